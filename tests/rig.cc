@@ -12,8 +12,13 @@
 namespace octavo {
 namespace {
 
-constexpr TokenId kEndOfText = 4091;
-constexpr int kVocab = 4096;
+constexpr int kVocab = 4096;  // of the shipped model
+
+std::shared_ptr<Ticket> submit_to(Engine& engine, const Request& request) {
+  auto ticket = std::make_shared<Ticket>(request.sampling.n);
+  ticket->id = engine.submit(request, ticket).value();
+  return ticket;
+}
 
 void append(std::vector<std::uint32_t>& words, const std::vector<TokenLogprobs>& entries) {
   for (const TokenLogprobs& entry : entries) {
@@ -92,22 +97,20 @@ Rig::Rig(const RigOptions& options) {
     if (options.speculation->draft_model() != nullptr)
       draft = load_draft(shared, engine, executor->model().spec, scheduler).value();
     scheduler.max_draft_tokens = options.speculation->num_speculative_tokens;
-    parts.proposer = make_proposer(*options.speculation, *executor, std::move(draft), scheduler).value();
+    parts.proposer = make_proposer(shared, *options.speculation, *executor, std::move(draft), scheduler).value();
     parts.draft_policy = draft_policy(*options.speculation, *shared->device);
   }
   parts.executor = std::move(executor);
   engine_ = Engine::start(std::move(scheduler), {.vocab_size = kVocab}, std::move(parts)).value();
 }
 
-std::shared_ptr<Ticket> Rig::submit(const Request& request) {
-  auto ticket = std::make_shared<Ticket>(request.sampling.n);
-  ticket->id = engine_->submit(request, ticket).value();
-  return ticket;
-}
+std::shared_ptr<Ticket> Rig::submit(const Request& request) { return submit_to(*engine_, request); }
 
-std::vector<Answers> Rig::run(const std::vector<Request>& requests) {
+std::vector<Answers> Rig::run(const std::vector<Request>& requests) { return answers_of(*engine_, requests); }
+
+std::vector<Answers> answers_of(Engine& engine, const std::vector<Request>& requests) {
   std::vector<std::shared_ptr<Ticket>> tickets;
-  for (const Request& request : requests) tickets.push_back(submit(request));
+  for (const Request& request : requests) tickets.push_back(submit_to(engine, request));
   std::vector<Answers> answers;
   for (const auto& ticket : tickets) answers.push_back(ticket->wait());
   return answers;
@@ -143,29 +146,33 @@ using Text = std::vector<TokenId>;
 
 class Chance {
  public:
-  explicit Chance(std::uint32_t seed) : random_(seed) {}
+  Chance(std::uint32_t seed, int vocab) : random_(seed), vocab_(vocab) {}
   int between(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
   double between(double low, double high) { return std::uniform_real_distribution(low, high)(random_); }
   bool one_in(int n) { return between(1, n) == 1; }
-  TokenId token() { return between(0, kVocab - 1); }
+  int vocab() const { return vocab_; }
+  TokenId token() { return between(0, vocab_ - 1); }
+  // Where in this vocabulary a token of the shipped model's would be.
+  TokenId like(TokenId token) const { return static_cast<TokenId>(std::int64_t{token} * vocab_ / kVocab); }
 
  private:
   std::mt19937 random_;
+  int vocab_;
 };
 
 // Long texts of different beginnings.
-std::vector<Text> write_texts(Rig& rig, Chance& chance, int count) {
+std::vector<Text> write_texts(Engine& engine, Chance& chance, int count, int length) {
   std::vector<Request> requests;
   for (int i = 0; i < count; ++i) {
     Request request;
     request.prompt = {chance.token()};
     request.sampling.seed = chance.token();
     request.sampling.ignore_eos = true;
-    request.sampling.max_tokens = kPromptTokensMax;
+    request.sampling.max_tokens = length;
     requests.push_back(std::move(request));
   }
   std::vector<Text> texts;
-  for (Answers& answers : rig.run(requests)) texts.push_back(std::move(answers.front().tokens));
+  for (Answers& answers : answers_of(engine, requests)) texts.push_back(std::move(answers.front().tokens));
   return texts;
 }
 
@@ -173,7 +180,8 @@ std::vector<Text> write_texts(Rig& rig, Chance& chance, int count) {
 Text random_prompt(const std::vector<Text>& texts, Chance& chance) {
   const Text& text = texts[static_cast<std::size_t>(chance.between(0, static_cast<int>(texts.size()) - 1))];
   const double share = chance.between(0.0, 1.0);
-  const int length = chance.one_in(40) ? kPromptTokensMax : 1 + static_cast<int>(300 * share * share * share);
+  const auto longest = static_cast<int>(text.size());
+  const int length = chance.one_in(40) ? longest : 1 + static_cast<int>(longest * 3 / 4 * share * share * share);
   Text prompt(text.begin(), text.begin() + length);
   if (chance.one_in(3)) prompt.back() = chance.token();
   if (chance.one_in(5)) prompt.front() = chance.token();
@@ -193,10 +201,10 @@ SamplingParams random_sampling(Chance& chance) {
   if (chance.one_in(6)) s.presence_penalty = chance.between(-1.0, 1.5);
   if (chance.one_in(6)) s.frequency_penalty = chance.between(-1.0, 1.5);
   if (chance.one_in(8))
-    for (TokenId id = 300; id < 330; ++id)
+    for (TokenId id = chance.like(300); id < chance.like(330) + 1; ++id)
       s.logit_bias.emplace_back(id, static_cast<float>(chance.between(-9.0, 9.0)));
   if (chance.one_in(12))
-    for (TokenId id = 200; id < 900; id += 3) s.allowed_token_ids.push_back(id);
+    for (TokenId id = chance.like(200); id < chance.like(900); id += 3) s.allowed_token_ids.push_back(id);
   if (chance.one_in(8)) s.bad_word_ids = {{chance.token()}, {chance.token(), chance.token()}};
   if (chance.one_in(8))
     for (int i = 0; i < 40; ++i) s.stop_token_ids.push_back(chance.token());
@@ -204,20 +212,24 @@ SamplingParams random_sampling(Chance& chance) {
   if (!chance.one_in(8)) s.logprobs = chance.between(0, 5);
   if (chance.one_in(10)) s.prompt_logprobs = chance.between(0, 3);
   if (!s.greedy() && chance.one_in(10)) s.n = chance.between(2, 4);
-  return validated(s, {.vocab_size = kVocab}).value();
+  return validated(s, {.vocab_size = chance.vocab()}).value();
 }
 
 }  // namespace
 
 std::vector<Request> random_requests(Rig& rig, int count, std::uint32_t seed) {
-  Chance chance(seed);
-  const std::vector<Text> texts = write_texts(rig, chance, 8);
+  return random_requests(rig.engine(), {.vocab = kVocab}, count, seed);
+}
+
+std::vector<Request> random_requests(Engine& engine, const RequestLimits& limits, int count, std::uint32_t seed) {
+  Chance chance(seed, limits.vocab);
+  const std::vector<Text> texts = write_texts(engine, chance, 8, limits.prompt_tokens);
   std::vector<Request> requests;
   for (int i = 0; i < count; ++i) {
     Request request;
     request.prompt = random_prompt(texts, chance);
     request.sampling = random_sampling(chance);
-    request.eos_ids = {kEndOfText};
+    request.eos_ids = {limits.vocab - 5};
     request.priority = chance.between(0, 3);
     if (chance.one_in(10)) request.identity.salt = "1";
     requests.push_back(std::move(request));

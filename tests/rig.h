@@ -94,4 +94,14 @@ inline constexpr int kOutputTokensMax = 24;
 // tokens, n > 1. The same for the same seed and the same model.
 std::vector<Request> random_requests(Rig& rig, int count, std::uint32_t seed);
 
+// All at once, by any engine; the answers in their order.
+std::vector<Answers> answers_of(Engine& engine, const std::vector<Request>& requests);
+
+// The same of another vocabulary, prompts of at most so many tokens.
+struct RequestLimits {
+  int vocab = 0;
+  int prompt_tokens = kPromptTokensMax;
+};
+std::vector<Request> random_requests(Engine& engine, const RequestLimits& limits, int count, std::uint32_t seed);
+
 }  // namespace octavo

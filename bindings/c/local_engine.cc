@@ -58,6 +58,7 @@ Result<std::unique_ptr<LocalEngine>> LocalEngine::create(const boost::json::obje
         return std::string(value != nullptr ? value : "");
       }));
   const bool sleep_mode = options.sleep_mode;
+  options.serve.rules.trust_chat_templates = true;  // who calls is the program itself
   TRY(auto runtime, start_runtime(std::move(options)));
   return std::unique_ptr<LocalEngine>(new LocalEngine(std::move(runtime), sleep_mode));
 }

@@ -46,6 +46,11 @@ class LocalEngine {
   // Both return when it is done.
   Result<> sleep(int level);
   Result<> wake_up();
+  // A trace of the steps, in a file: see StepTrace.
+  Result<> start_profile(const boost::json::object& session) {
+    return runtime_->service->step_trace.start(session);
+  }
+  Result<> stop_profile() { return runtime_->service->step_trace.stop(); }
   // In Prometheus' text format.
   std::string metrics() const;
 

@@ -250,4 +250,15 @@ int32_t octavo_wake_up(octavo_engine* engine, octavo_error* error) {
   return guarded(error, [&] { return engine->local->wake_up(); });
 }
 
+int32_t octavo_start_profile(octavo_engine* engine, const char* session, octavo_error* error) {
+  return guarded(error, [&]() -> Result<> {
+    TRY(const boost::json::object fields, octavo::openai::parse_body(session));
+    return engine->local->start_profile(fields);
+  });
+}
+
+int32_t octavo_stop_profile(octavo_engine* engine, octavo_error* error) {
+  return guarded(error, [&] { return engine->local->stop_profile(); });
+}
+
 void octavo_reset_prefix_cache(octavo_engine* engine) { engine->local->engine().reset_prefix_cache(); }

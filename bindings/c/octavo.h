@@ -184,6 +184,14 @@ OCTAVO_API int32_t octavo_sleep(octavo_engine *engine, int32_t level, octavo_err
 /* Returns when the engine takes requests again; at once where it is awake. */
 OCTAVO_API int32_t octavo_wake_up(octavo_engine *engine, octavo_error *error);
 
+/* Begins a file that says what each step of the engine takes, in the trace event format (Perfetto and
+ * chrome://tracing open it), in the folder of the engine's option "profiler_config": {"profiler": "torch",
+ * "torch_profiler_dir": ".."}. `session`: JSON with "profile_prefix", "delay_iterations" and
+ * "max_iterations", all optional; ended by a NUL. */
+OCTAVO_API int32_t octavo_start_profile(octavo_engine* engine, const char* session, octavo_error* error);
+/* Ends the file. */
+OCTAVO_API int32_t octavo_stop_profile(octavo_engine* engine, octavo_error* error);
+
 #ifdef __cplusplus
 }
 #endif

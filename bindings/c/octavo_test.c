@@ -114,6 +114,12 @@ static void test_tokens(void) {
   EXPECT(octavo_decode(engine, ids, count, 1, text, 0, &bytes, &error) == OCTAVO_OK && bytes == 9);
 }
 
+static void test_a_profile_needs_its_folder(void) {
+  EXPECT(octavo_start_profile(engine, "{}", &error) == OCTAVO_INVALID_ARGUMENT);
+  EXPECT(strcmp(error.field, "profiler_config") == 0);
+  EXPECT(octavo_stop_profile(engine, &error) == OCTAVO_INVALID_ARGUMENT);
+}
+
 int main(void) {
   octavo_stats stats;
   EXPECT(octavo_abi() == OCTAVO_ABI);
@@ -128,6 +134,7 @@ int main(void) {
   test_abort();
   test_mistakes_are_named();
   test_tokens();
+  test_a_profile_needs_its_folder();
   octavo_get_stats(engine, &stats, sizeof stats);
   EXPECT(stats.healthy && stats.generation_tokens >= 26);
   octavo_destroy(engine);

@@ -56,8 +56,8 @@ TEST_F(ArgumentsTest, DottedNamesBecomeOneJsonObject) {
 TEST_F(ArgumentsTest, WhatWouldMeanSomethingElseIsRefusedByName) {
   EXPECT_EQ(error({"-dcp", "2"}),
             "--decode-context-parallel-size 2 is not supported, only 1: one engine on one device");
-  EXPECT_EQ(error({"--data-parallel-hybrid-lb"}), "--data-parallel-hybrid-lb is not supported: one engine on one device");
-  EXPECT_EQ(error({"--no-data-parallel-hybrid-lb"}), "accepted");
+  EXPECT_EQ(error({"--data-parallel-multi-port-external-lb"}), "--data-parallel-multi-port-external-lb is not supported: one engine on one device");
+  EXPECT_EQ(error({"--no-data-parallel-multi-port-external-lb"}), "accepted");
   EXPECT_EQ(error({"--swap-space"}), "--swap-space needs a value");
   EXPECT_EQ(error({"--max-num-seq", "4"}),
             "--max-num-seq is not a flag of this command; did you mean --max-num-seqs?");

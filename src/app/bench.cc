@@ -294,6 +294,7 @@ void add_bench(CLI::App& program, Outcome& outcome) {
 
   add_bench_ops(*bench, outcome);
   add_bench_serve(*bench, outcome);
+  add_bench_sweep(*bench, outcome);
 }
 
 }  // namespace octavo

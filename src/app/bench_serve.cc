@@ -2,7 +2,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <cstdlib>
 #include <ctime>
@@ -11,19 +10,10 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "app/bench_load.h"
 #include "app/commands.h"
-#include "app/environment.h"
-#include "base/clock.h"
-#include "http/client.h"
-#include "local/load_tokenizer.h"
-#include "local/progress.h"
-#include "traffic/arrivals.h"
-#include "traffic/dataset.h"
-#include "traffic/figures.h"
-#include "traffic/load_run.h"
 
 namespace octavo {
 namespace {
@@ -32,30 +22,13 @@ namespace json = boost::json;
 using traffic::LoadAnswer;
 using traffic::LoadResult;
 
-struct ServeCommand {
-  std::string backend = "openai";
-  std::string base_url;
-  std::string host = "127.0.0.1";
-  std::uint16_t port = 8000;
-  std::string endpoint;
-  std::string model;
-  std::string served_model_name;
-  std::string tokenizer;
+struct ServeCommand : LoadFlags {
   std::string label;
-  int ready_check_timeout_s = 600;
 
-  traffic::DatasetOptions dataset;
   traffic::ArrivalOptions arrivals;
   std::string request_rate = "inf";
   std::string ramp_up = "none";
-  int max_concurrency = 0;
   int num_warmups = 0;
-
-  bool ignore_eos = false;
-  double temperature = -1;
-  double top_p = -1;
-  int top_k = -1;
-  std::string extra_body;
 
   std::string percentile_metrics = "ttft,tpot,itl";
   std::string metric_percentiles = "99";
@@ -109,6 +82,7 @@ Result<std::set<std::string>> shown_times(const ServeCommand& c) {
 Result<traffic::ArrivalOptions> arrivals_of(const ServeCommand& c) {
   traffic::ArrivalOptions arrivals = c.arrivals;
   arrivals.seed = c.dataset.seed;
+  arrivals.burstiness = c.burstiness;
   if (c.ramp_up != "none") {
     arrivals.ramp_up = c.ramp_up == "linear" ? traffic::RampUp::linear : traffic::RampUp::exponential;
     if (c.request_rate != "inf") return invalid("ramp-up-strategy", "goes without --request-rate");
@@ -119,70 +93,6 @@ Result<traffic::ArrivalOptions> arrivals_of(const ServeCommand& c) {
     if (!(arrivals.request_rate > 0)) return invalid("request-rate", "{} must be above 0", c.request_rate);
   }
   return arrivals;
-}
-
-http::Headers headers_with_key() {
-  http::Headers headers;
-  if (const std::string key = environment("OPENAI_API_KEY"); !key.empty())
-    headers.add("Authorization", fmt::format("Bearer {}", key));
-  return headers;
-}
-
-// The first model that the server lists; waits until it lists one.
-Result<json::object> listed_model(const http::Address& server, int timeout_s) {
-  const std::int64_t give_up = now_us() + std::int64_t{timeout_s} * 1'000'000;
-  for (;;) {
-    const auto asked = [&]() -> Result<json::object> {
-      TRY(http::Client client, http::Client::connect({.host = server.host, .port = server.port}));
-      TRY(const http::Response response, client.request("GET", "/v1/models", {}, headers_with_key()));
-      json::error_code wrong;
-      const json::value body = json::parse(response.body, wrong);
-      const json::value* first = wrong ? nullptr : body.find_pointer("/data/0", wrong);
-      if (response.status != 200 || first == nullptr || !first->is_object())
-        return failure(ErrorCode::io, "GET /v1/models at {} says {}: {:.200}", server.text(), response.status,
-                       response.body);
-      return first->get_object();
-    }();
-    if (asked || now_us() >= give_up) return asked;
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-  }
-}
-
-std::string text_of(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
-}
-
-// --tokenizer, else the model's folder as the command line or the server's list names it.
-Result<std::string> tokenizer_path(const ServeCommand& c, const json::object& listed) {
-  if (!c.tokenizer.empty()) return c.tokenizer;
-  for (const std::string& path : {c.model, text_of(listed, "root"), text_of(listed, "id")})
-    if (std::error_code ignored; !path.empty() && std::filesystem::exists(path, ignored)) return path;
-  return invalid("tokenizer",
-                 "is needed: the model's folder or GGUF file, which the server's list does not name");
-}
-
-Result<json::object> extra_fields(const ServeCommand& c) {
-  json::object body;
-  if (c.ignore_eos) body["ignore_eos"] = true;
-  if (c.temperature >= 0) body["temperature"] = c.temperature;
-  if (c.top_p >= 0) body["top_p"] = c.top_p;
-  if (c.top_k >= 0) body["top_k"] = c.top_k;
-  if (c.extra_body.empty()) return body;
-  json::error_code wrong;
-  const json::value extra = json::parse(c.extra_body, wrong);
-  if (wrong || !extra.is_object()) return invalid("extra-body", "must be a JSON object");
-  for (const auto& [key, value] : extra.get_object()) body[key] = value;
-  return body;
-}
-
-// A chat is sent as text.
-Result<> write_out(std::vector<traffic::Prompt>& prompts, const Tokenizer& tokenizer) {
-  for (traffic::Prompt& prompt : prompts) {
-    if (prompt.ids.empty()) continue;
-    TRY(prompt.text, tokenizer.decode(prompt.ids, true));
-  }
-  return {};
 }
 
 void print_times(const json::object& result, std::string_view name, std::string_view title,
@@ -258,11 +168,11 @@ Result<> save(const ServeCommand& c, const json::object& result) {
   if (!c.save_result && !c.append_result) return {};
   std::string name = c.result_filename;
   if (name.empty()) {
-    std::string model = text_of(result, "model_id");
+    std::string model(result.at("model_id").get_string());
     model = model.substr(model.rfind('/') + 1);
     name = fmt::format("{}-{}qps{}-{}-{}.json", c.label.empty() ? c.backend : c.label, c.request_rate,
                        c.max_concurrency > 0 ? fmt::format("-concurrency{}", c.max_concurrency) : "", model,
-                       text_of(result, "date"));
+                       std::string_view(result.at("date").get_string()));
   }
   const std::filesystem::path path = std::filesystem::path(c.result_dir) / name;
   std::error_code ignored;
@@ -284,121 +194,42 @@ Result<> put_metadata(json::object& result, const std::vector<std::string>& meta
 }
 
 Result<> bench_serve(const ServeCommand& c) {
-  const bool chat = c.backend == "openai-chat";
   TRY(const traffic::ArrivalOptions arrivals, arrivals_of(c));
   TRY(const std::vector<double> percentiles, percentiles_of(c));
   TRY(const std::set<std::string> shown, shown_times(c));
   TRY(const traffic::Goodput goodput, traffic::Goodput::parse(c.goodput));
   json::object result{{"date", fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)))}};
   TRY_VOID(put_metadata(result, c.metadata));
-  traffic::LoadOptions load{.server = {c.host, c.port},
-                            .endpoint = c.endpoint,
-                            .chat = chat,
-                            .headers = headers_with_key(),
-                            .model = c.served_model_name.empty() ? c.model : c.served_model_name,
-                            .body = {},
-                            .max_concurrency = c.max_concurrency};
-  if (!c.base_url.empty()) {
-    TRY(load.server, http::parse_base_url(c.base_url));
-  }
-  if (load.endpoint.empty()) load.endpoint = chat ? "/v1/chat/completions" : "/v1/completions";
-  TRY(load.body, extra_fields(c));
-  TRY(const json::object listed, listed_model(load.server, c.ready_check_timeout_s));
-  if (load.model.empty()) load.model = text_of(listed, "id");
-  TRY(const std::string tokenizer_at, tokenizer_path(c, listed));
-  TRY(const Tokenizer tokenizer, load_tokenizer(tokenizer_at));
-  TRY(std::vector<traffic::Prompt> prompts, load_dataset(c.dataset, tokenizer));
-  if (chat) {
-    TRY_VOID(write_out(prompts, tokenizer));
-  }
+  TRY(const LoadTarget target, find_target(c));
+  TRY(const std::vector<traffic::Prompt> prompts, load_prompts(c.dataset, target));
+  TRY_VOID(try_out(prompts, c.num_warmups, target));
+  const MeasuredLoad measured = measure_load(prompts, arrivals, target, goodput, percentiles);
 
-  // One request first: what is wrong with all of them is said once.
-  const std::vector<traffic::Prompt> first(prompts.begin(), prompts.begin() + 1);
-  const LoadResult trial = run_load(first, std::vector<std::int64_t>{0}, load, [](std::size_t) {});
-  if (!trial.answers[0].error.empty())
-    return failure(ErrorCode::invalid_argument, "the first request failed: {}", trial.answers[0].error);
-  const std::vector<traffic::Prompt> warmups(static_cast<std::size_t>(c.num_warmups), prompts.front());
-  run_load(warmups, std::vector<std::int64_t>(warmups.size()), load, [](std::size_t) {});
-
-  ProgressBar bar("measuring", "requests", 1);
-  const LoadResult run = run_load(prompts, arrival_times(prompts.size(), arrivals), load,
-                                  [&](std::size_t ended) { bar.show(ended, prompts.size()); });
-  bar.finish();
-
-  std::vector<traffic::AnswerTimes> answers;
-  traffic::GapCounts gaps;
-  for (const LoadAnswer& a : run.answers) {
-    answers.push_back(a.times);
-    if (!a.times.completed) continue;
-    for (const std::int64_t gap : a.gaps_us) gaps.add(gap);
-  }
   result["endpoint_type"] = c.backend;
   result["backend"] = c.backend;
   result["label"] = c.label.empty() ? json::value() : json::value(c.label);
-  result["model_id"] = load.model;
-  result["tokenizer_id"] = tokenizer_at;
+  result["model_id"] = target.options.model;
+  result["tokenizer_id"] = target.tokenizer_at;
   result["num_prompts"] = c.dataset.num_prompts;
   result["request_rate"] =
       arrivals.request_rate > 0 ? json::value(arrivals.request_rate) : json::value(c.request_rate);
   result["burstiness"] = arrivals.burstiness;
   result["max_concurrency"] = c.max_concurrency > 0 ? json::value(c.max_concurrency) : json::value();
-  for (auto& [key, value] : figures(answers, gaps, run.seconds, goodput, percentiles)) result[key] = value;
+  for (const auto& [key, value] : measured.figures) result[key] = value;
   print_result(result, shown, percentiles);
-  if (c.save_detailed) put_details(result, run);
+  if (c.save_detailed) put_details(result, measured.run);
   TRY_VOID(save(c, result));
-  if (const auto failed = std::ranges::find_if(run.answers, [](const auto& a) { return !a.error.empty(); });
-      failed != run.answers.end())
-    return failure(ErrorCode::io, "{} requests failed, the first of them: {}",
-                   result.at("failed").to_number<std::int64_t>(), failed->error);
-  return {};
+  return none_failed(measured.run);
 }
 
 void add_flags(CLI::App& app, ServeCommand& c) {
-  app.add_option("--backend", c.backend, "vllm and openai complete a prompt, openai-chat answers a message")
-      ->check(CLI::IsMember({"vllm", "openai", "openai-chat"}))
+  add_load_flags(app, c);
+  app.add_option("--num-prompts", c.dataset.num_prompts, "Requests")
+      ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
-  app.add_option("--base-url", c.base_url, "http://HOST:PORT of the server; instead of --host and --port");
-  app.add_option("--host", c.host, "The server's host")->capture_default_str();
-  app.add_option("--port", c.port, "The server's port")->capture_default_str();
-  app.add_option("--endpoint", c.endpoint, "The server's route; by default the backend's own");
-  app.add_option("--model", c.model, "Name of the model; by default the first that the server lists");
-  app.add_option("--served-model-name", c.served_model_name, "Name in requests, where --model is a path");
-  app.add_option("--tokenizer", c.tokenizer, "Model folder or GGUF file; by default the model's own");
   app.add_option("--label", c.label, "Names the run in the result");
-  app.add_option("--ready-check-timeout-sec", c.ready_check_timeout_s,
-                 "How long the server may take to be there")
-      ->check(CLI::Range(0, 86'400))
-      ->capture_default_str();
-
-  traffic::DatasetOptions& d = c.dataset;
-  const auto tokens = [&](const char* flag, int& to, int least, const char* help) {
-    app.add_option(flag, to, help)->check(CLI::Range(least, 1 << 24))->capture_default_str();
-  };
-  app.add_option("--dataset-name", d.name, "What is asked")
-      ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "custom"}))
-      ->capture_default_str();
-  app.add_option("--dataset-path", d.path, "File of sharegpt (JSON) or custom (JSON lines with \"prompt\")");
-  tokens("--num-prompts", d.num_prompts, 1, "Requests");
-  app.add_option("--seed", d.seed, "Of prompts and arrivals")->capture_default_str();
-  tokens("--random-input-len", d.random_input_len, 1, "random: prompt tokens");
-  tokens("--random-output-len", d.random_output_len, 1, "random: generated tokens");
-  app.add_option("--random-range-ratio", d.random_range_ratio, "random: spread of both lengths, in [0, 1)")
-      ->check(CLI::Range(0.0, 0.999))
-      ->capture_default_str();
-  tokens("--random-prefix-len", d.random_prefix_len, 0,
-         "random: prompt tokens common to all, beside the others");
-  tokens("--prefix-repetition-num-prefixes", d.prefixes, 1, "prefix_repetition: different prefixes");
-  tokens("--prefix-repetition-prefix-len", d.prefix_len, 1, "prefix_repetition: tokens of a prefix");
-  tokens("--prefix-repetition-suffix-len", d.suffix_len, 1, "prefix_repetition: tokens after it");
-  tokens("--prefix-repetition-output-len", d.prefix_output_len, 1, "prefix_repetition: generated tokens");
-  tokens("--sharegpt-output-len", d.sharegpt_output_len, 0,
-         "sharegpt: generated tokens; 0: as the file's answer");
-  tokens("--custom-output-len", d.custom_output_len, 1, "custom: generated tokens");
 
   app.add_option("--request-rate", c.request_rate, "Requests per second; inf sends all at once")
-      ->capture_default_str();
-  app.add_option("--burstiness", c.arrivals.burstiness, "1: Poisson arrivals; less is burstier")
-      ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
   app.add_option("--ramp-up-strategy", c.ramp_up,
                  "The rate grows from --ramp-up-start-rps to --ramp-up-end-rps")
@@ -406,18 +237,9 @@ void add_flags(CLI::App& app, ServeCommand& c) {
       ->capture_default_str();
   app.add_option("--ramp-up-start-rps", c.arrivals.ramp_up_start, "Requests per second at the first request");
   app.add_option("--ramp-up-end-rps", c.arrivals.ramp_up_end, "Requests per second at the last request");
-  app.add_option("--max-concurrency", c.max_concurrency, "Requests open at a time; 0: any number")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
   app.add_option("--num-warmups", c.num_warmups, "Requests before the measured ones")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-
-  app.add_flag("--ignore-eos", c.ignore_eos, "Generate as many tokens as asked for");
-  app.add_option("--temperature", c.temperature, "Of each request; by default the server's");
-  app.add_option("--top-p", c.top_p, "Of each request; by default the server's");
-  app.add_option("--top-k", c.top_k, "Of each request; by default the server's");
-  app.add_option("--extra-body", c.extra_body, "JSON object with further fields of each request");
 
   app.add_option("--percentile-metrics", c.percentile_metrics,
                  "Times that are printed, of ttft,tpot,itl,e2el")

@@ -26,18 +26,22 @@ constexpr std::int64_t kYoungUs = 10'000'000;
 constexpr int kYoungDeathsMax = 5;
 constexpr int kRestartMs = 500;
 
-// This process's command line with a flag more.
-std::vector<std::string> command_with(const char* flag) {
+// This process's command line with a flag more, and the processors that were chosen.
+std::vector<std::string> command_with(const EngineOptions& options, const char* flag) {
   std::vector<std::string> arguments;
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  if (!options.processors.empty())
+    arguments.insert(arguments.end(), {kProcessorsFlag, options.processors});
   arguments.emplace_back(flag);
   return arguments;
 }
 
 }  // namespace
 
-std::vector<std::string> engine_command() { return command_with(kRunEngineFlag); }
+std::vector<std::string> engine_command(const EngineOptions& options) {
+  return command_with(options, kRunEngineFlag);
+}
 
 Result<> run_engine(RuntimeOptions runtime, int rank) {
   EngineOptions& options = runtime.engine;
@@ -65,7 +69,7 @@ Result<> run_engine(RuntimeOptions runtime, int rank) {
       load_engine(options, {.progress = [&](std::size_t done, std::size_t all) { host.loading(done, all); },
                             .vocabulary = vocabulary,
                             .after_step = [&] { host.flush(); },
-                            .rank_command = command_with(kRunRankFlag)});
+                            .rank_command = command_with(options, kRunRankFlag)});
   if (!engine) {
     host.failed(engine.error());
     return {};
@@ -83,7 +87,7 @@ Result<> run_host_of_ranks(const EngineOptions& options) {
   TRY_VOID(check_ranks(options));
   std::vector<Rank> ranks(static_cast<std::size_t>(options.ranks_of_host()));
   const int first = options.nodes.rank * options.ranks_of_host();
-  std::vector<std::string> command = engine_command();
+  std::vector<std::string> command = engine_command(options);
   command.emplace_back(kRunRankFlag);
   command.emplace_back();
   for (;;) {

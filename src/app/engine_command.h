@@ -13,8 +13,11 @@ inline constexpr const char* kRunEngineFlag = "--run-engine";
 // With it, beside kRunEngineFlag: the process of a rank of that engine.
 inline constexpr const char* kRunRankFlag = "--run-rank";
 
-// This process's command line with kRunEngineFlag.
-std::vector<std::string> engine_command();
+// Which processors those run on (EngineOptions::processors).
+inline constexpr const char* kProcessorsFlag = "--processors";
+
+// This process's command line with kRunEngineFlag and kProcessorsFlag.
+std::vector<std::string> engine_command(const EngineOptions& options);
 
 // What a host does that has ranks of an engine and no server: starts a process for each, and again when it has ended,
 // as the ranks of all hosts end together. Errors: one ends again and again before it computes anything.

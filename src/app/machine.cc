@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <fstream>
 #include <iterator>
 
 #include "base/host_memory.h"
+#include "base/processors.h"
 
 namespace octavo {
 namespace {
@@ -29,21 +29,10 @@ std::string chosen(const std::string& choices) {
   return begin < end && end != std::string::npos ? choices.substr(begin + 1, end - begin - 1) : "";
 }
 
-// "0-3,8" -> 5
+// How many a list names; 0 where it is none.
 int listed(const std::string& list) {
-  int count = 0;
-  const char* at = list.data();
-  const char* end = at + list.size();
-  while (at < end) {
-    int first = 0;
-    auto [next, error] = std::from_chars(at, end, first);
-    if (error != std::errc()) break;
-    int last = first;
-    if (next < end && *next == '-') next = std::from_chars(next + 1, end, last).ptr;
-    count += last - first + 1;
-    at = next + 1;
-  }
-  return count;
+  const auto numbers = read_processor_list(list);
+  return numbers ? static_cast<int>(numbers->size()) : 0;
 }
 
 std::string gigabytes(std::uint64_t bytes) {
@@ -80,10 +69,9 @@ std::vector<std::string> advice(const Machine& m) {
     out.emplace_back("clock: the governor is powersave: cpupower frequency-set -g performance");
   if (m.numa_nodes > 1)
     out.push_back(fmt::format(
-        "memory: {} NUMA nodes, and weights lie where they were first read: run one server a node "
-        "(numactl --cpunodebind=N --membind=N) behind `octavo route`, or one with numactl "
-        "--interleave=all",
-        m.numa_nodes));
+        "memory: {} NUMA nodes, and weights lie where they were first read: --data-parallel-size {} or "
+        "--tensor-parallel-size {} puts a process on each; or numactl --interleave=all",
+        m.numa_nodes, m.numa_nodes, m.numa_nodes));
   if (m.open_files < kFilesWanted)
     out.push_back(fmt::format(
         "open files: at most {}, and a connection takes one: ulimit -n 65536, LimitNOFILE=65536 in a "

@@ -11,6 +11,7 @@
 #include "app/kube_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
+#include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/discover/endpoints.h"
 #include "fleet/extproc/pick_server.h"
@@ -29,7 +30,9 @@ struct PickCommand {
   bool leader_election = false;
   std::string refresh_metrics_interval = "50ms", metrics_staleness_threshold = "2s", drain_timeout = "30s";
   bool disable_subset_filter = false;
-  bool secure_serving = false;
+  bool experimental = false;
+  bool secure_serving = true;
+  fleet::GrpcTls tls = {};
 };
 
 void add_pick_flags(CLI::App& command, PickCommand& c) {
@@ -42,6 +45,10 @@ void add_pick_flags(CLI::App& command, PickCommand& c) {
   command
       .add_option("--endpoints", c.endpoints,
                   "The endpoints, each as ip:port, where the configuration has no file-discovery")
+      ->group(group);
+  command
+      .add_flag("--allow-experimental-plugins", c.experimental,
+                "The configuration may name plugins that llm-d calls alpha")
       ->group(group);
   command
       .add_flag("--disable-endpoint-subset-filter", c.disable_subset_filter,
@@ -107,8 +114,16 @@ void add_server_flags(CLI::App& command, PickCommand& c) {
   port("--grpc-health-port", o.grpc.health_port, "Port for gRPC health checks; any free one when 0");
   port("--metrics-port", o.metrics.port, "Port for GET /metrics; any free one when 0");
   command
-      .add_option("--secure-serving", c.secure_serving, "TLS for the gateway; not there yet: must be false")
-      ->capture_default_str()
+      .add_flag("--secure-serving", c.secure_serving,
+                "TLS for the gateway (ext_proc), on where nothing is said; --secure-serving=false: none")
+      ->group(group);
+  auto* certificates =
+      command
+          .add_option("--cert-path", c.tls.folder,
+                      "Folder with tls.crt and tls.key; without it the certificate signs itself")
+          ->group(group);
+  command.add_flag("--enable-cert-reload", c.tls.refresh, "Read those files again when they change")
+      ->needs(certificates)
       ->group(group);
   command
       .add_option("--grpc-max-recv-msg-size", o.grpc.message_bytes_max, "Bytes of the largest message taken")
@@ -171,11 +186,13 @@ Result<> read_cluster(PickCommand& c) {
 
 Result<> read_options(PickCommand& c, int& drain_ms) {
   fleet::PickOptions& o = c.options;
-  if (c.secure_serving)
-    return field_failure("secure-serving", ErrorCode::unsupported,
-                         "TLS is not there yet: put the picker beside its gateway");
+  if (c.secure_serving) {
+    o.grpc.tls = c.tls;
+  } else if (!c.tls.folder.empty()) {
+    return invalid("cert-path", "must not be given without secure-serving");
+  }
   TRY(const std::string text, config_text(c));
-  TRY(o.config, fleet::parse_endpoint_picker_config(text));
+  TRY(o.config, fleet::parse_endpoint_picker_config(text, c.experimental));
   for (const std::string& address : c.endpoints) {
     auto endpoint = fleet::endpoint_of_address(address);
     if (!endpoint) return invalid("endpoints", "{}", endpoint.error().message);
@@ -188,7 +205,7 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
     int priority = 0;
     const auto [read, error] = std::from_chars(number.data(), end, priority);
     if (equals == 0 || error != std::errc{} || read != end)
-      return invalid("objective", "must be NAME=PRIORITY, a whole number, got {:?}", objective);
+      return invalid("objective", "must be NAME=PRIORITY, a whole number, got {}", quoted_text(objective));
     o.processor.rules.objectives[objective.substr(0, equals)] = priority;
   }
   TRY_VOID(read_cluster(c));

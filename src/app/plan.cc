@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/autoscaler_flags.h"
 #include "app/commands.h"
 #include "app/policy_flags.h"
 #include "app/simulation_flags.h"
@@ -140,16 +141,7 @@ void add_scaling_flags(CLI::App& command, PlanCommand& c) {
                   "Plan a changing number of replicas, too: seconds from one decision to the next")
       ->check(CLI::Range(1, 86'400))
       ->group(group);
-  std::vector<std::string> names;
-  std::string text = "What the next window's load is taken to be";
-  for (const fleet::Predictor& one : fleet::predictors()) {
-    names.emplace_back(one.name);
-    text += fmt::format("; {}: {}", one.name, one.summary);
-  }
-  command.add_option("--predictor", c.predictor, text)
-      ->check(CLI::IsMember(names))
-      ->capture_default_str()
-      ->group(group);
+  add_predictor_flag(command, group, true, c.predictor);
   command
       .add_option("--scale-down-delay", c.scale_down_delay_s,
                   "Seconds for which a replica has not been needed when it is removed")
@@ -176,6 +168,7 @@ void add_plan(CLI::App& program, Outcome& outcome) {
   add_replica_flags(*command, *options);
   add_plan_live(*command, outcome);
   add_plan_pools(*command, outcome);
+  add_plan_compare(*command, outcome);
   command->callback([options, command, &outcome] {
     if (!command->get_subcommands().empty()) return;  // it has done its work
     if (const auto done = run_plan(*options); !done) outcome.report(done.error());

@@ -43,6 +43,14 @@ void add_policy_flags(CLI::App& command, const std::string& group, fleet::Policy
       ->capture_default_str()
       ->group(group);
   command
+      .add_option(
+          "--kv-delay-weight", o.kv_delay_weight,
+          "kv_aware: what a block that is computed once more costs each request in flight there, which it "
+          "delays; 0: nothing, NVIDIA Dynamo's cost")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->capture_default_str()
+      ->group(group);
+  command
       .add_option("--router-temperature", o.router_temperature,
                   "kv_aware: 0 takes the cheapest replica; above it, the cheaper the likelier")
       ->check(CLI::Range(0.0, 1000.0))

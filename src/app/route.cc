@@ -1,6 +1,7 @@
 // octavo route
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/commands.h"
@@ -9,7 +10,9 @@
 #include "app/policy_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
+#include "base/quoted_text.h"
 #include "fleet/proxy/router.h"
+#include "http/url.h"
 #include "local/load_tokenizer.h"
 
 namespace octavo {
@@ -25,6 +28,8 @@ struct RouteCommand {
   std::vector<std::string> selector, prefill_selector, decode_selector;
   int discovery_port = 80;
   std::string discovery_namespace, kube_api;
+  std::string etcd, etcd_prefix = fleet::EtcdOptions().prefix, worker_file, worker_dns;
+  int worker_dns_interval_s = 10;
   int request_timeout_s = 1800;
   int health_interval_s = 10;
   int health_timeout_s = 5;
@@ -36,7 +41,20 @@ struct RouteCommand {
 void add_routing_flags(CLI::App& command, RouteCommand& c) {
   const char* group = "Routing";
   fleet::RouterOptions& o = c.options;
-  command.add_option("--worker-urls", o.worker_urls, "The replicas, each as http://host:port")->group(group);
+  command.add_option("--worker-urls", o.worker_urls, "The replicas, each as http://host:port or https://host:port")
+      ->group(group);
+  command
+      .add_option("--ca-cert-paths", o.worker_tls.ca_files,
+                  "PEM files of who may sign the certificates of workers at https://, beside the system's")
+      ->group(group);
+  command
+      .add_option("--client-cert-path", o.worker_tls.certfile,
+                  "PEM file of the certificate that such workers are shown")
+      ->group(group);
+  command
+      .add_option("--client-key-path", o.worker_tls.keyfile,
+                  "PEM file of its key; left out: the key stands in the certificate's file")
+      ->group(group);
   command
       .add_option(
           "--kv-events", o.kv_events,
@@ -101,6 +119,25 @@ void add_discovery_flags(CLI::App& command, RouteCommand& c) {
                   "Their namespace (default: the router's own)")
       ->group(group);
   add_kube_api_flag(command, group, c.kube_api);
+
+  const char* others = "Discovery";
+  command
+      .add_option("--worker-etcd", c.etcd,
+                  "An etcd, like http://127.0.0.1:2379, whose keys below --worker-etcd-prefix are workers: the value "
+                  "is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\"}")
+      ->group(others);
+  command.add_option("--worker-etcd-prefix", c.etcd_prefix, "Of those keys")->capture_default_str()->group(others);
+  command
+      .add_option("--worker-file", c.worker_file,
+                  "A file of workers in YAML or JSON, as llm-d's file-discovery; read again when it changes")
+      ->group(others);
+  command
+      .add_option("--worker-dns", c.worker_dns, "host:port: all addresses of that name are workers, as of a headless service")
+      ->group(others);
+  command.add_option("--worker-dns-interval-secs", c.worker_dns_interval_s, "From one question to the next")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str()
+      ->group(others);
 }
 
 void add_failure_flags(CLI::App& command, RouteCommand& c) {
@@ -125,6 +162,13 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
       ->capture_default_str()
       ->group(group);
   command.add_flag("--disable-retries", c.disable_retries, "One attempt only")->group(group);
+  whole("--hedge-after-ms", o.hedge_after_ms,
+        "An answer that has not begun after so long is asked for at another replica, too, and the first one "
+        "counts; 0: never",
+        0, 600'000);
+  whole("--slow-start-secs", o.slow_start_secs,
+        "A replica that comes to others gets its share of the requests by and by over so long; 0: at once", 0,
+        86'400);
   whole("--migration-limit", o.migration_limit,
         "How often a stream whose replica dies goes on at another one, from the tokens already sent; octavo "
         "serve only",
@@ -169,6 +213,7 @@ void add_server_flags(CLI::App& command, RouteCommand& c) {
                   "File of tenants, YAML or JSON: name, keys, requestsPerSecond, burst and "
                   "maxConcurrentRequests of each")
       ->group(group);
+  command.add_flag("!--no-page", o.page, "No web page at /")->group(group);
   command.add_option("--max-payload-size", o.http.body_bytes_max, "Bytes of the largest request body")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
       ->capture_default_str()
@@ -204,18 +249,35 @@ Result<> read_discovery(RouteCommand& c) {
     if ((source.role == fleet::Role::both) == c.options.disaggregated)
       return invalid(source.flag, "must {}be given with pd-disaggregation",
                      c.options.disaggregated ? "not " : "");
-    fleet::DiscoveredWorkers& workers = c.options.discovered.emplace_back();
-    fleet::KubePoolOptions& pods = workers.pods;
-    workers.role = source.role;
+    fleet::KubePoolOptions pods;
     pods.ports.push_back(c.discovery_port);
     TRY(pods.api, kube_api(c.kube_api));
     pods.space = c.discovery_namespace.empty() ? pods.api.space : c.discovery_namespace;
     TRY_VOID(fleet::check_kube_name(pods.space, "service-discovery-namespace"));
     TRY(pods.selector,
         fleet::parse_label_selector(fmt::format("{}", fmt::join(source.labels, ",")), source.flag));
+    c.options.discovered.push_back({source.role, std::move(pods)});
   }
   if (c.service_discovery && c.options.discovered.empty())
     return invalid("service-discovery", "needs selector, or prefill-selector and decode-selector");
+  if (!c.etcd.empty()) {
+    auto url = http::parse_url(c.etcd);
+    if (!url || url->target != "/")
+      return invalid("worker-etcd", "must be http://host:port or https://host:port, got {}", quoted_text(c.etcd));
+    c.options.discovered.push_back({{}, fleet::EtcdOptions{.url = *std::move(url), .prefix = c.etcd_prefix}});
+  }
+  if (!c.worker_file.empty()) {
+    auto file = fleet::poll_file(c.worker_file);
+    if (!file) return invalid("worker-file", "{}: {}", c.worker_file, file.error().message);
+    c.options.discovered.push_back({{}, *std::move(file)});
+  }
+  if (!c.worker_dns.empty()) {
+    if (c.options.disaggregated)
+      return invalid("worker-dns", "must not be given with pd-disaggregation: addresses do not say what they are for");
+    auto dns = fleet::poll_dns(c.worker_dns, c.worker_dns_interval_s * 1000);
+    if (!dns) return invalid("worker-dns", "must be host:port, got {}", quoted_text(c.worker_dns));
+    c.options.discovered.push_back({{}, *std::move(dns)});
+  }
   return {};
 }
 

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <ranges>
+#include <vector>
 
 #include "app/commands.h"
 #include "app/engine_command.h"
@@ -14,6 +16,8 @@
 #include "app/serving.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
+#include "base/processors.h"
+#include "engine/placement.h"
 
 namespace octavo {
 namespace {
@@ -44,7 +48,7 @@ Result<> take_offloading(const ServeCommand& c, KvTransferOptions& options) {
                    "neither XDG_CACHE_HOME nor HOME says where the user's cache folder is");
   if (folder.empty()) folder = home + "/.cache";
   options.enabled = true;
-  options.disk = {.folder = folder + "/octavo/kv",
+  options.tier = {.place = folder + "/octavo/kv",
                   .bytes = static_cast<std::int64_t>(c.kv_offloading_gib * (std::int64_t{1} << 30))};
   return {};
 }
@@ -72,20 +76,70 @@ Result<> take_mpi(EngineOptions& options) {
   return {};
 }
 
+// Shares this host's processors out among the processes of engines. mpirun binds its own.
+Result<> take_processors(ServeCommand& c) {
+  const std::string bound = environment("VLLM_CPU_OMP_THREADS_BIND");  // "auto", "nobind" or "0-3|4-7"
+  if (bound == "nobind") {
+    c.numa.bind = false;
+  } else if (!bound.empty() && bound != "auto" && c.numa.processors.empty()) {
+    for (const auto list : bound | std::views::split('|')) c.numa.processors.emplace_back(list.begin(), list.end());
+  }
+  EngineOptions& engine = c.runtime.engine;
+  if (engine.mpi) c.numa.bind = false;
+  const int processes = engine.data_parallel_size * engine.ranks_of_host();
+  TRY(engine.processors, share_processors(c.numa, processes, numa_nodes()));
+  if (!engine.processors.empty()) log_info("processors of each process: {}", engine.processors);
+  return {};
+}
+
+// --stand-ins: servers without weights, each with an engine in this process. Their engines count up, and with
+// them the ports of their KV events.
+Result<std::vector<Serving>> start_stand_ins(const ServeCommand& c) {
+  const EngineOptions& engine = c.runtime.engine;
+  if (!engine.executor.starts_with("simulated"))
+    return invalid("--stand-ins", "is for --executor simulated: {} engines of {} do not fit into one process",
+                   c.stand_ins, engine.executor);
+  if (engine.rank_layout().size() > 1 || engine.data_parallel_size > 1)
+    return invalid("--stand-ins", "is for servers of one engine each");
+  if (engine.kv_transfer.enabled || !c.http.uds.empty())
+    return invalid("--stand-ins", "goes together neither with --kv-transfer-config nor with --uds");
+  if (c.http.port == 0 || c.http.port + c.stand_ins - 1 > 65'535)
+    return invalid("--stand-ins", "{} ports from {} on are not all in [1, 65535]", c.stand_ins, c.http.port);
+  std::vector<Serving> servings;
+  for (int i = 0; i < c.stand_ins; ++i) {
+    ServeCommand one = c;
+    one.engine_process = false;
+    one.http.port = static_cast<std::uint16_t>(c.http.port + i);
+    one.runtime.engine.index = i;
+    one.runtime.serve.intake_threads = one.runtime.serve.delivery_threads = 1;
+    TRY(servings.emplace_back(), start_serving(one));
+  }
+  return servings;
+}
+
+Result<std::vector<Serving>> start_servers(ServeCommand& c) {
+  if (c.stand_ins > 1) return start_stand_ins(c);
+  std::vector<Serving> servings;
+  TRY(servings.emplace_back(), start_serving(c));
+  return servings;
+}
+
 Result<> serve(ServeCommand& c) {
   EngineOptions& engine = c.runtime.engine;
+  TRY_VOID(take_data_parallel(c.data_parallel, engine));
   TRY_VOID(take_mpi(engine));
   TRY_VOID(take_side_channel(c.runtime.engine.kv_transfer));
   TRY_VOID(take_offloading(c, c.runtime.engine.kv_transfer));
   if (c.run_engine) return run_engine(std::move(c.runtime), c.run_rank);
+  TRY_VOID(take_processors(c));
   if (engine.mpi && engine.mpi->rank > 0) return run_mpi_rank(std::move(c.runtime));
   if (engine.nodes.count > 1 && engine.nodes.rank > 0) return run_host_of_ranks(engine);
   if (c.headless) return invalid("--headless", "is for hosts with a --node-rank other than 0");
   StopSignals signals;
-  TRY(const Serving serving, start_serving(c));
+  TRY(const std::vector<Serving> servings, start_servers(c));
   signals.wait();
   log_info("stopping: answers in flight get up to {} s", c.shutdown_timeout_s);
-  serving.server->stop(c.shutdown_timeout_s * 1000);
+  for (const Serving& serving : servings) serving.server->stop(c.shutdown_timeout_s * 1000);
   return {};
 }
 

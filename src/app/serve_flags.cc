@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/log_format.h"
 #include "local/engine_flags.h"
+#include "local/profiler_flag.h"
 
 namespace octavo {
 namespace {
@@ -116,6 +117,9 @@ void add_reply_flags(CLI::App& app, ServeCommand& c) {
       ->group(kGroup);
   app.add_flag("--enable-prompt-tokens-details", s.prompt_tokens_details, "Report cached tokens in usage")
       ->group(kGroup);
+  app.add_flag("--enable-per-request-metrics", s.request_metrics,
+               "Times of an answer in its reply (metrics) and its header Server-Timing")
+      ->group(kGroup);
   app.add_flag("--enable-force-include-usage", s.rules.force_include_usage, "Usage in every stream")
       ->group(kGroup);
   app.add_option("--stream-interval", s.rules.stream_interval,
@@ -206,6 +210,13 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
          "Field of a request's header that names its tenant, in place of its key or address; only behind a "
          "gateway that sets it")
       ->group(kGroup);
+  app.add_option("--allowed-media-domains", s.media_sources.domains,
+                 "Hosts whose http: and https: addresses of images and sounds are fetched; none: no addresses are")
+      ->group(kGroup);
+  app.add_option("--allowed-local-media-path", s.media_sources.local_path,
+                 "Folder below which file: addresses of images and sounds are read")
+      ->check(CLI::ExistingDirectory)
+      ->group(kGroup);
   app.add_flag("--isolate-prefix-cache", s.isolate_prefix_cache,
                "Tenants (by key, address or --client-header) share no cached prefixes")
       ->group(kGroup);
@@ -227,7 +238,24 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
   app.add_flag("--engine-process,!--no-engine-process", c.engine_process,
                "Run the engine in a process of its own, which is started again when it dies (default: on)")
       ->group(kGroup);
-  app.add_flag("--headless", c.headless, "No server: of hosts with a --node-rank other than 0, which have none anyway")
+  app.add_flag("--numa-bind,!--no-numa-bind", c.numa.bind,
+               "Where a host has several NUMA nodes and several processes of engines, each runs on nodes of its own "
+               "(default: on)")
+      ->group(kGroup);
+  add_data_parallel_flags(app, c.data_parallel);
+  app.add_option("--numa-bind-nodes", c.numa.nodes, "The node of each process, engine by engine, rank by rank")
+      ->group(kGroup);
+  app.add_option("--numa-bind-cpus", c.numa.processors,
+                 "Or its processors, each a list such as 0-15,32; VLLM_CPU_OMP_THREADS_BIND=\"0-15|16-31\" does the same")
+      ->group(kGroup);
+  app.add_option(kProcessorsFlag, c.runtime.engine.processors)->group("");
+  app.add_option("--stand-ins", c.stand_ins,
+                 "With --executor simulated: so many servers in this process, on the ports from --port on")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_flag("--headless", c.headless,
+               "No server: of hosts with a --node-rank other than 0, which have none anyway")
       ->group(kGroup);
   app.add_flag(kRunEngineFlag, c.run_engine)->group("");  // hidden: what that process is started with
   app.add_option(kRunRankFlag, c.run_rank)->group("");    // and those of its ranks
@@ -277,6 +305,7 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
                "/is_sleeping")
       ->envname("VLLM_SERVER_DEV_MODE")
       ->group(kGroup);
+  add_profiler_flag(app, s)->group(kGroup);
   app.add_option("--kv-offloading-size", c.kv_offloading_gib,
                  "GiB of a tier of the KV cache on disk, in octavo/kv of the user's cache folder; 0: none. "
                  "In another "

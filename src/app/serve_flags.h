@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "app/data_parallel.h"
+#include "engine/placement.h"
 #include "http/server.h"
 #include "local/runtime.h"
 
@@ -17,6 +19,9 @@ struct ServeCommand {
   std::string fingerprint_value;
   bool auto_tool_choice = false;
   bool engine_process = true;
+  NumaOptions numa;
+  DataParallelOptions data_parallel;
+  int stand_ins = 1;
   bool run_engine = false;
   int run_rank = 0;
   bool headless = false;

@@ -8,6 +8,7 @@
 #include "app/listen_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
+#include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/sidecar.h"
@@ -67,6 +68,7 @@ void add_leg_flags(CLI::App& command, SidecarCommand& c) {
   command.add_option("--allowed-prefillers", o.allowed_prefillers, "Each as host:port")->group(group);
   whole("--bootstrap-port", o.bootstrap_port, "sglang, mooncake: where engines that prefill are met", 1,
         65'535);
+  whole("--p2p-connector-port", o.p2p_port, "offloading: where engines that prefill serve blocks", 1, 65'535);
   whole("--request-timeout-secs", c.request_timeout_s, "Longest time for one leg of a request", 1, 86'400);
 }
 
@@ -84,8 +86,8 @@ Result<> run(SidecarCommand& c) {
   constexpr double kHourUs = 3600e6;
   const auto backoff = fleet::duration_us(c.retry_backoff);
   if (!backoff || !(*backoff >= 0 && *backoff <= kHourUs))
-    return invalid("prefill-retry-backoff", "must be a duration like 200ms, at most an hour, got {:?}",
-                   c.retry_backoff);
+    return invalid("prefill-retry-backoff", "must be a duration like 200ms, at most an hour, got {}",
+                   quoted_text(c.retry_backoff));
   o.prefill_retry_backoff_ms = static_cast<int>(std::lround(*backoff / 1000));
   const std::string connector = o.connector;
   TRY(const auto sidecar, fleet::Sidecar::start(std::move(o)));

@@ -1,5 +1,5 @@
 // Attention over pages: single tokens of short and long contexts, prompts, and a common prefix. Latent
-// attention beside it.
+// attention beside it, and the choice of the tokens that it sees.
 #include <algorithm>
 #include <vector>
 
@@ -9,6 +9,7 @@ namespace octavo {
 namespace {
 
 constexpr int kBlockSize = 16;
+constexpr int kIndexHeads = 64, kIndexDim = 128, kChosen = 2048;  // of DeepSeek-V3.2
 
 struct Contexts {
   std::string_view name;
@@ -32,6 +33,7 @@ constexpr Contexts kContexts[] = {{"decode", 1, 1, 32},
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
+// Of a cache with an indexer's keys: the choice alone.
 Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view kind, const KvSpec& spec,
                         const Contexts& x, const OpVisitor& visitor) {
   const Ops& ops = backend.ops;
@@ -46,13 +48,17 @@ Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view ki
   const std::int64_t n = std::int64_t{x.sequences} * x.queries;
   // Each query of a head meets the numbers of the tokens up to its own, keys and values, two operations each.
   const double met = static_cast<double>(n) * (x.window > 0 ? x.window : x.length - (x.queries - 1) / 2.0);
-  OpCase c{.operation = fmt::format("{} {} {}", kind, s.name, x.name),
-           .shape = fmt::format("{} x {} of {}", x.sequences, x.queries, x.length),
-           .format = std::string(name(spec.dtype)),
-           .calls = 1,
-           .bytes = static_cast<double>((blocks - shared_blocks * (x.sequences - 1)) * block_bytes),
-           .operations = met * static_cast<double>(s.q_heads * (spec.head_dim + spec.value_dim())) * 2,
-           .arithmetic = Arithmetic::bf16};
+  OpCase c{
+      .operation = fmt::format("{} {} {}", kind, s.name, x.name),
+      .shape = fmt::format("{} x {} of {}", x.sequences, x.queries, x.length),
+      .format = std::string(name(spec.dtype)),
+      .calls = 1,
+      .bytes = static_cast<double>((blocks - shared_blocks * (x.sequences - 1)) * block_bytes) *
+               (spec.index_dim > 0 ? spec.index_dim / static_cast<double>(spec.head_dim) : 1.0),
+      .operations = 2 * met *
+                    static_cast<double>(spec.index_dim > 0 ? kIndexHeads * kIndexDim
+                                                           : s.q_heads * (spec.head_dim + spec.value_dim())),
+      .arithmetic = Arithmetic::bf16};
   if (!visitor.wanted(c)) return {};
   const bool once = x.queries > 1 && !backend.stream->asynchronous();  // long enough for a host's clock
   c.calls = once ? 1 : static_cast<int>(std::clamp(visitor.cold_bytes / c.bytes, 1.0, 256.0));
@@ -79,16 +85,28 @@ Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view ki
   const std::int64_t width = s.q_heads * spec.value_dim();
   TRY(const Buffer q, backend.device->allocate(size(n * s.q_heads * spec.head_dim) * 2));
   TRY(const Buffer out, backend.device->allocate(size(n * width) * 2));
+  TRY(const Buffer index_q, backend.device->allocate(size(n * kIndexHeads * kIndexDim) * 2));
+  TRY(const Buffer weights, backend.device->allocate(size(n * kIndexHeads) * 4));
+  TRY(const Buffer chosen, backend.device->allocate(size(n * kChosen) * 4));
   c.run = [&] {
     ops.plan_attention(*backend.stream, {starts, lengths, table, blocks_each}, *plan);
-    for (const Buffer& layer : layers)
-      ops.attention(*backend.stream,
-                    {.q = q.view(DType::bf16, {n, s.q_heads, spec.head_dim}),
-                     .cache = {static_cast<std::byte*>(layer.data()), blocks, block_bytes, spec},
-                     .plan = *plan,
-                     .scale = 0.125f,
-                     .window = x.window,
-                     .out = out.view(DType::bf16, {n, width})});
+    for (const Buffer& layer : layers) {
+      const KvLayer cache{static_cast<std::byte*>(layer.data()), blocks, block_bytes, spec};
+      if (spec.index_dim > 0) {
+        ops.choose_tokens(*backend.stream, {.q = index_q.view(DType::bf16, {n, kIndexHeads, kIndexDim}),
+                                            .weights = weights.view(DType::f32, {n, kIndexHeads}),
+                                            .cache = cache,
+                                            .plan = *plan,
+                                            .chosen = chosen.view(DType::i32, {n, kChosen})});
+        continue;
+      }
+      ops.attention(*backend.stream, {.q = q.view(DType::bf16, {n, s.q_heads, spec.head_dim}),
+                                      .cache = cache,
+                                      .plan = *plan,
+                                      .scale = 0.125f,
+                                      .window = x.window,
+                                      .out = out.view(DType::bf16, {n, width})});
+    }
   };
   visitor.measure(c);
   return {};
@@ -113,6 +131,10 @@ Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisit
   for (const Contexts& contexts : kContexts)
     if (contexts.window == 0)
       TRY_VOID(attention_case(backend, shapes, "latent attention", spec, contexts, visitor));
+  spec.head_dim += spec.index_dim = kIndexDim;
+  for (const Contexts& contexts : kContexts)
+    if (contexts.queries == 1 && contexts.length == 4096 && !contexts.device_only)
+      TRY_VOID(attention_case(backend, shapes, "choose_tokens", spec, contexts, visitor));
   return {};
 }
 

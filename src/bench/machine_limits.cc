@@ -68,6 +68,15 @@ __attribute__((target("avx2,fma"))) double floats_256() {
   OCTAVO_CHAINS(12, _mm256_fmadd_ps(a, a, c[j]))
   return double{kRounds} * 12 * 16;
 }
+#define OCTAVO_QUADS_256(dot)            \
+  __m256i c[12] = {};                    \
+  const __m256i a = _mm256_set1_epi8(1); \
+  OCTAVO_CHAINS(12, dot(c[j], a, a))     \
+  return double{kRounds} * 12 * 64;
+__attribute__((target("avx2,avxvnni"))) double quads_256() { OCTAVO_QUADS_256(_mm256_dpbusd_avx_epi32) }
+__attribute__((target("avx512vl,avx512vnni"))) double quads_256_evex() {
+  OCTAVO_QUADS_256(_mm256_dpbusd_epi32)
+}
 __attribute__((target("avx512f,avx512vnni"))) double quads_512() {
   __m512i c[24] = {};
   const __m512i a = _mm512_set1_epi8(1);
@@ -96,7 +105,9 @@ double calculate(CpuIsa isa, Arithmetic arithmetic) {
   const bool dot = isa == CpuIsa::avx512_bf16 || isa == CpuIsa::amx || isa == CpuIsa::amx_modelled;
   if (arithmetic == Arithmetic::int8 && (dot || isa == CpuIsa::avx512_vnni)) return quads_512();
   if (arithmetic == Arithmetic::bf16 && dot) return pairs_512();
-  return isa == CpuIsa::avx2 ? floats_256() : floats_512();
+  if (arithmetic == Arithmetic::int8 && isa == CpuIsa::avx_vnni)
+    return __builtin_cpu_supports("avx512vnni") ? quads_256_evex() : quads_256();
+  return isa == CpuIsa::avx2 || isa == CpuIsa::avx_vnni ? floats_256() : floats_512();
 }
 #elif defined(__aarch64__)
 #define OCTAVO_REGISTER "w"
@@ -123,7 +134,14 @@ __attribute__((target("arch=armv8.2-a+bf16"))) double pairs_128() {
   OCTAVO_CHAINS(24, vbfdotq_f32(c[j], a, a))
   return double{kRounds} * 24 * 16;
 }
+__attribute__((target("arch=armv8.2-a+dotprod"))) double quads_128() {
+  int32x4_t c[24] = {};
+  const int8x16_t a = vdupq_n_s8(1);
+  OCTAVO_CHAINS(24, vdotq_s32(c[j], a, a))
+  return double{kRounds} * 24 * 32;
+}
 double calculate(CpuIsa isa, Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::int8 && isa != CpuIsa::neon) return quads_128();
   return arithmetic == Arithmetic::bf16 && isa == CpuIsa::neon_bf16 ? pairs_128() : floats_128();
 }
 #endif

@@ -23,6 +23,7 @@ constexpr ProductFormat kFormats[] = {{"bf16"},
                                       {"int8", Encoding::int8},
                                       {"int4 128", Encoding::int4, DType::u8, 128},
                                       {"int4 32", Encoding::int4, DType::u8, 32},
+                                      {"mxfp4", Encoding::mxfp4, DType::u8, 32},
                                       {"fp8 128", Encoding::fp8, DType::f8_e4m3, 128},
                                       {"Q8_0", Encoding::q8_0},
                                       {"Q4_0", Encoding::q4_0},
@@ -53,10 +54,10 @@ class RandomRows {
     }
     part_.values = View::of(bytes_.data(), DType::u8, {kDistinctRows, row_bytes});
     if (block.elements > 1) return;
-    if (format.encoding == Encoding::int4)
+    if (format.encoding == Encoding::int4 || format.encoding == Encoding::mxfp4)
       for (std::uint8_t& code : bytes_) code &= 15;
     const std::int64_t groups = format.group > 0 ? cols / format.group : 1;
-    scales_.assign(static_cast<std::size_t>(kDistinctRows * groups), 0.01f);
+    scales_.assign(static_cast<std::size_t>(kDistinctRows * groups), 0x1p-7f);
     part_.scales = View::of(scales_.data(), DType::f32, {kDistinctRows, groups});
     if (format.encoding != Encoding::int4) return;
     zeros_.assign(scales_.size(), 7);

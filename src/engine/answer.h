@@ -84,6 +84,7 @@ struct Answer {
   int adapter = -1;                         // place of its LoRA adapter; -1: none, or it is not there yet
   RequestTimes times;
   int cached_tokens = 0;
+  int preemptions = 0;
   Output news;  // of the step being committed
   std::vector<TokenLogprobs> prompt_logprobs;  // of positions 1, 2, ... as far as they are computed
   int prompt_logprobs_count = 0;               // computed so far, those handed over included

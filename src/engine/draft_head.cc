@@ -9,24 +9,50 @@ namespace octavo {
 Result<> DraftHead::read(std::span<const ComputedText> texts) {
   read_.clear();
   begin_batch();
-  std::int64_t stride = 0;
-  for (const ComputedText& text : texts) stride = std::max(stride, std::ssize(text.blocks));
-  Batch::Group& group = batch_.groups[0];
-  group.table_stride = stride;
   for (const ComputedText& text : texts) {
-    const int count = static_cast<int>(text.tokens.size());
-    batch_.ids.insert(batch_.ids.end(), text.tokens.begin() + 1, text.tokens.end());
+    const std::size_t skipped = pass_over(text), count = text.tokens.size();
+    if (skipped == count) continue;
+    batch_.ids.insert(batch_.ids.end(), text.tokens.begin() + static_cast<std::ptrdiff_t>(skipped) + 1,
+                      text.tokens.end());
     batch_.ids.push_back(text.next);
-    group.slots.insert(group.slots.end(), text.slots.begin(), text.slots.end());
-    for (int i = 0; i < count; ++i) {
-      batch_.positions.push_back(text.first + i);
-      hidden_rows_.push_back(text.row + i);
+    const auto slots = text.slots.subspan(skipped);
+    batch_.groups[0].slots.insert(batch_.groups[0].slots.end(), slots.begin(), slots.end());
+    for (std::size_t i = skipped; i < count; ++i) {
+      batch_.positions.push_back(text.first + static_cast<int>(i));
+      hidden_rows_.push_back(text.row + static_cast<std::int32_t>(i));
     }
-    group.tables.insert(group.tables.end(), text.blocks.begin(), text.blocks.end());
-    end_sequence(text.sequence, text.first + count);
-    read_.push_back({text.sequence, text.first + count, batch_.tokens() - 1, text.blocks});
+    const std::size_t block = first_block(text, text.first + static_cast<int>(skipped));
+    const int begin = static_cast<int>(block) * limits_.block_size, end = text.first + static_cast<int>(count);
+    end_sequence(text.sequence, end - begin);
+    read_.push_back({text.sequence, end, batch_.tokens() - 1, begin, text.blocks.subspan(block)});
   }
-  return texts.empty() ? Result<>() : run(model_);
+  if (read_.empty()) return {};
+  lay_out_tables(read_);
+  return run(model_);
+}
+
+// How many of the text's first tokens are not to be read: all, or those behind a gap in their block. What is there
+// of their blocks is noted.
+std::size_t DraftHead::pass_over(const ComputedText& text) {
+  std::size_t skipped = 0;
+  for (std::size_t i = 0; i < text.slots.size(); ++i) {
+    std::int32_t& filled = filled_[static_cast<std::size_t>(text.slots[i] / limits_.block_size)];
+    const auto place = static_cast<std::int32_t>(text.slots[i] % limits_.block_size);
+    if (place > filled || !text.wanted) {
+      filled = std::min(filled, place);
+      skipped = i + 1;
+    } else {
+      filled = place + 1;
+    }
+  }
+  return skipped;
+}
+
+// From which of its blocks on all was read that is before this position.
+std::size_t DraftHead::first_block(const ComputedText& text, int position) const {
+  auto block = static_cast<std::size_t>(position / limits_.block_size);
+  while (block > 0 && filled_[static_cast<std::size_t>(text.blocks[block - 1])] == limits_.block_size) --block;
+  return block;
 }
 
 Result<> DraftHead::propose(std::span<Draft> drafts) {
@@ -49,6 +75,7 @@ void DraftHead::take_up(Draft& draft) {
   working_.push_back({.draft = &draft,
                       .sampling = &entry.first->second,
                       .row = read->row,
+                      .begin = read->begin,
                       .blocks = {read->blocks.begin(), read->blocks.end()},
                       .next_own = limits_.num_blocks +
                                   static_cast<std::int32_t>(std::ssize(working_)) * limits_.own_blocks});
@@ -82,28 +109,34 @@ void DraftHead::take_drafts(std::span<const SampledToken> results) {
 // The head reads the draft token before, with the row that it has made itself.
 Result<> DraftHead::run_drafts() {
   begin_batch();
-  std::size_t stride = 0;
   for (Working& w : working_) {
     const int position = static_cast<int>(w.draft->text.size() + w.draft->tokens.size()) - 2;
-    const auto block = static_cast<std::size_t>(position / limits_.block_size);
+    const auto block = static_cast<std::size_t>((position - w.begin) / limits_.block_size);
     if (block >= w.blocks.size()) w.blocks.resize(block + 1, kNoBlock);
     if (w.blocks[block] == kNoBlock) w.blocks[block] = w.next_own++;
-    stride = std::max(stride, w.blocks.size());
     batch_.ids.push_back(w.draft->tokens.back());
     batch_.positions.push_back(position);
     batch_.groups[0].slots.push_back(std::int64_t{w.blocks[block]} * limits_.block_size +
                                      position % limits_.block_size);
     hidden_rows_.push_back(w.row);
     w.row = batch_.tokens() - 1;
-    end_sequence(w.draft->sequence, position + 1);
+    end_sequence(w.draft->sequence, position + 1 - w.begin);
   }
+  lay_out_tables(working_);
+  return run(*executor_);
+}
+
+// sequences: of the pass, in order, with their blocks.
+template <class Sequences>
+void DraftHead::lay_out_tables(const Sequences& sequences) {
+  std::size_t stride = 0;
+  for (const auto& s : sequences) stride = std::max(stride, s.blocks.size());
   Batch::Group& group = batch_.groups[0];
   group.table_stride = static_cast<std::int64_t>(stride);
-  for (const Working& w : working_) {
-    group.tables.insert(group.tables.end(), w.blocks.begin(), w.blocks.end());
-    group.tables.insert(group.tables.end(), stride - w.blocks.size(), kNoBlock);
+  for (const auto& s : sequences) {
+    group.tables.insert(group.tables.end(), s.blocks.begin(), s.blocks.end());
+    group.tables.insert(group.tables.end(), stride - s.blocks.size(), kNoBlock);
   }
-  return run(*executor_);
 }
 
 void DraftHead::begin_batch() {

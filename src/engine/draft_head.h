@@ -4,7 +4,9 @@
 // At each position it reads what the model has made of the token there, and the token behind it. So it
 // follows the model's steps: when a step's tokens are known it reads all of them, and its keys and values lie
 // in blocks of the same numbers as the model's, in a cache of its own. A prefix that the model finds in its
-// cache, the head has, too. Then it proposes: a pass for each draft token, all sequences in one batch, where
+// cache, the head has, too. Texts of which no draft tokens are wanted it does not read, so that it costs nothing
+// then; when they are again, it goes on at the beginning of a block, and sees what it has read of the text without
+// a gap. Then it proposes: a pass for each draft token, all sequences in one batch, where
 // a row that the head has made itself takes the place of the model's. Those passes' keys and values are
 // written anew when the model has judged the draft tokens; where the sequence has no block for them yet, they
 // go to blocks that are the head's own.
@@ -34,7 +36,11 @@ class DraftHead final : public Proposer {
   // model: the engine's, which lives longer. executor: the head's, with its cache. tokens: see Drafter.
   DraftHead(const LocalExecutor& model, std::unique_ptr<LocalExecutor> executor,
             std::vector<std::int32_t> tokens, const DraftHeadLimits& limits)
-      : model_(model), executor_(std::move(executor)), tokens_(std::move(tokens)), limits_(limits) {}
+      : model_(model),
+        executor_(std::move(executor)),
+        tokens_(std::move(tokens)),
+        limits_(limits),
+        filled_(static_cast<std::size_t>(limits.num_blocks)) {}
 
   Result<> read(std::span<const ComputedText> texts) override;
   Result<> propose(std::span<Draft> drafts) override;
@@ -46,6 +52,7 @@ class DraftHead final : public Proposer {
     std::uint64_t sequence;
     int end;           // positions that were read
     std::int32_t row;  // of the last one, in the head's last pass
+    int begin;         // position that blocks begin with
     std::span<const std::int32_t> blocks;
   };
   // A sequence that gets draft tokens.
@@ -53,14 +60,19 @@ class DraftHead final : public Proposer {
     Draft* draft;
     const DraftSampling* sampling;
     std::int32_t row;                  // in the head's last pass
+    int begin;                         // position that blocks begin with
     std::vector<std::int32_t> blocks;  // of the sequence, then its own
     std::int32_t next_own;             // block
   };
 
+  std::size_t pass_over(const ComputedText& text);
+  std::size_t first_block(const ComputedText& text, int position) const;
   void take_up(Draft& draft);
   Result<> sample();
   void take_drafts(std::span<const SampledToken> results);
   Result<> run_drafts();
+  template <class Sequences>
+  void lay_out_tables(const Sequences& sequences);
   void begin_batch();
   void end_sequence(std::uint64_t sequence, int length);
   Result<> run(const LocalExecutor& from);
@@ -71,6 +83,7 @@ class DraftHead final : public Proposer {
   DraftHeadLimits limits_;
   std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by sequence
 
+  std::vector<std::int32_t> filled_;  // of each of the model's blocks, tokens that were read from its beginning on
   std::vector<Read> read_;  // in the last step
   std::vector<Working> working_;
   // Of the pass being run.

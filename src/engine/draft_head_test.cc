@@ -42,7 +42,7 @@ class Bench {
 
   // A step of `sequences` sequences: tokens [first, end) of the text, and behind them draft tokens that are
   // wrong.
-  void step(std::span<const TokenId> text, int first, int end, int wrong, int sequences = 1) {
+  void step(std::span<const TokenId> text, int first, int end, int wrong, int sequences = 1, bool wanted = true) {
     const auto count = static_cast<std::size_t>(end - first + wrong);
     Batch batch;
     batch.query_starts = {0};
@@ -72,7 +72,8 @@ class Bench {
            .next = text[static_cast<std::size_t>(end)],
            .slots = std::span(batch.groups[0].slots).subspan(at, static_cast<std::size_t>(end - first)),
            .blocks = std::span(batch.groups[0].tables)
-                         .subspan(static_cast<std::size_t>(s * kBlocks / 2), kBlocks / 2)});
+                         .subspan(static_cast<std::size_t>(s * kBlocks / 2), kBlocks / 2),
+           .wanted = wanted});
     }
     ASSERT_TRUE(head_->read(texts));
     // As the engine does: while the step's spans are there. Draft tokens are written where the text goes on.
@@ -146,6 +147,43 @@ TEST(DraftHead, DraftsWhatTorchSays) {
     two.step(text, 0, 11, 0, 2);
     two.step(text, 11, last, 2, 2);
     EXPECT_EQ(two.draft_tokens, whole.draft_tokens);
+  }
+}
+
+// A text that was not read from its beginning on: the head goes on where a block begins, and does not see what is
+// in the blocks before.
+TEST(DraftHead, GoesOnBehindAGap) {
+  const Case cases[] = {{"deepseek_v3", "deepseek_v3", load_predictor}, {"eagle3", "llama", load_eagle3}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const golden::Golden golden = golden::read(c.name, golden::kDrafters);
+    const std::vector<TokenId> text(golden.ids.begin(), golden.ids.end());
+    const int last = static_cast<int>(text.size()) - 1;
+    ASSERT_GT(last, kBlock + 2);
+    Bench whole(c);
+    whole.step(text, 0, last, 0);
+
+    Bench late(c);
+    late.step(text, 0, 5, 0, 1, false);
+    EXPECT_TRUE(late.draft_tokens.empty());
+    late.step(text, 5, 7, 0);
+    EXPECT_TRUE(late.draft_tokens.empty()) << "its block has a gap";
+    late.step(text, 7, last, 0);
+    EXPECT_EQ(late.draft_tokens.size(), static_cast<std::size_t>(kMost));
+
+    // The same where the blocks hold what was read of another text.
+    const std::vector<TokenId> other(text.size(), 7);
+    Bench used(c);
+    used.step(other, 0, last, 0);
+    used.step(text, 0, kBlock, 0, 1, false);
+    EXPECT_TRUE(used.draft_tokens.empty());
+    used.step(text, kBlock, last, 2);
+    EXPECT_EQ(used.draft_tokens, late.draft_tokens);
+
+    // And when it was read again from the beginning on.
+    used.step(text, 0, 9, 0);
+    used.step(text, 9, last, 0);
+    EXPECT_EQ(used.draft_tokens, whole.draft_tokens);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <numeric>
 
 #include "base/scratch_directory.h"
@@ -14,6 +15,7 @@
 #include "kernels/backends.h"
 #include "tensor/mapped_file.h"
 #include "weights/safetensors.h"
+#include "weights/safetensors_writer.h"
 
 namespace octavo {
 namespace {
@@ -45,14 +47,16 @@ std::vector<Text> read_texts(const std::string& directory, std::string_view expe
   const auto types = values_of<std::int32_t>(tensors, "types");
   const auto starts = values_of<std::int32_t>(tensors, "starts");
   const auto rows = values_of<float>(tensors, expected);
-  const auto width = std::ssize(rows) / (std::ssize(starts) - 1);
+  const std::ptrdiff_t vectors = expected == "tokens" ? std::ssize(ids) : std::ssize(starts) - 1;
+  const std::ptrdiff_t width = std::ssize(rows) / vectors;
   std::vector<Text> texts;
   for (std::ptrdiff_t s = 0; s + 1 < std::ssize(starts); ++s) {
     const std::int32_t begin = starts[static_cast<std::size_t>(s)],
                        end = starts[static_cast<std::size_t>(s) + 1];
     Text& text = texts.emplace_back();
     text.ids.assign(ids.begin() + begin, ids.begin() + end);
-    text.expected.assign(rows.begin() + s * width, rows.begin() + (s + 1) * width);
+    const std::ptrdiff_t first = expected == "tokens" ? begin : s, last = expected == "tokens" ? end : s + 1;
+    text.expected.assign(rows.begin() + first * width, rows.begin() + last * width);
     const auto second = std::find(types.begin() + begin, types.begin() + end, 1);
     if (second != types.begin() + end) text.second = static_cast<int>(second - types.begin() - begin);
   }
@@ -71,12 +75,13 @@ Result<std::unique_ptr<Engine>> engine_of(const std::string& directory, std::opt
   return isa ? load_engine(options, {.dress = dress}) : load_engine(options);
 }
 
-// What the engine makes of texts that come together.
-std::vector<std::vector<float>> pooled(Engine& engine, std::span<const Text> texts) {
+// What the engine makes of texts that come together, each with its task.
+std::vector<std::vector<float>> pooled(Engine& engine, std::span<const Text> texts,
+                                       const std::function<Task(std::size_t)>& task_of = {}) {
   std::vector<std::shared_ptr<Recorder>> recorders;
   for (const Text& text : texts) {
     Request request;
-    request.task = engine.info().task;
+    request.task = task_of ? task_of(recorders.size()) : engine.info().task;
     request.prompt = text.ids;
     request.second_text = text.second;
     recorders.push_back(std::make_shared<Recorder>());
@@ -99,6 +104,11 @@ float difference(const std::vector<float>& a, const std::vector<float>& b) {
   return most;
 }
 
+void normalise_each(std::vector<float>& vectors, int size) {
+  const auto width = static_cast<std::size_t>(size);
+  for (std::size_t i = 0; i < vectors.size(); i += width) normalise(std::span(vectors).subspan(i, width));
+}
+
 constexpr const char* kRoot = "tests/data/encoders/";
 
 class EncoderEngine : public testing::TestWithParam<std::string> {
@@ -112,7 +122,9 @@ class EncoderEngine : public testing::TestWithParam<std::string> {
       ASSERT_TRUE(engine.has_value()) << engine.error().message;
       const auto together = pooled(**engine, texts);
       for (std::size_t i = 0; i < texts.size(); ++i) {
-        EXPECT_LE(difference(together[i], texts[i].expected), 1e-4F) << "text " << i;
+        std::vector<float> given = together[i];
+        if (expected == "tokens") normalise_each(given, (*engine)->info().pooled_size);
+        EXPECT_LE(difference(given, texts[i].expected), 1e-4F) << "text " << i;
         EXPECT_EQ(together[i], pooled(**engine, std::span(texts).subspan(i, 1))[0]) << "text " << i;
       }
     };
@@ -123,10 +135,15 @@ class EncoderEngine : public testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(EncoderEngine, GivesTheNumbersOfTransformers) {
-  const bool classifies = GetParam().ends_with("classifier") || GetParam().ends_with("reranker");
-  agree(kRoot + GetParam(), classifies ? "scores" : "first");
+// What a model without the files of Sentence Transformers makes of a text.
+std::string_view made_by(std::string_view name) {
+  if (name.ends_with("classifier") || name.ends_with("reranker")) return "scores";
+  if (name == "colbert") return "tokens";
+  if (name == "nomic_bert" || name == "embedding_gemma") return "mean";
+  return name == "qwen3-embedder" ? "last" : "first";
 }
+
+TEST_P(EncoderEngine, GivesTheNumbersOfTransformers) { agree(kRoot + GetParam(), made_by(GetParam())); }
 
 std::string test_name(const testing::TestParamInfo<std::string>& param) {
   std::string name = param.param;
@@ -134,7 +151,9 @@ std::string test_name(const testing::TestParamInfo<std::string>& param) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
-                         testing::Values("bert", "bert-classifier", "bert-reranker", "roberta",
+                         testing::Values("bert", "bert-classifier", "bert-reranker", "colbert",
+                                         "embedding_gemma", "gte", "modernbert", "modernbert-classifier",
+                                         "nomic_bert", "qwen3-embedder", "qwen3-reranker", "roberta",
                                          "xlm-roberta-classifier"),
                          test_name);
 
@@ -181,12 +200,79 @@ TEST_P(SentenceFolder, WhatIsNotDoneIsRefused) {
   EXPECT_THAT(error(), testing::HasSubstr("one way of pooling"));
   pooling(R"({"pooling_mode_cls_token": true})");
   EXPECT_EQ(error(), "none");
-  modules(R"({"type": "sentence_transformers.models.Dense", "path": "2_Dense"})");
-  EXPECT_THAT(error(), testing::HasSubstr("models.Dense"));
+  modules(R"({"type": "sentence_transformers.models.CNN", "path": "2_CNN"})");
+  EXPECT_THAT(error(), testing::HasSubstr("models.CNN"));
   modules(R"({"type": "sentence_transformers.models.Pooling", "path": "../elsewhere"})");
   EXPECT_THAT(error(), testing::HasSubstr("leads out of the folder"));
   modules(R"({"path": ""})");
   EXPECT_THAT(error(), testing::HasSubstr("type is missing"));
+}
+
+// Beside texts of which one vector is made, with the same bits.
+TEST(TokenVectors, ComeOfModelsThatEmbed) {
+  const std::string directory = std::string(kRoot) + "nomic_bert";
+  const std::vector<Text> texts = read_texts(directory, "mean");
+  const auto engine = engine_of(directory, {}, "cpu").value();
+  const auto size = static_cast<std::size_t>(engine->info().pooled_size);
+  const auto alone = pooled(*engine, texts);
+  const auto mixed =
+      pooled(*engine, texts, [](std::size_t i) { return i % 2 == 0 ? Task::token_embed : Task::embed; });
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (i % 2 == 1) {
+      EXPECT_EQ(mixed[i], alone[i]) << i;
+      continue;
+    }
+    ASSERT_EQ(mixed[i].size(), texts[i].ids.size() * size);
+    std::vector<float> mean(size);
+    for (std::size_t k = 0; k < mixed[i].size(); ++k)
+      mean[k % size] += mixed[i][k] / static_cast<float>(texts[i].ids.size());
+    EXPECT_LE(difference(mean, texts[i].expected), 1e-4F) << i;
+  }
+}
+
+// A matrix in a file of its own behind the mean of the tokens.
+TEST_P(SentenceFolder, MatricesFollowThePooling) {
+  constexpr std::int64_t kOutputs = 5;
+  const auto plain = engine_of(path(), {}, "cpu").value();
+  const std::int64_t inputs = plain->info().pooled_size;
+  std::vector<float> weight(static_cast<std::size_t>(kOutputs * inputs)), bias{1, -1, 0.5F, 0, 2};
+  for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(i % 8) / 8 - 0.5F;
+  fs::create_directories(folder_ / "2_Dense");
+  const auto bytes = [](const std::vector<float>& v) { return v.size() * sizeof(float); };
+  auto writer = SafetensorsWriter::create(folder_ / "2_Dense/model.safetensors",
+                                          {{"linear.weight", "F32", {kOutputs, inputs}, bytes(weight)},
+                                           {"linear.bias", "F32", {kOutputs}, bytes(bias)}})
+                    .value();
+  ASSERT_TRUE(writer.write("linear.weight", std::as_bytes(std::span(weight))));
+  ASSERT_TRUE(writer.write("linear.bias", std::as_bytes(std::span(bias))));
+  ASSERT_TRUE(writer.finish());
+  const auto config = [&](std::string_view activation) {
+    folder_.write("2_Dense/config.json",
+                  fmt::format(R"({{"in_features": {}, "out_features": {}, "bias": true,)"
+                              R"("activation_function": "torch.nn.modules.activation.{}"}})",
+                              inputs, kOutputs, activation));
+  };
+  modules(R"({"type": "sentence_transformers.models.Dense", "path": "2_Dense"})");
+  const std::vector<Text> texts = read_texts(kRoot + GetParam(), "mean");
+  for (const bool tanh : {false, true}) {
+    config(tanh ? "Tanh" : "Identity");
+    const auto engine = engine_of(path(), {}, "cpu");
+    ASSERT_TRUE(engine.has_value()) << engine.error().message;
+    EXPECT_EQ((*engine)->info().pooled_size, kOutputs);
+    const auto vectors = pooled(**engine, texts);
+    for (std::size_t t = 0; t < texts.size(); ++t)
+      for (std::size_t row = 0; row < kOutputs; ++row) {
+        double sum = bias[row];
+        for (std::size_t i = 0; i < static_cast<std::size_t>(inputs); ++i)
+          sum += double{weight[row * static_cast<std::size_t>(inputs) + i]} * texts[t].expected[i];
+        EXPECT_NEAR(vectors[t].at(row), tanh ? std::tanh(sum) : sum, 1e-3) << t;
+      }
+  }
+  config("ELU");
+  EXPECT_THAT(error(), testing::HasSubstr("supported are Identity, Tanh"));
+  config("Tanh");
+  fs::remove(folder_ / "2_Dense/model.safetensors");
+  EXPECT_THAT(error(), testing::HasSubstr("there is no "));
 }
 
 TEST(EncoderRequests, AreCheckedAgainstTheModel) {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/out_of_memory.h"
 #include "base/random.h"
+#include "engine/prefix_tree.h"
 #include "events/kv_event_publisher.h"
 #include "request/check_request.h"
 
@@ -55,7 +56,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                  return transfers_ ? transfers_->offer(accepted, now_us()) : std::nullopt;
                }),
       adapters_(*executor_, info_.max_loras, [this] { inbox_.wake(); }),
-      images_(*executor_, info_.sound.mels > 0 ? info_.sound.places : image_tokens_max(info_.max_model_len)),
+      images_(*executor_, info_.sound.places > 0 ? info_.sound.places : image_tokens_max(info_.max_model_len)),
       masks_([this](MaskTask& task) {
         task.text->advance();
         inbox_.mask_ready(task.sequence);
@@ -70,7 +71,8 @@ Engine::~Engine() {
 
 Result<> Engine::start_transfers(const KvTransferOptions& options) {
   TRY(transfers_,
-      KvTransfers::start(options, info_.index, *scheduler_, *executor_, [this] { inbox_.wake(); }));
+      KvTransfers::start(options, info_.index, *scheduler_, *executor_, events_ ? &events_->log() : nullptr,
+                         [this] { inbox_.wake(); }));
   return {};
 }
 
@@ -86,6 +88,7 @@ EngineStats Engine::own_stats() const {
   const std::lock_guard lock(stats_mutex_);
   EngineStats stats = stats_;
   stats.hangs = watch_.hangs();
+  stats.paused = inbox_.paused();
   return stats;
 }
 
@@ -118,7 +121,7 @@ void Engine::thread_main() {
   Result<bool> ran = false;  // an error: the device has failed, for good
   bool gave_way = false;
   const auto wait_until = [&] {
-    if (ran.value_or(false) || gave_way || adapters_.preparing() || images_.encoding())
+    if ((ran.value_or(false) && !mail.frozen) || gave_way || adapters_.preparing() || images_.encoding())
       return std::int64_t{0};
     return transfers_ ? transfers_->wake_at_us() : kForever;
   };
@@ -130,10 +133,11 @@ void Engine::thread_main() {
     for (const GrammarReady& ready : mail.grammars) start_guided(ready);
     for (const SequenceId sequence : mail.masks) steps_.resume(sequence);
     for (const RequestId id : mail.aborts) abort_request(id);
+    for (Pause& wanted : mail.pauses) begin_pause(std::move(wanted));
     advance_adapters();
     advance_images();
     if (transfers_) advance_transfers();  // behind all that may begin a request
-    if (ran) {
+    if (!mail.frozen && ran) {
       watch_.begin_step();
       ran = steps_.run();
       watch_.end_step();
@@ -141,16 +145,20 @@ void Engine::thread_main() {
     }
     // Also what was accepted while the last step failed.
     if (!ran) fail_everything(ran.error());
-    gave_way = ran.has_value() && !*ran && must_give_way();
+    gave_way = !mail.frozen && ran.has_value() && !*ran && must_give_way();
     if (!sleeps_.empty()) fall_asleep();
+    if (!pauses_.empty()) end_pauses_once_still(mail.frozen);
     publish_stats(ran.has_value());
+    if (mail.look_at_prefixes) publish_prefixes();
     publish_events();
     if (after_step_) after_step_();
   }
   for (AdapterCommand& command : mail.adapters) take(command);        // whose owners hear of the table's end
   for (Submission& submission : mail.submissions) admit(submission);  // so that they, too, get an end
   for (SleepDone& done : mail.sleeps) sleeps_.push_back(std::move(done));
+  for (Pause& wanted : mail.pauses) pauses_.push_back(std::move(wanted));
   end_sleeps(failure(ErrorCode::unavailable, "the engine was stopped"));
+  end_pauses(failure(ErrorCode::unavailable, "the engine was stopped"));
   fail_everything({ErrorCode::unavailable, "the engine was stopped", {}});
   publish_stats(false);
   if (after_step_) after_step_();
@@ -201,6 +209,9 @@ void Engine::start(AnswerIndex index) {
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
   answer.accepted->identity = with_sounds(identity.digest(), request.images);
+  // Names stand for the digest where it is made of nothing else that can be told: no tenant, no sound.
+  if (events_ && identity != CacheIdentity{} && identity.tenant.empty() && request.images.empty())
+    events_->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});
   if (!transfers_ || transfers_->ready(answer.accepted, now_us())) schedule(index);
 }
 
@@ -286,6 +297,24 @@ void Engine::end_sleeps(const Result<>& result) {
   for (const SleepDone& done : std::exchange(sleeps_, {})) done(result);
 }
 
+void Engine::begin_pause(Pause&& wanted) {
+  if (wanted.mode == PauseMode::abort)
+    answers_.for_all(
+        [&](AnswerIndex, const Answer& answer) { abort_request(RequestId{answer.accepted->id}); });
+  pauses_.push_back(std::move(wanted));
+}
+
+// When nothing is computed any more.
+void Engine::end_pauses_once_still(bool frozen) {
+  if (!inbox_.paused())
+    return end_pauses(failure(ErrorCode::unavailable, "the engine was resumed before it paused"));
+  if (frozen || answers_.open_count() == 0) end_pauses({});
+}
+
+void Engine::end_pauses(const Result<>& result) {
+  for (const Pause& wanted : std::exchange(pauses_, {})) wanted.done(result);
+}
+
 void Engine::advance_images() {
   const std::optional<ImageTable::Ready> ready = images_.advance();
   if (!ready) return;
@@ -326,6 +355,12 @@ void Engine::publish_adapters() {
     if (of == stats_.adapters.end()) of = stats_.adapters.insert(of, {.name = name});
     ++(answer.times.scheduled_us == 0 ? of->waiting : of->running);
   });
+}
+
+void Engine::publish_prefixes() {
+  PrefixTree tree = prefix_tree(scheduler_->cache().pool, kPrefixNodesMax);
+  const std::lock_guard lock(stats_mutex_);
+  stats_.prefixes = std::move(tree);
 }
 
 void Engine::publish_stats(bool healthy) {

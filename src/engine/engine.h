@@ -51,6 +51,7 @@ class Engine final : public EngineClient {
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override { inbox_.abort(id); }
   void reset_prefix_cache() override { inbox_.request_reset(); }
+  void look_at_prefixes() override { inbox_.look_at_prefixes(); }
   void load_adapter(AdapterSource source, AdapterDone done) override {
     inbox_.command({.source = std::move(source), .done = std::move(done)});
   }
@@ -60,6 +61,8 @@ class Engine final : public EngineClient {
   // Level 1 alone: weights go with the engine.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
+  void pause(PauseMode mode, Done done) override { inbox_.pause({mode, std::move(done)}); }
+  void resume() override { inbox_.resume(); }
   std::vector<EngineStats> stats() const override { return {own_stats()}; }
   EngineStats own_stats() const;
   void drain() override;
@@ -79,12 +82,16 @@ class Engine final : public EngineClient {
   void advance_transfers();
   bool must_give_way() const;
   void fall_asleep();
+  void begin_pause(Pause&& wanted);
+  void end_pauses_once_still(bool frozen);
+  void end_pauses(const Result<>& result);
   void end_sleeps(const Result<>& result);
   void advance_images();
   void start_guided(const GrammarReady& ready);
   void abort_request(RequestId id);
   void fail_everything(const Error& error);
   void publish_stats(bool healthy);
+  void publish_prefixes();
   void publish_adapters();
   void publish_events();
 
@@ -105,6 +112,7 @@ class Engine final : public EngineClient {
   StepWatch watch_;
   std::unique_ptr<KvTransfers> transfers_;  // null: blocks stay here
   std::vector<SleepDone> sleeps_;           // not answered yet
+  std::vector<Pause> pauses_;               // alike
 
   mutable std::mutex stats_mutex_;
   EngineStats stats_;

@@ -42,6 +42,7 @@ struct MpiPlace {
 
 struct EngineOptions {
   int index = 0;               // among the engines behind one server
+  int first_index = 0;         // how many are behind servers before this one; EngineInfo::index counts them
   int data_parallel_size = 1;  // how many these are; they share processors and memory
   std::string model_dir;
   std::string device = "auto";  // auto (cuda where there is one, else cpu), cpu, cuda or reference
@@ -55,6 +56,9 @@ struct EngineOptions {
   bool enforce_eager = false;    // GPUs: no recordings (CUDA graphs) of decoding steps
   bool async_scheduling = true;  // GPUs: a step begins before the last one's tokens are known
   int threads = 0;  // CPU compute threads, of all engines and ranks; 0: as many as this process may use
+  // Which processors each process of the engines runs on, on this host: lists such as "0-3|4-7", engine by
+  // engine and in each rank by rank. "": any.
+  std::string processors;
   // CPUs: ranks, each a process: those that share every layer, and stages of layers.
   int tensor_parallel_size = 1;
   int pipeline_parallel_size = 1;
@@ -87,7 +91,7 @@ struct EngineOptions {
   double watermark = 0.0;
   Policy policy = Policy::fcfs;
 
-  int images_max = 999;  // of one prompt; 0: what encodes images is not loaded
+  int images_max = 999, sounds_max = 999;  // of one prompt; 0: what encodes them is not loaded
 
   std::optional<SpeculativeOptions> speculation;  // nullopt: none
   LoraOptions lora;

@@ -3,7 +3,7 @@
 //   forward(batch)   enqueue the forward pass
 //   sample(rows)     enqueue the choice of tokens from its logits
 //   collect()        wait for the oldest sampled step and hand over its tokens
-//   pool()           of models that do not generate, in place of both: a vector of each sequence
+//   pool()           of models that do not generate, in place of both: vectors of sequences or tokens
 //
 // forward and sample are two calls so that the host can work in between: it commits the step before, whose
 // ids the forward pass did not need to see, and fills grammar masks. A host backend does the work inside the
@@ -49,9 +49,10 @@ class Executor {
   virtual Result<std::span<SampledToken>> collect() = 0;
 
   // True for a model with a head: forward() gets whole prompts, and pool() instead of sample() and collect()
-  // gives the head's numbers for each, in the order of the batch; good until the next forward().
+  // gives the head's numbers for tokens [starts[i], starts[i + 1]) of the batch, of each i; good until the
+  // next forward().
   virtual bool pools() const { return false; }
-  virtual Result<std::span<const float>> pool() {
+  virtual Result<std::span<const float>> pool(std::span<const std::int32_t>) {
     return failure(ErrorCode::unsupported, "this executor samples tokens");
   }
   // Reads a LoRA adapter's folder; any thread. Errors: see AdapterReader.

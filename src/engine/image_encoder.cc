@@ -31,6 +31,28 @@ void ImageEncoder::Sequences::set(const std::vector<std::int32_t>& sizes) {
   }
 }
 
+// Of one sequence any rows, of several whole ones.
+ImageEncoder::Sequences ImageEncoder::Sequences::part(StepRows rows) const {
+  const auto count = static_cast<std::int32_t>(rows.count);
+  Sequences part;
+  part.table_stride = table_stride;
+  if (lengths.size() == 1) {
+    part.starts = {0, count};
+    part.lengths = lengths;
+    part.table = table;
+    return part;
+  }
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    if (starts[i] < rows.first || starts[i] >= rows.first + rows.count) continue;
+    part.starts.push_back(starts[i] - static_cast<std::int32_t>(rows.first));
+    part.lengths.push_back(lengths[i]);
+    const auto entries = table.begin() + static_cast<std::ptrdiff_t>(i) * table_stride;
+    part.table.insert(part.table.end(), entries, entries + table_stride);
+  }
+  part.starts.push_back(count);
+  return part;
+}
+
 Result<std::unique_ptr<ImageEncoder>> ImageEncoder::create(const Model& tower, Backend& backend) {
   std::unique_ptr<ImageEncoder> encoder(new ImageEncoder(tower, backend));
   TRY_VOID(encoder->layout_.supported(backend.ops));
@@ -46,6 +68,9 @@ ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
       backend_(backend),
       layout_(cache_layout(tower.spec,
                            {.block_size = kBlockSize, .dtype = tower.activation, .one_plane = true})) {
+  for (const LayerGroup& group : layout_.groups)
+    CHECK(!group.causal && (group.local || group.window == 0), "{}: rows that see a part of the image",
+          tower.spec.architecture);
   const DType act = tower.activation;
   numbers_.resize(3 * 256 * size_of(act));
   for (std::size_t channel = 0; channel < 3; ++channel)
@@ -74,7 +99,7 @@ Result<> ImageEncoder::read_positions() {
 }
 
 std::int64_t ImageEncoder::later_bytes(int tokens_max) const {
-  const std::int64_t most = std::int64_t{tokens_max} * input_.merge * input_.merge;
+  const std::int64_t most = std::int64_t{tokens_max} * input_.square();
   const std::int64_t rows =
       std::max<std::int64_t>(0, std::min<std::int64_t>(tower_.spec.max_positions, most) - room_.rows);
   const auto element = static_cast<std::int64_t>(size_of(tower_.activation));
@@ -105,7 +130,7 @@ std::vector<std::int32_t> ImageEncoder::order_patches() {
       const int bottom = std::min(top + window, rows_), right = std::min(left + window, columns_);
       for (int row = top; row < bottom; ++row)
         for (int column = left; column < right; ++column) add_token(row, column);
-      sizes.push_back((bottom - top) * (right - left) * merge * merge);
+      sizes.push_back((bottom - top) * (right - left) * input_.square());
     }
   return sizes;
 }
@@ -136,7 +161,7 @@ Result<> ImageEncoder::reserve(const Room& needed) {
   room_ = {};
   Device& device = *backend_.device;
   const auto n = static_cast<std::size_t>(room.rows);
-  const auto tokens = n / static_cast<std::size_t>(input_.merge * input_.merge);
+  const auto tokens = n / static_cast<std::size_t>(input_.square());
   TRY(Decoder decoder,
       Decoder::make(tower_, layout_, backend_, {.max_tokens = room.rows, .max_logit_rows = 1}));
   decoder_ = std::make_unique<Decoder>(std::move(decoder));
@@ -172,7 +197,7 @@ Result<> ImageEncoder::reserve(const Room& needed) {
 
 // Where the rows of images of this size stand.
 void ImageEncoder::upload_grid() {
-  const int across = columns_ * input_.merge, merged = input_.merge * input_.merge;
+  const int across = columns_ * input_.merge, merged = input_.square();
   std::vector<std::int32_t> axes = patch_rows_, positions(static_cast<std::size_t>(class_tokens()), 0),
                             starts;
   axes.insert(axes.end(), patch_columns_.begin(), patch_columns_.end());
@@ -222,8 +247,9 @@ void ImageEncoder::fill_patches(std::string_view pixels) {
   }
 }
 
-Result<> ImageEncoder::begin(std::string_view pixels, int columns) {
-  const int unit = input_.unit(), across = columns > 0 ? columns : input_.side();
+Result<> ImageEncoder::begin(const ImagePart& image) {
+  const std::string& pixels = image.pixels;
+  const int unit = input_.unit(), across = image.columns > 0 ? image.columns : input_.side();
   const auto row_of_tokens = static_cast<std::size_t>(3 * unit * unit * across);
   CHECK(across > 0 && !pixels.empty() && pixels.size() % row_of_tokens == 0, "{} bytes of pixels",
         pixels.size());
@@ -237,17 +263,8 @@ Result<> ImageEncoder::begin(std::string_view pixels, int columns) {
   const View input = patches_.view(tower_.activation, {n, input_.patch_values()});
   backend_.device->upload(stream, input, host_patches_.data());
   groups_.clear();
-  for (std::size_t g = 0; g < plans_.size(); ++g) {
-    const Sequences& sequences = sequences_of(layout_.groups[g]);
-    backend_.ops.plan_attention(stream,
-                                {.query_starts = sequences.starts,
-                                 .lengths = sequences.lengths,
-                                 .block_tables = sequences.table,
-                                 .table_stride = sequences.table_stride,
-                                 .recorded = false},
-                                *plans_[g]);
+  for (std::size_t g = 0; g < plans_.size(); ++g)
     groups_.push_back({plans_[g].get(), slots_[g].view(DType::i64, {n})});
-  }
   batch_ = {.positions = positions_.view(DType::i32, {n}),
             .axes = axes_.view(DType::i32, {2, patches}),
             .groups = groups_,
@@ -256,7 +273,7 @@ Result<> ImageEncoder::begin(std::string_view pixels, int columns) {
   if (const std::int64_t deep = input_.row_dim() - input_.out_dim; deep > 0)
     batch_.deep = projected().columns(input_.out_dim, deep);
   decoder_->begin(batch_);
-  layers_done_ = 0;
+  done_ = {};
   return {};
 }
 
@@ -267,20 +284,77 @@ View ImageEncoder::projected() const {
 }
 
 std::optional<Buffer> ImageEncoder::advance(int rows) {
+  const std::int64_t n = batch_.positions.size(0);
   const std::size_t layers = cache_.layers().size();
-  const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(1, rows / batch_.positions.size(0)));
-  const std::size_t end = std::min(layers, layers_done_ + wanted);
-  decoder_->run_layers(batch_, cache_.layers(), layers_done_, end);
-  layers_done_ = end;
-  if (end < layers) return std::nullopt;
-  finish();
+  if (n > rows) {
+    if (done_.layers < layers)
+      advance_layer(rows);
+    else
+      project(rows);
+  } else {
+    for (std::size_t group = 0; group < plans_.size(); ++group)
+      plan(group, sequences_of(layout_.groups[group]));
+    const std::size_t end = std::min(layers, done_.layers + static_cast<std::size_t>(rows / n));
+    decoder_->run_layers(batch_, cache_.layers(), done_.layers, end);
+    done_.layers = end;
+    if (end == layers) project(static_cast<int>(n));
+  }
+  if (done_.tokens < std::ssize(token_places_)) return std::nullopt;
   return std::move(encoded_);
 }
 
-void ImageEncoder::finish() {
+// Where an image is one sequence, all keys and values come before the first row's result.
+void ImageEncoder::advance_layer(int rows) {
+  const std::int64_t n = batch_.positions.size(0);
+  const auto index = static_cast<std::size_t>(layout_.layers[done_.layers].group);
+  const LayerGroup& group = layout_.groups[index];
+  const std::span<const KvLayer> cache = cache_.layers();
+  const StepRows part{done_.rows,
+                      group.local ? windows_from(done_.rows, rows) : squares_from(done_.rows, rows)};
+  done_.rows += part.count;
+  if (!group.local && !done_.stored) {
+    decoder_->store_rows(batch_, cache, done_.layers, part);
+    if (done_.rows < n) return;
+    done_.stored = true;
+    done_.rows = 0;
+    return;
+  }
+  plan(index, sequences_of(group).part(part));
+  decoder_->run_rows(batch_, cache, done_.layers, part);
+  if (done_.rows == n) done_ = {.layers = done_.layers + 1};
+}
+
+// As many rows from this one on as so many at most have in whole squares, or in one.
+std::int64_t ImageEncoder::squares_from(std::int64_t row, int rows) const {
+  const std::int64_t square = input_.square(), extra = row == 0 ? class_tokens() : 0;
+  return std::min(batch_.positions.size(0) - row, extra + std::max<std::int64_t>(1, rows / square) * square);
+}
+
+// The same of windows.
+std::int64_t ImageEncoder::windows_from(std::int64_t row, int rows) const {
+  const auto first = std::ranges::lower_bound(windows_.starts, row);
+  const auto end = std::upper_bound(first + 2, windows_.starts.end(), row + rows);
+  return *(end - 1) - row;
+}
+
+void ImageEncoder::plan(std::size_t group, const Sequences& sequences) {
+  backend_.ops.plan_attention(*backend_.stream,
+                              {.query_starts = sequences.starts,
+                               .lengths = sequences.lengths,
+                               .block_tables = sequences.table,
+                               .table_stride = sequences.table_stride,
+                               .recorded = false},
+                              *plans_[group]);
+}
+
+void ImageEncoder::project(int rows) {
   const auto tokens = std::ssize(token_places_);
-  decoder_->project(projected().columns(0, input_.out_dim), starts_.view(DType::i32, {tokens + 1}));
-  if (input_.window == 0) return;
+  const std::int64_t count =
+      std::min(tokens - done_.tokens, std::max<std::int64_t>(1, rows / input_.square()));
+  decoder_->project(done_.tokens, projected().columns(0, input_.out_dim).rows(done_.tokens, count),
+                    starts_.view(DType::i32, {count + 1}));
+  done_.tokens += count;
+  if (done_.tokens < tokens || input_.window == 0) return;
   backend_.ops.gather_rows(
       *backend_.stream,
       {.x = projected(), .rows = token_places_memory_.view(DType::i32, {tokens}), .out = rows_of(encoded_)});

@@ -7,36 +7,30 @@
 #include <vector>
 
 #include "engine/kv_memory.h"
+#include "engine/row_encoder.h"
 #include "model/decoder.h"
 #include "model/model.h"
 
 namespace octavo {
 
-// One image at a time, so that its rows do not depend on others, some layers at a time, so that steps come
-// between. Uses the backend's stream.
+// Uses the backend's stream.
 //
 // Patches come token by token, so that those of one token are side by side and need not be moved; the tokens
 // window by window, where layers look no further. To the layers that do, an image is one sequence, to the
 // others each window.
-class ImageEncoder {
+class ImageEncoder final : public RowEncoder {
  public:
   // tower: Model::tower; it and the backend live longer. Where images have one size, all memory is taken
   // here; else it grows with the largest. Errors: not enough memory, heads that the backend cannot compute.
   static Result<std::unique_ptr<ImageEncoder>> create(const Model& tower, Backend& backend);
 
-  // pixels, columns: as in ImagePart. Gives up what it has begun before. Error: not enough memory.
-  Result<> begin(std::string_view pixels, int columns);
-  // Runs the next layers, as many as have so many rows of patches together, one at least. With the last: f32
-  // [tokens, ImageInput::row_dim()].
-  std::optional<Buffer> advance(int rows);
+  Result<> begin(const ImagePart& image) override;
+  // Runs the next layers, as many as have so many rows of patches together; of an image with more, so many
+  // rows of one layer, or one of its windows. Rows: ImageInput::row_dim().
+  std::optional<Buffer> advance(int rows) override;
 
-  std::int64_t row_bytes() const { return 4 * input_.row_dim(); }
-  View rows_of(const Buffer& encoded) const {
-    return encoded.view(DType::f32,
-                        {static_cast<std::int64_t>(encoded.bytes()) / row_bytes(), input_.row_dim()});
-  }
-  // What the workspaces of the largest image take, of so many tokens at most, that is not taken yet.
-  std::int64_t later_bytes(int tokens_max) const;
+  std::int64_t row_bytes() const override { return 4 * input_.row_dim(); }
+  std::int64_t later_bytes(int tokens_max) const override;
 
  private:
   // What an image needs, or what there is room for.
@@ -57,6 +51,8 @@ class ImageEncoder {
     int blocks = 0;
 
     void set(const std::vector<std::int32_t>& sizes);
+    // What attention of these rows alone needs.
+    Sequences part(StepRows rows) const;
   };
 
   ImageEncoder(const Model& tower, Backend& backend);
@@ -69,13 +65,17 @@ class ImageEncoder {
   void upload_grid();
   void fill_patches(std::string_view pixels);
   View projected() const;
-  void finish();
+  void advance_layer(int rows);
+  std::int64_t squares_from(std::int64_t row, int rows) const;
+  std::int64_t windows_from(std::int64_t row, int rows) const;
+  void plan(std::size_t group, const Sequences& sequences);
+  void project(int rows);
 
   const Model& tower_;
   const ImageInput input_;
   Backend& backend_;
   CacheLayout layout_;
-  std::vector<std::byte> numbers_;  // act [3, 256]: what a channel's value counts as
+  std::vector<std::byte> numbers_;     // act [3, 256]: what a channel's value counts as
   std::vector<float> position_table_;  // [position_side * position_side, dim]
 
   // Of images as large as the last.
@@ -98,7 +98,13 @@ class ImageEncoder {
   std::vector<GroupBatch> groups_;
   ForwardBatch batch_;
   Buffer encoded_;
-  std::size_t layers_done_ = 0;
+  struct Done {
+    std::size_t layers = 0;
+    bool stored = false;      // of the next layer, all keys and values
+    std::int64_t rows = 0;    // of its keys and values, or of itself
+    std::int64_t tokens = 0;  // behind the projector
+  };
+  Done done_;
 };
 
 }  // namespace octavo

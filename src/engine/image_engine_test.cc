@@ -7,7 +7,7 @@
 
 #include "engine/image_encoder.h"
 #include "engine/load.h"
-#include "engine/test_rig.h"
+#include "engine/test_logprobs.h"
 #include "kernels/backends.h"
 #include "media/test_golden.h"
 
@@ -27,7 +27,9 @@ struct Conversation {
     bf16_kl = golden.values<float>("bf16_kl");
     vocab = logits.size() / bf16_kl.size();
     answer = golden.values<TokenId>("answer");
-    any_size = name.starts_with("qwen");
+    row_breaks = name == "mistral3" || name == "pixtral";
+    any_size = name.starts_with("qwen") || row_breaks;
+    unit = name == "pixtral" ? 6 : 12;
     int position = 0;
     for (const char* picture : {"rgb.png", "photo.jpg"}) {
       const int tokens = static_cast<int>(golden.tensor(fmt::format("rows.{}", picture)).shape[1]);
@@ -35,21 +37,21 @@ struct Conversation {
         while (prompt[static_cast<std::size_t>(position)] != kImageToken) ++position;
         const std::string pixels = pixels_of(tile);
         const Hash128 digest = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(pixels)), 0);
-        images.push_back({digest, position, tokens, pixels, columns_of(tile)});
-        position += tokens;
+        images.push_back({digest, position, tokens, pixels, columns_of(tile), row_breaks});
+        position += images.back().span();
       }
     }
   }
 
-  int columns_of(const media::Image& tile) const { return any_size ? tile.width / kUnit : 0; }
+  int columns_of(const media::Image& tile) const { return any_size ? tile.width / unit : 0; }
 
   static constexpr TokenId kImageToken = 259;
-  static constexpr int kUnit = 12;  // of those that take any size
+  int unit;  // of those that take any size
   // Tokens of the smallest steps: of images that steps do not cut, more than they have.
   int small_step() const { return golden.directory.ends_with("gemma3") ? 25 : 13; }
   VisionGolden golden;
   std::vector<TokenId> prompt, answer;
-  bool any_size;
+  bool any_size, row_breaks;
   std::vector<ImagePart> images;
   std::vector<float> logits, bf16_kl;  // of the last positions
   std::size_t vocab;
@@ -89,60 +91,19 @@ Result<std::unique_ptr<Engine>> engine_of(const std::string& directory, const Te
   return test.isa ? load_engine(options, {.dress = dress}) : load_engine(options);
 }
 
-Recorder::Record run(Engine& engine, Request request) {
-  const auto recorder = std::make_shared<Recorder>();
-  const int answers = request.answers();
-  const auto id = engine.submit(std::move(request), recorder);
-  CHECK(id.has_value(), "{}", id.error().message);
-  recorder->wait_ended(answers);
-  return recorder->record();
-}
-
-// Log-probabilities of the whole vocabulary behind the last prompt tokens but one, by token: [positions,
-// vocab].
 std::vector<float> logprobs(Engine& engine, const Conversation& conversation) {
-  Request request = conversation.request();
-  request.sampling.prompt_logprobs = -1;
-  const auto record = run(engine, std::move(request));
-  EXPECT_EQ(record.prompt_logprobs.size() + 1, conversation.prompt.size());
-  std::vector<float> values;
-  const std::size_t positions = conversation.bf16_kl.size() - 1;
-  for (std::size_t i = record.prompt_logprobs.size() - positions; i < record.prompt_logprobs.size(); ++i) {
-    std::vector<float> row(conversation.vocab);
-    for (const auto& [id, logprob] : record.prompt_logprobs[i].top)
-      row[static_cast<std::size_t>(id)] = logprob;
-    values.insert(values.end(), row.begin(), row.end());
-  }
-  return values;
-}
-
-std::vector<float> log_softmax(std::span<const float> logits, std::size_t vocab) {
-  std::vector<float> values;
-  for (std::size_t row = 0; row + 2 * vocab <= logits.size(); row += vocab) {  // not the last position
-    double sum = 0;
-    for (std::size_t i = 0; i < vocab; ++i) sum += std::exp(static_cast<double>(logits[row + i]));
-    for (std::size_t i = 0; i < vocab; ++i)
-      values.push_back(static_cast<float>(logits[row + i] - std::log(sum)));
-  }
-  return values;
+  return last_logprobs(engine, conversation.request(), conversation.bf16_kl.size() - 1, conversation.vocab);
 }
 
 // Its first layer, then all of it from the beginning on, layer by layer.
 Buffer encode(ImageEncoder& encoder, const media::Image& tile, int columns) {
   for (int time = 0; time < 2; ++time) {
-    CHECK(encoder.begin(pixels_of(tile), columns).has_value());
+    CHECK(encoder.begin({.pixels = pixels_of(tile), .columns = columns}).has_value());
     if (time == 0) encoder.advance(1);
   }
   std::optional<Buffer> encoded;
   while (!encoded) encoded = encoder.advance(1);
   return *std::move(encoded);
-}
-
-float difference(std::span<const float> a, std::span<const float> b) {
-  CHECK(a.size() == b.size(), "{} and {} numbers", a.size(), b.size());
-  float most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
-  return most;
 }
 
 class ImageEngine : public testing::TestWithParam<std::string> {
@@ -256,7 +217,8 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
 
 INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
                          testing::Values("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "qwen3_vl",
-                                         "qwen3_vl_moe", "internvl", "gemma3", "llava"),
+                                         "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3", "llava", "mistral3",
+                                         "pixtral"),
                          [](const auto& test) { return std::string(test.param); });
 
 // Another picture at the same place is another prefix from its block on; the same one is found.

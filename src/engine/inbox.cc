@@ -1,6 +1,8 @@
 #include "engine/inbox.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "base/clock.h"
@@ -38,6 +40,12 @@ void Inbox::abort(RequestId id) {
 void Inbox::request_reset() {
   const std::lock_guard lock(mutex_);
   mail_.reset_prefix_cache = true;
+  mail_came_.notify_one();
+}
+
+void Inbox::look_at_prefixes() {
+  const std::lock_guard lock(mutex_);
+  mail_.look_at_prefixes = mail_.woken = true;
   mail_came_.notify_one();
 }
 
@@ -84,6 +92,42 @@ bool Inbox::asleep() const {
   return asleep_;
 }
 
+void Inbox::pause(Pause wanted) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_) {
+      if (!std::exchange(paused_, true)) last_before_pause_ = last_id_;
+      frozen_ = frozen_ || wanted.mode == PauseMode::keep;
+      mail_.pauses.push_back(std::move(wanted));
+      mail_came_.notify_one();
+      return;
+    }
+  }
+  wanted.done(failure(ErrorCode::unavailable, "the engine was stopped"));
+}
+
+void Inbox::resume() {
+  const std::lock_guard lock(mutex_);
+  paused_ = frozen_ = false;
+  mail_.woken = true;
+  mail_came_.notify_one();
+}
+
+bool Inbox::paused() const {
+  const std::lock_guard lock(mutex_);
+  return paused_;
+}
+
+// One that is aborted goes on, to its end.
+void Inbox::hold_back(Mail& mail) {
+  const auto goes_on = [&](const Submission& s) {
+    return s.id <= last_before_pause_ || unfinished_.at(s.id).aborting;
+  };
+  const auto held = std::ranges::stable_partition(mail.submissions, goes_on);
+  mail_.submissions.assign(std::make_move_iterator(held.begin()), std::make_move_iterator(held.end()));
+  mail.submissions.erase(held.begin(), held.end());
+}
+
 void Inbox::grammar_ready(GrammarReady ready) {
   const std::lock_guard lock(mutex_);
   mail_.grammars.push_back(std::move(ready));
@@ -103,13 +147,15 @@ bool Inbox::take(Mail& mail, std::int64_t until_us) {
   mail.aborts.clear();
   mail.adapters.clear();
   mail.sleeps.clear();
+  mail.pauses.clear();
   mail.woken = false;
   mail.reset_prefix_cache = false;
+  mail.look_at_prefixes = false;
   std::unique_lock lock(mutex_);
   const auto something = [&] {
-    return stopped_ || mail_.reset_prefix_cache || !mail_.submissions.empty() || !mail_.grammars.empty() ||
-           !mail_.masks.empty() || !mail_.aborts.empty() || !mail_.adapters.empty() ||
-           !mail_.sleeps.empty() || mail_.woken;
+    return stopped_ || mail_.reset_prefix_cache || (!paused_ && !mail_.submissions.empty()) ||
+           !mail_.grammars.empty() || !mail_.masks.empty() || !mail_.aborts.empty() ||
+           !mail_.adapters.empty() || !mail_.sleeps.empty() || !mail_.pauses.empty() || mail_.woken;
   };
   if (until_us == kForever)
     mail_came_.wait(lock, something);
@@ -117,6 +163,8 @@ bool Inbox::take(Mail& mail, std::int64_t until_us) {
     mail_came_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::microseconds(until_us)),
                           something);
   std::swap(mail, mail_);
+  if (paused_ && !stopped_) hold_back(mail);
+  mail.frozen = frozen_;
   return !stopped_;
 }
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "engine/grammar_compiler.h"
 #include "request/adapter_source.h"
+#include "request/engine_client.h"
 #include "request/request.h"
 #include "schedule/sequence.h"
 
@@ -43,6 +44,12 @@ struct AdapterCommand {
 // Told once how falling asleep went.
 using SleepDone = std::function<void(Result<>)>;
 
+// EngineClient::pause.
+struct Pause {
+  PauseMode mode = PauseMode::keep;
+  EngineClient::Done done;
+};
+
 // What has come in since the last look.
 struct Mail {
   std::vector<Submission> submissions;
@@ -51,8 +58,11 @@ struct Mail {
   std::vector<RequestId> aborts;
   std::vector<AdapterCommand> adapters;
   std::vector<SleepDone> sleeps;
+  std::vector<Pause> pauses;
+  bool frozen = false;  // by PauseMode::keep: no step is to be run
   bool woken = false;
   bool reset_prefix_cache = false;
+  bool look_at_prefixes = false;
 };
 
 class Inbox {
@@ -65,12 +75,17 @@ class Inbox {
   // Any thread. Never lost while the request is unfinished, ignored otherwise.
   void abort(RequestId id);
   void request_reset();
+  void look_at_prefixes();
   void command(AdapterCommand command);
   void wake();  // something else is to be done
   // Refuses new requests until wake_up(). The engine thread hears of it.
   void sleep(SleepDone done);
   void wake_up();
   bool asleep() const;
+  // Requests that come from now on stay here until resume(), unless they are aborted.
+  void pause(Pause wanted);
+  void resume();
+  bool paused() const;
   // The grammar compiler's thread.
   void grammar_ready(GrammarReady ready);
   // The mask worker's thread.
@@ -87,6 +102,8 @@ class Inbox {
   void stop();        // make take() say false
 
  private:
+  void hold_back(Mail& mail);
+
   struct Unfinished {
     int answers = 0;
     bool aborting = false;
@@ -102,6 +119,8 @@ class Inbox {
   RequestId last_id_ = 0;
   bool closed_ = false;
   bool asleep_ = false;
+  bool paused_ = false, frozen_ = false;
+  RequestId last_before_pause_ = 0;
   bool stopped_ = false;
 };
 

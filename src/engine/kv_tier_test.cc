@@ -7,6 +7,7 @@
 #include "engine/load.h"
 #include "engine/test_answers.h"
 #include "engine/test_rig.h"
+#include "transfer/test_redis.h"
 
 namespace octavo {
 namespace {
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 
 KvTransferOptions tier_options(const ScratchDirectory& folder, std::int64_t bytes = std::int64_t{1} << 30) {
   return {.enabled = true,
-          .disk = DiskTierOptions{.folder = folder.path(), .bytes = bytes, .load_always = true}};
+          .tier = KvTierOptions{.place = folder.path(), .bytes = bytes, .load_always = true}};
 }
 
 template <class Condition>
@@ -110,6 +111,29 @@ TEST_P(KvTierModes, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
     EXPECT_LE(rig.tier().blocks, 60);
     rig.expect_empty();
   }
+}
+
+TEST_P(KvTierModes, WhatOneEngineHasComputedAnotherLoadsFromTheirStore) {
+  TestRedis redis;
+  const octavo::Setup setup{
+      .mode = GetParam(),
+      .kv_transfer = {.enabled = true, .tier = KvTierOptions{.place = redis.url(), .load_always = true}}};
+  TierRig one(setup), other(setup);
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  EXPECT_EQ(one.cached(prompt), 0);
+  one.rest();
+  EXPECT_EQ(redis.count(), 6u);
+  EXPECT_EQ(other.cached(prompt), 96);
+  other.forget();
+  redis.mood = TestRedis::Mood::lying;
+  EXPECT_LE(other.cached(prompt), 16) << "the first block may be the one that it hands out";
+  other.ask(some_prompt(2, 100), 5);
+  other.rest();
+  EXPECT_GT(
+      other.engine->own_stats().kv_transfer.failures[static_cast<std::size_t>(KvTransferFailure::mismatch)], 0);
+  EXPECT_FALSE(other.tier().off);
+  one.expect_empty();
+  other.expect_empty();
 }
 
 TEST(KvTier, ARestartFindsTheBlocksAndSpoiltFilesCostThemselves) {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "transfer/disk_connector.h"
+#include "transfer/tier_connector.h"
 #include "transfer/peer_connector.h"
 
 namespace octavo {
@@ -24,33 +24,34 @@ bool reads_cache(const Request& request) {
 
 Result<std::unique_ptr<KvTransfers>> KvTransfers::start(const KvTransferOptions& options, int engine,
                                                         Scheduler& scheduler, Executor& executor,
-                                                        std::function<void()> wake) {
+                                                        KvEventLog* events, std::function<void()> wake) {
   if (!scheduler.options().enable_prefix_caching)
     return invalid(kField,
                    "needs prefix caching, which is off for this model or by --no-enable-prefix-caching");
   auto format = executor.block_format();
   if (!format) return field_failure(kField, format.error().code, "{}", format.error().message);
   std::unique_ptr<KvTransfers> transfers(
-      new KvTransfers(*std::move(format), options.lease_seconds / 2, scheduler, std::move(wake)));
+      new KvTransfers(*std::move(format), options.lease_seconds / 2, scheduler, events, std::move(wake)));
   if (const Result<> connected = transfers->connect(options, engine, executor); !connected)
     return field_failure(kField, connected.error().code, "{}", connected.error().message);
   return transfers;
 }
 
-KvTransfers::KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& scheduler,
+KvTransfers::KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& scheduler, KvEventLog* events,
                          std::function<void()> wake)
     : format_(std::move(format)),
       give_up_us_(std::int64_t{give_up_seconds} * 1'000'000),
       scheduler_(scheduler),
       wake_(std::move(wake)),
-      hasher_({.algorithm = HashAlgorithm::sha256, .seed = 0}, format_.block_size) {
+      hasher_({.algorithm = HashAlgorithm::sha256, .seed = 0}, format_.block_size),
+      events_(events) {
   stats_.enabled = true;
 }
 
 // A tier first: it is nearer than another engine.
 Result<> KvTransfers::connect(const KvTransferOptions& options, int engine, Executor& executor) {
-  if (options.disk) {
-    TRY(auto disk, DiskConnector::open(*options.disk, format_, engine, scheduler_.options().num_blocks,
+  if (options.tier) {
+    TRY(auto disk, TierConnector::open(*options.tier, format_, engine, scheduler_.options().num_blocks,
                                        access(executor)));
     connectors_.push_back(std::move(disk));
   }
@@ -98,12 +99,21 @@ std::vector<Hash128> KvTransfers::keys_of(const Accepted& accepted) const {
   return keys;
 }
 
-KvPrompt KvTransfers::prompt_of(const Accepted& accepted, std::span<const Hash128> keys) const {
+KvPrompt KvTransfers::prompt_of(const Accepted& accepted, std::span<const Hash128> keys, int cached) const {
   return {.id = accepted.id,
           .name = accepted.request.name,
           .tokens = static_cast<int>(accepted.request.prompt.size()),
           .keys = keys,
-          .params = accepted.request.kv_transfer ? &*accepted.request.kv_transfer : nullptr};
+          .params = accepted.request.kv_transfer ? &*accepted.request.kv_transfer : nullptr,
+          .cached = cached};
+}
+
+int KvTransfers::cached_blocks(const Accepted& accepted) {
+  PrefixHold* hold = scheduler_.hold(accepted.request.prompt, accepted.identity, 0);
+  if (hold == nullptr) return 0;
+  const auto count = static_cast<int>(hold->keys.size());
+  scheduler_.let_go(hold);
+  return count;
 }
 
 bool KvTransfers::ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us) {
@@ -112,6 +122,7 @@ bool KvTransfers::ready(const std::shared_ptr<const Accepted>& accepted, std::in
       imports_.try_emplace(accepted->id, Import{.accepted = accepted, .give_up_us = now_us + give_up_us_});
   if (is_new) {
     place->second.keys = keys_of(*accepted);
+    place->second.cached = cached_blocks(*accepted);
     place->second.state = begin_load(place->second, now_us);
   }
   return place->second.state == Import::State::done;
@@ -119,21 +130,27 @@ bool KvTransfers::ready(const std::shared_ptr<const Accepted>& accepted, std::in
 
 KvTransfers::Import::State KvTransfers::begin_load(Import& entry, std::int64_t now_us) {
   const Accepted& accepted = *entry.accepted;
-  const KvPrompt prompt = prompt_of(accepted, entry.keys);
+  const KvPrompt prompt = prompt_of(accepted, entry.keys, entry.cached);
   KvConnector* from = nullptr;  // where the most is
   int there = 0;
-  for (const auto& connector : connectors_)
-    if (const int matched = connector->matched(prompt); matched > there) {
-      from = connector.get();
-      there = matched;
-    }
   const auto compute = [&] {
     decline_all(prompt);
     return Import::State::done;
   };
-  if (from == nullptr || !reads_cache(accepted.request)) return compute();
+  if (!reads_cache(accepted.request)) return compute();
+  for (const auto& connector : connectors_) {
+    const std::optional<int> matched = connector->matched(prompt);
+    if (!matched) return Import::State::asking;
+    if (*matched <= there) continue;
+    from = connector.get();
+    there = *matched;
+  }
+  if (from == nullptr) return compute();
   PrefixHold* hold = scheduler_.hold(accepted.request.prompt, accepted.identity, there);
-  if (hold == nullptr && now_us < entry.give_up_us) return Import::State::no_room;
+  if (hold == nullptr && now_us < entry.give_up_us) {
+    from->wait(prompt);
+    return Import::State::no_room;
+  }
   if (hold == nullptr) {
     fail(accepted, KvTransferFailure::no_blocks, "no free blocks");
     return compute();
@@ -142,7 +159,9 @@ KvTransfers::Import::State KvTransfers::begin_load(Import& entry, std::int64_t n
   const bool others_load = missing > 0 && loads(entry.keys[static_cast<std::size_t>(hold->cached)]);
   if (missing <= 0 || others_load || !from->worth_loading(missing, compute_seconds_)) {
     scheduler_.let_go(hold);
-    return others_load ? Import::State::behind : compute();
+    if (!others_load) return compute();
+    from->wait(prompt);
+    return Import::State::behind;
   }
   decline_all(prompt, from);
   stats_.queries += std::int64_t{missing} * format_.block_size;
@@ -156,6 +175,12 @@ KvTransfers::Import::State KvTransfers::begin_load(Import& entry, std::int64_t n
               .blocks = {table.begin() + hold->cached, table.end()},
               .cancelled = entry.cancelled});
   return Import::State::loading;
+}
+
+// Nobody waits for its blocks any more.
+KvTransfers::Import::State KvTransfers::give_up(const Import& entry) {
+  decline_all(prompt_of(*entry.accepted, entry.keys));
+  return Import::State::done;
 }
 
 void KvTransfers::decline_all(const KvPrompt& prompt, const KvConnector* but) {
@@ -200,7 +225,7 @@ std::optional<KvTransferParams> KvTransfers::offer(const Accepted& accepted, std
       task.blocks.assign(blocks.begin(), blocks.end());
       task.keys.assign(keys.begin(), keys.begin() + std::ssize(blocks));
       stats_.held_blocks += static_cast<int>(blocks.size());
-      exports_[task.owner] = {connector.get(), hold};
+      exports_[task.owner] = {connector.get(), hold, task.keys};
     }
     if (auto told = connector->store(prompt, std::move(task), now_us)) reply = std::move(told);
   }
@@ -213,6 +238,7 @@ std::vector<RequestId> KvTransfers::advance(std::int64_t now_us, double compute_
   drop_imports(true);
   drop_exports(now_us);
   take_results(ready);
+  retry(Import::State::asking, now_us, ready);
   retry(Import::State::no_room, now_us, ready);
   // Also where what they were behind went without a result: who waited for room before them, and gave up.
   if (!ready.empty() || !any_loads()) retry(Import::State::behind, now_us, ready);
@@ -221,9 +247,18 @@ std::vector<RequestId> KvTransfers::advance(std::int64_t now_us, double compute_
 }
 
 void KvTransfers::drop_exports(std::int64_t now_us) {
-  for (const auto& connector : connectors_)
-    for (const std::uint64_t owner : connector->take_stored(now_us))
-      let_go(exports_.extract(owner).mapped().hold);
+  for (const auto& connector : connectors_) {
+    events_.tell_removed(*connector);
+    for (const std::uint64_t owner : connector->take_stored(now_us)) {
+      Export ended = exports_.extract(owner).mapped();
+      tell_stored(*ended.hold, ended.keys);
+      let_go(ended.hold);
+    }
+  }
+}
+
+void KvTransfers::tell_stored(const PrefixHold& hold, std::span<const Hash128> keys) {
+  for (const auto& connector : connectors_) events_.tell_stored(*connector, hold, keys);
 }
 
 // Of requests that have begun or ended; and, with `done`, of those that have nothing to wait for or to keep.
@@ -233,6 +268,8 @@ void KvTransfers::drop_imports(bool done) {
     Import& import = entry->second;
     const bool over = import.accepted->scheduled || import.accepted->unfinished == 0;
     if (over) *import.cancelled = true;
+    if (over && import.state != Import::State::loading && import.state != Import::State::done)
+      import.state = give_up(import);
     if (import.state != Import::State::loading &&
         (over || (done && import.state == Import::State::done && import.hold == nullptr))) {
       let_go(import.hold);
@@ -261,7 +298,7 @@ void KvTransfers::retry(Import::State state, std::int64_t now_us, std::vector<Re
     if (entry.state != state) continue;
     const SchedulerStats s = scheduler_.stats();
     if (s.running + s.waiting == 0 && !any_loads()) entry.give_up_us = 0;
-    entry.state = entry.accepted->unfinished == 0 ? Import::State::done : begin_load(entry, now_us);
+    entry.state = entry.accepted->unfinished == 0 ? give_up(entry) : begin_load(entry, now_us);
     if (entry.state == Import::State::done) ready.push_back(id);
     if (entry.state == Import::State::no_room) return;
   }
@@ -274,6 +311,7 @@ void KvTransfers::take(const LoadResult& result) {
   if (result.loaded == 0) return let_go(entry.hold);
   scheduler_.publish(*entry.hold, entry.hold->cached + result.loaded);
   stats_.hits += std::int64_t{result.loaded} * format_.block_size;
+  tell_stored(*entry.hold, entry.keys);
 }
 
 std::int64_t KvTransfers::wake_at_us() const {

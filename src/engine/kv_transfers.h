@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "engine/answer.h"
 #include "engine/executor.h"
+#include "engine/tier_events.h"
 #include "schedule/scheduler.h"
 #include "transfer/kv_connector.h"
 #include "transfer/kv_transfer_options.h"
@@ -26,11 +27,11 @@ namespace octavo {
 
 class KvTransfers {
  public:
-  // engine: its number. wake: any thread; advance() has something to do. Errors: the options are wrong for
-  // this engine, a connector cannot be had.
+  // engine: its number. events: what tiers gain and lose goes there; null: nowhere. wake: any thread; advance()
+  // has something to do. Errors: the options are wrong for this engine, a connector cannot be had.
   static Result<std::unique_ptr<KvTransfers>> start(const KvTransferOptions& options, int engine,
                                                     Scheduler& scheduler, Executor& executor,
-                                                    std::function<void()> wake);
+                                                    KvEventLog* events, std::function<void()> wake);
   ~KvTransfers();
 
   // All below: on the engine's thread.
@@ -58,6 +59,7 @@ class KvTransfers {
   // Blocks for a request that waits for its turn.
   struct Import {
     enum class State : std::uint8_t {
+      asking,  // what there is
       no_room,
       behind,  // another request is loading blocks of this one
       loading,
@@ -66,6 +68,7 @@ class KvTransfers {
 
     std::shared_ptr<const Accepted> accepted;
     std::vector<Hash128> keys{};  // see KvPrompt
+    int cached = 0;
     std::int64_t give_up_us = 0;  // no_room: until then
     State state = State::done;
     PrefixHold* hold = nullptr;  // null: there is none, or it has been given back
@@ -74,14 +77,17 @@ class KvTransfers {
   struct Export {
     KvConnector* connector;
     PrefixHold* hold;
+    std::vector<Hash128> keys;  // see StoreTask
   };
 
-  KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& scheduler, std::function<void()> wake);
+  KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& scheduler, KvEventLog* events,
+              std::function<void()> wake);
 
   Result<> connect(const KvTransferOptions& options, int engine, Executor& executor);
   CacheAccess access(Executor& executor);
-  KvPrompt prompt_of(const Accepted& accepted, std::span<const Hash128> keys) const;
+  KvPrompt prompt_of(const Accepted& accepted, std::span<const Hash128> keys, int cached = 0) const;
   Import::State begin_load(Import& entry, std::int64_t now_us);
+  Import::State give_up(const Import& entry);
   void decline_all(const KvPrompt& prompt, const KvConnector* but = nullptr);
   bool any_loads() const;
   bool loads(Hash128 key) const;
@@ -90,8 +96,10 @@ class KvTransfers {
   void drop_imports(bool done);
   void drop_exports(std::int64_t now_us);
   std::vector<Hash128> keys_of(const Accepted& accepted) const;
+  int cached_blocks(const Accepted& accepted);
   void take(const LoadResult& result);
   void fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message);
+  void tell_stored(const PrefixHold& hold, std::span<const Hash128> keys);
   void let_go(PrefixHold*& hold);
 
   const BlockFormat format_;
@@ -99,6 +107,7 @@ class KvTransfers {
   Scheduler& scheduler_;
   const std::function<void()> wake_;
   const PrefixHasher hasher_;  // the same in all processes
+  TierEvents events_;
   double compute_seconds_ = 0;
 
   KvTransferStats stats_;

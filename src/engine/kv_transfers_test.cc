@@ -181,6 +181,24 @@ TEST(KvTransfers, SeveralAnswersShareWhatIsFetched) {
   pair.expect_nothing_held();
 }
 
+// Who has not been told it cannot guess it.
+TEST(KvTransfers, EachLeaseHasASecretName) {
+  Pair pair;
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  KvTransferParams params = prefill(*pair.producer.engine, request_for(prompt, 1));
+  const KvTransferParams other = prefill(*pair.producer.engine, request_for(some_prompt(2, 100), 1));
+  const auto secret = [](const KvTransferParams& p) {
+    return p.remote_request_id.substr(p.remote_request_id.rfind('-') + 1);
+  };
+  EXPECT_EQ(secret(params).size(), 32u);
+  EXPECT_NE(secret(params), secret(other));
+  params.remote_request_id.back() = params.remote_request_id.back() == '0' ? '1' : '0';
+  const auto sink = pair.decode(prompt, 5, params);
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().tokens, expected(prompt, 5));
+  EXPECT_TRUE(eventually([&] { return failures(*pair.consumer.engine, KvTransferFailure::expired) == 1; }));
+}
+
 TEST(KvTransfers, APromptOfAnotherTextIsNotTaken) {
   Pair pair;
   const KvTransferParams params = prefill(*pair.producer.engine, request_for(some_prompt(1, 100), 1));

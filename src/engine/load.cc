@@ -12,6 +12,7 @@
 #include "engine/memory_plan.h"
 #include "engine/model_figures.h"
 #include "engine/option_values.h"
+#include "engine/placement.h"
 #include "engine/ranked_executor.h"
 #include "engine/ranks.h"
 #include "engine/timed_executor.h"
@@ -63,7 +64,7 @@ void read_whole_texts(SchedulerOptions& s) {
 // What a client must know of a head.
 void describe_head(const ModelSpec& spec, EngineInfo& info) {
   const Head& head = *spec.head;
-  info.task = head.labels.empty() ? Task::embed : Task::classify;
+  info.task = head.each_token ? Task::token_embed : head.labels.empty() ? Task::embed : Task::classify;
   info.pooled_size = pooled_size(spec);
   info.normalise = head.normalise;
   info.labels = head.labels;
@@ -86,15 +87,21 @@ EngineInfo::ImageRule image_rule(const ImageInput& input, int token_id, bool who
           .tokens = any ? max_model_len : input.side() * input.side(),
           .token_id = token_id,
           .unit = input.unit(),
+          .row_breaks = input.row_breaks,
           .whole = whole};
 }
 
 // What a client must know of an encoder of images or sound.
 void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, EngineInfo& info) {
-  if (const std::optional<SoundInput>& sound = spec.tower->sound)
-    info.sound = {sound->mels, sound->frames(), max_num_seqs};
+  if (spec.hears_beside())
+    info.sound = {.mels = spec.tower->sound->mels, .frames = spec.tower->sound->frames(), .places = max_num_seqs};
+  else if (const std::optional<SoundInput>& sound = spec.tower->sound)
+    info.sound = {.mels = sound->mels,
+                  .frames = sound->frames(),
+                  .tokens = sound->tokens(),
+                  .token_id = spec.media_token};
   else
-    info.image = image_rule(*spec.tower->image, spec.image_token, spec.whole_images, max_model_len);
+    info.image = image_rule(*spec.tower->image, spec.media_token, spec.whole_images, max_model_len);
 }
 
 // Takes the states of max_num_seqs sequences from `bytes`, or of as many as half of it holds. What is kept of a
@@ -159,14 +166,6 @@ Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_
   return {};
 }
 
-// 0: as many as this process may use.
-int threads_of_rank(const EngineOptions& options) {
-  const int sharers = options.data_parallel_size * std::max(1, options.ranks_of_host());  // 0: refused later
-  if (sharers == 1) return options.threads;
-  const int all = options.threads > 0 ? options.threads : usable_processors();
-  return std::max(1, all / sharers);
-}
-
 // What draft tokens can follow.
 Result<> check_draftable(const Model& model, const CacheLayout& layout) {
   constexpr std::string_view kField = "speculative_config";
@@ -193,13 +192,16 @@ Result<> check_step(const EngineOptions& options, const ImageInput& input) {
   return {};
 }
 
-// What cannot be done yet beside images; without them it can.
-Result<> check_images(const EngineOptions& options, const Model& model) {
+// What cannot be done yet beside images or sound in prompts; without them it can.
+Result<> check_media(const EngineOptions& options, const Model& model, const Backend& backend) {
+  const bool sound = model.tower->spec.sound.has_value();
   const auto refuse = [&](std::string_view field) {
     return field_failure(field, ErrorCode::unsupported,
-                         "not with images yet, which {} sees; --limit-mm-per-prompt '{{\"image\": 0}}' leaves them out",
-                         model.spec.architecture);
+                         "not with {0} yet, which {1} {2}; --limit-mm-per-prompt '{{\"{3}\": 0}}' leaves {4} out",
+                         sound ? "sound" : "images", model.spec.architecture, sound ? "hears" : "sees",
+                         sound ? "audio" : "image", sound ? "it" : "them");
   };
+  if (sound && backend.name == "cuda") return refuse("device");
   if (options.tensor_parallel_size > 1) return refuse("tensor_parallel_size");
   if (options.lora.enabled) return refuse("enable_lora");
   return model.spec.whole_images ? check_step(options, *model.tower->spec.image) : Result<>();
@@ -225,7 +227,7 @@ Result<Backend> make_backend(const EngineOptions& options) {
   if (options.device == "auto")
     if (auto cuda = make_cuda_backend()) return cuda;
   if (options.device == "cpu" || options.device == "auto")
-    return make_cpu_backend({.threads = threads_of_rank(options), .isa = {}});
+    return make_cpu_backend({.threads = options.threads, .isa = {}});
   return invalid("device", "must be auto, cpu, cuda or reference, got {}", options.device);
 }
 
@@ -294,8 +296,9 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                    .quantization = encoding,
                    .max_model_len = options.max_model_len,
                    .runner = runner,
-                   .threads = threads_of_rank(options),
-                   .tower = options.images_max > 0,
+                   .threads = options.threads,
+                   .images = options.images_max > 0,
+                   .sounds = options.sounds_max > 0,
                    .shard = shard_of(options, ranks),
                    .stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0,
                    .stages = options.pipeline_parallel_size,
@@ -305,10 +308,10 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
   if (options.lora.enabled && model->spec.head)
     return invalid("enable_lora", "{} does not generate: LoRA adapters are for models that do",
                    model->spec.architecture);
-  if (model->spec.hears())
+  if (model->spec.hears_beside())
     TRY_VOID(check_sound(options, *model, *backend));
   else if (model->tower)
-    TRY_VOID(check_images(options, *model));
+    TRY_VOID(check_media(options, *model, *backend));
   TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
   const bool pools = model->spec.head.has_value();
   const CacheOptions cache{.block_size = options.block_size,
@@ -374,6 +377,8 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
     TRY(draft, load_draft(backend, options, executor->model().spec, scheduler));
   } else if (drafter) {
     TRY(draft, prepare_head(backend, options, *std::move(drafter), scheduler));
+  } else if (options.speculation && options.speculation->place_heads() != nullptr) {
+    TRY(draft, load_place_heads(*backend, options, executor->model()));
   }
   const std::int64_t draft_block_bytes = draft ? draft->block_bytes : 0;
   const bool pools = executor->pools();
@@ -383,18 +388,18 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                              .all = static_cast<std::int64_t>(device.memory_bytes()),
                              .available = static_cast<std::int64_t>(device.available_bytes()) /
                                           (options.data_parallel_size * options.ranks_of_host()),
-                             .reserved = executor->later_bytes() + (draft ? draft->executor->later_bytes() : 0),
+                             .reserved = executor->later_bytes() + (draft ? draft->later_bytes() : 0),
                              .shared_with_host = device.shares_host_memory(),
                              .utilization = options.gpu_memory_utilization};
   if (!pools)
     TRY_VOID(plan_cache(options, memory, block_bytes + draft_block_bytes, state_bytes, sound_bytes, scheduler));
 
   EngineInfo info;
-  info.index = options.index;
+  info.index = options.first_index + options.index;
   info.architecture = executor->model().spec.architecture;
   const int rank_count = options.rank_layout().size();
   info.weight_bytes = rank_count * static_cast<std::int64_t>(executor->model().weight_bytes);
-  if (draft) info.weight_bytes += static_cast<std::int64_t>(draft->executor->model().weight_bytes);
+  if (draft) info.weight_bytes += static_cast<std::int64_t>(draft->model().weight_bytes);
   const int states = scheduler.max_num_seqs + scheduler.saved_states;
   info.cache_bytes = rank_count * (scheduler.num_blocks * block_bytes + states * state_bytes) +
                      scheduler.max_num_seqs * sound_bytes + scheduler.num_blocks * draft_block_bytes;
@@ -421,7 +426,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                     .kv_transfer = options.kv_transfer};
   if (options.speculation) {
     parts.draft_policy = draft_policy(*options.speculation, *backend->device);
-    TRY(parts.proposer, make_proposer(*options.speculation, local, std::move(draft), scheduler));
+    TRY(parts.proposer, make_proposer(backend, *options.speculation, local, std::move(draft), scheduler));
   }
   return Engine::start(std::move(scheduler), std::move(info), std::move(parts));
 }
@@ -463,7 +468,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   TRY_VOID(plan_cache(options, memory, block_bytes, layout.state_bytes(), 0, scheduler));
 
   EngineInfo info;
-  info.index = options.index;
+  info.index = options.first_index + options.index;
   info.architecture = spec.architecture;
   info.cache_bytes = scheduler.num_blocks * block_bytes;
   info.vocab_size = spec.vocab;
@@ -481,8 +486,9 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const LoadHooks& hooks) {
-  if (options.executor != "local") return load_simulated(options, hooks);
+Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& asked, const LoadHooks& hooks) {
+  if (asked.executor != "local") return load_simulated(asked, hooks);
+  TRY(const EngineOptions options, placed(asked, 0));
   const auto dressed = [&](Backend backend) {
     return hooks.dress ? hooks.dress(std::move(backend)) : std::move(backend);
   };
@@ -500,8 +506,9 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const 
   return load_with(std::move(cpu), on_cpu);
 }
 
-Result<> run_rank(const EngineOptions& options, int rank) {
-  TRY_VOID(check_ranks(options));
+Result<> run_rank(const EngineOptions& asked, int rank) {
+  TRY_VOID(check_ranks(asked));
+  TRY(const EngineOptions options, placed(asked, rank));
   TRY(const auto ranks, Ranks::join(options, rank));
   TRY(Backend backend, make_backend(options));
   auto loaded = load_model(std::make_shared<Backend>(std::move(backend)), options, {}, ranks.get());

@@ -6,6 +6,7 @@
 #include "engine/draft_head.h"
 #include "engine/draft_model.h"
 #include "engine/option_values.h"
+#include "engine/place_drafter.h"
 #include "speculate/ngram_proposer.h"
 #include "speculate/suffix_proposer.h"
 
@@ -19,6 +20,13 @@ constexpr int kTokensOfPass = 256;
 // bandwidth, for weights of two bytes.
 constexpr int kFreeTokensOnHost = 8;
 constexpr int kFreeTokensOnDevice = 256;
+
+// What heads of any kind cannot do yet.
+Result<> check_heads(const Backend& backend) {
+  if (backend.name != "cuda") return {};
+  return field_failure("speculative_config", ErrorCode::unsupported,
+                       "draft tokens from hidden states are not made on cuda yet");
+}
 
 }  // namespace
 
@@ -39,7 +47,7 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
     return std::unexpected(loaded.error());
   }
   std::unique_ptr<Model> model = *std::move(loaded);
-  if (model->spec.hears())
+  if (model->spec.hears_beside())
     return field_failure(kField, ErrorCode::unsupported,
                          "the draft model ({}) transcribes sound, which draft tokens are made without",
                          model->spec.architecture);
@@ -71,12 +79,10 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
                              const CacheLayout& layout) {
   constexpr std::string_view kField = "speculative_config";
   const HeadOptions& own = *options.speculation->head();
-  const auto refuse = [&](std::string_view what) {
+  TRY_VOID(check_heads(backend));
+  if (options.kv_transfer.enabled)
     return field_failure(kField, ErrorCode::unsupported,
-                         "draft tokens from hidden states are not made {} yet", what);
-  };
-  if (backend.name == "cuda") return refuse("on cuda");
-  if (options.kv_transfer.enabled) return refuse("with --kv-transfer-config");
+                         "draft tokens of a head with a cache are not made with --kv-transfer-config yet");
   if (layout.groups.empty() || layout.groups[0].window > 0)
     return field_failure(kField, ErrorCode::unsupported,
                          "draft tokens from hidden states are not made beside layers with windows yet; "
@@ -107,7 +113,21 @@ Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const 
   return draft;
 }
 
-Result<std::unique_ptr<Proposer>> make_proposer(const SpeculativeOptions& options, const LocalExecutor& target,
+Result<LoadedDraft> load_place_heads(Backend& backend, const EngineOptions& options, const Model& target) {
+  const PlaceHeadOptions& own = *options.speculation->place_heads();
+  TRY_VOID(check_heads(backend));
+  const bool medusa = own.kind == PlaceHeadOptions::Kind::medusa;
+  LoadedDraft draft;
+  TRY(draft.place_heads, (medusa ? load_medusa : load_mlp_speculator)(own.model, target, backend,
+                                                                      {.threads = options.threads}));
+  if (const int tokens = options.speculation->num_speculative_tokens; tokens > draft.place_heads->places())
+    return invalid("num_speculative_tokens", "must be at most {}, the places that {} has heads for, got {}",
+                   draft.place_heads->places(), own.model, tokens);
+  return draft;
+}
+
+Result<std::unique_ptr<Proposer>> make_proposer(const std::shared_ptr<Backend>& backend,
+                                                const SpeculativeOptions& options, const LocalExecutor& target,
                                                 std::optional<LoadedDraft> draft,
                                                 const SchedulerOptions& scheduler) {
   if (const auto* ngram = std::get_if<NgramOptions>(&options.method))
@@ -123,6 +143,9 @@ Result<std::unique_ptr<Proposer>> make_proposer(const SpeculativeOptions& option
                                                        .own_blocks = draft->own_blocks,
                                                        .drawn = head->drawn});
   }
+  if (const PlaceHeadOptions* heads = options.place_heads())
+    return PlaceDrafter::create(backend, target, std::move(draft->place_heads), scheduler.max_num_seqs,
+                                heads->drawn);
   TRY_VOID(draft->executor->allocate_cache(scheduler.num_blocks, scheduler.max_num_seqs));
   const Model& model = draft->executor->model();
   const DraftModelLimits limits{.block_size = scheduler.block_size,
@@ -140,7 +163,7 @@ DraftPolicy draft_policy(const SpeculativeOptions& options, const Device& device
   return DraftPolicy({.most = options.num_speculative_tokens,
                       .free_tokens = device.shares_host_memory() ? kFreeTokensOnHost : kFreeTokensOnDevice,
                       .per_batch_size = options.per_batch_size,
-                      .by_acceptance = options.draft_model() != nullptr || options.head() != nullptr});
+                      .by_acceptance = true});
 }
 
 }  // namespace octavo

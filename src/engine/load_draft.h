@@ -11,20 +11,25 @@
 #include "engine/local_executor.h"
 #include "kv/kv_cache.h"
 #include "model/drafter.h"
+#include "model/place_heads.h"
 #include "schedule/options.h"
 #include "speculate/draft_policy.h"
 #include "speculate/proposer.h"
 
 namespace octavo {
 
-// A draft model, or a head, with everything but its KV cache.
+// A draft model, a head, or heads by place, with everything but its KV cache.
 struct LoadedDraft {
   std::unique_ptr<LocalExecutor> executor = {};
+  std::unique_ptr<PlaceHeads> place_heads = {};  // in place of the executor
   std::vector<CacheGroup> groups = {};
   std::int64_t block_bytes = 0;
   int max_tokens = 0;                     // of a pass
   std::vector<std::int32_t> tokens = {};  // of a head: see Drafter
   int own_blocks = 0;                     // of a head: DraftHeadLimits::own_blocks
+
+  const Model& model() const { return executor ? executor->model() : place_heads->model(); }
+  std::int64_t later_bytes() const { return executor ? executor->later_bytes() : 0; }
 };
 
 // target: the engine's model, whose options the draft model shares where it has none of its own. Errors:
@@ -40,9 +45,14 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
 Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                  Drafter drafter, const SchedulerOptions& scheduler);
 
+// The heads by place that the options ask for. target: the engine's model, which lives longer. Errors: those of
+// place_heads.h; fewer places than draft tokens.
+Result<LoadedDraft> load_place_heads(Backend& backend, const EngineOptions& options, const Model& target);
+
 // target: the engine's executor, which lives longer. draft: of methods that have one; its cache is allocated here. Error:
 // there is not enough memory.
-Result<std::unique_ptr<Proposer>> make_proposer(const SpeculativeOptions& options, const LocalExecutor& target,
+Result<std::unique_ptr<Proposer>> make_proposer(const std::shared_ptr<Backend>& backend,
+                                                const SpeculativeOptions& options, const LocalExecutor& target,
                                                 std::optional<LoadedDraft> draft,
                                                 const SchedulerOptions& scheduler);
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/image_encoder.h"
+#include "engine/sound_rows.h"
+
 namespace octavo {
 namespace {
 
@@ -24,6 +27,11 @@ constexpr std::size_t kAxes = std::tuple_size_v<GridPositions>;
 View in_rows(const View& all, std::size_t rows) {
   const auto count = static_cast<std::int64_t>(rows);
   return View::of(all.data, all.dtype, {count, all.size(0) / count});
+}
+
+Result<std::unique_ptr<RowEncoder>> make_row_encoder(const Model& tower, Backend& backend) {
+  if (tower.spec.sound) return SoundRows::create(tower, backend);
+  return ImageEncoder::create(tower, backend);
 }
 
 }  // namespace
@@ -67,15 +75,13 @@ Result<> LocalExecutor::allocate() {
   if (!pools()) TRY_VOID(sampler_.reserve(rows, model_->spec.vocab));
 
   if (options_.max_adapters > 0) reader_.emplace(model_->spec, model_->activation, options_.max_adapter_rank);
-  if (model_->spec.hears()) {
+  if (model_->spec.hears_beside()) {
     TRY(sound_encoder_,
         SoundEncoder::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
   } else if (model_->tower) {
-    TRY(image_encoder_, ImageEncoder::create(*model_->tower, backend_));
+    TRY(row_encoder_, make_row_encoder(*model_->tower, backend_));
   }
   adapters_.resize(static_cast<std::size_t>(options_.max_adapters));
-  step_adapters_.reserve(adapters_.size());
-  adapter_starts_.reserve(adapters_.size() + 1);
 
   // Now as large as they will ever be: recordings know their places.
   const auto tokens = static_cast<std::size_t>(options_.max_tokens);
@@ -84,6 +90,10 @@ Result<> LocalExecutor::allocate() {
   lay_out_inputs(tokens, sequences);
   TRY_VOID(inputs_memory_.fit(*backend_.device, *backend_.stream));
   row_memory_.add<std::int32_t>(static_cast<std::size_t>(rows) + 1);
+  if (reader_) {
+    row_memory_.add<std::int32_t>(static_cast<std::size_t>(rows));
+    row_memory_.add<std::int32_t>(adapters_.size() + 1);
+  }
   TRY_VOID(row_memory_.fit(*backend_.device, *backend_.stream));
   const auto columns = static_cast<std::size_t>(pools() ? pooled_size(model_->spec) : model_->spec.vocab);
   TRY(logits_, backend_.device->allocate(static_cast<std::size_t>(rows) * columns * 4));
@@ -131,9 +141,9 @@ Result<> LocalExecutor::release_cache() {
 std::int64_t LocalExecutor::later_bytes() const {
   constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20;
   const std::int64_t adapters = reader_ ? options_.max_adapters * reader_->bytes_max() : 0;
-  const std::int64_t images = image_encoder_
-                                  ? image_tokens_max(model_->max_model_len) * image_encoder_->row_bytes() +
-                                        image_encoder_->later_bytes(model_->max_model_len)
+  const std::int64_t images = row_encoder_
+                                  ? image_tokens_max(model_->max_model_len) * row_encoder_->row_bytes() +
+                                        row_encoder_->later_bytes(model_->max_model_len)
                                   : 0;
   return adapters + images + (backend_.stream->asynchronous() ? kRecordingsAndCode : 0);
 }
@@ -151,7 +161,7 @@ void LocalExecutor::lay_out_inputs(std::size_t tokens, std::size_t pending) {
   }
   inputs_.pending_tokens = inputs_memory_.add<std::int32_t>(pending);
   inputs_.pending_rows = inputs_memory_.add<std::int32_t>(pending);
-  inputs_.image_rows = inputs_memory_.add<std::int32_t>(image_encoder_ ? tokens : 0);
+  inputs_.image_rows = inputs_memory_.add<std::int32_t>(row_encoder_ ? tokens : 0);
   if (!reader_) return;
   inputs_.adapter_tokens = inputs_memory_.add<std::int32_t>(tokens);
   inputs_.adapter_starts = inputs_memory_.add<std::int32_t>(adapters_.size() + 1);
@@ -166,7 +176,11 @@ Result<> LocalExecutor::forward(const Batch& batch) {
   TRY_VOID(inputs_memory_.fit(*backend_.device, *backend_.stream));
   pack(batch);
   const std::size_t pending = resolve(batch);
-  if (adapted) sort_by_adapter(batch);
+  sequence_adapters_.clear();
+  if (adapted) {
+    sequence_adapters_ = batch.adapters;
+    sort_tokens(batch);
+  }
   place_images(batch);
   plan(batch, size);
   TRY_VOID(plan_wholes(batch));
@@ -191,10 +205,10 @@ Result<> LocalExecutor::forward(const Batch& batch) {
               .slots = device(inputs_.state_slots).rows(0, sequences),
               .starts = device(inputs_.state_starts).rows(0, sequences + 1)};
   }
-  StepAdapters adapters{.adapters = step_adapters_, .host_starts = adapter_starts_};
+  StepAdapters adapters{.adapters = adapted_tokens_.adapters, .host_starts = adapted_tokens_.starts};
   if (adapted) {
-    adapters.starts = device(inputs_.adapter_starts).rows(0, std::ssize(adapter_starts_));
-    adapters.tokens = device(inputs_.adapter_tokens).rows(0, adapter_starts_.back());
+    adapters.starts = device(inputs_.adapter_starts).rows(0, std::ssize(adapted_tokens_.starts));
+    adapters.tokens = device(inputs_.adapter_tokens).rows(0, std::ssize(adapted_tokens_.numbers));
   }
   // Tokens of text stand at the same place on all axes.
   View axes;
@@ -215,11 +229,13 @@ Result<> LocalExecutor::forward(const Batch& batch) {
   };
   copy_states(batch.restored_states);
   const View between = decoder_->residual(batch.tokens());
-  if (options_.ranks != nullptr && options_.ranks->from_stage_before) hand_on(*options_.ranks->from_stage_before, between);
+  if (options_.ranks != nullptr && options_.ranks->from_stage_before)
+    hand_on(*options_.ranks->from_stage_before, between);
   TRY_VOID(ranks_status());
   size > 0 ? recordings_.run(stream, size, run) : run();
   copy_states(batch.saved_states);
-  if (options_.ranks != nullptr && options_.ranks->to_stage_behind) hand_on(*options_.ranks->to_stage_behind, between);
+  if (options_.ranks != nullptr && options_.ranks->to_stage_behind)
+    hand_on(*options_.ranks->to_stage_behind, between);
   return ranks_status();
 }
 
@@ -229,7 +245,8 @@ Result<> LocalExecutor::ranks_status() const {
 
 // rows: f32 [n, dim], in host memory, from one stage to the next.
 void LocalExecutor::hand_on(ProcessGroup& stages, const View& rows) {
-  stages.broadcast(std::span(reinterpret_cast<std::byte*>(rows.as<float>()), static_cast<std::size_t>(rows.bytes())));
+  stages.broadcast(
+      std::span(reinterpret_cast<std::byte*>(rows.as<float>()), static_cast<std::size_t>(rows.bytes())));
 }
 
 void LocalExecutor::pack(const Batch& batch) {
@@ -270,22 +287,33 @@ std::size_t LocalExecutor::resolve(const Batch& batch) {
   return count;
 }
 
-void LocalExecutor::sort_by_adapter(const Batch& batch) {
-  const auto tokens = inputs_memory_.host(inputs_.adapter_tokens);
-  step_adapters_.clear();
-  adapter_starts_.assign(1, 0);
-  std::int32_t count = 0;
+void LocalExecutor::sort_by_adapter(std::span<const std::int32_t> places, ByAdapter& sorted) const {
+  sorted.adapters.clear();
+  sorted.starts.assign(1, 0);
+  sorted.numbers.clear();
   for (std::size_t place = 0; place < adapters_.size(); ++place) {
-    for (std::size_t s = 0; s < batch.adapters.size(); ++s) {
-      if (batch.adapters[s] != static_cast<int>(place)) continue;
-      for (std::int32_t token = batch.query_starts[s]; token < batch.query_starts[s + 1]; ++token)
-        tokens[static_cast<std::size_t>(count++)] = token;
-    }
-    if (count == adapter_starts_.back()) continue;
-    step_adapters_.push_back(&adapters_[place]);
-    adapter_starts_.push_back(count);
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (std::cmp_equal(places[i], place)) sorted.numbers.push_back(static_cast<std::int32_t>(i));
+    if (std::cmp_equal(sorted.numbers.size(), sorted.starts.back())) continue;
+    sorted.adapters.push_back(&adapters_[place]);
+    sorted.starts.push_back(static_cast<std::int32_t>(sorted.numbers.size()));
   }
-  std::ranges::copy(adapter_starts_, inputs_memory_.host(inputs_.adapter_starts).begin());
+}
+
+void LocalExecutor::sort_tokens(const Batch& batch) {
+  item_adapters_.clear();
+  for (std::size_t s = 0; s < batch.adapters.size(); ++s)
+    item_adapters_.resize(static_cast<std::size_t>(batch.query_starts[s + 1]), batch.adapters[s]);
+  sort_by_adapter(item_adapters_, adapted_tokens_);
+  std::ranges::copy(adapted_tokens_.numbers, inputs_memory_.host(inputs_.adapter_tokens).begin());
+  std::ranges::copy(adapted_tokens_.starts, inputs_memory_.host(inputs_.adapter_starts).begin());
+}
+
+void LocalExecutor::sort_rows(std::span<const std::int32_t> tokens) {
+  item_adapters_.clear();
+  if (!sequence_adapters_.empty())
+    for (const std::int32_t token : tokens) item_adapters_.push_back(sequence_adapters_[sequence_of(token)]);
+  sort_by_adapter(item_adapters_, adapted_rows_);
 }
 
 void LocalExecutor::place_images(const Batch& batch) {
@@ -297,7 +325,7 @@ void LocalExecutor::place_images(const Batch& batch) {
     std::iota(rows.begin(), rows.end(), 0);
     step_images_.push_back(
         {.token = image.token,
-         .x = image_encoder_->rows_of(images_[static_cast<std::size_t>(image.place)])
+         .x = row_encoder_->rows_of(images_[static_cast<std::size_t>(image.place)])
                   .rows(image.row, image.count),
          .rows =
              inputs_memory_.device(inputs_.image_rows).rows(static_cast<std::int64_t>(used), image.count)});
@@ -319,13 +347,13 @@ Result<> LocalExecutor::begin_image(int place, const ImagePart& part) {
     return {};
   }
   begun_image_ = static_cast<std::size_t>(place);
-  return image_encoder_->begin(part.pixels, part.columns);
+  return row_encoder_->begin(part);
 }
 
-// A slice has as many rows in its layers together as a step has tokens in each.
+// A slice has as many rows, in its layers together, as a step has tokens in each.
 bool LocalExecutor::advance_image() {
   if (sound_encoder_) return true;
-  std::optional<Buffer> encoded = image_encoder_->advance(options_.max_tokens);
+  std::optional<Buffer> encoded = row_encoder_->advance(options_.max_tokens);
   if (!encoded) return false;
   images_.resize(std::max(images_.size(), begun_image_ + 1));
   images_[begun_image_] = *std::move(encoded);
@@ -439,11 +467,14 @@ void LocalExecutor::note_owners(std::span<const std::int32_t> tokens, std::span<
   owners_.clear();
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (rows[r].forced >= 0) continue;
-    const auto after = std::ranges::upper_bound(query_starts_, tokens[r]);
-    const auto sequence = static_cast<std::size_t>(after - query_starts_.begin()) - 1;
-    owners_.emplace_back(sequences_[sequence], static_cast<std::int32_t>(r));
+    owners_.emplace_back(sequences_[sequence_of(tokens[r])], static_cast<std::int32_t>(r));
   }
   std::ranges::sort(owners_);
+}
+
+// Of the step.
+std::size_t LocalExecutor::sequence_of(std::int32_t token) const {
+  return static_cast<std::size_t>(std::ranges::upper_bound(query_starts_, token) - query_starts_.begin()) - 1;
 }
 
 // In the chunks in which rank 0 samples.
@@ -455,25 +486,33 @@ Result<> LocalExecutor::give_logits(std::span<const std::int32_t> tokens) {
 }
 
 Result<> LocalExecutor::chunk_logits(std::span<const std::int32_t> tokens, const View& logits) {
-  TRY(const View rows, upload_rows(tokens));
-  decoder_->logits(rows, logits);
+  sort_rows(tokens);
+  const ByAdapter& sorted = adapted_rows_;
+  TRY(const auto uploaded, upload_rows({tokens, sorted.numbers, sorted.starts}));
+  const StepAdapters adapters{
+      .adapters = sorted.adapters, .host_starts = sorted.starts, .starts = uploaded[2], .tokens = uploaded[1]};
+  decoder_->logits(uploaded[0], logits, sorted.adapters.empty() ? nullptr : &adapters);
   return ranks_status();
 }
 
 Result<> LocalExecutor::read_hidden(const LocalExecutor& from, std::span<const std::int32_t> rows) {
-  TRY(const View uploaded, upload_rows(rows));
-  decoder_->read_hidden(*from.decoder_, uploaded);
+  TRY(const auto uploaded, upload_rows({rows, {}, {}}));
+  decoder_->read_hidden(*from.decoder_, uploaded[0]);
   return {};
 }
 
 // Good until the next call.
-Result<View> LocalExecutor::upload_rows(std::span<const std::int32_t> rows) {
+Result<LocalExecutor::RowViews> LocalExecutor::upload_rows(const RowLists& lists) {
   row_memory_.clear();
-  const auto part = row_memory_.add<std::int32_t>(rows.size());
+  std::array<Part<std::int32_t>, std::tuple_size_v<RowLists>> parts;
+  for (std::size_t i = 0; i < lists.size(); ++i) parts[i] = row_memory_.add<std::int32_t>(lists[i].size());
   TRY_VOID(row_memory_.fit(*backend_.device, *backend_.stream));
-  std::ranges::copy(rows, row_memory_.host(part).begin());
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    std::ranges::copy(lists[i], row_memory_.host(parts[i]).begin());
   row_memory_.upload(*backend_.device, *backend_.stream);
-  return row_memory_.device(part);
+  RowViews views;
+  for (std::size_t i = 0; i < lists.size(); ++i) views[i] = row_memory_.device(parts[i]);
+  return views;
 }
 
 Result<> LocalExecutor::sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
@@ -494,13 +533,21 @@ Result<std::span<SampledToken>> LocalExecutor::collect() {
   return std::span<SampledToken>(results_);
 }
 
-Result<std::span<const float>> LocalExecutor::pool() {
-  TRY(const View starts, upload_rows(query_starts_));
-  const View out = logits_.view(DType::f32, {starts.size(0) - 1, pooled_size(model_->spec)});
-  decoder_->pool(starts, out);
-  pooled_.resize(static_cast<std::size_t>(out.elements()));
-  backend_.device->download(*backend_.stream, pooled_.data(), out);
-  backend_.stream->synchronize();
+Result<std::span<const float>> LocalExecutor::pool(std::span<const std::int32_t> starts) {
+  const auto chunk = static_cast<std::size_t>(logit_rows(options_));
+  const auto size = static_cast<std::size_t>(pooled_size(model_->spec));
+  const std::size_t rows = starts.size() - 1;
+  pooled_.resize(rows * size);
+  decoder_->norm_rows();
+  for (std::size_t begin = 0; begin < rows; begin += chunk) {
+    const std::size_t count = std::min(chunk, rows - begin);
+    TRY(const auto uploaded, upload_rows({starts.subspan(begin, count + 1), {}, {}}));
+    const View out =
+        logits_.view(DType::f32, {static_cast<std::int64_t>(count), static_cast<std::int64_t>(size)});
+    decoder_->pool(uploaded[0], out);
+    backend_.device->download(*backend_.stream, pooled_.data() + begin * size, out);
+    backend_.stream->synchronize();
+  }
   return std::span<const float>(pooled_);
 }
 

@@ -5,6 +5,7 @@
 // from the sampler's memory straight to the next step's inputs. Decoding is recorded and replayed.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,8 +14,8 @@
 #include "dist/rank_layout.h"
 #include "engine/decode_recordings.h"
 #include "engine/executor.h"
-#include "engine/image_encoder.h"
 #include "engine/kv_memory.h"
+#include "engine/row_encoder.h"
 #include "engine/sound_encoder.h"
 #include "kernels/ops.h"
 #include "model/decoder.h"
@@ -54,6 +55,8 @@ class LocalExecutor final : public Executor {
 
   const Model& model() const { return *model_; }
   const Device& device() const { return *backend_.device; }
+  // Decoder::residual of the last step.
+  View residual(std::int64_t tokens) const { return decoder_->residual(tokens); }
   // What a device of its own memory must have left when the cache is there too: the part of the sampler's
   // memory that grows with what requests ask for, recordings, and the code of kernels, which is loaded when
   // it first runs.
@@ -71,7 +74,7 @@ class LocalExecutor final : public Executor {
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   Result<std::span<SampledToken>> collect() override;
   bool pools() const override { return model_->spec.head.has_value(); }
-  Result<std::span<const float>> pool() override;
+  Result<std::span<const float>> pool(std::span<const std::int32_t> starts) override;
   Result<AdapterFile> read_adapter(const std::string& path) const override { return reader_->read(path); }
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;
@@ -107,11 +110,23 @@ class LocalExecutor final : public Executor {
   void lay_out_inputs(std::size_t tokens, std::size_t pending);
   void pack(const Batch& batch);
   std::size_t resolve(const Batch& batch);
-  void sort_by_adapter(const Batch& batch);
+  // Numbers of what has an adapter, sorted by it.
+  struct ByAdapter {
+    std::vector<const Adapter*> adapters;  // those that are there
+    std::vector<std::int32_t> starts;      // [adapters + 1]: adapters[i] has numbers[starts[i]] ..
+    std::vector<std::int32_t> numbers;
+  };
+  // places: of the adapters of 0, 1 ..; -1: none.
+  void sort_by_adapter(std::span<const std::int32_t> places, ByAdapter& sorted) const;
+  void sort_tokens(const Batch& batch);
+  void sort_rows(std::span<const std::int32_t> tokens);
+  std::size_t sequence_of(std::int32_t token) const;
   void place_images(const Batch& batch);
   void copy_states(std::span<const Batch::StateCopy> copies);
   void plan(const Batch& batch, int size);
-  Result<View> upload_rows(std::span<const std::int32_t> rows);
+  using RowLists = std::array<std::span<const std::int32_t>, 3>;
+  using RowViews = std::array<View, std::tuple_size_v<RowLists>>;
+  Result<RowViews> upload_rows(const RowLists& lists);
   Result<> plan_wholes(const Batch& batch);
   Result<> add_whole_plans();
   Result<> chunk_logits(std::span<const std::int32_t> tokens, const View& logits);
@@ -133,12 +148,14 @@ class LocalExecutor final : public Executor {
 
   std::optional<AdapterReader> reader_;  // with max_adapters
   std::vector<Adapter> adapters_;        // by place
-  std::vector<const Adapter*> step_adapters_;
-  std::vector<std::int32_t> adapter_starts_;  // of the step
+  std::vector<std::int32_t> sequence_adapters_;  // of the step
+  ByAdapter adapted_tokens_;                     // of the step
+  ByAdapter adapted_rows_;                       // of the logits being made
+  std::vector<std::int32_t> item_adapters_;      // of tokens or rows being sorted
 
-  std::unique_ptr<ImageEncoder> image_encoder_;  // of models that see
-  std::vector<Buffer> images_;                   // by place
-  std::size_t begun_image_ = 0;                  // its place
+  std::unique_ptr<RowEncoder> row_encoder_;  // of models with images or sound in their prompts
+  std::vector<Buffer> images_;               // by place
+  std::size_t begun_image_ = 0;              // its place
   std::vector<ImageRows> step_images_;
   std::vector<std::vector<std::unique_ptr<AttentionPlan>>>
       whole_plans_;                              // of one image each, one a cache group

@@ -22,7 +22,7 @@ TEST_P(SleepModes, WhatRunsIsFinishedAndTheCacheForgotten) {
            .kv_transfer = {.enabled = true,
                            .produces = true,
                            .port = 0,
-                           .disk = DiskTierOptions{.folder = folder.path(), .load_always = true}}});
+                           .tier = KvTierOptions{.place = folder.path(), .load_always = true}}});
   const std::vector<TokenId> prompt = some_prompt(1, 100);
   for (int round = 0; round < 3; ++round) {
     std::vector<std::shared_ptr<Recorder>> sinks;

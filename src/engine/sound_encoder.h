@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/kv_memory.h"
+#include "engine/sound_tower.h"
 #include "model/decoder.h"
 #include "model/model.h"
 
@@ -26,8 +27,8 @@ class SoundEncoder {
   // Once. Error: not enough memory.
   Result<> allocate_places(std::int64_t places);
 
-  // pixels: ImagePart::pixels of a sound.
-  void encode(int place, std::string_view pixels);
+  // spectrogram: ImagePart::pixels of a sound.
+  void encode(int place, std::string_view spectrogram);
 
   // The next step: sequence s has tokens [query_starts[s], query_starts[s + 1]) and the sound in places[s].
   void plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> places);
@@ -37,20 +38,12 @@ class SoundEncoder {
  private:
   SoundEncoder(const Model& model, const CacheLayout& layout, Backend& backend);
   Result<> allocate(int max_tokens, int max_sequences);
-  void convolve(const LinearParameter& w, const View& patches, const View& out);
   void keep(int place, const View& rows);
 
   const Model& model_;
-  const Model& tower_;
-  const SoundInput input_;
+  const int rows_;  // of a sound
   Backend& backend_;
-
-  CacheLayout layout_;  // of the encoder
-  KvMemory cache_;      // of one sound's rows
-  std::unique_ptr<Decoder> decoder_;
-  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one a cache group
-  std::vector<GroupBatch> groups_;
-  std::vector<std::int32_t> starts_, lengths_, table_;
+  std::unique_ptr<SoundTower> tower_;
 
   CacheLayout cross_layout_;
   std::int64_t blocks_each_;  // of a place
@@ -58,9 +51,6 @@ class SoundEncoder {
   std::unique_ptr<AttentionPlan> cross_plan_;
   std::vector<std::int32_t> cross_lengths_, cross_tables_;  // of the step
 
-  Buffer patches_;   // act [frames, mels * taps], then [rows, dim * taps]
-  Buffer products_;  // act [frames, dim]
-  Buffer features_;  // the same, behind the activation
   Buffer positions_, slots_, scratch_;
 };
 

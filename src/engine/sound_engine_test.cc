@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "engine/load.h"
-#include "engine/test_rig.h"
+#include "engine/test_logprobs.h"
 #include "kernels/backends.h"
 #include "media/test_golden.h"
 
@@ -66,14 +66,6 @@ std::unique_ptr<Engine> engine_of(const TestOptions& test = {}) {
   auto engine = test.isa ? load_engine(options, {.dress = dress}) : load_engine(options);
   CHECK(engine.has_value(), "{}", engine.error().message);
   return *std::move(engine);
-}
-
-Recorder::Record run(Engine& engine, Request request) {
-  const auto recorder = std::make_shared<Recorder>();
-  const auto id = engine.submit(std::move(request), recorder);
-  CHECK(id.has_value(), "{}", id.error().message);
-  recorder->wait_ended(1);
-  return recorder->record();
 }
 
 // The greatest distance of a log-probability from transformers', over all of a prompt and the vocabulary.
@@ -145,7 +137,8 @@ TEST(SoundEngine, AnswersDoNotDependOnNeighbours) {
   EXPECT_NE(expected[0], expected[1]);
   for (const int blocks : {256, 8}) {
     const bool scarce = blocks == 8;
-    const auto engine = engine_of({.step_tokens = scarce ? 64 : 11, .sequences = scarce ? 8 : 2, .blocks = blocks});
+    const auto engine =
+        engine_of({.step_tokens = scarce ? 64 : 11, .sequences = scarce ? 8 : 2, .blocks = blocks});
     // Whether one is preempted depends on when the others come: until it has happened.
     const auto preempted = [&] { return engine->own_stats().preemptions > 0; };
     for (int round = 0; round < 2 || (scarce && !preempted() && round < 100); ++round) {

@@ -125,6 +125,50 @@ TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
   }
 }
 
+TEST(Speculation, AnswersWithHeadsByPlaceAreThoseWithoutDrafts) {
+  using enum PlaceHeadOptions::Kind;
+  struct Case {
+    const char* target;
+    const char* heads;
+    PlaceHeadOptions::Kind kind;
+  };
+  const Case cases[] = {{"markov", "markov-medusa", medusa},
+                        {"markov", "markov-mlp", mlp_speculator},
+                        {"llama", "medusa-token-map", medusa},
+                        {"llama", "mlp-speculator", mlp_speculator}};
+  struct Variation {
+    const char* name;
+    int tokens = 256;
+    std::optional<int> blocks = {};
+    bool drawn = true;
+  };
+  const Variation variations[] = {
+      {"drawn"}, {.name = "greedy", .drawn = false}, {"small steps", 16}, {"preempted", 48, 9}};
+  for (const auto& [target, heads, kind] : cases) {
+    SCOPED_TRACE(heads);
+    EngineOptions none = demo();
+    none.model_dir = std::string(kDrafters) + target;
+    none.kv_cache_memory_bytes = 4 << 20;
+    const std::vector<CollectedAnswer> plain = answers_of(*load_engine(none).value(), kRequests);
+    for (const Variation& v : variations) {
+      EngineOptions options = none;
+      options.speculation = SpeculativeOptions{
+          .method = PlaceHeadOptions{.kind = kind, .model = std::string(kDrafters) + heads, .drawn = v.drawn},
+          .num_speculative_tokens = 3};
+      options.speculation->per_batch_size = {{1, 6, 3}};
+      options.max_num_batched_tokens = v.tokens;
+      options.num_blocks = v.blocks;
+      const auto engine = load_engine(options).value();
+      for (int round = 0; round < 2; ++round)
+        EXPECT_EQ(answers_of(*engine, kRequests), plain) << v.name << ", round " << round;
+      EXPECT_GT(engine->own_stats().draft_tokens, 0) << v.name;
+      if (std::string_view(target) == "markov") {
+        EXPECT_GT(accepted(*engine), 0) << v.name;
+      }
+    }
+  }
+}
+
 // A head proposes the same however a prompt is cut into steps and wherever its keys and values come from:
 // then as many draft tokens are accepted.
 TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
@@ -206,6 +250,11 @@ TEST(Speculation, WhatCannotDraftIsRefused) {
   options.tensor_parallel_size = 2;
   EXPECT_THAT(error(options),
               HasSubstr("tensor_parallel_size: must be 1 with draft tokens from hidden states, got 2"));
+  options = demo();
+  options.model_dir = std::string(kDrafters) + "llama";
+  options.speculation = SpeculativeOptions{.method = PlaceHeadOptions{.model = std::string(kDrafters) + "medusa"},
+                                           .num_speculative_tokens = 4};
+  EXPECT_THAT(error(options), HasSubstr("num_speculative_tokens: must be at most 3, the places that "));
   options = with_head(HeadOptions::Kind::eagle, "llama", "eagle");
   options.model_dir = "tests/data/models/mistral";
   EXPECT_THAT(error(options), HasSubstr("not made beside layers with windows yet; --disable-hybrid-kv-cache-manager"));

@@ -21,9 +21,9 @@ Result<bool> StepLoop::run() {
   if (plan_.empty() && flying_ == 0) return false;
 
   const std::int64_t began_us = now_us();
-  const StepRecord record = record_of_plan();
+  StepRecord record = record_of_plan();
   if (!plan_.empty()) {
-    TRY_VOID(launch());
+    TRY_VOID(launch(record));
     if (executor_.pools()) {
       TRY_VOID(commit_pooled(record, began_us));
       return true;
@@ -42,14 +42,17 @@ Result<bool> StepLoop::run() {
 }
 
 // Begins the forward pass of the plan.
-Result<> StepLoop::launch() {
+Result<> StepLoop::launch(StepRecord& record) {
+  const std::int64_t began_us = now_us();
   step_tokens_.observe(plan_.tokens);
   note_scheduled();
   pack(plan_, scheduler_.cache().group_count(), scheduler_.options().block_size, batch_);
   batch_.adapters.clear();
   for (const PlannedSequence& s : plan_.sequences) batch_.adapters.push_back(answers_[s.tag].adapter);
   place_images();
-  return executor_.forward(batch_);
+  TRY_VOID(executor_.forward(batch_));
+  record.forward_us = now_us() - began_us;
+  return {};
 }
 
 // Launches steps until every stage has one, then ends the oldest. What a step plans is not sampled by another one
@@ -58,8 +61,9 @@ Result<bool> StepLoop::run_in_stages() {
   const std::int64_t began_us = now_us();
   scheduler_.plan(plan_);
   if (!plan_.empty()) {
-    TRY_VOID(launch());
-    launched_.push_back({plan_, batch_, record_of_plan(), began_us});
+    StepRecord record = record_of_plan();
+    TRY_VOID(launch(record));
+    launched_.push_back({plan_, batch_, record, began_us});
     if (std::ssize(launched_) < executor_.stages()) return true;
   }
   if (launched_.empty()) return false;
@@ -82,7 +86,7 @@ void StepLoop::place_images() {
   for (std::vector<std::int32_t>& axis : batch_.axes) axis.clear();
   const bool grids = std::ranges::any_of(plan_.sequences, [this](const PlannedSequence& s) {
     const std::vector<ImagePart>& images = answers_[s.tag].accepted->request.images;
-    return !images.empty() && images[0].columns > 0;
+    return !images.empty() && images[0].columns > 0 && !images[0].row_breaks;
   });
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
     const PlannedSequence& s = plan_.sequences[i];
@@ -91,12 +95,16 @@ void StepLoop::place_images() {
     for (std::size_t k = 0; k < accepted.images.size(); ++k) {
       const ImagePart& part = accepted.request.images[k];
       if (part.tokens == 0) batch_.sounds.push_back(accepted.images[k]->place);
-      const int first = std::max(part.first, s.first);
-      const int end = std::min(part.first + part.tokens, s.first + s.count);
-      if (first < end)
-        batch_.images.push_back({batch_.query_starts[i] + first - s.first, end - first,
-                                 accepted.images[k]->place, first - part.first,
-                                 static_cast<std::int32_t>(i)});
+      // What follows each other in the prompt: all of its rows, or those of one row of its grid.
+      const int run = part.row_breaks ? part.columns : part.tokens;
+      for (int row = 0, place = part.first; row < part.tokens; row += run, place += run + 1) {
+        const int first = std::max(place, s.first);
+        const int end = std::min(place + run, s.first + s.count);
+        if (first < end)
+          batch_.images.push_back({batch_.query_starts[i] + first - s.first, end - first,
+                                   accepted.images[k]->place, row + first - place,
+                                   static_cast<std::int32_t>(i)});
+      }
     }
   }
 }
@@ -109,11 +117,13 @@ void StepLoop::note_scheduled() {
       answer.cached_tokens = s.cached_tokens;
       answer.accepted->scheduled = true;
     }
+    answer.preemptions = scheduler_.find(s.sequence)->preemptions;
   }
 }
 
 StepRecord StepLoop::record_of_plan() const {
-  StepRecord record{.number = static_cast<std::int64_t>(plan_.step)};
+  StepRecord record{.number = static_cast<std::int64_t>(plan_.step),
+                    .sequences = static_cast<int>(plan_.sequences.size())};
   StepWork work;
   for (const PlannedSequence& s : plan_.sequences) {
     const auto prompt = static_cast<int>(answers_[s.tag].accepted->request.prompt.size());
@@ -312,18 +322,23 @@ bool StepLoop::finish(SequenceId sequence) {
   return scheduler_.finish(sequence);
 }
 
-// Where a row behind draft tokens can be sampled before they are accepted.
+// Whether a row behind draft tokens can be sampled before they are accepted.
+bool StepLoop::takes_drafts(const Answer& answer) {
+  return !answer.sampling.follows_history() && !answer.thinking.counts();
+}
+
 void StepLoop::want_drafts(const RowOwner& owner) {
   if (proposer_ == nullptr || executor_.asynchronous()) return;
-  const Answer& answer = answers_[owner.answer];
-  if (answer.sampling.follows_history() || answer.thinking.counts()) return;
-  drafting_.push_back(owner);
+  if (takes_drafts(answers_[owner.answer])) drafting_.push_back(owner);
 }
 
 // What of the step stays, while its sequences are still there.
 void StepLoop::note_texts(std::span<const SampledToken> results) {
   texts_.clear();
   const Batch::Group& group = batch_.groups[0];
+  const int sequences = static_cast<int>(plan_.sequences.size());
+  // Who begins again to read a text does so where a block begins, and is to have read some of it.
+  const int soon = 2 * scheduler_.options().block_size;
   std::size_t row = 0;
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
     const PlannedSequence& s = plan_.sequences[i];
@@ -338,6 +353,7 @@ void StepLoop::note_texts(std::span<const SampledToken> results) {
     if (sequence == nullptr) continue;
     if (!s.samples) next = sequence->tokens[static_cast<std::size_t>(s.end())];
     if (next < 0) continue;  // broken numbers
+    const Answer& answer = answers_[s.tag];
     const auto first = static_cast<std::size_t>(batch_.query_starts[i]);
     const auto count = static_cast<std::size_t>(s.count + drafts);
     const auto stride = static_cast<std::size_t>(group.table_stride);
@@ -347,7 +363,8 @@ void StepLoop::note_texts(std::span<const SampledToken> results) {
                       .tokens = std::span(batch_.ids).subspan(first, count),
                       .next = next,
                       .slots = std::span(group.slots).subspan(first, count),
-                      .blocks = std::span(group.tables).subspan(i * stride, stride)});
+                      .blocks = std::span(group.tables).subspan(i * stride, stride),
+                      .wanted = takes_drafts(answer) && draft_policy_.may_want(sequences, answer.acceptance, soon)});
   }
 }
 
@@ -433,7 +450,8 @@ Result<> StepLoop::commit_flying() {
 }
 
 void StepLoop::note_computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us) {
-  record.microseconds = now_us - std::max(began_us, computed_us_);
+  record.began_us = std::max(began_us, computed_us_);
+  record.microseconds = now_us - record.began_us;
   recent_steps_[step % recent_steps_.size()] = record;
   computed_us_ = now_us;
   if (record.prompt_tokens <= record.answer_tokens) return;
@@ -446,14 +464,27 @@ void StepLoop::note_computed(StepNumber step, StepRecord record, std::int64_t be
 
 // Prompts are computed whole: each ends with the numbers that the model makes of it.
 Result<> StepLoop::commit_pooled(const StepRecord& record, std::int64_t began_us) {
-  TRY(const std::span<const float> pooled, executor_.pool());
+  const auto each_token = [&](const PlannedSequence& s) {
+    return answers_[s.tag].accepted->request.task == Task::token_embed;
+  };
+  pooled_starts_.assign(1, 0);
+  std::int32_t end = 0;
+  for (const PlannedSequence& s : plan_.sequences) {
+    end += s.count;
+    while (each_token(s) && pooled_starts_.back() + 1 < end)
+      pooled_starts_.push_back(pooled_starts_.back() + 1);
+    pooled_starts_.push_back(end);
+  }
+  TRY(const std::span<const float> pooled, executor_.pool(pooled_starts_));
   const std::int64_t now = now_us();
   note_computed(plan_.step, record, began_us, now);
-  const std::size_t size = pooled.size() / plan_.sequences.size();
-  for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
-    const PlannedSequence& s = plan_.sequences[i];
+  const std::size_t size = pooled.size() / (pooled_starts_.size() - 1);
+  std::size_t begin = 0;
+  for (const PlannedSequence& s : plan_.sequences) {
     CHECK(s.first == 0 && s.samples, "tokens [{}, {}) of a prompt that is pooled", s.first, s.end());
-    const std::span<const float> own = pooled.subspan(i * size, size);
+    const std::span<const float> own =
+        pooled.subspan(begin, size * static_cast<std::size_t>(each_token(s) ? s.count : 1));
+    begin += own.size();
     const bool finite = std::ranges::all_of(own, [](float x) { return std::isfinite(x); });
     scheduler_.finish(s.sequence);
     finite ? answers_.deliver_pooled(s.tag, own, now)
@@ -482,7 +513,7 @@ void StepLoop::drop_rows(std::span<const SampledToken> results) {
     RowOwner& owner = owners_[i];
     if (owner.drafts == 0) continue;
     owner.dropped = owners_[i - 1].dropped || results[i - 1].id != owner.last_draft;
-    if (!owners_[i - 1].dropped) answers_[owner.answer].acceptance.note(!owner.dropped);
+    if (!owners_[i - 1].dropped) draft_policy_.note(answers_[owner.answer].acceptance, !owner.dropped);
     if (!owner.dropped) ++draft_counters_.accepted[static_cast<std::size_t>(owner.drafts) - 1];
   }
 }

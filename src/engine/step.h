@@ -98,7 +98,7 @@ class StepLoop {
     std::int64_t began_us = 0;
   };
 
-  Result<> launch();
+  Result<> launch(StepRecord& record);
   Result<bool> run_in_stages();
   void place_images();
   void note_scheduled();
@@ -122,6 +122,7 @@ class StepLoop {
   bool follow_grammar(const RowOwner& owner, std::int64_t now_us);
   bool append(SequenceId sequence, AnswerIndex answer, std::span<const TokenId> tokens, std::int64_t now_us);
   void note_texts(std::span<const SampledToken> results);
+  static bool takes_drafts(const Answer& answer);
   void want_drafts(const RowOwner& owner);
   Result<> propose();
   static void keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens);
@@ -143,6 +144,7 @@ class StepLoop {
   std::vector<TokenId> bans_;                     // scratch
   std::vector<RowOwner> drafting_;                // sequences that may take draft tokens into the next step
   std::vector<Draft> drafts_;                     // for those, and further ones kept for their memory
+  std::vector<std::int32_t> pooled_starts_;       // scratch
   std::vector<ComputedText> texts_;               // of the step, for a proposer
   std::deque<Launched> launched_;                 // oldest first; of executors with several stages
   StepNumber flying_ = 0;                         // the step that is sampled and not committed yet; 0: none

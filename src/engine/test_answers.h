@@ -63,12 +63,12 @@ inline Request request_of(int i, int vocab) {
   return request;
 }
 
-// Of requests 0 to count - 1, all at once.
-inline std::vector<CollectedAnswer> answers_of(Engine& engine, int count) {
+// All at once.
+inline std::vector<CollectedAnswer> answers_to(Engine& engine, const std::vector<Request>& requests) {
   std::vector<std::shared_ptr<Collector>> sinks;
-  for (int i = 0; i < count; ++i) {
+  for (const Request& request : requests) {
     sinks.push_back(std::make_shared<Collector>());
-    EXPECT_TRUE(engine.submit(request_of(i, engine.info().vocab_size), sinks.back()));
+    EXPECT_TRUE(engine.submit(request, sinks.back()));
   }
   std::vector<CollectedAnswer> all;
   for (const auto& sink : sinks) {
@@ -77,6 +77,13 @@ inline std::vector<CollectedAnswer> answers_of(Engine& engine, int count) {
     all.push_back({sink->tokens, sink->logprobs});
   }
   return all;
+}
+
+// Of requests 0 to count - 1.
+inline std::vector<CollectedAnswer> answers_of(Engine& engine, int count) {
+  std::vector<Request> requests;
+  for (int i = 0; i < count; ++i) requests.push_back(request_of(i, engine.info().vocab_size));
+  return answers_to(engine, requests);
 }
 
 }  // namespace octavo

@@ -1,5 +1,6 @@
 #include "engine/timed_executor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -11,7 +12,7 @@ namespace octavo {
 namespace {
 
 // A step that begins so soon after the last one is taken to begin with its end: what the host did in between
-// would hide behind a device's work.
+// would hide behind a device's work. That work is as long as the step where a sequence goes on in it.
 constexpr std::int64_t kBackToBackUs = 2'000;
 
 }  // namespace
@@ -23,7 +24,11 @@ Result<> TimedExecutor::forward(const Batch& batch) {
     work.add(batch.lengths[s] - count, count);
   }
   const std::int64_t now = now_us();
-  ends_us_ = (now - ends_us_ < kBackToBackUs ? ends_us_ : now) + timing_.microseconds(work);
+  const bool goes_on = std::ranges::find_first_of(batch.sequences, last_) != batch.sequences.end();
+  const std::int64_t duration = timing_.microseconds(work);
+  const std::int64_t hidden = goes_on ? std::max(duration, kBackToBackUs) : kBackToBackUs;
+  ends_us_ = (now - ends_us_ < hidden ? ends_us_ : now) + duration;
+  last_.assign(batch.sequences.begin(), batch.sequences.end());
   return {};
 }
 

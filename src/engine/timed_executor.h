@@ -24,7 +24,8 @@ class TimedExecutor final : public Executor {
  private:
   StepTiming timing_;
   int vocab_size_;
-  std::int64_t ends_us_ = 0;  // the last step
+  std::int64_t ends_us_ = 0;      // the last step
+  std::vector<SequenceId> last_;  // its sequences
   std::vector<SampledToken> sampled_;
 };
 

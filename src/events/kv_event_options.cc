@@ -3,6 +3,8 @@
 #include <boost/json/parse.hpp>
 #include <charconv>
 
+#include "base/quoted_text.h"
+
 namespace octavo {
 namespace {
 
@@ -41,7 +43,7 @@ Result<KvEventOptions> parse_kv_events_config(std::string_view text) {
     } else if (name == "publisher") {
       TRY_VOID(read(item, name, publisher));
       if (publisher != "zmq" && publisher != "null")
-        return invalid(name, "must be \"zmq\" or \"null\", got {:?}", publisher);
+        return invalid(name, "must be \"zmq\" or \"null\", got {}", quoted_text(publisher));
     } else if (name == "endpoint") {
       TRY_VOID(read(item, name, options.endpoint));
     } else if (name == "replay_endpoint") {
@@ -55,7 +57,7 @@ Result<KvEventOptions> parse_kv_events_config(std::string_view text) {
     } else if (name == "topic") {
       TRY_VOID(read(item, name, options.topic));
     } else {
-      return invalid("kv_events_config", "there is no field {:?}", name);
+      return invalid("kv_events_config", "there is no field {}", quoted_text(name));
     }
   }
   if (publisher == "null") options.enabled = false;

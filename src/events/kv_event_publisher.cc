@@ -11,7 +11,8 @@
 namespace octavo {
 namespace {
 
-constexpr std::size_t kEventsMax = 1024;           // of one batch
+constexpr std::size_t kEventsMax = 1024;  // of one batch
+constexpr std::size_t kNamesMax = 65'536;
 constexpr std::uint64_t kEnd = ~std::uint64_t{0};  // -1: the end of a replay
 constexpr std::chrono::milliseconds kStopCheck{100};
 
@@ -82,10 +83,25 @@ KvEventPublisher::~KvEventPublisher() {
   if (answering_.joinable()) answering_.join();
 }
 
+void KvEventPublisher::name(const Hash128& extra, KvContentNames names) {
+  const std::lock_guard lock(names_mutex_);
+  if (!names_.try_emplace(extra, std::move(names)).second) return;
+  named_.push_back(extra);
+  if (named_.size() <= kNamesMax) return;
+  names_.erase(named_.front());
+  named_.pop_front();
+}
+
 void KvEventPublisher::publish() {
+  const auto add = [&](const KvEvent& event, std::span<const std::int32_t> tokens) {
+    const auto found = names_.find(event.extra);
+    batch_.add(event, tokens, found == names_.end() ? nullptr : &found->second);
+  };
   for (std::uint64_t number = 0; log_.wait(); ++number) {
-    log_.take(kEventsMax,
-              [&](const KvEvent& event, std::span<const std::int32_t> tokens) { batch_.add(event, tokens); });
+    {
+      const std::lock_guard lock(names_mutex_);
+      log_.take(kEventsMax, add);
+    }
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     std::string batch = batch_.finish(std::chrono::duration<double>(now).count(), rank_);
     const auto bytes = big_endian(number);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,6 +35,10 @@ class KvEventPublisher {
   // What is flushed into it is published. For one writer.
   KvEventLog& log() { return log_; }
 
+  // What contents with this `extra` are called in events from now on. The last 65,536 are known; of others
+  // their digests are told. Any thread.
+  void name(const Hash128& extra, KvContentNames names);
+
   // Where the sockets are bound, a port chosen by the system filled in; "": no replay.
   const std::string& endpoint() const { return endpoint_; }
   const std::string& replay_endpoint() const { return replay_endpoint_; }
@@ -56,8 +61,11 @@ class KvEventPublisher {
   const int rank_;
   std::unique_ptr<Sockets> sockets_;
   std::string endpoint_, replay_endpoint_;
-  std::mutex mutex_;       // guards kept_
-  std::deque<Kept> kept_;  // the last buffer_steps batches
+  std::mutex mutex_;        // guards kept_
+  std::deque<Kept> kept_;   // the last buffer_steps batches
+  std::mutex names_mutex_;  // guards both below
+  std::map<Hash128, KvContentNames> names_;
+  std::deque<Hash128> named_;  // in the order of their coming
   std::thread publishing_, answering_;
 };
 

@@ -1,5 +1,6 @@
 #include "events/kv_event_publisher.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <msgpuck.h>
 
@@ -9,6 +10,8 @@
 
 namespace octavo {
 namespace {
+
+using ::testing::HasSubstr;
 
 struct Message {
   std::uint64_t number;
@@ -108,6 +111,28 @@ TEST_F(Publishing, PastBatchesCanBeAskedFor) {
   EXPECT_EQ(replay(client, 3), (std::vector<std::uint64_t>{3, 4}));
   EXPECT_EQ(replay(client, 0), (std::vector<std::uint64_t>{2, 3, 4}));  // buffer_steps of them are kept
   EXPECT_EQ(replay(client, 5), std::vector<std::uint64_t>{});
+}
+
+TEST(KvEventBatch, NamesStandForTheDigest) {
+  const KvEvent event{KvEvent::Kind::stored, 0, {1, 9}, {}, {3, 4}};
+  const std::array<std::int32_t, 2> tokens = {5, 6};
+  const auto told = [&](const KvContentNames* names) {
+    KvEventBatch batch(2, {0});
+    batch.add(event, tokens, names);
+    return batch.finish(0, 0);
+  };
+  const auto text = [](const std::string& value) {
+    return static_cast<char>(0xa0 + value.size()) + value;  // msgpack's, of up to 31 bytes
+  };
+  const std::string nil = "\xc0", one = "\x91", two = "\x92",
+                    digest =
+                        "\xd9\x20"
+                        "00000000000000040000000000000003";
+  const KvContentNames adapter{"a0", ""}, both{"a0", "mine"};
+  EXPECT_THAT(told(nullptr), HasSubstr(text("lora_name") + nil + text("extra_keys") + one + one + digest));
+  EXPECT_THAT(told(&adapter),
+              HasSubstr(text("lora_name") + text("a0") + text("extra_keys") + one + one + text("a0")));
+  EXPECT_THAT(told(&both), HasSubstr(text("extra_keys") + one + two + text("a0") + text("mine")));
 }
 
 TEST(KvEventPublisher, AnEndpointThatCannotBeUsedIsNamed) {

@@ -8,7 +8,8 @@
 namespace octavo {
 namespace {
 
-constexpr std::string_view kMedium = "GPU";  // vLLM's word for the memory of the engine's device
+// vLLM's words; its "GPU" is the memory of the engine's device, whatever that is.
+constexpr std::string_view name_of(KvMedium medium) { return medium == KvMedium::device ? "GPU" : "STORAGE"; }
 
 template <class Encode>
 void append(std::string& out, Encode encode) {
@@ -35,11 +36,12 @@ void KvEventBatch::array(std::uint32_t items) {
   append(events_, [&](char* to) { return mp_encode_array(to, items); });
 }
 
-void KvEventBatch::add(const KvEvent& event, std::span<const std::int32_t> tokens) {
+void KvEventBatch::add(const KvEvent& event, std::span<const std::int32_t> tokens,
+                       const KvContentNames* names) {
   ++count_;
   switch (event.kind) {
     case KvEvent::Kind::stored:
-      return stored(event, tokens);
+      return stored(event, tokens, names);
     case KvEvent::Kind::removed:
       return removed(event);
     case KvEvent::Kind::cleared:
@@ -49,7 +51,8 @@ void KvEventBatch::add(const KvEvent& event, std::span<const std::int32_t> token
   }
 }
 
-void KvEventBatch::stored(const KvEvent& event, std::span<const std::int32_t> tokens) {
+void KvEventBatch::stored(const KvEvent& event, std::span<const std::int32_t> tokens,
+                          const KvContentNames* names) {
   const int window = windows_[static_cast<std::size_t>(event.group)];
   map(window > 0 ? 12 : 11);
   text("type");
@@ -67,17 +70,12 @@ void KvEventBatch::stored(const KvEvent& event, std::span<const std::int32_t> to
   text("lora_id");
   nil();
   text("medium");
-  text(kMedium);
+  text(name_of(event.medium));
   text("lora_name");
-  nil();
-  text("extra_keys");  // of each block: what else its content depends on, here the digest of adapter and salt
+  names && !names->adapter.empty() ? text(names->adapter) : nil();
+  text("extra_keys");  // of each block
   array(1);
-  if (event.extra == Hash128{}) {
-    nil();
-  } else {
-    array(1);
-    text(fmt::format("{:016x}{:016x}", event.extra.high, event.extra.low));
-  }
+  extra_keys(event, names);
   text("group_idx");
   number(static_cast<std::uint64_t>(event.group));
   text("kv_cache_spec_kind");
@@ -88,6 +86,17 @@ void KvEventBatch::stored(const KvEvent& event, std::span<const std::int32_t> to
   }
 }
 
+void KvEventBatch::extra_keys(const KvEvent& event, const KvContentNames* names) {
+  if (event.extra == Hash128{}) return nil();
+  if (!names) {
+    array(1);
+    return text(fmt::format("{:016x}{:016x}", event.extra.high, event.extra.low));
+  }
+  array(names->adapter.empty() || names->salt.empty() ? 1 : 2);
+  if (!names->adapter.empty()) text(names->adapter);
+  if (!names->salt.empty()) text(names->salt);
+}
+
 void KvEventBatch::removed(const KvEvent& event) {
   map(4);
   text("type");
@@ -96,7 +105,7 @@ void KvEventBatch::removed(const KvEvent& event) {
   array(1);
   number(event.key.low);
   text("medium");
-  text(kMedium);
+  text(name_of(event.medium));
   text("group_idx");
   number(static_cast<std::uint64_t>(event.group));
 }

@@ -18,13 +18,20 @@
 
 namespace octavo {
 
+// What a content depends on beside its tokens, as vLLM tells it: the names that the request gave.
+struct KvContentNames {
+  std::string adapter;  // "": none
+  std::string salt;     // cache_salt; "": none
+};
+
 class KvEventBatch {
  public:
   // windows: by cache group, in tokens; 0: the group keeps everything.
   KvEventBatch(int block_size, std::vector<int> windows)
       : block_size_(block_size), windows_(std::move(windows)) {}
 
-  void add(const KvEvent& event, std::span<const std::int32_t> tokens);
+  // names: of the event's `extra`; null: nobody knows them, its digest stands for them.
+  void add(const KvEvent& event, std::span<const std::int32_t> tokens, const KvContentNames* names = nullptr);
   bool empty() const { return count_ == 0; }
 
   // The batch, which is empty afterwards.
@@ -36,7 +43,8 @@ class KvEventBatch {
   void nil();
   void map(std::uint32_t fields);
   void array(std::uint32_t items);
-  void stored(const KvEvent& event, std::span<const std::int32_t> tokens);
+  void stored(const KvEvent& event, std::span<const std::int32_t> tokens, const KvContentNames* names);
+  void extra_keys(const KvEvent& event, const KvContentNames* names);
   void removed(const KvEvent& event);
 
   int block_size_;

@@ -1,210 +1,13 @@
 #include "grammar/automaton.h"
 
 #include <algorithm>
-#include <map>
-#include <ranges>
-#include <unordered_map>
+#include <array>
 #include <utility>
 
 #include "base/check.h"
-#include "grammar/limits.h"
+#include "grammar/key_table.h"
 
 namespace octavo::grammar {
-
-StateId Nfa::add() {
-  nodes.emplace_back();
-  return static_cast<StateId>(nodes.size() - 1);
-}
-
-void Nfa::bytes(StateId from, std::uint8_t low, std::uint8_t high, StateId to) {
-  nodes[from].edges.push_back({Symbol::bytes, low, high, 0, to});
-}
-
-namespace {
-
-struct HashOfIds {
-  std::size_t operator()(const std::vector<StateId>& ids) const {
-    std::size_t h = ids.size();
-    for (const StateId id : ids) h = (h ^ id) * 0x9E3779B97F4A7C15ull;
-    return h ^ (h >> 29);
-  }
-};
-
-// Follows epsilon edges from the ids in `set`; the result is sorted and holds only nodes with edges, and
-// `accept`.
-class Closure {
- public:
-  Closure(const Nfa& nfa, StateId accept) : nfa_(nfa), accept_(accept), seen_(nfa.nodes.size(), 0) {}
-
-  std::vector<StateId> of(std::span<const StateId> from) {
-    ++round_;
-    stack_.assign(from.begin(), from.end());
-    std::vector<StateId> out;
-    while (!stack_.empty()) {
-      const StateId id = stack_.back();
-      stack_.pop_back();
-      if (std::exchange(seen_[id], round_) == round_) continue;
-      if (id == accept_ || !nfa_.nodes[id].edges.empty()) out.push_back(id);
-      stack_.insert(stack_.end(), nfa_.nodes[id].epsilon.begin(), nfa_.nodes[id].epsilon.end());
-      ++visited;
-    }
-    std::ranges::sort(out);
-    return out;
-  }
-
-  std::size_t visited = 0;  // nodes, in all calls
-
- private:
-  const Nfa& nfa_;
-  StateId accept_;
-  std::vector<std::uint32_t> seen_;
-  std::vector<StateId> stack_;
-  std::uint32_t round_ = 0;
-};
-
-// One symbol (or run of bytes) out of a set of nodes, and the nodes it leads to.
-struct Move {
-  Edge symbol;
-  std::vector<StateId> targets;
-};
-
-std::vector<Move> moves_of(const Nfa& nfa, std::span<const StateId> set) {
-  std::vector<Edge> ranges;
-  std::vector<Edge> others;
-  for (const StateId id : set)
-    for (const Edge& edge : nfa.nodes[id].edges)
-      (edge.symbol == Symbol::bytes ? ranges : others).push_back(edge);
-
-  std::vector<Move> moves;
-  std::vector<unsigned> cuts;
-  for (const Edge& edge : ranges) {
-    cuts.push_back(edge.low);
-    cuts.push_back(edge.high + 1u);
-  }
-  std::ranges::sort(cuts);
-  cuts.erase(std::ranges::unique(cuts).begin(), cuts.end());
-  std::ranges::sort(ranges);
-  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    Move move;
-    for (const Edge& edge : ranges) {
-      if (edge.low > cuts[i]) break;
-      if (edge.high >= cuts[i]) move.targets.push_back(edge.target);
-    }
-    if (move.targets.empty()) continue;
-    std::ranges::sort(move.targets);
-    move.targets.erase(std::ranges::unique(move.targets).begin(), move.targets.end());
-    const auto low = static_cast<std::uint8_t>(cuts[i]), high = static_cast<std::uint8_t>(cuts[i + 1] - 1);
-    if (!moves.empty() && moves.back().targets == move.targets && moves.back().symbol.high + 1 == low)
-      moves.back().symbol.high = high;
-    else
-      moves.push_back({Edge{Symbol::bytes, low, high, 0, 0}, std::move(move.targets)});
-  }
-
-  std::ranges::sort(others);
-  for (const Edge& edge : others) {
-    const Edge& last = moves.empty() ? edge : moves.back().symbol;
-    if (moves.empty() || last.symbol != edge.symbol || last.ref != edge.ref)
-      moves.push_back({Edge{edge.symbol, 0, 0, edge.ref, 0}, {}});
-    moves.back().targets.push_back(edge.target);
-  }
-  return moves;
-}
-
-std::optional<Automaton> subset_construction(const Nfa& nfa, StateId start, StateId accept,
-                                             std::size_t states_max, std::size_t& work) {
-  Closure closure(nfa, accept);
-  std::unordered_map<std::vector<StateId>, StateId, HashOfIds> ids;
-  std::vector<const std::vector<StateId>*> sets;
-  Automaton out;
-  const auto intern = [&](std::vector<StateId> set) {
-    const auto [it, fresh] = ids.try_emplace(std::move(set), static_cast<StateId>(ids.size()));
-    if (fresh) {
-      sets.push_back(&it->first);
-      out.states.push_back({std::ranges::binary_search(it->first, accept), {}});
-    }
-    return it->second;
-  };
-  intern(closure.of(std::span(&start, 1)));
-  for (StateId id = 0; id < sets.size(); ++id) {
-    if (sets.size() > states_max || closure.visited > work) {
-      work -= std::min(work, closure.visited);
-      return std::nullopt;
-    }
-    for (Move& move : moves_of(nfa, *sets[id])) {
-      const StateId target = intern(closure.of(move.targets));
-      move.symbol.target = target;
-      out.states[id].edges.push_back(move.symbol);
-    }
-  }
-  work -= std::min(work, closure.visited);
-  return out;
-}
-
-std::optional<Automaton> without_epsilon(const Nfa& nfa, StateId start, StateId accept, std::size_t& work) {
-  Closure closure(nfa, accept);
-  std::unordered_map<StateId, StateId> ids;
-  std::vector<StateId> order;
-  const auto intern = [&](StateId node) {
-    const auto [it, fresh] = ids.try_emplace(node, static_cast<StateId>(order.size()));
-    if (fresh) order.push_back(node);
-    return it->second;
-  };
-  Automaton out;
-  out.deterministic = false;
-  intern(start);
-  for (StateId id = 0; id < order.size(); ++id) {
-    if (closure.visited > work) return std::nullopt;
-    State state;
-    const StateId node = order[id];
-    for (const StateId reached : closure.of(std::span(&node, 1))) {
-      if (reached == accept) state.accepting = true;
-      for (Edge edge : nfa.nodes[reached].edges) {
-        edge.target = intern(edge.target);
-        state.edges.push_back(edge);
-      }
-    }
-    std::ranges::sort(state.edges);
-    state.edges.erase(std::ranges::unique(state.edges).begin(), state.edges.end());
-    out.states.push_back(std::move(state));
-  }
-  work -= std::min(work, closure.visited);
-  return out;
-}
-
-// Renumbers by class and joins neighbouring byte ranges that lead to the same state.
-Automaton quotient(const Automaton& in, const std::vector<StateId>& block, std::size_t blocks) {
-  std::vector<StateId> number(blocks, kNoState);
-  std::vector<StateId> order;
-  Automaton out;
-  out.deterministic = in.deterministic;
-  const auto intern = [&](StateId state) {
-    StateId& id = number[block[state]];
-    if (id == kNoState) {
-      id = static_cast<StateId>(order.size());
-      order.push_back(state);
-    }
-    return id;
-  };
-  intern(0);
-  for (StateId id = 0; id < order.size(); ++id) {
-    State state{in.states[order[id]].accepting, {}};
-    for (Edge edge : in.states[order[id]].edges) {
-      edge.target = intern(edge.target);
-      Edge* last = state.edges.empty() ? nullptr : &state.edges.back();
-      if (last && edge.symbol == Symbol::bytes && last->symbol == Symbol::bytes &&
-          last->high + 1 == edge.low && last->target == edge.target)
-        last->high = edge.high;
-      else
-        state.edges.push_back(edge);
-    }
-    std::ranges::sort(state.edges);
-    state.edges.erase(std::ranges::unique(state.edges).begin(), state.edges.end());
-    out.states.push_back(std::move(state));
-  }
-  return out;
-}
-
-}  // namespace
 
 std::vector<StateId> reverse_topological(const Automaton& a) {
   const std::size_t n = a.states.size();
@@ -234,110 +37,22 @@ std::vector<StateId> reverse_topological(const Automaton& a) {
   return order;
 }
 
-namespace {
-
-// What tells a state apart, given the classes of its targets.
-std::vector<StateId> signature(const State& state, const std::vector<StateId>& block) {
-  std::vector<StateId> key{state.accepting};
-  std::size_t last_range = 0;
-  for (const Edge& edge : state.edges) {
-    const StateId target = block[edge.target];
-    if (edge.symbol == Symbol::bytes) {
-      if (last_range && key[last_range + 1] == target && key[last_range] % 256 + 1 == edge.low) {
-        key[last_range] = key[last_range] / 256 * 256 + edge.high;
-        continue;
-      }
-      last_range = key.size();
-      key.push_back(edge.low * 256u + edge.high);
-    } else {
-      last_range = 0;
-      key.push_back((static_cast<StateId>(edge.symbol) << 28) + edge.ref);
-    }
-    key.push_back(target);
-  }
-  return key;
-}
-
-}  // namespace
-
-Automaton minimize(Automaton in) {
-  const std::size_t n = in.states.size();
-  // The states that no cycle leads to, each before those it leads to. The others are told apart by rounds.
-  std::vector<std::uint32_t> incoming(n, 0);
-  for (const State& state : in.states)
-    for (const Edge& edge : state.edges) ++incoming[edge.target];
-  std::vector<StateId> straight, others;
-  for (StateId id = 0; id < n; ++id)
-    if (incoming[id] == 0) straight.push_back(id);
-  for (std::size_t i = 0; i < straight.size(); ++i)
-    for (const Edge& edge : in.states[straight[i]].edges)
-      if (--incoming[edge.target] == 0) straight.push_back(edge.target);
-  std::unordered_map<std::vector<StateId>, StateId, HashOfIds> classes;
-  std::vector<StateId> block(n, 0);
-  for (StateId id = 0; id < n; ++id)
-    if (incoming[id] > 0) {
-      others.push_back(id);
-      block[id] = in.states[id].accepting;
-    }
-  std::size_t blocks = 0;
-  // Each round visits all of them, and a long chain takes a round for each of its states.
-  for (std::size_t visits = others.size(); !others.empty(); visits += others.size()) {
-    if (visits > kMinimizeVisitsMax) return in;
-    classes.clear();
-    std::vector<StateId> refined(n);
-    for (const StateId id : others) {
-      std::vector<StateId> key = signature(in.states[id], block);
-      key.push_back(block[id]);
-      refined[id] = classes.try_emplace(std::move(key), static_cast<StateId>(classes.size())).first->second;
-    }
-    block = std::move(refined);
-    if (classes.size() == blocks) break;
-    blocks = classes.size();
-  }
-  classes.clear();
-  for (const StateId id : others) classes.try_emplace(signature(in.states[id], block), block[id]);
-  for (const StateId id : std::views::reverse(straight)) {
-    const auto [it, fresh] =
-        classes.try_emplace(signature(in.states[id], block), static_cast<StateId>(blocks));
-    blocks += fresh;
-    block[id] = it->second;
-  }
-  return quotient(in, block, blocks);
-}
-
-std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
-                                     std::size_t& work) {
-  // A part is kept for the nondeterministic automaton.
-  std::size_t subsets = work / 2;
-  work -= subsets;
-  auto automaton = subset_construction(nfa, start, accept, states_max, subsets);
-  work += subsets;
-  if (automaton) return minimize(trim(*automaton));
-  automaton = without_epsilon(nfa, start, accept, work);
-  if (automaton) automaton = trim(*automaton);
-  return automaton;
-}
-
 Automaton trim(const Automaton& in) {
   const std::size_t n = in.states.size();
-  std::vector<std::vector<StateId>> sources(n);
+  const Incoming sources(in.states, [](StateId, const Edge&) { return true; });
   std::vector<StateId> work;
   std::vector<bool> live(n, false);
-  for (StateId id = 0; id < n; ++id) {
-    for (const Edge& edge : in.states[id].edges) sources[edge.target].push_back(id);
-    if (in.states[id].accepting) {
-      live[id] = true;
-      work.push_back(id);
-    }
-  }
+  const auto mark = [&](StateId id) {
+    if (live[id]) return;
+    live[id] = true;
+    work.push_back(id);
+  };
+  for (StateId id = 0; id < n; ++id)
+    if (in.states[id].accepting) mark(id);
   while (!work.empty()) {
     const StateId id = work.back();
     work.pop_back();
-    for (const StateId source : sources[id])
-      if (!live[source]) {
-        live[source] = true;
-        work.push_back(source);
-      }
+    for (const Incoming::Source& source : sources.of(id)) mark(source.from);
   }
   std::vector<StateId> number(n, kNoState);
   std::vector<StateId> order{0};
@@ -363,29 +78,23 @@ Automaton trim(const Automaton& in) {
 std::optional<Automaton> combine(const Automaton& a, const Automaton& b, Combine how,
                                  std::size_t states_max) {
   CHECK(a.deterministic && b.deterministic);
-  using Pair = std::pair<StateId, StateId>;
-  std::map<Pair, StateId> ids;
-  std::vector<Pair> order;
-  const auto intern = [&](Pair pair) {
-    const auto [it, fresh] = ids.try_emplace(pair, static_cast<StateId>(order.size()));
-    if (fresh) order.push_back(pair);
-    return it->second;
-  };
-  intern({0, 0});
+  KeyTable pairs;
+  const auto intern = [&](StateId p, StateId q) { return pairs.number(std::array{p, q}); };
+  intern(0, 0);
   Automaton out;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (order.size() > states_max) return std::nullopt;
-    const auto [p, q] = order[i];
+  for (StateId id = 0; id < pairs.size(); ++id) {
+    if (pairs.size() > states_max) return std::nullopt;
+    const StateId p = pairs[id][0], q = pairs[id][1];
     const bool in_b = q != kNoState && b.states[q].accepting;
     State state{a.states[p].accepting && (how == Combine::intersection ? in_b : !in_b), {}};
-    static const std::vector<Edge> kNone;
-    const std::vector<Edge>& other = q == kNoState ? kNone : b.states[q].edges;
+    static const Edges kNone;
+    const Edges& other = q == kNoState ? kNone : b.states[q].edges;
     for (const Edge& edge : a.states[p].edges) {
       unsigned low = edge.low;
       const auto emit = [&](unsigned high, StateId target) {
         if (target == kNoState && how == Combine::intersection) return;
         state.edges.push_back({Symbol::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high),
-                               0, intern({edge.target, target})});
+                               0, intern(edge.target, target)});
       };
       for (const Edge& second : other) {
         if (second.high < low) continue;
@@ -457,11 +166,14 @@ class WordAutomaton {
     while (path_.size() - 1 > depth) {
       const StateId state = path_.back();
       path_.pop_back();
-      std::vector<StateId> key{states_[state].accepting};
-      for (const Edge& edge : states_[state].edges) key.insert(key.end(), {edge.low, edge.target});
-      const auto [it, fresh] = register_.try_emplace(std::move(key), state);
-      if (fresh) continue;
-      states_[path_.back()].edges.back().target = it->second;
+      key_.assign(1, states_[state].accepting);
+      for (const Edge& edge : states_[state].edges) key_.insert(key_.end(), {edge.low, edge.target});
+      const std::uint32_t number = register_.number(key_);
+      if (number == registered_.size()) {
+        registered_.push_back(state);
+        continue;
+      }
+      states_[path_.back()].edges.back().target = registered_[number];
       if (state + 1 == states_.size()) states_.pop_back();
     }
   }
@@ -469,7 +181,9 @@ class WordAutomaton {
   std::vector<State> states_;
   std::vector<StateId> path_{0};
   std::string last_;
-  std::unordered_map<std::vector<StateId>, StateId, HashOfIds> register_;
+  KeyTable register_;                // what tells a state apart
+  std::vector<StateId> registered_;  // the state of each number
+  std::vector<std::uint32_t> key_;
 };
 
 }  // namespace

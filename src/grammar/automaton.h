@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include <boost/container/small_vector.hpp>
+
 namespace octavo::grammar {
 
 using StateId = std::uint32_t;
@@ -26,9 +28,12 @@ struct Edge {
   auto operator<=>(const Edge&) const = default;
 };
 
+// Most states of a grammar stand inside literal text and have one edge.
+using Edges = boost::container::small_vector<Edge, 2>;
+
 struct State {
   bool accepting = false;
-  std::vector<Edge> edges;
+  Edges edges;
 };
 
 // State 0 is the start. Every automaton here is free of epsilon edges; `deterministic` says whether byte
@@ -41,8 +46,8 @@ struct Automaton {
 // A nondeterministic automaton under construction: fragments are joined with epsilon edges.
 struct Nfa {
   struct Node {
-    std::vector<Edge> edges;
-    std::vector<StateId> epsilon;
+    boost::container::small_vector<Edge, 1> edges;
+    boost::container::small_vector<StateId, 2> epsilon;
   };
   std::vector<Node> nodes;
 
@@ -58,11 +63,41 @@ struct Nfa {
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
                                      std::size_t& work);
 
-// Merges states that no continuation tells apart.
-Automaton minimize(Automaton automaton);
+// Merges states that no continuation tells apart; of a deterministic automaton.
+Automaton minimize(const Automaton& automaton);
 
 // Drops states that cannot be reached or from which no accepting state can be reached. The start state stays.
 Automaton trim(const Automaton& automaton);
+
+// The edges that lead to each state, out of those for which wanted(from, edge). The states must outlive it.
+class Incoming {
+ public:
+  struct Source {
+    StateId from;
+    const Edge* edge;
+  };
+
+  template <class Wanted>
+  Incoming(std::span<const State> states, Wanted&& wanted) : begin_(states.size() + 1, 0) {
+    const auto for_each = [&](auto&& visit) {
+      for (StateId s = 0; s < states.size(); ++s)
+        for (const Edge& edge : states[s].edges)
+          if (wanted(s, edge)) visit(s, edge);
+    };
+    for_each([&](StateId, const Edge& edge) { ++begin_[edge.target]; });
+    for (std::size_t s = 1; s < begin_.size(); ++s) begin_[s] += begin_[s - 1];
+    sources_.resize(begin_.back());
+    for_each([&](StateId s, const Edge& edge) { sources_[--begin_[edge.target]] = {s, &edge}; });
+  }
+
+  std::span<const Source> of(StateId state) const {
+    return std::span(sources_).subspan(begin_[state], begin_[state + 1] - begin_[state]);
+  }
+
+ private:
+  std::vector<std::size_t> begin_;  // in sources_; one more than there are states
+  std::vector<Source> sources_;
+};
 
 // States in an order where every edge leads backwards, or empty when there is a cycle.
 std::vector<StateId> reverse_topological(const Automaton& automaton);

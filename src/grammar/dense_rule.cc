@@ -1,7 +1,9 @@
 #include "grammar/dense_rule.h"
 
 #include <algorithm>
+#include <unordered_set>
 
+#include "grammar/limits.h"
 #include "grammar/trie_walk.h"
 
 namespace octavo::grammar {
@@ -80,9 +82,32 @@ std::optional<StateId> DenseRule::hub(const Tables& tables, StateId state) const
   return std::nullopt;
 }
 
+std::size_t DenseRule::alike(StateId a, StateId b, std::size_t bytes_max, std::size_t most,
+                             std::size_t& cost) const {
+  constexpr std::size_t kPairsMax = 4096;
+  const auto classes = static_cast<std::size_t>(classes_);
+  using Pair = std::pair<std::uint32_t, std::uint32_t>;
+  std::vector<Pair> pairs{{a - first_, b - first_}};
+  std::unordered_set<std::uint64_t> seen;
+  std::size_t at = 0, length = 0;
+  for (; length < bytes_max && at < pairs.size() && pairs.size() <= kPairsMax && cost <= most; ++length) {
+    for (const std::size_t end = pairs.size(); at < end; ++at) {
+      cost += classes / kWalkShare + 1;
+      const auto [x, y] = pairs[at];
+      for (std::size_t c = 0; c < classes; ++c) {
+        const std::uint32_t to_x = next_[x * classes + c], to_y = next_[y * classes + c];
+        if (to_x == to_y) continue;
+        if (to_x == kNowhere || to_y == kNowhere || accepting_[to_x] != accepting_[to_y]) return length;
+        if (seen.insert(std::uint64_t{to_x} << 32 | to_y).second) pairs.emplace_back(to_x, to_y);
+      }
+    }
+  }
+  return at == pairs.size() ? bytes_max : length;
+}
+
 std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabulary& vocabulary,
-                                              StateId state, StateId hub,
-                                              std::shared_ptr<const StateMask> of_hub,
+                                              StateId state, StateId other,
+                                              std::shared_ptr<const StateMask> of_other, std::size_t alike,
                                               std::size_t most) const {
   const auto trie = vocabulary.trie();
   const auto sorted = vocabulary.sorted_tokens();
@@ -90,7 +115,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
   out.may_end = accepting_[state - first_];
   out.subtracts = true;
   struct Place {
-    std::uint32_t node, here, there;  // the states behind it from this state and from the hub
+    std::uint32_t node, here, there;  // the states behind it from this state and from the other
   };
   const auto after = [&](std::uint32_t at, std::uint8_t byte) {
     return at == kNowhere ? kNowhere : next(tables, at, byte);
@@ -98,7 +123,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
   const auto ends_inside = [&](std::uint32_t at) { return at != kNowhere && accepting_[at]; };
   std::vector<TokenId> added;
   std::vector<std::uint32_t> open;
-  std::vector<Place> work{{0, state - first_, hub - first_}};
+  std::vector<Place> work{{0, state - first_, other - first_}};
   while (!work.empty()) {
     const Place at = work.back();
     work.pop_back();
@@ -107,9 +132,11 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
     out.visited += bytes.size();
     if (out.visited > most) return std::nullopt;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const std::uint32_t n = nodes[i];
+      // No path below a node is longer than it has nodes below.
+      if (trie[n].depth + (trie[n].end - n - 1) <= alike) continue;
       const std::uint32_t here = after(at.here, bytes[i]), there = after(at.there, bytes[i]);
       if (here == there) continue;
-      const std::uint32_t n = nodes[i];
       const auto ids = sorted.subspan(trie[n].first_token, trie[n].token_count);
       if (here == kNowhere) out.removed.insert(out.removed.end(), ids.begin(), ids.end());
       if (there == kNowhere) added.insert(added.end(), ids.begin(), ids.end());
@@ -123,7 +150,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
   std::ranges::sort(out.closed);
   out.set_open(trie, open, {});
   out.accepted = TokenSet(added, vocabulary.mask_words());
-  out.base = std::move(of_hub);
+  out.base = std::move(of_other);
   return out;
 }
 

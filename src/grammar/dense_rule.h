@@ -30,11 +30,16 @@ class DenseRule {
   // behind the names that it must not be; nullopt: there is none.
   std::optional<StateId> hub(const Tables& tables, StateId state) const;
 
-  // The mask of a state by its difference from that of its hub: only texts are followed on which the two
-  // part.
+  // For how many bytes two states are alike, at most `bytes_max`: the same texts of no more bytes lead on
+  // from both, and end at the same places behind the first byte. Less where finding out takes long. Adds what
+  // it costs, in nodes, to `cost`, and stops where that exceeds `most`.
+  std::size_t alike(StateId a, StateId b, std::size_t bytes_max, std::size_t most, std::size_t& cost) const;
+
+  // The mask of a state by its difference from that of another one: only texts are followed on which the two
+  // part, and of those no shorter ones than `alike` bytes.
   std::optional<StateMask> mask_near(const Tables& tables, const Vocabulary& vocabulary, StateId state,
-                                     StateId hub, std::shared_ptr<const StateMask> of_hub,
-                                     std::size_t most) const;
+                                     StateId other, std::shared_ptr<const StateMask> of_other,
+                                     std::size_t alike, std::size_t most) const;
 
   // The mask of unbounded repetitions of the rule, with the number of repetitions behind each token and open
   // node. The rule must be prefix-free.

@@ -85,6 +85,34 @@ TEST(JsonSchemaSharing, LengthsBesidePatterns) {
     }
 }
 
+// A pattern with a length has a state for each length, and their masks are told by those of other lengths:
+// against trying every token, along texts that come near the bounds.
+TEST(JsonSchemaSharing, MasksOfLengthsBesidePatterns) {
+  std::vector<std::string> words;
+  std::uint32_t random = 7;
+  for (int i = 0; i < 400; ++i) {
+    std::string& word = words.emplace_back();
+    for (std::uint32_t size = 1 + i % 24; word.size() < size;) {
+      random = random * 1664525u + 1013904223u;
+      word += "qrst x\"\xC3\xA9"[random >> 29];
+    }
+  }
+  const auto vocabulary = byte_vocabulary(words);
+  for (const std::string_view pattern : {"^(?:[^x]+ )*[^x]+$", "^[^x]+:?[^x]*$", "q.*\\\\S"})
+    for (const auto& [min, max] : {std::pair(0, 40), {30, 60}, {0, 200}}) {
+      const std::string schema = fmt::format(
+          R"({{"type":"string","pattern":"{}","minLength":{},"maxLength":{}}})", pattern, min, max);
+      const auto grammar = testing::compiled(json_schema_grammar(schema), schema, vocabulary);
+      ASSERT_TRUE(grammar);
+      Matcher matcher(grammar);
+      for (const char c : "\"qs rq" + std::string(static_cast<std::size_t>(max), 'q')) {
+        ASSERT_EQ(testing::mask_of(matcher, *vocabulary), testing::brute_force_mask(matcher, *vocabulary))
+            << schema << " after " << matcher.accepted();
+        if (!matcher.accept(static_cast<std::uint8_t>(c))) break;
+      }
+    }
+}
+
 // Schemas in the same words are one; those that differ in what counts are not.
 TEST(JsonSchemaSharing, EqualSubschemas) {
   struct Case {

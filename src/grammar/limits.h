@@ -30,7 +30,6 @@ inline constexpr std::size_t kDfaGrowthMax = 2;
 inline constexpr std::size_t kDfaSlackStates = 400;
 inline constexpr std::size_t kDeterminizeWorkMax = 4'000'000;  // nodes visited for all automata of a grammar
 inline constexpr std::size_t kRegularWorkMax = 3'000'000;      // for one regular language inside a schema
-inline constexpr std::size_t kMinimizeVisitsMax = 100'000;  // cyclic automata that need more stay as they are
 
 inline constexpr std::size_t kTokenBytesMax = 4096;  // one vocabulary entry
 // What one mask or token may cost: readings of the text that are followed, and trie nodes looked at (those

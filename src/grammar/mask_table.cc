@@ -13,6 +13,7 @@ namespace {
 // Masks cheaper than this many trie nodes are not worth a place in the shared cache.
 constexpr std::size_t kShareVisitedMin = 512;
 constexpr std::size_t kFewMax = 256;
+constexpr std::size_t kOpenAtATime = 64;
 
 bool is_plain(const Tables& tables, StateId state) {
   const auto edges = tables.byte_edges(state);
@@ -206,12 +207,16 @@ const MaskTable::ConfigMask* MaskTable::mask_of(ConfigId config) {
       for (std::uint32_t t = 0; t < node.token_count; ++t) own_.push_back(sorted[node.first_token + t]);
     };
     ConfigId entered = kDeadConfig;
+    std::size_t opened = 0;
     shared->for_open(
         [&](std::uint8_t byte) {
           entered = states_.step(after, byte);
-          return entered != kDeadConfig;
+          return entered != kDeadConfig && !states_.exhausted();
         },
         [&](std::uint32_t open) {
+          // Each counts as two nodes, many at a time: of so few a share would be nothing.
+          if (states_.exhausted()) return;
+          if (++opened % kOpenAtATime == 0) states_.spend_nodes(2 * kOpenAtATime);
           take(open);
           walk(open, entered, [&](std::uint32_t at, ConfigId) {
             take(at);
@@ -256,7 +261,10 @@ std::shared_ptr<const StateMask> MaskTable::state_mask(StateId state) {
   if (const auto& known = mask_slot(state)) return known;
   const std::optional<Hash128> key = is_small(state) ? std::nullopt : key_of(state);
   if (key)
-    if (const auto found = vocabulary_.cache().find(*key)) return mask_slot(state) = found;
+    if (const auto found = vocabulary_.cache().find(*key)) {
+      if (!found->subtracts) add_model(state, *found);
+      return mask_slot(state) = found;
+    }
   const auto mask = std::make_shared<const StateMask>(compute(state));
   if (states_.exhausted()) return mask;
   if (key && mask->visited >= kShareVisitedMin) vocabulary_.cache().insert(*key, mask);
@@ -304,11 +312,10 @@ StateMask MaskTable::compute(StateId state) {
   if (!states_.is_counter(state)) {
     if (const DenseRule* table = dense(rule_of_state_[state])) {
       const std::optional<StateId> hub = table->hub(tables_, state);
-      const std::shared_ptr<const StateMask> of_hub = hub ? state_mask(*hub) : nullptr;
+      if (!hub) return compute_dense(*table, state);
+      const std::shared_ptr<const StateMask> of_hub = state_mask(*hub);
       if (states_.exhausted()) return {};
-      const std::size_t most = states_.nodes_left();
-      return spent(hub ? table->mask_near(tables_, vocabulary_, state, *hub, of_hub, most)
-                       : table->mask(tables_, vocabulary_, state, most));
+      return spent(table->mask_near(tables_, vocabulary_, state, *hub, of_hub, 0, states_.nodes_left()));
     }
   } else if (const ParseStates::Counter counter = states_.counter(state);
              counter.min == 0 && counter.max == kUnbounded) {
@@ -323,6 +330,38 @@ StateMask MaskTable::compute(StateId state) {
   mask.set_open(vocabulary_.trie(), open_, {});
   mask.accepted = TokenSet(accepted_, vocabulary_.mask_words());
   return mask;
+}
+
+StateMask MaskTable::compute_dense(const DenseRule& table, StateId state) {
+  constexpr std::size_t kAlikeMin = 8;
+  std::size_t most_alike = 0, cost = 0;
+  StateId nearest = state;
+  for (const StateId model : models_[rule_of_state_[state]])
+    if (const std::size_t bytes =
+            table.alike(state, model, vocabulary_.token_bytes_max(), states_.nodes_left(), cost);
+        bytes > most_alike) {
+      most_alike = bytes;
+      nearest = model;
+    }
+  states_.spend_nodes(cost);
+  if (states_.exhausted()) return {};
+  if (most_alike >= kAlikeMin) {
+    auto near = table.mask_near(tables_, vocabulary_, state, nearest, state_masks_[nearest], most_alike,
+                                states_.nodes_left());
+    if (near) near->counts_base = true;
+    return spent(std::move(near));
+  }
+  StateMask mask = spent(table.mask(tables_, vocabulary_, state, states_.nodes_left()));
+  if (!states_.exhausted()) add_model(state, mask);
+  return mask;
+}
+
+void MaskTable::add_model(StateId state, const StateMask& mask) {
+  constexpr std::size_t kModelsMax = 8;
+  if (states_.is_counter(state) || mask.visited < kShareVisitedMin) return;
+  std::vector<StateId>& models = models_[rule_of_state_[state]];
+  if (models.size() == kModelsMax) models.erase(models.begin());
+  models.push_back(state);
 }
 
 std::size_t MaskTable::follow(StateId state) {

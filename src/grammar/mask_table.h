@@ -68,6 +68,12 @@ class MaskTable {
   std::shared_ptr<const StateMask> state_mask(StateId state);
   std::shared_ptr<const StateMask>& mask_slot(StateId state);
   StateMask compute(StateId state);
+  // The mask of a state that has no hub, of a rule that calls nothing: by its difference from that of an
+  // earlier one that is alike for some bytes (the states of a pattern with a length are, but for the length),
+  // or from nothing.
+  StateMask compute_dense(const DenseRule& table, StateId state);
+  // Keeps a state whose mask is told by no other one, and was worth the walk, for those to come.
+  void add_model(StateId state, const StateMask& mask);
   // The mask of a rule that calls nothing, whose nodes are counted; given up: it has taken all that was left.
   StateMask spent(std::optional<StateMask> mask);
   // Finds what every token does from the state on its own: fills accepted_ and open_, returns the nodes
@@ -95,7 +101,8 @@ class MaskTable {
   std::vector<bool> plain_;  // states that read bytes and nothing else, in one way, and do not end the rule
   std::unordered_map<RuleId, RuleKey> rule_keys_;
   std::unordered_map<RuleId, std::optional<DenseRule>> dense_;
-  std::vector<Few> few_;  // by state
+  std::unordered_map<RuleId, std::vector<StateId>> models_;  // states whose masks others are told by
+  std::vector<Few> few_;                                     // by state
   std::vector<TokenId> few_tokens_;
   std::vector<std::shared_ptr<const StateMask>> state_masks_;    // by state
   std::vector<std::unique_ptr<const ConfigMask>> config_masks_;  // by configuration

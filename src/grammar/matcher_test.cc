@@ -168,6 +168,25 @@ TEST(Matcher, TriesSayTheSameOrNothing) {
   EXPECT_GT(found, 20u);
 }
 
+// Where the masks of all states are there, what may follow each of thousands of open nodes is still work.
+TEST(Matcher, TriesCountOpenNodes) {
+  std::vector<std::string> words;
+  for (char a = 'a'; a <= 'z'; ++a)
+    for (char b = 'a'; b <= 'z'; ++b)
+      for (char c = 'a'; c <= 'z'; ++c) words.push_back({a, b, c});
+  const auto large = testing::byte_vocabulary(words, {});
+  const auto grammar = make_grammar({GrammarKind::regex, "[a-z]{0,300}[b-z]", {}}).value();
+  Matcher matcher(CompiledGrammar::compile(grammar, large).value());
+  std::vector<std::int32_t> mask(large->mask_words());
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(matcher.fill_mask(mask));
+    ASSERT_TRUE(matcher.accept('a'));
+  }
+  EXPECT_FALSE(matcher.try_fill_mask(mask));
+  ASSERT_TRUE(matcher.fill_mask(mask));
+  EXPECT_TRUE(matcher.try_fill_mask(mask));
+}
+
 TEST(Matcher, MemoryThatRunsOutCostsOneCall) {
   for (const GrammarSource& source : sources()) {
     const auto grammar = compile(source), fresh = compile(source);

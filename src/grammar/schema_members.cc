@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <map>
 
+#include "grammar/key_table.h"
 #include "grammar/limits.h"
 #include "grammar/schema_writer.h"
 
@@ -107,22 +107,18 @@ Result<ExprId> SchemaWriter::members_in_order(const Facts& facts, const ObjectSh
   // the first byte is read; i is the first property that it may be, which says which others it may be. So
   // there are no more nodes than the names have branches, for each count. (name | kRead, ..): all of it is.
   constexpr std::uint32_t kBetween = UINT32_MAX, kRead = 1u << 31;
-  using Key = std::array<std::uint32_t, 3>;
-  std::map<Key, std::uint32_t> ids;
-  std::vector<Key> order;
+  KeyTable nodes;
   const auto node = [&](std::uint32_t name, std::uint32_t i, std::uint32_t count) {
-    const auto [it, fresh] = ids.try_emplace({name, i, count}, static_cast<std::uint32_t>(order.size()));
-    if (fresh) order.push_back({name, i, count});
-    return it->second;
+    return nodes.number(std::array{name, i, count});
   };
   const ExprId empty = g_.empty(), comma_before = comma();
   Graph graph;
   node(kBetween, 0, 0);
   std::vector<std::pair<std::uint32_t, ExprId>> ends;
-  for (std::uint32_t from = 0; from < order.size(); ++from) {
-    if (order.size() > kGraphNodesMax || !tree.complete)
+  for (std::uint32_t from = 0; from < nodes.size(); ++from) {
+    if (nodes.size() > kGraphNodesMax || !tree.complete)
       return reader_.refuse(facts.about, "properties", "more than {} states of one object", kGraphNodesMax);
-    const auto [name, i, count] = order[from];
+    const std::uint32_t name = nodes[from][0], i = nodes[from][1], count = nodes[from][2];
     if (name == kBetween) {
       const bool more = i < n && !(bounded && count == shape.members_max) &&
                         (shape.others || count + (n - i) >= shape.members_min);
@@ -149,7 +145,7 @@ Result<ExprId> SchemaWriter::members_in_order(const Facts& facts, const ObjectSh
         graph.arcs.push_back({from, node(child, *first, count), begins[child]});
     }
   }
-  const auto end = static_cast<std::uint32_t>(order.size());
+  const auto end = static_cast<std::uint32_t>(nodes.size());
   graph.nodes = end + 1;
   graph.accepting = {end};
   for (const auto& [from, rest] : ends) graph.arcs.push_back({from, end, rest});

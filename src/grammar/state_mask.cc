@@ -114,7 +114,8 @@ std::size_t StateMask::byte_size() const {
   return sizeof *this + accepted.byte_size() + groups.size() * sizeof(Group) +
          (open.size() + removed.size() + closed.size() + open_repeats.size() + by_repeats.size() +
           repeats_begin.size()) *
-             sizeof(std::uint32_t);
+             sizeof(std::uint32_t) +
+         (counts_base ? base->byte_size() : 0);
 }
 
 StateMaskCache::StateMaskCache(std::size_t bytes_max) : bytes_max_(bytes_max), seed_(secret_seed()) {}

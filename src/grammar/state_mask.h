@@ -67,6 +67,7 @@ struct StateMask {
   std::shared_ptr<const StateMask> base;
   std::uint32_t repeats_min = 0, repeats_max = UINT32_MAX;
   bool subtracts = false;
+  bool counts_base = false;  // nobody else may keep the base: its bytes are counted here
   std::vector<TokenId> removed;
   std::vector<std::uint32_t> closed;  // rising
 
@@ -97,7 +98,7 @@ struct StateMask {
   void add_to(std::span<std::int32_t> mask) const;
   // Sets a mask to exactly the accepted tokens.
   void copy_to(std::span<std::int32_t> mask) const;
-  // Without `base`, which is counted where it is kept.
+  // Without `base` where that is counted where it is kept.
   std::size_t byte_size() const;
 };
 

@@ -8,6 +8,8 @@ namespace octavo::grammar {
 
 namespace {
 
+constexpr RuleId kNoRule = UINT32_MAX;
+
 // Automata of all rules with state numbers shifted into one array.
 struct Flat {
   std::vector<State> states;
@@ -25,8 +27,8 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
       continue;
     }
     row.start = static_cast<StateId>(flat.states.size());
-    const auto append = [&](const Automaton& automaton) {
-      for (State state : automaton.states) {
+    const auto append = [&](Automaton automaton) {
+      for (State& state : automaton.states) {
         for (Edge& edge : state.edges) edge.target += row.start;
         flat.states.push_back(std::move(state));
       }
@@ -46,13 +48,13 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
                      "the grammar needs more than {} automaton states: they run out at {:.200}",
                      kNfaStatesMax, rule.name);
     nfa_states += builder.nfa.nodes.size();
-    const auto automaton = determinize(builder.nfa, start, accept,
-                                       kDfaGrowthMax * builder.nfa.nodes.size() + kDfaSlackStates, work);
+    auto automaton = determinize(builder.nfa, start, accept,
+                                 kDfaGrowthMax * builder.nfa.nodes.size() + kDfaSlackStates, work);
     if (!automaton)
       return failure(ErrorCode::invalid_argument,
                      "the automata of the grammar take more than {} steps to build: they run out at {:.200}",
                      kDeterminizeWorkMax, rule.name);
-    append(*automaton);
+    append(*std::move(automaton));
   }
   return flat;
 }
@@ -61,16 +63,10 @@ Result<Flat> flatten(const Grammar& grammar, std::vector<TokenAtom>& atoms) {
 // rule reaches its own end. The least solution, found backwards from the accepting states.
 template <class Passes>
 std::vector<bool> reaches_end(const Flat& flat, std::vector<bool>& rule_ends, Passes&& passes) {
-  struct Source {
-    StateId from;
-    const Edge* edge;
-  };
-  std::vector<std::vector<Source>> sources(flat.states.size());
-  std::vector<std::vector<RuleId>> starts(flat.states.size()), counters(flat.rules.size());
+  const Incoming sources(flat.states, [&](StateId, const Edge& edge) { return passes(edge); });
+  std::vector<std::vector<RuleId>> counters(flat.rules.size());
+  std::vector<RuleId> starts(flat.states.size(), kNoRule);  // the rule that begins at a state
   std::vector<std::vector<StateId>> waiting(flat.rules.size());
-  for (StateId s = 0; s < flat.states.size(); ++s)
-    for (const Edge& edge : flat.states[s].edges)
-      if (passes(edge)) sources[edge.target].push_back({s, &edge});
 
   std::vector<bool> live(flat.states.size(), false);
   rule_ends.assign(flat.rules.size(), false);
@@ -89,7 +85,7 @@ std::vector<bool> reaches_end(const Flat& flat, std::vector<bool>& rule_ends, Pa
   for (RuleId r = 0; r < flat.rules.size(); ++r) {
     const auto& rule = flat.rules[r];
     if (!rule.counted) {
-      starts[rule.start].push_back(r);
+      starts[rule.start] = r;
     } else {
       counters[rule.body].push_back(r);
       if (rule.min == 0) mark_rule(r);
@@ -107,8 +103,8 @@ std::vector<bool> reaches_end(const Flat& flat, std::vector<bool>& rule_ends, Pa
     }
     const StateId s = work.back();
     work.pop_back();
-    for (const RuleId r : starts[s]) mark_rule(r);
-    for (const Source& source : sources[s]) {
+    if (starts[s] != kNoRule) mark_rule(starts[s]);
+    for (const Incoming::Source& source : sources.of(s)) {
       if (source.edge->symbol == Symbol::call && !rule_ends[source.edge->ref])
         waiting[source.edge->ref].push_back(source.from);
       else
@@ -173,8 +169,9 @@ Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary)
     if (nullable[rule.body]) rule.min = 0;
     if (!productive[rule.body]) rule.max = 0;
   }
+  std::vector<Edge> edges;
   for (StateId s = 0; s < flat.states.size(); ++s) {
-    std::vector<Edge> edges;
+    edges.clear();
     for (const Edge& edge : flat.states[s].edges)
       if (live[s] && live[edge.target] && (edge.symbol != Symbol::call || productive[edge.ref]))
         edges.push_back(edge);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <unordered_map>
 #include <utility>
 
 namespace octavo::grammar {
@@ -52,29 +51,37 @@ LengthRange lengths_of(const Automaton& automaton) {
 
 std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wanted, std::size_t states_max) {
   const bool bounded = wanted.max != kUnbounded;
-  std::vector<std::pair<StateId, std::uint32_t>> order;
-  std::unordered_map<std::uint64_t, StateId> ids;
-  const auto intern = [&](StateId state, std::uint32_t length) {
-    // Without a maximum, lengths beyond the minimum are one.
-    if (!bounded) length = std::min(length, wanted.min);
-    const auto [it, fresh] =
-        ids.try_emplace(std::uint64_t{length} << 32 | state, static_cast<StateId>(order.size()));
-    if (fresh) order.emplace_back(state, length);
-    return it->second;
-  };
-  intern(0, 0);
+  // States of one length are found before those of the next: the numbers of two lengths are kept.
+  std::vector<StateId> here(automaton.states.size(), kNoState), next = here;
+  std::vector<StateId> of_here, of_next;
   Automaton out;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (order.size() > states_max) return std::nullopt;
-    const auto [from, length] = order[i];
-    State state{automaton.states[from].accepting && length >= wanted.min, {}};
-    for (Edge edge : automaton.states[from].edges) {
-      const std::uint32_t after = length + begins_code_point(edge.low);
-      if (bounded && after > wanted.max) continue;
-      edge.target = intern(edge.target, after);
-      state.edges.push_back(edge);
+  const auto intern = [&](StateId state, std::uint32_t length, bool further) {
+    StateId& number = further ? next[state] : here[state];
+    if (number == kNoState) {
+      number = static_cast<StateId>(out.states.size());
+      out.states.push_back({automaton.states[state].accepting && length >= wanted.min, {}});
+      (further ? of_next : of_here).push_back(state);
     }
-    out.states.push_back(std::move(state));
+    return number;
+  };
+  intern(0, 0, false);
+  for (std::uint32_t length = 0; !of_here.empty(); ++length) {
+    // Without a maximum, lengths beyond the minimum are one.
+    const bool last = !bounded && length == wanted.min;
+    for (std::size_t i = 0; i < of_here.size(); ++i) {
+      if (out.states.size() > states_max) return std::nullopt;
+      const StateId from = of_here[i], number = here[from];
+      for (Edge edge : automaton.states[from].edges) {
+        const bool begins = begins_code_point(edge.low);
+        if (begins && bounded && length == wanted.max) continue;
+        edge.target = intern(edge.target, length + begins, begins && !last);
+        out.states[number].edges.push_back(edge);
+      }
+    }
+    for (const StateId state : of_here) here[state] = kNoState;
+    of_here.clear();
+    of_here.swap(of_next);
+    here.swap(next);
   }
   return trim(out);
 }

@@ -182,7 +182,39 @@ TEST(ToolCalls, RequiredInEveryDialect) {
        "<｜tool_calls_end｜>",
        "",
        "<｜tool_calls_begin｜><｜tool_calls_end｜>",
-       {"<｜tool_calls_begin｜>", "<｜tool_call_begin｜>", "<｜tool_sep｜>"}}};
+       {"<｜tool_calls_begin｜>", "<｜tool_call_begin｜>", "<｜tool_sep｜>"}},
+      {"deepseek_v4",
+       "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" "
+       "string=\"true\">x</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+       "",
+       "<｜DSML｜tool_calls>\n<｜DSML｜invoke "
+       "name=\"get_weather\">\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+       {"｜DSML｜"}},
+      {"deepseek_v41",
+       "<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"stop\">\n</｜DSML｜ invoke>\n</｜DSML｜ calls>",
+       "",
+       "<｜DSML｜calls>\n<｜DSML｜invoke name=\"stop\">\n</｜DSML｜invoke>\n</｜DSML｜calls>",
+       {"｜DSML｜"}},
+      {"dots",
+       "<dots_function_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">x</parameter>\n"
+       "</invoke>\n</dots_function_call>",
+       "",
+       "<dots_function_call>\n</dots_function_call>",
+       {"<dots_function_call>", "</dots_function_call>"}},
+      {"hy_v3",
+       "<tool_calls>\n<tool_call>get_weather<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>x</arg_value>\n"
+       "</tool_call>\n</tool_calls>",
+       "",
+       "<tool_calls>\n<tool_call>get_weather<tool_sep>\n</tool_call>\n</tool_calls>",
+       {"<tool_calls>", "<tool_call>", "<tool_sep>", "<arg_key>"}},
+      {"plamo3",
+       "<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>"
+       "stop<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json"
+       "<|plamo:msg|>{}<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>"
+       "<|plamo:end_tool_requests:plamo|>",
+       "",
+       "<|plamo:begin_tool_requests:plamo|><|plamo:end_tool_requests:plamo|>",
+       {"<|plamo:constrain|>", "<|plamo:msg|>"}}};
   const auto enforced = [](const ToolDialect& dialect) {  // harmony_test.cc has those of gpt-oss
     using enum ToolDialect::Form;
     return dialect.form == object || dialect.form == named || dialect.form == parameters;

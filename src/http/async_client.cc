@@ -15,6 +15,7 @@
 #include <boost/optional.hpp>
 #include <chrono>
 #include <deque>
+#include <span>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -24,6 +25,7 @@
 #include "base/clock.h"
 #include "base/quoted_text.h"
 #include "http/growing_body.h"
+#include "http/tls.h"
 #include "http/url.h"
 
 namespace octavo::http {
@@ -39,6 +41,12 @@ constexpr int kSweepMs = 1000;
 
 class Loop;
 
+// A connection to a peer.
+struct Link {
+  tcp::socket socket;
+  std::unique_ptr<TlsSession> tls = {};  // null: plain HTTP
+};
+
 class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
  public:
   OneCall(Loop& loop, CallRequest request, CallEvents events);
@@ -52,9 +60,12 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   void arm(int ms, std::string_view what);
   void connect();
   void send();
+  void send_sealed(std::string plain);
   void new_parser();
   void read();
-  void on_read(const error_code& error, std::size_t count);
+  void on_bytes(std::span<const char> bytes);
+  bool parse();
+  void on_peer_gone(std::string_view why, bool in_order);
   bool deliver();
   void fail(std::string message);
   void complete();
@@ -64,7 +75,8 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   CallRequest request_;
   CallEvents events_;
   std::string head_;
-  tcp::socket socket_;
+  Link link_;
+  std::string sending_;  // of a TLS connection
   tcp::resolver resolver_;
   asio::steady_timer deadline_;
   asio::steady_timer pause_;
@@ -108,27 +120,32 @@ class Loop : public ClientLoop {
   std::array<char, 65536>& scratch() { return scratch_; }
   const AsyncClientOptions& options() const { return options_; }
 
-  void keep(const Address& address, tcp::socket socket) {
-    auto& kept = idle_[address.text()];
-    if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(socket), now_us()});
+  const std::shared_ptr<SSL_CTX>& tls_context() {
+    if (!options_.tls) options_.tls = client_tls_context({}).value();
+    return options_.tls;
+  }
+
+  void keep(const Address& address, Link link) {
+    auto& kept = idle_[address.url()];
+    if (kept.size() < options_.idle_connections_max) kept.push_back({std::move(link), now_us()});
   }
   // A kept connection that its peer has not closed yet, as far as one can know.
-  std::optional<tcp::socket> take(const Address& address) {
-    auto& kept = idle_[address.text()];
+  std::optional<Link> take(const Address& address) {
+    auto& kept = idle_[address.url()];
     while (!kept.empty()) {
-      tcp::socket socket = std::move(kept.back().socket);
+      Link link = std::move(kept.back().link);
       kept.pop_back();
       char byte = 0;
       error_code error;
-      socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, error);
-      if (error == asio::error::would_block) return socket;
+      link.socket.receive(asio::buffer(&byte, 1), tcp::socket::message_peek, error);
+      if (error == asio::error::would_block) return link;
     }
     return std::nullopt;
   }
 
  private:
   struct Idle {
-    tcp::socket socket;
+    Link link;
     std::int64_t since_us;
   };
 
@@ -156,7 +173,7 @@ OneCall::OneCall(Loop& loop, CallRequest request, CallEvents events)
     : loop_(loop),
       request_(std::move(request)),
       events_(std::move(events)),
-      socket_(loop.io()),
+      link_{tcp::socket(loop.io())},
       resolver_(loop.io()),
       deadline_(loop.io()),
       pause_(loop.io()) {}
@@ -171,7 +188,7 @@ void OneCall::start() {
   head_ += "\r\n";
   deadline_us_ = now_us() + std::int64_t{request_.timeout_ms} * 1000;
   if (auto kept = loop_.take(request_.address)) {
-    socket_ = *std::move(kept);
+    link_ = *std::move(kept);
     reused_ = true;
     return send();
   }
@@ -192,15 +209,17 @@ void OneCall::connect() {
     if (self->over_) return;
     if (error) return self->fail(fmt::format("cannot connect: {}", error.message()));
     error_code ignored;
-    self->socket_.set_option(tcp::no_delay(true), ignored);
-    self->socket_.non_blocking(true, ignored);
+    self->link_.socket.set_option(tcp::no_delay(true), ignored);
+    self->link_.socket.non_blocking(true, ignored);
+    if (self->request_.address.tls)
+      self->link_.tls = TlsSession::of_client(self->loop_.tls_context(), self->request_.address.host);
     self->send();
   };
   error_code not_numeric;
   const auto ip = asio::ip::make_address(request_.address.host, not_numeric);
   if (!not_numeric) {
     const std::array<tcp::endpoint, 1> one{tcp::endpoint(ip, request_.address.port)};
-    return asio::async_connect(socket_, one, connected);
+    return asio::async_connect(link_.socket, one, connected);
   }
   resolver_.async_resolve(request_.address.host, std::to_string(request_.address.port),
                           [self = shared_from_this(), connected](const error_code& error,
@@ -209,19 +228,29 @@ void OneCall::connect() {
                             if (error)
                               return self->fail(fmt::format("cannot resolve {}: {}",
                                                             self->request_.address.host, error.message()));
-                            asio::async_connect(self->socket_, found, connected);
+                            asio::async_connect(self->link_.socket, found, connected);
                           });
 }
 
 void OneCall::send() {
   arm(static_cast<int>(std::max<std::int64_t>((deadline_us_ - now_us()) / 1000, 0)), "no answer");
   new_parser();
+  if (link_.tls) return send_sealed(request_.body ? head_ + *request_.body : head_);
   std::vector<asio::const_buffer> parts{asio::buffer(head_)};
   if (request_.body) parts.push_back(asio::buffer(*request_.body));
-  asio::async_write(socket_, parts, [self = shared_from_this()](const error_code&, std::size_t) {
+  asio::async_write(link_.socket, parts, [self = shared_from_this()](const error_code&, std::size_t) {
     // A peer that refuses a request may answer, and close, before it has read all of it.
     if (!self->over_) self->read();
   });
+}
+
+void OneCall::send_sealed(std::string plain) {
+  link_.tls->seal(plain);
+  sending_ = std::move(plain);
+  asio::async_write(link_.socket, asio::buffer(sending_),
+                    [self = shared_from_this()](const error_code&, std::size_t) {
+                      if (!self->over_) self->read();
+                    });
 }
 
 void OneCall::new_parser() {
@@ -239,50 +268,72 @@ void OneCall::read() {
       if (!self->over_) self->read();
     });
   }
-  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& waiting) {
+  link_.socket.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& waiting) {
     if (self->over_) return;
     error_code error = waiting;
     std::size_t count = 0;
-    if (!error) count = self->socket_.read_some(asio::buffer(self->loop_.scratch()), error);
+    auto& scratch = self->loop_.scratch();
+    if (!error) count = self->link_.socket.read_some(asio::buffer(scratch), error);
     if (error == asio::error::would_block) return self->read();
-    self->on_read(error, count);
+    // The end of a TLS connection is said within it.
+    if (error) return self->on_peer_gone(error.message(), error == asio::error::eof && !self->link_.tls);
+    self->on_bytes({scratch.data(), count});
   });
 }
 
-void OneCall::on_read(const error_code& error, std::size_t count) {
-  if (error) {
-    // A kept connection that its peer closed in the same moment: the request was not looked at.
-    if (reused_ && !heard_) {
-      error_code ignored;
-      socket_.close(ignored);
-      return connect();
-    }
-    if (error == asio::error::eof && parser_->is_header_done()) {  // the end of an answer without a length
-      error_code cut_short;
-      parser_->put_eof(cut_short);
-      if (!cut_short) {
-        if (deliver()) complete();
-        return;
-      }
-    }
-    return fail(fmt::format("{}: {}", heard_ ? "the answer was cut short" : "no answer", error.message()));
+void OneCall::on_bytes(std::span<const char> bytes) {
+  bool open = true;
+  if (link_.tls)
+    open = link_.tls->open(bytes, unread_);
+  else
+    unread_.append(bytes.data(), bytes.size());
+  heard_ = heard_ || !unread_.empty();
+  if (!parse()) return;
+  if (!open) return on_peer_gone(link_.tls->wrong(), link_.tls->ended());
+  if (link_.tls && link_.tls->has_pending()) return send_sealed({});
+  read();
+}
+
+// in_order: the peer has closed the connection, as it may.
+void OneCall::on_peer_gone(std::string_view why, bool in_order) {
+  // A kept connection that its peer closed in the same moment: the request was not looked at.
+  if (reused_ && !heard_) {
+    error_code ignored;
+    link_.socket.close(ignored);
+    return connect();
   }
-  heard_ = true;
-  unread_.append(loop_.scratch().data(), count);
+  if (in_order && parser_->is_header_done()) {  // the end of an answer without a length
+    error_code cut_short;
+    parser_->put_eof(cut_short);
+    if (!cut_short) {
+      if (deliver()) complete();
+      return;
+    }
+  }
+  fail(fmt::format("{}: {}", heard_ ? "the answer was cut short" : "no answer", why));
+}
+
+// False: the call is over.
+bool OneCall::parse() {
   while (!unread_.empty()) {
     error_code parsing;
     unread_.erase(0, parser_->put(asio::buffer(unread_), parsing));
-    if (parsing && parsing != beast_http::error::need_more)
-      return fail(fmt::format("malformed answer: {}", parsing.message()));
+    if (parsing && parsing != beast_http::error::need_more) {
+      fail(fmt::format("malformed answer: {}", parsing.message()));
+      return false;
+    }
     if (parser_->is_done() && parser_->get().result_int() / 100 == 1) {  // 100 Continue and its like
       new_parser();
       continue;
     }
-    if (!deliver()) return;
-    if (parser_->is_done()) return complete();
+    if (!deliver()) return false;
+    if (parser_->is_done()) {
+      complete();
+      return false;
+    }
     if (parsing) break;
   }
-  read();
+  return true;
 }
 
 // False: the call was cancelled on the way.
@@ -310,7 +361,7 @@ bool OneCall::deliver() {
 }
 
 void OneCall::complete() {
-  if (parser_->keep_alive() && unread_.empty()) loop_.keep(request_.address, std::move(socket_));
+  if (parser_->keep_alive() && unread_.empty()) loop_.keep(request_.address, std::move(link_));
   const auto end = events_.end;
   close();
   end({});
@@ -327,7 +378,7 @@ void OneCall::fail(std::string message) {
 void OneCall::close() {
   if (std::exchange(over_, true)) return;
   error_code ignored;
-  socket_.close(ignored);
+  link_.socket.close(ignored);
   resolver_.cancel();
   deadline_.cancel();
   pause_.cancel();
@@ -341,11 +392,13 @@ std::string Address::text() const {
                                              : fmt::format("[{}]:{}", host, port);
 }
 
+std::string Address::url() const { return (tls ? "https://" : "http://") + text(); }
+
 Result<Address> parse_base_url(std::string_view text) {
   TRY(const Url url, parse_url(text));
-  if (!text.starts_with("http://") || url.target != "/")
-    return invalid("url", "must be http://host:port, got {}", quoted_text(text));
-  return Address{url.host, url.port};
+  if (!text.contains("://") || url.target != "/")
+    return invalid("url", "must be http://host:port or https://host:port, got {}", quoted_text(text));
+  return Address{url.host, url.port, url.tls};
 }
 
 struct AsyncClient::State {

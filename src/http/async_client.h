@@ -10,17 +10,20 @@
 
 #include "base/error.h"
 #include "http/message.h"
+#include "http/tls_session.h"
 
 namespace octavo::http {
 
 struct Address {
   std::string host;
   std::uint16_t port = 80;
+  bool tls = false;
 
   std::string text() const;  // "host:port", an IPv6 host in brackets
+  std::string url() const;   // "http://host:port", or https
 };
 
-// "http://host[:port]", without a path. Errors: invalid_argument (field "url"); https is not supported.
+// "http://host[:port]" or "https://...", without a path. Errors: invalid_argument (field "url").
 Result<Address> parse_base_url(std::string_view url);
 
 struct CallRequest {
@@ -59,6 +62,7 @@ struct AsyncClientOptions {
   std::size_t idle_connections_max = 256;  // kept for one address on one loop
   int idle_keep_ms = 4'000;                // below the 5 s after which common servers close them
   std::uint32_t header_bytes_max = 64 << 10;
+  std::shared_ptr<SSL_CTX> tls = {};  // client_tls_context() for https; null: with the system's certificates
 };
 
 class AsyncClient {

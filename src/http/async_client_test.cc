@@ -161,8 +161,9 @@ TEST_F(AsyncClientTest, WaitsUntilTheReaderIsReady) {
 TEST(ParseBaseUrl, TakesHostAndPort) {
   EXPECT_EQ(parse_base_url("http://a.b:8000")->text(), "a.b:8000");
   EXPECT_EQ(parse_base_url("http://a/")->port, 80);
+  EXPECT_EQ(parse_base_url("https://a")->url(), "https://a:443");
   EXPECT_EQ(parse_base_url("http://[::1]:9")->text(), "[::1]:9");
-  for (const char* wrong : {"", "a:80", "https://a", "http://", "http://a:0", "http://a:99999", "http://a:8x",
+  for (const char* wrong : {"", "a:80", "ftp://a", "http://", "http://a:0", "http://a:99999", "http://a:8x",
                             "http://a/v1", "http://a b", "http://a\r\nX: y", "http://[::1"})
     EXPECT_EQ(parse_base_url(wrong).error().field, "url") << wrong;
 }

@@ -25,7 +25,7 @@ namespace beast_http = boost::beast::http;
 using boost::system::error_code;
 
 constexpr int kLingerMs = 1000;
-constexpr int kFirstRequestMs = 1000;  // to a new connection, of a server that stops
+constexpr int kFirstRequestMs = 3000;  // to a new connection, of a server that stops
 constexpr std::size_t kLingerBytesMax = 16 << 20;
 constexpr std::size_t kKeptCapacity = 1024;  // of buffers that are empty
 

@@ -90,7 +90,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Phase phase_ = Phase::idle;
   bool reading_ = false;
   bool writing_ = false;
-  std::unique_ptr<ServerTlsSession> tls_;  // null: plain HTTP
+  std::unique_ptr<TlsSession> tls_;  // null: plain HTTP
   bool stopping_ = false;
   bool fresh_ = true;                   // has sent no request yet
   std::int64_t read_deadline_us_ = 0;   // 0: none

@@ -32,16 +32,18 @@ void EventLoop::join() {
 }
 
 bool EventLoop::add(std::shared_ptr<Connection> connection) {
-  if (ending_) return false;
-  Connection* key = connection.get();
-  connections_.emplace(key, std::move(connection));
-  count_.store(connections_.size(), std::memory_order_relaxed);
-  return true;
+  if (!ending_) {
+    Connection* key = connection.get();
+    connections_.emplace(key, std::move(connection));
+    count_ = connections_.size();
+  }
+  --expected_;
+  return !ending_;
 }
 
 void EventLoop::remove(Connection* connection) {
   connections_.erase(connection);
-  count_.store(connections_.size(), std::memory_order_relaxed);
+  count_ = connections_.size();
 }
 
 void EventLoop::arm_sweep() {

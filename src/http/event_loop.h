@@ -35,9 +35,10 @@ class EventLoop : public std::enable_shared_from_this<EventLoop> {
   std::array<char, 65536>& scratch() { return scratch_; }
 
   void start();
-  bool add(std::shared_ptr<Connection> connection);  // false: the loop is ending
+  void expect() { ++expected_; }  // from any thread: a connection is on its way to add
+  bool add(std::shared_ptr<Connection> connection);  // an expected one; false: the loop is ending
   void remove(Connection* connection);
-  std::size_t size() const { return count_.load(std::memory_order_relaxed); }
+  std::size_t size() const { return count_ + expected_; }
 
   void stop_idle();  // from any thread: close connections as they become idle
   bool stops_idle() const { return stops_idle_; }
@@ -52,7 +53,7 @@ class EventLoop : public std::enable_shared_from_this<EventLoop> {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{io_.get_executor()};
   boost::asio::steady_timer sweep_timer_{io_};
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
-  std::atomic<std::size_t> count_ = 0;
+  std::atomic<std::size_t> count_ = 0, expected_ = 0;
   bool stops_idle_ = false;
   bool ending_ = false;
   std::array<char, 65536> scratch_{};

@@ -1,10 +1,13 @@
 #include "http/server.h"
 
 #include <fmt/format.h>
+#include <linux/filter.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -32,16 +35,33 @@ using Protocol = Socket::protocol_type;
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
 using ReusePort = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
 
+// How long a server that leaves a shared port finishes the handshakes that have begun: some round trips.
+constexpr std::chrono::milliseconds kHandshakesEnd{500};
+
+// Has a listening socket drop the first packet (SYN) of new connections. Their clients send it again after a
+// second (RFC 6298), when the port belongs to the other servers alone. A handshake that is under way when its
+// socket closes would be reset.
+void drop_new_handshakes(Acceptor& acceptor) {
+  constexpr std::uint32_t kFlags = 13, kSyn = 0x02, kWhole = 0xffffffff;  // of a TCP header
+  sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlags),
+                         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kSyn, 0, 1), BPF_STMT(BPF_RET | BPF_K, 0),
+                         BPF_STMT(BPF_RET | BPF_K, kWhole)};
+  const sock_fprog filter{.len = std::size(steps), .filter = steps};
+  if (::setsockopt(acceptor.native_handle(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) != 0)
+    log_warning("connections that begin now may be reset: SO_ATTACH_FILTER: {}", std::strerror(errno));
+}
+
 struct Server::State {
   std::shared_ptr<const ServerContext> context;
   std::vector<std::shared_ptr<EventLoop>> loops;
   std::optional<Acceptor> acceptor;  // on the first loop
-  std::optional<asio::steady_timer> accept_pause;
+  std::optional<asio::steady_timer> accept_pause, drain_pause;
   std::uint16_t port = 0;
   std::size_t next_loop = 0;
   bool owns_path = false;  // the Unix socket's file was made here
   bool draining = false;
   bool stopped = false;
+  std::atomic<bool> accepting = true;
 
   ~State() {
     if (owns_path) ::unlink(context->options.uds.c_str());
@@ -53,6 +73,7 @@ struct Server::State {
   void take_waiting();
   void take(Socket socket, const std::shared_ptr<EventLoop>& loop);
   void stop_accepting();
+  void close_acceptor();
   std::size_t connections() const;
 };
 
@@ -127,7 +148,8 @@ void Server::State::accept() {
   });
 }
 
-// Connections that wait for this socket are lost when it closes, though another server listens on the port.
+// Connections that wait for this socket would be reset when it closes, though another server listens on the
+// port.
 void Server::State::take_waiting() {
   error_code error;
   acceptor->cancel(error);
@@ -142,6 +164,7 @@ void Server::State::take_waiting() {
 
 void Server::State::take(Socket socket, const std::shared_ptr<EventLoop>& loop) {
   const bool busy = connections() >= context->options.connections_max;
+  loop->expect();
   asio::post(loop->io(), [loop = loop.get(), shared = context, busy, taken = std::move(socket)]() mutable {
     const auto connection = std::make_shared<Connection>(std::move(taken), loop->shared_from_this(), shared);
     if (!loop->add(connection)) return;
@@ -166,6 +189,7 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Handler han
   for (int i = 0; i < threads; ++i) state->loops.push_back(std::make_shared<EventLoop>(state->context));
   TRY_VOID(state->context->options.uds.empty() ? state->listen() : state->listen_on_path());
   state->accept_pause.emplace(state->loops.front()->io());
+  state->drain_pause.emplace(state->loops.front()->io());
   state->accept();
   for (const auto& loop : state->loops) loop->start();
   return std::unique_ptr<Server>(new Server(std::move(state)));
@@ -187,26 +211,40 @@ std::size_t Server::connections() const { return state_->connections(); }
 bool Server::drain(int ms) {
   if (!std::exchange(state_->draining, true)) state_->stop_accepting();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
-  while (connections() > 0 && std::chrono::steady_clock::now() < deadline)
+  const auto busy = [this] { return state_->accepting || connections() > 0; };
+  while (busy() && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  return connections() == 0;
+  return !busy();
 }
 
 void Server::stop(int grace_ms) {
   if (std::exchange(state_->stopped, true)) return;
   drain(grace_ms);
+  asio::post(state_->loops.front()->io(), [state = state_.get()] { state->close_acceptor(); });
   for (const auto& loop : state_->loops) loop->close_all();
   for (const auto& loop : state_->loops) loop->join();
 }
 
 void Server::State::stop_accepting() {
   asio::post(loops.front()->io(), [this] {
-    error_code ignored;
-    if (context->options.reuse_port) take_waiting();
-    acceptor->close(ignored);
-    accept_pause->cancel();
+    if (!context->options.reuse_port) return close_acceptor();
+    drop_new_handshakes(*acceptor);
+    drain_pause->expires_after(kHandshakesEnd);
+    drain_pause->async_wait([this](const error_code& stopped_now) {
+      if (stopped_now) return;
+      take_waiting();
+      close_acceptor();
+    });
   });
   for (const auto& loop : loops) loop->stop_idle();
+}
+
+void Server::State::close_acceptor() {
+  error_code ignored;
+  acceptor->close(ignored);
+  accept_pause->cancel();
+  drain_pause->cancel();
+  accepting = false;
 }
 
 }  // namespace octavo::http

@@ -6,23 +6,17 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <limits>
 #include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "http/tls.h"
 
 namespace octavo::http {
 namespace {
 
 constexpr std::int64_t kLookUs = 1'000'000;
-
-std::string last_error() {
-  const char* reason = ERR_reason_error_string(ERR_peek_last_error());
-  ERR_clear_error();
-  return reason != nullptr ? reason : "it cannot be read";
-}
 
 // Of HTTP there is 1.1.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
@@ -35,9 +29,6 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
 }
 
 Result<std::shared_ptr<SSL_CTX>> make_context(const TlsOptions& options) {
-  const auto wrong = [](std::string_view flag, const std::string& value) {
-    return field_failure(flag, ErrorCode::invalid_argument, "{}: {}", value, last_error());
-  };
   const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   CHECK(context != nullptr);
   SSL_CTX* c = context.get();
@@ -46,16 +37,12 @@ Result<std::shared_ptr<SSL_CTX>> make_context(const TlsOptions& options) {
   SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS);  // an idle connection holds none
   SSL_CTX_set_alpn_select_cb(c, choose_protocol, nullptr);
-  if (SSL_CTX_use_certificate_chain_file(c, options.certfile.c_str()) != 1)
-    return wrong("ssl-certfile", options.certfile);
-  const std::string& key = options.keyfile.empty() ? options.certfile : options.keyfile;
-  if (SSL_CTX_use_PrivateKey_file(c, key.c_str(), SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(c) != 1)
-    return wrong("ssl-keyfile", key);
+  TRY_VOID(use_certificate(c, options.certfile, options.keyfile, "ssl-certfile", "ssl-keyfile"));
   if (!options.ciphers.empty() && SSL_CTX_set_cipher_list(c, options.ciphers.c_str()) != 1)
-    return wrong("ssl-ciphers", options.ciphers);
+    return wrong_tls_file("ssl-ciphers", options.ciphers);
   if (!options.ca_certs.empty()) {
     if (SSL_CTX_load_verify_file(c, options.ca_certs.c_str()) != 1)
-      return wrong("ssl-ca-certs", options.ca_certs);
+      return wrong_tls_file("ssl-ca-certs", options.ca_certs);
     SSL_CTX_set_client_CA_list(c, SSL_load_client_CA_file(options.ca_certs.c_str()));
   }
   int verify = SSL_VERIFY_NONE;
@@ -69,58 +56,6 @@ Result<std::shared_ptr<SSL_CTX>> make_context(const TlsOptions& options) {
 }
 
 }  // namespace
-
-ServerTlsSession::ServerTlsSession(std::shared_ptr<SSL_CTX> context)
-    : context_(std::move(context)), ssl_(SSL_new(context_.get())) {
-  CHECK(ssl_ != nullptr);
-  SSL_set_bio(ssl_, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
-  SSL_set_accept_state(ssl_);
-}
-
-ServerTlsSession::~ServerTlsSession() { SSL_free(ssl_); }
-
-bool ServerTlsSession::handshake_done() const { return SSL_is_init_finished(ssl_) == 1; }
-
-bool ServerTlsSession::open(std::span<const char> received, std::string& plain) {
-  ERR_clear_error();
-  BIO_write(SSL_get_rbio(ssl_), received.data(), static_cast<int>(received.size()));
-  std::array<char, 16384> record;
-  for (;;) {
-    const int count = SSL_read(ssl_, record.data(), static_cast<int>(record.size()));
-    if (count > 0) {
-      plain.append(record.data(), static_cast<std::size_t>(count));
-      continue;
-    }
-    return SSL_get_error(ssl_, count) == SSL_ERROR_WANT_READ;
-  }
-}
-
-void ServerTlsSession::seal(std::string& bytes) {
-  early_ += bytes;
-  bytes.clear();
-  ERR_clear_error();
-  if (handshake_done() && !early_.empty()) {
-    for (std::string_view rest = early_; !rest.empty();) {
-      const std::size_t most = std::min<std::size_t>(rest.size(), std::numeric_limits<int>::max());
-      const int count = SSL_write(ssl_, rest.data(), static_cast<int>(most));
-      if (count <= 0) break;  // closed: the client would not read it
-      rest.remove_prefix(static_cast<std::size_t>(count));
-    }
-    std::string().swap(early_);
-  }
-  BIO* out = SSL_get_wbio(ssl_);
-  bytes.resize(BIO_ctrl_pending(out));
-  if (!bytes.empty()) BIO_read(out, bytes.data(), static_cast<int>(bytes.size()));
-}
-
-bool ServerTlsSession::has_pending() const {
-  return BIO_ctrl_pending(SSL_get_wbio(ssl_)) > 0 || (handshake_done() && !early_.empty());
-}
-
-void ServerTlsSession::close() {
-  ERR_clear_error();
-  if (handshake_done()) SSL_shutdown(ssl_);
-}
 
 Result<std::unique_ptr<ServerTls>> ServerTls::load(TlsOptions options) {
   std::unique_ptr<ServerTls> tls(new ServerTls(std::move(options)));
@@ -138,7 +73,7 @@ ServerTls::Written ServerTls::written() const {
   return {when(options_.certfile), when(options_.keyfile), when(options_.ca_certs)};
 }
 
-std::unique_ptr<ServerTlsSession> ServerTls::session() {
+std::unique_ptr<TlsSession> ServerTls::session() {
   const std::lock_guard lock(mutex_);
   if (options_.refresh && now_us() - looked_us_ > kLookUs) {
     looked_us_ = now_us();
@@ -153,7 +88,7 @@ std::unique_ptr<ServerTlsSession> ServerTls::session() {
       }
     }
   }
-  return std::make_unique<ServerTlsSession>(context_);
+  return TlsSession::of_server(context_);
 }
 
 }  // namespace octavo::http

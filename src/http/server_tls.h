@@ -1,5 +1,4 @@
-// TLS of the server's connections: certificates from files, and one session a connection that turns what the
-// socket brings into plain bytes and back. A session knows no socket, so the event loop stays as it is.
+// TLS of the server's connections: certificates from files.
 #pragma once
 
 #include <array>
@@ -7,14 +6,10 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "base/error.h"
-
-using SSL = struct ssl_st;
-using SSL_CTX = struct ssl_ctx_st;
+#include "http/tls_session.h"
 
 namespace octavo::http {
 
@@ -31,29 +26,6 @@ struct TlsOptions {
   bool enabled() const { return !certfile.empty(); }
 };
 
-class ServerTlsSession {
- public:
-  explicit ServerTlsSession(std::shared_ptr<SSL_CTX> context);
-  ServerTlsSession(const ServerTlsSession&) = delete;
-  ServerTlsSession& operator=(const ServerTlsSession&) = delete;
-  ~ServerTlsSession();
-
-  // What the socket has brought; appends the plain bytes in it. False: the connection is to be closed, when
-  // what seal() still has is sent.
-  bool open(std::span<const char> received, std::string& plain);
-  bool handshake_done() const;
-  // Replaces plain bytes by what is to be sent: them, once the handshake is done, and what the protocol
-  // itself has to say. Plain bytes from before that are kept and come later.
-  void seal(std::string& bytes);
-  bool has_pending() const;  // seal() of nothing would bring something
-  void close();              // tells the client that nothing follows; seal() has it
-
- private:
-  std::shared_ptr<SSL_CTX> context_;
-  SSL* ssl_;
-  std::string early_;  // plain bytes before the handshake is done
-};
-
 // The certificates, as they are on disk now. Any thread.
 class ServerTls {
  public:
@@ -62,7 +34,7 @@ class ServerTls {
 
   // Under `refresh`, files that have changed are read first, at most once a second. While they are wrong, the
   // old ones stay, and the log says so.
-  std::unique_ptr<ServerTlsSession> session();
+  std::unique_ptr<TlsSession> session();
 
  private:
   explicit ServerTls(TlsOptions options) : options_(std::move(options)) {}

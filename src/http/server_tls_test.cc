@@ -2,10 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <netinet/in.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -18,39 +15,12 @@
 #include "base/scratch_directory.h"
 #include "http/client.h"
 #include "http/server.h"
+#include "http/test_certificate.h"
 
 namespace octavo::http {
 namespace {
 
 using ::testing::HasSubstr;
-
-// A certificate for 127.0.0.1 that signs itself, and its key, in PEM files.
-void write_certificate(const std::string& certfile, const std::string& keyfile, const char* name) {
-  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
-  const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), X509_free);
-  X509* x = certificate.get();
-  X509_set_version(x, 2);
-  ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
-  X509_gmtime_adj(X509_getm_notBefore(x), -3600);
-  X509_gmtime_adj(X509_getm_notAfter(x), 3600);
-  X509_set_pubkey(x, key.get());
-  X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
-                             reinterpret_cast<const unsigned char*>(name), -1, -1, 0);
-  X509_set_issuer_name(x, X509_get_subject_name(x));
-  for (const auto& [id, value] :
-       {std::pair{NID_subject_alt_name, "IP:127.0.0.1"}, {NID_basic_constraints, "CA:TRUE"}}) {
-    X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, id, value);
-    X509_add_ext(x, extension, -1);
-    X509_EXTENSION_free(extension);
-  }
-  ASSERT_GT(X509_sign(x, key.get(), EVP_sha256()), 0);
-  FILE* file = std::fopen(certfile.c_str(), "w");
-  PEM_write_X509(file, x);
-  std::fclose(file);
-  file = std::fopen(keyfile.c_str(), "w");
-  PEM_write_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-  std::fclose(file);
-}
 
 class ServerTlsTest : public ::testing::Test {
  protected:

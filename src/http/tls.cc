@@ -46,6 +46,55 @@ SSL_CTX* shared_context() {
 
 }  // namespace
 
+Result<std::shared_ptr<SSL_CTX>> client_tls_context(const ClientTlsOptions& options) {
+  const std::shared_ptr<SSL_CTX> context(new_context().release(), SSL_CTX_free);
+  SSL_CTX* c = context.get();
+  ERR_clear_error();
+  SSL_CTX_set_default_verify_paths(c);
+  for (const std::string& file : options.ca_files)
+    if (SSL_CTX_load_verify_file(c, file.c_str()) != 1) return wrong_tls_file("ca-cert-paths", file);
+  if (options.certfile.empty() && !options.keyfile.empty())
+    return invalid("client-cert-path", "must be given with client-key-path");
+  if (!options.certfile.empty())
+    TRY_VOID(use_certificate(c, options.certfile, options.keyfile, "client-cert-path", "client-key-path"));
+  return context;
+}
+
+Result<> use_certificate(SSL_CTX* context, const std::string& certfile, const std::string& keyfile,
+                         std::string_view cert_field, std::string_view key_field) {
+  if (SSL_CTX_use_certificate_chain_file(context, certfile.c_str()) != 1)
+    return wrong_tls_file(cert_field, certfile);
+  const std::string& key = keyfile.empty() ? certfile : keyfile;
+  if (SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) != 1 ||
+      SSL_CTX_check_private_key(context) != 1)
+    return wrong_tls_file(key_field, key);
+  return {};
+}
+
+std::unexpected<Error> wrong_tls_file(std::string_view field, const std::string& file) {
+  const char* reason = ERR_reason_error_string(ERR_peek_last_error());
+  ERR_clear_error();
+  return field_failure(field, ErrorCode::invalid_argument, "{}: {}", file,
+                       reason != nullptr ? reason : "it cannot be read");
+}
+
+void expect_host(SSL* ssl, const std::string& host) {
+  if (is_address(host)) {
+    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host.c_str());
+  } else {
+    SSL_set1_host(ssl, host.c_str());
+    SSL_set_tlsext_host_name(ssl, host.c_str());
+  }
+}
+
+std::string tls_error(SSL* ssl) {
+  if (const long wrong = SSL_get_verify_result(ssl); wrong != X509_V_OK)
+    return fmt::format("its certificate is not to be trusted: {} (SSL_CERT_FILE names certificates that are)",
+                       X509_verify_cert_error_string(wrong));
+  const char* reason = ERR_reason_error_string(ERR_peek_last_error());
+  return reason != nullptr ? reason : "the connection was closed";
+}
+
 struct Tls::State {
   explicit State(SSL_CTX* context) : ssl(SSL_new(context)) {}
   SSL* const ssl;
@@ -77,12 +126,7 @@ Result<Tls> Tls::start(int socket, const std::string& host, const std::string& c
   auto state = std::make_unique<State>(own ? own.get() : shared_context());
   SSL* ssl = state->ssl;
   CHECK(ssl != nullptr);
-  if (is_address(host)) {
-    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host.c_str());
-  } else {
-    SSL_set1_host(ssl, host.c_str());
-    SSL_set_tlsext_host_name(ssl, host.c_str());
-  }
+  expect_host(ssl, host);
   SSL_set_fd(ssl, socket);
   ERR_clear_error();
   errno = 0;

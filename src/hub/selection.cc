@@ -31,17 +31,27 @@ bool has_variant(std::string_view stem, std::string_view variant) {
   return before == 0 || std::isalnum(static_cast<unsigned char>(name[before - 1])) == 0;
 }
 
+// Of a module of Sentence Transformers: "1_Pooling/config.json", "2_Dense/model.safetensors".
+bool is_module_file(std::string_view name) {
+  const std::size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return false;
+  const std::string_view file = name.substr(slash + 1);
+  return is_digits(name.substr(0, name.find('_'))) && (file == "config.json" || file == "model.safetensors");
+}
+
 // Of a repository's own folder, small, and not of another framework's weights.
 bool is_description(std::string_view name) {
   if (name.find('/') != std::string_view::npos)
-    return name.starts_with("additional_chat_templates/") && name.ends_with(".jinja");
+    return is_module_file(name) ||
+           (name.starts_with("additional_chat_templates/") && name.ends_with(".jinja"));
   if (name.ends_with(".json")) return !name.ends_with(".index.json");
   return name.ends_with(".jinja") || name == "tokenizer.model" || name == "merges.txt" || name == "vocab.txt";
 }
 
-// "model.safetensors", "model-00001-of-00002.safetensors"; not a second copy in another layout.
+// "model.safetensors", "model-00001-of-00002.safetensors", Medusa heads as their authors call them; not a second
+// copy in another layout.
 bool is_model_shard(std::string_view name) {
-  return name.starts_with("model") && name.ends_with(kSafetensors) &&
+  return (name.starts_with("model") || name.starts_with("medusa_lm_head.")) && name.ends_with(kSafetensors) &&
          name.find('/') == std::string_view::npos;
 }
 

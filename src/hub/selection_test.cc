@@ -37,6 +37,22 @@ TEST(Selection, ShardsWithoutTheirCopies) {
                           "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"));
 }
 
+TEST(Selection, ModulesOfSentenceTransformers) {
+  const Names names = {"1_Pooling/config.json",
+                       "2_Dense/config.json",
+                       "2_Dense/model.safetensors",
+                       "2_Dense/pytorch_model.bin",
+                       "config.json",
+                       "model.safetensors",
+                       "modules.json",
+                       "onnx/config.json",
+                       "onnx/model.onnx",
+                       "openvino/model.safetensors"};
+  EXPECT_THAT(files_needed(names, "").value(),
+              ElementsAre("1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors",
+                          "config.json", "modules.json", "model.safetensors"));
+}
+
 TEST(Selection, TheGgufFileOfAVariant) {
   const Names names = {"README.md",
                        "qwen3-q4_k_m.gguf",

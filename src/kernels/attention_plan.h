@@ -17,7 +17,11 @@ struct KvSpec {
   // > 0: a token's values are the first so many numbers of its keys and are not stored beside them, as in
   // latent attention.
   int values_in_keys = 0;
+  // The last so many numbers of a key are an indexer's, by which tokens are chosen (ChooseTokensArgs), and no
+  // part of scores. With values_in_keys.
+  int index_dim = 0;
 
+  int score_dim() const { return head_dim - index_dim; }
   int value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
   bool operator==(const KvSpec&) const = default;
 };

@@ -2,6 +2,8 @@
 // however the work is cut.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "kernels/test_backends.h"
 #include "kernels/test_tensors.h"
 
@@ -133,18 +135,34 @@ class Runner {
     }
     const auto n = static_cast<std::int64_t>(positions.size());
     TestTensor qkv(shape.activation, {n, all_.inputs[0].view().size(1)});
-    TestTensor q(shape.activation, {n, shape.q_heads, shape.spec.head_dim});
+    TestTensor q(shape.activation, {n, shape.q_heads, shape.spec.score_dim()});
     TestTensor out(shape.activation, {n, out_dim()});
     std::int64_t row = 0;
     each_token(tokens, [&](std::size_t s, int t) { copy_row(all_.inputs[s], t, qkv, row++); });
 
-    TestTensor kv(DType::f32, {n, shape.spec.head_dim});  // of latent attention, beside all of the queries
+    const std::int64_t key_dim = shape.spec.score_dim();
+    TestTensor kv(DType::f32, {n, key_dim});  // of latent attention, beside all of the queries
     for (std::int64_t i = 0; i < n && shape.latent(); ++i) {
       const std::int64_t first = i * qkv.view().size(1);
       for (std::int64_t d = 0; d < dim(); ++d) q.set(i * dim() + d, qkv[first + d]);
-      for (std::int64_t d = 0; d < shape.spec.head_dim; ++d)
-        kv.set(i * shape.spec.head_dim + d, qkv[first + dim() + d]);
+      for (std::int64_t d = 0; d < key_dim; ++d) kv.set(i * key_dim + d, qkv[first + dim() + d]);
     }
+    // Of an indexer: small whole numbers, so that scores are exact and many are equal.
+    const std::int64_t index_dim = shape.spec.index_dim;
+    TestTensor index_keys(shape.activation, {n, index_dim}), index_weights(DType::f32, {n, kIndexHeads});
+    TestTensor index_q(shape.activation, {n, kIndexHeads, index_dim}), chosen(DType::f32, {n, kChosen});
+    row = 0;
+    each_token(tokens, [&](std::size_t, int t) {
+      const auto fill = [&](TestTensor& tensor, std::int64_t count, unsigned kind) {
+        for (std::int64_t i = 0; i < count; ++i)
+          tensor.set(row * count + i,
+                     whole_number(static_cast<unsigned>(t), static_cast<unsigned>(i) * 4 + kind));
+      };
+      fill(index_keys, index_dim, 0);
+      fill(index_q, kIndexHeads * index_dim, 1);
+      fill(index_weights, kIndexHeads, 2);
+      ++row;
+    });
 
     const std::int64_t pairs = all_.cos.view().size(1);
     TestTensor cos(DType::f32, {n, pairs}), sin(DType::f32, {n, pairs});
@@ -165,13 +183,15 @@ class Runner {
     const View to = on(View::of(std::span(slots)));
     if (shape.latent()) {
       const View weight = View::of(on(all_.weights.view()).data, DType::f32, {shape.spec.values_in_keys});
-      backend_.ops.latent_store(*backend_.stream, {.kv = on(kv.view()),
-                                                   .norm = {NormKind::rms, 1e-6f, weight, {}},
-                                                   .rope = rope,
-                                                   .slots = to,
-                                                   .cache = cache_,
-                                                   .q = on(q.view()),
-                                                   .q_out = on(q.view())});
+      backend_.ops.latent_store(*backend_.stream,
+                                {.kv = on(kv.view()),
+                                 .index_keys = index_dim > 0 ? on(index_keys.view()) : View{},
+                                 .norm = {NormKind::rms, 1e-6f, weight, {}},
+                                 .rope = rope,
+                                 .slots = to,
+                                 .cache = cache_,
+                                 .q = on(q.view()),
+                                 .q_out = on(q.view())});
     } else {
       backend_.ops.qkv_store(*backend_.stream, {.qkv = on(qkv.view()),
                                                 .q_heads = shape.q_heads,
@@ -186,6 +206,14 @@ class Runner {
                                                 .q_out = on(q.view())});
     }
     backend_.ops.plan_attention(*backend_.stream, {starts, lengths, table, all_.blocks_per_table}, *plan_);
+    View seen = index_dim > 0 ? chosen.view() : View{};
+    seen.dtype = DType::i32;
+    if (index_dim > 0)
+      backend_.ops.choose_tokens(*backend_.stream, {.q = on(index_q.view()),
+                                                    .weights = on(index_weights.view()),
+                                                    .cache = cache_,
+                                                    .plan = *plan_,
+                                                    .chosen = on(seen)});
     backend_.ops.attention(*backend_.stream, {.q = on(q.view()),
                                               .cache = cache_,
                                               .plan = *plan_,
@@ -196,6 +224,7 @@ class Runner {
                                               .soft_cap = shape.soft_cap,
                                               .slopes = shape.slopes ? on(all_.slopes.view()) : View{},
                                               .sinks = shape.sinks ? on(all_.sinks.view()) : View{},
+                                              .chosen = index_dim > 0 ? on(seen) : View{},
                                               .out = on(out.view())});
     on.fetch();
     row = 0;
@@ -228,7 +257,13 @@ class Runner {
   std::vector<TestTensor> outputs;  // of each sequence
 
  private:
-  std::int64_t dim() const { return std::int64_t{all_.shape.q_heads} * all_.shape.spec.head_dim; }
+  static constexpr int kIndexHeads = 7, kChosen = 40;
+  static float whole_number(unsigned token, unsigned place) {
+    unsigned mixed = token * 40503 + place * 2654435761U;
+    mixed = (mixed ^ (mixed >> 15)) * 2246822519U;
+    return static_cast<float>((mixed >> 20) % 5) - 2;
+  }
+  std::int64_t dim() const { return std::int64_t{all_.shape.q_heads} * all_.shape.spec.score_dim(); }
   std::int64_t out_dim() const { return std::int64_t{all_.shape.q_heads} * all_.shape.spec.value_dim(); }
   template <class Body>
   void each_token(const std::vector<int>& tokens, Body&& body) {
@@ -279,6 +314,11 @@ Shape random_shape(TestRandom& random) {
     shape.spec.values_in_keys = random.pick({512, 960});
   }
   shape.spec.head_dim = shape.spec.values_in_keys + shape.rope.rotary_dim;
+  if (random.coin() && shape.spec.dtype != DType::i8 && shape.spec.head_dim < 960) {
+    shape.window = shape.chunk = 0;  // an indexer chooses among all
+    shape.spec.index_dim = random.pick({8, 24, 64});
+    shape.spec.head_dim += shape.spec.index_dim;
+  }
   return shape;
 }
 
@@ -353,6 +393,7 @@ TEST_P(AttentionOf, SeesBothSidesWhereItIsNotCausal) {
   for (int round = 0; round < rounds(12, 3); ++round) {
     Shape shape = random_shape_of(tested, random);
     shape.causal = false;
+    shape.spec.head_dim -= std::exchange(shape.spec.index_dim, 0);
     shape.chunk = 0;
     std::vector<int> lengths;
     for (int s = random.integer(1, 4); s > 0; --s)
@@ -448,8 +489,9 @@ TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
     ASSERT_TRUE(spoilt.outputs[0].rows(0, bad) == clean.outputs[0].rows(0, bad))
         << "round " << round << " token " << bad << " of " << length << " kv " << name(shape.spec.dtype);
     const std::int64_t last = std::int64_t{bad + 1} * shape.q_heads * shape.spec.value_dim() - 1;
-    // The largest f8_e4m3 stands for infinity.
-    ASSERT_TRUE(shape.spec.dtype == DType::f8_e4m3 || !std::isfinite(spoilt.outputs[0][last]));
+    // The largest f8_e4m3 stands for infinity; and a query need not choose its own token.
+    ASSERT_TRUE(shape.spec.dtype == DType::f8_e4m3 || shape.spec.index_dim > 0 ||
+                !std::isfinite(spoilt.outputs[0][last]));
   }
 }
 

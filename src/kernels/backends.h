@@ -13,17 +13,19 @@ namespace octavo {
 // tiles.
 enum class CpuIsa : std::uint8_t {
   avx2,
+  avx_vnni,
   amx_modelled,
   avx512,
   avx512_vnni,
   avx512_bf16,
   amx,
   neon,
+  neon_dot,
   neon_bf16
 };
-inline constexpr CpuIsa kCpuIsas[] = {CpuIsa::avx2,        CpuIsa::amx_modelled, CpuIsa::avx512,
-                                      CpuIsa::avx512_vnni, CpuIsa::avx512_bf16,  CpuIsa::amx,
-                                      CpuIsa::neon,        CpuIsa::neon_bf16};
+inline constexpr CpuIsa kCpuIsas[] = {
+    CpuIsa::avx2,        CpuIsa::avx_vnni, CpuIsa::amx_modelled, CpuIsa::avx512,   CpuIsa::avx512_vnni,
+    CpuIsa::avx512_bf16, CpuIsa::amx,      CpuIsa::neon,         CpuIsa::neon_dot, CpuIsa::neon_bf16};
 std::string_view name(CpuIsa isa);
 
 struct CpuOptions {

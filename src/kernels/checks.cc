@@ -124,6 +124,7 @@ void check(const RouteArgs& args) {
   CHECK(rule.scores != RouterScores::sparsemixer || (!args.bias && rule.groups == 1 && !rule.renormalise),
         "sparsemixer with a bias, groups or renormalised weights");
   if (args.bias) expect("route bias", args.bias, DType::f32, {experts});
+  if (args.scales) expect("route scales", args.scales, DType::f32, {experts});
   expect("route logits", args.logits, DType::f32, {n, experts});
   expect("route weights", args.weights, DType::f32, {n, chosen});
   expect("route places", args.places, DType::i32, {n, chosen});
@@ -225,11 +226,13 @@ void check(const LatentStoreArgs& args) {
   const KvSpec& spec = args.cache.spec;
   CHECK(args.q_out.rank == 3 && args.q.rank == 3);
   const std::int64_t n = args.q_out.size(0), heads = args.q_out.size(1);
-  const int rotary = spec.head_dim - spec.values_in_keys;
+  const int rotary = spec.score_dim() - spec.values_in_keys;
   CHECK(spec.kv_heads == 1 && spec.values_in_keys > 0 && rotary > 0, "{} heads, {} of {} are values",
-        spec.kv_heads, spec.values_in_keys, spec.head_dim);
-  expect("latent_store kv", args.kv, DType::f32, {n, spec.head_dim});
-  expect_activation("latent_store q_out", args.q_out, {n, heads, spec.head_dim});
+        spec.kv_heads, spec.values_in_keys, spec.score_dim());
+  expect("latent_store kv", args.kv, DType::f32, {n, spec.score_dim()});
+  expect_activation("latent_store q_out", args.q_out, {n, heads, spec.score_dim()});
+  if (spec.index_dim > 0)
+    expect("latent_store index_keys", args.index_keys, args.q_out.dtype, {n, spec.index_dim});
   CHECK(args.q.size(2) >= rotary, "{} numbers of a head of q, {} turn", args.q.size(2), rotary);
   expect("latent_store q", args.q, args.q_out.dtype, {n, heads, args.q.size(2)}, false);
   expect("latent_store slots", args.slots, DType::i64, {n});
@@ -240,13 +243,29 @@ void check(const LatentStoreArgs& args) {
 }
 
 template <>
+void check(const ChooseTokensArgs& args) {
+  const KvSpec& spec = args.cache.spec;
+  CHECK(args.q.rank == 3 && args.chosen.rank == 2);
+  const std::int64_t n = args.q.size(0), heads = args.q.size(1);
+  CHECK(spec.kv_heads == 1 && spec.index_dim > 0 && heads <= kMaxIndexHeads,
+        "{} heads of {} for {} key heads", heads, spec.index_dim, spec.kv_heads);
+  expect_activation("choose_tokens q", args.q, {n, heads, spec.index_dim});
+  expect("choose_tokens weights", args.weights, DType::f32, {n, heads});
+  expect("choose_tokens chosen", args.chosen, DType::i32, {n, args.chosen.size(1)});
+}
+
+template <>
 void check(const AttentionArgs& args) {
   const KvSpec& spec = args.cache.spec;
   CHECK(args.q.rank == 3);
   const std::int64_t n = args.q.size(0);
   const std::int64_t heads = args.q.size(1);
   CHECK(heads % spec.kv_heads == 0, "{} query heads, {} key heads", heads, spec.kv_heads);
-  expect_activation("attention q", args.q, {n, heads, spec.head_dim});
+  expect_activation("attention q", args.q, {n, heads, spec.score_dim()});
+  if (args.chosen) {
+    expect("attention chosen", args.chosen, DType::i32, {n, args.chosen.size(1)});
+    CHECK(args.causal, "chosen tokens where a query sees those behind it");
+  }
   expect("attention out", args.out, args.q.dtype, {n, heads * spec.value_dim()});
   if (args.sinks) expect("attention sinks", args.sinks, DType::f32, {heads});
   CHECK(args.scale > 0 && args.window >= 0 && args.soft_cap >= 0, "scale {}, window {}, soft cap {}",

@@ -17,7 +17,7 @@ struct Routes {
   std::vector<std::int32_t> places, tokens, starts;
 
   Routes(Backend& backend, const TestTensor& logits, std::int64_t n, std::int64_t experts,
-         const RouterRule& rule, const View& bias = {})
+         const RouterRule& rule, const View& bias = {}, const View& scales = {})
       : weights(DType::f32, {n, rule.chosen}),
         places(static_cast<std::size_t>(n * rule.chosen)),
         tokens(places.size()),
@@ -25,6 +25,7 @@ struct Routes {
     OnDevice on(backend);
     backend.ops.route(*backend.stream, {.logits = on(logits.view()),
                                         .bias = on(bias),
+                                        .scales = on(scales),
                                         .rule = rule,
                                         .weights = on(weights.view()),
                                         .places = on(View::of(places.data(), DType::i32, {n, rule.chosen})),
@@ -65,9 +66,10 @@ TEST_P(Experts, RouteWithinGroupsAndWithABias) {
     const std::int64_t experts = rule.groups * size;
     TestTensor logits = random.tensor(DType::f32, {n, experts}, -4, 4);
     const TestTensor bias = random.tensor(DType::f32, {experts}, -0.3F, 0.3F);
-    const View with = random.coin() ? bias.view() : View{};
-    const Routes ours(*tested, logits, n, experts, rule, with),
-        theirs(reference, logits, n, experts, rule, with);
+    const TestTensor scale = random.tensor(DType::f32, {experts}, 0.5F, 2);
+    const View with = random.coin() ? bias.view() : View{}, scales = random.coin() ? scale.view() : View{};
+    const Routes ours(*tested, logits, n, experts, rule, with, scales),
+        theirs(reference, logits, n, experts, rule, with, scales);
     EXPECT_EQ(ours.places, theirs.places);
     EXPECT_EQ(ours.tokens, theirs.tokens);
     EXPECT_EQ(ours.starts, theirs.starts);

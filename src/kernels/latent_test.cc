@@ -20,8 +20,7 @@ class HeadMatmul : public BesideTheReference {
 INSTANTIATE_TEST_SUITE_P(Backends, HeadMatmul, testing::ValuesIn(test_backends()), test_backend_name);
 
 // Heads of a tensor [m, heads, dim], without those of their numbers that come first.
-View ends(const TestTensor& tensor, std::int64_t dim) {
-  View view = tensor.view();
+View ends(View view, std::int64_t dim) {
   const std::int64_t skipped = view.size(2) - dim;
   view.data = static_cast<std::byte*>(view.data) + skipped * static_cast<std::int64_t>(size_of(view.dtype));
   view.shape[2] = dim;
@@ -42,11 +41,14 @@ TEST_P(HeadMatmul, IsThatOfTheReferenceAndTheSameForEveryBatch) {
     const auto run = [&](Backend& backend, std::int64_t at_once) {
       const WeightPtr w = backend.ops.prepare(*backend.device, {parts, format}).value();
       TestTensor y(format, {m, heads, rows + gap});
+      OnDevice on(backend);
+      const View xs = on(x.view()), ys = on(y.view());
       for (std::int64_t i = 0; i < m; i += at_once) {
         const std::int64_t count = std::min(at_once, m - i);
         backend.ops.head_matmul(
-            *backend.stream, {.x = ends(x, cols).rows(i, count), .w = *w, .y = ends(y, rows).rows(i, count)});
+            *backend.stream, {.x = ends(xs, cols).rows(i, count), .w = *w, .y = ends(ys, rows).rows(i, count)});
       }
+      on.fetch();
       return y;
     };
     const TestTensor together = run(*tested, m);

@@ -123,6 +123,7 @@ struct RouterRule {
 struct RouteArgs {
   View logits;     // f32 [n, experts]
   View bias = {};  // f32 [experts]; optional
+  View scales = {};  // f32 [experts]; optional: what the weight of an expert is multiplied by
   RouterRule rule;
   View weights;  // f32 [n, chosen]: of each token's experts, the greatest first
   View places;   // i32 [n, chosen]: where their pairs are
@@ -207,22 +208,36 @@ constexpr int kMaxLatentDim = 1024;
 
 // What latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) keeps of a token, and the half of its queries that
 // turns. A token has one key head: a latent of `cache.spec.values_in_keys` numbers, which is normalised and
-// is also its value, then the numbers that turn. Of each head of q the last numbers turn, as many, and go to
-// the end of the same head of q_out, whose beginning is left alone.
+// is also its value, then the numbers that turn, then an indexer's as they are. Of each head of q the last
+// numbers turn, as many, and go to the end of the same head of q_out, whose beginning is left alone.
 struct LatentStoreArgs {
-  View kv;        // f32 [n, head_dim]
+  View kv;               // f32 [n, score_dim]
+  View index_keys = {};  // act [n, index_dim]; with index_dim
   Norm norm;      // weight [values_in_keys]
-  Rope rope;      // rotary_dim: head_dim - values_in_keys
+  Rope rope;      // rotary_dim: score_dim - values_in_keys
   View slots;     // i64 [n]: block id * block_size + offset in the block
   KvLayer cache;  // of one head
   View q;         // act [n, heads, any]
-  View q_out;     // act [n, heads, head_dim]
+  View q_out;     // act [n, heads, score_dim]
 };
+
+// Which tokens a query of sparse attention sees (DeepSeek-AI, "DeepSeek-V3.2", 2025): of those up to its own
+// the `chosen.size(1)` of greatest score, equal ones by position. The score of token t, whose index key is
+// k_t, is the sum over heads, ascending, of weights[h] * max(0, q_h k_t).
+struct ChooseTokensArgs {
+  View q;         // act [n, heads, index_dim], heads at most kMaxIndexHeads
+  View weights;   // f32 [n, heads]
+  KvLayer cache;  // of one head
+  const AttentionPlan& plan;
+  View chosen;  // i32 [n, most]: positions, ascending; behind the last of fewer kNoToken
+};
+constexpr int kMaxIndexHeads = 256;
+constexpr std::int32_t kNoToken = std::numeric_limits<std::int32_t>::max();
 
 // Attention of each query over its sequence's cached tokens, read from the pages: up to and including its own
 // or, where it is not causal, all of them.
 struct AttentionArgs {
-  View q;  // act [n, q_heads, head_dim]
+  View q;  // act [n, q_heads, score_dim]
   KvLayer cache;
   const AttentionPlan& plan;
   float scale = 1;     // > 0
@@ -238,7 +253,8 @@ struct AttentionArgs {
   // "Train Short, Test Long", 2021). Without soft_cap.
   View slopes = {};
   View sinks = {};  // f32 [q_heads]: a score of each head that takes its share and has no value; optional
-  View out;         // act [n, q_heads * value_dim]
+  View chosen = {};  // as ChooseTokensArgs makes it: a query sees these tokens alone; optional. With causal
+  View out;          // act [n, q_heads * value_dim]
 };
 
 // y = norm(x) * activation(gate * gate_scale), each head of x normalised on its own; with `gate_first`
@@ -281,7 +297,7 @@ struct ConvArgs {
 };
 
 // The gated delta rule (Yang et al., "Gated Delta Networks", 2024). For each token, and each value head h
-// with key head h * key_heads / value_heads, where q and k are divided by their lengths and q by
+// with its key head (key_head_of), where q and k are divided by their lengths and q by
 // sqrt(key_dim):
 //   S *= exp(-exp(a_log) * softplus(a + dt_bias))
 // a is a number of each value head or, as dt_bias then is, too, one for each row of its S (Kimi Team, "Kimi
@@ -291,12 +307,18 @@ struct ConvArgs {
 struct GatedDeltaArgs {
   View qkv;  // act [n, 2 * key_heads * key_dim + value_heads * value_dim]: all queries, all keys, all values
   int key_heads = 0;
+  bool tiled = false;  // key_head_of
   View ba;       // f32 [n, value_heads + size of dt_bias]: b of each value head, then a
   View a_log;    // f32 [value_heads]
   View dt_bias;  // f32 [value_heads] or [value_heads * key_dim]
   View state;    // f32 [slots, value_heads, key_dim, value_dim], dims up to kMaxStateDim, in place: S
   const StatePlan& plan;
   View out;  // act [n, value_heads * value_dim]
+
+  // Neighbouring value heads have one key head, or, `tiled`, as many of them as there are key heads one each.
+  std::int64_t key_head_of(std::int64_t value_head) const {
+    return tiled ? value_head % key_heads : value_head * key_heads / state.size(1);
+  }
 };
 
 // A time step: softplus(dt * scale + bias), not below `least`, not above `most`.
@@ -503,6 +525,7 @@ struct Ops {
   Op<QkvStoreArgs> qkv_store;
   Op<HeadMatmulArgs> head_matmul;
   Op<LatentStoreArgs> latent_store;
+  Op<ChooseTokensArgs> choose_tokens;
   Op<AttentionArgs> attention;
   Op<GateArgs> gate;
   Op<ConvArgs> causal_conv;

@@ -189,6 +189,10 @@ TEST_P(CpuQuant, IsAsLargeAsTheFile) {
     EXPECT_LE(static_cast<double>(w->bytes()), 1.05 * static_cast<double>(part.bytes.size()))
         << name(encoding);
   }
+  // 17 bytes for 32 numbers in a file, 18 here.
+  const TestPart part = random_codes(random, Encoding::mxfp4, 64, 1024, 32, false);
+  const std::vector<MatrixPart> codes{part.part()};
+  EXPECT_LE(cpu->ops.prepare(*cpu->device, {codes, DType::f32}).value()->bytes(), 64 * 1024 / 32 * 18);
 }
 
 TEST_P(CpuQuant, SaysWhatItCannotDo) {

@@ -46,6 +46,7 @@ TEST_P(Recurrent, Gate) {
 // Sequences that go through a convolution and the delta rule.
 struct Layer {
   std::int64_t key_heads, value_heads, key_dim, value_dim, width;
+  bool tiled;          // GatedDeltaArgs::tiled
   std::int64_t rates;  // at which states forget: of each head, or of each row of its state
   DType type;
   TestTensor weight, a_log, dt_bias;
@@ -56,6 +57,7 @@ struct Layer {
         key_dim(random.integer(1, 70)),
         value_dim(random.integer(1, 90)),
         width(random.integer(2, 4)),
+        tiled(random.coin()),
         rates(value_heads * (random.coin() ? key_dim : 1)),
         type(t),
         weight(random.tensor(DType::f32, {channels(), width})),
@@ -114,6 +116,7 @@ class Session {
                                                 .y = on(mixed.view())});
     backend_.ops.gated_delta(*backend_.stream, {.qkv = on(mixed.view()),
                                                 .key_heads = static_cast<int>(layer_.key_heads),
+                                                .tiled = layer_.tiled,
                                                 .ba = on(gates.view()),
                                                 .a_log = on(layer_.a_log.view()),
                                                 .dt_bias = on(layer_.dt_bias.view()),

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -54,7 +55,7 @@ inline constexpr Encoding kBlockEncodings[] = {
 inline constexpr Encoding kQuantisedEncodings[] = {
     Encoding::q8_0,   Encoding::q4_0, Encoding::q4_1, Encoding::q5_0, Encoding::q5_1,
     Encoding::q2_k,   Encoding::q3_k, Encoding::q4_k, Encoding::q5_k, Encoding::q6_k,
-    Encoding::iq4_nl, Encoding::int4, Encoding::int8};
+    Encoding::iq4_nl, Encoding::int4, Encoding::int8, Encoding::mxfp4};
 
 // Random bytes, and scales such that numbers are about as large as 1. `cols` must be a multiple of the block.
 inline TestPart random_blocks(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols) {
@@ -78,17 +79,20 @@ inline TestPart random_blocks(TestRandom& random, Encoding encoding, std::int64_
   return p;
 }
 
-// int4, int8 or fp8 with `groups` scales a row.
+// int4, int8, mxfp4 or fp8 with `groups` scales a row.
 inline TestPart random_codes(TestRandom& random, Encoding encoding, std::int64_t rows, std::int64_t cols,
                              std::int64_t groups, bool with_zeros) {
   TestPart p{.encoding = encoding, .rows = rows, .cols = cols, .row_bytes = cols, .groups = groups};
-  const int codes = encoding == Encoding::int4 ? 16 : 256;
+  const bool mxfp4 = encoding == Encoding::mxfp4;
+  const int codes = mxfp4 || encoding == Encoding::int4 ? 16 : 256;
   for (std::int64_t i = 0; i < rows * cols; ++i)
     p.bytes.push_back(static_cast<std::uint8_t>(random.integer(0, codes - 1)));
   if (encoding == Encoding::fp8)
     for (std::uint8_t& byte : p.bytes)
       if ((byte & 0x7f) == 0x7f) byte = 0;
-  for (std::int64_t i = 0; i < rows * groups; ++i) p.scales.push_back(random.real(-0.02f, 0.02f));
+  for (std::int64_t i = 0; i < rows * groups; ++i)
+    p.scales.push_back(mxfp4 ? std::ldexp(1.0f, static_cast<int>(random.integer(-8, -4)))
+                             : random.real(-0.02f, 0.02f));
   for (std::int64_t i = 0; i < rows * groups && with_zeros; ++i)  // one beyond the codes too, as in GPTQ
     p.zeros.push_back(static_cast<std::uint8_t>(random.integer(0, std::min(codes, 255))));
   return p;
@@ -100,6 +104,10 @@ inline TestPart random_part(TestRandom& random, Encoding encoding, std::int64_t 
   const int elements = block_shape(encoding).elements;
   if (elements > 1)
     return random_blocks(random, encoding, rows, std::max<std::int64_t>(1, cols / elements) * elements);
+  if (encoding == Encoding::mxfp4) {
+    const std::int64_t groups = std::max<std::int64_t>(1, cols / 32);
+    return random_codes(random, encoding, rows, groups * 32, groups, false);
+  }
   if (random.coin()) return random_codes(random, encoding, rows, cols, 1, random.coin());
   const std::int64_t group = random.pick({32, 64, 96, 128, 1088});
   const std::int64_t groups = std::max<std::int64_t>(1, cols / group);

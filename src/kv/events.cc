@@ -14,6 +14,7 @@ bool KvEventLog::write(const KvEvent& event, std::span<const std::int32_t> token
         block_size_);
   const std::size_t place = written_++ % events_.size();
   events_[place] = event;
+  clears_ += event.kind == KvEvent::Kind::cleared;
   std::ranges::copy(tokens, tokens_.begin() + static_cast<std::ptrdiff_t>(place * block_size_));
   return true;
 }

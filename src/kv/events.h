@@ -15,17 +15,21 @@
 
 namespace octavo {
 
+// Where a content is: in the pool's blocks, or on a tier below them.
+enum class KvMedium : std::uint8_t { device, storage };
+
 struct KvEvent {
   enum class Kind : std::uint8_t {
     stored,   // a content can be found from now on
     removed,  // it cannot any more
-    cleared,  // none can
+    cleared,  // none can, in no medium
   };
   Kind kind = Kind::cleared;
   int group = 0;            // the cache group
   Hash128 key = {};         // of the content, see BlockContent
   Hash128 parent_key = {};  // of the block before it; all zero: there is none
   Hash128 extra = {};
+  KvMedium medium = KvMedium::device;  // of what was stored or removed
 };
 
 class KvEventLog {
@@ -45,6 +49,8 @@ class KvEventLog {
   // Whether what was lost can be made good by `events` new ones.
   bool has_room(std::size_t events) const { return events_.size() - (written_ - read_.load()) >= events; }
   void resume() { losing_ = false; }
+  // How often `cleared` was written: what was told before that is told for nothing.
+  std::uint64_t clears() const { return clears_; }
 
   // What was written since the last call becomes visible: the events of one step.
   void flush() {
@@ -87,6 +93,7 @@ class KvEventLog {
   std::vector<std::int32_t> tokens_;  // [events, block_size]
   std::uint64_t written_ = 0;         // events, known to the writer alone
   bool losing_ = false;
+  std::uint64_t clears_ = 0;
   std::atomic<std::uint64_t> visible_ = 0;
   std::atomic<std::uint64_t> read_ = 0;
   std::atomic<std::uint32_t> signal_ = 0;

@@ -76,9 +76,12 @@ bool SequenceBlocks::reserve(int end) {
 }
 
 void SequenceBlocks::publish(int computed, const BlockHistory& history) {
+  constexpr std::size_t kAhead = 8;  // blocks of a long prompt whose search is prepared
   const int size = cache_->pool.block_size();
+  const auto full = static_cast<std::size_t>(computed / size);
   for (; published_ < computed / size; ++published_) {
     const auto i = static_cast<std::size_t>(published_);
+    if (i + kAhead < full) cache_->pool.prefetch(0, history.keys[i + kAhead]);
     BlockContent content{
         0,
         history.keys[i],

@@ -49,19 +49,24 @@ CLI::Option* add_choice(CLI::App& command, const std::string& flag, Value& value
       ->check(CLI::IsMember(choices));
 }
 
-// {"image": 4} or {"image": {"count": 4}}. Of other kinds of media there are none to limit.
-Result<> read_image_limit(const std::string& text, int& most) {
+// Of a kind of media: {"image": 4} or {"image": {"count": 4}}.
+Result<> read_media_limit(const boost::json::object& limits, std::string_view kind, int& most) {
+  const boost::json::value* limit = limits.if_contains(kind);
+  if (limit && limit->is_object()) limit = limit->get_object().if_contains("count");
+  if (!limit) return {};
+  constexpr std::int64_t kMost = 4096;
+  if (!limit->is_int64() || limit->get_int64() < 0 || limit->get_int64() > kMost)
+    return invalid("", "{} must be a number from 0 to {}", kind, kMost);
+  most = static_cast<int>(limit->get_int64());
+  return {};
+}
+
+Result<> read_media_limits(const std::string& text, EngineOptions& o) {
   boost::system::error_code not_json;
   const boost::json::value value = boost::json::parse(text, not_json);
   if (not_json || !value.is_object()) return invalid("", "must be a JSON object");
-  const boost::json::value* image = value.get_object().if_contains("image");
-  if (image && image->is_object()) image = image->get_object().if_contains("count");
-  if (!image) return {};
-  constexpr std::int64_t kMost = 4096;
-  if (!image->is_int64() || image->get_int64() < 0 || image->get_int64() > kMost)
-    return invalid("", "image must be a number from 0 to {}", kMost);
-  most = static_cast<int>(image->get_int64());
-  return {};
+  TRY_VOID(read_media_limit(value.get_object(), "image", o.images_max));
+  return read_media_limit(value.get_object(), "audio", o.sounds_max);
 }
 
 }  // namespace
@@ -327,15 +332,15 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       .add_option_function<std::string>(
           "--limit-mm-per-prompt",
           [&o](const std::string& json) {
-            if (const auto read = read_image_limit(json, o.images_max); !read)
+            if (const auto read = read_media_limits(json, o); !read)
               throw CLI::ValidationError("--limit-mm-per-prompt", read.error().message);
           },
-          R"(Images that one prompt may have, as JSON: {"image": 4}; with 0 what encodes images is not loaded)")
+          R"(Images and sounds that one prompt may have, as JSON: {"image": 4, "audio": 1}; with 0 what encodes them is not loaded)")
       ->group("Multimodal");
   command
       .add_flag_callback(
-          "--language-model-only", [&o] { o.images_max = 0; },
-          "Do not load what encodes images: prompts are text alone")
+          "--language-model-only", [&o] { o.images_max = o.sounds_max = 0; },
+          "Do not load what encodes images and sound: prompts are text alone")
       ->group("Multimodal");
   command
       .add_option("--max-logprobs", o.max_logprobs,

@@ -14,7 +14,7 @@ Result<LocalPooling> LocalPooling::start(Service& service, PoolingPlan plan, std
     Tokenizer::Texts& text = pooling.plan_.texts[i];
     Request request;
     request.name = pooling.plan_.request_id;
-    request.task = service.engine_info.task;
+    request.task = pooling.plan_.task;
     request.prompt = std::move(text.ids);
     request.second_text = text.second;
     request.priority = pooling.plan_.priority;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "local/engine_flags.h"
+#include "local/profiler_flag.h"
 
 namespace octavo {
 namespace {
@@ -45,6 +46,7 @@ Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
   CLI::App flags;
   add_engine_flags(flags, options.engine);
   add_hub_flags(flags, options.hub, environment);
+  add_profiler_flag(flags, options.serve);
   flags.add_flag("--enable-sleep-mode", options.sleep_mode);
   std::vector<std::string> words;
   for (const auto& [name, value] : fields) TRY_VOID(add_words(name, value, flags, words));

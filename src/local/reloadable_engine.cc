@@ -30,6 +30,10 @@ void ReloadableEngine::reset_prefix_cache() {
   if (const auto awake = engine()) awake->reset_prefix_cache();
 }
 
+void ReloadableEngine::look_at_prefixes() {
+  if (const auto awake = engine()) awake->look_at_prefixes();
+}
+
 void ReloadableEngine::sleep(int level, Done done) {
   const std::lock_guard lock(changing_);
   const auto awake = engine();
@@ -51,6 +55,15 @@ void ReloadableEngine::wake_up(Done done) {
     return awake->wake_up(std::move(done));
   }
   done(reload());
+}
+
+void ReloadableEngine::pause(PauseMode mode, Done done) {
+  if (const auto awake = engine()) return awake->pause(mode, std::move(done));
+  done(failure(ErrorCode::unavailable, "the engine sleeps: wake it up"));
+}
+
+void ReloadableEngine::resume() {
+  if (const auto awake = engine()) awake->resume();
 }
 
 std::vector<EngineStats> ReloadableEngine::stats() const {

@@ -23,10 +23,14 @@ class ReloadableEngine final : public EngineClient {
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
+  void look_at_prefixes() override;
   // Both return when it is done. Level 1 is the engine's own.
   void sleep(int level, Done done) override;
   // Errors: what load() says; a model of another size.
   void wake_up(Done done) override;
+  // Of the engine that is there: one that is loaded later does not pause.
+  void pause(PauseMode mode, Done done) override;
+  void resume() override;
   std::vector<EngineStats> stats() const override;
   void drain() override;
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/quoted_text.h"
 #include "engine/load.h"
 #include "local/engine_flags.h"
 #include "local/grammar_vocabulary.h"
@@ -14,6 +15,7 @@
 #include "local/reloadable_engine.h"
 #include "model/generation_config.h"
 #include "model/image_processor.h"
+#include "model/sentence_transformers.h"
 #include "model/sound_processor.h"
 #include "remote/data_parallel.h"
 #include "remote/engine_process.h"
@@ -104,8 +106,8 @@ Result<> check_draft_tokenizer(const Tokenizer& tokenizer, const std::string& dr
                    own.vocab_size(), tokenizer.vocab_size());
   for (TokenId id = 0; id < own.vocab_size(); ++id)
     if (own.token(id) != tokenizer.token(id))
-      return invalid(kField, "token {} is {:?} in the draft model's tokenizer and {:?} in the model's", id,
-                     own.token(id).value_or(""), tokenizer.token(id).value_or(""));
+      return invalid(kField, "token {} is {} in the draft model's tokenizer and {} in the model's", id,
+                     quoted_text(own.token(id).value_or("")), quoted_text(tokenizer.token(id).value_or("")));
   return {};
 }
 
@@ -194,10 +196,26 @@ Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, Serve
   return {};
 }
 
+// How it wants sound in prompts, if it hears there.
+Result<> set_prompt_sound(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
+  const EngineInfo::SoundRule sound = runtime.engine->info().sound;
+  if (sound.tokens == 0) return {};
+  TRY(const media::MelConfig mel, read_sound_processor(options.engine.model_dir));
+  const std::optional<std::string> token = runtime.tokenizer->token(sound.token_id);
+  if (!token)
+    return field_failure("tokenizer", ErrorCode::corrupt,
+                         "the tokenizer has no token {}, which stands for sound", sound.token_id);
+  serve.prompt_sound = {media::LogMel(mel), *token};
+  serve.template_takes_parts = runtime.chat_template && takes_parts(*runtime.chat_template);
+  serve.rules.sounds_max = options.engine.sounds_max;
+  return {};
+}
+
 // How the model is asked what it hears, if it does.
 Result<> set_sound(const GenerationConfig& generation, const Runtime& runtime, const std::string& model_dir,
                    ServeOptions& serve) {
-  if (runtime.engine->info().sound.mels == 0) return {};
+  if (const EngineInfo::SoundRule sound = runtime.engine->info().sound; sound.mels == 0 || sound.tokens > 0)
+    return {};
   TRY(const media::MelConfig mel, read_sound_processor(model_dir));
   TRY(serve.sound, sound_rules(*runtime.tokenizer, mel, !generation.multilingual));
   serve.sound->suppress = generation.suppress_tokens;
@@ -233,6 +251,9 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   if (serve.rules.model_names.empty()) serve.rules.model_names = {named};
   serve.rules.take_limits(info);
   TRY_VOID(set_images(options, *runtime, serve));
+  TRY_VOID(set_prompt_sound(options, *runtime, serve));
+  if (!serve.images && !serve.prompt_sound) serve.fetch_threads = 1;  // no request has media
+  TRY(serve.text_prompts, read_text_prompts(dir));
   TRY_VOID(set_sound(generation, *runtime, dir, serve));
   serve.max_num_seqs = info.max_num_seqs;
   serve.max_num_queued_reqs = info.max_queued;

@@ -53,7 +53,10 @@ struct Runtime {
   std::unique_ptr<EngineClient> engine;
   std::shared_ptr<Service> service;
 
-  ~Runtime() { engine.reset(); }
+  ~Runtime() {
+    if (service) service->step_trace.close();
+    engine.reset();
+  }
 };
 
 // Finds the model (find_model) and loads everything, with a progress bar when someone watches and it takes

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "base/quoted_text.h"
+
 namespace octavo {
 namespace {
 
@@ -97,7 +99,7 @@ Result<> read_model(const Fields& fields, Options& options) {
   std::string method = options.drawn ? "probabilistic" : "greedy";
   TRY_VOID(fields.text("draft_sample_method", method));
   if (method != "greedy" && method != "probabilistic")
-    return invalid("draft_sample_method", "must be \"greedy\" or \"probabilistic\", got {:?}", method);
+    return invalid("draft_sample_method", "must be \"greedy\" or \"probabilistic\", got {}", quoted_text(method));
   options.drawn = method == "probabilistic";
   int ranks = 1;
   TRY_VOID(fields.number("draft_tensor_parallel_size", ranks));
@@ -124,6 +126,14 @@ Result<HeadOptions> head_options(const Fields& fields, std::string_view method) 
   HeadOptions options{.kind = is_mtp(method)      ? HeadOptions::Kind::mtp
                               : method == "eagle" ? HeadOptions::Kind::eagle
                                                   : HeadOptions::Kind::eagle3};
+  TRY_VOID(read_model(fields, options));
+  return options;
+}
+
+Result<PlaceHeadOptions> place_head_options(const Fields& fields, std::string_view method) {
+  using enum PlaceHeadOptions::Kind;
+  TRY_VOID(fields.know_only(method, {"model", "draft_sample_method", "draft_tensor_parallel_size"}));
+  PlaceHeadOptions options{.kind = method == "medusa" ? medusa : mlp_speculator};
   TRY_VOID(read_model(fields, options));
   return options;
 }
@@ -175,12 +185,14 @@ Result<SpeculativeOptions> parse_speculative_config(std::string_view text) {
   } else if (is_mtp(method) || method == "eagle" || method == "eagle3") {
     TRY(options.method, head_options(fields, method));
     if (!count && is_mtp(method)) count = 1;
+  } else if (method == "medusa" || method == "mlp_speculator") {
+    TRY(options.method, place_head_options(fields, method));
   } else {
     return invalid(
         "method",
-        "must be \"ngram\", \"suffix\", \"draft_model\", \"mtp\", \"eagle\" or \"eagle3\" (\"draft_model\" "
-        "where `model` is given and no method), got {:?}",
-        method);
+        "must be \"ngram\", \"suffix\", \"draft_model\", \"mtp\", \"eagle\", \"eagle3\", \"medusa\" or "
+        "\"mlp_speculator\" (\"draft_model\" where `model` is given and no method), got {}",
+        quoted_text(method));
   }
   if (!count) return invalid("num_speculative_tokens", "must be given");
   options.num_speculative_tokens = *count;

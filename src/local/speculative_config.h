@@ -12,7 +12,8 @@ namespace octavo {
 // last two one stands for both, and 5 for none.
 // {"method": "suffix"} with num_speculative_tokens and the fields suffix_decoding_*.
 // {"model": "models/demo-draft", "num_speculative_tokens": 4}, method draft_model.
-// {"method": "mtp", "num_speculative_tokens": 1}, and "eagle" and "eagle3" with their head as the model.
+// {"method": "mtp", "num_speculative_tokens": 1}, and "eagle", "eagle3", "medusa" and "mlp_speculator" with their
+// heads as the model.
 // Errors name the field.
 Result<SpeculativeOptions> parse_speculative_config(std::string_view json);
 

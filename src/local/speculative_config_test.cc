@@ -73,9 +73,26 @@ TEST(SpeculativeConfig, Heads) {
   EXPECT_FALSE(third.drawn);
 }
 
+TEST(SpeculativeConfig, HeadsByPlace) {
+  using enum PlaceHeadOptions::Kind;
+  const auto heads = [](const char* json) {
+    const auto options = parse_speculative_config(json);
+    EXPECT_TRUE(options) << options.error().message;
+    return std::get<PlaceHeadOptions>(options->method);
+  };
+  EXPECT_EQ(heads(R"({"method": "medusa", "model": "a/b", "num_speculative_tokens": 3})").kind, medusa);
+  const PlaceHeadOptions mlp = heads(
+      R"({"method": "mlp_speculator", "model": "a/b", "num_speculative_tokens": 3, "draft_sample_method": "greedy"})");
+  EXPECT_EQ(mlp.kind, mlp_speculator);
+  EXPECT_EQ(mlp.model, "a/b");
+  EXPECT_FALSE(mlp.drawn);
+}
+
 TEST(SpeculativeConfig, MistakesAreNamed) {
   EXPECT_EQ(error("[1]"), "speculative_config: must be a JSON object");
-  EXPECT_TRUE(error(R"({"method": "medusa"})").starts_with("method: must be "));
+  EXPECT_TRUE(error(R"({"method": "lookahead"})").starts_with("method: must be "));
+  EXPECT_EQ(error(R"({"method": "medusa", "num_speculative_tokens": 4})"),
+            "model: must be given: the folder of the heads");
   EXPECT_EQ(error(R"({"method": "eagle", "num_speculative_tokens": 4})"),
             "model: must be given: the folder of the EAGLE head");
   EXPECT_EQ(error(R"({"method": "mtp", "num_speculative_tokens": 4, "quantization": "int8"})"),

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "media/any_size.h"
+#include "media/longest_edge.h"
 #include "media/ratio_tiles.h"
 #include "media/square.h"
 #include "media/tiles.h"
@@ -22,6 +23,8 @@ Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config)
   if (const auto* tiles = std::get_if<RatioTileRule>(&config.rule))
     return ratio_tile_grid(width, height, *tiles);
   if (const auto* square = std::get_if<SquareRule>(&config.rule)) return square_grid(width, height, *square);
+  if (const auto* longest = std::get_if<LongestEdgeRule>(&config.rule))
+    return longest_edge_grid(width, height, *longest);
   return any_size_grid(width, height, std::get<AnySizeRule>(config.rule));
 }
 
@@ -36,12 +39,19 @@ std::vector<Image> cut_parts(Image image, const PartGrid& grid, const ProcessorC
 }
 
 std::string parts_text(const PartGrid& grid, const ProcessorConfig& config, int tokens_per_part) {
-  std::string part;
-  for (int i = 0; i < tokens_per_part; ++i) part += config.token;
-  if (std::holds_alternative<TileRule>(config.rule)) return tiles_text(grid, part);
-  std::string all = config.before;
-  for (int i = 0; i < grid.parts(); ++i) all += part;
-  return all + config.after;
+  const auto tokens = [&](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += config.token;
+    return text;
+  };
+  if (std::holds_alternative<TileRule>(config.rule)) return tiles_text(grid, tokens(tokens_per_part));
+  if (const auto* rule = std::get_if<LongestEdgeRule>(&config.rule)) {
+    const std::string row = tokens(grid.width / rule->unit);
+    std::string all = config.before + row;
+    for (int top = rule->unit; top < grid.height; top += rule->unit) all += config.row_break + row;
+    return all + config.after;
+  }
+  return config.before + tokens(grid.parts() * tokens_per_part) + config.after;
 }
 
 }  // namespace octavo::media

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "media/base64.h"
+#include "base/base64.h"
 #include "media/test_golden.h"
 
 namespace octavo::media {
@@ -80,16 +80,6 @@ TEST(Image, ABombIsRefusedByItsHeader) {
           "iVBORw0KGgoAAAANSUhEUgAA/egAAP3oCAIAAAAtNU5dAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC")
           .value();
   EXPECT_THAT(error_of(bomb), HasSubstr("65000 x 65000 pixels, the limit is"));
-}
-
-TEST(Base64, IsReadWithAndWithoutPadding) {
-  EXPECT_EQ(decode_base64("").value(), "");
-  EXPECT_EQ(decode_base64("TQ==").value(), "M");
-  EXPECT_EQ(decode_base64("TWE=").value(), "Ma");
-  EXPECT_EQ(decode_base64("TWFu").value(), "Man");
-  EXPECT_EQ(decode_base64("TWE").value(), "Ma");
-  EXPECT_THAT(decode_base64("TW#u").error().message, HasSubstr("character 2"));
-  EXPECT_THAT(decode_base64("TWFuT").error().message, HasSubstr("length is wrong"));
 }
 
 }  // namespace

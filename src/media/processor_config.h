@@ -38,8 +38,14 @@ struct AnySizeRule {
   std::int64_t pixels_max = 0;
 };
 
+// One part of the image's own shape: longest_edge.h.
+struct LongestEdgeRule {
+  int longest = 0;  // of a side, in pixels, before both become multiples of
+  int unit = 0;     // this
+};
+
 struct ProcessorConfig {
-  std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule> rule = {};
+  std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule> rule = {};
   Filter filter = Filter::lanczos;
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
   float scale = 1.0F / 255;
@@ -50,6 +56,8 @@ struct ProcessorConfig {
   std::string token = "<image>";
   std::string before = {};
   std::string after = {};
+  // Of grids: what stands between the rows of tokens; empty: nothing.
+  std::string row_break = {};
 };
 
 }  // namespace octavo::media

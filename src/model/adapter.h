@@ -1,5 +1,6 @@
 // LoRA adapters (Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022): to linear products
-// y = x W^T of a network comes scale * x A^T B^T, with A [rank, cols] and B [rows, rank].
+// y = x W^T of a network comes scale * x A^T B^T, with A [rank, cols] and B [rows, rank]. The output matrix is
+// such a product; to a token's embedding comes its column of B A.
 //
 // Tokens of a step that have an adapter are sorted by it; one grouped product with all adapters' A and one
 // with their B then serve them all, and a token's numbers are the same whoever else is there. All adapters of
@@ -18,18 +19,17 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "kernels/ops.h"
-#include "model/network.h"
+#include "model/blocks/block.h"
 #include "model/spec.h"
 
 namespace octavo {
 
-struct StepContext;
-
 // An adapter's numbers, checked, in host memory.
 struct AdapterFile {
-  // Of one linear product: in the activations' format, row by row, B with its scale.
+  // Of one linear product: in the activations' format, row by row, B with its scale; the embedding's A is
+  // transposed, [vocab, rank].
   struct Change {
-    std::size_t linear = 0;  // LinearParameter::index
+    std::size_t linear = 0;  // LinearParameter::index, or one of those before
     std::vector<std::byte> a, b;
   };
   std::vector<Change> changes;
@@ -41,7 +41,7 @@ struct AdapterChange {
   WeightPtr a, b;
 };
 
-// By LinearParameter::index.
+// By AdapterFile::Change::linear.
 using Adapter = std::vector<AdapterChange>;
 
 // Reads PEFT's folders: adapter_config.json and adapter_model.safetensors.
@@ -51,7 +51,7 @@ class AdapterReader {
   AdapterReader(const ModelSpec& spec, DType format, int max_rank);
 
   // Any thread. Errors: a file is missing or damaged; the rank is beyond max_rank; a tensor is of no linear
-  // layer of this network, or has another shape; a number is NaN or infinite.
+  // layer of this network, its embedding or output matrix, or has another shape; a number is NaN or infinite.
   Result<AdapterFile> read(const std::string& directory) const;
 
   // In the memory of a backend, which nobody else may use meanwhile.
@@ -74,13 +74,15 @@ class AdapterReader {
   };
 
   Result<const Module*> find(std::string_view name) const;
+  Result<> check_base_matrix(const StoredTensor& tensor, std::string_view module) const;
   std::int64_t rank(const Linear& linear) const { return linear.parts * max_rank_; }
 
-  std::vector<std::string> prefixes_;  // that may stand before the layers' names
-  std::vector<Linear> linears_;        // by LinearParameter::index
+  std::vector<std::string> prefixes_;  // that may stand before the names of layers and embedding
+  std::vector<Linear> linears_;        // by AdapterFile::Change::linear
   std::map<std::string, Module, std::less<>> modules_;
   DType format_;
   int max_rank_;
+  float embed_scale_;
 };
 
 // Which tokens of a step have an adapter.
@@ -91,10 +93,16 @@ struct StepAdapters {
   View tokens = {};  // i32 [places]
 };
 
-// Bytes that add_changes() works in, for steps of so many tokens; none where max_rank is 0.
-std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std::int64_t tokens, int max_rank);
+// Bytes that both below work in, for steps of so many tokens, and logits of so many; none where max_rank is 0.
+std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std::int64_t tokens,
+                                   std::int64_t logit_rows, int max_rank);
 
-// y += what the step's adapters have for this product.
-void add_changes(const StepContext& step, const View& x, const LinearParameter& w, const View& y);
+// y += what the step's adapters have for the product of this index; x: act [n, cols], y: f32 or act [n, rows].
+void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, const View& x, std::size_t index,
+                 const View& y);
+
+// y += what they have for the embeddings of `ids`: i32 [n], y: f32 [n, dim].
+void add_embedding_changes(Backend& backend, const StepAdapters& all, const Scratch& scratch, const View& ids,
+                           const View& y);
 
 }  // namespace octavo

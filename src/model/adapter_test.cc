@@ -4,12 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/json/serialize.hpp>
+#include <boost/json/value_from.hpp>
 #include <filesystem>
 #include <fstream>
 
 #include "base/scratch_directory.h"
 #include "kernels/backends.h"
+#include "model/adapter_config.h"
 #include "model/golden.h"
+#include "tensor/mapped_file.h"
+#include "weights/safetensors.h"
 
 namespace octavo {
 namespace {
@@ -63,6 +68,74 @@ TEST_P(AdapterGolden, LogitsAreThoseOfPeft) {
   }
 }
 
+// The base model's folder, all numbers in F32, with W + scale B A in place of each W that the adapter changes.
+void write_merged(const std::string& base, const std::string& adapter, const ScratchDirectory& to) {
+  const float scale = load_adapter_config(adapter).value().scale;
+  const MappedFile file = MappedFile::open(adapter + "/adapter_model.safetensors").value();
+  const std::vector<StoredTensor> changes = parse_safetensors(file.bytes(), adapter).value();
+  const auto change = [&](const std::string& name, std::string_view part) {
+    const std::string full = fmt::format("base_model.model.{}.lora_{}.weight", name, part);
+    const auto found = std::ranges::find(changes, full, &StoredTensor::name);
+    return found != changes.end() ? &*found : nullptr;
+  };
+  const Checkpoint checkpoint = Checkpoint::open(base).value();
+  boost::json::object header;
+  std::string data;
+  std::size_t changed = 0;
+  for (const StoredTensor& tensor : checkpoint.tensors()) {
+    std::int64_t elements = 1;
+    for (const std::int64_t size : tensor.shape) elements *= size;
+    std::vector<float> numbers;
+    for (std::int64_t i = 0; i < elements; ++i) numbers.push_back(number_at(tensor, i));
+    const std::string module = tensor.name.substr(0, tensor.name.rfind('.'));
+    if (const StoredTensor *a = change(module, "A"), *b = change(module, "B");
+        a != nullptr && tensor.name.ends_with(".weight")) {
+      ++changed;
+      const std::int64_t cols = a->shape[1], rank = a->shape[0];
+      for (std::int64_t i = 0; i < elements; ++i) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < rank; ++k)
+          sum += double{number_at(*b, i / cols * rank + k)} * number_at(*a, k * cols + i % cols);
+        numbers[static_cast<std::size_t>(i)] += static_cast<float>(scale * sum);
+      }
+    }
+    const std::size_t begin = data.size();
+    data.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float));
+    header[tensor.name] = {{"dtype", "F32"},
+                           {"shape", boost::json::value_from(tensor.shape)},
+                           {"data_offsets", {begin, data.size()}}};
+  }
+  ASSERT_EQ(2 * changed, changes.size());
+  std::string text = boost::json::serialize(header);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t length = text.size();
+  to.write("model.safetensors", std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + text + data);
+  fs::copy_file(base + "/config.json", to / "config.json");
+}
+
+TEST(Adapter, IsAsGoodAsMergedWeights) {
+  for (const std::string name : {"gpt_neox", "llama-f32", "phi3", "qwen2_moe", "qwen3"}) {
+    SCOPED_TRACE(name);
+    Backend backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
+    const golden::Golden golden = golden::read(name, kAdapters);
+    const ScratchDirectory folder;
+    ASSERT_NO_FATAL_FAILURE(write_merged(std::string(golden::kModels) + "/" + name, golden.directory, folder));
+    const LoadOptions options{.dtype = ModelDType::float32, .threads = 2};
+    const auto merged = Model::load(folder.path(), backend, options).value();
+    const auto model = load_base(name, backend);
+    const AdapterReader reader(model->spec, model->activation, kMaxRank);
+    const Adapter adapter = prepared(reader, reader.read(golden.directory).value(), backend);
+    const auto run = [&](const Model& of, const golden::TestAdapter& with) {
+      return golden::run(of, backend, golden.ids, {16}, {.dtype = of.activation}, with).value();
+    };
+    const std::vector<float> logits = run(*merged, {});
+    const float difference = golden::max_difference(run(*model, {&adapter, kMaxRank}), logits);
+    fmt::print("max |logit difference| to merged weights {:<10} {:.1e}\n", name, difference);
+    EXPECT_LE(difference, 1e-4F);
+    EXPECT_GT(golden::max_difference(run(*model, {}), logits), 0.1F);
+  }
+}
+
 std::string test_name(const testing::TestParamInfo<std::string>& param) {
   std::string name = param.param;
   std::ranges::replace(name, '-', '_');
@@ -75,7 +148,9 @@ TEST(AdapterGoldenData, IsThere) { EXPECT_GE(golden::names(kAdapters).size(), 5u
 // A copy of a golden adapter to damage.
 class AdapterErrors : public testing::Test {
  protected:
-  AdapterErrors() { fs::copy(std::string(kAdapters) + "/llama-f32", directory_.path()); }
+  explicit AdapterErrors(const std::string& name = "llama-f32") : model_(load_base(name, backend_)) {
+    fs::copy(std::string(kAdapters) + "/" + name, directory_.path());
+  }
 
   void replace(const std::string& file, std::string_view from, std::string_view to) {
     std::ifstream in(directory_ / file, std::ios::binary);
@@ -93,7 +168,7 @@ class AdapterErrors : public testing::Test {
 
   ScratchDirectory directory_;
   Backend backend_ = make_reference_backend();
-  std::unique_ptr<Model> model_ = load_base("llama-f32", backend_);
+  std::unique_ptr<Model> model_;
 };
 
 TEST_F(AdapterErrors, NameWhatIsWrong) {
@@ -123,6 +198,24 @@ TEST_F(AdapterErrors, AnotherBaseModel) {
   EXPECT_THAT(error(), HasSubstr("model.layers.0.mlp.down_proj.lora_A.weight is missing"));
   replace("adapter_model.safetensors", "layers.0.mlp.down_proj.lora_B", "layers.7.mlp.down_proj.lora_B");
   EXPECT_THAT(error(), HasSubstr("model.layers.7.mlp.down_proj is no linear layer of the base model"));
+}
+
+// Of embedding and output matrix.
+class EmbeddingAdapterErrors : public AdapterErrors {
+ protected:
+  EmbeddingAdapterErrors() : AdapterErrors("mistral") {}
+};
+
+// Its base matrices came with it, and are of another vocabulary.
+TEST_F(EmbeddingAdapterErrors, AnotherVocabulary) {
+  EXPECT_EQ(error(), "read");
+  model_->spec.vocab = 127;
+  EXPECT_THAT(error(), HasSubstr("lm_head.base_layer.weight is [128, 64]; the base model has [127, 64]"));
+}
+
+TEST_F(EmbeddingAdapterErrors, HalfOfIt) {
+  replace("adapter_model.safetensors", "embed_tokens.lora_embedding_A", "embed_tokens.lora_embedding_C");
+  EXPECT_THAT(error(), HasSubstr("embed_tokens.lora_embedding_A is missing"));
 }
 
 TEST_F(AdapterErrors, NotANumber) {

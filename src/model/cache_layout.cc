@@ -43,7 +43,8 @@ CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
                      .planes = one_plane ? 1 : group_size(layers_by_need),
                      .block_size = options.block_size};
   for (const auto& [need, layers] : layers_by_need) {
-    const KvSpec kv{need.kv_heads, need.head_dim, options.block_size, options.dtype, need.values_in_keys};
+    const KvSpec kv{need.kv_heads, need.head_dim,       options.block_size,
+                    options.dtype, need.values_in_keys, need.index_dim};
     for (const std::size_t layer : layers) {
       const bool full = !layout.groups.empty() && layout.groups.back().layers == layout.planes;
       if (layer == layers[0] || (full && !one_plane))

@@ -18,16 +18,38 @@ struct Needs {
 
 // Of what project() takes.
 std::int64_t projector_bytes(const ModelSpec& spec, std::int64_t tokens, DType activation) {
-  const std::int64_t merged = std::int64_t{spec.image->merge} * spec.image->merge, count = tokens / merged;
+  const std::int64_t merged = spec.joined(), count = tokens / merged;
   Scratch scratch;
   scratch.take(DType::f32, {count, spec.dim});
   scratch.take(activation, {count, spec.dim * merged});
-  const std::int64_t hidden = std::max(spec.image->projector.hidden, spec.image->deep_projector.hidden);
+  const int deep = spec.image ? spec.image->deep_projector.hidden : 0;
+  const std::int64_t hidden = std::max(spec.projector().hidden, deep);
   for (int i = 0; i < 2; ++i) scratch.take(activation, {count, hidden});
+  if (spec.projector().merged) scratch.take(activation, {count, spec.dim});
   return scratch.bytes();
 }
 
-Needs needs_of(const ModelSpec& spec, const Network& network, std::int64_t tokens, DType activation) {
+// Of what the head's layers take of the texts' vectors.
+std::int64_t head_bytes(const Head& head, std::int64_t rows, DType activation) {
+  Scratch scratch;
+  for (const HeadLayer& layer : head.layers) {
+    for (int i = 0; i < 3; ++i) scratch.take(activation, {rows, layer.outputs});
+    scratch.take(DType::f32, {rows, layer.outputs});
+  }
+  return scratch.bytes();
+}
+
+// Numbers of zeros that they need.
+std::int64_t head_zeros(const Head& head, std::int64_t rows) {
+  std::int64_t most = 0;
+  for (const HeadLayer& layer : head.layers)
+    if (layer.activation || layer.norm.kind != NormKind::none)
+      most = std::max(most, rows * std::int64_t{layer.outputs});
+  return most;
+}
+
+Needs needs_of(const ModelSpec& spec, const Network& network, const DecoderLimits& limits, DType activation) {
+  const std::int64_t tokens = limits.max_tokens;
   Needs needs;
   for (const LayerSpec& layer : spec.layers)
     needs.second |= layer.residual == Residual::parallel || layer.residual == Residual::parallel_shared;
@@ -36,15 +58,18 @@ Needs needs_of(const ModelSpec& spec, const Network& network, std::int64_t token
     for (const Block* block : layer.blocks())
       needs.scratch_bytes = std::max(needs.scratch_bytes, block->scratch_bytes(tokens, activation));
   }
-  if (spec.image)
+  if (spec.encodes_media() && spec.joined() > 0)
     needs.scratch_bytes = std::max(needs.scratch_bytes, projector_bytes(spec, tokens, activation));
+  if (spec.head)
+    needs.scratch_bytes =
+        std::max(needs.scratch_bytes, head_bytes(*spec.head, limits.max_logit_rows, activation));
   return needs;
 }
 
 }  // namespace
 
 std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const DecoderLimits& limits) {
-  const Needs needs = needs_of(spec, network_of(spec), limits.max_tokens, activation);
+  const Needs needs = needs_of(spec, network_of(spec), limits, activation);
   const auto element = static_cast<std::int64_t>(size_of(activation));
   const bool split = spec.shard.size > 1;
   const std::int64_t rows = 4 + (needs.second ? 2 : 1) * (element + (split ? 4 : element));
@@ -56,8 +81,9 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   const std::int64_t streams = spec.streams ? spec.streams->count * (4 * std::int64_t{spec.dim} + 4) : 0;
   return limits.max_tokens * (spec.dim * rows + streams + inputs * (4 + 2 * element) + 4 * angles) + own +
          needs.scratch_bytes +
-         adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_adapter_rank) +
-         limits.max_logit_rows * spec.dim * (4 + element);
+         adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_logit_rows, limits.max_adapter_rank) +
+         limits.max_logit_rows * spec.dim * (4 + element) +
+         (spec.head ? 4 * head_zeros(*spec.head, limits.max_logit_rows) : 0);
 }
 
 Result<Decoder> Decoder::make(const Model& model, const CacheLayout& layout, Backend& backend,
@@ -72,7 +98,7 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
   const std::int64_t n = limits.max_tokens;
   const DType act = model_.activation;
   const std::int64_t dim = model_.spec.dim;
-  const Needs needs = needs_of(model_.spec, model_.network, n, act);
+  const Needs needs = needs_of(model_.spec, model_.network, limits, act);
   if (const auto& streams = model_.spec.streams) {
     TRY_VOID(allocate(streams_, DType::f32, {n, streams->count * dim}));
     TRY_VOID(allocate(before_, DType::f32, {n, dim}));
@@ -107,7 +133,7 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
   TRY_VOID(allocate(scratch_, DType::u8, {needs.scratch_bytes}));
   if (limits.max_adapter_rank > 0)
     TRY_VOID(allocate(adapter_scratch_, DType::u8,
-                      {adapter_scratch_bytes(model_.spec, act, n, limits.max_adapter_rank)}));
+                      {adapter_scratch_bytes(model_.spec, act, n, limits.max_logit_rows, limits.max_adapter_rank)}));
   kept_layers_ = limits.kept_layers;
   kept_.resize(kept_layers_.size());
   for (Workspace& kept : kept_) TRY_VOID(allocate(kept, DType::f32, {n, dim}));
@@ -123,6 +149,9 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
     backend_.device->upload(*backend_.stream, every_row_.all, numbers.data());
     backend_.stream->synchronize();
   }
+  if (const std::int64_t zeros = model_.spec.head ? head_zeros(*model_.spec.head, limits.max_logit_rows) : 0;
+      zeros > 0)
+    TRY_VOID(allocate(zeros_, DType::f32, {zeros}));
   TRY_VOID(allocate(logit_residual_, DType::f32, {limits.max_logit_rows, dim}));
   return allocate(logit_x_, act, {limits.max_logit_rows, dim});
 }
@@ -135,8 +164,8 @@ Result<> Decoder::allocate(Workspace& workspace, DType type, std::initializer_li
 }
 
 void Decoder::begin(const ForwardBatch& batch) {
-  tokens_ = batch.positions.size(0);
-  CHECK(tokens_ > 0 && tokens_ <= residual_.all.size(0), "{} tokens, room for {}", tokens_,
+  rows_ = {0, batch.positions.size(0)};
+  CHECK(rows_.count > 0 && rows_.count <= residual_.all.size(0), "{} tokens, room for {}", rows_.count,
         residual_.all.size(0));
   pending_ = {};
   compute_angles(batch);
@@ -156,32 +185,16 @@ void Decoder::begin(const ForwardBatch& batch) {
 void Decoder::run_layers(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t first,
                          std::size_t end) {
   CHECK(cache.size() == model_.network.layers.size() && batch.groups.size() == layout_.groups.size());
-  StepContext step{.backend = backend_,
-                   .tokens = tokens_,
-                   .positions = batch.positions,
-                   .ropes = ropes_,
-                   .temperatures = model_.temperatures,
-                   .scratch = Scratch(scratch_.all),
-                   .adapters = batch.adapters,
-                   .adapter_scratch = Scratch(adapter_scratch_.all),
-                   .wholes = batch.wholes,
-                   .cross_plan = batch.cross.plan,
-                   .states = {batch.states.slots, batch.states.starts, batch.positions}};
+  StepContext step = context(batch);
   for (std::size_t i = first; i < end; ++i) {
-    if (const int group = layout_.layers[i].group; group >= 0) {
-      const GroupBatch& of_group = batch.groups[static_cast<std::size_t>(group)];
-      step.cache = cache[i];
-      step.plan = of_group.plan;
-      step.slots = of_group.slots;
-      step.group = static_cast<std::size_t>(group);
-    }
+    enter(i, batch, cache, step);
     if (const std::int64_t state = layout_.layers[i].state; state >= 0)
       step.state = batch.states.memory.columns(state, model_.network.layers[i].state_floats());
     keep_residual(i);
     if (model_.network.layers[i].cross) step.cross_cache = batch.cross.cache[i];
     if (const auto& inputs = model_.spec.layer_inputs)
       step.layer_input =
-          inputs_.rows(tokens_).columns(static_cast<std::int64_t>(i) * inputs->size, inputs->size);
+          inputs_.rows(rows_).columns(static_cast<std::int64_t>(i) * inputs->size, inputs->size);
     run_layer(model_.spec.layers[model_.spec.first_layer() + i], model_.network.layers[i], step);
     add_deep_rows(i, batch.images);
     if (batch.deep) project_deep(i, batch.deep);
@@ -191,12 +204,46 @@ void Decoder::run_layers(const ForwardBatch& batch, std::span<const KvLayer> cac
   if (model_.spec.streams) join_streams();
 }
 
+// What is the same for all layers.
+StepContext Decoder::context(const ForwardBatch& batch) {
+  return {.backend = backend_,
+          .tokens = rows_.count,
+          .positions = batch.positions.rows(rows_.first, rows_.count),
+          .ropes = ropes_,
+          .temperatures = model_.temperatures,
+          .scratch = Scratch(scratch_.all),
+          .adapters = batch.adapters,
+          .adapter_scratch = Scratch(adapter_scratch_.all),
+          .wholes = batch.wholes,
+          .cross_plan = batch.cross.plan,
+          .residual = residual_.rows(rows_),
+          .states = {batch.states.slots, batch.states.starts, batch.positions}};
+}
+
+// Where the layer keeps keys and values.
+void Decoder::enter(std::size_t layer, const ForwardBatch& batch, std::span<const KvLayer> cache,
+                    StepContext& step) const {
+  const int group = layout_.layers[layer].group;
+  if (group < 0) return;
+  const GroupBatch& of_group = batch.groups[static_cast<std::size_t>(group)];
+  step.cache = cache[layer];
+  step.plan = of_group.plan;
+  step.slots = of_group.slots.rows(rows_.first, rows_.count);
+  step.group = static_cast<std::size_t>(group);
+}
+
+void Decoder::take_ropes() {
+  for (std::size_t i = 0; i < ropes_.size(); ++i) {
+    ropes_[i].cos = angles_[i].cos.rows(rows_);
+    ropes_[i].sin = angles_[i].sin.rows(rows_);
+  }
+}
+
 // Once for all layers. Of a rope with axes, each run of pairs on one axis by itself.
 void Decoder::compute_angles(const ForwardBatch& batch) {
+  take_ropes();
   for (std::size_t i = 0; i < ropes_.size(); ++i) {
-    Rope& rope = ropes_[i];
-    rope.cos = angles_[i].cos.rows(tokens_);
-    rope.sin = angles_[i].sin.rows(tokens_);
+    const Rope& rope = ropes_[i];
     const auto compute = [&](const View& positions, std::int64_t pair, std::int64_t count) {
       backend_.ops.angles(*backend_.stream, {.positions = positions,
                                              .frequencies = model_.ropes[i].each.rows(pair, count),
@@ -210,7 +257,7 @@ void Decoder::compute_angles(const ForwardBatch& batch) {
       continue;
     }
     const auto on_axis = [&](std::int32_t axis) {
-      return View::of(batch.axes.rows(axis, 1).data, batch.axes.dtype, {tokens_});
+      return View::of(batch.axes.rows(axis, 1).data, batch.axes.dtype, {rows_.count});
     };
     if (batch.axes.size(0) == 1) {
       compute(on_axis(0), 0, rope.rotary_dim / 2);
@@ -227,7 +274,7 @@ void Decoder::compute_angles(const ForwardBatch& batch) {
 // A rank has the vectors of its part of the vocabulary, and zeros for all other tokens.
 void Decoder::embed(const ForwardBatch& batch) {
   const Weight& table = model_.network.table();
-  const View residual = residual_.rows(tokens_);
+  const View residual = residual_.rows(rows_);
   View ids = batch.ids;
   const auto first = static_cast<std::int32_t>(model_.spec.shard.first(model_.spec.vocab));
   const auto is_own = [&](std::int64_t i) {
@@ -235,8 +282,8 @@ void Decoder::embed(const ForwardBatch& batch) {
     return id >= first && id < first + table.rows();
   };
   if (group_ != nullptr) {
-    ids = own_ids_.rows(tokens_);
-    for (std::int64_t i = 0; i < tokens_; ++i)
+    ids = own_ids_.rows(rows_);
+    for (std::int64_t i = 0; i < rows_.count; ++i)
       ids.as<std::int32_t>()[i] = is_own(i) ? batch.ids.as<std::int32_t>()[i] - first : 0;
   }
   backend_.ops.embed(*backend_.stream, {.ids = ids,
@@ -247,12 +294,14 @@ void Decoder::embed(const ForwardBatch& batch) {
                                         .type_table = model_.network.token_types.weight.get(),
                                         .types = batch.token_types,
                                         .out = residual});
+  if (batch.adapters != nullptr)
+    add_embedding_changes(backend_, *batch.adapters, Scratch(adapter_scratch_.all), ids, residual);
   for (const ImageRows& image : batch.images)
     backend_.ops.gather_rows(*backend_.stream, {.x = image.x.columns(0, residual.size(1)),
                                                 .rows = image.rows,
                                                 .out = residual.rows(image.token, image.rows.size(0))});
   if (group_ == nullptr) return;
-  for (std::int64_t i = 0; i < tokens_; ++i)
+  for (std::int64_t i = 0; i < rows_.count; ++i)
     if (!is_own(i)) std::fill_n(residual.row<float>(i), residual.size(1), 0.0F);
   sum_over_ranks(residual);
 }
@@ -264,8 +313,9 @@ void Decoder::make_layer_inputs(const ForwardBatch& batch) {
   const Network& network = model_.network;
   const Ops& ops = backend_.ops;
   Stream& stream = *backend_.stream;
-  const std::int64_t size = model_.spec.layer_inputs->size, rows = tokens_ * std::ssize(model_.spec.layers);
-  const View x = x_.rows(tokens_), sum = input_sum_.rows(tokens_), delta = input_delta_.rows(tokens_);
+  const std::int64_t size = model_.spec.layer_inputs->size,
+                     rows = rows_.count * std::ssize(model_.spec.layers);
+  const View x = x_.rows(rows_), sum = input_sum_.rows(rows_), delta = input_delta_.rows(rows_);
   const auto by_layer = [&](const View& all) { return View::of(all.data, all.dtype, {rows, size}); };
   add({}, {}, x);
   ops.embed(stream, {.ids = batch.ids,
@@ -277,7 +327,7 @@ void Decoder::make_layer_inputs(const ForwardBatch& batch) {
                         .delta = by_layer(delta),
                         .delta_scale = kInverseRoot2,
                         .delta_norm = network.input_norm.norm(),
-                        .out = by_layer(inputs_.rows(tokens_))});
+                        .out = by_layer(inputs_.rows(rows_))});
 }
 
 void Decoder::read_hidden(const Decoder& from, const View& rows) {
@@ -306,8 +356,8 @@ void Decoder::join_hidden() {
   const Ops& ops = backend_.ops;
   Stream& stream = *backend_.stream;
   const std::int64_t dim = model_.spec.dim, row = input.row();
-  const View residual = residual_.rows(tokens_), joint = joint_.rows(tokens_);
-  const View hidden = hidden_.rows(tokens_).columns(0, row);
+  const View residual = residual_.rows(rows_), joint = joint_.rows(rows_);
+  const View hidden = hidden_.rows(rows_).columns(0, row);
   const auto product = [&](const View& x) {
     ops.matmul(stream,
                {.x = x, .w = *network.joint.weight.weight, .bias = network.joint.bias.value, .y = residual});
@@ -326,10 +376,10 @@ void Decoder::join_hidden() {
       {.residual = residual, .norm = network.layers[0].mixer_norm.norm(), .out = joint.columns(0, dim)});
   if (hidden_is_own_) {
     ops.gather_rows(stream,
-                    {.x = hidden_.all.columns(0, dim), .rows = every_row_.rows(tokens_), .out = residual});
+                    {.x = hidden_.all.columns(0, dim), .rows = every_row_.rows(rows_), .out = residual});
   } else {
-    ops.add_norm(stream, {.residual = hidden, .out = hidden_x_.rows(tokens_)});
-    product(hidden_x_.rows(tokens_));
+    ops.add_norm(stream, {.residual = hidden, .out = hidden_x_.rows(rows_)});
+    product(hidden_x_.rows(rows_));
   }
   ops.add_norm(stream, {.residual = residual,
                         .norm = network.hidden_norm.norm(),
@@ -343,7 +393,7 @@ void Decoder::keep_residual(std::size_t layer) {
     add(std::exchange(pending_, {}), {}, {});
     backend_.ops.gather_rows(
         *backend_.stream,
-        {.x = residual_.rows(tokens_), .rows = every_row_.rows(tokens_), .out = kept_[i].rows(tokens_)});
+        {.x = residual_.rows(rows_), .rows = every_row_.rows(rows_), .out = kept_[i].rows(rows_)});
   }
 }
 
@@ -359,8 +409,8 @@ void Decoder::run(const Block& half, const StepContext& step, const View& x, con
 }
 
 void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepContext& step) {
-  const View x = x_.rows(tokens_);
-  const View delta = delta_.rows(tokens_);
+  const View x = x_.rows(rows_);
+  const View delta = delta_.rows(rows_);
   const float scale = spec.residual_scale;
   if (spec.residual != Residual::parallel && spec.residual != Residual::parallel_shared) {
     if (model_.spec.streams) predict_streams(layer);
@@ -375,13 +425,13 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
       } else if (!joint) {
         add(pending_, pre.norm(), x);
       }
-      run(half, step, joint ? joint_.rows(tokens_) : x, delta);
+      run(half, step, joint ? joint_.rows(rows_) : x, delta);
       pending_ = {delta, post.norm(), scale * own, spec.residual == Residual::post_norm};
     };
     if (layer.mixer) take(*layer.mixer, layer.mixer_norm, layer.mixer_post_norm, spec.mixer_scale);
     if (layer.second_mixer) {
       add(pending_, {}, {});
-      pending_ = {second_delta_.rows(tokens_), {}, scale * spec.second_mixer_scale};
+      pending_ = {second_delta_.rows(rows_), {}, scale * spec.second_mixer_scale};
       run(*layer.second_mixer, step, x, pending_.delta);
     }
     pending_.residual_scale = layer.mixed_scale.value;
@@ -394,8 +444,8 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
     pending_.residual_scale = layer.passed_scale.value;
     return;
   }
-  const View second_x = spec.residual == Residual::parallel ? second_x_.rows(tokens_) : x;
-  const View second_delta = second_delta_.rows(tokens_);
+  const View second_x = spec.residual == Residual::parallel ? second_x_.rows(rows_) : x;
+  const View second_delta = second_delta_.rows(rows_);
   add(pending_, layer.mixer_norm.norm(), x);
   if (spec.residual == Residual::parallel) add({}, layer.feed_forward_norm.norm(), second_x);
   run(*layer.mixer, step, x, delta);
@@ -408,7 +458,7 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
 void Decoder::add(const Pending& pending, const Norm& norm, const View& out) {
   if (pending.replaces) {
     const bool more = norm.kind != NormKind::none;
-    backend_.ops.add_norm(*backend_.stream, {.residual = residual_.rows(tokens_),
+    backend_.ops.add_norm(*backend_.stream, {.residual = residual_.rows(rows_),
                                              .delta = pending.delta,
                                              .delta_scale = pending.scale,
                                              .residual_scale = pending.residual_scale,
@@ -418,7 +468,7 @@ void Decoder::add(const Pending& pending, const Norm& norm, const View& out) {
     if (more) add({}, norm, out);
     return;
   }
-  backend_.ops.add_norm(*backend_.stream, {.residual = residual_.rows(tokens_),
+  backend_.ops.add_norm(*backend_.stream, {.residual = residual_.rows(rows_),
                                            .delta = pending.delta,
                                            .delta_scale = pending.scale,
                                            .delta_norm = pending.norm,
@@ -427,7 +477,7 @@ void Decoder::add(const Pending& pending, const Norm& norm, const View& out) {
                                            .out = out});
 }
 
-void Decoder::logits(const View& rows, const View& out) {
+void Decoder::logits(const View& rows, const View& out, const StepAdapters* adapters) {
   const std::int64_t count = rows.size(0);
   const View residual = logit_residual_.rows(count);
   const View x = logit_x_.rows(count);
@@ -441,6 +491,8 @@ void Decoder::logits(const View& rows, const View& out) {
   backend_.ops.matmul(
       *backend_.stream,
       {.x = x, .w = model_.network.output(), .bias = model_.network.logits_bias.value, .y = own});
+  if (adapters != nullptr)
+    add_changes(backend_, *adapters, Scratch(adapter_scratch_.all), x, kOutputIndex, own);
   if (group_ != nullptr) {
     const auto bytes = [](const View& view, std::int64_t row) {
       return view ? std::as_writable_bytes(
@@ -458,41 +510,64 @@ void Decoder::logits(const View& rows, const View& out) {
 
 int pooled_size(const ModelSpec& spec) {
   CHECK(spec.head.has_value(), "{} has no head", spec.architecture);
-  return spec.head->labels.empty() ? spec.dim : static_cast<int>(spec.head->labels.size());
+  return spec.head->layers.empty() ? spec.dim : spec.head->layers.back().outputs;
+}
+
+void Decoder::norm_rows() {
+  if (const Norm norm = model_.network.final_norm.norm(); norm.kind != NormKind::none)
+    backend_.ops.add_norm(*backend_.stream,
+                          {.residual = residual_.rows(rows_), .norm = norm, .replace = true});
 }
 
 void Decoder::pool(const View& starts, const View& out) {
   const Ops& ops = backend_.ops;
   Stream& stream = *backend_.stream;
-  const Network& network = model_.network;
   const Head& head = *model_.spec.head;
   const std::int64_t count = out.size(0);
-  if (const Norm norm = network.final_norm.norm(); norm.kind != NormKind::none)
-    ops.add_norm(stream, {.residual = residual_.rows(tokens_), .norm = norm, .replace = true});
-  const bool plain = !head.dense && head.labels.empty();
-  const View pooled = plain ? out : logit_residual_.rows(count);
-  ops.pool(stream, {.x = residual_.rows(tokens_), .starts = starts, .pool = head.pool, .out = pooled});
-  if (plain) return;
+  const View pooled = head.layers.empty() ? out : logit_residual_.rows(count);
+  ops.pool(stream, {.x = residual_.rows(rows_), .starts = starts, .pool = head.pool, .out = pooled});
+  if (head.layers.empty()) return;
   View x = logit_x_.rows(count);
   ops.add_norm(stream, {.residual = pooled, .out = x});
-  if (head.dense) {
-    const View up = delta_.rows(count), activated = x_.rows(count);
-    ops.matmul(
-        stream,
-        {.x = x, .w = *network.head_dense.weight.weight, .bias = network.head_dense.bias.value, .y = up});
-    ops.activate(stream, {.x = up, .activation = *head.dense, .gated = false, .y = activated});
-    x = activated;
+  Scratch scratch(scratch_.all);
+  for (std::size_t i = 0; i < head.layers.size(); ++i) {
+    const bool last = i + 1 == head.layers.size();
+    x = run_head_layer(head.layers[i], model_.network.head[i], scratch, x, last ? out : View());
   }
-  ops.matmul(
-      stream,
-      {.x = x, .w = *network.classifier.weight.weight, .bias = network.classifier.bias.value, .y = out});
+}
+
+// What comes next, act; of the last layer it is put into out, f32.
+View Decoder::run_head_layer(const HeadLayer& spec, const HeadParameter& layer, Scratch& scratch, View x,
+                             const View& out) {
+  const Ops& ops = backend_.ops;
+  Stream& stream = *backend_.stream;
+  const std::int64_t count = x.size(0);
+  const bool normed = spec.norm.kind != NormKind::none;
+  const bool plain = !spec.activation && !normed;
+  const View product = plain && out ? out : scratch.take(x.dtype, {count, spec.outputs});
+  ops.matmul(stream,
+             {.x = x, .w = *layer.linear.weight.weight, .bias = layer.linear.bias.value, .y = product});
+  x = product;
+  if (spec.activation) {
+    const View y = scratch.take(x.dtype, {count, spec.outputs});
+    ops.activate(stream, {.x = x, .activation = *spec.activation, .gated = false, .y = y});
+    x = y;
+  }
+  if (plain || (!normed && !out)) return x;
+  // Norms are of f32, and so are the vectors: a sum with zeros.
+  const View sum = out ? out : scratch.take(DType::f32, {count, spec.outputs});
+  const View next = out ? View() : scratch.take(x.dtype, {count, spec.outputs});
+  backend_.device->copy(stream, sum, View::of(zeros_.all.data, DType::f32, {count, spec.outputs}));
+  ops.add_norm(stream,
+               {.residual = sum, .delta = x, .norm = layer.norm.norm(), .replace = normed, .out = next});
+  return next;
 }
 
 View Decoder::rows() {
-  const View x = x_.rows(tokens_);
+  const View x = x_.rows(rows_);
   backend_.ops.add_norm(
       *backend_.stream,
-      {.residual = residual_.rows(tokens_), .norm = model_.network.final_norm.norm(), .out = x});
+      {.residual = residual_.rows(rows_), .norm = model_.network.final_norm.norm(), .out = x});
   return x;
 }
 

@@ -59,6 +59,12 @@ struct ForwardBatch {
   View deep = {};
 };
 
+// Rows [first, first + count) of a step.
+struct StepRows {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
 struct DecoderLimits {
   int max_tokens = 0;        // of a step
   int max_logit_rows = 0;    // of one call of logits()
@@ -82,9 +88,9 @@ class Decoder {
   static Result<Decoder> make(const Model& model, const CacheLayout& layout, Backend& backend,
                               const DecoderLimits& limits, ProcessGroup* group = nullptr);
 
-  // Runs the layers of this stage; `cache` has one entry for each. A stage that is not the first begins with what
-  // residual() holds. Leaves the final residual for logits(), on the device:
-  // when what it enqueues was recorded, a replay does the same.
+  // Runs the layers of this stage; `cache` has one entry for each. A stage that is not the first begins with
+  // what residual() holds. Leaves the final residual for logits(), on the device: when what it enqueues was
+  // recorded, a replay does the same.
   void forward(const ForwardBatch& batch, std::span<const KvLayer> cache) {
     begin(batch);
     run_layers(batch, cache, 0, cache.size());
@@ -94,6 +100,12 @@ class Decoder {
   void begin(const ForwardBatch& batch);
   void run_layers(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t first,
                   std::size_t end);
+  // The same of a layer of an encoder of images for some of the rows at a time, in order: those of whole
+  // squares of patches. Plans are of these rows' sequences alone. Where rows see those behind them,
+  // store_rows() of all comes first.
+  void store_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer,
+                  StepRows part);
+  void run_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer, StepRows part);
 
   // Of a network that proposes for another (ModelSpec::hidden), before each forward(): beside its token i
   // comes row rows[i] of what the last forward() of `from` has made, which is the other's decoder or this
@@ -104,20 +116,23 @@ class Decoder {
   View residual(std::int64_t tokens) const { return residual_.rows(tokens); }
 
   // Logits of these rows of the last forward(): rows i32 [r], out f32 [r, vocab], or
-  // empty on a rank that has no use for them.
-  void logits(const View& rows, const View& out);
+  // empty on a rank that has no use for them. adapters: of rows by their places here; null: none changes the
+  // output matrix.
+  void logits(const View& rows, const View& out, const StepAdapters* adapters = nullptr);
 
-  // What the head makes of whole sequences, tokens [starts[s], starts[s + 1]) of the last forward(): starts
-  // i32 [s + 1], out f32 [s, pooled_size]; s as limits.max_logit_rows says. Vectors are not normalised yet.
+  // What the head makes of tokens [starts[s], starts[s + 1]) of the last forward(), of whole sequences or of
+  // single tokens: starts i32 [s + 1], out f32 [s, pooled_size]; s as limits.max_logit_rows says. Vectors are
+  // not normalised yet. Once before: the norm behind the layers.
+  void norm_rows();
   void pool(const View& starts, const View& out);
 
-  // What an encoder of sound makes of the features of the last forward(): act [n, dim], good until the next.
+  // The rows of the last forward() behind the final norm: act [n, dim], good until the next.
   View rows();
 
-  // What an encoder of images makes of the patches of the last forward(), which came in squares of merge x
-  // merge, row by row: out f32 [n / (merge * merge), ImageInput::out_dim]. With Projector::mean, starts: i32,
-  // where each square's patches begin.
-  void project(const View& out, const View& starts);
+  // What an encoder makes for the text of the rows of the last forward(), ModelSpec::joined() of them side by
+  // side, as the squares of merge x merge patches come: of squares from `first` on, out f32 [squares,
+  // out_dim]. With Projector::mean, starts: i32 [squares + 1], where each square's rows begin, from 0 on.
+  void project(std::int64_t first, const View& out, const View& starts);
 
  private:
   // What one half of a layer has put out and the residual has not yet taken in.
@@ -132,7 +147,8 @@ class Decoder {
   struct Workspace {
     Buffer buffer;
     View all;
-    View rows(std::int64_t n) const { return all ? all.rows(0, n) : View{}; }
+    View rows(std::int64_t n) const { return rows(StepRows{0, n}); }
+    View rows(StepRows range) const { return all ? all.rows(range.first, range.count) : View{}; }
   };
 
   Decoder(const Model& model, const CacheLayout& layout, Backend& backend, ProcessGroup* group)
@@ -152,13 +168,23 @@ class Decoder {
   void correct_streams(const Layer& layer, const StepContext& step);
   void join_streams();
   void add_deep_rows(std::size_t layer, std::span<const ImageRows> images);
+  std::int64_t class_rows() const { return model_.network.class_token.weight ? 1 : 0; }
   void embed_patches(const ForwardBatch& batch);
   void embed_positions(const ForwardBatch& batch, const View& added);
   View in_squares(const View& rows, std::int64_t count) const;
   View joined(Scratch& scratch, std::int64_t count, const View& starts);
+  View run_head_layer(const HeadLayer& spec, const HeadParameter& layer, Scratch& scratch, View x,
+                      const View& out);
   void run_projector(const Projector& spec, const ProjectorParameter& projector, Scratch& scratch, View x,
                      const View& out);
   void project_deep(std::size_t layer, const View& deep);
+  StepContext context(const ForwardBatch& batch);
+  void enter(std::size_t layer, const ForwardBatch& batch, std::span<const KvLayer> cache,
+             StepContext& step) const;
+  template <typename Function>
+  void on_part(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer, StepRows part,
+               const Function& function);
+  void take_ropes();
   void run_layer(const LayerSpec& spec, const Layer& layer, const StepContext& step);
   void run(const Block& half, const StepContext& step, const View& x, const View& delta);
   void sum_over_ranks(const View& rows);
@@ -167,8 +193,8 @@ class Decoder {
   const Model& model_;
   const CacheLayout& layout_;
   Backend& backend_;
-  ProcessGroup* group_;      // null: this is the only rank
-  std::int64_t tokens_ = 0;  // of the step
+  ProcessGroup* group_;  // null: this is the only rank
+  StepRows rows_;        // of the step: all, or those that run_rows() is about
   Pending pending_;
 
   // Of each rope, f32 [tokens, rotary_dim / 2], and of those the step's.
@@ -186,9 +212,10 @@ class Decoder {
   // Of Streams: all of them [tokens, streams * dim], of which the residual is the first; what that was before
   // a layer; and by what they are mixed.
   Workspace streams_, before_, routed_;
-  Workspace scratch_;                  // of the block that runs
+  Workspace scratch_;  // of the block that runs
   Workspace adapter_scratch_;
   Workspace logit_residual_, logit_x_;  // [logit rows, dim]
+  Workspace zeros_;                     // f32, of run_head_layer()
   Workspace own_ids_, own_logits_;      // of this rank's part of the vocabulary
   std::vector<int> kept_layers_;
   std::vector<Workspace> kept_;  // f32 [tokens, dim], beside them

@@ -1,5 +1,5 @@
-// Networks of images and their rows in a text: patches and positions in front of the layers, projectors
-// behind them and between.
+// Networks of images and sound, and their rows in a text: patches and positions in front of the layers,
+// projectors behind them and between.
 #include <algorithm>
 #include <utility>
 
@@ -21,7 +21,7 @@ void Decoder::add_deep_rows(std::size_t layer, std::span<const ImageRows> images
 void Decoder::embed_patches(const ForwardBatch& batch) {
   const Network& network = model_.network;
   const bool placed = network.positions.weight != nullptr;
-  const View delta = placed ? delta_.rows(tokens_) : residual_.rows(tokens_);
+  const View delta = placed ? delta_.rows(rows_) : residual_.rows(rows_);
   const auto product = [&](std::int64_t first, std::int64_t count, const View& bias) {
     backend_.ops.matmul(*backend_.stream, {.x = batch.patches.rows(first, count),
                                            .w = *network.patches.weight.weight,
@@ -29,16 +29,16 @@ void Decoder::embed_patches(const ForwardBatch& batch) {
                                            .y = delta.rows(first, count)});
   };
   // The class token's patch is all zeros and has no bias.
-  const std::int64_t first = network.class_token.weight ? 1 : 0;
+  const std::int64_t first = class_rows();
   if (first > 0) product(0, first, {});
-  product(first, tokens_ - first, network.patches.bias.value);
+  product(first, rows_.count - first, network.patches.bias.value);
   if (placed) embed_positions(batch, delta);
 }
 
 // Positions, and then what is added to them. A class token is the first row, whose patch is all zeros.
 void Decoder::embed_positions(const ForwardBatch& batch, const View& added) {
   const Network& network = model_.network;
-  const View residual = residual_.rows(tokens_);
+  const View residual = residual_.rows(rows_);
   if (batch.placed)
     backend_.ops.gather_rows(*backend_.stream, {.x = batch.placed, .rows = batch.positions, .out = residual});
   else
@@ -55,10 +55,10 @@ void Decoder::embed_positions(const ForwardBatch& batch, const View& added) {
   pending_ = {.delta = added, .norm = {}};
 }
 
-// Of rows of patches: each square's side by side, [count, any].
+// Of rows, the last of the part: those of each square side by side, [count, any].
 View Decoder::in_squares(const View& rows, std::int64_t count) const {
-  const std::int64_t patches = count * model_.spec.image->merge * model_.spec.image->merge;
-  return View::of(rows.rows(tokens_ - patches, patches).data, rows.dtype,
+  const std::int64_t patches = count * model_.spec.joined();
+  return View::of(rows.rows(rows_.count - patches, patches).data, rows.dtype,
                   {count, rows.size(1) * patches / count});
 }
 
@@ -66,28 +66,32 @@ View Decoder::in_squares(const View& rows, std::int64_t count) const {
 View Decoder::joined(Scratch& scratch, std::int64_t count, const View& starts) {
   const Ops& ops = backend_.ops;
   Stream& stream = *backend_.stream;
-  const Projector& projector = model_.spec.image->projector;
+  const Projector& projector = model_.spec.projector();
   if (!projector.mean && projector.norm.kind == NormKind::none) return in_squares(rows(), count);
-  const View residual = residual_.rows(tokens_);
+  const View residual = residual_.rows(rows_);
   if (const Norm norm = model_.network.final_norm.norm(); norm.kind != NormKind::none)
     ops.add_norm(stream, {.residual = residual, .norm = norm, .replace = true});
   View sums = in_squares(residual, count);
   if (projector.mean) {
     const std::int64_t patches = count * sums.size(1) / model_.spec.dim;
     sums = scratch.take(DType::f32, {count, model_.spec.dim});
-    ops.pool(
-        stream,
-        {.x = residual.rows(tokens_ - patches, patches), .starts = starts, .pool = Pool::mean, .out = sums});
+    ops.pool(stream, {.x = residual.rows(rows_.count - patches, patches),
+                      .starts = starts,
+                      .pool = Pool::mean,
+                      .out = sums});
   }
   const View x = scratch.take(model_.activation, {count, sums.size(1)});
   ops.add_norm(stream, {.residual = sums, .norm = model_.network.projector.norm.norm(), .out = x});
   return x;
 }
 
-void Decoder::project(const View& out, const View& starts) {
+void Decoder::project(std::int64_t first, const View& out, const View& starts) {
+  const std::int64_t square = model_.spec.joined();
+  const StepRows all = std::exchange(rows_, {class_rows() + first * square, out.size(0) * square});
   Scratch scratch(scratch_.all);
   const View x = joined(scratch, out.size(0), starts);
-  run_projector(model_.spec.image->projector, model_.network.projector, scratch, x, out);
+  run_projector(model_.spec.projector(), model_.network.projector, scratch, x, out);
+  rows_ = all;
 }
 
 // Where the layer is a deep one.
@@ -99,7 +103,7 @@ void Decoder::project_deep(std::size_t layer, const View& deep) {
   const ProjectorParameter& projector = model_.network.deep_projectors[static_cast<std::size_t>(index)];
   add(std::exchange(pending_, {}), {}, {});
   Scratch scratch(scratch_.all);
-  const View squares = in_squares(residual_.rows(tokens_), deep.size(0));
+  const View squares = in_squares(residual_.rows(rows_), deep.size(0));
   const View x = scratch.take(model_.activation, {deep.size(0), squares.size(1)});
   backend_.ops.add_norm(*backend_.stream, {.residual = squares, .norm = projector.norm.norm(), .out = x});
   run_projector(image.deep_projector, projector, scratch, x,
@@ -113,6 +117,11 @@ void Decoder::run_projector(const Projector& spec, const ProjectorParameter& pro
   const auto product = [&](const LinearParameter& linear, const View& y) {
     ops.matmul(stream, {.x = x, .w = *linear.weight.weight, .bias = linear.bias.value, .y = y});
   };
+  if (spec.merged) {
+    const View merged = scratch.take(x.dtype, {x.size(0), model_.spec.dim});
+    product(projector.merger, merged);
+    x = merged;
+  }
   if (spec.activation) {
     const View hidden = scratch.take(x.dtype, {x.size(0), spec.hidden});
     product(projector.matrices[0], hidden);
@@ -120,6 +129,44 @@ void Decoder::run_projector(const Projector& spec, const ProjectorParameter& pro
     ops.activate(stream, {.x = hidden, .activation = *spec.activation, .gated = false, .y = x});
   }
   product(projector.matrices.back(), out);
+}
+
+// Before and behind it nothing is pending, so that each part finds the same.
+template <typename Function>
+void Decoder::on_part(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer,
+                      StepRows part, const Function& function) {
+  const auto settle = [&] {
+    if (pending_.delta || pending_.norm.kind != NormKind::none) add(std::exchange(pending_, {}), {}, {});
+  };
+  settle();
+  const StepRows all = std::exchange(rows_, part);
+  take_ropes();
+  StepContext step = context(batch);
+  enter(layer, batch, cache, step);
+  function(step);
+  settle();
+  rows_ = all;
+  take_ropes();
+}
+
+void Decoder::store_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer,
+                         StepRows part) {
+  on_part(batch, cache, layer, part, [&](const StepContext& step) {
+    const Layer& of = model_.network.layers[layer];
+    add({}, of.mixer_norm.norm(), x_.rows(rows_));
+    of.mixer->store_rows(step, x_.rows(rows_));
+  });
+}
+
+void Decoder::run_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer,
+                       StepRows part) {
+  on_part(batch, cache, layer, part, [&](const StepContext& step) {
+    run_layer(model_.spec.layers[layer], model_.network.layers[layer], step);
+    if (!batch.deep) return;
+    const std::int64_t square = model_.spec.image->square(), extra = class_rows();
+    const std::int64_t first = std::max<std::int64_t>(0, part.first - extra) / square;
+    project_deep(layer, batch.deep.rows(first, (part.first + part.count - extra) / square - first));
+  });
 }
 
 }  // namespace octavo

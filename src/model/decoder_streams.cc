@@ -5,55 +5,55 @@ namespace octavo {
 
 // f32 [tokens, dim]
 View Decoder::stream(int number) const {
-  return streams_.rows(tokens_).columns(std::int64_t{number} * model_.spec.dim, model_.spec.dim);
+  return streams_.rows(rows_).columns(std::int64_t{number} * model_.spec.dim, model_.spec.dim);
 }
 
 // Products of the first one, as large as it.
 void Decoder::make_streams() {
   const Ops& ops = backend_.ops;
   Stream& queue = *backend_.stream;
-  const View x = x_.rows(tokens_);
+  const View x = x_.rows(rows_);
   add({}, {}, x);
   for (int i = 1; i < model_.spec.streams->count; ++i) {
     const LinearParameter& product = model_.network.stream_in[static_cast<std::size_t>(i - 1)];
     ops.matmul(queue, {.x = x, .w = *product.weight.weight, .y = stream(i)});
-    ops.match_size(queue, {.x = stream(i), .like = residual_.rows(tokens_)});
+    ops.match_size(queue, {.x = stream(i), .like = residual_.rows(rows_)});
   }
 }
 
 // What mixes them, of the residual with all that is pending.
 void Decoder::route_streams(const Layer& layer) {
-  add(pending_, layer.streams.norm.norm(), x_.rows(tokens_));
+  add(pending_, layer.streams.norm.norm(), x_.rows(rows_));
   pending_ = {};
   backend_.ops.matmul(
       *backend_.stream,
-      {.x = x_.rows(tokens_), .w = *layer.streams.router.weight, .y = routed_.rows(tokens_)});
+      {.x = x_.rows(rows_), .w = *layer.streams.router.weight, .y = routed_.rows(rows_)});
 }
 
 void Decoder::predict_streams(const Layer& layer) {
   const Ops& ops = backend_.ops;
-  const View all = streams_.rows(tokens_);
+  const View all = streams_.rows(rows_);
   route_streams(layer);
   ops.predict_streams(
       *backend_.stream,
-      {.x = View::of(all.data, all.dtype, {tokens_, model_.spec.streams->count, model_.spec.dim}),
-       .router = routed_.rows(tokens_),
+      {.x = View::of(all.data, all.dtype, {rows_.count, model_.spec.streams->count, model_.spec.dim}),
+       .router = routed_.rows(rows_),
        .coefs = layer.streams.predict.value});
   ops.gather_rows(
       *backend_.stream,
-      {.x = residual_.rows(tokens_), .rows = every_row_.rows(tokens_), .out = before_.rows(tokens_)});
+      {.x = residual_.rows(rows_), .rows = every_row_.rows(rows_), .out = before_.rows(rows_)});
 }
 
 // A layer's input is made of the first one, and goes to the others.
 void Decoder::correct_streams(const Layer& layer, const StepContext& step) {
   const Ops& ops = backend_.ops;
-  const View all = streams_.rows(tokens_), x = x_.rows(tokens_), delta = delta_.rows(tokens_);
+  const View all = streams_.rows(rows_), x = x_.rows(rows_), delta = delta_.rows(rows_);
   route_streams(layer);
   ops.correct_streams(
       *backend_.stream,
-      {.x = View::of(all.data, all.dtype, {tokens_, model_.spec.streams->count, model_.spec.dim}),
-       .before = before_.rows(tokens_),
-       .router = routed_.rows(tokens_),
+      {.x = View::of(all.data, all.dtype, {rows_.count, model_.spec.streams->count, model_.spec.dim}),
+       .before = before_.rows(rows_),
+       .router = routed_.rows(rows_),
        .coefs = layer.streams.correct.value,
        .scale = layer.streams.scale.value,
        .out = x});
@@ -68,7 +68,7 @@ void Decoder::correct_streams(const Layer& layer, const StepContext& step) {
 void Decoder::join_streams() {
   const Ops& ops = backend_.ops;
   Stream& queue = *backend_.stream;
-  const View x = x_.rows(tokens_), residual = residual_.rows(tokens_);
+  const View x = x_.rows(rows_), residual = residual_.rows(rows_);
   for (int i = 1; i < model_.spec.streams->count; ++i) {
     const LinearParameter& product = model_.network.stream_out[static_cast<std::size_t>(i - 1)];
     ops.add_norm(queue, {.residual = stream(i), .out = x});

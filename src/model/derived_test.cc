@@ -129,6 +129,23 @@ TEST(Rope, DynamicAndLongropeFollowTheConfiguredLength) {
   EXPECT_FLOAT_EQ(rope_frequencies(rope, 65)[0], 0.5F);
 }
 
+// A stretch by 8 of heads of 64 with theta 20,000 has theta 160,000, and each frequency is 8^(1/32) lower
+// (GTE).
+TEST(Rope, NtkStretchesTheta) {
+  RopeSpec rope{.rotary_dim = 64, .theta = 20'000};
+  rope.scaling = {.kind = RopeScalingKind::ntk, .factor = 8};
+  const std::vector<float> stretched = rope_frequencies(rope, 64);
+  const std::vector<float> plain = rope_frequencies({.rotary_dim = 64, .theta = 160'000}, 64);
+  for (std::size_t pair = 0; pair < 32; ++pair)
+    EXPECT_FLOAT_EQ(stretched[pair] * std::pow(8.0F, 1.0F / 32), plain[pair]) << pair;
+}
+
+TEST(Rope, AxesMayTakeTurnsWithFrequencies) {
+  const std::vector<float> plain = rope_frequencies({.rotary_dim = 8}, 64);
+  RopeSpec rope{.rotary_dim = 8, .axes = {0, 0, 1, 1}, .axis_frequencies = AxisFrequencies::alternating};
+  EXPECT_EQ(rope_frequencies(rope, 64), (std::vector{plain[0], plain[2], plain[1], plain[3]}));
+}
+
 TEST(Costs, CountParametersAndWork) {
   ModelSpec spec = with_windows({0, 8});
   spec.tied = true;

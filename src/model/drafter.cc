@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kField = "speculative_config";
 
-ModelDType dtype_of(DType activation) {
+ModelDType stored_as(DType activation) {
   switch (activation) {
     case DType::bf16:
       return ModelDType::bfloat16;
@@ -24,20 +24,14 @@ ModelDType dtype_of(DType activation) {
   }
 }
 
-// Both compute in one format, so that each can use the other's matrices.
 Result<std::unique_ptr<Model>> load(ModelSpec spec, const Checkpoint& checkpoint, const Model& other,
-                                    Backend& backend, LoadOptions options) {
+                                    Backend& backend, const LoadOptions& options) {
   auto model = std::make_unique<Model>();
   model->spec = std::move(spec);
   model->max_model_len = other.max_model_len;
   TRY(model->network, checked_network(model->spec, checkpoint));
   model->network.other = &other.network;
-  options.dtype = dtype_of(other.activation);
-  const auto loaded = load_weights(checkpoint, backend, options, *model);
-  TRY_VOID(checkpoint.intact());
-  TRY_VOID(loaded);
-  CHECK(model->activation == other.activation, "{} beside {}", name(model->activation),
-        name(other.activation));
+  TRY_VOID(load_beside(other, checkpoint, backend, options, model->network.parameters(), *model));
   return model;
 }
 
@@ -105,12 +99,9 @@ Result<std::vector<std::int32_t>> read_tokens(const Checkpoint& checkpoint, int 
     return failure(ErrorCode::corrupt, "the head has {} of {} tokens and no tensor d2t that says which",
                    draft_vocab, vocab);
   }
-  std::vector<std::int64_t> differences(static_cast<std::size_t>(draft_vocab));
-  const std::span bytes = std::as_writable_bytes(std::span(differences));
-  if (d2t->format != "I64" || d2t->bytes.size() != bytes.size())
-    return failure(ErrorCode::corrupt, "tensor d2t is {} of {} bytes; it must be I64 [{}]", d2t->format,
-                   d2t->bytes.size(), draft_vocab);
-  std::ranges::copy(d2t->bytes, bytes.begin());
+  TRY(const std::vector<std::int64_t> differences, integers_of(*d2t));
+  if (std::cmp_not_equal(differences.size(), draft_vocab))
+    return failure(ErrorCode::corrupt, "tensor d2t has {} numbers; it must be I64 [{}]", differences.size(), draft_vocab);
   for (const std::int64_t difference : differences) {
     const auto number = std::ssize(tokens);
     if (difference < -number || difference >= vocab - number)
@@ -135,6 +126,27 @@ Result<std::vector<int>> read_layers(const Config& config, int layers) {
 }
 
 }  // namespace
+
+Result<> load_beside(const Model& other, const Checkpoint& checkpoint, Backend& backend, LoadOptions options,
+                     ParameterList parameters, Model& model) {
+  options.dtype = stored_as(other.activation);
+  const auto loaded = load_weights(checkpoint, backend, options, std::move(parameters), model);
+  TRY_VOID(checkpoint.intact());
+  TRY_VOID(loaded);
+  CHECK(model.activation == other.activation, "{} beside {}", name(model.activation), name(other.activation));
+  return {};
+}
+
+Result<std::vector<std::int64_t>> integers_of(const StoredTensor& tensor) {
+  if (tensor.format != "I64" || tensor.shape.size() != 1)
+    return failure(ErrorCode::corrupt, "tensor {} is {} [{}]; it must be a vector I64", tensor.name, tensor.format,
+                   fmt::join(tensor.shape, ", "));
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(tensor.shape[0]));
+  const std::span bytes = std::as_writable_bytes(std::span(numbers));
+  CHECK(tensor.bytes.size() == bytes.size());
+  std::ranges::copy(tensor.bytes, bytes.begin());
+  return numbers;
+}
 
 Result<Drafter> load_predictor(const std::string& path, const Model& other, Backend& backend,
                                const LoadOptions& options) {

@@ -33,4 +33,12 @@ Result<Drafter> load_eagle(const std::string& path, const Model& other, Backend&
 Result<Drafter> load_eagle3(const std::string& path, const Model& other, Backend& backend,
                             const LoadOptions& options);
 
+// For all that propose beside `other`: load_weights() in the other's format, so that each can use the other's
+// matrices.
+Result<> load_beside(const Model& other, const Checkpoint& checkpoint, Backend& backend, LoadOptions options,
+                     ParameterList parameters, Model& model);
+
+// The numbers of a vector I64. Error (corrupt): it is none.
+Result<std::vector<std::int64_t>> integers_of(const StoredTensor& tensor);
+
 }  // namespace octavo

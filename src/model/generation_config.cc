@@ -60,9 +60,9 @@ Result<boost::json::object> read_object(const std::string& directory, std::strin
 }
 
 // How models call what ends a turn; a file may name fewer of them than the model writes.
-constexpr std::array<std::string_view, 8> kEndNames = {
-    "<|eot_id|>",    "<|eom_id|>",    "<|im_end|>",      "<|end|>",
-    "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<end_of_utterance>"};
+constexpr std::array<std::string_view, 9> kEndNames = {
+    "<|eot_id|>",    "<|eom_id|>",      "<|im_end|>",         "<|end|>", "<end_of_turn>",
+    "<|endoftext|>", "<|end_of_text|>", "<end_of_utterance>", "<turn|>"};
 
 Result<GenerationConfig> read_gguf(const std::string& path) {
   TRY(const Gguf gguf, Gguf::open(path));

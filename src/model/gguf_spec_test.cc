@@ -72,6 +72,41 @@ TEST_F(GgufSpec, BaichuanOfFortyLayersHasAlibi) {
   }
 }
 
+TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
+  const auto file = [](const std::string& architecture) {
+    GgufBuilder made;
+    made.text("general.architecture", architecture);
+    for (const auto& [name, value] :
+         {std::pair("embedding_length", 64u), std::pair("block_count", 2u),
+          std::pair("context_length", 4096u), std::pair("feed_forward_length", 128u),
+          std::pair("attention.head_count", 4u)})
+      made.u32(architecture + "." + name, value);
+    made.tensor("token_embd.weight", {64, 10}, kF32, std::string(64 * 10 * 4, '\0'));
+    return made;
+  };
+  EXPECT_THAT(error(file("deepseek2").f32("deepseek2.attention.temperature_scale", 0.1F)),
+              HasSubstr("deepseek2.attention.temperature_scale is 0.1"));
+  EXPECT_THAT(error(file("llama4").u32("llama4.attention.sliding_window", 0)),
+              HasSubstr("llama4.attention.sliding_window is 0"));
+
+  const auto numbers = [](const std::vector<std::int32_t>& items) {
+    std::string bytes = GgufBuilder::raw(GgufType::i32) + GgufBuilder::raw(std::uint64_t{items.size()});
+    for (const std::int32_t item : items) bytes += GgufBuilder::raw(item);
+    return bytes;
+  };
+  GgufBuilder jamba = file("jamba").f32("jamba.attention.layer_norm_rms_epsilon", 1e-5F);
+  jamba.u32("jamba.ssm.inner_size", 128)
+      .value("jamba.attention.head_count_kv", GgufType::list, numbers({0, 2, 2, 0}));
+  EXPECT_THAT(error(jamba), HasSubstr("layers with attention come in no period"));
+
+  GgufBuilder gemma =
+      file("gemma4").value("gemma4.attention.sliding_window_pattern", GgufType::list, numbers({1, 0}));
+  std::string divisors;
+  for (const float by : {1.0F, 8.0F, 1e30F}) divisors += GgufBuilder::raw(by);
+  gemma.tensor("rope_freqs.weight", {3}, kF32, divisors);
+  EXPECT_THAT(error(gemma), HasSubstr("rope_freqs.weight divides the angles of pair 1 by 8"));
+}
+
 TEST_F(GgufSpec, Llama) {
   const auto made = spec(llama().f32("llama.rope.freq_base", 5e5F));
   ASSERT_TRUE(made.has_value()) << made.error().message;
@@ -104,6 +139,37 @@ TEST_F(GgufSpec, Window) {
   EXPECT_EQ(none->layers[2].attention().window, 0);
 }
 
+TEST_F(GgufSpec, ALlamaWithExpertsIsMixtral) {
+  const auto made = spec(llama().u32("llama.expert_count", 4).u32("llama.expert_used_count", 2));
+  ASSERT_TRUE(made.has_value());
+  const auto& experts = std::get<octavo::Experts>(made->layers[2].feed_forward);
+  EXPECT_EQ(experts.count, 4);
+  EXPECT_EQ(experts.router.chosen, 2);
+  EXPECT_EQ(experts.expert.hidden, 128);
+  const auto dense = spec(llama().u32("llama.expert_count", 0));
+  ASSERT_TRUE(dense.has_value());
+  EXPECT_EQ(std::get<Mlp>(dense->layers[2].feed_forward).hidden, 128);
+}
+
+// Layers of multi-token prediction are counted among the blocks, and are not part of the network.
+TEST_F(GgufSpec, LayersThatPredictAreLeftOut) {
+  GgufBuilder file;
+  file.text("general.architecture", "glm4moe");
+  for (const auto& [name, value] :
+       {std::pair("embedding_length", 64u), std::pair("block_count", 4u), std::pair("context_length", 4096u),
+        std::pair("feed_forward_length", 128u), std::pair("attention.head_count", 4u),
+        std::pair("attention.head_count_kv", 2u), std::pair("attention.key_length", 16u),
+        std::pair("expert_count", 8u), std::pair("expert_used_count", 2u),
+        std::pair("expert_feed_forward_length", 32u), std::pair("nextn_predict_layers", 1u)})
+    file.u32(std::string("glm4moe.") + name, value);
+  file.f32("glm4moe.attention.layer_norm_rms_epsilon", 1e-5F);
+  file.tensor("token_embd.weight", {64, 10}, kF32, std::string(64 * 10 * 4, '\0'));
+  const auto made = spec(file);
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  EXPECT_EQ(made->layers.size(), 3u);
+  EXPECT_THAT(made->names.ignorable, testing::Contains("blk.3.*"));
+}
+
 TEST_F(GgufSpec, ErrorsNameTheKey) {
   const std::string file = path_.string();
   EXPECT_EQ(error(llama("block_count")), file + ": llama.block_count is missing");
@@ -113,8 +179,10 @@ TEST_F(GgufSpec, ErrorsNameTheKey) {
             file + ": llama.block_count must be a number");
   EXPECT_EQ(error(llama().f32("llama.rope.freq_base", NAN)),
             file + ": llama.rope.freq_base is nan, it must lie in [1, 1000000000000]");
-  EXPECT_THAT(error(llama().u32("llama.expert_count", 8)),
-              HasSubstr("llama.expert_count is 8: mixtures of experts are not supported"));
+  EXPECT_THAT(error(llama().u32("llama.expert_count", 4).u32("llama.expert_used_count", 5)),
+              HasSubstr("llama.expert_used_count is 5, it must lie in [1, 4]"));
+  EXPECT_THAT(error(llama().u32("llama.expert_count", 4).u32("llama.expert_gating_func", 2)),
+              HasSubstr("llama.expert_gating_func is 2; supported here is 1"));
   EXPECT_THAT(error(llama().text("llama.rope.scaling.type", "spiral")),
               HasSubstr("llama.rope.scaling.type is \"spiral\"; supported are none, linear, yarn"));
   EXPECT_THAT(error(llama().tensor("rope_freqs.weight", {3}, kF32, std::string(12, '\0'))),
@@ -122,8 +190,8 @@ TEST_F(GgufSpec, ErrorsNameTheKey) {
   EXPECT_THAT(error(llama("attention.head_count_kv").u32("llama.attention.head_count_kv", 3)),
               HasSubstr("llama.attention.head_count 4 is not a multiple"));
   EXPECT_THAT(
-      error(GgufBuilder().text("general.architecture", "mamba")),
-      HasSubstr("general.architecture is \"mamba\"; supported are arcee, baichuan, bloom, chatglm, "));
+      error(GgufBuilder().text("general.architecture", "rwkv7")),
+      HasSubstr("general.architecture is \"rwkv7\"; supported are arcee, baichuan, bloom, chatglm, "));
   EXPECT_THAT(error(GgufBuilder()), HasSubstr("general.architecture is \"\""));
   EXPECT_THAT(error(GgufBuilder().text("general.architecture", "llama")),
               HasSubstr("token_embd.weight is not there, or no matrix"));

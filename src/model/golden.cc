@@ -152,6 +152,7 @@ class Reader {
 
   // The text's tokens from position `begin` on.
   void forward(std::span<const std::int32_t> ids, std::int32_t begin, const Adapter* adapter = nullptr) {
+    adapter_ = adapter;
     const auto count = static_cast<std::int32_t>(ids.size());
     std::vector<std::int32_t> positions(ids.size());
     std::iota(positions.begin(), positions.end(), begin);
@@ -162,10 +163,7 @@ class Reader {
     const Buffer device_rows = uploaded(backend_, std::span(rows_));
     const std::vector<std::int32_t> starts{0, count};
     const Buffer device_starts = uploaded(backend_, std::span(starts));
-    const StepAdapters adapters{.adapters = {&adapter, 1},
-                                .host_starts = starts,
-                                .starts = device_starts.view(DType::i32, {2}),
-                                .tokens = device_rows.view(DType::i32, {count})};
+    const StepAdapters adapters = step_adapters(starts, device_starts, device_rows);
     const View between = decoder_->residual(count);
     const std::span<std::byte> rows_between(reinterpret_cast<std::byte*>(between.as<float>()),
                                             static_cast<std::size_t>(between.bytes()));
@@ -192,8 +190,11 @@ class Reader {
     if (ranks_.to_stage_behind) return;
     const auto count = std::ssize(rows_);
     const Buffer device_rows = uploaded(backend_, std::span(rows_));
+    const std::vector<std::int32_t> starts{0, static_cast<std::int32_t>(count)};
+    const Buffer device_starts = uploaded(backend_, std::span(starts));
+    const StepAdapters adapters = step_adapters(starts, device_starts, device_rows);
     const View out = logits_.view(DType::f32, {count, model_.spec.vocab});
-    decoder_->logits(device_rows.view(DType::i32, {count}), out);
+    decoder_->logits(device_rows.view(DType::i32, {count}), out, adapter_ != nullptr ? &adapters : nullptr);
     const std::size_t before = to.size();
     to.resize(before + static_cast<std::size_t>(out.elements()));
     backend_.device->download(*backend_.stream, to.data() + before, out);
@@ -204,6 +205,15 @@ class Reader {
   Reader(const Model& model, Backend& backend, const CacheOptions& options, const RankGroups& ranks)
       : model_(model), backend_(backend), ranks_(ranks), layout_(cache_layout(model.spec, options)) {}
 
+  // Of all rows. What it refers to must stay.
+  StepAdapters step_adapters(std::span<const std::int32_t> starts, const Buffer& device_starts,
+                             const Buffer& device_rows) const {
+    return {.adapters = {&adapter_, 1},
+            .host_starts = starts,
+            .starts = device_starts.view(DType::i32, {2}),
+            .tokens = device_rows.view(DType::i32, {starts.back()})};
+  }
+
   const Model& model_;
   Backend& backend_;
   const RankGroups& ranks_;
@@ -212,6 +222,7 @@ class Reader {
   std::optional<Sequence> sequence_;
   Buffer logits_;
   std::vector<std::int32_t> rows_;  // of the last forward(): 0, 1 ..
+  const Adapter* adapter_ = nullptr;  // of the last forward()
 };
 
 }  // namespace
@@ -292,6 +303,34 @@ Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Ba
   head->forward({&draft_token, 1}, length - 1);
   head->append_logits(out.next);
   return out;
+}
+
+Result<std::vector<float>> run_place_heads(const Model& model, PlaceHeads& heads, Backend& backend,
+                                           std::span<const std::int32_t> ids, int chunk, const CacheOptions& options) {
+  const auto length = static_cast<std::int32_t>(ids.size());
+  const std::int32_t rows = length - heads.places();
+  const std::int64_t vocab = heads.model().spec.vocab;
+  TRY(const auto reader, Reader::make(model, backend, length, chunk, options));
+  TRY(const Buffer memory, backend.device->allocate(static_cast<std::size_t>(chunk * vocab) * sizeof(float)));
+  std::vector<float> logits(static_cast<std::size_t>(heads.places() * rows * vocab));
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(chunk));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const Buffer device_numbers = uploaded(backend, std::span(numbers));
+  for (std::int32_t begin = 0; begin < rows; begin += chunk) {
+    const auto piece = ids.subspan(static_cast<std::size_t>(begin));
+    reader->forward(piece.first(std::min(piece.size(), numbers.size())), begin);
+    const std::int32_t count = std::min(chunk, rows - begin);
+    heads.begin(reader->decoder().residual(count), device_numbers.view(DType::i32, {count}));
+    for (int place = 0; place < heads.places(); ++place) {
+      const Buffer behind =
+          uploaded(backend, piece.subspan(static_cast<std::size_t>(place) + 1, static_cast<std::size_t>(count)));
+      const View out = memory.view(DType::f32, {count, vocab});
+      heads.logits(place, behind.view(DType::i32, {count}), out);
+      backend.device->download(*backend.stream, logits.data() + (place * rows + begin) * vocab, out);
+      backend.stream->synchronize();
+    }
+  }
+  return logits;
 }
 
 float max_difference(std::span<const float> a, std::span<const float> b) {

@@ -9,6 +9,7 @@
 #include "dist/rank_layout.h"
 #include "model/decoder.h"
 #include "model/drafter.h"
+#include "model/place_heads.h"
 
 namespace octavo::golden {
 
@@ -52,6 +53,11 @@ struct DrafterLogits {
 };
 Result<DrafterLogits> run_drafter(const Model& model, const Drafter& drafter, Backend& backend,
                                   std::span<const std::int32_t> ids, int chunk, const CacheOptions& cache);
+
+// The same of heads that propose place by place, [places, ids - places, vocab]: from each token's hidden state and
+// the text's tokens behind it. Workspaces for `chunk` sequences are reserved.
+Result<std::vector<float>> run_place_heads(const Model& model, PlaceHeads& heads, Backend& backend,
+                                           std::span<const std::int32_t> ids, int chunk, const CacheOptions& cache);
 
 float max_difference(std::span<const float> a, std::span<const float> b);
 // Mean over the rows of KL(p || q), from logits.

@@ -103,6 +103,24 @@ Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
+// patch_size: a number, or {"height", "width"}, which must be equal. spatial_merge_size is the processor's.
+Result<> read_longest_edge(const Config& config, media::ProcessorConfig& out) {
+  constexpr Config::Range kPatch{1, 1024};
+  media::LongestEdgeRule rule;
+  TRY(rule.longest, longest_edge(config, "size", 1024));
+  auto patch = config.object("patch_size");
+  if (patch && *patch) {
+    TRY(rule.unit, (*patch)->integer("height", kPatch));
+    TRY_VOID((*patch)->integer("width", {rule.unit, rule.unit}));
+  } else {
+    TRY(rule.unit, config.integer("patch_size", kPatch, 16));
+  }
+  TRY(const int merge, config.integer("spatial_merge_size", {1, 64}, 1));
+  rule.unit *= merge;
+  out.rule = rule;
+  return {};
+}
+
 // What transformers' processors do, each with what it takes for absent fields.
 struct Kind {
   std::string_view name;  // of the class, whatever follows it
@@ -139,6 +157,16 @@ std::span<const Kind> kinds() {
         .after = "</img>"},
        {"min_patches", "max_patches"}},
       {"Idefics3ImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
+      {"PixtralImageProcessor",
+       read_longest_edge,
+       {.filter = Filter::bicubic,
+        .mean = kClipMean,
+        .std = kClipStd,
+        .placeholder = "[IMG]",
+        .token = "[IMG]",
+        .after = "[IMG_END]",
+        .row_break = "[IMG_BREAK]"},
+       {"size"}},
       {"Qwen2VLImageProcessor",
        read_any_size,
        {.filter = Filter::bicubic,

@@ -32,6 +32,8 @@ std::string_view name(RopeScalingKind kind) {
       return "yarn";
     case RopeScalingKind::proportional:
       return "proportional";
+    case RopeScalingKind::ntk:
+      return "ntk";
     case RopeScalingKind::longrope:
       return "longrope";
   }
@@ -111,7 +113,7 @@ std::string cache_text(const ModelSpec& spec, const Ops& ops, DType dtype) {
     text += fmt::format(
         "states (f32)\n  a sequence      {:.1f} KiB, and as much for each state in the prefix cache\n",
         static_cast<double>(layout.state_bytes()) / 1024);
-  if (spec.hears()) {
+  if (spec.hears_beside()) {
     const CacheLayout cross = cross_layout(spec, {.dtype = dtype});
     text += fmt::format("keys and values of sound ({})\n  a sequence      {:.1f} KiB\n", name(dtype),
                         static_cast<double>(rows_blocks(spec, cross) * cross.block_bytes(ops)) / 1024);

@@ -13,7 +13,7 @@ namespace {
 struct LoadedPart {
   MatrixPart part;
   std::vector<std::byte> memory = {};
-  std::vector<std::byte> cut = {};  // columns of a rank
+  std::vector<std::byte> cut = {};  // columns of a rank, or rows in another order
   QuantizedMatrix quantized = {};
 };
 
@@ -45,7 +45,7 @@ bool is_multiplied(const MatrixPart& part) {
   return groups == 1 || part.cols() / groups % kColumnsMultiple == 0;
 }
 
-// A plain matrix in another format, row i multiplied by number i of `scale`.
+// A plain matrix in another format, its rows multiplied by the numbers of a vector.
 StoredTensor scaled(const StoredTensor& tensor, const StoredTensor& scale, DType type,
                     std::vector<std::byte>& memory, ThreadPool& pool) {
   const std::int64_t rows = tensor.shape[0], cols = tensor.shape[1];
@@ -61,19 +61,42 @@ StoredTensor scaled(const StoredTensor& tensor, const StoredTensor& scale, DType
   return out;
 }
 
-// scale: of the rows; null: there is none.
+// Each row [channels, n] of a plain matrix as [n, channels].
+Result<StoredTensor> by_place(const StoredTensor& tensor, std::int64_t channels,
+                              std::vector<std::byte>& memory) {
+  if (!tensor.plain())
+    return failure(ErrorCode::unsupported, "tensor {} is {}; it must be F32, F16 or BF16", tensor.name,
+                   tensor.format);
+  const std::size_t element = size_of(*tensor.dtype);
+  const auto rows = static_cast<std::size_t>(tensor.shape[0]), all = static_cast<std::size_t>(channels);
+  const std::size_t places = static_cast<std::size_t>(tensor.shape[1]) / all;
+  memory.resize(tensor.bytes.size());
+  std::byte* to = memory.data();
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t place = 0; place < places; ++place)
+      for (std::size_t channel = 0; channel < all; ++channel, to += element)
+        std::memcpy(to, tensor.bytes.data() + ((row * all + channel) * places + place) * element, element);
+  StoredTensor out = tensor;
+  out.bytes = memory;
+  return out;
+}
+
 Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& formats, bool transposed,
                              const StoredTensor* scale, ThreadPool& pool) {
   LoadedPart loaded;
   if (!stored.plain()) {
-    if (scale != nullptr)
-      return failure(ErrorCode::unsupported, "tensor {} is {} and has a scale for each row", stored.name,
-                     stored.format);
+    if (scale != nullptr && !stored.packed)
+      return failure(ErrorCode::unsupported, "tensor {} is {} and its rows are multiplied by a vector",
+                     stored.name, stored.format);
     if (transposed)
       return failure(ErrorCode::unsupported, "tensor {} is {} and stored transposed", stored.name,
                      stored.format);
     if (stored.packed) {
       TRY(loaded.quantized, unpack(stored, pool));
+      std::vector<float>& scales = loaded.quantized.scales;
+      const std::int64_t groups = std::ssize(scales) / stored.shape[0];
+      for (std::int64_t i = 0; scale != nullptr && i < std::ssize(scales); ++i)
+        scales[static_cast<std::size_t>(i)] *= number_at(*scale, i / groups);
       loaded.part = loaded.quantized.part;  // the codes stay where they are when their vector moves
       if (!is_multiplied(loaded.part)) dequantize_part(loaded, formats.plain, pool);
       return loaded;
@@ -156,9 +179,12 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
     const StoredTensor& tensor = *checkpoint.find(slot.name);
     tensors.push_back(parameter.slice < 0 ? tensor : slice_of(tensor, parameter.slice));
     std::vector<std::int64_t>& shape = tensors.back().shape;
-    if (shape.size() > 2) {  // of a convolution whose pieces do not overlap
-      shape[1] = parameter.cols;
-      shape.resize(2);
+    if (shape.size() > 2) {  // of a convolution whose pieces do not overlap; of a stack of matrices
+      std::int64_t rows = 1;
+      for (const std::int64_t size : shape) rows *= size;
+      // The rows of both are as long as its own, but where a rank has some columns of a stack's.
+      const std::int64_t cols = parameter.sharded ? shape.back() : parameter.cols;
+      shape = {rows / cols, cols};
     } else if (shape.size() == 1) {
       shape.insert(shape.begin(), 1);  // a table of one row
     }
@@ -172,9 +198,14 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
   if (own_bytes) {
     TRY(loaded, load_shard(tensors, parameter, formats, pool));
   } else {
-    const StoredTensor* const scale = parameter.scale ? checkpoint.find(parameter.scale->name) : nullptr;
-    for (const StoredTensor& tensor : tensors) {
+    const StoredTensor* scale = parameter.scale ? checkpoint.find(parameter.scale->name) : nullptr;
+    for (StoredTensor tensor : tensors) {
+      std::vector<std::byte> turned;
+      if (parameter.channels > 0) {
+        TRY(tensor, by_place(tensor, parameter.channels, turned));
+      }
       TRY(LoadedPart part, load_part(tensor, formats, parameter.transposed, scale, pool));
+      if (parameter.channels > 0) part.cut = std::move(turned);
       if (parameter.sharded && !has_columns(part.part, parameter.first_col, parameter.cols))
         dequantize_part(part, formats.plain, pool);
       loaded.push_back(std::move(part));

@@ -62,7 +62,9 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   const auto* any = std::get_if<media::AnySizeRule>(&config.rule);
   const auto* ratio = std::get_if<media::RatioTileRule>(&config.rule);
   const auto* square = std::get_if<media::SquareRule>(&config.rule);
-  if ((input.image_size == 0) != (any != nullptr))
+  const auto* longest = std::get_if<media::LongestEdgeRule>(&config.rule);
+  const int unit = any != nullptr ? any->unit : longest != nullptr ? longest->unit : 0;
+  if ((input.image_size == 0) != (unit > 0) || input.row_breaks != (longest != nullptr))
     return invalid("image_processor_type", "the image processor is not of the kind that the model takes");
   if (input.image_size % input.unit() != 0)
     return invalid("image_size", "config.json: image_size {} is not a multiple of patch_size {} times {}",
@@ -76,9 +78,9 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   if (size != input.image_size)
     return invalid("size", "the image processor's size is {}, config.json: vision_config.image_size {}", size,
                    input.image_size);
-  if (any != nullptr && any->unit != input.unit())
+  if (unit > 0 && unit != input.unit())
     return invalid("patch_size", "the image processor's patch_size times merge_size is {}, config.json: {}",
-                   any->unit, input.unit());
+                   unit, input.unit());
   return {};
 }
 
@@ -101,12 +103,13 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   ModelSpec tower = *spec.tower;
   TRY_VOID(check_sizes(config, *tower.image));
   if (spec.whole_images) TRY_VOID(check_windows(spec));
-  if (spec.image_token >= spec.vocab)
-    return invalid("image_token_id", "config.json: image_token_id is {}, the vocabulary has {} tokens",
-                   spec.image_token, spec.vocab);
   if (const auto* any = std::get_if<media::AnySizeRule>(&config.rule))
     tower.max_positions =
         static_cast<int>(any->pixels_max / (tower.image->patch_size * tower.image->patch_size));
+  if (const auto* longest = std::get_if<media::LongestEdgeRule>(&config.rule)) {
+    const int side = (longest->longest + longest->unit - 1) / longest->unit * tower.image->merge;
+    tower.max_positions = side * side;
+  }
   tower.image->scale = config.scale;
   tower.image->mean = config.mean;
   tower.image->std = config.std;
@@ -137,6 +140,23 @@ Result<> check_spectrogram(const std::string& path, const SoundInput& input) {
   return {};
 }
 
+// Without the file of a feature extractor a model with sound in its prompts reads text alone.
+Result<> read_sound(const std::string& path, ModelSpec& spec) {
+  const Result<> read = check_spectrogram(path, *spec.tower->sound);
+  if (read || spec.hears_beside() || read.error().code != ErrorCode::not_found) return read;
+  log_warning("{}: prompts are text alone", read.error().message);
+  spec.tower.reset();
+  return {};
+}
+
+// Its token must be one.
+Result<> check_media_token(const ModelSpec& spec) {
+  if (!spec.tower || spec.media_token < spec.vocab) return {};
+  const std::string_view field = spec.tower->image ? "image_token_id" : "audio_token_index";
+  return invalid(field, "config.json: {} is {}, the vocabulary has {} tokens", field, spec.media_token,
+                 spec.vocab);
+}
+
 }  // namespace
 
 Result<ModelSpec> load_spec(const std::string& path, Runner runner) {
@@ -148,12 +168,16 @@ Result<ModelSpec> load_spec(const std::string& path, Runner runner) {
     TRY(const Config config, Config::load(path));
     TRY(spec, describe(config));
     if (spec.tower && spec.tower->image) TRY_VOID(read_images(path, spec));
-    if (spec.hears()) TRY_VOID(check_spectrogram(path, *spec.tower->sound));
+    if (spec.tower && spec.tower->sound) TRY_VOID(read_sound(path, spec));
+    TRY_VOID(check_media_token(spec));
     const bool generates = !spec.head;
     if (runner != Runner::generate || !generates) TRY_VOID(read_sentence_transformers(path, spec));
   }
   if (runner == Runner::generate && spec.head)
     return invalid("runner", "{} models make vectors or scores of texts, they do not generate",
+                   spec.architecture);
+  if (runner != Runner::pooling && spec.bidirectional() && !spec.head)
+    return invalid("runner", "tokens of {} see those that come after them, too: it needs --runner pooling",
                    spec.architecture);
   // As vLLM has it for models that say no more.
   if (runner == Runner::pooling && !spec.head) spec.head = Head{.pool = Pool::last, .normalise = true};
@@ -178,7 +202,8 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
                                            const LoadOptions& options) {
   auto model = std::make_unique<Model>();
   TRY(model->spec, load_spec(path, options.runner));
-  if (!options.tower && !model->spec.hears()) model->spec.tower.reset();
+  if (const auto& tower = model->spec.tower; tower && !model->spec.hears_beside())
+    if (!(tower->image ? options.images : options.sounds)) model->spec.tower.reset();
   model->spec.shard = options.shard;
   TRY_VOID(check_shard(model->spec));
   if (options.stages > 1) {
@@ -189,15 +214,17 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
     return invalid("quantization", "must be none where tensor_parallel_size is more than 1, got {}",
                    name(options.quantization));
   TRY(model->max_model_len, checked_length(model->spec, options.max_model_len));
-  TRY(const Checkpoint checkpoint, open_checkpoint(path));
+  TRY(Checkpoint checkpoint, open_checkpoint(path));
+  if (const auto& head = model->spec.head)
+    for (const HeadLayer& layer : head->layers)
+      if (!layer.folder.empty()) TRY_VOID(checkpoint.add_folder(path, layer.folder));
   auto network = checked_network(model->spec, checkpoint);
   if (!network) return std::unexpected(with_absent_fields(std::move(network.error()), path));
   model->network = *std::move(network);
   const auto loaded = load_weights(checkpoint, backend, options, *model);
   TRY_VOID(checkpoint.intact());  // the cause of whatever else is wrong
   TRY_VOID(loaded);
-  if (model->spec.tower)
-    TRY_VOID(load_tower(checkpoint, backend, options, *model));
+  if (model->spec.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
   return model;
 }
 

@@ -75,15 +75,6 @@ TEST_P(ModelGolden, LogitsAreThoseOfTransformers) {
   }
 }
 
-TEST(ModelGoldenOnCuda, LatentAttentionIsRefusedByName) {
-  auto cuda = make_cuda_backend();
-  if (!cuda) GTEST_SKIP() << cuda.error().message;
-  const auto model = Model::load("tests/data/models/deepseek_v3", *cuda, {});
-  ASSERT_FALSE(model.has_value());
-  EXPECT_EQ(model.error().code, ErrorCode::unsupported);
-  EXPECT_THAT(model.error().message, testing::HasSubstr("latent attention"));
-}
-
 TEST_P(ModelGolden, Bf16IsAsGoodAsTransformers) {
   const Golden golden = golden::read(GetParam());
   if (golden.bf16_kl.empty()) GTEST_SKIP() << "not stored in bf16";

@@ -10,17 +10,22 @@ namespace {
 
 // What the router reads is divided by the width of the network.
 StreamMixer stream_mixer(const ModelSpec& model, const Namer& name) {
-  const std::string& prefix = name.names.streams;
+  const auto tensor = [&](const char* usual, const char* in_gguf) {
+    return name.names.behind(name.names.streams, usual, in_gguf);
+  };
   const std::int64_t streams = model.streams->count;
   StreamMixer mixer{
-      .norm = name.norm(model.streams->norm, prefix + "router_norm", model.dim),
-      .router = name.linear({prefix + "modality_router"}, {streams}, model.dim, false).weight,
-      .predict = name.rows_of_vectors(prefix + "prediction_coefs.weight", streams * streams, streams),
-      .correct = name.rows_of_vectors(prefix + "correction_coefs.weight", streams, streams),
+      .norm = name.norm(model.streams->norm, tensor("router_norm", "router_norm"), model.dim),
+      .router = name.linear({tensor("modality_router", "router")}, {streams}, model.dim, false).weight,
+      .predict = name.rows_of_vectors({tensor("prediction_coefs.weight", "predict_coef.weight")},
+                                      streams * streams, streams),
+      .correct =
+          name.rows_of_vectors({tensor("correction_coefs.weight", "correct_coef.weight")}, streams, streams),
       .scale = {}};
   mixer.norm.weight.factors.push_back({0, model.dim, 1 / static_cast<float>(model.dim)});
   mixer.router.use = MatrixUse::router;
-  if (model.streams->scales_input) mixer.scale = name.vector({prefix + "correct_output_scale"}, {model.dim});
+  if (model.streams->scales_input)
+    mixer.scale = name.vector({tensor("correct_output_scale", "correct_scale.weight")}, {model.dim});
   return mixer;
 }
 
@@ -35,7 +40,7 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
   }
   layer.feed_forward = std::visit(block, spec.feed_forward);
   if (layer.mixer) {
-    if (!name.names.attention_norm.empty())
+    if (spec.mixer_normed && !name.names.attention_norm.empty())
       layer.mixer_norm = name.norm(spec.pre_norm, name.names.attention_norm, model.dim);
     layer.mixer_post_norm = name.norm(spec.post_norm, name.names.attention_post_norm, model.dim);
   }
@@ -67,15 +72,32 @@ void add_hidden_input(const ModelSpec& spec, const Namer& top, Network& network)
       top.linear({names.joint}, {spec.dim}, input.joined ? spec.dim + row : row, input.joint_bias);
 }
 
+std::vector<HeadParameter> head_of(const ModelSpec& spec) {
+  const Names plain;  // heads are stored [outputs, inputs], whatever the layers are
+  const Namer name(plain, "");
+  std::vector<HeadParameter> head;
+  std::int64_t inputs = spec.dim;
+  for (const HeadLayer& layer : spec.head->layers) {
+    head.push_back({.linear = name.linear({layer.name}, {layer.outputs}, inputs, layer.bias),
+                    .norm = name.norm(layer.norm, layer.norm_name, layer.outputs)});
+    inputs = layer.outputs;
+  }
+  return head;
+}
+
 // Projectors' names come without a prefix.
 ProjectorParameter projector_of(const ModelSpec& spec, const Projector& projector,
                                 const std::vector<std::string>& matrices, const std::string& norm) {
-  const ImageInput& image = *spec.image;
   const Namer name(spec.names, "");
-  std::int64_t inputs = projector.mean ? spec.dim : std::int64_t{spec.dim} * image.merge * image.merge;
-  ProjectorParameter parameter{.norm = name.norm(projector.norm, norm, inputs), .matrices = {}};
+  std::int64_t inputs = projector.mean ? spec.dim : std::int64_t{spec.dim} * spec.joined();
+  ProjectorParameter parameter{.norm = name.norm(projector.norm, norm, inputs), .merger = {}, .matrices = {}};
+  if (projector.merged) {
+    parameter.merger = name.linear({spec.names.projector_merger}, {spec.dim}, inputs, false);
+    parameter.merger.weight.channels = spec.dim;
+    inputs = spec.dim;
+  }
   for (std::size_t i = 0; i < matrices.size(); ++i) {
-    const int outputs = i + 1 < matrices.size() ? projector.hidden : image.out_dim;
+    const int outputs = i + 1 < matrices.size() ? projector.hidden : spec.out_dim();
     LinearParameter& linear = parameter.matrices.emplace_back();
     linear = name.linear({matrices[i]}, {outputs}, inputs, projector.bias);
     if (projector.transposed) linear.weight.parts[0] = {matrices[i], {inputs, outputs}};
@@ -85,10 +107,13 @@ ProjectorParameter projector_of(const ModelSpec& spec, const Projector& projecto
   return parameter;
 }
 
-void add_projectors(const ModelSpec& spec, Network& network) {
+void add_projector(const ModelSpec& spec, Network& network) {
+  network.projector = projector_of(spec, spec.projector(), spec.names.projector, spec.names.projector_norm);
+}
+
+void add_deep_projectors(const ModelSpec& spec, Network& network) {
   const ImageInput& image = *spec.image;
   const Names& names = spec.names;
-  network.projector = projector_of(spec, image.projector, names.projector, names.projector_norm);
   for (std::size_t i = 0; i < image.deep_layers.size(); ++i) {
     const auto numbered = [i](const std::string& name) { return fmt::format(fmt::runtime(name), i); };
     std::vector<std::string> matrices;
@@ -118,7 +143,8 @@ void add_image_input(const ModelSpec& spec, const Namer& top, const std::string&
     take_from_stack(network.positions, prefix + top.names.positions);
     if (image.class_token) take_from_stack(network.class_token, prefix + top.names.class_token);
   }
-  add_projectors(spec, network);
+  add_projector(spec, network);
+  add_deep_projectors(spec, network);
 }
 
 }  // namespace
@@ -182,10 +208,13 @@ ParameterList Network::parameters() {
   }
   for (LinearParameter& linear : stream_out) list.add(linear);
   list.add(final_norm);
-  list.add(head_dense);
-  list.add(classifier);
+  for (HeadParameter& layer : head) {
+    list.add(layer.linear);
+    list.add(layer.norm);
+  }
   const auto add = [&list](ProjectorParameter& of) {
     list.add(of.norm);
+    list.add(of.merger);
     for (LinearParameter& linear : of.matrices) list.add(linear);
   };
   add(projector);
@@ -235,8 +264,14 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     network.input_norm = top.norm(spec.layer_inputs->norm, names.layer_input_norm, spec.layer_inputs->size);
   }
   for (int i = 0; spec.streams && i + 1 < spec.streams->count; ++i) {
+    // Each a tensor of its own, or one of a stack.
     const auto product = [&](const std::string& tensor) {
-      return top.linear({fmt::format(fmt::runtime(tensor), i)}, {spec.dim}, spec.dim, false);
+      LinearParameter linear =
+          top.linear({fmt::format(fmt::runtime(tensor), i)}, {spec.dim}, spec.dim, false);
+      if (tensor.find("{}") != tensor.npos) return linear;
+      linear.weight.parts[0].shape = {spec.streams->count - 1, spec.dim, spec.dim};
+      linear.weight.slice = i;
+      return linear;
     };
     network.stream_in.push_back(product(names.stream_in));
     network.stream_out.push_back(product(names.stream_out));
@@ -248,12 +283,7 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     network.layers.push_back(layer_of(spec, spec.layers[i], name));
   }
   if (stage.is_last()) network.final_norm = top.norm(spec.final_norm, names.final_norm, spec.dim);
-  if (spec.head) {
-    const Namer bare(names, "");
-    const auto labels = std::ssize(spec.head->labels);
-    if (spec.head->dense) network.head_dense = bare.linear({names.head_dense}, {spec.dim}, spec.dim, true);
-    if (labels > 0) network.classifier = bare.linear({names.classifier}, {labels}, spec.dim, true);
-  }
+  if (spec.head) network.head = head_of(spec);
   if (spec.image) add_image_input(spec, top, prefix, network);
   if (spec.sound) {
     std::int64_t channels = spec.sound->mels;
@@ -262,6 +292,7 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
       network.convolutions[i].weight.parts[0].shape = {spec.dim, channels, kSoundTaps};
       channels = spec.dim;
     }
+    if (spec.sound->joined > 0) add_projector(spec, network);
   }
   const bool borrows = spec.hidden && !spec.hidden->own_output;
   if (spec.tied || spec.head || spec.encodes_media() || borrows) {
@@ -277,7 +308,7 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
       network.logits_bias.size = output.rows;
     }
   }
-  std::size_t index = 0;
+  std::size_t index = kFirstLinearIndex;
   for (LinearParameter* linear : network.parameters().linears) linear->index = index++;
   return network;
 }

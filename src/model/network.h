@@ -36,7 +36,13 @@ struct Layer {
 // Of Projector.
 struct ProjectorParameter {
   NormParameter norm;
+  LinearParameter merger;  // of Projector::merged
   std::vector<LinearParameter> matrices;
+};
+
+struct HeadParameter {
+  LinearParameter linear;
+  NormParameter norm;
 };
 
 struct Network {
@@ -50,8 +56,8 @@ struct Network {
   VectorParameter logits_bias;
   std::vector<Layer> layers;
   NormParameter final_norm;
-  LinearParameter head_dense, classifier;  // of Head
-  NormParameter token_norm, hidden_norm;   // these two and joint: of HiddenInput
+  std::vector<HeadParameter> head;
+  NormParameter token_norm, hidden_norm;  // these two and joint: of HiddenInput
   LinearParameter joint;
   const Network* other =
       nullptr;              // that it proposes for, whose matrices it uses where it has none; lives longer

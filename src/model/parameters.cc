@@ -154,9 +154,20 @@ std::vector<MatrixParameter> Namer::experts(const std::vector<std::string>& tens
   return experts;
 }
 
-VectorParameter Namer::rows_of_vectors(const std::string& tensor, std::int64_t rows, std::int64_t row) const {
+MatrixParameter Namer::stack(const std::string& tensor, std::int64_t count, std::int64_t rows,
+                             std::int64_t cols) const {
+  return {.parts = {{prefix_ + tensor + ".weight", {count, rows, cols}}},
+          .order = {},
+          .rows = count * rows,
+          .cols = cols,
+          .weight = {}};
+}
+
+VectorParameter Namer::rows_of_vectors(const std::vector<std::string>& tensors, std::int64_t rows,
+                                       std::int64_t row) const {
   VectorParameter p;
-  p.parts = {{prefix_ + tensor, {rows, row}}};
+  for (const std::string& tensor : tensors)
+    p.parts.push_back({prefix_ + tensor, {rows, row / std::ssize(tensors)}});
   p.size = rows * row;
   p.row = row;
   return p;

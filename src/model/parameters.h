@@ -33,6 +33,7 @@ struct MatrixParameter {
   std::int64_t slice = -1;      // from 0 on: the tensors are stacks [slices, ..], and this is one of them
   bool transposed = false;      // each tensor is stored [cols, rows]
   bool turned = false;          // each range of `order` [count, cols] counts as its transpose [cols, count]
+  std::int64_t channels = 0;    // not 0: each row is stored [channels, cols / channels] and counts transposed
   std::optional<Slot> scale = {};  // a vector [rows] in the checkpoint, by which the rows are multiplied
   std::vector<RowRange> order;  // not empty: of the stack these rows in this order, each range of one tensor
   std::int64_t rows = 0;
@@ -58,19 +59,23 @@ struct VectorParameter {
   std::vector<float> constant;  // or it is not in the checkpoint: these are its elements
   std::vector<RowRange> order;
   float offset = 0;  // added to each element
+  bool rates = false;              // each element is stored as -exp of it
   std::optional<Slot> scale = {};  // another one as long, by which it is multiplied
   std::vector<Factor> factors;
   std::int64_t size = 0;
-  std::int64_t row = 0;             // not 0: it is a matrix with rows this long; `order` is of each
+  std::int64_t row = 0;  // not 0: a matrix with rows this long, tensors side by side; `order` is of each row
   std::vector<RowRange> kept_rows;  // not empty: of these these alone
   View value;            // f32 [size], or [size / row, row]; empty until it is loaded
 };
 VectorParameter constant_vector(std::vector<float> elements);
 
+// What LoRA adapters can change, by number: the embedding, the output matrix, then all linear products.
+constexpr std::size_t kEmbeddingIndex = 0, kOutputIndex = 1, kFirstLinearIndex = 2;
+
 struct LinearParameter {
   MatrixParameter weight;
   VectorParameter bias;
-  std::size_t index = 0;  // among the network's
+  std::size_t index = 0;  // among the network's, from kFirstLinearIndex on
 
   // Its outputs are multiplied by a vector that the checkpoint has beside it.
   void scale_by(const Slot& vector);
@@ -123,8 +128,12 @@ class Namer {
   // all, stacked.
   std::vector<MatrixParameter> experts(const std::vector<std::string>& tensors, std::int64_t count,
                                        std::int64_t rows, std::int64_t cols) const;
-  // [rows, row]
-  VectorParameter rows_of_vectors(const std::string& tensor, std::int64_t rows, std::int64_t row) const;
+  // A stack [count, rows, cols] as one matrix [count * rows, cols].
+  MatrixParameter stack(const std::string& tensor, std::int64_t count, std::int64_t rows,
+                        std::int64_t cols) const;
+  // [rows, row]: the tensors, of equal width, side by side.
+  VectorParameter rows_of_vectors(const std::vector<std::string>& tensors, std::int64_t rows,
+                                  std::int64_t row) const;
   MatrixParameter table(const std::string& name, std::int64_t rows, std::int64_t cols, MatrixUse use) const;
   // tensors[i], of sizes[i] elements, one after the other.
   VectorParameter vector(const std::vector<std::string>& tensors,

@@ -22,18 +22,22 @@ Result<Config> read_processor_file(const std::string& directory, std::string_vie
   const fs::path root = directory;
   std::error_code ignored;
   fs::path file = root / "preprocessor_config.json";
-  boost::json::object fields;
+  const fs::path outer_file = root / "processor_config.json";
+  boost::json::object fields, outer;
+  if (fs::exists(outer_file, ignored)) {
+    TRY(outer, read_file(outer_file));
+  }
   if (fs::exists(file, ignored)) {
     TRY(fields, read_file(file));
   } else {
-    file = root / "processor_config.json";
+    file = outer_file;
     if (!fs::exists(file, ignored))
       return failure(ErrorCode::not_found,
                      "{} has neither preprocessor_config.json nor processor_config.json", root.string());
-    TRY(boost::json::object outer, read_file(file));
     if (const auto* nested = outer.if_contains(part); nested && nested->is_object())
       fields = nested->get_object();
   }
+  if (const auto* merge = outer.if_contains("spatial_merge_size")) fields["spatial_merge_size"] = *merge;
   for (const auto& [name, value] : overrides) fields[name] = value;
   return Config::of(std::move(fields), file.filename().string(), {});
 }

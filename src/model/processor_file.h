@@ -11,7 +11,8 @@
 namespace octavo {
 
 // preprocessor_config.json of a model's directory or, as transformers 5 writes it, what processor_config.json
-// says of `part` ("image_processor", "feature_extractor"), with `overrides` in place of what it says. Error:
+// says of `part` ("image_processor", "feature_extractor"), with `overrides` in place of what it says. The
+// spatial_merge_size that processor_config.json has beside it (Mistral 3) is one of the fields. Error:
 // neither file is there, or the one that is has no object in it.
 Result<Config> read_processor_file(const std::string& directory, std::string_view part,
                                    const boost::json::object& overrides = {});

@@ -172,6 +172,21 @@ TEST(PublishedConfigs, LatentAttentionKeepsOneLatentOfAToken) {
   EXPECT_NEAR(scale("deepseek-ai/DeepSeek-V3"), 1.8738542 / std::sqrt(192.0), 1e-6);
 }
 
+TEST(PublishedConfigs, SparseAttentionKeepsAnIndexersKeysBesideLatents) {
+  const auto made = [](std::string_view architecture, std::string_view fields) {
+    return spec_of(fmt::format(R"({{"architectures": ["{}"]{}}})", architecture, fields)).value();
+  };
+  const Backend backend = make_reference_backend();
+  const ModelSpec own = made("DeepseekV32ForCausalLM", "");
+  EXPECT_EQ(cache_layout(own, {}).bytes_per_token(backend.ops), 61 * (576 + 128) * 2);
+  EXPECT_FALSE(own.ropes.at(1).interleaved);
+  EXPECT_TRUE(made("GlmMoeDsaForCausalLM", "").ropes.at(1).interleaved);
+  // Where layers share one, no choice is made, and none is needed up to so many tokens.
+  const ModelSpec shared = made("GlmMoeDsaForCausalLM", R"(, "index_topk_freq": 4)");
+  EXPECT_EQ(shared.max_positions, 2048);
+  EXPECT_FALSE(std::get<LatentAttention>(shared.layers[0].mixer).indexer);
+}
+
 TEST(PublishedConfigs, DeepSeekFieldsThatAreNotThereAreNamed) {
   const auto error = [](std::string_view architecture, std::string_view fields) {
     const auto made = spec_of(fmt::format(R"({{"architectures": ["{}"], {}}})", architecture, fields));
@@ -222,9 +237,19 @@ TEST(PublishedConfigs, OptionsThatAreNotThereAreNamed) {
   EXPECT_EQ(error("Gemma3nForCausalLM", R"("altup_num_inputs": 9)"), "altup_num_inputs");
   EXPECT_EQ(error("Gemma3nForCausalLM", R"("activation_sparsity_pattern": [0.95])"),
             "activation_sparsity_pattern");
-  EXPECT_EQ(error("Gemma4ForCausalLM", R"("enable_moe_block": true)"), "enable_moe_block");
+  EXPECT_EQ(error("Gemma4ForCausalLM", R"("enable_moe_block": true, "num_experts": 4, "top_k_experts": 5)"),
+            "top_k_experts");
   EXPECT_EQ(error("Gemma4ForCausalLM", R"("use_bidirectional_attention": "all")"),
             "use_bidirectional_attention");
+  EXPECT_EQ(error("ModernBertForSequenceClassification", R"("classifier_pooling": "max")"),
+            "classifier_pooling");
+  EXPECT_EQ(error("ModernBertModel", R"("layer_types": ["full_attention"])"), "layer_types");
+  EXPECT_EQ(error("NomicBertModel", R"("prenorm": true)"), "prenorm");
+  EXPECT_EQ(error("NomicBertModel", R"("moe_every_n_layers": 2)"), "moe_every_n_layers");
+  EXPECT_EQ(error("GemmaForCausalLM", R"("use_bidirectional_attention": true)"),
+            "use_bidirectional_attention");
+  EXPECT_EQ(error("Mistral3ForConditionalGeneration", R"("vision_config": {"model_type": "siglip"})"),
+            "model_type");
   EXPECT_EQ(error("KimiLinearForCausalLM", R"("mla_use_nope": false)"), "mla_use_nope");
   EXPECT_EQ(error("KimiLinearForCausalLM", R"("moe_router_activation_func": "softmax")"), "scoring_func");
   EXPECT_EQ(error("KimiLinearForCausalLM", R"("layer_types": ["sliding_attention"], "num_hidden_layers": 1)"),
@@ -291,8 +316,6 @@ TEST(PublishedConfigs, NetworksWithStatesAndSharedCachesAreRead) {
   EXPECT_EQ(gemma.layers[34].attention().source, 19);
   EXPECT_EQ(gemma.layers[33].attention().source, 18);
   EXPECT_EQ(gemma.layer_inputs->vocab, 262144);
-  // All that the indexer may choose is all there is, up to this length.
-  EXPECT_EQ(spec_of(R"({"architectures": ["DeepseekV32ForCausalLM"]})").value().max_positions, 2048);
 }
 
 // Classes that vLLM takes for Llama.

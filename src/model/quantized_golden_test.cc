@@ -55,6 +55,23 @@ TEST_P(QuantizedGolden, CpuIsClose) {
   }
 }
 
+// Numbers in f32 are the format's own; in 16 bits they are rounded to those.
+TEST_P(QuantizedGolden, CudaIsClose) {
+  auto backend = make_cuda_backend();
+  if (!backend) GTEST_SKIP() << backend.error().message;
+  const auto exact = load(*backend, ModelDType::float32);
+  ASSERT_NE(exact, nullptr);
+  const std::vector<int> whole{static_cast<int>(golden_.ids.size())};
+  EXPECT_LE(golden::max_difference(logits_of(*exact, *backend, whole), golden_.logits), 1e-4f);
+  const auto model = load(*backend, ModelDType::automatic);
+  ASSERT_NE(model, nullptr);
+  const auto logits = logits_of(*model, *backend, whole);
+  const double kl = golden::mean_kl(golden_.logits, logits, model->spec.vocab);
+  fmt::print("KL {:<24} {:<14} {:.1e}\n", golden_.name, "cuda", kl);
+  EXPECT_LE(kl, 5e-3);
+  EXPECT_EQ(logits, logits_of(*model, *backend, {1, 7}));
+}
+
 TEST_P(QuantizedGolden, WhatIsPlainBesideThemCanBeQuantised) {
   auto backend = make_cpu_backend({.threads = 2, .isa = {}});
   ASSERT_TRUE(backend.has_value());

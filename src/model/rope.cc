@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <set>
 
 namespace octavo {
@@ -56,7 +57,7 @@ std::vector<float> frequencies_by_axis(const RopeSpec& rope, int max_model_len) 
   std::vector<float> frequencies(rope.axes.size());
   for (const int axis : std::set(rope.axes.begin(), rope.axes.end())) {
     RopeSpec own = rope;
-    own.axes_begin_anew = false;
+    own.axis_frequencies = AxisFrequencies::in_line;
     own.rotary_dim = 2 * static_cast<int>(std::ranges::count(rope.axes, axis));
     const std::vector<float> of_axis = rope_frequencies(own, max_model_len);
     for (std::size_t pair = 0, next = 0; pair < frequencies.size(); ++pair)
@@ -65,10 +66,28 @@ std::vector<float> frequencies_by_axis(const RopeSpec& rope, int max_model_len) 
   return frequencies;
 }
 
+// Pair k of an axis has frequency k * axes + axis.
+std::vector<float> alternating_frequencies(const RopeSpec& rope, int max_model_len) {
+  RopeSpec own = rope;
+  own.axis_frequencies = AxisFrequencies::in_line;
+  const std::vector<float> in_line = rope_frequencies(own, max_model_len);
+  std::vector<std::size_t> next(static_cast<std::size_t>(std::ranges::max(rope.axes)) + 1);
+  std::iota(next.begin(), next.end(), std::size_t{0});
+  std::vector<float> frequencies;
+  for (const std::int32_t axis : rope.axes) {
+    std::size_t& pair = next[static_cast<std::size_t>(axis)];
+    frequencies.push_back(in_line.at(pair));
+    pair += next.size();
+  }
+  return frequencies;
+}
+
 }  // namespace
 
 std::vector<float> rope_frequencies(const RopeSpec& rope, int max_model_len) {
-  if (rope.axes_begin_anew) return frequencies_by_axis(rope, max_model_len);
+  if (rope.axis_frequencies == AxisFrequencies::anew) return frequencies_by_axis(rope, max_model_len);
+  if (rope.axis_frequencies == AxisFrequencies::alternating)
+    return alternating_frequencies(rope, max_model_len);
   const RopeScaling& s = rope.scaling;
   const double theta = s.kind == RopeScalingKind::dynamic ? dynamic_theta(rope, max_model_len) : rope.theta;
   const YarnRamp ramp = s.kind == RopeScalingKind::yarn ? yarn_ramp(rope) : YarnRamp{0, 1};
@@ -93,6 +112,10 @@ std::vector<float> rope_frequencies(const RopeSpec& rope, int max_model_len) {
         break;
       case RopeScalingKind::proportional:
         f = pair < static_cast<int>(s.share * (rope.rotary_dim / 2)) ? plain / s.factor : 0;
+        break;
+      case RopeScalingKind::ntk:
+        f = std::pow(theta * s.factor, -2.0 * pair / rope.rotary_dim) /
+            std::pow(s.factor, 2.0 / rope.rotary_dim);
         break;
       case RopeScalingKind::longrope:
         f = plain / divisors[static_cast<std::size_t>(pair)];

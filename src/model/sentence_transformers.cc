@@ -52,6 +52,34 @@ Result<Pool> read_pooling(const Config& config) {
                        config.where("pooling_mode"));
 }
 
+Result<std::optional<Activation>> read_activation(const Config& config) {
+  TRY(const std::string path, config.text("activation_function", "torch.nn.modules.activation.Tanh"));
+  const std::string name = path.substr(path.rfind('.') + 1);
+  if (name == "Identity") return std::optional<Activation>();
+  if (name == "Tanh") return std::optional(Activation::tanh);
+  if (name == "GELU") return std::optional(Activation::gelu);
+  if (name == "ReLU") return std::optional(Activation::relu);
+  if (name == "SiLU") return std::optional(Activation::silu);
+  if (name == "Sigmoid") return std::optional(Activation::sigmoid);
+  return field_failure("activation_function", ErrorCode::unsupported,
+                       "{} is \"{}\"; supported are Identity, Tanh, GELU, ReLU, SiLU and Sigmoid",
+                       config.where("activation_function"), path);
+}
+
+// A matrix in a file of its own. `inputs`: what comes before it.
+Result<HeadLayer> read_dense(const Config& config, const std::string& folder, int inputs) {
+  TRY_VOID(config.integer("in_features", {inputs, inputs}));
+  TRY(const bool residual, config.boolean("use_residual", false));
+  if (residual)
+    return field_failure("use_residual", ErrorCode::unsupported, "{} is true; only false is supported",
+                         config.where("use_residual"));
+  HeadLayer layer{.name = folder + "/linear", .folder = folder};
+  TRY(layer.outputs, config.integer("out_features", {1, 1 << 20}));
+  TRY(layer.bias, config.boolean("bias", true));
+  TRY(layer.activation, read_activation(config));
+  return layer;
+}
+
 }  // namespace
 
 Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spec) {
@@ -60,7 +88,8 @@ Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spe
   if (!fs::exists(root / "modules.json", ignored)) return {};
   TRY(const boost::json::value tree, read_json_file(root / "modules.json"));
   if (!tree.is_array()) return failure(ErrorCode::corrupt, "modules.json: not a list");
-  Head head;
+  // Without a module that pools, what comes of each token stays: a model of several vectors (PyLate).
+  Head head{.each_token = true};
   for (const boost::json::value& item : tree.get_array()) {
     if (!item.is_object()) return failure(ErrorCode::corrupt, "modules.json: a module is no object");
     const Config module = Config::of(item.get_object(), "modules.json", {});
@@ -75,15 +104,39 @@ Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spe
     } else if (name == "Pooling") {
       TRY(const Config config, read_object(root / path / "config.json"));
       TRY(head.pool, read_pooling(config));
+      head.each_token = false;
+    } else if (name == "Dense") {
+      TRY(const Config config, read_object(root / path / "config.json"));
+      const int inputs = head.layers.empty() ? spec.dim : head.layers.back().outputs;
+      TRY(head.layers.emplace_back(), read_dense(config, path.string(), inputs));
     } else if (name == "Normalize") {
       head.normalise = true;
     } else {
       return field_failure("type", ErrorCode::unsupported,
-                           "modules.json: {}; supported are Transformer, Pooling and Normalize", type);
+                           "modules.json: {}; supported are Transformer, Pooling, Dense and Normalize", type);
     }
   }
-  if (!spec.head || spec.head->labels.empty()) spec.head = head;
+  // PyLate normalises the vectors of tokens, and has no module for it.
+  if (head.each_token) head.normalise = true;
+  if (!spec.head || spec.head->labels.empty()) spec.head = std::move(head);
   return {};
+}
+
+Result<TextPrompts> read_text_prompts(const std::string& directory) {
+  const fs::path file = fs::path(directory) / "config_sentence_transformers.json";
+  std::error_code ignored;
+  TextPrompts prompts;
+  if (!fs::exists(file, ignored)) return prompts;
+  TRY(const boost::json::value tree, read_json_file(file));
+  const auto* fields = tree.if_object();
+  const auto* given = fields != nullptr ? fields->if_contains("prompts") : nullptr;
+  if (given == nullptr || given->is_null()) return prompts;
+  if (!given->is_object()) return failure(ErrorCode::corrupt, "{}: prompts must be an object", file.string());
+  for (const auto& [name, prompt] : given->get_object()) {
+    if (!prompt.is_string()) return failure(ErrorCode::corrupt, "{}: prompts must hold texts", file.string());
+    prompts.emplace(std::string(name), std::string(prompt.get_string()));
+  }
+  return prompts;
 }
 
 }  // namespace octavo

@@ -1,6 +1,8 @@
 // The files of a Sentence Transformers folder: how the vectors of a model's tokens become that of a text.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 
 #include "model/spec.h"
@@ -11,5 +13,10 @@ namespace octavo {
 // spec.max_positions; nothing changes where there is no modules.json. Errors: unsupported, naming a module or
 // a way of pooling that is not done; corrupt.
 Result<> read_sentence_transformers(const std::string& directory, ModelSpec& spec);
+
+// What stands before texts of a kind ("query", "document"): the prompts of config_sentence_transformers.json,
+// none where there is no such file. Error: corrupt.
+using TextPrompts = std::map<std::string, std::string, std::less<>>;
+Result<TextPrompts> read_text_prompts(const std::string& directory);
 
 }  // namespace octavo

@@ -41,6 +41,8 @@ Result<> check(const Shard& shard, const Experts& experts) {
   return divides(shard, experts.expert.hidden, "hidden units of an expert");
 }
 
+Result<> check(const Shard&, const MlpAndExperts&) { return refused("experts beside a dense MLP"); }
+
 Result<> check(const Shard& shard, const Attention& a) {
   if (a.qk_norm == QkNorm::whole_row) return refused("norms over the queries of all heads");
   if (a.source >= 0 || a.keys_are_values) return refused("keys and values that are shared");
@@ -54,7 +56,7 @@ Result<> check_shard(const ModelSpec& spec) {
   if (spec.shard.size == 1) return {};
   if (spec.layer_inputs) return refused("inputs of layers");
   if (spec.streams) return refused("several residuals");
-  if (spec.hears()) return refused("cross attention");
+  if (spec.hears_beside()) return refused("cross attention");
   if (spec.head) return refused("a head (embeddings, rerankers)");
   if (spec.learned_positions > 0) return refused("learned positions");
   if (spec.token_types > 0) return refused("token types");

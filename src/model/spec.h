@@ -33,7 +33,16 @@ struct NormSpec {
   bool stored = true;
 };
 
-enum class RopeScalingKind : std::uint8_t { none, linear, dynamic, llama3, yarn, longrope, proportional };
+enum class RopeScalingKind : std::uint8_t {
+  none,
+  linear,
+  dynamic,
+  llama3,
+  yarn,
+  longrope,
+  proportional,
+  ntk
+};
 
 // How a rotary embedding is stretched beyond the length it was trained on; see rope.h for the formulas.
 // Fields that a kind does not use keep their defaults.
@@ -57,6 +66,13 @@ struct RopeScaling {
   double attention_factor = 1;
 };
 
+// Which frequencies the pairs of a rotary embedding of several axes have.
+enum class AxisFrequencies : std::uint8_t {
+  in_line,      // pair after pair, whatever their axes
+  anew,         // those of each axis as if there were no others
+  alternating,  // the axes, with equally many pairs, take turns: the first has the first frequency
+};
+
 struct RopeSpec {
   int rotary_dim = 0;  // elements of a head that turn; even
   double theta = 10000;
@@ -65,7 +81,7 @@ struct RopeSpec {
   // Not empty: tokens have a position on each of several axes (Wang et al., "Qwen2-VL", 2024), and pair i
   // turns by the one on axes[i].
   std::vector<std::int32_t> axes = {};
-  bool axes_begin_anew = false;  // the pairs of each axis have frequencies as if there were no others
+  AxisFrequencies axis_frequencies = AxisFrequencies::in_line;
 };
 
 // Queries of the token at `position` count 1 + beta * ln(1 + floor((position + shift) / length)) times, so
@@ -128,21 +144,33 @@ struct CrossAttention {
   int rows() const { return heads * head_dim; }
 };
 
+// Which tokens a query sees (ChooseTokensArgs): keys and weights of its heads are made of the input, queries
+// of the queries' latent. The first numbers of queries and keys turn.
+struct Indexer {
+  int heads = 0;
+  int head_dim = 0;
+  int chosen = 0;      // tokens that a query sees at most
+  int rope = -1;       // index into ModelSpec::ropes
+  NormSpec norm = {};  // of keys
+};
+
 // Multi-head latent attention: see blocks/latent_attention.cc.
 struct LatentAttention {
   int heads = 0;
-  int q_rank = 0;      // of the latent that queries are made of; 0: they are made of the input
-  int kv_rank = 0;     // of the latent that keys and values are made of
-  int nope_dim = 0;    // of a head's query and key, what does not turn
-  int rope_dim = 0;    // and what does; all heads have one such key
-  int value_dim = 0;   // of a head
-  NormSpec norm = {};  // of the latents
-  bool bias = false;   // of the projections to the latents, and of the last
-  float scale = 1;     // of the scores
-  int rope = -1;       // index into ModelSpec::ropes
+  int q_rank = 0;            // of the latent that queries are made of; 0: they are made of the input
+  int kv_rank = 0;           // of the latent that keys and values are made of
+  int nope_dim = 0;          // of a head's query and key, what does not turn
+  int rope_dim = 0;          // and what does; all heads have one such key
+  int value_dim = 0;         // of a head
+  NormSpec norm = {};        // of the latents
+  bool bias = false;         // of the projections to the latents, and of the last
+  float scale = 1;           // of the scores
+  int rope = -1;             // index into ModelSpec::ropes
+  bool temperature = false;  // ModelSpec::temperature counts
+  std::optional<Indexer> indexer = {};  // nothing: a query sees all tokens; with q_rank
 
   int q_dim() const { return nope_dim + rope_dim; }
-  int key_dim() const { return kv_rank + rope_dim; }  // as it is cached
+  int key_dim() const { return kv_rank + rope_dim; }  // as it is cached, beside an indexer's
 };
 
 // A gated delta net (GatedDeltaArgs) behind a short convolution. A sequence has a state of fixed size in
@@ -150,6 +178,7 @@ struct LatentAttention {
 struct DeltaNet {
   int key_heads = 0;
   int value_heads = 0;  // a multiple of key_heads
+  bool tiled = false;   // GatedDeltaArgs::tiled
   int key_dim = 0;      // of a head
   int value_dim = 0;
   int conv_width = 0;
@@ -252,10 +281,19 @@ struct Experts {
   RouterRule router;
   bool router_bias = false;
   bool choice_bias = false;        // RouteArgs::bias
+  bool scales = false;             // what each puts out is multiplied by a number of its own
+  NormSpec router_norm = {};       // of the residual, which the router reads; none: it reads what experts do
   Mlp expert;                      // each of them
   std::optional<Mlp> shared = {};  // one more, which every token passes
   bool shared_gate = false;        // and which counts as much as a gate of its own says
   bool weigh_input = false;        // the one chosen expert's weight counts before it, not behind it
+};
+
+// Experts beside a dense MLP (Gemma 4, 2026), each with norms of its own. See blocks/mlp_and_experts.cc.
+struct MlpAndExperts {
+  Mlp mlp;
+  Experts experts;
+  NormSpec norm = {};  // of what experts read, and of what both put out
 };
 
 // A vector for each token and layer, made of the token's id and of its embedding ("per-layer embeddings",
@@ -279,7 +317,7 @@ struct Streams {
 // monostate: no such half
 using Mixer = std::variant<std::monostate, Attention, LatentAttention, DeltaNet, KimiDelta,
                            LightningAttention, ShortConv, Mamba2, Mamba, Laurel>;
-using FeedForward = std::variant<std::monostate, Mlp, Experts>;
+using FeedForward = std::variant<std::monostate, Mlp, Experts, MlpAndExperts>;
 
 // How the two halves of a layer, F in {mixer, feed_forward}, act on the residual x:
 //   serial           x += post(F(pre(x))), first the mixer, then the feed-forward
@@ -295,8 +333,9 @@ struct LayerSpec {
   std::optional<CrossAttention> cross = {};  // between the halves, of serial layers
   FeedForward feed_forward = {};
   Residual residual = Residual::serial;
-  NormSpec pre_norm = {};   // kind none: no norm in this place
-  NormSpec post_norm = {};  // of the halves' outputs; both places used: "sandwich"
+  NormSpec pre_norm = {};    // kind none: no norm in this place
+  bool mixer_normed = true;  // the mixer has pre_norm, too
+  NormSpec post_norm = {};   // of the halves' outputs; both places used: "sandwich"
   float residual_scale = 1;
   // What the halves put out is multiplied by, besides.
   float mixer_scale = 1;
@@ -363,7 +402,8 @@ struct Names {
   std::string layer_input_out = "per_layer_projection";
   std::string layer_input_post_norm = "post_per_layer_input_norm";
 
-  std::string stream_in = "altup_projections.{}";  // '{}': the stream's number; these two: of Streams
+  // '{}': the stream's number; without it, a stack of all; these two: of Streams.
+  std::string stream_in = "altup_projections.{}";
   std::string stream_out = "altup_unembed_projections.{}";
   std::string streams =
       "altup.";  // what stands before the names of a layer's tensors, of these and the three below
@@ -382,12 +422,17 @@ struct Names {
   std::string latent_down = "self_attn.kv_a_proj_with_mqa";
   std::string latent_norm = "self_attn.kv_a_layernorm";
   std::string latent_up = "self_attn.kv_b_proj";
+  // Its halves, in place of it: stacks [heads, kv_rank, nope_dim] and [heads, value_dim, kv_rank].
+  std::string latent_up_key = {};
+  std::string latent_up_value = {};
+  std::string indexer = "self_attn.indexer.";  // what stands before the names of an indexer's tensors
 
   // Queries, keys and values, then gates: in two tensors, or in one key head by key head. ba likewise.
   std::vector<std::string> delta_in = {"linear_attn.in_proj_qkv", "linear_attn.in_proj_z"};
   std::vector<std::string> delta_ba = {"linear_attn.in_proj_b", "linear_attn.in_proj_a"};
   std::string delta_conv = "linear_attn.conv1d";
   std::string delta_a_log = "linear_attn.A_log";
+  bool delta_rates = false;  // delta_a_log holds -exp of what it is
   std::string delta_dt_bias = "linear_attn.dt_bias";
   std::string delta_norm = "linear_attn.norm";
   std::string delta_out = "linear_attn.out_proj";
@@ -399,20 +444,23 @@ struct Names {
   std::string mamba = "mamba.";  // what stands before the names of Mamba's tensors
 
   std::string router = "mlp.gate";
+  std::string router_norm = {};  // these two are whole names
+  std::string expert_scales = {};
   std::string choice_bias = "mlp.gate.e_score_correction_bias";
   bool choice_bias_row = false;  // stored [1, experts]
+  bool gguf = false;             // what comes behind a prefix for several tensors is as in GGUF files
   ExpertStorage expert_storage = ExpertStorage::each;
   std::vector<std::string> expert_up = {"mlp.experts.{}.gate_proj", "mlp.experts.{}.up_proj"};
   std::string expert_down = "mlp.experts.{}.down_proj";
-  std::string expert_up_bias = {};  // [experts, outputs]
+  std::vector<std::string> expert_up_bias = {};  // [experts, outputs]
   std::string expert_down_bias = {};
   bool expert_interleaved = false;  // rows of gate and up take turns
   std::vector<std::string> shared_up = {"mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"};
   std::string shared_down = "mlp.shared_expert.down_proj";
   std::string shared_gate = "mlp.shared_expert_gate";
-
-  std::string head_dense = {};  // these two without a prefix before them
-  std::string classifier = {};
+  std::string experts_norm = {};  // these three: of MlpAndExperts
+  std::string experts_post_norm = {};
+  std::string beside_experts_post_norm = {};
 
   std::string token_norm = {};  // these three: of HiddenInput
   std::string hidden_norm = {};
@@ -424,8 +472,9 @@ struct Names {
   bool stacked_tables =
       false;  // class token and positions are stored [1, rows, dim], under their names alone
   std::vector<std::string> projector =
-      {};  // its matrices in their order; these four without a prefix before them
+      {};  // its matrices in their order; these five without a prefix before them
   std::string projector_norm = {};
+  std::string projector_merger = {};              // of Projector::merged
   std::vector<std::string> deep_projectors = {};  // likewise of each of ImageInput::deep_layers: '{}' is its
   std::string deep_projector_norms = {};          // number among them
   // Vectors by which the rows of `out` and `down`, with their biases, are multiplied; empty: there are none.
@@ -434,29 +483,49 @@ struct Names {
   std::string down_scale = {};
 
   QkvOrder qkv_order = QkvOrder::by_kind;
+  bool up_first = false;    // a fused matrix of gate and up has the rows of up first
   bool transposed = false;  // the layers' matrices are stored [inputs, outputs]
   // Tensors that may be there and are not needed; '*' at one end.
   std::vector<std::string> ignorable = {"*.rotary_emb.inv_freq"};
+
+  // A tensor behind `prefix`, by its usual name and by the one that it has in GGUF files.
+  std::string behind(const std::string& prefix, const char* usual, const char* in_gguf) const {
+    return prefix + (gguf ? in_gguf : usual);
+  }
 };
 
 // How the scores of labels become what a client sees.
 enum class LabelActivation : std::uint8_t { none, sigmoid, softmax };
 
+// A matrix behind the pooling, and what becomes of its product. Names come without a prefix.
+struct HeadLayer {
+  std::string name;
+  int outputs = 0;
+  bool bias = true;
+  std::optional<Activation> activation = {};
+  NormSpec norm = {};  // behind the activation
+  std::string norm_name = {};
+  // Not empty: a folder beside config.json whose model.safetensors holds the matrix; `name` begins with it.
+  std::string folder = {};
+};
+
 // What a model that reads texts instead of continuing them makes of one: a vector or, with labels, their
 // scores.
 struct Head {
   Pool pool = Pool::mean;
-  bool normalise = false;                // the vector's length becomes 1
-  std::optional<Activation> dense = {};  // of a layer [dim, dim] behind the pooling
-  std::vector<std::string> labels = {};  // of the rows of the matrix behind it; empty: there is none
+  bool each_token = false;  // it makes a vector of each token, not of the text
+  bool normalise = false;   // a vector's length becomes 1
+  std::vector<HeadLayer> layers = {};
+  std::vector<std::string> labels = {};  // of the last layer's outputs; empty: they are a vector
   LabelActivation label_activation = LabelActivation::none;
 };
 
-// What makes rows of a language model's input of patches. Squares of merge x merge neighbours become one row:
-// side by side ("pixel shuffle") or their mean.
+// What makes rows of a language model's input of an encoder's: squares of merge x merge neighbours of an
+// image, or some rows of a sound, become one row, side by side ("pixel shuffle") or by their mean.
 struct Projector {
   bool mean = false;
-  NormSpec norm = {};  // of these rows
+  bool merged = false;  // a product [dim, dim * joined] comes first; its columns are stored by channel
+  NormSpec norm = {};   // of these rows
   // Of a hidden layer between two matrices; nothing: there is but one.
   std::optional<Activation> activation = {};
   int hidden = 0;  // its width
@@ -476,11 +545,12 @@ struct ImageInput {
   // There is a learned row before those of the patches, with a position of its own: layers see it, the
   // projector does not.
   bool class_token = false;
-  int window = 0;   // tokens of a side of the windows of local layers
+  int window = 0;  // tokens of a side of the windows of local layers
   // Of images of any size: the learned positions are a grid of so many a side, which is stretched over an
   // image's patches (position_grid.h); 0: there are none.
   int position_side = 0;
-  int out_dim = 0;  // of a token
+  int out_dim = 0;          // of a token
+  bool row_breaks = false;  // between the rows of an image's tokens the text has tokens of its own
   Projector projector = {};
   // Behind each of these layers another projector makes rows of the patches. The language model adds the
   // first ones to its residual behind its first layer, and so on (Meng et al., "DeepStack", 2024).
@@ -492,6 +562,7 @@ struct ImageInput {
   std::array<float, 3> std = {0.5F, 0.5F, 0.5F};
 
   int unit() const { return patch_size * merge; }  // pixels of a token's side
+  int square() const { return merge * merge; }     // patches of a token
   int patch_values() const { return 3 * std::max(1, frames) * patch_size * patch_size; }
   int side() const { return image_size / unit(); }  // tokens of a square image's side
   // What the language model gets for a token: its row, and those of the deep layers.
@@ -504,8 +575,14 @@ struct ImageInput {
 struct SoundInput {
   int mels = 0;
   int rows = 0;  // that the encoder makes
+  // Of sound in prompts: so many of them become one row of the text, of out_dim. 0: layers of the text look
+  // at the encoder's rows.
+  int joined = 0;
+  int out_dim = 0;
+  Projector projector = {};
 
   int frames() const { return 2 * rows; }
+  int tokens() const { return rows / joined; }  // of a sound as long as the encoder takes it
 };
 constexpr int kSoundTaps = 3;  // frames that a convolution sees
 
@@ -554,8 +631,8 @@ struct Shard {
   std::int64_t first(std::int64_t n) const { return n / size * rank; }
 };
 
-// Pipeline parallelism: which layers a process holds. The first stage has the embedding as well, the last what is
-// behind the layers.
+// Pipeline parallelism: which layers a process holds. The first stage has the embedding as well, the last
+// what is behind the layers.
 struct Stage {
   int index = 0;
   int count = 1;
@@ -596,10 +673,10 @@ struct ModelSpec {
   Stage stage = {};                         // and all layers
   std::optional<ImageInput> image = {};     // it encodes images, and has no vocabulary
   std::optional<SoundInput> sound = {};     // it encodes sound, likewise
-  // Of a language model that sees: what encodes its images, and the token that stands where they are. Of one
-  // that hears, whose layers have cross attention: what encodes the sound.
+  // Of a language model that sees or hears: what encodes images or sound, and the token that stands where
+  // they are. Of one whose layers have cross attention there is no such token.
   std::shared_ptr<const ModelSpec> tower = {};
-  int image_token = -1;
+  int media_token = -1;
   bool whole_images = false;  // the tokens of an image see all of it, not only those before them
 
   bool has_axes() const {
@@ -607,9 +684,19 @@ struct ModelSpec {
   }
   bool encodes_media() const { return image || sound; }
   // Of this stage.
-  std::size_t first_layer() const { return stage.count > 1 ? static_cast<std::size_t>(stage.first_layer) : 0; }
-  std::size_t end_layer() const { return stage.count > 1 ? static_cast<std::size_t>(stage.end_layer) : layers.size(); }
-  bool hears() const { return tower && tower->sound; }
+  std::size_t first_layer() const {
+    return stage.count > 1 ? static_cast<std::size_t>(stage.first_layer) : 0;
+  }
+  std::size_t end_layer() const {
+    return stage.count > 1 ? static_cast<std::size_t>(stage.end_layer) : layers.size();
+  }
+  // Sound stands beside prompts, not in them.
+  bool hears_beside() const { return tower && tower->sound && tower->sound->joined == 0; }
+  // Of an encoder whose rows stand in prompts: how many of them are one of the text's, what makes it of them,
+  // and how wide it is.
+  int joined() const { return image ? image->square() : sound->joined; }
+  const Projector& projector() const { return image ? image->projector : sound->projector; }
+  int out_dim() const { return image ? image->out_dim : sound->out_dim; }
 
   // Whether its layers see all of a text at once, so that it cannot continue one.
   bool bidirectional() const {

@@ -1,5 +1,7 @@
 #include "model/weight_loader.h"
 
+#include <cmath>
+
 #include "base/thread_pool.h"
 #include "model/cache_layout.h"
 #include "model/load_matrix.h"
@@ -22,6 +24,21 @@ std::vector<float> rows_of(const std::vector<float>& all, std::int64_t row, std:
   return rows;
 }
 
+// Matrices of `rows` rows, one behind the other, side by side.
+std::vector<float> side_by_side(const std::vector<float>& all, std::span<const Slot> parts,
+                                std::int64_t rows) {
+  std::vector<float> joined;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    auto part = all.begin();
+    for (const Slot& slot : parts) {
+      const std::int64_t cols = slot.shape.back();
+      joined.insert(joined.end(), part + i * cols, part + (i + 1) * cols);
+      part += rows * cols;
+    }
+  }
+  return joined;
+}
+
 Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const VectorParameter& parameter,
                                        ThreadPool& pool) {
   std::vector<float> stored = parameter.constant;
@@ -33,8 +50,15 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
     TRY_VOID(check_finite(tensor, pool));
     std::int64_t elements = 1;
     for (const std::int64_t size : slot.shape) elements *= size;
-    for (std::int64_t i = 0; i < elements; ++i) stored.push_back(number_at(tensor, i) + parameter.offset);
+    for (std::int64_t i = 0; i < elements; ++i) {
+      const float number = number_at(tensor, i);
+      if (parameter.rates && number >= 0)
+        return failure(ErrorCode::corrupt, "tensor {}: {} is no rate; rates are below 0", slot.name, number);
+      stored.push_back(parameter.rates ? std::log(-number) : number + parameter.offset);
+    }
   }
+  if (parameter.parts.size() > 1 && parameter.parts[0].shape.size() == 2)
+    stored = side_by_side(stored, parameter.parts, std::ssize(stored) / parameter.row);
   if (parameter.scale) {
     const StoredTensor& scale = *checkpoint.find(parameter.scale->name);
     for (std::size_t i = 0; i < stored.size(); ++i)
@@ -76,9 +100,10 @@ class VectorArena {
 
 class Loader {
  public:
-  Loader(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options, Model& model)
+  Loader(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options, ParameterList parameters,
+         Model& model)
       : checkpoint_(checkpoint),
-        parameters_(model.network.parameters()),
+        parameters_(std::move(parameters)),
         backend_(backend),
         options_(options),
         model_(model),
@@ -162,8 +187,11 @@ class Loader {
   }
 
   Result<> load(MatrixParameter& matrix) {
-    const MatrixFormats formats{
-        .plain = plain_, .quantization = quantization_of(matrix.use), .activation = model_.activation};
+    // Routers of GGUF files are in F32 beside experts in blocks.
+    const bool exact = matrix.use == MatrixUse::router && model_.activation == DType::f32;
+    const MatrixFormats formats{.plain = exact ? DType::f32 : plain_,
+                                .quantization = quantization_of(matrix.use),
+                                .activation = model_.activation};
     TRY(matrix.weight, load_matrix(checkpoint_, matrix, formats, backend_, pool_));
     CHECK(matrix.weight->activation() == model_.activation, "{} made of {}",
           name(matrix.weight->activation()), name(plain_));
@@ -192,7 +220,12 @@ class Loader {
 
 Result<> load_weights(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                       Model& model) {
-  return Loader(checkpoint, backend, options, model).load();
+  return load_weights(checkpoint, backend, options, model.network.parameters(), model);
+}
+
+Result<> load_weights(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
+                      ParameterList parameters, Model& model) {
+  return Loader(checkpoint, backend, options, std::move(parameters), model).load();
 }
 
 }  // namespace octavo

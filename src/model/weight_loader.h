@@ -12,4 +12,8 @@ namespace octavo {
 Result<> load_weights(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
                       Model& model);
 
+// The same of parameters that are not in model.network, which has no layers; its `plain` is set.
+Result<> load_weights(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options,
+                      ParameterList parameters, Model& model);
+
 }  // namespace octavo

@@ -91,7 +91,8 @@ std::size_t DataParallelClient::least_loaded() const {
 Result<RequestId> DataParallelClient::submit(Request request, std::shared_ptr<OutputSink> sink) {
   TRY_VOID(check_request(request, info()));
   if (draining_) return failure(ErrorCode::unavailable, "the engines are shutting down");
-  const std::size_t at = request.engine ? static_cast<std::size_t>(*request.engine) : least_loaded();
+  const std::size_t at =
+      request.engine ? static_cast<std::size_t>(*request.engine - engines_.front()->info().index) : least_loaded();
   const std::uint64_t number = ++submitted_;
   // Engines count their requests alike: what they would draw from a number of their own would be the same.
   if (!request.entropy) request.entropy = random_bits(seed_, number);
@@ -104,6 +105,10 @@ void DataParallelClient::abort(RequestId id) { engines_[id % engines_.size()]->a
 
 void DataParallelClient::reset_prefix_cache() {
   for (const auto& engine : engines_) engine->reset_prefix_cache();
+}
+
+void DataParallelClient::look_at_prefixes() {
+  for (const auto& engine : engines_) engine->look_at_prefixes();
 }
 
 void DataParallelClient::load_adapter(AdapterSource source, AdapterDone done) {
@@ -124,6 +129,15 @@ void DataParallelClient::sleep(int level, Done done) {
 void DataParallelClient::wake_up(Done done) {
   const Done one = after_all(engines_.size(), std::move(done));
   for (const auto& engine : engines_) engine->wake_up(one);
+}
+
+void DataParallelClient::pause(PauseMode mode, Done done) {
+  const Done one = after_all(engines_.size(), std::move(done));
+  for (const auto& engine : engines_) engine->pause(mode, one);
+}
+
+void DataParallelClient::resume() {
+  for (const auto& engine : engines_) engine->resume();
 }
 
 std::vector<EngineStats> DataParallelClient::stats() const {

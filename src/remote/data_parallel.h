@@ -13,7 +13,7 @@ namespace octavo::remote {
 
 class DataParallelClient final : public EngineClient {
  public:
-  // engines[i]: of EngineInfo::index i; at least one. `seed`: for requests that bring none.
+  // engines[i]: of an EngineInfo::index that is i more than the first's; at least one. `seed`: for requests that bring none.
   DataParallelClient(std::vector<std::unique_ptr<EngineClient>> engines, std::uint64_t seed);
 
   // Starts `count` engines at the same time by start(index), from a thread each. Errors: the first engine's
@@ -28,12 +28,15 @@ class DataParallelClient final : public EngineClient {
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
+  void look_at_prefixes() override;
   // On every engine. The first error is reported, after all have answered.
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
   // Every engine. The first error is reported, after all have answered.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
+  void pause(PauseMode mode, Done done) override;
+  void resume() override;
   std::vector<EngineStats> stats() const override;
   void drain() override;
 

@@ -10,7 +10,7 @@
 namespace octavo::remote {
 namespace {
 
-constexpr std::int64_t kStatsUs = 100'000;
+constexpr std::int64_t kStatsUs = 25'000;
 
 }  // namespace
 
@@ -128,12 +128,20 @@ void EngineHost::take(ToEngine&& message, EngineClient& engine) {
       engine.abort(found->second);
   } else if (std::holds_alternative<ResetPrefixCache>(message)) {
     engine.reset_prefix_cache();
+  } else if (std::holds_alternative<LookAtPrefixes>(message)) {
+    engine.look_at_prefixes();
   } else if (std::holds_alternative<Sleep>(message)) {
     engine.sleep(1, [this](const Result<>& result) {
       send(Slept{result ? std::nullopt : std::optional(result.error())});
     });
   } else if (std::holds_alternative<WakeUp>(message)) {
     engine.wake_up([](const Result<>&) {});
+  } else if (const auto* pause = std::get_if<Pause>(&message)) {
+    engine.pause(pause->mode, [this, id = pause->id](const Result<>& result) {
+      send(Paused{id, result ? std::nullopt : std::optional(result.error())});
+    });
+  } else if (std::holds_alternative<Resume>(message)) {
+    engine.resume();
   } else if (auto* change = std::get_if<ChangeAdapter>(&message)) {
     const auto done = [this, id = change->id](const Result<>& result) {
       if (id == 0) {

@@ -81,6 +81,8 @@ void EngineProcess::abort(RequestId id) { post(Abort{id}); }
 
 void EngineProcess::reset_prefix_cache() { post(ResetPrefixCache{}); }
 
+void EngineProcess::look_at_prefixes() { post(LookAtPrefixes{}); }
+
 void EngineProcess::load_adapter(AdapterSource source, AdapterDone done) {
   change_adapter({.source = std::move(source)}, std::move(done));
 }
@@ -134,6 +136,27 @@ void EngineProcess::wake_up(Done done) {
   wakeup_.wake();
   if (taken_back) taken_back(failure(ErrorCode::unavailable, "the engine was woken before it slept"));
   if (at_once) done(*at_once);
+}
+
+void EngineProcess::pause(PauseMode mode, Done done) {
+  const bool gone = [&] {
+    const std::lock_guard lock(mutex_);
+    if (!broken_ && !closed_) {
+      paused_ = true;
+      commands_.emplace_back(PauseCommand{mode, std::move(done)});
+    }
+    return broken_ || closed_;
+  }();
+  if (gone) return done(failure(ErrorCode::unavailable, "the engine has failed or is shutting down"));
+  wakeup_.wake();
+}
+
+void EngineProcess::resume() {
+  {
+    const std::lock_guard lock(mutex_);
+    paused_ = false;
+  }
+  post(Resume{});
 }
 
 // What an engine that dies is to be told again, behind the commands that came before. True: the process is to
@@ -195,6 +218,7 @@ std::vector<EngineStats> EngineProcess::stats() const {
   stats.unfinished = places_taken_;
   stats.healthy = !broken_;
   stats.sleep_level = slept_ ? 0 : sleep_level_;
+  stats.paused = paused_;
   return {stats};
 }
 
@@ -355,6 +379,15 @@ void EngineProcess::take(Command&& command) {
     take(std::move(*adapter));
   } else if (std::holds_alternative<WakeUp>(command)) {
     if (ready_) append_frame(child_.socket.out, WakeUp{});
+  } else if (auto* pause = std::get_if<PauseCommand>(&command)) {
+    const std::uint64_t id = ++last_pause_;
+    if (ready_) append_frame(child_.socket.out, Pause{id, pause->mode});
+    pauses_.emplace(id, std::move(*pause));
+  } else if (std::holds_alternative<Resume>(command)) {
+    if (ready_) append_frame(child_.socket.out, Resume{});
+    end_pauses(failure(ErrorCode::unavailable, "the engine was resumed before it paused"));
+  } else if (std::holds_alternative<LookAtPrefixes>(command)) {
+    if (ready_) append_frame(child_.socket.out, LookAtPrefixes{});
   } else if (ready_) {
     append_frame(child_.socket.out, ResetPrefixCache{});
   }
@@ -378,6 +411,10 @@ void EngineProcess::take(const AdapterChanged& changed) {
   done({});
 }
 
+void EngineProcess::end_pauses(const Result<>& result) {
+  for (const auto& [id, pause] : std::exchange(pauses_, {})) pause.done(result);
+}
+
 void EngineProcess::end_adapter_commands(const Error& error) {
   for (const auto& [id, command] : std::exchange(adapter_commands_, {})) command.done(std::unexpected(error));
 }
@@ -395,6 +432,9 @@ Result<> EngineProcess::take(FromEngine&& message) {
     // Not of a sleep that a wake_up() has taken back.
     if (is_last_sleep(std::exchange(told_to_sleep_, 0)))
       end_sleep(slept->error ? Result<>(std::unexpected(*slept->error)) : Result<>());
+  } else if (const auto* paused = std::get_if<Paused>(&message)) {
+    if (const auto waits = pauses_.extract(paused->id); !waits.empty())
+      waits.mapped().done(paused->error ? Result<>(std::unexpected(*paused->error)) : Result<>());
   } else if (const auto* loading = std::get_if<Loading>(&message)) {
     if (!told_ && options_.progress) options_.progress(loading->done, loading->all);
   } else if (const auto* ready = std::get_if<Ready>(&message)) {
@@ -418,8 +458,15 @@ void EngineProcess::greet(const Ready& ready) {
   for (const auto& [name, path] : adapters_)
     append_frame(child_.socket.out, ChangeAdapter{.source = {name, path}});
   for (const auto& [id, command] : adapter_commands_) append_frame(child_.socket.out, command.change);
+  // A pause that holds is nobody's to be answered; one that has not begun to is of requests that came before.
+  const bool paused = [&] {
+    const std::lock_guard lock(mutex_);
+    return paused_;
+  }();
+  if (paused && pauses_.empty()) append_frame(child_.socket.out, Pause{});
   for (const auto& [id, unfinished] : unfinished_)
     append_frame(child_.socket.out, Submit{id, unfinished.request});
+  for (const auto& [id, pause] : pauses_) append_frame(child_.socket.out, Pause{id, pause.mode});
 }
 
 void EngineProcess::take(Output&& output) {
@@ -472,6 +519,7 @@ void EngineProcess::end(std::map<RequestId, Unfinished>::iterator place, FinishR
 
 void EngineProcess::end_all(const Error& error) {
   end_adapter_commands(error);
+  end_pauses(std::unexpected(error));
   while (!unfinished_.empty()) end(unfinished_.begin(), FinishReason::error, error);
 }
 

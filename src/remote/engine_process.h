@@ -44,11 +44,14 @@ class EngineProcess final : public EngineClient {
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
+  void look_at_prefixes() override;
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
   // Level 2 ends the process, and wake_up() starts another.
   void sleep(int level, Done done) override;
   void wake_up(Done done) override;
+  void pause(PauseMode mode, Done done) override;
+  void resume() override;
   std::vector<EngineStats> stats() const override;
   void drain() override;
 
@@ -66,7 +69,12 @@ class EngineProcess final : public EngineClient {
     ChangeAdapter change;
     AdapterDone done;
   };
-  using Command = std::variant<Accepted, Abort, ResetPrefixCache, AdapterCommand, WakeUp>;
+  struct PauseCommand {
+    PauseMode mode;
+    Done done;
+  };
+  using Command = std::variant<Accepted, Abort, ResetPrefixCache, LookAtPrefixes, AdapterCommand, WakeUp,
+                               PauseCommand, Resume>;
 
   struct Unfinished {
     Request request;  // answers_so_far: of those that have not ended
@@ -95,6 +103,7 @@ class EngineProcess final : public EngineClient {
   void take(AdapterCommand&& command);
   void take(const AdapterChanged& changed);
   void end_adapter_commands(const Error& error);
+  void end_pauses(const Result<>& result);
   void change_adapter(ChangeAdapter change, AdapterDone done);
   void post(Command command);
   void end(std::map<RequestId, Unfinished>::iterator place, FinishReason reason,
@@ -121,6 +130,8 @@ class EngineProcess final : public EngineClient {
   std::map<std::string, std::string> adapters_;  // loaded: the path of each name
   std::map<std::uint64_t, AdapterCommand> adapter_commands_;  // not answered yet, in order
   std::uint64_t last_adapter_command_ = 0;
+  std::map<std::uint64_t, PauseCommand> pauses_;  // not answered yet, in order
+  std::uint64_t last_pause_ = 0;
 
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable emptied_;
@@ -131,6 +142,7 @@ class EngineProcess final : public EngineClient {
   bool closed_ = false;
   int sleep_level_ = 0;  // 0: awake; otherwise no requests are taken
   std::uint64_t sleeps_ = 0;  // the number of the last sleep()
+  bool paused_ = false;       // since a pause(), whether or not the engine has heard of it
   bool ending_ = false;  // the process is stopped for level 2, which cannot be taken back any more
   Done slept_, woken_;   // of those who wait for it; null: nobody does
   bool broken_ = false;  // it died too often

@@ -92,7 +92,7 @@ TEST(EngineProcess, StreamsGoOnAfterTheEngineIsKilled) {
 
 TEST(EngineProcess, AHungEngineIsReplaced) {
   EngineProcessOptions options = simulated({"--step-us=500"});
-  options.hung_after_ms = 700;
+  options.hung_after_ms = 3000;  // a busy machine is silent for longer than one would think
   const auto engine = EngineProcess::start(std::move(options)).value();
   auto sink = std::make_shared<Recorder>();
   ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 200), sink).has_value());
@@ -139,6 +139,25 @@ TEST(EngineProcess, ItSleepsWhenAllHasEndedAndWakesWithoutItsCache) {
     expect_answer(*engine, 1, 0);
   }
   EXPECT_TRUE(no_child_is_left());
+}
+
+TEST(EngineProcess, ItPausesAndStaysSoWhenTheEngineDies) {
+  const auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
+  auto running = std::make_shared<Recorder>(), waiting = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 300), running).has_value());
+  running->wait_outputs(3);
+  EXPECT_TRUE(outcome([&](auto done) { engine->pause(PauseMode::keep, done); }));
+  EXPECT_TRUE(engine->stats()[0].paused);
+  ASSERT_TRUE(engine->submit(request_for(some_prompt(2, 20), 20), waiting).has_value());
+  const std::size_t said = running->record().tokens.size();
+  kill_engine(*engine, SIGKILL);
+  EXPECT_TRUE(outcome([&](auto done) { engine->pause(PauseMode::keep, done); }));
+  EXPECT_EQ(running->record().tokens.size(), said);
+  engine->resume();
+  EXPECT_FALSE(engine->stats()[0].paused);
+  for (const auto& sink : {running, waiting}) ASSERT_TRUE(sink->wait_ended(1, 60s));
+  EXPECT_EQ(running->record().tokens, expected(some_prompt(1, 20), 300));
+  EXPECT_EQ(waiting->record().tokens, expected(some_prompt(2, 20), 20));
 }
 
 TEST(EngineProcess, AnEngineThatDiesAsleepWakesAllTheSame) {

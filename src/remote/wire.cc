@@ -70,8 +70,8 @@ void fields(Is<Hash128> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<ImagePart> auto& value, F&& f) {
-  auto& [digest, first, tokens, pixels, columns] = value;
-  f(digest, first, tokens, pixels, columns);
+  auto& [digest, first, tokens, pixels, columns, row_breaks] = value;
+  f(digest, first, tokens, pixels, columns, row_breaks);
 }
 template <class F>
 void fields(Is<ThinkingBudget> auto& value, F&& f) {
@@ -103,19 +103,19 @@ void fields(Is<Error> auto& value, F&& f) {
 template <class F>
 void fields(Is<Output> auto& value, F&& f) {
   auto& [id, engine, index, token_ids, logprobs, prompt_logprobs, pooled, cached_tokens, finished, stop_token,
-         error, kv_transfer, times] = value;
+         error, kv_transfer, times, preemptions] = value;
   f(id, engine, index, token_ids, logprobs, prompt_logprobs, pooled, cached_tokens, finished, stop_token,
-    error, kv_transfer, times);
+    error, kv_transfer, times, preemptions);
 }
 template <class F>
 void fields(Is<EngineInfo::ImageRule> auto& value, F&& f) {
-  auto& [size, tokens, token_id, unit, whole] = value;
-  f(size, tokens, token_id, unit, whole);
+  auto& [size, tokens, token_id, unit, row_breaks, whole] = value;
+  f(size, tokens, token_id, unit, row_breaks, whole);
 }
 template <class F>
 void fields(Is<EngineInfo::SoundRule> auto& value, F&& f) {
-  auto& [mels, frames, places] = value;
-  f(mels, frames, places);
+  auto& [mels, frames, places, tokens, token_id] = value;
+  f(mels, frames, places, tokens, token_id);
 }
 template <class F>
 void fields(Is<EngineInfo> auto& value, F&& f) {
@@ -128,8 +128,19 @@ void fields(Is<EngineInfo> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<StepRecord> auto& value, F&& f) {
-  auto& [number, prompt_tokens, answer_tokens, kv_tokens, pairs, microseconds] = value;
-  f(number, prompt_tokens, answer_tokens, kv_tokens, pairs, microseconds);
+  auto& [number, prompt_tokens, answer_tokens, sequences, kv_tokens, pairs, began_us, forward_us,
+         microseconds] = value;
+  f(number, prompt_tokens, answer_tokens, sequences, kv_tokens, pairs, began_us, forward_us, microseconds);
+}
+template <class F>
+void fields(Is<PrefixNode> auto& value, F&& f) {
+  auto& [parent, blocks, used, shared] = value;
+  f(parent, blocks, used, shared);
+}
+template <class F>
+void fields(Is<PrefixTree> auto& value, F&& f) {
+  auto& [nodes, left_out] = value;
+  f(nodes, left_out);
 }
 template <class F>
 void fields(Is<AdapterStats> auto& value, F&& f) {
@@ -151,15 +162,16 @@ void fields(Is<KvTierStats> auto& value, F&& f) {
 template <class F>
 void fields(Is<EngineStats> auto& value, F&& f) {
   auto& [engine, unfinished, running, waiting, deferred, blocks_total, blocks_used, blocks_cached,
-         grammar_cache_bytes, request_bytes, adapters, healthy, hangs, sleep_level, prompt_tokens,
+         grammar_cache_bytes, request_bytes, adapters, healthy, hangs, sleep_level, paused, prompt_tokens,
          prompt_tokens_cached, generation_tokens, prefix_queries, prefix_hits, preemptions,
-         grammar_cache_hits, grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns, grammar_masks_deferred,
-         step_tokens, recent_steps, drafts, draft_tokens, accepted_drafts, kv_transfer, kv_tier] = value;
+         grammar_cache_hits, grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns,
+         grammar_masks_deferred, step_tokens, recent_steps, drafts, draft_tokens, accepted_drafts,
+         kv_transfer, kv_tier, prefixes] = value;
   f(engine, unfinished, running, waiting, deferred, blocks_total, blocks_used, blocks_cached,
-    grammar_cache_bytes, request_bytes, adapters, healthy, hangs, sleep_level, prompt_tokens,
+    grammar_cache_bytes, request_bytes, adapters, healthy, hangs, sleep_level, paused, prompt_tokens,
     prompt_tokens_cached, generation_tokens, prefix_queries, prefix_hits, preemptions, grammar_cache_hits,
-    grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns, grammar_masks_deferred, step_tokens, recent_steps,
-    drafts, draft_tokens, accepted_drafts, kv_transfer, kv_tier);
+    grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns, grammar_masks_deferred,
+    step_tokens, recent_steps, drafts, draft_tokens, accepted_drafts, kv_transfer, kv_tier, prefixes);
 }
 template <class F>
 void fields(Is<Hello> auto& value, F&& f) {
@@ -181,12 +193,30 @@ void fields(Is<ResetPrefixCache> auto&, F&& f) {
   f();
 }
 template <class F>
+void fields(Is<LookAtPrefixes> auto&, F&& f) {
+  f();
+}
+template <class F>
 void fields(Is<Sleep> auto&, F&& f) {
   f();
 }
 template <class F>
 void fields(Is<WakeUp> auto&, F&& f) {
   f();
+}
+template <class F>
+void fields(Is<Pause> auto& value, F&& f) {
+  auto& [id, mode] = value;
+  f(id, mode);
+}
+template <class F>
+void fields(Is<Resume> auto&, F&& f) {
+  f();
+}
+template <class F>
+void fields(Is<Paused> auto& value, F&& f) {
+  auto& [id, error] = value;
+  f(id, error);
 }
 template <class F>
 void fields(Is<Slept> auto& value, F&& f) {
@@ -447,11 +477,15 @@ template void append_frame(std::string&, const Hello&);
 template void append_frame(std::string&, const Submit&);
 template void append_frame(std::string&, const Abort&);
 template void append_frame(std::string&, const ResetPrefixCache&);
+template void append_frame(std::string&, const LookAtPrefixes&);
 template void append_frame(std::string&, const ChangeAdapter&);
 template void append_frame(std::string&, const Sleep&);
 template void append_frame(std::string&, const WakeUp&);
+template void append_frame(std::string&, const Pause&);
+template void append_frame(std::string&, const Resume&);
 template void append_frame(std::string&, const AdapterChanged&);
 template void append_frame(std::string&, const Slept&);
+template void append_frame(std::string&, const Paused&);
 template void append_frame(std::string&, const Loading&);
 template void append_frame(std::string&, const Ready&);
 template void append_frame(std::string&, const Failed&);

@@ -13,13 +13,14 @@
 
 #include "base/error.h"
 #include "request/adapter_source.h"
+#include "request/engine_client.h"
 #include "request/engine_info.h"
 #include "request/engine_stats.h"
 #include "request/request.h"
 
 namespace octavo::remote {
 
-inline constexpr int kWireVersion = 4;
+inline constexpr int kWireVersion = 6;
 inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
 
 // To the engine.
@@ -35,6 +36,7 @@ struct Abort {
   RequestId id = 0;
 };
 struct ResetPrefixCache {};
+struct LookAtPrefixes {};
 struct ChangeAdapter {  // EngineClient::load_adapter and unload_adapter
   std::uint64_t id = 0;  // of the answer; 0: none is wanted
   AdapterSource source;
@@ -42,7 +44,13 @@ struct ChangeAdapter {  // EngineClient::load_adapter and unload_adapter
 };
 struct Sleep {};  // EngineClient::sleep at level 1, when nothing is unfinished
 struct WakeUp {};
-using ToEngine = std::variant<Hello, Submit, Abort, ResetPrefixCache, ChangeAdapter, Sleep, WakeUp>;
+struct Pause {           // EngineClient::pause
+  std::uint64_t id = 0;  // of the answer; 0: none is wanted
+  PauseMode mode = PauseMode::keep;
+};
+struct Resume {};
+using ToEngine = std::variant<Hello, Submit, Abort, ResetPrefixCache, ChangeAdapter, Sleep, WakeUp, Pause,
+                              Resume, LookAtPrefixes>;
 
 // From the engine. Stats come several times a second, whether or not there is work: silence means that it
 // hangs.
@@ -63,7 +71,11 @@ struct AdapterChanged {
 struct Slept {
   std::optional<Error> error;
 };
-using FromEngine = std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged, Slept>;
+struct Paused {
+  std::uint64_t id = 0;
+  std::optional<Error> error;
+};
+using FromEngine = std::variant<Loading, Ready, Failed, Output, EngineStats, AdapterChanged, Slept, Paused>;
 
 // Appends a frame. Message: one of the alternatives above.
 template <class Message>

@@ -112,6 +112,11 @@ TEST(Wire, StatsArriveAsTheyWereSent) {
   const FromEngine slept =
       read_from_engine(frame_of(Slept{Error{ErrorCode::unsupported, "no", "f"}})).value();
   EXPECT_EQ(std::get<Slept>(slept).error->field, "f");
+  const ToEngine pause = read_to_engine(frame_of(Pause{7, PauseMode::wait})).value();
+  EXPECT_EQ(std::get<Pause>(pause).mode, PauseMode::wait);
+  const FromEngine paused =
+      read_from_engine(frame_of(Paused{7, Error{ErrorCode::unavailable, "no", {}}})).value();
+  EXPECT_EQ(std::get<Paused>(paused).id, 7U);
   const FromEngine ready =
       read_from_engine(frame_of(Ready{.info = {.index = 4, .architecture = "x", .sound = {80, 3000, 7}}}))
           .value();

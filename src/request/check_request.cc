@@ -22,6 +22,8 @@ std::string_view what_it_does(Task task) {
       return "make vectors of texts";
     case Task::classify:
       return "score texts";
+    case Task::token_embed:
+      return "make a vector of each token";
   }
   return "";
 }
@@ -29,11 +31,13 @@ std::string_view what_it_does(Task task) {
 }  // namespace
 
 Result<> check_request(const Request& request, const EngineInfo& engine) {
-  if (request.engine && (*request.engine < 0 || *request.engine >= engine.engines))
-    return invalid("data_parallel_rank", "must be in [0, {}), got {}", engine.engines, *request.engine);
+  const int first = engine.index, end = first + engine.engines;
+  if (request.engine && (*request.engine < first || *request.engine >= end))
+    return invalid("data_parallel_rank", "must be in [{}, {}), got {}", first, end, *request.engine);
   TRY_VOID(check_ids("prompt", request.prompt, engine.vocab_size));
   if (request.prompt.empty()) return invalid("prompt", "the prompt is empty, at least 1 token is needed");
-  if (request.task != engine.task)
+  const bool of_each_token = request.task == Task::token_embed && engine.task == Task::embed;
+  if (request.task != engine.task && !of_each_token)
     return invalid("task", "{} models cannot do this: they {}", engine.architecture,
                    what_it_does(engine.task));
   if (engine.task != Task::generate) {

@@ -15,6 +15,13 @@
 
 namespace octavo {
 
+// What becomes of unfinished requests when an engine pauses.
+enum class PauseMode : std::uint8_t {
+  abort,  // they end with FinishReason::abort
+  wait,   // they are finished first
+  keep,   // they stay as they are, and go on behind it
+};
+
 class EngineClient {
  public:
   // Told once, on any thread, how something that takes a while went.
@@ -38,6 +45,10 @@ class EngineClient {
   // Drops every cached prefix that no running request uses.
   virtual void reset_prefix_cache() = 0;
 
+  // Soon, stats() has what the prefix cache holds. Linear in its blocks, and done between two steps: for
+  // people who look.
+  virtual void look_at_prefixes() {}
+
   // Makes a LoRA adapter known by its name, in place of an older one of that name. `done` hears when its weights
   // are in memory, or what is wrong with it. Requests that name it may come at once, and wait for it.
   virtual void load_adapter(AdapterSource, AdapterDone done) {
@@ -54,6 +65,13 @@ class EngineClient {
   virtual void sleep(int, Done done) { done(failure(ErrorCode::unsupported, "this engine does not sleep")); }
   // `done` hears when it takes requests again; at once where it is awake.
   virtual void wake_up(Done done) { done({}); }
+
+  // Until resume() nothing is computed of requests that come; they wait. `done` hears when nothing is
+  // computed of others, either. Errors: a resume() came before.
+  virtual void pause(PauseMode, Done done) {
+    done(failure(ErrorCode::unsupported, "this engine does not pause"));
+  }
+  virtual void resume() {}
 
   // A snapshot of each engine behind this client; any thread, at any time.
   virtual std::vector<EngineStats> stats() const = 0;

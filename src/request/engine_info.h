@@ -10,8 +10,8 @@
 namespace octavo {
 
 struct EngineInfo {
-  int index = 0;               // among the engines behind one server; labels its metrics
-  int engines = 1;             // behind one client
+  int index = 0;               // of the engine, or of the first behind one client; labels its metrics
+  int engines = 1;             // behind one client, numbered one behind the other
   std::string architecture{};  // of the model
   std::int64_t weight_bytes = 0;
   std::int64_t cache_bytes = 0;
@@ -36,22 +36,26 @@ struct EngineInfo {
     int tokens = 0;
     int token_id = 0;
     int unit = 0;
-    bool whole = false;  // their tokens see each other: a step computes all of an image
+    bool row_breaks = false;  // ImagePart::row_breaks
+    bool whole = false;       // their tokens see each other: a step computes all of an image
   };
   ImageRule image{};
 
-  // Every prompt comes with one sound, a log-mel spectrogram f32 [mels, frames], of which the engine
-  // remembers `places` at a time; no mels: the model does not hear.
+  // A sound is a log-mel spectrogram f32 [mels, frames]; no mels: the model does not hear. Sounds in prompts
+  // stand for up to `tokens` tokens each, one for `frames / tokens` frames, each of them `token_id`. No
+  // tokens: every prompt comes with one sound beside it, of which the engine remembers `places` at a time.
   struct SoundRule {
     int mels = 0;
     int frames = 0;
     int places = 0;
+    int tokens = 0;
+    int token_id = 0;
   };
   SoundRule sound{};
 
   Task task = Task::generate;  // of every request
   // Of the other tasks:
-  int pooled_size = 0;                // of Output::pooled
+  int pooled_size = 0;                // of Output::pooled, with token_embed of each token
   bool normalise = false;             // vectors are meant to have length 1
   std::vector<std::string> labels{};  // beside the scores
   ScoreActivation score_activation = ScoreActivation::none;

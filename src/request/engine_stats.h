@@ -23,13 +23,29 @@ struct StepRecord {
   std::int64_t number = 0;  // 0: there was no such step
   int prompt_tokens = 0;
   int answer_tokens = 0;  // draft tokens included
+  int sequences = 0;
   std::int64_t kv_tokens = 0;  // cached positions read: the length of each sequence after the step
   std::int64_t pairs = 0;      // (query, key) pairs of attention
+  std::int64_t began_us = 0;   // of now_us(); no earlier than the end of the step before it
+  std::int64_t forward_us = 0;  // of the host: packing and the forward pass, or its launch on a device
   std::int64_t microseconds = 0;
 };
 
 // The last steps; step n stands at n % size().
 using RecentSteps = std::array<StepRecord, 256>;
+
+// Of the prefix cache: blocks that follow one another without a fork.
+struct PrefixNode {
+  int parent = -1;  // the node that they follow, which stands before this one; -1: they begin a text
+  int blocks = 0;
+  int used = 0;    // of those, by requests that run
+  int shared = 0;  // by more than one
+};
+inline constexpr std::size_t kPrefixNodesMax = 96;
+struct PrefixTree {
+  std::vector<PrefixNode> nodes;  // those with the most blocks in and behind them
+  std::int64_t left_out = 0;      // further ones
+};
 
 // Unfinished answers of one LoRA adapter.
 struct AdapterStats {
@@ -100,6 +116,7 @@ struct EngineStats {
   bool healthy = true;             // false: the step loop has failed for good
   bool hangs = false;              // the step that runs makes no progress
   int sleep_level = 0;             // 0: awake; see EngineClient::sleep
+  bool paused = false;             // see EngineClient::pause
 
   // Counters.
   std::int64_t prompt_tokens = 0;         // of answers that have begun
@@ -121,6 +138,7 @@ struct EngineStats {
   std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // draft tokens accepted, by position
   KvTransferStats kv_transfer{};
   KvTierStats kv_tier{};
+  PrefixTree prefixes{};  // when EngineClient::look_at_prefixes() was last called
 };
 
 }  // namespace octavo

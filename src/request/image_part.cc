@@ -6,14 +6,28 @@ namespace octavo {
 
 namespace {
 
-Result<> check_sound(std::span<const ImagePart> sounds, const EngineInfo& engine) {
+std::size_t bytes_of(const EngineInfo::SoundRule& rule) {
+  return sizeof(float) * static_cast<std::size_t>(rule.mels) * static_cast<std::size_t>(rule.frames);
+}
+
+Result<> check_sound_beside(std::span<const ImagePart> sounds, const EngineInfo& engine) {
   if (sounds.size() != 1)
     return invalid("file", "{} transcribes sound: use /v1/audio/transcriptions or /v1/audio/translations",
                    engine.architecture);
-  const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(engine.sound.mels) *
-                            static_cast<std::size_t>(engine.sound.frames);
+  const std::size_t bytes = bytes_of(engine.sound);
   if (sounds[0].pixels.size() != bytes || sounds[0].tokens != 0)
     return invalid("file", "a spectrogram has {} bytes, got {}", bytes, sounds[0].pixels.size());
+  return {};
+}
+
+Result<> check_sound(const ImagePart& sound, const EngineInfo::SoundRule& rule) {
+  if (sound.tokens < 1 || sound.tokens > rule.tokens)
+    return invalid("images", "a sound stands for 1 to {} tokens, got {}", rule.tokens, sound.tokens);
+  const int rows = rule.frames / 2;
+  if (sound.columns > rows || sound.columns / (rows / rule.tokens) != sound.tokens || sound.row_breaks)
+    return invalid("images", "a sound of {} tokens cannot have {} rows", sound.tokens, sound.columns);
+  if (sound.pixels.size() != bytes_of(rule))
+    return invalid("images", "a spectrogram has {} bytes, got {}", bytes_of(rule), sound.pixels.size());
   return {};
 }
 
@@ -23,6 +37,8 @@ Result<> check_grid(const ImagePart& image, const EngineInfo::ImageRule& rule) {
   if (rule.size > 0) return {};
   if (image.tokens < 1 || image.tokens > rule.tokens)
     return invalid("images", "an image stands for 1 to {} tokens, got {}", rule.tokens, image.tokens);
+  if (image.row_breaks != rule.row_breaks)
+    return invalid("images", "an image has {}tokens between its rows", rule.row_breaks ? "" : "no ");
   if (image.columns < 1 || image.tokens % image.columns != 0)
     return invalid("images", "an image of {} tokens cannot have {} columns", image.tokens, image.columns);
   return {};
@@ -35,6 +51,14 @@ std::size_t bytes_of(const ImagePart& image, const EngineInfo::ImageRule& rule) 
   return rule.size > 0 ? square(rule.size) : square(rule.unit) * static_cast<std::size_t>(image.tokens);
 }
 
+Result<> check_image(const ImagePart& image, const EngineInfo::ImageRule& rule) {
+  TRY_VOID(check_grid(image, rule));
+  const std::size_t bytes = bytes_of(image, rule);
+  if (image.pixels.size() != bytes)
+    return invalid("images", "an image has {} bytes of pixels, got {}", bytes, image.pixels.size());
+  return {};
+}
+
 Hash128 hash_of(std::span<const std::uint64_t> numbers) {
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(numbers), 0);
 }
@@ -43,21 +67,19 @@ Hash128 hash_of(std::span<const std::uint64_t> numbers) {
 
 Result<> check_images(std::span<const ImagePart> images, std::size_t prompt_tokens,
                       const EngineInfo& engine) {
-  if (engine.sound.mels > 0) return check_sound(images, engine);
+  const bool hears = engine.sound.mels > 0;
+  if (hears && engine.sound.tokens == 0) return check_sound_beside(images, engine);
   if (images.empty()) return {};
-  const EngineInfo::ImageRule& rule = engine.image;
-  if (rule.tokens == 0) return invalid("images", "{} is not a multimodal model", engine.architecture);
+  if (!hears && engine.image.tokens == 0)
+    return invalid("images", "{} is not a multimodal model", engine.architecture);
   std::int64_t end = 0;
   for (const ImagePart& image : images) {
-    TRY_VOID(check_grid(image, rule));
-    const std::size_t bytes = bytes_of(image, rule);
-    if (image.pixels.size() != bytes)
-      return invalid("images", "an image has {} bytes of pixels, got {}", bytes, image.pixels.size());
+    TRY_VOID(hears ? check_sound(image, engine.sound) : check_image(image, engine.image));
     if (image.first < end ||
-        image.first + std::int64_t{image.tokens} > static_cast<std::int64_t>(prompt_tokens))
+        image.first + std::int64_t{image.span()} > static_cast<std::int64_t>(prompt_tokens))
       return invalid("images", "tokens [{}, {}) are not behind the image before, or not in the prompt of {}",
-                     image.first, image.first + std::int64_t{image.tokens}, prompt_tokens);
-    end = image.first + image.tokens;
+                     image.first, image.first + std::int64_t{image.span()}, prompt_tokens);
+    end = image.first + image.span();
   }
   return {};
 }
@@ -66,7 +88,7 @@ std::vector<Hash128> image_identities(Hash128 identity, std::span<const ImagePar
   std::vector<Hash128> identities;
   for (const ImagePart& image : images) {
     if (image.tokens == 0) continue;
-    const int last = (image.first + image.tokens - 1) / block_size;
+    const int last = (image.first + image.span() - 1) / block_size;
     identities.resize(static_cast<std::size_t>(last) + 1, identity);
     for (int block = image.first / block_size; block <= last; ++block) {
       Hash128& own = identities[static_cast<std::size_t>(block)];
@@ -81,7 +103,7 @@ std::vector<Hash128> image_identities(Hash128 identity, std::span<const ImagePar
 
 std::vector<std::pair<int, int>> image_spans(std::span<const ImagePart> images) {
   std::vector<std::pair<int, int>> spans;
-  for (const ImagePart& image : images) spans.emplace_back(image.first, image.first + image.tokens);
+  for (const ImagePart& image : images) spans.emplace_back(image.first, image.first + image.span());
   return spans;
 }
 

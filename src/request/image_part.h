@@ -15,18 +15,24 @@
 
 namespace octavo {
 
-// An image, or a tile of one, that the model sees in place of some tokens of a prompt; or a sound, which all
-// of the prompt and of the answer sees (EngineInfo::sound).
+// An image, or a tile of one, that the model sees in place of some tokens of a prompt, or a sound that it
+// hears there; or a sound that all of the prompt and of the answer hears (EngineInfo::sound).
 struct ImagePart {
   Hash128 digest = {};  // of the pixels
   int first = 0;        // position of the first of these tokens
-  int tokens = 0;       // of a sound: none
+  int tokens = 0;       // of a sound beside the prompt: none
   std::string pixels;   // u8 [height, width, 3]: red, green, blue, as EngineInfo::image says; f32 of a sound
-  int columns = 0;      // of the grid of tokens, where images have any size
+  // Of the grid of tokens, where images have any size. Of a sound: rows of the encoder that it fills.
+  int columns = 0;
+  bool row_breaks = false;  // between the rows of the grid the prompt has one token of its own
+
+  // Positions from the first of its tokens to the last.
+  int span() const { return tokens + (row_breaks ? tokens / columns - 1 : 0); }
 };
 
-// Errors, which name field "images": the engine sees nothing, or other sizes; parts that do not follow each
-// other within the prompt. Field "file": the engine hears, and there is not one sound of its size.
+// Errors, which name field "images": the engine sees and hears nothing, or other sizes; parts that do not
+// follow each other within the prompt. Field "file": the engine hears beside prompts, and there is not one
+// sound of its size.
 Result<> check_images(std::span<const ImagePart> images, std::size_t prompt_tokens, const EngineInfo& engine);
 
 // What stands for the images in the prefix keys of a prompt's first blocks, up to the last that holds a part

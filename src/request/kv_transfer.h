@@ -14,7 +14,7 @@ struct KvTransferParams {
   bool do_remote_prefill = false;  // the blocks are at the engine below
   bool do_remote_decode = false;   // keep the blocks for another engine
   std::string remote_engine_id{};
-  std::string remote_request_id{};  // names the lease there
+  std::string remote_request_id{};  // names the lease there; who does not know it gets nothing
   std::string remote_host{};        // of the side channel
   int remote_port = 0;
   std::vector<std::vector<std::int64_t>> remote_block_ids{};  // of each cache group: one for each full block

@@ -5,7 +5,7 @@
 
 namespace octavo {
 
-void normalise(std::vector<float>& vector) {
+void normalise(std::span<float> vector) {
   double squares = 0;
   for (const float x : vector) squares += double{x} * x;
   if (squares == 0) return;
@@ -13,7 +13,7 @@ void normalise(std::vector<float>& vector) {
   for (float& x : vector) x = static_cast<float>(x * scale);
 }
 
-void activate(ScoreActivation activation, std::vector<float>& scores) {
+void activate(ScoreActivation activation, std::span<float> scores) {
   if (activation == ScoreActivation::sigmoid)
     for (float& x : scores) x = static_cast<float>(1 / (1 + std::exp(-double{x})));
   if (activation != ScoreActivation::softmax || scores.empty()) return;

@@ -2,18 +2,19 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace octavo {
 
-// What an engine does with prompts: it continues them, makes a vector of each, or scores each label.
-enum class Task : std::uint8_t { generate, embed, classify };
+// What an engine does with prompts: it continues them, makes a vector of each or of each of its tokens, or
+// scores each label.
+enum class Task : std::uint8_t { generate, embed, classify, token_embed };
 
 enum class ScoreActivation : std::uint8_t { none, sigmoid, softmax };
 
 // Scales the vector to length 1; one of zeros stays.
-void normalise(std::vector<float>& vector);
+void normalise(std::span<float> vector);
 
-void activate(ScoreActivation activation, std::vector<float>& scores);
+void activate(ScoreActivation activation, std::span<float> scores);
 
 }  // namespace octavo

@@ -37,7 +37,7 @@ struct ThinkingBudget {
 
 struct Request {
   std::string name;              // the caller's id, for logs and traces
-  Task task = Task::generate;    // as the engine's
+  Task task = Task::generate;    // as the engine's; token_embed also of one that embeds
   std::vector<TokenId> prompt;   // at least one token
   SamplingParams sampling;       // validated
   std::vector<TokenId> eos_ids;  // end the text unless ignore_eos; sorted
@@ -114,6 +114,7 @@ struct Output {
   // With the last answer's end, where another engine is to decode: what that one must be told.
   std::optional<KvTransferParams> kv_transfer;
   RequestTimes times;                 // filled when finished
+  int preemptions = 0;                // times that it gave its blocks back; filled when finished
 };
 
 // Where a request's outputs go. Called on the engine's thread: hand over and return, never wait.

@@ -61,6 +61,7 @@ void ApiServer::stop(int grace_ms) {
   }
   server_->stop(0);
   if (!service) return;
+  service->fetchers.stop();
   service->intake.stop();
   for (int waited = 0; service->generations.count() > 0 && waited < kConfirmMsMax; ++waited)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

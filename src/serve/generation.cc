@@ -183,9 +183,9 @@ Result<> Generation::submit() {
 }
 
 Result<> Generation::search(std::size_t prompt) {
-  TRY(const auto search, BeamSearch::start(service_, make_request(plan_, prompt, service_->options.eos_ids),
-                                           plan_.request.length_penalty,
-                                           std::make_shared<Sink>(shared_from_this(), prompt)));
+  TRY(const auto search,
+      BeamSearch::start(service_, make_request(plan_, prompt, service_->options.eos_ids),
+                        plan_.request.length_penalty, std::make_shared<Sink>(shared_from_this(), prompt)));
   bool cancelled = false;
   {
     const std::lock_guard lock(mutex_);
@@ -298,6 +298,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   const std::optional<Error> error = mail.output.error;
   const RequestTimes times = mail.output.times;
   const int engine = mail.output.engine;
+  choice.times = times;
   if (ended) ticket_.give_back_answer();  // before the client hears of it and asks for more
   if (!concluded_ && !choice.processor.finished()) {
     if (error)
@@ -337,6 +338,7 @@ Result<> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string&
 void Generation::measure(Run& run, Choice& choice, Mail& mail) {
   Output& output = mail.output;
   run.cached_tokens = std::max(run.cached_tokens, output.cached_tokens);
+  choice.preemptions = output.preemptions;
   if (!output.prompt_logprobs.empty()) run.echoed.logprobs = std::move(output.prompt_logprobs);
   if (output.token_ids.empty()) return;
   if (choice.last_output_us == 0)
@@ -358,6 +360,7 @@ void Generation::record_end(int engine, const Run& run, const Choice& choice, Fi
                                   .generation_tokens = choice.processor.tokens(),
                                   .max_tokens = sampling.max_tokens.value_or(0),
                                   .n = sampling.n,
+                                  .preemptions = choice.preemptions,
                                   .times = times,
                                   .finished_us = at_us});
   if (service_->options.tracer) service_->options.tracer->record(span_of(run, choice, reason, times, at_us));
@@ -431,8 +434,11 @@ void Generation::conclude(std::string& out) {
     prompts.push_back(std::move(run.echoed));
     for (Choice& choice : run.choices) parts.push_back(std::move(choice.kept));
   }
-  respond({.content_type = std::string(plan_.reply->content_type()),
-           .body = plan_.reply->whole(parts, prompts, usage())});
+  const openai::Usage total = usage();
+  http::Response response{.content_type = std::string(plan_.reply->content_type()),
+                          .body = plan_.reply->whole(parts, prompts, total)};
+  if (total.times) response.headers.add("Server-Timing", openai::server_timing(*total.times));
+  respond(std::move(response));
 }
 
 void Generation::fail(const Error& error, std::string& out) {
@@ -466,6 +472,8 @@ openai::Usage Generation::usage() const {
     }
   }
   if (service_->options.prompt_tokens_details) usage.cached_tokens = cached;
+  const bool single = runs_.size() == 1 && runs_.front().choices.size() == 1;
+  if (service_->options.request_metrics && single) usage.times = runs_.front().choices.front().times;
   return usage;
 }
 

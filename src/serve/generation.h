@@ -49,6 +49,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
     int sent_tokens = 0;                 // with the chunks so far
     std::optional<FinishReason> told{};  // to the client
     std::int64_t last_output_us = 0;
+    RequestTimes times{};  // when the engine has ended it
+    int preemptions = 0;
     bool opened = false;
   };
   struct Run {  // one prompt

@@ -6,6 +6,7 @@
 #include <boost/json/serialize.hpp>
 #include <chrono>
 
+#include "base/clock.h"
 #include "http/sse.h"
 
 namespace octavo {
@@ -15,6 +16,7 @@ namespace json = boost::json;
 
 constexpr std::size_t kWatchersMax = 64;
 constexpr std::chrono::milliseconds kInterval{250};
+constexpr std::int64_t kLookUs = 2'000'000;
 
 json::object histogram_json(const Histogram& histogram) {
   return {{"bounds", json::array(histogram.bounds().begin(), histogram.bounds().end())},
@@ -36,13 +38,21 @@ json::array steps_json(const RecentSteps& recent, std::int64_t after) {
   return out;
 }
 
+json::object prefixes_json(const PrefixTree& tree) {
+  json::array nodes;
+  for (const PrefixNode& node : tree.nodes)
+    nodes.push_back(
+        {{"parent", node.parent}, {"blocks", node.blocks}, {"used", node.used}, {"shared", node.shared}});
+  return {{"nodes", std::move(nodes)}, {"left_out", tree.left_out}};
+}
+
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
 
-LiveFeed::LiveFeed(const EngineClient& engine, const Metrics& metrics)
+LiveFeed::LiveFeed(EngineClient& engine, const Metrics& metrics)
     : engine_(engine), metrics_(metrics), thread_([this] { run(); }) {}
 
 bool LiveFeed::add(std::shared_ptr<http::Exchange> exchange) {
@@ -71,6 +81,10 @@ void LiveFeed::run() {
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || !watchers_.empty(); });
     if (stopping_) break;
+    if (now_us() - looked_us_ >= kLookUs) {
+      engine_.look_at_prefixes();
+      looked_us_ = now_us();
+    }
     const std::string event = http::sse_event(snapshot());
     std::erase_if(watchers_, [&](const auto& watcher) { return !watcher->write(event); });
     changed_.wait_for(lock, kInterval, [&] { return stopping_; });
@@ -95,6 +109,7 @@ std::string LiveFeed::snapshot() {
       {"generation_tokens", s.generation_tokens},
       {"preemptions", s.preemptions},
       {"prefix", {{"queries", s.prefix_queries}, {"hits", s.prefix_hits}}},
+      {"prefixes", prefixes_json(s.prefixes)},
       {"ttft", histogram_json(latencies.first_token)},
       {"itl", histogram_json(latencies.token_gap)},
       {"steps", steps}});

@@ -19,7 +19,7 @@ namespace octavo {
 class LiveFeed {
  public:
   // Keeps references.
-  LiveFeed(const EngineClient& engine, const Metrics& metrics);
+  LiveFeed(EngineClient& engine, const Metrics& metrics);
   ~LiveFeed() { stop(); }
 
   // Starts a stream that goes on until its client leaves or the feed stops. False: there are as many as there
@@ -33,9 +33,10 @@ class LiveFeed {
   void run();
   std::string snapshot();
 
-  const EngineClient& engine_;
+  EngineClient& engine_;
   const Metrics& metrics_;
   std::int64_t last_step_ = 0;  // the newest that has been told
+  std::int64_t looked_us_ = 0;  // at the prefixes
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::shared_ptr<http::Exchange>> watchers_;

@@ -98,7 +98,14 @@ TEST_F(MessagesTest, CountsTokensAndSaysWhatIsWrong) {
   EXPECT_EQ(error(body(R"("tool_choice":{"type":"any"},"tools":[{"name":"f"}])")),
             "tools[0].input_schema: is missing");
   EXPECT_EQ(error(body("", R"([{"role":"user","content":[{"type":"image"}]}])")),
-            "messages[0].content[0].type: image is not supported");
+            "messages[0].content[0].source: is missing");
+  EXPECT_EQ(error(body("", R"([{"role":"user","content":[{"type":"image","source":{"type":"file"}}]}])")),
+            "messages[0].content[0].source.type: must be \"base64\" or \"url\"");
+  EXPECT_THAT(error(body("", R"([{"role":"user","content":[{"type":"image","source":
+                {"type":"base64","media_type":"image/png","data":"AAAA"}}]}])")),
+              ::testing::HasSubstr("demo is not a multimodal model"));
+  EXPECT_EQ(error(body("", R"([{"role":"user","content":[{"type":"document"}]}])")),
+            "messages[0].content[0].type: document is not supported");
   EXPECT_THAT(error(R"({"model":"nope","max_tokens":1,"messages":[{"role":"user","content":"Hi"}]})"),
               ::testing::HasSubstr("model"));
 }

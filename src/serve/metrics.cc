@@ -276,6 +276,7 @@ Metrics::Answers::Answers(int max_model_len)
       params_max_tokens(token_bounds(max_model_len)),
       computed_tokens(token_bounds(max_model_len)),
       params_n({1, 2, 5, 10, 20}),
+      preemptions({1, 2, 3, 4, 5, 10, 20}),
       first_token(first_token_bounds()),
       token_gap(token_gap_bounds()),
       time_per_token(token_gap_bounds()),
@@ -318,6 +319,7 @@ void Metrics::answer_ended(const AnswerRecord& r) {
   all.max_generation_tokens.observe(r.generation_tokens);
   all.params_max_tokens.observe(r.max_tokens);
   all.params_n.observe(r.n);
+  all.preemptions.observe(r.preemptions);
   all.computed_tokens.observe(std::max(0, r.prompt_tokens - r.cached_tokens));
   if (t.arrived_us == 0) return;
   all.latency.observe(seconds_between(t.arrived_us, r.finished_us));
@@ -377,6 +379,7 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
                 &Answers::max_generation_tokens);
   histogram("request_params_max_tokens", "The max_tokens parameter.", &Answers::params_max_tokens);
   histogram("request_params_n", "The n parameter.", &Answers::params_n);
+  histogram("request_num_preemptions", "Times that an answer gave its blocks back.", &Answers::preemptions);
   histogram("request_prefill_kv_computed_tokens", "Prompt tokens computed, not found in the cache.",
                 &Answers::computed_tokens);
   histogram("time_to_first_token_seconds", "From arrival to the first token.", &Answers::first_token);

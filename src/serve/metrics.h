@@ -24,6 +24,7 @@ struct AnswerRecord {
   int generation_tokens = 0;
   int max_tokens = 0;
   int n = 1;
+  int preemptions = 0;
   RequestTimes times;
   std::int64_t finished_us = 0;
 };
@@ -53,7 +54,7 @@ class Metrics {
 
     std::array<std::int64_t, 5> ended{};  // by FinishReason
     Histogram prompt_tokens, generation_tokens, max_generation_tokens, params_max_tokens, computed_tokens;
-    Histogram params_n;
+    Histogram params_n, preemptions;
     Histogram first_token, token_gap, time_per_token;
     Histogram latency, queue, inference, prefill, decode;
   };

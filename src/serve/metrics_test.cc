@@ -16,6 +16,7 @@ TEST(Metrics, ExposeWhatWasObserved) {
   record.reason = FinishReason::length;
   record.prompt_tokens = 7;
   record.generation_tokens = 3;
+  record.preemptions = 2;
   record.times = {.arrived_us = 1'000'000,
                   .scheduled_us = 1'100'000,
                   .first_token_us = 1'200'000,
@@ -51,6 +52,8 @@ TEST(Metrics, ExposeWhatWasObserved) {
   EXPECT_THAT(text, HasSubstr("vllm:time_to_first_token_seconds_bucket{" + labels + ",le=\"+Inf\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_prompt_tokens_bucket{" + labels + ",le=\"5\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("vllm:request_prompt_tokens_bucket{" + labels + ",le=\"10\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:request_num_preemptions_bucket{" + labels + ",le=\"1\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:request_num_preemptions_bucket{" + labels + ",le=\"2\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("vllm:e2e_request_latency_seconds_sum{" + labels + "} 0.3\n"));
 }
 

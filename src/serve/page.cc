@@ -19,6 +19,14 @@ http::Response html(int status, std::string_view text) {
 }  // namespace
 
 http::Response start_page() { return html(200, page_files::index); }
+
+http::Response fleet_page() {
+  constexpr std::string_view kApp = R"(<div id="app")";
+  std::string text(page_files::index);
+  text.insert(text.find(kApp) + kApp.size(), R"( data-of="fleet")");
+  return html(200, text);
+}
+
 http::Response login_page() { return html(401, page_files::login); }
 
 }  // namespace octavo

@@ -8,6 +8,8 @@
 namespace octavo {
 
 http::Response start_page();
+// The same of a router: with its fleet in place of the engine.
+http::Response fleet_page();
 // In its place for those without a key (401): asks for one.
 http::Response login_page();
 

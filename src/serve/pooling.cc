@@ -22,7 +22,8 @@ Price price_of(const PoolingPlan& plan, int pooled_size) {
   constexpr std::int64_t kNumberBytes = 16;  // as a float, and as it is written
   const std::int64_t texts = std::ssize(plan.texts);
   return {.answers = static_cast<int>(texts),
-          .bytes = texts * (kTextBytes + pooled_size * kNumberBytes) + plan.tokens() * kTokenBytes};
+          .bytes =
+              texts * kTextBytes + plan.vectors() * pooled_size * kNumberBytes + plan.tokens() * kTokenBytes};
 }
 
 }  // namespace
@@ -78,7 +79,7 @@ Result<> Pooling::submit() {
   for (std::size_t i = 0; i < plan_.texts.size(); ++i) {
     Request request;
     request.name = plan_.request_id;
-    request.task = service_->engine_info.task;
+    request.task = plan_.task;
     request.prompt = std::move(plan_.texts[i].ids);
     request.second_text = plan_.texts[i].second;
     request.priority = plan_.priority;

@@ -1,15 +1,17 @@
 #include "serve/pooling_plan.h"
 
 #include <fmt/ranges.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <boost/json/string.hpp>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <span>
 
+#include "base/base64.h"
 #include "base/hash.h"
 #include "serve/openai/pooling_request.h"
 
@@ -34,17 +36,12 @@ struct Frame {
 };
 
 // Floats as the shortest text that reads back as the same.
-std::string numbers(const std::vector<float>& vector) { return fmt::format("[{}]", fmt::join(vector, ",")); }
+std::string numbers(std::span<const float> vector) { return fmt::format("[{}]", fmt::join(vector, ",")); }
 
 // Little-endian floats.
 std::string base64(const std::vector<float>& vector) {
-  const std::size_t bytes = vector.size() * sizeof(float);
-  std::string text((bytes + 2) / 3 * 4 + 1, '\0');
-  const int size =
-      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                      reinterpret_cast<const unsigned char*>(vector.data()), static_cast<int>(bytes));
-  text.resize(static_cast<std::size_t>(size));
-  return '"' + text + '"';
+  const std::string_view bytes(reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float));
+  return '"' + encode_base64(bytes) + '"';
 }
 
 // make(i) for each of `count`, with commas.
@@ -59,10 +56,22 @@ std::string joined(std::size_t count, Make&& make) {
 }
 
 // What the model's numbers become.
-void activate(const EngineInfo& info, bool wanted, std::vector<float>& vector) {
+void activate(const EngineInfo& info, bool wanted, std::span<float> vector) {
   if (!wanted) return;
   if (info.task == Task::classify) return octavo::activate(info.score_activation, vector);
   if (info.normalise) normalise(vector);
+}
+
+// The same with each of the vectors, one behind the other, of which the first `kept` numbers stay.
+void activate_each(const EngineInfo& info, bool wanted, std::size_t kept, std::vector<float>& vectors) {
+  const auto size = static_cast<std::size_t>(info.pooled_size);
+  const std::size_t count = vectors.size() / size;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::span<float> vector(vectors.data() + i * kept, kept);
+    std::copy_n(vectors.begin() + static_cast<std::ptrdiff_t>(i * size), kept, vector.begin());
+    activate(info, wanted, vector);
+  }
+  vectors.resize(count * kept);
 }
 
 std::unexpected<Error> no_task(const Service& service, std::string_view what) {
@@ -85,7 +94,7 @@ Result<> check_length(const Service& service, std::size_t tokens, std::string_vi
 }
 
 Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrTokens& input,
-                                   const openai::PoolingFields& fields) {
+                                   const openai::PoolingFields& fields, std::string_view field = "input") {
   const std::size_t most = most_tokens(service, fields);
   Tokenizer::Texts texts;
   if (const auto* ids = std::get_if<std::vector<TokenId>>(&input)) {
@@ -96,8 +105,23 @@ Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrT
     TRY(texts.ids, service.tokenizer.encode(std::get<std::string>(input), false));
   }
   texts.ids.resize(std::min(texts.ids.size(), most));
-  TRY_VOID(check_length(service, texts.ids.size(), "input"));
+  TRY_VOID(check_length(service, texts.ids.size(), field));
   return texts;
+}
+
+// What stands before texts of this kind, as Cohere and Jina call them: by its own name, or by those that
+// Sentence Transformers folders have for it.
+std::string_view prompt_for(const Service& service, const std::string& input_type) {
+  const auto& prompts = service.options.text_prompts;
+  const auto named = [&](std::string_view name) {
+    const auto found = prompts.find(name);
+    return found == prompts.end() ? std::string_view() : std::string_view(found->second);
+  };
+  if (const std::string_view own = named(input_type); !own.empty()) return own;
+  if (input_type == "search_query" || input_type == "retrieval.query") return named("query");
+  if (input_type != "search_document" && input_type != "retrieval.passage") return {};
+  const std::string_view document = named("document");
+  return document.empty() ? named("passage") : document;
 }
 
 // What is common to all routes once the texts are known.
@@ -111,6 +135,7 @@ Begun begin_plan(const Service& service, openai::PoolingFields fields, std::stri
   if (own.empty()) own = fmt::format("{:016x}{:016x}", secret_seed(), secret_seed());
   Begun begun{.plan = {.request_id = fmt::format("{}{}", prefix, own),
                        .texts = std::move(texts),
+                       .task = service.engine_info.task,
                        .priority = fields.priority,
                        .unknown_fields = std::move(fields.unknown_fields)},
               .frame = {}};
@@ -125,25 +150,33 @@ Begun begin_plan(const Service& service, openai::PoolingFields fields, std::stri
 using Writer = std::string (*)(const Service&, const openai::EmbeddingRequest&, std::size_t index,
                                const std::vector<float>& vector);
 
+// of_tokens: a model that makes vectors of texts may be asked for those of their tokens.
 Result<PoolingPlan> for_each_text(const Service& service, const boost::json::object& body,
-                                  std::string_view id, std::string_view prefix, Writer write) {
+                                  std::string_view id, std::string_view prefix, Writer write,
+                                  bool of_tokens = false) {
   TRY(openai::EmbeddingRequest request, openai::parse_embedding_request(body, service.options.rules));
+  const Task own = service.engine_info.task, asked = request.task.value_or(own);
+  if (asked != own && !(of_tokens && asked == Task::token_embed && own == Task::embed))
+    return invalid("task", "{} models do something else", service.engine_info.architecture);
   const int size = service.engine_info.pooled_size;
   if (request.dimensions && *request.dimensions > size)
     return invalid("dimensions", "must be at most {}, got {}", size, *request.dimensions);
   std::vector<Tokenizer::Texts> texts;
-  for (const openai::TextOrTokens& input : request.input) {
+  const std::string_view prompt = prompt_for(service, request.input_type);
+  for (openai::TextOrTokens& input : request.input) {
+    if (auto* const text = std::get_if<std::string>(&input)) text->insert(0, prompt);
     TRY(texts.emplace_back(), tokens_of(service, input, request.fields));
   }
   request.input.clear();
   Begun begun = begin_plan(service, request.fields, id, prefix, std::move(texts));
+  begun.plan.task = asked;
   begun.plan.reply = [&service, request = std::move(request), frame = std::move(begun.frame),
                       write](Vectors&& vectors) {
     return frame(joined(vectors.size(), [&](std::size_t i) {
-      std::vector<float>& vector = vectors[i];
-      if (request.dimensions) vector.resize(static_cast<std::size_t>(*request.dimensions));
-      activate(service.engine_info, request.fields.activated, vector);
-      return write(service, request, i, vector);
+      const int kept = request.dimensions.value_or(service.engine_info.pooled_size);
+      activate_each(service.engine_info, request.fields.activated, static_cast<std::size_t>(kept),
+                    vectors[i]);
+      return write(service, request, i, vectors[i]);
     }));
   };
   return std::move(begun.plan);
@@ -161,6 +194,21 @@ float cosine(const std::vector<float>& a, const std::vector<float>& b) {
     bb += double{b[i]} * b[i];
   }
   return aa * bb == 0 ? 0.0F : static_cast<float>(product / std::sqrt(aa * bb));
+}
+
+// Of texts with a vector for each token: each of the query's finds the one of the document that is most like
+// it (MaxSim: Khattab and Zaharia, "ColBERT", 2020).
+float late_interaction(std::span<const float> query, std::span<const float> document, std::size_t size) {
+  double sum = 0;
+  for (std::size_t q = 0; q < query.size(); q += size) {
+    double most = -std::numeric_limits<double>::infinity();
+    for (std::size_t d = 0; d < document.size(); d += size)
+      most = std::max(most, std::inner_product(query.begin() + static_cast<std::ptrdiff_t>(q),
+                                               query.begin() + static_cast<std::ptrdiff_t>(q + size),
+                                               document.begin() + static_cast<std::ptrdiff_t>(d), 0.0));
+    sum += most;
+  }
+  return static_cast<float>(sum);
 }
 
 // A cross-encoder reads each pair; a model of vectors each text, and pairs are as alike as their vectors.
@@ -194,8 +242,14 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
         scores.push_back(vector[0]);
       }
     } else {
-      for (std::size_t i = 0; i < documents; ++i)
-        scores.push_back(cosine(vectors[queries == 1 ? 0 : i], vectors[queries + i]));
+      const auto size = static_cast<std::size_t>(service.engine_info.pooled_size);
+      const bool of_tokens = service.engine_info.task == Task::token_embed;
+      for (std::vector<float>& vector : vectors)
+        if (of_tokens) activate_each(service.engine_info, activated, size, vector);
+      for (std::size_t i = 0; i < documents; ++i) {
+        const std::vector<float>&query = vectors[queries == 1 ? 0 : i], &document = vectors[queries + i];
+        scores.push_back(of_tokens ? late_interaction(query, document, size) : cosine(query, document));
+      }
     }
     return reply(frame, scores);
   };
@@ -203,6 +257,13 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
 }
 
 using Body = boost::json::object;
+
+// A list of the vectors that are one behind the other.
+std::string lists(const std::vector<float>& vectors, std::size_t size) {
+  return fmt::format("[{}]", joined(vectors.size() / size, [&](std::size_t i) {
+                       return numbers(std::span(vectors).subspan(i * size, size));
+                     }));
+}
 
 Result<PoolingPlan> plan_embeddings(const Service& service, const Body& body, std::string_view id) {
   if (service.engine_info.task != Task::embed) return no_task(service, "make vectors of texts");
@@ -216,12 +277,19 @@ Result<PoolingPlan> plan_embeddings(const Service& service, const Body& body, st
 
 Result<PoolingPlan> plan_vectors(const Service& service, const Body& body, std::string_view id) {
   if (service.engine_info.task == Task::generate) return no_task(service, "make vectors of texts");
-  return for_each_text(service, body, id, "pool-",
-                       [](const Service&, const openai::EmbeddingRequest& request, std::size_t i,
-                          const std::vector<float>& vector) {
-                         return fmt::format(R"({{"index":{},"object":"pooling","data":{}}})", i,
-                                            request.base64 ? base64(vector) : numbers(vector));
-                       });
+  return for_each_text(
+      service, body, id, "pool-",
+      [](const Service& s, const openai::EmbeddingRequest& request, std::size_t i,
+         const std::vector<float>& vector) {
+        const EngineInfo& info = s.engine_info;
+        const int size = request.dimensions.value_or(info.pooled_size);
+        const bool of_tokens = request.task.value_or(info.task) == Task::token_embed;
+        const std::string data = request.base64 ? base64(vector)
+                                 : of_tokens    ? lists(vector, static_cast<std::size_t>(size))
+                                                : numbers(vector);
+        return fmt::format(R"({{"index":{},"object":"pooling","data":{}}})", i, data);
+      },
+      true);
 }
 
 Result<PoolingPlan> plan_classes(const Service& service, const Body& body, std::string_view id) {
@@ -234,6 +302,68 @@ Result<PoolingPlan> plan_classes(const Service& service, const Body& body, std::
                            json_text(s.engine_info.labels[static_cast<std::size_t>(best)]), numbers(scores),
                            scores.size());
       });
+}
+
+// A bit for each number: whether it is above 0; the first is the highest of a byte. `shift`: what bytes count
+// less.
+std::string bits(const std::vector<float>& vector, int shift) {
+  std::vector<int> bytes((vector.size() + 7) / 8, -shift);
+  for (std::size_t i = 0; i < vector.size(); ++i) bytes[i / 8] += vector[i] > 0 ? 128 >> (i % 8) : 0;
+  return fmt::format("[{}]", fmt::join(bytes, ","));
+}
+
+using VectorType = openai::EmbedByTypeRequest::Type;
+
+std::string vector_text(VectorType type, const std::vector<float>& vector) {
+  switch (type) {
+    case VectorType::float32:
+      return numbers(vector);
+    case VectorType::base64:
+      return base64(vector);
+    case VectorType::binary:
+      return bits(vector, 128);
+    case VectorType::ubinary:
+      break;
+  }
+  return bits(vector, 0);
+}
+
+std::string_view name_of(VectorType type) {
+  constexpr std::string_view kNames[] = {"float", "base64", "binary", "ubinary"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
+Result<PoolingPlan> plan_embed_by_type(const Service& service, const Body& body, std::string_view id) {
+  if (service.engine_info.task != Task::embed) return no_task(service, "make vectors of texts");
+  TRY(openai::EmbedByTypeRequest request, openai::parse_embed_by_type_request(body, service.options.rules));
+  const int size = service.engine_info.pooled_size;
+  if (request.dimensions && *request.dimensions > size)
+    return invalid("output_dimension", "must be at most {}, got {}", size, *request.dimensions);
+  const std::string_view prompt = prompt_for(service, request.input_type);
+  std::vector<Tokenizer::Texts> texts;
+  for (const std::string& text : request.texts) {
+    TRY(texts.emplace_back(), tokens_of(service, fmt::format("{}{}", prompt, text), request.fields, "texts"));
+  }
+  Begun begun = begin_plan(service, request.fields, id, "embd-", std::move(texts));
+  begun.plan.reply = [&service, request = std::move(request),
+                      frame = std::move(begun.frame)](Vectors&& vectors) {
+    const int kept = request.dimensions.value_or(service.engine_info.pooled_size);
+    for (std::vector<float>& vector : vectors)
+      activate_each(service.engine_info, request.fields.activated, static_cast<std::size_t>(kept), vector);
+    const std::string embeddings = joined(request.types.size(), [&](std::size_t t) {
+      const VectorType type = request.types[t];
+      return fmt::format(R"("{}":[{}])", name_of(type), joined(vectors.size(), [&](std::size_t i) {
+                           return vector_text(type, vectors[i]);
+                         }));
+    });
+    return fmt::format(
+        R"({{"id":{},"embeddings":{{{}}},"texts":[{}],"response_type":"embeddings_by_type",)"
+        R"("meta":{{"api_version":{{"version":"2"}},"billed_units":{{"input_tokens":{}}}}}}})",
+        json_text(frame.id), embeddings,
+        joined(request.texts.size(), [&](std::size_t i) { return json_text(request.texts[i]); }),
+        frame.tokens);
+  };
+  return std::move(begun.plan);
 }
 
 Result<PoolingPlan> plan_scores(const Service& service, const Body& body, std::string_view id) {
@@ -276,6 +406,7 @@ Result<PoolingPlan> plan_ranks(const Service& service, const Body& body, std::st
 std::optional<PoolingRoute> pooling_route(std::string_view path) {
   if (path.starts_with("/v1/") || path.starts_with("/v2/")) path.remove_prefix(3);
   if (path == "/embeddings") return PoolingRoute::embeddings;
+  if (path == "/embed") return PoolingRoute::embed_by_type;
   if (path == "/pooling") return PoolingRoute::pooling;
   if (path == "/classify") return PoolingRoute::classify;
   if (path == "/score") return PoolingRoute::score;
@@ -288,6 +419,8 @@ Result<PoolingPlan> plan_pooling(const Service& service, PoolingRoute route, con
   switch (route) {
     case PoolingRoute::embeddings:
       return plan_embeddings(service, body, id);
+    case PoolingRoute::embed_by_type:
+      return plan_embed_by_type(service, body, id);
     case PoolingRoute::pooling:
       return plan_vectors(service, body, id);
     case PoolingRoute::classify:

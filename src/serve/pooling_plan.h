@@ -21,6 +21,7 @@ struct PoolingPlan {
   std::string request_id;
   std::vector<Tokenizer::Texts> texts;            // checked: the model reads that many tokens
   std::function<std::string(Vectors&&)> reply{};  // the body, from what the model gives for each text
+  Task task = Task::embed;                        // of each text
   std::int64_t priority = 0;
   std::vector<std::string> unknown_fields{};  // of the body; they have no effect
   std::string client{};                       // whose share of the server it takes
@@ -30,12 +31,14 @@ struct PoolingPlan {
     for (const Tokenizer::Texts& text : texts) sum += std::ssize(text.ids);
     return sum;
   }
+  // That the model gives for all texts: of `size` numbers each.
+  std::int64_t vectors() const { return task == Task::token_embed ? tokens() : std::ssize(texts); }
 };
 
-enum class PoolingRoute : std::uint8_t { embeddings, pooling, classify, score, rerank };
+enum class PoolingRoute : std::uint8_t { embeddings, embed_by_type, pooling, classify, score, rerank };
 
-// Of "/v1/embeddings", "/pooling", "/classify", "/score", "/rerank", with or without /v1; nullopt: none of
-// them.
+// Of "/v1/embeddings", "/v2/embed", "/pooling", "/classify", "/score", "/rerank", with or without /v1;
+// nullopt: none of them.
 std::optional<PoolingRoute> pooling_route(std::string_view path);
 
 // The plan for a body of one of these routes. The service outlives it. id: names the request where the body

@@ -202,6 +202,131 @@ TEST_F(PoolingTest, ClassifyNamesTheLabel) {
   EXPECT_THAT(refusal("/rerank", R"({"query":"a","documents":["b"]})"), HasSubstr("one label"));
 }
 
+// A model that makes a vector of each token: (its id, 0) or, from 'n' on, (0, its id).
+class TokenVectorsTest : public PoolingTest {
+ protected:
+  void serve_tokens(Task task) {
+    serve(
+        [](const Request& r, int) {
+          Script script;
+          for (const TokenId id : r.prompt) {
+            script.pooled.push_back(id < 'n' ? static_cast<float>(id) : 0);
+            script.pooled.push_back(id < 'n' ? 0 : static_cast<float>(id));
+            if (r.task == Task::embed) break;
+          }
+          return script;
+        },
+        [&](ServeOptions& options, http::ServerOptions&) {
+          options.rules.max_model_len = 20;
+          engine_->described = {.architecture = "Tokens",
+                                .max_model_len = 20,
+                                .task = task,
+                                .pooled_size = 2,
+                                .normalise = true};
+        });
+  }
+};
+
+TEST_F(TokenVectorsTest, AreListsOfVectors) {
+  for (const Task task : {Task::token_embed, Task::embed}) {
+    serve_tokens(task);
+    const std::string body = R"({"input":["az","b"],"task":"token_embed")";
+    const json::array data = reply("/pooling", body + "}").at("data").as_array();
+    ASSERT_EQ(data.size(), 2U);
+    const json::array& first = data[0].at("data").as_array();
+    ASSERT_EQ(first.size(), 2U);
+    EXPECT_EQ(numbers(first[0]), (std::vector<double>{1, 0}));
+    EXPECT_EQ(numbers(first[1]), (std::vector<double>{0, 1}));
+    EXPECT_EQ(data[1].at("data").as_array().size(), 1U);
+    EXPECT_EQ(engine_->last_request.task, Task::token_embed);
+    const json::object raw = reply("/pooling", body + R"(,"normalize":false,"dimensions":1})");
+    EXPECT_EQ(numbers(raw.at("data").at(0).at("data").at(0)), (std::vector<double>{97}));
+    EXPECT_EQ(numbers(raw.at("data").at(0).at("data").at(1)), (std::vector<double>{0}));
+    EXPECT_EQ(reply("/pooling", body + R"(,"encoding_format":"base64"})").at("data").at(1).at("data"),
+              "AACAPwAAAAA=");  // 1.0, 0.0
+  }
+}
+
+TEST_F(TokenVectorsTest, ATaskIsOneOfTheModels) {
+  serve_tokens(Task::token_embed);
+  EXPECT_EQ(reply("/pooling", R"({"input":"ab"})").at("data").at(0).at("data").as_array().size(), 2U);
+  EXPECT_THAT(refusal("/pooling", R"({"input":"ab","task":"embed"})"), HasSubstr("task: Tokens models"));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"ab"})"), HasSubstr("do not make vectors of texts"));
+  serve_tokens(Task::embed);
+  EXPECT_EQ(numbers(reply("/pooling", R"({"input":"ab"})").at("data").at(0).at("data")),
+            (std::vector<double>{1, 0}));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","task":"token_embed"})"), HasSubstr("task"));
+  EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"classify"})"), HasSubstr("task"));
+}
+
+// Each token of the query counts as much as the document's token that is most like it.
+TEST_F(TokenVectorsTest, TextsAreAlikeAsTheirTokensAre) {
+  serve_tokens(Task::token_embed);
+  const json::array results =
+      reply("/rerank", R"({"query":"azb","documents":["zz","bx","c"]})").at("results").as_array();
+  ASSERT_EQ(results.size(), 3U);
+  EXPECT_EQ(results[0].at("index"), 1);
+  EXPECT_NEAR(results[0].at("relevance_score").to_number<double>(), 3, 1e-6);
+  EXPECT_EQ(results[1].at("index"), 2);
+  EXPECT_NEAR(results[1].at("relevance_score").to_number<double>(), 2, 1e-6);
+  EXPECT_NEAR(results[2].at("relevance_score").to_number<double>(), 1, 1e-6);
+}
+
+TEST_F(PoolingTest, CoheresVectorsComeInSeveralFormats) {
+  serve_embedder(false);
+  const json::object r =
+      reply("/v2/embed", R"({"model":"demo","texts":["\u0003xx","a"],"input_type":"search_document",)"
+                         R"("embedding_types":["float","base64","ubinary","binary"]})");
+  EXPECT_EQ(r.at("response_type"), "embeddings_by_type");
+  EXPECT_EQ(r.at("texts").at(1), "a");
+  EXPECT_EQ(r.at("meta").at("billed_units").at("input_tokens"), 4);
+  const json::value& embeddings = r.at("embeddings");
+  EXPECT_EQ(numbers(embeddings.at("float").at(0)), (std::vector<double>{3, 3, 0}));
+  EXPECT_EQ(embeddings.at("base64").at(0), "AABAQAAAQEAAAAAA");
+  EXPECT_EQ(numbers(embeddings.at("ubinary").at(0)), (std::vector<double>{192}));
+  EXPECT_EQ(numbers(embeddings.at("binary").at(1)), (std::vector<double>{64}));
+  const json::object cut =
+      reply("/v2/embed", R"({"inputs":[{"content":[{"type":"text","text":"ab0123456789012345678901"}]}]})");
+  EXPECT_EQ(numbers(cut.at("embeddings").at("float").at(0))[0], 20);
+  EXPECT_THAT(refusal("/v2/embed", R"({"texts":["a"],"embedding_types":["int8"]})"),
+              HasSubstr("embedding_types"));
+  EXPECT_THAT(refusal("/v2/embed", R"({"texts":["a"],"output_dimension":4})"), HasSubstr("at most 3"));
+  EXPECT_THAT(refusal("/v2/embed", R"({"texts":["012345678901234567890"],"truncate":"NONE"})"),
+              HasSubstr("texts: a text has 21 tokens"));
+  EXPECT_THAT(refusal("/v2/embed", R"({"texts":["a"],"truncate":"START"})"), HasSubstr("truncate"));
+  EXPECT_THAT(refusal("/v2/embed", R"({"images":["data:"]})"), HasSubstr("images: is not supported"));
+}
+
+TEST_F(PoolingTest, JinasNamesAreRead) {
+  serve_embedder();
+  const json::object r =
+      reply("/v1/embeddings", R"({"input":[{"text":"ab"},{"text":"c"}],"task":"retrieval.passage",)"
+                              R"("normalized":false,"embedding_type":"float"})");
+  EXPECT_EQ(numbers(r.at("data").at(0).at("embedding")), (std::vector<double>{2, 97, 0}));
+  EXPECT_EQ(numbers(r.at("data").at(1).at("embedding")), (std::vector<double>{1, 99, 0}));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","task":"guess"})"), HasSubstr("retrieval.query"));
+  EXPECT_THAT(refusal("/v1/embeddings", R"({"input":[{"image":"x"}]})"), HasSubstr("input"));
+}
+
+TEST_F(PoolingTest, PromptsStandBeforeTextsOfTheirKind) {
+  serve([](const Request& r, int) { return Script{.pooled = {static_cast<float>(r.prompt.size())}}; },
+        [&](ServeOptions& options, http::ServerOptions&) {
+          options.rules.max_model_len = 20;
+          options.text_prompts = {{"query", "ask: "}, {"passage", "p:"}, {"clustering", "c"}};
+          engine_->described = {
+              .architecture = "E", .max_model_len = 20, .task = Task::embed, .pooled_size = 1};
+        });
+  const auto tokens = [&](const std::string& kind) {
+    const json::object r = reply("/v2/embed", fmt::format(R"({{"texts":["x"],"input_type":"{}"}})", kind));
+    return numbers(r.at("embeddings").at("float").at(0))[0];
+  };
+  EXPECT_EQ(tokens("search_query"), 6);
+  EXPECT_EQ(tokens("search_document"), 3);
+  EXPECT_EQ(tokens("passage"), 3);
+  EXPECT_EQ(tokens("clustering"), 2);
+  EXPECT_EQ(tokens("classification"), 1);
+}
+
 TEST_F(PoolingTest, AnErrorOfTheEngineIsTheAnswer) {
   serve(
       [](const Request&, int) {

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "grammar/harmony.h"
-#include "serve/images.h"
+#include "serve/prompt_media.h"
 
 namespace octavo {
 namespace {
@@ -99,7 +99,7 @@ Price price_of(const GenerationPlan& plan, int vocab_size) {
   constexpr std::int64_t kAnswerBytes = 8 << 10;
   constexpr std::int64_t kTokenBytes = 8;
   constexpr std::int64_t kBeamTokenBytes = 64;  // of each token that was ever part of a beam
-  constexpr std::int64_t kImageCopies = 2;  // on both sides of the way to the engine
+  constexpr std::int64_t kImageCopies = 2;      // on both sides of the way to the engine
   const SamplingParams& p = plan.request.sampling;
   const std::int64_t allowed = p.allowed_token_ids.empty() ? 0 : vocab_size / 8;
   const std::int64_t grammar = plan.request.output ? std::ssize(plan.request.output->text) : 0;
@@ -226,7 +226,7 @@ Result<GenerationPlan> plan_generation(const Service& service, openai::Generatio
   if (request.resume && prompts.size() > 1)
     return invalid("resume_token_ids", "is for a request of one prompt, got {}", prompts.size());
   if (request.beam_search && !media.images.empty())
-    return invalid("use_beam_search", "cannot be combined with images");
+    return invalid("use_beam_search", "cannot be combined with images or sound");
   if (request.beam_search && request.sampling.prompt_logprobs)
     return invalid("echo", "cannot be combined with use_beam_search and logprobs");
   const std::string id = new_id(id_prefix, request.request_id);
@@ -257,7 +257,7 @@ std::size_t prompt_bytes_max(const Service& service, bool truncated) {
 }
 
 Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
-                                         bool add_special_tokens, std::size_t bytes_max) {
+                               bool add_special_tokens, std::size_t bytes_max) {
   std::optional<ChatTemplate> own;
   if (!prompt.chat_template.empty()) {
     TRY(own, ChatTemplate::compile(prompt.chat_template, service.tokenizer.config().special_tokens));
@@ -266,21 +266,18 @@ Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt&
   const ChatTemplate* const chat_template = own ? &*own : served;
   if (!chat_template) return invalid("messages", "the model has no chat template; use /v1/completions");
   TRY(const std::string messages, messages_for_template(service, prompt.messages));
-  TRY(std::string text,
-      chat_template->render({.messages = messages,
-                             .tools = prompt.tools,
-                             .documents = prompt.documents,
-                             .kwargs = prompt.kwargs,
-                             .add_generation_prompt = prompt.add_generation_prompt,
-                             .continue_final_message = prompt.continue_final_message}));
+  TRY(std::string text, chat_template->render({.messages = messages,
+                                               .tools = prompt.tools,
+                                               .documents = prompt.documents,
+                                               .kwargs = prompt.kwargs,
+                                               .add_generation_prompt = prompt.add_generation_prompt,
+                                               .continue_final_message = prompt.continue_final_message}));
   ChatTokens tokens;
-  if (!prompt.images.empty()) {
-    TRY(tokens.images, read_images(service, prompt.images, text));
-  }
+  TRY(tokens.images, read_media(service, prompt.media, text));
   auto ids = service.tokenizer.encode(text, add_special_tokens, bytes_max);
   if (!ids) ids.error().field = "messages";
   TRY(tokens.ids, std::move(ids));
-  TRY_VOID(place_images(service, tokens.ids, tokens.images));
+  TRY_VOID(place_media(service, tokens.ids, tokens.images));
   return tokens;
 }
 
@@ -293,8 +290,8 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
   openai::GenerationRequest& asked = request.generation;
   const bool truncated = asked.sampling.truncate_prompt_tokens.has_value();
   TRY_VOID(service.admission.possible({.answers = asked.sampling.n}));
-  if (truncated && !request.prompt.images.empty())
-    return invalid("truncate_prompt_tokens", "cannot be combined with images");
+  if (truncated && !request.prompt.media.empty())
+    return invalid("truncate_prompt_tokens", "cannot be combined with images or sound");
   TRY(auto tokens,
       chat_tokens(service, request.prompt, asked.add_special_tokens, prompt_bytes_max(service, truncated)));
   auto& [ids, images] = tokens;
@@ -304,8 +301,8 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
   const std::optional<openai::Thinking> thinking = thinking_of(service, asked, ids);
   if (thinking && thinking->harmony) TRY_VOID(bind_final_message(*thinking->harmony, asked));
   prompts.push_back(std::move(ids));
-  TRY(GenerationPlan plan,
-      plan_generation(service, std::move(asked), std::move(prompts), {.images = std::move(images)}, id_prefix, reply));
+  TRY(GenerationPlan plan, plan_generation(service, std::move(asked), std::move(prompts),
+                                           {.images = std::move(images)}, id_prefix, reply));
   plan.thinking = thinking;
   return plan;
 }
@@ -332,8 +329,8 @@ Result<GenerationPlan> prepare_completion_as(const Service& service, openai::Com
     }
     prompts.push_back(std::move(ids));
   }
-  TRY(GenerationPlan plan, plan_generation(service, std::move(request.generation), std::move(prompts), {}, id_prefix,
-                                           reply));
+  TRY(GenerationPlan plan,
+      plan_generation(service, std::move(request.generation), std::move(prompts), {}, id_prefix, reply));
   plan.echo_texts = std::move(echoes);
   plan.prompt_only = request.prompt_only;
   return plan;

@@ -393,6 +393,25 @@ TEST_F(ServeTest, RequestIdsThatAreNoTextAreIgnored) {
   }
 }
 
+TEST_F(ServeTest, AReplyTellsItsTimesOnWish) {
+  serve([](const Request&, int) { return Script{.tokens = ending("abc")}; },
+        [](ServeOptions& o, http::ServerOptions&) { o.request_metrics = true; });
+  for (const std::string path : {"/v1/chat/completions", "/v1/completions"}) {
+    const std::string body = path.find("chat") == std::string::npos ? R"({"prompt":"a")" : kChat;
+    const http::Response response = post(path, body + "}");
+    EXPECT_THAT(std::string(response.headers.find("Server-Timing").value_or("")), HasSubstr("generation;dur=")) << path;
+    const json::object metrics = json::parse(response.body).at("metrics").as_object();
+    EXPECT_GE(metrics.at("time_to_first_token_ms").as_double(), 0.0);
+    EXPECT_GE(metrics.at("mean_itl_ms").as_double(), 0.0);
+    EXPECT_TRUE(metrics.contains("queue_time_ms") && metrics.contains("tokens_per_second"));
+
+    const std::string stream =
+        post(path, body + R"(,"stream":true,"stream_options":{"include_usage":true}})").body;
+    EXPECT_THAT(stream, HasSubstr(R"("metrics":{"time_to_first_token_ms":)")) << path;
+    EXPECT_EQ(post(path, body + R"(,"n":2})").body.find("metrics"), std::string::npos);  // whose would they be
+  }
+}
+
 TEST_F(ServeTest, WithoutAKeyNoRouteTakesABody) {
   serve([](const Request&, int) { return Script{.tokens = ending("x")}; },
         [](ServeOptions& o, http::ServerOptions&) { o.api_keys = {"secret"}; });

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,10 +18,12 @@
 #include "serve/http_metrics.h"
 #include "serve/live_feed.h"
 #include "serve/live_generations.h"
+#include "serve/media_fetch.h"
 #include "serve/metrics.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/openai/response_store.h"
 #include "serve/sound_rules.h"
+#include "serve/step_trace.h"
 #include "serve/tracing.h"
 #include "serve/unknown_fields.h"
 #include "serve/worker_pool.h"
@@ -30,12 +34,17 @@ namespace octavo {
 
 struct ServeOptions {
   openai::RequestRules rules;
-  std::vector<TokenId> eos_ids{};       // end an answer unless ignore_eos; sorted
-  std::vector<std::string> api_keys{};  // empty: no key is asked for
+  std::vector<TokenId> eos_ids{};                  // end an answer unless ignore_eos; sorted
+  std::vector<std::string> api_keys{};             // empty: no key is asked for
   std::optional<media::ProcessorConfig> images{};  // how the model wants them; nothing: it does not see
-  std::optional<SoundRules> sound{};  // how the model is asked what it hears; nothing: it does not hear
-  bool template_takes_parts = false;  // the chat template expects lists of parts as contents, not strings
-  std::vector<TokenId> tool_tokens{};   // special tokens of the rules' tool dialect
+  std::optional<PromptSound>
+      prompt_sound{};                 // how it wants sound in prompts; nothing: it does not hear there
+  std::optional<SoundRules> sound{};  // how the model is asked what it hears; nothing: it does not transcribe
+  std::map<std::string, std::string, std::less<>>
+      text_prompts{};                  // that stand before texts of a kind, by its name
+  MediaSources media_sources{};       // of chats
+  bool template_takes_parts = false;   // the chat template expects lists of parts as contents, not strings
+  std::vector<TokenId> tool_tokens{};  // special tokens of the rules' tool dialect
   std::string version{};
   std::string model_root{};  // shown by /v1/models
   std::string system_fingerprint{};
@@ -45,7 +54,10 @@ struct ServeOptions {
   bool tokenizer_info = false;         // /tokenizer_info
   bool dev_mode = false;               // routes for development
   bool sleep_mode = false;             // of these, /sleep
+  bool profiles = false;               // /start_profile and /stop_profile,
+  StepTraceOptions step_trace{};       // and what they do
   bool change_adapters = false;        // /v1/load_lora_adapter and /v1/unload_lora_adapter
+  bool request_metrics = false;        // times of an answer in its reply, and as Server-Timing
   std::shared_ptr<Tracer> tracer{};    // null: no spans
   bool log_requests = false;
   std::optional<int> max_log_len{};  // bytes of a prompt in the log; nothing: all
@@ -57,6 +69,8 @@ struct ServeOptions {
   bool page = true;                                          // a web page at `/`
   int intake_threads = 2;                                    // parse, render, tokenise
   int delivery_threads = 2;                                  // detokenise, write
+  int fetch_threads = 8;                                     // wait for what stands at addresses
+  std::size_t fetch_queue_max = 256;                         // beyond: 503
   std::size_t response_store_bytes = std::size_t{64} << 20;  // of /v1/responses; beyond: the oldest go
   std::size_t intake_queue_max = 1024;                       // beyond: 503
 
@@ -84,10 +98,12 @@ struct Service {
         adapters(options.rules.adapters),
         metrics(options.rules.model_names.front(), options.rules.max_model_len),
         live(engine_client, metrics),
+        step_trace(engine_client, options.step_trace),
         admission(options.budget(), options.client_max()),
         responses(options.response_store_bytes),
         intake(options.intake_threads, options.intake_queue_max),
-        delivery(options.delivery_threads, 0) {}
+        delivery(options.delivery_threads, 0),
+        fetchers(options.fetch_threads, options.fetch_queue_max) {}
 
   EngineClient& engine;
   const EngineInfo engine_info = engine.info();
@@ -99,6 +115,7 @@ struct Service {
   Metrics metrics;
   HttpMetrics http;
   LiveFeed live;
+  StepTrace step_trace;
   Admission admission;
   LiveGenerations generations;
   const std::int64_t started_at =
@@ -108,9 +125,9 @@ struct Service {
   // From now on requests may name it.
   void offer_adapter(AdapterCard card) const {
     if (card.parent.empty()) card.parent = options.rules.model_names.front();
-    card.created_at = std::chrono::duration_cast<std::chrono::seconds>(
-                          std::chrono::system_clock::now().time_since_epoch())
-                          .count();
+    card.created_at =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count();
     adapters->remove(card.name);
     adapters->add(card);
   }
@@ -119,6 +136,7 @@ struct Service {
   openai::ResponseStore responses;
   WorkerPool intake;
   WorkerPool delivery;
+  WorkerPool fetchers;
 };
 
 }  // namespace octavo

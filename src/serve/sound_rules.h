@@ -1,4 +1,4 @@
-// How a model wants to be asked what it hears: its spectrogram and its special tokens.
+// How a model wants its sound, and to be asked what it hears: its spectrogram and its special tokens.
 #pragma once
 
 #include <optional>
@@ -11,6 +11,12 @@
 #include "text/tokenizer.h"
 
 namespace octavo {
+
+// Sound in prompts.
+struct PromptSound {
+  media::LogMel log_mel;
+  std::string token;  // that stands for it in a text
+};
 
 struct SoundRules {
   media::LogMel log_mel;

@@ -14,14 +14,18 @@ namespace octavo {
 class Acceptance {
  public:
   static constexpr int kOne = 1 << 12;
+  static constexpr int kProbeEvery = 16;       // steps without a draft token before one is tried
+  static constexpr int kProbeEveryMost = 256;  // the same, when all that were tried have failed
 
-  void note(bool came_true) { rate_ += ((came_true ? kOne : 0) - rate_) / 8; }
+  void note(bool came_true);
   int rate() const { return rate_; }  // of kOne
 
  private:
   friend class DraftPolicy;
+  bool is_new_ = true;
   int rate_ = kOne;
   int undrafted_ = 0;  // steps since the last draft token
+  int wait_ = kProbeEvery;
 };
 
 struct DraftPolicyOptions {
@@ -37,16 +41,22 @@ class DraftPolicy {
  public:
   explicit DraftPolicy(DraftPolicyOptions options = {}) : options_(std::move(options)) {}
 
-  // Draft tokens of one of `sequences` sequences in the next step, from 0 to `most`. With by_acceptance at
-  // least one in every kProbeEvery steps, or nothing would ever be learnt again.
+  // Draft tokens of one of `sequences` sequences in the next step, from 0 to `most`. With by_acceptance one is
+  // tried after kProbeEvery steps without any, or nothing would ever be learnt again; after twice as many each
+  // time that it fails. A sequence without a record begins with that of all.
   int count(int sequences, Acceptance& acceptance) const;
 
-  static constexpr int kProbeEvery = 16;
+  // Whether count() may be more than 0 within so many steps, if as many sequences run.
+  bool may_want(int sequences, const Acceptance& acceptance, int steps) const;
+
+  // What came of a draft token of this sequence: into its record, and into that of all.
+  void note(Acceptance& acceptance, bool came_true);
 
  private:
   int limit(int sequences) const;
 
   DraftPolicyOptions options_;
+  int rate_of_all_ = Acceptance::kOne;  // a running mean over some hundred draft tokens
 };
 
 }  // namespace octavo

@@ -38,11 +38,60 @@ TEST(DraftPolicy, DraftsThatAreNotAcceptedBecomeRare) {
   Acceptance never;
   EXPECT_EQ(policy.count(1, never), 4);
   for (int i = 0; i < 100; ++i) never.note(false);
+  // After 16, 32, 64, 128 steps, then after every 256.
   int draft_tokens = 0;
-  for (int step = 0; step < 10 * DraftPolicy::kProbeEvery; ++step) draft_tokens += policy.count(1, never);
-  EXPECT_EQ(draft_tokens, 10);
+  for (int step = 0; step < 240 + 6 * Acceptance::kProbeEveryMost; ++step) {
+    const int count = policy.count(1, never);
+    for (int i = 0; i < count; ++i) never.note(false);
+    draft_tokens += count;
+  }
+  EXPECT_EQ(draft_tokens, 4 + 6);
   for (int i = 0; i < 100; ++i) never.note(true);
   EXPECT_EQ(policy.count(1, never), 4);
+}
+
+// Where draft tokens are accepted nowhere, new sequences do not begin with many.
+TEST(DraftPolicy, ANewSequenceBeginsWithTheRecordOfAll) {
+  DraftPolicy policy({.most = 4, .by_acceptance = true});
+  Acceptance first, second, third;
+  EXPECT_EQ(policy.count(1, first), 4);
+  for (int i = 0; i < 200; ++i) policy.note(first, false);
+  EXPECT_EQ(policy.count(1, second), 0);
+  for (int i = 0; i < 200; ++i) policy.note(second, true);
+  EXPECT_EQ(policy.count(1, third), 4);
+  EXPECT_EQ(policy.count(1, first), 0);
+}
+
+// A text that begins to repeat itself gets draft tokens again as soon as one is accepted.
+TEST(DraftPolicy, OneThatIsAcceptedIsFollowedByOthers) {
+  const DraftPolicy policy({.most = 4, .by_acceptance = true});
+  Acceptance record;
+  for (int i = 0; i < 100; ++i) record.note(false);
+  int step = 0;
+  while (policy.count(1, record) == 0) ++step;
+  EXPECT_LT(step, Acceptance::kProbeEvery);
+  record.note(true);
+  EXPECT_EQ(policy.count(1, record), 1);
+  for (int i = 0; i < 8; ++i) record.note(true);
+  EXPECT_GE(policy.count(1, record), 2);
+}
+
+TEST(DraftPolicy, SaysWhetherDraftTokensMayBeWantedSoon) {
+  const DraftPolicy policy({.most = 4, .free_tokens = 8, .by_acceptance = true});
+  Acceptance record;
+  EXPECT_TRUE(policy.may_want(4, record, 1));
+  EXPECT_FALSE(policy.may_want(5, record, 1000));
+  for (int i = 0; i < 100; ++i) record.note(false);
+  for (int tries = 0; tries < 8; ++tries) {
+    // However long the wait is: 20 steps before its end at the latest.
+    int steps_ahead = 0;
+    for (bool tried = false; !tried;) {
+      steps_ahead = policy.may_want(1, record, 20) ? steps_ahead + 1 : 0;
+      tried = policy.count(1, record) > 0;
+    }
+    EXPECT_EQ(steps_ahead, tries == 0 ? Acceptance::kProbeEvery : 20);
+    record.note(false);
+  }
 }
 
 // Whatever has happened: the count is in its bounds, and neither a better record nor a smaller batch lowers

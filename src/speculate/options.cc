@@ -41,6 +41,11 @@ Result<> check(const HeadOptions& o) {
   return {};
 }
 
+Result<> check(const PlaceHeadOptions& o) {
+  if (o.model.empty()) return invalid("model", "must be given: the folder of the heads");
+  return {};
+}
+
 }  // namespace
 
 Result<> validate(const SpeculativeOptions& options) {

@@ -39,6 +39,14 @@ struct HeadOptions {
   bool drawn = true;       // as DraftModelOptions has it
 };
 
+// Heads for each place of a draft, which read a hidden state of the engine's own model.
+struct PlaceHeadOptions {
+  enum class Kind : std::uint8_t { medusa, mlp_speculator };
+  Kind kind = Kind::medusa;
+  std::string model = {};  // their folder
+  bool drawn = true;       // as DraftModelOptions has it
+};
+
 // Draft tokens of each sequence while from..to sequences are in a step.
 struct TokensPerBatchSize {
   int from = 1;
@@ -47,12 +55,14 @@ struct TokensPerBatchSize {
 };
 
 struct SpeculativeOptions {
-  std::variant<NgramOptions, SuffixOptions, DraftModelOptions, HeadOptions> method = NgramOptions{};
+  std::variant<NgramOptions, SuffixOptions, DraftModelOptions, HeadOptions, PlaceHeadOptions> method =
+      NgramOptions{};
   int num_speculative_tokens = 5;                       // draft tokens of a sequence at a time, at most
   std::vector<TokensPerBatchSize> per_batch_size = {};  // empty: DraftPolicy chooses
 
   const DraftModelOptions* draft_model() const { return std::get_if<DraftModelOptions>(&method); }
   const HeadOptions* head() const { return std::get_if<HeadOptions>(&method); }
+  const PlaceHeadOptions* place_heads() const { return std::get_if<PlaceHeadOptions>(&method); }
 };
 
 // Errors name the field and its limit.

@@ -37,6 +37,7 @@ struct ComputedText {
   TokenId next = 0;  // what comes behind them
   std::span<const std::int64_t> slots = {};   // of the tokens in the first cache group
   std::span<const std::int32_t> blocks = {};  // of the sequence there, from its beginning
+  bool wanted = true;  // draft tokens of it may be asked for soon; reading it serves nothing else
 };
 
 class Proposer {

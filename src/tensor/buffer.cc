@@ -45,7 +45,9 @@ std::byte* map_with_huge_pages(std::size_t bytes, std::size_t alignment) {
 struct Chunk {
   std::atomic<std::size_t> users;
 
-  static void release(void* data, std::size_t) {
+  // Of a chunk that others still use the pages go back to the system: adapters come and go beside weights that stay.
+  static void release(void* data, std::size_t bytes) {
+    if (bytes > 0) madvise(data, up(bytes, kPage), MADV_DONTNEED);
     auto* chunk =
         reinterpret_cast<Chunk*>(reinterpret_cast<std::uintptr_t>(data) / kChunkBytes * kChunkBytes);
     if (chunk->users.fetch_sub(1, std::memory_order_acq_rel) == 1) munmap(chunk, kChunkBytes);

@@ -48,10 +48,11 @@ void signed_six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
 
 void dequantize_block(Encoding encoding, const QuantBlock& block, int elements, float* out) {
   const BlockTraits traits = block_traits(encoding);
+  const std::uint8_t* values = values_of(encoding);
   for (int i = 0; i < elements; ++i) {
     const auto group = static_cast<std::size_t>(i / traits.group);
     const std::uint8_t code = block.codes[static_cast<std::size_t>(i)];
-    const int v = encoding == Encoding::iq4_nl ? kIq4Values[code] : code;
+    const int v = values != nullptr ? values[code] : code;
     const float scale = to_f32(block.scale) * block.scales[group];
     const float product = scale * static_cast<float>(v - traits.zero);
     out[i] = traits.has_min ? product - to_f32(block.min) * block.mins[group] : product;
@@ -180,15 +181,17 @@ void dequantize(const MatrixPart& part, std::int64_t row, float* out) {
     return;
   }
   const std::int64_t groups = part.scales.size(1), group = cols / groups;
-  const int middle = part.encoding == Encoding::int4 ? 8 : 128;
+  const std::uint8_t* values = values_of(part.encoding);
   for (std::int64_t g = 0; g < groups; ++g, bytes += group, out += group) {
     const float scale = part.scales.row<float>(row)[g * part.scales.stride[1]];
     if (part.encoding == Encoding::fp8) {
       for (std::int64_t k = 0; k < group; ++k) out[k] = scale * to_f32(Float8E4M3{bytes[k]});
       continue;
     }
-    const int zero = part.zeros ? part.zeros.row<std::uint8_t>(row)[g * part.zeros.stride[1]] : middle;
-    for (std::int64_t k = 0; k < group; ++k) out[k] = scale * static_cast<float>(bytes[k] - zero);
+    const int zero =
+        part.zeros ? part.zeros.row<std::uint8_t>(row)[g * part.zeros.stride[1]] : zero_of(part.encoding);
+    for (std::int64_t k = 0; k < group; ++k)
+      out[k] = scale * static_cast<float>((values != nullptr ? values[bytes[k]] : bytes[k]) - zero);
   }
 }
 

@@ -9,8 +9,8 @@
 namespace octavo {
 
 // What the block formats of an encoding have in common: number i of a block is
-//   scale * scales[i / group] * (v - zero) - min * mins[i / group],   v = codes[i], in IQ4_NL
-//   kIq4Values[codes[i]]
+//   scale * scales[i / group] * (v - zero) - min * mins[i / group],   v = codes[i], or what stands for it
+//   in values_of(encoding)
 // with scales and mins 1 where the format has none.
 struct BlockTraits {
   int bits;   // of a code
@@ -23,6 +23,22 @@ BlockTraits block_traits(Encoding encoding);  // one of GGUF's
 // The 16 values of IQ4_NL, plus 128.
 inline constexpr std::array<std::uint8_t, 16> kIq4Values = {1,   24,  45,  63,  79,  93,  106, 118,
                                                             129, 141, 153, 166, 181, 197, 217, 241};
+
+// The 16 values of e2m1 (a sign, two bits of exponent and one more), doubled, plus 12.
+inline constexpr std::array<std::uint8_t, 16> kE2m1Values = {12, 13, 14, 15, 16, 18, 20, 24,
+                                                             12, 11, 10, 9,  8,  6,  4,  0};
+
+// What each code of an encoding stands for; nullptr: for itself.
+constexpr const std::uint8_t* values_of(Encoding encoding) {
+  return encoding == Encoding::iq4_nl  ? kIq4Values.data()
+         : encoding == Encoding::mxfp4 ? kE2m1Values.data()
+                                       : nullptr;
+}
+
+// What int4, int8 and mxfp4 take from every value, where a part has no zeros.
+constexpr int zero_of(Encoding encoding) {
+  return encoding == Encoding::int4 ? 8 : encoding == Encoding::mxfp4 ? 12 : 128;
+}
 
 // One block of GGUF, taken apart.
 struct QuantBlock {

@@ -62,5 +62,16 @@ TEST(Dequantize, CodesWithScalesAndZeros) {
   EXPECT_EQ(read(Encoding::int8, with, 1), (std::vector<float>{63.75f, 32, -200, -199}));
 }
 
+TEST(Dequantize, CodesOfE2m1AreDoubledNumbers) {
+  std::vector<std::uint8_t> codes{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  float scale = 0.5f;
+  std::vector<float> out(16);
+  dequantize({.encoding = Encoding::mxfp4,
+              .values = View::of(codes.data(), DType::u8, {1, 16}),
+              .scales = View::of(&scale, DType::f32, {1, 1})},
+             0, out.data());
+  EXPECT_EQ(out, (std::vector<float>{0, 0.5f, 1, 1.5f, 2, 3, 4, 6, 0, -0.5f, -1, -1.5f, -2, -3, -4, -6}));
+}
+
 }  // namespace
 }  // namespace octavo

@@ -34,6 +34,8 @@ std::string_view name(Encoding encoding) {
       return "int8";
     case Encoding::fp8:
       return "fp8";
+    case Encoding::mxfp4:
+      return "mxfp4";
   }
   return "?";
 }
@@ -66,6 +68,7 @@ BlockShape block_shape(Encoding encoding) {
     case Encoding::int4:
     case Encoding::int8:
     case Encoding::fp8:
+    case Encoding::mxfp4:
       return {1, 1};
   }
   return {1, 1};

@@ -12,6 +12,7 @@ namespace octavo {
 // q8_0 ..    the blocks of GGUF: `elements` consecutive numbers of a row in `bytes` bytes, scales included
 // int4 int8  unsigned codes, a byte each: scale * (code - zero), with a scale and a zero for each group
 // fp8        e4m3 numbers (no infinity, NaN is 0x7f): scale * number, with a scale for each group
+// mxfp4      codes of e2m1 numbers, a byte each: the same, with a power of two for each group
 enum class Encoding : std::uint8_t {
   plain,
   q8_0,
@@ -28,12 +29,13 @@ enum class Encoding : std::uint8_t {
   int4,
   int8,
   fp8,
+  mxfp4,
 };
 
 std::string_view name(Encoding encoding);
 
-// A block of one of GGUF's encodings; {1, 1} for int4, int8 and fp8; {1, 0} for plain, whose size is the
-// dtype's.
+// A block of one of GGUF's encodings; {1, 1} for int4, int8, mxfp4 and fp8; {1, 0} for plain, whose size is
+// the dtype's.
 struct BlockShape {
   int elements;
   int bytes;
@@ -44,8 +46,8 @@ BlockShape block_shape(Encoding encoding);
 struct MatrixPart {
   Encoding encoding = Encoding::plain;
   View values;  // plain: f32, f16 or bf16 [rows, cols], any strides; else u8 [rows, bytes of a row]
-  View scales =
-      {};  // int4, int8, fp8: f32 [rows, groups]; a group is cols / groups consecutive numbers of a row
+  View scales = {};  // int4, int8, mxfp4, fp8: f32 [rows, groups]; a group is cols / groups consecutive
+                     // numbers of a row
   View zeros = {};  // int4, int8: u8 [rows, groups]; not there: 8 in int4, 128 in int8
 
   std::int64_t rows() const { return values.size(0); }

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -87,6 +90,24 @@ TEST(Buffer, PackedBuffersAreZeroedAlignedAndApart) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(allocate_host_packed(0).value().bytes(), 0u);
   EXPECT_FALSE(allocate_host_packed(std::size_t{1} << 60).has_value());
+}
+
+TEST(Buffer, WhatIsFreedBesideOthersGoesBackToTheSystem) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20, kPage = 4096;
+  Buffer goes = allocate_host_packed(kBytes).value();
+  const Buffer stays = allocate_host_packed(kPage).value();
+  std::memset(goes.data(), 7, kBytes);
+  std::memset(stays.data(), 7, kPage);
+  void* data = goes.data();
+  const auto resident = [&] {
+    std::vector<unsigned char> pages(kBytes / kPage);
+    EXPECT_EQ(mincore(data, kBytes, pages.data()), 0);
+    return std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; });
+  };
+  EXPECT_EQ(resident(), std::ptrdiff_t{kBytes / kPage});
+  goes = Buffer{};
+  EXPECT_EQ(resident(), 0);
+  EXPECT_EQ(static_cast<const unsigned char*>(stays.data())[kPage - 1], 7);
 }
 
 // Without care, the first read behind the new end is the end of the process.

@@ -97,7 +97,7 @@ json::array added_tokens(const GgufVocabulary& v) {
 Result<std::string> listed_merges(const GgufVocabulary& v) {
   MergesText merges;
   for (const std::string_view merge : v.merges) {
-    // Byte-level tokens have no space in them.
+    // Neither byte-level tokens nor SentencePiece's have a space in them.
     const std::size_t space = merge.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == merge.size() || invalid_utf8_at(merge))
       return failure(ErrorCode::corrupt, "tokenizer.ggml.merges: \"{}\" is not a pair of tokens", merge);
@@ -163,7 +163,10 @@ json::object sentence_piece(std::string_view unknown, bool prefix) {
           {"pre_tokenizer", nullptr},
           {"decoder", {{"type", "Sequence"}, {"decoders", std::move(after)}}},
           {"model",
-           {{"type", "BPE"}, {"unk_token", view(unknown)}, {"fuse_unk", true}, {"byte_fallback", true}}}};
+           {{"type", "BPE"},
+            {"unk_token", unknown.empty() ? json::value(nullptr) : json::value(view(unknown))},
+            {"fuse_unk", true},
+            {"byte_fallback", true}}}};
 }
 
 // What tokenizer_config.json would say.
@@ -186,33 +189,34 @@ TokenizerConfig config_of(const GgufVocabulary& v, bool add_bos) {
 
 Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   GgufVocabulary v = given;
-  const bool pieces = v.model == "llama";
+  // Gemma 4's are SentencePiece's tokens with a list of merges in place of scores.
+  const bool scored = v.model == "llama", pieces = scored || v.model == "gemma4";
   if (!pieces && v.model != "gpt2")
     return field_failure("tokenizer.ggml.model", ErrorCode::unsupported,
-                         "tokenizer.ggml.model is \"{}\"; supported are gpt2 and llama", v.model);
+                         "tokenizer.ggml.model is \"{}\"; supported are gpt2, llama and gemma4", v.model);
   TRY_VOID(check_lists(v));
   const PreTokenizer* pre = find_pre_tokenizer(v.pre.empty() ? "default" : v.pre);
   if (!pieces && pre == nullptr)
     return field_failure("tokenizer.ggml.pre", ErrorCode::unsupported,
                          "tokenizer.ggml.pre is \"{}\"; supported are {}", v.pre,
                          fmt::join(pre_tokenizers() | std::views::transform(&PreTokenizer::name), ", "));
-  if (pieces && !v.unknown) v.unknown = 0;
-  if (pieces && !v.bos && v.tokens.size() > 2) v.bos = 1;
-  if (pieces && !v.eos && v.tokens.size() > 2) v.eos = 2;
+  if (scored && !v.unknown) v.unknown = 0;
+  if (scored && !v.bos && v.tokens.size() > 2) v.bos = 1;
+  if (scored && !v.eos && v.tokens.size() > 2) v.eos = 2;
   for (const auto& id : {v.bos, v.eos, v.unknown, v.padding})
     if (id && (*id < 0 || *id >= std::ssize(v.tokens)))
       return failure(ErrorCode::corrupt, "tokenizer.ggml: special token {}, there are {} tokens", *id,
                      v.tokens.size());
-  json::object tree = pieces ? sentence_piece(v.tokens[static_cast<std::size_t>(*v.unknown)],
-                                              v.add_space_prefix.value_or(true))
-                             : byte_level(*pre);
+  const std::string_view unknown = v.unknown ? v.tokens[static_cast<std::size_t>(*v.unknown)] : "";
+  json::object tree =
+      pieces ? sentence_piece(unknown, v.add_space_prefix.value_or(scored)) : byte_level(*pre);
   tree["version"] = "1.0";
   tree["added_tokens"] = added_tokens(v);
   std::string model = json::serialize(tree["model"]);
   tree.erase("model");
   std::string text = json::serialize(tree);
   TRY(const std::string ids, vocabulary_text(v));
-  TRY(const std::string merges, pieces ? merges_of_scores(v) : listed_merges(v));
+  TRY(const std::string merges, scored ? merges_of_scores(v) : listed_merges(v));
   text.back() = model.back() = ',';  // both go on
   text += fmt::format("\"model\":{}\"vocab\":{},\"merges\":{}}}}}", model, ids, merges);
   return Tokenizer::parse(text, config_of(v, v.add_bos.value_or(pieces || (pre != nullptr && pre->add_bos))));

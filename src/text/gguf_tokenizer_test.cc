@@ -47,14 +47,14 @@ struct Taken {
       vocabulary.tokens.push_back(token);
       vocabulary.scores.push_back(scores.contains(token) ? scores[token] : -1e9);
     }
-    if (model == "gpt2") vocabulary.merges.assign(merges.begin(), merges.end());
+    if (model != "llama") vocabulary.merges.assign(merges.begin(), merges.end());
   }
 };
 
 struct Case {
   std::string name, model, pre;
   std::optional<bool> space_prefix;
-  std::optional<std::int64_t> bos;
+  std::optional<std::int64_t> bos, unknown = {};
 };
 
 class GgufTokenizer : public testing::TestWithParam<Case> {};
@@ -63,6 +63,7 @@ TEST_P(GgufTokenizer, IsTheOneItWasMadeFrom) {
   Taken taken(GetParam().name, GetParam().model, GetParam().pre);
   taken.vocabulary.add_space_prefix = GetParam().space_prefix;
   taken.vocabulary.bos = GetParam().bos;
+  taken.vocabulary.unknown = GetParam().unknown;
   const auto tokenizer = tokenizer_of(taken.vocabulary);
   ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().message;
   const Tokenizer original = fixtures::tokenizer(GetParam().name);
@@ -83,13 +84,12 @@ TEST_P(GgufTokenizer, IsTheOneItWasMadeFrom) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GgufTokenizer,
-                         testing::Values(Case{"gpt2", "gpt2", "gpt-2", {}, {}},
-                                         Case{"llama3", "gpt2", "llama-bpe", {}, 700},
-                                         Case{"qwen", "gpt2", "qwen2", {}, {}},
-                                         Case{"llama2", "llama", "default", {}, {}},
-                                         Case{"gemma", "llama", "default", false, {}}),
-                         [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, GgufTokenizer,
+    testing::Values(Case{"gpt2", "gpt2", "gpt-2", {}, {}}, Case{"llama3", "gpt2", "llama-bpe", {}, 700},
+                    Case{"qwen", "gpt2", "qwen2", {}, {}}, Case{"llama2", "llama", "default", {}, {}},
+                    Case{"gemma", "llama", "default", false, {}}, Case{"gemma", "gemma4", "", {}, 1, 0}),
+    [](const auto& one) { return one.param.name + "_" + one.param.model; });
 
 TEST(GgufTokenizer, EverySplitIsAnExpression) {
   const Taken taken("gpt2", "gpt2", "gpt-2");
@@ -116,7 +116,8 @@ TEST(GgufTokenizer, WrongVocabularies) {
     return tokenizer ? "accepted" : tokenizer.error().message;
   };
   using V = GgufVocabulary;
-  EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }), HasSubstr("supported are gpt2 and llama"));
+  EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }),
+              HasSubstr("supported are gpt2, llama and gemma4"));
   EXPECT_THAT(error(bytes, [](V& v) { v.pre = "martian"; }),
               HasSubstr("tokenizer.ggml.pre is \"martian\"; supported are chatglm-bpe, "));
   EXPECT_THAT(error(bytes, [](V& v) { v.tokens.clear(); }), HasSubstr("tokens is not there, or empty"));

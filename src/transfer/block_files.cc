@@ -124,6 +124,17 @@ void BlockFiles::forget(Hash128 key) {
   if (place == places_.end()) return;
   uses_.erase(place->second);
   places_.erase(place);
+  gone_.push_back(key);
+}
+
+void BlockFiles::forget_all() {
+  const std::lock_guard lock(mutex_);
+  while (!uses_.empty()) forget(Hash128(uses_.front()));
+}
+
+std::vector<Hash128> BlockFiles::take_gone() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(gone_, {});
 }
 
 // The engine's thread asks what is there: it does not wait until files are removed.
@@ -159,8 +170,6 @@ int BlockFiles::leading(std::span<const Hash128> keys) const {
       std::ranges::find_if(keys, [&](const Hash128& key) { return !places_.contains(key); });
   return static_cast<int>(first_missing - keys.begin());
 }
-
-bool BlockFiles::contains(Hash128 key) const { return contains(std::span(&key, 1))[0]; }
 
 std::vector<bool> BlockFiles::contains(std::span<const Hash128> keys) const {
   std::vector<bool> there;

@@ -21,36 +21,34 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "transfer/block_format.h"
+#include "transfer/block_store.h"
 
 namespace octavo {
 
-class BlockFiles {
+class BlockFiles final : public BlockStore {
  public:
   // Makes the folder, or finds what is in it. engine: its number; each has its own files. Errors: no room for
   // a single block; another process has these files open; the system refuses.
   static Result<std::unique_ptr<BlockFiles>> open(const std::string& folder, BlockFormat format,
                                                   std::int64_t bytes_max, int engine);
-  ~BlockFiles();
+  ~BlockFiles() override;
   BlockFiles(const BlockFiles&) = delete;
   BlockFiles& operator=(const BlockFiles&) = delete;
 
-  // How many of the first keys are there.
-  int leading(std::span<const Hash128> keys) const;
-  bool contains(Hash128 key) const;
-  std::vector<bool> contains(std::span<const Hash128> keys) const;
-  // They are used now, in one go: tails are removed before what they continue.
-  void touch(std::span<const Hash128> keys);
+  using BlockStore::contains;
+  int leading(std::span<const Hash128> keys) const override;
+  std::vector<bool> contains(std::span<const Hash128> keys) const override;
+  void touch(std::span<const Hash128> keys) override;
+  // A full disk is an error of io, too.
+  Result<> read(Hash128 key, std::span<std::byte> packed) override;
+  Result<> write(Hash128 key, std::span<const std::byte> packed) override;
+  void remove(std::span<const Hash128> keys) override;
+  void forget_all() override;  // their files stay
+  std::vector<Hash128> take_gone() override;
 
-  // Reads and verifies a block, format.stride() bytes. Errors: not_found (gone meanwhile);
-  // corrupt, invalid_argument: not the block, its file is removed; io.
-  Result<> read(Hash128 key, std::span<std::byte> packed);
-  // Writes a sealed block. Errors: io, the disk is full among them.
-  Result<> write(Hash128 key, std::span<const std::byte> packed);
-  void remove(std::span<const Hash128> keys);
-
-  std::size_t most() const { return most_; }  // blocks
-  std::int64_t count() const;
-  std::int64_t evicted() const;
+  std::size_t most() const override { return most_; }
+  std::int64_t count() const override;
+  std::int64_t evicted() const override;
 
  private:
   using Uses = std::list<Hash128>;  // the last used last
@@ -71,6 +69,7 @@ class BlockFiles {
   mutable std::mutex mutex_;  // guards all below
   Uses uses_;
   std::unordered_map<Hash128, Uses::iterator, HashOfHash> places_;
+  std::vector<Hash128> gone_;
   std::int64_t evicted_ = 0;
 };
 

@@ -97,12 +97,24 @@ Result<> BlockServer::answer(PeerSocket& socket) {
     finish(done->request_id);
     return {};
   }
+  if (const auto* keep = std::get_if<Keep>(&message)) return keep_leases(socket, *keep);
   const auto* pull = std::get_if<Pull>(&message);
   if (pull == nullptr) return failure(ErrorCode::corrupt, "another engine began with nonsense");
   Refused refused;
   refused.message = refusal(*pull, refused.reason);
   if (!refused.message.empty()) return send_message(socket, refused);
   return give_blocks(socket, *pull);
+}
+
+// Until the other engine has named all that it wants to last.
+Result<> BlockServer::keep_leases(PeerSocket& socket, Keep next) {
+  for (;;) {
+    leases_.use(next.request_id, now_us(), [](const Lease&) {});
+    TRY(TransferMessage message, receive_message(socket));
+    if (!std::holds_alternative<Keep>(message))
+      return failure(ErrorCode::corrupt, "another engine went on with nonsense");
+    next = std::get<Keep>(std::move(message));
+  }
 }
 
 // Why the blocks are not given; "": they are.

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "transfer/block_format.h"
 #include "transfer/lease_table.h"
+#include "transfer/messages.h"
 #include "transfer/peer_socket.h"
 #include "transfer/transport.h"
 
@@ -53,6 +54,7 @@ class BlockServer {
   void drop_ended();
   void serve(PeerSocket& socket);
   Result<> answer(PeerSocket& socket);
+  Result<> keep_leases(PeerSocket& socket, Keep next);
   Result<> give_blocks(PeerSocket& socket, const Pull& pull);
   Result<> give_piece(PeerSocket& socket, const Pull& pull, const Get& get, BlockSender& sender);
   std::string refusal(const Pull& pull, KvTransferFailure& reason);

@@ -33,6 +33,7 @@ struct KvPrompt {
   int tokens = 0;
   std::span<const Hash128> keys{};           // of its full blocks, but for one that its last token fills
   const KvTransferParams* params = nullptr;  // that the request brings; null: none
+  int cached = 0;                            // blocks at the front that the cache has
 };
 
 struct LoadTask {
@@ -79,7 +80,7 @@ struct CacheAccess {
   std::function<void(BlockId, std::span<std::byte>)> read{};
   std::function<void(BlockId, std::span<const std::byte>)> write{};
   std::function<void(LoadResult)> loaded{};  // ends a load; once for each task that wants blocks
-  std::function<void()> wake{};              // take_stored() has something
+  std::function<void()> wake{};              // take_stored() or matched() has something
 };
 
 // All calls are on the engine's thread, and none waits. Whoever ends a connector has nothing more to come
@@ -88,12 +89,15 @@ class KvConnector {
  public:
   virtual ~KvConnector() = default;
 
-  // How many blocks of the prompt, from its first on, can be loaded as far as is known.
-  virtual int matched(const KvPrompt& prompt) = 0;
+  // How many blocks of the prompt, from its first on, can be loaded as far as is known. Nothing: that is being
+  // found out; wake() or wake_at_us() says when to ask again.
+  virtual std::optional<int> matched(const KvPrompt& prompt) = 0;
   // Whether that many of them are better loaded than computed. compute_seconds: what a token of a prompt
   // takes here; 0: not known yet.
   virtual bool worth_loading(int blocks, double compute_seconds) = 0;
   virtual void load(LoadTask task) = 0;
+  // There is no room for the prompt's blocks yet: load() or decline() will come.
+  virtual void wait(const KvPrompt&) {}
   // Nothing of the prompt is loaded from here.
   virtual void decline(const KvPrompt&) {}
 
@@ -104,10 +108,17 @@ class KvConnector {
                                                 std::int64_t now_us) = 0;
   // Owners of tasks that have ended.
   virtual std::vector<std::uint64_t> take_stored(std::int64_t now_us) = 0;
-  // When take_stored() has something, if nothing happens before.
+  // When take_stored() or matched() has something, if nothing happens before.
   virtual std::int64_t wake_at_us() const { return std::numeric_limits<std::int64_t>::max(); }
   // Ends a task because its blocks are needed here: take_stored() has it. False: there is none that can be.
   virtual bool give_way() = 0;
+
+  // Of a tier that is this engine's alone: which of the blocks it has now.
+  virtual std::vector<bool> held(std::span<const Hash128> keys) const {
+    return std::vector<bool>(keys.size());
+  }
+  // Blocks that such a tier had, and has no more: since the last call.
+  virtual std::vector<Hash128> take_gone() { return {}; }
 
   virtual void add_stats(EngineStats& stats) const = 0;
 };

@@ -6,6 +6,9 @@
 #include <boost/json/parse.hpp>
 #include <limits>
 
+#include "base/quoted_text.h"
+#include "transfer/redis_client.h"
+
 namespace octavo {
 namespace {
 
@@ -43,7 +46,7 @@ Result<> read_role(const json::value& value, KvTransferOptions& out) {
   std::string role;
   TRY_VOID(read(value, "kv_role", role));
   if (role != "kv_producer" && role != "kv_consumer" && role != "kv_both")
-    return invalid("kv_role", "must be kv_producer, kv_consumer or kv_both, got {:?}", role);
+    return invalid("kv_role", "must be kv_producer, kv_consumer or kv_both, got {}", quoted_text(role));
   out.produces = role != "kv_consumer";
   out.consumes = role != "kv_producer";
   return {};
@@ -58,7 +61,7 @@ Result<> for_extra(const json::object& extra, Take&& take) {
 }
 
 std::unexpected<Error> no_field(std::string_view key) {
-  return invalid(kExtra, "there is no field {:?}", key);
+  return invalid(kExtra, "there is no field {}", quoted_text(key));
 }
 
 Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
@@ -73,7 +76,7 @@ Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
                        std::string transport;
                        TRY_VOID(read(item, field, transport));
                        if (transport != "auto" && transport != "tcp")
-                         return invalid(field, "must be \"auto\" or \"tcp\", got {:?}", transport);
+                         return invalid(field, "must be \"auto\" or \"tcp\", got {}", quoted_text(transport));
                        out.shared_memory = transport == "auto";
                        return {};
                      }
@@ -82,20 +85,28 @@ Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
                    });
 }
 
-Result<> read_shared_storage(const json::object& extra, KvTransferOptions& out) {
-  DiskTierOptions& disk = out.disk.emplace();
-  const auto take = [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
-    if (key == "shared_storage_path") return read(item, field, disk.folder);
-    if (key == "bytes_to_use") return read_bytes(item, field, disk.bytes);
-    if (key == "load_always") return read(item, field, disk.load_always);
-    return no_field(key);
-  };
-  TRY_VOID(for_extra(extra, take));
-  if (disk.folder.empty()) return invalid("kv_connector_extra_config.shared_storage_path", "must be given");
+// A folder, or the URL of a store.
+Result<> read_place(const json::value& value, std::string_view field, std::string& out) {
+  TRY_VOID(read(value, field, out));
+  if (!is_redis_url(out)) return {};
+  if (const auto address = parse_redis_url(out); !address) return invalid(field, "{}", address.error().message);
   return {};
 }
 
-Result<> read_tier(const json::value& value, DiskTierOptions& disk) {
+Result<> read_shared_storage(const json::object& extra, KvTransferOptions& out) {
+  KvTierOptions& tier = out.tier.emplace();
+  const auto take = [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
+    if (key == "shared_storage_path") return read_place(item, field, tier.place);
+    if (key == "bytes_to_use") return read_bytes(item, field, tier.bytes);
+    if (key == "load_always") return read(item, field, tier.load_always);
+    return no_field(key);
+  };
+  TRY_VOID(for_extra(extra, take));
+  if (tier.place.empty()) return invalid("kv_connector_extra_config.shared_storage_path", "must be given");
+  return {};
+}
+
+Result<> read_tier(const json::value& value, KvTierOptions& tier) {
   constexpr std::string_view kField = "kv_connector_extra_config.secondary_tiers";
   if (!value.is_array() || value.get_array().size() != 1 || !value.get_array()[0].is_object())
     return invalid(kField, "must be a list of one JSON object");
@@ -106,43 +117,44 @@ Result<> read_tier(const json::value& value, DiskTierOptions& disk) {
     if (key == "type") {
       TRY_VOID(read(item, field, type));
     } else if (key == "root_dir") {
-      TRY_VOID(read(item, field, disk.folder));
+      TRY_VOID(read_place(item, field, tier.place));
     } else if (key == "bytes_to_use") {
-      TRY_VOID(read_bytes(item, field, disk.bytes));
+      TRY_VOID(read_bytes(item, field, tier.bytes));
     } else if (key == "load_always") {
-      TRY_VOID(read(item, field, disk.load_always));
+      TRY_VOID(read(item, field, tier.load_always));
     } else if (key == "n_read_threads" || key == "n_write_threads") {
       TRY_VOID(read(item, field, 1, 1024, threads));  // as many as there are
     } else {
-      return invalid(kField, "there is no field {:?}", std::string_view(key));
+      return invalid(kField, "there is no field {}", quoted_text(key));
     }
   }
   if (type != "fs")
-    return field_failure(kField, ErrorCode::unsupported, "type must be \"fs\", got {:?}", type);
-  if (disk.folder.empty()) return invalid(kField, "root_dir must be given");
+    return field_failure(kField, ErrorCode::unsupported, "type must be \"fs\", got {}", quoted_text(type));
+  if (tier.place.empty()) return invalid(kField, "root_dir must be given");
   return {};
 }
 
 Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
-  DiskTierOptions& disk = out.disk.emplace();
+  KvTierOptions& tier = out.tier.emplace();
   const auto take = [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
     std::string text;
     std::int64_t bytes = 0;
-    if (key == "secondary_tiers") return read_tier(item, disk);
-    if (key == "store_threshold") return read(item, field, 0, 1 << 30, disk.store_threshold);
-    if (key == "max_tracker_size") return read(item, field, 1, 1 << 26, disk.max_tracker_size);
+    if (key == "secondary_tiers") return read_tier(item, tier);
+    if (key == "store_threshold") return read(item, field, 0, 1 << 30, tier.store_threshold);
+    if (key == "max_tracker_size") return read(item, field, 1, 1 << 26, tier.max_tracker_size);
     if (key == "cpu_bytes_to_use") return read_bytes(item, field, bytes);  // there is no tier of host memory
     if (key == "spec_name" || key == "eviction_policy") {
       const std::string_view only = key == "spec_name" ? "TieringOffloadingSpec" : "lru";
       TRY_VOID(read(item, field, text));
       if (text != only)
-        return field_failure(field, ErrorCode::unsupported, "must be {:?}, got {:?}", only, text);
+        return field_failure(field, ErrorCode::unsupported, "must be \"{}\", got {}", only,
+                             quoted_text(text));
       return {};
     }
     return no_field(key);
   };
   TRY_VOID(for_extra(extra, take));
-  if (disk.folder.empty())
+  if (tier.place.empty())
     return invalid("kv_connector_extra_config.secondary_tiers",
                    "must be given: the cache itself is in host memory, a tier below it is a disk");
   return {};
@@ -165,11 +177,11 @@ Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
     TRY_VOID(read_connector(each.get_object(), one));
     const bool peers = one.produces || one.consumes;
     if (peers && !(out.produces || out.consumes)) {
-      one.disk = std::move(out.disk);
+      one.tier = std::move(out.tier);
       if (one.engine_id.empty()) one.engine_id = std::move(out.engine_id);
       out = std::move(one);
-    } else if (one.disk && !out.disk) {
-      out.disk = std::move(one.disk);
+    } else if (one.tier && !out.tier) {
+      out.tier = std::move(one.tier);
     } else {
       return field_failure(kField, ErrorCode::unsupported, "there can be one connector of each kind");
     }
@@ -207,15 +219,15 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       extra = item.get_object();
     } else if (name == "kv_load_failure_policy") {
       TRY_VOID(read(item, name, policy));
-      if (policy != "recompute") return invalid(name, "only \"recompute\" is supported, got {:?}", policy);
+      if (policy != "recompute") return invalid(name, "only \"recompute\" is supported, got {}", quoted_text(policy));
     } else if (name != "kv_buffer_device" && name != "kv_buffer_size" && name != "kv_rank" &&
                name != "kv_parallel_size" && name != "kv_ip" && name != "kv_port") {  // of other connectors
-      return invalid("kv_transfer_config", "there is no field {:?}", name);
+      return invalid("kv_transfer_config", "there is no field {}", quoted_text(name));
     }
   }
   std::string names;
   for (const ConnectorName& each : kConnectors) {
-    names += fmt::format("{}{:?}", names.empty() ? "" : ", ", each.name);
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", each.name);
     if (each.name != connector) continue;
     if (!out.produces && !out.consumes)
       return invalid("kv_role", "must be given: kv_producer, kv_consumer or kv_both");
@@ -225,8 +237,8 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
     return each.read(extra, out);
   }
   if (connector.empty()) return invalid("kv_connector", "must be given, one of {}", names);
-  return field_failure("kv_connector", ErrorCode::unsupported, "{:?} is not supported, only {}", connector,
-                       names);
+  return field_failure("kv_connector", ErrorCode::unsupported, "{} is not supported, only {}",
+                       quoted_text(connector), names);
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 
 namespace octavo {
 
-// A tier of blocks on a disk.
-struct DiskTierOptions {
-  std::string folder{};
+// A tier of blocks on a disk, or in a store that several engines share.
+struct KvTierOptions {
+  std::string place{};  // a folder, or the URL of a store: see parse_redis_url
   std::int64_t bytes = std::int64_t{16} << 30;  // at most
   int store_threshold = 0;        // a block is written when so many prompts have had it; up to 1: at once
   int max_tracker_size = 64'000;  // blocks for which that is counted
@@ -36,7 +36,7 @@ struct KvTransferOptions {
   int recompute_threshold = 0;  // prompts that lack at most so many tokens here are computed here
   bool shared_memory = true;    // false: TCP also between processes of one host
 
-  std::optional<DiskTierOptions> disk{};
+  std::optional<KvTierOptions> tier{};
 };
 
 // Accepts vLLM's fields of its NixlConnector (other engines), OffloadingConnector and SharedStorageConnector (a

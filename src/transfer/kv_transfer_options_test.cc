@@ -70,8 +70,8 @@ TEST(KvTransferOptions, ReadsTiers) {
                                    "kv_connector_extra_config": {"shared_storage_path": "/a", "bytes_to_use": 9}})")
           .value();
   EXPECT_TRUE(shared.enabled && !shared.produces && !shared.consumes);
-  EXPECT_EQ(shared.disk->folder, "/a");
-  EXPECT_EQ(shared.disk->bytes, 9);
+  EXPECT_EQ(shared.tier->place, "/a");
+  EXPECT_EQ(shared.tier->bytes, 9);
   const KvTransferOptions offloading =
       parse_kv_transfer_config(
           R"({"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {
@@ -79,10 +79,10 @@ TEST(KvTransferOptions, ReadsTiers) {
                "store_threshold": 2, "max_tracker_size": 7,
                "secondary_tiers": [{"type": "fs", "root_dir": "/b", "n_read_threads": 16, "load_always": true}]}})")
           .value();
-  EXPECT_EQ(offloading.disk->folder, "/b");
-  EXPECT_EQ(offloading.disk->store_threshold, 2);
-  EXPECT_EQ(offloading.disk->max_tracker_size, 7);
-  EXPECT_TRUE(offloading.disk->load_always);
+  EXPECT_EQ(offloading.tier->place, "/b");
+  EXPECT_EQ(offloading.tier->store_threshold, 2);
+  EXPECT_EQ(offloading.tier->max_tracker_size, 7);
+  EXPECT_TRUE(offloading.tier->load_always);
 }
 
 TEST(KvTransferOptions, SeveralConnectorsAreOneOfEachKind) {
@@ -99,7 +99,7 @@ TEST(KvTransferOptions, SeveralConnectorsAreOneOfEachKind) {
        {fmt::format("{}, {}", kDisk, kPeers), fmt::format("{}, {}", kPeers, kDisk)}) {
     const KvTransferOptions options = multi(both).value();
     EXPECT_TRUE(options.enabled && options.consumes && !options.produces);
-    EXPECT_EQ(options.disk->folder, "/a");
+    EXPECT_EQ(options.tier->place, "/a");
     EXPECT_EQ(options.engine_id, "outer");
   }
   EXPECT_EQ(

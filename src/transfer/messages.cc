@@ -48,6 +48,7 @@ json::object object_of(const TransferMessage& message) {
             return json::object{{"kind", "piece"}, {"first", m.first}, {"count", m.count}};
           },
           [](const Done& m) { return json::object{{"kind", "done"}, {"request_id", m.request_id}}; },
+          [](const Keep& m) { return json::object{{"kind", "keep"}, {"request_id", m.request_id}}; },
           [](const Refused& m) {
             return json::object{{"kind", "refused"},
                                 {"reason", kKvTransferFailureNames[static_cast<std::size_t>(m.reason)]},
@@ -120,6 +121,7 @@ TransferMessage read(Reader& r, std::string_view kind) {
     return Get{.first = r.count("first"), .count = r.count("count"), .slot = r.count("slot")};
   if (kind == "piece") return Piece{.first = r.count("first"), .count = r.count("count")};
   if (kind == "done") return Done{r.text("request_id")};
+  if (kind == "keep") return Keep{r.text("request_id")};
   return Refused{.reason = r.reason("reason"), .message = r.text("message")};
 }
 

@@ -7,6 +7,7 @@
 //                  <-     Piece       they are there (shared memory), or follow (TCP)
 //   Done           ->                 the lease is over
 //
+// Or alone on a connection: Done, where nothing is wanted; Keep, as often as there are leases that are to last.
 // At any time the producer may say Refused, and closes. A frame is the number of its bytes (u32,
 // little-endian) and a JSON object.
 #pragma once
@@ -56,11 +57,14 @@ struct Piece {
 struct Done {
   std::string request_id{};
 };
+struct Keep {
+  std::string request_id{};
+};
 struct Refused {
   KvTransferFailure reason = KvTransferFailure::expired;
   std::string message{};
 };
-using TransferMessage = std::variant<Pull, Ready, Get, Piece, Done, Refused>;
+using TransferMessage = std::variant<Pull, Ready, Get, Piece, Done, Keep, Refused>;
 
 // Errors: of the socket (io).
 Result<> send_message(PeerSocket& socket, const TransferMessage& message);

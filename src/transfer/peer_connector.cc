@@ -22,7 +22,7 @@ bool names_blocks(const KvTransferParams& from) {
 Result<std::unique_ptr<KvConnector>> PeerConnector::start(KvTransferOptions options, BlockFormat format,
                                                           int engine, CacheAccess cache) {
   if (options.produces && (options.host == "0.0.0.0" || options.host == "::"))
-    return invalid("", "the side channel's host must be an address that other engines can reach, got {:?}",
+    return invalid("", "the side channel's host must be an address that other engines can reach, got {}",
                    options.host);
   if (options.engine_id.empty())
     options.engine_id = fmt::format("{:016x}{:016x}", secret_seed(), secret_seed());
@@ -40,8 +40,10 @@ PeerConnector::PeerConnector(KvTransferOptions options, BlockFormat format, Cach
       cache_(std::move(cache)),
       leases_(options_.lease_seconds) {
   if (!options_.consumes) return;
+  keeper_ = std::make_unique<LeaseKeeper>(std::chrono::seconds(options_.lease_seconds));
   fetcher_ = std::make_unique<BlockFetcher>(format_, options_.shared_memory, cache_.write,
                                             [this](LoadResult result) {
+                                              keeper_->let_go(result.id);
                                               note(result);
                                               cache_.loaded(std::move(result));
                                             });
@@ -57,7 +59,7 @@ Result<> PeerConnector::listen() {
   return {};
 }
 
-int PeerConnector::matched(const KvPrompt& prompt) {
+std::optional<int> PeerConnector::matched(const KvPrompt& prompt) {
   if (fetcher_ == nullptr || prompt.params == nullptr || !prompt.params->do_remote_prefill) return 0;
   if (!names_blocks(*prompt.params)) {
     log(LogLevel::debug, "request {}: kv_transfer_params name no blocks, its prompt is computed here",
@@ -67,13 +69,24 @@ int PeerConnector::matched(const KvPrompt& prompt) {
   return static_cast<int>(std::min(prompt.params->remote_block_ids[0].size(), prompt.keys.size()));
 }
 
+void PeerConnector::wait(const KvPrompt& prompt) {
+  if (matched(prompt) > 0) keeper_->keep(prompt.id, *prompt.params);
+}
+
+void PeerConnector::load(LoadTask task) {
+  keeper_->keep(task.id, task.from);  // until its turn has come and it is through
+  fetcher_->post(std::move(task));
+}
+
 bool PeerConnector::worth_loading(int blocks, double) {
   return blocks * format_.block_size > options_.recompute_threshold;
 }
 
 // Gives the lease back: nobody will fetch its blocks.
 void PeerConnector::decline(const KvPrompt& prompt) {
-  if (matched(prompt) > 0) fetcher_->post({.from = *prompt.params});
+  if (matched(prompt) == 0) return;
+  keeper_->let_go(prompt.id);
+  fetcher_->post({.from = *prompt.params});
 }
 
 bool PeerConnector::wants(const KvPrompt& prompt) {
@@ -82,9 +95,10 @@ bool PeerConnector::wants(const KvPrompt& prompt) {
 
 std::optional<KvTransferParams> PeerConnector::store(const KvPrompt& prompt, StoreTask task,
                                                      std::int64_t now_us) {
+  const std::string secret = fmt::format("{:016x}{:016x}", secret_seed(), secret_seed());
   KvTransferParams told{.do_remote_prefill = true,
                         .remote_engine_id = options_.engine_id,
-                        .remote_request_id = fmt::format("{}-{}", prompt.name, prompt.id),
+                        .remote_request_id = fmt::format("{}-{}-{}", prompt.name, prompt.id, secret),
                         .remote_host = options_.host,
                         .remote_port = server_->port(),
                         .remote_block_ids = {{task.blocks.begin(), task.blocks.end()}},

@@ -11,6 +11,7 @@
 #include "transfer/block_server.h"
 #include "transfer/kv_connector.h"
 #include "transfer/kv_transfer_options.h"
+#include "transfer/lease_keeper.h"
 #include "transfer/lease_table.h"
 
 namespace octavo {
@@ -22,9 +23,10 @@ class PeerConnector final : public KvConnector {
   static Result<std::unique_ptr<KvConnector>> start(KvTransferOptions options, BlockFormat format, int engine,
                                                     CacheAccess cache);
 
-  int matched(const KvPrompt& prompt) override;
+  std::optional<int> matched(const KvPrompt& prompt) override;
   bool worth_loading(int blocks, double compute_seconds) override;
-  void load(LoadTask task) override { fetcher_->post(std::move(task)); }
+  void load(LoadTask task) override;
+  void wait(const KvPrompt& prompt) override;
   void decline(const KvPrompt& prompt) override;
   bool wants(const KvPrompt& prompt) override;
   std::optional<KvTransferParams> store(const KvPrompt& prompt, StoreTask task, std::int64_t now_us) override;
@@ -48,6 +50,7 @@ class PeerConnector final : public KvConnector {
 
   LeaseTable leases_;
   std::unique_ptr<BlockServer> server_;    // where it produces
+  std::unique_ptr<LeaseKeeper> keeper_;    // where it consumes
   std::unique_ptr<BlockFetcher> fetcher_;  // where it consumes
 };
 

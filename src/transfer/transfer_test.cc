@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "transfer/block_fetcher.h"
 #include "transfer/block_server.h"
+#include "transfer/lease_keeper.h"
 
 namespace octavo {
 namespace {
@@ -131,6 +132,22 @@ TEST_P(Transports, WhatDoesNotFitIsRefusedByName) {
   EXPECT_EQ(failure(std::move(engine)), KvTransferFailure::expired);
   // None of this has cost the lease.
   EXPECT_EQ(Consumer().fetch(task_for(port), GetParam()).failure, std::nullopt);
+}
+
+TEST(Transfer, ALeaseLastsWhileSomebodyWants) {
+  Producer producer;
+  const std::int64_t first_end = producer.leases.next_end_us();
+  LeaseKeeper keeper(std::chrono::milliseconds(60));
+  KvTransferParams unknown = task_for(producer.server->port()).from;
+  unknown.remote_request_id = "another";
+  keeper.keep(1, unknown);  // costs nobody anything
+  keeper.keep(2, task_for(producer.server->port()).from);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (producer.leases.next_end_us() == first_end && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_GT(producer.leases.next_end_us(), first_end);
+  keeper.let_go(2);
+  EXPECT_EQ(Consumer().fetch(task_for(producer.server->port())).failure, std::nullopt);
 }
 
 TEST(Transfer, NobodyListens) {

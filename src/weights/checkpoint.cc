@@ -14,6 +14,8 @@
 namespace octavo {
 namespace {
 
+constexpr std::string_view kMedusaHeads = "medusa_lm_head.safetensors";  // as Medusa's authors call theirs
+
 constexpr std::size_t kShardsMax = 10'000;
 constexpr JsonLimits kIndexLimits{.bytes = kSafetensorsHeaderBytesMax, .depth = 8};
 
@@ -113,6 +115,8 @@ Result<Checkpoint> Checkpoint::open_directory(const std::string& directory, cons
     }
   } else if (fs::exists(single, ec)) {
     names.push_back("model.safetensors");
+  } else if (fs::exists(base / kMedusaHeads, ec)) {
+    names.emplace_back(kMedusaHeads);
   } else {
     return failure(ErrorCode::not_found, "{} has neither model.safetensors nor model.safetensors.index.json",
                    directory);
@@ -137,6 +141,22 @@ Result<Checkpoint> Checkpoint::open_directory(const std::string& directory, cons
   }
   TRY(checkpoint.tensors_, join_packed(std::move(checkpoint.tensors_), packed));
   return checkpoint;
+}
+
+Result<> Checkpoint::add_folder(const std::string& directory, const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::path(directory) / folder / "model.safetensors";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    return failure(ErrorCode::not_found, "there is no {}", path.string());
+  TRY(MappedFile file, MappedFile::open(path));
+  TRY(std::vector<StoredTensor> tensors, parse_safetensors(file.bytes(), file.path()));
+  files_.push_back(std::move(file));
+  for (StoredTensor& tensor : tensors) {
+    tensor.name = fmt::format("{}/{}", folder, tensor.name);
+    tensors_.push_back(std::move(tensor));
+  }
+  std::ranges::sort(tensors_, {}, &StoredTensor::name);
+  return {};
 }
 
 const StoredTensor* Checkpoint::find(std::string_view name) const {

@@ -26,6 +26,10 @@ class Checkpoint {
   // shards contradict each other; see join_packed.
   static Result<Checkpoint> open(const std::string& path, const PackedFormat& packed = {});
 
+  // Maps `directory`/`folder`/model.safetensors as well; its tensors have "folder/" in front of their names.
+  // Errors: as open().
+  Result<> add_folder(const std::string& directory, const std::string& folder);
+
   // Ascending by name, each name once.
   std::span<const StoredTensor> tensors() const { return tensors_; }
   // Null when there is no such tensor.

@@ -5,11 +5,14 @@
 #include <filesystem>
 #include <iterator>
 
+#include "weights/packed_matrix.h"
+
 namespace octavo {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF"
 constexpr std::uint64_t kDefaultAlignment = 32;
+constexpr std::string_view kMxfp4 = "MXFP4";
 
 struct Format {
   std::uint32_t number;  // as in the file
@@ -51,7 +54,7 @@ constexpr std::array kFormats = {
     Format{30, "BF16", 1, 2, Encoding::plain, DType::bf16},
     Format{34, "TQ1_0", 256, 54},
     Format{35, "TQ2_0", 256, 66},
-    Format{39, "MXFP4", 32, 17},
+    Format{39, kMxfp4, PackedItems::kBlockColumns, PackedItems::kBlockBytes},
     Format{40, "NVFP4", 64, 36},
     Format{41, "Q1_0", 128, 18},
 };
@@ -119,6 +122,7 @@ Result<> place(std::vector<Entry>& entries, std::span<const std::byte> data, std
                      "{}: truncated: tensor {} takes {} bytes from byte {} of the data, there are {}", what,
                      e.tensor.name, e.bytes, next, data.size());
     e.tensor.bytes = data.subspan(static_cast<std::size_t>(next), static_cast<std::size_t>(e.bytes));
+    if (e.tensor.format == kMxfp4) e.tensor = matrix_of_blocks(e.tensor);
     next += (e.bytes + alignment - 1) / alignment * alignment;
   }
   if (data.size() > next)
@@ -208,6 +212,9 @@ Result<Gguf> Gguf::open(const std::string& path) {
       return failure(ErrorCode::corrupt, "{}: split.tensors.count is {}, the {} files have {} tensors", path,
                      *in_all, count, gguf.tensors.size());
   }
+  // Falcon-H1's files leave the end of one name out.
+  for (StoredTensor& tensor : gguf.tensors)
+    if (tensor.name.starts_with("blk.") && tensor.name.ends_with(".ffn_norm")) tensor.name += ".weight";
   std::ranges::sort(gguf.tensors, {}, &StoredTensor::name);
   const auto twice = std::ranges::adjacent_find(gguf.tensors, {}, &StoredTensor::name);
   if (twice != gguf.tensors.end())

@@ -141,13 +141,13 @@ class Joiner {
         return failure(ErrorCode::unsupported, "tensor {} is {}, it must be U8", tensor->name,
                        tensor->format);
     const std::int64_t cols = shape[2] * kGroup;
-    m->code_items = {.bits = 4, .offset = 128, .other_stride = cols, .e2m1 = true};
+    m->code_items = {.bits = 4, .other_stride = cols};
     m->scale_cols = kGroup;
     m->scale_row_stride = shape[2];
     StoredTensor joined{.name = base, .bytes = m->codes.bytes};
     joined.shape = {shape[0], shape[1], cols};
-    joined.encoding = Encoding::int8;
-    joined.format = "mxfp4";
+    joined.encoding = Encoding::mxfp4;
+    joined.format = name(joined.encoding);
     joined.packed = std::move(m);
     joined_.push_back(std::move(joined));
     return {};
@@ -298,8 +298,23 @@ Result<std::vector<StoredTensor>> join_packed(std::vector<StoredTensor> tensors,
   return Joiner(std::move(tensors), format).join();
 }
 
+StoredTensor matrix_of_blocks(const StoredTensor& tensor) {
+  auto matrix = std::make_shared<PackedMatrix>();
+  matrix->codes = matrix->scales = tensor;
+  matrix->scales.format = "U8";
+  const std::int64_t groups = tensor.shape.back() / PackedItems::kBlockColumns;
+  matrix->scale_cols = PackedItems::kBlockColumns;
+  matrix->scale_group_stride = PackedItems::kBlockBytes;
+  matrix->scale_row_stride = groups * PackedItems::kBlockBytes;
+  matrix->code_items = {.bits = 4, .other_stride = 2 * matrix->scale_row_stride, .in_blocks = true};
+  StoredTensor joined = tensor;
+  joined.encoding = Encoding::mxfp4;
+  joined.packed = std::move(matrix);
+  return joined;
+}
+
 std::size_t stored_bytes(const StoredTensor& tensor) {
-  if (!tensor.packed) return tensor.bytes.size();
+  if (!tensor.packed || tensor.packed->code_items.in_blocks) return tensor.bytes.size();
   const PackedMatrix& m = *tensor.packed;
   return m.codes.bytes.size() + m.scales.bytes.size() + m.zeros.bytes.size() + m.group_index.bytes.size();
 }

@@ -1,5 +1,6 @@
 // Quantised matrices of Hugging Face checkpoints: GPTQ, AWQ, compressed-tensors, fp8 and mxfp4. Each is some
-// tensors of a file: codes, scales, and maybe zeros and the groups of the columns.
+// tensors of a file: codes, scales, and maybe zeros and the groups of the columns. Also MXFP4 of GGUF files,
+// whose one tensor has codes and scales in turn.
 #pragma once
 
 #include <bit>
@@ -39,7 +40,12 @@ struct PackedItems {
   std::int64_t group_stride = 1;  // from group to group, in items
   std::int64_t other_stride = 1;  // along the other dimension, in items
   bool awq_order = false;         // the eight of a group come as 0 2 4 6 1 3 5 7
-  bool e2m1 = false;              // of 4 bits: numbers of a sign, two bits of exponent and one more, doubled
+  // Of 4 bits: for each kBlockColumns columns a byte that is no code, and a byte for each column of the first
+  // half, whose high half is of the column that comes kBlockColumns / 2 behind it.
+  bool in_blocks = false;
+
+  static constexpr std::int64_t kBlockColumns = 32;
+  static constexpr std::int64_t kBlockBytes = 1 + kBlockColumns / 2;
 
   // Where in its group an item lies.
   std::int64_t place(std::int64_t in_group) const {
@@ -51,11 +57,13 @@ struct PackedItems {
     const std::int64_t along = along_rows ? row : col, other = along_rows ? col : row;
     const std::int64_t in_group = along & (together - 1);
     const std::int64_t group = along >> std::countr_zero(static_cast<std::uint64_t>(together));
-    const std::int64_t item = group * group_stride + other * other_stride + place(in_group);
+    const std::int64_t in_block = col % kBlockColumns, half = kBlockColumns / 2;
+    const std::int64_t item = in_blocks ? row * other_stride +
+                                              2 * (col / kBlockColumns * kBlockBytes + 1 + in_block % half) +
+                                              in_block / half
+                                        : group * group_stride + other * other_stride + place(in_group);
     const int byte = std::to_integer<int>(bytes[static_cast<std::size_t>(item * bits / 8)]);
     const int raw = byte >> item * bits % 8 & ((1 << bits) - 1);
-    constexpr std::int8_t kE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-    if (e2m1) return kE2m1[raw] + offset;
     return (is_signed && raw > 127 ? raw - 256 : raw) + offset;
   }
 };
@@ -75,6 +83,9 @@ struct PackedMatrix {
 // which the engine finds itself. Errors: corrupt or unsupported, naming a tensor that is missing or whose
 // shape or format is wrong.
 Result<std::vector<StoredTensor>> join_packed(std::vector<StoredTensor> tensors, const PackedFormat& format);
+
+// The matrix, or stack of such, that a tensor in MXFP4 of a GGUF file is, whose `bytes` are the file's.
+StoredTensor matrix_of_blocks(const StoredTensor& tensor);
 
 // The codes, scales and zeros of a packed matrix. A row has as many groups as its scales ask for; with groups
 // in any order (GPTQ's act-order) each column is a group of its own. Errors: corrupt, naming the tensor, for

@@ -199,6 +199,38 @@ TEST(PackedMatrix, Mxfp4IsAStackOfCodesWithExponents) {
   EXPECT_EQ(second[3], -0x1p-7f);
 }
 
+// Two matrices of one row and two blocks, each an exponent and sixteen bytes.
+TEST(PackedMatrix, BlocksOfGgufAreAStackOfCodesWithExponents) {
+  std::vector<std::uint8_t> bytes(4 * 17, 0);
+  for (const std::size_t block : {0, 1, 2, 3}) bytes[block * 17] = 127;
+  bytes[1] = 0x21;               // columns 0 and 16 of the first matrix: 0.5, 1
+  bytes[17] = 128;               // the exponent of its second block
+  bytes[17 + 16] = 0xf0;         // columns 32 + 15 and 32 + 31: 0, -6
+  bytes[3 * 17 + 1 + 4] = 0x0a;  // column 32 + 4 of the second: -1
+  const auto matrices = [&] {
+    return matrix_of_blocks(
+        {.name = "a", .format = "MXFP4", .shape = {2, 1, 64}, .bytes = std::as_bytes(std::span(bytes))});
+  };
+  const StoredTensor joined = matrices();
+  EXPECT_EQ(joined.shape, (std::vector<std::int64_t>{2, 1, 64}));
+  EXPECT_EQ(stored_bytes(joined), bytes.size());
+  std::vector<float> first(64, 0.0F), second(64, 0.0F);
+  first[0] = 0.5F;
+  first[16] = 1;
+  first[63] = -12;
+  second[36] = -1;
+  EXPECT_THAT(numbers(slice_of(joined, 0)), testing::ElementsAreArray(first));
+  EXPECT_THAT(numbers(slice_of(joined, 1)), testing::ElementsAreArray(second));
+  EXPECT_EQ(joined.packed->code_items.at(joined.packed->codes.bytes, 0, 16), 2);
+
+  bytes[2 * 17] = 255;
+  ThreadPool pool(1);
+  EXPECT_TRUE(unpack(slice_of(matrices(), 0), pool).has_value());
+  const auto nan = unpack(slice_of(matrices(), 1), pool);
+  ASSERT_FALSE(nan.has_value());
+  EXPECT_EQ(nan.error().message, "tensor a holds NaN");
+}
+
 struct Damage {
   const char* name;
   File (*file)();
@@ -310,8 +342,11 @@ TEST_P(PackedMatrixDamage, IsRefused) {
   std::string message = tensors ? "" : tensors.error().message;
   ThreadPool pool(1);
   for (std::size_t i = 0; tensors && i < tensors->size(); ++i) {
-    if (!(*tensors)[i].packed) continue;
-    if (const auto made = unpack((*tensors)[i], pool); !made) message += made.error().message;
+    const StoredTensor& tensor = (*tensors)[i];
+    if (!tensor.packed) continue;
+    const bool stack = tensor.shape.size() == 3;
+    for (std::int64_t e = 0; e < (stack ? tensor.shape[0] : 1); ++e)
+      if (const auto made = unpack(stack ? slice_of(tensor, e) : tensor, pool); !made) message += made.error().message;
   }
   EXPECT_THAT(message, HasSubstr(damage.message));
 }

@@ -98,8 +98,7 @@ void QuantizedMatrix::set_part(Encoding encoding, std::int64_t rows, std::int64_
   part = {.encoding = encoding,
           .values = codes.view(DType::u8, {rows, cols}),
           .scales = View::of(scales.data(), DType::f32, {rows, groups})};
-  const int middle = encoding == Encoding::int4 ? 8 : 128;
-  if (std::ranges::any_of(zeros, [&](int zero) { return zero != middle; }))
+  if (std::ranges::any_of(zeros, [&](int zero) { return zero != zero_of(encoding); }))
     part.zeros = View::of(zeros.data(), DType::u8, {rows, groups});
 }
 

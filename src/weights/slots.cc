@@ -6,6 +6,13 @@
 namespace octavo {
 namespace {
 
+using Shape = std::vector<std::int64_t>;
+
+// Without the ones that it begins with: GGUF files leave them out.
+Shape shortened(const Shape& shape) {
+  return {std::ranges::find_if(shape, [](std::int64_t extent) { return extent != 1; }), shape.end()};
+}
+
 bool matches(std::string_view name, std::string_view pattern) {
   if (pattern.starts_with('*')) return name.ends_with(pattern.substr(1));
   if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
@@ -24,14 +31,14 @@ Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
   // A convolution over each channel on its own, [channels, 1, width]: GGUF files have [channels, width].
   const bool by_channel = slot.shape.size() == 3 && slot.shape[1] == 1;
   const bool squeezed = by_channel && tensor.shape == std::vector{slot.shape[0], slot.shape[2]};
-  if (tensor.shape != slot.shape && !squeezed) {
+  if (shortened(tensor.shape) != shortened(slot.shape) && !squeezed) {
     return failure(ErrorCode::corrupt, "tensor {} has shape [{}], the configuration asks for [{}]", slot.name,
                    fmt::join(tensor.shape, ", "), fmt::join(slot.shape, ", "));
   }
   if (!tensor.usable()) {
     return failure(ErrorCode::unsupported,
                    "tensor {} is {}; F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, "
-                   "Q6_K and IQ4_NL can be loaded",
+                   "Q6_K, IQ4_NL and MXFP4 can be loaded",
                    slot.name, tensor.format);
   }
   if ((slot.shape.size() == 1 || by_channel) && !tensor.plain()) {

@@ -25,7 +25,8 @@ struct StoredTensor {
   std::optional<DType> dtype = {};        // plain: its numbers; nullopt: the engine has no use for the format
   std::vector<std::int64_t> shape = {};   // of its numbers, whatever their encoding
   std::span<const std::byte> bytes = {};  // inside the file; of a packed matrix its codes
-  // Of int4, int8 and fp8: the tensors of the file that are this matrix together (weights/packed_matrix.h).
+  // Of int4, int8, mxfp4 and fp8: the tensors of the file that are this matrix together
+  // (weights/packed_matrix.h).
   std::shared_ptr<const PackedMatrix> packed = {};
 
   bool plain() const { return encoding == Encoding::plain; }

@@ -11,6 +11,8 @@
 namespace octavo {
 namespace {
 
+constexpr int kNanExponent = 255;
+
 // Which scale each column has.
 struct ColumnGroups {
   std::int64_t columns = 0;              // consecutive ones that share a group
@@ -52,8 +54,6 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
   const std::int64_t rows = tensor.shape[0], cols = tensor.shape[1];
   const bool exponents = m.scales.format == "U8";
   if (!exponents) TRY_VOID(check_finite(m.scales, pool));
-  if (exponents && std::ranges::find(m.scales.bytes, std::byte{255}) != m.scales.bytes.end())
-    return failure(ErrorCode::corrupt, "tensor {} holds NaN", m.scales.name);
   TRY(const ColumnGroups columns, column_groups(m, cols));
   const std::int64_t groups = std::ssize(columns.group);
   const bool with_zeros = !m.zeros.name.empty();
@@ -62,7 +62,7 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
   out.scales.resize(static_cast<std::size_t>(rows * groups));
   if (with_zeros) out.zeros.resize(out.scales.size());
   std::atomic<int> bad_zero = 0;
-  std::atomic<bool> nan = false;
+  std::atomic<bool> nan = false, nan_scale = false;
   auto* const codes = static_cast<std::uint8_t*>(out.codes.data());
   unpack_codes(m, rows, cols, codes, pool);
   pool.for_ranges(rows, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -74,11 +74,13 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
         const std::int64_t group = columns.group[static_cast<std::size_t>(i)];
         const auto place = static_cast<std::size_t>(row * groups + i);
         const std::int64_t scale = scale_row * m.scale_row_stride + group * m.scale_group_stride;
-        // Codes of e2m1 are doubled.
-        out.scales[place] =
-            exponents ? std::ldexp(
-                            1.0F, std::to_integer<int>(m.scales.bytes[static_cast<std::size_t>(scale)]) - 128)
-                      : number_at(m.scales, scale);
+        if (exponents) {
+          const int exponent = std::to_integer<int>(m.scales.bytes[static_cast<std::size_t>(scale)]);
+          if (exponent == kNanExponent) nan_scale = true;
+          out.scales[place] = std::ldexp(1.0F, exponent - 128);  // values of e2m1 are doubled
+        } else {
+          out.scales[place] = number_at(m.scales, scale);
+        }
         if (!with_zeros) continue;
         const int zero = m.zero_items.at(m.zeros.bytes, scale_row, group);
         out.zeros[place] = static_cast<std::uint8_t>(zero);
@@ -86,6 +88,7 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
       }
     }
   });
+  if (nan_scale) return failure(ErrorCode::corrupt, "tensor {} holds NaN", m.scales.name);
   if (nan) return failure(ErrorCode::corrupt, "tensor {} holds NaN in fp8", m.codes.name);
   if (bad_zero != 0)
     return failure(ErrorCode::corrupt, "tensor {} has a zero point of {}, it must lie in [0, 255]",

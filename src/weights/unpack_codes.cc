@@ -4,7 +4,6 @@
 #include "weights/unpack_codes.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace octavo {
@@ -143,37 +142,40 @@ void copy_bytes(const PackedItems& items, std::span<const std::byte> from, std::
   });
 }
 
-// Both codes of each byte of e2m1.
-using Pair = std::array<std::uint8_t, 2>;
-std::array<Pair, 256> pairs_of_e2m1(const PackedItems& items) {
-  std::array<Pair, 256> pairs;
-  for (std::size_t byte = 0; byte < pairs.size(); ++byte) {
-    const std::byte bytes[] = {static_cast<std::byte>(byte)};
-    for (std::int64_t i = 0; i < 2; ++i)
-      pairs[byte][static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(items.at(bytes, 0, i));
+// Both codes of each byte, so far apart.
+void split_bytes(std::span<const std::byte> from, std::int64_t step, std::int64_t apart,
+                 std::uint8_t* codes) {
+  for (const std::byte byte : from) {
+    codes[0] = std::to_integer<std::uint8_t>(byte & std::byte{15});
+    codes[apart] = std::to_integer<std::uint8_t>(byte >> 4);
+    codes += step;
   }
-  return pairs;
+}
+
+void unpack_blocks(const PackedMatrix& m, std::int64_t rows, std::int64_t cols, std::uint8_t* codes,
+                   ThreadPool& pool) {
+  constexpr std::int64_t kColumns = PackedItems::kBlockColumns;
+  const std::int64_t blocks = cols / kColumns;
+  pool.for_ranges(rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t block = begin * blocks; block < end * blocks; ++block)
+      split_bytes(
+          m.codes.bytes.subspan(static_cast<std::size_t>(block * PackedItems::kBlockBytes + 1), kColumns / 2),
+          1, kColumns / 2, codes + block * kColumns);
+  });
 }
 
 void unpack_bytes(const PackedMatrix& m, std::int64_t rows, std::int64_t cols, std::uint8_t* codes,
                   ThreadPool& pool) {
   const PackedItems& items = m.code_items;
   const std::int64_t row_bytes = cols * items.bits / 8, stride = items.other_stride * items.bits / 8;
-  std::array<Pair, 256> pairs;
-  if (items.e2m1) pairs = pairs_of_e2m1(items);
   pool.for_ranges(rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const auto from =
           m.codes.bytes.subspan(static_cast<std::size_t>(row * stride), static_cast<std::size_t>(row_bytes));
-      std::uint8_t* to = codes + row * cols;
-      if (!items.e2m1) {
-        copy_bytes(items, from, to);
-        continue;
-      }
-      for (const std::byte byte : from) {
-        std::memcpy(to, pairs[std::to_integer<std::size_t>(byte)].data(), sizeof(Pair));
-        to += sizeof(Pair);
-      }
+      if (items.bits == 4)
+        split_bytes(from, 2, 1, codes + row * cols);
+      else
+        copy_bytes(items, from, codes + row * cols);
     }
   });
 }
@@ -182,6 +184,7 @@ void unpack_bytes(const PackedMatrix& m, std::int64_t rows, std::int64_t cols, s
 
 void unpack_codes(const PackedMatrix& m, std::int64_t rows, std::int64_t cols, std::uint8_t* codes,
                   ThreadPool& pool) {
+  if (m.code_items.in_blocks) return unpack_blocks(m, rows, cols, codes, pool);
   if (m.code_items.together == 1) return unpack_bytes(m, rows, cols, codes, pool);
   pool.for_ranges((rows + kBlockRows - 1) / kBlockRows, 1, [&](std::int64_t begin, std::int64_t end) {
     alignas(64) std::uint8_t piece[kBlockRows * kBlockCols];

@@ -1,4 +1,4 @@
-"""`octavo bench serve` against a server: its counts are those of the server's own metrics."""
+"""`octavo bench serve` and `bench sweep` against a server: the former's counts are those of the server's own metrics."""
 
 import json
 import subprocess
@@ -8,9 +8,9 @@ from conftest import eventually, metric
 OCTAVO = "build/release/octavo"
 
 
-def bench(server, *flags):
+def bench(server, *flags, command="serve"):
     return subprocess.run(
-        [OCTAVO, "bench", "serve", "--base-url", server, *flags], capture_output=True, text=True, timeout=120
+        [OCTAVO, "bench", command, "--base-url", server, *flags], capture_output=True, text=True, timeout=240
     )
 
 
@@ -66,3 +66,35 @@ def test_what_is_wrong_is_said_once(server):
     ]:
         done = bench(server, *flags)
         assert done.returncode == 2 and word in done.stderr, flags
+
+
+SHORT = "--random-input-len 8 --random-output-len 2 --seconds 1".split()
+
+
+def test_a_sweep_finds_a_rate_within_the_limits(server, tmp_path):
+    out, plot = tmp_path / "sweep.json", tmp_path / "sweep.svg"
+    done = bench(
+        server,
+        *[*SHORT, "--slo", "ttft:60000", "tpot:60000", "--request-rates", "40", "20"],
+        *["--output-json", str(out), "--plot", str(plot)],
+        command="sweep",
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(out.read_text())
+    assert result["best_request_rate"] == 40 and result["slo"] == ["ttft:60000", "tpot:60000"]
+    assert [(r["request_rate"], r["completed"], r["good_share"]) for r in result["rounds"]] == [(40, 40, 1), (20, 20, 1)]
+    assert "best: 40.00 requests/s" in done.stdout and "<svg" in plot.read_text()
+
+
+def test_a_sweep_says_that_no_rate_is_good(server, tmp_path):
+    out = tmp_path / "sweep.json"
+    done = bench(
+        server,
+        *[*SHORT, "--slo", "e2el:0.001", "--first-rate", "64", "--output-json", str(out)],
+        command="sweep",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no rate had 99 %" in done.stdout
+    result = json.loads(out.read_text())
+    assert result["best_request_rate"] is None and [r["good_share"] for r in result["rounds"]] == [0] * len(result["rounds"])
+    assert bench(server, command="sweep").returncode == 2

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import threading
+from pathlib import Path
 
 import openai
 import pytest
@@ -70,7 +71,7 @@ def test_a_header_chooses_the_engine(base):
         client_of(base).completions.create(
             model="demo", prompt="Once", max_tokens=2, extra_headers={"X-data-parallel-rank": engine}
         )
-        assert ended(base)[engine] == before[engine] + 1
+        assert eventually(lambda: ended(base)[engine] == before[engine] + 1)
     for wrong in ("2", "-1", "one"):
         with pytest.raises(openai.BadRequestError, match="rank"):
             client_of(base).completions.create(
@@ -90,3 +91,37 @@ def test_it_needs_engines_of_their_own():
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert "data_parallel_size" in done.stderr
+
+
+def test_each_engine_runs_on_the_processors_it_was_given(monkeypatch):
+    mine = sorted(os.sched_getaffinity(0))
+    monkeypatch.setenv("VLLM_CPU_OMP_THREADS_BIND", f"{mine[0]}|{mine[-1]}")
+    with serve(*FLAGS) as base:
+        assert all(answers(base, max_tokens=4))
+        allowed = {(Path(f"/proc/{pid}/status").read_text().split("Cpus_allowed_list:")[1].split()[0]) for pid in engines(base)}
+    assert allowed == {str(mine[0]), str(mine[-1])}
+
+
+def test_servers_share_the_engines_out():
+    """External and hybrid load balancing: each server has engines of its own numbers."""
+    with serve("--device", "cpu", "--data-parallel-size", "4", "--data-parallel-rank", "3") as one:
+        client_of(one).completions.create(model="demo", prompt="Once", max_tokens=2, extra_headers={"X-data-parallel-rank": "3"})
+        assert eventually(lambda: ended(one) == {"3": 1})
+        with pytest.raises(openai.BadRequestError, match=r"must be in \[3, 4\), got 0"):
+            client_of(one).completions.create(model="demo", prompt="Once", max_tokens=2, extra_headers={"X-data-parallel-rank": "0"})
+    with serve("--device", "cpu", "-dp", "4", "-dph", "-dpl", "2", "-dpr", "1") as two:
+        for engine in ("2", "1"):
+            client_of(two).completions.create(model="demo", prompt="Once", max_tokens=2, extra_headers={"X-data-parallel-rank": engine})
+        assert eventually(lambda: ended(two) == {"1": 1, "2": 1})
+
+
+@pytest.mark.parametrize("flags, message", [
+    (("-dpn", "2"), "data_parallel_rank: must be below --data-parallel-size 1, got 2"),
+    (("-dpe",), "data_parallel_rank: must be given"),
+    (("-dp", "4", "-dpl", "2"), "data_parallel_size_local: needs --data-parallel-hybrid-lb"),
+    (("-dp", "4", "-dph", "-dpl", "2", "-dpr", "3"), "engines 3 to 4 are more than --data-parallel-size 4"),
+])
+def test_numbers_that_do_not_fit(flags, message):
+    ended = subprocess.run(["build/release/octavo", "serve", "models/demo", *flags], capture_output=True, text=True, timeout=60)
+    assert ended.returncode != 0
+    assert message in ended.stderr

@@ -105,6 +105,12 @@ def test_the_program_knows_the_commands(page):
     assert not unknown
 
 
+@pytest.mark.parametrize("page", ["flags", "metrics"])
+def test_pages_that_the_program_prints_are_as_it_prints_them(page):
+    printed = subprocess.run([OCTAVO, "serve", f"--list-{page}"], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert (ROOT / "docs" / f"{page}.md").read_text() == printed, f"octavo serve --list-{page} > docs/{page}.md"
+
+
 def test_every_page_is_on_the_site():
     listed = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.M))
     assert listed == {page.name for page in PAGES}

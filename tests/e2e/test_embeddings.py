@@ -152,3 +152,33 @@ def test_rerankers_read_pairs(reranker):
         swapped = {"text_1": pair["text_2"], "text_2": pair["text_1"]}
         assert httpx.post(reranker + "/score", json=swapped).json()["data"][0]["score"] != alone
     assert httpx.post(reranker + "/v1/embeddings", json={"input": "a"}).status_code == 400
+
+
+def test_each_token_has_a_vector(tmp_path):
+    golden = tensors(ENCODERS / "colbert/golden.safetensors")
+    starts, width = golden["starts"], len(golden["tokens"]) // len(golden["ids"])
+    folder = folder_of("colbert", tmp_path / "colbert")
+    with serve("--model", str(folder), "--dtype", "float32") as base:
+        texts = [list(golden["ids"][begin:end]) for begin, end in zip(starts, starts[1:])]
+        data = httpx.post(base + "/pooling", json={"input": texts, "task": "token_embed"}).json()["data"]
+        assert [len(item["data"]) for item in data] == [len(text) for text in texts]
+        assert all(len(vector) == width and math.isclose(sum(x * x for x in vector), 1, rel_tol=1e-5) for vector in data[2]["data"])
+        results = httpx.post(base + "/v1/rerank", json={"query": "the fox", "documents": ["a b c", "the fox", "fox"]}).json()["results"]
+        assert results[0]["index"] == 1
+        assert math.isclose(results[0]["relevance_score"], len(ids_of("the fox")), rel_tol=1e-5)  # each token finds itself
+        refusal = httpx.post(base + "/v1/embeddings", json={"input": "x"})
+        assert refusal.status_code == 400 and "do not make vectors of texts" in refusal.text
+
+
+def test_cohere_and_jina_style_bodies(embedder):
+    client = openai.OpenAI(base_url=embedder + "/v1", api_key="none", max_retries=0)
+    texts = ["the quick brown fox", "jumps"]
+    expected = [item.embedding for item in client.embeddings.create(model="tiny", input=texts).data]
+    body = {"model": "tiny", "texts": texts, "input_type": "search_document", "embedding_types": ["float", "ubinary"]}
+    reply = httpx.post(embedder + "/v2/embed", json=body).json()
+    assert all(close(a, b) for a, b in zip(reply["embeddings"]["float"], expected))
+    bits = [sum((x > 0) << (7 - k) for k, x in enumerate(expected[1][i:i + 8])) for i in range(0, len(expected[1]), 8)]
+    assert reply["embeddings"]["ubinary"][1] == bits
+    body = {"model": "tiny", "input": [{"text": text} for text in texts], "task": "retrieval.passage", "normalized": True}
+    data = httpx.post(embedder + "/v1/embeddings", json=body).json()["data"]
+    assert all(close(item["embedding"], vector) for item, vector in zip(data, expected))

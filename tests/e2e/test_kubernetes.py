@@ -34,7 +34,7 @@ def pool(ports, labels=APP):
 
 @contextlib.contextmanager
 def picker(api, *flags, grpc=0):
-    command = "build/release/octavo pick --host 127.0.0.1 --grpc-health-port 0 --metrics-port {port}"
+    command = "build/release/octavo pick --secure-serving=false --host 127.0.0.1 --grpc-health-port 0 --metrics-port {port}"
     with running(" ".join([command, f"--grpc-port {grpc} --kube-api {api}", *flags])) as (process, base):
         yield base
         process.terminate()
@@ -150,6 +150,7 @@ def test_the_router_follows_pods(replica):
 
             assert eventually(lambda: len(workers()) == 1)
             client = client_of(base)
+            assert eventually(lambda: client.models.list().data)
             model = client.models.list().data[0].id
             assert client.completions.create(model=model, prompt="Once", max_tokens=1).choices
             cluster.put(PODS, pod("p2", "127.0.0.2", APP))

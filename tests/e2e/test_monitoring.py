@@ -9,6 +9,7 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 from conftest import eventually, fetch, free_port, serve
 
@@ -120,3 +121,22 @@ def test_log_lines_as_json():
     assert all(set(line) == {"time", "level", "message"} for line in lines)
     prompts = [line["message"] for line in lines if "prompt" in line["message"] and "cmpl-r1" in line["message"]]
     assert any('A \\"quoted' in text and "story" not in text for text in prompts), prompts
+
+
+def test_a_trace_of_a_servers_steps(tmp_path):
+    """Of an engine in a process of its own."""
+    config = {"profiler": "torch", "torch_profiler_dir": str(tmp_path / "traces"), "torch_profiler_use_gzip": False}
+    with serve("--profiler-config", json.dumps(config)) as base:
+        def post(path, body):
+            return httpx.post(base + path, json=body, timeout=60)
+        assert post("/stop_profile", {}).status_code == 400
+        assert post("/start_profile", {"profile_prefix": "mine"}).status_code == 200
+        answer = post("/v1/completions", {"prompt": ["Once upon a time"] * 3, "max_tokens": 20, "ignore_eos": True})
+        assert answer.json()["usage"]["completion_tokens"] == 60
+        assert post("/stop_profile", {}).status_code == 200
+    (file,) = (tmp_path / "traces").glob("mine_*.trace.json")
+    trace = json.loads(file.read_text())
+    steps = [event["args"] for event in trace["traceEvents"] if "step" in event.get("args", {})]
+    assert trace["otherData"]["steps_lost"] == 0
+    assert sum(step["answer_tokens"] for step in steps) == 3 * 19  # the first of each comes of its prompt
+    assert [step["step"] for step in steps] == list(range(steps[0]["step"], steps[0]["step"] + len(steps)))

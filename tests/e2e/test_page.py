@@ -3,13 +3,14 @@
 import base64
 import json
 import os
+import re
 import shutil
 import threading
 import time
 from pathlib import Path
 
 import pytest
-from conftest import eventually, metric, serve
+from conftest import eventually, fetch, metric, running, serve
 
 sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -126,6 +127,38 @@ def test_engine_view_under_load(page, server, client, model):
     sync_api.expect(page.locator(".figure", has_text="TTFT p50").locator("dd")).not_to_have_text("–")
 
 
+def test_prefix_tree_forks_where_prompts_do(page, server, client, model):
+    beginning = "Mira lives in a house by the sea with her dog and her grandmother, and every morning she goes out. " * 2
+    for end in ("The sun shines on the sand and on the water, and there is no wind at all today, which is good. ",
+                "It rains, and the wind blows from the north, so that no boat may leave the harbour this morning. "):
+        client.completions.create(model=model, prompt=beginning + end, max_tokens=1)
+    page.goto(server + "/#engine")
+    tree = page.get_by_role("img", name="Prefix tree")
+    sync_api.expect(tree.locator("rect.cached").nth(2)).to_be_attached()  # what both begin with, and two ends
+    label = tree.get_attribute("aria-label")
+    assert re.search(r"[1-9]\d* blocks in [1-9]\d* pieces", label), label
+
+
+def test_a_router_shows_its_fleet(page, server):
+    route = f"build/release/octavo route --port {{port}} --worker-urls {server} http://127.0.0.1:9"
+    with running(route) as (_, base):
+        assert eventually(lambda: json.loads(fetch(base + "/v1/models"))["data"])
+        page.goto(base)
+        page.get_by_label("Max tokens").fill("8")
+        send(page, "Where does Mira live?")
+        assert answer(page)
+        page.get_by_role("link", name="Fleet").click()
+        sync_api.expect(page.get_by_role("status")).to_have_text("1 of 2 workers take requests")
+        rows = page.locator("tbody tr")
+        sync_api.expect(rows).to_have_count(2)
+        sync_api.expect(rows.filter(has_text=server.removeprefix("http://"))).to_contain_text("ready")
+        sync_api.expect(rows.filter(has_text="127.0.0.1:9").last).to_contain_text("left out")
+        page.set_viewport_size(PHONE)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        if AXE:
+            assert_accessible(page)
+
+
 def test_phone_does_not_scroll_sideways(page, server):
     page.set_viewport_size(PHONE)
     for view in ("#playground", "#engine"):
@@ -153,6 +186,12 @@ def test_an_image_goes_with_a_message(page, server):
     page.wrong.clear()
 
 
+def assert_accessible(page):
+    page.evaluate(Path(AXE).read_text())  # past the policy that lets no other script run
+    found = page.evaluate("axe.run()")["violations"]
+    assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in found] == []
+
+
 @pytest.mark.skipif(not AXE, reason="no axe-core")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
@@ -171,9 +210,7 @@ def test_axe_finds_nothing(page, server, scheme, size):
         sync_api.expect(page.get_by_role("navigation").locator("[aria-current]")).to_have_attribute("href", view)
         if view == "#engine":
             sync_api.expect(page.get_by_role("status")).to_have_text("Live")
-        page.evaluate(Path(AXE).read_text())  # past the policy that lets no other script run
-        found = page.evaluate("axe.run()")["violations"]
-        assert [(v["id"], [node["html"] for node in v["nodes"]]) for v in found] == []
+        assert_accessible(page)
 
 
 def test_key_is_asked_for(page):

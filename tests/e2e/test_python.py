@@ -2,9 +2,12 @@
 test (default: build/release)."""
 
 import asyncio
+import gc
+import gzip
 import json
 import os
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 os.environ.setdefault("OCTAVO_LIBRARY", str(ROOT / "build/release/liboctavo.so.1"))
 sys.path.insert(0, str(ROOT / "bindings/python"))
 
-from octavo import (AsyncEngineArgs, AsyncLLM, BeamSearchParams, LLM, Logprob, OctavoError, RequestOutputKind,  # noqa: E402
-                    SamplingParams, StructuredOutputsParams)
+from octavo import (AsyncEngineArgs, AsyncLLM, BeamSearchParams, EngineArgs, FlexibleArgumentParser, LLM,  # noqa: E402
+                    Logprob, OctavoError, RequestOutputKind, SamplingParams, StructuredOutputsParams)
 from octavo.beam_search import Search  # noqa: E402
 from octavo.metrics import Counter, Gauge, Histogram, Vector, read_metrics  # noqa: E402
 
@@ -111,6 +114,12 @@ def test_chat(llm):
     assert [o.outputs[0].text for o in many] == [one[0].outputs[0].text] * 3
 
 
+def test_a_chat_template_of_the_caller(llm):
+    template = "{% for m in messages %}<{{ m.role }}> {{ m.content }} {% endfor %}"
+    output = llm.chat([{"role": "user", "content": "Once"}], SamplingParams(max_tokens=1), chat_template=template)[0]
+    assert output.prompt == "<user> Once "
+
+
 def test_structured_outputs(llm):
     choice = SamplingParams(structured_outputs=StructuredOutputsParams(choice=["Positive", "Negative"]))
     assert llm.generate("This is wonderful!", choice)[0].outputs[0].text in ("Positive", "Negative")
@@ -132,6 +141,24 @@ def test_more_prompts_than_fit_at_once(llm):
     outputs = llm.generate([f"{i} and" for i in range(2500)], SamplingParams(max_tokens=2, temperature=0))
     assert [o.prompt for o in outputs] == [f"{i} and" for i in range(2500)]
     assert [int(o.request_id) for o in outputs] == sorted(int(o.request_id) for o in outputs)
+
+
+def test_a_model_that_nobody_holds_gives_its_memory_back():
+    llm = LLM(model=DEMO, kv_cache_memory_bytes="64M")
+    engine = weakref.ref(llm._engine)
+    llm.generate("Once", SamplingParams(max_tokens=1))
+    del llm
+    gc.collect()
+    assert engine() is None
+
+
+def test_a_program_takes_vllms_flags():
+    parser = EngineArgs.add_cli_args(FlexibleArgumentParser())
+    parser.set_defaults(model=DEMO, enforce_eager=True)
+    args = parser.parse_args(["--max_model_len=256", "--max-num-seqs", "4", "--no-enable-prefix-caching"])
+    with LLM(**vars(args), kv_cache_memory_bytes="64M") as llm:
+        assert llm._engine.info["max_model_len"] == 256
+        assert llm.generate("Once", SamplingParams(max_tokens=1))[0].finished
 
 
 def test_metrics_are_of_what_ran(llm):
@@ -204,6 +231,35 @@ def test_sleep_needs_its_option_and_says_what_it_takes(llm):
         with pytest.raises(ValueError, match="tags"):
             other.wake_up(tags=["weights"])
         assert other.generate("Once", SamplingParams(max_tokens=1))[0].finished
+
+
+def test_a_profile_has_every_step(tmp_path):
+    config = {"profiler": "torch", "torch_profiler_dir": str(tmp_path / "traces")}
+    greedy = SamplingParams(temperature=0, max_tokens=12, ignore_eos=True)
+    with LLM(model=DEMO, kv_cache_memory_bytes="64M", profiler_config=config) as llm:
+        with pytest.raises(ValueError, match="start one first"):
+            llm.stop_profile()
+        llm.generate("Before", greedy)
+        llm.start_profile("mine")
+        with pytest.raises(ValueError, match="stop it first"):
+            llm.start_profile()
+        llm.generate(["Once upon a time", "Mira lives"], greedy)
+        llm.stop_profile()
+        llm.start_profile("short", delay_iterations=2, max_iterations=3)
+        llm.generate("Once", greedy)
+        llm.stop_profile()
+        with pytest.raises(ValueError, match="profile_prefix"):
+            llm.start_profile("../elsewhere")
+    (whole,), (short,) = (list((tmp_path / "traces").glob(f"{name}_*.trace.json.gz")) for name in ("mine", "short"))
+    trace = json.loads(gzip.decompress(whole.read_bytes()))
+    steps = [event for event in trace["traceEvents"] if "step" in event.get("args", {})]
+    assert trace["otherData"]["steps_lost"] == 0
+    assert sum(step["args"]["answer_tokens"] for step in steps) == 2 * 11  # the first of each comes of its prompt
+    assert "decode" in {step["name"] for step in steps} and steps[0]["args"]["prompt_tokens"] > 0
+    assert all(a["ts"] + a["dur"] <= b["ts"] for a, b in zip(steps, steps[1:]))
+    forward = [event["dur"] for event in trace["traceEvents"] if event["name"] == "forward"]
+    assert len(forward) == len(steps) and all(0 < f <= s["dur"] for f, s in zip(forward, steps))
+    assert gzip.decompress(short.read_bytes()).count(b'"step":') == 3
 
 
 def test_mistakes_are_named_and_leave_nothing_behind(llm):

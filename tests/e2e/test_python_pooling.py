@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -95,3 +96,26 @@ def test_cross_encoders_read_pairs(tmp_path_factory):
         assert pair.prompt_token_ids == ids_of("where is it") + ids_of("here")[1:]
         assert [o.outputs.score for o in llm.score(["where is it", "here"], ["here", "where is it"])] == \
             [pair.outputs.score, swapped.outputs.score]
+
+
+def examples(page):
+    """The blocks of Python of a page, but those that talk to a server."""
+    blocks = re.findall(r"(?m)(?:^    .*\n|^\n(?=    ))+", re.sub(r"(?s)## LangChain.*", "", page.read_text()))
+    code = [re.sub(r"(?m)^    ", "", block).strip() for block in blocks]
+    return [block for block in code if "llm = " in block or block.startswith("from octavo")]
+
+
+EXAMPLES = [block for page in ("README.md", "docs/index.md", "docs/python.md") for block in examples(ROOT / page)]
+
+
+@pytest.mark.parametrize("code", EXAMPLES, ids=lambda code: code.splitlines()[-1][:60])
+def test_the_examples_of_the_pages_run(code, tmp_path, tmp_path_factory, monkeypatch):
+    """With the demo model, or an encoder, for what a reader has."""
+    code = re.sub(r"path/to/model|Qwen/Qwen3-0.6B", str(ROOT / "models/demo"), code)
+    code = code.replace("BAAI/bge-small-en-v1.5", str(folder_of("roberta", tmp_path_factory.mktemp("roberta"))))
+    monkeypatch.chdir(tmp_path)
+    exec("from octavo import LLM, SamplingParams\n" + code, {})
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) == 6

@@ -91,6 +91,6 @@ def test_mistakes_are_400_and_name_the_field(client, model):
     with pytest.raises(openai.BadRequestError) as error:
         client.responses.create(model=model, input=[{"role": "user", "content": [
             {"type": "input_image", "image_url": "http://x", "detail": "auto"}]}])
-    assert error.value.param == "input[0].content[0].type"
+    assert error.value.param == "input[0].content[0].image_url"
     with pytest.raises(openai.NotFoundError):
         client.responses.create(model=model, input="x", previous_response_id="resp_none")

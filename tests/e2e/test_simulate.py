@@ -10,7 +10,7 @@ import xml.etree.ElementTree
 import openai
 import pytest
 
-from conftest import serve
+from conftest import eventually, metric, serve
 
 OCTAVO = os.environ.get("OCTAVO", "build/release/octavo")
 
@@ -193,6 +193,33 @@ def test_a_server_stands_in_for_a_model(tmp_path):
         guided = client.completions.create(
             **ask | {"max_tokens": 40, "extra_body": {"structured_outputs": {"choice": ["yes", "no"]}}})
         assert guided.choices[0].text in ("yes", "no")
+
+
+def test_one_process_stands_in_for_several_servers(tmp_path):
+    """Each port is a server of its own: what one answers does not count in another one's metrics."""
+    timing = tmp_path / "timing.json"
+    timing.write_text('{"fixed_us": 20000}')
+    with serve("--executor", f"simulated={timing}", "--stand-ins", "3") as base:
+        host, first = base.rsplit(":", 1)
+        bases = [f"{host}:{int(first) + i}" for i in range(3)]
+        for i, base in enumerate(bases):
+            for _ in range(i + 1):
+                client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+                answer = client.completions.create(model=client.models.list().data[0].id, prompt="Once", max_tokens=5, seed=3,
+                                                   extra_body={"ignore_eos": True})
+                assert answer.usage.completion_tokens == 5
+        for i, base in enumerate(bases):
+            assert eventually(lambda: metric(base, "vllm:generation_tokens_total") == 5 * (i + 1))
+
+
+@pytest.mark.parametrize("flags, said", [
+    (["--stand-ins", "2"], "--executor simulated"),
+    (["--stand-ins", "2", "--executor", "simulated", "--port", "65535"], "65535"),
+    (["--stand-ins", "2", "--executor", "simulated", "-dp", "2"], "one engine"),
+])
+def test_what_cannot_stand_in_is_named(flags, said):
+    done = subprocess.run([OCTAVO, "serve", *flags], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "stand-ins" in done.stderr and said in done.stderr, done.stderr
 
 
 def test_an_executor_that_nobody_knows_is_named():

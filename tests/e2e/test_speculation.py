@@ -78,7 +78,9 @@ def test_adapters_take_drafts(tmp_path):
     ({"model": "tests/data/models/llama", "num_speculative_tokens": 4}, "vocabulary of"),
     ({"model": "no/such/draft/model", "num_speculative_tokens": 4}, "no/such/draft/model"),
     ({"model": "models/demo-draft"}, "num_speculative_tokens must be given"),
-    ({"method": "medusa", "num_speculative_tokens": 4}, 'must be "ngram", "suffix", "draft_model", "mtp", "eagle" or "eagle3"'),
+    ({"method": "lookahead", "num_speculative_tokens": 4}, '"eagle3", "medusa" or "mlp_speculator"'),
+    ({"method": "medusa", "model": "models/demo-draft", "num_speculative_tokens": 4}, "there are no Medusa heads"),
+    ({"method": "mlp_speculator", "model": "tests/data/drafters/markov-mlp", "num_speculative_tokens": 3}, "vocabulary of 128 tokens"),
     ({"method": "eagle", "num_speculative_tokens": 4}, "model must be given"),
     ({"method": "deepseek_mtp", "num_speculative_tokens": 1}, "Qwen3ForCausalLM has no layer of multi-token prediction"),
 ])

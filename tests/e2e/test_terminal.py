@@ -72,7 +72,7 @@ def test_doctor_says_what_there_is():
 
 @pytest.mark.parametrize("words, offered", [
     (["ser"], {"serve"}),
-    (["bench", ""], {"ops", "serve", "step", "throughput", "latency"}),
+    (["bench", ""], {"ops", "serve", "step", "sweep", "throughput", "latency"}),
     (["serve", "--max-num-s"], {"--max-num-seqs"}),
     (["serve", "--device", ""], {"auto", "cpu", "cuda", "reference"}),
     (["serve", "models/de"], {"models/demo", "models/demo-draft", "models/demo-eagle", "models/demo-moe"}),

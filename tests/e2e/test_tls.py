@@ -53,22 +53,27 @@ def story(base, **client):
         return whole
 
 
-def test_https_before_server_and_router(certificate, server):
+def test_https_before_server_and_router_and_between_them(certificate, server):
     context = ssl.create_default_context(cafile=certificate[0])
     expected = story(server)
-    flags = {
-        "serve": f"--ssl-certfile {certificate[0]} --ssl-keyfile {certificate[1]}",
-        "route": f"--tls-cert-path {certificate[0]} --tls-key-path {certificate[1]} --worker-urls {server}",
-    }
-    for command in ("serve", "route"):
+
+    @contextlib.contextmanager
+    def secure(command):
         base = f"https://127.0.0.1:{free_port()}"
-        run = f"build/release/octavo {command} --host 127.0.0.1 --port {base.rsplit(':', 1)[1]} {flags[command]}"
+        run = f"build/release/octavo {command} --host 127.0.0.1 --port {base.rsplit(':', 1)[1]}"
         with started(run, lambda: urllib.request.urlopen(base + "/health", context=context, timeout=10)):
             assert story(base, verify=context) == expected
             with pytest.raises(openai.APIConnectionError):
                 story(base)  # the certificate is nobody's that it knows
             with pytest.raises(openai.APIConnectionError):
                 story(base.replace("https", "http"))
+            yield base
+
+    with secure(f"serve --ssl-certfile {certificate[0]} --ssl-keyfile {certificate[1]} "
+                f"--ssl-ca-certs {certificate[0]} --ssl-cert-reqs 1") as worker:
+        with secure(f"route --tls-cert-path {certificate[0]} --tls-key-path {certificate[1]} --worker-urls {worker} "
+                    f"--ca-cert-paths {certificate[0]} --client-cert-path {certificate[0]} --client-key-path {certificate[1]}"):
+            pass
 
 
 def test_a_unix_socket(tmp_path, server):

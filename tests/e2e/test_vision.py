@@ -1,12 +1,17 @@
 """A model that sees, with OpenAI's client: a small random one (tests/data/vision), whose logits transformers has computed."""
 
 import base64
+import functools
+import http.server
 import json
 import math
 import pathlib
+import shutil
 import struct
+import threading
 import zlib
 
+import anthropic
 import httpx
 import openai
 import pytest
@@ -108,7 +113,7 @@ def test_errors_are_400_and_name_the_part(client):
         (broken, "the PNG image is broken"),
         ({"type": "image_url", "image_url": {"url": "data:image/png;base64,%%%%"}}, "not of base64"),
         ({"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}, "not fetched"),
-        ({"type": "video_url", "video_url": {"url": "data:,"}}, "text and image_url"),
+        ({"type": "video_url", "video_url": {"url": "data:,"}}, "text, image_url, audio_url"),
     ]:
         error = refused(part)
         assert message in str(error) and "messages[0].content[1]" in error.param
@@ -137,13 +142,13 @@ def test_without_images_they_are_refused():
         assert ask(client, [{"role": "user", "content": "Text."}]).usage.completion_tokens > 0
 
 
-@pytest.mark.parametrize("name", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl", "gemma3", "llava"])
+@pytest.mark.parametrize("name", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3", "llava", "mistral3", "pixtral"])
 def test_greedy_answers_of_each_family_are_those_of_transformers(name):
     """The pictures are those of every case; the prompt is read in small steps."""
     ids, _ = tensor("ids", CASES / name)
     answer, _ = tensor("answer", CASES / name)
     with serve("--model", str(CASES / name), "--served-model-name", "see", "--dtype", "float32", "--max-num-seqs", "4",
-               "--max-num-batched-tokens", "32", "--enable-prompt-tokens-details") as base:
+               "--max-num-batched-tokens", "32", "--enable-prompt-tokens-details", "--mamba-block-size", "32") as base:
         client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
         for again in (False, True):
             reply = ask(client, CONVERSATION, max_tokens=len(answer), extra_body={"ignore_eos": True, "return_token_ids": True})
@@ -152,6 +157,38 @@ def test_greedy_answers_of_each_family_are_those_of_transformers(name):
             cached = reply.usage.prompt_tokens_details
             assert (cached is not None and cached.cached_tokens > 0) == again
         assert ask(client, [{"role": "user", "content": [text("No picture at all.")]}]).usage.prompt_tokens < len(ids)
+
+
+def test_images_at_addresses(tmp_path):
+    """Of allowed hosts and below the allowed folder, with the answer that the same bytes get in a data: URL."""
+    shutil.copy(CASE / "rgb.png", tmp_path)
+    files = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path))
+    threading.Thread(target=files.serve_forever, daemon=True).start()
+    at = f"http://127.0.0.1:{files.server_address[1]}/rgb.png"
+    with serve("--model", str(CASE), "--served-model-name", "see", "--allowed-media-domains", "127.0.0.1", "--allowed-local-media-path",
+               str(tmp_path)) as base:
+        client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
+        expected = ask(client, [{"role": "user", "content": [image("rgb.png"), text(QUESTION)]}]).choices[0].message.content
+        for url in (at, f"file://{tmp_path}/rgb.png"):
+            part = {"type": "image_url", "image_url": {"url": url}}
+            assert ask(client, [{"role": "user", "content": [part, text(QUESTION)]}]).choices[0].message.content == expected
+        for url, why in ((at.replace("127.0.0.1", "localhost"), "localhost is not among"), (at + "x", "has answered 404"),
+                         ("file:///etc/hostname", "no such file below"), (f"file://{tmp_path}/../x", "no such file below")):
+            with pytest.raises(openai.BadRequestError, match=why):
+                ask(client, [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}])
+    files.shutdown()
+
+
+def test_the_other_protocols_see_the_same(client, base):
+    expected = ask(client, [{"role": "user", "content": [text(QUESTION), image("rgb.png")]}], max_tokens=8).choices[0].message.content
+    url = image("rgb.png")["image_url"]["url"]
+    answer = client.responses.create(model="see", temperature=0, max_output_tokens=8, input=[
+        {"role": "user", "content": [{"type": "input_text", "text": QUESTION}, {"type": "input_image", "image_url": url}]}])
+    assert answer.output_text == expected
+    source = {"type": "base64", "media_type": "image/png", "data": url.split(",")[1]}
+    message = anthropic.Anthropic(base_url=base, api_key="none", max_retries=0).messages.create(
+        model="see", max_tokens=8, extra_body={"temperature": 0}, messages=[{"role": "user", "content": [text(QUESTION), {"type": "image", "source": source}]}])
+    assert message.content[0].text == expected
 
 
 def test_images_of_any_size_are_as_large_as_asked():

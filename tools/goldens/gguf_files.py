@@ -21,7 +21,22 @@ ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qw
                  "FalconForCausalLM": "falcon", "GPTBigCodeForCausalLM": "starcoder", "HunYuanDenseV1ForCausalLM": "hunyuan-dense",
                  "Lfm2ForCausalLM": "lfm2", "MptForCausalLM": "mpt", "NemotronForCausalLM": "nemotron", "OlmoForCausalLM": "olmo",
                  "Olmo3ForCausalLM": "olmo2", "PhiForCausalLM": "phi2", "SeedOssForCausalLM": "seed_oss",
-                 "SmolLM3ForCausalLM": "smollm3", "Starcoder2ForCausalLM": "starcoder2"}
+                 "SmolLM3ForCausalLM": "smollm3", "Starcoder2ForCausalLM": "starcoder2",
+                 "Dots1ForCausalLM": "dots1", "Ernie4_5_MoeForCausalLM": "ernie4_5-moe", "Glm4MoeForCausalLM": "glm4moe",
+                 "GptOssForCausalLM": "gpt-oss", "GraniteMoeSharedForCausalLM": "granitemoe", "HunYuanMoEV1ForCausalLM": "hunyuan-moe",
+                 "Lfm2MoeForCausalLM": "lfm2moe", "MiniMaxM2ForCausalLM": "minimax-m2", "MixtralForCausalLM": "llama",
+                 "OlmoeForCausalLM": "olmoe", "Qwen2MoeForCausalLM": "qwen2moe", "Qwen3MoeForCausalLM": "qwen3moe",
+                 "DeepseekV2ForCausalLM": "deepseek2", "DeepseekV3ForCausalLM": "deepseek2", "Qwen3NextForCausalLM": "qwen3next",
+                 "Llama4ForCausalLM": "llama4", "PhimoeForCausalLM": "phimoe", "FalconH1ForCausalLM": "falcon-h1", "GraniteMoeHybridForCausalLM": "granitehybrid", "JambaForCausalLM": "jamba",
+                 "MambaForCausalLM": "mamba", "FalconMambaForCausalLM": "mamba", "Mamba2ForCausalLM": "mamba2", "NemotronHForCausalLM": "nemotron_h",
+                 "Ministral3ForCausalLM": "mistral3", "Gemma3nForCausalLM": "gemma3n", "Gemma4ForCausalLM": "gemma4",
+                 "Qwen3_5ForCausalLM": "qwen35", "Qwen3_5MoeForCausalLM": "qwen35moe"}
+SIGMOID_ROUTERS = ("dots1", "glm4moe", "lfm2moe", "minimax-m2")
+
+
+def arch_of(model):
+    arch = ARCHITECTURES[type(model).__name__]
+    return "nemotron_h_moe" if arch == "nemotron_h" and "moe" in model.config.layers_block_type else arch
 
 
 def enum_of(arch):
@@ -59,13 +74,77 @@ def by_group(tensor, heads, groups):
     return np.concatenate(parts)
 
 
+def tiled(tensor, axis, keys, values, dim):
+    """Heads of values that lie key head by key head, as ones of different key heads take turns."""
+    shape = tensor.shape[:axis] + (keys, values // keys, dim) + tensor.shape[axis + 1:]
+    return tensor.reshape(shape).swapaxes(axis, axis + 1).reshape(tensor.shape)
+
+
+def untiled(tensor, axis, keys, values, dim):
+    return tiled(tensor, axis, values // keys, values, dim)
+
+
+def delta_transform(name, config):
+    """The same of a gated delta net: Qwen3.5's value heads take turns, Qwen3-Next's do not."""
+    keys, values, dim = config.linear_num_key_heads, config.linear_num_value_heads, config.linear_value_head_dim
+    there, back = (tiled, untiled) if config.model_type.startswith("qwen3_5") else (lambda t, *_: t, lambda t, *_: t)
+    first = 2 * keys * config.linear_key_head_dim
+    end_of = lambda turn: lambda t: np.concatenate([t[:first], turn(t[first:], 0, keys, values, dim)])
+    if name.endswith("in_proj_qkv.weight"):
+        return end_of(there), end_of(back)
+    if name.endswith("conv1d.weight"):
+        return (lambda t: end_of(there)(t[:, 0])), (lambda t: end_of(back)(t)[:, None])
+    if name.endswith("A_log"):
+        return (lambda t: there(-np.exp(t), 0, keys, values, 1)), (lambda t: back(np.log(-t), 0, keys, values, 1))
+    axis, size = (1, dim) if name.endswith("out_proj.weight") else (0, dim if name.endswith("in_proj_z.weight") else 1)
+    if name.endswith(("out_proj.weight", "in_proj_z.weight", "in_proj_a.weight", "in_proj_b.weight", "dt_bias")):
+        return (lambda t: there(t, axis, keys, values, size)), (lambda t: back(t, axis, keys, values, size))
+    return (lambda t: t), (lambda t: t)
+
+
+def falcon_h1_factor(name, config):
+    """What the conversion multiplies a matrix of Falcon-H1 by: a number, or one for each row."""
+    if "mamba.in_proj" in name:
+        states = config.mamba_n_groups * config.mamba_d_state
+        sizes = [config.mamba_d_ssm] * 2 + [states] * 2 + [config.mamba_n_heads]
+        return config.ssm_in_multiplier * np.repeat(np.array(config.ssm_multipliers, np.float32), sizes)[:, None]
+    factors = {"down_proj": config.mlp_multipliers[1], "gate_proj": config.mlp_multipliers[0], "q_proj": config.attention_in_multiplier,
+               "k_proj": config.key_multiplier * config.attention_in_multiplier, "v_proj": config.attention_in_multiplier,
+               "o_proj": config.attention_out_multiplier, "mamba.out_proj": config.ssm_out_multiplier, "lm_head": config.lm_head_multiplier,
+               "embed_tokens": config.embedding_multiplier}
+    return next((factor for part, factor in factors.items() if part in name), 1)
+
+
+def mamba_transform(name, config):
+    """The same of a Mamba mixer: rates in place of their logarithms; Mamba2's numbers of heads are columns, and its norms have a row a group."""
+    second = hasattr(config, "n_groups") or hasattr(config, "mamba_n_groups")
+    column = (lambda t: t.reshape(-1, 1)) if second else (lambda t: t)
+    if name.endswith("A_log"):
+        return (lambda t: column(-np.exp(t))), (lambda t: np.log(-t))
+    if name.endswith(".D"):
+        return column, (lambda t: t)
+    if name.endswith("conv1d.weight"):
+        return (lambda t: t[:, 0]), (lambda t: t[:, None])
+    groups = getattr(config, "n_groups", None) or getattr(config, "mamba_n_groups", None)
+    return (lambda t: t.reshape(groups, -1)), (lambda t: t)
+
+
 def transform(name, config):
     """(there, back) of a tensor of transformers' name."""
-    kind, heads = config.model_type, config.num_attention_heads
-    if kind in ("llama", "mistral", "granite", "arcee", "olmo", "smollm3") and ("q_proj" in name or "k_proj" in name):
+    kind, heads = config.model_type, getattr(config, "num_attention_heads", 0)
+    if name.endswith(("A_log", ".D", "conv1d.weight", "mamba.norm.weight", "mixer.norm.weight")) and "linear_attn" not in name:
+        return mamba_transform(name, config)
+    if kind == "falcon_h1":
+        factor = falcon_h1_factor(name, config)
+        return (lambda t: t * factor), (lambda t: t / factor)
+    if "linear_attn" in name:
+        return delta_transform(name, config)
+    if kind.startswith(("qwen3_next", "qwen3_5")) and name.endswith("norm.weight"):
+        return (lambda t: t + 1), (lambda t: t - 1)
+    if kind in ("llama", "mistral", "mixtral", "granite", "granitemoeshared", "granitemoehybrid", "ministral3", "arcee", "olmo", "smollm3") and ("q_proj" in name or "k_proj" in name):
         n = heads if "q_proj" in name else config.num_key_value_heads
         return (lambda t: interleave(t, n)), (lambda t: halves(t, n))
-    if kind.startswith("gemma") and name.endswith("norm.weight"):
+    if kind.startswith("gemma") and not kind.startswith(("gemma3n", "gemma4")) and name.endswith("norm.weight"):
         return (lambda t: t + 1), (lambda t: t - 1)
     if kind == "nemotron" and name.endswith("norm.weight"):
         return (lambda t: t + 1), (lambda t: t - 1)
@@ -80,9 +159,26 @@ def transform(name, config):
     return (lambda t: t), (lambda t: t)
 
 
+def full_heads(config):
+    """Of Gemma 4: the size and number of heads of full attention."""
+    fields = config.to_dict()
+    own = next(iter(fields["per_layer_config"].values()))
+    return own["head_dim"], own.get("num_key_value_heads") or fields["num_key_value_heads"]
+
+
 def add_rope(writer, arch, config):
     rope = dict(getattr(config, "rope_parameters", None) or {})
     if not rope:
+        return
+    if arch == "gemma4":
+        dim, _ = full_heads(config)
+        full, sliding = rope["full_attention"], rope["sliding_attention"]
+        writer.add_rope_freq_base(full["rope_theta"])
+        writer.add_rope_freq_base_swa(sliding["rope_theta"])
+        writer.add_rope_dimension_count(dim)
+        writer.add_rope_dimension_count_swa(config.to_dict()["head_dim"])
+        turning = int(dim * full["partial_rotary_factor"] / 2)
+        writer.add_tensor("rope_freqs.weight", np.array([1.0] * turning + [1e30] * (dim // 2 - turning), np.float32))
         return
     local = rope.get("sliding_attention")
     rope = rope.get("full_attention", rope)
@@ -90,6 +186,7 @@ def add_rope(writer, arch, config):
     if local and local["rope_theta"] != 10000:
         writer.add_rope_freq_base_swa(local["rope_theta"])
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    head_dim = getattr(config, "qk_rope_head_dim", None) or head_dim
     dims = int(head_dim * rope.get("partial_rotary_factor", 1))
     writer.add_rope_dimension_count(dims)
     kind = rope.get("rope_type", "default")
@@ -100,6 +197,11 @@ def add_rope(writer, arch, config):
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        if arch == "deepseek2":
+            writer.add_rope_scaling_yarn_log_mul(0.1 * rope["mscale_all_dim"])
+        if arch == "mistral3":
+            writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
+            writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
     elif kind == "llama3":
         wavelength = 2 * math.pi * rope["rope_theta"] ** (np.arange(0, dims, 2, dtype=np.float32) / dims)
         turns = rope["original_max_position_embeddings"] / wavelength
@@ -116,28 +218,144 @@ def add_rope(writer, arch, config):
         writer.add_tensor("rope_factors_short.weight", np.array(rope["short_factor"], np.float32))
 
 
+def add_experts(writer, arch, experts, first):
+    """first(names): the first of these fields that is there."""
+    writer.add_expert_count(experts)
+    writer.add_expert_used_count(first("num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts"))
+    if arch == "llama4":
+        writer.add_expert_feed_forward_length(first("intermediate_size"))
+        writer.add_interleave_moe_layer_step(first("interleave_moe_layer_step"))
+    for add, fields in ((writer.add_expert_feed_forward_length, ("moe_intermediate_size",)),
+                        (writer.add_expert_shared_count, ("n_shared_experts", "moe_num_shared_experts")),
+                        (writer.add_expert_shared_feed_forward_length, ("shared_expert_intermediate_size", "shared_intermediate_size")),
+                        (writer.add_leading_dense_block_count, ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")),
+                        (writer.add_expert_weights_scale, ("routed_scaling_factor",)),
+                        (writer.add_expert_group_count, ("n_group",)), (writer.add_expert_group_used_count, ("topk_group",))):
+        if first(*fields) is not None:
+            add(first(*fields))
+    if arch in ("dots1", "glm4moe", "nemotron_h_moe") or arch == "deepseek2" and first("norm_topk_prob"):
+        writer.add_expert_weights_norm(first("norm_topk_prob"))
+    if arch == "ernie4_5-moe":
+        writer.add_interleave_moe_layer_step(first("moe_layer_interval"))
+    if arch in SIGMOID_ROUTERS or first("model_type") == "deepseek_v3":
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+
+
+def add_latents(writer, config):
+    if config.q_lora_rank:
+        writer.add_q_lora_rank(config.q_lora_rank)
+    writer.add_kv_lora_rank(config.kv_lora_rank)
+    q_dim = config.qk_nope_head_dim + config.qk_rope_head_dim
+    if whole_latents(config):
+        writer.add_head_count_kv(config.num_attention_heads)
+        writer.add_key_length(q_dim)
+        writer.add_value_length(config.v_head_dim)
+        return
+    writer.add_head_count_kv(1)
+    writer.add_key_length(config.kv_lora_rank + config.qk_rope_head_dim)
+    writer.add_value_length(config.kv_lora_rank)
+    writer.add_key_length_mla(q_dim)
+    writer.add_value_length_mla(config.v_head_dim)
+
+
+def add_delta_nets(writer, arch, config):
+    writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
+    writer.add_ssm_state_size(config.linear_key_head_dim)
+    writer.add_ssm_group_count(config.linear_num_key_heads)
+    writer.add_ssm_time_step_rank(config.linear_num_value_heads)
+    writer.add_ssm_inner_size(config.linear_value_head_dim * config.linear_num_value_heads)
+    recurrent = [kind == "linear_attention" for kind in config.layer_types]
+    if arch == "qwen35moe":
+        writer.add_full_attention_interval(recurrent.index(False) + 1)
+    else:
+        writer.add_array(f"{arch}.attention.recurrent_layers", recurrent)
+
+
+HYBRIDS = ("falcon-h1", "granitehybrid", "jamba", "mamba", "mamba2", "nemotron_h", "nemotron_h_moe")
+
+
+def add_mamba(writer, arch, config):
+    c = config.to_dict()
+    first = lambda *names: next((c[n] for n in names if c.get(n) is not None), None)
+    heads = first("mamba_n_heads", "mamba_num_heads", "num_heads")
+    inner = first("mamba_d_ssm") or (heads * c["mamba_head_dim"] if arch.startswith("nemotron") else first("mamba_expand", "expand") * config.hidden_size)
+    writer.add_ssm_conv_kernel(first("mamba_d_conv", "conv_kernel"))
+    writer.add_ssm_state_size(first("mamba_d_state", "ssm_state_size", "state_size"))
+    writer.add_ssm_inner_size(inner)
+    writer.add_ssm_time_step_rank(heads or first("mamba_dt_rank", "time_step_rank"))
+    if heads:
+        writer.add_ssm_group_count(first("mamba_n_groups", "n_groups"))
+    if arch == "mamba":
+        writer.add_ssm_dt_b_c_rms(config.model_type == "falcon_mamba")
+    kinds = first("layer_types", "layers_block_type") or getattr(config, "layers_block_type", [])
+    attention = [i for i, kind in enumerate(kinds) if kind in ("attention", "full_attention")]
+    if arch == "granitehybrid":
+        writer.add_rope_scaling_finetuned(config.position_embedding_type == "rope")
+    if arch in ("granitehybrid", "jamba") or arch.startswith("nemotron"):
+        writer.add_head_count_kv([config.num_key_value_heads * (i in attention) for i in range(config.num_hidden_layers)])
+    elif arch == "falcon-h1":
+        writer.add_head_count_kv(config.num_key_value_heads)
+    if arch.startswith("nemotron"):
+        width = first("moe_intermediate_size" if arch.endswith("moe") else "intermediate_size")
+        writer.add_feed_forward_length([width * (kind in ("mlp", "moe")) for kind in kinds])
+        if arch.endswith("moe"):
+            writer.add_expert_shared_feed_forward_length(config.moe_shared_expert_intermediate_size)
+    if not first("rms_norm_eps"):
+        writer.add_layer_norm_rms_eps(config.layer_norm_epsilon)
+
+
+def add_layer_inputs(writer, arch, config):
+    writer.add_shared_kv_layers(config.num_kv_shared_layers)
+    writer.add_embedding_length_per_layer_input(config.hidden_size_per_layer_input)
+    layers, slides = config.num_hidden_layers, [kind == "sliding_attention" for kind in config.layer_types]
+    if arch == "gemma3n":
+        writer.add_altup_active_idx(config.altup_active_idx)
+        writer.add_altup_num_inputs(config.altup_num_inputs)
+        shares = torch.tensor(config.activation_sparsity_pattern, dtype=torch.float32)
+        writer.add_activation_sparsity_scale(torch.distributions.Normal(0.0, 1.0).icdf(shares).tolist())
+        return
+    fields, (dim, kv_heads) = config.to_dict(), full_heads(config)
+    writer.add_key_length(dim)
+    writer.add_value_length(dim)
+    writer.add_key_length_swa(fields["head_dim"])
+    writer.add_value_length_swa(fields["head_dim"])
+    writer.add_head_count_kv([fields["num_key_value_heads"] if one else kv_heads for one in slides])
+    if config.use_double_wide_mlp:
+        first = layers - config.num_kv_shared_layers
+        writer.add_feed_forward_length([fields["intermediate_size"] * (1 + (i >= first)) for i in range(layers)])
+
+
 def add_metadata(writer, arch, config):
     c = config.to_dict()
     first = lambda *names: next((c[n] for n in names if c.get(n) is not None), None)
     writer.add_context_length(first("max_position_embeddings", "n_positions", "max_seq_len") or 128)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(first("intermediate_size", "n_inner", "ffn_hidden_size") or 4 * config.hidden_size)
-    writer.add_head_count(config.num_attention_heads)
+    if not arch.startswith("nemotron_h") and not c.get("use_double_wide_mlp"):
+        writer.add_feed_forward_length(first("intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_hidden_size") or 4 * config.hidden_size)
+    writer.add_head_count(first("num_attention_heads") or 0)
     one = arch in ("falcon", "starcoder") and c["multi_query"] and not c.get("new_decoder_architecture")
-    kv_heads = 1 if one else first("num_key_value_heads", "num_kv_heads") or config.num_attention_heads
-    if arch == "lfm2":
+    kv_heads = 1 if one else first("num_key_value_heads", "num_kv_heads", "num_attention_heads")
+    if arch.startswith("lfm2"):
         writer.add_head_count_kv([kv_heads if kind == "full_attention" else 0 for kind in config.layer_types])
         writer.add_shortconv_l_cache(config.conv_L_cache)
-    else:
+    elif arch == "deepseek2":
+        add_latents(writer, config)
+    elif arch in HYBRIDS:
+        add_mamba(writer, arch, config)
+    elif arch != "gemma4":
         writer.add_head_count_kv(kv_heads)
-    if first("head_dim"):
+    if arch in ("gemma3n", "gemma4"):
+        add_layer_inputs(writer, arch, config)
+    if first("linear_num_key_heads"):
+        add_delta_nets(writer, arch, config)
+    if first("head_dim") and arch not in ("deepseek2", "gemma4", "mamba2"):
         writer.add_key_length(first("head_dim"))
         writer.add_value_length(first("head_dim"))
-    if first("rms_norm_eps") or arch == "lfm2":
+    if first("rms_norm_eps") or arch.startswith("lfm2"):
         writer.add_layer_norm_rms_eps(first("rms_norm_eps", "norm_eps"))
     epsilons = ("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps")
-    if arch != "lfm2" and (first(*epsilons) or arch == "olmo"):
+    if not arch.startswith("lfm2") and arch not in HYBRIDS and (first(*epsilons) or arch == "olmo"):
         writer.add_layer_norm_eps(first(*epsilons) or 1e-5)
     if arch in ("gptneox", "stablelm"):
         writer.add_parallel_residual(config.use_parallel_residual)
@@ -149,11 +367,15 @@ def add_metadata(writer, arch, config):
         writer.add_attn_logit_softcapping(first("attn_logit_softcapping"))
     if first("final_logit_softcapping"):
         writer.add_final_logit_softcapping(first("final_logit_softcapping"))
-    if arch == "granite":
+    if arch.startswith("granite"):
         writer.add_attention_scale(config.attention_multiplier)
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_logit_scale(config.logits_scaling)
+    if arch == "nemotron_h":
+        pass  # the configuration has experts all the same
+    elif experts := first("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"):
+        add_experts(writer, arch, experts, first)
     if arch in ("command-r", "cohere2"):
         writer.add_logit_scale(config.logit_scale)
     if arch == "mpt":
@@ -210,16 +432,117 @@ def add_tokenizer(writer, size, directory, model, pre, bos=None):
         writer.add_add_bos_token(settings.get("add_bos_token", False))
 
 
+def whole_latents(config):
+    """As files of 2024 have them."""
+    return config.n_shared_experts == 2
+
+
+def key_head_parts(config):
+    """Rows of queries, keys, values and gates that belong to a key head of a gated delta net."""
+    values = config.linear_num_value_heads // config.linear_num_key_heads * config.linear_value_head_dim
+    return [config.linear_key_head_dim] * 2 + [values] * 2
+
+
+def delta_rows(tensor, config):
+    """Key head by key head -> queries, keys and values; gates."""
+    ends = np.cumsum(key_head_parts(config))
+    heads = np.split(tensor.reshape(config.linear_num_key_heads, ends[-1], -1), ends[:-1], 1)
+    rows = [head.reshape(-1, tensor.shape[1]) for head in heads]
+    return [np.concatenate(rows[:3]), rows[3]]
+
+
+def delta_heads(parts, config):
+    sizes = key_head_parts(config)
+    rows = np.split(parts[0], np.cumsum(sizes[:2]) * config.linear_num_key_heads) + [parts[1]]
+    heads = [row.reshape(config.linear_num_key_heads, size, -1) for row, size in zip(rows, sizes)]
+    return np.concatenate(heads, 1).reshape(-1, parts[0].shape[1])
+
+
+def pieces(name, config):
+    """The names of the tensors that one of transformers becomes, and functions from and to their arrays."""
+    one = ([name], lambda t: [t], lambda parts: parts[0])
+    for scale, tensor in (("router.scale", "ffn_gate_inp.scale"), ("router.per_expert_scale", "ffn_down_exps.scale")):
+        if name.endswith(scale):
+            return [f"blk.{name.split('.')[2]}.{tensor}"], *one[1:]
+    if config.model_type == "gemma4_text" and name.endswith("experts.gate_up_proj") or name.endswith(("layer_scalar", "correct_output_scale")):
+        return [name + ".weight"], *one[1:]
+    if name.endswith((".sinks", ".experts.down_proj", "mixer.experts.up_proj")):
+        one = ([name + ".weight"], *one[1:])
+    if name.endswith(("e_score_correction_bias", "experts.down_proj_bias", "expert_bias")):
+        name = name.replace("mlp.gate.moe_statics", "mlp.moe_statics").replace("mlp.e_score", "block_sparse_moe.e_score")
+        stem = name if name.endswith("expert_bias") else name.removesuffix("_bias")
+        return [stem + ".bias"], *one[1:]
+    if name.endswith("in_proj_qkvz.weight"):
+        return ([name.replace("qkvz", part) for part in ("qkv", "z")], lambda t: delta_rows(t, config),
+                lambda parts: delta_heads(parts, config))
+    if name.endswith(("linear_attn.dt_bias", "mamba.dt_bias", "mixer.dt_bias")):
+        return [name.replace("dt_bias", "dt_proj.bias")], *one[1:]
+    if name.endswith("kv_b_proj.weight") and not whole_latents(config):
+        heads, rows = config.num_attention_heads, (config.qk_nope_head_dim, config.v_head_dim)
+        keys_turned = lambda t: np.split(t.reshape(heads, sum(rows), -1), rows[:1], 1)
+        return ([name.replace("kv_b", part) for part in ("k_b", "v_b")],
+                lambda t: [keys_turned(t)[0].swapaxes(1, 2), keys_turned(t)[1]],
+                lambda parts: np.concatenate([parts[0].swapaxes(1, 2), parts[1]], 1).reshape(heads * sum(rows), -1))
+    if name.endswith("input_linear.weight"):
+        stem = name.replace("shared_mlp.input_linear", "mlp.shared_expert.{}_proj" if experts_of(config) else "mlp.{}_proj")
+        return [stem.format(part) for part in ("gate", "up")], lambda t: np.split(t, 2), np.concatenate
+    if config.model_type == "llama4_text" and name.endswith(".experts.gate_up_proj"):
+        return ([name.replace("gate_up_proj", part + "_proj.weight") for part in ("gate", "up")],
+                lambda t: np.split(t.swapaxes(1, 2), 2, 1), lambda parts: np.concatenate(parts, 1).swapaxes(1, 2))
+    if config.model_type in ("gpt_oss", "llama4_text") and name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+        if name.endswith("down_proj"):
+            return [name + ".weight"], lambda t: [t.swapaxes(1, 2)], lambda parts: parts[0].swapaxes(1, 2)
+        return ([name.replace("gate_up_proj", part + "_proj.weight") for part in ("gate", "up")],
+                lambda t: [t[..., i::2].swapaxes(1, 2) for i in range(2)],
+                lambda parts: np.stack([p.swapaxes(1, 2) for p in parts], -1).reshape(*parts[0].swapaxes(1, 2).shape[:2], -1))
+    if name.endswith("gate_up_proj_bias"):
+        return ([name.replace("gate_up_proj_bias", part + "_proj.bias") for part in ("gate", "up")],
+                lambda t: [t[..., i::2] for i in range(2)], lambda parts: np.stack(parts, -1).reshape(len(parts[0]), -1))
+    if name.endswith(".experts.gate_up_proj"):
+        return ([name.replace("gate_up_proj", part + "_proj.weight") for part in ("gate", "up")],
+                lambda t: np.split(t, 2, 1), lambda parts: np.concatenate(parts, 1))
+    return one
+
+
+def experts_of(config):
+    return getattr(config, "num_local_experts", 1)
+
+
 def stored_name(names, name, config):
+    if name.endswith(".scale"):
+        return name
     if config.model_type == "bloom":
         name = name.removeprefix("transformer.")
+    if config.model_type == "nemotron_h":
+        name = name.replace("mixer.experts", "mlp.experts") if "mixer.experts" in name else name.replace("model.", "backbone.", 1)
+    if not experts_of(config):
+        name = name.replace("shared_mlp.output_linear", "mlp.down_proj")
+    for ours, theirs in (("block_sparse_moe.experts", "mlp.experts"), ("block_sparse_moe.router", "mlp.gate"),
+                         ("shared_mlp.output_linear", "mlp.shared_expert.down_proj"), ("feed_forward.experts", "mlp.experts")):
+        name = name.replace(ours, theirs)
     return names.get_name(name, try_suffixes=(".weight", ".bias"))
+
+
+def stacked(state):
+    """Matrices of a list of Gemma 3n as one tensor."""
+    stacks = {}
+    for name in [name for name in state if "altup_" in name]:
+        stem, number, _ = name.rsplit(".", 2)
+        stacks.setdefault(stem + ".weight", {})[int(number)] = state.pop(name)
+    return dict(state, **{name: torch.stack([parts[i] for i in range(len(parts))]) for name, parts in stacks.items()})
+
+
+def unstacked(state):
+    for name in [name for name in state if "altup_" in name]:
+        for i, matrix in enumerate(state.pop(name)):
+            state[name.replace(".weight", f".{i}.weight")] = matrix
+    return state
 
 
 def write(model, path, formats, tokenizer=None):
     """formats(name, tensor) -> gguf.GGMLQuantizationType of a matrix. tokenizer: arguments of add_tokenizer."""
     config = model.config
-    arch = ARCHITECTURES[type(model).__name__]
+    arch = arch_of(model)
     writer = gguf.GGUFWriter(str(path), arch)
     names = gguf.get_tensor_name_map(enum_of(arch), config.num_hidden_layers)
     add_metadata(writer, arch, config)
@@ -229,15 +552,17 @@ def write(model, path, formats, tokenizer=None):
         writer.add_tokenizer_model("no_vocab")
         writer.add_vocab_size(config.vocab_size)
     tied = config.tie_word_embeddings
-    for name, tensor in model.state_dict().items():
+    for name, tensor in stacked(model.state_dict()).items():
         if tied and name == "lm_head.weight":
             continue
         there, _ = transform(name, config)
-        data = np.ascontiguousarray(there(tensor.float().numpy()))
-        new = stored_name(names, name, config)
-        matrix = data.ndim == 2 and not new.endswith("_norm.weight") and "shortconv.conv" not in new
-        kind = formats(new, data) if matrix else gguf.GGMLQuantizationType.F32
-        writer.add_tensor(new, gguf.quants.quantize(data, kind), raw_dtype=kind)
+        parts, cut, _ = pieces(name, config)
+        for part, data in zip(parts, cut(there(tensor.float().numpy()))):
+            data, new = np.ascontiguousarray(data), stored_name(names, part, config)
+            data = data.squeeze() if new.endswith(("gate_inp_shexp.weight", "exp_probs_b.bias")) else data
+            matrix = data.ndim >= 2 and new.endswith(".weight") and not new.endswith(("_norm.weight", "gate_inp.weight", "_coef.weight")) and "conv" not in new.replace("shortconv.in", "").replace("shortconv.out", "")
+            kind = formats(new, data) if matrix else gguf.GGMLQuantizationType.F32
+            writer.add_tensor(new, gguf.quants.quantize(data, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -257,15 +582,16 @@ def requantize(source, target, kind):
 def load_back(model, path):
     """Gives the model the numbers that the file holds."""
     config = model.config
-    names = gguf.get_tensor_name_map(enum_of(ARCHITECTURES[type(model).__name__]), config.num_hidden_layers)
+    names = gguf.get_tensor_name_map(enum_of(arch_of(model)), config.num_hidden_layers)
     stored = {t.name: t for t in gguf.GGUFReader(str(path)).tensors}
     state = {}
-    for name, tensor in model.state_dict().items():
-        new = stored_name(names, name, config)
-        if new not in stored:
+    for name, tensor in stacked(model.state_dict()).items():
+        parts, _, join = pieces(name, config)
+        new = [stored_name(names, part, config) for part in parts]
+        if new[0] not in stored:
             continue  # tied
-        data = gguf.quants.dequantize(stored[new].data, stored[new].tensor_type)
+        data = [np.array(gguf.quants.dequantize(stored[n].data, stored[n].tensor_type), np.float32) for n in new]
         _, back = transform(name, config)
-        state[name] = torch.from_numpy(np.ascontiguousarray(back(np.array(data, np.float32)))).reshape(tensor.shape)
-    model.load_state_dict(state, strict=False)
+        state[name] = torch.from_numpy(np.ascontiguousarray(back(join(data)))).reshape(tensor.shape)
+    model.load_state_dict(unstacked(state), strict=False)
     model.tie_weights()

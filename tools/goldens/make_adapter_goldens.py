@@ -28,6 +28,9 @@ CASES = {
     "gpt2": dict(r=5, lora_alpha=10, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True),
     "gpt_neox": dict(r=4, lora_alpha=4, target_modules=["query_key_value", "dense"]),
     "qwen3_next": dict(r=3, lora_alpha=6, target_modules=["in_proj_qkvz", "in_proj_ba", "out_proj", "q_proj", "k_proj"]),
+    "mistral": dict(r=4, lora_alpha=12, target_modules=["embed_tokens", "lm_head", "o_proj"]),
+    "gemma2": dict(r=3, lora_alpha=6, target_modules=["embed_tokens", "gate_proj"]),
+    "cohere": dict(r=2, lora_alpha=3, target_modules=["lm_head", "q_proj"]),
     "qwen2_moe": dict(r=2, lora_alpha=6, target_modules=r".*(self_attn\.(q|o)_proj|shared_expert\.(gate|down)_proj)"),
 }
 

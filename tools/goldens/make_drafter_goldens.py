@@ -3,13 +3,17 @@
 
 Needs torch and transformers (made with 2.15 and 5.23). Layers and targets are transformers'; what is around a layer is
 written here, from the definitions: multi-token prediction of DeepSeek-V3 (arXiv:2412.19437, section 2.2) and MiMo (the
-modeling_mimo.py of its checkpoint), EAGLE (arXiv:2401.15077), EAGLE-3 (arXiv:2503.01840). As in vLLM, a predictor reads
-the target's hidden states behind its final norm. Usage: make_drafter_goldens.py OUT_DIR
+modeling_mimo.py of its checkpoint), EAGLE (arXiv:2401.15077), EAGLE-3 (arXiv:2503.01840), Medusa (arXiv:2401.10774), MLP
+speculators (arXiv:2404.19124). As in vLLM, a predictor reads the target's hidden states behind its final norm.
+Usage: make_drafter_goldens.py OUT_DIR
 
-A folder has a target, or a head for the target `llama`, and golden.safetensors (not `markov` and its head, which are for tests of the engine):
+A folder has a target, or a head for the target `llama`, and golden.safetensors (not `markov` and its heads, which are for tests of the engine):
   ids         I32 [n]            the text
   logits      F32 [n - 1, vocab] behind each of its tokens but the first
   next_logits F32 [vocab]        behind the likeliest next token, when the drafter reads its own row for it
+or, of Medusa heads and MLP speculators:
+  ids         I32 [n]
+  logits      F32 [places, n - places, vocab]   of each place, from each token's hidden state and the text's tokens behind it
 Weights are stored in bf16; all is computed in f32.
 """
 import json
@@ -69,10 +73,9 @@ def run_layer(model, layer, x):
     return (out[0] if isinstance(out, tuple) else out)[0]
 
 
-def save(folder, tensors, config, golden=None):
+def save(folder, tensors, config, golden=None, file="model.safetensors"):
     os.makedirs(folder, exist_ok=True)
-    save_file({k: (t if t.dtype in (torch.int64, torch.bool) else t.bfloat16()).contiguous() for k, t in tensors.items()},
-              f"{folder}/model.safetensors")
+    save_file({k: (t if t.dtype in (torch.int64, torch.bool) else t.bfloat16()).contiguous() for k, t in tensors.items()}, f"{folder}/{file}")
     with open(f"{folder}/config.json", "w") as f:
         json.dump(config, f, indent=1, sort_keys=True)
     if golden:
@@ -201,6 +204,104 @@ def make_eagle3(out, model, generator, name, layer_name, normed_residual, reduce
     save(f"{out}/{name}", tensors, config, dict(ids=ids.int(), logits=logits, next_logits=next_logits))
 
 
+def hidden_states(model, generator, places):
+    """Of a text's tokens those that have `places` tokens behind them: the text, and rows [n - places, dim]."""
+    ids = torch.randint(VOCAB, (TOKENS,), generator=generator)
+    return ids, model.model(ids[None]).last_hidden_state[0][: TOKENS - places]
+
+
+def make_medusa(out, model, generator, name, block_name, output_name, bias, blocks, outputs, token_map, config):
+    """Blocks x + silu(W x + b), then an output matrix for each place, or one for all; of a smaller vocabulary where there is a token_map."""
+    dim, places = LLAMA["hidden_size"], 3
+    heads = [[linear(dim, dim, generator, bias) for _ in range(blocks)] for _ in range(places)]
+    own = [linear(VOCAB, dim, generator) for _ in range(outputs)]
+    known = torch.randperm(VOCAB, generator=generator)[:DRAFT_VOCAB] if token_map else torch.arange(VOCAB)
+    logits = []
+    with torch.no_grad():
+        ids, rows = hidden_states(model, generator, places)
+        for place, head in enumerate(heads):
+            x = rows
+            for layer in head:
+                x = x + torch.nn.functional.silu(layer(x))
+            logits.append((own[min(place, outputs - 1)] if own else model.lm_head)(x)[:, known])
+    tensors = {}
+    for place, head in enumerate(heads):
+        for number, layer in enumerate(head):
+            tensors |= {block_name.format(place, number) + f".{k}": t.detach() for k, t in layer.state_dict().items()}
+    tensors |= {output_name.format(place) + ".weight": matrix.weight.detach() for place, matrix in enumerate(own)}
+    if token_map:
+        tensors["token_map"] = known
+    save(f"{out}/{name}", tensors, config, dict(ids=ids.int(), logits=torch.stack(logits)),
+         file="medusa_lm_head.safetensors" if "medusa_num_heads" in config else "model.safetensors")
+
+
+def make_mlp_speculator(out, model, generator, name, prefix, inner, tied, scaled):
+    dim, places = LLAMA["hidden_size"], 3
+    count = 1 if tied else places
+    tables = [randomise(torch.nn.Embedding(VOCAB, inner), generator) for _ in range(count)]
+    products = [linear(inner, dim if place == 0 else inner, generator) for place in range(2 if tied else places)]
+    norms = [(rms_norm(inner, generator).weight.detach(), (torch.randn(inner, generator=generator) * 0.1).bfloat16().float()) for _ in range(count)]
+    outputs = [linear(VOCAB, inner, generator) for _ in range(count)]
+    state_weight = 0.5 ** (0.5 / places)
+    token_weight = ((1 - state_weight**2) * inner / 2) ** 0.5
+
+    def normed(x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+    logits = []
+    with torch.no_grad():
+        ids, state = hidden_states(model, generator, places)
+        if scaled:
+            state = normed(state) / 2**0.5
+        for place in range(places):
+            tokens = ids[1 + place : 1 + place + TOKENS - places]
+            weight, bias = norms[min(place, len(norms) - 1)]
+            state = products[min(place, len(products) - 1)](state) + token_weight / state_weight * tables[min(place, count - 1)](tokens)
+            state = torch.nn.functional.gelu(weight * normed(state) + bias)
+            logits.append(outputs[min(place, count - 1)](state))
+    tensors = {}
+    for kind, matrices in (("emb", tables), ("proj", products), ("head", outputs)):
+        tensors |= {f"{prefix}{kind}.{i}.weight": m.weight.detach() for i, m in enumerate(matrices)}
+    for i, (weight, bias) in enumerate(norms):
+        tensors |= {f"{prefix}ln.{i}.weight": weight, f"{prefix}ln.{i}.bias": bias}
+    save(f"{out}/{name}", tensors, speculator_config(inner, places, tied, scaled), dict(ids=ids.int(), logits=torch.stack(logits)))
+
+
+def speculator_config(inner, places, tied, scaled):
+    return dict(architectures=["MLPSpeculatorPreTrainedModel"], model_type="mlp_speculator", vocab_size=VOCAB, emb_dim=LLAMA["hidden_size"],
+                inner_dim=inner, n_predict=places, tie_weights=tied, scale_input=scaled, top_k_tokens_per_head=[1] * places)
+
+
+def make_place_heads(out, llama, markov):
+    """Heads by place for `llama`; for `markov` ones that are often right: an MLP speculator that is a table of what follows a token, and
+    Medusa heads whose output matrices are fitted to what follows two and three places on."""
+    generator = torch.Generator().manual_seed(2)
+    medusa = dict(architectures=["MedusaModel"], model_type="medusa", hidden_size=LLAMA["hidden_size"], vocab_size=VOCAB, num_heads=3)
+    make_medusa(out, llama, generator, "medusa", "blocks.{}.layers.{}", "lm_heads.{}", False, 2, 3, False, dict(medusa, num_hidden_layers=2))
+    make_medusa(out, llama, generator, "medusa-authors", "{}.{}.linear", "{}.1", True, 1, 3, False,
+                dict(medusa_num_heads=3, medusa_num_layers=1, base_model_name_or_path="llama"))
+    make_medusa(out, llama, generator, "medusa-token-map", "medusa_heads.blocks.{}.layers.{}", "medusa_heads.lm_heads.{}", True, 1, 1, True,
+                dict(medusa, num_hidden_layers=1, medusa_fc_bias=True, original_lm_head=True, truncated_vocab_size=DRAFT_VOCAB))
+    make_medusa(out, llama, generator, "medusa-borrowing", "blocks.{}.layers.{}", "", False, 1, 0, False, dict(medusa, num_hidden_layers=1))
+    make_mlp_speculator(out, llama, generator, "mlp-speculator", "speculator.", 40, False, True)
+    make_mlp_speculator(out, llama, generator, "mlp-speculator-tied", "", 48, True, False)
+
+    dim = LLAMA["hidden_size"]
+    with torch.no_grad():
+        rows = markov.model(torch.arange(VOCAB)[:, None]).last_hidden_state[:, 0]
+        follows = markov.lm_head(rows).argmax(-1)
+        tensors, on = {}, follows
+        for place in range(3):
+            on = follows[on]
+            wanted = torch.nn.functional.one_hot(on, VOCAB).float()
+            tensors[f"blocks.{place}.layers.0.weight"] = torch.zeros(dim, dim)
+            tensors[f"lm_heads.{place}.weight"] = torch.linalg.lstsq(rows, wanted).solution.T * 30
+    save(f"{out}/markov-medusa", tensors, dict(medusa, num_hidden_layers=1))
+    tensors = {"emb.0.weight": torch.eye(VOCAB), "proj.0.weight": torch.zeros(VOCAB, dim), "proj.1.weight": torch.zeros(VOCAB, VOCAB),
+               "ln.0.weight": torch.ones(VOCAB), "ln.0.bias": torch.zeros(VOCAB), "head.0.weight": torch.nn.functional.one_hot(follows, VOCAB).T.float()}
+    save(f"{out}/markov-mlp", tensors, speculator_config(VOCAB, 3, True, False))
+
+
 def make_markov(out, generator):
     """A target whose next token follows from the last one but for a little, and an EAGLE head that knows the token alone: often right."""
     model = target("Llama", dict(LLAMA, num_hidden_layers=2), generator)
@@ -215,6 +316,7 @@ def make_markov(out, generator):
     save(f"{out}/markov", dict(model.state_dict()), config_of(model))
     tensors = {f"layers.0.{k}": t for k, t in layer.state_dict().items() if k != "input_layernorm.weight"}
     save(f"{out}/markov-eagle", tensors | {"fc.weight": fc}, config_of(model) | dict(num_hidden_layers=1))
+    return model
 
 
 def main():
@@ -234,7 +336,7 @@ def main():
     make_eagle3(out, llama, generator, "eagle3-speculators", "layers.0", True, False, True, (1, 3, 6),
                 dict(architectures=["Eagle3Speculator"], speculators_model_type="eagle3", transformer_layer_config=layer,
                      draft_vocab_size=VOCAB, norm_before_residual=True, eagle_aux_hidden_state_layer_ids=[1, 3, 6]))
-    make_markov(out, generator)
+    make_place_heads(out, llama, make_markov(out, generator))
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ A case is a directory with config.json, model.safetensors and golden.safetensors
   ids     I32 [n]              the tokens of several sequences, one after the other
   types   I32 [n]              their token types
   starts  I32 [sequences + 1]  where each sequence begins
-  first, mean F32 [sequences, dim]   of models without labels: the first token's vector, the mean of all
+  first, last, mean F32 [sequences, dim]   of models without labels: the first token's vector, the last one's, the mean of all
+  tokens      F32 [n, dim]             of ColBERT: the vectors of all tokens, of length 1
   scores      F32 [sequences, labels]  of classifiers: their logits
 All is computed in f32, each sequence alone. Weights are stored in bf16.
 """
+import json
 import os
 import shutil
 import sys
@@ -26,7 +28,38 @@ BERT = dict(vocab_size=97, hidden_size=72, intermediate_size=56, num_hidden_laye
             max_position_embeddings=320, type_vocab_size=2, pad_token_id=0)
 ROBERTA = dict(BERT, hidden_size=64, num_attention_heads=4, type_vocab_size=1, pad_token_id=1, layer_norm_eps=1e-5)
 
+MODERN = dict(vocab_size=97, hidden_size=72, intermediate_size=56, num_hidden_layers=4, num_attention_heads=3, max_position_embeddings=320,
+              local_attention=24, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2, layer_types=None)
+ROTARY = {name: value for name, value in BERT.items() if name != "max_position_embeddings"} | dict(max_position_embeddings=320)
+DECODER = dict(vocab_size=97, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
+               head_dim=24, max_position_embeddings=320, pad_token_id=0)
+
+
+class ColBert(transformers.BertPreTrainedModel):
+    """As colbert-ai stores it."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.bert = transformers.BertModel(config)
+        self.linear = torch.nn.Linear(config.hidden_size, config.dim, bias=False)
+        self.post_init()
+
+    def forward(self, **inputs):
+        return torch.nn.functional.normalize(self.linear(self.bert(**inputs).last_hidden_state), dim=-1)
+
+
 CASES = {
+    "colbert": (ColBert, transformers.BertConfig(**BERT, dim=20)),
+    "modernbert": (transformers.ModernBertModel, transformers.ModernBertConfig(**MODERN)),
+    "modernbert-classifier": (transformers.ModernBertForSequenceClassification,
+                              transformers.ModernBertConfig(**MODERN, num_labels=3, classifier_pooling="mean", norm_bias=True)),
+    "nomic_bert": (transformers.NomicBertModel, transformers.NomicBertConfig(**ROTARY)),
+    "gte": (transformers.GteModel, transformers.GteConfig(**dict(ROTARY, type_vocab_size=1))),
+    "embedding_gemma": (transformers.Gemma3TextModel, transformers.Gemma3TextConfig(
+        **DECODER, query_pre_attn_scalar=24, sliding_window=24, use_bidirectional_attention=True, tie_word_embeddings=True,
+        layer_types=["sliding_attention", "full_attention"])),
+    "qwen3-embedder": (transformers.Qwen3Model, transformers.Qwen3Config(**DECODER)),
+    "qwen3-reranker": (transformers.Qwen3ForSequenceClassification, transformers.Qwen3Config(**DECODER, num_labels=1)),
     "bert": (transformers.BertModel, transformers.BertConfig(**BERT)),
     "bert-classifier": (transformers.BertForSequenceClassification, transformers.BertConfig(**BERT, num_labels=3)),
     "bert-reranker": (transformers.BertForSequenceClassification,
@@ -42,32 +75,41 @@ def make(directory, kind, config):
     model = kind(config).eval()
     with torch.no_grad():
         for name, p in model.named_parameters():
-            if "LayerNorm.weight" in name:
+            if "norm" in name.lower() and name.endswith("weight"):
                 p.copy_(1 + 0.3 * torch.randn_like(p))
             else:
                 p.copy_((0.3 if p.dim() == 1 else 0.12) * torch.randn_like(p))
     model = model.to(torch.bfloat16)
     model.save_pretrained(directory)
-    model = model.float()
+    if kind is ColBert:
+        path = os.path.join(directory, "config.json")
+        with open(path) as file:
+            saved = json.load(file)
+        with open(path, "w") as file:
+            json.dump(saved | {"architectures": ["HF_ColBERT"]}, file, indent=2)
+    model = kind.from_pretrained(directory, dtype=torch.float32).eval()  # its rotary frequencies were never rounded
     generator = torch.Generator().manual_seed(1)
     golden = {"ids": [], "types": [], "starts": [0]}
     rows = {}
     for length in LENGTHS:
         # Not the padding token, from which RoBERTa counts positions differently.
         ids = torch.randint(3, config.vocab_size, (1, length), generator=generator)
-        types = (torch.arange(length) >= length // 2).long()[None] * (config.type_vocab_size > 1)
+        types = (torch.arange(length) >= length // 2).long()[None] * (getattr(config, "type_vocab_size", 0) > 1)
         with torch.no_grad():
-            out = model(input_ids=ids, token_type_ids=types)
-        if hasattr(out, "logits"):
+            out = model(input_ids=ids, **({"token_type_ids": types} if hasattr(config, "type_vocab_size") else {}))
+        if isinstance(model, ColBert):
+            rows.setdefault("tokens", []).append(out[0])
+        elif hasattr(out, "logits"):
             rows.setdefault("scores", []).append(out.logits[0])
         else:
             rows.setdefault("first", []).append(out.last_hidden_state[0, 0])
+            rows.setdefault("last", []).append(out.last_hidden_state[0, -1])
             rows.setdefault("mean", []).append(out.last_hidden_state[0].mean(0))
         golden["ids"] += ids[0].tolist()
         golden["types"] += types[0].tolist()
         golden["starts"].append(golden["starts"][-1] + length)
     tensors = {name: torch.tensor(values, dtype=torch.int32) for name, values in golden.items()}
-    tensors |= {name: torch.stack(values).contiguous() for name, values in rows.items()}
+    tensors |= {name: (torch.cat if name == "tokens" else torch.stack)(values).contiguous() for name, values in rows.items()}
     save_file(tensors, os.path.join(directory, "golden.safetensors"))
 
 

@@ -29,6 +29,15 @@ GEMMA3 = dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1e6
               sliding_attention=dict(rope_type="default", rope_theta=10000.0))
 GPT2 = dict(vocab_size=VOCAB, n_embd=32, n_inner=32, n_layer=2, n_head=4, n_positions=128)
 NEOX = {k: v for k, v in BASE.items() if k not in ("num_key_value_heads", "head_dim")}
+EXPERTS = dict(num_local_experts=3, num_experts_per_tok=2)
+DEEPSEEK = dict(BASE, moe_intermediate_size=32, n_routed_experts=4, num_experts_per_tok=2, n_shared_experts=1, first_k_dense_replace=1,
+                norm_topk_prob=True, routed_scaling_factor=1.5)
+YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32, rope_theta=10000.0, truncate=False)
+LATENT = dict(NEOX, hidden_size=64, moe_intermediate_size=32, n_routed_experts=4, num_experts_per_tok=2, first_k_dense_replace=1,
+              kv_lora_rank=32, qk_nope_head_dim=32, qk_rope_head_dim=8, v_head_dim=32)
+DELTA = dict(BASE, num_hidden_layers=3, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=16)
+HYBRID_EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32, shared_expert_intermediate_size=32)
+MAMBA2 = dict(mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16, mamba_d_conv=4, mamba_expand=2)
 FALCON = dict(vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, num_attention_heads=4)
 
 # name: (class, configuration, format of the matrices)
@@ -37,6 +46,8 @@ CASES = {
     "llama-q4_k_m": ("Llama", WIDE, "Q4_K_M"),
     "llama-mixed": ("Llama", dict(BASE, num_hidden_layers=1, attention_bias=True), "mixed"),
     "mistral-split": ("Mistral", dict(BASE, sliding_window=8), "Q4_0"),
+    "mistral3": ("Ministral3", dict(BASE, sliding_window=None, rope_parameters=dict(YARN, original_max_position_embeddings=8, mscale=1.0, mscale_all_dim=1.0, beta_fast=32.0,
+                                                                                     beta_slow=1.0, llama_4_scaling_beta=0.3, truncate=True)), "Q4_0"),
     "qwen2": ("Qwen2", BASE, "Q5_1"),
     "qwen3": ("Qwen3", dict(BASE, tie_word_embeddings=True), "Q4_0"),
     "gemma": ("Gemma", dict(BASE, num_hidden_layers=1), "BF16"),
@@ -44,6 +55,15 @@ CASES = {
     "gemma3": ("Gemma3Text", dict(BASE, num_hidden_layers=3, sliding_window=8, query_pre_attn_scalar=8,
                                   rope_parameters=GEMMA3, layer_types=["sliding_attention", "full_attention",
                                                                        "sliding_attention"]), "Q4_0"),
+    "gemma3n": ("Gemma3nText", dict(BASE, num_hidden_layers=5, num_kv_shared_layers=2, hidden_size_per_layer_input=32, vocab_size_per_layer_input=VOCAB,
+                                    laurel_rank=32, sliding_window=8, intermediate_size=32, activation_sparsity_pattern=[0.6, 0.0, 0.3, 0.0, 0.9],
+                                    layer_types=["sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "full_attention"]), "Q8_0"),
+    "gemma4": ("Gemma4Text", dict(BASE, num_hidden_layers=5, global_head_dim=16, num_kv_shared_layers=2, hidden_size_per_layer_input=32,
+                                  vocab_size_per_layer_input=VOCAB, use_double_wide_mlp=True, sliding_window=8, final_logit_softcapping=30.0,
+                                  layer_types=["sliding_attention", "full_attention", "sliding_attention", "sliding_attention", "full_attention"]), "Q8_0"),
+    "gemma4-moe": ("Gemma4Text", dict(BASE, num_hidden_layers=3, global_head_dim=16, hidden_size_per_layer_input=0, attention_k_eq_v=True,
+                                      num_global_key_value_heads=1, enable_moe_block=True, num_experts=5, top_k_experts=2, moe_intermediate_size=32,
+                                      sliding_window=8, layer_types=["sliding_attention", "sliding_attention", "full_attention"]), "Q8_0"),
     "phi3": ("Phi3", dict(BASE, rope_parameters=LONGROPE, sliding_window=None,
                           original_max_position_embeddings=64), "Q5_0"),
     "olmo2": ("Olmo2", BASE, "Q4_0"),
@@ -55,6 +75,26 @@ CASES = {
     "gpt_neox": ("GPTNeoX", NEOX, "Q4_0"),
     "lfm2": ("Lfm2", dict(NEOX, num_key_value_heads=2, num_hidden_layers=3, block_auto_adjust_ff_dim=False,
                           layer_types=["conv", "full_attention", "conv"]), "Q4_0"),
+    "granitehybrid": ("GraniteMoeHybrid", dict(NEOX, **MAMBA2, num_key_value_heads=2, num_hidden_layers=3, shared_intermediate_size=32, attention_multiplier=0.2,
+                                               embedding_multiplier=12.0, logits_scaling=8.0, residual_multiplier=0.22,
+                                               layer_types=["mamba", "attention", "mamba"], **EXPERTS), "Q4_0"),
+    "granitehybrid-dense": ("GraniteMoeHybrid", dict(NEOX, **dict(MAMBA2, mamba_n_groups=1), num_key_value_heads=2, shared_intermediate_size=32, num_local_experts=0,
+                                                     num_experts_per_tok=0, position_embedding_type="rope", tie_word_embeddings=True,
+                                                     layer_types=["mamba", "attention"]), "Q4_0"),
+    "nemotron_h": ("NemotronH", dict(BASE, mamba_num_heads=4, mamba_head_dim=16, ssm_state_size=16, n_groups=2,
+                                     layers_block_type=["mamba", "mlp", "attention", "mlp"]), "Q4_0"),
+    "nemotron_h_moe": ("NemotronH", dict(BASE, mamba_num_heads=4, mamba_head_dim=16, ssm_state_size=16, n_groups=2, moe_intermediate_size=32,
+                                         moe_shared_expert_intermediate_size=64, n_routed_experts=4, num_experts_per_tok=2, routed_scaling_factor=1.5,
+                                         layers_block_type=["mamba", "moe", "attention"]), "Q4_0"),
+    "falcon-h1": ("FalconH1", dict(BASE, **MAMBA2, num_hidden_layers=2, mamba_d_ssm=64, mamba_rms_norm=True, mamba_norm_before_gate=False, embedding_multiplier=5.0,
+                                   lm_head_multiplier=0.3, key_multiplier=0.5, attention_in_multiplier=0.9, attention_out_multiplier=0.7,
+                                   ssm_in_multiplier=1.3, ssm_out_multiplier=0.4, ssm_multipliers=[0.35, 0.25, 0.7, 0.5, 0.8],
+                                   mlp_multipliers=[0.6, 0.4]), "Q8_0"),
+    "jamba": ("Jamba", dict(NEOX, num_key_value_heads=2, num_hidden_layers=4, attn_layer_period=3, attn_layer_offset=1, expert_layer_period=2, expert_layer_offset=1,
+                            num_experts=3, num_experts_per_tok=2, mamba_d_state=16, mamba_dt_rank=32), "Q8_0"),
+    "mamba": ("Mamba", dict(vocab_size=VOCAB, hidden_size=32, state_size=16, num_hidden_layers=2, time_step_rank=32), "Q8_0"),
+    "mamba-normed": ("FalconMamba", dict(vocab_size=VOCAB, hidden_size=32, state_size=16, num_hidden_layers=2, time_step_rank=32), "Q4_0"),
+    "mamba2": ("Mamba2", dict(vocab_size=VOCAB, hidden_size=32, num_heads=4, head_dim=16, state_size=16, n_groups=2, num_hidden_layers=2), "Q4_0"),
     "gpt2": ("GPT2", GPT2, "Q4_0"),
     "smollm3": ("SmolLM3", dict(BASE, num_hidden_layers=4), "Q4_0"),
     "arcee": ("Arcee", BASE, "Q4_0"),
@@ -73,8 +113,37 @@ CASES = {
     "bloom": ("Bloom", dict(vocab_size=VOCAB, hidden_size=32, n_layer=2, n_head=4), "Q4_0"),
     "mpt": ("Mpt", dict(vocab_size=VOCAB, d_model=32, n_layers=2, n_heads=4, max_seq_len=128), "Q4_0"),
     "nemotron": ("Nemotron", BASE, "Q4_0"),
+    "mixtral": ("Mixtral", dict(NEOX, num_key_value_heads=2, sliding_window=None, **EXPERTS), "Q4_0"),
+    "qwen2moe": ("Qwen2Moe", dict(NEOX, num_key_value_heads=2, moe_intermediate_size=32, shared_expert_intermediate_size=64,
+                                  num_experts=3, num_experts_per_tok=2), "Q8_0"),
+    "qwen3moe": ("Qwen3Moe", dict(BASE, moe_intermediate_size=64, num_experts=4, num_experts_per_tok=2, norm_topk_prob=True), "Q8_0"),
+    "gpt-oss": ("GptOss", dict(BASE, sliding_window=6, rope_parameters=YARN, **EXPERTS), "MXFP4"),
+    "gpt-oss-f16": ("GptOss", dict(BASE, num_hidden_layers=1, intermediate_size=40, rope_parameters=YARN, **EXPERTS), "F16"),
+    "olmoe": ("Olmoe", dict(NEOX, num_key_value_heads=2, num_experts=4, num_experts_per_tok=2), "Q4_0"),
+    "granitemoe": ("GraniteMoeShared", dict(NEOX, num_key_value_heads=2, shared_intermediate_size=32, attention_multiplier=0.2,
+                                            embedding_multiplier=12.0, logits_scaling=8.0, residual_multiplier=0.22, **EXPERTS), "Q4_0"),
+    "ernie4_5-moe": ("Ernie4_5_Moe", dict(NEOX, num_key_value_heads=2, moe_intermediate_size=32, moe_num_experts=4, moe_k=2,
+                                          moe_num_shared_experts=2, moe_layer_start_index=1), "Q4_0"),
+    "hunyuan-moe": ("HunYuanMoEV1", dict(BASE, num_experts=3, moe_topk=2), "Q4_0"),
+    "glm4moe": ("Glm4Moe", dict(DEEPSEEK, use_qk_norm=True, attention_bias=True,
+                                rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), "Q4_0"),
+    "dots1": ("Dots1", dict(DEEPSEEK, n_group=1, topk_group=1), "Q4_0"),
+    "minimax-m2": ("MiniMaxM2", dict(BASE, rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5), **EXPERTS), "Q4_0"),
+    "lfm2moe": ("Lfm2Moe", dict(NEOX, num_key_value_heads=2, num_hidden_layers=3, moe_intermediate_size=32, num_experts=4,
+                                num_experts_per_tok=2, num_dense_layers=1, layer_types=["conv", "full_attention", "conv"]), "Q4_0"),
+    "deepseek2": ("DeepseekV3", dict(LATENT, q_lora_rank=32, n_shared_experts=1, n_group=2, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5,
+                                     rope_parameters=dict(YARN, mscale=1.0, mscale_all_dim=1.0, truncate=True)), "Q4_0"),
+    "deepseek2-older": ("DeepseekV2", dict(LATENT, q_lora_rank=None, n_shared_experts=2, n_group=1, topk_group=1, topk_method="greedy",
+                                           norm_topk_prob=False, routed_scaling_factor=1.0), "Q4_0"),
+    "llama4": ("Llama4Text", dict(BASE, num_hidden_layers=4, intermediate_size=32, intermediate_size_mlp=64, num_local_experts=3, num_experts_per_tok=1,
+                                  interleave_moe_layer_step=2), "Q4_0"),
+    "phimoe": ("Phimoe", dict(NEOX, num_hidden_layers=1, num_key_value_heads=2, attention_bias=True, lm_head_bias=True, sliding_window=None, **EXPERTS), "Q4_0"),
+    "qwen3next": ("Qwen3Next", dict(DELTA, layer_types=["linear_attention", "full_attention", "linear_attention"], **HYBRID_EXPERTS), "Q4_0"),
+    "qwen35": ("Qwen3_5Text", dict(DELTA, layer_types=["linear_attention", "full_attention", "linear_attention"], tie_word_embeddings=True), "Q4_0"),
+    "qwen35moe": ("Qwen3_5MoeText", dict(DELTA, num_hidden_layers=2, layer_types=["linear_attention", "full_attention"], **HYBRID_EXPERTS), "Q8_0"),
 }
-MODEL_CLASSES = {"GPT2": "GPT2LMHeadModel", "Gemma3Text": "Gemma3ForCausalLM"}
+MODEL_CLASSES = {"GPT2": "GPT2LMHeadModel", "Gemma3Text": "Gemma3ForCausalLM", "Gemma3nText": "Gemma3nForCausalLM", "Gemma4Text": "Gemma4ForCausalLM", "Llama4Text": "Llama4ForCausalLM", "Qwen3_5Text": "Qwen3_5ForCausalLM",
+                 "Qwen3_5MoeText": "Qwen3_5MoeForCausalLM"}
 SPLIT_NAMES = ("model-00001-of-00002.gguf", "model-00002-of-00002.gguf")
 
 
@@ -85,7 +154,17 @@ def random_model(name, fields):
     with torch.no_grad():
         for parameter_name, p in model.named_parameters():
             norm = parameter_name.endswith("norm.weight") or "layernorm" in parameter_name
-            p.copy_(torch.randn(p.shape) * (3 / max(p.shape)) ** 0.5 + (1 if norm and "gemma" not in config.model_type and p.ndim == 1 else 0))
+            less_one = "gemma" in config.model_type and not config.model_type.startswith(("gemma3n", "gemma4")) or config.model_type.startswith(("qwen3_5", "qwen3_next")) and "linear_attn" not in parameter_name
+            p.copy_(torch.randn(p.shape) * (3 / max(p.shape)) ** 0.5 + (1 if norm and not less_one and p.ndim == 1 else 0))
+            if parameter_name.endswith("A_log"):
+                p.sub_(2)  # states that remember
+            if parameter_name.endswith(("mlp.gate.weight", "router.weight", "gate.wg.weight")):
+                p.mul_(4)  # so that roundings rarely turn a choice
+        for buffer_name, b in model.named_buffers():
+            if buffer_name.endswith("bias"):  # of the choice of experts
+                b.copy_(torch.randn(b.shape) * 0.3)
+            if buffer_name.endswith("layer_scalar"):
+                b.copy_(torch.rand(b.shape) + 0.5)
     return model.eval()
 
 

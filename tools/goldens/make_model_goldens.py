@@ -127,6 +127,30 @@ def scaled_layers(model, generator):
             b.fill_(0.6 + 0.2 * torch.rand(1, generator=generator).item())
 
 
+def scaled_experts(model, generator):
+    scaled_layers(model, generator)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if name.endswith(("router.scale", "per_expert_scale")):
+                p.copy_(1 + 0.3 * torch.randn(p.shape, generator=generator))
+            if name.endswith("router.proj.weight"):
+                p.mul_(4 * p.shape[1] ** 0.5)  # what it reads is divided by this root
+
+
+def each_expert(tensors):
+    """As files with quantised experts have them: one by one."""
+    each = {}
+    for name, p in tensors.items():
+        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            each[name] = p
+            continue
+        stem, kind = name.rsplit(".", 1)
+        for e, matrix in enumerate(p):
+            for part, rows in zip(kind.removesuffix("_proj").split("_"), matrix.chunk(2) if kind == "gate_up_proj" else [matrix]):
+                each[f"{stem}.{e}.{part}_proj.weight"] = rows.contiguous()
+    return each
+
+
 def gemma4(config):
     """As Google's own files: the heads of full attention have fields of their own."""
     full = next(iter(config.pop("per_layer_config").values()))
@@ -557,6 +581,15 @@ CASES = {
                                         attention_k_eq_v=True, num_global_key_value_heads=1, final_logit_softcapping=30.0,
                                         sliding_window=12, layer_types=["sliding_attention", "full_attention", "full_attention"]),
                      dict(model="Gemma4ForCausalLM", weights=scaled_layers)),
+    "gemma4-experts": ("Gemma4Text", dict(SMALL, num_hidden_layers=3, head_dim=16, global_head_dim=32, hidden_size_per_layer_input=0,
+                                          attention_k_eq_v=True, num_global_key_value_heads=1, enable_moe_block=True, num_experts=5,
+                                          top_k_experts=2, moe_intermediate_size=40, sliding_window=10,
+                                          layer_types=["sliding_attention", "sliding_attention", "full_attention"]),
+                       dict(model="Gemma4ForCausalLM", weights=scaled_experts, config=gemma4)),
+    "gemma4-experts-each": ("Gemma4Text", dict(SMALL, head_dim=16, global_head_dim=24, hidden_size_per_layer_input=0,
+                                               enable_moe_block=True, num_experts=3, top_k_experts=2, moe_intermediate_size=24,
+                                               sliding_window=12, layer_types=["sliding_attention", "full_attention"]),
+                            dict(model="Gemma4ForCausalLM", weights=scaled_experts, tensors=each_expert)),
     "gemma3n": ("Gemma3nText", dict(SMALL, num_hidden_layers=5, head_dim=24, hidden_size_per_layer_input=16, num_kv_shared_layers=2,
                                     vocab_size_per_layer_input=VOCAB - 8, intermediate_size=[64, 72, 64, 80, 64], laurel_rank=10,
                                     activation_sparsity_pattern=[0.6, 0.0, 0.3, 0.0, 0.9], sliding_window=9,
@@ -586,9 +619,9 @@ CASES = {
                                         full_attn_alpha_factor=3.5, mlp_alpha_factor=3.5, block_size=8,
                                         layer_types=["linear_attention", "linear_attention", "full_attention"]),
                         dict(weights=exact_rates, config=minimax_text_01)),
-    "deepseek_v32": ("DeepseekV32", dict(LATENT, q_lora_rank=40, n_routed_experts=3, n_group=1, topk_group=1, index_topk=64, index_head_dim=32, index_n_heads=2,
+    "deepseek_v32": ("DeepseekV32", dict(LATENT, q_lora_rank=40, n_routed_experts=3, n_group=1, topk_group=1, index_topk=9, index_head_dim=32, index_n_heads=16,
                                          num_key_value_heads=4), dict(weights=biased_routers)),
-    "glm_moe_dsa": ("GlmMoeDsa", dict(LATENT, q_lora_rank=24, n_routed_experts=3, n_group=1, topk_group=1, index_topk=48, index_head_dim=16, index_n_heads=3,
+    "glm_moe_dsa": ("GlmMoeDsa", dict(LATENT, q_lora_rank=24, n_routed_experts=3, n_group=1, topk_group=1, index_topk=12, index_head_dim=16, index_n_heads=20,
                                       num_key_value_heads=4), dict(weights=biased_routers)),
     "falcon_mamba": ("FalconMamba", dict(vocab_size=VOCAB, hidden_size=40, state_size=12, num_hidden_layers=2, time_step_rank=6), {}),
     "jamba": ("Jamba", dict(SMALL, num_hidden_layers=4, attn_layer_period=3, attn_layer_offset=1, expert_layer_period=2,
@@ -681,6 +714,26 @@ CASES = {
                                        attention_chunk_size=16, use_qk_norm=False, no_rope_layers=[0, 1], attn_temperature_tuning=False),
                     dict(model="Llama4ForCausalLM", weights=decided_routers,
                          **beside_eyes("Llama4ForConditionalGeneration", "llama4"))),
+    "mistral4": ("Mistral4", dict(SMALL, num_key_value_heads=3, q_lora_rank=24, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8,
+                                  v_head_dim=32, moe_intermediate_size=24, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2,
+                                  first_k_dense_replace=1, rope_parameters=dict(
+                                      rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=16, beta_fast=32.0,
+                                      beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.3)),
+                 dict(weights=decided_routers)),
+    "solar_open": ("SolarOpen", dict({name: value for name, value in SMALL.items() if name != "intermediate_size"}, head_dim=24,
+                                     moe_intermediate_size=40, n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=1),
+                   dict(weights=biased_routers)),
+    "exaone_moe": ("ExaoneMoe", dict(SMALL, num_hidden_layers=4, head_dim=24, moe_intermediate_size=40, num_experts=6, num_experts_per_tok=2,
+                                     num_shared_experts=2, sliding_window=9), dict(weights=biased_routers)),
+    "flex_olmo": ("FlexOlmo", dict(SMALL, num_experts=5, num_experts_per_tok=2), dict(weights=decided_routers)),
+    "youtu": ("Youtu", dict(SMALL, pad_token_id=None, num_key_value_heads=3, q_lora_rank=24, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8,
+                            v_head_dim=32), {}),
+    "vaultgemma": ("VaultGemma", dict(SMALL, head_dim=24, sliding_window=8, query_pre_attn_scalar=24), {}),
+    "helium": ("Helium", dict(SMALL, head_dim=16), {}),
+    "hyperclovax": ("HyperCLOVAX", dict(SMALL, head_dim=16, embedding_multiplier=6.0, logits_scaling=0.5, residual_multiplier=0.8,
+                                        attention_multiplier=0.2), {}),
+    "hyperclovax-plain": ("HyperCLOVAX", dict(SMALL, head_dim=16, use_post_norm=False, attention_bias=True, tie_word_embeddings=True), {}),
+    "jais2": ("Jais2", dict(SMALL, head_dim=16), {}),
     "gpt_neox-serial": ("GPTNeoX", dict(SMALL, use_parallel_residual=False, attention_bias=False, rope_parameters=dict(
         rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), dict(config=legacy_gpt_neox, tensors=first_gpt_neox_tensors)),
 }

@@ -12,6 +12,13 @@ OUT_DIR gets sounds (WAV, and the same in other formats), and OUT_DIR/whisper a 
   greedy       I32 [m]              what it says, without timestamps
   translated   I32 [m]              the same with the task "translate", of a language that it finds itself
   language     I32 [1]              the token of that language
+OUT_DIR/qwen2_audio is a tiny random Qwen2-Audio with its chat template. Its golden.safetensors:
+  mel.NAME     F32 [80, 200]        the spectrogram of NAME
+  rows.NAME    F32 [tokens, dim]    what stands in the language model's input for it
+  frames       I32 [2]              of chirp.wav and short.wav, that begin within them
+  ids          I32 [n]              a conversation about the two
+  logits       F32 [60, vocab]      of its last 60 tokens
+  answer       I32 [12]             what the model says to it
 All is computed in f32. Weights are stored in bf16. A window has 2 seconds, 100 rows.
 """
 import os
@@ -41,6 +48,7 @@ def chirp(seconds, rate, seed=0):
 
 def write_sounds(directory):
     soundfile.write(f"{directory}/chirp.wav", chirp(1.3, RATE), RATE, subtype="PCM_16")
+    soundfile.write(f"{directory}/short.wav", chirp(0.7101, RATE, 3), RATE, subtype="PCM_16")
     short = chirp(0.25, 44100)
     stereo = numpy.stack([short, 0.5 * short], axis=1)
     soundfile.write(f"{directory}/stereo.flac", stereo, 44100, subtype="PCM_16")
@@ -121,6 +129,67 @@ def make(directory, sound):
     save_file({name: tensor.contiguous() for name, tensor in golden.items()}, f"{directory}/golden.safetensors")
 
 
+CHAT = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% if message['content'] is string %}{{ message['content'] }}{% else %}"
+    "{% for part in message['content'] %}{% if part['type'] == 'audio' %}<|audio_bos|><|AUDIO|><|audio_eos|>\n{% else %}{{ part['text'] }}{% endif %}"
+    "{% endfor %}{% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def write_chat_tokenizer(directory):
+    letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab={letter: i for i, letter in enumerate(letters)}, merges=[]))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    special = ["<|im_start|>", "<|im_end|>", "<|audio_bos|>", "<|AUDIO|>", "<|audio_eos|>"]
+    tokenizer.add_special_tokens([tokenizers.AddedToken(token, normalized=False, special=True) for token in special])
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|im_end|>")
+    fast.chat_template = CHAT
+    fast.save_pretrained(directory)
+    return fast
+
+
+def make_chat(directory, sounds):
+    torch.manual_seed(0)
+    os.makedirs(directory)
+    tokenizer = write_chat_tokenizer(directory)
+    features = transformers.WhisperFeatureExtractor(feature_size=80, chunk_length=SECONDS, return_attention_mask=True)
+    features.save_pretrained(directory)
+    config = transformers.Qwen2AudioConfig(
+        audio_config=dict(model_type="qwen2_audio_encoder", d_model=48, encoder_layers=2, encoder_attention_heads=2, encoder_ffn_dim=72,
+                          num_mel_bins=80, max_source_positions=ROWS),
+        text_config=dict(model_type="qwen2", vocab_size=272, hidden_size=72, intermediate_size=80, num_hidden_layers=2, num_attention_heads=3,
+                         num_key_value_heads=1, max_position_embeddings=512, eos_token_id=257, pad_token_id=257),
+        audio_token_index=tokenizer.convert_tokens_to_ids("<|AUDIO|>"))
+    model = transformers.Qwen2AudioForConditionalGeneration(config).eval()
+    randomise(model)
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() > 1:
+                p.mul_(0.5)
+    model.to(torch.bfloat16).save_pretrained(directory)
+    wide = transformers.Qwen2AudioForConditionalGeneration.from_pretrained(directory, dtype=torch.float32).eval()
+    processor = transformers.Qwen2AudioProcessor(features, tokenizer, chat_template=CHAT)
+    text = processor.apply_chat_template([
+        {"role": "user", "content": [{"type": "audio"}, {"type": "text", "text": "What is this sound?"}]},
+        {"role": "assistant", "content": "A chirp."},
+        {"role": "user", "content": [{"type": "text", "text": "And this?"}, {"type": "audio"}]}], add_generation_prompt=True, tokenize=False)
+    inputs = processor(text=text, audio=list(sounds.values()), sampling_rate=RATE, return_tensors="pt")
+    golden = {"ids": inputs["input_ids"][0].to(torch.int32), "frames": inputs["feature_attention_mask"].sum(-1).to(torch.int32)}
+    seen = []  # the projector's output: all rows of a window, of which the first stand in the prompt
+    wide.model.multi_modal_projector.register_forward_hook(lambda module, args, out: seen.append(out))
+    with torch.no_grad():
+        golden["logits"] = wide(**inputs).logits[0, -60:]
+        golden["answer"] = wide.generate(**inputs, max_new_tokens=12, do_sample=False, eos_token_id=None)[0, inputs["input_ids"].shape[1]:].to(torch.int32)
+    for i, name in enumerate(sounds):
+        padded = numpy.zeros(SECONDS * RATE, dtype=numpy.float32)
+        padded[: len(sounds[name])] = sounds[name]
+        golden[f"mel.{name}"] = torch.from_numpy(features._np_extract_fbank_features(padded[None], "cpu")[0].astype(numpy.float32))
+        golden[f"rows.{name}"] = seen[0][i, : (int(golden["frames"][i]) + 1) // 2 // 2].clone()
+    print(tokenizer.decode(golden["answer"]))
+    save_file({name: tensor.contiguous() for name, tensor in golden.items()}, f"{directory}/golden.safetensors")
+
+
 LETTERS = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
 SPACE = LETTERS.index("\u0120")
 # All bytes that are no text on their own, and some that are.
@@ -130,4 +199,6 @@ SUPPRESSED += [i for i, letter in enumerate(LETTERS) if i != SPACE and (not lett
 if __name__ == "__main__":
     os.makedirs(sys.argv[1], exist_ok=True)
     write_sounds(sys.argv[1])
-    make(f"{sys.argv[1]}/whisper", soundfile.read(f"{sys.argv[1]}/chirp.wav", dtype="float32")[0])
+    chirped = soundfile.read(f"{sys.argv[1]}/chirp.wav", dtype="float32")[0]
+    make(f"{sys.argv[1]}/whisper", chirped)
+    make_chat(f"{sys.argv[1]}/qwen2_audio", {"chirp.wav": chirped, "short.wav": soundfile.read(f"{sys.argv[1]}/short.wav", dtype="float32")[0]})

@@ -29,6 +29,26 @@ def blocks(begin, middle, end):
     return "".join(begin + name + middle + value + end for name, value in BLOCKS)
 
 
+def dsml(calls, space):
+    texts = {"city": "true"}
+    body = "".join(
+        f'<｜DSML｜{space}parameter name="{name}" string="{texts.get(name, "false")}">{value}</｜DSML｜{space}parameter>\n'
+        for name, value in BLOCKS
+    )
+    return (
+        f'Ok.<｜DSML｜{calls}>\n<｜DSML｜{space}invoke name="get_weather">\n{body}</｜DSML｜{space}invoke>\n'
+        f'<｜DSML｜{space}invoke name="stop">\n</｜DSML｜{space}invoke>\n</｜DSML｜{calls}>'
+    )
+
+
+def plamo(name, arguments):
+    def between(what, text):
+        return f"<|plamo:begin_{what}:plamo|>{text}<|plamo:end_{what}:plamo|>"
+
+    constrained = f"<|plamo:constrain|>json<|plamo:msg|>{arguments}"
+    return between("tool_request", between("tool_name", name) + between("tool_arguments", constrained))
+
+
 BOTH = call() + ", " + call(name="stop", value="{}")
 ANSWERS = {
     "hermes": [
@@ -60,6 +80,12 @@ ANSWERS = {
         f"Sure.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{OBJECT}<｜tool▁call▁end｜>"
         "<｜tool▁call▁begin｜>stop<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
     ],
+    "plamo3": [
+        f"Sure.<|plamo:begin_tool_requests:plamo|>{plamo('get_weather', OBJECT)}{plamo('stop', '{}')}<|plamo:end_tool_requests:plamo|>"
+    ],
+    "deepseek_v4": [dsml("tool_calls", "")],
+    "deepseek_v41": [dsml(" calls", " ")],
+    "qwen3_json": [f"<tool_call>\n{call()}\n</tool_call>"],
     "qwen3_coder": [
         "Ok.\n<tool_call>\n<function=get_weather>\n" + blocks("<parameter=", ">\n", "\n</parameter>\n")
         + "</function>\n</tool_call>\n<tool_call>\n<function=stop>\n</function>\n</tool_call>"
@@ -72,6 +98,18 @@ ANSWERS = {
         '<minimax:tool_call>\n<invoke name="get_weather">\n' + blocks('<parameter name="', '">', "</parameter>\n")
         + '</invoke>\n<invoke name="stop">\n</invoke>\n</minimax:tool_call>'
     ],
+    "dots": [
+        '<dots_function_call>\n<invoke name="get_weather">\n' + blocks('<parameter name="', '">', "</parameter>\n")
+        + '</invoke>\n<invoke name="stop">\n</invoke>\n</dots_function_call>'
+    ],
+    "hy_v3": [
+        "Ok.<tool_calls>\n<tool_call>get_weather<tool_sep>\n" + blocks("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n")
+        + "</tool_call>\n<tool_call>stop<tool_sep>\n</tool_call>\n</tool_calls>"
+    ],
+    "poolside_v1": [
+        "<tool_call>get_weather\n" + blocks("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n") + "</tool_call>"
+    ],
+    "ling3": ["<tool_call>get_weather" + blocks("<arg_key>", "</arg_key><arg_value>", "</arg_value>") + "</tool_call>"],
     "glm45": [
         "<tool_call>get_weather\n" + blocks("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n")
         + "</tool_call>\n<tool_call>stop\n</tool_call>"

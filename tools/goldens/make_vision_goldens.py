@@ -61,15 +61,36 @@ QWEN3_TEXT = QWEN_TEXT | dict(num_hidden_layers=3, head_dim=24, rope_parameters=
 QWEN3 = QWEN | dict(text=QWEN3_TEXT, chat=(transformers.Qwen3VLProcessor, transformers.Qwen3VLVideoProcessor),
                     vision=dict(depth=4, hidden_size=48, out_hidden_size=48, intermediate_size=56, num_heads=2, patch_size=6,
                                 num_position_embeddings=25, deepstack_visual_indexes=[0, 2]))
+# One layer of three is no gated delta net; half of a head of 24 turns. Its logits would be larger than those of the others.
+QWEN35 = QWEN3 | dict(output=0.5, text=dict(vocab_size=288, hidden_size=48, intermediate_size=64, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+                                head_dim=24, max_position_embeddings=512, layer_types=["linear_attention", "full_attention", "linear_attention"],
+                                linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=24,
+                                rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5, mrope_section=[3, 2, 1],
+                                                     mrope_interleaved=True)),
+                      vision={k: v for k, v in QWEN3["vision"].items() if k != "deepstack_visual_indexes"})
 INTERNVL_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% for part in message['content'] %}{% if part['type'] == 'image' %}"
     "<IMG_CONTEXT>\n{% else %}{{ part['text'] }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+# Rotary embeddings of rows and columns in heads of 24; a token of the text between the rows of an image.
+PIXTRAL = dict(longest_edge=True, images=transformers.PixtralImageProcessorPil, end="</s>",
+               template=("<s>{% for message in messages %}[INST]{% for part in message['content'] %}{% if part['type'] == 'image' %}[IMG]"
+                         "{% else %}{{ part['text'] }}{% endif %}{% endfor %}[/INST]{% endfor %}"),
+               special=["<s>", "</s>", "[INST]", "[IMG]", "[/INST]", "[IMG_BREAK]", "[IMG_END]"],
+               vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2, image_size=48, patch_size=6))
 CASES = {
+    "mistral3": PIXTRAL | dict(model=transformers.Mistral3ForConditionalGeneration, config=transformers.Mistral3Config, merge=2,
+                               text=TEXT | dict(model_type="mistral", head_dim=24)),
+    "pixtral": PIXTRAL | dict(model=transformers.LlavaForConditionalGeneration, config=transformers.LlavaConfig, merge=1,
+                              text=TEXT | dict(model_type="mistral", head_dim=24)),
     "qwen3_vl": QWEN3 | dict(model=transformers.Qwen3VLForConditionalGeneration, config=transformers.Qwen3VLConfig),
     "qwen3_vl_moe": QWEN3 | dict(model=transformers.Qwen3VLMoeForConditionalGeneration, config=transformers.Qwen3VLMoeConfig,
                                  text=QWEN3_TEXT | dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=40)),
+    "qwen3_5_vl": QWEN35 | dict(model=transformers.Qwen3_5ForConditionalGeneration, config=transformers.Qwen3_5Config),
+    "qwen3_5_moe_vl": QWEN35 | dict(model=transformers.Qwen3_5MoeForConditionalGeneration, config=transformers.Qwen3_5MoeConfig,
+                                    text=QWEN35["text"] | dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=40,
+                                                               shared_expert_intermediate_size=32)),
     "internvl": dict(model=transformers.InternVLForConditionalGeneration, config=transformers.InternVLConfig, ratio=True,
                      images=transformers.GotOcr2ImageProcessorPil, sizes=dict(size={"height": 32, "width": 32}, max_patches=4),
                      template=INTERNVL_TEMPLATE, special=["<|im_start|>", "<|im_end|>", "<img>", "<IMG_CONTEXT>", "</img>", "<video>"],
@@ -232,9 +253,26 @@ def make_ratio(directory, case):
     return images, transformers.InternVLProcessor(images, tokenizer, videos, image_seq_length=side * side, chat_template=case["template"])
 
 
+def make_longest_edge(directory, case):
+    tokenizer = write_tokenizer(directory, case["template"], case["special"], case["end"])
+    patch, merge = case["vision"]["patch_size"], case["merge"]
+    options = dict(spatial_merge_size=merge) if merge > 1 else dict(vision_feature_layer=-1, vision_feature_select_strategy="full")
+    config = case["config"](text_config=dict(case["text"]), vision_config=case["vision"] | dict(model_type="pixtral"),
+                            image_token_index=tokenizer.convert_tokens_to_ids("[IMG]"), **options)
+    save_model(directory, case, config)
+    images = case["images"](size={"longest_edge": 48}, patch_size={"height": patch, "width": patch})
+    images.save_pretrained(directory)
+    with open(os.path.join(directory, "processor_config.json"), "w") as file:
+        json.dump({"patch_size": patch, "spatial_merge_size": merge}, file, indent=2)
+    images.unit = patch * merge
+    return images, transformers.PixtralProcessor(images, tokenizer, patch, merge, chat_template=case["template"])
+
+
 def save_model(directory, case, config):
     model = case["model"](config).eval()
     randomise(model)
+    with torch.no_grad():
+        model.lm_head.weight.mul_(case.get("output", 1))
     model.to(torch.bfloat16).save_pretrained(directory)
 
 
@@ -272,8 +310,19 @@ def resized_of(image, images, model):
     return resized[None], inputs["pixel_values"].float(), torch.cat(rows, -1)[None]
 
 
+def longest_of(image, images, model):
+    inputs = images(image, return_tensors="pt", patch_size=images.unit)
+    height, width = (int(n) for n in inputs["image_sizes"][0])
+    with torch.no_grad():
+        rows = torch.cat(list(model.model.get_image_features(pixel_values=inputs["pixel_values"], image_sizes=inputs["image_sizes"],
+                                                                  return_dict=True).pooler_output))
+    resized = torch.from_numpy(numpy.asarray(image.resize((width, height), Image.Resampling.BICUBIC)).copy())
+    return resized[None], inputs["pixel_values"][0].float(), rows[None]
+
+
 # By a field that only cases of the kind have.
-KINDS = {"scale": (make_tiles, tiles_of), "square": (make_square, square_of), "any_size": (make_any_size, resized_of), "ratio": (make_ratio, ratio_of)}
+KINDS = {"scale": (make_tiles, tiles_of), "square": (make_square, square_of), "any_size": (make_any_size, resized_of), "ratio": (make_ratio, ratio_of),
+         "longest_edge": (make_longest_edge, longest_of)}
 
 
 def make(directory, case):

@@ -1,6 +1,7 @@
 // The engine at work: queue, steps, KV blocks, latencies.
 import { Buckets, Cells, Lines, StepTimes, Steps } from './charts'
 import { HISTORY_MAX, quantile, type Rates, STEPS_MAX, useLive } from './live'
+import { Prefixes } from './prefixes'
 
 const seconds = (value: number) =>
   value < 0.001 ? `${(value * 1e6).toFixed(0)} µs` : value < 1 ? `${+(value * 1e3).toPrecision(3)} ms` : `${+value.toPrecision(3)} s`
@@ -84,6 +85,10 @@ export function Engine() {
             top={1}
             series={[{ name: 'share in use', color: 'decode', values: of((r) => r.cacheUsed) }]}
           />
+        </section>
+        <section>
+          <h2>Prefix tree</h2>
+          <Prefixes nodes={now.prefixes.nodes} leftOut={now.prefixes.left_out} />
         </section>
         <section>
           <h2>Time to first token, last minute</h2>

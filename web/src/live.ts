@@ -14,6 +14,14 @@ export interface Step {
   microseconds: number
 }
 
+// Blocks of the prefix cache that follow one another without a fork.
+export interface PrefixNode {
+  parent: number // which they follow: its place, before this one; -1: none
+  blocks: number
+  used: number // of those, by requests that run
+  shared: number // by more than one
+}
+
 interface Snapshot {
   time: number // seconds since 1970
   healthy: boolean
@@ -25,6 +33,7 @@ interface Snapshot {
   generation_tokens: number
   preemptions: number
   prefix: { queries: number; hits: number }
+  prefixes: { nodes: PrefixNode[]; left_out: number }
   ttft: Histogram
   itl: Histogram
   steps: Step[] // since the last snapshot

@@ -1,20 +1,25 @@
-// The page: a playground for the model, and the engine at work.
+// The page: a playground for the model, and the engine at work or, from a router, its fleet.
 import { render } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { getJson } from './api'
 import { Engine } from './engine'
+import { Fleet } from './fleet'
 import { Playground } from './playground'
 import './style.css'
 
 interface Model {
   id: string
-  max_model_len: number
+  max_model_len?: number // of workers of other makes it may be unknown
 }
 
+const app = document.getElementById('app') as HTMLElement
 const VIEWS = [
   { hash: '#playground', name: 'Playground' },
-  { hash: '#engine', name: 'Engine' },
+  app.dataset.of === 'fleet' ? { hash: '#fleet', name: 'Fleet' } : { hash: '#engine', name: 'Engine' },
 ]
+
+const title = (model: Model) =>
+  model.id.split('/').pop() + (model.max_model_len ? `, context of ${model.max_model_len.toLocaleString()} tokens` : '')
 
 function useHash(): string {
   const [hash, setHash] = useState(location.hash)
@@ -41,7 +46,7 @@ function Page() {
       <header>
         <h1>Octavo</h1>
         <p class="model" title={model?.id}>
-          {model ? `${model.id.split('/').pop()}, context of ${model.max_model_len.toLocaleString()} tokens` : error}
+          {model ? title(model) : error}
         </p>
         <nav aria-label="Views">
           {VIEWS.map((view) => (
@@ -56,9 +61,10 @@ function Page() {
           <Playground />
         </div>
         {hash === '#engine' && <Engine />}
+        {hash === '#fleet' && <Fleet />}
       </main>
     </>
   )
 }
 
-render(<Page />, document.getElementById('app') as HTMLElement)
+render(<Page />, app)

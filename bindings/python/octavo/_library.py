@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import weakref
 from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +88,8 @@ _SIGNATURES = {
     "octavo_reset_prefix_cache": (None, c_void_p),
     "octavo_sleep": (c_int32, c_void_p, c_int32, POINTER(_Error)),
     "octavo_wake_up": (c_int32, c_void_p, POINTER(_Error)),
+    "octavo_start_profile": (c_int32, c_void_p, c_char_p, POINTER(_Error)),
+    "octavo_stop_profile": (c_int32, c_void_p, POINTER(_Error)),
 }
 
 
@@ -178,10 +181,13 @@ class Engine:
         _check(_lib.octavo_create(json.dumps(options).encode(), byref(self._handle), byref(error)), error)
         self.info: dict[str, Any] = json.loads(_lib.octavo_info(self._handle))
         self._token_texts: dict[int, str] = {}
+        # When nobody holds it any more; not at the program's end, where other threads may be in a call.
+        self._free = weakref.finalize(self, _lib.octavo_destroy, self._handle)
+        self._free.atexit = False
 
     def close(self) -> None:
-        handle, self._handle = self._handle, c_void_p()
-        _lib.octavo_destroy(handle)
+        self._free()
+        self._handle = c_void_p()
 
     def submit(self, request: int, body: dict[str, Any], stream: bool) -> None:
         error, data = _Error(), json.dumps(body).encode()
@@ -242,3 +248,11 @@ class Engine:
     def wake_up(self) -> None:
         error = _Error()
         _check(_lib.octavo_wake_up(self._handle, byref(error)), error)
+
+    def start_profile(self, session: dict[str, Any]) -> None:
+        error = _Error()
+        _check(_lib.octavo_start_profile(self._handle, json.dumps(session).encode(), byref(error)), error)
+
+    def stop_profile(self) -> None:
+        error = _Error()
+        _check(_lib.octavo_stop_profile(self._handle, byref(error)), error)

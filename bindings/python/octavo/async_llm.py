@@ -3,22 +3,14 @@
 import asyncio
 import itertools
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, AsyncGenerator, Optional
 
 from octavo._library import Engine, Piece
-from octavo.llm import Tokenizer, check_sleep_mode, check_wake_tags, engine_options
+from octavo.engine_args import EngineArgs
+from octavo.llm import Tokenizer, check_sleep_mode, check_wake_tags, engine_options, profile_session
 from octavo.outputs import Assembly, RequestOutput, request_body
 from octavo.sampling_params import RequestOutputKind, SamplingParams
-
-
-@dataclass
-class AsyncEngineArgs:
-    model: Optional[str] = None
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def __init__(self, model: Optional[str] = None, **options: Any):
-        self.model, self.options = model, options
 
 
 @dataclass
@@ -45,7 +37,7 @@ class AsyncLLM:
         self._thread.start()
 
     @classmethod
-    def from_engine_args(cls, args: AsyncEngineArgs) -> "AsyncLLM":
+    def from_engine_args(cls, args: EngineArgs) -> "AsyncLLM":
         return cls(args.model, **args.options)
 
     async def generate(self, prompt: Any, sampling_params: SamplingParams,
@@ -98,6 +90,15 @@ class AsyncLLM:
 
     async def is_sleeping(self) -> bool:
         return self.stats()["sleep_level"] != 0
+
+    async def start_profile(self, profile_prefix: Optional[str] = None, *, delay_iterations: Optional[int] = None,
+                            max_iterations: Optional[int] = None) -> None:
+        """As LLM.start_profile()."""
+        await asyncio.to_thread(self._engine.start_profile,
+                                profile_session(profile_prefix, delay_iterations, max_iterations))
+
+    async def stop_profile(self) -> None:
+        await asyncio.to_thread(self._engine.stop_profile)
 
     def stats(self) -> dict[str, int]:
         return self._engine.stats()

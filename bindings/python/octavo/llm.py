@@ -37,7 +37,7 @@ def engine_options(model: Optional[str], options: dict[str, Any]) -> dict[str, A
         neutral = _NEUTRAL_OPTIONS.get(name)
         if neutral is None:
             out[name] = value
-        elif not neutral(value):
+        elif value is not None and not neutral(value):
             raise ValueError(f"{name}: {value!r} is not supported")
     return {name: value for name, value in out.items() if value is not None}
 
@@ -50,6 +50,12 @@ def check_sleep_mode(mode: str) -> None:
 def check_wake_tags(tags: Optional[list[str]]) -> None:
     if tags and set(tags) != {"weights", "kv_cache"}:
         raise ValueError(f"tags: {tags!r}: weights and KV cache wake together")
+
+
+def profile_session(profile_prefix: Optional[str], delay_iterations: Optional[int],
+                    max_iterations: Optional[int]) -> dict[str, Any]:
+    """What the engine takes of a trace that begins."""
+    return {"profile_prefix": profile_prefix, "delay_iterations": delay_iterations, "max_iterations": max_iterations}
 
 
 class Tokenizer:
@@ -103,14 +109,17 @@ class LLM:
 
     def chat(self, messages: Any, sampling_params: Union[SamplingParams, Sequence[SamplingParams], None] = None,
              use_tqdm: bool = True, add_generation_prompt: bool = True, continue_final_message: bool = False,
-             tools: Optional[list[dict]] = None, chat_template_kwargs: Optional[dict] = None) -> list[RequestOutput]:
-        """Answers a conversation, or each of a list of conversations, by the model's chat template."""
+             tools: Optional[list[dict]] = None, chat_template_kwargs: Optional[dict] = None,
+             chat_template: Optional[str] = None) -> list[RequestOutput]:
+        """Answers a conversation, or each of a list of conversations, by the model's chat template or another one."""
         conversations = [messages] if messages and isinstance(messages[0], dict) else messages
         params = self._params_for_each(sampling_params, len(conversations))
         more: dict[str, Any] = {"add_generation_prompt": add_generation_prompt,
                                 "continue_final_message": continue_final_message}
         if tools:
             more.update(tools=tools, tool_choice="none")  # in the prompt; the answer's text is left as it is
+        if chat_template:
+            more["chat_template"] = chat_template
         if chat_template_kwargs:
             more["chat_template_kwargs"] = chat_template_kwargs
         return self._generate([({"messages": conversation, **p.body(chat=True), **more}, None, p.n)
@@ -201,6 +210,16 @@ class LLM:
         check_wake_tags(tags)
         self._engine.wake_up()
         return True
+
+    def start_profile(self, profile_prefix: Optional[str] = None, *, delay_iterations: Optional[int] = None,
+                      max_iterations: Optional[int] = None) -> None:
+        """Begins a trace of what each step takes, for LLM(profiler_config={"profiler": "torch", "torch_profiler_dir":
+        "traces"}). max_iterations: steps after which it ends by itself; 0: none."""
+        self._engine.start_profile(profile_session(profile_prefix, delay_iterations, max_iterations))
+
+    def stop_profile(self) -> None:
+        """Ends the trace: a file in that folder, which ui.perfetto.dev and chrome://tracing open."""
+        self._engine.stop_profile()
 
     def close(self) -> None:
         """Frees the model's memory; nothing else may be called any more."""

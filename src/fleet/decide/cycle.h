@@ -21,6 +21,8 @@ struct Cycle {
   std::int64_t now_us;
   Draws draws;
   std::span<const Overlap> overlaps = {};  // one of each producer, see Plugins::produce
+  // Who answers, while it is chosen who computes the prompt for it.
+  EndpointId peer = kNoEndpoint;
 
   // Tokens of the prompt that the endpoint need not compute, as far as any producer knows.
   std::int64_t cached_tokens(EndpointId endpoint) const {

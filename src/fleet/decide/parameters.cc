@@ -86,6 +86,16 @@ void Parameters::read_duration(std::string_view name, std::int64_t& value_us) {
   value_us = std::llround(*us);
 }
 
+void Parameters::read_object(std::string_view name,
+                             const std::function<void(Parameters& fields)>& read_fields) {
+  const auto* found = get(name);
+  if (!found) return;
+  if (!found->is_object()) return fail(name, "must be an object");
+  Parameters fields(found->get_object(), path(name));
+  read_fields(fields);
+  if (const auto done = fields.done(); !done && first_error_) first_error_ = done;
+}
+
 Result<> Parameters::done() const {
   if (!first_error_) return first_error_;
   for (const auto& [name, value] : values_)

@@ -4,6 +4,7 @@
 
 #include <boost/json/fwd.hpp>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +30,9 @@ class Parameters {
   void read(std::string_view name, double& value, double min, double max);
   // "250ms", "60s", "5m", "4h", or a number of seconds.
   void read_duration(std::string_view name, std::int64_t& value_us);
+
+  // The fields of an object, by `read_fields`; strict like all others.
+  void read_object(std::string_view name, const std::function<void(Parameters& fields)>& read_fields);
 
   // The field itself, for structures; null when absent. It counts as read.
   const boost::json::value* get(std::string_view name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fleet/decide/eligible.h"
+#include "fleet/decide/latency.h"
 
 namespace octavo::fleet {
 
@@ -12,7 +13,22 @@ Result<Pipeline> Pipeline::make(PipelineConfig config) {
     config.plugins.push_back({.name = "", .type = "max-score-picker"});
   TRY(auto plugins, Plugins::make(config.plugins));
   TRY(Profile profile, Profile::make(*plugins, config.steps, "policy"));
-  return Pipeline(std::move(plugins), std::move(profile));
+  std::optional<Prefill> prefill;
+  if (config.prefill) {
+    TRY(Profile own, Profile::make(*plugins, config.prefill->steps, "prefill"));
+    prefill = Prefill{*std::move(config.prefill), std::move(own)};
+  }
+  std::optional<Profile> encode;
+  if (config.encode) {
+    TRY(encode, Profile::make(*plugins, *config.encode, "encode"));
+  }
+  return Pipeline(std::move(plugins), std::move(profile), std::move(prefill), std::move(encode));
+}
+
+LatencyPredictor* Pipeline::predictor() const {
+  for (const std::string& name : plugins_->names())
+    if (auto* predictor = dynamic_cast<LatencyPredictor*>(plugins_->find(name))) return predictor;
+  return nullptr;
 }
 
 void Pipeline::choose(Cycle& cycle, Role part, std::span<const EndpointId> excluded, Decision& decision) {
@@ -23,6 +39,21 @@ void Pipeline::choose(Cycle& cycle, Role part, std::span<const EndpointId> exclu
 void Pipeline::rank(Cycle& cycle, Candidates& candidates, Decision& decision) {
   plugins_->produce(cycle);
   profile_.run(cycle, candidates, decision);
+}
+
+void Pipeline::rank_prefill(Cycle& cycle, EndpointId answering, Candidates& candidates, Decision& decision) {
+  decision.clear();
+  if (!prefill_) return;
+  const auto tokens = static_cast<std::int64_t>(cycle.request.tokens.size());
+  const PrefillRule& rule = prefill_->rule;
+  if (tokens < rule.prompt_tokens || tokens - cycle.cached_tokens(answering) < rule.new_tokens) return;
+  cycle.peer = answering;
+  prefill_->profile.run(cycle, candidates, decision);
+}
+
+void Pipeline::rank_encode(Cycle& cycle, Candidates& candidates, Decision& decision) {
+  decision.clear();
+  if (encode_ && cycle.request.media) encode_->run(cycle, candidates, decision);
 }
 
 }  // namespace octavo::fleet

@@ -1,7 +1,10 @@
-// A policy at work: its plugins and their one profile. What `octavo route` and the simulator ask.
+// A policy at work: its plugins, and the profile that chooses with them. What `octavo route`, `octavo pick`
+// and the simulator ask.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,9 +13,22 @@
 
 namespace octavo::fleet {
 
+class LatencyPredictor;
+
+// Prompts that another endpoint computes before the chosen one answers: those of at least so many tokens, of
+// which the chosen one does not hold at least so many.
+struct PrefillRule {
+  std::vector<StepConfig> steps = {};  // the profile that chooses who computes
+  std::int64_t prompt_tokens = 0;
+  std::int64_t new_tokens = 0;
+};
+
 struct PipelineConfig {
   std::vector<PluginConfig> plugins = {};
   std::vector<StepConfig> steps = {};
+  std::optional<PrefillRule> prefill = {};
+  std::optional<std::vector<StepConfig>> encode =
+      {};  // the profile that chooses who encodes images and sound
 };
 
 // One thread at a time.
@@ -28,20 +44,42 @@ class Pipeline {
   // The same for candidates that the caller has found; they are used up.
   void rank(Cycle& cycle, Candidates& candidates, Decision& decision);
 
+  // Who of the candidates, which are used up, computes the prompt that `answering` answers; to be asked after
+  // rank(). An empty ranking: that one itself.
+  void rank_prefill(Cycle& cycle, EndpointId answering, Candidates& candidates, Decision& decision);
+
+  // Who of the candidates, which are used up, encodes the images and sound of a prompt that has any; to be
+  // asked after rank(). An empty ranking: who computes the prompt.
+  void rank_encode(Cycle& cycle, Candidates& candidates, Decision& decision);
+
   // The request of the last choose() goes to `endpoint`: caches are taken to hold its prompt from now on.
   void sent(const Cycle& cycle, EndpointId endpoint) { plugins_->sent(cycle, endpoint); }
+  // On any thread, beside everything but forget().
   void cache_changed(EndpointId endpoint, std::span<const CacheEvent> events) {
     plugins_->cache_changed(endpoint, events);
   }
   void forget(EndpointId endpoint) { plugins_->forget(endpoint); }
+  // Who learns from how long answers took; null: nobody does.
+  LatencyPredictor* predictor() const;
   void expire(std::int64_t now_us) { plugins_->expire(now_us); }
 
  private:
-  Pipeline(std::unique_ptr<Plugins> plugins, Profile profile)
-      : plugins_(std::move(plugins)), profile_(std::move(profile)) {}
+  struct Prefill {
+    PrefillRule rule;
+    Profile profile;
+  };
+
+  Pipeline(std::unique_ptr<Plugins> plugins, Profile profile, std::optional<Prefill> prefill,
+           std::optional<Profile> encode)
+      : plugins_(std::move(plugins)),
+        profile_(std::move(profile)),
+        prefill_(std::move(prefill)),
+        encode_(std::move(encode)) {}
 
   std::unique_ptr<Plugins> plugins_;
   Profile profile_;
+  std::optional<Prefill> prefill_;
+  std::optional<Profile> encode_;
   Candidates candidates_;
 };
 

@@ -22,7 +22,8 @@ class Plugin {
 
   // The request of this cycle goes to `endpoint` now. For those who learn from decisions.
   virtual void sent(const Cycle&, EndpointId /*endpoint*/) {}
-  // The endpoint tells what came into its prefix cache and what went.
+  // The endpoint tells what came into its prefix cache and what went. On any thread, beside everything but
+  // forget().
   virtual void cache_changed(EndpointId, std::span<const CacheEvent>) {}
   // The endpoint has left the fleet, or has lost its caches.
   virtual void forget(EndpointId) {}

@@ -14,12 +14,15 @@ constexpr PluginRow kTable[] = {
     {"prefill-filter", make_prefill_filter},
     {"prefix-cache-affinity-filter", make_prefix_cache_affinity_filter},
     {"random-subset-filter", make_random_subset_filter},
+    {"slo-headroom-tier-filter", make_slo_headroom_tier_filter},
     {"text-prefix-filter", make_text_prefix_filter},
+    {"topology-affinity-filter", make_topology_affinity_filter},
     // Scorers
     {"active-request-scorer", make_active_request_scorer},
     {"context-length-aware", make_context_length_aware},  // a filter, too
     {"kv-cache-utilization-scorer", make_kv_cache_utilization_scorer},
     {"kv-cost-scorer", make_kv_cost_scorer},
+    {"latency-scorer", make_latency_scorer},
     {"load-aware-scorer", make_load_aware_scorer},
     {"lora-affinity-scorer", make_lora_affinity_scorer},
     {"no-hit-lru-scorer", make_no_hit_lru_scorer},
@@ -27,6 +30,7 @@ constexpr PluginRow kTable[] = {
     {"queue-scorer", make_queue_scorer},
     {"running-requests-size-scorer", make_running_requests_scorer},
     {"token-load-scorer", make_token_load_scorer},
+    {"topology-affinity-scorer", make_topology_affinity_scorer},
     // Pickers
     {"consistent-hashing-picker", make_consistent_hashing_picker},
     {"length-bucket-picker", make_length_bucket_picker},
@@ -39,7 +43,9 @@ constexpr PluginRow kTable[] = {
     {"weighted-random-picker", make_weighted_random_picker},
     // Producers
     {"approx-prefix-cache-producer", make_recent_prefix_producer},
+    {"predicted-latency-producer", make_predicted_latency_producer},
     {"precise-prefix-cache-producer", make_precise_prefix_producer},
+    {"topology-extractor", make_topology_extractor},
 };
 
 }  // namespace

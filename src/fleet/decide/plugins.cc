@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
 
@@ -9,10 +10,11 @@ namespace octavo::fleet {
 
 Result<std::unique_ptr<Plugins>> Plugins::make(std::span<const PluginConfig> configs) {
   std::unique_ptr<Plugins> plugins(new Plugins());
-  // Producers first: others look for them.
-  for (const bool producers : {true, false}) {
+  // Those that others look for first.
+  for (const bool first : {true, false}) {
     for (std::size_t i = 0; i < configs.size(); ++i) {
-      if (configs[i].type.ends_with("-producer") != producers) continue;
+      const std::string& type = configs[i].type;
+      if ((type.ends_with("-producer") || type.ends_with("-extractor")) != first) continue;
       TRY_VOID(plugins->add(configs[i], fmt::format("plugins[{}]", i)));
     }
   }
@@ -22,8 +24,9 @@ Result<std::unique_ptr<Plugins>> Plugins::make(std::span<const PluginConfig> con
 Result<> Plugins::add(const PluginConfig& config, std::string where) {
   const std::string& name = config.name.empty() ? config.type : config.name;
   const auto row = std::ranges::find(plugin_table(), config.type, &PluginRow::type);
-  if (row == plugin_table().end()) return invalid(where + ".type", "there is no plugin {:?}", config.type);
-  if (find(name)) return invalid(where + ".name", "there are two plugins {:?}", name);
+  if (row == plugin_table().end())
+    return invalid(where + ".type", "there is no plugin {}", quoted_text(config.type));
+  if (find(name)) return invalid(where + ".name", "there are two plugins {}", quoted_text(name));
   Parameters parameters(config.parameters, where + ".parameters");
   std::unique_ptr<Plugin> plugin = row->make(parameters, *this);
   TRY_VOID(parameters.done());

@@ -274,5 +274,43 @@ TEST(Plugins, WeightedRandomDrawsByScore) {
   EXPECT_EQ(counts[2], 0);
 }
 
+TEST(Topology, WhoComputesAPromptIsNearToWhoAnswersIt) {
+  PipelineConfig config{{{"", "topology-extractor", {{"rack", "rack"}}},
+                         {"", "topology-affinity-filter", {{"minAffinity", "zone"}}},
+                         {"", "topology-affinity-scorer"}},
+                        {}};
+  config.prefill = PrefillRule{.steps = {{"topology-affinity-filter"}, {"topology-affinity-scorer"}}};
+  Pipeline policy = *Pipeline::make(std::move(config));
+  TestFleet fleet(5);
+  const std::string zone = "topology.kubernetes.io/zone", host = "kubernetes.io/hostname";
+  const std::map<std::string, std::string> labels[] = {{{zone, "a"}, {"rack", "1"}, {host, "h"}},
+                                                       {{zone, "a"}},
+                                                       {{zone, "b"}},
+                                                       {{zone, "a"}, {"rack", "1"}},
+                                                       {{host, ""}}};
+  const auto members = fleet.fleet.view()->members;
+  for (std::size_t i = 0; i < std::size(labels); ++i) {
+    Endpoint endpoint = *members[i].endpoint;
+    endpoint.labels = labels[i];
+    fleet.fleet.describe(members[i].id, std::move(endpoint));
+  }
+  const auto ranked = [&](EndpointId answering, std::vector<EndpointId> among) {
+    const auto view = fleet.fleet.view();
+    const RouteRequest request = prompt("p");
+    Cycle cycle{*view, request, fleet.inflight, 0, Draws(1)};
+    Candidates candidates;
+    for (const EndpointId id : among) candidates.push_back(view->find(id));
+    policy.rank_prefill(cycle, answering, candidates, fleet.decision);
+    std::vector<std::pair<EndpointId, double>> out;
+    for (const Score& score : fleet.decision.ranking) out.emplace_back(score.endpoint, score.total);
+    return out;
+  };
+  using Ranked = std::vector<std::pair<EndpointId, double>>;
+  EXPECT_EQ(ranked(0, {1, 2, 3}), (Ranked{{3, .2}, {1, .05}}))
+      << "one rack, one zone; another zone is too far";
+  EXPECT_EQ(ranked(0, {0}), (Ranked{{0, 1}}));
+  EXPECT_EQ(ranked(4, {0, 1}).size(), 2U) << "nobody is near: all are left";
+}
+
 }  // namespace
 }  // namespace octavo::fleet

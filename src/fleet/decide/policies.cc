@@ -34,7 +34,9 @@ PipelineConfig cache_aware(const PolicyOptions& o) {
 
 PipelineConfig kv_aware(const PolicyOptions& o) {
   PipelineConfig config =
-      in_order({{"", "kv-cost-scorer", {{"overlapScoreCredit", o.kv_overlap_score_weight}}},
+      in_order({{"",
+                 "kv-cost-scorer",
+                 {{"overlapScoreCredit", o.kv_overlap_score_weight}, {"delayWeight", o.kv_delay_weight}}},
                 {"", "softmax-picker", {{"temperature", o.router_temperature}}}});
   config.plugins.push_back({"", "precise-prefix-cache-producer", {{"ttl", o.router_ttl_secs}}});
   return config;

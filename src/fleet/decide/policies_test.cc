@@ -237,6 +237,36 @@ TEST(Policies, KvAwareBelievesWhatEnginesTellMoreThanWhatTheyWereSent) {
   EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 160))[0], 1 - home) << "it tells what it holds, and not that";
 }
 
+TEST(Policies, KvAwareMayExpectWhatIsBeingComputed) {
+  TestFleet fleet(3);
+  PipelineConfig config = find_policy("kv_aware")->pipeline({});
+  config.plugins.back().parameters["speculativeIndexing"] = true;
+  Pipeline aware = *Pipeline::make(std::move(config));
+  for (EndpointId each = 0; each < 3; ++each) tell(aware, each, held(9, 1));
+  const EndpointId home = fleet.send(aware, exact_prompt(7, 160)).endpoint;
+  fleet.inflight = {};
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 160))[0], home);
+  fleet.now_us = 2'000'000;
+  aware.expire(fleet.now_us);
+  tell(aware, (home + 1) % 3, held(7, 1));
+  EXPECT_EQ(fleet.rank(aware, exact_prompt(7, 160))[0], (home + 1) % 3) << "it has not told of it";
+}
+
+TEST(Policies, KvAwareCountsWhomAComputationDelays) {
+  // One holds the prompt and has the longer queue; to compute it at the other would delay three requests
+  // there.
+  const auto first = [](double weight) {
+    TestFleet fleet(2);
+    auto aware = policy("kv_aware", {.kv_delay_weight = weight});
+    tell(aware, 0, held(7, 4));
+    fleet.inflight.book(0, 512, 512);
+    for (int i = 0; i < 3; ++i) fleet.inflight.book(1, 64, 64);
+    return fleet.rank(aware, exact_prompt(7, 64))[0];
+  };
+  EXPECT_EQ(first(0), 1U) << "64 blocks against 32, as Dynamo has it";
+  EXPECT_EQ(first(4), 0U) << "and 4 x 3 x 4 more";
+}
+
 TEST(Policies, KvAwareForgetsWhatWasSentWhereNothingIsTold) {
   TestFleet fleet(2);
   auto aware = policy("kv_aware", {.router_ttl_secs = 10});

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/quoted_text.h"
+
 namespace octavo::fleet {
 namespace {
 
@@ -16,7 +18,7 @@ Result<Profile> Profile::make(const Plugins& plugins, std::span<const StepConfig
     const StepConfig& step = steps[i];
     const std::string place = fmt::format("{}.plugins[{}]", where, i);
     Plugin* plugin = plugins.find(step.plugin);
-    if (!plugin) return invalid(place + ".pluginRef", "there is no plugin {:?}", step.plugin);
+    if (!plugin) return invalid(place + ".pluginRef", "there is no plugin {}", quoted_text(step.plugin));
     if (!(step.weight >= 0)) return invalid(place + ".weight", "must not be below 0");
     auto* filter = dynamic_cast<Filter*>(plugin);
     auto* scorer = dynamic_cast<Scorer*>(plugin);
@@ -26,7 +28,7 @@ Result<Profile> Profile::make(const Plugins& plugins, std::span<const StepConfig
     if (picker && profile.picker_.part) return invalid(place + ".pluginRef", "a second picker");
     if (picker) profile.picker_ = {step.plugin, picker, 1};
     if (!filter && !scorer && !picker)
-      return invalid(place + ".pluginRef", "{:?} is no filter, scorer or picker", step.plugin);
+      return invalid(place + ".pluginRef", "{} is no filter, scorer or picker", quoted_text(step.plugin));
   }
   if (!profile.picker_.part) {
     auto* picker = dynamic_cast<Picker*>(plugins.find(kDefaultPicker));

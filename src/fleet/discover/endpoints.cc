@@ -7,6 +7,7 @@
 #include <boost/json/object.hpp>
 #include <charconv>
 
+#include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
 #include "yaml/yaml.h"
 
@@ -62,7 +63,7 @@ Result<Endpoint> endpoint_of_address(std::string_view address) {
   const bool v6 = host.starts_with('[') && host.ends_with(']') && host.size() > 2 &&
                   is_address(AF_INET6, host.substr(1, host.size() - 2));
   if (!(v6 || is_address(AF_INET, host)) || !is_port(port))
-    return invalid("", "{:?} is no IP address with a port, like 10.0.0.1:8000", address);
+    return invalid("", "{} is no IP address with a port, like 10.0.0.1:8000", quoted_text(address));
   return Endpoint{.name = std::string(address), .url = fmt::format("http://{}", address)};
 }
 

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/quoted_text.h"
+
 namespace octavo::fleet {
 namespace {
 
@@ -26,7 +28,7 @@ Result<std::string> text_of(const std::string& path) {
 Result<KubeApi> kube_api_of_url(std::string_view text) {
   const auto url = http::parse_url(text);
   if (!url || url->target != "/")
-    return invalid("kube-api", "must be http://host:port or https://host:port, got {:?}", text);
+    return invalid("kube-api", "must be http://host:port or https://host:port, got {}", quoted_text(text));
   return KubeApi{.url = *url};
 }
 
@@ -48,7 +50,8 @@ Result<> check_kube_name(std::string_view name, std::string_view field) {
   const bool good = !name.empty() && name.size() <= 253 && std::ranges::all_of(name, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '.';
   });
-  if (!good) return invalid(field, "must be a name of lower case letters, digits, - and ., got {:?}", name);
+  if (!good)
+    return invalid(field, "must be a name of lower case letters, digits, - and ., got {}", quoted_text(name));
   return {};
 }
 

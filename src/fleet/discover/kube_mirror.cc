@@ -7,6 +7,8 @@
 #include <boost/json/parse.hpp>
 #include <utility>
 
+#include "base/quoted_text.h"
+
 namespace octavo::fleet {
 namespace {
 
@@ -21,7 +23,7 @@ Result<json::value> parsed(std::string_view text) {
   boost::system::error_code error;
   json::value value = json::parse(text, error);
   if (error || !value.is_object())
-    return failure(ErrorCode::corrupt, "no JSON object: {:?}", text.substr(0, kSaidMax));
+    return failure(ErrorCode::corrupt, "no JSON object: {}", quoted_text(text.substr(0, kSaidMax)));
   return value;
 }
 
@@ -78,7 +80,7 @@ Result<> KubeMirror::page(int status, std::string_view body) {
   const json::value* items = list.get_object().if_contains("items");
   const std::string version = text_at(list, "/metadata/resourceVersion");
   if (!items || !items->is_array() || version.empty())
-    return failure(ErrorCode::corrupt, "no list: {:?}", body.substr(0, kSaidMax));
+    return failure(ErrorCode::corrupt, "no list: {}", quoted_text(body.substr(0, kSaidMax)));
   for (const json::value& item : items->get_array()) TRY_VOID(take(item, listed_));
   next_page_ = text_at(list, "/metadata/continue");
   if (!next_page_.empty()) return {};
@@ -112,7 +114,7 @@ Result<> KubeMirror::line(std::string_view text) {
     const std::string name = text_at(*object, "/metadata/name");
     if (names_.erase(name) > 0) sink_.gone(name);
   } else {
-    return failure(ErrorCode::corrupt, "an event of a type that is not known, {:?}", type);
+    return failure(ErrorCode::corrupt, "an event of a type that is not known, {}", quoted_text(type));
   }
   sink_.settled();
   return {};

@@ -7,6 +7,7 @@
 #include <boost/json/object.hpp>
 #include <charconv>
 
+#include "base/quoted_text.h"
 #include "fleet/discover/endpoints.h"
 
 namespace octavo::fleet {
@@ -52,7 +53,7 @@ Result<LabelSelector> parse_label_selector(std::string_view text, std::string_vi
     const std::size_t equals = item.find('=');
     if (equals == 0 || equals == std::string_view::npos || !is_label(item.substr(0, equals)) ||
         !is_label(item.substr(equals + 1)))
-      return invalid(field, "must be labels like app=vllm,tier=gpu, got {:?}", item);
+      return invalid(field, "must be labels like app=vllm,tier=gpu, got {}", quoted_text(item));
     selector[std::string(item.substr(0, equals))] = item.substr(equals + 1);
   }
   return selector;

@@ -15,20 +15,24 @@ constexpr ProbeOptions kScrapesAreProbes{.failure_threshold = 3, .success_thresh
 constexpr BreakerOptions kNoBreaker{
     .enabled = false};  // the gateway sees what requests come to, the picker does not
 
-// "10.0.0.1" of "10.0.0.1:8000" and "10.0.0.1"; an IPv6 address in brackets keeps them.
+}  // namespace
+
 std::string_view ip_of(std::string_view address) {
   const std::size_t colon = address.rfind(':');
   return colon != std::string_view::npos && !address.ends_with(']') ? address.substr(0, colon) : address;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<EndpointPicker>> EndpointPicker::make(PipelineConfig config) {
+Result<std::unique_ptr<EndpointPicker>> EndpointPicker::make(PipelineConfig config,
+                                                             std::optional<ProbabilisticAdmitter> admitter) {
   TRY(Pipeline pipeline, Pipeline::make(std::move(config)));
-  return std::unique_ptr<EndpointPicker>(new EndpointPicker(std::move(pipeline)));
+  return std::unique_ptr<EndpointPicker>(new EndpointPicker(std::move(pipeline), admitter));
 }
 
-EndpointPicker::EndpointPicker(Pipeline pipeline) : seed_(secret_seed()), pipeline_(std::move(pipeline)) {}
+EndpointPicker::EndpointPicker(Pipeline pipeline, std::optional<ProbabilisticAdmitter> admitter)
+    : seed_(secret_seed()),
+      pipeline_(std::move(pipeline)),
+      predictor_(pipeline_.predictor()),
+      admitter_(admitter) {}
 
 Candidates EndpointPicker::candidates(const FleetView& view, const RouteRequest& request,
                                       const Subset& subset) const {
@@ -52,7 +56,8 @@ Pick EndpointPicker::booked(const Decision& decision, const FleetView& view, std
   return pick;
 }
 
-std::expected<Pick, Refusal> EndpointPicker::pick(const RouteRequest& request, const Subset& subset) {
+std::expected<Pick, Refusal> EndpointPicker::pick(const RouteRequest& request, const Subset& subset,
+                                                  int priority) {
   const std::lock_guard lock(mutex_);
   const auto view = fleet_.view();
   Candidates found = candidates(*view, request, subset);
@@ -60,12 +65,43 @@ std::expected<Pick, Refusal> EndpointPicker::pick(const RouteRequest& request, c
     return std::unexpected(
         Refusal{503, "failed to find endpoint candidates for serving the request", "rejected-no-endpoints"});
   Cycle cycle{*view, request, inflight_, now_us(), Draws(draw())};
+  if (const auto why = admitter_ ? admitter_->refusal(priority, found, cycle.draws.unit()) : std::nullopt)
+    return std::unexpected(
+        Refusal{500, "request cannot be admitted: inference error: ResourceExhausted - " + *why});
   pipeline_.rank(cycle, found, decision_);
   if (decision_.ranking.empty())
     return std::unexpected(
         Refusal{429, "no endpoints available for the given request", "rejected-saturated"});
-  pipeline_.sent(cycle, decision_.chosen());
-  return booked(decision_, *view, static_cast<std::int64_t>(request.tokens.size()));
+  const EndpointId answering = decision_.chosen();
+  std::optional<LatencyInputs> inputs;  // before it is booked itself
+  if (predictor_) inputs = predictor_->inputs(cycle, *view->find(answering));
+  Pick pick = booked(decision_, *view, static_cast<std::int64_t>(request.tokens.size()));
+  pick.inputs = inputs;
+  pick.encoders = encoders(cycle, subset);
+  pick.prefiller = prefiller(cycle, answering, subset);
+  pipeline_.sent(cycle, answering);
+  return pick;
+}
+
+// Of a prompt that is computed apart.
+std::string EndpointPicker::prefiller(Cycle& cycle, EndpointId answering, const Subset& subset) {
+  Candidates found = candidates(cycle.view, cycle.request, subset);
+  pipeline_.rank_prefill(cycle, answering, found, decision_);
+  const EndpointId chosen = decision_.chosen();
+  if (chosen == kNoEndpoint || chosen == answering) return {};
+  pipeline_.sent(cycle, chosen);
+  return cycle.view.find(chosen)->endpoint->name;
+}
+
+// Of a prompt with images or sound.
+std::string EndpointPicker::encoders(Cycle& cycle, const Subset& subset) {
+  if (!cycle.request.media) return {};
+  Candidates found = candidates(cycle.view, cycle.request, subset);
+  pipeline_.rank_encode(cycle, found, decision_);
+  std::string names;
+  for (std::size_t i = 0; i < decision_.picked; ++i)
+    names += (i > 0 ? "," : "") + cycle.view.find(decision_.ranking[i].endpoint)->endpoint->name;
+  return names;
 }
 
 std::expected<Pick, Refusal> EndpointPicker::pick_any(const Subset& subset) {
@@ -80,9 +116,19 @@ std::expected<Pick, Refusal> EndpointPicker::pick_any(const Subset& subset) {
   return booked(decision_, *view, 0);
 }
 
-double EndpointPicker::saturation(const ConcurrencyDetector& detector) {
+void EndpointPicker::cache_changed(const Member& endpoint, std::span<const CacheEvent> events) {
+  const std::lock_guard lock(caches_);
+  const auto now = fleet_.view();
+  const Member* member = now->find(endpoint.id);
+  if (member && member->endpoint->name == endpoint.endpoint->name)
+    pipeline_.cache_changed(endpoint.id, events);
+}
+
+double EndpointPicker::saturation(const SaturationDetector& detector) {
+  if (const auto* by_use = std::get_if<UtilizationDetector>(&detector))
+    return by_use->saturation(*fleet_.view(), now_us());
   const std::lock_guard lock(mutex_);
-  return detector.saturation(*fleet_.view(), inflight_);
+  return std::get<ConcurrencyDetector>(detector).saturation(*fleet_.view(), inflight_);
 }
 
 void EndpointPicker::first_token(Booking& booking) {
@@ -93,6 +139,12 @@ void EndpointPicker::first_token(Booking& booking) {
 void EndpointPicker::grow(Booking& booking, std::int64_t tokens) {
   const std::lock_guard lock(mutex_);
   inflight_.grow(booking, tokens);
+}
+
+void EndpointPicker::took(const Booking& booking, const LatencyInputs& inputs, double ttft_ms,
+                          double tpot_ms) {
+  const std::lock_guard lock(mutex_);
+  if (!slots_[booking.endpoint].removed) predictor_->learn(booking.endpoint, inputs, ttft_ms, tpot_ms);
 }
 
 void EndpointPicker::ended(Booking& booking) {
@@ -110,11 +162,22 @@ void EndpointPicker::set_endpoints(std::vector<Endpoint> endpoints) {
       remove(member.id);
   for (Endpoint& endpoint : endpoints) {
     if (const Member* known = before->find(endpoint.name)) {
+      endpoint.adapters = known->endpoint->adapters;  // which who lists endpoints does not know
       fleet_.describe(known->id, std::move(endpoint));
     } else if (const auto added = add(std::move(endpoint)); !added) {
       log_warning("an endpoint is left out: {}", added.error().message);
     }
   }
+}
+
+void EndpointPicker::set_adapters(std::string_view name, std::vector<std::string> adapters) {
+  const std::lock_guard lock(mutex_);
+  const auto now = fleet_.view();
+  const Member* member = now->find(name);
+  if (!member || member->endpoint->adapters == adapters) return;
+  Endpoint endpoint = *member->endpoint;
+  endpoint.adapters = std::move(adapters);
+  fleet_.describe(member->id, std::move(endpoint));
 }
 
 Result<> EndpointPicker::add(Endpoint endpoint) {
@@ -126,9 +189,14 @@ Result<> EndpointPicker::add(Endpoint endpoint) {
 
 void EndpointPicker::remove(EndpointId id) {
   fleet_.remove(id);
-  pipeline_.forget(id);
+  forget(id);
   slots_[id].removed = true;
   release_if_idle(id);
+}
+
+void EndpointPicker::forget(EndpointId id) {
+  const std::lock_guard lock(caches_);
+  pipeline_.forget(id);
 }
 
 void EndpointPicker::release_if_idle(EndpointId id) {
@@ -149,7 +217,7 @@ void EndpointPicker::scraped(std::vector<Scrape> scrapes) {
     if (member.state.availability == before) return scrape->state.has_value();
     const bool available = member.state.availability == Availability::available;
     log_info("{} {}", member.endpoint->name, available ? "answers" : "does not answer");
-    if (!available) pipeline_.forget(member.id);  // what it held may be gone when it comes back
+    if (!available) forget(member.id);  // what it held may be gone when it comes back
     return true;
   });
 }

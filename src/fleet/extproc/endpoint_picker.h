@@ -8,17 +8,26 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/random.h"
+#include "fleet/decide/latency.h"
 #include "fleet/decide/pipeline.h"
+#include "fleet/flow/admission.h"
 #include "fleet/flow/saturation.h"
 #include "fleet/health/endpoint_health.h"
 #include "fleet/view/fleet_view.h"
 
 namespace octavo::fleet {
+
+// "10.0.0.1" of "10.0.0.1:8000" and "10.0.0.1"; an IPv6 address in brackets keeps them.
+std::string_view ip_of(std::string_view address);
+
+using SaturationDetector = std::variant<UtilizationDetector, ConcurrencyDetector>;
 
 struct Pick {
   struct Endpoint {
@@ -26,7 +35,10 @@ struct Pick {
     double score = 0;
   };
   std::vector<Endpoint> endpoints;  // the chosen one, then those to fall back on
-  Booking booking;                  // at the chosen one; give it back with ended()
+  std::string prefiller = {};       // who computes the prompt for it; "": it does
+  std::string encoders = {};        // who encodes its images, commas between; "": whoever computes it
+  std::optional<LatencyInputs> inputs = {};  // of what learns from how long its answer takes
+  Booking booking;                           // at the chosen one; give it back with ended()
 };
 
 // Why there is none, in llm-d's words.
@@ -41,18 +53,23 @@ using Subset = std::optional<std::vector<std::string>>;
 
 class EndpointPicker {
  public:
-  static Result<std::unique_ptr<EndpointPicker>> make(PipelineConfig config);
+  static Result<std::unique_ptr<EndpointPicker>> make(PipelineConfig config,
+                                                      std::optional<ProbabilisticAdmitter> admitter = {});
 
-  std::expected<Pick, Refusal> pick(const RouteRequest& request, const Subset& subset);
+  std::expected<Pick, Refusal> pick(const RouteRequest& request, const Subset& subset, int priority = 0);
   // For a request that says nothing of itself: any endpoint.
   std::expected<Pick, Refusal> pick_any(const Subset& subset);
   void first_token(Booking& booking);
   void grow(Booking& booking, std::int64_t tokens);
   void ended(Booking& booking);
+  // What the answer at the booked endpoint took, negative where there was none; before ended().
+  void took(const Booking& booking, const LatencyInputs& inputs, double ttft_ms, double tpot_ms);
 
   // The endpoints that there are from now on: those that are not among them go, once nothing is in flight
   // there.
   void set_endpoints(std::vector<Endpoint> endpoints);
+  // The LoRA adapters that the endpoint of this name serves, if it is still there.
+  void set_adapters(std::string_view name, std::vector<std::string> adapters);
 
   // What came of asking an endpoint for its metrics: one that does not answer three times in a row gets no
   // requests.
@@ -64,18 +81,25 @@ class EndpointPicker {
   void scraped(std::vector<Scrape> scrapes);
   void expire();  // about once a second: old prefixes go
 
-  double saturation(const ConcurrencyDetector& detector);
+  // What the endpoint has told of its prefix cache.
+  void cache_changed(const Member& endpoint, std::span<const CacheEvent> events);
+
+  double saturation(const SaturationDetector& detector);
 
   std::uint64_t draw() { return random_bits(seed_, 1, ++draws_); }  // bits that nobody can guess
 
   std::shared_ptr<const FleetView> view() const { return fleet_.view(); }
+  const Fleet& fleet() const { return fleet_; }
 
  private:
-  explicit EndpointPicker(Pipeline pipeline);
+  EndpointPicker(Pipeline pipeline, std::optional<ProbabilisticAdmitter> admitter);
   Candidates candidates(const FleetView& view, const RouteRequest& request, const Subset& subset) const;
+  std::string prefiller(Cycle& cycle, EndpointId answering, const Subset& subset);
+  std::string encoders(Cycle& cycle, const Subset& subset);
   Pick booked(const Decision& decision, const FleetView& view, std::int64_t tokens);
   Result<> add(Endpoint endpoint);
   void remove(EndpointId id);
+  void forget(EndpointId id);
   void release_if_idle(EndpointId id);
 
   struct Slot {
@@ -86,8 +110,11 @@ class EndpointPicker {
   Fleet fleet_;
   const std::uint64_t seed_;
   std::atomic<std::uint64_t> draws_ = 0;
-  std::mutex mutex_;  // of all below
+  std::mutex caches_;  // what endpoints hold, while it changes: decisions do not wait; after mutex_
+  std::mutex mutex_;   // of all below
   Pipeline pipeline_;
+  LatencyPredictor* const predictor_;  // the pipeline's; null: it has none
+  const std::optional<ProbabilisticAdmitter> admitter_;
   Inflight inflight_;
   std::vector<Slot> slots_;  // [EndpointId]
   Decision decision_;

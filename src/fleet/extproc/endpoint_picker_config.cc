@@ -6,10 +6,13 @@
 #include <boost/json/object.hpp>
 #include <functional>
 #include <limits>
+#include <map>
 
+#include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/extproc/flow_control_config.h"
+#include "fleet/extproc/prefill_config.h"
 #include "yaml/yaml.h"
 
 namespace octavo::fleet {
@@ -20,19 +23,30 @@ namespace json = boost::json;
 constexpr std::array<std::string_view, 2> kApiVersions{"llm-d.ai/v1alpha1",
                                                        "inference.networking.x-k8s.io/v1alpha1"};
 constexpr std::string_view kKind = "EndpointPickerConfig";
+constexpr std::string_view kPrecise = "precise-prefix-cache-producer";
+constexpr std::int64_t kRenderUsMax = 600'000'000;
+const PageSource kModelsPage{.path = "/v1/models", .interval_us = 1'000'000};
 
 // Plugins that do not decide, but say where what is decided from comes from.
 void read_handler(Parameters&, EndpointPickerConfig&) {}
 
-void read_metrics_source(Parameters& parameters, EndpointPickerConfig& config) {
+void read_page_source(Parameters& parameters, PageSource& source) {
   std::string scheme = "http";
   bool insecure = true;
   parameters.read("scheme", scheme);
   if (scheme != "http") parameters.fail("scheme", "must be \"http\", there is no other yet");
   parameters.read("insecureSkipVerify", insecure);  // of https
-  parameters.read("path", config.metrics.path);
-  if (!config.metrics.path.starts_with('/')) parameters.fail("path", "must begin with a slash");
-  parameters.read_duration("interval", config.metrics.interval_us);
+  parameters.read("path", source.path);
+  if (!source.path.starts_with('/')) parameters.fail("path", "must begin with a slash");
+  parameters.read_duration("interval", source.interval_us);
+}
+
+void read_metrics_source(Parameters& parameters, EndpointPickerConfig& config) {
+  read_page_source(parameters, config.metrics);
+}
+
+void read_models_source(Parameters& parameters, EndpointPickerConfig& config) {
+  read_page_source(parameters, config.models.emplace(kModelsPage));
 }
 
 void read_file_discovery(Parameters& parameters, EndpointPickerConfig& config) {
@@ -50,14 +64,76 @@ void read_inflight_producer(Parameters& parameters, EndpointPickerConfig&) {
   if (estimates) parameters.fail("addEstimatedOutputTokens", "must be false: answers count as they come");
 }
 
-// Prompts given as tokens are used as they are, of others four bytes count as one.
-void read_token_producer(Parameters& parameters, EndpointPickerConfig&) {
-  parameters.get("modelName");
-  if (parameters.get("vllm")) parameters.fail("vllm", "is not supported: tokens are estimated");
+// Prompts given as tokens are used as they are; others are asked for, or four bytes count as one.
+void read_token_producer(Parameters& parameters, EndpointPickerConfig& config) {
+  RenderSource source;
+  parameters.read("modelName", source.model);
+  const bool asks = parameters.get("vllm") || !source.model.empty();
+  parameters.read_object("vllm", [&](Parameters& fields) {
+    std::string url = "http://localhost:8000";
+    fields.read("url", url);
+    while (url.ends_with('/')) url.pop_back();
+    if (auto address = http::parse_base_url(url))
+      source.address = *std::move(address);
+    else
+      fields.fail("url", "must be like \"http://localhost:8000\"");
+    for (const auto& [name, ms] :
+         {std::pair("timeout", &source.timeout_ms), {"mmTimeout", &source.media_timeout_ms}}) {
+      std::int64_t us = std::int64_t{1000} * *ms;
+      fields.read_duration(name, us);
+      if (us < 1000 || us > kRenderUsMax) fields.fail(name, "must be from 1 ms to 10 minutes");
+      *ms = static_cast<int>(std::clamp(us, std::int64_t{1000}, kRenderUsMax) / 1000);
+    }
+  });
+  if (parameters.get("vllm") && source.model.empty()) parameters.fail("modelName", "must be given with vllm");
   const auto* estimate = parameters.get("estimate");
   if (estimate && !(estimate->is_object() && estimate->get_object().empty()))
     parameters.fail("estimate", "must be {}: of prompts only the text counts");
+  if (asks && estimate) parameters.fail("estimate", "must not be given beside modelName and vllm");
+  if (asks) config.tokens = std::move(source);
 }
+
+// Sidecars of data-parallel engines pass requests on to the rank that a header names.
+void read_data_parallel(Parameters& parameters, EndpointPickerConfig& config) {
+  std::int64_t port = 8000;
+  parameters.read("primaryPort", port, 1, 65535);
+  config.primary_port = static_cast<int>(port);
+}
+
+void read_admitter(Parameters& parameters, EndpointPickerConfig& config) {
+  ProbabilisticAdmitter& admitter = config.admitter.emplace();
+  parameters.read("queueDepthThreshold", admitter.queue_depth_threshold, 1, std::int64_t{1} << 40);
+  parameters.read("kvCacheUtilThreshold", admitter.kv_usage_threshold, 1e-6, 1e6);
+  parameters.read("power", admitter.power, 1e-6, 1e6);
+  parameters.read("k", admitter.k, 1e-9, 1e12);
+}
+
+void read_cache_events(Parameters& parameters, CacheEventsSource& source) {
+  constexpr std::int64_t kPortMax = 65535;
+  std::string engine = "vllm", selector;
+  std::int64_t concurrency = 4, port = source.port, replay_port = source.replay_port;
+  parameters.read("zmqEndpoint", source.bind);
+  parameters.read("topicFilter", source.topic);
+  parameters.read("concurrency", concurrency, 1, 1024);  // one thread does
+  parameters.read("engineType", engine);
+  if (engine != "vllm" && engine != "sglang") parameters.fail("engineType", "must be \"vllm\" or \"sglang\"");
+  parameters.read("discoverPods", source.discover);
+  parameters.read_object("podDiscoveryConfig", [&](Parameters& fields) {
+    fields.read("podLabelSelector", selector);
+    fields.read("socketPort", port, 1, kPortMax);
+    fields.read("replaySocketPort", replay_port, 0, kPortMax);
+    if (auto labels = parse_label_selector(selector, "podLabelSelector"))
+      source.pods = *std::move(labels);
+    else
+      fields.fail("podLabelSelector", labels.error().message);
+  });
+  source.port = static_cast<int>(port);
+  source.replay_port = static_cast<int>(replay_port);
+}
+
+// Those that llm-d calls alpha.
+constexpr std::string_view kExperimental[] = {"soft-reflective-ceiling-policy", "topology-affinity-filter",
+                                              "topology-affinity-scorer", "topology-extractor"};
 
 enum class Kind : std::uint8_t { handler, source, extractor, discovery, parser, producer };
 
@@ -69,11 +145,16 @@ struct SetupRow {
 constexpr SetupRow kSetupTable[] = {
     {"anthropic-parser", Kind::parser, read_handler},
     {"core-metrics-extractor", Kind::extractor, read_handler},
+    {"data-parallel-profile-handler", Kind::handler, read_data_parallel},
+    {"endpoint-notification-source", Kind::source, read_handler},  // all are told who comes and goes
     {"file-discovery", Kind::discovery, read_file_discovery},
     {"inflight-load-producer", Kind::producer, read_inflight_producer},
     {"metrics-data-source", Kind::source, read_metrics_source},
+    {"models-data-extractor", Kind::extractor, read_handler},
+    {"models-data-source", Kind::source, read_models_source},
     {"openai-parser", Kind::parser, read_handler},
     {"passthrough-parser", Kind::parser, read_handler},
+    {"probabilistic-admitter", Kind::handler, read_admitter},
     {"single-profile-handler", Kind::handler, read_handler},
     {"token-producer", Kind::producer, read_token_producer},
     {"tokenizer", Kind::producer, read_token_producer},  // its old name
@@ -81,6 +162,8 @@ constexpr SetupRow kSetupTable[] = {
 
 class Reader {
  public:
+  explicit Reader(bool experimental) : experimental_(experimental) {}
+
   Result<EndpointPickerConfig> read(const json::object& file) {
     config_.pipeline = {};
     Parameters fields(file, "");
@@ -88,8 +171,8 @@ class Reader {
     fields.read("apiVersion", version);
     fields.read("kind", kind);
     if (std::ranges::find(kApiVersions, version) == kApiVersions.end())
-      fields.fail("apiVersion", fmt::format("must be {:?}", kApiVersions[0]));
-    if (kind != kKind) fields.fail("kind", fmt::format("must be {:?}", kKind));
+      fields.fail("apiVersion", fmt::format("must be {}", quoted_text(kApiVersions[0])));
+    if (kind != kKind) fields.fail("kind", fmt::format("must be {}", quoted_text(kKind)));
     const auto* gates = fields.get("featureGates");
     const auto* plugins = fields.get("plugins");
     const auto* profiles = fields.get("schedulingProfiles");
@@ -105,13 +188,14 @@ class Reader {
     if (handler) TRY_VOID(read_request_handler(*handler));
     if (flow_control) TRY_VOID(flow_.read_section(*flow_control));
     if (flow_enabled_) config_.flow = flow_.options();
+    config_.shedding = flow_.options().detector;
     if (config_.discovery && !discovery_chosen_) config_.discovery.reset();
     if (profiles) {
       TRY_VOID(each(*profiles, "schedulingProfiles", &Reader::read_profile));
-      if (profiles_ != 1) return invalid("schedulingProfiles", "must be one, there is no other handler yet");
+      TRY_VOID(prefill_.choose_profiles(std::move(profiles_), config_.pipeline));
     } else {
       for (const PluginConfig& plugin : config_.pipeline.plugins)
-        if (!plugin.type.ends_with("-producer"))
+        if (!plugin.type.ends_with("-producer") && !plugin.type.ends_with("-extractor"))
           config_.pipeline.steps.push_back({.plugin = plugin.name.empty() ? plugin.type : plugin.name});
     }
     return std::move(config_);
@@ -163,16 +247,39 @@ class Reader {
     }
     TRY_VOID(fields.done());
     const std::string& name = config.name.empty() ? config.type : config.name;
+    if (!experimental_ && std::ranges::find(kExperimental, config.type) != std::end(kExperimental))
+      return invalid(
+          where + ".type",
+          "{} has Alpha stability level, but command line flag --allow-experimental-plugins is not set",
+          quoted_text(config.type));
     Parameters parameters(config.parameters, where + ".parameters");
-    if (flow_.read_plugin(name, config.type, parameters)) return parameters.done();
+    if (flow_.read_plugin(name, config.type, parameters) ||
+        prefill_.read_plugin(name, config.type, parameters))
+      return parameters.done();
     const auto row = std::ranges::find(kSetupTable, config.type, &SetupRow::type);
     if (row == std::end(kSetupTable)) {
+      if (config.type == kPrecise) TRY_VOID(read_precise(name, config, where + ".parameters"));
       config_.pipeline.plugins.push_back(std::move(config));  // Plugins::make knows its type, or not
       return {};
     }
     row->read(parameters, config_);
     setups_.push_back({name, config.type, row->kind});
     return parameters.done();
+  }
+
+  // Its index is fed by this room; the rest is the plugin's own.
+  Result<> read_precise(const std::string& name, PluginConfig& config, const std::string& where) {
+    config_.events.emplace();
+    if (!config_.models) config_.models = kModelsPage;  // the blocks of adapters bear their names
+    setups_.push_back({name, config.type, Kind::extractor});
+    const auto* section = config.parameters.if_contains("kvEventsConfig");
+    if (!section) return {};
+    if (!section->is_object()) return invalid(where + ".kvEventsConfig", "must be an object");
+    Parameters fields(section->get_object(), where + ".kvEventsConfig");
+    read_cache_events(fields, *config_.events);
+    TRY_VOID(fields.done());
+    config.parameters.erase("kvEventsConfig");
+    return {};
   }
 
   // A reference to a plugin of this kind.
@@ -185,7 +292,7 @@ class Reader {
     TRY_VOID(fields.done());
     const auto known = std::ranges::find(setups_, name, &Setup::name);
     if (known == setups_.end() || known->kind != kind)
-      return invalid(where + ".pluginRef", "there is no such plugin {:?} here", name);
+      return invalid(where + ".pluginRef", "there is no such plugin {} here", quoted_text(name));
     return {};
   }
 
@@ -241,25 +348,30 @@ class Reader {
     StepConfig config;
     fields.read("pluginRef", config.plugin);
     fields.read("weight", config.weight, 0, std::numeric_limits<std::int32_t>::max());
-    config_.pipeline.steps.push_back(std::move(config));
+    profile_->push_back(std::move(config));
     return fields.done();
   }
 
   Result<> read_profile(const json::object& profile, const std::string& where) {
-    ++profiles_;
     Parameters fields(profile, where);
     std::string name;
     fields.read("name", name);
     const auto* plugins = fields.get("plugins");
     TRY_VOID(fields.done());
+    const auto [place, fresh] = profiles_.try_emplace(name);
+    if (!fresh) return invalid(where + ".name", "there is a profile {} already", quoted_text(name));
+    profile_ = &place->second;
     return plugins ? each(*plugins, where + ".plugins", &Reader::read_step) : Result<>();
   }
 
+  const bool experimental_;
   EndpointPickerConfig config_;
   std::vector<Setup> setups_;
   FlowControlConfig flow_;
   bool flow_enabled_ = false;
-  int profiles_ = 0;
+  PrefillConfig prefill_;
+  std::map<std::string, std::vector<StepConfig>, std::less<>> profiles_;
+  std::vector<StepConfig>* profile_ = nullptr;  // that is being read
   bool discovery_chosen_ = false;
 };
 
@@ -270,11 +382,11 @@ EndpointPickerConfig::EndpointPickerConfig()
           .plugins = {{"", "queue-scorer"}, {"", "kv-cache-utilization-scorer"}, {"", "prefix-cache-scorer"}},
           .steps = {{"queue-scorer", 2}, {"kv-cache-utilization-scorer", 2}, {"prefix-cache-scorer", 3}}} {}
 
-Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml) {
+Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental) {
   TRY(const json::value file, parse_yaml(yaml, "config"));
   if (file.is_null()) return EndpointPickerConfig();
   if (!file.is_object()) return invalid("config", "must be an object");
-  TRY(EndpointPickerConfig config, Reader().read(file.get_object()));
+  TRY(EndpointPickerConfig config, Reader(experimental).read(file.get_object()));
   TRY_VOID(Pipeline::make(config.pipeline));  // so that every mistake shows here
   return config;
 }

@@ -7,8 +7,10 @@
 
 #include "base/error.h"
 #include "fleet/decide/pipeline.h"
+#include "fleet/discover/pods.h"
 #include "fleet/extproc/flow_gate.h"
 #include "fleet/extproc/processor.h"
+#include "fleet/extproc/prompt_renderer.h"
 
 namespace octavo::fleet {
 
@@ -17,9 +19,20 @@ struct FileDiscovery {
   bool watch = false;  // read again when the file changes
 };
 
-struct MetricsSource {
-  std::string path = "/metrics";
-  std::int64_t interval_us = 0;  // 0: as often as --refresh-metrics-interval says
+// A page that each endpoint is asked for.
+struct PageSource {
+  std::string path = {};
+  std::int64_t interval_us = 0;  // rounded up to what --refresh-metrics-interval says
+};
+
+// Where engines tell what their prefix caches hold.
+struct CacheEventsSource {
+  std::string bind = {};  // engines connect to this address; "": none do
+  std::string topic = "kv@";
+  bool discover = true;     // each endpoint is listened to at
+  int port = 5557;          // its address and this port,
+  int replay_port = 0;      // and asked for what was missed at this one; 0: not asked
+  LabelSelector pods = {};  // of those with these labels
 };
 
 // queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3 and max-score-picker to begin with.
@@ -27,13 +40,20 @@ struct EndpointPickerConfig {
   EndpointPickerConfig();
 
   PipelineConfig pipeline;
-  MetricsSource metrics = {};
+  PageSource metrics = {.path = "/metrics"};
+  std::optional<PageSource> models = {};  // nothing: which adapters endpoints serve is not asked
   Parsers parsers = {};
   std::optional<FileDiscovery> discovery = {};
-  std::optional<FlowGateOptions> flow = {};  // nothing: the feature gate flowControl is off
+  std::optional<RenderSource> tokens = {};              // nothing: they are estimated
+  std::optional<CacheEventsSource> events = {};         // nothing: nobody asks for them
+  std::optional<FlowGateOptions> flow = {};             // nothing: the feature gate flowControl is off,
+  SaturationDetector shedding = UtilizationDetector{};  // and this says when requests are refused
+  std::optional<ProbabilisticAdmitter> admitter = {};
+  int primary_port = 0;  // where the gateway sends all requests to, whatever rank is picked; 0: there
 };
 
 // Strict: a field that is unknown, or known to llm-d and not done here, is an error that names it.
-Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml);
+// experimental: plugins that llm-d calls alpha may be named.
+Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental = false);
 
 }  // namespace octavo::fleet

@@ -8,7 +8,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const auto config = octavo::fleet::parse_endpoint_picker_config(text);
-  CHECK(config || !config.error().message.empty());
+  for (const bool experimental : {false, true}) {
+    const auto config = octavo::fleet::parse_endpoint_picker_config(text, experimental);
+    CHECK(config || !config.error().message.empty());
+  }
   return 0;
 }

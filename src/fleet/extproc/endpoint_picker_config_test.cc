@@ -63,6 +63,54 @@ TEST(EndpointPickerConfig, WithoutProfilesAllPluginsMakeOne) {
       "queue-scorerx1 random-pickerx1 ");
 }
 
+TEST(EndpointPickerConfig, PromptsAreComputedApart) {
+  const std::string plugins = R"(
+plugins:
+- {type: queue-scorer}
+- {type: prefill-filter}
+- {type: decode-filter}
+- {name: long, type: prefix-based-pd-decider, parameters: {nonCachedTokens: 16, promptTokens: 100}}
+- {name: never, type: prefix-based-pd-decider}
+)";
+  const std::string profiles = R"(
+schedulingProfiles:
+- name: first
+  plugins: [{pluginRef: prefill-filter}, {pluginRef: queue-scorer, weight: 2}]
+- {name: decode, plugins: [{pluginRef: decode-filter}]}
+)";
+  const auto with = [&](const std::string& parameters) {
+    return plugins + "- {type: disagg-profile-handler, parameters: " + parameters + "}" + profiles;
+  };
+  const auto config = read(with("{profiles: {prefill: first}, deciders: {prefill: long}}")).pipeline;
+  ASSERT_EQ(config.steps.size(), 1U);
+  EXPECT_EQ(config.steps[0].plugin, "decode-filter");
+  ASSERT_TRUE(config.prefill);
+  EXPECT_EQ(config.prefill->steps.size(), 2U);
+  EXPECT_EQ(config.prefill->new_tokens, 16);
+  EXPECT_EQ(config.prefill->prompt_tokens, 100);
+  const auto rule = [&](const std::string& decider) {
+    return *read(with("{profiles: {prefill: first}, deciders: {prefill: " + decider + "}}")).pipeline.prefill;
+  };
+  EXPECT_GT(rule("never").new_tokens, 1 << 30);
+  EXPECT_EQ(rule("always-disagg-pd-decider").new_tokens, 0);
+  EXPECT_FALSE(read(with("{}")).pipeline.prefill) << "nobody decides";
+  const auto field = [&](const std::string& yaml) {
+    const auto parsed = parse_endpoint_picker_config(yaml);
+    return parsed ? "" : parsed.error().field;
+  };
+  EXPECT_EQ(field(plugins + profiles), "schedulingProfiles") << "which of them?";
+  EXPECT_EQ(field(with("{profiles: {decode: x}}")), "schedulingProfiles");
+  EXPECT_EQ(field(with("{deciders: {prefill: long}}")), "schedulingProfiles");
+  EXPECT_EQ(field(with("{profiles: {prefill: first}, deciders: {prefill: x}}")), "plugins");
+  EXPECT_EQ(field(with("{deciders: {encode: x}}")), "plugins");
+  EXPECT_EQ(field(with("{deciders: {encode: always-disagg-multimodal-decider}}")), "schedulingProfiles");
+  const auto apart =
+      read(with("{profiles: {encode: first}, deciders: {encode: always-disagg-multimodal-decider}}"));
+  ASSERT_TRUE(apart.pipeline.encode);
+  EXPECT_EQ(apart.pipeline.encode->size(), 2U);
+  EXPECT_EQ(field(with("{stageOrder: prefill-first}")), "plugins[5].parameters.stageOrder");
+}
+
 TEST(EndpointPickerConfig, FlowControl) {
   const std::string yaml = R"(
 plugins:
@@ -89,11 +137,16 @@ flowControl:
   EXPECT_EQ(flow.requests_max, 7U);
   EXPECT_EQ(flow.ttl_us, 30'000'000);
   EXPECT_EQ(flow.no_endpoint_ttl_us, 300'000'000);
-  EXPECT_EQ(flow.usage_limit, 0.9);
+  std::vector<double> ceilings(2);
+  flow.usage_limit->limit(0.5, ceilings);
+  EXPECT_EQ(ceilings, std::vector<double>(2, 0.9));
   EXPECT_EQ(flow.default_negative_band.requests_max, 1U);
   EXPECT_EQ(flow.default_band.requests_max, 5000U);
   EXPECT_EQ(flow.bands.at(10).bytes_max, 512U << 20);
-  EXPECT_EQ(flow.bands.at(10).fairness, find_fairness("round-robin-fairness-policy"));
+  const auto turns = flow.bands.at(10).fairness->make();
+  const std::vector<FlowHead> heads{{"a", {0, 1}}, {"b", {0, 2}}};
+  EXPECT_EQ(turns->pick(heads, 0), 0U);
+  EXPECT_EQ(turns->pick(heads, 0), 1U);
   EXPECT_EQ(flow.bands.at(10).ordering, find_ordering("slo-deadline-ordering-policy"));
   EXPECT_EQ(flow.bands.at(-1).requests_max, 5000U);
   const auto& detector = std::get<UtilizationDetector>(config.flow->detector);
@@ -118,8 +171,92 @@ TEST(EndpointPickerConfig, ProducersThatAreAlwaysThereMayBeNamed) {
   EXPECT_EQ(
       steps(
           read("plugins: [{type: inflight-load-producer}, {type: token-producer, parameters: {estimate: {}}},"
-               " {type: tokenizer, parameters: {modelName: m}}, {type: load-aware-scorer}]")),
+               " {type: load-aware-scorer}]")),
       "load-aware-scorerx1 ");
+}
+
+TEST(EndpointPickerConfig, TokensAndWhatCachesHold) {
+  const auto config = read(R"(
+plugins:
+- type: token-producer
+  parameters: {modelName: m, vllm: {url: "http://render:8100/", timeout: 2s, mmTimeout: 1m}}
+- {type: endpoint-notification-source}
+- type: precise-prefix-cache-producer
+  parameters:
+    tokenProcessorConfig: {blockSize: 64, hashSeed: "42", hashAlgorithm: xxh64}
+    indexerConfig: {kvBlockIndexConfig: {inMemoryConfig: {size: 1000, podCacheSize: 10}, enableMetrics: true}}
+    kvEventsConfig:
+      zmqEndpoint: tcp://0.0.0.0:5557
+      topicFilter: "kv@a"
+      podDiscoveryConfig: {podLabelSelector: app=vllm, socketPort: 6000, replaySocketPort: 6001}
+- {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}
+dataLayer:
+  sources: [{pluginRef: endpoint-notification-source, extractors: [{pluginRef: precise-prefix-cache-producer}]}]
+)");
+  ASSERT_TRUE(config.tokens);
+  EXPECT_EQ(config.tokens->address.text(), "render:8100");
+  EXPECT_EQ(config.tokens->model, "m");
+  EXPECT_EQ(config.tokens->timeout_ms, 2000);
+  EXPECT_EQ(config.tokens->media_timeout_ms, 60'000);
+  ASSERT_TRUE(config.events);
+  EXPECT_EQ(config.events->bind, "tcp://0.0.0.0:5557");
+  EXPECT_EQ(config.events->topic, "kv@a");
+  EXPECT_EQ(config.events->port, 6000);
+  EXPECT_EQ(config.events->replay_port, 6001);
+  EXPECT_EQ(config.events->pods.at("app"), "vllm");
+  EXPECT_EQ(steps(config), "prefix-cache-scorerx1 ");
+  ASSERT_TRUE(config.models) << "blocks of adapters bear their names";
+  EXPECT_EQ(config.models->path, "/v1/models");
+  EXPECT_EQ(config.models->interval_us, 1'000'000);
+  EXPECT_FALSE(read("").events);
+  EXPECT_FALSE(read("").models);
+  EXPECT_EQ(read("plugins: [{type: tokenizer, parameters: {modelName: m}}]").tokens->address.text(),
+            "localhost:8000");
+}
+
+TEST(EndpointPickerConfig, WhichAdaptersEndpointsServe) {
+  const auto config = read(R"(
+plugins:
+- {type: models-data-source, parameters: {path: /models, interval: 10s, insecureSkipVerify: true}}
+- {type: models-data-extractor}
+- {type: precise-prefix-cache-producer}
+dataLayer: {sources: [{pluginRef: models-data-source, extractors: [{pluginRef: models-data-extractor}]}]}
+)");
+  ASSERT_TRUE(config.models);
+  EXPECT_EQ(config.models->path, "/models");
+  EXPECT_EQ(config.models->interval_us, 10'000'000);
+  const auto refused =
+      parse_endpoint_picker_config("plugins: [{type: models-data-source, parameters: {path: x}}]");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, "plugins[0].parameters.path");
+}
+
+TEST(EndpointPickerConfig, WhoIsLetInAndWhereRanksAre) {
+  const auto config = read(R"(
+plugins:
+- {type: probabilistic-admitter, parameters: {power: 2, k: 1}}
+- {type: data-parallel-profile-handler, parameters: {primaryPort: 9000}}
+- {type: random-picker}
+- {type: utilization-detector, parameters: {queueDepthThreshold: 999999999, kvCacheUtilThreshold: 1}}
+flowControl: {saturationDetector: {pluginRef: utilization-detector}}
+)");
+  EXPECT_FALSE(config.flow) << "the gate is off, and still";
+  EXPECT_EQ(std::get<UtilizationDetector>(config.shedding).queue_depth_threshold, 999999999);
+  ASSERT_TRUE(config.admitter);
+  EXPECT_EQ(config.admitter->power, 2);
+  EXPECT_EQ(config.admitter->queue_depth_threshold, 5);
+  EXPECT_EQ(config.primary_port, 9000);
+}
+
+TEST(EndpointPickerConfig, WhatIsAlphaIsAskedFor) {
+  for (const std::string plugin : {"topology-extractor", "topology-affinity-filter",
+                                   "topology-affinity-scorer", "soft-reflective-ceiling-policy"}) {
+    const std::string yaml = "plugins: [{type: queue-scorer}, {type: " + plugin + "}]";
+    const auto refused = parse_endpoint_picker_config(yaml);
+    ASSERT_FALSE(refused) << plugin;
+    EXPECT_EQ(refused.error().field, "plugins[1].type");
+    EXPECT_TRUE(parse_endpoint_picker_config(yaml, true)) << plugin;
+  }
 }
 
 TEST(EndpointPickerConfig, MistakesNameTheField) {
@@ -148,10 +285,30 @@ TEST(EndpointPickerConfig, MistakesNameTheField) {
          "plugins[0].parameters.maxConcurrency");
   expect("requestHandler: []", "requestHandler");
   expect("requestHandler: {parsers: [{pluginRef: openai-parser}]}", "requestHandler.parsers[0].pluginRef");
-  expect("plugins: [{type: token-producer, parameters: {vllm: {}}}]", "plugins[0].parameters.vllm");
+  expect("plugins: [{type: token-producer, parameters: {vllm: {}}}]", "plugins[0].parameters.modelName");
+  expect("plugins: [{type: token-producer, parameters: {modelName: m, vllm: {grpc: x}}}]",
+         "plugins[0].parameters.vllm.grpc");
+  expect("plugins: [{type: token-producer, parameters: {modelName: m, vllm: {url: 'ftp://x'}}}]",
+         "plugins[0].parameters.vllm.url");
+  const auto precise = [&](const std::string& parameters, const std::string& field) {
+    expect("plugins: [{type: precise-prefix-cache-producer, parameters: {" + parameters + "}}]",
+           "plugins[0].parameters." + field);
+  };
+  precise("kvEventsConfig: {engineType: x}", "kvEventsConfig.engineType");
+  precise("kvEventsConfig: {podDiscoveryConfig: {socketPort: 0}}",
+          "kvEventsConfig.podDiscoveryConfig.socketPort");
+  precise("indexerConfig: {kvBlockIndexConfig: {redisConfig: {}}}",
+          "indexerConfig.kvBlockIndexConfig.redisConfig");
+  precise("tokenProcessorConfig: {hashAlgorithm: md5}", "tokenProcessorConfig.hashAlgorithm");
+  precise("speculativeTTL: 0s", "speculativeTTL");
+  expect("plugins: [{type: probabilistic-admitter, parameters: {power: 0}}]", "plugins[0].parameters.power");
+  expect("plugins: [{type: program-aware-fairness, parameters: {strategy: x}}]",
+         "plugins[0].parameters.strategy");
   expect("plugins: {}", "plugins");
   expect("plugins: [7]", "plugins[0]");
   expect("plugins: [{type: nobody}]", "plugins[0].type");
+  expect("plugins: [{type: no\x95\xf1}]", "plugins[0].type");
+  expect("schedulingProfiles: [{plugins: [{pluginRef: no\xff}]}]", "policy.plugins[0].pluginRef");
   expect("plugins: [{type: queue-scorer, weight: 1}]", "plugins[0].weight");
   expect("plugins: [{type: queue-scorer, parameters: []}]", "plugins[0].parameters");
   expect("plugins: [{type: queue-scorer, parameters: {x: 1}}]", "plugins[0].parameters.x");

@@ -3,12 +3,17 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "ext_proc.grpc.pb.h"
+#include "http/self_signed.h"
+#include "http/server_tls.h"
 
 namespace octavo::fleet {
 namespace {
@@ -29,10 +34,10 @@ class Stream : public grpc::ServerBidiReactor<ProcessingRequest, ProcessingRespo
     if (const auto processed = processor_.process(message_, answers_); !processed)
       return Finish(
           {grpc::StatusCode::INVALID_ARGUMENT, processed.error().field + ": " + processed.error().message});
-    if (!processor_.waits()) return write_or_read();
-    processor_.hold([this](FlowOutcome outcome) {
-      processor_.go_on(outcome, answers_);
-      write_or_read();
+    if (!processor_.wants_tokens()) return wait_or_write();
+    processor_.render([this] {
+      processor_.go_on(answers_);
+      wait_or_write();
     });
   }
 
@@ -41,6 +46,14 @@ class Stream : public grpc::ServerBidiReactor<ProcessingRequest, ProcessingRespo
   void OnDone() override { delete this; }
 
  private:
+  void wait_or_write() {
+    if (!processor_.waits()) return write_or_read();
+    processor_.hold([this](FlowOutcome outcome) {
+      processor_.go_on(outcome, answers_);
+      write_or_read();
+    });
+  }
+
   void write_or_read() {
     if (written_ < answers_.size()) return StartWrite(&answers_[written_++]);
     if (processor_.over()) return Finish(grpc::Status::OK);
@@ -79,12 +92,34 @@ struct Bound {
   }
 };
 
+Result<std::shared_ptr<grpc::ServerCredentials>> credentials_of(const std::optional<GrpcTls>& tls) {
+  if (!tls) return grpc::InsecureServerCredentials();
+  namespace experimental = grpc::experimental;
+  const auto of = [](std::shared_ptr<experimental::CertificateProviderInterface> certificates) {
+    experimental::TlsServerCredentialsOptions options(std::move(certificates));
+    options.watch_identity_key_cert_pairs();
+    return experimental::TlsServerCredentials(options);
+  };
+  if (tls->folder.empty()) {
+    const http::SelfSigned made = http::make_self_signed("octavo pick", "DNS:localhost,IP:127.0.0.1");
+    return of(std::make_shared<experimental::StaticDataCertificateProvider>(
+        std::vector<experimental::IdentityKeyCertPair>{{made.key, made.certificate}}));
+  }
+  const std::string certificate = tls->folder + "/tls.crt", key = tls->folder + "/tls.key";
+  // gRPC would say nothing of what is wrong with them.
+  if (const auto read = http::ServerTls::load({.certfile = certificate, .keyfile = key}); !read)
+    return field_failure("cert-path", read.error().code, "{}", read.error().message);
+  constexpr unsigned kLookSeconds = 1, kNeverSeconds = std::numeric_limits<int>::max();
+  return of(std::make_shared<experimental::FileWatcherCertificateProvider>(
+      key, certificate, tls->refresh ? kLookSeconds : kNeverSeconds));
+}
+
 Result<Bound> listen_on(const GrpcOptions& options, std::uint16_t port, std::string_view field,
+                        std::shared_ptr<grpc::ServerCredentials> credentials,
                         const std::function<void(grpc::ServerBuilder&)>& add_service) {
   Bound bound;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(fmt::format("{}:{}", options.host, port), grpc::InsecureServerCredentials(),
-                           &bound.port);
+  builder.AddListeningPort(fmt::format("{}:{}", options.host, port), std::move(credentials), &bound.port);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port that is taken is an error
   builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max));
   add_service(builder);
@@ -111,13 +146,14 @@ Result<std::unique_ptr<ExtProcServer>> ExtProcServer::start(const GrpcOptions& o
                                                             ProcessorContext& context) {
   grpc::EnableDefaultHealthCheckService(true);
   auto state = std::make_unique<State>(context);
-  TRY(state->main, listen_on(options, options.port, "grpc-port", [&](grpc::ServerBuilder& builder) {
-        builder.RegisterService(&state->service);
-      }));
-  TRY(state->health,
-      listen_on(options, options.health_port, "grpc-health-port", [&](grpc::ServerBuilder& builder) {
-        builder.RegisterCallbackGenericService(&state->nothing);
-      }));
+  TRY(auto credentials, credentials_of(options.tls));
+  TRY(state->main,
+      listen_on(options, options.port, "grpc-port", std::move(credentials),
+                [&](grpc::ServerBuilder& builder) { builder.RegisterService(&state->service); }));
+  TRY(state->health, listen_on(options, options.health_port, "grpc-health-port",
+                               grpc::InsecureServerCredentials(), [&](grpc::ServerBuilder& builder) {
+                                 builder.RegisterCallbackGenericService(&state->nothing);
+                               }));
   return std::unique_ptr<ExtProcServer>(new ExtProcServer(std::move(state)));
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -10,16 +11,23 @@
 
 namespace octavo::fleet {
 
+// TLS of the first port.
+struct GrpcTls {
+  std::string folder = {};  // with tls.crt and tls.key (PEM); "": a certificate that signs itself
+  bool refresh = false;     // read them again when they change
+};
+
 struct GrpcOptions {
   std::string host = "0.0.0.0";
   std::uint16_t port = 9002;         // 0: any free one
-  std::uint16_t health_port = 9003;  // grpc.health.v1, which the first port answers, too
+  std::uint16_t health_port = 9003;  // grpc.health.v1, which the first port answers, too; without TLS
+  std::optional<GrpcTls> tls = {};   // nothing: none
   std::int64_t message_bytes_max = 4 << 20;
 };
 
 class ExtProcServer {
  public:
-  // `context` outlives the server. Errors: an address that cannot be bound.
+  // `context` outlives the server. Errors: an address that cannot be bound, certificates that cannot be used.
   static Result<std::unique_ptr<ExtProcServer>> start(const GrpcOptions& options, ProcessorContext& context);
   ~ExtProcServer();
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
 
 namespace octavo::fleet {
@@ -54,7 +55,7 @@ const Value* named(Parameters& fields, std::string_view field, const std::string
                    const std::map<std::string, Value, std::less<>>& plugins) {
   const auto found = plugins.find(name);
   if (found != plugins.end()) return &found->second;
-  fields.fail(field, fmt::format("there is no such plugin {:?} here", name));
+  fields.fail(field, fmt::format("there is no such plugin {} here", quoted_text(name)));
   return nullptr;
 }
 
@@ -74,12 +75,10 @@ bool FlowControlConfig::read_plugin(const std::string& name, std::string_view ty
     if (mode != "requests") parameters.fail("concurrencyMode", "must be \"requests\", there is no other yet");
     parameters.read("maxConcurrency", detector.requests_max, 1, kRequestsMax);
     detectors_[name] = detector;
-  } else if (type == "static-usage-limit-policy") {
-    double threshold = 1;
-    parameters.read("threshold", threshold, 0, 1e6);
-    usage_limits_[name] = threshold;
+  } else if (const UsageLimitRow* limit = find_usage_limit(type)) {
+    usage_limits_[name] = limit->make(parameters);
   } else if (const FairnessRow* fairness = find_fairness(type)) {
-    fairness_[name] = fairness;
+    fairness_[name] = fairness->make(parameters);
   } else if (const Ordering* ordering = find_ordering(type)) {
     orderings_[name] = ordering;
   } else {
@@ -95,13 +94,13 @@ Result<> FlowControlConfig::read_band(const json::value& band, const std::string
   fields.get("priority");  // read_bands() has it
   read_quantity(fields, "maxBytes", options.bytes_max);
   read_count(fields, "maxRequests", options.requests_max);
-  std::string fairness(options.fairness->type), ordering(options.ordering->type);
+  std::string fairness, ordering(options.ordering->type);
   fields.read("fairnessPolicyRef", fairness);
   fields.read("orderingPolicyRef", ordering);
-  if (const FairnessRow* row = find_fairness(fairness))
-    options.fairness = row;
-  else if (const auto* own = named(fields, "fairnessPolicyRef", fairness, fairness_))
-    options.fairness = *own;
+  if (!fairness.empty() && !fairness_.contains(fairness) && find_fairness(fairness))
+    fairness_[fairness] = make_fairness(fairness);
+  if (!fairness.empty())
+    if (const auto* own = named(fields, "fairnessPolicyRef", fairness, fairness_)) options.fairness = *own;
   if (const Ordering* row = find_ordering(ordering))
     options.ordering = row;
   else if (const auto* own = named(fields, "orderingPolicyRef", ordering, orderings_))
@@ -141,7 +140,7 @@ Result<> FlowControlConfig::read_section(const json::value& section) {
   if (eviction) fields.fail("enableEviction", "must be false: requests that run are not evicted yet");
   std::string usage_limit = "static-usage-limit-policy";
   fields.read("usageLimitPolicyPluginRef", usage_limit);
-  if (const double* limit = named(fields, "usageLimitPolicyPluginRef", usage_limit, usage_limits_))
+  if (const auto* limit = named(fields, "usageLimitPolicyPluginRef", usage_limit, usage_limits_))
     flow.usage_limit = *limit;
   const json::value* detector = fields.get("saturationDetector");
   const json::value* band = fields.get("defaultPriorityBand");

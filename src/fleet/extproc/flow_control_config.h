@@ -31,8 +31,10 @@ class FlowControlConfig {
   FlowGateOptions options_;
   std::map<std::string, SaturationDetector, std::less<>> detectors_ = {
       {"utilization-detector", UtilizationDetector{}}, {"concurrency-detector", ConcurrencyDetector{}}};
-  std::map<std::string, double, std::less<>> usage_limits_ = {{"static-usage-limit-policy", 1.0}};
-  std::map<std::string, const FairnessRow*, std::less<>> fairness_;  // by the names of their plugins
+  std::map<std::string, std::shared_ptr<UsageLimit>, std::less<>> usage_limits_ = {
+      {"static-usage-limit-policy", static_usage_limit(1)}};
+  std::map<std::string, std::shared_ptr<FairnessPolicy>, std::less<>>
+      fairness_;  // by the names of their plugins
   std::map<std::string, const Ordering*, std::less<>> orderings_;
 };
 

@@ -55,6 +55,11 @@ void FlowGate::cancel(std::uint64_t id) {
   tell(told);
 }
 
+void FlowGate::ended(const std::string& fairness_id, std::int64_t input_tokens, std::int64_t output_tokens) {
+  const std::lock_guard lock(mutex_);
+  flow_.ended(fairness_id, input_tokens, output_tokens, now_us());
+}
+
 void FlowGate::stop() {
   Told told;
   {
@@ -82,18 +87,14 @@ void FlowGate::step(std::unique_lock<std::mutex>& lock) {
   for (const auto& ended : flow_.expire(now_us(), picker_.view()->members.empty()))
     settle(ended.item.id, ended.item.arrived_us, ended.outcome, told);
   // Without endpoints nothing goes, however little is taken.
-  if (const auto item = picker_.view()->members.empty() ? std::nullopt : flow_.next(saturation()))
+  if (const auto item = picker_.view()->members.empty() ? std::nullopt : flow_.next(saturation(), now_us()))
     settle(item->id, item->arrived_us, FlowOutcome::dispatched, told);
   lock.unlock();
   tell(told);  // who goes is booked before the next one's turn
   lock.lock();
 }
 
-double FlowGate::saturation() const {
-  const auto* by_use = std::get_if<UtilizationDetector>(&detector_);
-  if (by_use) return by_use->saturation(*picker_.view(), now_us());
-  return picker_.saturation(std::get<ConcurrencyDetector>(detector_));
-}
+double FlowGate::saturation() const { return picker_.saturation(detector_); }
 
 void FlowGate::settle(std::uint64_t id, std::int64_t arrived_us, FlowOutcome outcome, Told& told) {
   told.emplace_back(std::move(waiting_.extract(id).mapped()), outcome);

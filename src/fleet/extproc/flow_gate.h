@@ -9,7 +9,6 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
-#include <variant>
 
 #include "fleet/extproc/endpoint_picker.h"
 #include "fleet/flow/flow_control.h"
@@ -17,8 +16,6 @@
 #include "request/histogram.h"
 
 namespace octavo::fleet {
-
-using SaturationDetector = std::variant<UtilizationDetector, ConcurrencyDetector>;
 
 struct FlowGateOptions {
   FlowOptions flow = {};
@@ -39,6 +36,8 @@ class FlowGate {
   void enqueue(FlowItem item, Then then);
   // Of one that still waits; of others nothing happens.
   void cancel(std::uint64_t id);
+  // One that was let go has ended, with so many tokens of prompt and answer.
+  void ended(const std::string& fairness_id, std::int64_t input_tokens, std::int64_t output_tokens);
   // All that wait are told; nobody waits from now on.
   void stop();
 

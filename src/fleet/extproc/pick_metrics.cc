@@ -42,6 +42,16 @@ void PickMetrics::decided(double seconds) {
   decision_.observe(seconds);
 }
 
+void PickMetrics::rendered(bool succeeded) {
+  const std::lock_guard lock(mutex_);
+  ++renderings_[succeeded ? "ok" : "failed"];
+}
+
+void PickMetrics::told(std::size_t events) {
+  const std::lock_guard lock(mutex_);
+  cache_events_ += static_cast<std::int64_t>(events);
+}
+
 void PickMetrics::ended(const PickedRequest& request) {
   const std::lock_guard lock(mutex_);
   Models models{request.model, request.target_model};
@@ -76,12 +86,17 @@ std::string PickMetrics::text(const FleetView& view) const {
     write_histogram(out, "llm_d_epp_request_output_tokens", "Tokens of answers, as usage says.",
                     output_tokens_);
     write_histogram(out, "llm_d_epp_scheduler_e2e_duration_seconds", "Time to pick an endpoint.", decision_);
+    write_counters(out, "octavo_pick_renderings_total", "Prompts that a server was asked to tokenise.",
+                   "outcome", renderings_);
+    write_counter(out, "octavo_pick_cache_events_total", "What endpoints told of their prefix caches.",
+                  cache_events_);
     write_counter(out, "llm_d_epp_extproc_streams_total", "Streams that the gateway opened.", streams_);
     write_gauge(out, "llm_d_epp_extproc_streams_inflight", "Those that are open.",
                 static_cast<double>(open_streams_));
   }
-  double ready = 0, waiting = 0, running = 0, kv_usage = 0;
+  double ready = 0, waiting = 0, running = 0, kv_usage = 0, adapters = 0;
   for (const Member& member : view.members) {
+    adapters += static_cast<double>(member.endpoint->adapters.size());
     if (member.state.availability != Availability::available) continue;
     ++ready;
     waiting += member.state.waiting;
@@ -94,6 +109,8 @@ std::string PickMetrics::text(const FleetView& view) const {
   write_gauge(out, "llm_d_epp_average_running_requests", "Requests running at an endpoint.", running * share);
   write_gauge(out, "llm_d_epp_average_kv_cache_utilization", "Share of an endpoint's KV cache in use.",
               kv_usage * share);
+  write_gauge(out, "octavo_pick_adapters", "LoRA adapters that endpoints say they serve, all together.",
+              adapters);
   return out;
 }
 

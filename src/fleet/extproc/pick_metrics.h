@@ -29,6 +29,8 @@ class PickMetrics {
   void stream_opened();
   void stream_closed();
   void decided(double seconds);
+  void rendered(bool succeeded);  // a prompt, for its tokens
+  void told(std::size_t events);  // of a prefix cache
   void ended(const PickedRequest& request);
 
   // In Prometheus' text format, with what `view` knows of the endpoints.
@@ -36,7 +38,7 @@ class PickMetrics {
 
  private:
   mutable std::mutex mutex_;
-  std::int64_t streams_ = 0, open_streams_ = 0;
+  std::int64_t streams_ = 0, open_streams_ = 0, cache_events_ = 0;
   struct Models {
     std::string asked, target;
     auto operator<=>(const Models&) const = default;
@@ -45,6 +47,7 @@ class PickMetrics {
   static void write(std::string& out, std::string_view name, std::string_view help, const Counts& counts);
 
   Counts requests_, errors_;
+  std::map<std::string, std::int64_t> renderings_;
   Histogram duration_, first_byte_, decision_, input_tokens_, output_tokens_;
 };
 

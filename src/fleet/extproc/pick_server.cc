@@ -14,6 +14,8 @@
 #include "fleet/discover/endpoints.h"
 #include "fleet/discover/kube_lease.h"
 #include "fleet/extproc/scraper.h"
+#include "fleet/observe/cache_collector.h"
+#include "fleet/observe/cache_subscriber.h"
 #include "fleet/observe/metrics_text.h"
 #include "http/async_client.h"
 
@@ -22,10 +24,10 @@ namespace {
 
 constexpr int kSecondMs = 1000;
 
-ScrapeOptions scrape_options(const PickOptions& options) {
-  const auto own_ms = static_cast<int>(options.config.metrics.interval_us / 1000);
+PollOptions poll_options(const PickOptions& options, const PageSource& source) {
+  const auto own_ms = static_cast<int>(source.interval_us / 1000);
   const int tick = options.scrape_interval_ms;
-  return {.path = options.config.metrics.path,
+  return {.path = source.path,
           .interval_ms = std::max(1, (own_ms + tick - 1) / tick) * tick,  // a multiple of the tick
           .timeout_ms = options.scrape_timeout_ms};
 }
@@ -44,10 +46,15 @@ struct PickServer::State {
       : picker(std::move(p)),
         context(*picker, options.processor),
         discovery(options.config.discovery),
+        events(options.config.events),
         client(std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = 1})),
         loop(client->next_loop()),
-        scraper(*picker, loop, scrape_options(options)) {}
+        scraper(*picker, loop, poll_options(options, options.config.metrics),
+                options.config.models.transform(
+                    [&](const PageSource& source) { return poll_options(options, source); })) {}
   ~State() {
+    collector.reset();
+    subscriber.reset();
     lease.reset();
     pool.reset();  // no news of endpoints,
     grpc.reset();  // no new requests,
@@ -56,6 +63,8 @@ struct PickServer::State {
   }
 
   void every_second();
+  Result<> listen();
+  void set_endpoints(std::vector<Endpoint> endpoints);
   void follow(const PickOptions& options);
   // Of what readiness hangs on, this is known now.
   void know(std::optional<bool> pods, std::optional<bool> leader);
@@ -64,6 +73,7 @@ struct PickServer::State {
   std::unique_ptr<EndpointPicker> picker;
   ProcessorContext context;
   const std::optional<FileDiscovery> discovery;
+  const std::optional<CacheEventsSource> events;
   std::filesystem::file_time_type read_at{};
   std::unique_ptr<http::AsyncClient> client;
   http::ClientLoop& loop;
@@ -74,7 +84,35 @@ struct PickServer::State {
   bool pods_known = false, leads = false, stopping = false;
   std::unique_ptr<KubePool> pool;  // null: there is no cluster
   std::unique_ptr<KubeLease> lease;
+  std::unique_ptr<CacheSubscriber> subscriber;  // null: no endpoint is listened to
+  std::unique_ptr<CacheCollector> collector;    // null: none connects
 };
+
+// With the addresses where they tell what their caches hold.
+void PickServer::State::set_endpoints(std::vector<Endpoint> endpoints) {
+  if (events && events->discover) {
+    for (Endpoint& endpoint : endpoints) {
+      if (!selects(events->pods, endpoint.labels)) continue;
+      const auto at = [&](int port) { return fmt::format("tcp://{}:{}", ip_of(endpoint.name), port); };
+      endpoint.kv_events_endpoint = at(events->port);
+      if (events->replay_port > 0) endpoint.kv_replay_endpoint = at(events->replay_port);
+    }
+  }
+  picker->set_endpoints(std::move(endpoints));
+}
+
+Result<> PickServer::State::listen() {
+  if (!events) return {};
+  const auto deliver = [this](const Member& member, std::span<const CacheEvent> changes) {
+    picker->cache_changed(member, changes);
+    context.metrics.told(changes.size());
+  };
+  if (events->discover) subscriber = std::make_unique<CacheSubscriber>(picker->fleet(), deliver);
+  if (events->bind.empty()) return {};
+  TRY(collector, CacheCollector::start(events->bind, events->topic, picker->fleet(), deliver,
+                                       "kvEventsConfig.zmqEndpoint"));
+  return {};
+}
 
 void PickServer::State::know(std::optional<bool> pods, std::optional<bool> leader) {
   const std::lock_guard lock(readiness);
@@ -90,7 +128,7 @@ void PickServer::State::follow(const PickOptions& options) {
   pool = std::make_unique<KubePool>(
       cluster,
       [this](std::vector<Endpoint> endpoints) {
-        picker->set_endpoints(std::move(endpoints));
+        set_endpoints(std::move(endpoints));
         know(true, {});
       },
       [this](RequestRules rules) { context.rules = std::make_shared<const RequestRules>(std::move(rules)); });
@@ -108,7 +146,7 @@ void PickServer::State::every_second() {
       auto endpoints = read_endpoints_file(discovery->path);
       if (endpoints) {
         log_info("{}: {} endpoints", discovery->path, endpoints->size());
-        picker->set_endpoints(*std::move(endpoints));
+        set_endpoints(*std::move(endpoints));
       } else {
         log_warning("{} stays as it was: {}: {}", discovery->path, endpoints.error().field,
                     endpoints.error().message);
@@ -127,16 +165,21 @@ http::Response PickServer::State::answer(const http::Request& request) const {
 }
 
 Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
-  TRY(auto picker, EndpointPicker::make(options.config.pipeline));
+  TRY(auto picker, EndpointPicker::make(options.config.pipeline, options.config.admitter));
   options.processor.flow = options.config.flow;
   options.processor.parsers = options.config.parsers;
+  options.processor.shedding = options.config.shedding;
+  options.processor.primary_port = options.config.primary_port;
   auto state = std::make_unique<State>(std::move(picker), options);
   if (state->discovery) {
     std::error_code gone;
     state->read_at = std::filesystem::last_write_time(state->discovery->path, gone);
     TRY(options.endpoints, read_endpoints_file(state->discovery->path));
   }
-  state->picker->set_endpoints(std::move(options.endpoints));
+  if (options.config.tokens)
+    state->context.renderer = std::make_unique<PromptRenderer>(state->loop, *options.config.tokens);
+  state->set_endpoints(std::move(options.endpoints));
+  TRY_VOID(state->listen());
   state->scraper.start();
   state->loop.post([state = state.get()] { state->every_second(); });
   TRY(state->metrics, http::Server::start(std::move(options.metrics),

@@ -23,6 +23,10 @@ using ext_proc::ProcessingRequest;
 using ext_proc::ProcessingResponse;
 
 constexpr std::string_view kDestination = "x-gateway-destination-endpoint";
+// Read by sidecars, and not the client's to say.
+constexpr std::string_view kPrefiller = "x-prefiller-host-port";
+constexpr std::string_view kEncoders = "x-encoder-hosts-ports";
+constexpr std::string_view kRank = "x-data-parallel-host-port";
 constexpr std::string_view kSubset = "x-gateway-destination-endpoint-subset";
 constexpr std::string_view kScores = "x-gateway-destination-endpoint-scores";
 constexpr std::string_view kDroppedReason = "x-llm-d-request-dropped-reason";
@@ -210,6 +214,26 @@ void Processor::pick(const ProcessingRequest& message, bool has_trailers, Answer
   }
   if (sheds())
     return refuse({429, "system saturated, sheddable request dropped", "rejected-saturated"}, answers);
+  wants_tokens_ = context_.renderer && !route_.tokens_are_exact && route_.body_error.empty() &&
+                  PromptRenderer::takes(request_.path);
+  if (!wants_tokens_) wait_or_pick(answers);
+}
+
+void Processor::render(std::function<void()> resume) {
+  context_.renderer->render(request_.path, request_.body, [this, resume = std::move(resume)](auto tokens) {
+    context_.metrics.rendered(tokens.has_value());
+    route_.tokens_are_exact = tokens.has_value();
+    if (tokens) route_.tokens = *std::move(tokens);
+    resume();
+  });
+}
+
+void Processor::go_on(Answers& answers) {
+  wants_tokens_ = false;
+  wait_or_pick(answers);
+}
+
+void Processor::wait_or_pick(Answers& answers) {
   if (context_.gate)
     waits_ = true;
   else
@@ -218,7 +242,7 @@ void Processor::pick(const ProcessingRequest& message, bool has_trailers, Answer
 
 void Processor::pick(Answers& answers) {
   const std::int64_t begun = now_us();
-  const auto pick = context_.picker.pick(std::exchange(route_, {}), subset_);
+  const auto pick = context_.picker.pick(std::exchange(route_, {}), subset_, flow_item().priority);
   context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
   if (!pick) return refuse(pick.error(), answers);
   add_choice(*pick, answers);
@@ -251,7 +275,7 @@ void Processor::rewrite_model() {
 bool Processor::sheds() const {
   const auto view = context_.picker.view();
   return !context_.gate && !view->members.empty() && flow_item().priority < 0 &&
-         UtilizationDetector().saturation(*view, now_us()) >= 1;
+         context_.picker.saturation(context_.options.shedding) >= 1;
 }
 
 FlowItem Processor::flow_item() const {
@@ -273,6 +297,7 @@ FlowItem Processor::flow_item() const {
 
 void Processor::hold(FlowGate::Then resume) {
   FlowItem item = flow_item();
+  fairness_id_ = item.fairness_id;
   item.id = context_.gate->new_id();
   held_ = item.id;
   context_.gate->enqueue(std::move(item), std::move(resume));
@@ -314,8 +339,15 @@ void Processor::pick_any(const ProcessingRequest& message, Answers& answers) {
 
 void Processor::add_choice(const Pick& pick, Answers& answers) {
   booking_ = pick.booking;
+  inputs_ = pick.inputs;
+  sent_us_ = now_us();
   std::string names;
-  for (const Pick::Endpoint& endpoint : pick.endpoints) names += (names.empty() ? "" : ",") + endpoint.name;
+  for (const Pick::Endpoint& endpoint : pick.endpoints) {
+    if (!names.empty()) names += ',';
+    names += context_.options.primary_port > 0
+                 ? fmt::format("{}:{}", ip_of(endpoint.name), context_.options.primary_port)
+                 : endpoint.name;
+  }
 
   ProcessingResponse& answer = answers.emplace_back();
   const bool buffered = request_mode_ == BodyMode::buffered && !request_.body.empty();
@@ -324,6 +356,14 @@ void Processor::add_choice(const Pick& pick, Answers& answers) {
   common.set_clear_route_cache(true);
   HeaderMutation& headers = *common.mutable_header_mutation();
   set_header(headers, kDestination, names);
+  const std::string rank = context_.options.primary_port > 0 ? pick.endpoints.front().name : "";
+  for (const auto& [name, value] :
+       {std::pair(kPrefiller, pick.prefiller), {kEncoders, pick.encoders}, {kRank, rank}}) {
+    if (!value.empty())
+      set_header(headers, name, value);
+    else if (request_.headers.find(name))
+      headers.add_remove_headers(std::string(name));
+  }
   if (buffered && restorer_.active()) common.mutable_body_mutation()->set_body(request_.body);
   // Envoy drops the length of a body that is streamed to the picker and back.
   if (request_mode_ == BodyMode::full_duplex && !request_.body.empty())
@@ -366,6 +406,7 @@ void Processor::on_response_headers(const ext_proc::HttpHeaders& headers, Answer
 void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answers) {
   if (told_.first_byte_seconds < 0 && !piece.body().empty()) {
     told_.first_byte_seconds = seconds();
+    first_token_us_ = now_us();
     if (booking_.endpoint != kNoEndpoint) context_.picker.first_token(booking_);
   }
   if (event_stream_ && booking_.endpoint != kNoEndpoint) context_.picker.grow(booking_, 1);
@@ -385,13 +426,28 @@ void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answe
 }
 
 void Processor::response_ended() {
-  if (booking_.endpoint != kNoEndpoint) context_.picker.ended(booking_);
-  if (!std::exchange(begun_, false)) return;
   const Usage usage = find_usage(tail_);
   told_.input_tokens = usage.input_tokens;
   told_.output_tokens = usage.output_tokens;
+  if (booking_.endpoint != kNoEndpoint && inputs_ && told_.status == 200) tell_latency();
+  if (booking_.endpoint != kNoEndpoint) context_.picker.ended(booking_);
+  if (!std::exchange(begun_, false)) return;
   told_.seconds = seconds();
+  if (context_.gate && told_.input_tokens >= 0)
+    context_.gate->ended(fairness_id_, told_.input_tokens, std::max<std::int64_t>(told_.output_tokens, 0));
   context_.metrics.ended(told_);
+}
+
+// Of streams to the first token and between tokens, of others to the end.
+void Processor::tell_latency() const {
+  const auto ms = [](std::int64_t from_us, std::int64_t to_us) {
+    return static_cast<double>(to_us - from_us) * 1e-3;
+  };
+  const std::int64_t now = now_us();
+  const std::int64_t more = told_.output_tokens - 1;
+  if (first_token_us_ == 0) return;
+  context_.picker.took(booking_, *inputs_, ms(sent_us_, event_stream_ ? first_token_us_ : now),
+                       event_stream_ && more > 0 ? ms(first_token_us_, now) / static_cast<double>(more) : -1);
 }
 
 }  // namespace octavo::fleet

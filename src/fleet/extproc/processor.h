@@ -18,6 +18,7 @@
 #include "fleet/extproc/flow_gate.h"
 #include "fleet/extproc/model_rewriting.h"
 #include "fleet/extproc/pick_metrics.h"
+#include "fleet/extproc/prompt_renderer.h"
 #include "http/body_budget.h"
 #include "http/message.h"
 
@@ -47,7 +48,9 @@ struct ProcessorOptions {
   bool subset_filter = true;                   // the gateway's subset of endpoints counts
   bool emit_scores = false;                    // tell the gateway the scores of the endpoints picked
   RequestRules rules = {};                     // to begin with
-  std::optional<FlowGateOptions> flow = {};    // nothing: requests do not wait
+  std::optional<FlowGateOptions> flow = {};    // nothing: requests do not wait,
+  SaturationDetector shedding = UtilizationDetector{};  // and those of priorities below 0 are refused by this
+  int primary_port = 0;  // where the gateway sends all requests to; 0: as picked
 };
 
 // What all streams share.
@@ -65,6 +68,7 @@ struct ProcessorContext {
   PickMetrics metrics = {};
   std::atomic<std::shared_ptr<const RequestRules>> rules;  // never null
   const std::unique_ptr<FlowGate> gate;                    // null: requests do not wait
+  std::unique_ptr<PromptRenderer> renderer = {};           // null: tokens are estimated
 };
 
 class Processor {
@@ -78,6 +82,12 @@ class Processor {
   // the gateway does not speak the protocol as agreed.
   Result<> process(const ext_proc::ProcessingRequest& message,
                    std::vector<ext_proc::ProcessingResponse>& answers);
+
+  // The prompt's tokens are to be asked for: have them rendered, and process() nothing before `resume` is
+  // called: then go_on() goes on, to wait for its turn or to append the answers.
+  bool wants_tokens() const { return wants_tokens_; }
+  void render(std::function<void()> resume);
+  void go_on(std::vector<ext_proc::ProcessingResponse>& answers);
 
   // The request must wait for its turn: hold() it, and process() nothing before `resume` is called with what
   // has become of it: then go_on() appends the answers. cancel() may be called from anywhere at any time.
@@ -100,9 +110,11 @@ class Processor {
   void on_response_headers(const ext_proc::HttpHeaders& headers, Answers& answers);
   void on_response_body(const ext_proc::HttpBody& piece, Answers& answers);
   void response_ended();
+  void tell_latency() const;
 
   // Reads the request, picks, and answers headers and body with the choice, or refuses.
   void pick(const ext_proc::ProcessingRequest& message, bool has_trailers, Answers& answers);
+  void wait_or_pick(Answers& answers);
   void pick(Answers& answers);
   void rewrite_model();
   bool sheds() const;
@@ -122,11 +134,15 @@ class Processor {
   http::Request request_;  // method, path, headers, and the body as it is gathered
   http::BodyShare body_share_;
   Booking booking_;  // endpoint kNoEndpoint: nothing is booked
+  std::optional<LatencyInputs> inputs_;  // of the endpoint's predictor, if it has one
+  std::int64_t sent_us_ = 0, first_token_us_ = 0;
   PickedRequest told_;
   RouteRequest route_;  // until it is picked for
+  std::string fairness_id_ = {};  // as it waited
   Subset subset_;
   ModelRestorer restorer_;
   bool has_trailers_ = false;
+  bool wants_tokens_ = false;
   bool waits_ = false;
   std::atomic<std::uint64_t> held_ = 0;  // at the gate; 0: it was never there
   std::atomic<bool> cancelled_ = false;

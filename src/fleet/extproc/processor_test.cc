@@ -304,6 +304,47 @@ TEST_F(ProcessorTest, ARequestCountsAsInFlightUntilItsAnswerEnds) {
   EXPECT_EQ(picked.size(), 2U);
 }
 
+// A prompt that the chosen endpoint does not hold is computed by another one, once it is long enough.
+TEST_F(ProcessorTest, APromptIsComputedApart) {
+  constexpr std::string_view kPrefiller = "x-prefiller-host-port";
+  PipelineConfig pipeline{{{"", "active-request-scorer"}, {"", "random-picker"}, {"", "prefix-cache-scorer"}},
+                          {{"active-request-scorer"}, {"prefix-cache-scorer"}}};
+  pipeline.prefill = PrefillRule{.steps = {{"active-request-scorer"}}, .new_tokens = 100};
+  begin(2, {}, pipeline);
+  const std::string body = R"({"model":"m","prompt":")" + std::string(2000, 'x') + "\"}";
+  const std::string home = destination(request_body(body));
+  const std::string other = home == "10.0.0.1:8000" ? "10.0.0.2:8000" : "10.0.0.1:8000";
+  EXPECT_EQ(choice_headers().at(std::string(kPrefiller)), other) << "it has nothing in flight";
+  next();
+  // Nobody else may say who computes, and a short prompt stays.
+  ASSERT_TRUE(send(request_headers({{std::string(kPrefiller), "10.9.9.9:80"}})));
+  ASSERT_TRUE(send(request_body(kBody)));
+  EXPECT_FALSE(choice_headers().contains(std::string(kPrefiller)));
+  const auto& mutation = answers_[0].request_headers().response().header_mutation();
+  EXPECT_THAT(mutation.remove_headers(), testing::ElementsAre(std::string(kPrefiller)));
+  next();
+  destination(request_body(body));
+  EXPECT_FALSE(choice_headers().contains(std::string(kPrefiller))) << "it is known there";
+}
+
+TEST_F(ProcessorTest, ImagesAreEncodedApart) {
+  PipelineConfig pipeline{{{"", "active-request-scorer"}}, {{"active-request-scorer"}}};
+  pipeline.encode = std::vector<StepConfig>{{"active-request-scorer"}};
+  begin(2, {}, pipeline);
+  const std::string home = destination(request_body(
+      R"({"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]})"));
+  EXPECT_THAT(choice_headers().at("x-encoder-hosts-ports"), AnyOf("10.0.0.1:8000", "10.0.0.2:8000"));
+  next();
+  destination(request_body(kBody));
+  EXPECT_FALSE(choice_headers().contains("x-encoder-hosts-ports")) << "there is no image";
+}
+
+TEST_F(ProcessorTest, ARankIsNamedAndItsPodsPortAsked) {
+  begin(1, {.primary_port = 9000});
+  EXPECT_EQ(destination(), "10.0.0.1:9000");
+  EXPECT_EQ(choice_headers().at("x-data-parallel-host-port"), "10.0.0.1:8000");
+}
+
 TEST_F(ProcessorTest, AnAnswerPassesThroughAndIsCounted) {
   begin(1);
   ASSERT_EQ(destination(), "10.0.0.1:8000");
@@ -421,6 +462,79 @@ TEST_F(ProcessorTest, AClientThatLeavesBeforeItsRequestWaitsIsNotWaitedFor) {
   processor_->hold([&](FlowOutcome o) { outcome = o; });
   EXPECT_EQ(outcome, FlowOutcome::evicted_context_cancelled);
   context_->gate->stop();  // whoever still waits is told before `outcome` goes
+}
+
+// Who has answered is known to keep a limit that everybody keeps, who has not is not.
+TEST_F(ProcessorTest, LatenciesAreLearntFromAnswers) {
+  begin(2, {},
+        {{{"", "slo-headroom-tier-filter", {{"epsilonExploreNeg", 0}}}, {"", "random-picker"}},
+         {{"slo-headroom-tier-filter"}, {"random-picker"}}});
+  const auto ask = [&](std::vector<std::string> subset) {
+    next();
+    CHECK(send(request_headers({{"x-slo-ttft-ms", "1000000"}})));
+    CHECK(send(subset.empty() ? request_body(kBody) : with_subset(request_body(kBody), subset)));
+    return choice_headers().at("x-gateway-destination-endpoint");
+  };
+  for (int i = 0; i < 18; ++i) {
+    EXPECT_EQ(ask({"10.0.0.2"}), "10.0.0.2:8000");
+    ProcessingRequest headers;
+    auto& status = *headers.mutable_response_headers()->mutable_headers()->add_headers();
+    status.set_key(":status");
+    status.set_raw_value("200");
+    CHECK(send(headers));
+    CHECK(send(response_body("{}", true)));
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(ask({}), "10.0.0.2:8000");
+}
+
+TEST(EndpointPicker, AnAdmitterRefuses) {
+  const auto picker = *EndpointPicker::make(
+      {.plugins = {{"", "random-picker"}}, .steps = {{"random-picker"}}}, ProbabilisticAdmitter{});
+  picker->set_endpoints({{.name = "10.0.0.1:8000", .url = "http://10.0.0.1:8000"}});
+  picker->scraped({{.endpoint = 0, .answered = true}});
+  EXPECT_TRUE(picker->pick({}, {}, 0));
+  const auto refused = picker->pick({}, {}, -1);
+  ASSERT_FALSE(refused) << "nothing is known of its load";
+  EXPECT_EQ(refused.error().status, 500);
+  EXPECT_THAT(
+      refused.error().message,
+      HasSubstr("request cannot be admitted: inference error: ResourceExhausted - probabilistic-admitter"));
+}
+
+TEST(EndpointPicker, TheBlocksOfAnAdapterBearItsName) {
+  const std::string precise = "precise-prefix-cache-producer";
+  const auto picker = *EndpointPicker::make(
+      {.plugins = {{"", precise}, {"", "prefix-cache-scorer", {{"prefixMatchInfoProducerName", precise}}}},
+       .steps = {{"prefix-cache-scorer"}}});
+  std::vector<Endpoint> endpoints;
+  for (int i = 1; i <= 8; ++i) endpoints.push_back({.name = fmt::format("10.0.0.{}:80", i)});
+  picker->set_endpoints(endpoints);
+  std::vector<EndpointPicker::Scrape> scrapes;
+  for (const Member& member : picker->view()->members)
+    scrapes.push_back({.endpoint = member.id, .answered = true});
+  picker->scraped(std::move(scrapes));
+  RouteRequest request{.model = "tale", .tokens_are_exact = true};
+  for (std::uint32_t token = 0; token < 16; ++token) request.tokens.push_back(token);
+  const auto tell = [&](std::string_view name, std::string adapter) {
+    const auto view = picker->view();
+    picker->cache_changed(*view->find(name), {{{.kind = CacheEvent::Kind::stored,
+                                                .blocks = {1},
+                                                .tokens = request.tokens,
+                                                .block_size = 16,
+                                                .adapter = std::move(adapter)}}});
+  };
+  tell("10.0.0.3:80", "");
+  tell("10.0.0.5:80", "tale");
+  const auto pick = [&] { return picker->pick(request, {}).value().endpoints.at(0).name; };
+  EXPECT_EQ(pick(), "10.0.0.3:80") << "a name that nobody has called an adapter's is the model's";
+  picker->set_adapters("10.0.0.1:80", {"tale"});
+  picker->set_adapters("10.0.0.9:80", {"of nobody"});
+  EXPECT_EQ(pick(), "10.0.0.5:80");
+  picker->set_endpoints(endpoints);
+  EXPECT_EQ(pick(), "10.0.0.5:80") << "who lists endpoints does not know of adapters";
+  picker->set_adapters("10.0.0.1:80", {});
+  request.model = "another";
+  EXPECT_EQ(pick(), "10.0.0.3:80");
 }
 
 TEST_F(ProcessorTest, AModelGoesOutUnderAnotherNameAndComesBackUnderItsOwn) {

@@ -1,64 +1,51 @@
 #include "fleet/extproc/scraper.h"
 
-#include <memory>
 #include <utility>
 
 #include "base/clock.h"
 #include "fleet/observe/engine_metrics.h"
+#include "fleet/observe/model_cards.h"
 
 namespace octavo::fleet {
-namespace {
 
-constexpr std::size_t kPageBytesMax = 8 << 20;
-
-}  // namespace
+Scraper::Scraper(EndpointPicker& picker, http::ClientLoop& loop, PollOptions metrics,
+                 std::optional<PollOptions> models)
+    : picker_(picker),
+      loop_(loop),
+      metrics_(picker.fleet(), loop, std::move(metrics),
+               [this](const auto&... read) { metrics_read(read...); }) {
+  if (models)
+    models_.emplace(picker.fleet(), loop, *std::move(models),
+                    [this](const auto&... read) { models_read(read...); });
+}
 
 void Scraper::start() {
-  loop_.post([this] { tick(); });
+  metrics_.start();
+  if (models_) models_->start();
 }
 
-void Scraper::tick() {
-  for (const Member& member : picker_.view()->members)
-    if (asked_.insert(member.id).second) ask(member);
-  loop_.after(options_.interval_ms, [this] { tick(); });
-}
-
-void Scraper::ask(const Member& member) {
-  const auto page = std::make_shared<http::Response>();
-  loop_.call({.address = *http::parse_base_url(member.endpoint->url),
-              .target = options_.path,
-              .connect_ms = options_.timeout_ms,
-              .timeout_ms = options_.timeout_ms},
-             {.head = [page](http::Response head) { *page = std::move(head); },
-              .body =
-                  [page](std::string_view piece) {
-                    if (page->body.size() + piece.size() <= kPageBytesMax) page->body += piece;
-                  },
-              .end =
-                  [this, page, id = member.id](const Result<>& result) {
-                    asked_.erase(id);
-                    result ? answered(id, *page) : report({.endpoint = id, .answered = false});
-                  }});
-}
-
-void Scraper::answered(EndpointId id, const http::Response& page) {
-  EndpointPicker::Scrape scrape{.endpoint = id, .answered = true};
+// Nothing: the page says nothing of its load, or the endpoint is gone.
+std::optional<EndpointState> Scraper::state_in(EndpointId id, const Result<http::Response>& page) const {
   const auto view = picker_.view();
-  if (const Member* member = view->find(id); member && page.status == 200) {
-    EndpointState state = member->state;
-    if (read_engine_metrics(page.body, state)) {
-      state.observed_us = now_us();
-      scrape.state = std::move(state);
-    }
-  }
-  report(std::move(scrape));
+  const Member* member = view->find(id);
+  if (!member || !page || page->status != 200) return std::nullopt;
+  EndpointState state = member->state;
+  if (!read_engine_metrics(page->body, state)) return std::nullopt;
+  state.observed_us = now_us();
+  return state;
 }
 
-void Scraper::report(EndpointPicker::Scrape scrape) {
-  scrapes_.push_back(std::move(scrape));
+void Scraper::metrics_read(const Member& asked, const Result<http::Response>& page) {
+  scrapes_.push_back({.endpoint = asked.id, .answered = page.has_value(), .state = state_in(asked.id, page)});
   if (scrapes_.size() > 1) return;
   // Behind the answers that have arrived with this one.
   loop_.post([this] { picker_.scraped(std::exchange(scrapes_, {})); });
+}
+
+void Scraper::models_read(const Member& asked, const Result<http::Response>& page) {
+  if (!page || page->status != 200) return;  // what it served last
+  if (auto found = read_model_cards(page->body))
+    picker_.set_adapters(asked.endpoint->name, std::move(found->adapters));
 }
 
 }  // namespace octavo::fleet

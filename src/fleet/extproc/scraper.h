@@ -1,39 +1,31 @@
-// Reads every endpoint's metrics page on a fixed tick.
+// Reads what every endpoint says of itself: its metrics, and the LoRA adapters that it serves.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <unordered_set>
+#include <optional>
 #include <vector>
 
 #include "fleet/extproc/endpoint_picker.h"
-#include "http/async_client.h"
+#include "fleet/extproc/page_poller.h"
 
 namespace octavo::fleet {
-
-struct ScrapeOptions {
-  std::string path = "/metrics";
-  int interval_ms = 50;
-  int timeout_ms = 2000;  // an endpoint that has not answered by then has not answered
-};
 
 // Must outlive the client whose loop it runs on.
 class Scraper {
  public:
-  Scraper(EndpointPicker& picker, http::ClientLoop& loop, ScrapeOptions options)
-      : picker_(picker), loop_(loop), options_(std::move(options)) {}
+  // `models`: where the list of models is; nothing: nobody asks for it.
+  Scraper(EndpointPicker& picker, http::ClientLoop& loop, PollOptions metrics,
+          std::optional<PollOptions> models);
   void start();
 
  private:
-  void tick();
-  void ask(const Member& member);
-  void answered(EndpointId id, const http::Response& page);
-  void report(EndpointPicker::Scrape scrape);
+  void metrics_read(const Member& asked, const Result<http::Response>& page);
+  std::optional<EndpointState> state_in(EndpointId id, const Result<http::Response>& page) const;
+  void models_read(const Member& asked, const Result<http::Response>& page);
 
   EndpointPicker& picker_;
   http::ClientLoop& loop_;
-  const ScrapeOptions options_;
-  std::unordered_set<EndpointId> asked_;         // who has not answered yet is not asked again
+  PagePoller metrics_;
+  std::optional<PagePoller> models_;
   std::vector<EndpointPicker::Scrape> scrapes_;  // handed to the picker together
 };
 

@@ -1,6 +1,7 @@
 #include "fleet/flow/fairness.h"
 
 #include <algorithm>
+#include <boost/json/object.hpp>
 #include <string>
 
 namespace octavo::fleet {
@@ -9,7 +10,7 @@ namespace {
 // The best head of all, whoever it is of.
 class GlobalStrict : public Fairness {
  public:
-  std::size_t pick(std::span<const FlowHead> heads) override {
+  std::size_t pick(std::span<const FlowHead> heads, std::int64_t) override {
     return static_cast<std::size_t>(std::ranges::min_element(heads, {}, &FlowHead::place) - heads.begin());
   }
 };
@@ -17,7 +18,7 @@ class GlobalStrict : public Fairness {
 // One of each flow in turn.
 class RoundRobin : public Fairness {
  public:
-  std::size_t pick(std::span<const FlowHead> heads) override {
+  std::size_t pick(std::span<const FlowHead> heads, std::int64_t) override {
     const auto next = std::ranges::upper_bound(heads, std::string_view(last_), {}, &FlowHead::flow);
     const auto picked = next != heads.end() ? next : heads.begin();
     last_ = picked->flow;
@@ -29,13 +30,20 @@ class RoundRobin : public Fairness {
 };
 
 template <class Made>
-std::unique_ptr<Fairness> make() {
-  return std::make_unique<Made>();
+class Plain : public FairnessPolicy {
+ public:
+  std::unique_ptr<Fairness> make() override { return std::make_unique<Made>(); }
+};
+
+template <class Made>
+std::shared_ptr<FairnessPolicy> make_plain(Parameters&) {
+  return std::make_shared<Plain<Made>>();
 }
 
 constexpr FairnessRow kFairness[] = {
-    {"global-strict-fairness-policy", make<GlobalStrict>},
-    {"round-robin-fairness-policy", make<RoundRobin>},
+    {"global-strict-fairness-policy", make_plain<GlobalStrict>},
+    {"program-aware-fairness", make_program_aware},
+    {"round-robin-fairness-policy", make_plain<RoundRobin>},
 };
 
 }  // namespace
@@ -45,6 +53,14 @@ const FairnessRow* find_fairness(std::string_view type) {
   return found != std::end(kFairness) ? &*found : nullptr;
 }
 
-const FairnessRow& default_fairness() { return kFairness[0]; }
+std::shared_ptr<FairnessPolicy> make_fairness(std::string_view type) {
+  const FairnessRow* row = find_fairness(type);
+  if (!row) return nullptr;
+  const boost::json::object none;
+  Parameters parameters(none, "");
+  return row->make(parameters);
+}
+
+std::shared_ptr<FairnessPolicy> default_fairness() { return std::make_shared<Plain<GlobalStrict>>(); }
 
 }  // namespace octavo::fleet

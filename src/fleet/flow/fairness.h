@@ -7,27 +7,45 @@
 #include <string_view>
 #include <utility>
 
+#include "fleet/decide/parameters.h"
+
 namespace octavo::fleet {
 
 // The first request of a flow.
 struct FlowHead {
   std::string_view flow;
   std::pair<std::int64_t, std::uint64_t> place;  // its ordering key, then the number of its arrival
+  std::int64_t arrived_us = 0;
 };
 
+// Of one band.
 class Fairness {
  public:
   virtual ~Fairness() = default;
   // heads: at least one, by the names of their flows. Returns the place of one in it, which goes now.
-  virtual std::size_t pick(std::span<const FlowHead> heads) = 0;
+  virtual std::size_t pick(std::span<const FlowHead> heads, std::int64_t now_us) = 0;
+};
+
+// A policy as configured, for all bands that name it.
+class FairnessPolicy {
+ public:
+  virtual ~FairnessPolicy() = default;
+  virtual std::unique_ptr<Fairness> make() = 0;
+  // A request of the flow has ended, with so many tokens of prompt and answer.
+  virtual void ended(std::string_view /*flow*/, std::int64_t /*input*/, std::int64_t /*output*/,
+                     std::int64_t /*now_us*/) {}
 };
 
 struct FairnessRow {
   std::string_view type;  // llm-d's name
-  std::unique_ptr<Fairness> (*make)();
+  std::shared_ptr<FairnessPolicy> (*make)(Parameters& parameters);
 };
 
 const FairnessRow* find_fairness(std::string_view type);  // null: there is none
-const FairnessRow& default_fairness();                    // whoever is first of all flows
+// One with its defaults. Null: there is none of that type.
+std::shared_ptr<FairnessPolicy> make_fairness(std::string_view type);
+std::shared_ptr<FairnessPolicy> default_fairness();  // whoever is first of all flows
+
+std::shared_ptr<FairnessPolicy> make_program_aware(Parameters& parameters);
 
 }  // namespace octavo::fleet

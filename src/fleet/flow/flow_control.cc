@@ -54,16 +54,28 @@ std::optional<FlowOutcome> FlowControl::enqueue(FlowItem item, bool pool_empty) 
   return std::nullopt;
 }
 
-std::optional<FlowItem> FlowControl::next(double saturation) {
-  if (saturation >= options_.usage_limit) return std::nullopt;
+std::optional<FlowItem> FlowControl::next(double saturation, std::int64_t now_us) {
+  ceilings_.assign(bands_.size(), 1);
+  options_.usage_limit->limit(saturation, ceilings_);
+  auto ceiling = ceilings_.begin();
   for (auto& [priority, band] : bands_) {
+    if (saturation >= *ceiling++) return std::nullopt;
     if (band.requests == 0) continue;
     heads_.clear();
-    for (const auto& [flow, queue] : band.flows) heads_.push_back({flow, queue.begin()->first});
-    const FlowHead& picked = heads_[band.fairness->pick(heads_)];
+    for (const auto& [flow, queue] : band.flows)
+      heads_.push_back({flow, queue.begin()->first, queue.begin()->second.arrived_us});
+    const FlowHead& picked = heads_[band.fairness->pick(heads_, now_us)];
     return take(band.flows.find(picked.flow)->second.begin()->second.id);
   }
   return std::nullopt;
+}
+
+void FlowControl::ended(std::string_view fairness_id, std::int64_t input_tokens, std::int64_t output_tokens,
+                        std::int64_t now_us) {
+  std::set<FairnessPolicy*> told;  // bands may share one
+  for (const auto& [priority, band] : bands_)
+    if (told.insert(band.options.fairness.get()).second)
+      band.options.fairness->ended(fairness_id, input_tokens, output_tokens, now_us);
 }
 
 FlowItem FlowControl::take(std::uint64_t id) {

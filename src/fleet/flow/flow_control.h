@@ -15,13 +15,14 @@
 #include "fleet/flow/fairness.h"
 #include "fleet/flow/flow_item.h"
 #include "fleet/flow/ordering.h"
+#include "fleet/flow/usage_limit.h"
 
 namespace octavo::fleet {
 
 struct BandOptions {
   std::uint64_t bytes_max = 1'000'000'000;
   std::uint64_t requests_max = 5000;
-  const FairnessRow* fairness = &default_fairness();
+  std::shared_ptr<FairnessPolicy> fairness = default_fairness();
   const Ordering* ordering = &default_ordering();
 };
 
@@ -30,7 +31,7 @@ struct FlowOptions {
   std::uint64_t requests_max = 0;  // the same
   std::int64_t ttl_us = 60'000'000;
   std::optional<std::int64_t> no_endpoint_ttl_us = {};  // while there are no endpoints; nothing: the same
-  double usage_limit = 1;                               // saturation from which on nothing goes
+  std::shared_ptr<UsageLimit> usage_limit = static_usage_limit(1);  // saturation from which on bands wait
   std::map<int, BandOptions> bands = {};                // by priority
   BandOptions default_band = {};                        // of priorities that have none of their own
   BandOptions default_negative_band = {};               // of those below 0
@@ -46,7 +47,11 @@ class FlowControl {
 
   // The one that goes now; nothing: nobody waits, or saturation (1: all is taken) says that they must. Bands
   // are strict: a lower one goes only when no higher one waits.
-  std::optional<FlowItem> next(double saturation);
+  std::optional<FlowItem> next(double saturation, std::int64_t now_us);
+
+  // A request that went has ended, with so many tokens of prompt and answer.
+  void ended(std::string_view fairness_id, std::int64_t input_tokens, std::int64_t output_tokens,
+             std::int64_t now_us);
 
   struct Ended {
     FlowItem item;
@@ -93,6 +98,7 @@ class FlowControl {
   std::uint64_t bytes_ = 0;
   std::uint64_t arrived_ = 0;    // so many so far
   std::vector<FlowHead> heads_;  // scratch
+  std::vector<double> ceilings_;
 };
 
 }  // namespace octavo::fleet

@@ -16,7 +16,7 @@ constexpr std::int64_t kSecond = 1'000'000;
 
 std::vector<std::uint64_t> all_in_order(FlowControl& flow) {
   std::vector<std::uint64_t> ids;
-  while (const auto item = flow.next(0)) ids.push_back(item->id);
+  while (const auto item = flow.next(0, 0)) ids.push_back(item->id);
   return ids;
 }
 
@@ -30,12 +30,12 @@ TEST(FlowControl, HigherBandsGoFirst) {
 }
 
 TEST(FlowControl, NothingGoesWhileAllIsTaken) {
-  FlowControl flow({.usage_limit = 0.9});
+  FlowControl flow({.usage_limit = static_usage_limit(0.9)});
   flow.enqueue({.id = 1}, false);
-  EXPECT_FALSE(flow.next(1));
-  EXPECT_FALSE(flow.next(0.9));
-  EXPECT_TRUE(flow.next(0.89));
-  EXPECT_FALSE(flow.next(0));
+  EXPECT_FALSE(flow.next(1, 0));
+  EXPECT_FALSE(flow.next(0.9, 0));
+  EXPECT_TRUE(flow.next(0.89, 0));
+  EXPECT_FALSE(flow.next(0, 0));
 }
 
 TEST(FlowControl, OrderingWithinAFlow) {
@@ -56,7 +56,7 @@ TEST(FlowControl, OrderingWithinAFlow) {
 
 TEST(FlowControl, FairnessAmongFlows) {
   const auto order = [](const char* type) {
-    FlowControl flow({.default_band = {.fairness = find_fairness(type)}});
+    FlowControl flow({.default_band = {.fairness = make_fairness(type)}});
     std::uint64_t id = 0;
     for (const char* who : {"a", "a", "a", "c", "b", "b"})
       flow.enqueue({.id = ++id, .fairness_id = who, .arrived_us = static_cast<std::int64_t>(id)}, false);
@@ -101,7 +101,7 @@ TEST(FlowControl, NobodyWaitsForeverAndEverybodyIsToldOnce) {
   EXPECT_EQ(flow.expire(23 * kSecond, true)[0].outcome, FlowOutcome::evicted_no_endpoints);
   EXPECT_EQ(flow.cancel(4)->outcome, FlowOutcome::evicted_context_cancelled);
   EXPECT_FALSE(flow.cancel(4));
-  EXPECT_FALSE(flow.next(0));
+  EXPECT_FALSE(flow.next(0, 0));
   flow.enqueue({.id = 5}, false);
   EXPECT_EQ(flow.drain()[0].outcome, FlowOutcome::evicted_other);
   EXPECT_EQ(flow.waiting(), 0U);
@@ -114,7 +114,7 @@ TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
   constexpr std::int64_t kServe = 10'000;  // us for a request: 100 a second
   constexpr std::int64_t kArrive = 2'500;  // us between arrivals: 400 a second
   constexpr std::int64_t kEnd = 300 * kSecond;
-  const BandOptions fair{.requests_max = 100'000, .fairness = find_fairness("round-robin-fairness-policy")};
+  const BandOptions fair{.requests_max = 100'000, .fairness = make_fairness("round-robin-fairness-policy")};
   FlowControl flow({.ttl_us = 5 * kSecond, .bands = {{2, fair}, {1, fair}, {0, fair}}});
   std::map<int, std::map<std::string, double>> served;
   std::uint64_t asked = 0, outcomes = 0;
@@ -136,7 +136,7 @@ TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
       EXPECT_LE(now - ended.item.arrived_us, 5 * kSecond + kArrive);
     }
     if (now % kServe != 0) continue;
-    if (const auto item = flow.next(0.5)) {
+    if (const auto item = flow.next(0.5, 0)) {
       ++outcomes;
       --waiting[item->priority];
       for (const auto& [other, count] : waiting) {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "fleet/health/slow_start.h"
+
 #include "fleet/health/circuit_breaker.h"
 #include "fleet/health/endpoint_health.h"
 
@@ -89,6 +91,17 @@ TEST(EndpointHealth, AnOpenBreakerAndDrainingKeepRequestsAway) {
   EXPECT_EQ(health.availability(100), Availability::available) << "half open: tried again";
   health.drain();
   EXPECT_EQ(health.availability(100), Availability::draining);
+}
+
+TEST(SlowStart, WhoComesGetsItsShareByAndBy) {
+  EXPECT_EQ(slow_start_share(1000, 900, 0, 200), .5);
+  EXPECT_EQ(slow_start_share(900, 900, 0, 200), 0);
+  EXPECT_EQ(slow_start_share(1100, 900, 0, 200), 1);
+  EXPECT_EQ(slow_start_share(5000, 900, 0, 200), 1);
+  // A fleet that is new itself: the second one is measured by the first.
+  EXPECT_EQ(slow_start_share(100, 50, 0, 1000), .5);
+  EXPECT_EQ(slow_start_share(100, 0, 0, 1000), 1);
+  EXPECT_EQ(slow_start_share(0, 0, 0, 1000), 1);
 }
 
 }  // namespace

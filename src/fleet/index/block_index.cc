@@ -144,8 +144,12 @@ bool BlockIndex::holds(EndpointId endpoint, PrefixKey key) const {
 void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const {
   overlap.clear();
   overlap.prompt_blocks = static_cast<std::uint32_t>(keys.size());
-  for (std::size_t at = kJump - 1; at < keys.size(); at += kJump)
-    __builtin_prefetch(&slots_[place(keys[at])]);
+  const auto places = [&](auto&& touch) {
+    for (std::size_t at = kJump - 1; at < keys.size(); at += kJump) touch(slots_[place(keys[at])]);
+  };
+  places([](const Slot& slot) { __builtin_prefetch(&slot); });
+  places([this](const Slot& slot) { __builtin_prefetch(&lists_[slot.list]); });
+  places([this](const Slot& slot) { __builtin_prefetch(lists_[slot.list].data()); });
   // Everyone who holds blocks up to `at`, one after the other.
   std::size_t at = 0;
   const auto step = [&](std::size_t next, const Slot& slot) {

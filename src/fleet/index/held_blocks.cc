@@ -1,6 +1,7 @@
 #include "fleet/index/held_blocks.h"
 
 #include <limits>
+#include <utility>
 
 namespace octavo::fleet {
 namespace {
@@ -13,28 +14,32 @@ HeldBlocks::HeldBlocks(std::size_t blocks_max)
     : blocks_max_(blocks_max), index_(std::numeric_limits<std::size_t>::max()) {}
 
 void HeldBlocks::apply(EndpointId endpoint, const CacheEvent& event) {
-  if (event.kind == CacheEvent::Kind::cleared) return clear(endpoint);
+  const std::lock_guard writer(writers_);
+  if (event.kind == CacheEvent::Kind::cleared) return clear_held(endpoint);
   if (endpoint >= held_.size()) held_.resize(endpoint + std::size_t{1});
   Held& held = held_[endpoint];
   if (event.kind == CacheEvent::Kind::stored) {
-    store(endpoint, held, event);
+    if (event.window || held.group.value_or(event.group) != event.group) return;
+    event.tokens.empty() ? store_again(endpoint, held, event) : store(endpoint, held, event);
   } else if (held.group == event.group) {
     remove(endpoint, held, event);
   }
 }
 
+// Blocks that are known, in another tier.
+void HeldBlocks::store_again(EndpointId endpoint, const Held& held, const CacheEvent& event) {
+  const std::lock_guard lock(table_);
+  for (const std::uint64_t block : event.blocks)
+    if (const auto known = held.keys.find(block); known != held.keys.end())
+      index_.store(endpoint, known->second, event.tier);
+}
+
 void HeldBlocks::store(EndpointId endpoint, Held& held, const CacheEvent& event) {
-  if (event.window || held.group.value_or(event.group) != event.group) return;
-  if (event.tokens.empty()) {
-    for (const std::uint64_t block : event.blocks)
-      if (const auto known = held.keys.find(block); known != held.keys.end())
-        index_.store(endpoint, known->second, event.tier);
-    return;
-  }
   if (event.block_size <= 0 || event.block_size > kBlockSizeMax) return;
-  if (index_.entries() == 0) block_size_ = static_cast<int>(event.block_size);
-  const auto size = static_cast<std::size_t>(block_size_);
-  if (event.block_size != block_size_ || event.tokens.size() / size < event.blocks.size()) return;
+  const bool first = index_.entries() == 0;  // says how large blocks are
+  if (!first && event.block_size != block_size_) return;
+  const auto size = static_cast<std::size_t>(event.block_size);
+  if (event.tokens.size() / size < event.blocks.size()) return;
   PrefixKey key = first_key(event.adapter, event.salt);
   if (event.parent) {
     const auto parent = held.keys.find(*event.parent);
@@ -42,15 +47,23 @@ void HeldBlocks::store(EndpointId endpoint, Held& held, const CacheEvent& event)
     key = parent->second;
   }
   held.group = event.group;
+  new_keys_.clear();
   for (std::size_t i = 0; i < event.blocks.size(); ++i) {
     key = next_key(key, std::span(event.tokens).subspan(i * size, size));
-    if (held.keys.size() == blocks_max_ && !held.keys.contains(event.blocks[i])) return;
+    if (held.keys.size() == blocks_max_ && !held.keys.contains(event.blocks[i])) break;
     held.keys[event.blocks[i]] = key;
-    index_.store(endpoint, key, event.tier);
+    new_keys_.push_back(key);
   }
+  const std::lock_guard lock(table_);
+  if (first) block_size_ = static_cast<int>(event.block_size);
+  for (const PrefixKey stored : new_keys_) index_.store(endpoint, stored, event.tier);
+  if (new_keys_.empty()) return;
+  if (endpoint >= tells_.size()) tells_.resize(endpoint + std::size_t{1});
+  tells_[endpoint] = true;
 }
 
 void HeldBlocks::remove(EndpointId endpoint, Held& held, const CacheEvent& event) {
+  const std::lock_guard lock(table_);
   for (const std::uint64_t block : event.blocks) {
     const auto known = held.keys.find(block);
     if (known == held.keys.end()) continue;
@@ -60,13 +73,27 @@ void HeldBlocks::remove(EndpointId endpoint, Held& held, const CacheEvent& event
 }
 
 void HeldBlocks::clear(EndpointId endpoint) {
+  const std::lock_guard writer(writers_);
+  clear_held(endpoint);
+  const std::lock_guard lock(table_);
+  if (endpoint < tells_.size()) tells_[endpoint] = false;
+}
+
+// Some blocks at a time, so that nobody waits for all of them.
+void HeldBlocks::clear_held(EndpointId endpoint) {
+  constexpr std::size_t kAtOnce = 64;
   if (endpoint >= held_.size()) return;
-  for (const auto& [block, key] : held_[endpoint].keys)
-    for (const Tier tier : {Tier::device, Tier::host, Tier::disk}) index_.remove(endpoint, key, tier);
-  held_[endpoint] = {};
+  const Held gone = std::exchange(held_[endpoint], {});
+  for (auto left = gone.keys.begin(); left != gone.keys.end();) {
+    const std::lock_guard lock(table_);
+    for (std::size_t i = 0; i < kAtOnce && left != gone.keys.end(); ++i, ++left)
+      for (const Tier tier : {Tier::device, Tier::host, Tier::disk})
+        index_.remove(endpoint, left->second, tier);
+  }
 }
 
 std::size_t HeldBlocks::blocks(EndpointId endpoint) const {
+  const std::lock_guard writer(writers_);
   return endpoint < held_.size() ? held_[endpoint].keys.size() : 0;
 }
 

@@ -2,11 +2,17 @@
 //
 // Keys are made here from the tokens that events carry; an engine's own names of blocks only say which block
 // follows or goes, so engines with different hashes and seeds share one index.
+//
+// Safe from any thread. Who writes hashes tokens beside those who read, and keeps them waiting only while the
+// blocks of one event go into the table.
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "fleet/index/block_index.h"
@@ -24,24 +30,43 @@ class HeldBlocks {
   void apply(EndpointId endpoint, const CacheEvent& event);
   void clear(EndpointId endpoint);
 
-  void match(std::span<const PrefixKey> keys, Overlap& overlap) const { index_.match(keys, overlap); }
+  // What is held at one moment: nothing changes as long as one of these lives, on this thread.
+  class Reading {
+   public:
+    explicit Reading(const HeldBlocks& held) : held_(held), lock_(held.table_) {}
+    void match(std::span<const PrefixKey> keys, Overlap& overlap) const { held_.index_.match(keys, overlap); }
+    // Has the endpoint told of a block, since it was last cleared?
+    bool tells(EndpointId endpoint) const { return endpoint < held_.tells_.size() && held_.tells_[endpoint]; }
+    // Tokens of a block; 0: no block has been told of yet.
+    int block_size() const { return held_.block_size_; }
+
+   private:
+    const HeldBlocks& held_;
+    const std::shared_lock<std::shared_mutex> lock_;
+  };
+  Reading read() const { return Reading(*this); }
+
   std::size_t blocks(EndpointId endpoint) const;
-  // Tokens of a block; 0: no block has been told of yet.
-  int block_size() const { return block_size_; }
 
  private:
   struct Held {
-    std::unordered_map<std::uint64_t, PrefixKey> keys = {};  // by the engine's names
+    boost::unordered_flat_map<std::uint64_t, PrefixKey> keys = {};  // by the engine's names
     std::optional<std::int64_t> group = {};
   };
 
   void store(EndpointId endpoint, Held& held, const CacheEvent& event);
+  void store_again(EndpointId endpoint, const Held& held, const CacheEvent& event);
   void remove(EndpointId endpoint, Held& held, const CacheEvent& event);
+  void clear_held(EndpointId endpoint);
 
   std::size_t blocks_max_;
+  mutable std::mutex writers_;       // one at a time; of held_ and new_keys_
+  mutable std::shared_mutex table_;  // of the rest, which only the writer changes
+  std::vector<Held> held_;           // [EndpointId]
+  std::vector<PrefixKey> new_keys_;  // of the event at hand
   int block_size_ = 0;
   BlockIndex index_;
-  std::vector<Held> held_;  // [EndpointId]
+  std::vector<bool> tells_;  // [EndpointId]
 };
 
 }  // namespace octavo::fleet

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "base/random.h"
 
@@ -44,7 +46,7 @@ std::vector<PrefixKey> keys_of(std::uint32_t p, std::uint32_t blocks) {
 
 Hits hits(const HeldBlocks& held, EndpointId endpoint, std::uint32_t p, std::uint32_t blocks) {
   Overlap overlap;
-  held.match(keys_of(p, blocks), overlap);
+  held.read().match(keys_of(p, blocks), overlap);
   return overlap.of(endpoint);
 }
 
@@ -155,6 +157,36 @@ TEST(HeldBlocks, AgreesWithANaiveModel) {
     for (EndpointId e = 0; e < 3; ++e)
       ASSERT_EQ(hits(held, e, asked, kLength).device, truth[e][asked]) << round;
   }
+}
+
+// What stays is found whole at any moment, whatever comes and goes beside it.
+TEST(HeldBlocks, IsReadWhileItIsWritten) {
+  HeldBlocks held(1000);
+  held.apply(1, stored(5, 0, 40));
+  std::atomic<bool> done = false;
+  std::thread writer([&] {
+    for (std::uint32_t round = 0; round < 300; ++round) {
+      held.apply(2, stored(5, 0, 40));
+      held.apply(3, stored(6 + round % 7, 0, 20));
+      for (std::uint32_t i = 40; i-- > 0;) held.apply(2, removed(5, i));
+      round % 2 ? held.clear(3) : held.apply(3, {.kind = CacheEvent::Kind::cleared});
+    }
+    done = true;
+  });
+  const auto keys = keys_of(5, 40);
+  Overlap overlap;
+  bool last = false;
+  while (!last) {
+    last = done;
+    const HeldBlocks::Reading reading = held.read();
+    reading.match(keys, overlap);
+    EXPECT_EQ(overlap.of(1).device, 40U);
+    EXPECT_EQ(overlap.of(3).device, 0U);
+    EXPECT_TRUE(reading.tells(1));
+    EXPECT_EQ(reading.block_size(), kBlock);
+  }
+  writer.join();
+  EXPECT_EQ(overlap.of(2).device, 0U);
 }
 
 }  // namespace

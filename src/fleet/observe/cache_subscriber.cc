@@ -13,7 +13,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/quoted_text.h"
 #include "fleet/observe/cache_events.h"
+#include "fleet/observe/cache_message.h"
 #include "fleet/observe/cache_stream.h"
 
 namespace octavo::fleet {
@@ -21,37 +23,14 @@ namespace {
 
 constexpr std::chrono::milliseconds kTick{100};
 constexpr std::int64_t kReplayUs = 10'000'000;       // without a word of it: it has failed
-constexpr std::int64_t kMessageBytesMax = 64 << 20;  // a longer one ends the connection
 constexpr int kMessagesAtOnce = 64;                  // of one endpoint before the next one's turn
 constexpr std::int64_t kPauseUs = 5'000'000;         // when the system has no more sockets to give
 constexpr std::uint64_t kEnd = ~std::uint64_t{0};    // -1: the end of a replay
 
-// What ends a message of either kind: its number and its batch.
-struct Numbered {
-  std::uint64_t number;
-  std::string batch;
-};
-
-// Nothing: no message is there, or it is none of these.
-std::optional<Numbered> receive(zmq::socket_t& socket, bool& any) {
-  std::vector<zmq::message_t> parts(1);
-  any = socket.recv(parts.back(), zmq::recv_flags::dontwait).has_value();
-  if (!any) return std::nullopt;
-  while (parts.back().more() && parts.size() < 8) {
-    parts.emplace_back();
-    (void)socket.recv(parts.back());
-  }
-  for (zmq::message_t rest; parts.back().more() && socket.recv(rest) && rest.more();) continue;
-  if (parts.size() != 3 || parts[1].size() != sizeof(std::uint64_t)) return std::nullopt;
-  std::uint64_t number;
-  std::memcpy(&number, parts[1].data(), sizeof number);
-  return Numbered{__builtin_bswap64(number), parts[2].to_string()};
-}
-
 zmq::socket_t connected(zmq::context_t& context, zmq::socket_type type, const std::string& endpoint) {
   zmq::socket_t socket(context, type);
   socket.set(zmq::sockopt::linger, 0);
-  socket.set(zmq::sockopt::maxmsgsize, kMessageBytesMax);
+  socket.set(zmq::sockopt::maxmsgsize, kCacheMessageBytesMax);
   socket.connect(endpoint);
   return socket;
 }
@@ -69,7 +48,7 @@ class Source {
         live_(context, zmq::socket_type::sub),
         changes_(context, zmq::socket_type::pair) {
     live_.set(zmq::sockopt::linger, 0);
-    live_.set(zmq::sockopt::maxmsgsize, kMessageBytesMax);
+    live_.set(zmq::sockopt::maxmsgsize, kCacheMessageBytesMax);
     live_.set(zmq::sockopt::subscribe, "");
     const std::string address = "inproc://" + std::to_string(number);
     zmq_socket_monitor(live_.handle(), address.c_str(), ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED);
@@ -117,13 +96,14 @@ class Source {
   void read_live() {
     bool any = true;
     for (int i = 0; i < kMessagesAtOnce && any; ++i)
-      if (const auto message = receive(live_, any)) take(stream_.live(message->number), message->batch);
+      if (const auto message = receive_cache_message(live_, any))
+        take(stream_.live(message->number), message->batch);
   }
 
   void read_replay() {
     bool any = true;
     for (int i = 0; i < kMessagesAtOnce && any && replay_; ++i) {
-      const auto message = receive(*replay_, any);
+      const auto message = receive_cache_message(*replay_, any);
       if (!message) continue;
       replay_until_us_ = now_us() + kReplayUs;
       if (message->number == kEnd) {
@@ -191,7 +171,8 @@ Result<> check_zmq_endpoint(const std::string& endpoint, std::string_view field)
     zmq::context_t context(1);
     connected(context, zmq::socket_type::sub, endpoint);
   } catch (const zmq::error_t& error) {
-    return invalid(field, "{:?} is no address like \"tcp://host:5557\": {}", endpoint, error.what());
+    return invalid(field, "{} is no address like \"tcp://host:5557\": {}", quoted_text(endpoint),
+                   error.what());
   }
   return {};
 }

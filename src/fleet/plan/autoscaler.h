@@ -12,17 +12,9 @@
 #include "fleet/plan/capacity.h"
 #include "fleet/plan/forecast.h"
 #include "fleet/plan/scaling.h"
+#include "fleet/view/replica_reading.h"
 
 namespace octavo::fleet {
-
-// What a replica did since it was read the last time.
-struct ReplicaReading {
-  double tokens = 0;                // of prompts and answers, computed
-  double finished = 0;              // requests
-  double running = 0, waiting = 0;  // now
-  // Such a share of its requests as the SLO asks for was no later than this. Negative: there was none.
-  double ttft_ms = -1, tpot_ms = -1;
-};
 
 struct AutoscalerRules {
   ScalingRules scaling = {};

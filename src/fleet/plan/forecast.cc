@@ -11,9 +11,10 @@ std::vector<double> predict_last(std::span<const double> loads) {
   return predicted;
 }
 
-// Double exponential smoothing (Holt, 1957).
+// Double exponential smoothing (Holt, 1957): what a window brings counts by these shares.
+template <int kLevelPercent, int kTrendPercent>
 std::vector<double> predict_trend(std::span<const double> loads) {
-  constexpr double kLevelShare = 0.5, kTrendShare = 0.2;
+  constexpr double kLevelShare = kLevelPercent / 100.0, kTrendShare = kTrendPercent / 100.0;
   std::vector<double> predicted{loads[0]};
   double level = loads[0], trend = 0;
   for (std::size_t i = 1; i < loads.size(); ++i) {
@@ -29,7 +30,9 @@ std::vector<double> predict_truly(std::span<const double> loads) { return {loads
 
 constexpr Predictor kPredictors[] = {
     {"constant", "the load of the window before", predict_last},
-    {"trend", "smoothed level and trend (Holt)", predict_trend},
+    {"trend", "smoothed level and trend (Holt)", predict_trend<50, 20>},
+    {"smooth", "as trend, but slower, for windows of so few requests that chance moves their loads",
+     predict_trend<30, 5>},
     {"oracle", "the load that comes: the best that a predictor could do", predict_truly, true},
 };
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace octavo::fleet {
 namespace {
 
@@ -41,6 +44,17 @@ TEST(Forecast, TrendIsCloserToARampAndNeverNegative) {
   EXPECT_NEAR(find_predictor("trend")->predict(up).back(), up.back(), 2);
   EXPECT_EQ(find_predictor("constant")->predict(up).back(), up.back() - 10);
   for (const double load : find_predictor("trend")->predict(down)) EXPECT_GE(load, 0);
+}
+
+TEST(Forecast, SmoothIsMovedLessByChance) {
+  std::vector<double> noisy;
+  for (int i = 0; i < 100; ++i) noisy.push_back(1000 + ((i + 1) % 3 - 1) * 200);
+  const auto farthest = [&](const char* name) {
+    double most = 0;
+    for (const double load : find_predictor(name)->predict(noisy)) most = std::max(most, std::abs(load - 1000));
+    return most;
+  };
+  EXPECT_LT(farthest("smooth"), 0.7 * farthest("trend"));
 }
 
 TEST(Forecast, TheNextWindowIsThatBehindTheLast) {

@@ -22,7 +22,10 @@ Result<Trial> try_fleet(const SimulationOptions& options, const Trace& trace, co
         progress(options.replicas, done, all);
       }));
   const auto met = std::ranges::count_if(result.answers, [&](const auto& a) { return met_by(slo, a); });
+  const auto [least, most] = std::ranges::minmax(result.samples, {}, &FleetSample::replicas);
   Trial trial{.replicas = options.replicas,
+              .least = least.replicas,
+              .most = most.replicas,
               .attained = static_cast<double>(met) / static_cast<double>(result.answers.size()),
               .figures = report(options, result, slo.limits, kPercentiles)};
   trial.meets_slo = trial.attained >= slo.share;

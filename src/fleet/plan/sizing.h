@@ -21,6 +21,7 @@ bool met_by(const Slo& slo, const traffic::AnswerTimes& answer);
 // One simulation of the traffic.
 struct Trial {
   int replicas = 0;     // at the beginning
+  int least = 0, most = 0;  // that took requests at a time
   double attained = 0;  // share of the requests within the limits
   bool meets_slo = false;
   // fleet/simulate/report.h, with slo_attainment and tokens_per_replica_second: prompts and answers.

@@ -155,7 +155,7 @@ Response loads(Dispatcher& dispatcher) {
 
 Result<Endpoint> endpoint_of_url(std::string_view url) {
   TRY(const http::Address address, http::parse_base_url(url));
-  return Endpoint{.name = address.text(), .url = "http://" + address.text()};
+  return Endpoint{.name = address.text(), .url = address.url()};
 }
 
 Result<> read_kv_events(std::string_view text, std::string_view field, Endpoint& endpoint) {

@@ -7,14 +7,20 @@
 
 namespace octavo::fleet {
 
-Discovery::Discovery(Dispatcher& dispatcher, const std::vector<DiscoveredWorkers>& from)
-    : dispatcher_(dispatcher) {
+Discovery::Discovery(Dispatcher& dispatcher, const std::vector<DiscoveredWorkers>& from, bool disaggregated)
+    : dispatcher_(dispatcher), disaggregated_(disaggregated) {
   for (const DiscoveredWorkers& source : from) {
     known_.push_back(std::make_unique<Known>(Known{.role = source.role}));
-    pools_.push_back(std::make_unique<KubePool>(
-        source.pods, [this, known = known_.back().get()](std::vector<Endpoint> endpoints) {
-          tell(*known, std::move(endpoints));
-        }));
+    const auto endpoints = [this, known = known_.back().get()](std::vector<Endpoint> there) {
+      tell(*known, std::move(there));
+    };
+    if (const auto* pods = std::get_if<KubePoolOptions>(&source.from)) {
+      kube_.push_back(std::make_unique<KubePool>(*pods, endpoints));
+    } else if (const auto* etcd = std::get_if<EtcdOptions>(&source.from)) {
+      etcd_.push_back(std::make_unique<EtcdPool>(*etcd, endpoints));
+    } else {
+      polled_.push_back(std::make_unique<PolledPool>(std::get<PolledOptions>(source.from), endpoints));
+    }
   }
 }
 
@@ -29,12 +35,17 @@ void Discovery::tell(Known& known, std::vector<Endpoint> endpoints) {
   for (Endpoint& endpoint : endpoints) {
     if (known.names.contains(endpoint.name)) continue;
     const std::string name = endpoint.name;
-    endpoint.role = known.role;
+    if (known.role) endpoint.role = *known.role;
+    if (!disaggregated_) endpoint.role = Role::both;
+    if (disaggregated_ && endpoint.role == Role::both) {
+      log_warning("{} is left out: it says neither that it prefills nor that it decodes", name);
+      continue;
+    }
     if (const auto id = dispatcher_.add(std::move(endpoint))) {
       log_info("{} is there", name);
       known.names.insert(name);
     } else {
-      log_warning("a pod is left out: {}", id.error().message);
+      log_warning("{} is left out: {}", name, id.error().message);
     }
   }
 }

@@ -1,32 +1,36 @@
-// Workers that a cluster tells of: its pods come and go, and the router's workers with them.
+// Workers that others tell of (Kubernetes, etcd, a file, DNS): they come and go by themselves.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "fleet/discover/kube_pool.h"
 #include "fleet/proxy/dispatcher.h"
 
 namespace octavo::fleet {
 
 class Discovery {
  public:
-  // Follows pods from now on; `dispatcher` outlives it. Workers from elsewhere stay.
-  Discovery(Dispatcher& dispatcher, const std::vector<DiscoveredWorkers>& from);
+  // Follows them from now on; `dispatcher` outlives it. Workers from elsewhere stay. disaggregated: each must
+  // be for prefill or decode.
+  Discovery(Dispatcher& dispatcher, const std::vector<DiscoveredWorkers>& from, bool disaggregated);
 
  private:
   // Those of one source that are workers now.
   struct Known {
-    Role role = Role::both;
+    std::optional<Role> role = {};
     std::set<std::string> names = {};
   };
   void tell(Known& known, std::vector<Endpoint> endpoints);
 
   Dispatcher& dispatcher_;
   std::vector<std::unique_ptr<Known>> known_;
-  std::vector<std::unique_ptr<KubePool>> pools_;
+  const bool disaggregated_;
+  std::vector<std::unique_ptr<KubePool>> kube_;
+  std::vector<std::unique_ptr<EtcdPool>> etcd_;
+  std::vector<std::unique_ptr<PolledPool>> polled_;
 };
 
 }  // namespace octavo::fleet

@@ -9,12 +9,12 @@
 #include "base/log.h"
 #include "base/quoted_text.h"
 #include "fleet/decide/eligible.h"
+#include "fleet/health/slow_start.h"
 
 namespace octavo::fleet {
 namespace {
 
 constexpr std::int64_t kExpireUs = 1'000'000;
-constexpr std::size_t kCacheEventsAtOnce = 64;  // between two decisions
 
 std::string_view name(Availability availability) {
   switch (availability) {
@@ -96,7 +96,10 @@ Choice Dispatcher::choose(const RouteRequest& request, Role part, std::span<cons
   Cycle cycle{*view, request, inflight_, now_us(), Draws(draw())};
   decision_.explain = explained;
   Pool& from = pool(part);
-  from.pipeline.choose(cycle, part, excluded, decision_);
+  leave_out_new(cycle, excluded);
+  from.pipeline.choose(cycle, part, left_out_, decision_);
+  if (decision_.chosen() == kNoEndpoint && left_out_.size() > excluded.size())
+    from.pipeline.choose(cycle, part, excluded, decision_);
   Choice choice;
   if (explained) choice.explanation = explain(cycle, from.policy, decision_);
   const Member* chosen = view->find(decision_.chosen());
@@ -107,6 +110,24 @@ Choice Dispatcher::choose(const RouteRequest& request, Role part, std::span<cons
   choice.booking = inflight_.book(chosen->id, tokens, tokens - cycle.cached_tokens(chosen->id));
   metrics_.selected(chosen->endpoint->url);
   return choice;
+}
+
+// `excluded`, and those who have only just come as often as they shall not get the request yet.
+void Dispatcher::leave_out_new(Cycle& cycle, std::span<const EndpointId> excluded) {
+  left_out_.assign(excluded.begin(), excluded.end());
+  if (options_.slow_start_secs == 0) return;
+  const auto takes = [](const Member& member) {
+    return member.state.availability == Availability::available;
+  };
+  std::int64_t oldest_us = cycle.now_us;
+  for (const Member& member : cycle.view.members)
+    if (takes(member)) oldest_us = std::min(oldest_us, slots_[member.id].since_us);
+  for (const Member& member : cycle.view.members) {
+    if (!takes(member)) continue;
+    const double share = slow_start_share(cycle.now_us, slots_[member.id].since_us, oldest_us,
+                                          std::int64_t{1'000'000} * options_.slow_start_secs);
+    if (share < 1 && cycle.draws.unit() >= share) left_out_.push_back(member.id);
+  }
 }
 
 void Dispatcher::first_token(Booking& booking) {
@@ -140,17 +161,22 @@ Result<EndpointId> Dispatcher::add(Endpoint endpoint) {
   const std::lock_guard lock(mutex_);
   TRY(const EndpointId id, fleet_.add(std::move(endpoint)));
   if (id >= slots_.size()) slots_.resize(id + std::size_t{1});
-  slots_[id] = {std::make_unique<EndpointHealth>(options_.probes, options_.breaker), false};
+  slots_[id] = {std::make_unique<EndpointHealth>(options_.probes, options_.breaker)};
   return id;
 }
 
 bool Dispatcher::remove(EndpointId id) {
   const std::lock_guard lock(mutex_);
   if (!fleet_.remove(id)) return false;
-  for (Pool& each : pools_) each.pipeline.forget(id);
+  forget(id);
   slots_[id].removed = true;
   release_if_idle(id);
   return true;
+}
+
+void Dispatcher::forget(EndpointId id) {
+  const std::lock_guard lock(caches_);
+  for (Pool& each : pools_) each.pipeline.forget(id);
 }
 
 void Dispatcher::release_if_idle(EndpointId id) {
@@ -168,24 +194,23 @@ void Dispatcher::probed(EndpointId id, bool success) {
 
 void Dispatcher::cache_changed(const Member& member, std::span<const CacheEvent> events) {
   metrics_.cache_changed(member.endpoint->url, events.size());
-  while (!events.empty()) {
-    const auto some = events.first(std::min(events.size(), kCacheEventsAtOnce));
-    events = events.subspan(some.size());
-    const std::lock_guard lock(mutex_);
-    const Member* now = fleet_.view()->find(member.id);
-    if (!now || now->endpoint->name != member.endpoint->name) return;
-    for (Pool& each : pools_) each.pipeline.cache_changed(member.id, some);
-  }
+  const std::lock_guard lock(caches_);
+  const auto view = fleet_.view();
+  const Member* now = view->find(member.id);
+  if (!now || now->endpoint->name != member.endpoint->name) return;
+  for (Pool& each : pools_) each.pipeline.cache_changed(member.id, events);
 }
 
 void Dispatcher::publish_availability(EndpointId id, std::int64_t now) {
   const Availability availability = slots_[id].health->availability(now);
-  const Member* member = fleet_.view()->find(id);
+  const auto view = fleet_.view();
+  const Member* member = view->find(id);
   if (!member || member->state.availability == availability) return;
   log_info("{} is {}", member->endpoint->url, name(availability));
+  const Availability before = member->state.availability;
+  if (availability == Availability::available && before != Availability::broken) slots_[id].since_us = now;
   // What a replica held before it was away may be gone: what is learned begins anew.
-  if (availability == Availability::unhealthy)
-    for (Pool& each : pools_) each.pipeline.forget(id);
+  if (availability == Availability::unhealthy) forget(id);
   fleet_.update(id, [&](EndpointState& state) { state.availability = availability; });
 }
 

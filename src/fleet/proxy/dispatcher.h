@@ -74,12 +74,15 @@ class Dispatcher {
 
   Dispatcher(const RouterOptions& options, std::vector<Pool> pools);
   Pool& pool(Role part);
+  void leave_out_new(Cycle& cycle, std::span<const EndpointId> excluded);
   void publish_availability(EndpointId id, std::int64_t now_us);
+  void forget(EndpointId id);
   void release_if_idle(EndpointId id);
 
   struct Slot {
     std::unique_ptr<EndpointHealth> health;  // null: no endpoint
     bool removed = false;                    // gone from the fleet, its last requests under way
+    std::int64_t since_us = 0;               // that it has been well, breakers aside
   };
 
   const RouterOptions options_;
@@ -88,11 +91,13 @@ class Dispatcher {
   const std::uint64_t seed_;
   std::atomic<std::uint64_t> draws_ = 0;
   std::atomic<int> under_way_ = 0;
+  std::mutex caches_;         // what endpoints hold, while it changes: decisions do not wait; after mutex_
   mutable std::mutex mutex_;  // of all below
   std::vector<Pool> pools_;
   Inflight inflight_;
   std::vector<Slot> slots_;  // [EndpointId]
   Decision decision_;
+  std::vector<EndpointId> left_out_;  // of this one
   std::int64_t expired_us_ = 0;
 };
 

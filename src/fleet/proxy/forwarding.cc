@@ -42,6 +42,7 @@ Forwarding::Forwarding(Dispatcher& dispatcher, const PromptTokens* tokens, http:
 
 Forwarding::~Forwarding() {
   end_attempt(Outcome::neither);
+  hedge_ends(Outcome::neither);
   dispatcher_.leave();
 }
 
@@ -127,14 +128,67 @@ void Forwarding::attempt() {
   if (!choice_.endpoint) return refuse(503, "no replica is available");
   tried_.push_back(choice_.booking.endpoint);
   ++attempts_;
+  leg_ = ++legs_;
+  headed_ = false;
+  call_ = send(leg_, *choice_.endpoint);
+  if (const int ms = dispatcher_.options().hedge_after_ms; ms > 0 && !streaming_)
+    loop_.after(ms, [weak = weak_from_this(), number = leg_] {
+      if (const auto self = weak.lock(); self && self->leg_ == number) self->hedge();
+    });
+}
+
+// Events of a leg count while it is the one; a hedge's head makes it the one.
+std::weak_ptr<http::Call> Forwarding::send(int number, const Endpoint& endpoint) {
   const auto self = shared_from_this();
-  const auto call =
-      loop_.call(call_request(*choice_.endpoint, body()),
-                 {.head = [self](http::Response head) { self->on_head(std::move(head)); },
-                  .body = [self](std::string_view piece) { self->on_body(piece); },
-                  .end = [self](Result<> result) { self->on_end(std::move(result)); },
-                  .ready = [self] { return self->exchange_->unsent_bytes() < kUnsentBytesMax; }});
-  call_ = call;
+  return loop_.call(
+      call_request(endpoint, body()),
+      {.head =
+           [self, number](http::Response head) {
+             number == self->leg_ ? self->on_head(std::move(head)) : self->hedge_answers(std::move(head));
+           },
+       .body = [self](std::string_view piece) { self->on_body(piece); },
+       .end =
+           [self, number](Result<> result) {
+             number == self->leg_ ? self->on_end(std::move(result)) : self->hedge_ends(Outcome::failure);
+           },
+       .ready = [self] { return self->exchange_->unsent_bytes() < kUnsentBytesMax; }});
+}
+
+// Nothing has come for so long that another replica is asked, too: the first that answers counts.
+void Forwarding::hedge() {
+  if (over_ || headed_ || !choice_.endpoint) return;
+  const Role part = dispatcher_.options().disaggregated ? Role::decode : Role::both;
+  Choice choice = dispatcher_.choose(request_, part, tried_, explain_);
+  if (!choice.endpoint) return;
+  tried_.push_back(choice.booking.endpoint);
+  hedge_ = {.number = ++legs_, .choice = std::move(choice)};
+  hedge_.call = send(hedge_.number, *hedge_.choice.endpoint);
+}
+
+void Forwarding::hedge_answers(http::Response head) {
+  if (worth_a_retry(head.status)) return hedge_ends(head.status >= 500 ? Outcome::failure : Outcome::neither);
+  if (const auto call = call_.lock()) call->cancel();
+  end_attempt(Outcome::neither);
+  hedge_wins();
+  on_head(std::move(head));
+}
+
+// It goes on in the place of the first one, which has ended.
+void Forwarding::hedge_wins() {
+  dispatcher_.metrics().hedged(true);
+  leg_ = hedge_.number;
+  choice_ = std::move(hedge_.choice);
+  call_ = hedge_.call;
+  hedge_ = {};
+}
+
+void Forwarding::hedge_ends(Outcome outcome) {
+  if (hedge_.number == 0) return;
+  dispatcher_.metrics().hedged(false);
+  if (const auto call = hedge_.call.lock()) call->cancel();
+  if (outcome == Outcome::failure) dispatcher_.metrics().worker_failed(hedge_.choice.endpoint->url);
+  dispatcher_.ended(hedge_.choice.booking, outcome);
+  hedge_ = {};
 }
 
 http::CallRequest Forwarding::call_request(const Endpoint& endpoint,
@@ -162,8 +216,11 @@ void Forwarding::on_head(http::Response head) {
   if (worth_a_retry(head.status) && attempts_ < dispatcher_.options().retry.attempts_max) {
     if (const auto call = call_.lock()) call->cancel();
     end_attempt(head.status >= 500 ? Outcome::failure : Outcome::neither);
+    if (hedge_.number != 0) return hedge_wins();
     return retry(fmt::format("status {}", head.status));
   }
+  headed_ = true;
+  hedge_ends(Outcome::neither);
   if (streaming_) {  // the client has the first one's
     const bool goes_on =
         head.status == 200 && (!resumable_->begun() || head.headers.find("X-Octavo-Resumed"));
@@ -220,6 +277,7 @@ void Forwarding::on_end(Result<> result) {
 
 void Forwarding::on_broken(std::string reason) {
   end_attempt(Outcome::failure);
+  if (hedge_.number != 0) return hedge_wins();
   if (!streaming_) return retry(std::move(reason));
   log_warning("a stream of {} ended early: {}", exchange_->request().path, reason);
   if (!migrate()) refuse(502, "the replica failed in the middle of its answer");
@@ -297,6 +355,7 @@ void Forwarding::client_gone() {
   if (std::exchange(over_, true)) return;
   if (const auto call = call_.lock()) call->cancel();
   end_attempt(Outcome::neither);
+  hedge_ends(Outcome::neither);
   dispatcher_.metrics().answered(499, static_cast<double>(now_us() - arrived_us_) * 1e-6);
 }
 

@@ -33,6 +33,17 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   bool prefill();
   void on_prefilled(const Result<>& result);
   void attempt();
+  // A request that is with a replica. Its number tells events of one from those of another.
+  struct Leg {
+    int number = 0;
+    Choice choice = {};
+    std::weak_ptr<http::Call> call = {};
+  };
+  std::weak_ptr<http::Call> send(int number, const Endpoint& endpoint);
+  void hedge();
+  void hedge_answers(http::Response head);
+  void hedge_wins();
+  void hedge_ends(Outcome outcome);
   http::CallRequest call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body) const;
   std::shared_ptr<const std::string> body() const;
   void send_back(std::string_view piece);
@@ -65,8 +76,12 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   std::vector<EndpointId> tried_;
   Choice choice_;
   std::weak_ptr<http::Call> call_;
+  int legs_ = 0;             // begun so far
+  int leg_ = 0;              // the one that choice_ and call_ are of
+  Leg hedge_;                // asked beside it; number 0: nobody is
   http::Response response_;  // gathered, until it is sent or streamed
   bool event_stream_ = false;
+  bool headed_ = false;     // the leg's head is there
   bool streaming_ = false;  // the client has seen its head
   bool answered_ = false;   // the first byte of the answer is there
   bool over_ = false;

@@ -1,23 +1,18 @@
 #include "fleet/proxy/monitor.h"
 
 #include <algorithm>
-#include <boost/json/array.hpp>
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "fleet/observe/engine_metrics.h"
+#include "fleet/observe/model_cards.h"
 
 namespace octavo::fleet {
 namespace {
 
-namespace json = boost::json;
-
 constexpr int kTickMs = 100;
 constexpr std::int64_t kModelsUs = 30'000'000;
 constexpr std::size_t kPageBytesMax = 8 << 20;
-constexpr std::size_t kModelsMax = 10'000;  // of one endpoint
 
 }  // namespace
 
@@ -96,26 +91,16 @@ void Monitor::ask(const Member& member, std::string_view target,
 }
 
 void Monitor::learn_models(EndpointId id, const std::string& page) {
-  boost::system::error_code error;
-  const json::value parsed = json::parse(page, error);
-  const auto* data = !error && parsed.is_object() ? parsed.get_object().if_contains("data") : nullptr;
-  const Member* member = dispatcher_.fleet().view()->find(id);
-  if (!data || !data->is_array() || !member) return;
+  auto found = read_model_cards(page);
+  const auto view = dispatcher_.fleet().view();
+  const Member* member = view->find(id);
+  if (!found || !member) return;
   Endpoint endpoint = *member->endpoint;
-  endpoint.models.clear();
-  endpoint.adapters.clear();
-  std::map<std::string, std::string> cards;
-  for (const json::value& card : data->get_array()) {
-    const auto* name = card.is_object() ? card.get_object().if_contains("id") : nullptr;
-    if (!name || !name->is_string() || cards.size() == kModelsMax) continue;
-    const auto* parent = card.get_object().if_contains("parent");
-    auto& names = parent && parent->is_string() ? endpoint.adapters : endpoint.models;
-    names.emplace_back(name->get_string());
-    cards[names.back()] = json::serialize(card);
-  }
+  endpoint.models = std::move(found->models);
+  endpoint.adapters = std::move(found->adapters);
   {
     const std::lock_guard lock(mutex_);
-    cards_[endpoint.name] = std::move(cards);
+    cards_[endpoint.name] = std::move(found->cards);
   }
   if (endpoint.models != member->endpoint->models || endpoint.adapters != member->endpoint->adapters)
     dispatcher_.fleet().describe(id, std::move(endpoint));

@@ -45,6 +45,10 @@ void RouteMetrics::migrated(bool goes_on) {
   const std::lock_guard lock(mutex_);
   ++migrations_[goes_on ? "continued" : "failed"];
 }
+void RouteMetrics::hedged(bool won) {
+  const std::lock_guard lock(mutex_);
+  ++hedges_[won ? "won" : "lost"];
+}
 void RouteMetrics::answered(int status, double seconds) {
   const std::lock_guard lock(mutex_);
   ++responses_[status];
@@ -74,11 +78,14 @@ std::string RouteMetrics::text() const {
   write_counters(out, "octavo_route_kv_events_total", "KV cache events that each worker told.", "worker",
                  cache_events_);
   write_counters(out, "octavo_route_prefills_total",
-                 "Prompts computed apart: handed over to the decoding worker, or failed and left to it.", "outcome",
-                 prefills_);
+                 "Prompts computed apart: handed over to the decoding worker, or failed and left to it.",
+                 "outcome", prefills_);
   write_counters(out, "octavo_route_migrations_total",
                  "Streams whose worker failed: gone on at another one, or ended with an error.", "outcome",
                  migrations_);
+  write_counters(out, "octavo_route_hedges_total",
+                 "Requests that a second worker got, too: its answer counts, or the first one's.", "outcome",
+                 hedges_);
   write_counter(out, "smg_worker_retries_total", "Requests sent again after a failure.", retries_);
   write_counter(out, "smg_worker_retries_exhausted_total", "Requests that failed at every attempt.",
                 retries_exhausted_);

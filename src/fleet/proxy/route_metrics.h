@@ -23,6 +23,7 @@ class RouteMetrics {
   void rate_limited();
   void prefilled(bool handed_over);  // a first leg has ended
   void migrated(bool goes_on);       // a stream of events has broken
+  void hedged(bool won);             // another replica was asked, too
   void answered(int status, double seconds);
   void first_byte(double seconds);
   void decided(double seconds);
@@ -38,6 +39,7 @@ class RouteMetrics {
   std::map<int, std::int64_t> responses_;
   std::map<std::string, std::int64_t> prefills_;
   std::map<std::string, std::int64_t> migrations_;
+  std::map<std::string, std::int64_t> hedges_;
   std::int64_t retries_ = 0, retries_exhausted_ = 0, rate_limited_ = 0;
   Histogram duration_, first_byte_, decision_;
 };

@@ -16,6 +16,7 @@
 #include "http/async_client.h"
 #include "serve/api_key.h"
 #include "serve/openai/errors.h"
+#include "serve/page.h"
 #include "serve/routes/routes.h"
 
 namespace octavo::fleet {
@@ -30,7 +31,9 @@ Result<> check_pools(const RouterOptions& options) {
   if (!options.worker_urls.empty())
     return invalid("worker-urls", "prefill and decode name the workers with pd-disaggregation");
   const auto discovered = [&](Role role) {
-    return std::ranges::find(options.discovered, role, &DiscoveredWorkers::role) != options.discovered.end();
+    return std::ranges::any_of(options.discovered, [role](const DiscoveredWorkers& workers) {
+      return !workers.role || workers.role == role;
+    });
   };
   if (options.prefill_urls.empty() && !discovered(Role::prefill))
     return invalid("prefill", "at least one is needed with pd-disaggregation");
@@ -60,19 +63,21 @@ http::Response limited(const Tenant::Answer& answer) {
 }  // namespace
 
 struct Router::State {
-  State(std::unique_ptr<Dispatcher> d, std::optional<PromptTokens> t, const RouterOptions& options)
+  State(std::unique_ptr<Dispatcher> d, std::optional<PromptTokens> t, std::shared_ptr<SSL_CTX> tls,
+        const RouterOptions& options)
       : dispatcher(std::move(d)),
         tokens(std::move(t)),
         keys(all_keys(options)),
+        page(options.page),
         tenants(options.tenants),
-        client(
-            std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = options.client_threads})),
+        client(std::make_unique<http::AsyncClient>(
+            http::AsyncClientOptions{.threads = options.client_threads, .tls = std::move(tls)})),
         monitor(*dispatcher, client->next_loop()),
         subscriber(dispatcher->fleet(),
                    [this](const Member& member, std::span<const CacheEvent> events) {
                      dispatcher->cache_changed(member, events);
                    }),
-        discovery(*dispatcher, options.discovered) {}
+        discovery(*dispatcher, options.discovered, options.disaggregated) {}
   ~State() {
     server.reset();  // no new requests,
     client.reset();  // then nothing under way, and only then what those refer to
@@ -83,6 +88,7 @@ struct Router::State {
   std::unique_ptr<Dispatcher> dispatcher;
   const std::optional<PromptTokens> tokens;
   const ApiKeys keys;
+  const bool page;
   Tenants tenants;
   std::unique_ptr<http::AsyncClient> client;
   Monitor monitor;
@@ -93,7 +99,10 @@ struct Router::State {
 
 void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   const http::Request& request = exchange->request();
-  if (auto refusal = unauthorized(keys, request)) return exchange->respond(*std::move(refusal));
+  const bool asks_page = page && request.path == "/" && (request.method == "GET" || request.method == "HEAD");
+  if (auto refusal = unauthorized(keys, request))
+    return exchange->respond(asks_page ? login_page() : *std::move(refusal));
+  if (asks_page) return exchange->respond(fleet_page());
   Tenant* tenant = tenants.find(request.headers.find("Authorization").value_or(""));
   if (tenant && is_operators(request.path))
     return exchange->respond(openai::error_response(403, "this route is for the router's operator"));
@@ -135,7 +144,8 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
   if (options.tokenizer) {
     TRY(tokens, PromptTokens::make(options.tokenizer));
   }
-  auto state = std::make_unique<State>(std::move(dispatcher), std::move(tokens), options);
+  TRY(auto tls, http::client_tls_context(options.worker_tls));
+  auto state = std::make_unique<State>(std::move(dispatcher), std::move(tokens), std::move(tls), options);
   options.http.refusal = [](int status, const std::string& message) {
     return openai::error_response(status, message);
   };

@@ -3,14 +3,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "fleet/decide/policies.h"
+#include "fleet/discover/etcd_pool.h"
 #include "fleet/discover/kube_pool.h"
+#include "fleet/discover/polled_pool.h"
 #include "fleet/health/endpoint_health.h"
 #include "fleet/proxy/tenants.h"
 #include "http/server.h"
+#include "http/tls.h"
 
 namespace octavo {
 class Tokenizer;
@@ -26,10 +31,10 @@ struct RetryOptions {
   double jitter = 0.2;  // share of a backoff that is drawn at random
 };
 
-// Pods that are workers.
+// Where workers come and go by themselves.
 struct DiscoveredWorkers {
-  Role role = Role::both;
-  KubePoolOptions pods = {};
+  std::optional<Role> role = {};  // of all of them; nothing: each says its own
+  std::variant<KubePoolOptions, EtcdOptions, PolledOptions> from = {};
 };
 
 struct RouterOptions {
@@ -47,6 +52,8 @@ struct RouterOptions {
   std::string policy = "cache_aware";
   PolicyOptions policy_options = {};
   RetryOptions retry = {};
+  int slow_start_secs = 0;  // in which a worker that comes gets its share by and by; 0: at once
+  int hedge_after_ms = 0;   // without an answer's head: another worker is asked, too; 0: none ever is
   int migration_limit = 0;  // how often a stream whose replica dies may go on at another one
   BreakerOptions breaker = {};
   ProbeOptions probes = {};
@@ -58,9 +65,11 @@ struct RouterOptions {
   int request_timeout_ms = 1'800'000;
   int max_concurrent_requests = -1;  // -1: any number
   int client_threads = 1;
+  bool page = true;  // a web page at `/`
   std::vector<std::string> api_keys = {};
   std::vector<TenantOptions> tenants = {};  // who may use the router beside those, within limits
   http::ServerOptions http = {};
+  http::ClientTlsOptions worker_tls = {};  // of workers at https://
 };
 
 }  // namespace octavo::fleet

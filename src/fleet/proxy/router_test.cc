@@ -7,6 +7,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <future>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -105,6 +106,25 @@ TEST_F(RouterTest, PassesRequestsOnAsTheyAre) {
   EXPECT_EQ(get("/v1/some%20thing?q=%41").body, "aGET/v1/some thingq=%41");
 }
 
+TEST_F(RouterTest, HasAPageWithItsFleet) {
+  Replica a("a");
+  route({a.url()});
+  const http::Response page = get("/");
+  EXPECT_EQ(page.content_type, "text/html; charset=utf-8");
+  EXPECT_NE(page.body.find(R"(<div id="app" data-of="fleet">)"), std::string::npos);
+  router_.reset();
+  route({a.url()}, {.page = false});
+  EXPECT_EQ(get("/").body, "aGET/");
+}
+
+TEST_F(RouterTest, ThePageIsBehindTheKey) {
+  router_ = *Router::start({.api_keys = {"secret"}});
+  const http::Response login = get("/");
+  EXPECT_EQ(login.status, 401);
+  EXPECT_NE(login.body.find("API key"), std::string::npos);
+  EXPECT_EQ(connect().request("GET", "/", {}, {{"Authorization", "Bearer secret"}})->status, 200);
+}
+
 TEST_F(RouterTest, TakesTurns) {
   Replica a("a"), b("b");
   route({a.url(), b.url()});
@@ -174,6 +194,68 @@ TEST_F(RouterTest, PoolsAreNamedOnOneSide) {
   EXPECT_EQ(field({.worker_urls = {"http://a:1"}, .disaggregated = true}), "worker-urls");
   EXPECT_EQ(field({.prefill_urls = {"http://a:1"}}), "prefill");
   EXPECT_EQ(field({.disaggregated = true, .prefill_urls = {"x"}, .decode_urls = {"http://a:1"}}), "prefill");
+}
+
+// Keeps what it is asked until a test lets go of it.
+class Keeper {
+ public:
+  void operator()(std::shared_ptr<http::Exchange> exchange) {
+    const std::lock_guard lock(mutex_);
+    exchange->on_close([this](http::CloseReason) { ++closed; });
+    kept_.push_back(std::move(exchange));
+  }
+  std::size_t size() {
+    const std::lock_guard lock(mutex_);
+    return kept_.size();
+  }
+  std::shared_ptr<http::Exchange> at(std::size_t i) {
+    const std::lock_guard lock(mutex_);
+    return kept_.at(i);
+  }
+  std::atomic<int> closed = 0;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<http::Exchange>> kept_;
+};
+
+TEST_F(RouterTest, WhoDoesNotBeginIsOutrunByAnother) {
+  Keeper keeper;
+  Replica stuck("stuck", std::ref(keeper)), b("b");
+  route({stuck.url(), b.url()}, {.hedge_after_ms = 1, .breaker = {.enabled = false}});
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(post("{}").body.substr(0, 1), "b");
+  EXPECT_GE(stuck.requests, 1);
+  wait([&] { return keeper.closed == stuck.requests; });  // who lost is told
+  const std::string metrics = get("/metrics").body;
+  EXPECT_NE(metrics.find("octavo_route_hedges_total{outcome=\"won\"}"), std::string::npos);
+  EXPECT_EQ(metrics.find("smg_worker_errors_total{"), std::string::npos);
+  wait([&] { return get("/workers").body.find(R"("load":1)") == std::string::npos; });
+}
+
+TEST_F(RouterTest, WhereTheFirstOneFailsTheHedgeGoesOn) {
+  Keeper keeper;
+  Replica a("a", std::ref(keeper)), b("b", std::ref(keeper));
+  route({a.url(), b.url()}, {.hedge_after_ms = 1});
+  auto answer = std::async(std::launch::async, [&] { return post("{}"); });
+  wait([&] { return keeper.size() == 2; });
+  keeper.at(0)->respond({.status = 500});
+  wait([&] { return get("/metrics").body.find("smg_worker_errors_total{") != std::string::npos; });
+  keeper.at(1)->respond({.body = "late"});
+  EXPECT_EQ(answer.get().body, "late");
+  EXPECT_NE(get("/metrics").body.find("smg_worker_retries_total 0\n"), std::string::npos);
+  EXPECT_EQ(keeper.size(), 2U);
+}
+
+TEST_F(RouterTest, AHedgeThatFailsChangesNothing) {
+  Keeper keeper;
+  Replica a("a", std::ref(keeper)), b("b", std::ref(keeper));
+  route({a.url(), b.url()}, {.hedge_after_ms = 1});
+  auto answer = std::async(std::launch::async, [&] { return post("{}"); });
+  wait([&] { return keeper.size() == 2; });
+  keeper.at(1)->respond({.status = 500});
+  wait([&] { return get("/metrics").body.find("octavo_route_hedges_total{") != std::string::npos; });
+  keeper.at(0)->respond({.body = "first"});
+  EXPECT_EQ(answer.get().body, "first");
 }
 
 TEST_F(RouterTest, TriesAnotherReplicaWhenOneFails) {

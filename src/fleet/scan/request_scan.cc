@@ -1,5 +1,6 @@
 #include "fleet/scan/request_scan.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
@@ -12,9 +13,17 @@ namespace {
 namespace json = boost::json;
 
 // Those that policies read.
-constexpr std::array<std::string_view, 7> kHeaders{
-    "x-smg-target-worker", "x-smg-routing-key",          "authorization", "x-forwarded-for", "cookie",
-    "x-session-id",        "test-epp-endpoint-selection"};
+constexpr std::array<std::string_view, 11> kHeaders{"x-smg-target-worker",
+                                                    "x-smg-routing-key",
+                                                    "authorization",
+                                                    "x-forwarded-for",
+                                                    "cookie",
+                                                    "x-session-id",
+                                                    "test-epp-endpoint-selection",
+                                                    "x-llm-d-slo-ttft-ms",
+                                                    "x-slo-ttft-ms",
+                                                    "x-llm-d-slo-tpot-ms",
+                                                    "x-slo-tpot-ms"};
 
 std::string_view text_of(const json::value& value) {
   return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
@@ -25,22 +34,28 @@ std::string_view field_text(const json::object& object, std::string_view name) {
   return found ? text_of(*found) : std::string_view();
 }
 
+// Of OpenAI's, Anthropic's and vLLM's messages.
+constexpr std::array<std::string_view, 6> kMediaParts{"image_url", "input_image", "image",
+                                                      "video_url", "audio_url",   "input_audio"};
+
 // A message's content: text, or parts of which the texts count.
-void append_content(const json::value& content, std::string& out) {
-  if (content.is_string()) out += text_of(content);
+void append_content(const json::value& content, RouteRequest& route) {
+  if (content.is_string()) route.text += text_of(content);
   if (!content.is_array()) return;
   for (const json::value& part : content.get_array()) {
-    if (part.is_string()) out += text_of(part);
-    if (part.is_object()) out += field_text(part.get_object(), "text");
+    if (part.is_string()) route.text += text_of(part);
+    if (!part.is_object()) continue;
+    route.text += field_text(part.get_object(), "text");
+    route.media |= std::ranges::find(kMediaParts, field_text(part.get_object(), "type")) != kMediaParts.end();
   }
 }
 
-void append_messages(const json::value& messages, std::string& out) {
-  if (!messages.is_array()) return append_content(messages, out);
+void append_messages(const json::value& messages, RouteRequest& route) {
+  if (!messages.is_array()) return append_content(messages, route);
   for (const json::value& message : messages.get_array()) {
     if (!message.is_object()) continue;
-    out += field_text(message.get_object(), "role");
-    if (const auto* content = message.get_object().if_contains("content")) append_content(*content, out);
+    route.text += field_text(message.get_object(), "role");
+    if (const auto* content = message.get_object().if_contains("content")) append_content(*content, route);
   }
 }
 
@@ -84,14 +99,14 @@ void read_body(const json::object& body, RouteRequest& route) {
   if (const auto* tools = body.if_contains("tools"); tools && tools->is_array())
     route.text += json::serialize(*tools);
   for (const char* name : {"system", "instructions"})
-    if (const auto* found = body.if_contains(name)) append_content(*found, route.text);
-  if (const auto* messages = body.if_contains("messages")) return append_messages(*messages, route.text);
+    if (const auto* found = body.if_contains(name)) append_content(*found, route);
+  if (const auto* messages = body.if_contains("messages")) return append_messages(*messages, route);
   for (const char* name : {"prompt", "text", "input_ids", "query"})
     if (const auto* found = body.if_contains(name)) return read_prompt(*found, route);
   const auto* input = body.if_contains("input");  // of responses a list of messages, of embeddings prompts
   if (!input) return;
   if (input->is_array() && !input->get_array().empty() && input->get_array()[0].is_object())
-    return append_messages(*input, route.text);
+    return append_messages(*input, route);
   read_prompt(*input, route);
 }
 

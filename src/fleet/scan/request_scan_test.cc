@@ -31,6 +31,15 @@ TEST(RequestScan, TakesTokenIdsAsTheyAre) {
   EXPECT_FALSE(scan(R"({"prompt": [1, -2]})").tokens_are_exact);
 }
 
+TEST(RequestScan, SeesWhetherThereAreImages) {
+  const auto media = [](const std::string& part) {
+    return scan(R"({"messages": [{"role": "user", "content": [)" + part + "]}]}").media;
+  };
+  EXPECT_TRUE(media(R"({"type": "image_url", "image_url": {"url": "x"}})"));
+  EXPECT_TRUE(media(R"({"type": "text", "text": "a"}, {"type": "input_audio", "input_audio": {}})"));
+  EXPECT_FALSE(media(R"({"type": "text", "text": "image_url"}, "image_url")"));
+}
+
 TEST(RequestScan, ReadsConversationsOfAllProtocols) {
   EXPECT_EQ(
       scan(R"({"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": null}]})")

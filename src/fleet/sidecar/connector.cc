@@ -12,6 +12,8 @@ constexpr Connector kConnectors[] = {
      run_shared_storage},
     {"sglang", "both at once, with SGLang's bootstrap fields", run_sglang},
     {"mooncake", "both at once, with vLLM's MooncakeConnector's transfer_id", run_mooncake},
+    {"offloading", "both at once, the answer fetches blocks from the prefiller's --p2p-connector-port",
+     run_offloading},
 };
 
 }  // namespace

@@ -25,6 +25,7 @@ const Connector* find_connector(std::string_view name);  // null: there is none
 // One function for each row; a connector's file defines its own.
 void run_mooncake(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
 void run_nixl(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
+void run_offloading(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
 void run_sglang(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
 void run_shared_storage(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt);
 

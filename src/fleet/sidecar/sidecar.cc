@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/out_of_memory.h"
+#include "base/quoted_text.h"
 #include "base/random.h"
 #include "fleet/proxy/disaggregation.h"
 #include "fleet/sidecar/connector.h"
@@ -108,7 +109,7 @@ void Sidecar::State::begin(http::ClientLoop& loop, const std::shared_ptr<TwoLegs
 
 Result<std::unique_ptr<Sidecar>> Sidecar::start(SidecarOptions options) {
   if (!find_connector(options.connector))
-    return invalid("kv-connector", "there is no connector {:?}", options.connector);
+    return invalid("kv-connector", "there is no connector {}", quoted_text(options.connector));
   if (const auto decoder = http::parse_base_url(options.decoder_url); !decoder)
     return invalid("decoder-url", "{}", decoder.error().message);
   if (!options.allowed_prefillers.empty() && !options.only_allowed)
@@ -116,7 +117,8 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(SidecarOptions options) {
   auto state = std::make_unique<State>(std::move(options));
   for (const std::string& host_port : state->options.allowed_prefillers) {
     const auto address = address_of(host_port);
-    if (!address) return invalid("allowed-prefillers", "{:?}: {}", host_port, address.error().message);
+    if (!address)
+      return invalid("allowed-prefillers", "{}: {}", quoted_text(host_port), address.error().message);
     state->allowed.push_back(address->text());
   }
   http::ServerOptions http = state->options.http;

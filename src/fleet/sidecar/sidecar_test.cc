@@ -248,6 +248,21 @@ TEST_F(SidecarTest, MooncakeMeetsByATransferId) {
   EXPECT_EQ(post(kPrompt, prefill.address()).body, kPrompt);
 }
 
+TEST_F(SidecarTest, OffloadingFetchesBlocksByAnId) {
+  Engine prefill(echo), decode(echo);
+  start(decode, {.connector = "offloading", .p2p_port = 7001});
+  const json::value sent = json::parse(post(kPrompt, prefill.address()).body).at("kv_transfer_params");
+  wait([&] { return prefill.asked().size() == 1; });
+  EXPECT_EQ(prefill.body(0).at("max_tokens"), 1);
+  const json::value from = sent.at("remote_prefiller");
+  const json::value told = prefill.body(0).at("kv_transfer_params");
+  EXPECT_EQ(told.at("remote_decoder").at("kv_request_id"), from.at("kv_request_id"));
+  EXPECT_FALSE(told.as_object().contains("remote_prefiller"));
+  EXPECT_EQ(from.at("remote_host"), "127.0.0.1");
+  EXPECT_EQ(from.at("remote_port"), 7001);
+  EXPECT_FALSE(from.at("kv_request_id").as_string().empty());
+}
+
 TEST_F(SidecarTest, SharedStoragePrefillsWhatIsNotCached) {
   Engine prefill(echo);
   Engine decode([](const http::Request& r) {

@@ -49,6 +49,17 @@ void TwoLegs::prefill(std::string body, bool to_its_end, Then then, http::Header
           std::move(then));
 }
 
+void TwoLegs::prefill_meanwhile(std::string body, http::Headers more) {
+  prefill(
+      std::move(body), true,
+      [self = shared_from_this()](const Result<http::Response>& reply) {
+        if (reply && reply->status == 200) return;
+        log_warning("{} did not prefill: {}", self->prefiller().text(),
+                    reply ? fmt::format("status {}", reply->status) : reply.error().message);
+      },
+      std::move(more));
+}
+
 void TwoLegs::prefill(std::shared_ptr<const std::string> body, http::Headers more, bool to_its_end,
                       int attempt, Then then) {
   http::CallRequest request = call_request(prefiller(), body);

@@ -37,6 +37,9 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   // The request with this body at the engine that prefills; again after 502, 503, 504 or a lost connection,
   // as often as options say. A client that goes away does not end it when `to_its_end`.
   void prefill(std::string body, bool to_its_end, Then then, http::Headers more = {});
+  // The same beside decode(): of its reply only a failure counts, for the log. Not ended with the client's:
+  // the engine that decodes would wait for blocks that never come.
+  void prefill_meanwhile(std::string body, http::Headers more = {});
   // GET from another port of it.
   void ask_prefiller(int port, std::string target, Then then);
 

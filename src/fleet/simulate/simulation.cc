@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/quoted_text.h"
 #include "fleet/decide/pipeline.h"
+#include "fleet/simulate/replica_meter.h"
 #include "fleet/view/fleet_view.h"
 #include "kv/events.h"
 #include "schedule/scheduler.h"
@@ -19,9 +21,15 @@ namespace {
 constexpr TokenId kAnswerToken = 0;
 constexpr std::int64_t kExpireUs = 1'000'000;  // as the router does
 constexpr std::size_t kProgressEvery = 256;
+constexpr std::size_t kReadAhead = 4;                        // sequences of a step
 constexpr std::size_t kEventsAtOnce = std::size_t{1} << 40;  // all
 constexpr auto kNoEvent = std::numeric_limits<std::int64_t>::max();
 constexpr auto kStep = std::numeric_limits<std::size_t>::max();
+
+void prefetch(const void* data, std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  for (std::size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(static_cast<const char*>(data) + i);
+}
 
 // Replicas that do the same part of the work, and how one of them is chosen.
 struct Pool {
@@ -48,6 +56,7 @@ struct Replica {
   int transfers = 0;              // that are on their way here
   std::int64_t link_free_us = 0;  // when the last of them is over
   ReplicaUse use = {};
+  ReplicaMeter meter = {};  // where someone reads it
 };
 
 class World {
@@ -73,6 +82,9 @@ class World {
     std::int64_t new_tokens = 0;  // of the prompt, that it does not hold
   };
 
+  std::int64_t next_change_us() const;
+  Result<> change_fleet();
+  Result<> read_replicas();
   Result<> resize(int replicas);
   Pool& pool(Role part) { return *std::ranges::find(pools_, part, &Pool::part); }
   Pool& decoding() { return pools_.back(); }
@@ -92,6 +104,9 @@ class World {
   void end_transfer(std::size_t number, EndpointId id);
   void begin_step(EndpointId id);
   void end_step(EndpointId id);
+  void push(const Event& event);
+  Event pop();
+  void read_ahead() const;
   void tell_events(EndpointId id);
   void token(std::size_t number, const PlannedSequence& planned, Replica& replica);
   void plan_followers();
@@ -110,8 +125,11 @@ class World {
   std::vector<Replica> replicas_;    // [EndpointId]
   std::vector<EndpointId> serving_;  // that take requests, in the order of their starts
   std::int64_t starts_ = 0;
-  std::vector<Booking> bookings_;  // [request]
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::size_t resized_ = 0;             // of options_.sizes
+  std::int64_t reading_us_ = kNoEvent;  // when the scaling loop reads next
+  std::deque<std::int64_t> starting_;   // when replicas were decided on that do not take requests yet
+  std::vector<Booking> bookings_;       // [request]
+  std::vector<Event> events_;           // a heap, the next one first
   // A user who thinks until the next request.
   struct Thought {
     std::int64_t until_us;
@@ -127,9 +145,10 @@ class World {
   std::int64_t cached_tokens_ = 0;
   SimulationResult result_;
 
-  RouteRequest route_;            // scratch
-  std::vector<TokenId> prompt_;   // scratch
-  std::vector<CacheEvent> told_;  // scratch
+  RouteRequest route_;                    // scratch
+  std::vector<TokenId> prompt_;           // scratch
+  std::vector<CacheEvent> told_;          // scratch
+  std::vector<ReplicaReading> readings_;  // scratch
 };
 
 Result<SimulationResult> World::run() {
@@ -143,23 +162,23 @@ Result<SimulationResult> World::run() {
   TRY_VOID(resize(options_.replicas));
   for (Replica& replica : replicas_) replica.started_us = now_us_;
   std::int64_t gauges_us = now_us_;
-  std::size_t arrived = trace_.closed ? requests.size() : 0, resized = 0;
+  if (options_.scaling.replicas) reading_us_ = now_us_ + options_.scaling.interval_us;
+  std::size_t arrived = trace_.closed ? requests.size() : 0;
   while (ended_ < requests.size()) {
     const std::int64_t thought_us = thoughts_.empty() ? kNoEvent : thoughts_.top().until_us;
     const std::int64_t arrival_us = arrived < requests.size() ? requests[arrived].arrival_us : thought_us;
-    const std::int64_t event_us = events_.empty() ? kNoEvent : events_.top().time_us;
-    const std::int64_t size_us = resized < options_.sizes.size() ? options_.sizes[resized].time_us : kNoEvent;
-    if (size_us <= std::min({gauges_us, arrival_us, event_us})) {
-      now_us_ = std::max(now_us_, size_us);
-      TRY_VOID(resize(options_.sizes[resized++].replicas));
+    const std::int64_t event_us = events_.empty() ? kNoEvent : events_.front().time_us;
+    const std::int64_t change_us = next_change_us();
+    if (change_us <= std::min({gauges_us, arrival_us, event_us})) {
+      now_us_ = std::max(now_us_, change_us);
+      TRY_VOID(change_fleet());
     } else if (gauges_us <= std::min(arrival_us, event_us)) {
       now_us_ = gauges_us;
       read_gauges();
       gauges_us += options_.metrics_interval_us;
     } else if (event_us <= arrival_us) {
       CHECK(event_us != kNoEvent, "{} requests never end", requests.size() - ended_);
-      const Event event = events_.top();
-      events_.pop();
+      const Event event = pop();
       now_us_ = event_us;
       event.request == kStep ? end_step(event.replica) : end_transfer(event.request, event.replica);
     } else {
@@ -173,7 +192,43 @@ Result<SimulationResult> World::run() {
   result_.duration_us = now_us_ - began_us;
   for (EndpointId id = 0; id < replicas_.size(); ++id)
     if (replicas_[id].scheduler) retire(id);
+  for (const std::int64_t decided_us : starting_)
+    result_.replicas.push_back({.there_us = now_us_ - decided_us});
   return std::move(result_);
+}
+
+std::int64_t World::next_change_us() const {
+  const std::int64_t size_us = resized_ < options_.sizes.size() ? options_.sizes[resized_].time_us : kNoEvent;
+  const std::int64_t ready_us = starting_.empty() ? kNoEvent : starting_.front() + options_.startup_us;
+  return std::min({size_us, ready_us, reading_us_});
+}
+
+// One of the changes that are due; those that have started come before anyone decides on more.
+Result<> World::change_fleet() {
+  if (!starting_.empty() && starting_.front() + options_.startup_us <= now_us_) {
+    starting_.pop_front();
+    return resize(static_cast<int>(serving_.size()) + 1);
+  }
+  if (reading_us_ <= now_us_) return read_replicas();
+  return resize(options_.sizes[resized_++].replicas);
+}
+
+Result<> World::read_replicas() {
+  reading_us_ += options_.scaling.interval_us;
+  readings_.clear();
+  for (const EndpointId id : serving_) {
+    const SchedulerStats stats = replicas_[id].scheduler->stats();
+    readings_.push_back(replicas_[id].meter.read(options_.scaling.share, stats.running, stats.waiting));
+  }
+  const int wanted = options_.scaling.replicas(now_us_, readings_);
+  CHECK(wanted >= 1);
+  int there = static_cast<int>(serving_.size() + starting_.size());
+  for (; there < wanted; ++there) starting_.push_back(now_us_);
+  for (; there > wanted && !starting_.empty(); --there) {
+    result_.replicas.push_back({.there_us = now_us_ - starting_.back()});
+    starting_.pop_back();
+  }
+  return there > wanted ? resize(wanted) : Result<>();
 }
 
 Result<> World::resize(int replicas) {
@@ -327,7 +382,7 @@ void World::begin_transfers(EndpointId id) {
     replica.link_free_us =
         std::max(now_us_, replica.link_free_us) +
         static_cast<std::int64_t>(tokens * link.kv_bytes_per_token / link.link_bytes_per_second * 1e6);
-    events_.push({replica.link_free_us + link.link_latency_us, id, number});
+    push({replica.link_free_us + link.link_latency_us, id, number});
   }
 }
 
@@ -371,7 +426,7 @@ void World::begin_step(EndpointId id) {
   const std::int64_t duration_us = pool(replica.role).timing.microseconds(work);
   replica.use.busy_us += duration_us;
   ++replica.use.steps;
-  events_.push({now_us_ + duration_us, id, kStep});
+  push({now_us_ + duration_us, id, kStep});
 }
 
 void World::end_step(EndpointId id) {
@@ -382,6 +437,40 @@ void World::end_step(EndpointId id) {
   if (replica.events && !replica.draining) tell_events(id);
   begin_step(id);
   begin_transfers(id);
+}
+
+void World::push(const Event& event) {
+  events_.push_back(event);
+  std::ranges::push_heap(events_, std::greater());
+}
+
+World::Event World::pop() {
+  std::ranges::pop_heap(events_, std::greater());
+  const Event event = events_.back();
+  events_.pop_back();
+  read_ahead();
+  return event;
+}
+
+// Of many replicas nothing stays in the processor's caches from one step to the next: what the next ones
+// touch is fetched while this one is computed. The next events are near the front of the heap; further behind
+// stands what the fetches that follow have to read.
+void World::read_ahead() const {
+  const auto each = [this](std::size_t first, auto&& bring) {
+    for (std::size_t i = first; i < std::min(2 * first + 1, events_.size()); ++i)
+      if (events_[i].request == kStep) bring(replicas_[events_[i].replica]);
+  };
+  each(7, [](const Replica& replica) { prefetch(&replica, sizeof replica); });
+  each(3, [](const Replica& replica) {
+    prefetch(replica.scheduler.get(), sizeof(Scheduler));
+    prefetch(replica.step.sequences.data(), kReadAhead * sizeof(PlannedSequence));
+  });
+  each(1, [](const Replica& replica) {
+    const std::span planned(replica.step.sequences);
+    for (const PlannedSequence& one : planned.first(std::min(kReadAhead, planned.size())))
+      if (const Sequence* sequence = replica.scheduler->find(one.sequence))
+        prefetch(sequence, sizeof *sequence);
+  });
 }
 
 void World::tell_events(EndpointId id) {
@@ -411,8 +500,11 @@ void World::token(std::size_t number, const PlannedSequence& planned, Replica& r
   traffic::AnswerTimes& answer = result_.answers[number];
   replica.scheduler->commit(planned.sequence, kAnswerToken);
   if (replica.role == Role::prefill) return prefilled(number, planned, replica);
+  const bool read = reading_us_ != kNoEvent;
+  if (read) replica.meter.token();
   if (answer.output_tokens == 0) {
     answer.first_us = now_us_;
+    if (read) replica.meter.first_token(answer);
     if (!apart_[number]) {
       prompt_tokens_ += answer.input_tokens;
       cached_tokens_ += planned.cached_tokens;
@@ -430,6 +522,7 @@ void World::token(std::size_t number, const PlannedSequence& planned, Replica& r
   inflight_.free(bookings_[number]);
   answer.completed = true;
   ++replica.use.requests;
+  if (read) replica.meter.finished(answer);
   ended(number);
 }
 
@@ -480,7 +573,7 @@ void World::ended(std::size_t number) {
 Result<Pipeline> make_policy(const SimulationOptions& options, const std::string& name) {
   if (options.pipeline) return Pipeline::make(*options.pipeline);
   const Policy* policy = find_policy(name);
-  if (!policy) return invalid("policy", "there is no policy {:?}", name);
+  if (!policy) return invalid("policy", "there is no policy {}", quoted_text(name));
   PolicyOptions policy_options = options.policy_options;
   policy_options.max_tree_size = std::max<std::int64_t>(1, policy_options.max_tree_size / kTextScale);
   return Pipeline::make(policy->pipeline(policy_options));

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "fleet/decide/policies.h"
 #include "fleet/simulate/trace.h"
+#include "fleet/view/replica_reading.h"
 #include "schedule/options.h"
 #include "timing/step_timing.h"
 #include "traffic/figures.h"
@@ -22,6 +24,14 @@ namespace octavo::fleet {
 struct FleetSize {
   std::int64_t time_us = 0;  // of the trace
   int replicas = 0;          // 1 or more
+};
+
+// Who says while the traffic runs how many replicas there shall be, from what those that take requests say of
+// themselves. Added ones take requests startup_us later.
+struct ScalingLoop {
+  std::int64_t interval_us = 5'000'000;  // from one reading to the next
+  double share = 0.99;                   // of the requests that the latencies are of
+  std::function<int(std::int64_t now_us, std::span<const ReplicaReading>)> replicas = {};  // 1 or more
 };
 
 // Replicas that compute prompts, and hand their KV to those that decode.
@@ -43,6 +53,7 @@ struct SimulationOptions {
   // Later, by time. Replicas that are added have empty caches; the newest ones go first: no request is sent
   // to them any more, and those that they have end there.
   std::vector<FleetSize> sizes = {};
+  ScalingLoop scaling = {};         // in place of these; empty: the number does not change by itself
   std::int64_t startup_us = 0;      // that an added replica has been there when it takes its first requests
   SchedulerOptions scheduler = {};  // of each
   StepTiming timing = {};

@@ -1,5 +1,6 @@
 #include "fleet/simulate/simulation.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -312,6 +313,43 @@ TEST(Simulation, SaysWhatIsWrong) {
   options = apart();
   options.scheduler.max_model_len = 8;  // of who decodes
   EXPECT_FALSE(simulate(options, trace)->answers[0].completed) << "refused";
+}
+
+// The scaling loop is told every second, and says one, three, two, three and one, a second each.
+TEST(Simulation, AScalingLoopAddsAfterTheStartAndRemovesAtOnce) {
+  SimulationOptions options = small_fleet(1, "round_robin");
+  options.metrics_interval_us = 100'000;
+  options.startup_us = 1'500'000;
+  std::vector<std::size_t> read;
+  double tokens = 0, finished = 0;
+  options.scaling = {.interval_us = 1'000'000, .replicas = [&](std::int64_t now_us, auto replicas) {
+                       read.push_back(replicas.size());
+                       for (const ReplicaReading& one : replicas) {
+                         tokens += one.tokens;
+                         finished += one.finished;
+                       }
+                       constexpr int kWanted[] = {1, 3, 3, 3, 2, 3, 1};
+                       return kWanted[std::min<std::int64_t>(now_us / 1'000'000 - 1, 6)];
+                     }};
+  Trace trace = conversations(4, 5, 2'000'000);
+  for (TraceRequest& request : trace.requests) request.output_tokens = 3;
+  const auto result = simulate(options, trace);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_THAT(std::vector(read.begin(), read.begin() + 9), testing::ElementsAre(1, 1, 1, 3, 3, 2, 2, 1, 1));
+  // Decided on after two seconds, there at 3.5; one goes after five, is wanted again after six, and not
+  // any more after seven, before it is there.
+  std::vector<double> there;
+  for (const ReplicaUse& use : result->replicas) there.push_back(static_cast<double>(use.there_us) * 1e-6);
+  ASSERT_EQ(there.size(), 4);
+  EXPECT_NEAR(there[0], 3, 0.1);  // the newest
+  EXPECT_NEAR(there[1], 1, 0.1);  // never took a request
+  EXPECT_NEAR(there[2], 5, 0.1);
+  EXPECT_NEAR(there[3], static_cast<double>(result->duration_us) * 1e-6, 0.1);
+  double of_all = 0;
+  for (const auto& answer : result->answers) of_all += answer.input_tokens + answer.output_tokens;
+  EXPECT_GT(tokens, 0.6 * of_all) << "all but those of replicas that went and of the last second";
+  EXPECT_LE(tokens, of_all);
+  EXPECT_LE(finished, static_cast<double>(trace.requests.size()));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ struct RouteRequest {
   // prefix keys are made of.
   std::vector<std::uint32_t> tokens = {};
   bool tokens_are_exact = false;
+  bool media = false;  // it has images, videos or sound
 
   int output_tokens_max = 0;  // 0: not said
   bool stream = false;

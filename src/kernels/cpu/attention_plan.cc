@@ -261,6 +261,7 @@ Result<std::unique_ptr<AttentionPlan>> make_attention_plan(Device& device, const
   CpuStream& stream = static_cast<CpuDevice&>(device).stream();
   TRY(auto plan, CpuAttentionPlan::make(limits, stream.pool().size(), stream.kernels().tile_rows));
   TRY_VOID(stream.reserve_scratch(AttentionScratch(limits.kv, nullptr).bytes));
+  if (limits.kv.index_dim > 0) TRY_VOID(stream.reserve_scratch(choice_bytes(limits.kv, limits.max_length)));
   return plan;
 }
 

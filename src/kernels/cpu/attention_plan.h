@@ -81,6 +81,11 @@ class CpuAttentionPlan final : public AttentionPlan {
   int window() const { return limits_.window; }
   std::int64_t length(std::int32_t sequence) const { return lengths_[index(sequence)]; }
   std::int64_t first_query(std::int32_t sequence) const { return starts_[index(sequence)]; }
+  std::int64_t queries() const { return starts_.back(); }  // of all sequences
+  std::int32_t sequence_of(std::int64_t query) const {
+    return static_cast<std::int32_t>(std::ranges::upper_bound(starts_, query) - starts_.begin()) - 1;
+  }
+  int most_tokens() const { return limits_.max_length; }  // of a sequence
   bool causal() const { return limits_.causal; }
   // Where in its sequence the row's query stands.
   std::int64_t position(std::int32_t sequence, std::int64_t row) const {

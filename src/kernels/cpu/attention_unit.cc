@@ -225,10 +225,29 @@ void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int6
   });
 }
 
+// Scores of tokens that the row's query has not chosen become minus infinity.
+void AttentionUnitRun::leave_chosen(std::int64_t piece, const Groups& groups, std::int64_t head,
+                                    std::int64_t row) {
+  const View& chosen = call_.args.chosen;
+  const std::int64_t query = call_.plan.first_query(row_[row].sequence) + row_[row].row / call_.plan.group();
+  const auto* const tokens = chosen.row<std::int32_t>(query);
+  const std::int64_t first = piece * kPieceTokens;
+  const auto* next = std::lower_bound(tokens, tokens + chosen.size(1), first + groups.begin * kGroupTokens);
+  float* const scores = scratch_.scores + at(head, row) * kScoreStride;
+  for (std::int64_t t = groups.begin * kGroupTokens; t < groups.end * kGroupTokens; ++t) {
+    if (next < tokens + chosen.size(1) && *next == first + t) {
+      ++next;
+    } else {
+      scores[t] = kNoScore;
+    }
+  }
+}
+
 void AttentionUnitRun::softmax(std::int64_t piece, const Groups& groups, std::int64_t head,
                                std::int64_t row) {
   const std::int64_t i = at(head, row);
   const bool scaled = call_.stored.dtype == DType::i8;
+  if (call_.args.chosen) leave_chosen(piece, groups, head, row);
   results_[i] = {.scores = scratch_.scores + i * kScoreStride,
                  .first = groups.begin * kGroupTokens,
                  .last = groups.end * kGroupTokens,

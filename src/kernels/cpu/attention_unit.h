@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/attention_plan.h"
 #include "kernels/cpu/matrix_tiles.h"
+#include "kernels/cpu/scratch_pieces.h"
 
 namespace octavo::cpu {
 
@@ -40,7 +41,7 @@ struct AttentionCall {
   std::int64_t tile_rows() const { return matrix != nullptr ? 2 * kMatrixRows : kernels.tile_rows; }
   bool packed() const { return stored.layout.element_bytes == 1; }
   bool values_in_keys() const { return args.cache.spec.values_in_keys > 0; }
-  std::int64_t dim() const { return args.cache.spec.head_dim; }
+  std::int64_t dim() const { return args.cache.spec.score_dim(); }
   std::int64_t value_dim() const { return args.cache.spec.value_dim(); }
   std::int64_t x_bytes() const { return dot ? 2 : 4; }  // of q and probabilities as the tiles want them
   // As softmax wants it, before scores are scaled.
@@ -69,9 +70,8 @@ struct AttentionCall {
 };
 
 // Working memory of one unit. Rows are [head][row].
-struct AttentionScratch {
-  // Without memory it only measures.
-  AttentionScratch(const KvSpec& spec, std::byte* memory) : memory_(memory) {
+struct AttentionScratch : ScratchPieces {
+  AttentionScratch(const KvSpec& spec, std::byte* memory) : ScratchPieces(memory) {
     const std::int64_t key = padded(spec.head_dim), value = padded(spec.value_dim());
     const bool packed = size_of(spec.dtype) == 1;
     const auto element = static_cast<std::int64_t>(size_of(packed ? DType::bf16 : spec.dtype));
@@ -87,7 +87,6 @@ struct AttentionScratch {
     if (packed) value_scales = take<float>(kPieceTokens);
   }
 
-  std::size_t bytes = 0;
   std::byte* q;
   float* values;
   float* piece_values;
@@ -105,14 +104,6 @@ struct AttentionScratch {
  private:
   // A tile writes two vectors.
   static std::int64_t padded(std::int64_t dim) { return (dim + 31) / 32 * 32; }
-  template <class T>
-  T* take(std::int64_t count) {
-    std::byte* part = memory_ != nullptr ? memory_ + bytes : nullptr;
-    bytes += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
-    return reinterpret_cast<T*>(part);
-  }
-
-  std::byte* memory_;
 };
 
 class AttentionUnitRun {
@@ -154,6 +145,7 @@ class AttentionUnitRun {
   TileFunction score_function(std::int64_t rows);
   TileFunction mix_function(std::int64_t rows);
   void score(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t group);
+  void leave_chosen(std::int64_t piece, const Groups& groups, std::int64_t head, std::int64_t row);
   void softmax(std::int64_t piece, const Groups& groups, std::int64_t head, std::int64_t row);
   void mix(const Tiles& tiles, const Groups& groups, std::int64_t head, std::int64_t begin, std::int64_t end);
   void mix_clean(std::int64_t piece, const Groups& groups, std::int64_t head, std::int64_t row);

@@ -1,5 +1,7 @@
 #if defined(__aarch64__)
 #include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <cpuid.h>
 #endif
 
 #include "kernels/backends.h"
@@ -33,6 +35,7 @@ constexpr Ops kCpuOps{
     .qkv_store = cpu::qkv_store,
     .head_matmul = cpu::head_matmul,
     .latent_store = cpu::latent_store,
+    .choose_tokens = cpu::choose_tokens,
     .attention = cpu::attention,
     .gate = cpu::gate,
     .causal_conv = cpu::causal_conv,
@@ -62,6 +65,14 @@ cpu::IsaKernels on_tiles(CpuIsa isa, const cpu::MatrixTiles& tiles) {
   kernels.matrix = &tiles;
   return kernels;
 }
+
+// `avx2`, `avx512_vnni`: what those levels miss.
+IsaChoice avx_vnni(std::string_view avx2, std::string_view avx512_vnni) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool own = __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bit_AVXVNNI) != 0;
+  if (!own && avx512_vnni.empty()) return {CpuIsa::avx_vnni, &cpu::kAvxVnniEvexKernels, ""};
+  return {CpuIsa::avx_vnni, &cpu::kAvxVnniKernels, own || !avx2.empty() ? avx2 : "AVX_VNNI"};
+}
 #endif
 
 // From least to most able.
@@ -84,6 +95,7 @@ std::vector<IsaChoice> isa_choices() {
   static const cpu::IsaKernels amx = on_tiles(CpuIsa::amx, cpu::kAmxTiles);
   static const cpu::IsaKernels amx_modelled = on_tiles(CpuIsa::amx_modelled, cpu::kModelledTiles);
   return {{CpuIsa::avx2, &cpu::kAvx2Kernels, avx2},
+          avx_vnni(avx2, avx512_vnni),
           {CpuIsa::amx_modelled, &amx_modelled, avx512_bf16},  // never the most able
           {CpuIsa::avx512, &cpu::kAvx512Kernels, avx512},
           {CpuIsa::avx512_vnni, &cpu::kAvx512VnniKernels, avx512_vnni},
@@ -91,8 +103,13 @@ std::vector<IsaChoice> isa_choices() {
           {CpuIsa::amx, &amx, avx512_bf16.empty() ? cpu::missing_for_amx() : avx512_bf16}};
 #elif defined(__aarch64__)
   // Every ARMv8 processor has NEON.
-  const std::string_view bf16 = (getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0 ? "" : "FEAT_BF16";
-  return {{CpuIsa::neon, &cpu::kNeonKernels, ""}, {CpuIsa::neon_bf16, &cpu::kNeonBf16Kernels, bf16}};
+  const std::string_view dot = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 ? "" : "FEAT_DotProd";
+  std::string_view bf16 = dot;
+  if ((getauxval(AT_HWCAP2) & HWCAP2_I8MM) == 0) bf16 = "FEAT_I8MM";
+  if ((getauxval(AT_HWCAP2) & HWCAP2_BF16) == 0) bf16 = "FEAT_BF16";
+  return {{CpuIsa::neon, &cpu::kNeonKernels, ""},
+          {CpuIsa::neon_dot, &cpu::kNeonDotKernels, dot},
+          {CpuIsa::neon_bf16, &cpu::kNeonBf16Kernels, bf16}};
 #else
   return {};
 #endif
@@ -119,8 +136,8 @@ Result<const cpu::IsaKernels*> choose(std::optional<CpuIsa> wanted) {
 }  // namespace
 
 std::string_view name(CpuIsa isa) {
-  constexpr std::string_view kNames[] = {"avx2",        "amx_modelled", "avx512", "avx512_vnni",
-                                         "avx512_bf16", "amx",          "neon",   "neon_bf16"};
+  constexpr std::string_view kNames[] = {"avx2",        "avx_vnni", "amx_modelled", "avx512",   "avx512_vnni",
+                                         "avx512_bf16", "amx",      "neon",         "neon_dot", "neon_bf16"};
   return kNames[static_cast<int>(isa)];
 }
 

@@ -54,6 +54,9 @@ void angles(Stream& stream, const AnglesArgs& args);
 void qkv_store(Stream& stream, const QkvStoreArgs& args);
 void head_matmul(Stream& stream, const HeadMatmulArgs& args);
 void latent_store(Stream& stream, const LatentStoreArgs& args);
+void choose_tokens(Stream& stream, const ChooseTokensArgs& args);
+// Working memory of a thread that chooses among so many tokens.
+std::size_t choice_bytes(const KvSpec& spec, std::int64_t tokens);
 void attention(Stream& stream, const AttentionArgs& args);
 void gate(Stream& stream, const GateArgs& args);
 void causal_conv(Stream& stream, const ConvArgs& args);

@@ -97,7 +97,7 @@ void sparsemixer_weights(const float* logits, std::int64_t experts, const Router
 void choose_by_rank(const float* logits, const RouteArgs& args, std::int32_t* chosen, float* weights) {
   const RouterRule& rule = args.rule;
   const std::int64_t experts = args.logits.size(1);
-  float keys[kMaxExperts];
+  float keys[kMaxExperts] = {};
   rank_experts(logits, args, keys);
   choose(keys, experts, rule.chosen, chosen);
   if (rule.scores == RouterScores::sigmoid) return sigmoid_weights(logits, rule, chosen, weights);
@@ -128,6 +128,7 @@ void route(Stream& stream, const RouteArgs& args) {
         choose_by_rank(logits, args, expert, weights);
       }
       for (int k = 0; rule.scale != 1 && k < rule.chosen; ++k) weights[k] *= rule.scale;
+      for (int k = 0; args.scales && k < rule.chosen; ++k) weights[k] *= args.scales.as<float>()[expert[k]];
     }
   });
   auto* starts = args.starts.as<std::int32_t>();

@@ -212,10 +212,13 @@ struct IsaKernels {
 };
 
 extern const IsaKernels kAvx2Kernels;
+extern const IsaKernels kAvxVnniKernels;
+extern const IsaKernels kAvxVnniEvexKernels;
 extern const IsaKernels kAvx512Kernels;
 extern const IsaKernels kAvx512VnniKernels;
 extern const IsaKernels kAvx512Bf16Kernels;
 extern const IsaKernels kNeonKernels;
+extern const IsaKernels kNeonDotKernels;
 extern const IsaKernels kNeonBf16Kernels;
 
 }  // namespace octavo::cpu

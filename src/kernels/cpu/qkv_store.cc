@@ -237,6 +237,11 @@ struct LatentStore {
          .out = key});
     turn(kv + latent, Format::f32, i, turned);
     std::copy_n(turned, rotary, key + latent);
+    if (const std::int64_t index = args.cache.spec.index_dim; index > 0)
+      kernels.widen(
+          static_cast<const std::byte*>(args.index_keys.data) +
+              i * args.index_keys.stride[0] * static_cast<std::int64_t>(size_of(args.index_keys.dtype)),
+          format_of(args.index_keys.dtype), key + latent + rotary, index);
     const CacheWriter::Place place = writer.place(args.slots.as<std::int64_t>()[i]);
     writer.put_key(place, 0, key);
     // Values have the keys' scale.
@@ -272,6 +277,10 @@ Result<> supports(const KvSpec& spec, int q_heads) {
   if (spec.values_in_keys % kHeadRows != 0 || spec.values_in_keys >= spec.head_dim)
     return field_failure("kv_lora_rank", ErrorCode::unsupported, "{} is not a multiple of {}",
                          spec.values_in_keys, kHeadRows);
+  if (spec.index_dim % 8 != 0 ||
+      (spec.index_dim > 0 && spec.values_in_keys + spec.index_dim >= spec.head_dim))
+    return field_failure("index_head_dim", ErrorCode::unsupported, "{} is not a multiple of 8",
+                         spec.index_dim);
   if (spec.block_size < kGroupTokens || spec.block_size % kGroupTokens != 0)
     return invalid("block_size", "{} is not a multiple of {}", spec.block_size, kGroupTokens);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)

@@ -16,6 +16,10 @@ namespace {
 alignas(16) constexpr std::uint8_t kIq4Table[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                                     129, 141, 153, 166, 181, 197, 217, 241};
 
+// Likewise kE2m1Values.
+alignas(16) constexpr std::uint8_t kE2m1Table[16] = {12, 13, 14, 15, 16, 18, 20, 24,
+                                                     12, 11, 10, 9,  8,  6,  4,  0};
+
 template <class S>
 using Ints = typename S::Ints;
 
@@ -34,11 +38,13 @@ template <class S, int kKind>
 struct Quant {
   static constexpr QuantFormat kFormat = kQuantFormats[kKind];
   static constexpr QuantScales kScales = kFormat.scales;
+  static constexpr bool kSmall =
+      kFormat.values != QuantValues::iq4 && kFormat.low_bits + kFormat.high_bits < 8;
   static constexpr int kWidth = 2 * S::kLanes;
   static constexpr bool kTwoLevels = kScales == QuantScales::bytes || kScales == QuantScales::bytes_min ||
                                      kScales == QuantScales::nibbles_min;
-  static constexpr bool kHasMin =
-      kScales != QuantScales::f16 && kScales != QuantScales::bytes && kScales != QuantScales::f32;
+  static constexpr bool kHasMin = kScales != QuantScales::f16 && kScales != QuantScales::bf16 &&
+                                  kScales != QuantScales::bytes && kScales != QuantScales::f32;
   static constexpr bool kWide = kScales == QuantScales::f32 || kScales == QuantScales::f32_zero;
   static constexpr int kPlane = 4 * kWidth;  // bytes for each bit
   static constexpr int kSubBytes =
@@ -56,7 +62,9 @@ struct Quant {
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
       const int lane = v * S::kLanes;
-      h.scale[v] = kWide ? S::load_f32(p + lane * 4) : S::load_f16(p + lane * 2);
+      h.scale[v] = kWide                          ? S::load_f32(p + lane * 4)
+                   : kScales == QuantScales::bf16 ? S::load_bf16(p + lane * 2)
+                                                  : S::load_f16(p + lane * 2);
       if constexpr (kScales == QuantScales::f32_zero)
         h.min[v] = S::mul(h.scale[v], S::floats(S::load_u8(p + kWidth * 4 + lane)));
       else if constexpr (kHasMin)
@@ -92,7 +100,8 @@ struct Quant {
       const Ints<S> high = S::load_ints(planes + (kLow + kStep * kHigh / 8) * kPlane);
       low = S::join(low, S::template bits<kStep * kHigh % 8 - kLow, ((1 << kHigh) - 1) << kLow>(high));
     }
-    if constexpr (kFormat.table) low = S::lookup(low, kIq4Table);
+    if constexpr (kFormat.values == QuantValues::iq4) low = S::lookup(low, kIq4Table);
+    if constexpr (kFormat.values == QuantValues::e2m1) low = S::lookup(low, kE2m1Table);
     return low;
   }
 
@@ -106,8 +115,8 @@ struct Quant {
       int quad;
       __builtin_memcpy(&quad, x[r / 3] + (r % 3) * row_stride + 4 * kStep, sizeof quad);
       const Ints<S> b = S::set_int(quad);
-      sums[r][0] = S::dot_quads(sums[r][0], w0, b);
-      sums[r][1] = S::dot_quads(sums[r][1], w1, b);
+      sums[r][0] = S::template dot_quads<kSmall>(sums[r][0], w0, b);
+      sums[r][1] = S::template dot_quads<kSmall>(sums[r][1], w1, b);
     }
   }
 

@@ -19,6 +19,7 @@ namespace octavo::cpu {
 
 enum class QuantScales : std::uint8_t {
   f16,          // one f16 a block
+  bf16,         // one bf16
   f16_min,      // two: scale * code - min
   bytes,        // f16 times a signed byte for each part
   bytes_min,    // the same twice, unsigned: scale and min
@@ -27,13 +28,16 @@ enum class QuantScales : std::uint8_t {
   f32_zero,     // and a byte: scale * (code - zero)
 };
 
+// What codes of four bits stand for, by the names of tensor/dequantize.h.
+enum class QuantValues : std::uint8_t { codes, iq4, e2m1 };
+
 struct QuantFormat {
   int low_bits;
   int high_bits = 0;
   int subs = 1;  // parts of a group that have a scale of their own: 1 or 2
   QuantScales scales;
-  int zero = 0;          // what is taken from every code
-  bool table = false;    // codes stand for kIq4Values
+  int zero = 0;  // what is taken from every code, or what it stands for
+  QuantValues values = QuantValues::codes;
   int block_groups = 1;  // groups in a block; 0: as the matrix has it
 };
 
@@ -53,8 +57,9 @@ enum class QuantKind : std::uint8_t {
   int4_zero,
   int8,
   int8_zero,
+  mxfp4,
 };
-constexpr int kQuantKinds = 15;
+constexpr int kQuantKinds = 16;
 
 // By QuantKind.
 constexpr QuantFormat kQuantFormats[kQuantKinds] = {
@@ -77,12 +82,17 @@ constexpr QuantFormat kQuantFormats[kQuantKinds] = {
      .subs = 2,
      .scales = QuantScales::bytes,
      .zero = 32,
-     .block_groups = 8},                                                          // q6_k
-    {.low_bits = 4, .scales = QuantScales::f16, .zero = 128, .table = true},      // iq4_nl
-    {.low_bits = 4, .scales = QuantScales::f32, .zero = 8, .block_groups = 0},    // int4
-    {.low_bits = 4, .scales = QuantScales::f32_zero, .block_groups = 0},          // int4_zero
-    {.low_bits = 8, .scales = QuantScales::f32, .zero = 128, .block_groups = 0},  // int8
-    {.low_bits = 8, .scales = QuantScales::f32_zero, .block_groups = 0},          // int8_zero
+     .block_groups = 8},                                                                   // q6_k
+    {.low_bits = 4, .scales = QuantScales::f16, .zero = 128, .values = QuantValues::iq4},  // iq4_nl
+    {.low_bits = 4, .scales = QuantScales::f32, .zero = 8, .block_groups = 0},             // int4
+    {.low_bits = 4, .scales = QuantScales::f32_zero, .block_groups = 0},                   // int4_zero
+    {.low_bits = 8, .scales = QuantScales::f32, .zero = 128, .block_groups = 0},           // int8
+    {.low_bits = 8, .scales = QuantScales::f32_zero, .block_groups = 0},                   // int8_zero
+    {.low_bits = 4,
+     .scales = QuantScales::bf16,
+     .zero = 12,
+     .values = QuantValues::e2m1,
+     .block_groups = 0},  // mxfp4
 };
 
 constexpr int kQuantGroup = 32;  // columns of a group

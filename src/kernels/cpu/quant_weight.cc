@@ -37,6 +37,8 @@ QuantKind kind_of(const MatrixPart& part) {
       return part.zeros ? QuantKind::int4_zero : QuantKind::int4;
     case Encoding::int8:
       return part.zeros ? QuantKind::int8_zero : QuantKind::int8;
+    case Encoding::mxfp4:
+      return QuantKind::mxfp4;
     default:
       CHECK(false, "{} is not multiplied in integers", name(part.encoding));
   }
@@ -129,7 +131,11 @@ void put_row(const MatrixPart& part, std::int64_t row, const QuantLayout& layout
       put_block(layout, at, taken, panel);
       continue;
     }
-    put(panel + at.scale(), part.scales.row<float>(row)[b * part.scales.stride[1]]);
+    const float scale = part.scales.row<float>(row)[b * part.scales.stride[1]];
+    if (layout.scale_bytes() == 4)
+      put(panel + at.scale(), scale);
+    else
+      put(panel + at.scale(), to_bf16(scale));
     if (part.zeros) put(panel + at.min(), part.zeros.row<std::uint8_t>(row)[b * part.zeros.stride[1]]);
     for (std::int64_t g = 0; g < layout.block_groups; ++g) {
       const std::int64_t column = (b * layout.block_groups + g) * kQuantGroup;
@@ -137,6 +143,11 @@ void put_row(const MatrixPart& part, std::int64_t row, const QuantLayout& layout
                 panel + layout.header_bytes() + g * layout.group_bytes());
     }
   }
+}
+
+int value_of(QuantValues values, std::uint8_t code) {
+  if (values == QuantValues::codes) return code;
+  return values == QuantValues::iq4 ? kIq4Values[code] : kE2m1Values[code];
 }
 
 // The numbers of one group of one row, as dequantize() makes them.
@@ -147,7 +158,9 @@ void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* blo
   std::uint8_t codes[kQuantGroup];
   get_codes(at, group, codes);
   const bool wide = layout.scale_bytes() == 4;
-  const float block_scale = wide ? get<float>(block + at.scale()) : to_f32(get<Float16>(block + at.scale()));
+  const float block_scale = wide                                 ? get<float>(block + at.scale())
+                            : format.scales == QuantScales::bf16 ? to_f32(get<BFloat16>(block + at.scale()))
+                                                                 : to_f32(get<Float16>(block + at.scale()));
   const float block_min = layout.has_min() && !wide ? to_f32(get<Float16>(block + at.min())) : 0;
   const int zero = format.scales == QuantScales::f32_zero ? get<std::uint8_t>(block + at.min()) : format.zero;
   const int in_part = kQuantGroup / format.subs;
@@ -162,7 +175,7 @@ void read_group(const QuantLayout& layout, const RowOf& at, const std::byte* blo
       scale = get<std::int8_t>(group + at.sub(s));
       if (layout.has_min()) min = get<std::int8_t>(group + at.sub(format.subs + s));
     }
-    const int v = format.table ? kIq4Values[codes[i]] : codes[i];
+    const int v = value_of(format.values, codes[i]);
     const float product = block_scale * static_cast<float>(scale) * static_cast<float>(v - zero);
     out[i] = layout.has_min() && !wide ? product - block_min * static_cast<float>(min) : product;
   }
@@ -177,7 +190,7 @@ bool QuantLayout::two_levels() const {
 
 bool QuantLayout::has_min() const {
   const QuantScales s = format().scales;
-  return s != QuantScales::f16 && s != QuantScales::bytes && s != QuantScales::f32;
+  return s != QuantScales::f16 && s != QuantScales::bf16 && s != QuantScales::bytes && s != QuantScales::f32;
 }
 
 std::int64_t QuantLayout::scale_bytes() const {

@@ -93,7 +93,7 @@ void run_head(const IsaKernels& kernels, const GatedDeltaArgs& args, const Token
               std::int64_t column, std::int64_t count) {
   const Format format = format_of(args.qkv.dtype);
   const std::int64_t heads = args.state.size(1), key_dim = args.state.size(2), value_dim = args.state.size(3);
-  const std::int64_t key_head = head * args.key_heads / heads, keys_begin = args.key_heads * key_dim;
+  const std::int64_t key_head = args.key_head_of(head), keys_begin = args.key_heads * key_dim;
   float* const state = args.state.row<float>(tokens.slot) + head * key_dim * value_dim + column;
   if (tokens.begins)
     for (std::int64_t i = 0; i < key_dim; ++i) std::fill_n(state + i * value_dim, count, 0.0F);

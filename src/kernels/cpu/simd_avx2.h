@@ -111,8 +111,12 @@ struct Avx2 {
     return _mm256_shuffle_epi8(
         _mm256_broadcastsi128_si256(_mm_load_si128(static_cast<const __m128i*>(table))), x);
   }
-  // sum + the products of four unsigned with four signed bytes, exactly.
+  // sum + the products of four unsigned with four signed bytes, exactly; kSmall: the unsigned ones are below
+  // 128.
+  template <bool kSmall>
   static Ints dot_quads(Ints sum, Ints a, Ints b) {
+    if constexpr (kSmall)
+      return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)));
     const Ints even = _mm256_madd_epi16(_mm256_and_si256(a, _mm256_set1_epi16(0xff)),
                                         _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8));
     const Ints odd = _mm256_madd_epi16(_mm256_srli_epi16(a, 8), _mm256_srai_epi16(b, 8));

@@ -113,8 +113,12 @@ struct Avx512 {
   static Ints lookup(Ints x, const void* table) {
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_load_si128(static_cast<const __m128i*>(table))), x);
   }
-  // sum + the products of four unsigned with four signed bytes, exactly.
+  // sum + the products of four unsigned with four signed bytes, exactly; kSmall: the unsigned ones are below
+  // 128.
+  template <bool kSmall>
   static Ints dot_quads(Ints sum, Ints a, Ints b) {
+    if constexpr (kSmall)
+      return _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maddubs_epi16(a, b), _mm512_set1_epi16(1)));
     const Ints even = _mm512_madd_epi16(_mm512_and_si512(a, _mm512_set1_epi16(0xff)),
                                         _mm512_srai_epi16(_mm512_slli_epi16(b, 8), 8));
     const Ints odd = _mm512_madd_epi16(_mm512_srli_epi16(a, 8), _mm512_srai_epi16(b, 8));

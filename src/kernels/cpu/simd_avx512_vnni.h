@@ -7,7 +7,10 @@ namespace octavo::cpu {
 namespace {  // each translation unit has its own, compiled for its own instruction set
 
 struct Avx512Vnni : Avx512 {
-  static Ints dot_quads(Ints sum, Ints a, Ints b) { return _mm512_dpbusd_epi32(sum, a, b); }
+  template <bool kSmall>
+  static Ints dot_quads(Ints sum, Ints a, Ints b) {
+    return _mm512_dpbusd_epi32(sum, a, b);
+  }
 };
 
 }  // namespace

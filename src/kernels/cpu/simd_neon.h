@@ -150,7 +150,9 @@ struct Neon {
       half = vreinterpretq_u32_u8(vqtbl1q_u8(values, vreinterpretq_u8_u32(half)));
     return x;
   }
-  // sum + the products of four unsigned with four signed bytes, exactly.
+  // sum + the products of four unsigned with four signed bytes, exactly; kSmall: the unsigned ones are below
+  // 128.
+  template <bool kSmall>
   static Ints dot_quads(Ints sum, Ints a, Ints b) {
     return {{dot_quads(sum.val[0], a.val[0], b.val[0]), dot_quads(sum.val[1], a.val[1], b.val[1])}};
   }

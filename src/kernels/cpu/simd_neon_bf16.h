@@ -1,4 +1,4 @@
-// NEON with the bf16 instructions of ARMv8.6.
+// NEON with the bf16 and i8mm instructions of ARMv8.6.
 #pragma once
 
 #include "kernels/cpu/simd_neon.h"
@@ -22,6 +22,14 @@ struct NeonBf16 : Neon {
   static F dot(F sum, Pairs a, Pairs b) {
     return {{vbfdotq_f32(sum.val[0], numbers(a.val[0]), numbers(b.val[0])),
              vbfdotq_f32(sum.val[1], numbers(a.val[1]), numbers(b.val[1]))}};
+  }
+  template <bool kSmall>
+  static Ints dot_quads(Ints sum, Ints a, Ints b) {
+    const auto dot_of = [](uint32x4_t total, uint32x4_t u, uint32x4_t s) {
+      return vreinterpretq_u32_s32(
+          vusdotq_s32(vreinterpretq_s32_u32(total), vreinterpretq_u8_u32(u), vreinterpretq_s8_u32(s)));
+    };
+    return {{dot_of(sum.val[0], a.val[0], b.val[0]), dot_of(sum.val[1], a.val[1], b.val[1])}};
   }
 
  private:

@@ -16,22 +16,27 @@ OCTAVO_HOST_DEVICE constexpr std::int64_t element_at(std::int64_t row, std::int6
   return row * stride + column;
 }
 
-// A block of the KV cache: [keys, values][kv_heads][block_size][head_dim].
+// A block of the KV cache: [keys, values][kv_heads][block_size][head_dim]; without the values where they are in the
+// keys.
 struct KvLayout {
   std::int64_t stride_bytes;  // from block to block
   int kv_heads;
   int head_dim;
   int block_size;
   int element_bytes;
+  int values_in_keys = 0;  // KvSpec
+
+  OCTAVO_HOST_DEVICE constexpr int value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
 
   // Bytes from the cache's begin to a token's key (which = 0) or value (1) of one head.
   OCTAVO_HOST_DEVICE constexpr std::int64_t vector(std::int64_t block, int which, std::int64_t head,
                                                    std::int64_t token) const {
+    const std::int64_t part = values_in_keys > 0 ? 0 : which;
     return block * stride_bytes +
-           ((which * std::int64_t{kv_heads} + head) * block_size + token) * head_dim * element_bytes;
+           ((part * kv_heads + head) * block_size + token) * head_dim * element_bytes;
   }
   OCTAVO_HOST_DEVICE constexpr std::int64_t block_bytes() const {
-    return std::int64_t{2} * kv_heads * block_size * head_dim * element_bytes;
+    return std::int64_t{values_in_keys > 0 ? 1 : 2} * kv_heads * block_size * head_dim * element_bytes;
   }
 };
 

@@ -352,11 +352,11 @@ __global__ void __launch_bounds__(kMergeThreads) merge_kernel(AttentionParams p)
   const std::int64_t head = block_y() / p.merge_rows_max, row = m.row_begin + block_y() % p.merge_rows_max;
   if (row >= m.row_end) return;
   const SequenceRows rows(p, m.sequence);
-  const int dim = p.cache.layout.head_dim;
+  const int dim = p.cache.layout.head_dim, value_dim = p.cache.layout.value_dim();
   const Pieces seen = pieces_of(rows, row, row);
-  T* out =
-      static_cast<T*>(p.out.data) + element_at(rows.query(row), p.out.stride, rows.column(row, head, dim));
-  for (int d = thread(); d < dim; d += kMergeThreads) {
+  T* out = static_cast<T*>(p.out.data) +
+           element_at(rows.query(row), p.out.stride, rows.column(row, head, value_dim));
+  for (int d = thread(); d < value_dim; d += kMergeThreads) {
     float max = kMinusInfinity, sum = 0, value = 0;
     for (std::int64_t piece = seen.begin; piece < seen.end; ++piece) {
       const float* state = state_of(p, m, head, row, piece);
@@ -376,7 +376,8 @@ void attention(StreamHandle stream, const AttentionParams& p) {
   for_activation(p.q.format, [&](auto t) {
     using T = decltype(t);
     if constexpr (sizeof(T) == 2) {
-      if (p.cache.format == p.q.format || p.cache.format == Format::f8) {
+      const bool latent = p.cache.layout.values_in_keys > 0;
+      if (!latent && (p.cache.format == p.q.format || p.cache.format == Format::f8)) {
         if (dim <= 64) {
           run_dim<T, 64>(stream, p);
         } else if (dim <= 128) {

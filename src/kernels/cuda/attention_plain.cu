@@ -1,14 +1,12 @@
-// Attention in f32, for activations in f32 and for caches in another 16-bit format than the activations: no
-// tensor cores, a row at a time. Thread j has token j of the piece while scores are made, and dimensions j
-// and j + 128 while values are mixed.
+// Attention in f32, for activations in f32, for caches in another 16-bit format than the activations, and for latent
+// attention: no tensor cores, a row at a time. Thread j has token j of the piece while scores are made, and
+// dimensions j, j + 128 .. while values are mixed.
 #include "kernels/cuda/attention_rows.h"
 
 namespace octavo::cuda {
 namespace {
 
 constexpr int kThreads = kPieceTokens;
-constexpr int kMaxDim = 256;
-constexpr int kPerThread = kMaxDim / kThreads;
 
 __device__ float number(const std::byte* vector, Format format, int i) {
   switch (format) {
@@ -20,19 +18,22 @@ __device__ float number(const std::byte* vector, Format format, int i) {
       return to_float(reinterpret_cast<const Bf16*>(vector)[i]);
     case Format::f8:
       return to_float(reinterpret_cast<const F8*>(vector)[i]);
+    default:
+      return 0;  // no caches of codes
   }
-  return 0;
 }
 
-template <class T>
+// For keys of up to kMaxDim numbers.
+template <class T, int kMaxDim>
 __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
+  constexpr int kPerThread = kMaxDim / kThreads;
   OCTAVO_SHARED(float, query, [kMaxDim]);
   OCTAVO_SHARED(float, probabilities, [kThreads]);
   OCTAVO_SHARED(float, partials, [kWarp]);
   const AttentionUnit unit = p.units[block_x()];
   const SequenceRows rows(p, unit.sequence);
   const std::int64_t head = block_y();
-  const int dim = p.cache.layout.head_dim;
+  const int dim = p.cache.layout.head_dim, value_dim = p.cache.layout.value_dim();
 #pragma unroll 1
   for (std::int64_t row = unit.row_begin; row < unit.row_end; ++row) {
     const std::int64_t column = rows.column(row, head, dim);
@@ -70,7 +71,7 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
 #pragma unroll
       for (int j = 0; j < kPerThread; ++j) {
         const int d = thread() + j * kThreads;
-        if (d >= dim) break;
+        if (d >= value_dim) break;
         float mixed = 0;
         for (std::int64_t t = begin; t < end; ++t)
           mixed = fmaf(probabilities[t - piece * kPieceTokens],
@@ -88,8 +89,8 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
 #pragma unroll
     for (int j = 0; j < kPerThread; ++j) {
       const int d = thread() + j * kThreads;
-      if (d < dim)
-        static_cast<T*>(p.out.data)[element_at(rows.query(row), p.out.stride, column + d)] =
+      if (d < value_dim)
+        static_cast<T*>(p.out.data)[element_at(rows.query(row), p.out.stride, rows.column(row, head, value_dim) + d)] =
             from_float<T>(values[j] / sum);
     }
   }
@@ -100,8 +101,13 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
 void attention_plain(StreamHandle stream, const AttentionParams& p) {
   const dim3 grid(static_cast<unsigned>(p.narrow_units + p.wide_units),
                   static_cast<unsigned>(p.cache.layout.kv_heads));
-  for_activation(p.q.format,
-                 [&](auto t) { launch(stream, grid, kThreads, 0, plain_kernel<decltype(t)>, p); });
+  for_activation(p.q.format, [&](auto t) {
+    if (p.cache.layout.head_dim <= 256) {
+      launch(stream, grid, kThreads, 0, plain_kernel<decltype(t), 256>, p);
+    } else {
+      launch(stream, grid, kThreads, 0, plain_kernel<decltype(t), kMaxLatentKey>, p);
+    }
+  });
 }
 
 }  // namespace octavo::cuda

@@ -87,7 +87,7 @@ __device__ inline float with_sink(const AttentionParams& p, std::int64_t head, s
   return p.sinks == nullptr ? sum : sum + exponential(p.sinks[head * p.group + row % p.group] - max);
 }
 
-// Where a piece's state of a row goes: head_dim values, maximum, sum.
+// Where a piece's state of a row goes: value_dim values; at head_dim the maximum and the sum.
 __device__ inline float* state_of(const AttentionParams& p, const AttentionMerge& m, std::int64_t head,
                                   std::int64_t row, std::int64_t piece) {
   return p.states + state_at(m.first_state, m.row_end - m.row_begin, m.piece_end - m.piece_begin, head,

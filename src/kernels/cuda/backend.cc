@@ -1,10 +1,8 @@
 // The operators of ops.h in terms of the kernels.
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/backends.h"
 #include "kernels/cuda/device.h"
-#include "tensor/dequantize.h"
 
 namespace octavo {
 namespace cuda {
@@ -23,93 +21,35 @@ T* data_of(const View& view) {
 NormParams params_of(const Norm& norm) {
   return {norm.kind, norm.eps, data_of<float>(norm.weight), data_of<float>(norm.bias)};
 }
-Rows numbers_of(const Weight& weight) { return static_cast<const CudaWeight&>(weight).numbers(); }
+const WeightRows& numbers_of(const Weight& weight) { return static_cast<const CudaWeight&>(weight).numbers(); }
 
 KvLayout layout_of(const KvSpec& spec, std::int64_t stride_bytes) {
-  return {stride_bytes, spec.kv_heads, spec.head_dim, spec.block_size, static_cast<int>(size_of(spec.dtype))};
+  return {stride_bytes, spec.kv_heads, spec.head_dim, spec.block_size, static_cast<int>(size_of(spec.dtype)),
+          spec.values_in_keys};
 }
 KvCache cache_of(const KvLayer& cache) {
   return {cache.data, layout_of(cache.spec, cache.stride_bytes), format_of(cache.spec.dtype)};
 }
 
-// ---- Weights.
-
-// One row of a part as `format`, into `out`.
-void read_row(const MatrixPart& part, std::int64_t row, DType format, std::byte* out) {
-  if (format == DType::f32) return dequantize(part, row, reinterpret_cast<float*>(out));
-  const auto* from = part.values.row<std::uint16_t>(row);
-  if (part.values.stride[1] == 1) {
-    std::memcpy(out, from, static_cast<std::size_t>(part.cols()) * 2);
-    return;
-  }
-  for (std::int64_t k = 0; k < part.cols(); ++k)
-    std::memcpy(out + 2 * k, from + k * part.values.stride[1], 2);
-}
-
 // Tensor cores take both 16-bit formats.
 DType activation_of(DType stored) { return stored; }
-
-// Matrices stay in bf16 and f16 where products are asked for in that format, and become f32 otherwise.
-Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
-  CHECK(!source.parts.empty());
-  const std::int64_t cols = source.parts[0].cols();
-  const DType stored = source.parts[0].values.dtype;
-  std::int64_t rows = 0;
-  for (const MatrixPart& part : source.parts) {
-    CHECK(part.values.rank == 2 && part.cols() == cols, "parts of a matrix must have as many columns");
-    if (part.encoding != Encoding::plain)
-      return failure(ErrorCode::unsupported,
-                     "the CUDA backend has no quantised matrices yet, and this model has one in {}",
-                     name(part.encoding));
-    if (part.values.dtype != stored)
-      return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}", name(stored),
-                     name(part.values.dtype));
-    rows += part.rows();
-  }
-  const DType format = stored == source.activation ? stored : DType::f32;
-  const std::int64_t stride = (cols + kWeightColumns - 1) / kWeightColumns * kWeightColumns;
-  const std::int64_t row_bytes = stride * static_cast<std::int64_t>(size_of(format));
-  TRY(Buffer data, device.allocate(static_cast<std::size_t>(rows * row_bytes)));
-
-  // Rows go through two pieces of pinned memory: while one travels, the other is filled.
-  constexpr std::int64_t kPieceBytes = std::int64_t{16} << 20;
-  auto& cuda = static_cast<CudaDevice&>(device);
-  Staging& staging = cuda.weight_staging();
-  TRY_VOID(
-      staging.reserve(device, cuda.stream(), static_cast<std::size_t>(std::max(kPieceBytes, row_bytes))));
-  const std::int64_t rows_each = static_cast<std::int64_t>(staging.bytes()) / row_bytes;
-  std::int64_t sent = 0, filled = 0;  // rows
-  const auto send = [&] {
-    staging.send(
-        device, cuda.stream(),
-        View::of(static_cast<std::byte*>(data.data()) + sent * row_bytes, DType::u8, {filled * row_bytes}));
-    sent += filled;
-    filled = 0;
-  };
-  for (const MatrixPart& part : source.parts)
-    for (std::int64_t row = 0; row < part.rows(); ++row) {
-      if (filled == 0) staging.turn(cuda.stream());
-      std::byte* to = staging.data() + filled * row_bytes;
-      read_row(part, row, format, to);
-      const std::int64_t used = cols * static_cast<std::int64_t>(size_of(format));
-      std::memset(to + used, 0, static_cast<std::size_t>(row_bytes - used));
-      if (++filled == rows_each) send();
-    }
-  if (filled > 0) send();
-  return std::make_unique<const CudaWeight>(rows, cols, stride, format, std::move(data));
-}
 
 // ---- Attention.
 
 std::int64_t kv_block_bytes(const KvSpec& spec) { return layout_of(spec, 0).block_bytes(); }
 
 Result<> supports(const KvSpec& spec, int q_heads) {
-  if (spec.values_in_keys > 0)
+  if (spec.index_dim > 0)
     return field_failure("device", ErrorCode::unsupported,
-                         "the CUDA backend has no latent attention yet; the CPU has");
-  if (spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > kMaxHeadDim)
-    return field_failure("head_dim", ErrorCode::unsupported, "{} is not a multiple of 8 up to {}",
-                         spec.head_dim, kMaxHeadDim);
+                         "the CUDA backend has no sparse attention yet; the CPU has");
+  const bool latent = spec.values_in_keys > 0;
+  if (const int most = latent ? kMaxLatentKey : kMaxHeadDim;
+      spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > most)
+    return field_failure(latent ? "kv_lora_rank" : "head_dim", ErrorCode::unsupported,
+                         "keys of {} numbers; a multiple of 8 up to {} is needed", spec.head_dim, most);
+  if (latent && (spec.kv_heads != 1 || spec.values_in_keys >= spec.head_dim))
+    return field_failure("kv_lora_rank", ErrorCode::unsupported, "{} of keys of {} for {} heads",
+                         spec.values_in_keys, spec.head_dim, spec.kv_heads);
   if (spec.block_size < 16 || spec.block_size % 16 != 0)
     return invalid("block_size", "{} is not a multiple of 16", spec.block_size);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
@@ -186,22 +126,48 @@ void run_qkv_store(Stream& stream, const QkvStoreArgs& args) {
                                 .q_out = rows_of(args.q_out)});
 }
 
-// supports() refuses the networks that ask for these.
-void no_head_matmul(Stream&, const HeadMatmulArgs&) { CHECK(false, "latent attention on CUDA"); }
-void no_latent_store(Stream&, const LatentStoreArgs&) { CHECK(false, "latent attention on CUDA"); }
+void run_head_matmul(Stream& stream, const HeadMatmulArgs& args) {
+  matmul(handle_of(stream), {.m = args.y.size(0),
+                             .rows = args.y.size(2),
+                             .cols = args.w.cols(),
+                             .x = rows_of(args.x),
+                             .w = numbers_of(args.w),
+                             .bias = nullptr,
+                             .y = rows_of(args.y),
+                             .heads = static_cast<int>(args.y.size(1)),
+                             .x_head = args.x.stride[1],
+                             .y_head = args.y.stride[1]});
+}
+
+// supports() refuses the networks that ask for it.
+void no_choose_tokens(Stream&, const ChooseTokensArgs&) { CHECK(false, "sparse attention on CUDA"); }
+
+void run_latent_store(Stream& stream, const LatentStoreArgs& args) {
+  latent_store(handle_of(stream), {.n = args.kv.size(0),
+                                   .heads = static_cast<int>(args.q.size(1)),
+                                   .kv = rows_of(args.kv),
+                                   .norm = params_of(args.norm),
+                                   .cos = rows_of(args.rope.cos),
+                                   .sin = rows_of(args.rope.sin),
+                                   .interleaved = args.rope.interleaved,
+                                   .slots = args.slots.as<std::int64_t>(),
+                                   .cache = cache_of(args.cache),
+                                   .q = rows_of(args.q),
+                                   .q_out = rows_of(args.q_out),
+                                   .q_dim = args.q.size(2),
+                                   .q_head = args.q.stride[1],
+                                   .q_out_head = args.q_out.stride[1]});
+}
 
 // ---- Rows.
 
 void run_embed(Stream& stream, const EmbedArgs& args) {
-  const Rows table = numbers_of(args.table);
-  const Rows positions = args.position_table != nullptr ? numbers_of(*args.position_table) : Rows{};
-  const Rows types = args.type_table != nullptr ? numbers_of(*args.type_table) : Rows{};
-  for (const Rows& more : {positions, types})
-    CHECK(more.data == nullptr || more.format == table.format, "tables of two formats");
+  const WeightRows positions = args.position_table != nullptr ? numbers_of(*args.position_table) : WeightRows{};
+  const WeightRows types = args.type_table != nullptr ? numbers_of(*args.type_table) : WeightRows{};
   embed(handle_of(stream), {.n = args.out.size(0),
                             .dim = args.out.size(1),
                             .ids = args.ids.as<std::int32_t>(),
-                            .table = table,
+                            .table = numbers_of(args.table),
                             .scale = args.scale,
                             .positions = data_of<std::int32_t>(args.positions),
                             .position_table = positions,
@@ -275,6 +241,7 @@ void run_route(Stream& stream, const RouteArgs& args) {
                             .group_best = args.rule.group_best,
                             .jitter = args.rule.jitter,
                             .bias = data_of<float>(args.bias),
+                            .scales = data_of<float>(args.scales),
                             .logits = rows_of(args.logits),
                             .weights = rows_of(args.weights),
                             .places = args.places.as<std::int32_t>(),
@@ -285,9 +252,13 @@ void run_route(Stream& stream, const RouteArgs& args) {
 void run_grouped_matmul(Stream& stream, const GroupedMatmulArgs& args) {
   constexpr std::size_t kMost = 1024;
   CHECK(args.w.size() <= kMost, "{} experts", args.w.size());
-  const void* addresses[kMost];
-  for (std::size_t e = 0; e < args.w.size(); ++e) addresses[e] = numbers_of(*args.w[e]).data;
-  Rows w = numbers_of(*args.w[0]);
+  const std::byte* addresses[kMost];
+  WeightRows w = numbers_of(*args.w[0]);
+  for (std::size_t e = 0; e < args.w.size(); ++e) {
+    const WeightRows& own = numbers_of(*args.w[e]);
+    CHECK(own.format == w.format && own.group == w.group && own.stride == w.stride, "experts of two formats");
+    addresses[e] = own.data;
+  }
   w.data = nullptr;
   grouped_matmul(handle_of(stream), {.product = {.m = args.y.size(0),
                                                  .rows = args.w[0]->rows(),
@@ -361,6 +332,7 @@ void run_gated_delta(Stream& stream, const GatedDeltaArgs& args) {
                                   .value_heads = static_cast<int>(args.state.size(1)),
                                   .key_dim = static_cast<int>(args.state.size(2)),
                                   .value_dim = static_cast<int>(args.state.size(3)),
+                                  .tiled = args.tiled,
                                   .qkv = rows_of(args.qkv),
                                   .out = rows_of(args.out),
                                   .ba = rows_of(args.ba),
@@ -536,8 +508,9 @@ constexpr Ops kCudaOps{
     .add_rows = run_add_rows,
     .angles = run_angles,
     .qkv_store = run_qkv_store,
-    .head_matmul = no_head_matmul,
-    .latent_store = no_latent_store,
+    .head_matmul = run_head_matmul,
+    .latent_store = run_latent_store,
+    .choose_tokens = no_choose_tokens,
     .attention = run_attention,
     .gate = run_gate,
     .causal_conv = run_causal_conv,

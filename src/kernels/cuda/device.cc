@@ -104,8 +104,6 @@ void CudaDevice::copy(Stream& stream, const View& to, const View& from) {
     runtime::copy_on_device(handle_of(stream), to.data, from.data, static_cast<std::size_t>(to.bytes()));
 }
 
-Rows CudaWeight::numbers() const { return {data_.data(), format_of(activation()), stride_}; }
-
 Result<std::unique_ptr<CudaAttentionPlan>> CudaAttentionPlan::make(CudaDevice& device,
                                                                    const AttentionLimits& limits) {
   const std::int64_t state_bytes = (limits.kv.head_dim + 2) * std::int64_t{4};

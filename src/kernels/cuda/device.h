@@ -82,17 +82,24 @@ class CudaDevice final : public Device {
   Staging weight_staging_;
 };
 
-// Row-major, columns padded with zeros (kWeightColumns).
 class CudaWeight final : public Weight {
  public:
-  CudaWeight(std::int64_t rows, std::int64_t cols, std::int64_t stride, DType format, Buffer data)
-      : Weight(rows, cols, format, data.bytes()), stride_(stride), data_(std::move(data)) {}
-  Rows numbers() const;
+  // `like`: everything about the rows but where they are.
+  CudaWeight(std::int64_t rows, std::int64_t cols, DType activation, const WeightRows& like, Buffer data)
+      : Weight(rows, cols, activation, data.bytes()), data_(std::move(data)), numbers_(like) {
+    numbers_.data = static_cast<const std::byte*>(data_.data());
+  }
+  const WeightRows& numbers() const { return numbers_; }
 
  private:
-  std::int64_t stride_;
   Buffer data_;
+  WeightRows numbers_;
 };
+
+// A checkpoint's matrix on the device: numbers where products are asked for in their format, else f32; codes as they
+// are. Errors: unsupported, parts that do not go together, groups of codes that are no multiple of 8 columns; see
+// Device::allocate.
+Result<WeightPtr> prepare(Device& device, const MatrixSource& source);
 
 // The schedule and the step's tables, in one piece of memory. For recorded steps, everything but the tables,
 // which come last, lies where the number of sequences alone puts it.

@@ -118,7 +118,8 @@ __global__ void choose_kernel(RouteParams p) {
     sum = warp_sum(sum);
   }
   if (lane() == 0)
-    for (int k = 0; k < p.chosen; ++k) weights[k] = weights[k] / sum * p.scale;
+    for (int k = 0; k < p.chosen; ++k)
+      weights[k] = weights[k] / sum * p.scale * (p.scales != nullptr ? p.scales[-1 - places[k]] : 1);
 }
 
 // One block: a thread counts and places the pairs of its experts, tokens ascending.

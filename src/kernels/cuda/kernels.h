@@ -15,13 +15,37 @@ namespace octavo::cuda {
 
 using StreamHandle = CUstream_st*;
 
-enum class Format : std::uint8_t { f32, f16, bf16, f8 };
+// f8 e4m3; q4 unsigned codes, two a byte, the first in the lower half; q8 signed codes
+enum class Format : std::uint8_t { f32, f16, bf16, f8, q4, q8 };
 
 // A matrix whose rows are contiguous.
 struct Rows {
   void* data = nullptr;
   Format format = Format::f32;
   std::int64_t stride = 0;  // elements from row to row
+};
+
+// The columns of a row of weights, whether numbers or codes, are padded with zeros to a multiple of this.
+constexpr std::int64_t kWeightColumns = 32;
+
+// Of the codes of some columns of a row: number = scale * (code - zero) - min, where `offset` is the zero if
+// WeightRows::zeros says so, and the min, beside one zero for all, if not. f8: number = scale * value.
+struct GroupScale {
+  float scale, offset;
+};
+
+// A matrix of weights: numbers (f32, f16, bf16); or in each row a GroupScale for every group of columns, and codes
+// (q4, q8, f8) behind them.
+struct WeightRows {
+  const std::byte* data = nullptr;
+  Format format = Format::f32;
+  std::int64_t stride = 0;  // bytes from row to row, a multiple of 16
+  // Of codes:
+  std::int64_t codes_at = 0;  // bytes from a row's begin
+  int group = 0;              // columns: all, or a multiple of 8
+  int groups = 0;
+  bool zeros = false;
+  float zero = 0;
 };
 
 struct NormParams {
@@ -34,12 +58,12 @@ struct NormParams {
 struct EmbedParams {
   std::int64_t n, dim;
   const std::int32_t* ids;
-  Rows table;
+  WeightRows table;
   float scale;
   const std::int32_t* positions;  // with position_table
-  Rows position_table;            // optional
+  WeightRows position_table;      // optional
   const std::int32_t* types;      // with type_table
-  Rows type_table;                // optional
+  WeightRows type_table;          // optional
   Rows out;
 };
 void embed(StreamHandle stream, const EmbedParams& p);
@@ -113,6 +137,7 @@ void causal_conv(StreamHandle stream, const ConvParams& p);
 
 struct GatedDeltaParams {
   int key_heads, value_heads, key_dim, value_dim;
+  bool tiled;
   Rows qkv, out;  // of one format
   Rows ba;
   const float *a_log, *dt_bias;
@@ -201,15 +226,16 @@ struct ScaleLogitsParams {
 };
 void scale_logits(StreamHandle stream, const ScaleLogitsParams& p);
 
-// Columns of a weight are padded with zeros to a multiple of this.
-constexpr std::int64_t kWeightColumns = 32;
-
 struct MatmulParams {
   std::int64_t m, rows, cols;
-  Rows x, w;          // of one format
+  Rows x;
+  WeightRows w;       // numbers of x's format, or codes
   const float* bias;  // optional
   Rows y;
   const std::int32_t* x_rows = nullptr;  // row i of y is of row x_rows[i] of x; optional: of row i
+  // Products side by side: number h of x and y, so many elements behind those before it, with rows [h * rows, ..) of w.
+  int heads = 1;
+  std::int64_t x_head = 0, y_head = 0;
 };
 void matmul(StreamHandle stream, const MatmulParams& p);
 
@@ -221,7 +247,8 @@ struct RouteParams {
   float scale;
   int groups, groups_kept, group_best;
   float jitter;
-  const float* bias;  // optional
+  const float* bias;    // optional
+  const float* scales;  // optional
   Rows logits, weights;
   std::int32_t *places, *tokens, *starts;
 };
@@ -229,7 +256,7 @@ void route(StreamHandle stream, const RouteParams& p);
 
 struct GroupedMatmulParams {
   MatmulParams product;  // of all experts: m places; w without data
-  const void* const* w;  // host memory, one address for each expert
+  const std::byte* const* w;  // host memory, one address for each expert
   std::int64_t experts;
   const std::int32_t* starts;
 };
@@ -286,6 +313,22 @@ struct QkvStoreParams {
 };
 void qkv_store(StreamHandle stream, const QkvStoreParams& p);
 
+// As LatentStoreArgs.
+struct LatentStoreParams {
+  std::int64_t n;
+  int heads;  // of queries
+  Rows kv;
+  NormParams norm;
+  Rows cos, sin;
+  bool interleaved;
+  const std::int64_t* slots;
+  KvCache cache;
+  Rows q, q_out;       // of one format; may be the same memory
+  std::int64_t q_dim;  // of a head of q
+  std::int64_t q_head, q_out_head;  // elements from head to head
+};
+void latent_store(StreamHandle stream, const LatentStoreParams& p);
+
 // One block's work, for every key head (attention_plan.h). One without rows is nothing to do.
 struct AttentionUnit {
   std::int32_t sequence = 0, row_begin = 0, row_end = 0, piece_begin = 0, piece_end = 0;
@@ -319,6 +362,7 @@ struct AttentionParams {
   const float* sinks;   // [q_heads]; optional
 };
 constexpr int kPieceTokens = 128;
+constexpr int kMaxLatentKey = 1152;  // numbers of a key of latent attention
 constexpr int kNarrowRows = 16;
 // Rows of a wide unit.
 constexpr int wide_rows(int head_dim) { return head_dim > 128 ? 32 : 64; }

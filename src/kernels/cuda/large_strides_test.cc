@@ -88,6 +88,11 @@ class CudaLargeStrides : public testing::Test {
           columns(c),
           stride(apart) {}
     Rows view() const { return {memory.at<T>(0), format_of_type<T>, stride}; }
+    WeightRows weights() const {
+      return {.data = memory.at<std::byte>(0),
+              .format = format_of_type<T>,
+              .stride = stride * static_cast<std::int64_t>(sizeof(T))};
+    }
   };
   template <class T>
   void fill(const Matrix<T>& matrix, int seed) {
@@ -130,8 +135,8 @@ TEST_F(CudaLargeStrides, Embed) {
     fill(positions, 2);
     put(ids.at<std::int32_t>(0), {1, 0});
     put(places.at<std::int32_t>(0), {1, 1});
-    embed(stream_, {2, 40, ids.at<std::int32_t>(0), table.view(), 2, places.at<std::int32_t>(0),
-                    positions.view(), nullptr, {}, out.view()});
+    embed(stream_, {2, 40, ids.at<std::int32_t>(0), table.weights(), 2, places.at<std::int32_t>(0),
+                    positions.weights(), nullptr, {}, out.view()});
     return contents(out);
   });
 }
@@ -195,7 +200,7 @@ TEST_F(CudaLargeStrides, Matmul) {
       if (!Memory::there_is_room) return std::vector<Half>();
       fill(x, 1);
       fill(w, 2);
-      matmul(stream_, {m, 2, 96, x.view(), w.view(), nullptr, y.view()});
+      matmul(stream_, {m, 2, 96, x.view(), w.weights(), nullptr, y.view()});
       return contents(y);
     });
 }
@@ -206,7 +211,7 @@ TEST_F(CudaLargeStrides, MatmulInSinglePrecision) {
     if (!Memory::there_is_room) return std::vector<float>();
     fill(x, 1);
     fill(w, 2);
-    matmul(stream_, {2, 2, 50, x.view(), w.view(), nullptr, y.view()});
+    matmul(stream_, {2, 2, 50, x.view(), w.weights(), nullptr, y.view()});
     return contents(y);
   });
 }

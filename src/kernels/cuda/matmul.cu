@@ -4,8 +4,10 @@
 // slices are added in their order: so an output has the same bits whatever the number of rows of x, whichever
 // kernel and whichever warp computes it. Both operands are read from global memory straight into fragments,
 // 16 bytes a lane: within 32 columns lane t holds columns 8t to 8t + 7 of its row. That is another order of
-// columns than the fragments' own, but the same for both operands.
+// columns than the fragments' own, but the same for both operands. Codes of weights become numbers of x's format on
+// the way.
 #include "kernels/cuda/mma.h"
+#include "kernels/cuda/weight_rows.h"
 
 namespace octavo::cuda {
 namespace {
@@ -27,11 +29,6 @@ __device__ inline uint4 load_x(const T* row, std::int64_t column, std::int64_t c
 }
 
 template <class T>
-__device__ inline const T* row_of(const Rows& rows, std::int64_t row, std::int64_t count) {
-  return static_cast<const T*>(rows.data) + element_at(row < count ? row : count - 1, rows.stride, 0);
-}
-
-template <class T>
 __device__ inline const T* x_row_of(const MatmulParams& p, std::int64_t row) {
   const std::int64_t there = row < p.m ? row : p.m - 1;
   const std::int64_t at = p.x_rows != nullptr ? p.x_rows[there] : there;
@@ -40,10 +37,10 @@ __device__ inline const T* x_row_of(const MatmulParams& p, std::int64_t row) {
 
 // kTall * 16 rows of x times kWide * 8 rows of w, one warp. Rows beyond the end repeat the last one and are
 // not stored.
-template <class T, int kTall, int kWide>
+template <class T, Format kFormat, int kTall, int kWide>
 struct Tile {
   const T* x[kTall][2];
-  const T* w[kWide];
+  const std::byte* w[kWide];
   float sum[kTall][kWide][4];
 
   __device__ Tile(const MatmulParams& p, std::int64_t row, std::int64_t column) {
@@ -54,7 +51,10 @@ struct Tile {
       x[i][1] = x_row_of<T>(p, row + i * 16 + g + 8);
     }
 #pragma unroll
-    for (int j = 0; j < kWide; ++j) w[j] = row_of<T>(p.w, column + j * 8 + g, p.rows);
+    for (int j = 0; j < kWide; ++j) {
+      const std::int64_t there = column + j * 8 + g;
+      w[j] = row_of(p.w, there < p.rows ? there : p.rows - 1);
+    }
   }
 
   __device__ void clear() {
@@ -67,18 +67,18 @@ struct Tile {
   }
 
   // One slice's sums.
-  __device__ void multiply(std::int64_t slice, std::int64_t cols, bool aligned) {
+  __device__ void multiply(const MatmulParams& p, std::int64_t slice, bool aligned) {
     clear();
-    const std::int64_t end = (slice + 1) * kSlice < cols ? (slice + 1) * kSlice : cols;
+    const std::int64_t end = (slice + 1) * kSlice < p.cols ? (slice + 1) * kSlice : p.cols;
 #pragma unroll(kTall == 1 ? 4 : 2)
     for (std::int64_t k = slice * kSlice + lane() % 4 * 8; k - lane() % 4 * 8 < end; k += kStep) {
       uint4 a[kTall][2], b[kWide];
 #pragma unroll
-      for (int j = 0; j < kWide; ++j) b[j] = *reinterpret_cast<const uint4*>(w[j] + k);
+      for (int j = 0; j < kWide; ++j) b[j] = load_weights<T, kFormat>(p.w, w[j], k);
 #pragma unroll
       for (int i = 0; i < kTall; ++i) {
-        a[i][0] = load_x(x[i][0], k, cols, aligned);
-        a[i][1] = load_x(x[i][1], k, cols, aligned);
+        a[i][0] = load_x(x[i][0], k, p.cols, aligned);
+        a[i][1] = load_x(x[i][1], k, p.cols, aligned);
       }
 #pragma unroll
       for (int i = 0; i < kTall; ++i)
@@ -90,6 +90,16 @@ struct Tile {
     }
   }
 };
+
+// The product that this block is part of.
+template <class X, class Y>
+__device__ inline MatmulParams of_head(MatmulParams p) {
+  const std::int64_t head = blockIdx.z;
+  p.x.data = static_cast<X*>(p.x.data) + element_at(head, p.x_head, 0);
+  p.w.data += element_at(head, p.rows * p.w.stride, 0);
+  p.y.data = static_cast<Y*>(p.y.data) + element_at(head, p.y_head, 0);
+  return p;
+}
 
 template <class Y>
 __device__ inline void store(const MatmulParams& p, std::int64_t row, std::int64_t column, float value) {
@@ -108,16 +118,16 @@ __device__ inline bool x_aligned(const MatmulParams& p) {
 // together through shared memory.
 constexpr int kNarrowWarps = 8;
 
-template <class T, class Y>
+template <class T, class Y, Format kFormat>
 __device__ inline void narrow_tile(const MatmulParams& p, std::int64_t row, std::int64_t column) {
   OCTAVO_SHARED(float, slices, [kNarrowWarps][kWarp][4]);
   const bool aligned = x_aligned<T>(p);
   const std::int64_t count = (p.cols + kSlice - 1) / kSlice;
-  Tile<T, 1, 1> tile(p, row, column);
+  Tile<T, kFormat, 1, 1> tile(p, row, column);
   float total[4] = {0, 0, 0, 0};
   for (std::int64_t first = 0; first < count; first += kNarrowWarps) {
     if (first + warp() < count) {
-      tile.multiply(first + warp(), p.cols, aligned);
+      tile.multiply(p, first + warp(), aligned);
 #pragma unroll
       for (int e = 0; e < 4; ++e) slices[warp()][lane()][e] = tile.sum[0][0][e];
     }
@@ -133,23 +143,25 @@ __device__ inline void narrow_tile(const MatmulParams& p, std::int64_t row, std:
     store<Y>(p, row + lane() / 4 + e / 2 * 8, column + lane() % 4 * 2 + e % 2, total[e]);
 }
 
-template <class T, class Y>
-__global__ void __launch_bounds__(kNarrowWarps* kWarp) narrow_kernel(MatmulParams p) {
-  narrow_tile<T, Y>(p, block_y() * 16, block_x() * 8);
+template <class T, class Y, Format kFormat>
+__global__ void __launch_bounds__(kNarrowWarps* kWarp) narrow_kernel(MatmulParams all) {
+  const MatmulParams p = of_head<T, Y>(all);
+  narrow_tile<T, Y, kFormat>(p, block_y() * 16, block_x() * 8);
 }
 
 // Many rows of x: a block of eight warps computes 64 x 128 outputs, each warp 32 x 32.
 constexpr int kWideRows = 64, kWideColumns = 128, kWarpSide = 32;
 constexpr int kWideWarps = kWideRows / kWarpSide * (kWideColumns / kWarpSide);
 
-template <class T, class Y>
-__global__ void __launch_bounds__(kWideWarps* kWarp) wide_kernel(MatmulParams p) {
+template <class T, class Y, Format kFormat>
+__global__ void __launch_bounds__(kWideWarps* kWarp) wide_kernel(MatmulParams all) {
+  const MatmulParams p = of_head<T, Y>(all);
   constexpr int kTall = kWarpSide / 16, kWide = kWarpSide / 8, kAcross = kWideColumns / kWarpSide;
   const std::int64_t row = block_y() * kWideRows + warp() / kAcross * kWarpSide;
   const std::int64_t column = block_x() * kWideColumns + warp() % kAcross * kWarpSide;
   if (row >= p.m || column >= p.rows) return;
   const bool aligned = x_aligned<T>(p);
-  Tile<T, kTall, kWide> tile(p, row, column);
+  Tile<T, kFormat, kTall, kWide> tile(p, row, column);
   float total[kTall][kWide][4];
 #pragma unroll
   for (int i = 0; i < kTall; ++i)
@@ -158,7 +170,7 @@ __global__ void __launch_bounds__(kWideWarps* kWarp) wide_kernel(MatmulParams p)
 #pragma unroll
       for (int e = 0; e < 4; ++e) total[i][j][e] = 0;
   for (std::int64_t slice = 0; slice * kSlice < p.cols; ++slice) {
-    tile.multiply(slice, p.cols, aligned);
+    tile.multiply(p, slice, aligned);
 #pragma unroll
     for (int i = 0; i < kTall; ++i)
 #pragma unroll
@@ -181,13 +193,13 @@ constexpr int kPlainThreads = 128;
 
 __device__ inline void plain_output(const MatmulParams& p, std::int64_t row, std::int64_t column) {
   const float* x = x_row_of<float>(p, row);
-  const float* w = row_of<float>(p.w, column, p.rows);
   float sum = 0;
-  for (std::int64_t k = 0; k < p.cols; ++k) sum = fmaf(x[k], w[k], sum);
+  for (std::int64_t k = 0; k < p.cols; ++k) sum = fmaf(x[k], weight_at(p.w, column, k), sum);
   store<float>(p, row, column, sum);
 }
 
-__global__ void plain_kernel(MatmulParams p) {
+__global__ void plain_kernel(MatmulParams all) {
+  const MatmulParams p = of_head<float, float>(all);
   const std::int64_t row = block_y(), column = block_x() * kPlainThreads + thread();
   if (column >= p.rows) return;
   plain_output(p, row, column);
@@ -201,7 +213,7 @@ struct ExpertChunk {
   MatmulParams product;
   const std::int32_t* starts;  // of the first expert here
   int experts;
-  const void* w[kExpertsAtOnce];
+  const std::byte* w[kExpertsAtOnce];
 };
 
 // Makes p the product of the expert that has this tile; false: none has. `tile` becomes a tile of its rows.
@@ -216,7 +228,7 @@ __device__ inline bool find_expert(const ExpertChunk& chunk, int tile_rows, Matm
     }
     const std::int64_t element_bytes = p.x.format == Format::f32 ? 4 : 2;
     p.m = count;
-    p.w.data = const_cast<void*>(chunk.w[e]);
+    p.w.data = chunk.w[e];
     if (p.bias != nullptr) p.bias += element_at(e, p.rows, 0);
     p.y.data = static_cast<std::byte*>(p.y.data) + element_at(first, p.y.stride, 0) * element_bytes;
     if (p.x_rows != nullptr) {
@@ -229,11 +241,11 @@ __device__ inline bool find_expert(const ExpertChunk& chunk, int tile_rows, Matm
   return false;
 }
 
-template <class T>
+template <class T, Format kFormat>
 __global__ void __launch_bounds__(kNarrowWarps* kWarp) expert_kernel(ExpertChunk chunk) {
   MatmulParams p = chunk.product;
   std::int64_t tile = block_y();
-  if (find_expert(chunk, 16, p, tile)) narrow_tile<T, T>(p, tile * 16, block_x() * 8);
+  if (find_expert(chunk, 16, p, tile)) narrow_tile<T, T, kFormat>(p, tile * 16, block_x() * 8);
 }
 
 __global__ void plain_expert_kernel(ExpertChunk chunk) {
@@ -247,13 +259,27 @@ unsigned pieces(std::int64_t items, std::int64_t each) {
   return static_cast<unsigned>((items + each - 1) / each);
 }
 
-template <class T, class Y>
+// Calls body(x, format) for the 16-bit type of x and the format of the weights, as types.
+template <class Body>
+void for_operands(const MatmulParams& p, Body&& body) {
+  for_activation(p.x.format, [&](auto x) {
+    if constexpr (sizeof x == 2) {
+      if (p.w.format == Format::q4) return body(x, std::integral_constant<Format, Format::q4>());
+      if (p.w.format == Format::q8) return body(x, std::integral_constant<Format, Format::q8>());
+      if (p.w.format == Format::f8) return body(x, std::integral_constant<Format, Format::f8>());
+      body(x, std::integral_constant<Format, Format::bf16>());
+    }
+  });
+}
+
+template <class T, class Y, Format kFormat>
 void multiply(StreamHandle stream, const MatmulParams& p) {
+  const auto heads = static_cast<unsigned>(p.heads);
   if (p.m <= 16) {
-    launch(stream, {pieces(p.rows, 8), 1}, kNarrowWarps * kWarp, 0, narrow_kernel<T, Y>, p);
+    launch(stream, {pieces(p.rows, 8), 1, heads}, kNarrowWarps * kWarp, 0, narrow_kernel<T, Y, kFormat>, p);
   } else {
-    launch(stream, {pieces(p.rows, kWideColumns), pieces(p.m, kWideRows)}, kWideWarps * kWarp, 0,
-           wide_kernel<T, Y>, p);
+    launch(stream, {pieces(p.rows, kWideColumns), pieces(p.m, kWideRows), heads}, kWideWarps * kWarp, 0,
+           wide_kernel<T, Y, kFormat>, p);
   }
 }
 
@@ -261,7 +287,7 @@ void multiply(StreamHandle stream, const MatmulParams& p) {
 
 void matmul(StreamHandle stream, const MatmulParams& p) {
   if (p.m == 0) return;
-  if (p.w.format == Format::f32) {
+  if (p.x.format == Format::f32) {
     // A grid's second axis ends at 65,535.
     constexpr std::int64_t kMost = 32768;
     for (std::int64_t first = 0; first < p.m; first += kMost) {
@@ -269,17 +295,17 @@ void matmul(StreamHandle stream, const MatmulParams& p) {
       part.m = p.m - first < kMost ? p.m - first : kMost;
       part.x.data = static_cast<float*>(p.x.data) + element_at(first, p.x.stride, 0);
       part.y.data = static_cast<float*>(p.y.data) + element_at(first, p.y.stride, 0);
-      launch(stream, {pieces(p.rows, kPlainThreads), static_cast<unsigned>(part.m)}, kPlainThreads, 0,
-             plain_kernel, part);
+      launch(stream,
+             {pieces(p.rows, kPlainThreads), static_cast<unsigned>(part.m), static_cast<unsigned>(p.heads)},
+             kPlainThreads, 0, plain_kernel, part);
     }
     return;
   }
-  for_activation(p.w.format, [&](auto t) {
-    using T = decltype(t);
-    if constexpr (sizeof(T) == 2) {
-      if (p.y.format == Format::f32) return multiply<T, float>(stream, p);
-      multiply<T, T>(stream, p);
-    }
+  for_operands(p, [&](auto x, auto format) {
+    using T = decltype(x);
+    constexpr Format kFormat = decltype(format)::value;
+    if (p.y.format == Format::f32) return multiply<T, float, kFormat>(stream, p);
+    multiply<T, T, kFormat>(stream, p);
   });
 }
 
@@ -291,15 +317,14 @@ void grouped_matmul(StreamHandle stream, const GroupedMatmulParams& p) {
     if (p.experts - first < kExpertsAtOnce) chunk.experts = static_cast<int>(p.experts - first);
     if (product.bias != nullptr) chunk.product.bias += element_at(first, product.rows, 0);
     for (int e = 0; e < chunk.experts; ++e) chunk.w[e] = p.w[first + e];
-    if (product.w.format == Format::f32) {
+    if (product.x.format == Format::f32) {
       const dim3 grid(pieces(product.rows, kPlainThreads), static_cast<unsigned>(product.m));
       launch(stream, grid, kPlainThreads, 0, plain_expert_kernel, chunk);
       continue;
     }
     const dim3 grid(pieces(product.rows, 8), pieces(product.m, 16) + static_cast<unsigned>(chunk.experts));
-    for_activation(product.w.format, [&](auto t) {
-      using T = decltype(t);
-      if constexpr (sizeof(T) == 2) launch(stream, grid, kNarrowWarps * kWarp, 0, expert_kernel<T>, chunk);
+    for_operands(product, [&](auto x, auto format) {
+      launch(stream, grid, kNarrowWarps * kWarp, 0, expert_kernel<decltype(x), decltype(format)::value>, chunk);
     });
   }
 }

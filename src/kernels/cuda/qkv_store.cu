@@ -1,5 +1,5 @@
 // Splits the fused projection, normalises and rotates queries and keys, writes queries out and keys and
-// values into the pages. A warp does one head of one token.
+// values into the pages. A warp does one head of one token; of latent attention, a block all of a token.
 #include "kernels/cuda/gpu.h"
 
 namespace octavo::cuda {
@@ -79,8 +79,23 @@ __device__ float turned_scale(const QkvStoreParams& p, const NormParams& norm, s
 }
 
 template <class T>
-__device__ void put(std::byte* vector, int i, float value) {
+__device__ void put(std::byte* vector, std::int64_t i, float value) {
   reinterpret_cast<T*>(vector)[i] = from_float<T>(value);
+}
+// Number i of a cached vector.
+__device__ void put(Format format, std::byte* vector, std::int64_t i, float value) {
+  switch (format) {
+    case Format::f32:
+      return put<float>(vector, i, value);
+    case Format::f16:
+      return put<F16>(vector, i, value);
+    case Format::bf16:
+      return put<Bf16>(vector, i, value);
+    case Format::f8:
+      return put<F8>(vector, i, value);
+    default:
+      return;  // no caches of codes
+  }
 }
 
 template <class T>
@@ -119,24 +134,64 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
     }
     std::byte* vector = p.cache.data + layout.vector(slot / layout.block_size, head.part == kValue ? 1 : 0,
                                                      head.index, slot % layout.block_size);
-    switch (p.cache.format) {
-      case Format::f32:
-        put<float>(vector, i, value);
-        break;
-      case Format::f16:
-        put<F16>(vector, i, value);
-        break;
-      case Format::bf16:
-        put<Bf16>(vector, i, value);
-        break;
-      case Format::f8:
-        put<F8>(vector, i, value);
-        break;
-    }
+    put(p.cache.format, vector, i, value);
+  }
+}
+
+constexpr int kLatentThreads = 256;
+
+// Pair `pair` of the numbers that turn, of which there are `turning`, at the end of `dim` of them.
+struct Pair {
+  std::int64_t first, second;  // where they are
+  float c, s;
+  __device__ Pair(const LatentStoreParams& p, std::int64_t token, std::int64_t pair, std::int64_t turning, std::int64_t dim)
+      : first(dim - turning + (p.interleaved ? 2 * pair : pair)),
+        second(p.interleaved ? first + 1 : first + turning / 2),
+        c(static_cast<const float*>(p.cos.data)[element_at(token, p.cos.stride, pair)]),
+        s(static_cast<const float*>(p.sin.data)[element_at(token, p.sin.stride, pair)]) {}
+};
+
+template <class T>
+__global__ void __launch_bounds__(kLatentThreads) latent_store_kernel(LatentStoreParams p) {
+  OCTAVO_SHARED(float, partials, [kWarp]);
+  const KvLayout& layout = p.cache.layout;
+  const std::int64_t token = block_x(), dim = layout.head_dim, latent = layout.values_in_keys;
+  const std::int64_t turning = dim - latent, pairs = turning / 2;
+
+  const auto* kv = static_cast<const float*>(p.kv.data) + element_at(token, p.kv.stride, 0);
+  float squares = 0;
+  for (std::int64_t i = thread(); i < latent; i += kLatentThreads) squares = fmaf(kv[i], kv[i], squares);
+  squares = block_sum(squares, partials);
+  const float scale = 1.0f / sqrtf(squares / static_cast<float>(latent) + p.norm.eps);
+  const std::int64_t slot = p.slots[token];
+  std::byte* key = p.cache.data + layout.vector(slot / layout.block_size, 0, 0, slot % layout.block_size);
+  for (std::int64_t i = thread(); i < latent; i += kLatentThreads)
+    put(p.cache.format, key, i, kv[i] * scale * p.norm.weight[i]);
+  for (std::int64_t i = thread(); i < pairs; i += kLatentThreads) {
+    const Pair pair(p, token, i, turning, dim);
+    const float a = kv[pair.first], b = kv[pair.second];
+    put(p.cache.format, key, pair.first, fmaf(a, pair.c, -(b * pair.s)));
+    put(p.cache.format, key, pair.second, fmaf(b, pair.c, a * pair.s));
+  }
+
+  for (std::int64_t i = thread(); i < p.heads * pairs; i += kLatentThreads) {
+    const std::int64_t head = i / pairs;
+    const Pair from(p, token, i % pairs, turning, p.q_dim), to(p, token, i % pairs, turning, dim);
+    const T* q = static_cast<const T*>(p.q.data) + element_at(token, p.q.stride, head * p.q_head);
+    T* out = static_cast<T*>(p.q_out.data) + element_at(token, p.q_out.stride, head * p.q_out_head);
+    const float a = to_float(q[from.first]), b = to_float(q[from.second]);
+    out[to.first] = from_float<T>(fmaf(a, to.c, -(b * to.s)));
+    out[to.second] = from_float<T>(fmaf(b, to.c, a * to.s));
   }
 }
 
 }  // namespace
+
+void latent_store(StreamHandle stream, const LatentStoreParams& p) {
+  const dim3 grid(static_cast<unsigned>(p.n));
+  for_activation(p.q.format,
+                 [&](auto t) { launch(stream, grid, kLatentThreads, 0, latent_store_kernel<decltype(t)>, p); });
+}
 
 void qkv_store(StreamHandle stream, const QkvStoreParams& p) {
   const int heads = p.q_heads + (p.stores ? 2 * p.cache.layout.kv_heads : 0);

@@ -56,7 +56,8 @@ __global__ void delta_kernel(GatedDeltaParams p) {
   const std::int64_t begin = p.state.starts[sequence], end = p.state.starts[sequence + 1];
   if (begin == end) return;
   const int threads = static_cast<int>(blockDim.x), column = thread();
-  const std::int64_t keys = p.key_dim, key_head = head * p.key_heads / p.value_heads;
+  const std::int64_t keys = p.key_dim;
+  const std::int64_t key_head = p.tiled ? head % p.key_heads : head * p.key_heads / p.value_heads;
   const std::int64_t first_key = p.key_heads * keys + key_head * keys;
   const std::int64_t value = 2 * p.key_heads * keys + head * p.value_dim + column;
   const bool has_column = column < p.value_dim;

@@ -1,5 +1,5 @@
 // Operators that treat each row on its own.
-#include "kernels/cuda/gpu.h"
+#include "kernels/cuda/weight_rows.h"
 
 namespace octavo::cuda {
 namespace {
@@ -37,14 +37,12 @@ __device__ float normalized(const NormParams& norm, const Moments& m, float x, s
   return norm.bias != nullptr ? y + norm.bias[i] : y;
 }
 
-template <class T>
 __global__ void embed_kernel(EmbedParams p) {
   const std::int64_t row = block_x();
   for (std::int64_t k = thread(); k < p.dim; k += kThreads) {
-    float value = to_float(element<T>(p.table, p.ids[row], k)) * p.scale;
-    if (p.position_table.data != nullptr)
-      value += to_float(element<T>(p.position_table, p.positions[row], k));
-    if (p.type_table.data != nullptr) value += to_float(element<T>(p.type_table, p.types[row], k));
+    float value = weight_at(p.table, p.ids[row], k) * p.scale;
+    if (p.position_table.data != nullptr) value += weight_at(p.position_table, p.positions[row], k);
+    if (p.type_table.data != nullptr) value += weight_at(p.type_table, p.types[row], k);
     element<float>(p.out, row, k) = value;
   }
 }
@@ -222,8 +220,7 @@ dim3 element_grid(std::int64_t rows, std::int64_t columns) {
 }  // namespace
 
 void embed(StreamHandle stream, const EmbedParams& p) {
-  for_activation(p.table.format,
-                 [&](auto t) { launch(stream, row_grid(p.n), kThreads, 0, embed_kernel<decltype(t)>, p); });
+  launch(stream, row_grid(p.n), kThreads, 0, embed_kernel, p);
 }
 
 void add_norm(StreamHandle stream, const AddNormParams& p) {

@@ -116,6 +116,8 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return invalid("block_size", "{} is not a multiple of 16", spec.block_size);
   if (spec.values_in_keys < 0 || spec.values_in_keys >= spec.head_dim)
     return invalid("kv_lora_rank", "{} of keys of {}", spec.values_in_keys, spec.head_dim);
+  if (spec.index_dim > 0 && (spec.kv_heads > 1 || spec.index_dim + spec.values_in_keys >= spec.head_dim))
+    return invalid("index_head_dim", "{} of {} keys of {}", spec.index_dim, spec.kv_heads, spec.head_dim);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
   if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&
@@ -192,6 +194,7 @@ void latent_store(Stream&, const LatentStoreArgs& args) {
       turning[static_cast<std::size_t>(d)] = at(args.kv, {i, latent + d});
     rotate(args.rope, i, turning);
     key.insert(key.end(), turning.begin(), turning.end());
+    for (std::int64_t d = 0; d < spec.index_dim; ++d) key.push_back(at(args.index_keys, {i, d}));
     store_vector(block_address(args.cache, slot / spec.block_size), spec, kKey, 0, slot % spec.block_size,
                  key);
     for (std::int64_t h = 0; h < args.q.size(1); ++h) {
@@ -204,10 +207,41 @@ void latent_store(Stream&, const LatentStoreArgs& args) {
   }
 }
 
+void choose_tokens(Stream&, const ChooseTokensArgs& args) {
+  const auto& plan = static_cast<const ReferencePlan&>(args.plan);
+  const KvSpec& spec = args.cache.spec;
+  const auto score_of = [&](std::size_t s, std::int64_t query, std::int64_t token) {
+    const auto entry = static_cast<std::int64_t>(s) * plan.table_stride + token / spec.block_size;
+    const CachedVector key =
+        vector_of(block_address(args.cache, plan.block_tables[static_cast<std::size_t>(entry)]), spec, kKey,
+                  0, token % spec.block_size);
+    double score = 0;
+    for (std::int64_t h = 0; h < args.q.size(1); ++h) {
+      double product = 0;
+      for (std::int64_t d = 0; d < spec.index_dim; ++d)
+        product += at(args.q, {query, h, d}) * key[spec.score_dim() + d];
+      score += at(args.weights, {query, h}) * std::max(product, 0.0);
+    }
+    return score;
+  };
+  for (std::size_t s = 0; s < plan.lengths.size(); ++s)
+    for (std::int64_t query = plan.query_starts[s]; query < plan.query_starts[s + 1]; ++query) {
+      std::vector<std::pair<double, std::int32_t>> tokens;  // the best come first
+      for (std::int32_t t = 0; t <= plan.lengths[s] - (plan.query_starts[s + 1] - query); ++t)
+        tokens.emplace_back(-score_of(s, query, t), t);
+      std::ranges::sort(tokens);
+      tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(args.chosen.size(1))));
+      std::ranges::sort(tokens, {}, &std::pair<double, std::int32_t>::second);
+      auto* chosen = args.chosen.row<std::int32_t>(query);
+      std::fill_n(chosen, args.chosen.size(1), kNoToken);
+      for (const auto& [score, token] : tokens) *chosen++ = token;
+    }
+}
+
 void attention(Stream&, const AttentionArgs& args) {
   const auto& plan = static_cast<const ReferencePlan&>(args.plan);
   const KvSpec& spec = args.cache.spec;
-  const std::int64_t dim = spec.head_dim, value_dim = spec.value_dim();
+  const std::int64_t dim = spec.score_dim(), value_dim = spec.value_dim();
   const std::int64_t q_heads = args.q.size(1);
   const std::int64_t group = q_heads / spec.kv_heads;
 
@@ -219,9 +253,19 @@ void attention(Stream&, const AttentionArgs& args) {
       return vector_of(block_address(args.cache, plan.block_tables[entry]), spec, which, head / group,
                        token % spec.block_size);
     };
+    const auto sees = [&](std::int64_t token) {
+      if (!args.chosen) return true;
+      return std::ranges::binary_search(
+          std::span(args.chosen.row<std::int32_t>(query), static_cast<std::size_t>(args.chosen.size(1))),
+          token);
+    };
     std::vector<double> scores;
     double largest = -std::numeric_limits<double>::infinity();
     for (std::int64_t t = begin; t < end; ++t) {
+      if (!sees(t)) {
+        scores.push_back(-std::numeric_limits<double>::infinity());
+        continue;
+      }
       const CachedVector key = cached(kKey, t);
       double score = 0;
       for (std::int64_t d = 0; d < dim; ++d) score += at(args.q, {query, head, d}) * key[d];
@@ -236,6 +280,7 @@ void attention(Stream&, const AttentionArgs& args) {
     if (args.sinks) sum += std::exp(at(args.sinks, {head}) - largest);
     std::vector<double> mixed(static_cast<std::size_t>(value_dim));
     for (std::int64_t t = begin; t < end; ++t) {
+      if (!sees(t)) continue;
       const CachedVector value = cached(kValue, t);
       for (std::int64_t d = 0; d < value_dim; ++d)
         mixed[static_cast<std::size_t>(d)] += scores[static_cast<std::size_t>(t - begin)] * value[d];

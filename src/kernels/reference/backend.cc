@@ -31,6 +31,7 @@ constexpr Ops kReferenceOps{
     .qkv_store = reference::qkv_store,
     .head_matmul = reference::head_matmul,
     .latent_store = reference::latent_store,
+    .choose_tokens = reference::choose_tokens,
     .attention = reference::attention,
     .gate = reference::gate,
     .causal_conv = reference::causal_conv,

@@ -84,8 +84,10 @@ void route(Stream&, const RouteArgs& args) {
     double sum = 0;
     for (std::int64_t k = 0; k < chosen; ++k) sum += score(k);
     for (std::int64_t k = 0; k < chosen; ++k) {
-      put(args.weights, {i, k}, score(k) / (args.rule.renormalise ? sum + kLeastSum : 1) * args.rule.scale);
-      pairs[static_cast<std::size_t>(order[static_cast<std::size_t>(k)])].emplace_back(i, k);
+      const std::int64_t expert = order[static_cast<std::size_t>(k)];
+      const double scale = args.rule.scale * (args.scales ? at(args.scales, {expert}) : 1.0);
+      put(args.weights, {i, k}, score(k) / (args.rule.renormalise ? sum + kLeastSum : 1) * scale);
+      pairs[static_cast<std::size_t>(expert)].emplace_back(i, k);
     }
   }
   std::int32_t place = 0;

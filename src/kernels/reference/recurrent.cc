@@ -64,7 +64,7 @@ void gated_delta(Stream&, const GatedDeltaArgs& args) {
   };
   for_tokens(args.plan, args.state, [&](std::int64_t slot, std::int64_t t) {
     for (std::int64_t h = 0; h < heads; ++h) {
-      const std::int64_t key_head = h * args.key_heads / heads;
+      const std::int64_t key_head = args.key_head_of(h);
       const std::vector<double> q = unit(t, key_head * key_dim);
       const std::vector<double> k = unit(t, keys_begin + key_head * key_dim);
       const double beta = 1 / (1 + std::exp(-at(args.ba, {t, h})));

@@ -52,6 +52,7 @@ void angles(Stream& stream, const AnglesArgs& args);
 void qkv_store(Stream& stream, const QkvStoreArgs& args);
 void head_matmul(Stream& stream, const HeadMatmulArgs& args);
 void latent_store(Stream& stream, const LatentStoreArgs& args);
+void choose_tokens(Stream& stream, const ChooseTokensArgs& args);
 void attention(Stream& stream, const AttentionArgs& args);
 void gate(Stream& stream, const GateArgs& args);
 void causal_conv(Stream& stream, const ConvArgs& args);

@@ -49,7 +49,7 @@ NormParameter head_norm(const Attention& a, const Namer& name, const std::string
                      a.qk_norm == QkNorm::whole_row ? heads * a.head_dim : a.head_dim);
   NormParameter p{.spec = a.qk_norm_spec, .weight = {}, .bias = {}};
   if (tensor.find("{}") == std::string::npos) {
-    p.weight = name.rows_of_vectors(tensor + ".weight", heads, a.head_dim);
+    p.weight = name.rows_of_vectors({tensor + ".weight"}, heads, a.head_dim);
     return p;
   }
   std::vector<std::string> parts;
@@ -159,25 +159,12 @@ class AttentionBlock final : public Block {
     return text;
   }
 
+  void store_rows(const StepContext& step, const View& x) const override { project(step, x); }
+
   void run(const StepContext& step, const View& x, const View& out) const override {
-    Scratch scratch = step.scratch;
-    const auto [qkv, q, attended] = take(scratch, step.tokens, x.dtype);
+    const auto [qkv, q, attended] = project(step, x);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
-    linear(step, x, qkv_, qkv);
-    ops.qkv_store(stream,
-                  {.qkv = qkv.columns(0, spec_.source < 0 ? spec_.qkv_dim() : spec_.q_dim()),
-                   .q_heads = spec_.q_heads,
-                   .q_norm = q_norm_.norm(),
-                   .k_norm = k_norm_.norm(),
-                   .norm_whole_row = spec_.qk_norm == QkNorm::whole_row,
-                   .norm_turned = spec_.qk_norm_turned,
-                   .v_norm = v_norm_.norm(),
-                   .stores = spec_.source < 0,
-                   .rope = spec_.rope >= 0 ? step.ropes[static_cast<std::size_t>(spec_.rope)] : Rope{},
-                   .slots = step.slots,
-                   .cache = step.cache,
-                   .q_out = q});
     if (spec_.temperature) {
       const View rows = View::of(q.data, q.dtype, {step.tokens, spec_.q_dim()});
       ops.scale_rows(stream, {.x = rows, .factors = step.temperatures, .rows = step.positions, .y = rows});
@@ -210,6 +197,28 @@ class AttentionBlock final : public Block {
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
     return {scratch.take(act, {n, qkv_.weight.rows}), scratch.take(act, {n, spec_.q_heads, spec_.head_dim}),
             scratch.take(act, {n, spec_.q_dim()})};
+  }
+
+  // Queries, keys and values of the rows; the latter two go to the cache.
+  Work project(const StepContext& step, const View& x) const {
+    Scratch scratch = step.scratch;
+    const Work work = take(scratch, step.tokens, x.dtype);
+    linear(step, x, qkv_, work.qkv);
+    step.backend.ops.qkv_store(
+        *step.backend.stream,
+        {.qkv = work.qkv.columns(0, spec_.source < 0 ? spec_.qkv_dim() : spec_.q_dim()),
+         .q_heads = spec_.q_heads,
+         .q_norm = q_norm_.norm(),
+         .k_norm = k_norm_.norm(),
+         .norm_whole_row = spec_.qk_norm == QkNorm::whole_row,
+         .norm_turned = spec_.qk_norm_turned,
+         .v_norm = v_norm_.norm(),
+         .stores = spec_.source < 0,
+         .rope = spec_.rope >= 0 ? step.ropes[static_cast<std::size_t>(spec_.rope)] : Rope{},
+         .slots = step.slots,
+         .cache = step.cache,
+         .q_out = work.q});
+    return work;
   }
 
   // Each rank has some of the query heads with their key heads; of fewer key heads than ranks, several have

@@ -25,7 +25,7 @@ View Scratch::take(DType type, std::initializer_list<std::int64_t> shape) {
 void linear(const StepContext& step, const View& x, const LinearParameter& w, const View& y) {
   step.backend.ops.matmul(*step.backend.stream,
                           {.x = x, .w = *w.weight.weight, .bias = w.bias.value, .y = y});
-  if (step.adapters != nullptr) add_changes(step, x, w, y);
+  if (step.adapters != nullptr) add_changes(step.backend, *step.adapters, step.adapter_scratch, x, w.index, y);
 }
 
 std::string_view name(Activation activation) {

@@ -28,6 +28,7 @@ struct CacheNeed {
   bool causal = true;      // Attention::causal
   int values_in_keys = 0;  // KvSpec::values_in_keys
   bool local = false;      // Attention::local
+  int index_dim = 0;       // KvSpec::index_dim
   auto operator<=>(const CacheNeed&) const = default;
 };
 
@@ -92,6 +93,7 @@ struct StepContext {
   KvLayer cross_cache = {};
   const AttentionPlan* cross_plan = nullptr;
 
+  View residual = {};     // f32 [tokens, dim]: what the norm before the block has read
   View layer_input = {};  // act [tokens, LayerInputs::size]: the layer's
 
   View state = {};  // f32 [slots, state_floats()]
@@ -120,9 +122,10 @@ class Block {
   virtual std::string text() const = 0;
   // x, out: act [tokens, dim]. Allocates nothing.
   virtual void run(const StepContext& step, const View& x, const View& out) const = 0;
-  // Of cross attention: writes keys and values of an encoder's rows, act [step.tokens, dim], to step.slots of
-  // step.cross_cache. Others do nothing.
-  virtual void keep_rows_of_encoder(const StepContext&, const View&) const {}
+  // Writes the keys and values of these rows, act [step.tokens, dim], to step.slots: attention, of its own
+  // input to step.cache, so that a run() over some of the rows sees all; cross attention, of an encoder's rows
+  // to step.cross_cache. Others do nothing.
+  virtual void store_rows(const StepContext&, const View&) const {}
 };
 
 std::string_view name(Activation activation);
@@ -140,6 +143,7 @@ std::unique_ptr<Block> make_block(const Mamba2& spec, const Namer& name, std::in
 std::unique_ptr<Block> make_block(const Mamba& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Mlp& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Experts& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const MlpAndExperts& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const LayerInputs& spec, const Namer& name, std::int64_t dim);
 // An MLP of these tensors.
 std::unique_ptr<Block> make_mlp(const Mlp& spec, const Namer& name, std::int64_t dim,

@@ -50,7 +50,7 @@ class CrossAttentionBlock final : public Block {
     linear(step, attended, out_, out);
   }
 
-  void keep_rows_of_encoder(const StepContext& step, const View& rows) const override {
+  void store_rows(const StepContext& step, const View& rows) const override {
     Scratch scratch = step.scratch;
     const View kv = scratch.take(rows.dtype, {step.tokens, kv_.weight.rows});
     linear(step, rows, kv_, kv);

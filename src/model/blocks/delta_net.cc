@@ -29,14 +29,18 @@ class DeltaNetBlock final : public Block {
       in_ = name.linear(names.delta_in, {channels + values}, dim, false);
       in_.weight.order = by_kind(
           spec.key_heads, {spec.key_dim, spec.key_dim, group * spec.value_dim, group * spec.value_dim});
+    } else {
+      in_ = name.linear(names.delta_in, {channels, values}, dim, false);
+    }
+    if (names.delta_ba.size() == 1) {
       ba_ = name.linear(names.delta_ba, {2 * heads}, dim, false);
       ba_.weight.order = by_kind(spec.key_heads, {group, group});
     } else {
-      in_ = name.linear(names.delta_in, {channels, values}, dim, false);
       ba_ = name.linear(names.delta_ba, {heads, heads}, dim, false);
     }
     ba_.weight.use = MatrixUse::router;
     a_log_ = name.vector({names.delta_a_log}, {heads});
+    a_log_.rates = names.delta_rates;
     dt_bias_ = name.vector({names.delta_dt_bias}, {heads});
     norm_ = name.norm(spec.norm, names.delta_norm, spec.value_dim);
     out_ = name.linear({names.delta_out}, {dim}, values, false);
@@ -85,6 +89,7 @@ class DeltaNetBlock final : public Block {
     conv_.run(step, {.x = in.columns(0, spec_.channels()), .y = mixed});
     ops.gated_delta(stream, {.qkv = mixed,
                              .key_heads = spec_.key_heads,
+                             .tiled = spec_.tiled,
                              .ba = ba,
                              .a_log = a_log_.value,
                              .dt_bias = dt_bias_.value,

@@ -20,7 +20,13 @@ class ExpertsBlock final : public Block {
     up_ = name.experts(names.expert_up, spec.count, mlp.up_dim(), dim);
     down_ = name.experts({names.expert_down}, spec.count, dim, mlp.hidden);
     if (mlp.up_bias) up_bias_ = name.rows_of_vectors(names.expert_up_bias, spec.count, mlp.up_dim());
-    if (mlp.down_bias) down_bias_ = name.rows_of_vectors(names.expert_down_bias, spec.count, dim);
+    if (mlp.down_bias) down_bias_ = name.rows_of_vectors({names.expert_down_bias}, spec.count, dim);
+    if (spec.scales) scales_ = name.vector({names.expert_scales}, {spec.count});
+    if (reads_residual()) {
+      router_norm_ = {
+          .spec = spec.router_norm, .weight = name.vector({names.router_norm}, {dim}), .bias = {}};
+      router_norm_.weight.factors = {{0, dim, 1 / std::sqrt(static_cast<float>(dim))}};
+    }
     if (names.expert_interleaved) {
       up_bias_.order = {{0, mlp.hidden, 2}, {1, mlp.hidden, 2}};
       for (MatrixParameter& up : up_) up.order = up_bias_.order;
@@ -34,8 +40,10 @@ class ExpertsBlock final : public Block {
   }
 
   void list(ParameterList& list) override {
+    list.add(router_norm_);
     list.add(router_);
     list.add(choice_bias_);
+    list.add(scales_);
     for (std::size_t e = 0; e < up_.size(); ++e) {
       list.add(up_[e]);
       list.add(down_[e]);
@@ -82,9 +90,12 @@ class ExpertsBlock final : public Block {
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     const Mlp& mlp = spec_.expert;
-    linear(step, x, router_, w.logits);
+    if (reads_residual())
+      ops.add_norm(stream, {.residual = step.residual, .norm = router_norm_.norm(), .out = w.router_x});
+    linear(step, reads_residual() ? w.router_x : x, router_, w.logits);
     ops.route(stream, {.logits = w.logits,
                        .bias = choice_bias_.value,
+                       .scales = scales_.value,
                        .rule = spec_.router,
                        .weights = w.weights,
                        .places = w.places,
@@ -127,11 +138,12 @@ class ExpertsBlock final : public Block {
 
  private:
   struct Work {
-    View logits, weights, places, tokens, starts, weighed, up, hidden, down, shared, gate, joined;
+    View router_x, logits, weights, places, tokens, starts, weighed, up, hidden, down, shared, gate, joined;
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
     const std::int64_t chosen = spec_.router.chosen, places = n * chosen;
-    return {.logits = scratch.take(DType::f32, {n, spec_.count}),
+    return {.router_x = scratch.take(act, {reads_residual() ? n : 0, dim_}),
+            .logits = scratch.take(DType::f32, {n, spec_.count}),
             .weights = scratch.take(DType::f32, {n, chosen}),
             .places = scratch.take(DType::i32, {n, chosen}),
             .tokens = scratch.take(DType::i32, {places}),
@@ -144,6 +156,8 @@ class ExpertsBlock final : public Block {
             .gate = scratch.take(DType::f32, {spec_.shared_gate ? n : 0, 1}),
             .joined = scratch.take(act, {ranks_ > 1 ? n : 0, dim_})};
   }
+
+  bool reads_residual() const { return spec_.router_norm.kind != NormKind::none; }
 
   // Each rank has some of the experts, whole: as many as the others, or one more.
   void keep_some(const Shard& shard) {
@@ -185,7 +199,8 @@ class ExpertsBlock final : public Block {
   std::int64_t first_ = 0;  // of the experts that this rank has: up_ and down_
   LinearParameter router_, shared_gate_;
   std::vector<MatrixParameter> up_, down_;
-  VectorParameter choice_bias_, up_bias_, down_bias_;
+  NormParameter router_norm_;
+  VectorParameter choice_bias_, scales_, up_bias_, down_bias_;
   std::vector<const Weight*> up_weights_, down_weights_;
   std::unique_ptr<Block> shared_;
 };

@@ -4,6 +4,10 @@
 // the key that turns and that all heads share. The cache has c and that part alone. Neither product is ever
 // made of a cached token: queries are multiplied by W_UK_h instead, q_h k_h = (W_UK_h^T q_h) c, and the sum
 // of latents by W_UV_h. In prefill as in decode, so that an answer does not depend on how a prompt is cut.
+//
+// Sparse attention (DeepSeek-AI, "DeepSeek-V3.2", 2025) keeps the key of an indexer beside each latent, and a
+// query sees the tokens that the indexer chooses.
+#include <algorithm>
 #include <utility>
 
 #include "model/blocks/block.h"
@@ -16,6 +20,84 @@ View beginnings(View heads, std::int64_t dim) {
   heads.shape[2] = dim;
   return heads;
 }
+
+// Chooses the tokens that each query sees.
+class IndexerPart {
+ public:
+  IndexerPart(const Indexer& spec, const Namer& name, std::int64_t q_rank, std::int64_t dim) : spec_(spec) {
+    const std::string& begin = name.names.indexer;
+    q_ = name.linear({begin + "wq_b"}, {queries()}, q_rank, false);
+    key_ = name.linear({begin + "wk"}, {spec.head_dim}, dim, false);
+    norm_ = name.norm(spec.norm, begin + "k_norm", spec.head_dim);
+    weights_ = name.linear({begin + "weights_proj"}, {spec.heads}, dim, false);
+    weights_.weight.use = MatrixUse::router;
+  }
+
+  int dim() const { return spec_.head_dim; }
+
+  void list(ParameterList& list) {
+    list.add(q_);
+    list.add(key_);
+    list.add(norm_);
+    list.add(weights_);
+  }
+
+  struct Work {
+    View q, key, weights, chosen;
+  };
+  Work take(Scratch& scratch, std::int64_t n, DType act) const {
+    return {.q = scratch.take(act, {n, spec_.heads, spec_.head_dim}),
+            .key = scratch.take(act, {n, spec_.head_dim}),
+            .weights = scratch.take(DType::f32, {n, spec_.heads}),
+            .chosen = scratch.take(DType::i32, {n, spec_.chosen})};
+  }
+
+  BlockCost cost(const Pass& pass) const {
+    const auto tokens = static_cast<double>(pass.tokens), context = static_cast<double>(pass.context);
+    return linear_cost(q_, pass) + linear_cost(key_, pass) + linear_cost(weights_, pass) +
+           BlockCost{
+               .cached = (context + tokens) * spec_.head_dim,
+               .operations = 2 * tokens * (context - (tokens - 1) / 2) * static_cast<double>(queries())};
+  }
+
+  // The keys that go to the cache, and queries.
+  void prepare(const StepContext& step, const View& x, const View& q_latent, const Work& w) const {
+    linear(step, q_latent, q_, View::of(w.q.data, w.q.dtype, {step.tokens, queries()}));
+    linear(step, x, key_, w.key);
+    linear(step, x, weights_, w.weights);
+    turn(step, w.q, {});
+    turn(step, View::of(w.key.data, w.key.dtype, {step.tokens, 1, spec_.head_dim}), norm_.norm());
+  }
+  // The scale of scores is above 0 and changes no choice.
+  void choose(const StepContext& step, const Work& w) const {
+    step.backend.ops.choose_tokens(
+        *step.backend.stream,
+        {.q = w.q, .weights = w.weights, .cache = step.cache, .plan = *step.plan, .chosen = w.chosen});
+  }
+
+ private:
+  std::int64_t queries() const { return std::int64_t{spec_.heads} * spec_.head_dim; }
+
+  // Heads [n, heads, head_dim] are normalised and turned in place.
+  void turn(const StepContext& step, const View& heads, const Norm& norm) const {
+    KvLayer cache = step.cache;
+    cache.spec = {.kv_heads = 1, .head_dim = spec_.head_dim, .block_size = step.cache.spec.block_size};
+    step.backend.ops.qkv_store(
+        *step.backend.stream,
+        {.qkv = View::of(heads.data, heads.dtype, {step.tokens, heads.size(1) * spec_.head_dim}),
+         .q_heads = static_cast<int>(heads.size(1)),
+         .q_norm = norm,
+         .stores = false,
+         .rope = step.ropes[static_cast<std::size_t>(spec_.rope)],
+         .slots = step.slots,
+         .cache = cache,
+         .q_out = heads});
+  }
+
+  Indexer spec_;
+  LinearParameter q_, key_, weights_;
+  NormParameter norm_;
+};
 
 class LatentAttentionBlock final : public Block {
  public:
@@ -32,23 +114,14 @@ class LatentAttentionBlock final : public Block {
     kv_norm_ = name.norm(spec.norm, names.latent_norm, spec.kv_rank);
     q_ = name.linear({spec.q_rank > 0 ? names.latent_q_up : names.latent_q}, {spec.heads * spec.q_dim()},
                      spec.q_rank > 0 ? spec.q_rank : dim, false);
-    // Of each head the rows of keys, then those of values.
-    const std::int64_t head_rows = spec.nope_dim + spec.value_dim;
-    const auto up = [&] {
-      LinearParameter all = name.linear({names.latent_up}, {spec.heads * head_rows}, spec.kv_rank, false);
-      all.weight.use = MatrixUse::plain;
-      return std::move(all.weight);
-    };
-    up_key_ = up();
-    up_value_ = up();
-    for (std::int64_t head = 0; head < spec.heads; ++head) {
-      up_key_.order.push_back({head * head_rows, spec.nope_dim});
-      up_value_.order.push_back({head * head_rows + spec.nope_dim, spec.value_dim});
+    if (names.latent_up_key.empty()) {
+      name_halves(name);
+    } else {
+      up_key_ = name.stack(names.latent_up_key, spec.heads, spec.kv_rank, spec.nope_dim);
+      up_value_ = name.stack(names.latent_up_value, spec.heads, spec.value_dim, spec.kv_rank);
     }
-    up_key_.turned = true;
-    up_key_.rows = std::int64_t{spec.heads} * spec.kv_rank;
-    up_key_.cols = spec.nope_dim;
-    up_value_.rows = std::int64_t{spec.heads} * spec.value_dim;
+    up_key_.use = up_value_.use = MatrixUse::plain;
+    if (spec.indexer) indexer_.emplace(*spec.indexer, name, spec.q_rank, dim);
     out_ = name.linear({names.out}, {dim}, std::int64_t{spec.heads} * spec.value_dim, spec.bias);
     if (name.shard.size > 1) split(name.shard);
   }
@@ -60,12 +133,17 @@ class LatentAttentionBlock final : public Block {
     list.add(q_);
     list.add(up_key_);
     list.add(up_value_);
+    if (indexer_) indexer_->list(list);
     list.add(out_);
   }
 
   std::optional<CacheNeed> cache() const override {
-    return CacheNeed{
-        .q_heads = spec_.heads, .kv_heads = 1, .head_dim = spec_.key_dim(), .values_in_keys = spec_.kv_rank};
+    const int index_dim = indexer_ ? indexer_->dim() : 0;
+    return CacheNeed{.q_heads = spec_.heads,
+                     .kv_heads = 1,
+                     .head_dim = spec_.key_dim() + index_dim,
+                     .values_in_keys = spec_.kv_rank,
+                     .index_dim = index_dim};
   }
 
   std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
@@ -76,18 +154,23 @@ class LatentAttentionBlock final : public Block {
 
   BlockCost cost(const Pass& pass) const override {
     const auto tokens = static_cast<double>(pass.tokens), context = static_cast<double>(pass.context);
-    const double seen = tokens * (context - (tokens - 1) / 2);
+    double seen = tokens * (context - (tokens - 1) / 2);
+    if (spec_.indexer) seen = std::min(seen, tokens * spec_.indexer->chosen);
     const BlockCost attention{.cached = (context + tokens) * spec_.key_dim(),
                               .operations = 2 * seen * spec_.heads * (spec_.key_dim() + spec_.kv_rank)};
     const auto up = static_cast<double>(up_key_.elements() + up_value_.elements());
     return linear_cost(down_, pass) + linear_cost(q_, pass) +
-           BlockCost{.weights = up, .operations = 2 * up * tokens} + attention + linear_cost(out_, pass);
+           BlockCost{.weights = up, .operations = 2 * up * tokens} + attention + linear_cost(out_, pass) +
+           (indexer_ ? indexer_->cost(pass) : BlockCost{});
   }
 
   std::string text() const override {
     std::string text =
         fmt::format("{} heads over latents of {} + {}", spec_.heads, spec_.kv_rank, spec_.rope_dim);
     if (spec_.q_rank > 0) text += fmt::format(", queries of latents of {}", spec_.q_rank);
+    if (spec_.indexer)
+      text += fmt::format(", {} tokens chosen by {} heads of {}", spec_.indexer->chosen, spec_.indexer->heads,
+                          spec_.indexer->head_dim);
     return text;
   }
 
@@ -104,8 +187,12 @@ class LatentAttentionBlock final : public Block {
     } else {
       linear(step, x, q_, w.q);
     }
+    if (spec_.temperature)
+      ops.scale_rows(stream, {.x = w.q, .factors = step.temperatures, .rows = step.positions, .y = w.q});
     const View q = View::of(w.q.data, w.q.dtype, {step.tokens, spec_.heads, spec_.q_dim()});
+    if (indexer_) indexer_->prepare(step, x, w.q_latent, w.index);
     ops.latent_store(stream, {.kv = w.down.columns(spec_.q_rank, spec_.key_dim()),
+                              .index_keys = w.index.key,
                               .norm = kv_norm_.norm(),
                               .rope = step.ropes[static_cast<std::size_t>(spec_.rope)],
                               .slots = step.slots,
@@ -115,9 +202,13 @@ class LatentAttentionBlock final : public Block {
     ops.head_matmul(stream, {.x = beginnings(q, spec_.nope_dim),
                              .w = *up_key_.weight,
                              .y = beginnings(w.absorbed, spec_.kv_rank)});
-    ops.attention(
-        stream,
-        {.q = w.absorbed, .cache = step.cache, .plan = *step.plan, .scale = spec_.scale, .out = w.latents});
+    if (indexer_) indexer_->choose(step, w.index);
+    ops.attention(stream, {.q = w.absorbed,
+                           .cache = step.cache,
+                           .plan = *step.plan,
+                           .scale = spec_.scale,
+                           .chosen = w.index.chosen,
+                           .out = w.latents});
     ops.head_matmul(stream,
                     {.x = View::of(w.latents.data, x.dtype, {step.tokens, spec_.heads, spec_.kv_rank}),
                      .w = *up_value_.weight,
@@ -128,6 +219,7 @@ class LatentAttentionBlock final : public Block {
  private:
   struct Work {
     View down, q_latent, q, absorbed, latents, values;
+    IndexerPart::Work index;
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
     const std::int64_t heads = spec_.heads;
@@ -136,7 +228,26 @@ class LatentAttentionBlock final : public Block {
             .q = scratch.take(act, {n, heads * spec_.q_dim()}),
             .absorbed = scratch.take(act, {n, heads, spec_.key_dim()}),
             .latents = scratch.take(act, {n, heads * spec_.kv_rank}),
-            .values = scratch.take(act, {n, heads * spec_.value_dim})};
+            .values = scratch.take(act, {n, heads * spec_.value_dim}),
+            .index = indexer_ ? indexer_->take(scratch, n, act) : IndexerPart::Work{}};
+  }
+
+  // One tensor has, of each head, the rows of keys, then those of values.
+  void name_halves(const Namer& name) {
+    const std::int64_t heads = spec_.heads, head_rows = spec_.nope_dim + spec_.value_dim;
+    const auto up = [&] {
+      return name.linear({name.names.latent_up}, {heads * head_rows}, spec_.kv_rank, false).weight;
+    };
+    up_key_ = up();
+    up_value_ = up();
+    for (std::int64_t head = 0; head < heads; ++head) {
+      up_key_.order.push_back({head * head_rows, spec_.nope_dim});
+      up_value_.order.push_back({head * head_rows + spec_.nope_dim, spec_.value_dim});
+    }
+    up_key_.turned = true;
+    up_key_.rows = heads * spec_.kv_rank;
+    up_key_.cols = spec_.nope_dim;
+    up_value_.rows = heads * spec_.value_dim;
   }
 
   // Each rank has some of the heads, and all latents.
@@ -145,9 +256,9 @@ class LatentAttentionBlock final : public Block {
     spec_.heads /= shard.size;
     const auto own = [&](std::int64_t rows) { return RowRange{first * rows, spec_.heads * rows}; };
     keep_rows(q_, {own(spec_.q_dim())});
-    keep_rows(up_key_, {own(spec_.nope_dim)});
+    keep_rows(up_key_, {own(up_key_.turned ? spec_.nope_dim : spec_.kv_rank)});
     up_key_.rows = std::int64_t{spec_.heads} * spec_.kv_rank;
-    up_key_.sharded = false;  // turned: its columns are the tensor's rows
+    if (up_key_.turned) up_key_.sharded = false;  // its columns are the tensor's rows
     keep_rows(up_value_, {own(spec_.value_dim)});
     keep_columns(out_, own(spec_.value_dim).begin, own(spec_.value_dim).count, shard.rank == 0);
   }
@@ -157,6 +268,7 @@ class LatentAttentionBlock final : public Block {
   LinearParameter down_;  // into the latents: of queries where they have one, then of keys and values
   LinearParameter q_, out_;
   MatrixParameter up_key_, up_value_;  // W_UK_h^T and W_UV_h of all heads
+  std::optional<IndexerPart> indexer_;  // each rank has all of it
 };
 
 }  // namespace

@@ -9,9 +9,12 @@ class LaurelBlock final : public Block {
   LaurelBlock(const Laurel& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
         dim_(dim),
-        left_(name.linear({name.names.laurel + "linear_left"}, {spec.rank}, dim, false)),
-        right_(name.linear({name.names.laurel + "linear_right"}, {dim}, spec.rank, false)),
-        norm_(name.norm(spec.norm, name.names.laurel + "post_laurel_norm", dim)) {}
+        left_(
+            name.linear({name.names.behind(name.names.laurel, "linear_left", "l")}, {spec.rank}, dim, false)),
+        right_(name.linear({name.names.behind(name.names.laurel, "linear_right", "r")}, {dim}, spec.rank,
+                           false)),
+        norm_(name.norm(spec.norm, name.names.behind(name.names.laurel, "post_laurel_norm", "post_norm"),
+                        dim)) {}
 
   void list(ParameterList& list) override {
     list.add(left_);

@@ -9,17 +9,18 @@ class MambaBlock final : public Block {
   MambaBlock(const Mamba& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
         conv_(name, name.names.mamba + "conv1d", spec.inner, spec.conv_width, spec.conv_bias),
-        in_(name.linear({name.names.mamba + "in_proj"}, {2 * std::int64_t{spec.inner}}, dim, spec.bias)),
-        low_(name.linear({name.names.mamba + "x_proj"}, {low_dim()}, spec.inner, false)),
-        step_(name.linear({name.names.mamba + "dt_proj"}, {spec.inner}, spec.step_rank, false)),
-        out_(name.linear({name.names.mamba + "out_proj"}, {dim}, spec.inner, spec.bias)),
-        step_bias_(name.vector({name.names.mamba + "dt_proj.bias"}, {spec.inner})),
-        a_log_(name.rows_of_vectors(name.names.mamba + "A_log", spec.inner, spec.state_dim)),
-        d_(name.vector({name.names.mamba + "D"}, {spec.inner})),
-        step_norm_(name.norm(spec.norm, name.names.mamba + "dt_layernorm", spec.step_rank)),
-        b_norm_(name.norm(spec.norm, name.names.mamba + "b_layernorm", spec.state_dim)),
-        c_norm_(name.norm(spec.norm, name.names.mamba + "c_layernorm", spec.state_dim)) {
+        in_(name.linear({tensor(name, "in_proj", "in")}, {2 * std::int64_t{spec.inner}}, dim, spec.bias)),
+        low_(name.linear({tensor(name, "x_proj", "x")}, {low_dim()}, spec.inner, false)),
+        step_(name.linear({tensor(name, "dt_proj", "dt")}, {spec.inner}, spec.step_rank, false)),
+        out_(name.linear({tensor(name, "out_proj", "out")}, {dim}, spec.inner, spec.bias)),
+        step_bias_(name.vector({tensor(name, "dt_proj.bias", "dt.bias")}, {spec.inner})),
+        a_log_(name.rows_of_vectors({tensor(name, "A_log", "a")}, spec.inner, spec.state_dim)),
+        d_(name.vector({tensor(name, "D", "d")}, {spec.inner})),
+        step_norm_(name.norm(spec.norm, tensor(name, "dt_layernorm", "dt_norm"), spec.step_rank)),
+        b_norm_(name.norm(spec.norm, tensor(name, "b_layernorm", "b_norm"), spec.state_dim)),
+        c_norm_(name.norm(spec.norm, tensor(name, "c_layernorm", "c_norm"), spec.state_dim)) {
     low_.weight.use = step_.weight.use = MatrixUse::plain;
+    a_log_.rates = name.names.gguf;
   }
 
   void list(ParameterList& list) override {
@@ -93,6 +94,10 @@ class MambaBlock final : public Block {
   }
 
  private:
+  static std::string tensor(const Namer& name, const char* usual, const char* in_gguf) {
+    return name.names.behind(name.names.mamba, usual, in_gguf);
+  }
+
   struct Work {
     View in, mixed, low, low_step, bc, step, scanned;
   };

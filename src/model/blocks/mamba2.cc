@@ -9,13 +9,18 @@ class Mamba2Block final : public Block {
   Mamba2Block(const Mamba2& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
         conv_(name, name.names.mamba + "conv1d", spec.channels(), spec.conv_width, spec.conv_bias),
-        in_(name.linear({name.names.mamba + "in_proj"}, {in_dim()}, dim, spec.bias)),
-        out_(name.linear({name.names.mamba + "out_proj"}, {dim}, spec.inner(), spec.bias)),
-        a_log_(name.vector({name.names.mamba + "A_log"}, {spec.heads})),
-        d_(name.vector({name.names.mamba + "D"}, {spec.heads})),
-        dt_bias_(name.vector({name.names.mamba + "dt_bias"}, {spec.heads})),
+        in_(name.linear({tensor(name, "in_proj", "in")}, {in_dim()}, dim, spec.bias)),
+        out_(name.linear({tensor(name, "out_proj", "out")}, {dim}, spec.inner(), spec.bias)),
+        a_log_(name.vector({tensor(name, "A_log", "a")}, {spec.heads})),
+        d_(name.vector({tensor(name, "D", "d")}, {spec.heads})),
+        dt_bias_(name.vector({tensor(name, "dt_bias", "dt.bias")}, {spec.heads})),
         norm_(name.norm(spec.norm, name.names.mamba + "norm", spec.inner())) {
     norm_.weight.row = spec.inner() / spec.groups;
+    if (name.names.gguf) {
+      a_log_.rates = true;
+      a_log_.parts[0].shape = d_.parts[0].shape = {spec.heads, 1};
+      for (Slot& part : norm_.weight.parts) part.shape = {spec.groups, norm_.weight.row};
+    }
     const std::int64_t of_groups = std::int64_t{spec.groups} * spec.state_dim;
     conv_.scale(0, spec.inner(), spec.multipliers[1]);
     conv_.scale(spec.inner(), of_groups, spec.multipliers[2]);
@@ -86,6 +91,10 @@ class Mamba2Block final : public Block {
   }
 
  private:
+  static std::string tensor(const Namer& name, const char* usual, const char* in_gguf) {
+    return name.names.behind(name.names.mamba, usual, in_gguf);
+  }
+
   struct Work {
     View in, mixed, heads;
   };

@@ -13,6 +13,10 @@ class MlpBlock final : public Block {
         down_(name.linear({down}, {dim}, spec.hidden, spec.down_bias)) {
     if (const std::string& scale = name.names.down_scale; !scale.empty())
       down_.scale_by(name.vector({scale}, {dim}).parts[0]);
+    if (name.names.up_first) {
+      up_.weight.order = {{spec.hidden, spec.hidden}, {0, spec.hidden}};
+      up_.bias.order = up_.bias.parts.empty() ? std::vector<RowRange>() : up_.weight.order;
+    }
     if (spec.activation == Activation::xielu) slopes_ = name.vector(name.names.slopes, {1, 1});
     if (name.shard.size > 1) split(name.shard);
   }

@@ -1,6 +1,7 @@
 // BERT (Devlin et al., 2019) and its kin: encoders, which read a text from both sides. Norms behind the
 // residual, learned positions, token types. RoBERTa (Liu et al., 2019) and XLM-RoBERTa (Conneau et al., 2020)
-// differ in where positions begin and in the classifier's names.
+// differ in where positions begin and in the classifier's names. ColBERT (Khattab and Zaharia, 2020): BERT
+// with a vector for each token.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -74,6 +75,11 @@ void embed_first(ModelSpec& spec) {
   spec.names.ignorable.emplace_back("pooler.*");
 }
 
+void set_layers(Head& head, int dim, const std::string& dense, const std::string& classifier) {
+  head.layers = {{.name = dense, .outputs = dim, .activation = Activation::tanh},
+                 {.name = classifier, .outputs = static_cast<int>(head.labels.size())}};
+}
+
 }  // namespace
 
 Result<ModelSpec> describe_bert(const Config& config) {
@@ -85,9 +91,16 @@ Result<ModelSpec> describe_bert(const Config& config) {
 Result<ModelSpec> describe_bert_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_encoder(config, "bert."));
   TRY(spec.head, read_classifier(config));
-  spec.head->dense = Activation::tanh;
-  spec.names.head_dense = "bert.pooler.dense";
-  spec.names.classifier = "classifier";
+  set_layers(*spec.head, spec.dim, "bert.pooler.dense", "classifier");
+  return spec;
+}
+
+Result<ModelSpec> describe_colbert(const Config& config) {
+  TRY(ModelSpec spec, describe_encoder(config, "bert."));
+  HeadLayer linear{.name = "linear", .bias = false};
+  TRY(linear.outputs, config.integer("dim", {1, 1 << 16}, 128));
+  spec.head = Head{.each_token = true, .normalise = true, .layers = {std::move(linear)}};
+  spec.names.ignorable.emplace_back("bert.pooler.*");
   return spec;
 }
 
@@ -102,9 +115,7 @@ Result<ModelSpec> describe_roberta_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_encoder(config, "roberta."));
   TRY_VOID(shift_positions(spec, config));
   TRY(spec.head, read_classifier(config));
-  spec.head->dense = Activation::tanh;
-  spec.names.head_dense = "classifier.dense";
-  spec.names.classifier = "classifier.out_proj";
+  set_layers(*spec.head, spec.dim, "classifier.dense", "classifier.out_proj");
   return spec;
 }
 

@@ -71,8 +71,10 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
   RopeScaling s;
   s.original_positions = positions;
   if (kind == "default" || kind == "mrope") return s;  // mrope: RopeSpec::axes
-  if (kind == "linear" || kind == "dynamic") {
-    s.kind = kind == "linear" ? RopeScalingKind::linear : RopeScalingKind::dynamic;
+  if (kind == "linear" || kind == "dynamic" || kind == "ntk") {
+    s.kind = kind == "linear"    ? RopeScalingKind::linear
+             : kind == "dynamic" ? RopeScalingKind::dynamic
+                                 : RopeScalingKind::ntk;
     TRY(s.factor, rope.number("factor", kFactor));
     return s;
   }
@@ -111,8 +113,8 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
     TRY(s.share, rope.number("partial_rotary_factor", {0, 1}, 1.0));
   } else {
     return field_failure("rope_type", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported are default, linear, dynamic, llama3, yarn, longrope and "
-                         "proportional",
+                         "{} is \"{}\"; supported are default, linear, dynamic, llama3, yarn, longrope, ntk "
+                         "and proportional",
                          rope.where("rope_type"), kind);
   }
   return s;
@@ -261,6 +263,27 @@ Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<
     spec.layers[i].attention().window = slides ? window : 0;
   }
   return {};
+}
+
+Result<> leave_out_gates(ModelSpec& spec, const Config& config, bool biases) {
+  TRY(const bool attention_bias, config.boolean("attention_bias", biases));
+  TRY(const bool mlp_bias, config.boolean("mlp_bias", biases));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().qkv_bias = layer.attention().out_bias = attention_bias;
+    layer.mlp().gated = false;
+    layer.mlp().up_bias = layer.mlp().down_bias = mlp_bias;
+  }
+  spec.names.up = {"mlp.up_proj"};
+  return {};
+}
+
+Result<Temperature> read_temperature(const Config& config) {
+  Temperature temperature;
+  TRY(const std::optional<Config> rope, config.object("rope_parameters"));
+  if (!rope || !rope->has("llama_4_scaling_beta")) return temperature;
+  TRY(temperature.beta, rope->number("llama_4_scaling_beta", {0, 100}));
+  TRY(temperature.length, rope->integer("original_max_position_embeddings", kPositions));
+  return temperature;
 }
 
 Result<> set_rope_layers(ModelSpec& spec, const Config& config) {

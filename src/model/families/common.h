@@ -58,6 +58,13 @@ Result<> set_window(ModelSpec& spec, const Config& config);
 // list, those for which sliding(layer) holds.
 Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<bool(int layer)>& sliding);
 
+// MLPs have one matrix before the activation, "mlp.up_proj". attention_bias and mlp_bias say whether there are biases;
+// where config leaves them out, `biases`.
+Result<> leave_out_gates(ModelSpec& spec, const Config& config, bool biases);
+
+// The temperature that rope_parameters ask for (Ministral 3, 2025); none where they do not.
+Result<Temperature> read_temperature(const Config& config);
+
 // Leaves the rotary embedding out of the layers that config.no_rope_layers has a 0 for or, without such a
 // list, of every no_rope_layer_interval-th.
 Result<> set_rope_layers(ModelSpec& spec, const Config& config);

@@ -1,8 +1,9 @@
 // DeepSeek-V2 (2024): latent attention, and many small experts beside shared ones, chosen by softmax within a
 // few groups. DeepSeek-V3 (2024), as Moonlight and Kimi K2 have it: scores by sigmoid, with a learned bias
 // for the choice alone; so is GLM-4.7-Flash (Glm4MoeLite, 2026). DeepSeek-V3.2 (2025) and GLM-5 (2026) are V3
-// that looks at index_topk tokens at most, and these are served up to that length, where it is all. dots.llm1
-// (2025) has V3's experts and plain attention.
+// that looks at the index_topk tokens that an indexer chooses. dots.llm1 (2025) has V3's experts and plain
+// attention. Mistral 4 (2026): scores by softmax, and queries that grow with the position.
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -75,6 +76,39 @@ Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers
     sparse.push_back(types.empty() ? i >= dense && i % step == 0
                                    : types[static_cast<std::size_t>(i)] == "sparse");
   return sparse;
+}
+
+// `interleaved`: how the indexer's heads turn.
+Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
+  TRY(ModelSpec spec, describe_deepseek_v3(config));
+  const int turning = spec.ropes[0].rotary_dim;
+  Indexer indexer{.rope = 1, .norm = {.kind = NormKind::layer, .eps = 1e-6F, .bias = true}};
+  TRY(indexer.heads, config.integer("index_n_heads", {1, kMaxIndexHeads}));
+  TRY(indexer.head_dim, config.integer("index_head_dim", {turning, kMaxLatentDim}));
+  TRY(indexer.chosen, config.integer("index_topk", {1, 1 << 20}));
+  if (indexer.head_dim % 8 != 0)
+    return field_failure("index_head_dim", ErrorCode::unsupported, "{} is {}, not a multiple of 8",
+                         config.where("index_head_dim"), indexer.head_dim);
+  TRY(const std::vector<std::string> types, config.texts("indexer_types"));
+  TRY(const int step, config.integer("index_topk_freq", {1, 1024}, 1));
+  if (step > 1 || std::ranges::any_of(types, [](const std::string& type) { return type != "full"; })) {
+    // Layers without an indexer take the choice of one before them: up to so many tokens all are chosen.
+    spec.max_positions = std::min(spec.max_positions, indexer.chosen);
+    for (const char* tensor : {"wq_b.weight", "wq_b.weight_scale_inv", "wk.weight", "wk.weight_scale_inv",
+                               "k_norm.weight", "k_norm.bias", "weights_proj.weight"})
+      spec.names.ignorable.push_back(fmt::format("*.self_attn.indexer.{}", tensor));
+    return spec;
+  }
+  spec.ropes.push_back(spec.ropes[0]);
+  spec.ropes[1].interleaved = interleaved;
+  for (LayerSpec& layer : spec.layers) {
+    auto& attention = std::get<LatentAttention>(layer.mixer);
+    if (attention.q_rank == 0)
+      return invalid("q_lora_rank", "{} is missing; an indexer reads the queries' latent",
+                     config.where("q_lora_rank"));
+    attention.indexer = indexer;
+  }
+  return spec;
 }
 
 }  // namespace
@@ -154,13 +188,21 @@ Result<ModelSpec> describe_deepseek_v3(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_deepseek_v32(const Config& config) {
-  TRY(ModelSpec spec, describe_deepseek_v3(config));
-  TRY(const int seen, config.integer("index_topk", {1, 1 << 27}));
-  spec.max_positions = std::min(spec.max_positions, seen);
-  for (const char* tensor : {"wq_b.weight", "wq_b.weight_scale_inv", "wk.weight", "wk.weight_scale_inv",
-                             "k_norm.weight", "k_norm.bias", "weights_proj.weight"})
-    spec.names.ignorable.push_back(fmt::format("*.self_attn.indexer.{}", tensor));
+Result<ModelSpec> describe_deepseek_v32(const Config& config) { return describe_sparse(config, false); }
+Result<ModelSpec> describe_glm_dsa(const Config& config) { return describe_sparse(config, true); }
+
+Result<ModelSpec> describe_mistral4(const Config& config) {
+  TRY(ModelSpec spec, describe_latent(config));
+  TRY_VOID(set_deepseek_experts(spec, config, RouterScores::softmax));
+  TRY(spec.temperature, read_temperature(config));
+  for (LayerSpec& layer : spec.layers) {
+    std::get<LatentAttention>(layer.mixer).temperature = spec.temperature.beta != 0;
+    if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.group_best = 2;
+  }
+  spec.other_names = spec.names;  // one by one
+  spec.names.expert_storage = ExpertStorage::stacked;
+  spec.names.expert_up = {"mlp.experts.gate_up_proj"};
+  spec.names.expert_down = "mlp.experts.down_proj";
   return spec;
 }
 

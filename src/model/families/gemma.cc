@@ -12,12 +12,6 @@ constexpr Dialect kLaterGemma{.activation = "hidden_activation", .norm = kGemma1
 
 Result<ModelSpec> describe_any_gemma(const Config& config, const Dialect& dialect) {
   TRY(ModelSpec spec, describe_dense(config, dialect));
-  TRY(const bool both_ways, config.boolean("use_bidirectional_attention", false));
-  if (both_ways) {
-    return field_failure("use_bidirectional_attention", ErrorCode::unsupported,
-                         "{} is true; only causal attention is supported",
-                         config.where("use_bidirectional_attention"));
-  }
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = layer.attention().out_bias = bias;
   spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
@@ -43,6 +37,7 @@ Result<ModelSpec> describe_later_gemma(const Config& config) {
 }  // namespace
 
 Result<ModelSpec> describe_gemma(const Config& config) {
+  TRY_VOID(refuse(config, "use_bidirectional_attention", true));
   TRY(ModelSpec spec, describe_any_gemma(config, kGemma1));
   // The first files say "gelu" and mean its approximation.
   for (LayerSpec& layer : spec.layers)
@@ -51,10 +46,18 @@ Result<ModelSpec> describe_gemma(const Config& config) {
 }
 
 Result<ModelSpec> describe_gemma2(const Config& config) {
+  TRY_VOID(refuse(config, "use_bidirectional_attention", true));
   TRY(ModelSpec spec, describe_later_gemma(config));
   TRY(const float score_cap, soft_cap(config, "attn_logit_softcapping"));
   for (LayerSpec& layer : spec.layers) layer.attention().soft_cap = score_cap;
   TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 2 == 0; }));
+  return spec;
+}
+
+// VaultGemma (2025): Gemma 2 without norms behind the halves.
+Result<ModelSpec> describe_vault_gemma(const Config& config) {
+  TRY(ModelSpec spec, describe_gemma2(config));
+  for (LayerSpec& layer : spec.layers) layer.post_norm = {};
   return spec;
 }
 
@@ -74,6 +77,13 @@ Result<ModelSpec> describe_gemma3(const Config& config) {
     layer.attention().qk_norm = QkNorm::shared;
     layer.attention().qk_norm_spec = layer.pre_norm;
     layer.attention().rope = layer.attention().window > 0 ? 1 : 0;
+  }
+  // EmbeddingGemma (2025): the window reaches half as far, to both sides.
+  TRY(const bool both_ways, config.boolean("use_bidirectional_attention", false));
+  for (LayerSpec& layer : spec.layers) {
+    Attention& attention = layer.attention();
+    attention.causal = !both_ways;
+    if (both_ways && attention.window > 0) attention.window = attention.window / 2 + 1;
   }
   // Multi-modal checkpoints hold the language model under another name, beside a vision tower.
   spec.names.prefixes = {"model.", "model.language_model.", "language_model.model."};

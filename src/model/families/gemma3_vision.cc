@@ -40,7 +40,7 @@ Result<ModelSpec> describe_gemma3_vision(const Config& config) {
   TRY(ModelSpec spec, describe_gemma3(config));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   if (!vision || !vision->has("image_size")) return spec;  // text alone
-  TRY(spec.image_token, config.integer("image_token_index", {0, kMaxVocab}, 262144));
+  TRY(spec.media_token, config.integer("image_token_index", {0, kMaxVocab}, 262144));
   TRY(ModelSpec tower, describe_siglip(*vision));
   ImageInput& image = *tower.image;
   TRY_VOID(set_merge(config, image));

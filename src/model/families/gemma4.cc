@@ -1,6 +1,6 @@
 // Gemma 3n (Google DeepMind, 2025) and Gemma 4 (2026), their language models: layers that read the keys and
 // values of others, a vector of each token for each layer. 3n has several residuals, a second path beside
-// attention and sparse MLPs; 4 has heads of two sizes.
+// attention and sparse MLPs; 4 has heads of two sizes, and may have experts beside the MLPs.
 #include <cmath>
 #include <numbers>
 
@@ -111,6 +111,38 @@ Result<> set_ends(ModelSpec& spec, const Config& config) {
   return {};
 }
 
+// Gemma 4 26B-A4B: experts beside the MLP of each layer.
+Result<> set_experts(ModelSpec& spec, const Config& config) {
+  TRY(const bool experts, config.boolean("enable_moe_block", false));
+  if (!experts) return {};
+  for (LayerSpec& layer : spec.layers) {
+    MlpAndExperts both{.mlp = layer.mlp(),
+                       .experts = {.count = 0, .router = {}, .expert = layer.mlp()},
+                       .norm = layer.pre_norm};
+    Experts& own = both.experts;
+    TRY(own.count, config.integer("num_experts", {1, kMaxExperts}));
+    TRY(own.router.chosen, config.integer("top_k_experts", {1, own.count}));
+    TRY(own.expert.hidden, config.integer("moe_intermediate_size", kDim));
+    own.router.renormalise = true;
+    own.scales = true;
+    own.router_norm = layer.pre_norm;
+    layer.feed_forward = both;
+  }
+  spec.names.router = "router.proj";
+  spec.names.router_norm = "router.scale";
+  spec.names.expert_scales = "router.per_expert_scale";
+  spec.names.beside_experts_post_norm = "post_feedforward_layernorm_1";
+  spec.names.experts_norm = "pre_feedforward_layernorm_2";
+  spec.names.experts_post_norm = "post_feedforward_layernorm_2";
+  spec.names.expert_up = {"experts.{}.gate_proj", "experts.{}.up_proj"};
+  spec.names.expert_down = "experts.{}.down_proj";
+  spec.other_names = spec.names;  // one by one, as quantised files have them
+  spec.names.expert_storage = ExpertStorage::stacked;
+  spec.names.expert_up = {"experts.gate_up_proj"};
+  spec.names.expert_down = "experts.down_proj";
+  return {};
+}
+
 // How many standard deviations above the mean of a bell curve so much of it lies below.
 float deviations(double share) {
   double low = -10, high = 10;
@@ -190,7 +222,6 @@ Result<ModelSpec> describe_gemma3n(const Config& config) {
 
 Result<ModelSpec> describe_gemma4(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, kGemma4));
-  TRY_VOID(refuse(config, "enable_moe_block", true));
   TRY(const std::string both_ways, config.text("use_bidirectional_attention", ""));
   if (both_ways == "all")
     return field_failure("use_bidirectional_attention", ErrorCode::unsupported,
@@ -205,6 +236,7 @@ Result<ModelSpec> describe_gemma4(const Config& config) {
     if (wide && layer.attention().source >= 0) layer.mlp().hidden *= 2;
   }
   TRY_VOID(set_ends(spec, config));
+  TRY_VOID(set_experts(spec, config));
   return spec;
 }
 

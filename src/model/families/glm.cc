@@ -1,5 +1,6 @@
 // GLM-4 (GLM team, 2024): half of each head turns, in interleaved pairs. The 0414 models (Glm4) add norms
-// behind both halves. GLM-4.5 (Glm4Moe, 2025) turns halves, not neighbours, and has DeepSeek-V3's experts.
+// behind both halves. GLM-4.5 (Glm4Moe, 2025) turns halves, not neighbours, and has DeepSeek-V3's experts; so
+// does Solar Open (Upstage, 2025), in every layer.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -32,6 +33,15 @@ Result<ModelSpec> describe_glm4_moe(const Config& config) {
     layer.attention().qk_norm = QkNorm::shared;
     layer.attention().qk_norm_spec = layer.pre_norm;
   }
+  TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
+  return spec;
+}
+
+Result<ModelSpec> describe_solar_open(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config, {.hidden = "moe_intermediate_size",
+                                              .rotary_fraction = "partial_rotary_factor"}));
+  TRY(const bool bias, config.boolean("attention_bias", false));
+  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = bias;
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   return spec;
 }

@@ -29,7 +29,7 @@ Result<ModelSpec> describe_gpt_oss(const Config& config) {
   spec.names.expert_storage =
       packed.packing == Packing::mxfp4 ? ExpertStorage::stacked : ExpertStorage::stacked_transposed;
   spec.names.expert_up = {"mlp.experts.gate_up_proj"};
-  spec.names.expert_up_bias = "mlp.experts.gate_up_proj_bias";
+  spec.names.expert_up_bias = {"mlp.experts.gate_up_proj_bias"};
   spec.names.expert_interleaved = true;
   spec.names.expert_down = "mlp.experts.down_proj";
   spec.names.expert_down_bias = "mlp.experts.down_proj_bias";

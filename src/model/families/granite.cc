@@ -1,5 +1,6 @@
 // Granite 3 (IBM, 2024): Llama with multipliers on embeddings, scores, residuals and logits; also with
-// experts. Granite 4 (2025): most layers are Mamba2.
+// experts. Granite 4 (2025): most layers are Mamba2. HyperCLOVA X SEED Think (NAVER, 2025): such multipliers,
+// norms behind the halves.
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
 
@@ -16,6 +17,23 @@ Result<ModelSpec> describe_granite(const Config& config) {
     layer.residual_scale = residual_scale;
     layer.attention().scale = score_scale;
   }
+  return spec;
+}
+
+Result<ModelSpec> describe_hyperclovax(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  TRY(spec.embed_scale, multiplier(config, "embedding_multiplier"));
+  TRY(spec.logits_scale, multiplier(config, "logits_scaling"));
+  TRY(const float residual_scale, multiplier(config, "residual_multiplier"));
+  TRY(const bool norms_behind, config.boolean("use_post_norm", true));
+  for (LayerSpec& layer : spec.layers) {
+    layer.residual_scale = residual_scale;
+    if (norms_behind) layer.post_norm = layer.pre_norm;
+    if (!config.has("attention_multiplier")) continue;
+    TRY(layer.attention().scale, multiplier(config, "attention_multiplier"));
+  }
+  spec.names.attention_post_norm = "post_norm1";
+  spec.names.mlp_post_norm = "post_norm2";
   return spec;
 }
 

@@ -26,7 +26,7 @@ Result<ModelSpec> describe_idefics3(const Config& config) {
   spec.names.prefixes = {"model.text_model."};
   for (const char* other : {"model.vision_model.*", "model.connector.*"})
     spec.names.ignorable.emplace_back(other);
-  TRY(spec.image_token, config.integer("image_token_id", {0, kMaxVocab}, 128257));
+  TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 128257));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   TRY(ModelSpec tower, describe_siglip(vision.value_or(Config()), kVision));
   TRY(tower.image->merge, config.integer("scale_factor", {1, 64}, 2));

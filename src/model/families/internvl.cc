@@ -153,7 +153,7 @@ Result<> set_projector(ModelSpec& tower, const Config& config, int out_dim) {
 Result<ModelSpec> describe_internvl(const Config& config) {
   TRY(ModelSpec spec, describe_seeing_text(config));
   TRY_VOID(set_tied(spec, config));
-  TRY(spec.image_token, config.integer("image_token_id", {0, kMaxVocab}, 151667));
+  TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 151667));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   TRY(ModelSpec tower, describe_encoder(vision.value_or(Config())));
   TRY_VOID(set_projector(tower, config, spec.dim));

@@ -61,6 +61,22 @@ Result<ModelSpec> describe_cwm(const Config& config) {
   return spec;
 }
 
+// Helium (Kyutai, 2025): neighbours turn.
+Result<ModelSpec> describe_helium(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  for (LayerSpec& layer : spec.layers) layer.attention().out_bias = false;
+  spec.ropes[0].interleaved = true;
+  return spec;
+}
+
+// Jais 2 (Inception, 2025): layer norms, no gate.
+Result<ModelSpec> describe_jais2(const Config& config) {
+  TRY(ModelSpec spec,
+      describe_dense(config, {.eps = "layer_norm_eps", .norm = {.kind = NormKind::layer, .bias = true}}));
+  TRY_VOID(leave_out_gates(spec, config, true));
+  return spec;
+}
+
 Result<ModelSpec> describe_internlm(const Config& config) {
   return describe_with_biases(config, "bias", "bias");
 }

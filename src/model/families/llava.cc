@@ -1,5 +1,6 @@
 // LLaVA 1.5 (Liu et al., "Improved Baselines with Visual Instruction Tuning", 2024): a CLIP encoder without
-// its last layer and two matrices in front of a Llama, Mistral or Qwen2.
+// its last layer and two matrices in front of a Llama, Mistral or Qwen2. Pixtral is stored likewise, with an
+// encoder of its own.
 #include <utility>
 
 #include "kernels/sampling_math.h"
@@ -57,10 +58,11 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   const Config given = vision.value_or(Config());
   TRY(const std::string kind, given.text("model_type", "clip_vision_model"));
+  if (kind == "pixtral") return describe_pixtral_tower(config, text);
   if (kind != "clip_vision_model")
-    return field_failure("vision_config.model_type", ErrorCode::unsupported,
-                         "config.json: vision_config.model_type is \"{}\"; supported is clip_vision_model",
-                         kind);
+    return field_failure(
+        "vision_config.model_type", ErrorCode::unsupported,
+        "config.json: vision_config.model_type is \"{}\"; supported are clip_vision_model and pixtral", kind);
   TRY(ModelSpec tower, describe_clip(given, kVision));
   TRY_VOID(cut_tower(config, tower));
   TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
@@ -81,7 +83,7 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
 
 Result<ModelSpec> describe_llava(const Config& config) {
   TRY(ModelSpec spec, describe_seeing_text(config));
-  TRY(spec.image_token, config.integer("image_token_index", {0, kMaxVocab}, 32000));
+  TRY(spec.media_token, config.integer("image_token_index", {0, kMaxVocab}, 32000));
   TRY(ModelSpec tower, describe_llava_tower(config, spec));
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;

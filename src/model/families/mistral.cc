@@ -1,6 +1,6 @@
 // Mistral (Jiang et al., 2023): Llama with a sliding window in every layer. Mixtral (Jiang et al., 2024):
 // with experts. Ministral (2024): windows in some layers. Ministral 3 (2025): queries that grow with the
-// position. Mistral 3 (2025): Mistral or Ministral 3 with eyes, of which the text is read here.
+// position. Mistral 3 (2025): Mistral, Ministral 3 or Mistral 4 with images (pixtral.cc), here their text.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -20,17 +20,16 @@ Result<ModelSpec> describe_ministral(const Config& config) {
 
 Result<ModelSpec> describe_ministral3(const Config& config) {
   TRY(ModelSpec spec, describe_mistral(config));
-  TRY(const std::optional<Config> rope, config.object("rope_parameters"));
-  if (!rope || !rope->has("llama_4_scaling_beta")) return spec;
-  TRY(spec.temperature.beta, rope->number("llama_4_scaling_beta", {0, 100}));
-  TRY(spec.temperature.length, rope->integer("original_max_position_embeddings", {1, 1 << 27}));
+  TRY(spec.temperature, read_temperature(config));
   for (LayerSpec& layer : spec.layers) layer.attention().temperature = spec.temperature.beta != 0;
   return spec;
 }
 
-Result<ModelSpec> describe_mistral3(const Config& config) {
+Result<ModelSpec> describe_mistral3_text(const Config& config) {
   TRY(const std::string kind, config.text("model_type", "mistral"));
-  TRY(ModelSpec spec, kind == "ministral3" ? describe_ministral3(config) : describe_mistral(config));
+  TRY(ModelSpec spec, kind == "ministral3" ? describe_ministral3(config)
+                      : kind == "mistral4" ? describe_mistral4(config)
+                                           : describe_mistral(config));
   // Older files have all of the language model under its name, newer ones not its output matrix.
   spec.names.prefixes = {"model.language_model.", "language_model.model."};
   for (const char* other :

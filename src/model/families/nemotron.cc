@@ -10,14 +10,7 @@ Result<ModelSpec> describe_nemotron(const Config& config) {
       describe_dense(config, {.eps = "norm_eps",
                               .norm = {.kind = NormKind::layer, .bias = true, .weight_offset = 1},
                               .rotary_fraction = "partial_rotary_factor"}));
-  TRY(const bool bias, config.boolean("attention_bias", false));
-  TRY(const bool mlp_bias, config.boolean("mlp_bias", false));
-  for (LayerSpec& layer : spec.layers) {
-    layer.attention().qkv_bias = layer.attention().out_bias = bias;
-    layer.mlp().gated = false;
-    layer.mlp().up_bias = layer.mlp().down_bias = mlp_bias;
-  }
-  spec.names.up = {"mlp.up_proj"};
+  TRY_VOID(leave_out_gates(spec, config, false));
   return spec;
 }
 

@@ -1,8 +1,9 @@
 // OLMo (Groeneveld et al., 2024): layer norms without weights. OLMo 2 (OLMo team, 2024): norms behind both
 // halves instead of before them, and over whole queries and keys. OLMo 3 (2025): windows in three layers of
 // four, which are not stretched. OLMoE (Muennighoff et al., 2024): such norms of queries and keys, and
-// experts. EXAONE 4 (LG AI Research, 2025): norms behind the halves and of each head; beside windows the
-// layers that see everything turn nothing.
+// experts; FlexOlmo (Shi et al., 2025): its experts with OLMo 2's norms. EXAONE 4 (LG AI Research, 2025):
+// norms behind the halves and of each head; beside windows the layers that see everything turn nothing.
+// K-EXAONE (ExaoneMoe, 2025): norms before the halves, DeepSeek-V3's experts.
 #include <utility>
 
 #include "model/families/common.h"
@@ -30,6 +31,20 @@ Result<ModelSpec> describe_with_norms_behind(const Config& config, QkNorm qk_nor
   spec.names.attention_post_norm = "post_attention_layernorm";
   spec.names.mlp_post_norm = "post_feedforward_layernorm";
   return spec;
+}
+
+// Layers that see everything turn nothing, where others have windows.
+Result<> set_exaone_windows(ModelSpec& spec, const Config& config) {
+  if (!config.has("sliding_window")) return {};
+  int pattern = 4;
+  TRY(const std::vector<std::string> types, config.texts("layer_types"));
+  if (types.empty()) {
+    TRY(pattern, config.integer("sliding_window_pattern", {1, 1024}, pattern));
+  }
+  TRY_VOID(set_windows(spec, config, [pattern](int layer) { return (layer + 1) % pattern != 0; }));
+  for (LayerSpec& layer : spec.layers)
+    if (layer.attention().window == 0) layer.attention().rope = -1;
+  return {};
 }
 
 }  // namespace
@@ -74,17 +89,33 @@ Result<ModelSpec> describe_olmoe(const Config& config) {
   return spec;
 }
 
+// OLMo 2's norms, OLMoE's experts.
+Result<ModelSpec> describe_flex_olmo(const Config& config) {
+  TRY(ModelSpec spec, describe_olmo2(config));
+  TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
+  TRY(experts.router.renormalise, config.boolean("norm_topk_prob", false));
+  for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
+  return spec;
+}
+
 Result<ModelSpec> describe_exaone4(const Config& config) {
   TRY(ModelSpec spec, describe_with_norms_behind(config, QkNorm::shared));
-  if (!config.has("sliding_window")) return spec;
-  int pattern = 4;
-  TRY(const std::vector<std::string> types, config.texts("layer_types"));
-  if (types.empty()) {
-    TRY(pattern, config.integer("sliding_window_pattern", {1, 1024}, pattern));
+  TRY_VOID(set_exaone_windows(spec, config));
+  return spec;
+}
+
+Result<ModelSpec> describe_exaone_moe(const Config& file) {
+  const Config config =
+      file.with_names({{"n_routed_experts", "num_experts"}, {"n_shared_experts", "num_shared_experts"}});
+  TRY(ModelSpec spec, describe_dense(config));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().qk_norm = QkNorm::shared;
+    layer.attention().qk_norm_spec = layer.pre_norm;
   }
-  TRY_VOID(set_windows(spec, config, [pattern](int layer) { return (layer + 1) % pattern != 0; }));
-  for (LayerSpec& layer : spec.layers)
-    if (layer.attention().window == 0) layer.attention().rope = -1;
+  TRY_VOID(set_exaone_windows(spec, config));
+  TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
+  spec.names.choice_bias = "mlp.e_score_correction_bias";
+  spec.names.ignorable.emplace_back("mtp.*");
   return spec;
 }
 

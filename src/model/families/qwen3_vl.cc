@@ -1,7 +1,9 @@
 // Qwen3-VL (Qwen Team, 2025): Qwen2-VL's encoder with learned positions beside the rotary ones, from three of
-// whose layers on rows also go to the first layers of a Qwen3 ("DeepStack"), dense or with experts.
+// whose layers on rows also go to the first layers of a Qwen3 ("DeepStack"), dense or with experts. Qwen3.5
+// (2026): the same encoder without those layers, in front of a hybrid.
 #include <algorithm>
 
+#include "kernels/sampling_math.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/qwen_vl.h"
@@ -26,6 +28,7 @@ constexpr std::string_view kVision = R"({"depth": 27,
     "vocab_size": 1})";
 constexpr NormSpec kNorm{.kind = NormKind::layer, .eps = 1e-6F, .bias = true};
 constexpr AxisSections kSections{.absent = {24, 20, 20}, .interleaved = true};
+constexpr AxisSections kQwen35Sections{.absent = {11, 11, 10}, .interleaved = true};
 
 // So many rows of a square.
 Result<> set_positions(ModelSpec& spec, const Config& config) {
@@ -67,23 +70,29 @@ Result<ModelSpec> describe_tower(Config config) {
   TRY_VOID(set_activation(config, spec));
   TRY_VOID(make_qwen_tower(spec, config));
   TRY_VOID(set_positions(spec, config));
-  TRY_VOID(set_deep_layers(spec, config));
-  const std::string prefix = "model.visual.", deep = prefix + "deepstack_merger_list.{}.";
+  const std::string prefix = "model.visual.";
   spec.names = qwen_tower_names(prefix);
   spec.names.positions = "pos_embed";
   spec.names.up = {"mlp.linear_fc1"};
   spec.names.down = "mlp.linear_fc2";
   spec.names.final_norm = "merger.norm";
   spec.names.projector = {prefix + "merger.linear_fc1", prefix + "merger.linear_fc2"};
+  return spec;
+}
+
+Result<ModelSpec> describe_deep_tower(Config config) {
+  TRY(ModelSpec spec, describe_tower(config));
+  TRY_VOID(set_deep_layers(spec, config));
+  const std::string deep = "model.visual.deepstack_merger_list.{}.";
   spec.names.deep_projectors = {deep + "linear_fc1", deep + "linear_fc2"};
   spec.names.deep_projector_norms = deep + "norm";
   return spec;
 }
 
-Result<ModelSpec> with_eyes(ModelSpec spec, const Config& config) {
+Result<ModelSpec> with_deep_eyes(ModelSpec spec, const Config& config) {
   TRY_VOID(set_axes(spec, config, kSections));
   TRY_VOID(set_tied(spec, config));
-  TRY(spec, with_qwen_tower(std::move(spec), config, describe_tower, "out_hidden_size"));
+  TRY(spec, with_qwen_tower(std::move(spec), config, describe_deep_tower, "out_hidden_size"));
   if (spec.tower->image->deep_layers.size() > spec.layers.size())
     return invalid("deepstack_visual_indexes",
                    "config.json: deepstack_visual_indexes has {} layers, the language model only {}",
@@ -91,24 +100,44 @@ Result<ModelSpec> with_eyes(ModelSpec spec, const Config& config) {
   return spec;
 }
 
+Result<ModelSpec> with_eyes(ModelSpec spec, const Config& config) {
+  TRY(const std::optional<Config> vision, config.object("vision_config"));
+  if (!vision || !vision->has("depth")) return spec;  // text alone
+  TRY_VOID(set_axes(spec, config, kQwen35Sections));
+  TRY_VOID(set_tied(spec, config));
+  TRY(spec, with_qwen_tower(std::move(spec), config, describe_tower, "out_hidden_size"));
+  TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 248056));
+  return spec;
+}
+
 }  // namespace
 
 Result<ModelSpec> describe_qwen3_vl(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3(config));
-  return with_eyes(std::move(spec), config);
+  return with_deep_eyes(std::move(spec), config);
 }
 
 Result<ModelSpec> describe_qwen3_vl_moe(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3_moe(config));
   for (LayerSpec& layer : spec.layers)
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.renormalise = true;
-  TRY(spec, with_eyes(std::move(spec), config));
+  TRY(spec, with_deep_eyes(std::move(spec), config));
   spec.names.expert_storage = ExpertStorage::stacked_transposed;
   spec.names.expert_up = {"mlp.experts.gate_up_proj"};
   spec.names.expert_down = "mlp.experts.down_proj";
   spec.other_names = spec.names;  // as transformers 5 writes them
   spec.other_names->expert_storage = ExpertStorage::stacked;
   return spec;
+}
+
+Result<ModelSpec> describe_qwen3_5_vl(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen3_5(config));
+  return with_eyes(std::move(spec), config);
+}
+
+Result<ModelSpec> describe_qwen3_5_moe_vl(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen3_5_moe(config));
+  return with_eyes(std::move(spec), config);
 }
 
 }  // namespace octavo

@@ -131,7 +131,7 @@ Result<> make_qwen_tower(ModelSpec& spec, const Config& config) {
   if (head_dim % 4 != 0)
     return invalid("num_heads", "{}: heads have {} elements; it must be a multiple of 4",
                    config.where("num_heads"), head_dim);
-  RopeSpec rope{.rotary_dim = head_dim, .axes_begin_anew = true};
+  RopeSpec rope{.rotary_dim = head_dim, .axis_frequencies = AxisFrequencies::anew};
   for (int pair = 0; pair < head_dim / 2; ++pair) rope.axes.push_back(pair < head_dim / 4 ? 0 : 1);
   spec.ropes = {rope};
   spec.vocab = 0;
@@ -147,8 +147,7 @@ Result<> make_qwen_tower(ModelSpec& spec, const Config& config) {
   TRY(image.merge, config.integer("spatial_merge_size", {1, 16}));
   TRY(image.frames, config.integer("temporal_patch_size", {1, 64}));
   TRY_VOID(config.integer("in_channels", {3, 3}));
-  image.projector = {
-      .activation = Activation::gelu, .hidden = spec.dim * image.merge * image.merge, .bias = true};
+  image.projector = {.activation = Activation::gelu, .hidden = spec.dim * image.square(), .bias = true};
   spec.image = image;
   return {};
 }
@@ -162,8 +161,8 @@ Names qwen_tower_names(const std::string& prefix) {
   names.mlp_norm = "norm2";
   names.qkv = {"attn.qkv"};
   names.out = "attn.proj";
-  names.ignorable = {"model.embed_tokens.*", "model.layers.*", "model.norm.*", "model.language_model.*",
-                     "lm_head.*"};
+  names.ignorable = {"model.embed_tokens.*",   "model.layers.*", "model.norm.*",
+                     "model.language_model.*", "lm_head.*",      "mtp.*"};
   return names;
 }
 
@@ -171,7 +170,7 @@ Result<ModelSpec> with_qwen_tower(ModelSpec spec, const Config& config,
                                   Result<ModelSpec> (*describe_tower)(Config), std::string_view out_dim) {
   spec.names.prefixes = {"model.", "model.language_model."};
   for (const char* other : {"visual.*", "model.visual.*"}) spec.names.ignorable.emplace_back(other);
-  TRY(spec.image_token, config.integer("image_token_id", {0, kMaxVocab}, 151655));
+  TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 151655));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   TRY(ModelSpec tower, describe_tower(vision.value_or(Config())));
   tower.image->out_dim = spec.dim;

@@ -1,7 +1,8 @@
-// Encoders of images as CLIP (Radford et al., 2021) and SigLIP (Zhai et al., 2023) have them: a plain
-// transformer over the patches of a square image, with learned positions.
+// Encoders of sound and of images; the latter as CLIP (Radford et al., 2021) and SigLIP (Zhai et al., 2023)
+// have them: a plain transformer over the patches of a square image, with learned positions.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "model/config.h"
@@ -11,6 +12,9 @@ namespace octavo {
 
 // What transformers' classes take for absent fields.
 extern const std::string_view kClipDefaults, kSiglipDefaults;
+
+// Whisper's encoder, by the fields of its configuration; names of tensors begin with `prefix`.
+Result<ModelSpec> describe_whisper_encoder(const Config& config, const std::string& prefix);
 
 // The language model of LLaVA and its like, by the model_type of text_config, with the names of its tensors
 // in a checkpoint beside vision_tower and multi_modal_projector.
@@ -22,6 +26,9 @@ Result<> set_tied(ModelSpec& spec, const Config& config);
 
 // Of MLPs without gates: the activation that config.hidden_act names.
 Result<> set_activation(const Config& config, ModelSpec& spec);
+
+// Pixtral's encoder, by the configuration of the whole model and its text.
+Result<ModelSpec> describe_pixtral_tower(const Config& config, const ModelSpec& text);
 
 // `config`: the vision_config of a model. What is the family's to say: merge, projector and out_dim, the
 // prefixes of the names, those of the projector, and which other tensors a checkpoint has.

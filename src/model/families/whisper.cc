@@ -5,11 +5,12 @@
 
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/towers.h"
 
 namespace octavo {
 namespace {
 
-Names whisper_names(const char* prefix, const char* others) {
+Names whisper_names(const std::string& prefix) {
   Names names;
   names.prefixes = {prefix};
   names.lm_head = "proj_out";
@@ -25,7 +26,6 @@ Names whisper_names(const char* prefix, const char* others) {
   names.cross_kv = {"encoder_attn.k_proj", "encoder_attn.v_proj"};
   names.cross_out = "encoder_attn.out_proj";
   names.convolutions = {"conv1", "conv2"};
-  names.ignorable = {others};
   return names;
 }
 
@@ -59,15 +59,26 @@ Result<ModelSpec> describe_half(const Config& config, const Half& half) {
 
 }  // namespace
 
+Result<ModelSpec> describe_whisper_encoder(const Config& config, const std::string& prefix) {
+  TRY(ModelSpec tower, describe_half(config, {.layers = "encoder_layers",
+                                              .heads = "encoder_attention_heads",
+                                              .hidden = "encoder_ffn_dim",
+                                              .positions = "max_source_positions"}));
+  for (LayerSpec& layer : tower.layers) layer.attention().causal = false;
+  SoundInput sound{.rows = tower.max_positions};
+  TRY(sound.mels, config.integer("num_mel_bins", {1, 1024}));
+  tower.vocab = 0;
+  tower.sound = sound;
+  tower.names = whisper_names(prefix);
+  return tower;
+}
+
 Result<ModelSpec> describe_whisper(const Config& config) {
   TRY(ModelSpec spec, describe_half(config, {.layers = "decoder_layers",
                                              .heads = "decoder_attention_heads",
                                              .hidden = "decoder_ffn_dim",
                                              .positions = "max_target_positions"}));
-  TRY(ModelSpec tower, describe_half(config, {.layers = "encoder_layers",
-                                              .heads = "encoder_attention_heads",
-                                              .hidden = "encoder_ffn_dim",
-                                              .positions = "max_source_positions"}));
+  TRY(ModelSpec tower, describe_whisper_encoder(config, "model.encoder."));
   TRY(const bool scaled, config.boolean("scale_embedding", false));
   if (scaled) spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
   if (tower.max_positions < spec.max_positions)
@@ -78,13 +89,9 @@ Result<ModelSpec> describe_whisper(const Config& config) {
     const Attention& own = layer.attention();
     layer.cross = CrossAttention{.heads = own.q_heads, .head_dim = own.head_dim, .scale = own.scale};
   }
-  for (LayerSpec& layer : tower.layers) layer.attention().causal = false;
-  SoundInput sound{.mels = 0, .rows = tower.max_positions};
-  TRY(sound.mels, config.integer("num_mel_bins", {1, 1024}));
-  tower.vocab = 0;
-  tower.sound = sound;
-  spec.names = whisper_names("model.decoder.", "model.encoder.*");
-  tower.names = whisper_names("model.encoder.", "model.decoder.*");
+  spec.names = whisper_names("model.decoder.");
+  spec.names.ignorable = {"model.encoder.*"};
+  tower.names.ignorable = {"model.decoder.*"};
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }

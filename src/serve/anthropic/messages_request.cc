@@ -66,6 +66,7 @@ class Messages {
     if (!content->is_array()) return invalid(name + ".content", "must be a string or a list of blocks");
     message_ = {{"role", role}};
     text_.clear();
+    parts_.clear();
     for (std::size_t i = 0; i < content->get_array().size(); ++i)
       TRY_VOID(add_block(content->get_array()[i], fmt::format("{}.content[{}]", name, i)));
     finish_message();
@@ -73,6 +74,8 @@ class Messages {
   }
 
   json::array take() { return std::move(messages_); }
+  // Where the images are, in order.
+  std::vector<std::string> take_images() { return std::move(images_); }
 
  private:
   void push(std::string_view role, std::string text) {
@@ -80,11 +83,39 @@ class Messages {
   }
 
   void finish_message() {
-    const bool user = message_.at("role") == "user";
-    if (user && text_.empty()) return;  // nothing but results of tools
-    const bool empty = text_.empty() && (message_.contains("tool_calls") || message_.contains("reasoning"));
-    message_["content"] = empty ? json::value(nullptr) : json::value(text_);
+    const bool user = message_.at("role") == "user", said = !text_.empty() || !parts_.empty();
+    if (user && !said) return;  // nothing but results of tools
+    const bool empty = !said && (message_.contains("tool_calls") || message_.contains("reasoning"));
+    if (!parts_.empty()) end_text();
+    message_["content"] = empty            ? json::value(nullptr)
+                          : parts_.empty() ? json::value(text_)
+                                           : json::value(std::exchange(parts_, {}));
     messages_.push_back(std::move(message_));
+  }
+
+  // Before or behind an image.
+  void end_text() {
+    if (text_.empty()) return;
+    parts_.push_back(json::object{{"type", "text"}, {"text", std::exchange(text_, {})}});
+  }
+
+  // {"source": {"type": "base64", "media_type": .., "data": ..}}, or {"type": "url", "url": ..}.
+  Result<> add_image(Fields& fields) {
+    TRY(const json::object* source, fields.object("source"));
+    if (!source) return invalid(fields.full_name("source"), "is missing");
+    Fields s(*source, fields.full_name("source") + ".");
+    std::string type, media_type, data, url;
+    TRY_VOID(s.text("type", type));
+    TRY_VOID(s.text("media_type", media_type));
+    TRY_VOID(s.text("data", data));
+    TRY_VOID(s.text("url", url));
+    if (type == "base64") url = fmt::format("data:{};base64,{}", media_type, data);
+    if (type != "base64" && type != "url")
+      return invalid(s.full_name("type"), "must be \"base64\" or \"url\"");
+    end_text();
+    parts_.push_back(json::object{{"type", "image_url"}, {"image_url", {{"url", url}}}});
+    images_.push_back(fields.full_name("source"));
+    return {};
   }
 
   Result<> add_block(const json::value& value, const std::string& name) {
@@ -93,6 +124,7 @@ class Messages {
     std::string type;
     TRY_VOID(fields.text("type", type));
     if (type == "text") return append(fields, "text", text_);
+    if (type == "image") return add_image(fields);
     if (type == "thinking") {
       std::string thoughts;
       TRY_VOID(append(fields, "thinking", thoughts));
@@ -143,15 +175,18 @@ class Messages {
   json::array messages_;
   json::object message_;  // that is being read
   std::string text_;
+  std::vector<std::string> images_;
+  json::array parts_;  // before it; empty where there is no image
 };
 
-Result<json::array> convert_messages(Fields& fields) {
+Result<json::array> convert_messages(Fields& fields, std::vector<std::string>& images) {
   Messages messages;
   TRY_VOID(messages.add_system(fields));
   TRY(const json::array* given, fields.array("messages"));
   if (!given || given->empty()) return invalid("messages", "must be a list of at least one message");
   for (std::size_t i = 0; i < given->size(); ++i)
     TRY_VOID(messages.add((*given)[i], fmt::format("messages[{}]", i)));
+  images = messages.take_images();
   return messages.take();
 }
 
@@ -277,8 +312,12 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   if (const json::value* stops = fields.any("stop_sequences")) chat["stop"] = *stops;
   TRY_VOID(convert_tools(fields, chat));
   TRY_VOID(convert_output(fields, rules, chat));
-  TRY(chat["messages"], convert_messages(fields));
+  std::vector<std::string> images;
+  TRY(chat["messages"], convert_messages(fields, images));
+  for (std::size_t i = 0; i < images.size(); ++i)
+    TRY_VOID(openai::check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), false));
   TRY(openai::ChatRequest request, openai::parse_chat_request(chat, rules));
+  for (std::size_t i = 0; i < images.size(); ++i) request.prompt.media[i].field = std::move(images[i]);
   std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));
   return request;
 }

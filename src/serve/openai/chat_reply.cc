@@ -52,7 +52,7 @@ class ChatReply final : public Reply {
     if (!options_.include_usage) return stream_end(std::nullopt);
     json::object out = head("chat.completion.chunk");
     out["choices"] = json::array();
-    out["usage"] = usage_json(usage);
+    add_usage(usage, out);
     return stream_end(out);
   }
 
@@ -77,7 +77,7 @@ class ChatReply final : public Reply {
     }
     json::object out = head("chat.completion");
     out["choices"] = std::move(choices);
-    out["usage"] = usage_json(usage);
+    add_usage(usage, out);
     add_kv_transfer(parts, out);
     if (options_.return_prompt_logprobs)
       out["prompt_logprobs"] = prompt_logprobs_json(*tokenizer_, prompts.front());
@@ -122,7 +122,7 @@ class ChatReply final : public Reply {
 
   json::value logprobs(const AnswerPart& part) const {
     if (!options_.logprobs) return nullptr;
-    return json::object{{"content", token_logprobs_json(*tokenizer_, options_, part)}};
+    return json::object{{"content", token_logprobs_json(*tokenizer_, options_, part)}, {"refusal", nullptr}};
   }
 
   const Tokenizer* tokenizer_;

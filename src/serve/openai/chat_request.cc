@@ -1,5 +1,6 @@
 #include "serve/openai/chat_request.h"
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -13,37 +14,54 @@ namespace {
 
 constexpr std::size_t kRoleBytesMax = 64;
 
-using Images = std::vector<ChatPrompt::ImageUrl>;
+using MediaList = std::vector<ChatPrompt::Media>;
 
-// {"image_url": {"url": ..}}, or the address alone.
-Result<> read_image(Fields& part, const RequestRules& rules, Images& images) {
-  const std::string name = part.full_name("image_url");
-  if (rules.images_max == 0)
-    return invalid(name, "{} is not a multimodal model", rules.model_names.empty() ? "this" : rules.model_names[0]);
-  if (std::ssize(images) >= rules.images_max)
-    return invalid(name, "At most {} image(s) may be provided in one prompt", rules.images_max);
-  const json::value* given = part.any("image_url");
+Result<> check_count(const std::string& name, const RequestRules& rules, const MediaList& media, bool sound) {
+  return check_media(name, rules, std::ranges::count(media, sound, &ChatPrompt::Media::sound), sound);
+}
+
+// {"image_url": {"url": ..}}, or the address alone; the same of audio_url.
+Result<> read_url(Fields& part, const std::string& type, const RequestRules& rules, MediaList& media) {
+  const std::string name = part.full_name(type);
+  const bool sound = type == "audio_url";
+  TRY_VOID(check_count(name, rules, media, sound));
+  const json::value* given = part.any(type);
   if (!given) return invalid(name, "is missing");
   std::string url;
   if (given->is_object()) {
     Fields fields(given->get_object(), name + ".");
     TRY_VOID(fields.text("url", url));
   } else {
-    TRY_VOID(part.text("image_url", url));
+    TRY_VOID(part.text(type, url));
   }
   if (url.empty()) return invalid(name, "must be a string or an object with a url");
-  images.push_back({name, std::move(url)});
+  media.push_back({name, std::move(url), sound});
   return {};
 }
 
-// A string, or text parts joined by line breaks (what templates that expect a string get from vLLM too), or the
-// list of parts where there are images among them.
-Result<json::value> read_content(Fields& message, const RequestRules& rules, Images& images) {
+// {"input_audio": {"data": base64, "format": "wav"}}. What format it is, the file says itself.
+Result<> read_audio(Fields& part, const RequestRules& rules, MediaList& media) {
+  const std::string name = part.full_name("input_audio");
+  TRY_VOID(check_count(name, rules, media, true));
+  TRY(const json::object* given, part.object("input_audio"));
+  if (!given) return invalid(name, "is missing");
+  Fields fields(*given, name + ".");
+  std::string data, format;
+  TRY_VOID(fields.text("data", data));
+  TRY_VOID(fields.text("format", format));
+  if (data.empty()) return invalid(name + ".data", "is missing");
+  media.push_back({name, fmt::format("data:audio/{};base64,{}", format, data), true});
+  return {};
+}
+
+// A string, or text parts joined by line breaks (what templates that expect a string get from vLLM too), or
+// the list of parts where there are images or sounds among them.
+Result<json::value> read_content(Fields& message, const RequestRules& rules, MediaList& media) {
   const json::value* content = message.any("content");
   const std::string name = message.full_name("content");
   if (!content || content->is_string()) return content ? *content : json::value(nullptr);
   if (!content->is_array()) return invalid(name, "must be a string or a list of parts");
-  const std::size_t images_before = images.size();
+  const std::size_t media_before = media.size();
   std::string text;
   json::array parts;
   for (std::size_t i = 0; i < content->get_array().size(); ++i) {
@@ -53,13 +71,19 @@ Result<json::value> read_content(Fields& message, const RequestRules& rules, Ima
     Fields fields(part.get_object(), part_name + ".");
     std::string type;
     TRY_VOID(fields.text("type", type));
-    if (type == "image_url") {
-      TRY_VOID(read_image(fields, rules, images));
-      parts.push_back(json::object{{"type", "image"}});
+    if (type == "image_url" || type == "audio_url") {
+      TRY_VOID(read_url(fields, type, rules, media));
+      parts.push_back(json::object{{"type", media.back().sound ? "audio" : "image"}});
+      continue;
+    }
+    if (type == "input_audio") {
+      TRY_VOID(read_audio(fields, rules, media));
+      parts.push_back(json::object{{"type", "audio"}});
       continue;
     }
     if (type != "text" && type != "refusal")
-      return invalid(part_name + ".type", "only parts of type text and image_url are supported");
+      return invalid(part_name + ".type",
+                     "only parts of type text, image_url, audio_url and input_audio are supported");
     if (!fields.any(type)) return invalid(part_name + "." + type, "is missing");
     std::string piece;
     TRY_VOID(fields.text(type, piece));
@@ -67,7 +91,7 @@ Result<json::value> read_content(Fields& message, const RequestRules& rules, Ima
     text += piece;
     parts.push_back(json::object{{"type", "text"}, {"text", piece}});
   }
-  return images.size() > images_before ? json::value(std::move(parts)) : json::value(text);
+  return media.size() > media_before ? json::value(std::move(parts)) : json::value(text);
 }
 
 // Templates print arguments as an object; OpenAI sends them as a JSON text. One that broke off stays a text.
@@ -105,15 +129,15 @@ Result<json::array> read_tool_calls(Fields& message) {
   return calls;
 }
 
-Result<json::object> read_message(const json::value& value, const std::string& name, const RequestRules& rules,
-                                  Images& images) {
+Result<json::object> read_message(const json::value& value, const std::string& name,
+                                  const RequestRules& rules, MediaList& media) {
   if (!value.is_object()) return invalid(name, "must be an object");
   Fields fields(value.get_object(), name + ".");
   std::string role;
   TRY_VOID(fields.text("role", role));
   if (role.empty() || role.size() > kRoleBytesMax)
     return invalid(name + ".role", "must be a string of 1 to {} bytes", kRoleBytesMax);
-  TRY(json::value content, read_content(fields, rules, images));
+  TRY(json::value content, read_content(fields, rules, media));
   TRY(json::array calls, read_tool_calls(fields));
   if (content.is_null() && calls.empty()) {
     // An assistant may have said nothing, as in our own replies that end in their thoughts.
@@ -138,14 +162,14 @@ Result<json::object> read_message(const json::value& value, const std::string& n
   return message;
 }
 
-Result<std::string> read_messages(Fields& fields, const RequestRules& rules, Images& images) {
+Result<std::string> read_messages(Fields& fields, const RequestRules& rules, MediaList& media) {
   TRY(const json::array* given, fields.array("messages"));
   if (!given || given->empty()) return invalid("messages", "must be a list of at least one message");
   if (given->size() > kMessagesMax)
     return invalid("messages", "at most {}, got {}", kMessagesMax, given->size());
   json::array messages;
   for (std::size_t i = 0; i < given->size(); ++i) {
-    TRY(json::object message, read_message((*given)[i], fmt::format("messages[{}]", i), rules, images));
+    TRY(json::object message, read_message((*given)[i], fmt::format("messages[{}]", i), rules, media));
     messages.push_back(std::move(message));
   }
   return json::serialize(messages);
@@ -238,6 +262,19 @@ Result<> refuse_chat_only(Fields& f) {
 
 }  // namespace
 
+Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, bool sound) {
+  const int most = sound ? rules.sounds_max : rules.images_max;
+  if (most == 0)
+    return invalid(name, "{} {}", rules.model_names.empty() ? "this" : rules.model_names[0],
+                   rules.images_max + rules.sounds_max == 0 ? "is not a multimodal model"
+                   : sound                                  ? "takes images and no sound"
+                                                            : "takes sound and no images");
+  if (before >= most)
+    return invalid(name, "At most {} {} may be provided in one prompt", most,
+                   sound ? "audio(s)" : "image(s)");
+  return {};
+}
+
 Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules) {
   ChatPrompt prompt;
   TRY_VOID(fields.text("chat_template", prompt.chat_template));
@@ -245,7 +282,7 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules) {
     return invalid(
         "chat_template",
         "a request's template is refused unless the server runs with --trust-request-chat-template");
-  TRY(prompt.messages, read_messages(fields, rules, prompt.images));
+  TRY(prompt.messages, read_messages(fields, rules, prompt.media));
   TRY(prompt.tools, read_tool_definitions(fields));
   TRY(const json::array* documents, fields.array("documents"));
   if (documents && !documents->empty()) prompt.documents = json::serialize(*documents);

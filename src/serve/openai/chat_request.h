@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,18 @@ inline constexpr std::size_t kMessagesMax = 4096;
 inline constexpr std::size_t kToolsMax = 1024;
 
 // The conversation as a chat template takes it: JSON texts. Content given as a list of text parts is one
-// string (the parts joined by a line break); with images it is the list of {"type": "text", "text": ..} and
-// {"type": "image"}. A tool call's arguments are an object.
+// string (the parts joined by a line break); with images or sound it is the list of {"type": "text", "text":
+// ..},
+// {"type": "image"} and {"type": "audio"}. A tool call's arguments are an object.
 struct ChatPrompt {
-  // An image of the conversation, in order.
-  struct ImageUrl {
+  // An image or a sound of the conversation, in order.
+  struct Media {
     std::string field;  // "messages[0].content[1].image_url"
     std::string url;
+    bool sound = false;
+    std::optional<std::string> bytes = {};  // of what stands at the address, once it has been fetched
   };
-  std::vector<ImageUrl> images{};
+  std::vector<Media> media{};
 
   std::string messages;
   std::string tools;            // "" when there are none
@@ -32,6 +36,9 @@ struct ChatPrompt {
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // excludes add_generation_prompt
 };
+
+// Whether a prompt that has `before` images, or sounds, may have one more. Error: `name`'s.
+Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, bool sound);
 
 struct ChatRequest {
   GenerationRequest generation;

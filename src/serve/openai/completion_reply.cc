@@ -57,7 +57,7 @@ class CompletionReply final : public Reply {
     if (!options_.include_usage) return stream_end(std::nullopt);
     json::object out = head();
     out["choices"] = json::array();
-    out["usage"] = usage_json(usage);
+    add_usage(usage, out);
     return stream_end(out);
   }
 
@@ -76,7 +76,7 @@ class CompletionReply final : public Reply {
     }
     json::object out = head();
     out["choices"] = std::move(choices);
-    out["usage"] = usage_json(usage);
+    add_usage(usage, out);
     add_kv_transfer(parts, out);
     return json::serialize(out);
   }

@@ -1,6 +1,12 @@
 #include "serve/openai/pooling_request.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
 #include <boost/json/array.hpp>
+#include <iterator>
+#include <utility>
 
 namespace octavo::openai {
 
@@ -20,6 +26,7 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
   if (side != "right") return invalid("truncation_side", "must be \"right\": texts keep their first tokens");
   TRY_VOID(f.boolean("add_special_tokens", out.add_special_tokens));
   TRY_VOID(f.boolean("normalize", out.activated));
+  TRY_VOID(f.boolean("normalized", out.activated));  // Jina's name
   TRY_VOID(f.boolean("use_activation", out.activated));
   // They identify the caller, or what no cache keeps.
   f.accept({"user", "cache_salt", "mm_processor_kwargs"});
@@ -59,6 +66,59 @@ Result<std::vector<std::string>> read_texts(Fields& f, std::initializer_list<std
   return invalid(*names.begin(), "is missing");
 }
 
+constexpr std::array<std::string_view, 5> kJinaTasks{"retrieval.query", "retrieval.passage", "text-matching",
+                                                     "classification", "separation"};
+
+// Texts, token ids, or Jina's objects {"text": ..}.
+Result<std::vector<TextOrTokens>> read_input(Fields& f) {
+  const json::value* input = f.any("input");
+  const bool objects = input != nullptr && input->is_array() && !input->get_array().empty() &&
+                       input->get_array().front().is_object();
+  if (!objects) return read_prompts(f, "input", kTextsMax);
+  TRY(std::vector<std::string> texts, read_texts(f, {"input"}));
+  return std::vector<TextOrTokens>(std::make_move_iterator(texts.begin()),
+                                   std::make_move_iterator(texts.end()));
+}
+
+Result<std::vector<EmbedByTypeRequest::Type>> read_types(Fields& f) {
+  using Type = EmbedByTypeRequest::Type;
+  const json::value* found = f.any("embedding_types");
+  if (!found) return std::vector{Type::float32};
+  std::vector<Type> types;
+  for (const json::value& item : found->is_array() ? found->get_array() : json::array{*found}) {
+    const std::string_view name = item.is_string() ? std::string_view(item.get_string()) : "";
+    constexpr std::array kNames{std::pair{std::string_view("float"), Type::float32},
+                                std::pair{std::string_view("base64"), Type::base64},
+                                std::pair{std::string_view("binary"), Type::binary},
+                                std::pair{std::string_view("ubinary"), Type::ubinary}};
+    const auto* const known = std::ranges::find(kNames, name, [](const auto& pair) { return pair.first; });
+    if (known == kNames.end())
+      return invalid("embedding_types",
+                     "must be a list of \"float\", \"base64\", \"binary\" and \"ubinary\"");
+    if (std::ranges::find(types, known->second) == types.end()) types.push_back(known->second);
+  }
+  if (types.empty()) types = {Type::float32};
+  return types;
+}
+
+// Of {"content": [{"type": "text", "text": ..}]} the texts, one behind the other.
+Result<std::string> text_of_content(const json::value& item) {
+  const json::object* object = item.if_object();
+  const json::value* content = object != nullptr ? object->if_contains("content") : nullptr;
+  if (content == nullptr || !content->is_array())
+    return invalid("inputs", "must be a list of {{\"content\": [..]}}");
+  std::string text;
+  for (const json::value& part : content->get_array()) {
+    const json::object* fields = part.if_object();
+    const json::value* type = fields != nullptr ? fields->if_contains("type") : nullptr;
+    if (type == nullptr || *type != "text")
+      return invalid("inputs", "contents may be of type \"text\" alone");
+    TRY(const std::string more, text_of(part, "inputs"));
+    text += text.empty() ? more : "\n" + more;
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const RequestRules& rules) {
@@ -66,8 +126,9 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
   Fields f(body);
   TRY_VOID(read_pooling_fields(f, rules, request.fields));
   TRY_VOID(f.refuse("messages", "is not supported: send input"));
-  TRY(request.input, read_prompts(f, "input", kTextsMax));
+  TRY(request.input, read_input(f));
   std::string format = "float";
+  TRY_VOID(f.text("embedding_type", format));  // Jina's name
   TRY_VOID(f.text("encoding_format", format));
   if (format != "float" && format != "base64")
     return invalid("encoding_format", "must be \"float\" or \"base64\", got \"{}\"", format);
@@ -75,8 +136,45 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
   TRY_VOID(f.integer("dimensions", request.dimensions, 1));
   std::string task;
   TRY_VOID(f.text("task", task));
-  if (!task.empty() && task != "embed" && task != "classify")
-    return invalid("task", "must be \"embed\" or \"classify\", got \"{}\"", task);
+  if (task == "embed")
+    request.task = Task::embed;
+  else if (task == "classify")
+    request.task = Task::classify;
+  else if (task == "token_embed")
+    request.task = Task::token_embed;
+  else if (std::ranges::find(kJinaTasks, task) != kJinaTasks.end())
+    request.input_type = task;
+  else if (!task.empty())
+    return invalid("task", "must be \"embed\", \"token_embed\" or \"classify\", or one of Jina's: {}",
+                   fmt::join(kJinaTasks, ", "));
+  finish_pooling_fields(f, request.fields);
+  return request;
+}
+
+Result<EmbedByTypeRequest> parse_embed_by_type_request(const json::object& body, const RequestRules& rules) {
+  EmbedByTypeRequest request;
+  Fields f(body);
+  TRY_VOID(read_pooling_fields(f, rules, request.fields));
+  TRY_VOID(f.refuse("images", "is not supported: send texts"));
+  if (const json::value* inputs = f.any("inputs")) {
+    if (!inputs->is_array() || inputs->get_array().empty() ||
+        inputs->get_array().size() > static_cast<std::size_t>(kTextsMax))
+      return invalid("inputs", "must be a list of 1 to {}", kTextsMax);
+    for (const json::value& item : inputs->get_array()) {
+      TRY(request.texts.emplace_back(), text_of_content(item));
+    }
+  } else {
+    TRY(request.texts, read_texts(f, {"texts"}));
+  }
+  TRY(request.types, read_types(f));
+  TRY_VOID(f.integer("output_dimension", request.dimensions, 1));
+  TRY_VOID(f.text("input_type", request.input_type));
+  std::string truncate = "END";
+  TRY_VOID(f.text("truncate", truncate));
+  if (truncate != "END" && truncate != "NONE")
+    return invalid("truncate", "must be \"END\" or \"NONE\", got \"{}\"", truncate);
+  if (truncate == "END" && !request.fields.truncate) request.fields.truncate = -1;
+  TRY_VOID(f.integer("max_tokens", request.fields.truncate, 1, rules.max_model_len));
   finish_pooling_fields(f, request.fields);
   return request;
 }

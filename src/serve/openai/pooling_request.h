@@ -1,5 +1,5 @@
 // The bodies of the routes that read texts: OpenAI's /v1/embeddings, vLLM's /pooling, /classify and /score,
-// and Jina's and Cohere's /rerank.
+// Cohere's /v2/embed, and Jina's and Cohere's /rerank.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "request/pooling.h"
 #include "serve/openai/completion_request.h"
 
 namespace octavo::openai {
@@ -27,6 +28,19 @@ struct EmbeddingRequest {
   std::vector<TextOrTokens> input;
   bool base64 = false;
   std::optional<int> dimensions;  // the first ones of a vector
+  std::optional<Task> task;       // nothing: what the model does
+  std::string input_type;         // Jina's task: what the texts are, "retrieval.query" ..
+};
+
+// Cohere's: each text's vector in several formats.
+struct EmbedByTypeRequest {
+  enum class Type : std::uint8_t { float32, base64, binary, ubinary };  // the last two: a bit a number
+
+  PoolingFields fields;
+  std::vector<std::string> texts;
+  std::vector<Type> types;
+  std::optional<int> dimensions;
+  std::string input_type;  // what the texts are: "search_query", "search_document" ..
 };
 
 // Pairs (queries[i], documents[i]), or one query beside all documents.
@@ -47,6 +61,8 @@ inline constexpr int kTextsMax = 2048;  // of one request
 
 // Also of /pooling and /classify.
 Result<EmbeddingRequest> parse_embedding_request(const boost::json::object& body, const RequestRules& rules);
+Result<EmbedByTypeRequest> parse_embed_by_type_request(const boost::json::object& body,
+                                                       const RequestRules& rules);
 Result<ScoreRequest> parse_score_request(const boost::json::object& body, const RequestRules& rules);
 Result<RerankRequest> parse_rerank_request(const boost::json::object& body, const RequestRules& rules);
 

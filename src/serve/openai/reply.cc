@@ -26,6 +26,21 @@ json::object token_json(const Tokenizer& tokenizer, const ReplyOptions& options,
           {"bytes", std::move(bytes)}};
 }
 
+std::optional<double> milliseconds(std::int64_t from_us, std::int64_t to_us) {
+  if (from_us <= 0 || to_us <= 0) return std::nullopt;
+  return static_cast<double>(to_us - from_us) * 1e-3;
+}
+
+// From waiting to the first step, from there to the first token, from there to the last one.
+struct Phases {
+  explicit Phases(const RequestTimes& t)
+      : queue(milliseconds(t.arrived_us, t.scheduled_us)),
+        ttft(milliseconds(t.scheduled_us, t.first_token_us)),
+        generation(milliseconds(t.first_token_us, t.last_token_us)) {}
+
+  std::optional<double> queue, ttft, generation;
+};
+
 }  // namespace
 
 std::string stream_end(const std::optional<json::object>& usage_chunk) {
@@ -40,12 +55,42 @@ std::string stream_failed(const Error& error) {
 json::object usage_json(const Usage& usage) {
   json::object out{{"prompt_tokens", usage.prompt_tokens},
                    {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-                   {"completion_tokens", usage.completion_tokens},
-                   {"prompt_tokens_details", nullptr}};
+                   {"completion_tokens", usage.completion_tokens}};
   if (usage.cached_tokens)
     out["prompt_tokens_details"] = json::object{{"cached_tokens", *usage.cached_tokens}};
   if (usage.reasoning_tokens)
     out["completion_tokens_details"] = json::object{{"reasoning_tokens", *usage.reasoning_tokens}};
+  return out;
+}
+
+void add_usage(const Usage& usage, json::object& out) {
+  out["usage"] = usage_json(usage);
+  if (!usage.times) return;
+  const Phases phases(*usage.times);
+  const auto tokens = static_cast<double>(usage.completion_tokens);
+  std::optional<double> gap, rate;
+  if (phases.generation && tokens > 1) gap = *phases.generation / (tokens - 1);
+  const auto inference = milliseconds(usage.times->scheduled_us, usage.times->last_token_us);
+  if (inference && *inference > 0) rate = tokens / *inference * 1e3;
+  const auto shown = [](std::optional<double> value) {
+    return value ? json::value(*value) : json::value(nullptr);
+  };
+  out["metrics"] = {{"time_to_first_token_ms", shown(phases.ttft)},
+                    {"generation_time_ms", shown(phases.generation)},
+                    {"queue_time_ms", shown(phases.queue)},
+                    {"mean_itl_ms", shown(gap)},
+                    {"tokens_per_second", shown(rate)}};
+}
+
+std::string server_timing(const RequestTimes& times) {
+  const Phases phases(times);
+  std::string out;
+  const auto add = [&](std::string_view name, std::optional<double> value) {
+    if (value) out += fmt::format("{}{};dur={:.3f}", out.empty() ? "" : ", ", name, *value);
+  };
+  add("queue", phases.queue);
+  add("ttft", phases.ttft);
+  add("generation", phases.generation);
   return out;
 }
 

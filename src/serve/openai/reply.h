@@ -22,6 +22,7 @@ struct Usage {
   std::int64_t completion_tokens = 0;
   std::optional<std::int64_t> cached_tokens{};     // reported when set
   std::optional<std::int64_t> reasoning_tokens{};  // of the completion; reported when set
+  std::optional<RequestTimes> times{};             // of a single answer; reported as "metrics" when set
 };
 
 // A prompt as far as replies show it.
@@ -78,6 +79,10 @@ std::unique_ptr<Reply> completion_reply(const Tokenizer& tokenizer, ReplyOptions
 std::string stream_end(const std::optional<boost::json::object>& usage_chunk);
 std::string stream_failed(const Error& error);
 boost::json::object usage_json(const Usage& usage);
+// "usage", and "metrics" as vLLM has them: milliseconds, null where an answer came to no such moment.
+void add_usage(const Usage& usage, boost::json::object& out);
+// The same for the header Server-Timing (W3C): queue, ttft and generation, as far as they are known.
+std::string server_timing(const RequestTimes& times);
 // "kv_transfer_params", where one of the parts has them.
 void add_kv_transfer(std::span<const AnswerPart> parts, boost::json::object& out);
 boost::json::value stop_reason_json(const StopReason& reason);

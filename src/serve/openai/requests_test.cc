@@ -391,6 +391,8 @@ TEST(Messages, ErrorsNameThePlace) {
   EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}])"),
             "messages[0].content[0].image_url");
   EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}])"),
+            "messages[0].content[0].input_audio");
+  EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"video_url","video_url":{}}]}])"),
             "messages[0].content[0].type");
   EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"text"}]}])"), "messages[0].content[0].text");
   EXPECT_EQ(

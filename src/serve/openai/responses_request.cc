@@ -26,6 +26,8 @@ class Conversation {
   }
 
   json::array take() { return std::move(messages_); }
+  // Where the images are, in order.
+  std::vector<std::string> take_images() { return std::move(images_); }
 
  private:
   // Text of a string or of a list of parts.
@@ -37,20 +39,23 @@ class Conversation {
     if (!content->is_array()) return invalid(name, "must be a string or a list of parts");
     std::string text;
     for (std::size_t i = 0; i < content->get_array().size(); ++i) {
-      const std::string part_name = fmt::format("{}[{}]", name, i);
-      const json::value& part = content->get_array()[i];
-      if (!part.is_object()) return invalid(part_name, "must be an object");
-      Fields f(part.get_object(), part_name + ".");
-      std::string type;
-      TRY_VOID(f.text("type", type));
-      const bool is_text = type == "input_text" || type == "output_text" || type == "text" ||
-                           type == "summary_text" || type == "reasoning_text";
-      if (!is_text && type != "refusal") return invalid(part_name + ".type", "only text is supported");
-      std::string piece;
-      TRY_VOID(f.text(is_text ? "text" : "refusal", piece));
+      TRY(const std::string piece, part_text(content->get_array()[i], fmt::format("{}[{}]", name, i)));
       if (!text.empty()) text += '\n';
       text += piece;
     }
+    return text;
+  }
+
+  static Result<std::string> part_text(const json::value& part, const std::string& name) {
+    if (!part.is_object()) return invalid(name, "must be an object");
+    Fields f(part.get_object(), name + ".");
+    std::string type, text;
+    TRY_VOID(f.text("type", type));
+    const bool is_text = type == "input_text" || type == "output_text" || type == "text" ||
+                         type == "summary_text" || type == "reasoning_text";
+    if (!is_text && type != "refusal")
+      return invalid(name + ".type", "{} is not supported; only text and, in messages of users, input_image", type);
+    TRY_VOID(f.text(is_text ? "text" : "refusal", text));
     return text;
   }
 
@@ -59,15 +64,46 @@ class Conversation {
     TRY_VOID(fields.text("role", role));
     if (role.empty()) return invalid(fields.full_name("role"), "is missing");
     if (!fields.any("content")) return invalid(fields.full_name("content"), "is missing");
-    TRY(std::string text, text_of(fields, "content"));
     if (role == "assistant") {
+      TRY(std::string text, text_of(fields, "content"));
       assistant()["content"] = std::move(text);
       said_ = true;
-    } else {
-      end_turn();
-      messages_.push_back(json::object{{"role", role}, {"content", std::move(text)}});
+      return {};
     }
+    TRY(json::value content, content_of(fields));
+    end_turn();
+    messages_.push_back(json::object{{"role", role}, {"content", std::move(content)}});
     return {};
+  }
+
+  // A text, or with images the parts of a chat's message.
+  Result<json::value> content_of(Fields& fields) {
+    const json::value* content = fields.any("content");
+    const auto is_image = [](const json::value& part) {
+      const json::value* type = part.is_object() ? part.get_object().if_contains("type") : nullptr;
+      return type && *type == "input_image";
+    };
+    if (!content->is_array() || std::ranges::none_of(content->get_array(), is_image)) {
+      TRY(std::string text, text_of(fields, "content"));
+      return json::value(std::move(text));
+    }
+    json::array parts;
+    for (std::size_t i = 0; i < content->get_array().size(); ++i) {
+      const json::value& part = content->get_array()[i];
+      const std::string name = fmt::format("{}[{}]", fields.full_name("content"), i);
+      if (is_image(part)) {
+        Fields f(part.get_object(), name + ".");
+        std::string url;
+        TRY_VOID(f.text("image_url", url));
+        if (url.empty()) return invalid(name + ".image_url", "is missing; files of the server have no ids");
+        parts.push_back(json::object{{"type", "image_url"}, {"image_url", {{"url", url}}}});
+        images_.push_back(name + ".image_url");
+        continue;
+      }
+      TRY(std::string text, part_text(part, name));
+      parts.push_back(json::object{{"type", "text"}, {"text", std::move(text)}});
+    }
+    return json::value(std::move(parts));
   }
 
   Result<> add_call(Fields& fields) {
@@ -118,12 +154,13 @@ class Conversation {
   void end_turn() { in_turn_ = said_ = false; }
 
   json::array messages_;
+  std::vector<std::string> images_;
   bool in_turn_ = false;
   bool said_ = false;  // text, in this turn
 };
 
 // Puts the request's items behind those that it goes on from, and makes messages of all.
-Result<json::array> read_input(Fields& fields, json::array& items) {
+Result<json::array> read_input(Fields& fields, json::array& items, std::vector<std::string>& images) {
   const json::value* input = fields.any("input");
   if (!input) return invalid("input", "is missing");
   const std::size_t before = items.size();
@@ -139,6 +176,7 @@ Result<json::array> read_input(Fields& fields, json::array& items) {
   Conversation conversation;
   for (std::size_t i = 0; i < items.size(); ++i)
     TRY_VOID(conversation.add(items[i], fmt::format("input[{}]", i < before ? i : i - before)));
+  images = conversation.take_images();
   return conversation.take();
 }
 
@@ -236,7 +274,6 @@ json::object shown(const json::object& body, const ResponsesRequest& request) {
                    {"incomplete_details", nullptr},
                    {"model", request.chat.generation.model},
                    {"output", json::array()},
-                   {"usage", nullptr},
                    {"store", request.store},
                    {"temperature", p.temperature},
                    {"top_p", p.top_p},
@@ -250,8 +287,9 @@ json::object shown(const json::object& body, const ResponsesRequest& request) {
                    {"metadata", or_default(body, "metadata", json::object())},
                    {"reasoning", or_default(body, "reasoning", {{"effort", nullptr}, {"summary", nullptr}})}};
   for (const std::string_view name :
-       {"instructions", "max_output_tokens", "max_tool_calls", "previous_response_id", "user"})
+       {"instructions", "max_output_tokens", "max_tool_calls", "previous_response_id"})
     out[name] = or_null(body, name);
+  if (const json::value* user = body.if_contains("user"); user && !user->is_null()) out["user"] = *user;
   return out;
 }
 
@@ -298,7 +336,10 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   if (!previous.empty()) {
     TRY(request.conversation, stored.conversation(previous));
   }
-  TRY(json::array messages, read_input(fields, request.conversation));
+  std::vector<std::string> images;
+  TRY(json::array messages, read_input(fields, request.conversation, images));
+  for (std::size_t i = 0; i < images.size(); ++i)
+    TRY_VOID(check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), false));
 
   json::object chat;
   for (const auto& [name, value] : body)
@@ -314,6 +355,7 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   chat["messages"] = std::move(messages);
 
   TRY(request.chat, parse_chat_request(chat, rules));
+  for (std::size_t i = 0; i < images.size(); ++i) request.chat.prompt.media[i].field = std::move(images[i]);
   if (request.chat.generation.sampling.n != 1) return invalid("n", "must be 1");
   for (std::string& name : ignored) request.chat.generation.unknown_fields.push_back(std::move(name));
   request.response = shown(body, request);

@@ -187,6 +187,18 @@ const std::vector<Form>& forms() {
        "</｜DSML｜invoke>\n<｜DSML｜invoke name=\"stop\">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
        "",
        {call(0, "get_weather", R"({"city": "7", "note": {"a": [1]}})"), call(1, "stop", "{}")}},
+      {"deepseek_v4",
+       "Ok.<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"get_weather\">\n"
+       "<｜DSML｜parameter name=\"city\" string=\"true\">7</｜DSML｜parameter>\n"
+       "</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+       "Ok.",
+       {call(0, "get_weather", R"({"city": "7"})")}},
+      {"deepseek_v41",
+       "<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"get_weather\">\n"
+       "<｜DSML｜ parameter name=\"n\" string=\"false\">7</｜DSML｜ parameter>\n"
+       "</｜DSML｜ invoke>\n<｜DSML｜ invoke name=\"stop\">\n</｜DSML｜ invoke>\n</｜DSML｜ calls>",
+       "",
+       {call(0, "get_weather", R"({"n": 7})"), call(1, "stop", "{}")}},
       {"step3",
        "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke "
        "name=\"get_weather\">"
@@ -194,6 +206,25 @@ const std::vector<Form>& forms() {
        "</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
        "",
        {call(0, "get_weather", R"({"city": "x", "n": 3})")}},
+      {"dots",
+       "<dots_function_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">x y</parameter>\n"
+       "</invoke>\n<invoke name=\"stop\">\n</invoke>\n</dots_function_call>",
+       "",
+       {call(0, "get_weather", R"({"city": "x y"})"), call(1, "stop", "{}")}},
+      {"hy_v3",
+       "Ok.<tool_calls>\n<tool_call>get_weather<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>x</"
+       "arg_value>\n"
+       "</tool_call>\n<tool_call>stop<tool_sep>\n</tool_call>\n</tool_calls>",
+       "Ok.",
+       {call(0, "get_weather", R"({"city": "x"})"), call(1, "stop", "{}")}},
+      {"plamo3",
+       "<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>"
+       "add"
+       "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>"
+       "{\"a\": 1}<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>"
+       "<|plamo:end_tool_requests:plamo|>",
+       "",
+       {call(0, "add", "{\"a\": 1}")}},
       {"glm47",
        "A.<tool_call>get_weather<arg_key>city</arg_key><arg_value>x y</arg_value></tool_call>",
        "A.",

@@ -178,8 +178,7 @@ class TranscriptionReply final : public Reply {
             {"language", transcript_.language},
             {"duration", transcript_.seconds},
             {"text", trimmed(text)},
-            {"segments", std::move(shown)},
-            {"words", nullptr}};
+            {"segments", std::move(shown)}};
   }
 
   const Tokenizer* tokenizer_;

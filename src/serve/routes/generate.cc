@@ -9,7 +9,9 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/out_of_memory.h"
 #include "base/quoted_text.h"
+#include "serve/openai/errors.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
 
@@ -44,17 +46,37 @@ std::string salt_of(std::string_view client, std::string_view own) {
   return fmt::format("{:016x}{:016x}@{}", hash.high, hash.low, own);
 }
 
-template <class Parse, class Prepare>
-Result<> answer(const ServicePtr& service, const ExchangePtr& exchange, Parse parse, Prepare prepare) {
-  TRY(boost::json::object body, openai::parse_body(exchange->take_body()));
-  TRY(auto request, parse(body, service->options.rules));
-  body.clear();
+template <class Request>
+Result<Request> read_request(const ServicePtr& service, const ExchangePtr& exchange,
+                             Result<Request> (*parse)(const boost::json::object&, const openai::RequestRules&)) {
+  TRY(const boost::json::object body, openai::parse_body(exchange->take_body()));
+  TRY(Request request, parse(body, service->options.rules));
   TRY_VOID(read_headers(exchange->request(), request.generation));
-  TRY(GenerationPlan plan, prepare(*service, std::move(request)));
+  return request;
+}
+
+Result<> start_chat(const ServicePtr& service, const ExchangePtr& exchange, openai::ChatRequest request) {
+  TRY(GenerationPlan plan, prepare_chat(*service, std::move(request)));
   return start(service, exchange, std::move(plan));
 }
 
 }  // namespace
+
+Result<> with_media(const ServicePtr& service, const ExchangePtr& exchange,
+                    std::vector<openai::ChatPrompt::Media>& media,
+                    http::Response (*error_response)(const Error&), std::function<Result<>()> go_on) {
+  const auto away = [](const openai::ChatPrompt::Media& one) { return is_address(one.url); };
+  if (std::ranges::none_of(media, away)) return go_on();
+  const bool taken = service->fetchers.try_post([=, &media, go_on = std::move(go_on)] {
+    const auto done = within_memory([&]() -> Result<> {
+      TRY_VOID(fetch_all(service->options.media_sources, media));
+      return go_on();
+    });
+    if (!done) exchange->respond(error_response(done.error()));
+  });
+  if (!taken) return failure(ErrorCode::unavailable, "too many requests wait for their media");
+  return {};
+}
 
 std::string request_id_of(const http::Request& request) {
   constexpr std::size_t kBytesMax = 256;
@@ -113,11 +135,17 @@ std::weak_ptr<Generation> generate(const ServicePtr& service, const ExchangePtr&
 }
 
 Result<> chat_completions(const ServicePtr& service, const ExchangePtr& exchange) {
-  return answer(service, exchange, openai::parse_chat_request, prepare_chat);
+  TRY(openai::ChatRequest request, read_request(service, exchange, openai::parse_chat_request));
+  const auto waiting = std::make_shared<openai::ChatRequest>(std::move(request));
+  return with_media(service, exchange, waiting->prompt.media, openai::error_response, [=] {
+    return start_chat(service, exchange, std::move(*waiting));
+  });
 }
 
 Result<> completions(const ServicePtr& service, const ExchangePtr& exchange) {
-  return answer(service, exchange, openai::parse_completion_request, prepare_completion);
+  TRY(openai::CompletionRequest request, read_request(service, exchange, openai::parse_completion_request));
+  TRY(GenerationPlan plan, prepare_completion(*service, std::move(request)));
+  return start(service, exchange, std::move(plan));
 }
 
 }  // namespace octavo::routes

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,10 +37,22 @@ http::Response server_info(Service&, std::string_view);
 void live(const ServicePtr&, const ExchangePtr&);
 Result<> reset_prefix_cache(const ServicePtr&, const ExchangePtr&);
 
+// openapi.cc
+http::Response api_document(Service&, std::string_view);
+
 // sleep.cc
 Result<> sleep(const ServicePtr&, const ExchangePtr&);
 Result<> wake_up(const ServicePtr&, const ExchangePtr&);
 http::Response is_sleeping(Service&, std::string_view);
+
+// pause.cc
+Result<> pause(const ServicePtr&, const ExchangePtr&);
+Result<> resume(const ServicePtr&, const ExchangePtr&);
+http::Response is_paused(Service&, std::string_view);
+
+// profile.cc
+Result<> start_profile(const ServicePtr&, const ExchangePtr&);
+Result<> stop_profile(const ServicePtr&, const ExchangePtr&);
 
 // generate.cc
 Result<> chat_completions(const ServicePtr&, const ExchangePtr&);
@@ -51,6 +64,11 @@ std::string request_id_of(const http::Request& request);
 Result<> read_timeout(const http::Request& request, openai::GenerationRequest& generation);
 // That, and X-Request-Id where the body has none.
 Result<> read_headers(const http::Request& request, openai::GenerationRequest& generation);
+// Goes on once what stands at addresses among `media` has been fetched: here and now where nothing does, else on a
+// thread that may wait, to the end, so that no more is in memory than there are such threads. `go_on` keeps the
+// media alive; its error is the answer.
+Result<> with_media(const ServicePtr&, const ExchangePtr&, std::vector<openai::ChatPrompt::Media>& media,
+                    http::Response (*error_response)(const Error&), std::function<Result<>()> go_on);
 // With the engine that the headers name.
 Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 // Names once, in the log, fields that have no effect; then the engine has it, as its client's and in its
@@ -71,6 +89,7 @@ Result<> render_completion(const ServicePtr&, const ExchangePtr&);
 
 // pooling.cc
 Result<> embeddings(const ServicePtr&, const ExchangePtr&);
+Result<> embed_by_type(const ServicePtr&, const ExchangePtr&);
 Result<> pooling(const ServicePtr&, const ExchangePtr&);
 Result<> classify(const ServicePtr&, const ExchangePtr&);
 Result<> score(const ServicePtr&, const ExchangePtr&);

@@ -94,8 +94,8 @@ json::object generation_body(const json::object& asked, const GenerationPlan& pl
 Result<> render_chat(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(auto request, openai::parse_chat_request(body, service->options.rules));
-  if (!request.prompt.images.empty())
-    return invalid("messages", "images are not rendered apart: send them to /v1/chat/completions");
+  if (!request.prompt.media.empty())
+    return invalid("messages", "images and sound are not rendered apart: send them to /v1/chat/completions");
   TRY(const GenerationPlan plan, prepare_chat(*service, std::move(request)));
   exchange->respond({.body = json::serialize(generation_body(body, plan, 0))});
   return {};

@@ -14,18 +14,22 @@ Result<> messages(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(openai::ChatRequest request, anthropic::parse_messages_request(body, service->options.rules));
   TRY_VOID(read_timeout(exchange->request(), request.generation));
-  TRY(GenerationPlan plan, prepare_chat_as(*service, std::move(request), "msg_", anthropic::messages_reply));
-  plan.error_response = anthropic::error_response;
-  generate(service, exchange, std::move(plan));
-  return {};
+  const auto waiting = std::make_shared<openai::ChatRequest>(std::move(request));
+  const auto go_on = [=]() -> Result<> {
+    TRY(GenerationPlan plan,
+        prepare_chat_as(*service, std::move(*waiting), "msg_", anthropic::messages_reply));
+    plan.error_response = anthropic::error_response;
+    generate(service, exchange, std::move(plan));
+    return {};
+  };
+  return with_media(service, exchange, waiting->prompt.media, anthropic::error_response, go_on);
 }
 
 Result<> count_tokens(const ServicePtr& service, const ExchangePtr& exchange) {
   TRY(const json::object body, openai::parse_body(exchange->take_body()));
   TRY(const openai::ChatRequest request, anthropic::parse_count_tokens_request(body, service->options.rules));
-  TRY(const ChatTokens tokens,
-      chat_tokens(*service, request.prompt, request.generation.add_special_tokens,
-                  prompt_bytes_max(*service, true)));
+  TRY(const ChatTokens tokens, chat_tokens(*service, request.prompt, request.generation.add_special_tokens,
+                                           prompt_bytes_max(*service, true)));
   exchange->respond({.body = json::serialize(json::object{{"input_tokens", tokens.ids.size()}})});
   return {};
 }

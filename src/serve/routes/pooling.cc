@@ -1,4 +1,4 @@
-// Models that read texts: /v1/embeddings, /pooling, /classify, /score, /rerank.
+// Models that read texts: /v1/embeddings, /v2/embed, /pooling, /classify, /score, /rerank.
 #include "serve/pooling.h"
 #include "serve/pooling_plan.h"
 #include "serve/routes/handlers.h"
@@ -19,6 +19,10 @@ Result<> read_texts(const ServicePtr& service, const ExchangePtr& exchange, Pool
 
 Result<> embeddings(const ServicePtr& service, const ExchangePtr& exchange) {
   return read_texts(service, exchange, PoolingRoute::embeddings);
+}
+
+Result<> embed_by_type(const ServicePtr& service, const ExchangePtr& exchange) {
+  return read_texts(service, exchange, PoolingRoute::embed_by_type);
 }
 
 Result<> pooling(const ServicePtr& service, const ExchangePtr& exchange) {

@@ -16,13 +16,8 @@ namespace {
 constexpr std::string_view kPrefix = "/v1/responses/";
 constexpr std::string_view kCancel = "/cancel";
 
-}  // namespace
-
-Result<> create_response(const ServicePtr& service, const ExchangePtr& exchange) {
-  TRY(const json::object body, openai::parse_body(exchange->take_body()));
-  TRY(openai::ResponsesRequest request,
-      openai::parse_responses_request(body, service->options.rules, service->responses));
-  TRY_VOID(read_timeout(exchange->request(), request.chat.generation));
+Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
+                        openai::ResponsesRequest request) {
   json::object pending;
   std::string id;
   const bool background = request.background;
@@ -44,6 +39,18 @@ Result<> create_response(const ServicePtr& service, const ExchangePtr& exchange)
   });
   exchange->respond({.body = json::serialize(pending)});
   return {};
+}
+
+}  // namespace
+
+Result<> create_response(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  TRY(openai::ResponsesRequest request,
+      openai::parse_responses_request(body, service->options.rules, service->responses));
+  TRY_VOID(read_timeout(exchange->request(), request.chat.generation));
+  const auto waiting = std::make_shared<openai::ResponsesRequest>(std::move(request));
+  return with_media(service, exchange, waiting->chat.prompt.media, openai::error_response,
+                    [=] { return start_response(service, exchange, std::move(*waiting)); });
 }
 
 http::Response stored_response(Service& service, std::string_view id) {

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "http/exchange.h"
 #include "serve/api_key.h"
@@ -12,6 +14,9 @@ namespace octavo {
 
 // The 401 for a request without a right key, unless no key is set.
 std::optional<http::Response> unauthorized(const ApiKeys& keys, const http::Request& request);
+
+// Of the routes that there are; one that ends in '/' has others below it.
+std::vector<std::string_view> route_paths(const ServeOptions& options);
 
 // Into the service's metrics; probes and /metrics itself are left out, as vLLM does.
 void count_answer(Service& service, const http::Answered& answered);

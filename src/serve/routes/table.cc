@@ -35,6 +35,7 @@ constexpr Route kRoutes[] = {
     {.path = "/version", .get = routes::version},
     {.path = "/load", .get = routes::load},
     {.path = "/metrics", .get = routes::metrics},
+    {.path = "/openapi.json", .get = routes::api_document},
     {.path = "/octavo/live", .stream = routes::live},
     {.path = "/v1/models", .get = routes::models},
     {.path = "/v1/models/", .get = routes::model},
@@ -55,6 +56,7 @@ constexpr Route kRoutes[] = {
     {.path = "/v1/audio/transcriptions", .post = routes::transcriptions, .form = true},
     {.path = "/v1/audio/translations", .post = routes::translations, .form = true},
     {.path = "/v1/embeddings", .post = routes::embeddings},
+    {.path = "/v2/embed", .post = routes::embed_by_type},
     {.path = "/pooling", .post = routes::pooling},
     {.path = "/classify", .post = routes::classify},
     {.path = "/score", .post = routes::score},
@@ -75,6 +77,11 @@ constexpr Route kRoutes[] = {
     {.path = "/sleep", .post = routes::sleep, .enabled_by = &ServeOptions::dev_mode},
     {.path = "/wake_up", .post = routes::wake_up, .enabled_by = &ServeOptions::dev_mode},
     {.path = "/is_sleeping", .get = routes::is_sleeping, .enabled_by = &ServeOptions::dev_mode},
+    {.path = "/pause", .post = routes::pause, .enabled_by = &ServeOptions::dev_mode},
+    {.path = "/resume", .post = routes::resume, .enabled_by = &ServeOptions::dev_mode},
+    {.path = "/is_paused", .get = routes::is_paused, .enabled_by = &ServeOptions::dev_mode},
+    {.path = "/start_profile", .post = routes::start_profile, .enabled_by = &ServeOptions::profiles},
+    {.path = "/stop_profile", .post = routes::stop_profile, .enabled_by = &ServeOptions::profiles},
     {.path = "/reset_prefix_cache",
      .post = routes::reset_prefix_cache,
      .enabled_by = &ServeOptions::dev_mode},
@@ -83,10 +90,14 @@ constexpr Route kRoutes[] = {
 // Without a key: what orchestrators ask.
 constexpr std::string_view kPublicPaths[] = {"/health", "/ready"};
 
+bool is_there(const Route& route, const ServeOptions& options) {
+  return !route.enabled_by || options.*route.enabled_by;
+}
+
 const Route* find_route(std::string_view path, const ServeOptions& options) {
   const Route* found = nullptr;
   for (const Route& route : kRoutes) {
-    if (route.enabled_by && !(options.*route.enabled_by)) continue;
+    if (!is_there(route, options)) continue;
     if (route.path == path) return &route;
     if (route.path.ends_with('/') && path.starts_with(route.path)) found = &route;
   }
@@ -143,6 +154,13 @@ void refuse_method(const Route& route, http::Exchange& exchange) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> route_paths(const ServeOptions& options) {
+  std::vector<std::string_view> paths;
+  for (const Route& route : kRoutes)
+    if (is_there(route, options)) paths.push_back(route.path);
+  return paths;
+}
 
 void count_answer(Service& service, const http::Answered& answered) {
   if (is_probe(answered.path)) return;

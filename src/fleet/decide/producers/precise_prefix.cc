@@ -1,7 +1,10 @@
 // precise-prefix-cache-producer: how much of the prompt each endpoint holds. Of endpoints that tell their KV
 // cache events, what they told; of the others, and of prompts whose tokens are not known here, what they were
-// lately sent (NVIDIA Dynamo's fallback).
+// lately sent (NVIDIA Dynamo's fallback). Under speculativeIndexing a prompt counts as held from when it is
+// sent on, for speculativeTTL: engines tell of blocks only when they are computed.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
@@ -11,24 +14,33 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr int kBlockSize = 16;               // tokens, until an endpoint has told its own
 constexpr std::size_t kTokensMax = 1 << 20;  // of a prompt; what follows is not looked at
+constexpr std::int64_t kBlockSizeMax = 1 << 16;
+constexpr std::int64_t kMany = std::int64_t{1} << 30;
 
 class PrecisePrefixProducer : public Producer {
  public:
-  PrecisePrefixProducer(std::int64_t blocks_max, std::int64_t recent_blocks_max, std::int64_t ttl_us)
+  PrecisePrefixProducer(std::int64_t block_size, std::int64_t blocks_max, std::int64_t recent_blocks_max,
+                        std::int64_t ttl_us, std::optional<std::int64_t> expected_us)
       : held_(static_cast<std::size_t>(blocks_max)),
-        recent_(static_cast<std::size_t>(recent_blocks_max), ttl_us) {}
+        keyed_size_(static_cast<int>(block_size)),
+        recent_(static_cast<std::size_t>(recent_blocks_max), ttl_us) {
+    if (expected_us) expected_.emplace(static_cast<std::size_t>(recent_blocks_max), *expected_us);
+  }
 
   void produce(const Cycle& cycle, Overlap& overlap) override {
     write_keys(cycle);
-    overlap.block_size = block_size();
+    overlap.block_size = keyed_size_;
     recent_.match(keys_, overlap);
     if (!cycle.request.tokens_are_exact) return;
-    held_.match(keys_, told_);
+    const HeldBlocks::Reading held = held_.read();
+    held.match(keys_, told_);
+    if (expected_) expected_->match(keys_, expected_hits_);
     for (const Member& member : cycle.view.members) {
-      if (!tells(member.id)) continue;
-      const Hits before = overlap.of(member.id), now = told_.of(member.id);
+      if (!held.tells(member.id)) continue;
+      const Hits before = overlap.of(member.id);
+      Hits now = told_.of(member.id);
+      now.device += std::max(expected_hits_.of(member.id).blocks(), now.blocks()) - now.blocks();
       if (before == now || (now.blocks() == 0 && private_)) continue;
       overlap.at(member.id) = now;
       if (before.blocks() == 0) overlap.holders.push_back(member.id);
@@ -38,30 +50,26 @@ class PrecisePrefixProducer : public Producer {
 
   void sent(const Cycle& cycle, EndpointId endpoint) override {
     write_keys(cycle);
+    const bool told = cycle.request.tokens_are_exact && !private_ && held_.read().tells(endpoint);
+    if (expected_ && told) return expected_->sent(endpoint, keys_, cycle.now_us);
     recent_.sent(endpoint, keys_, cycle.now_us);
   }
 
   void cache_changed(EndpointId endpoint, std::span<const CacheEvent> events) override {
-    const int before = block_size();
     for (const CacheEvent& event : events) held_.apply(endpoint, event);
-    if (block_size() != before) recent_.clear();  // its keys are of other blocks
-    if (held_.blocks(endpoint) == 0) return;
-    if (endpoint >= tells_.size()) tells_.resize(endpoint + std::size_t{1});
-    tells_[endpoint] = true;
   }
 
   void forget(EndpointId endpoint) override {
     held_.clear(endpoint);
     recent_.clear(endpoint);
-    if (tells(endpoint)) tells_[endpoint] = false;
+    if (expected_) expected_->clear(endpoint);
   }
-  void expire(std::int64_t now_us) override { recent_.expire(now_us); }
+  void expire(std::int64_t now_us) override {
+    recent_.expire(now_us);
+    if (expected_) expected_->expire(now_us);
+  }
 
  private:
-  bool tells(EndpointId endpoint) const { return endpoint < tells_.size() && tells_[endpoint]; }
-
-  int block_size() const { return held_.block_size() > 0 ? held_.block_size() : kBlockSize; }
-
   // Events of a model bear no name, those of an adapter bear its.
   void write_keys(const Cycle& cycle) {
     const RouteRequest& request = cycle.request;
@@ -71,28 +79,68 @@ class PrecisePrefixProducer : public Producer {
     });
     const PrefixKey first = first_key(adapter ? request.model : std::string(), request.cache_salt);
     private_ = adapter || !request.cache_salt.empty();
+    const int told = held_.read().block_size();
+    if (told > 0 && std::exchange(keyed_size_, told) != told) {  // earlier keys are of other blocks
+      recent_.clear();
+      if (expected_) expected_->clear();
+    }
     const std::span<const std::uint32_t> tokens(request.tokens);
-    prefix_keys(first, tokens.first(std::min(tokens.size(), kTokensMax)), block_size(), false, keys_);
+    prefix_keys(first, tokens.first(std::min(tokens.size(), kTokensMax)), keyed_size_, false, keys_);
   }
 
   HeldBlocks held_;
+  int keyed_size_;  // tokens of a block that has a key: as it was asked for until an endpoint has told its
+                    // own
   RecentPrefixes recent_;
+  std::optional<RecentPrefixes> expected_;  // of endpoints that tell, what they will tell of soon
+  Overlap expected_hits_;
   std::vector<PrefixKey> keys_;
   Overlap told_;
   // Engines differ in how they tell of salts and adapters: where nothing is told, what was sent counts.
   bool private_ = false;
-  std::vector<bool> tells_;  // [EndpointId]: has told of a block
 };
+
+// llm-d's: of how blocks are named among themselves nobody else learns, so seed and algorithm change nothing.
+void read_token_processor(Parameters& fields, std::int64_t& block_size) {
+  std::string seed, algorithm = "cbor-fnv";
+  fields.read("blockSize", block_size, 1, kBlockSizeMax);  // its old name
+  fields.read("blockSizeTokens", block_size, 1, kBlockSizeMax);
+  fields.read("hashSeed", seed);
+  fields.read("hashAlgorithm", algorithm);
+  if (algorithm != "cbor-fnv" && algorithm != "xxh64")
+    fields.fail("hashAlgorithm", "must be \"cbor-fnv\" or \"xxh64\"");
+}
+
+void read_indexer(Parameters& fields, std::int64_t& blocks_max) {
+  fields.read_object("kvBlockIndexConfig", [&](Parameters& index) {
+    bool metrics = false;
+    index.read("enableMetrics", metrics);
+    index.get("metricsLoggingInterval");  // of metrics of the index, of which there are none
+    index.read_object("inMemoryConfig", [&](Parameters& memory) {
+      std::int64_t pods = 10;
+      memory.read("size", blocks_max, 1, kMany);
+      memory.read("podCacheSize", pods, 1, kMany);  // all who hold a block are known
+    });
+  });
+}
 
 }  // namespace
 
 std::unique_ptr<Plugin> make_precise_prefix_producer(Parameters& parameters, Plugins&) {
-  constexpr std::int64_t kMany = std::int64_t{1} << 30;
-  std::int64_t blocks_max = 4 << 20, recent_blocks_max = 31250, ttl_us = 120'000'000;
+  std::int64_t block_size = 16, blocks_max = 4 << 20, recent_blocks_max = 31250, ttl_us = 120'000'000;
   parameters.read("maxBlocksPerServer", blocks_max, 1, kMany);
   parameters.read("lruCapacityPerServer", recent_blocks_max, 1, kMany);
   parameters.read_duration("ttl", ttl_us);
-  return std::make_unique<PrecisePrefixProducer>(blocks_max, recent_blocks_max, ttl_us);
+  parameters.read_object("tokenProcessorConfig",
+                         [&](Parameters& fields) { read_token_processor(fields, block_size); });
+  parameters.read_object("indexerConfig", [&](Parameters& fields) { read_indexer(fields, blocks_max); });
+  bool speculative = false;
+  std::int64_t speculative_us = 2'000'000;
+  parameters.read("speculativeIndexing", speculative);
+  parameters.read_duration("speculativeTTL", speculative_us);
+  if (speculative_us == 0) parameters.fail("speculativeTTL", "must be more than 0");
+  return std::make_unique<PrecisePrefixProducer>(block_size, blocks_max, recent_blocks_max, ttl_us,
+                                                 speculative ? std::optional(speculative_us) : std::nullopt);
 }
 
 }  // namespace octavo::fleet

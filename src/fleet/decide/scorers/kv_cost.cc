@@ -2,10 +2,13 @@
 //
 //   prefill = max(0, prompt + prefill in flight there - (device hits + 0.75 host hits + 0.25 disk hits))
 //   cost    = prefillLoadScale x prefill + blocks in flight there, with those of this request
+//           + delayWeight x requests in flight there x max(0, prompt - hits)
 //
-// Blocks that several requests share count once there, so that a prefix draws its requests together: Dynamo
-// counts distinct blocks, here a request counts for what the endpoint did not hold when it was sent.
-// The cheapest scores 1, the dearest 0: what softmax-picker makes of that is Dynamo's choice by temperature.
+// The last line is not Dynamo's (delayWeight 0 is): a block that is computed once more delays not only its
+// own request, but all that are at the endpoint, the more of them the more it has to do. Blocks that several
+// requests share count once there, so that a prefix draws its requests together: Dynamo counts distinct
+// blocks, here a request counts for what the endpoint did not hold when it was sent. The cheapest scores 1,
+// the dearest 0: what softmax-picker makes of that is Dynamo's choice by temperature.
 #include <algorithm>
 #include <cmath>
 
@@ -23,6 +26,7 @@ class KvCostScorer : public Scorer {
   double host_weight = 0.75;
   double disk_weight = 0.25;
   double prefill_scale = 1;
+  double delay_weight = 0;
 
   void score(Cycle& cycle, std::span<const Member* const> candidates, std::span<double> scores) override {
     const Overlap& overlap = cycle.overlaps[producer];
@@ -42,7 +46,8 @@ class KvCostScorer : public Scorer {
     const double credit = overlap_credit * hits.device + host_weight * hits.host + disk_weight * hits.disk;
     const double prefill = std::max(0.0, prompt + blocks(load.prefill_tokens) - credit);
     const double own = std::max(0.0, prompt - hits.blocks());
-    return prefill_scale * prefill + blocks(load.own_tokens) + own;
+    const double delay = delay_weight * load.requests * std::max(0.0, prompt - credit);
+    return prefill_scale * prefill + blocks(load.own_tokens) + own + delay;
   }
 };
 
@@ -56,6 +61,7 @@ std::unique_ptr<Plugin> make_kv_cost_scorer(Parameters& parameters, Plugins& plu
   parameters.read("hostCacheHitWeight", plugin->host_weight, 0, 1);
   parameters.read("diskCacheHitWeight", plugin->disk_weight, 0, 1);
   parameters.read("prefillLoadScale", plugin->prefill_scale, 0, 1000);
+  parameters.read("delayWeight", plugin->delay_weight, 0, 1000);
   plugin->producer = plugins.producer(producer, parameters, "prefixMatchInfoProducerName");
   return plugin;
 }

@@ -33,14 +33,9 @@ void run_both(const std::shared_ptr<TwoLegs>& legs, json::object prompt, const s
                                 static_cast<std::uint16_t>(legs->options().bootstrap_port)};
   prompt["kv_transfer_params"] = {
       {"do_remote_decode", true}, {"do_remote_prefill", false}, {"transfer_id", id}};
-  // Not ended with the client's: the one that decodes would wait for blocks that never come.
-  legs->prefill(json::serialize(prompt), true,
-                [legs](const Result<http::Response>& reply) {
-                  if (reply && reply->status == 200) return;
-                  log_warning("{} did not prefill: {}", legs->prefiller().text(),
-                              reply ? fmt::format("status {}", reply->status) : reply.error().message);
-                },
-                {{"X-data-parallel-rank", rank}});
+  http::Headers to_rank;
+  to_rank.add("X-data-parallel-rank", rank);
+  legs->prefill_meanwhile(json::serialize(prompt), std::move(to_rank));
   legs->decode(decode_body(
       legs->body(), json::serialize(json::object{{"do_remote_decode", false},
                                                  {"do_remote_prefill", true},

@@ -1,7 +1,6 @@
 // sglang: both engines get the request at once and meet by its bootstrap fields.
 #include <fmt/format.h>
 
-#include "base/log.h"
 #include "fleet/proxy/json_body.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
@@ -16,12 +15,7 @@ void run_sglang(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt
   std::string body = with_field(legs->body(), "bootstrap_room", fmt::format("{}", legs->draw() % kRooms));
   body = with_field(body, "bootstrap_port", fmt::format("{}", legs->options().bootstrap_port));
   body = with_field(body, "bootstrap_host", fmt::format("\"{}\"", legs->prefiller().host));
-  // Not ended with the client's: the one that decodes would wait for blocks that never come.
-  legs->prefill(body, true, [legs](const Result<http::Response>& reply) {
-    if (reply && reply->status == 200) return;
-    log_warning("{} did not prefill: {}", legs->prefiller().text(),
-                reply ? fmt::format("status {}", reply->status) : reply.error().message);
-  });
+  legs->prefill_meanwhile(body);
   legs->decode(std::move(body));
 }
 

@@ -1,0 +1,183 @@
+"""What LoRA adapters cost a server, as ratios taken in turns within one run.
+
+    python adapters.py [--server PROGRAM] [--model DIR] [--streams 16] [--tokens 96] [--rounds 5] [--loads 100]
+
+throughput   tokens a second of `streams` requests at a time over one and over eight adapters of rank 16, as a share of
+             what the same requests get from the base model; by wall clock, and by the engine's processor time, which
+             other programs on the machine disturb less
+loading      `loads` adapters, one after the other, while as many streams run: the 99th percentile of the time between two
+             tokens of a stream as a multiple of what it is without loads, and the memory of the server's processes
+
+It starts a server of its own with random adapters of all linear layers of attention and MLP.
+"""
+
+import argparse
+import array
+import json
+import os
+import pathlib
+import random
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+ROOT = pathlib.Path(__file__).parents[1]
+RANK, ADAPTERS = 16, 8
+
+
+def linear_layers(config):
+    """Rows and columns of each of a Llama-like layer."""
+    dim, inner, head = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    q, kv = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
+    return {"self_attn.q_proj": (q, dim), "self_attn.k_proj": (kv, dim), "self_attn.v_proj": (kv, dim), "self_attn.o_proj": (dim, q),
+            "mlp.gate_proj": (inner, dim), "mlp.up_proj": (inner, dim), "mlp.down_proj": (dim, inner)}
+
+
+def write_adapter(folder, config, seed):
+    numbers = random.Random(seed)
+    noise = array.array("f", [numbers.gauss(0, 0.02) for _ in range(1 << 16)])
+    header, data = {}, bytearray()
+    for layer in range(config["num_hidden_layers"]):
+        for module, (rows, cols) in linear_layers(config).items():
+            for part, shape in (("A", (RANK, cols)), ("B", (rows, RANK))):
+                begin, count = len(data), shape[0] * shape[1]
+                at = numbers.randrange(len(noise) - count) if count < len(noise) else 0
+                data += noise[at : at + count].tobytes()
+                header[f"base_model.model.model.layers.{layer}.{module}.lora_{part}.weight"] = {
+                    "dtype": "F32", "shape": shape, "data_offsets": [begin, len(data)]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    folder.mkdir()
+    (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + bytes(data))
+    modules = [name.split(".")[-1] for name in linear_layers(config)]
+    (folder / "adapter_config.json").write_text(json.dumps(dict(peft_type="LORA", r=RANK, lora_alpha=RANK, bias="none", target_modules=modules)))
+    return folder
+
+
+class Server:
+    def __init__(self, program, model, modules):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.base = f"http://127.0.0.1:{free.getsockname()[1]}"
+        self.process = subprocess.Popen(
+            [program, "serve", model, "--device", "cpu", "--port", self.base.rsplit(":", 1)[1], "--served-model-name", "base", "--enable-lora",
+             "--max-loras", str(ADAPTERS), "--max-lora-rank", str(RANK), "--allow-runtime-lora-updating", "--no-enable-prefix-caching",
+             "--lora-modules", *modules], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for line in self.process.stderr:
+            if "ready on" in line:
+                break
+        else:
+            sys.exit("the server ended before it was ready")
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def processes(self):
+        """The server's and its engine's."""
+        tasks = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        return [self.process.pid, *(int(pid) for task in tasks for pid in task.read_text().split())]
+
+    def processor_seconds(self):
+        ticks = 0
+        for pid in self.processes():
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def megabytes(self):
+        return sum(int(line.split()[1]) for pid in self.processes() for line in open(f"/proc/{pid}/status") if line.startswith("VmRSS")) / 1e3
+
+    def post(self, path, body):
+        request = urllib.request.Request(self.base + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        return urllib.request.urlopen(request, timeout=300)
+
+    def stream(self, model, tokens, number):
+        """Times at which the tokens of one answer came."""
+        body = dict(model=model, prompt=f"Story {number}: once upon a time", max_tokens=tokens, ignore_eos=True, temperature=1, seed=number, stream=True)
+        with self.post("/v1/completions", body) as response:
+            return [time.perf_counter() for line in response if line.startswith(b"data: {")]
+
+
+def throughput(server, models, args, numbers):
+    """Tokens a second of the clock, and of processor time."""
+    began, used = time.perf_counter(), server.processor_seconds()
+    with ThreadPoolExecutor(args.streams) as pool:
+        count = sum(map(len, pool.map(lambda i: server.stream(models[i % len(models)], args.tokens, next(numbers)), range(args.streams))))
+    return count / (time.perf_counter() - began), count / (server.processor_seconds() - used)
+
+
+def gaps(server, models, args, numbers, loads):
+    """Times between two tokens of all streams, while adapters are loaded one after the other; megabytes by the way."""
+    memory, found, done = [server.megabytes()], [], threading.Event()
+
+    def run(i):
+        while not done.is_set():
+            times = server.stream(models[i % len(models)], args.tokens, next(numbers))
+            found.extend(after - before for before, after in zip(times, times[1:]))
+
+    with ThreadPoolExecutor(args.streams) as pool:
+        waiting = [pool.submit(run, i) for i in range(args.streams)]
+        time.sleep(1)
+        for name, folder in loads:
+            with server.post("/v1/load_lora_adapter", dict(lora_name=name, lora_path=str(folder))):
+                memory.append(server.megabytes())
+        if not loads:
+            time.sleep(args.seconds)
+        done.set()
+        for one in waiting:
+            one.result()
+    return found, memory
+
+
+def p99(times):
+    return sorted(times)[int(len(times) * 0.99)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--server", default=ROOT / "build/release/octavo")
+    parser.add_argument("--model", type=pathlib.Path, default=ROOT / "models/demo")
+    parser.add_argument("--streams", type=int, default=16)
+    parser.add_argument("--tokens", type=int, default=96)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--loads", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=8, help="of streams without loads")
+    args = parser.parse_args()
+    config = json.loads((args.model / "config.json").read_text())
+    numbers = iter(range(1 << 30))
+    with tempfile.TemporaryDirectory() as scratch:
+        folders = [write_adapter(pathlib.Path(scratch) / f"a{i}", config, i) for i in range(ADAPTERS)]
+        server = Server(args.server, args.model, [f"{folder.name}={folder}" for folder in folders])
+        try:
+            names = [folder.name for folder in folders]
+            kinds = {"base": ["base"], "one adapter": names[:1], "eight adapters": names}
+            for models in kinds.values():
+                throughput(server, models, args, numbers)
+            shares = {kind: [] for kind in kinds}
+            for _ in range(args.rounds):
+                found = {kind: throughput(server, models, args, numbers) for kind, models in kinds.items()}
+                for kind, figures in found.items():
+                    shares[kind].append([figure / base for figure, base in zip(figures, found["base"])])
+            print(f"{args.streams} streams, rank {RANK}, medians of {args.rounds} rounds, as shares of the base model's throughput")
+            for kind, rounds in shares.items():
+                clock, processor = map(statistics.median, zip(*rounds))
+                print(f"  {kind:<15} {clock:.2f} by the clock, {processor:.2f} by processor time")
+
+            some = names[: ADAPTERS - 2]  # places are left for those that come and go
+            quiet, _ = gaps(server, some, args, numbers, [])
+            loads = [(f"new{i}", folders[i % ADAPTERS]) for i in range(args.loads)]
+            busy, memory = gaps(server, some, args, numbers, loads)
+            print(f"{args.loads} loads beside {args.streams} streams: ITL p99 {p99(busy) * 1e3:.1f} ms, without {p99(quiet) * 1e3:.1f} ms, "
+                  f"ratio {p99(busy) / p99(quiet):.2f}; memory {memory[0]:.0f} MB before, {max(memory):.0f} MB at most, {memory[-1]:.0f} MB at the end")
+        finally:
+            server.process.terminate()
+            server.process.wait(30)
+
+
+if __name__ == "__main__":
+    main()

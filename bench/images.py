@@ -1,0 +1,142 @@
+"""What an image of 4,000 tokens costs the streams beside it: times between their tokens while it is encoded and read, and without.
+
+    pip install torch torchvision transformers pillow requests
+    python images.py [--server PROGRAM] [--model DIR] [--streams 2] [--side 1792] [--chunk 256]
+
+Without --model it makes a Qwen2-VL of random numbers: 8 layers of 512 in the text, 8 of 384 in the encoder, which sees the whole
+image. Prints percentiles of the times between tokens, and how long the image's answer took.
+"""
+
+import argparse
+import base64
+import io
+import json
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import requests
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def random_model(to):
+    """With the tokenizer and the template of the smallest one in the tests."""
+    import torch
+    import transformers
+
+    small = ROOT / "tests/data/vision/qwen2_vl"
+    given = json.loads((small / "config.json").read_text())
+    torch.manual_seed(0)
+    text = given["text_config"] | dict(hidden_size=512, intermediate_size=1536, num_hidden_layers=8, num_attention_heads=8, num_key_value_heads=2,
+                                       max_position_embeddings=16384, rope_parameters=dict(rope_type="default", rope_theta=1e4, mrope_section=[8, 12, 12]))
+    text.pop("layer_types", None)
+    text.pop("head_dim", None)
+    vision = dict(depth=8, embed_dim=384, hidden_size=512, num_heads=6, mlp_ratio=4, patch_size=14)
+    ids = {name: value for name, value in given.items() if name.endswith("_token_id")}
+    model = transformers.Qwen2VLForConditionalGeneration(transformers.Qwen2VLConfig(text_config=text, vision_config=vision, **ids))
+    model.to(torch.bfloat16).save_pretrained(to)
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"):
+        shutil.copy(small / name, to)
+    transformers.Qwen2VLImageProcessorPil(size={"shortest_edge": 28 * 28, "longest_edge": 28 * 28 * 4200}).save_pretrained(to)
+    return to
+
+
+def picture(side):
+    import numpy
+    from PIL import Image
+
+    x = numpy.arange(side)
+    waves = numpy.stack([numpy.add.outer(x * k, x) % 256 for k in (1, 2, 3)], axis=-1).astype(numpy.uint8)
+    data = io.BytesIO()
+    Image.fromarray(waves).save(data, "PNG")
+    return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
+
+
+class Streams:
+    """Streams one behind the other, on so many connections, until they are stopped."""
+
+    def __init__(self, base, count):
+        self.base, self.gaps, self.stopped = base, [], False
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, seed):
+        while not self.stopped:
+            body = dict(prompt=f"{seed} once upon a time", max_tokens=256, ignore_eos=True, temperature=1, seed=seed, stream=True)
+            last = None
+            with requests.post(self.base + "/v1/completions", json=body, stream=True, timeout=600) as response:
+                for line in response.iter_lines(chunk_size=1):
+                    if not line.startswith(b"data: {"):
+                        continue
+                    now = time.perf_counter()
+                    if last is not None:
+                        self.gaps.append(now - last)
+                    last = now
+
+    def stop(self):
+        self.stopped = True
+        for thread in self.threads:
+            thread.join()
+        return self.gaps
+
+
+def report(name, gaps):
+    gaps = sorted(gaps)
+    at = {q: gaps[min(len(gaps) - 1, int(len(gaps) * q))] * 1e3 for q in (0.5, 0.9, 0.99)}
+    print(f"{name:<12} {len(gaps):6} gaps, p50 {at[0.5]:.1f}, p90 {at[0.9]:.1f}, p99 {at[0.99]:.1f}, longest {gaps[-1] * 1e3:.1f} ms", flush=True)
+    return at[0.99]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--server", default=ROOT / "build/release/octavo")
+    parser.add_argument("--model", type=pathlib.Path)
+    parser.add_argument("--streams", type=int, default=2)
+    parser.add_argument("--side", type=int, default=1792, help="of the image, in pixels")
+    parser.add_argument("--chunk", type=int, default=256, help="--max-num-batched-tokens")
+    parser.add_argument("--seconds", type=float, default=15, help="of streams without an image")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        model = args.model or random_model(pathlib.Path(scratch) / "model")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        base = f"http://127.0.0.1:{port}"
+        server = subprocess.Popen([args.server, "serve", model, "--device", "cpu", "--port", str(port), "--max-num-batched-tokens", str(args.chunk),
+                                   "--max-num-seqs", str(args.streams + 2)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            for line in server.stderr:
+                if "ready on" in line:
+                    break
+            else:
+                sys.exit("the server ended before it was ready")
+            threading.Thread(target=server.stderr.read, daemon=True).start()
+            streams = Streams(base, args.streams)
+            time.sleep(args.seconds)
+            quiet = report("without", streams.stop())
+            streams = Streams(base, args.streams)
+            time.sleep(1)
+            streams.gaps.clear()
+            began = time.perf_counter()
+            content = [{"type": "image_url", "image_url": {"url": picture(args.side)}}, {"type": "text", "text": "What is it?"}]
+            answer = requests.post(base + "/v1/chat/completions", timeout=900,
+                                   json=dict(messages=[{"role": "user", "content": content}], max_tokens=4, temperature=0))
+            took, gaps = time.perf_counter() - began, list(streams.gaps)
+            streams.stop()
+            answer.raise_for_status()
+            busy = report("beside it", gaps)
+            print(f"{answer.json()['usage']['prompt_tokens']} tokens took {took:.1f} s; p99 {busy / quiet:.2f} times that without")
+        finally:
+            server.terminate()
+            server.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+#include "app/autoscaler_flags.h"
+
+#include <fmt/format.h>
+
+#include "base/quoted_text.h"
+#include "fleet/decide/parameters.h"
+
+namespace octavo {
+namespace {
+
+Result<std::int64_t> microseconds(std::string_view field, const std::string& text, double least_s) {
+  constexpr double kDayUs = 86'400e6;
+  const auto us = fleet::duration_us(text);
+  if (us && *us >= least_s * 1e6 && *us <= kDayUs) return static_cast<std::int64_t>(*us);
+  return invalid(field, "must be a duration like 5s or 500ms, from {} s to a day, got {}", least_s,
+                 quoted_text(text));
+}
+
+Result<fleet::Slo> read_slo(const AutoscalerFlags& c) {
+  const auto limits = traffic::Goodput::parse(c.slo);
+  if (!limits) return invalid("slo", "{}", limits.error().message);
+  if (limits->e2el_ms > 0)
+    return field_failure("slo", ErrorCode::unsupported, "e2el is not watched: ttft and tpot are");
+  return fleet::Slo{*limits, c.share};
+}
+
+Result<fleet::CapacityTable> read_capacity(const AutoscalerFlags& c) {
+  if (c.capacity.empty() == (c.tokens_per_second == 0))
+    return invalid("capacity", "either --capacity or --tokens-per-second must say what replicas serve");
+  if (c.capacity.empty()) return fleet::CapacityTable({{1, c.tokens_per_second}});
+  return fleet::read_capacity(c.capacity);
+}
+
+}  // namespace
+
+Result<AutoscalerSetup> autoscaler_setup(const AutoscalerFlags& c) {
+  fleet::AutoscalerRules rules = c.rules;
+  fleet::ScalingRules& scaling = rules.scaling;
+  if (scaling.replicas_min > scaling.replicas_max)
+    return invalid("min-replicas", "{} are more than the {} of max-replicas", scaling.replicas_min,
+                   scaling.replicas_max);
+  TRY(const fleet::Slo slo, read_slo(c));
+  rules.ttft_ms = slo.limits.ttft_ms;
+  rules.tpot_ms = slo.limits.tpot_ms;
+  TRY(fleet::CapacityTable capacity, read_capacity(c));
+  TRY(scaling.window_us, microseconds("window", c.window, 1));
+  TRY(const std::int64_t interval_us, microseconds("interval", c.interval, 0.1));
+  TRY(scaling.scale_down_delay_us, microseconds("scale-down-delay", c.scale_down_delay, 0));
+  return AutoscalerSetup{rules, slo, std::move(capacity), fleet::find_predictor(c.predictor), interval_us};
+}
+
+void add_predictor_flag(CLI::App& command, const std::string& group, bool foresees, std::string& predictor) {
+  std::vector<std::string> names;
+  std::string text = "What the next window's load is taken to be";
+  for (const fleet::Predictor& one : fleet::predictors()) {
+    if (one.foresees && !foresees) continue;
+    names.emplace_back(one.name);
+    text += fmt::format("; {}: {}", one.name, one.summary);
+  }
+  command.add_option("--predictor", predictor, text)
+      ->check(CLI::IsMember(names))
+      ->capture_default_str()
+      ->group(group);
+}
+
+void add_autoscaler_flags(CLI::App& command, const std::string& group, AutoscalerFlags& c) {
+  const int most = static_cast<int>(fleet::kEndpointsMax);
+  command
+      .add_option("--capacity", c.capacity,
+                  "What fleets serve: a file that octavo plan --window --output-json wrote")
+      ->group(group);
+  command
+      .add_option("--tokens-per-second", c.tokens_per_second,
+                  "What one replica serves, of prompts and answers, in place of --capacity")
+      ->check(CLI::Range(0.001, 1e9))
+      ->group(group);
+  command
+      .add_option("--slo", c.slo,
+                  "What a good request meets, in milliseconds: ttft:2000 tpot:50; corrects the number")
+      ->group(group);
+  command.add_option("--share", c.share, "So large a share of the requests must be good")
+      ->check(CLI::Range(0.01, 1.0))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--min-replicas", c.rules.scaling.replicas_min, "The smallest fleet")
+      ->check(CLI::Range(1, most))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--max-replicas", c.rules.scaling.replicas_max, "The largest fleet")
+      ->check(CLI::Range(1, most))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--window", c.window, "From one prediction of the load to the next")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--interval", c.interval, "From one reading of the replicas to the next")
+      ->capture_default_str()
+      ->group(group);
+  add_predictor_flag(command, group, false, c.predictor);
+  command
+      .add_option("--scale-down-delay", c.scale_down_delay,
+                  "For so long a replica has not been needed when it is removed")
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option(
+          "--down-sensitivity", c.rules.down_sensitivity,
+          "A replica that was added for its latency may go when all latencies are below so large a share "
+          "of the SLO")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(group);
+}
+
+}  // namespace octavo

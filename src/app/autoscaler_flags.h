@@ -1,0 +1,44 @@
+// What an autoscaler decides by: for `octavo plan live`, and for `octavo plan compare`, which simulates it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "fleet/plan/autoscaler.h"
+#include "fleet/plan/sizing.h"
+
+namespace octavo {
+
+struct AutoscalerFlags {
+  std::vector<std::string> slo;
+  double share = 0.99;
+  std::string capacity;
+  double tokens_per_second = 0;
+  std::string window = "60s", interval = "5s", scale_down_delay = "300s";
+  std::string predictor = "trend";
+  fleet::AutoscalerRules rules;  // its numbers of replicas and its sensitivity are flags
+};
+
+// What they say.
+struct AutoscalerSetup {
+  fleet::AutoscalerRules rules;
+  fleet::Slo slo;
+  fleet::CapacityTable capacity;
+  const fleet::Predictor* predictor;
+  std::int64_t interval_us;
+};
+
+// foresees: also those that know the load to come, as in a trace. `predictor` must outlive the subcommand.
+void add_predictor_flag(CLI::App& command, const std::string& group, bool foresees, std::string& predictor);
+
+// Parsing fills `flags`, which must outlive the subcommand.
+void add_autoscaler_flags(CLI::App& command, const std::string& group, AutoscalerFlags& flags);
+
+// Errors name the field.
+Result<AutoscalerSetup> autoscaler_setup(const AutoscalerFlags& flags);
+
+}  // namespace octavo

@@ -1,0 +1,211 @@
+#include "app/bench_load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <filesystem>
+#include <thread>
+
+#include "app/environment.h"
+#include "base/clock.h"
+#include "http/client.h"
+#include "local/load_tokenizer.h"
+#include "local/progress.h"
+
+namespace octavo {
+namespace {
+
+namespace json = boost::json;
+
+http::Headers headers_with_key() {
+  http::Headers headers;
+  if (const std::string key = environment("OPENAI_API_KEY"); !key.empty())
+    headers.add("Authorization", fmt::format("Bearer {}", key));
+  return headers;
+}
+
+// The first model that the server lists; waits until it lists one.
+Result<json::object> listed_model(const http::Address& server, int timeout_s) {
+  const std::int64_t give_up = now_us() + std::int64_t{timeout_s} * 1'000'000;
+  for (;;) {
+    const auto asked = [&]() -> Result<json::object> {
+      TRY(http::Client client, http::Client::connect({.host = server.host, .port = server.port}));
+      TRY(const http::Response response, client.request("GET", "/v1/models", {}, headers_with_key()));
+      json::error_code wrong;
+      const json::value body = json::parse(response.body, wrong);
+      const json::value* first = wrong ? nullptr : body.find_pointer("/data/0", wrong);
+      if (response.status != 200 || first == nullptr || !first->is_object())
+        return failure(ErrorCode::io, "GET /v1/models at {} says {}: {:.200}", server.text(), response.status,
+                       response.body);
+      return first->get_object();
+    }();
+    if (asked || now_us() >= give_up) return asked;
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
+
+std::string text_of(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains(key);
+  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
+}
+
+// --tokenizer, else the model's folder as the command line or the server's list names it.
+Result<std::string> tokenizer_path(const LoadFlags& c, const json::object& listed) {
+  if (!c.tokenizer.empty()) return c.tokenizer;
+  for (const std::string& path : {c.model, text_of(listed, "root"), text_of(listed, "id")})
+    if (std::error_code ignored; !path.empty() && std::filesystem::exists(path, ignored)) return path;
+  return invalid("tokenizer",
+                 "is needed: the model's folder or GGUF file, which the server's list does not name");
+}
+
+Result<json::object> extra_fields(const LoadFlags& c) {
+  json::object body;
+  if (c.ignore_eos) body["ignore_eos"] = true;
+  if (c.temperature >= 0) body["temperature"] = c.temperature;
+  if (c.top_p >= 0) body["top_p"] = c.top_p;
+  if (c.top_k >= 0) body["top_k"] = c.top_k;
+  if (c.extra_body.empty()) return body;
+  json::error_code wrong;
+  const json::value extra = json::parse(c.extra_body, wrong);
+  if (wrong || !extra.is_object()) return invalid("extra-body", "must be a JSON object");
+  for (const auto& [key, value] : extra.get_object()) body[key] = value;
+  return body;
+}
+
+// A chat is sent as text.
+Result<> write_out(std::vector<traffic::Prompt>& prompts, const Tokenizer& tokenizer) {
+  for (traffic::Prompt& prompt : prompts) {
+    if (prompt.ids.empty()) continue;
+    TRY(prompt.text, tokenizer.decode(prompt.ids, true));
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_load_flags(CLI::App& app, LoadFlags& c) {
+  app.add_option("--backend", c.backend, "vllm and openai complete a prompt, openai-chat answers a message")
+      ->check(CLI::IsMember({"vllm", "openai", "openai-chat"}))
+      ->capture_default_str();
+  app.add_option("--base-url", c.base_url, "http://HOST:PORT of the server; instead of --host and --port");
+  app.add_option("--host", c.host, "The server's host")->capture_default_str();
+  app.add_option("--port", c.port, "The server's port")->capture_default_str();
+  app.add_option("--endpoint", c.endpoint, "The server's route; by default the backend's own");
+  app.add_option("--model", c.model, "Name of the model; by default the first that the server lists");
+  app.add_option("--served-model-name", c.served_model_name, "Name in requests, where --model is a path");
+  app.add_option("--tokenizer", c.tokenizer, "Model folder or GGUF file; by default the model's own");
+  app.add_option("--ready-check-timeout-sec", c.ready_check_timeout_s,
+                 "How long the server may take to be there")
+      ->check(CLI::Range(0, 86'400))
+      ->capture_default_str();
+
+  traffic::DatasetOptions& d = c.dataset;
+  const auto tokens = [&](const char* flag, int& to, int least, const char* help) {
+    app.add_option(flag, to, help)->check(CLI::Range(least, 1 << 24))->capture_default_str();
+  };
+  app.add_option("--dataset-name", d.name, "What is asked")
+      ->check(CLI::IsMember({"random", "prefix_repetition", "sharegpt", "custom"}))
+      ->capture_default_str();
+  app.add_option("--dataset-path", d.path, "File of sharegpt (JSON) or custom (JSON lines with \"prompt\")");
+  app.add_option("--seed", d.seed, "Of prompts and arrivals")->capture_default_str();
+  tokens("--random-input-len", d.random_input_len, 1, "random: prompt tokens");
+  tokens("--random-output-len", d.random_output_len, 1, "random: generated tokens");
+  app.add_option("--random-range-ratio", d.random_range_ratio, "random: spread of both lengths, in [0, 1)")
+      ->check(CLI::Range(0.0, 0.999))
+      ->capture_default_str();
+  tokens("--random-prefix-len", d.random_prefix_len, 0,
+         "random: prompt tokens common to all, beside the others");
+  tokens("--prefix-repetition-num-prefixes", d.prefixes, 1, "prefix_repetition: different prefixes");
+  tokens("--prefix-repetition-prefix-len", d.prefix_len, 1, "prefix_repetition: tokens of a prefix");
+  tokens("--prefix-repetition-suffix-len", d.suffix_len, 1, "prefix_repetition: tokens after it");
+  tokens("--prefix-repetition-output-len", d.prefix_output_len, 1, "prefix_repetition: generated tokens");
+  tokens("--sharegpt-output-len", d.sharegpt_output_len, 0,
+         "sharegpt: generated tokens; 0: as the file's answer");
+  tokens("--custom-output-len", d.custom_output_len, 1, "custom: generated tokens");
+
+  app.add_option("--burstiness", c.burstiness, "1: Poisson arrivals; less is burstier")
+      ->check(CLI::Range(0.001, 1e6))
+      ->capture_default_str();
+  app.add_option("--max-concurrency", c.max_concurrency, "Requests open at a time; 0: any number")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+
+  app.add_flag("--ignore-eos", c.ignore_eos, "Generate as many tokens as asked for");
+  app.add_option("--temperature", c.temperature, "Of each request; by default the server's");
+  app.add_option("--top-p", c.top_p, "Of each request; by default the server's");
+  app.add_option("--top-k", c.top_k, "Of each request; by default the server's");
+  app.add_option("--extra-body", c.extra_body, "JSON object with further fields of each request");
+}
+
+Result<LoadTarget> find_target(const LoadFlags& c) {
+  const bool chat = c.backend == "openai-chat";
+  http::Address server{.host = c.host, .port = c.port};
+  if (!c.base_url.empty()) {
+    TRY(server, http::parse_base_url(c.base_url));
+  }
+  traffic::LoadOptions options{.server = std::move(server),
+                               .endpoint = c.endpoint,
+                               .chat = chat,
+                               .headers = headers_with_key(),
+                               .model = c.served_model_name.empty() ? c.model : c.served_model_name,
+                               .body = {},
+                               .max_concurrency = c.max_concurrency};
+  if (options.endpoint.empty()) options.endpoint = chat ? "/v1/chat/completions" : "/v1/completions";
+  TRY(options.body, extra_fields(c));
+  TRY(const json::object listed, listed_model(options.server, c.ready_check_timeout_s));
+  if (options.model.empty()) options.model = text_of(listed, "id");
+  TRY(const std::string tokenizer_at, tokenizer_path(c, listed));
+  TRY(Tokenizer tokenizer, load_tokenizer(tokenizer_at));
+  return LoadTarget{std::move(options), tokenizer_at, std::move(tokenizer)};
+}
+
+Result<std::vector<traffic::Prompt>> load_prompts(const traffic::DatasetOptions& options,
+                                                  const LoadTarget& target) {
+  TRY(std::vector<traffic::Prompt> prompts, load_dataset(options, target.tokenizer));
+  if (target.options.chat) {
+    TRY_VOID(write_out(prompts, target.tokenizer));
+  }
+  return prompts;
+}
+
+Result<> try_out(const std::vector<traffic::Prompt>& prompts, int warmups, const LoadTarget& target) {
+  const auto send = [&](std::size_t count) {
+    return run_load(std::vector<traffic::Prompt>(count, prompts.front()), std::vector<std::int64_t>(count),
+                    target.options, [](std::size_t) {});
+  };
+  const traffic::LoadResult trial = send(1);
+  if (!trial.answers[0].error.empty())
+    return failure(ErrorCode::invalid_argument, "the first request failed: {}", trial.answers[0].error);
+  send(static_cast<std::size_t>(warmups));
+  return {};
+}
+
+MeasuredLoad measure_load(const std::vector<traffic::Prompt>& prompts,
+                          const traffic::ArrivalOptions& arrivals, const LoadTarget& target,
+                          const traffic::Goodput& goodput, std::span<const double> percentiles) {
+  MeasuredLoad measured;
+  ProgressBar bar("measuring", "requests", 1);
+  measured.run = run_load(prompts, arrival_times(prompts.size(), arrivals), target.options,
+                          [&](std::size_t ended) { bar.show(ended, prompts.size()); });
+  bar.finish();
+  std::vector<traffic::AnswerTimes> answers;
+  traffic::GapCounts gaps;
+  for (const traffic::LoadAnswer& a : measured.run.answers) {
+    answers.push_back(a.times);
+    if (!a.times.completed) continue;
+    for (const std::int64_t gap : a.gaps_us) gaps.add(gap);
+  }
+  measured.figures = figures(answers, gaps, measured.run.seconds, goodput, percentiles);
+  return measured;
+}
+
+Result<> none_failed(const traffic::LoadResult& run) {
+  const auto failed = [](const traffic::LoadAnswer& a) { return !a.error.empty(); };
+  if (const auto first = std::ranges::find_if(run.answers, failed); first != run.answers.end())
+    return failure(ErrorCode::io, "{} requests failed, the first of them: {}",
+                   std::ranges::count_if(run.answers, failed), first->error);
+  return {};
+}
+
+}  // namespace octavo

@@ -1,0 +1,56 @@
+#include "app/data_parallel.h"
+
+#include "base/error.h"
+
+namespace octavo {
+
+void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
+  constexpr const char* kGroup = "Device";
+  const CLI::Range ranks(0, 4095);
+  app.add_option("--data-parallel-rank", options.rank,
+                 "External load balancing: this server has one engine, this one of --data-parallel-size; the "
+                 "others have servers of their own")
+      ->check(ranks)
+      ->group(kGroup);
+  app.add_flag("--data-parallel-external-lb", options.external,
+               "The same, with the number in --data-parallel-rank")
+      ->group(kGroup);
+  app.add_flag(
+         "--data-parallel-hybrid-lb", options.hybrid,
+         "This server has --data-parallel-size-local of the engines, other hosts have servers for the others")
+      ->group(kGroup);
+  app.add_option("--data-parallel-size-local", options.size_local,
+                 "Engines behind this server; all, where nothing is said")
+      ->check(CLI::Range(1, 64))
+      ->group(kGroup);
+  app.add_option("--data-parallel-start-rank", options.start_rank, "The number of the first of them")
+      ->check(ranks)
+      ->group(kGroup);
+}
+
+Result<> take_data_parallel(const DataParallelOptions& options, EngineOptions& engine) {
+  const int all = engine.data_parallel_size;
+  if (options.rank || options.external) {
+    if (options.hybrid)
+      return invalid("data_parallel_hybrid_lb", "cannot be combined with a --data-parallel-rank");
+    if (!options.rank) return invalid("data_parallel_rank", "must be given with --data-parallel-external-lb");
+    if (*options.rank >= all)
+      return invalid("data_parallel_rank", "must be below --data-parallel-size {}, got {}", all,
+                     *options.rank);
+    engine.first_index = *options.rank;
+    engine.data_parallel_size = 1;
+    return {};
+  }
+  const int local = options.size_local.value_or(all), first = options.start_rank.value_or(0);
+  if (!options.hybrid && (local != all || first != 0))
+    return invalid("data_parallel_size_local",
+                   "needs --data-parallel-hybrid-lb where it is not all of the {} engines", all);
+  if (first + local > all)
+    return invalid("data_parallel_start_rank", "engines {} to {} are more than --data-parallel-size {}",
+                   first, first + local - 1, all);
+  engine.first_index = first;
+  engine.data_parallel_size = local;
+  return {};
+}
+
+}  // namespace octavo

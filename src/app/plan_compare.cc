@@ -1,0 +1,85 @@
+// octavo plan compare: autoscalers beside each other over the same traffic.
+#include <fmt/format.h>
+
+#include <boost/json/serialize.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/autoscaler_flags.h"
+#include "app/commands.h"
+#include "app/policy_flags.h"
+#include "app/simulation_flags.h"
+#include "fleet/plan/comparison.h"
+#include "local/progress.h"
+
+namespace octavo {
+namespace {
+
+struct PlanCompareCommand : SimulationFlags {
+  AutoscalerFlags decisions;
+  int startup_s = 30;
+  std::string output_json;
+};
+
+// A progress bar for each simulation.
+class Bars {
+ public:
+  void show(const std::string& who, std::size_t done, std::size_t all) {
+    if (who != who_) bar_.emplace(who_ = who, "requests", 1);
+    bar_->show(done, all);
+  }
+
+ private:
+  std::string who_;
+  std::optional<ProgressBar> bar_;
+};
+
+Result<> run_plan_compare(PlanCompareCommand& c) {
+  TRY(const AutoscalerSetup setup, autoscaler_setup(c.decisions));
+  if (!setup.slo.limits.limited()) return invalid("slo", "must be given: --slo ttft:2000 tpot:50");
+  fleet::ComparisonRules rules{setup.rules, setup.interval_us};
+  rules.autoscaler.scaling.startup_us = c.startup_s * std::int64_t{1'000'000};
+  TRY_VOID(describe_replica(c));
+  TRY(const fleet::Trace trace, read_traffic(c));
+  TRY_VOID(fleet::window_loads(trace, setup.rules.scaling.window_us));
+  Bars bars;
+  TRY(const std::vector<fleet::Contender> contenders,
+      fleet::compare_scalers(
+          c.options, trace, setup.slo, rules, setup.capacity, *setup.predictor,
+          [&](const std::string& who, std::size_t done, std::size_t all) { bars.show(who, done, all); }));
+  fmt::print("{}", comparison_text(contenders));
+  return write_result("output-json", c.output_json,
+                      boost::json::serialize(comparison_json(contenders)) + "\n");
+}
+
+}  // namespace
+
+void add_plan_compare(CLI::App& plan, Outcome& outcome) {
+  CLI::App* command = plan.add_subcommand(
+      "compare", "The autoscaler of `plan live` beside an oracle, a fixed fleet and an HPA; by simulation");
+  auto options = std::make_shared<PlanCompareCommand>();
+  options->options.policy = "least_loaded";
+  const char* group = "Decisions";
+  options->decisions.rules.scaling.replicas_max = 256;
+  add_autoscaler_flags(*command, group, options->decisions);
+  command
+      ->add_option("--startup-time", options->startup_s,
+                   "Seconds from a decision until an added replica takes requests")
+      ->check(CLI::Range(0, 86'400))
+      ->capture_default_str()
+      ->group(group);
+  command->add_option("--output-json", options->output_json, "File for the comparison")->group(group);
+  command->add_option("--policy", options->options.policy, policies_text())
+      ->check(CLI::IsMember(policy_names()))
+      ->capture_default_str()
+      ->group(group);
+  add_policy_flags(*command, group, options->options.policy_options);
+  add_traffic_flags(*command, *options);
+  add_replica_flags(*command, *options);
+  command->callback([options, &outcome] {
+    if (const auto done = run_plan_compare(*options); !done) outcome.report(done.error());
+  });
+}
+
+}  // namespace octavo

@@ -1,0 +1,56 @@
+#include "base/base64.h"
+
+#include <array>
+#include <cstdint>
+
+namespace octavo {
+namespace {
+
+constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::uint8_t kNone = 255;
+
+constexpr std::array<std::uint8_t, 256> values() {
+  std::array<std::uint8_t, 256> table{};
+  table.fill(kNone);
+  for (std::size_t i = 0; i < kAlphabet.size(); ++i)
+    table[static_cast<std::uint8_t>(kAlphabet[i])] = static_cast<std::uint8_t>(i);
+  return table;
+}
+constexpr std::array<std::uint8_t, 256> kValues = values();
+
+}  // namespace
+
+std::string encode_base64(std::string_view bytes) {
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t bits = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      bits = bits << 8 | (i + k < bytes.size() ? static_cast<std::uint8_t>(bytes[i + k]) : 0);
+    for (std::size_t k = 0; k < 4; ++k)
+      text += i + k <= bytes.size() ? kAlphabet[bits >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
+Result<std::string> decode_base64(std::string_view text) {
+  for (int padding = 0; padding < 2 && text.ends_with('='); ++padding) text.remove_suffix(1);
+  if (text.size() % 4 == 1)
+    return invalid("", "{} characters are no base64: the length is wrong", text.size());
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3 + 2);
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::uint8_t value = kValues[static_cast<std::uint8_t>(text[i])];
+    if (value == kNone) return invalid("", "character {} is not of base64", i);
+    bits = bits << 6 | value;
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count & 0xFF);
+  }
+  return bytes;
+}
+
+}  // namespace octavo

@@ -1,0 +1,38 @@
+// What a tier below the cache gains and loses, told as the cache's own gains and losses are (kv/events.h),
+// under the names that the cache has for its blocks.
+//
+// A tier knows blocks by other names, and holds more of them than the engine remembers: a block is told of
+// when a prompt that has it passes by, written or loaded. What an earlier process has left there is told of
+// when it is loaded.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "kv/events.h"
+#include "schedule/prefix_hold.h"
+#include "transfer/kv_connector.h"
+
+namespace octavo {
+
+class TierEvents {
+ public:
+  // log: null: nobody wants to know.
+  explicit TierEvents(KvEventLog* log) : log_(log) {}
+
+  // Tells of those of the prompt's blocks that the tier has. keys: theirs in the tier.
+  void tell_stored(const KvConnector& tier, const PrefixHold& hold, std::span<const Hash128> keys);
+  // Tells of those that it has lost.
+  void tell_removed(KvConnector& tier);
+
+ private:
+  bool listening();
+
+  KvEventLog* const log_;
+  std::uint64_t clears_ = 0;                               // of the log, when told_ was true
+  std::unordered_map<Hash128, Hash128, HashOfHash> told_;  // the cache's names, by the tier's
+};
+
+}  // namespace octavo

@@ -1,0 +1,129 @@
+#include "engine/tier_events.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <utility>
+
+namespace octavo {
+namespace {
+
+constexpr int kBlockSize = 2;
+
+Hash128 key_of(std::uint64_t number) { return {.low = number, .high = 7}; }    // in the tier
+Hash128 name_of(std::uint64_t number) { return {.low = number, .high = 99}; }  // in the cache
+
+// A tier without threads and bytes.
+class FakeTier final : public KvConnector {
+ public:
+  std::optional<int> matched(const KvPrompt&) override { return 0; }
+  bool worth_loading(int, double) override { return false; }
+  void load(LoadTask) override {}
+  bool wants(const KvPrompt&) override { return false; }
+  std::optional<KvTransferParams> store(const KvPrompt&, StoreTask, std::int64_t) override { return {}; }
+  std::vector<std::uint64_t> take_stored(std::int64_t) override { return {}; }
+  bool give_way() override { return false; }
+  void add_stats(EngineStats&) const override {}
+  std::vector<bool> held(std::span<const Hash128> keys) const override {
+    std::vector<bool> there;
+    for (const Hash128& key : keys) there.push_back(blocks.contains(key.low));
+    return there;
+  }
+  std::vector<Hash128> take_gone() override { return std::exchange(gone, {}); }
+
+  void lose(std::uint64_t number) {
+    blocks.erase(number);
+    gone.push_back(key_of(number));
+  }
+
+  std::set<std::uint64_t> blocks;
+  std::vector<Hash128> gone;
+};
+
+class TierEventsTest : public ::testing::Test {
+ protected:
+  void pass_by(std::vector<std::uint64_t> numbers) {
+    PrefixHold hold;
+    hold.identity = {.low = 5, .high = 5};
+    std::vector<Hash128> keys;
+    for (const std::uint64_t number : numbers) {
+      keys.push_back(key_of(number));
+      hold.keys.push_back(name_of(number));
+      hold.tokens.insert(hold.tokens.end(), kBlockSize, static_cast<TokenId>(number));
+    }
+    events.tell_stored(tier, hold, keys);
+  }
+
+  // What was told since the last call: the blocks' numbers, negative where they were removed.
+  std::vector<std::int64_t> told() {
+    std::vector<std::int64_t> numbers;
+    log.flush();
+    log.take(1000, [&](const KvEvent& event, std::span<const std::int32_t> tokens) {
+      if (event.kind == KvEvent::Kind::cleared) return;
+      EXPECT_EQ(event.medium, KvMedium::storage);
+      EXPECT_EQ(event.key.high, 99u);
+      const auto number = static_cast<std::int64_t>(event.key.low);
+      const bool stored = event.kind == KvEvent::Kind::stored;
+      if (stored) {
+        EXPECT_EQ(tokens[1], number);
+        EXPECT_EQ(event.extra.low, 5u);
+      }
+      numbers.push_back(stored ? number : -number);
+      last = event;
+    });
+    return numbers;
+  }
+
+  using Numbers = std::vector<std::int64_t>;
+  FakeTier tier;
+  KvEventLog log{16, kBlockSize};
+  TierEvents events{&log};
+  KvEvent last;
+};
+
+TEST_F(TierEventsTest, WhatComesIsToldOnceAndWhatGoesIfItWasTold) {
+  tier.blocks = {1, 3};
+  pass_by({1, 2, 3});
+  EXPECT_EQ(told(), (Numbers{1, 3}));
+  EXPECT_EQ(last.parent_key, name_of(2));
+  tier.blocks.insert(2);
+  pass_by({1, 2, 3});
+  EXPECT_EQ(told(), Numbers{2});
+  tier.lose(3);
+  tier.lose(4);  // which nobody has heard of
+  events.tell_removed(tier);
+  EXPECT_EQ(told(), Numbers{-3});
+  pass_by({1, 2, 3});
+  EXPECT_EQ(told(), Numbers{});
+}
+
+TEST_F(TierEventsTest, WhatWentAndCameAgainIsStillThere) {
+  tier.blocks = {1};
+  pass_by({1});
+  tier.lose(1);
+  tier.blocks = {1};
+  events.tell_removed(tier);
+  EXPECT_EQ(told(), Numbers{1});
+}
+
+TEST_F(TierEventsTest, AfterAllIsClearedItIsToldAnew) {
+  tier.blocks = {1, 2};
+  pass_by({1, 2});
+  log.write({.kind = KvEvent::Kind::cleared});
+  EXPECT_EQ(told(), (Numbers{1, 2}));
+  tier.lose(2);
+  events.tell_removed(tier);
+  pass_by({1, 2});
+  EXPECT_EQ(told(), Numbers{1});
+}
+
+TEST_F(TierEventsTest, NobodyAsksAndNothingIsKept) {
+  TierEvents silent(nullptr);
+  tier.blocks = {1};
+  tier.lose(2);
+  silent.tell_removed(tier);
+  EXPECT_TRUE(tier.gone.empty());
+}
+
+}  // namespace
+}  // namespace octavo

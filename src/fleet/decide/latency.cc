@@ -1,0 +1,50 @@
+#include "fleet/decide/latency.h"
+
+#include "fleet/decide/parameters.h"
+#include "fleet/decide/plugins.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr double kPriorVariance = 1e4;  // of the weights, by that of what is observed
+constexpr double kForgetting = 0.97;     // in each of so many directions: some 200 answers count
+
+}  // namespace
+
+OnlineFit::OnlineFit() {
+  for (std::size_t i = 0; i < kInputs; ++i) covariance_[i][i] = kPriorVariance;
+}
+
+void OnlineFit::learn(const Inputs& x, double y) {
+  Inputs along{};
+  double variance = 0;
+  for (std::size_t i = 0; i < kInputs; ++i) {
+    for (std::size_t j = 0; j < kInputs; ++j) along[i] += covariance_[i][j] * x[j];
+    variance += along[i] * x[i];
+  }
+  const double error = y - predict(x);
+  for (std::size_t i = 0; i < kInputs; ++i) weights_[i] += along[i] / (1 + variance) * error;
+  // Below so much variance the past is forgotten, above it the new is learnt.
+  const double share = (kForgetting - (1 - kForgetting) / variance) / (kForgetting * (1 + variance));
+  for (std::size_t i = 0; i < kInputs; ++i)
+    for (std::size_t j = 0; j < kInputs; ++j) covariance_[i][j] -= share * along[i] * along[j];
+  ++learned_;
+}
+
+double OnlineFit::predict(const Inputs& x) const {
+  double y = 0;
+  for (std::size_t i = 0; i < kInputs; ++i) y += weights_[i] * x[i];
+  return y;
+}
+
+const LatencyPredictor* find_predictor(Parameters& parameters, Plugins& plugins) {
+  constexpr std::string_view kField = "latencyPredictionInfoProducerName";
+  std::string name = "predicted-latency-producer";
+  parameters.read(kField, name);
+  plugins.producer(name, parameters, kField);
+  const auto* predictor = dynamic_cast<const LatencyPredictor*>(plugins.find(name));
+  if (!predictor) parameters.fail(kField, "names a plugin that predicts no latencies");
+  return predictor;
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,32 @@
+// Where endpoints stand, as their labels say: topology-extractor.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "fleet/decide/plugin.h"
+
+namespace octavo::fleet {
+
+// What two endpoints share, the tightest first.
+enum class Nearness : std::uint8_t { host, rack, zone, region, none };
+inline constexpr std::array<std::string_view, 4> kNearnessNames{"host", "rack", "zone", "region"};
+
+class Parameters;
+class Plugins;
+
+class TopologyExtractor : public Plugin {
+ public:
+  std::array<std::string, 4> labels = {"kubernetes.io/hostname", "topology.kubernetes.io/rack",
+                                       "topology.kubernetes.io/zone", "topology.kubernetes.io/region"};
+
+  // A label that either lacks is not shared.
+  Nearness between(const Endpoint& a, const Endpoint& b) const;
+};
+
+// The plugin of that name; null: there is none, and nobody is near to anybody.
+const TopologyExtractor* find_topology(Parameters& parameters, Plugins& plugins);
+
+}  // namespace octavo::fleet

@@ -1,0 +1,44 @@
+// Endpoints that are keys of an etcd (v3): one below a prefix for each, there as long as its lease.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fleet/discover/etcd_mirror.h"
+#include "fleet/discover/follower.h"
+#include "fleet/view/endpoint.h"
+#include "http/client.h"
+#include "http/url.h"
+
+namespace octavo::fleet {
+
+struct EtcdOptions {
+  http::Url url = {};
+  std::string prefix = "/octavo/workers/";
+};
+
+// What a key's value says: "http://10.0.0.1:8000", or {"url": .., "role": "prefill" | "decode"}. Errors:
+// invalid_argument.
+Result<Endpoint> endpoint_of_value(std::string_view value);
+
+class EtcdPool {
+ public:
+  // Called on a thread of its own: once all keys are known, then with each change. A value that is no
+  // endpoint is left out, with a line in the log. While etcd does not answer, what was told stays told.
+  using Endpoints = std::function<void(std::vector<Endpoint>)>;
+  EtcdPool(EtcdOptions options, Endpoints endpoints);
+
+ private:
+  Result<> once();
+  Result<> watch(http::Client& client);
+  void tell();
+
+  const EtcdOptions options_;
+  const Endpoints endpoints_;
+  EtcdMirror mirror_;
+  Follower follower_;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,36 @@
+// A thread that follows a source of endpoints: it asks again and again, and more rarely while that fails.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/error.h"
+
+namespace octavo::fleet {
+
+class Follower {
+ public:
+  // source: for the log, like "Kubernetes, /api/v1/pods". once(): until there is reason to begin anew, or an
+  // error; it returns soon after stopped(). turn_ms: from the end of one to the next.
+  Follower(std::string source, int turn_ms, std::function<Result<>()> once);
+  ~Follower();
+
+  bool stopped() { return !pause(0); }
+
+ private:
+  void run();
+  bool pause(int ms);  // false: stopped
+
+  const std::string source_;
+  const int turn_ms_;
+  const std::function<Result<>()> once_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace octavo::fleet

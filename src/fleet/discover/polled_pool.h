@@ -1,0 +1,37 @@
+// Endpoints of a source that does not tell of changes: a file, a name in DNS.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fleet/discover/follower.h"
+#include "fleet/view/endpoint.h"
+
+namespace octavo::fleet {
+
+struct PolledOptions {
+  std::string source = {};  // for the log: "workers.yaml", "DNS, name:8000"
+  int interval_ms = 1'000;
+  std::function<Result<std::vector<Endpoint>>()> read = {};
+};
+
+// A file as read_endpoints_file() takes it, read again every second. Errors: what is wrong with it now.
+Result<PolledOptions> poll_file(const std::string& path);
+
+// The addresses (A and AAAA) that "host:port" has in DNS, as of a headless service, asked for again every
+// interval_ms. Errors: invalid_argument, no such text.
+Result<PolledOptions> poll_dns(const std::string& host_and_port, int interval_ms);
+
+class PolledPool {
+ public:
+  // `endpoints` is called on a thread of its own, each time they have been read. While that fails, what was
+  // told stays told.
+  using Endpoints = std::function<void(std::vector<Endpoint>)>;
+  PolledPool(const PolledOptions& options, const Endpoints& endpoints);
+
+ private:
+  Follower follower_;
+};
+
+}  // namespace octavo::fleet

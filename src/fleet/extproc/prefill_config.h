@@ -1,0 +1,44 @@
+// The part of an EndpointPickerConfig that says which prompts are computed, and which images encoded, at
+// endpoints of their own.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "fleet/decide/pipeline.h"
+
+namespace octavo::fleet {
+
+class Parameters;
+
+class PrefillConfig {
+ public:
+  // disagg-profile-handler and its deciders. False: the type is none of these. Mistakes are left in the
+  // parameters.
+  bool read_plugin(const std::string& name, std::string_view type, Parameters& parameters);
+
+  // The profiles of the file by name: with the handler that of decoding and, where a decider is named, those
+  // of prefill and of encoding; without it there must be one.
+  Result<> choose_profiles(std::map<std::string, std::vector<StepConfig>, std::less<>> profiles,
+                           PipelineConfig& pipeline) const;
+
+ private:
+  void read_handler(Parameters& parameters);
+
+  bool handled_ = false;
+  std::string decode_ = "decode";
+  std::string prefill_ = "prefill";
+  std::string encode_ = "encode";
+  std::string decider_;                                          // of prefill; "": each prompt stays
+  std::map<std::string, PrefillRule, std::less<>> deciders_ = {  // by the names of their plugins
+      {"always-disagg-pd-decider", PrefillRule{}}};
+  std::string encode_decider_;  // "": images are encoded where the prompt is computed
+  std::set<std::string, std::less<>> encode_deciders_ = {"always-disagg-multimodal-decider"};
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,54 @@
+#include "fleet/flow/fairness.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/json/object.hpp>
+#include <vector>
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000;
+
+TEST(ProgramAware, WhoHasHadTheLeastGoesFirst) {
+  const auto policy = make_fairness("program-aware-fairness");
+  const auto band = policy->make();
+  const std::vector<FlowHead> heads{{"a", {0, 1}, 0}, {"b", {0, 2}, 0}, {"c", {0, 3}, 0}};
+  policy->ended("a", 100, 0, 0);
+  policy->ended("b", 10, 60, 0);  // answers count twice: 130
+  policy->ended("c", 120, 0, 0);
+  EXPECT_EQ(band->pick(heads, 0), 0U);
+  policy->ended("a", 40, 0, 0);
+  EXPECT_EQ(policy->make()->pick(heads, 0), 2U) << "bands share what is known";
+  // After two half lives 140 are 35; 36 new ones are more.
+  policy->ended("c", 6, 0, 120 * kSecond);
+  policy->ended("b", 4, 0, 120 * kSecond);
+  EXPECT_EQ(band->pick(heads, 120 * kSecond), 0U);
+}
+
+TEST(ProgramAware, WaitingCountsToo) {
+  boost::json::object weights{{"lasWeightService", 0}, {"lasWeightHeadWait", 1}};
+  Parameters parameters(weights, "");
+  const auto band = find_fairness("program-aware-fairness")->make(parameters)->make();
+  EXPECT_TRUE(parameters.done());
+  const std::vector<FlowHead> heads{
+      {"a", {0, 3}, 3 * kSecond}, {"b", {0, 1}, kSecond}, {"c", {0, 2}, 2 * kSecond}};
+  EXPECT_EQ(band->pick(heads, 5 * kSecond), 1U);
+}
+
+TEST(ProgramAware, WhatIsLongOverIsForgotten) {
+  boost::json::object settings{
+      {"lasHalfLifeSeconds", 0}, {"evictionTtlSeconds", 10}, {"evictionSweepSeconds", 1}};
+  Parameters parameters(settings, "");
+  const auto policy = find_fairness("program-aware-fairness")->make(parameters);
+  const auto band = policy->make();
+  const std::vector<FlowHead> heads{{"a", {0, 1}, 0}, {"b", {0, 2}, 0}};
+  policy->ended("a", 100, 0, 0);
+  policy->ended("b", 50, 0, 5 * kSecond);
+  EXPECT_EQ(band->pick(heads, 5 * kSecond), 1U);
+  policy->ended("c", 1, 0, 12 * kSecond);
+  EXPECT_EQ(band->pick(heads, 12 * kSecond), 0U);
+}
+
+}  // namespace
+}  // namespace octavo::fleet

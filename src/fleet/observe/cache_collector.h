@@ -1,0 +1,31 @@
+// Listens at one address for the KV cache events of engines that connect to it (llm-d's central mode). Whose
+// they are the topic says: "kv@ip:port@model". There is no replay: what is lost makes void what was known of
+// a cache.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "fleet/observe/cache_subscriber.h"
+#include "fleet/view/fleet_view.h"
+
+namespace octavo::fleet {
+
+class CacheCollector {
+ public:
+  // `endpoint`: like "tcp://0.0.0.0:5557"; `topic`: what topics begin with. The fleet outlives this;
+  // `deliver` is called on a thread of its own. Errors: an address that cannot be listened at, on `field`.
+  static Result<std::unique_ptr<CacheCollector>> start(const std::string& endpoint, const std::string& topic,
+                                                       const Fleet& fleet, CacheSubscriber::Deliver deliver,
+                                                       std::string_view field);
+  ~CacheCollector();
+
+ private:
+  struct State;
+  explicit CacheCollector(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,96 @@
+#include "fleet/observe/cache_collector.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <zmq.hpp>
+
+#include "base/scratch_directory.h"
+#include "fleet/index/held_blocks.h"
+
+namespace octavo::fleet {
+namespace {
+
+using namespace std::string_literals;
+
+// An engine that connects to a collector, and the index that it feeds.
+class Collecting : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"10.0.0.1:8000", "10.0.0.2:8000"}) EXPECT_TRUE(fleet.add({.name = name}));
+    collector = CacheCollector::start(
+                    endpoint, "kv@", fleet,
+                    [this](const Member& member, std::span<const CacheEvent> events) {
+                      const std::lock_guard lock(mutex);
+                      for (const CacheEvent& event : events) held.apply(member.id, event);
+                    },
+                    "field")
+                    .value();
+    engine.set(zmq::sockopt::linger, 0);
+    engine.connect(endpoint);
+  }
+
+  // One block of two tokens that nothing stands before, as [0.0, [["BlockStored", [name], nil, [name, 7], 2,
+  // nil]]].
+  void tell(const std::string& topic, std::uint64_t number, char name) {
+    const std::string batch =
+        "\x92\xcb\0\0\0\0\0\0\0\0\x91\x96\xab"
+        "BlockStored\x91"s +
+        name + "\xc0\x92"s + name + "\x07\x02\xc0"s;
+    const std::uint64_t swapped = __builtin_bswap64(number);
+    engine.send(zmq::buffer(topic), zmq::send_flags::sndmore);
+    engine.send(zmq::buffer(&swapped, sizeof swapped), zmq::send_flags::sndmore);
+    engine.send(zmq::buffer(batch));
+  }
+
+  std::size_t blocks(EndpointId id) {
+    const std::lock_guard lock(mutex);
+    return held.blocks(id);
+  }
+  bool comes_to_hold(EndpointId id, std::size_t count) {
+    for (int i = 0; i < 1000 && blocks(id) != count; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return blocks(id) == count;
+  }
+
+  ScratchDirectory scratch;
+  const std::string endpoint = "ipc://" + (scratch.path() / "events").string();
+  Fleet fleet;
+  std::mutex mutex;
+  HeldBlocks held{1000};
+  std::unique_ptr<CacheCollector> collector;
+  zmq::context_t context{1};
+  zmq::socket_t engine{context, zmq::socket_type::pub};
+};
+
+TEST_F(Collecting, ATopicSaysWhoseEventsTheyAre) {
+  std::uint64_t number = 0;  // a subscription takes its time to arrive
+  for (; number < 1000 && blocks(1) == 0; ++number) {
+    tell("kv@10.0.0.2:8000@m", number, 'a');
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(comes_to_hold(1, 1));
+  EXPECT_EQ(blocks(0), 0U);
+  tell("kv@10.0.0.9:8000@m", number, 'b');  // nobody's
+  tell("kv", number, 'b');
+  tell("kv@", number, 'b');
+  tell("kv@10.0.0.2:8000@m", number, 'b');
+  EXPECT_TRUE(comes_to_hold(1, 2));
+  tell("kv@10.0.0.2:8000@m", number + 2, 'c');
+  EXPECT_TRUE(comes_to_hold(1, 1)) << "one was lost: only the last is known";
+  tell("kv@10.0.0.2:8000@m", 0, 'd');
+  tell("kv@10.0.0.2:8000@m", 1, 'e');
+  EXPECT_TRUE(comes_to_hold(1, 2)) << "the engine has started again";
+}
+
+TEST(CacheCollector, AnAddressThatCannotBeListenedAtIsAnError) {
+  Fleet fleet;
+  const auto made = CacheCollector::start("tcp://nowhere", "kv@", fleet, [](const Member&, auto) {}, "field");
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().field, "field");
+}
+
+}  // namespace
+}  // namespace octavo::fleet

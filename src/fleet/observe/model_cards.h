@@ -1,0 +1,23 @@
+// What an engine's `GET /v1/models` page says it serves.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace octavo::fleet {
+
+struct ModelCards {
+  std::vector<std::string> models = {};           // base models
+  std::vector<std::string> adapters = {};         // LoRA adapters: cards with a parent
+  std::map<std::string, std::string> cards = {};  // the JSON of each, by its name
+};
+
+inline constexpr std::size_t kModelsMax = 10'000;  // of one endpoint; what follows is passed over
+
+// Nothing: the page is no list of cards.
+std::optional<ModelCards> read_model_cards(std::string_view page);
+
+}  // namespace octavo::fleet

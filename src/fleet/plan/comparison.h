@@ -1,0 +1,40 @@
+// Autoscalers beside each other, by simulation over the same traffic: what each attains, and what it costs.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <string>
+#include <vector>
+
+#include "fleet/plan/autoscaler.h"
+#include "fleet/plan/sizing.h"
+
+namespace octavo::fleet {
+
+struct Contender {
+  std::string name;
+  Trial trial;
+  double hours() const { return trial.figures.at("replica_hours").to_number<double>(); }
+};
+
+struct ComparisonRules {
+  AutoscalerRules autoscaler = {};  // its limits of time are the SLO's
+  std::int64_t interval_us = 5'000'000;
+};
+
+// progress: who is tried, requests ended, of how many.
+using ContenderProgress = std::function<void(const std::string&, std::size_t, std::size_t)>;
+
+// The oracle first: the fewest replica hours found that meet the SLO when the number for each window is
+// chosen by the traffic that comes in it, in proportion, and is there when the window begins. Then the
+// smallest fixed fleet; the autoscaler; and an HPA on the requests of a replica, with the highest target of
+// 1, 2, 4 ... that meets the SLO, or 1. Replicas are paid for while they start, too.
+// Errors: those of simulate(); a fixed fleet of replicas_max that does not meet the SLO (field "slo").
+Result<std::vector<Contender>> compare_scalers(const SimulationOptions& options, const Trace& trace,
+                                               const Slo& slo, const ComparisonRules& rules,
+                                               const CapacityTable& capacity, const Predictor& predictor,
+                                               const ContenderProgress& progress);
+
+std::string comparison_text(const std::vector<Contender>& contenders);
+boost::json::object comparison_json(const std::vector<Contender>& contenders);
+
+}  // namespace octavo::fleet

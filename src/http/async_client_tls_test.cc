@@ -1,0 +1,108 @@
+#include <gmock/gmock.h>
+
+#include <future>
+
+#include "base/scratch_directory.h"
+#include "http/async_client.h"
+#include "http/server.h"
+#include "http/test_certificate.h"
+#include "http/tls.h"
+
+namespace octavo::http {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AsyncClientTlsTest : public testing::Test {
+ protected:
+  AsyncClientTlsTest() { write_certificate(certfile_, keyfile_, "server"); }
+
+  void serve(TlsOptions tls) {
+    auto started = Server::start({.tls = std::move(tls)}, [](const std::shared_ptr<Exchange>& exchange) {
+      const Request& request = exchange->request();
+      if (request.path != "/stream") return exchange->respond({.body = request.path + request.body});
+      exchange->start_stream({.content_type = "text/plain"});
+      for (int i = 0; i < 100; ++i) exchange->write(std::string(1000, static_cast<char>('a' + i % 26)));
+      exchange->finish();
+    });
+    ASSERT_TRUE(started) << started.error().message;
+    server_ = *std::move(started);
+  }
+
+  // The body of the answer, or what went wrong.
+  std::string call(AsyncClient& client, const std::string& target, std::string body = {}) {
+    std::string answer;
+    std::promise<Result<>> ended;
+    ClientLoop& loop = client.next_loop();
+    loop.post([&] {
+      CallRequest request{.address = {.host = "127.0.0.1", .port = server_->port(), .tls = true},
+                          .method = body.empty() ? "GET" : "POST",
+                          .target = target,
+                          .timeout_ms = 20'000};
+      if (!body.empty()) request.body = std::make_shared<const std::string>(body);
+      loop.call(std::move(request), {.head = [](const Response&) {},
+                                     .body = [&](std::string_view piece) { answer += piece; },
+                                     .end = [&](Result<> result) { ended.set_value(std::move(result)); }});
+    });
+    const Result<> result = ended.get_future().get();
+    return result ? answer : result.error().message;
+  }
+  AsyncClient client_of(const ClientTlsOptions& options) {
+    return AsyncClient({.tls = client_tls_context(options).value()});
+  }
+
+  ScratchDirectory folder_;
+  const std::string certfile_ = folder_.path() / "cert.pem", keyfile_ = folder_.path() / "key.pem";
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(AsyncClientTlsTest, LongRequestsAndStreamsOnOneConnection) {
+  serve({.certfile = certfile_, .keyfile = keyfile_});
+  AsyncClient client = client_of({.ca_files = {certfile_}});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(call(client, "/x", std::string(300'000, 'b')), "/x" + std::string(300'000, 'b'));
+    EXPECT_EQ(std::ranges::count(call(client, "/stream"), 'z'), 3000);
+    EXPECT_EQ(server_->connections(), 1U);
+  }
+}
+
+TEST_F(AsyncClientTlsTest, AServerThatNobodyVouchesForIsNotTold) {
+  serve({.certfile = certfile_, .keyfile = keyfile_});
+  AsyncClient client = client_of({});
+  EXPECT_THAT(call(client, "/x"), HasSubstr("its certificate is not to be trusted"));
+}
+
+TEST_F(AsyncClientTlsTest, ShowsItsOwnCertificate) {
+  serve({.certfile = certfile_, .keyfile = keyfile_, .ca_certs = certfile_, .cert_reqs = 2});
+  AsyncClient with = client_of({.ca_files = {certfile_}, .certfile = certfile_, .keyfile = keyfile_});
+  EXPECT_EQ(call(with, "/x"), "/x");
+  AsyncClient without = client_of({.ca_files = {certfile_}});
+  EXPECT_THAT(call(without, "/x"), HasSubstr("no answer"));
+}
+
+TEST_F(AsyncClientTlsTest, AConnectionThatTheServerHasClosedIsMadeAnew) {
+  serve({.certfile = certfile_, .keyfile = keyfile_});
+  AsyncClient client = client_of({.ca_files = {certfile_}});
+  EXPECT_EQ(call(client, "/x"), "/x");
+  const std::uint16_t port = server_->port();
+  server_.reset();
+  auto again = Server::start({.port = port, .tls = {.certfile = certfile_, .keyfile = keyfile_}},
+                             [](const std::shared_ptr<Exchange>& e) { e->respond({.body = "again"}); });
+  ASSERT_TRUE(again) << again.error().message;
+  server_ = *std::move(again);
+  EXPECT_EQ(call(client, "/x"), "again");
+}
+
+TEST_F(AsyncClientTlsTest, WrongFilesNameTheirFlag) {
+  const auto field = [](const ClientTlsOptions& options) {
+    const auto context = client_tls_context(options);
+    return context ? "none" : context.error().field;
+  };
+  EXPECT_EQ(field({.ca_files = {"/nowhere"}}), "ca-cert-paths");
+  EXPECT_EQ(field({.certfile = "/nowhere"}), "client-cert-path");
+  EXPECT_EQ(field({.keyfile = keyfile_}), "client-cert-path");
+  EXPECT_EQ(field({.certfile = certfile_, .keyfile = certfile_}), "client-key-path");
+}
+
+}  // namespace
+}  // namespace octavo::http

@@ -1,0 +1,27 @@
+// Workspaces of a unit of work: pieces of one stretch of memory, each on lines of a cache of its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace octavo::cpu {
+
+class ScratchPieces {
+ public:
+  // Without memory it only measures.
+  explicit ScratchPieces(std::byte* memory) : memory_(memory) {}
+
+  template <class T>
+  T* take(std::int64_t count) {
+    std::byte* piece = memory_ != nullptr ? memory_ + bytes : nullptr;
+    bytes += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    return reinterpret_cast<T*>(piece);
+  }
+
+  std::size_t bytes = 0;  // taken
+
+ private:
+  std::byte* memory_;
+};
+
+}  // namespace octavo::cpu

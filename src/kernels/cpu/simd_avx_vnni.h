@@ -1,0 +1,21 @@
+// AVX2 with dot products of bytes, in the encoding that this translation unit is compiled for.
+#pragma once
+
+#include "kernels/cpu/simd_avx2.h"
+
+namespace octavo::cpu {
+namespace {  // each translation unit has its own, compiled for its own instruction set
+
+struct AvxVnni : Avx2 {
+  template <bool kSmall>
+  static Ints dot_quads(Ints sum, Ints a, Ints b) {
+#ifdef __AVXVNNI__
+    return _mm256_dpbusd_avx_epi32(sum, a, b);
+#else
+    return _mm256_dpbusd_epi32(sum, a, b);
+#endif
+  }
+};
+
+}  // namespace
+}  // namespace octavo::cpu

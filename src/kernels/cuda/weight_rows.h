@@ -1,0 +1,60 @@
+// How kernels read weights, whether numbers or codes.
+#pragma once
+
+#include "kernels/cuda/gpu.h"
+
+namespace octavo::cuda {
+
+__device__ inline const std::byte* row_of(const WeightRows& w, std::int64_t row) {
+  return w.data + element_at(row, w.stride, 0);
+}
+
+// What a code stands for.
+__device__ inline float number_of(const WeightRows& w, GroupScale group, float code) {
+  return w.zeros ? group.scale * (code - group.offset) : group.scale * (code - w.zero) - group.offset;
+}
+
+__device__ inline GroupScale group_of(const WeightRows& w, const std::byte* row, std::int64_t column) {
+  const int group = static_cast<int>(column) / w.group;
+  return reinterpret_cast<const GroupScale*>(row)[group < w.groups ? group : w.groups - 1];  // padding: any
+}
+
+__device__ inline float code_at(Format format, const std::byte* codes, std::int64_t column) {
+  if (format == Format::f8) return to_float(F8{static_cast<std::uint8_t>(codes[column])});
+  if (format == Format::q8) return static_cast<float>(static_cast<signed char>(codes[column]));
+  return static_cast<float>(static_cast<unsigned>(codes[column / 2]) >> (column % 2 * 4) & 15);
+}
+
+__device__ inline float weight_at(const WeightRows& w, std::int64_t row, std::int64_t column) {
+  const std::byte* numbers = row_of(w, row);
+  if (w.format == Format::f32) return reinterpret_cast<const float*>(numbers)[column];
+  if (w.format == Format::bf16) return to_float(reinterpret_cast<const Bf16*>(numbers)[column]);
+  if (w.format == Format::f16) return to_float(reinterpret_cast<const F16*>(numbers)[column]);
+  return number_of(w, group_of(w, numbers, column), code_at(w.format, numbers + w.codes_at, column));
+}
+
+// Eight numbers of a row from `column` on, a multiple of 8, in the 16 bits of T; codes are rounded to it.
+// kFormat: of codes w's own; any other: they are numbers of T.
+template <class T, Format kFormat>
+__device__ inline uint4 load_weights(const WeightRows& w, const std::byte* row, std::int64_t column) {
+  if constexpr (kFormat != Format::q4 && kFormat != Format::q8 && kFormat != Format::f8) {
+    return *reinterpret_cast<const uint4*>(row + column * 2);
+  } else {
+    constexpr int kBytes = kFormat == Format::q4 ? 4 : 8;
+    alignas(8) std::byte codes[kBytes];
+    const std::byte* from = row + w.codes_at + column * kBytes / 8;
+    if constexpr (kBytes == 4) {
+      *reinterpret_cast<std::uint32_t*>(codes) = *reinterpret_cast<const std::uint32_t*>(from);
+    } else {
+      *reinterpret_cast<uint2*>(codes) = *reinterpret_cast<const uint2*>(from);
+    }
+    const GroupScale group = group_of(w, row, column);
+    float numbers[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) numbers[i] = number_of(w, group, code_at(kFormat, codes, i));
+    return {pack<T>(numbers[0], numbers[1]), pack<T>(numbers[2], numbers[3]), pack<T>(numbers[4], numbers[5]),
+            pack<T>(numbers[6], numbers[7])};
+  }
+}
+
+}  // namespace octavo::cuda

@@ -1,0 +1,216 @@
+// Matrices of checkpoints onto the device.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "kernels/cuda/device.h"
+#include "tensor/dequantize.h"
+
+namespace octavo::cuda {
+namespace {
+
+constexpr std::int64_t kAlignment = 16;  // of rows and of the codes in them
+
+std::int64_t rounded(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+
+// A row of numbers, as `format`.
+void put_numbers(const MatrixPart& part, std::int64_t row, DType format, std::byte* out) {
+  if (format == DType::f32) return dequantize(part, row, reinterpret_cast<float*>(out));
+  const auto* from = part.values.row<std::uint16_t>(row);
+  if (part.values.stride[1] == 1) {
+    std::memcpy(out, from, static_cast<std::size_t>(part.cols()) * 2);
+    return;
+  }
+  for (std::int64_t k = 0; k < part.cols(); ++k)
+    std::memcpy(out + 2 * k, from + k * part.values.stride[1], 2);
+}
+
+// What the codes of a part are like.
+struct PartCodes {
+  Format format;
+  std::int64_t group;
+  int zero;    // taken from every code; with `zeros`, from none
+  bool zeros;  // each group has its own
+};
+
+PartCodes codes_of(const MatrixPart& part) {
+  if (!part.scales) {
+    const BlockTraits traits = block_traits(part.encoding);
+    const bool as_they_are = values_of(part.encoding) == nullptr;
+    return {traits.bits <= 4 && as_they_are ? Format::q4 : Format::q8, traits.group, traits.zero, false};
+  }
+  const std::int64_t group = part.cols() / part.scales.size(1);
+  if (part.encoding == Encoding::fp8) return {Format::f8, group, 0, false};
+  const bool narrow = part.encoding == Encoding::int4;
+  const bool zeros = static_cast<bool>(part.zeros);
+  return {narrow ? Format::q4 : Format::q8, group, zeros ? 0 : zero_of(part.encoding), zeros};
+}
+
+// One layout for all parts. q8 are signed: kSigned, or the zero of the part, has been taken from the code.
+constexpr int kSigned = 128;
+
+Result<WeightRows> layout_of(const MatrixSource& source) {
+  const std::int64_t cols = source.parts[0].cols();
+  const PartCodes first = codes_of(source.parts[0]);
+  bool alike = true;
+  std::int64_t group = first.group;
+  for (const MatrixPart& part : source.parts) {
+    const PartCodes codes = codes_of(part);
+    if ((codes.format == Format::f8) != (first.format == Format::f8) || codes.zeros != first.zeros)
+      return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}",
+                     name(source.parts[0].encoding), name(part.encoding));
+    alike = alike && codes.format == first.format && codes.zero == first.zero;
+    group = std::gcd(group, codes.group);
+  }
+  if (group % 8 != 0 && group != cols)
+    return failure(ErrorCode::unsupported,
+                   "a scale for each {} columns; the CUDA backend takes multiples of 8", group);
+  WeightRows rows{
+      .format = first.format, .group = static_cast<int>(group), .groups = static_cast<int>(cols / group)};
+  if (!alike) rows.format = Format::q8;
+  rows.zeros = first.zeros;
+  if (rows.format == Format::q4) rows.zero = static_cast<float>(first.zero);
+  rows.codes_at = rounded(rows.groups * static_cast<std::int64_t>(sizeof(GroupScale)), kAlignment);
+  const std::int64_t columns = rounded(cols, kWeightColumns);
+  rows.stride = rows.codes_at + (rows.format == Format::q4 ? columns / 2 : columns);
+  return rows;
+}
+
+// A row's scales and codes, of layout `to`.
+class CodedRow {
+ public:
+  CodedRow(const WeightRows& to, std::int64_t cols)
+      : to_(to), codes_(static_cast<std::size_t>(cols)), scales_(static_cast<std::size_t>(to.groups)) {}
+
+  void put(const MatrixPart& part, std::int64_t row, std::byte* out) {
+    const PartCodes own = codes_of(part);
+    // Of q8: what makes them signed. A zero of each group moves with its codes.
+    shift_ = to_.format != Format::q8 ? 0 : own.zeros ? kSigned : own.zero;
+    const auto* bytes = part.values.row<std::uint8_t>(row);
+    if (part.scales) {
+      take_codes(part, row, bytes, own.group);
+    } else {
+      take_blocks(part.encoding, bytes, own.group);
+    }
+    std::memcpy(out, scales_.data(), scales_.size() * sizeof(GroupScale));
+    std::byte* codes = out + to_.codes_at;
+    if (to_.format == Format::q4) {
+      for (std::size_t k = 0; k < codes_.size(); ++k)
+        codes[k / 2] |= static_cast<std::byte>(codes_[k] << (k % 2 * 4));
+    } else {
+      for (std::size_t k = 0; k < codes_.size(); ++k) codes[k] = static_cast<std::byte>(codes_[k] - shift_);
+    }
+  }
+
+ private:
+  // The columns [first, first + count) have this scale.
+  void set_scale(std::int64_t first, std::int64_t count, GroupScale scale) {
+    for (std::int64_t g = first / to_.group; g < (first + count) / to_.group; ++g)
+      scales_[static_cast<std::size_t>(g)] = scale;
+  }
+
+  void take_codes(const MatrixPart& part, std::int64_t row, const std::uint8_t* bytes, std::int64_t group) {
+    if (const std::uint8_t* values = values_of(part.encoding))
+      std::transform(bytes, bytes + codes_.size(), codes_.begin(),
+                     [&](std::uint8_t code) { return values[code]; });
+    else
+      std::copy_n(bytes, codes_.size(), codes_.begin());
+    for (std::int64_t g = 0; g < part.scales.size(1); ++g) {
+      const float scale = part.scales.row<float>(row)[g * part.scales.stride[1]];
+      const int zero = part.zeros ? part.zeros.row<std::uint8_t>(row)[g * part.zeros.stride[1]] - shift_ : 0;
+      set_scale(g * group, group, {scale, static_cast<float>(zero)});
+    }
+  }
+
+  void take_blocks(Encoding encoding, const std::uint8_t* bytes, std::int64_t group) {
+    const BlockShape shape = block_shape(encoding);
+    const std::uint8_t* values = values_of(encoding);
+    QuantBlock block;
+    for (std::size_t k = 0; k < codes_.size();
+         k += static_cast<std::size_t>(shape.elements), bytes += shape.bytes) {
+      take_apart(encoding, bytes, block);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(shape.elements); ++i)
+        codes_[k + i] = values != nullptr ? values[block.codes[i]] : block.codes[i];
+      const bool has_min = block_traits(encoding).has_min;
+      for (std::size_t g = 0; g < static_cast<std::size_t>(shape.elements / group); ++g)
+        set_scale(static_cast<std::int64_t>(k) + static_cast<std::int64_t>(g) * group, group,
+                  {to_f32(block.scale) * block.scales[g], has_min ? to_f32(block.min) * block.mins[g] : 0});
+    }
+  }
+
+  const WeightRows& to_;
+  std::vector<std::uint8_t> codes_;
+  std::vector<GroupScale> scales_;
+  int shift_ = 0;
+};
+
+// Rows go through two pieces of pinned memory: while one travels, the other is filled. put(part, row, out)
+// writes one into zeros.
+template <class Put>
+Result<Buffer> upload(Device& device, const MatrixSource& source, std::int64_t row_bytes, Put&& put) {
+  std::int64_t rows = 0;
+  for (const MatrixPart& part : source.parts) rows += part.rows();
+  TRY(Buffer data, device.allocate(static_cast<std::size_t>(rows * row_bytes)));
+  constexpr std::int64_t kPieceBytes = std::int64_t{16} << 20;
+  auto& cuda = static_cast<CudaDevice&>(device);
+  Staging& staging = cuda.weight_staging();
+  TRY_VOID(
+      staging.reserve(device, cuda.stream(), static_cast<std::size_t>(std::max(kPieceBytes, row_bytes))));
+  const std::int64_t rows_each = static_cast<std::int64_t>(staging.bytes()) / row_bytes;
+  std::int64_t sent = 0, filled = 0;  // rows
+  const auto send = [&] {
+    staging.send(
+        device, cuda.stream(),
+        View::of(static_cast<std::byte*>(data.data()) + sent * row_bytes, DType::u8, {filled * row_bytes}));
+    sent += filled;
+    filled = 0;
+  };
+  for (const MatrixPart& part : source.parts)
+    for (std::int64_t row = 0; row < part.rows(); ++row) {
+      if (filled == 0) staging.turn(cuda.stream());
+      std::byte* to = staging.data() + filled * row_bytes;
+      std::memset(to, 0, static_cast<std::size_t>(row_bytes));
+      put(part, row, to);
+      if (++filled == rows_each) send();
+    }
+  if (filled > 0) send();
+  return data;
+}
+
+}  // namespace
+
+Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
+  CHECK(!source.parts.empty());
+  const MatrixPart& first = source.parts[0];
+  const std::int64_t cols = first.cols();
+  const bool plain = first.encoding == Encoding::plain;
+  std::int64_t rows = 0;
+  for (const MatrixPart& part : source.parts) {
+    CHECK(part.values.rank == 2 && part.cols() == cols, "parts of a matrix must have as many columns");
+    if ((part.encoding == Encoding::plain) != plain || (plain && part.values.dtype != first.values.dtype))
+      return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}",
+                     plain ? name(first.values.dtype) : name(first.encoding),
+                     part.encoding == Encoding::plain ? name(part.values.dtype) : name(part.encoding));
+    rows += part.rows();
+  }
+  if (plain) {
+    const DType format = first.values.dtype == source.activation ? source.activation : DType::f32;
+    const WeightRows like{
+        .format = format_of(format),
+        .stride = rounded(cols, kWeightColumns) * static_cast<std::int64_t>(size_of(format))};
+    TRY(Buffer data,
+        upload(device, source, like.stride, [&](const MatrixPart& part, std::int64_t row, std::byte* out) {
+          put_numbers(part, row, format, out);
+        }));
+    return std::make_unique<const CudaWeight>(rows, cols, format, like, std::move(data));
+  }
+  TRY(const WeightRows like, layout_of(source));
+  CodedRow coded(like, cols);
+  TRY(Buffer data,
+      upload(device, source, like.stride,
+             [&](const MatrixPart& part, std::int64_t row, std::byte* out) { coded.put(part, row, out); }));
+  return std::make_unique<const CudaWeight>(rows, cols, source.activation, like, std::move(data));
+}
+
+}  // namespace octavo::cuda

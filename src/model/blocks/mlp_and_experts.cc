@@ -1,0 +1,75 @@
+// Experts beside a dense MLP: norm(mlp(x)) + norm(experts(norm(residual))), where x is the residual behind
+// another norm.
+#include <algorithm>
+
+#include "model/blocks/block.h"
+
+namespace octavo {
+namespace {
+
+class MlpAndExpertsBlock final : public Block {
+ public:
+  MlpAndExpertsBlock(const MlpAndExperts& spec, const Namer& name, std::int64_t dim)
+      : dim_(dim),
+        mlp_(make_block(spec.mlp, name, dim)),
+        experts_(make_block(spec.experts, name, dim)),
+        mlp_post_norm_(name.norm(spec.norm, name.names.beside_experts_post_norm, dim)),
+        experts_norm_(name.norm(spec.norm, name.names.experts_norm, dim)),
+        experts_post_norm_(name.norm(spec.norm, name.names.experts_post_norm, dim)) {}
+
+  void list(ParameterList& list) override {
+    mlp_->list(list);
+    list.add(mlp_post_norm_);
+    list.add(experts_norm_);
+    experts_->list(list);
+    list.add(experts_post_norm_);
+  }
+
+  void loaded() override { experts_->loaded(); }
+
+  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
+    Scratch scratch;
+    take(scratch, tokens, activation);
+    return scratch.bytes() +
+           std::max(mlp_->scratch_bytes(tokens, activation), experts_->scratch_bytes(tokens, activation));
+  }
+
+  BlockCost cost(const Pass& pass) const override { return mlp_->cost(pass) + experts_->cost(pass); }
+
+  std::string text() const override { return fmt::format("{}, beside {}", mlp_->text(), experts_->text()); }
+
+  void run(const StepContext& step, const View& x, const View& out) const override {
+    StepContext rest = step;  // what is left of the workspaces is the halves'
+    const auto [sum, read, put_out] = take(rest.scratch, step.tokens, x.dtype);
+    const Ops& ops = step.backend.ops;
+    Stream& stream = *step.backend.stream;
+    mlp_->run(rest, x, sum);
+    ops.add_norm(stream, {.residual = sum, .norm = mlp_post_norm_.norm(), .replace = true});
+    ops.add_norm(stream, {.residual = step.residual, .norm = experts_norm_.norm(), .out = read});
+    experts_->run(rest, read, put_out);
+    ops.add_norm(stream,
+                 {.residual = sum, .delta = put_out, .delta_norm = experts_post_norm_.norm(), .out = out});
+  }
+
+ private:
+  struct Work {
+    View sum, read, put_out;
+  };
+  Work take(Scratch& scratch, std::int64_t n, DType act) const {
+    return {.sum = scratch.take(DType::f32, {n, dim_}),
+            .read = scratch.take(act, {n, dim_}),
+            .put_out = scratch.take(act, {n, dim_})};
+  }
+
+  std::int64_t dim_;
+  std::unique_ptr<Block> mlp_, experts_;
+  NormParameter mlp_post_norm_, experts_norm_, experts_post_norm_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> make_block(const MlpAndExperts& spec, const Namer& name, std::int64_t dim) {
+  return std::make_unique<MlpAndExpertsBlock>(spec, name, dim);
+}
+
+}  // namespace octavo

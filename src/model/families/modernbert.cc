@@ -1,0 +1,110 @@
+// ModernBERT (Warner et al., "Smarter, Better, Faster, Longer", 2024): an encoder with norms before the
+// halves, gated MLPs and rotary embeddings, of which two layers of three look no further than a window.
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+constexpr Dialect kDialect{.kv_heads = "num_attention_heads",
+                           .head_dim = "",
+                           .activation = "hidden_activation",
+                           .eps = "norm_eps",
+                           .norm = {.kind = NormKind::layer},
+                           .rotary = false};
+
+// `local`: of the layers with a window.
+Result<RopeSpec> read_turns(const Config& config, const ModelSpec& spec, bool local) {
+  Dialect dialect = kDialect;
+  dialect.theta = local ? "local_rope_theta" : "global_rope_theta";
+  return read_rope(config, dialect, spec.layers[0].attention().head_dim, spec.max_positions,
+                   local ? "sliding_attention" : "full_attention");
+}
+
+// Each layer's window: local_attention // 2 tokens on either side, and the token itself.
+Result<> set_layers(ModelSpec& spec, const Config& config) {
+  TRY(const int width, config.integer("local_attention", {1, 1 << 27}));
+  TRY(const int every, config.integer("global_attn_every_n_layers", {1, 1024}, 3));
+  TRY(const bool attention_bias, config.boolean("attention_bias"));
+  TRY(const bool mlp_bias, config.boolean("mlp_bias"));
+  TRY(const std::vector<std::string> types, config.texts("layer_types"));
+  if (!types.empty() && types.size() != spec.layers.size())
+    return invalid("layer_types", "{} has {} entries, there are {} layers", config.where("layer_types"),
+                   types.size(), spec.layers.size());
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    Attention& attention = spec.layers[i].attention();
+    const bool local =
+        types.empty() ? i % static_cast<std::size_t>(every) != 0 : types[i] == "sliding_attention";
+    attention.window = local ? width / 2 + 1 : 0;
+    attention.rope = local ? 1 : 0;
+    attention.causal = false;
+    attention.qkv_bias = attention.out_bias = attention_bias;
+    spec.layers[i].mlp().up_bias = spec.layers[i].mlp().down_bias = mlp_bias;
+  }
+  spec.layers[0].mixer_normed = false;  // the embeddings are
+  return {};
+}
+
+// `before`: in front of all names.
+Result<ModelSpec> describe_encoder(const Config& config, const std::string& before) {
+  TRY(ModelSpec spec, describe_dense(config, kDialect));
+  TRY(const bool bias, config.boolean("norm_bias"));
+  spec.final_norm.bias = bias;
+  for (LayerSpec& layer : spec.layers) layer.pre_norm.bias = bias;
+  spec.embedding_norm = spec.final_norm;
+  TRY_VOID(set_layers(spec, config));
+  for (const bool local : {false, true}) {
+    TRY(spec.ropes.emplace_back(), read_turns(config, spec, local));
+  }
+  Names& names = spec.names;
+  names.prefixes = {before};
+  names.embedding = "embeddings.tok_embeddings";
+  names.embedding_norm = "embeddings.norm";
+  names.attention_norm = "attn_norm";
+  names.mlp_norm = "mlp_norm";
+  names.qkv = {"attn.Wqkv"};
+  names.out = "attn.Wo";
+  names.up = {"mlp.Wi"};
+  names.down = "mlp.Wo";
+  names.final_norm = "final_norm";
+  names.ignorable = {"head.*", "decoder.*"};
+  return spec;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_modernbert(const Config& config) {
+  TRY(ModelSpec spec, describe_encoder(config, ""));
+  spec.names.prefixes.emplace_back("model.");  // files that were trained to fill gaps
+  spec.head = Head{.pool = Pool::first, .normalise = true};
+  return spec;
+}
+
+Result<ModelSpec> describe_modernbert_classifier(const Config& config) {
+  TRY(ModelSpec spec, describe_encoder(config, "model."));
+  spec.names.ignorable.clear();
+  TRY(Head head, read_classifier(config));
+  TRY(const std::string pooling, config.text("classifier_pooling"));
+  if (pooling != "cls" && pooling != "mean")
+    return field_failure("classifier_pooling", ErrorCode::unsupported,
+                         "{} is \"{}\"; supported are cls and mean", config.where("classifier_pooling"),
+                         pooling);
+  head.pool = pooling == "cls" ? Pool::first : Pool::mean;
+  TRY(const std::string activation, config.text("classifier_activation"));
+  if (activation != "gelu")
+    return field_failure("classifier_activation", ErrorCode::unsupported,
+                         "{} is \"{}\"; only gelu is supported", config.where("classifier_activation"),
+                         activation);
+  HeadLayer dense{.name = "head.dense",
+                  .outputs = spec.dim,
+                  .activation = Activation::gelu,
+                  .norm = spec.final_norm,
+                  .norm_name = "head.norm"};
+  TRY(dense.bias, config.boolean("classifier_bias"));
+  const int labels = static_cast<int>(head.labels.size());
+  head.layers = {std::move(dense), {.name = "classifier", .outputs = labels}};
+  spec.head = std::move(head);
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,116 @@
+// Pixtral (Agrawal et al., 2024) and Mistral 3 with images (Mistral Small 3.1, 2025): an encoder that takes
+// images of any size, with rotary embeddings of rows and columns; in Mistral 3 squares of its patches are
+// joined by a matrix. In the text a token stands between the rows of an image.
+#include "kernels/sampling_math.h"
+#include "model/families/common.h"
+#include "model/families/families.h"
+#include "model/families/towers.h"
+
+namespace octavo {
+namespace {
+
+// The last two it has not: the image processor says how many patches there may be.
+constexpr std::string_view kVision = R"({"hidden_act": "gelu",
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "num_hidden_layers": 24,
+    "patch_size": 16,
+    "rope_theta": 10000,
+    "max_position_embeddings": 1,
+    "vocab_size": 1})";
+constexpr float kVisionEps = 1e-5F;
+
+Result<RopeSpec> read_turns(const Config& config, int head_dim) {
+  if (head_dim % 4 != 0)
+    return invalid("num_attention_heads", "{}: heads have {} elements; it must be a multiple of 4",
+                   config.where("num_attention_heads"), head_dim);
+  RopeSpec rope{.rotary_dim = head_dim, .axis_frequencies = AxisFrequencies::alternating};
+  TRY(rope.theta, config.number("rope_theta", {1, 1e12}));
+  TRY(const std::optional<Config> given, config.object("rope_parameters"));
+  if (given) {
+    TRY(rope.theta, given->number("rope_theta", {1, 1e12}, rope.theta));
+  }
+  for (int pair = 0; pair < head_dim / 2; ++pair) rope.axes.push_back(pair < head_dim / 4 ? 0 : 1);
+  return rope;
+}
+
+Names tower_names(const std::string& prefix) {
+  const std::string tower = "vision_tower.";
+  Names names;
+  names.prefixes = {prefix};
+  names.patches = tower + "patch_conv";
+  names.embedding_norm = tower + "ln_pre";
+  names.layers = tower + "transformer.layers.";
+  names.attention_norm = "attention_norm";
+  names.qkv = {"attention.q_proj", "attention.k_proj", "attention.v_proj"};
+  names.out = "attention.o_proj";
+  names.mlp_norm = "ffn_norm";
+  names.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
+  names.down = "feed_forward.down_proj";
+  names.final_norm = "multi_modal_projector.norm";
+  const std::string projector = prefix + "multi_modal_projector.";
+  names.projector_merger = projector + "patch_merger.merging_layer";
+  names.projector = {projector + "linear_1", projector + "linear_2"};
+  names.ignorable = {"language_model.*", "model.language_model.*", "lm_head.*"};
+  return names;
+}
+
+Result<> require(const Config& config, std::string_view field, std::string_view only) {
+  TRY(const std::string value, config.text(field, std::string(only)));
+  if (value == only) return {};
+  return field_failure(field, ErrorCode::unsupported, "{} is \"{}\"; only {} is supported",
+                       config.where(field), value, only);
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_pixtral_tower(const Config& config, const ModelSpec& text) {
+  TRY(const std::optional<Config> given, config.object("vision_config"));
+  Config vision = given.value_or(Config());
+  TRY_VOID(require(vision, "model_type", "pixtral"));
+  vision.set_defaults(kVision);
+  TRY(ModelSpec tower, describe_dense(vision, {.kv_heads = "num_attention_heads",
+                                               .eps = "",
+                                               .norm = {.kind = NormKind::rms, .eps = kVisionEps},
+                                               .rotary = false}));
+  tower.vocab = 0;
+  tower.embedding_norm = tower.final_norm;
+  tower.final_norm = {};
+  TRY(const RopeSpec rope, read_turns(vision, tower.layers[0].attention().head_dim));
+  tower.ropes = {rope};
+  for (LayerSpec& layer : tower.layers) {
+    layer.attention().causal = false;
+    layer.attention().rope = 0;
+  }
+  TRY_VOID(config.integer("vision_feature_layer", {-1, -1}, -1));
+  TRY_VOID(require(config, "projector_hidden_act", "gelu"));
+  ImageInput image{.bias = false, .out_dim = text.dim, .row_breaks = true};
+  TRY(image.patch_size, vision.integer("patch_size", {1, 1024}));
+  TRY_VOID(vision.integer("num_channels", {3, 3}));
+  image.projector = {.activation = Activation::gelu, .hidden = text.dim};
+  TRY(image.projector.bias, config.boolean("multimodal_projector_bias", true));
+  tower.image = image;
+  tower.names = tower_names("");
+  tower.other_names = tower_names("model.");
+  return tower;
+}
+
+Result<ModelSpec> describe_mistral3(const Config& config) {
+  TRY(ModelSpec spec, describe_mistral3_text(config));
+  TRY_VOID(set_tied(spec, config));
+  TRY(const std::optional<Config> vision, config.object("vision_config"));
+  if (!vision) return spec;
+  TRY(spec.media_token, config.integer("image_token_index", {0, kMaxVocab}, 10));
+  TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, spec.media_token));
+  TRY(ModelSpec tower, describe_pixtral_tower(config, spec));
+  tower.final_norm = {.kind = NormKind::rms, .eps = spec.final_norm.eps};
+  TRY(tower.image->merge, config.integer("spatial_merge_size", {1, 16}, 2));
+  tower.image->projector.merged = true;
+  TRY(tower.image->projector.bias, config.boolean("multimodal_projector_bias", false));
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,52 @@
+// Qwen2-Audio (Chu et al., 2024): Whisper's encoder, the means of two of its rows, normed, and one matrix in
+// front of a Qwen2. Silence behind a sound is not seen.
+#include <utility>
+
+#include "kernels/sampling_math.h"
+#include "model/families/common.h"
+#include "model/families/families.h"
+#include "model/families/towers.h"
+
+namespace octavo {
+namespace {
+
+// The last two it has not.
+constexpr std::string_view kAudio = R"({"activation_function": "gelu",
+    "d_model": 1280,
+    "encoder_attention_heads": 20,
+    "encoder_ffn_dim": 5120,
+    "encoder_layers": 32,
+    "max_source_positions": 1500,
+    "num_mel_bins": 128,
+    "max_position_embeddings": 1,
+    "vocab_size": 1})";
+
+Result<ModelSpec> describe_tower(Config config, int out_dim) {
+  config.set_defaults(kAudio);
+  TRY(ModelSpec tower, describe_whisper_encoder(config, "audio_tower."));
+  tower.sound->joined = 2;
+  tower.sound->out_dim = out_dim;
+  tower.sound->projector = {.mean = true, .norm = std::exchange(tower.final_norm, {}), .bias = true};
+  tower.names.final_norm = "";
+  tower.names.projector = {"multi_modal_projector.linear"};
+  tower.names.projector_norm = "audio_tower.layer_norm";
+  tower.names.ignorable = {"language_model.*"};
+  return tower;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_qwen2_audio(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen2(config));
+  spec.names.prefixes = {"language_model.model."};
+  spec.names.lm_head = "language_model.lm_head";
+  for (const char* other : {"audio_tower.*", "multi_modal_projector.*"})
+    spec.names.ignorable.emplace_back(other);
+  TRY(spec.media_token, config.integer("audio_token_index", {0, kMaxVocab}, 151646));
+  TRY(const std::optional<Config> audio, config.object("audio_config"));
+  TRY(ModelSpec tower, describe_tower(audio.value_or(Config()), spec.dim));
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <utility>
+
+#include "model/config.h"
+#include "model/drafter.h"
+#include "model/place_heads.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::string_view kField = "speculative_config";
+
+class Medusa final : public PlaceHeads {
+ public:
+  Medusa(Backend& backend, std::unique_ptr<LoadedPlaces> loaded, int places, std::vector<std::int32_t> tokens,
+         float scale)
+      : PlaceHeads(backend, std::move(loaded), places, std::move(tokens)), scale_(scale) {}
+
+  Result<> reserve(std::int64_t sequences) override {
+    const std::int64_t dim = model().spec.dim;
+    TRY(residual_, allocate(DType::f32, sequences, dim));
+    for (View* view : {&x_, &product_, &delta_}) {
+      TRY(*view, allocate(model().activation, sequences, dim));
+    }
+    return {};
+  }
+
+  void logits(int place, const View& ids, const View& out) override {
+    const Ops& ops = backend_.ops;
+    Stream& stream = *backend_.stream;
+    const std::int64_t n = ids.size(0);
+    const View residual = residual_.rows(0, n), x = x_.rows(0, n), product = product_.rows(0, n);
+    copy_hidden(n, residual);
+    const std::span all(parameters().products);
+    const std::size_t blocks = all.size() / static_cast<std::size_t>(places());
+    View delta;  // of the block before
+    for (const LinearParameter& block : all.subspan(static_cast<std::size_t>(place) * blocks, blocks)) {
+      ops.add_norm(stream, {.residual = residual, .delta = delta, .out = x});
+      ops.matmul(stream, {.x = x, .w = *block.weight.weight, .bias = block.bias.value, .y = product});
+      delta = delta_.rows(0, n);
+      ops.activate(stream, {.x = product, .activation = Activation::silu, .gated = false, .y = delta});
+    }
+    ops.add_norm(stream, {.residual = residual, .delta = delta, .out = x});
+    ops.matmul(stream, {.x = x, .w = output(place), .y = out});
+    if (scale_ != 1) ops.scale_logits(stream, {.logits = out, .scale = scale_});
+  }
+
+ private:
+  const Weight& output(int place) const {
+    const std::vector<MatrixParameter>& own = parameters().outputs;
+    if (own.empty()) return other().network.output();
+    return *own[std::min(static_cast<std::size_t>(place), own.size() - 1)].weight;
+  }
+
+  float scale_;               // of the logits
+  View residual_;             // f32 [sequences, dim]
+  View x_, product_, delta_;  // act
+};
+
+// How a checkpoint calls its tensors.
+struct Layout {
+  std::string prefix;
+  bool authors;
+
+  std::string block(int place, int number) const {
+    return fmt::format(fmt::runtime(authors ? "{}{}.{}.linear" : "{}blocks.{}.layers.{}"), prefix, place,
+                       number);
+  }
+  std::string output(int place, int blocks) const {
+    return authors ? fmt::format("{}{}.{}", prefix, place, blocks)
+                   : fmt::format("{}lm_heads.{}", prefix, place);
+  }
+};
+
+bool has_matrix(const Checkpoint& checkpoint, const std::string& name) {
+  return checkpoint.find(name + ".weight") != nullptr;
+}
+
+Result<Layout> layout_of(const Checkpoint& checkpoint) {
+  for (const char* prefix : {"", "medusa_heads."})
+    for (const bool authors : {false, true})
+      if (const Layout layout{prefix, authors}; has_matrix(checkpoint, layout.block(0, 0))) return layout;
+  return field_failure(
+      kField, ErrorCode::corrupt,
+      "there are no Medusa heads: neither tensor blocks.0.layers.0.weight nor 0.0.linear.weight");
+}
+
+// The tokens of a smaller vocabulary; empty: the checkpoint has none.
+Result<std::vector<std::int32_t>> read_token_map(const Checkpoint& checkpoint, int vocab) {
+  std::vector<std::int32_t> tokens;
+  const StoredTensor* map = checkpoint.find("token_map");
+  if (map == nullptr) return tokens;
+  TRY(const std::vector<std::int64_t> numbers, integers_of(*map));
+  for (const std::int64_t number : numbers) {
+    if (number < 0 || number >= vocab)
+      return failure(ErrorCode::corrupt, "tensor token_map: {} is not one of {} tokens", number, vocab);
+    tokens.push_back(static_cast<std::int32_t>(number));
+  }
+  return tokens;
+}
+
+// Of a smaller vocabulary the rows of its tokens, where the matrix has all.
+MatrixParameter output_matrix(const Namer& name, const Checkpoint& checkpoint, const std::string& tensor,
+                              const ModelSpec& other, std::span<const std::int32_t> tokens) {
+  const std::int64_t rows = tokens.empty() ? other.vocab : std::ssize(tokens);
+  const std::vector<std::int64_t>& shape = checkpoint.find(tensor + ".weight")->shape;
+  if (tokens.empty() || shape.empty() || shape[0] != other.vocab)
+    return name.table(tensor, rows, other.dim, MatrixUse::table);
+  MatrixParameter matrix = name.table(tensor, other.vocab, other.dim, MatrixUse::table);
+  for (const std::int32_t token : tokens) matrix.order.push_back({token, 1});
+  matrix.rows = rows;
+  return matrix;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const Model& other, Backend& backend,
+                                                const LoadOptions& options) {
+  TRY(const Config config, Config::load(path));
+  TRY(const double scale, config.number("logit_scale", {0, 1e6}, 1));
+  TRY(const Checkpoint checkpoint, Checkpoint::open(path));
+  TRY(const Layout layout, layout_of(checkpoint));
+  TRY(std::vector<std::int32_t> tokens, read_token_map(checkpoint, other.spec.vocab));
+  int count = 0, blocks = 0;
+  while (has_matrix(checkpoint, layout.block(count, 0))) ++count;
+  while (has_matrix(checkpoint, layout.block(0, blocks))) ++blocks;
+
+  const Names names;
+  const Namer name(names, "");
+  PlaceParameters places;
+  for (int place = 0; place < count; ++place)
+    for (int i = 0; i < blocks; ++i) {
+      const std::string block = layout.block(place, i);
+      const bool bias = checkpoint.find(block + ".bias") != nullptr;
+      places.products.push_back(name.linear({block}, {other.spec.dim}, other.spec.dim, bias));
+    }
+  // One for all may be called by the name of the first.
+  std::vector<std::string> outputs;
+  for (int place = 0; place < count; ++place)
+    if (const std::string own = layout.output(place, blocks); has_matrix(checkpoint, own))
+      outputs.push_back(own);
+  if (const std::string one = layout.prefix + "lm_head"; outputs.empty() && has_matrix(checkpoint, one))
+    outputs.push_back(one);
+  if (outputs.size() > 1 && std::cmp_less(outputs.size(), count))
+    return failure(ErrorCode::corrupt, "{} Medusa heads have {} output matrices", count, outputs.size());
+  for (const std::string& tensor : outputs)
+    places.outputs.push_back(output_matrix(name, checkpoint, tensor, other.spec, tokens));
+  if (outputs.empty() && !tokens.empty())
+    return field_failure(kField, ErrorCode::unsupported,
+                         "Medusa heads with a token_map and no output matrix");
+
+  const int columns = tokens.empty() ? other.spec.vocab : static_cast<int>(tokens.size());
+  ModelSpec spec;
+  spec.architecture = "Medusa";
+  spec.dim = other.spec.dim;
+  spec.vocab = columns;
+  TRY(auto loaded,
+      load_places(std::move(spec), std::move(places), {"token_map"}, checkpoint, other, backend, options));
+  return std::make_unique<Medusa>(backend, std::move(loaded), count, std::move(tokens),
+                                  static_cast<float>(scale));
+}
+
+}  // namespace octavo

@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "model/config.h"
+#include "model/place_heads.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::string_view kField = "speculative_config";
+constexpr int kPlacesMax = 32;
+constexpr float kEps = 1e-6F;
+
+class MlpSpeculator final : public PlaceHeads {
+ public:
+  // token_weight: of the embeddings, beside the states.
+  MlpSpeculator(Backend& backend, std::unique_ptr<LoadedPlaces> loaded, int places, std::int64_t row,
+                float token_weight)
+      : PlaceHeads(backend, std::move(loaded), places, {}), row_(row), token_weight_(token_weight) {}
+
+  Result<> reserve(std::int64_t sequences) override {
+    const std::int64_t dim = model().spec.dim;
+    const DType act = model().activation;
+    TRY(hidden_, allocate(DType::f32, sequences, row_));
+    TRY(x_, allocate(act, sequences, row_));
+    TRY(sum_, allocate(DType::f32, sequences, dim));
+    for (View* view : {&product_, &normed_, &state_}) {
+      TRY(*view, allocate(act, sequences, dim));
+    }
+    return {};
+  }
+
+  void logits(int place, const View& ids, const View& out) override {
+    const Ops& ops = backend_.ops;
+    Stream& stream = *backend_.stream;
+    const std::int64_t n = ids.size(0);
+    const View sum = sum_.rows(0, n), product = product_.rows(0, n), normed = normed_.rows(0, n),
+               state = state_.rows(0, n);
+    const auto at = [&](const auto& of_places) -> const auto& {
+      return of_places[std::min(static_cast<std::size_t>(place), of_places.size() - 1)];
+    };
+    if (place == 0) {
+      copy_hidden(n, hidden_.rows(0, n));
+      ops.add_norm(
+          stream,
+          {.residual = hidden_.rows(0, n), .norm = parameters().input_norm.norm(), .out = x_.rows(0, n)});
+    }
+    ops.embed(stream,
+              {.ids = ids, .table = *at(parameters().tables).weight, .scale = token_weight_, .out = sum});
+    ops.matmul(stream, {.x = place == 0 ? x_.rows(0, n) : state,
+                        .w = *at(parameters().products).weight.weight,
+                        .y = product});
+    ops.add_norm(stream,
+                 {.residual = sum, .delta = product, .norm = at(parameters().norms).norm(), .out = normed});
+    ops.activate(stream, {.x = normed, .activation = Activation::gelu, .gated = false, .y = state});
+    ops.matmul(stream, {.x = state, .w = *at(parameters().outputs).weight, .y = out});
+  }
+
+ private:
+  std::int64_t row_;
+  float token_weight_;
+  View hidden_;                    // f32 [sequences, row]
+  View x_;                         // act, the same
+  View sum_;                       // f32 [sequences, dim]
+  View product_, normed_, state_;  // act
+};
+
+}  // namespace
+
+Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path, const Model& other,
+                                                        Backend& backend, const LoadOptions& options) {
+  constexpr Config::Range kSizes{1, 1 << 20};
+  TRY(Config config, Config::load(path));
+  config.set_defaults(R"({"vocab_size": 32000, "emb_dim": 4096, "inner_dim": 0, "n_predict": 3,
+                          "tie_weights": false, "scale_input": false})");
+  TRY(const int vocab, config.integer("vocab_size", kSizes));
+  TRY(const int row, config.integer("emb_dim", kSizes));
+  TRY(const int inner, config.integer("inner_dim", {0, kSizes.most}));
+  TRY(const int count, config.integer("n_predict", {1, kPlacesMax}));
+  TRY(const bool tied, config.boolean("tie_weights"));
+  TRY(const bool normed, config.boolean("scale_input"));
+  if (vocab != other.spec.vocab)
+    return invalid(kField,
+                   "the MLP speculator has a vocabulary of {} tokens, the model of {}: they must be one",
+                   vocab, other.spec.vocab);
+  if (row != other.spec.dim)
+    return invalid(kField, "the MLP speculator's emb_dim is {}, the model's hidden_size {}: they must be one",
+                   row, other.spec.dim);
+  const int dim = inner > 0 ? inner : row;
+  TRY(const Checkpoint checkpoint, Checkpoint::open(path));
+
+  const Names names;
+  const Namer name(names, checkpoint.find("speculator.emb.0.weight") != nullptr ? "speculator." : "");
+  PlaceParameters places;
+  if (normed)
+    places.input_norm = {.spec = {.kind = NormKind::rms, .eps = kEps},
+                         .weight = constant_vector(
+                             std::vector(static_cast<std::size_t>(row), std::numbers::sqrt2_v<float> / 2)),
+                         .bias = {}};
+  // Tied: one of each for all places, but for the first product, whose input may be of another width.
+  for (int place = 0; place < count; ++place) {
+    const auto numbered = [&](std::string_view what) { return fmt::format("{}.{}", what, place); };
+    if (place == 0 || !tied || place == 1)
+      places.products.push_back(name.linear({numbered("proj")}, {dim}, place == 0 ? row : dim, false));
+    if (place > 0 && tied) continue;
+    places.tables.push_back(name.table(numbered("emb"), vocab, dim, MatrixUse::table));
+    places.norms.push_back(
+        name.norm({.kind = NormKind::rms, .eps = kEps, .bias = true}, numbered("ln"), dim));
+    places.outputs.push_back(name.table(numbered("head"), vocab, dim, MatrixUse::table));
+  }
+  ModelSpec spec;
+  spec.architecture = "MLP speculator";
+  spec.dim = dim;
+  spec.vocab = vocab;
+  // A state counts state_weight times, an embedding sqrt((1 - state_weight^2) * dim / 2) times; the norm
+  // takes what is common to both.
+  const double state_weight = std::pow(0.5, 0.5 / count);
+  const double token_weight = std::sqrt((1 - state_weight * state_weight) * dim / 2) / state_weight;
+  // Some writers store what is tied once for each place.
+  std::vector<std::string> ignorable;
+  if (tied) ignorable = {"speculator.*", "emb.*", "proj.*", "ln.*", "head.*"};
+  TRY(auto loaded,
+      load_places(std::move(spec), std::move(places), ignorable, checkpoint, other, backend, options));
+  return std::make_unique<MlpSpeculator>(backend, std::move(loaded), count, row,
+                                         static_cast<float>(token_weight));
+}
+
+}  // namespace octavo

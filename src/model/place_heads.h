@@ -1,0 +1,101 @@
+// Heads that propose place by place: each place of a draft has a small network of its own, which reads one
+// row of another network's residual behind its last norm. They keep nothing of a text, and have no cache.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "model/model.h"
+#include "model/parameters.h"
+
+namespace octavo {
+
+// Where there are fewer than places, the last is for all places from its own on.
+struct PlaceParameters {
+  NormParameter input_norm;  // of the row
+  std::vector<MatrixParameter> tables;
+  std::vector<LinearParameter> products;  // of Medusa as many for each place as it has blocks
+  std::vector<NormParameter> norms;
+  std::vector<MatrixParameter> outputs;  // none: the other network's is for all
+
+  ParameterList list();
+};
+
+// Parameters with their values.
+struct LoadedPlaces {
+  PlaceParameters parameters;
+  Model model;         // holds the vectors; its vocabulary are the columns of the logits
+  const Model* other;  // that they propose for
+};
+
+class PlaceHeads {
+ public:
+  // tokens: that the columns of the logits stand for; empty: each for its own number.
+  PlaceHeads(Backend& backend, std::unique_ptr<LoadedPlaces> loaded, int places,
+             std::vector<std::int32_t> tokens)
+      : backend_(backend), loaded_(std::move(loaded)), places_(places), tokens_(std::move(tokens)) {}
+  virtual ~PlaceHeads() = default;
+
+  int places() const { return places_; }
+  const Model& model() const { return loaded_->model; }
+  const std::vector<std::int32_t>& tokens() const { return tokens_; }
+
+  // Allocates the workspaces, for drafts of so many sequences at a time. Error: there is not enough memory.
+  virtual Result<> reserve(std::int64_t sequences) = 0;
+
+  // Begins a draft for each row of the other network's residual (Decoder::residual) behind a step: rows i32
+  // [n]. Both stay as they are until the drafts are made.
+  void begin(const View& residual, const View& rows) {
+    residual_ = residual;
+    rows_ = rows;
+  }
+
+  // What follows token number `place` of the drafts, 0 being the one that the other network has said: of the
+  // first ids.size(0) of them, which have had all places before. ids i32 [n], out f32 [n, vocab].
+  virtual void logits(int place, const View& ids, const View& out) = 0;
+
+ protected:
+  Result<View> allocate(DType type, std::int64_t rows, std::int64_t cols);
+  const PlaceParameters& parameters() const { return loaded_->parameters; }
+  const Model& other() const { return *loaded_->other; }
+  // Of the first n rows the residual behind its last norm: out f32 [n, dim].
+  void copy_hidden(std::int64_t n, const View& out) const;
+
+  Backend& backend_;
+
+ private:
+  std::unique_ptr<LoadedPlaces> loaded_;
+  int places_;
+  std::vector<std::int32_t> tokens_;
+  std::vector<Buffer> workspaces_;
+  View residual_, rows_;
+};
+
+// `other`, which they propose for, outlives what these load; they compute in its format. path: a directory.
+// Errors: those of Model::load; numbers that do not fit the other's.
+
+// Medusa's heads (Cai et al., "Medusa", ICML 2024), which read no token: blocks x + silu(W x + b) and an
+// output matrix for each place, one for all, or the other network's. As vLLM has them (blocks.0.layers.0,
+// lm_heads.0, token_map), or their authors (0.0.linear, 0.1).
+Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const Model& other, Backend& backend,
+                                                const LoadOptions& options);
+
+// IBM's MLP speculators (Wertheimer et al., "Accelerating Production LLMs with Combined Token/Embedding
+// Speculators", 2024): each place makes a new state of the one before it and of the token,
+// gelu(norm(W state + weight * embedding)), the first of the row.
+Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path, const Model& other,
+                                                        Backend& backend, const LoadOptions& options);
+
+// For both: the checkpoint's tensors as the places' parameters. Error: tensors are missing, left over or of
+// another shape.
+Result<std::unique_ptr<LoadedPlaces>> load_places(ModelSpec spec, PlaceParameters parameters,
+                                                  const std::vector<std::string>& ignorable,
+                                                  const Checkpoint& checkpoint, const Model& other,
+                                                  Backend& backend, const LoadOptions& options);
+
+}  // namespace octavo

@@ -1,0 +1,31 @@
+// Images and sound in chats: from data URLs to pixels and spectrograms, and their places in the prompt.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "request/image_part.h"
+#include "serve/openai/chat_request.h"
+#include "serve/service.h"
+
+namespace octavo {
+
+// ChatPrompt::messages with contents as the model's template expects them: all of them lists of parts, or all
+// of them strings, with lines like "<image>" (ProcessorConfig::placeholder) in front of the text, as vLLM
+// writes them.
+Result<std::string> messages_for_template(const Service& service, const std::string& messages);
+
+// Decodes images and sounds, and puts the text that stands for each in place of its token in `text`. The
+// places of the parts are still open. Errors name the field: an address that is no data URL, broken base64, a
+// broken or too large image, a sound that is broken or longer than the model hears; more or fewer such tokens
+// in the text than media; more tokens than the context has.
+Result<std::vector<ImagePart>> read_media(const Service& service,
+                                          std::span<const openai::ChatPrompt::Media> media,
+                                          std::string& text);
+
+// Finds the places of the parts in the prompt.
+Result<> place_media(const Service& service, std::span<const TokenId> ids, std::vector<ImagePart>& parts);
+
+}  // namespace octavo

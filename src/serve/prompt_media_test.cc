@@ -1,0 +1,251 @@
+// Images in chats over HTTP: what the engine gets is what transformers' processor makes of them
+// (tests/data/vision).
+#include "serve/prompt_media.h"
+
+#include <gmock/gmock.h>
+
+#include <boost/beast/core/detail/base64.hpp>
+
+#include "media/test_golden.h"
+#include "serve/serve_fixture.h"
+
+namespace octavo {
+namespace {
+
+using media::VisionGolden;
+using testing::HasSubstr;
+
+std::string base64(const std::string& bytes) {
+  namespace base64 = boost::beast::detail::base64;
+  std::string text(base64::encoded_size(bytes.size()), '\0');
+  text.resize(base64::encode(text.data(), bytes.data(), bytes.size()));
+  return text;
+}
+
+class ImagesTest : public ServeTest {
+ protected:
+  // parts: the template goes through lists of parts.
+  void serve_images(bool parts = true, int context = 400) {
+    tokenizer_ = Tokenizer::load(golden_.directory).value();
+    if (parts)
+      template_ =
+          ChatTemplate::compile(media::file_bytes(golden_.directory + "/chat_template.jinja"), {}).value();
+    serve([](const Request&, int) { return Script{.tokens = {40, 41, 257}}; },
+          [&](ServeOptions& options, http::ServerOptions&) {
+            engine_->described.image = {.size = 32, .tokens = 4, .token_id = 259};
+            options.rules.limits.vocab_size = 288;
+            options.rules.max_model_len = context;
+            options.rules.images_max = 2;
+            options.images =
+                media::ProcessorConfig{.rule = media::TileRule{.longest_edge = 64, .tile_size = 32}};
+            options.template_takes_parts = parts;
+            options.eos_ids = {257};
+          });
+  }
+
+  std::string url_of(const std::string& picture) const {
+    return "data:image/png;base64," + base64(media::file_bytes(golden_.directory + "/" + picture));
+  }
+  static json::object image(const std::string& url) {
+    return {{"type", "image_url"}, {"image_url", {{"url", url}, {"detail", "auto"}}}};
+  }
+  static json::object text(const std::string& words) { return {{"type", "text"}, {"text", words}}; }
+  static std::string chat(json::array messages) {
+    return json::serialize(json::object{{"model", "demo"}, {"messages", std::move(messages)}});
+  }
+  static json::object user(json::value content) {
+    return {{"role", "user"}, {"content", std::move(content)}};
+  }
+
+  // Of a chat with one image at this address.
+  std::pair<int, json::object> error_of(const std::string& url) {
+    const http::Response response =
+        post("/v1/chat/completions", chat({user(json::array{text("Look:"), image(url)})}));
+    return {response.status, json::parse(response.body).as_object().at("error").as_object()};
+  }
+
+  const VisionGolden golden_{"idefics3"};
+};
+
+TEST_F(ImagesTest, ReachTheEngineAsTransformersPreparesThem) {
+  serve_images();
+  const std::string body =
+      chat({user(json::array{image(url_of("rgb.png")), text("What is in this picture?")}),
+            json::object{{"role", "assistant"}, {"content", "Waves."}},
+            user(json::array{text("And here?"), image(url_of("photo.jpg"))})});
+  const json::object answer = reply("/v1/chat/completions", body);
+  const Request& request = engine_->last_request;
+  EXPECT_EQ(request.prompt, golden_.values<TokenId>("ids"));
+  EXPECT_EQ(answer.at("usage").at("prompt_tokens").as_int64(), std::ssize(request.prompt));
+
+  std::vector<media::Image> tiles = golden_.tiles("tiles.rgb.png");
+  for (media::Image& tile : golden_.tiles("tiles.photo.jpg")) tiles.push_back(std::move(tile));
+  ASSERT_EQ(request.images.size(), tiles.size());
+  EXPECT_TRUE(check_images(request.images, request.prompt.size(), engine_->described).has_value());
+  for (std::size_t i = 0; i < 5; ++i)  // of the lossless one
+    EXPECT_EQ(request.images[i].pixels, std::string(tiles[i].pixels.begin(), tiles[i].pixels.end())) << i;
+  for (const ImagePart& part : request.images)
+    for (int k = 0; k < 4; ++k) EXPECT_EQ(request.prompt[static_cast<std::size_t>(part.first + k)], 259);
+  EXPECT_NE(request.images[0].digest, request.images[1].digest);
+
+  EXPECT_EQ(reply("/tokenize", body).at("count").as_int64(), std::ssize(request.prompt));
+}
+
+TEST_F(ImagesTest, StandInFrontOfTheTextWhereTemplatesTakeStrings) {
+  serve_images(false);
+  reply("/v1/chat/completions",
+        chat({user(json::array{text("One"), image(url_of("rgb.png")), text("two")}), user("Three")}));
+  const std::string prompt = tokenizer_.decode(engine_->last_request.prompt, false).value();
+  EXPECT_THAT(prompt, testing::StartsWith("user: <fake_token_around_image><row_1_col_1><image>"));
+  EXPECT_THAT(prompt, testing::EndsWith("<fake_token_around_image>\nOne\ntwo\nuser: Three\nassistant: "));
+}
+
+TEST_F(ImagesTest, TextAloneNeedsNone) {
+  serve_images();
+  reply("/v1/chat/completions", chat({user("What is <image> in HTML?")}));
+  EXPECT_TRUE(engine_->last_request.images.empty());
+  EXPECT_THAT(tokenizer_.decode(engine_->last_request.prompt, false).value(),
+              HasSubstr("User: What is <image>"));
+}
+
+TEST_F(ImagesTest, ErrorsNameThePart) {
+  serve_images();
+  const auto expect = [&](const std::string& url, const char* message) {
+    const auto [status, error] = error_of(url);
+    EXPECT_EQ(status, 400) << url.substr(0, 60);
+    EXPECT_EQ(error.at("param").as_string(), "messages[0].content[1].image_url") << url.substr(0, 60);
+    EXPECT_THAT(std::string(error.at("message").as_string()), HasSubstr(message));
+  };
+  expect("https://example.org/cat.png", "media are not fetched");
+  expect("file:///etc/passwd", "files are not read");
+  expect("cat.png", "must be a data: URL in base64");
+  expect("data:image/png,raw", "must be a data: URL in base64");
+  expect("data:image/png;base64,!!!!", "is not of base64");
+  expect("data:image/png;base64,TWFu", "cannot identify the image");
+  expect("data:image/png;base64," + base64(media::file_bytes(golden_.directory + "/rgb.png").substr(0, 900)),
+         "the PNG image is broken");
+  expect("", "must be a string or an object with a url");
+}
+
+TEST_F(ImagesTest, LimitsAreTold) {
+  serve_images(true, 30);
+  const std::string small = url_of("rgb.png");
+  const auto message = [&](json::array parts) {
+    const http::Response response = post("/v1/chat/completions", chat({user(std::move(parts))}));
+    EXPECT_EQ(response.status, 400);
+    return std::string(json::parse(response.body).at("error").at("message").as_string());
+  };
+  EXPECT_THAT(message({image(small), image(small), image(small)}),
+              HasSubstr("At most 2 image(s) may be provided in one prompt"));
+  EXPECT_THAT(message({image(small), image(small)}), HasSubstr("stands for 20 tokens, the context of 30"));
+  EXPECT_THAT(message({image(small)}), HasSubstr("the prompt has"));
+  EXPECT_THAT(message({image(small), text("<image>")}),
+              HasSubstr("the prompt has 2 \"<image>\", and there are 1 images"));
+  EXPECT_THAT(message({json::object{{"type", "input_audio"}}}), HasSubstr("demo takes images and no sound"));
+  EXPECT_THAT(message({json::object{{"type", "video_url"}}}),
+              HasSubstr("only parts of type text, image_url, audio_url and input_audio"));
+}
+
+// Sounds in chats: what the engine gets is what transformers' processor makes of them (tests/data/sound).
+class PromptSoundTest : public ServeTest {
+ protected:
+  void serve_sound(int context = 400) {
+    tokenizer_ = Tokenizer::load(golden_.directory).value();
+    template_ =
+        ChatTemplate::compile(media::file_bytes(golden_.directory + "/chat_template.jinja"), {}).value();
+    serve([](const Request&, int) { return Script{.tokens = {40, 41, 257}}; },
+          [&](ServeOptions& options, http::ServerOptions&) {
+            engine_->described.sound = {.mels = 80, .frames = 200, .tokens = 50, .token_id = 259};
+            options.rules.limits.vocab_size = 272;
+            options.rules.max_model_len = context;
+            options.rules.sounds_max = 2;
+            options.prompt_sound = PromptSound{media::LogMel({.mels = 80, .seconds = 2}), "<|AUDIO|>"};
+            options.template_takes_parts = true;
+            options.eos_ids = {257};
+          });
+  }
+
+  static std::string file(const std::string& name) { return media::file_bytes(media::kSoundRoot + name); }
+  static json::object input(const std::string& bytes) {
+    return {{"type", "input_audio"}, {"input_audio", {{"data", base64(bytes)}, {"format", "wav"}}}};
+  }
+  static json::object text(const std::string& words) { return {{"type", "text"}, {"text", words}}; }
+  static std::string chat(json::array parts) {
+    return json::serialize(json::object{
+        {"model", "demo"},
+        {"messages", json::array{json::object{{"role", "user"}, {"content", std::move(parts)}}}}});
+  }
+
+  const VisionGolden golden_{"qwen2_audio", media::kSoundRoot};
+};
+
+TEST_F(PromptSoundTest, ReachesTheEngineAsTransformersPreparesIt) {
+  serve_sound();
+  const json::object url{{"type", "audio_url"},
+                         {"audio_url", {{"url", "data:audio/wav;base64," + base64(file("short.wav"))}}}};
+  const std::string body = json::serialize(json::object{
+      {"model", "demo"},
+      {"messages",
+       json::array{
+           json::object{{"role", "user"},
+                        {"content", json::array{input(file("chirp.wav")), text("What is this sound?")}}},
+           json::object{{"role", "assistant"}, {"content", "A chirp."}},
+           json::object{{"role", "user"}, {"content", json::array{text("And this?"), url}}}}}});
+  reply("/v1/chat/completions", body);
+  const Request& request = engine_->last_request;
+  EXPECT_EQ(request.prompt, golden_.values<TokenId>("ids"));
+  ASSERT_EQ(request.images.size(), 2U);
+  EXPECT_TRUE(check_images(request.images, request.prompt.size(), engine_->described).has_value());
+  const auto frames = golden_.values<std::int32_t>("frames");
+  for (std::size_t i = 0; i < 2; ++i) {
+    const ImagePart& part = request.images[i];
+    EXPECT_EQ(part.columns, (frames[i] + 1) / 2);
+    const auto mel = golden_.values<float>(i == 0 ? "mel.chirp.wav" : "mel.short.wav");
+    ASSERT_EQ(part.pixels.size(), 4 * mel.size());
+    for (std::size_t k = 0; k < mel.size(); ++k) {
+      float value = 0;
+      std::memcpy(&value, part.pixels.data() + 4 * k, 4);
+      ASSERT_NEAR(value, mel[k], 1e-5F) << k;
+    }
+  }
+}
+
+TEST_F(PromptSoundTest, ErrorsNameThePart) {
+  serve_sound(60);
+  const auto expect = [&](json::object part, const char* field, const char* message) {
+    const http::Response response =
+        post("/v1/chat/completions", chat({text("Listen:"), std::move(part), text("")}));
+    EXPECT_EQ(response.status, 400);
+    const json::object error = json::parse(response.body).at("error").as_object();
+    EXPECT_EQ(error.at("param").as_string(), field) << message;
+    EXPECT_THAT(std::string(error.at("message").as_string()), HasSubstr(message));
+  };
+  const char* const audio = "messages[0].content[1].input_audio";
+  expect(input("RIFF"), audio, "");
+  expect(input(file("chirp.wav").substr(0, 60)), audio, "too short to be heard");
+  std::string long_sound = file("chirp.wav");
+  long_sound += long_sound.substr(44);
+  for (const std::size_t at : {4U, 40U}) {  // the lengths in its header
+    const auto length = static_cast<std::uint32_t>(long_sound.size() - at - 4);
+    std::memcpy(long_sound.data() + at, &length, 4);
+  }
+  expect(input(long_sound), audio, "the sound has 2.6 seconds, the model hears 2 at a time");
+  expect({{"type", "input_audio"}, {"input_audio", json::object()}},
+         "messages[0].content[1].input_audio.data", "is missing");
+  expect({{"type", "audio_url"}, {"audio_url", "https://example.org/a.wav"}},
+         "messages[0].content[1].audio_url", "media are not fetched");
+  expect({{"type", "image_url"}, {"image_url", "data:image/png;base64,TWFu"}},
+         "messages[0].content[1].image_url", "demo takes sound and no images");
+}
+
+TEST_F(ServeTest, ModelsOfTextAloneRefuseImages) {
+  serve_text("never");
+  const http::Response response =
+      post("/v1/chat/completions",
+           R"({"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}]})");
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(response.body, HasSubstr("demo is not a multimodal model"));
+}
+
+}  // namespace
+}  // namespace octavo

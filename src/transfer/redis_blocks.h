@@ -1,0 +1,71 @@
+// KV blocks in a server of the Redis protocol that engines share: what one has computed the others load.
+//
+//   octavo:kv:<digest of the format>:<key>    a packed block (block_format.h)
+//
+// Which of them stay is the server's business (maxmemory, maxmemory-policy allkeys-lru). What it answers is
+// believed only as far as the block's header and checksum say the same. A server that fails or is silent is
+// left alone for a while; nothing that it does costs more than time. Any thread.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "transfer/block_format.h"
+#include "transfer/block_store.h"
+#include "transfer/redis_client.h"
+
+namespace octavo {
+
+class RedisBlocks final : public BlockStore {
+ public:
+  // Errors: the URL is none. A server that is not there may come later.
+  static Result<std::unique_ptr<BlockStore>> open(const std::string& url, BlockFormat format);
+
+  int leading(std::span<const Hash128> keys) const override;
+  std::vector<bool> contains(std::span<const Hash128> keys) const override;
+  bool must_look_up() const override { return true; }
+  bool reachable() const override;
+  std::size_t most() const override { return kKnownMax; }
+  std::int64_t count() const override { return 0; }  // nobody counts them
+  std::int64_t evicted() const override { return 0; }
+  void forget_all() override;
+
+  void look_up(std::span<const Hash128> keys) override;
+  void touch(std::span<const Hash128>) override {}  // the server has seen them used
+  Result<> read(Hash128 key, std::span<std::byte> packed) override;
+  Result<> write(Hash128 key, std::span<const std::byte> packed) override;
+  void remove(std::span<const Hash128> keys) override;
+
+ private:
+  static constexpr std::size_t kKnownMax = 1 << 18;
+
+  struct Idle {
+    RedisClient client;
+    std::int64_t since_us;
+  };
+
+  RedisBlocks(RedisAddress address, BlockFormat format);
+  std::string name_of(Hash128 key) const;
+  std::vector<std::string> names_of(std::span<const Hash128> keys) const;
+  Result<RedisClient> take_client();
+  template <class Do>
+  auto with_client(Do&& act) -> decltype(act(std::declval<RedisClient&>()));
+  void know(Hash128 key);
+
+  const RedisAddress address_;
+  const BlockFormat format_;
+  const std::string prefix_;
+  std::atomic<std::int64_t> away_until_us_ = 0;
+
+  mutable std::mutex mutex_;                       // guards all below
+  std::vector<Idle> idle_;                         // the last used last
+  std::unordered_set<Hash128, HashOfHash> known_;  // to be there, when last heard of
+  std::deque<Hash128> order_;  // in which they came; may name one twice, or one that is gone
+};
+
+}  // namespace octavo

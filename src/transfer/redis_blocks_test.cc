@@ -1,0 +1,129 @@
+#include "transfer/redis_blocks.h"
+
+#include <gtest/gtest.h>
+
+#include "transfer/test_redis.h"
+
+namespace octavo {
+namespace {
+
+using Mood = TestRedis::Mood;
+
+const BlockFormat kFormat{.fingerprint = "model", .dtype = "i32", .block_size = 16, .bytes = 4};
+
+std::vector<Hash128> some_keys(int count) {
+  std::vector<Hash128> keys;
+  for (int i = 0; i < count; ++i) keys.push_back({static_cast<std::uint64_t>(i), 5});
+  return keys;
+}
+
+std::vector<std::byte> packed(Hash128 key) {
+  std::vector<std::byte> block(kFormat.stride());
+  contents(kFormat, std::span(block))[0] = static_cast<std::byte>(key.low);
+  seal(kFormat, key, block);
+  return block;
+}
+
+struct Store {
+  TestRedis server;
+  std::unique_ptr<BlockStore> blocks = RedisBlocks::open(server.url(), kFormat).value();
+
+  void write(std::span<const Hash128> keys) {
+    for (const Hash128& key : keys) ASSERT_TRUE(blocks->write(key, packed(key)));
+  }
+  ErrorCode failure(Hash128 key) {
+    std::vector<std::byte> block(kFormat.stride());
+    const Result<> read = blocks->read(key, block);
+    return read ? ErrorCode{} : read.error().code;
+  }
+};
+
+TEST(RedisUrl, SaysWhereAndWho) {
+  const auto all = parse_redis_url("valkey://me:se:cret@[::1]:7000/3").value();
+  EXPECT_EQ(all.host, "::1");
+  EXPECT_EQ(all.port, 7000);
+  EXPECT_EQ(all.user, "me");
+  EXPECT_EQ(all.password, "se:cret");
+  EXPECT_EQ(all.database, 3);
+  const auto least = parse_redis_url("redis://cache").value();
+  EXPECT_EQ(least.host, "cache");
+  EXPECT_EQ(least.port, 6379);
+  EXPECT_EQ(parse_redis_url("redis://:secret@cache/").value().password, "secret");
+  for (const char* wrong :
+       {"redis://", "redis://a:0", "redis://a:b", "redis://a/b", "redis://a/-1", "redis://me@a"})
+    EXPECT_FALSE(parse_redis_url(wrong)) << wrong;
+  EXPECT_FALSE(is_redis_url("/var/redis://"));
+}
+
+TEST(RedisBlocks, WhatOneWritesAnotherFinds) {
+  Store store;
+  const std::vector<Hash128> keys = some_keys(300);
+  store.write(std::span(keys).first(200));
+  EXPECT_EQ(store.server.count(), 200u);
+  const auto other = RedisBlocks::open(store.server.url(), kFormat).value();
+  EXPECT_EQ(other->leading(keys), 0) << "it has not asked";
+  other->look_up(keys);
+  EXPECT_EQ(other->leading(keys), 200);
+  std::vector<std::byte> block(kFormat.stride());
+  EXPECT_TRUE(other->read(keys[7], block));
+  EXPECT_EQ(block, packed(keys[7]));
+  store.server.clear();
+  other->look_up(keys);
+  EXPECT_EQ(other->leading(keys), 0);
+  BlockFormat larger = kFormat;
+  larger.fingerprint = "another";
+  store.write(keys);
+  const auto stranger = RedisBlocks::open(store.server.url(), larger).value();
+  stranger->look_up(keys);
+  EXPECT_EQ(stranger->leading(keys), 0);
+}
+
+TEST(RedisBlocks, WhatIsNotTheBlockIsRemoved) {
+  Store store;
+  const std::vector<Hash128> keys = some_keys(3);
+  store.write(keys);
+  store.server.spoil(
+      [](std::string& value) { value[64] = static_cast<char>(value[64] + 1); });  // behind the header
+  EXPECT_EQ(store.failure(keys[0]), ErrorCode::corrupt);
+  store.server.spoil([](std::string& value) { value.resize(3); });
+  EXPECT_EQ(store.failure(keys[1]), ErrorCode::corrupt);
+  EXPECT_EQ(store.server.count(), 1u);
+  EXPECT_EQ(store.blocks->leading(keys), 0);
+  EXPECT_EQ(store.failure(keys[0]), ErrorCode::not_found);
+  store.write(keys);
+  EXPECT_EQ(store.failure(keys[0]), ErrorCode{});
+  store.server.mood = Mood::lying;
+  EXPECT_EQ(store.failure(keys[2]), ErrorCode::invalid_argument) << "another's block";
+  EXPECT_TRUE(store.blocks->reachable());
+}
+
+TEST(RedisBlocks, AStoreThatFailsIsLeftAloneForAWhile) {
+  for (const Mood mood : {Mood::full, Mood::silent}) {
+    Store store;
+    const std::vector<Hash128> keys = some_keys(3);
+    store.write(std::span(keys).first(1));
+    store.server.mood = mood;
+    const Result<> written = store.blocks->write(keys[1], packed(keys[1]));
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, ErrorCode::unavailable);
+    EXPECT_FALSE(store.blocks->reachable());
+    EXPECT_EQ(store.failure(keys[0]), ErrorCode::unavailable);
+  }
+  Store store;
+  const std::vector<Hash128> keys = some_keys(1);
+  store.write(keys);
+  store.server.mood = Mood::nonsense;
+  EXPECT_EQ(store.failure(keys[0]), ErrorCode::corrupt);
+  store.blocks->look_up(keys);
+  EXPECT_EQ(store.blocks->leading(keys), 0);
+}
+
+TEST(RedisBlocks, NobodyIsThereYet) {
+  int port = 0;
+  close(listen_at("127.0.0.1", port).value());
+  const auto blocks = RedisBlocks::open("redis://127.0.0.1:" + std::to_string(port), kFormat).value();
+  EXPECT_FALSE(blocks->reachable());
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,104 @@
+// A tier of the KV cache, on a disk or in a store that engines share: blocks of prompts that have been
+// computed are written behind, and loaded when a prompt that begins with them comes again and the cache does
+// not have them any more.
+//
+// What a load takes is measured, and where computing is faster nothing is loaded. Any error of the system's
+// turns a disk off; a block that is not what it should be costs itself alone. Where nobody knows what is
+// there without asking (a store), a prompt is looked up first, on a thread of its own, and not waited for
+// long.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "transfer/block_format.h"
+#include "transfer/block_store.h"
+#include "transfer/kv_connector.h"
+#include "transfer/kv_transfer_options.h"
+
+namespace octavo {
+
+class TierConnector final : public KvConnector {
+ public:
+  // cache_blocks: of the engine's cache; what waits to be written keeps at most an eighth of them. Errors:
+  // see BlockFiles::open and RedisBlocks::open.
+  static Result<std::unique_ptr<KvConnector>> open(const KvTierOptions& options, BlockFormat format,
+                                                   int engine, int cache_blocks, CacheAccess cache);
+  ~TierConnector() override;
+
+  std::optional<int> matched(const KvPrompt& prompt) override;
+  bool worth_loading(int blocks, double compute_seconds) override;
+  void load(LoadTask task) override;
+  void decline(const KvPrompt& prompt) override;
+  bool wants(const KvPrompt& prompt) override;
+  std::optional<KvTransferParams> store(const KvPrompt& prompt, StoreTask task, std::int64_t now_us) override;
+  std::vector<std::uint64_t> take_stored(std::int64_t now_us) override;
+  std::int64_t wake_at_us() const override;
+  bool give_way() override;
+  std::vector<bool> held(std::span<const Hash128> keys) const override;
+  std::vector<Hash128> take_gone() override { return store_->take_gone(); }
+  void add_stats(EngineStats& stats) const override;
+
+ private:
+  static constexpr int kReaders = 2;
+
+  struct LookUp {
+    std::vector<Hash128> keys;
+    std::int64_t give_up_us = 0;
+    bool done = false;
+  };
+
+  TierConnector(const KvTierOptions& options, BlockFormat format, std::unique_ptr<BlockStore> store,
+                int cache_blocks, CacheAccess cache);
+
+  void count_uses(std::span<const Hash128> keys);
+  std::size_t wanted(std::span<const Hash128> keys) const;
+  void look_up_loop();
+  void read_loop();
+  void write_loop();
+  void read(const LoadTask& task, LoadResult& result);
+  void write(const StoreTask& task);
+  void turn_off(const Error& error);
+
+  const KvTierOptions options_;
+  const BlockFormat format_;
+  const std::unique_ptr<BlockStore> store_;
+  const std::size_t blocks_waiting_max_;
+  const CacheAccess cache_;
+  std::atomic<bool> off_ = false;
+  std::atomic<bool> give_up_store_ = false;  // the one that is being written
+
+  // Of the engine's thread: how many prompts had a block; of too many blocks the first ones are forgotten.
+  std::unordered_map<Hash128, int, HashOfHash> uses_;
+  std::deque<Hash128> used_;
+  int skipped_in_a_row_ = 0;
+
+  mutable std::mutex mutex_;  // guards all below
+  std::condition_variable look_up_came_, load_came_, store_came_;
+  std::map<RequestId, LookUp> look_ups_;  // of prompts that wait for theirs, or for room
+  std::deque<LoadTask> loads_;
+  std::deque<StoreTask> stores_;
+  std::size_t blocks_waiting_ = 0;     // of stores_ and of the one that is being written
+  std::vector<std::uint64_t> stored_;  // owners
+  double block_seconds_ = 0;           // to load one, a running mean; 0: none has been
+  KvTierStats stats_;
+  bool stopping_ = false;
+
+  std::array<std::thread, kReaders> readers_;
+  std::thread asker_;  // where the store must be asked
+  std::thread writer_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,35 @@
+// Vercel's AI SDK through its provider for servers like this one.
+import assert from "node:assert/strict";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { embedMany, generateObject, generateText, stepCountIs, streamObject, streamText, tool } from "ai";
+import { z } from "zod";
+
+const provider = (url) => createOpenAICompatible({ name: "octavo", baseURL: url + "/v1", apiKey: "none", includeUsage: true, supportsStructuredOutputs: true });
+const model = provider(process.env.WRITES)("writes");
+const ask = { model, prompt: "Tell a story.", temperature: 0, maxOutputTokens: 8, maxRetries: 0 };
+const whole = await generateText(ask);
+assert.equal(whole.usage.outputTokens, 8);
+const stream = streamText(ask);
+let text = "";
+for await (const piece of stream.textStream) text += piece;
+assert.equal(text, whole.text);
+assert.equal((await stream.usage).outputTokens, 8);
+const schema = z.object({ town: z.enum(["Rome", "Oslo"]), visits: z.number().int().min(0).max(9) });
+schema.parse((await generateObject({ ...ask, maxOutputTokens: 200, schema })).object);
+const objects = streamObject({ ...ask, maxOutputTokens: 200, schema });
+for await (const part of objects.partialObjectStream) void part;
+schema.parse(await objects.object);
+let seen = 0;
+const look = tool({ inputSchema: z.object({ at: z.enum(["sky", "sea"]) }), execute: async ({ at }) => (++seen, at + " is blue") });
+const used = await generateText({ ...ask, maxOutputTokens: 200, tools: { look }, toolChoice: "required", stopWhen: stepCountIs(2) });
+assert.ok(seen > 0 && used.steps.length === 2);
+const called = streamText({ ...ask, maxOutputTokens: 200, tools: { look }, toolChoice: "required" });
+assert.ok((await called.toolCalls).length > 0);
+const told = await generateText({ ...ask, prompt: undefined, messages: [{ role: "user", content: [{ type: "text", text: "Tell a story." }] }] });
+assert.equal(told.text, whole.text);
+const completion = provider(process.env.WRITES).completionModel("writes");
+assert.ok((await generateText({ ...ask, model: completion, prompt: "One rainy morning in" })).text);
+const { embeddings } = await embedMany({ model: provider(process.env.READS).embeddingModel("reads"), values: ["a", "b"] });
+assert.equal(embeddings.length, 2);
+await assert.rejects(generateText({ ...ask, temperature: 3 }), (e) => e.statusCode === 400);
+console.log("every answer is as the client wants it");

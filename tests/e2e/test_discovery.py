@@ -1,0 +1,132 @@
+"""`octavo route` finds its workers: keys of a real etcd, a file, the addresses of a name."""
+
+import base64
+import contextlib
+import json
+import shutil
+import subprocess
+import urllib.request
+
+import pytest
+from conftest import eventually, fetch, free_port, running
+
+ETCD = shutil.which("etcd")
+
+
+@pytest.fixture(scope="module")
+def replica():
+    with running("build/release/octavo serve --host 0.0.0.0 --port {port}") as (_, base):
+        yield base.rsplit(":", 1)[1]
+
+
+class Etcd:
+    """A server of its own in a folder, that can be stopped and started again."""
+
+    def __init__(self, folder):
+        self.folder, self.port, self.peers = folder, free_port(), free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self):
+        peers = f"http://127.0.0.1:{self.peers}"
+        flags = {"data-dir": self.folder, "listen-client-urls": self.url, "advertise-client-urls": self.url, "listen-peer-urls": peers,
+                 "initial-advertise-peer-urls": peers, "initial-cluster": f"default={peers}", "log-level": "error"}
+        self.process = subprocess.Popen([ETCD, *[f"--{name}={value}" for name, value in flags.items()]], stderr=subprocess.DEVNULL)
+        assert eventually(self.answers)
+
+    def answers(self):
+        with contextlib.suppress(OSError):
+            return "true" in fetch(self.url + "/health")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def call(self, path, **fields):
+        text = {name: base64.b64encode(value.encode()).decode() if name in ("key", "value") else value for name, value in fields.items()}
+        with urllib.request.urlopen(self.url + "/v3/" + path, json.dumps(text).encode()) as answer:
+            return json.loads(answer.read())
+
+
+@pytest.fixture
+def etcd(tmp_path):
+    if not ETCD:
+        pytest.skip("etcd is not installed: tools/install.sh")
+    server = Etcd(tmp_path)
+    yield server
+    server.stop()
+
+
+@contextlib.contextmanager
+def route(*flags):
+    """The addresses of the router's workers, as a function."""
+    with running(" ".join(["build/release/octavo route --port {port}", *flags])) as (process, base):
+        yield lambda: {w["url"]: w["worker_type"] for w in json.loads(fetch(base + "/workers"))["workers"]}
+        process.terminate()
+        assert process.wait(timeout=30) == 0
+
+
+def test_workers_are_keys_of_an_etcd(etcd, replica):
+    def url(i):
+        return f"http://127.0.0.{i}:{replica}"
+
+    etcd.call("kv/put", key="/octavo/workers/a", value=url(1))
+    etcd.call("kv/put", key="/octavo/workers0", value=url(9))
+    with route("--worker-etcd", etcd.url) as workers:
+        assert eventually(lambda: set(workers()) == {url(1)})
+        lease = etcd.call("lease/grant", TTL=60)["ID"]
+        etcd.call("kv/put", key="/octavo/workers/b", value=json.dumps({"url": url(2)}), lease=lease)
+        etcd.call("kv/put", key="/octavo/workers/c", value="no worker")
+        assert eventually(lambda: set(workers()) == {url(1), url(2)})
+        etcd.call("lease/revoke", ID=lease)
+        assert eventually(lambda: set(workers()) == {url(1)})
+
+        etcd.stop()
+        assert set(workers()) == {url(1)}
+        etcd.start()
+        etcd.call("kv/put", key="/octavo/workers/d", value=url(4))
+        etcd.call("kv/deleterange", key="/octavo/workers/a")
+        assert eventually(lambda: set(workers()) == {url(4)}, 60)
+
+
+def test_keys_say_what_workers_are_for(etcd, replica):
+    for i, role in enumerate(("prefill", "decode", None), 1):
+        value = {"url": f"http://127.0.0.{i}:{replica}"} | ({"role": role} if role else {})
+        etcd.call("kv/put", key=f"/pools/x/{i}", value=json.dumps(value))
+    with route("--pd-disaggregation --worker-etcd-prefix /pools/x/ --worker-etcd", etcd.url) as workers:
+        assert eventually(lambda: sorted(workers().values()) == ["decode", "prefill"])
+
+
+def test_workers_stand_in_a_file(tmp_path, replica):
+    file = tmp_path / "workers.yaml"
+
+    def write(*hosts):
+        lines = [f'- {{name: w{host}, address: 127.0.0.{host}, port: "{replica}"}}\n' for host in hosts]
+        file.write_text("endpoints:\n" + "".join(lines))
+
+    write(1, 2)
+    with route("--worker-file", str(file)) as workers:
+        assert eventually(lambda: len(workers()) == 2)
+        write(2, 3, 4)
+        assert eventually(lambda: set(workers()) == {f"http://127.0.0.{i}:{replica}" for i in (2, 3, 4)})
+        file.write_text("endpoints: [")
+        assert not eventually(lambda: len(workers()) != 3, 2), "what cannot be read changes nothing"
+        write(1)
+        assert eventually(lambda: set(workers()) == {f"http://127.0.0.1:{replica}"})
+
+
+def test_workers_are_the_addresses_of_a_name(replica):
+    with route(f"--worker-dns localhost:{replica}") as workers:
+        assert eventually(lambda: f"http://127.0.0.1:{replica}" in workers())
+
+
+@pytest.mark.parametrize("flags, says", [
+    (["--worker-etcd", "http://127.0.0.1:2379/v3"], "worker-etcd: must be http://host:port"),
+    (["--worker-file", "no-such-file"], "worker-file: no-such-file"),
+    (["--worker-dns", "a b"], "worker-dns: must be host:port"),
+    (["--worker-dns", "localhost:80", "--pd-disaggregation"], "worker-dns: must not be given with pd-disaggregation"),
+])
+def test_wrong_sources_are_told(flags, says):
+    done = subprocess.run(["build/release/octavo", "route", *flags], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert says in done.stderr

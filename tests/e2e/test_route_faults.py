@@ -1,0 +1,163 @@
+"""`octavo route` under load while replicas die, freeze and lie: of each accepted request the client hears the end, or that there is none."""
+
+import collections
+import contextlib
+import http.server
+import shlex
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import httpx
+import openai
+import pytest
+from conftest import eventually, free_port, running
+from test_route import ROUTE, SERVE, client_of, workers
+
+STREAMS = 64
+PROMPTS = [f"Once upon a time there were {i}" for i in range(16)]
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """What an undisturbed replica answers."""
+    with running(SERVE) as (_, base):
+        client = client_of(base)
+        model = client.models.list().data[0].id
+        return model, [client.completions.create(**fields(model, i)).choices[0].text for i in range(len(PROMPTS))]
+
+
+def fields(model, i):
+    return dict(model=model, prompt=PROMPTS[i % len(PROMPTS)], max_tokens=60, temperature=0, extra_body={"ignore_eos": True})
+
+
+class Liar(http.server.BaseHTTPRequestHandler):
+    """Is well and knows the model, and breaks each answer off with a reset."""
+
+    model = ""
+
+    def do_GET(self):
+        body = b'{"object": "list", "data": [{"id": "%s", "object": "model"}]}' % self.model.encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n10\r\ndata: {")
+        self.wfile.flush()
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+class Quiet(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def liar(model):
+    server = Quiet(("127.0.0.1", 0), type("Handler", (Liar,), {"model": model}))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Load:
+    """So many clients, each with so many streams one after the other, and a ledger of what became of them."""
+
+    def __init__(self, base, model, texts, rounds, insist=False):
+        self.base, self.model, self.texts, self.insist = base, model, texts, insist
+        self.ledger, self.events = collections.Counter(), 0
+        self.threads = [threading.Thread(target=self.run, args=(i, rounds)) for i in range(STREAMS)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, i, rounds):
+        client = client_of(self.base)
+        for round_ in range(rounds):
+            number = i + STREAMS * round_
+            while (outcome := self.ask(client, number)) == "told" and self.insist:
+                self.ledger["asked again"] += 1
+                time.sleep(0.1)
+            self.ledger[outcome] += 1
+
+    def ask(self, client, number):
+        text, finish = "", None
+        try:
+            for chunk in client.completions.create(**fields(self.model, number), stream=True):
+                self.events += 1
+                for choice in chunk.choices:
+                    text += choice.text
+                    finish = choice.finish_reason or finish
+        except (openai.APIError, httpx.TransportError, ValueError):  # the last: an event that was cut off
+            return "told"
+        if finish is None:
+            return "lost"
+        return "whole" if text == self.texts[number % len(PROMPTS)] else "wrong"
+
+    def end(self):
+        for thread in self.threads:
+            thread.join()
+        return self.ledger
+
+
+@pytest.mark.parametrize("migration", [True, False])
+def test_a_replica_is_killed_one_freezes_and_one_lies(expected, migration):
+    model, texts = expected
+    flags = "--policy round_robin --health-check-interval-secs 1 --health-check-timeout-secs 1" + " --migration-limit 3" * migration
+    with running(SERVE) as (_, one), running(SERVE) as (victim, two), running(SERVE) as (frozen, three), liar(model) as four:
+        with running(ROUTE + f"{one} {two} {three} {four} {flags}") as (_, base):
+            assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
+            load = Load(base, model, texts, rounds=3)
+            assert eventually(lambda: load.events > 200)
+            victim.kill()
+            frozen.send_signal(signal.SIGSTOP)
+            time.sleep(5)
+            frozen.send_signal(signal.SIGCONT)
+            ledger = load.end()
+            assert sum(ledger.values()) == 3 * STREAMS and ledger["lost"] == ledger["wrong"] == 0, ledger
+            assert ledger["whole"] >= STREAMS and (not migration or ledger["told"] == 0), ledger
+            assert eventually(lambda: all(w["load"] == 0 for w in workers(base))), "nothing is in flight any more"
+
+
+def test_a_router_that_is_killed_and_started_again(expected):
+    model, texts = expected
+    with running(SERVE) as (_, one), running(SERVE) as (_, two):
+        port = free_port()
+        command, base = ROUTE.replace("{port}", str(port)) + f"{one} {two}", f"http://127.0.0.1:{port}"
+        with router(command, base) as first:
+            load = Load(base, model, texts, rounds=2, insist=True)
+            assert eventually(lambda: load.events > 200)
+            first.kill()
+            first.wait()
+            with router(command, base):
+                ledger = load.end()
+                assert ledger["whole"] == 2 * STREAMS and ledger["asked again"] > 0, ledger
+
+
+@contextlib.contextmanager
+def router(command, base):
+    process = subprocess.Popen(shlex.split(command))
+    try:
+        assert eventually(lambda: answers(base))
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def answers(base):
+    with contextlib.suppress(OSError):
+        return all(w["is_healthy"] and w["models"] for w in workers(base))

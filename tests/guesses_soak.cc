@@ -1,0 +1,33 @@
+// guesses_soak [requests] [seed] [method ..]: as many random requests to each way of proposing; prints what
+// it saw.
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <span>
+
+#include "guesses.h"
+
+int main(int argc, char** argv) {
+  using namespace octavo;
+  const std::span arguments(argv, static_cast<std::size_t>(argc));
+  const int requests = argc > 1 ? std::atoi(arguments[1]) : 5000;
+  const auto seed = argc > 2 ? static_cast<std::uint32_t>(std::atoll(arguments[2])) : 1;
+  const auto methods = arguments.subspan(std::min<std::size_t>(3, arguments.size()));
+  std::string scratch = std::filesystem::temp_directory_path() / "guesses.XXXXXX";
+  if (mkdtemp(scratch.data()) == nullptr) return 1;
+  std::int64_t differences = 0;
+  for (const Proposing& proposing : all_proposing()) {
+    if (!methods.empty() && std::ranges::find(methods, proposing.name) == methods.end()) continue;
+    const GuessReport report = check_guesses(proposing, requests, seed, scratch);
+    fmt::print("{:<14} {}: {} requests, {} differences, {} draft tokens, {} accepted, {} preemptions\n",
+               proposing.name, proposing.model, report.requests, report.differences, report.draft_tokens,
+               report.accepted, report.preemptions);
+    std::fflush(stdout);
+    differences += report.differences;
+  }
+  std::filesystem::remove_all(scratch);
+  return differences == 0 ? 0 : 1;
+}

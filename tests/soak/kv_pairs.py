@@ -1,0 +1,230 @@
+"""One prompt, many ways to its KV blocks: whatever way they take, tokens and logprobs are those of a server that computes all of it.
+
+    .venv/bin/python tests/soak/kv_pairs.py --count 30000
+
+Rounds of random prompts, some with a beginning that others had. Each is asked of a server without a prefix cache; then of servers that
+have it computed, cached, on disk, in a store that another server has filled, from a prefill server over shared memory and TCP, and from
+one that is killed meanwhile, each with so little memory that requests are preempted. A pair is an answer and the one it must be: text and
+logprobs, bit for bit. In between blocks on disk and in the store are spoilt, cut and removed. Prints a table; a wrong answer, none at all, or a block that is kept for nobody
+ends the program with an error.
+"""
+
+import argparse
+import asyncio
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import random
+import signal
+import sys
+import tempfile
+import time
+
+from serving import Server, free_port, http
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "e2e"))
+from redis_stand_in import redis_stand_in
+
+LIMIT = 120  # seconds: whoever waits longer is stuck
+HOLD = {"do_remote_decode": True, "do_remote_prefill": False}
+TIGHT = ["--num-gpu-blocks-override=80", "--max-model-len=1024", "--max-num-seqs=16"]
+
+
+def connector(name, **extra):
+    return "--kv-transfer-config=" + json.dumps({"kv_connector": name, "kv_role": "kv_both", "kv_connector_extra_config": extra})
+
+
+def peer(**extra):
+    return connector("NixlConnector", side_channel_port=0, kv_lease_duration=10, **extra)
+
+
+def tier_at(place):
+    return connector("SharedStorageConnector", shared_storage_path=str(place), bytes_to_use=64 << 20, load_always=True)
+
+
+async def ask(server, body):
+    """The reply as JSON. Errors: the connection broke, or the status is another than 200."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    try:
+        writer.write(http(body))
+        reply = await asyncio.wait_for(reader.read(), LIMIT)
+    finally:
+        writer.close()
+    head, _, text = reply.partition(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise ConnectionError(head.decode()[:100])
+    return json.loads(text)
+
+
+def words(reply):
+    choice = reply["choices"][0]
+    return choice["text"], choice["logprobs"]["token_logprobs"], choice["logprobs"]["top_logprobs"], choice["finish_reason"]
+
+
+class Prefill:
+    """A server that computes prompts for others, killed now and then."""
+
+    def __init__(self, *flags):
+        self.flags, self.port = flags, free_port()
+        self.start()
+
+    def start(self):
+        self.server = Server(*self.flags, port=self.port)
+
+    def kill(self, all_of_it):
+        """Its engine, which is started again by itself, or all of it."""
+        front_end, *engines = [int(p.name) for p in self.server.processes()]
+        for pid in [front_end] if all_of_it else engines:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if all_of_it:
+            self.server.process.wait()
+            self.server.drained.join()
+            self.start()
+
+    async def params(self, body):
+        """What the decoding server is told, as by a router; None: this one is not there."""
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            return (await ask(self.server, {**body, "max_tokens": 1, "kv_transfer_params": HOLD}))["kv_transfer_params"]
+
+
+async def two_legs(prefill, decode, body):
+    params = await prefill.params(body)
+    return await ask(decode, {**body, "kv_transfer_params": params} if params else body)
+
+
+class Prompts:
+    """As lists of tokens; a third of them begins as one of the last ones."""
+
+    def __init__(self, seed):
+        self.draws, self.recent = random.Random(seed), collections.deque(maxlen=64)
+
+    def body(self):
+        prompt = [self.draws.randrange(300, 2000) for _ in range(self.draws.randrange(20, 500))]
+        if self.recent and self.draws.random() < 0.33:
+            other = self.draws.choice(self.recent)
+            shared = self.draws.randrange(1, len(other) + 1)
+            prompt = (other[:shared] + prompt)[:600]
+        self.recent.append(prompt)
+        return {"prompt": prompt, "max_tokens": self.draws.randrange(1, 24), "temperature": self.draws.choice([0, 0.9]),
+                "seed": self.draws.randrange(1 << 30), "logprobs": 2, "ignore_eos": True}
+
+    def spoil(self, folder, store):
+        """Some blocks of the tiers: other bytes, half of them, none."""
+        with store.lock:
+            for key, value in list(store.values.items()):
+                draw = self.draws.random()
+                if draw < 0.01:
+                    del store.values[key]
+                elif draw < 0.04:
+                    store.values[key] = value[: len(value) // 2] + (b"" if draw < 0.02 else bytes(len(value) - len(value) // 2))
+        for file in folder.rglob("*.kv"):
+            draw = self.draws.random()
+            with contextlib.suppress(FileNotFoundError):  # the tier removes files, too
+                if draw < 0.01:
+                    file.unlink()
+                elif draw < 0.02:
+                    os.truncate(file, file.stat().st_size // 2)
+                elif draw < 0.04:
+                    with open(file, "r+b") as content:
+                        content.seek(self.draws.randrange(file.stat().st_size))
+                        content.write(b"spoilt")
+
+
+async def left_over(server):
+    """Blocks that are kept for nobody, once there is nothing to do and all leases are over."""
+    until = time.perf_counter() + 60
+    while (held := await server.metric("vllm:kv_transfer_held_blocks") + await server.metric("vllm:num_requests_running")) > 0:
+        if time.perf_counter() > until:
+            break
+        await asyncio.sleep(0.2)
+    return held
+
+
+async def pairs(count, seconds, seed, clients):
+    begin, prompts, ledger, wrong = time.perf_counter(), Prompts(seed), collections.Counter(), []
+    room = asyncio.Semaphore(clients)
+    with tempfile.TemporaryDirectory() as name, redis_stand_in() as (url, store), contextlib.ExitStack() as stack:
+        folder = pathlib.Path(name)
+
+        def server(*flags):
+            each = Server(*flags)
+            stack.callback(each.process.kill)
+            return each
+
+        computed = server("--no-enable-prefix-caching")
+        cached, tier = server("--num-gpu-blocks-override=4096"), server(tier_at(folder), *TIGHT)
+        filling, filled = server(tier_at(url)), server(tier_at(url), *TIGHT)
+        steady, mortal = Prefill(peer()), Prefill(peer())
+        for each in (steady, mortal):
+            stack.callback(lambda each=each: each.server.process.kill())
+        near, far, fed_by_mortal = server(peer(), *TIGHT), server(peer(transport="tcp"), *TIGHT), server(peer(transport="tcp"), *TIGHT)
+
+        async def check(way, answer, right):
+            async with room:
+                try:
+                    got = words(await answer())
+                except (OSError, ValueError, KeyError, asyncio.TimeoutError) as error:
+                    wrong.append((way, repr(error)))
+                    return
+            ledger[way] += 1
+            if got != right:
+                wrong.append((way, got, right))
+
+        async def all_of(way, answer, asked):
+            mixed = prompts.draws.sample(asked, len(asked))
+            await asyncio.gather(*[check(way, lambda body=body: answer(body), right) for body, right in mixed])
+
+        async def in_room(body):
+            async with room:
+                return words(await ask(computed, body))
+
+        async def killer():
+            await asyncio.sleep(prompts.draws.random() * 0.5)
+            await asyncio.to_thread(mortal.kill, prompts.draws.random() < 0.3)
+
+        while ledger.total() < count and time.perf_counter() < begin + seconds and not wrong:
+            bodies = [prompts.body() for _ in range(32)]
+            asked = list(zip(bodies, await asyncio.gather(*[in_room(body) for body in bodies])))
+            for way in ["computed", "cached"]:
+                await all_of(way, lambda body: ask(cached, body), asked)
+            await all_of("on disk, written", lambda body: ask(tier, body), asked)
+            await all_of("on disk", lambda body: ask(tier, body), asked)
+            await all_of("store, written", lambda body: ask(filling, body), asked)
+            await all_of("store", lambda body: ask(filled, body), asked)
+            await all_of("peer, shared memory", lambda body: two_legs(steady, near, body), asked)
+            await all_of("peer, TCP", lambda body: two_legs(steady, far, body), asked)
+            await asyncio.gather(killer(), all_of("peer, killed", lambda body: two_legs(mortal, fed_by_mortal, body), asked))
+            prompts.spoil(folder, store)
+
+        print(f"{ledger.total()} pairs, {time.perf_counter() - begin:.0f} s, {len(wrong)} wrong")
+        for way, number in ledger.items():
+            print(f"  {way:20}  {number}")
+        servers = {"disk": tier, "store": filled, "shared memory": near, "TCP": far, "killed": fed_by_mortal}
+        for way, each in servers.items():
+            numbers = [await each.metric(f"vllm:{m}") for m in ("external_prefix_cache_hits_total", "kv_transfer_failures_total", "num_preemptions_total")]
+            print(f"  {way}: {numbers[0]:.0f} tokens loaded, {numbers[1]:.0f} loads failed, {numbers[2]:.0f} preemptions")
+            if way != "killed" and ledger.total() and not numbers[0]:
+                wrong.append((way, "nothing was loaded"))
+        for each in [*servers.values(), filling, steady.server]:
+            if await left_over(each):
+                wrong.append("blocks are kept for nobody")
+        for each in wrong[:5]:
+            print(each)
+        if wrong:
+            sys.exit("not what it must be")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=30_000, help="pairs, at least")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="ends then with what there is")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--clients", type=int, default=8)
+    asyncio.run(pairs(**vars(parser.parse_args())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""`octavo pick` beside llm-d's endpoint picker: what each picks for the same requests at the same metrics, how long it takes, and the
+processor time of it. Prints Markdown; see docs/picker.md. Wants an interpreter with grpcio-tools.
+
+    tools/fleet_report/pickers.py --llm-d EPP    # its binary: `go build ./cmd/epp` in llm-d/llm-d-router
+"""
+
+import argparse
+import http.server
+import importlib
+import json
+import os
+import queue
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import grpc_tools
+from grpc_tools import protoc
+
+from fidelity import free_port
+
+ENDPOINTS = 8
+TICKS = os.sysconf("SC_CLK_TCK")
+DESTINATION = "x-gateway-destination-endpoint"
+PAGE = """# TYPE vllm:num_requests_waiting gauge
+vllm:num_requests_waiting{{model_name="m"}} {waiting}
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{{model_name="m"}} {running}
+# TYPE vllm:kv_cache_usage_perc gauge
+vllm:kv_cache_usage_perc{{model_name="m"}} {usage}
+# TYPE vllm:cache_config_info gauge
+vllm:cache_config_info{{block_size="16",num_gpu_blocks="20000"}} 1
+"""
+CONFIG = """apiVersion: llm-d.ai/v1alpha1
+kind: EndpointPickerConfig
+plugins:
+- type: queue-scorer
+- type: kv-cache-utilization-scorer
+- type: prefix-cache-scorer
+- type: max-score-picker
+- type: file-discovery
+  parameters: {path: ENDPOINTS}
+schedulingProfiles:
+- name: default
+  plugins:
+  - {pluginRef: queue-scorer, weight: 2}
+  - {pluginRef: kv-cache-utilization-scorer, weight: 2}
+  - {pluginRef: prefix-cache-scorer, weight: 3}
+  - {pluginRef: max-score-picker}
+dataLayer:
+  discovery: {pluginRef: file-discovery}
+"""
+
+
+def stubs():
+    """The messages of src/fleet/extproc/ext_proc.proto, compiled here."""
+    folder = tempfile.mkdtemp()
+    source = Path("src/fleet/extproc")
+    well_known = Path(grpc_tools.__file__).parent / "_proto"
+    assert protoc.main(["protoc", f"-I{source}", f"-I{well_known}", f"--python_out={folder}", "ext_proc.proto"]) == 0
+    sys.path.insert(0, folder)
+    return importlib.import_module("ext_proc_pb2")
+
+
+class Metrics:
+    """Replicas that only tell metrics, which change when they are told to."""
+
+    def __init__(self):
+        self.pages, self.ports = [b""] * ENDPOINTS, []
+        for i in range(ENDPOINTS):
+            server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.handler(i))
+            server.daemon_threads = True
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            self.ports.append(server.server_address[1])
+
+    def handler(self, i):
+        pages = self.pages
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def do_GET(self):
+                body = pages[i] if self.path == "/metrics" else b'{"data": [{"id": "m"}]}'
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        return Handler
+
+    def draw(self, random_):
+        """No two alike, so that nothing is left to chance."""
+        waiting = random_.sample(range(40), ENDPOINTS)
+        for i in range(ENDPOINTS):
+            usage = random_.randrange(10_000) / 10_000
+            self.pages[i] = PAGE.format(waiting=waiting[i], running=random_.randrange(20), usage=usage).encode()
+
+
+@contextmanager
+def picker(command, extra):
+    grpc_port, health, metrics = free_port(), free_port(), free_port()
+    flags = ["--grpc-port", grpc_port, "--grpc-health-port", health, "--metrics-port", metrics, *extra]
+    process = subprocess.Popen(list(map(str, [*command, *flags])), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        channel = grpc.insecure_channel(f"127.0.0.1:{grpc_port}", [("grpc.max_receive_message_length", -1),
+                                                                   ("grpc.max_send_message_length", -1)])
+        grpc.channel_ready_future(channel).result(timeout=60)
+        time.sleep(2)  # its metrics
+        yield process, channel, grpc_port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+class Client:
+    def __init__(self, messages, channel):
+        self.m = messages
+        self.call = channel.stream_stream("/envoy.service.ext_proc.v3.ExternalProcessor/Process",
+                                          messages.ProcessingRequest.SerializeToString, messages.ProcessingResponse.FromString)
+
+    def headers(self, fields):
+        return self.m.HeaderMap(headers=[self.m.HeaderValue(key=k, raw_value=v.encode()) for k, v in fields.items()])
+
+    def pick(self, body):
+        """The endpoint, and seconds until the answer to the request's headers was there."""
+        m, outbox = self.m, queue.SimpleQueue()
+        began = time.perf_counter()
+        outbox.put(m.ProcessingRequest(
+            request_headers=m.HttpHeaders(headers=self.headers({":path": "/v1/completions", ":method": "POST",
+                                                                "content-type": "application/json"})),
+            protocol_config=m.ProtocolConfiguration(request_body_mode=4, response_body_mode=4)))
+        for at in range(0, len(body), 60_000):
+            outbox.put(m.ProcessingRequest(request_body=m.HttpBody(body=body[at:at + 60_000], end_of_stream=at + 60_000 >= len(body))))
+        chosen, seconds = None, 0
+        for answer in self.call(iter(outbox.get, None)):
+            which = answer.WhichOneof("response")
+            if which == "request_headers":
+                seconds = time.perf_counter() - began
+                for option in answer.request_headers.response.header_mutation.set_headers:
+                    if option.header.key == DESTINATION:
+                        chosen = (option.header.raw_value or option.header.value.encode()).decode()
+            elif which == "request_body" and answer.request_body.response.body_mutation.streamed_response.end_of_stream:
+                outbox.put(m.ProcessingRequest(response_headers=m.HttpHeaders(headers=self.headers({":status": "200", "content-type": "application/json"}))))
+                outbox.put(m.ProcessingRequest(response_body=m.HttpBody(body=b'{"usage": {"prompt_tokens": 9, "completion_tokens": 1}}', end_of_stream=True)))
+            elif which == "response_body" and answer.response_body.response.body_mutation.streamed_response.end_of_stream:
+                outbox.put(None)
+            elif which == "immediate_response":
+                raise SystemExit(f"refused: {answer.immediate_response}")
+        return chosen, seconds
+
+
+def body(random_, tokens, group=None):
+    """A prompt of so many tokens; those of a group begin alike."""
+    words = lambda draw, count: " ".join("".join(draw.choices("abcdefghij", k=3)) for _ in range(count))
+    shared = words(random.Random(group), tokens // 2) if group is not None else words(random_, tokens // 2)
+    return json.dumps({"model": "m", "prompt": shared + " " + words(random_, tokens - tokens // 2), "max_tokens": 1}).encode()
+
+
+def processor_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def load(generator, port, rate, tokens, seconds, pid):
+    """Milliseconds of picks at p50 and p99, and cores, what an idle picker takes included."""
+    spent = processor_seconds(pid)
+    began = time.perf_counter()
+    done = subprocess.run([generator, f"127.0.0.1:{port}", str(rate), str(tokens), str(seconds)], capture_output=True, text=True, check=True)
+    took = time.perf_counter() - began
+    came, p50, p99 = map(float, done.stdout.split())
+    return {"rate": came, "p50": p50, "p99": p99, "cores": (processor_seconds(pid) - spent) / took}
+
+
+def idle(pid, seconds=5):
+    before = processor_seconds(pid)
+    time.sleep(seconds)
+    return (processor_seconds(pid) - before) / seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--octavo", default="build/release/octavo")
+    parser.add_argument("--llm-d", required=True, help="its picker's binary")
+    parser.add_argument("--load", default="build/release/ext_proc_load_bench", help="what makes the loads")
+    parser.add_argument("--changes", type=int, default=30, help="of the metrics, with 50 requests each")
+    parser.add_argument("--seconds", type=float, default=15, help="of each load")
+    options = parser.parse_args()
+    messages, metrics = stubs(), Metrics()
+    with tempfile.TemporaryDirectory() as name:
+        endpoints, config = Path(name) / "endpoints.yaml", Path(name) / "config.yaml"
+        endpoints.write_text(json.dumps({"endpoints": [{"name": f"e{i}", "address": "127.0.0.1", "port": str(port)}
+                                                       for i, port in enumerate(metrics.ports)]}))
+        config.write_text(CONFIG.replace("ENDPOINTS", str(endpoints)))
+        metrics.draw(random.Random(0))
+        octavo = picker([options.octavo, "pick", "--host", "127.0.0.1"], ["--config-file", config, "--secure-serving=false"])
+        llm_d = picker([options.llm_d], ["--config-file", config, "--secure-serving=false", "--metrics-endpoint-auth=false",
+                                         "--pool-name", "pool", "--v", "0"])
+        with octavo as (ours, channel, port), llm_d as (theirs, other, other_port):
+            clients = {"octavo pick": (Client(messages, channel), port, ours.pid), "llm-d": (Client(messages, other), other_port, theirs.pid)}
+            random_, same, picks = random.Random(1), 0, 0
+            for change in range(options.changes):
+                metrics.draw(random_)
+                time.sleep(0.4)  # several scrapes
+                for _ in range(50):
+                    request = body(random_, 400, random_.randrange(40))
+                    chosen = [client.pick(request)[0] for client, _, _ in clients.values()]
+                    same += chosen[0] == chosen[1]
+                    picks += 1
+            print(f"{same} of {picks} picks are the same ({same / picks:.2%})\n", flush=True)
+            print("| | requests/s | tokens | p50, p99 (ms) | cores |\n|---|---|---|---|---|")
+            for who, (_, _, pid) in clients.items():
+                print(f"| {who} | idle | | | {idle(pid):.3f} |", flush=True)
+            for rate, tokens in ((100, 200), (500, 200), (5, 100_000), (20, 100_000)):
+                for who, (_, at, pid) in clients.items():
+                    load(options.load, at, rate, tokens, 2, pid)  # warm
+                    f = load(options.load, at, rate, tokens, options.seconds, pid)
+                    print(f"| {who} | {f['rate']:.0f} | {tokens:,} | {f['p50']:.2f}, {f['p99']:.2f} | {f['cores']:.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
