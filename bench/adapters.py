@@ -13,22 +13,19 @@ It starts a server of its own with random adapters of all linear layers of atten
 
 import argparse
 import array
+import itertools
 import json
-import os
 import pathlib
 import random
-import socket
 import statistics
 import struct
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
-ROOT = pathlib.Path(__file__).parents[1]
+from server import PROGRAM, ROOT, Server
+
 RANK, ADAPTERS = 16, 8
 
 
@@ -61,53 +58,15 @@ def write_adapter(folder, config, seed):
     return folder
 
 
-class Server:
-    def __init__(self, program, model, modules):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.base = f"http://127.0.0.1:{free.getsockname()[1]}"
-        self.process = subprocess.Popen(
-            [program, "serve", model, "--device", "cpu", "--port", self.base.rsplit(":", 1)[1], "--served-model-name", "base", "--enable-lora",
-             "--max-loras", str(ADAPTERS), "--max-lora-rank", str(RANK), "--allow-runtime-lora-updating", "--no-enable-prefix-caching",
-             "--lora-modules", *modules], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        for line in self.process.stderr:
-            if "ready on" in line:
-                break
-        else:
-            sys.exit("the server ended before it was ready")
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
-
-    def processes(self):
-        """The server's and its engine's."""
-        tasks = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        return [self.process.pid, *(int(pid) for task in tasks for pid in task.read_text().split())]
-
-    def processor_seconds(self):
-        ticks = 0
-        for pid in self.processes():
-            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
-
-    def megabytes(self):
-        return sum(int(line.split()[1]) for pid in self.processes() for line in open(f"/proc/{pid}/status") if line.startswith("VmRSS")) / 1e3
-
-    def post(self, path, body):
-        request = urllib.request.Request(self.base + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        return urllib.request.urlopen(request, timeout=300)
-
-    def stream(self, model, tokens, number):
-        """Times at which the tokens of one answer came."""
-        body = dict(model=model, prompt=f"Story {number}: once upon a time", max_tokens=tokens, ignore_eos=True, temperature=1, seed=number, stream=True)
-        with self.post("/v1/completions", body) as response:
-            return [time.perf_counter() for line in response if line.startswith(b"data: {")]
+def stream(server, model, tokens, number):
+    return list(server.stream(model=model, prompt=f"Story {number}: once upon a time", max_tokens=tokens, temperature=1, seed=number))
 
 
 def throughput(server, models, args, numbers):
     """Tokens a second of the clock, and of processor time."""
     began, used = time.perf_counter(), server.processor_seconds()
     with ThreadPoolExecutor(args.streams) as pool:
-        count = sum(map(len, pool.map(lambda i: server.stream(models[i % len(models)], args.tokens, next(numbers)), range(args.streams))))
+        count = sum(map(len, pool.map(lambda i: stream(server, models[i % len(models)], args.tokens, next(numbers)), range(args.streams))))
     return count / (time.perf_counter() - began), count / (server.processor_seconds() - used)
 
 
@@ -117,8 +76,8 @@ def gaps(server, models, args, numbers, loads):
 
     def run(i):
         while not done.is_set():
-            times = server.stream(models[i % len(models)], args.tokens, next(numbers))
-            found.extend(after - before for before, after in zip(times, times[1:]))
+            times = stream(server, models[i % len(models)], args.tokens, next(numbers))
+            found.extend(after - before for before, after in itertools.pairwise(times))
 
     with ThreadPoolExecutor(args.streams) as pool:
         waiting = [pool.submit(run, i) for i in range(args.streams)]
@@ -140,7 +99,7 @@ def p99(times):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--server", default=ROOT / "build/release/octavo")
+    parser.add_argument("--server", default=PROGRAM)
     parser.add_argument("--model", type=pathlib.Path, default=ROOT / "models/demo")
     parser.add_argument("--streams", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=96)
@@ -152,8 +111,9 @@ def main():
     numbers = iter(range(1 << 30))
     with tempfile.TemporaryDirectory() as scratch:
         folders = [write_adapter(pathlib.Path(scratch) / f"a{i}", config, i) for i in range(ADAPTERS)]
-        server = Server(args.server, args.model, [f"{folder.name}={folder}" for folder in folders])
-        try:
+        modules = [f"{folder.name}={folder}" for folder in folders]
+        with Server(args.server, args.model, "--device", "cpu", "--served-model-name", "base", "--enable-lora", "--max-loras", ADAPTERS, "--max-lora-rank",
+                    RANK, "--allow-runtime-lora-updating", "--no-enable-prefix-caching", "--lora-modules", *modules) as server:
             names = [folder.name for folder in folders]
             kinds = {"base": ["base"], "one adapter": names[:1], "eight adapters": names}
             for models in kinds.values():
@@ -174,9 +134,6 @@ def main():
             busy, memory = gaps(server, some, args, numbers, loads)
             print(f"{args.loads} loads beside {args.streams} streams: ITL p99 {p99(busy) * 1e3:.1f} ms, without {p99(quiet) * 1e3:.1f} ms, "
                   f"ratio {p99(busy) / p99(quiet):.2f}; memory {memory[0]:.0f} MB before, {max(memory):.0f} MB at most, {memory[-1]:.0f} MB at the end")
-        finally:
-            server.process.terminate()
-            server.process.wait(30)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What an image of 4,000 tokens costs the streams beside it: times between their tokens while it is encoded and read, and without.
 
-    pip install torch torchvision transformers pillow requests
+    pip install torch torchvision transformers pillow
     python images.py [--server PROGRAM] [--model DIR] [--streams 2] [--side 1792] [--chunk 256]
 
 Without --model it makes a Qwen2-VL of random numbers: 8 layers of 512 in the text, 8 of 384 in the encoder, which sees the whole
@@ -13,16 +13,10 @@ import io
 import json
 import pathlib
 import shutil
-import socket
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 
-import requests
-
-ROOT = pathlib.Path(__file__).parents[1]
+from server import PROGRAM, ROOT, Server, Streams, report
 
 
 def random_model(to):
@@ -58,45 +52,9 @@ def picture(side):
     return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
 
 
-class Streams:
-    """Streams one behind the other, on so many connections, until they are stopped."""
-
-    def __init__(self, base, count):
-        self.base, self.gaps, self.stopped = base, [], False
-        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(count)]
-        for thread in self.threads:
-            thread.start()
-
-    def run(self, seed):
-        while not self.stopped:
-            body = dict(prompt=f"{seed} once upon a time", max_tokens=256, ignore_eos=True, temperature=1, seed=seed, stream=True)
-            last = None
-            with requests.post(self.base + "/v1/completions", json=body, stream=True, timeout=600) as response:
-                for line in response.iter_lines(chunk_size=1):
-                    if not line.startswith(b"data: {"):
-                        continue
-                    now = time.perf_counter()
-                    if last is not None:
-                        self.gaps.append(now - last)
-                    last = now
-
-    def stop(self):
-        self.stopped = True
-        for thread in self.threads:
-            thread.join()
-        return self.gaps
-
-
-def report(name, gaps):
-    gaps = sorted(gaps)
-    at = {q: gaps[min(len(gaps) - 1, int(len(gaps) * q))] * 1e3 for q in (0.5, 0.9, 0.99)}
-    print(f"{name:<12} {len(gaps):6} gaps, p50 {at[0.5]:.1f}, p90 {at[0.9]:.1f}, p99 {at[0.99]:.1f}, longest {gaps[-1] * 1e3:.1f} ms", flush=True)
-    return at[0.99]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--server", default=ROOT / "build/release/octavo")
+    parser.add_argument("--server", default=PROGRAM)
     parser.add_argument("--model", type=pathlib.Path)
     parser.add_argument("--streams", type=int, default=2)
     parser.add_argument("--side", type=int, default=1792, help="of the image, in pixels")
@@ -105,37 +63,20 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         model = args.model or random_model(pathlib.Path(scratch) / "model")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        base = f"http://127.0.0.1:{port}"
-        server = subprocess.Popen([args.server, "serve", model, "--device", "cpu", "--port", str(port), "--max-num-batched-tokens", str(args.chunk),
-                                   "--max-num-seqs", str(args.streams + 2)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        try:
-            for line in server.stderr:
-                if "ready on" in line:
-                    break
-            else:
-                sys.exit("the server ended before it was ready")
-            threading.Thread(target=server.stderr.read, daemon=True).start()
-            streams = Streams(base, args.streams)
+        with Server(args.server, model, "--device", "cpu", "--max-num-batched-tokens", args.chunk, "--max-num-seqs", args.streams + 2) as server:
+            streams = Streams(server, args.streams)
             time.sleep(args.seconds)
             quiet = report("without", streams.stop())
-            streams = Streams(base, args.streams)
+            streams = Streams(server, args.streams)
             time.sleep(1)
             streams.gaps.clear()
             began = time.perf_counter()
             content = [{"type": "image_url", "image_url": {"url": picture(args.side)}}, {"type": "text", "text": "What is it?"}]
-            answer = requests.post(base + "/v1/chat/completions", timeout=900,
-                                   json=dict(messages=[{"role": "user", "content": content}], max_tokens=4, temperature=0))
+            answer = server.ask("/v1/chat/completions", dict(messages=[{"role": "user", "content": content}], max_tokens=4, temperature=0))
             took, gaps = time.perf_counter() - began, list(streams.gaps)
             streams.stop()
-            answer.raise_for_status()
             busy = report("beside it", gaps)
-            print(f"{answer.json()['usage']['prompt_tokens']} tokens took {took:.1f} s; p99 {busy / quiet:.2f} times that without")
-        finally:
-            server.terminate()
-            server.wait()
+            print(f"{answer['usage']['prompt_tokens']} tokens took {took:.1f} s; p99 {busy / quiet:.2f} times that without")
 
 
 if __name__ == "__main__":

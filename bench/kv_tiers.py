@@ -1,0 +1,163 @@
+"""What KV blocks that lie somewhere else are worth: time to the first token of a prompt that is computed, in memory, on disk, at a
+peer; and what keeping them there costs prompts that nobody asks for again.
+
+    python kv_tiers.py [--server PROGRAM] [--model DIR] [--prompt 4096] [--rounds 5] [--streams 16]
+
+first token  of the same prompt, one way after the other: computed; in the prefix cache; loaded from files, which lie in the page
+             cache; fetched from another server over shared memory and over TCP, also as bytes a second and as a share of what a
+             plain copy moves in the same run: memory to memory, and a socket of the loopback
+throughput   tokens a second of prompts that never come again, with a tier on disk as a share of those without, in turns; by wall
+             clock, and by the engine's processor time, which other programs disturb less
+
+Without --model it is the demo model's shape, for prompts of 8,192 tokens.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import shutil
+import socket
+import statistics
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from server import PROGRAM, ROOT, Server
+
+PIECE = 8 << 20  # bytes
+
+
+def longer_demo(to):
+    shutil.copytree(ROOT / "models/demo", to)
+    config = json.loads((to / "config.json").read_text()) | {"max_position_embeddings": 8192}
+    (to / "config.json").write_text(json.dumps(config))
+    return to
+
+
+def connectors(*kinds):
+    """The flag for these connectors, each (name, extra fields)."""
+    each = [{"kv_connector": name, "kv_role": "kv_both", "kv_connector_extra_config": extra} for name, extra in kinds]
+    whole = each[0] if len(each) == 1 else {"kv_connector": "MultiConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"connectors": each}}
+    return ["--kv-transfer-config", json.dumps(whole)]
+
+
+def disk(folder):
+    return "SharedStorageConnector", {"shared_storage_path": str(folder), "bytes_to_use": 8 << 30, "load_always": True}
+
+
+def peer(**extra):
+    return "NixlConnector", {"side_channel_port": 0, **extra}
+
+
+def seconds(server, prompt, **more):
+    began = time.perf_counter()
+    server.ask("/v1/completions", dict(prompt=prompt, max_tokens=1, temperature=0) | more)
+    return time.perf_counter() - began
+
+
+def copied_by(move, count=32):
+    """Bytes a second of `move`, which moves one piece."""
+    move()
+    began = time.perf_counter()
+    for _ in range(count):
+        move()
+    return count * PIECE / (time.perf_counter() - began)
+
+
+def memory_speed():
+    source, target = bytearray(PIECE), bytearray(PIECE)
+
+    def move():
+        target[:] = source
+
+    return copied_by(move)
+
+
+def socket_speed():
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as sender:
+        receiver, _ = listener.accept()
+        target = memoryview(bytearray(PIECE))
+
+        def move():
+            thread = threading.Thread(target=sender.sendall, args=(source,))
+            thread.start()
+            got = 0
+            while got < PIECE:
+                got += receiver.recv_into(target[got:])
+            thread.join()
+
+        source = bytes(PIECE)
+        with receiver:
+            return copied_by(move)
+
+
+def first_tokens(args, model, scratch, draws):
+    limits = ["--device", "cpu", "--max-model-len", args.prompt + 64, "--server-dev-mode"]
+    ways = {name: [] for name in ("computed", "in memory", "on disk", "shared memory", "tcp")}
+    with Server(args.server, model, *limits, *connectors(disk(scratch / "first"), peer())) as first, \
+         Server(args.server, model, *limits, *connectors(peer())) as near, \
+         Server(args.server, model, *limits, *connectors(peer(transport="tcp"))) as far:  # fmt: skip
+        for server in (first, near, far):
+            seconds(server, [draws.randrange(300, 2000) for _ in range(64)])
+        for _ in range(args.rounds):
+            prompt = [draws.randrange(300, 2000) for _ in range(args.prompt)]
+            ways["computed"].append(seconds(first, prompt))
+            ways["in memory"].append(seconds(first, prompt))
+            blocks = args.prompt // 16 - 1
+            while first.metric("vllm:kv_tier_blocks") < blocks * (len(ways["computed"])):
+                time.sleep(0.05)
+            first.ask("/reset_prefix_cache", {})
+            ways["on disk"].append(seconds(first, prompt))
+            for name, server in (("shared memory", near), ("tcp", far)):
+                hold = {"do_remote_decode": True, "do_remote_prefill": False}
+                held = first.ask("/v1/completions", dict(prompt=prompt, max_tokens=1, temperature=0, kv_transfer_params=hold))
+                ways[name].append(seconds(server, prompt, kv_transfer_params=held["kv_transfer_params"]))
+        print(f"{args.prompt} tokens, medians of {args.rounds}")
+        computed = statistics.median(ways["computed"])
+        for name, times in ways.items():
+            print(f"  {name:<14} {statistics.median(times) * 1e3:8.1f} ms, {computed / statistics.median(times):6.1f} times faster than computed")
+        for name, server, plain in (("shared memory", near, memory_speed()), ("tcp", far, socket_speed())):
+            moved, took = server.metric("vllm:nixl_bytes_transferred_sum"), server.metric("vllm:nixl_xfer_time_seconds_sum")
+            print(f"  {name}: {moved / args.rounds / args.prompt:.0f} bytes a token, {moved / took / 1e9:.2f} GB/s, {moved / took / plain:.2f} of a plain copy's {plain / 1e9:.2f}")
+
+
+def throughput(args, model, scratch, draws):
+    limits = ["--device", "cpu", "--max-model-len", 1024, "--max-num-seqs", args.streams]
+    figures = {"without": [], "with": []}
+
+    def answer(server, prompt):
+        return len(list(server.stream(prompt=prompt, max_tokens=64, temperature=0)))
+
+    with Server(args.server, model, *limits) as plain, Server(args.server, model, *limits, *connectors(disk(scratch / "unused"))) as tiered:
+        for turn in range(args.rounds + 1):
+            for name, server in (("without", plain), ("with", tiered)):
+                prompts = [[draws.randrange(300, 2000) for _ in range(512)] for _ in range(2 * args.streams)]
+                began, used = time.perf_counter(), server.processor_seconds()
+                with ThreadPoolExecutor(args.streams) as pool:
+                    count = sum(pool.map(lambda prompt: answer(server, prompt), prompts))
+                if turn > 0:
+                    figures[name].append((count / (time.perf_counter() - began), count / (server.processor_seconds() - used)))
+    clock, processor = (statistics.median(a[i] / b[i] for a, b in zip(figures["with"], figures["without"])) for i in (0, 1))
+    print(f"throughput with a tier and no reuse, {args.streams} streams: {clock:.3f} of that without by the clock, {processor:.3f} by processor time")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--server", default=PROGRAM)
+    parser.add_argument("--model", type=pathlib.Path)
+    parser.add_argument("--prompt", type=int, default=4096, help="tokens")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--streams", type=int, default=16)
+    args = parser.parse_args()
+    draws = random.Random(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        model = args.model or longer_demo(scratch / "model")
+        first_tokens(args, model, scratch, draws)
+        throughput(args, model, scratch, draws)
+
+
+if __name__ == "__main__":
+    main()

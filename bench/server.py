@@ -1,0 +1,116 @@
+"""A server of its own for a benchmark, and streams that run on it."""
+
+import itertools
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).parents[1]
+PROGRAM = ROOT / "build/release/octavo"
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+class Server:
+    """`octavo serve` with these arguments, or another command of `octavo`, from when it is ready until the end of a `with` block.
+    `processors`: those that it may use; None: all."""
+
+    def __init__(self, program, *arguments, command="serve", processors=None):
+        self.port = free_port()
+        self.base = f"http://127.0.0.1:{self.port}"
+        self.process = subprocess.Popen([program, command, *map(str, arguments), "--port", str(self.port)], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, preexec_fn=lambda: processors and os.sched_setaffinity(0, processors))
+        while not self.ready():
+            if self.process.poll() is not None:
+                sys.exit(f"octavo {command} ended before it was ready")
+            time.sleep(0.1)
+
+    def ready(self):
+        try:
+            return urllib.request.urlopen(self.base + "/health", timeout=10).status == 200
+        except OSError:
+            return False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(30)
+
+    def processes(self):
+        """The server's and its engine's."""
+        tasks = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        return [self.process.pid, *(int(pid) for task in tasks for pid in task.read_text().split())]
+
+    def processor_seconds(self):
+        ticks = 0
+        for pid in self.processes():
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def megabytes(self):
+        return sum(int(line.split()[1]) for pid in self.processes() for line in open(f"/proc/{pid}/status") if line.startswith("VmRSS")) / 1e3
+
+    def post(self, path, body):
+        """The open response. Errors: urllib.error.HTTPError."""
+        request = urllib.request.Request(self.base + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        return urllib.request.urlopen(request, timeout=900)
+
+    def ask(self, path, body):
+        with self.post(path, body) as response:
+            return json.load(response)
+
+    def metric(self, name):
+        """The sum over all labels."""
+        with urllib.request.urlopen(self.base + "/metrics", timeout=60) as response:
+            return sum(float(value) for value in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", response.read().decode(), re.MULTILINE))
+
+    def stream(self, **body):
+        """Yields the times at which the tokens of one streamed completion come; all max_tokens of them."""
+        with self.post("/v1/completions", dict(ignore_eos=True, stream=True) | body) as response:
+            for line in response:
+                if line.startswith(b"data: {"):
+                    yield time.perf_counter()
+
+
+class Streams:
+    """Answers of 256 tokens one behind the other, on so many connections, until they are stopped."""
+
+    def __init__(self, server, count):
+        self.server, self.gaps, self.stopped = server, [], False
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, seed):
+        while not self.stopped:
+            times = self.server.stream(prompt=f"{seed} once upon a time", max_tokens=256, temperature=1, seed=seed)
+            self.gaps.extend(after - before for before, after in itertools.pairwise(times))
+
+    def stop(self):
+        """The times between two tokens of a stream, in seconds."""
+        self.stopped = True
+        for thread in self.threads:
+            thread.join()
+        return self.gaps
+
+
+def report(name, gaps):
+    """Prints percentiles of times between tokens. Returns the 99th, in milliseconds."""
+    gaps = sorted(gaps)
+    at = {q: gaps[min(len(gaps) - 1, int(len(gaps) * q))] * 1e3 for q in (0.5, 0.9, 0.99)}
+    print(f"{name:<12} {len(gaps):6} gaps, p50 {at[0.5]:.1f}, p90 {at[0.9]:.1f}, p99 {at[0.99]:.1f}, longest {gaps[-1] * 1e3:.1f} ms", flush=True)
+    return at[0.99]
