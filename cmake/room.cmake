@@ -108,7 +108,7 @@ function(octavo_room name)
     endif()
     octavo_precompile(${name}_test base_test ${OCTAVO_PRECOMPILED} <gmock/gmock.h> <gtest/gtest.h>)
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}. WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-                         DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES PROPERTIES LABELS unit TIMEOUT 600)
+                         DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES PROPERTIES LABELS unit TIMEOUT 600)
   endif()
   foreach(bench IN LISTS ROOM_BENCHES)
     get_filename_component(target ${bench} NAME_WE)

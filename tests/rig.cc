@@ -131,7 +131,7 @@ std::vector<Answers> Rig::run_alone(const std::vector<Request>& requests) {
 }
 
 EngineStats Rig::idle_stats() {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (;;) {
     const EngineStats stats = engine_->own_stats();
     if (stats.unfinished == 0 && stats.blocks_used == 0) return stats;

@@ -78,7 +78,7 @@ class Rig {
   std::vector<Answers> run_alone(const std::vector<Request>& requests);
 
   Engine& engine() { return *engine_; }
-  // The figures once nothing is unfinished and no block used; what they are after ten seconds otherwise.
+  // The figures once nothing is unfinished and no block used; what they are after a minute otherwise.
   EngineStats idle_stats();
 
  private:

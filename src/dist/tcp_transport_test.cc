@@ -52,9 +52,9 @@ TEST(TcpTransport, RanksThatBothSendFirstDoNotWaitForEachOther) {
   const auto send_then_receive = [&](Transport& own, int other) {
     std::vector<std::byte> theirs(much.size());
     const Transport::Send send[] = {{other, much}};
-    ASSERT_TRUE(own.exchange(send, {}, 5000));
+    ASSERT_TRUE(own.exchange(send, {}, 60'000));
     const Transport::Receive receive[] = {{other, theirs}};
-    ASSERT_TRUE(own.exchange({}, receive, 5000));
+    ASSERT_TRUE(own.exchange({}, receive, 60'000));
     EXPECT_TRUE(theirs == much);
   };
   // The one that has sent all asks for what it gets at once, so that the other gets rid of it.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
 #include <thread>
 
@@ -33,12 +34,18 @@ class NotingExecutor final : public Executor {
 
 class AdapterTableTest : public testing::Test {
  protected:
-  // Until nothing is on its way.
-  void settle() {
-    for (int i = 0; i < 200; ++i) {
-      table_.advance([&](int place) { return used_.contains(place); });
-      if (!table_.preparing()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  // Until so many folders more have been read, and nothing is on its way.
+  void settle(int folders) {
+    wanted_ += folders;
+    for (int i = 0; i < 60'000 && read_ < wanted_; ++i) {
+      advance();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+    EXPECT_EQ(read_, wanted_);
+    for (int i = 0; i < 50; ++i) advance();
+  }
+  void advance() {
+    table_.advance([&](int place) { return used_.contains(place); });
   }
   void load(const std::string& name, const std::string& path = "folder") {
     table_.load({name, path}, [this, name](const Result<>& done) { told_[name] = done ? "ready" : done.error().message; });
@@ -52,13 +59,15 @@ class AdapterTableTest : public testing::Test {
   NotingExecutor executor_;
   std::set<int> used_;
   std::map<std::string, std::string> told_;
-  AdapterTable table_{executor_, 2, [] {}};
+  std::atomic<int> read_ = 0;
+  int wanted_ = 0;
+  AdapterTable table_{executor_, 2, [this] { ++read_; }};
 };
 
 TEST_F(AdapterTableTest, AllMatricesAreThereBeforeItIsReady) {
   load("a");
   EXPECT_EQ(place("a"), -1);
-  settle();
+  settle(1);
   EXPECT_EQ(told_["a"], "ready");
   EXPECT_EQ(executor_.matrices[place("a")], 10);
 }
@@ -66,14 +75,14 @@ TEST_F(AdapterTableTest, AllMatricesAreThereBeforeItIsReady) {
 TEST_F(AdapterTableTest, TheOneUsedLongestAgoLeaves) {
   load("a");
   load("b");
-  settle();
+  settle(2);
   const int place_of_b = place("b");
   EXPECT_GE(place("a"), 0);
   load("c");
-  settle();
+  settle(1);
   EXPECT_EQ(place("c"), place_of_b);
   EXPECT_EQ(place("b"), -1) << "is read again";
-  settle();
+  settle(1);
   EXPECT_GE(place("b"), 0);
   EXPECT_EQ(place("a"), -1);
 }
@@ -81,40 +90,40 @@ TEST_F(AdapterTableTest, TheOneUsedLongestAgoLeaves) {
 TEST_F(AdapterTableTest, WhatIsUsedStays) {
   load("a");
   load("b");
-  settle();
+  settle(2);
   used_ = {place("a"), place("b")};
   load("c");
-  settle();
+  settle(1);
   EXPECT_EQ(place("c"), -1);
   EXPECT_FALSE(told_.contains("c"));
   used_.erase(place("a"));
-  settle();
+  settle(0);
   EXPECT_EQ(told_["c"], "ready");
   EXPECT_GE(place("b"), 0);
 }
 
 TEST_F(AdapterTableTest, AReplacedOneStaysAsLongAsItIsUsed) {
   load("a");
-  settle();
+  settle(1);
   const int old = place("a");
   used_ = {old};
   load("a", "another folder");
-  settle();
+  settle(1);
   EXPECT_NE(place("a"), old);
   EXPECT_EQ((*table_.use("a"))->digest.low, std::string("another folder").size());
   EXPECT_EQ(executor_.matrices.size(), 2u);
   used_.clear();
-  settle();
+  settle(0);
   EXPECT_EQ(executor_.matrices.size(), 1u);
 }
 
 TEST_F(AdapterTableTest, ErrorsReachWhoAsked) {
   load("bad", "broken");
-  settle();
+  settle(1);
   EXPECT_EQ(told_["bad"], "broken");
   EXPECT_EQ(place("bad"), -2);
   load("bad");
-  settle();
+  settle(1);
   EXPECT_GE(place("bad"), 0);
   std::string answer;
   const auto done = [&](const Result<>& result) { answer = result ? "done" : result.error().message; };
@@ -123,7 +132,7 @@ TEST_F(AdapterTableTest, ErrorsReachWhoAsked) {
   EXPECT_EQ(place("bad"), -2);
   table_.unload("bad", done);
   EXPECT_EQ(answer, "there is no adapter of that name");
-  settle();
+  settle(0);
   EXPECT_TRUE(executor_.matrices.empty());
 }
 

@@ -183,7 +183,7 @@ struct Rig {
     const auto empty = [](const EngineStats& s) {
       return s.running + s.waiting + s.unfinished + s.blocks_used + s.blocks_cached + s.request_bytes == 0;
     };
-    for (int i = 0; i < 1000 && !empty(engine->own_stats()); ++i)
+    for (int i = 0; i < 60'000 && !empty(engine->own_stats()); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const EngineStats stats = engine->own_stats();
     EXPECT_EQ(stats.running, 0);

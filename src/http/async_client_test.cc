@@ -24,7 +24,7 @@ class AsyncClientTest : public testing::Test {
     ASSERT_TRUE(started);
     server_ = *std::move(started);
   }
-  Reply call(std::string target, std::string body = {}, int timeout_ms = 10'000) {
+  Reply call(std::string target, std::string body = {}, int timeout_ms = 60'000) {
     auto answer = std::make_shared<Reply>();
     std::promise<void> ended;
     ClientLoop& loop = client_.next_loop();

@@ -38,7 +38,7 @@ class AsyncClientTlsTest : public testing::Test {
       CallRequest request{.address = {.host = "127.0.0.1", .port = server_->port(), .tls = true},
                           .method = body.empty() ? "GET" : "POST",
                           .target = target,
-                          .timeout_ms = 20'000};
+                          .timeout_ms = 60'000};
       if (!body.empty()) request.body = std::make_shared<const std::string>(body);
       loop.call(std::move(request), {.head = [](const Response&) {},
                                      .body = [&](std::string_view piece) { answer += piece; },

@@ -21,7 +21,7 @@ EngineProcessOptions simulated(std::vector<std::string> flags) {
 }
 
 bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 60'000; ++i) {
     if (condition()) return true;
     std::this_thread::sleep_for(1ms);
   }

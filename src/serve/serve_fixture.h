@@ -31,7 +31,7 @@ inline std::vector<TokenId> ending(std::string_view text) {
 }
 
 inline bool eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(1ms);
@@ -68,7 +68,7 @@ class ServeTest : public ::testing::Test {
   }
 
   http::Client client() {
-    return http::Client::connect({.port = server_->port(), .timeout_ms = 20'000}).value();
+    return http::Client::connect({.port = server_->port(), .timeout_ms = 60'000}).value();
   }
   http::Response post(const std::string& path, const std::string& body) {
     return client().post_json(path, body).value();

@@ -6,58 +6,85 @@ OCTAVO_BASE_URL: use a server that runs already, with the flags below.
 
 import contextlib
 import os
+import random
 import shlex
 import socket
 import subprocess
 import time
 import urllib.request
 
+import httpx
 import openai
 import pytest
 
+# CI shares its machine and may stand still for seconds: no test takes time for a sign of anything. This long, what has not come
+# hangs.
+PATIENCE = 120
 
-def free_port():
+# For what is asked without a client of its own: httpx itself gives up after five seconds.
+http_client = httpx.Client(timeout=PATIENCE, limits=httpx.Limits(max_keepalive_connections=0))
+
+PORTS = range(12_000, 32_000)  # below those that the kernel gives to outgoing connections
+_next_port = random.SystemRandom().choice(PORTS)
+
+
+def is_free(port):
     with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+        try:
+            s.bind(("", port))
+        except OSError:
+            return False
+        return True
+
+
+def free_port(count=1):
+    """The first of so many ports in a row on which nobody listens; never the same one twice."""
+    global _next_port
+    while True:
+        first = _next_port if _next_port + count <= PORTS.stop else PORTS.start
+        _next_port = first + count
+        if all(map(is_free, range(first, first + count))):
+            return first
 
 
 def fetch(url):
-    with urllib.request.urlopen(url, timeout=10) as response:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as response:
         return response.read().decode()
 
 
 @contextlib.contextmanager
-def running(command):
+def running(command, port=None):
     """A server process and its base URL, from the moment it is ready until the end of the block; `{port}` in the command
-    is replaced by a free port."""
-    port = free_port()
+    is replaced by the port, or a free one."""
+    port = port or free_port()
     process = subprocess.Popen(shlex.split(command.replace("{port}", str(port))))
     base = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(600):
+        def is_ready():
             assert process.poll() is None, "the server ended before it was ready"
-            try:
-                fetch(base + "/health")
-                break
-            except OSError:
-                time.sleep(0.1)
-        else:
-            raise AssertionError("the server was not ready within a minute")
+            with contextlib.suppress(OSError):
+                return fetch(base + "/health") is not None
+
+        assert eventually(is_ready, PATIENCE), "the server is not ready"
         yield process, base
     finally:
         process.kill()
         process.wait()
 
 
-@contextlib.contextmanager
-def serve(*flags):
-    """The base URL of a server with these flags, ended behind the block."""
+def serve_command(*flags):
+    """For running()."""
     command = os.environ.get("OCTAVO_SERVE", "build/release/octavo serve --port {port}")
-    with running(shlex.join([*shlex.split(command), *flags])) as (process, base):
+    return shlex.join([*shlex.split(command), *flags])
+
+
+@contextlib.contextmanager
+def serve(*flags, port=None):
+    """The base URL of a server with these flags, ended behind the block."""
+    with running(serve_command(*flags), port) as (process, base):
         yield base
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=PATIENCE) == 0
 
 
 @pytest.fixture(scope="session")
@@ -86,11 +113,16 @@ def metric(server, name):
     raise AssertionError(f"no metric {name}")
 
 
-def eventually(condition, seconds=30):
+def eventually(condition, seconds=60):
     """Whether the condition comes to hold: metrics follow what they tell of by a step."""
-    deadline = time.time() + seconds
-    while not condition():
-        if time.time() > deadline:
-            return False
+    deadline = time.monotonic() + seconds
+    while not (holds := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    return True
+    return bool(holds)
+
+
+def at_rest(server):
+    """Whether nothing is asked of the server and its metrics have come to say so: what they tell next is of what comes next."""
+    idle = {"vllm:num_requests_running": 0, "vllm:num_requests_waiting": 0}
+    return eventually(lambda: http_client.get(server + "/load").json() == {"server_load": 0}
+                      and all(metric(server, name) == value for name, value in idle.items()))

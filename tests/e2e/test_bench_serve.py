@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from conftest import eventually, metric
+from conftest import at_rest, eventually, metric
 
 OCTAVO = "build/release/octavo"
 
@@ -16,6 +16,7 @@ def bench(server, *flags, command="serve"):
 
 def test_counts_are_the_servers(server, tmp_path):
     names = ["vllm:request_prompt_tokens_sum", "vllm:request_generation_tokens_sum"]
+    assert at_rest(server), "what others have asked for counts, too"
     before = [metric(server, name) for name in names]
     done = bench(
         server,

@@ -12,13 +12,13 @@ import urllib.request
 
 import pytest
 
-from conftest import serve
+from conftest import PATIENCE, serve
 
 OCTAVO = os.environ.get("OCTAVO", "build/release/octavo")
 
 
 def run(*arguments, stdin=""):
-    return subprocess.run([OCTAVO, *arguments], input=stdin, capture_output=True, text=True, timeout=60)
+    return subprocess.run([OCTAVO, *arguments], input=stdin, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_generate_is_repeatable_and_takes_suffixes():
@@ -113,7 +113,7 @@ def test_chat_edits_lines_and_keeps_a_history(tmp_path):
             pass
     except OSError:  # the other end is closed
         pass
-    assert chat.wait(timeout=60) == 0
+    assert chat.wait(timeout=PATIENCE) == 0
     assert chat.stderr.read().count("TTFT") == 1, "two pasted lines are one message"
     history = (tmp_path / "octavo" / "chat_history").read_text()
     assert "Where\\040does\\040Mira\\040live?" in history
@@ -138,7 +138,7 @@ def test_bench_shows_on_a_terminal_how_far_it_is():
     except OSError:  # the other end is closed
         pass
     os.close(here)
-    assert bench.wait(60) == 0 and b"/200.00 requests" in shown, shown
+    assert bench.wait(PATIENCE) == 0 and b"/200.00 requests" in shown, shown
 
 
 def test_chat_takes_a_url_without_a_scheme(server):
@@ -227,7 +227,7 @@ def test_a_start_script_of_vllm_starts(tmp_path):
                "--override-generation-config.temperature", "0", "--speculative-config.method", "ngram",
                "--speculative-config.num_speculative_tokens", "2", "--speculative-config.prompt_lookup_max",
                "2", "--api-server-count", "1", "--kv-cache-dtype", "auto", "--response-role", "assistant") as base:
-        with urllib.request.urlopen(base + "/v1/models", timeout=10) as response:
+        with urllib.request.urlopen(base + "/v1/models", timeout=PATIENCE) as response:
             card = json.load(response)["data"][0]
         assert card["id"] == "from-file" and card["max_model_len"] == 1000
 
@@ -242,10 +242,10 @@ def test_while_the_model_loads_the_server_says_so_and_can_be_stopped(tmp_path):
     try:
         port = next(found.group(1) for line in process.stderr if (found := re.search(r"listening on .*:(\d+);", line)))
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=10)
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=PATIENCE)
         assert refused.value.code == 503
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 128 + signal.SIGTERM
+        assert process.wait(timeout=PATIENCE) == 128 + signal.SIGTERM
     finally:
         process.kill()
 
@@ -256,7 +256,7 @@ def test_vllms_variable_sets_the_key():
     try:
         port = next(found.group(1) for line in process.stderr if (found := re.search(r"ready on .*:(\d+) ", line)))
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=10)
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=PATIENCE)
         assert refused.value.code == 401
     finally:
         process.kill()

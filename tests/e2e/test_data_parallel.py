@@ -67,11 +67,11 @@ def test_both_engines_answer_as_one(base):
 
 def test_a_header_chooses_the_engine(base):
     for engine in ("1", "1", "0"):
-        before = ended(base)
+        before = ended(base).get(engine, 0)
         client_of(base).completions.create(
             model="demo", prompt="Once", max_tokens=2, extra_headers={"X-data-parallel-rank": engine}
         )
-        assert eventually(lambda: ended(base)[engine] == before[engine] + 1)
+        assert eventually(lambda: ended(base).get(engine) == before + 1)
     for wrong in ("2", "-1", "one"):
         with pytest.raises(openai.BadRequestError, match="rank"):
             client_of(base).completions.create(

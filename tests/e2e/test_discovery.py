@@ -8,7 +8,7 @@ import subprocess
 import urllib.request
 
 import pytest
-from conftest import eventually, fetch, free_port, running
+from conftest import PATIENCE, eventually, fetch, free_port, running
 
 ETCD = shutil.which("etcd")
 
@@ -63,7 +63,7 @@ def route(*flags):
     with running(" ".join(["build/release/octavo route --port {port}", *flags])) as (process, base):
         yield lambda: {w["url"]: w["worker_type"] for w in json.loads(fetch(base + "/workers"))["workers"]}
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=PATIENCE) == 0
 
 
 def test_workers_are_keys_of_an_etcd(etcd, replica):
@@ -86,7 +86,7 @@ def test_workers_are_keys_of_an_etcd(etcd, replica):
         etcd.start()
         etcd.call("kv/put", key="/octavo/workers/d", value=url(4))
         etcd.call("kv/deleterange", key="/octavo/workers/a")
-        assert eventually(lambda: set(workers()) == {url(4)}, 60)
+        assert eventually(lambda: set(workers()) == {url(4)})
 
 
 def test_keys_say_what_workers_are_for(etcd, replica):

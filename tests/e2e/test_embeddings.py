@@ -7,11 +7,10 @@ import pathlib
 import shutil
 import struct
 
-import httpx
 import openai
 import pytest
 
-from conftest import serve
+from conftest import http_client, serve
 
 ENCODERS = pathlib.Path("tests/data/encoders")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -140,18 +139,18 @@ def test_many_at_once_change_nothing(embedder):
 def test_rerankers_read_pairs(reranker):
     documents = ["a b c", "the answer is here", "nothing of the kind"]
     body = {"query": "where is the answer", "documents": documents}
-    results = httpx.post(reranker + "/v1/rerank", json=body).json()["results"]
+    results = http_client.post(reranker + "/v1/rerank", json=body).json()["results"]
     scores = [result["relevance_score"] for result in results]
     assert sorted(result["index"] for result in results) == [0, 1, 2] and scores == sorted(scores, reverse=True)
     assert all(result["document"]["text"] == documents[result["index"]] for result in results)
     for result in results:
         pair = {"text_1": body["query"], "text_2": documents[result["index"]]}
-        alone = httpx.post(reranker + "/score", json=pair).json()["data"][0]["score"]
-        raw = httpx.post(reranker + "/score", json=pair | {"use_activation": False}).json()["data"][0]["score"]
+        alone = http_client.post(reranker + "/score", json=pair).json()["data"][0]["score"]
+        raw = http_client.post(reranker + "/score", json=pair | {"use_activation": False}).json()["data"][0]["score"]
         assert alone == result["relevance_score"] and math.isclose(alone, 1 / (1 + math.exp(-raw)), rel_tol=1e-5)
         swapped = {"text_1": pair["text_2"], "text_2": pair["text_1"]}
-        assert httpx.post(reranker + "/score", json=swapped).json()["data"][0]["score"] != alone
-    assert httpx.post(reranker + "/v1/embeddings", json={"input": "a"}).status_code == 400
+        assert http_client.post(reranker + "/score", json=swapped).json()["data"][0]["score"] != alone
+    assert http_client.post(reranker + "/v1/embeddings", json={"input": "a"}).status_code == 400
 
 
 def test_each_token_has_a_vector(tmp_path):
@@ -160,13 +159,13 @@ def test_each_token_has_a_vector(tmp_path):
     folder = folder_of("colbert", tmp_path / "colbert")
     with serve("--model", str(folder), "--dtype", "float32") as base:
         texts = [list(golden["ids"][begin:end]) for begin, end in zip(starts, starts[1:])]
-        data = httpx.post(base + "/pooling", json={"input": texts, "task": "token_embed"}).json()["data"]
+        data = http_client.post(base + "/pooling", json={"input": texts, "task": "token_embed"}).json()["data"]
         assert [len(item["data"]) for item in data] == [len(text) for text in texts]
         assert all(len(vector) == width and math.isclose(sum(x * x for x in vector), 1, rel_tol=1e-5) for vector in data[2]["data"])
-        results = httpx.post(base + "/v1/rerank", json={"query": "the fox", "documents": ["a b c", "the fox", "fox"]}).json()["results"]
+        results = http_client.post(base + "/v1/rerank", json={"query": "the fox", "documents": ["a b c", "the fox", "fox"]}).json()["results"]
         assert results[0]["index"] == 1
         assert math.isclose(results[0]["relevance_score"], len(ids_of("the fox")), rel_tol=1e-5)  # each token finds itself
-        refusal = httpx.post(base + "/v1/embeddings", json={"input": "x"})
+        refusal = http_client.post(base + "/v1/embeddings", json={"input": "x"})
         assert refusal.status_code == 400 and "do not make vectors of texts" in refusal.text
 
 
@@ -175,10 +174,10 @@ def test_cohere_and_jina_style_bodies(embedder):
     texts = ["the quick brown fox", "jumps"]
     expected = [item.embedding for item in client.embeddings.create(model="tiny", input=texts).data]
     body = {"model": "tiny", "texts": texts, "input_type": "search_document", "embedding_types": ["float", "ubinary"]}
-    reply = httpx.post(embedder + "/v2/embed", json=body).json()
+    reply = http_client.post(embedder + "/v2/embed", json=body).json()
     assert all(close(a, b) for a, b in zip(reply["embeddings"]["float"], expected))
     bits = [sum((x > 0) << (7 - k) for k, x in enumerate(expected[1][i:i + 8])) for i in range(0, len(expected[1]), 8)]
     assert reply["embeddings"]["ubinary"][1] == bits
     body = {"model": "tiny", "input": [{"text": text} for text in texts], "task": "retrieval.passage", "normalized": True}
-    data = httpx.post(embedder + "/v1/embeddings", json=body).json()["data"]
+    data = http_client.post(embedder + "/v1/embeddings", json=body).json()["data"]
     assert all(close(item["embedding"], vector) for item, vector in zip(data, expected))

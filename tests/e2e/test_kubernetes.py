@@ -8,7 +8,7 @@ import time
 
 import openai
 import pytest
-from conftest import eventually, fetch, free_port, running
+from conftest import PATIENCE, eventually, fetch, free_port, running
 from kube_stand_in import kubernetes, pod
 from test_pick import ENVOY, client_of, envoy, port_of, ready
 
@@ -38,7 +38,7 @@ def picker(api, *flags, grpc=0):
     with running(" ".join([command, f"--grpc-port {grpc} --kube-api {api}", *flags])) as (process, base):
         yield base
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=PATIENCE) == 0
 
 
 def test_the_pods_of_a_pool_come_and_go(replica):
@@ -176,5 +176,5 @@ def test_the_router_follows_pods(replica):
 )
 def test_wrong_flags_are_one_line_that_names_the_field(command, field):
     outside = {**os.environ, "KUBERNETES_SERVICE_HOST": ""}
-    done = subprocess.run(["build/release/octavo", *command.split()], capture_output=True, text=True, timeout=30, env=outside)
+    done = subprocess.run(["build/release/octavo", *command.split()], capture_output=True, text=True, timeout=60, env=outside)
     assert done.returncode == 2 and field in done.stderr, done.stderr

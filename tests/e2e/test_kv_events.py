@@ -4,11 +4,10 @@ import json
 import struct
 from typing import Optional, Union
 
-import httpx
 import msgspec
 import pytest
 import zmq
-from conftest import eventually, serve
+from conftest import eventually, http_client, serve
 from test_adapters import write_adapter
 
 
@@ -51,7 +50,7 @@ class Subscriber:
     def __init__(self, endpoint, decoder=DECODER):
         self.endpoint, self.decoder = endpoint, decoder
         self.socket = zmq.Context.instance().socket(zmq.DEALER)
-        self.socket.setsockopt(zmq.RCVTIMEO, 20_000)
+        self.socket.setsockopt(zmq.RCVTIMEO, 60_000)
         self.socket.connect(endpoint)
 
     def batches(self):
@@ -87,7 +86,7 @@ def server(tmp_path):
 
 def complete(url, prompt):
     body = {"prompt": prompt, "max_tokens": 1, "temperature": 0}
-    return httpx.post(f"{url}/v1/completions", json=body, timeout=60).raise_for_status().json()
+    return http_client.post(f"{url}/v1/completions", json=body).raise_for_status().json()
 
 
 def test_a_prompt_is_stored_once_and_cleared(server):
@@ -106,7 +105,7 @@ def test_a_prompt_is_stored_once_and_cleared(server):
     assert len(events) == 4
     assert events[3].token_ids == [7] * 16 and events[3].parent_block_hash == stored[1].block_hashes[0]
 
-    httpx.post(f"{url}/reset_prefix_cache", json={}).raise_for_status()
+    http_client.post(f"{url}/reset_prefix_cache", json={}).raise_for_status()
     events = subscriber.events(5)
     assert isinstance(events[4], AllBlocksCleared)
 
@@ -142,7 +141,7 @@ def test_a_tiers_blocks_are_told_of_under_the_same_names(tmp_path):
 def test_a_salted_prompt_has_a_key_of_its_own(server):
     url, subscriber = server
     body = {"prompt": list(range(10, 40)), "max_tokens": 1, "cache_salt": "mine"}
-    httpx.post(f"{url}/v1/completions", json=body, timeout=60).raise_for_status()
+    http_client.post(f"{url}/v1/completions", json=body).raise_for_status()
     (event,) = subscriber.events(1)
     assert event.extra_keys == [("mine",)] and event.lora_name is None
 
@@ -151,7 +150,7 @@ def test_vllms_own_classes_read_them(server):
     kv_events = pytest.importorskip("vllm.distributed.kv_events", reason="PyPI's vllm is not installed")
     url, subscriber = server
     complete(url, list(range(10, 60)))
-    httpx.post(f"{url}/reset_prefix_cache", json={}).raise_for_status()
+    http_client.post(f"{url}/reset_prefix_cache", json={}).raise_for_status()
     told = subscriber.events(4)
     theirs = Subscriber(subscriber.endpoint, msgspec.msgpack.Decoder(kv_events.KVEventBatch)).events(4)
     assert [type(event).__name__ for event in theirs] == [type(event).__name__ for event in told]
@@ -166,6 +165,6 @@ def test_an_adapters_blocks_bear_its_name(tmp_path):
     with serve("--kv-events-config", json.dumps(config), "--enable-lora", "--max-lora-rank", "8", "--lora-modules", f"a0={adapter}") as url:
         for fields in ({"model": "a0"}, {"model": "a0", "cache_salt": "mine"}, {}):
             body = {"prompt": list(range(10, 40)), "max_tokens": 1} | fields
-            httpx.post(f"{url}/v1/completions", json=body, timeout=60).raise_for_status()
+            http_client.post(f"{url}/v1/completions", json=body).raise_for_status()
         told = [(event.lora_name, event.extra_keys) for event in Subscriber(replay).events(3)]
         assert told == [("a0", [("a0",)]), ("a0", [("a0", "mine")]), (None, [None])]

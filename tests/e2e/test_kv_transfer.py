@@ -171,7 +171,7 @@ def test_a_router_drives_both_legs(plain, pair):
             **body, stream=True, stream_options={"include_usage": True}) if c.choices)
         assert streamed == whole.choices[0].message.content
         assert eventually(lambda: metric(consumer, "vllm:external_prefix_cache_hits_total") > before)
-        assert 'octavo_route_prefills_total{outcome="handed_over"} 2' in fetch(router + "/metrics")
+        assert eventually(lambda: 'octavo_route_prefills_total{outcome="handed_over"} 2' in fetch(router + "/metrics"))
         assert 'outcome="failed"' not in fetch(router + "/metrics")
 
 

@@ -9,9 +9,8 @@ import urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-import httpx
 import pytest
-from conftest import eventually, fetch, free_port, serve
+from conftest import eventually, fetch, free_port, http_client, serve
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "monitoring"
 needs_promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (Debian's prometheus) is not installed")
@@ -128,7 +127,7 @@ def test_a_trace_of_a_servers_steps(tmp_path):
     config = {"profiler": "torch", "torch_profiler_dir": str(tmp_path / "traces"), "torch_profiler_use_gzip": False}
     with serve("--profiler-config", json.dumps(config)) as base:
         def post(path, body):
-            return httpx.post(base + path, json=body, timeout=60)
+            return http_client.post(base + path, json=body)
         assert post("/stop_profile", {}).status_code == 400
         assert post("/start_profile", {"profile_prefix": "mine"}).status_code == 200
         answer = post("/v1/completions", {"prompt": ["Once upon a time"] * 3, "max_tokens": 20, "ignore_eos": True})

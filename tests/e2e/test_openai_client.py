@@ -143,7 +143,7 @@ def test_prompt_too_long(client, model):
 def test_tokenize_round_trip(server):
     def post(path, body):
         request = urllib.request.Request(server + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        return json.load(urllib.request.urlopen(request, timeout=10))
+        return json.load(urllib.request.urlopen(request, timeout=60))
 
     text = "Hello, world"
     tokens = post("/tokenize", {"prompt": text, "add_special_tokens": False})

@@ -13,6 +13,7 @@ import pytest
 from conftest import eventually, fetch, metric, running, serve
 
 sync_api = pytest.importorskip("playwright.sync_api")
+sync_api.expect.set_options(timeout=60_000)
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 AXE = os.environ.get("AXE")  # axe.min.js of npm's axe-core
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium")
@@ -33,7 +34,7 @@ def browser():
 def page(browser):
     """A page on which nothing may go wrong unseen."""
     context = browser.new_context(viewport=DESKTOP)
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(60_000)
     page = context.new_page()
     wrong = []
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)

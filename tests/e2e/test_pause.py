@@ -1,11 +1,13 @@
 """/pause, /resume and /is_paused behind the development switch, through the engine's process."""
 
 import concurrent.futures
+import contextlib
+import threading
 
 import httpx
 import openai
 import pytest
-from conftest import eventually, metric, serve
+from conftest import PATIENCE, eventually, http_client, serve
 
 BODY = {"model": "demo", "prompt": "One rainy morning in", "max_tokens": 1500, "temperature": 0, "extra_body": {"ignore_eos": True}}
 
@@ -27,19 +29,39 @@ def ask(base, **changes):
 
 
 def pauses(base):
-    return httpx.get(base + "/is_paused").json() == {"is_paused": True}
+    return http_client.get(base + "/is_paused").json() == {"is_paused": True}
 
 
 def post(base, what):
-    response = httpx.post(base + what, timeout=60)
+    response = http_client.post(base + what)
     assert response.status_code == 200, response.text
     return response.json()
 
 
+@contextlib.contextmanager
+def paused(base, query):
+    """A test that fails in it leaves no server behind that answers nobody."""
+    try:
+        assert post(base, f"/pause?{query}") == {"status": "paused"}
+        yield
+    finally:
+        assert post(base, "/resume") == {"status": "resumed"}
+
+
 def beside(base, pool):
-    """An answer that is being made."""
-    future = pool.submit(ask, base)
-    assert eventually(lambda: metric(base, "vllm:num_requests_running") == 1)
+    """An answer that is being made: its first words are here. Its text and finish reason, when it has ended."""
+    begun = threading.Event()
+
+    def read():
+        text = ""
+        for chunk in openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0).completions.create(**BODY, stream=True):
+            begun.set()
+            text += chunk.choices[0].text
+            finish_reason = chunk.choices[0].finish_reason
+        return text, finish_reason
+
+    future = pool.submit(read)
+    assert begun.wait(PATIENCE)
     return future
 
 
@@ -47,29 +69,29 @@ def beside(base, pool):
 def test_what_runs_and_what_comes(base, whole, mode, reason):
     with concurrent.futures.ThreadPoolExecutor() as pool:
         running = beside(base, pool)
-        assert post(base, f"/pause?mode={mode}") == {"status": "paused"}
-        assert pauses(base)
-        assert not running.done() if mode == "keep" else eventually(running.done)
-        waiting = pool.submit(ask, base, max_tokens=8)
-        with pytest.raises(concurrent.futures.TimeoutError):
-            waiting.result(timeout=0.3)
-        assert post(base, "/resume") == {"status": "resumed"} and not pauses(base)
-        choice = running.result(timeout=60)
-        assert choice.finish_reason == reason and whole.startswith(choice.text)
-        assert reason == "abort" or choice.text == whole
-        assert whole.startswith(waiting.result(timeout=60).text)
+        with paused(base, f"mode={mode}"):
+            assert pauses(base)
+            assert not running.done() if mode == "keep" else eventually(running.done)
+            waiting = pool.submit(ask, base, max_tokens=8)
+            with pytest.raises(concurrent.futures.TimeoutError):
+                waiting.result(timeout=0.3)
+        assert not pauses(base)
+        text, finish_reason = running.result(timeout=PATIENCE)
+        assert finish_reason == reason and whole.startswith(text)
+        assert reason == "abort" or text == whole
+        assert whole.startswith(waiting.result(timeout=PATIENCE).text)
 
 
 def test_who_leaves_does_not_wait(base):
-    post(base, "/pause?mode=keep&clear_cache=false")
-    with pytest.raises(httpx.ReadTimeout):
-        httpx.post(base + "/v1/completions", json={"prompt": "Once", "max_tokens": 4}, timeout=0.3)
-    assert eventually(lambda: httpx.get(base + "/load").json() == {"server_load": 0})
-    post(base, "/resume")
+    with paused(base, "mode=keep&clear_cache=false"):
+        with pytest.raises(httpx.ReadTimeout):
+            body = {"prompt": "Once", "max_tokens": 4}
+            http_client.post(base + "/v1/completions", json=body, timeout=httpx.Timeout(PATIENCE, read=0.3))
+        assert eventually(lambda: http_client.get(base + "/load").json() == {"server_load": 0})
 
 
 @pytest.mark.parametrize("query, field", [("mode=soon", "mode"), ("clear_cache=1", "clear_cache")])
 def test_mistakes(base, query, field):
-    response = httpx.post(f"{base}/pause?{query}")
+    response = http_client.post(f"{base}/pause?{query}")
     assert response.status_code == 400 and response.json()["error"]["param"] == field
     assert not pauses(base)

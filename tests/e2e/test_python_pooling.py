@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import eventually
 from test_embeddings import close, folder_of, golden, ids_of
 
 ROOT = Path(__file__).parents[2]
@@ -76,7 +77,7 @@ def test_mistakes_are_named_and_leave_nothing_behind(embedder):
         embedder.classify("x")
     with pytest.raises(ValueError):
         embedder.generate("x", SamplingParams())
-    assert embedder.stats()["running"] == 0
+    assert eventually(lambda: embedder.stats()["running"] == 0)
 
 
 def test_classify(tmp_path_factory):

@@ -1,33 +1,38 @@
 """One server after another on a port (--reuse-port): no request fails, no stream is cut."""
 
+import contextlib
 import json
 import signal
 import subprocess
 import threading
 import urllib.request
 
-from conftest import free_port
+from conftest import PATIENCE, free_port
 
 STREAMS = 16
 ANSWERS_BETWEEN = 20
 
 
-class Server:
-    """A process on the port, from the moment it is ready."""
+class Server(contextlib.AbstractContextManager):
+    """A process on the port, from the moment it is ready until the end of the block."""
 
     def __init__(self, port):
-        command = ["build/release/octavo", "serve", "--port", str(port), "--reuse-port", "--shutdown-timeout", "120"]
+        command = ["build/release/octavo", "serve", "--port", str(port), "--reuse-port", "--shutdown-timeout", str(PATIENCE)]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        for line in self.process.stderr:
-            if "ready on" in line:
-                break
-        else:
-            raise AssertionError("the server ended before it was ready")
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        self.says("ready on")
+
+    def says(self, words):
+        """Returns when it has."""
+        assert any(words in line for line in self.process.stderr), f"the server ended before it said: {words}"
 
     def leave(self):
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(timeout=120) == 0
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        assert self.process.wait(timeout=2 * PATIENCE) == 0
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
 
 
 class Load:
@@ -48,7 +53,7 @@ class Load:
                 request = urllib.request.Request(
                     self.url, json.dumps(body).encode(), {"Content-Type": "application/json"}
                 )
-                with urllib.request.urlopen(request, timeout=60) as response:
+                with urllib.request.urlopen(request, timeout=PATIENCE) as response:
                     text = response.read().decode()
                 assert text.endswith("data: [DONE]\n\n") and '"error"' not in text, text[-300:]
             except (OSError, AssertionError) as error:
@@ -60,7 +65,7 @@ class Load:
     def wait_for_more(self):
         with self.changed:
             goal = self.answers + ANSWERS_BETWEEN
-            assert self.changed.wait_for(lambda: self.answers >= goal, timeout=120)
+            assert self.changed.wait_for(lambda: self.answers >= goal, timeout=PATIENCE)
 
     def stop(self):
         self.ends = True
@@ -70,17 +75,17 @@ class Load:
 
 def test_no_request_fails():
     port = free_port()
-    server = Server(port)
-    load = Load(port)
-    try:
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(Server(port))
+        load = Load(port)
+        stack.callback(load.stop)
         for _ in range(3):
             load.wait_for_more()
-            successor = Server(port)
+            successor = stack.enter_context(Server(port))
             load.wait_for_more()
             server.leave()
             server = successor
         load.wait_for_more()
-    finally:
         load.stop()
         server.leave()
     assert not load.failures, load.failures
@@ -88,14 +93,14 @@ def test_no_request_fails():
 
 def test_a_second_signal_ends_the_program():
     port = free_port()
-    server = Server(port)
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/v1/completions",
         json.dumps({"prompt": "Once", "max_tokens": 1900, "stream": True, "ignore_eos": True}).encode(),
         {"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=60) as stream:
+    with Server(port) as server, urllib.request.urlopen(request, timeout=PATIENCE) as stream:
         assert stream.readline().startswith(b"data: ")
         server.process.send_signal(signal.SIGTERM)
+        server.says("stopping")  # two signals that come at once are one
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(timeout=10) in (0, 128 + signal.SIGTERM)
+        assert server.process.wait(timeout=PATIENCE) in (0, 128 + signal.SIGTERM)

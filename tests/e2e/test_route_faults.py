@@ -116,7 +116,7 @@ class Load:
 @pytest.mark.parametrize("migration", [True, False])
 def test_a_replica_is_killed_one_freezes_and_one_lies(expected, migration):
     model, texts = expected
-    flags = "--policy round_robin --health-check-interval-secs 1 --health-check-timeout-secs 1" + " --migration-limit 3" * migration
+    flags = "--policy round_robin --health-check-interval-secs 1 --health-check-timeout-secs 2" + " --migration-limit 3" * migration
     with running(SERVE) as (_, one), running(SERVE) as (victim, two), running(SERVE) as (frozen, three), liar(model) as four:
         with running(ROUTE + f"{one} {two} {three} {four} {flags}") as (_, base):
             assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
@@ -124,7 +124,7 @@ def test_a_replica_is_killed_one_freezes_and_one_lies(expected, migration):
             assert eventually(lambda: load.events > 200)
             victim.kill()
             frozen.send_signal(signal.SIGSTOP)
-            time.sleep(5)
+            assert eventually(lambda: not any(w["is_healthy"] for w in workers(base) if w["url"] == three)), "nobody has noticed"
             frozen.send_signal(signal.SIGCONT)
             ledger = load.end()
             assert sum(ledger.values()) == 3 * STREAMS and ledger["lost"] == ledger["wrong"] == 0, ledger

@@ -10,13 +10,13 @@ import xml.etree.ElementTree
 import openai
 import pytest
 
-from conftest import eventually, metric, serve
+from conftest import eventually, free_port, metric, serve
 
 OCTAVO = os.environ.get("OCTAVO", "build/release/octavo")
 
 
 def simulate(*arguments):
-    return subprocess.run([OCTAVO, "simulate", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    return subprocess.run([OCTAVO, "simulate", *map(str, arguments)], capture_output=True, text=True, timeout=300)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_steps_measured_here_time_a_simulation(trace, tmp_path):
     assert "held out:" in done.stdout
     measured = json.loads(timing.read_text())
     assert set(measured) == {"fixed_us", "weights_us", "token_us", "kv_token_us", "pair_us"}
-    assert all(value >= 0 for value in measured.values()) and measured["token_us"] + measured["weights_us"] > 0
+    assert min(measured.values()) >= 0 < max(measured.values())
     done = simulate("--trace", trace, "--timing", timing, "--num-gpu-blocks-override", "4k", "--policy", "round_robin",
                     "--output-json", result)
     assert done.returncode == 0, done.stderr
@@ -199,9 +199,9 @@ def test_one_process_stands_in_for_several_servers(tmp_path):
     """Each port is a server of its own: what one answers does not count in another one's metrics."""
     timing = tmp_path / "timing.json"
     timing.write_text('{"fixed_us": 20000}')
-    with serve("--executor", f"simulated={timing}", "--stand-ins", "3") as base:
-        host, first = base.rsplit(":", 1)
-        bases = [f"{host}:{int(first) + i}" for i in range(3)]
+    first = free_port(3)
+    with serve("--executor", f"simulated={timing}", "--stand-ins", "3", port=first):
+        bases = [f"http://127.0.0.1:{first + i}" for i in range(3)]
         for i, base in enumerate(bases):
             for _ in range(i + 1):
                 client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)

@@ -4,13 +4,12 @@ import contextlib
 import shlex
 import ssl
 import subprocess
-import time
 import urllib.request
 
 import httpx
 import openai
 import pytest
-from conftest import free_port
+from conftest import PATIENCE, eventually, free_port
 
 
 @pytest.fixture(scope="module")
@@ -28,18 +27,16 @@ def started(command, reached):
     """A process, from the moment that `reached` returns and not raises."""
     process = subprocess.Popen(shlex.split(command))
     try:
-        for _ in range(600):
+        def is_ready():
             assert process.poll() is None, "it ended before it was ready"
-            try:
+            with contextlib.suppress(OSError):
                 reached()
-                break
-            except OSError:
-                time.sleep(0.1)
-        else:
-            raise AssertionError("not ready within a minute")
+                return True
+
+        assert eventually(is_ready, PATIENCE), "it is not ready"
         yield
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=PATIENCE) == 0
     finally:
         process.kill()
         process.wait()
@@ -61,7 +58,7 @@ def test_https_before_server_and_router_and_between_them(certificate, server):
     def secure(command):
         base = f"https://127.0.0.1:{free_port()}"
         run = f"build/release/octavo {command} --host 127.0.0.1 --port {base.rsplit(':', 1)[1]}"
-        with started(run, lambda: urllib.request.urlopen(base + "/health", context=context, timeout=10)):
+        with started(run, lambda: urllib.request.urlopen(base + "/health", context=context, timeout=PATIENCE)):
             assert story(base, verify=context) == expected
             with pytest.raises(openai.APIConnectionError):
                 story(base)  # the certificate is nobody's that it knows

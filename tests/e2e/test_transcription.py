@@ -9,11 +9,10 @@ import wave
 
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
 import openai
 import pytest
 
-from conftest import serve
+from conftest import http_client, serve
 
 CASE = pathlib.Path("tests/data/sound/whisper")
 CHIRP = pathlib.Path("tests/data/sound/chirp.wav")
@@ -112,7 +111,7 @@ def test_draws_follow_the_seed(client):
 
 def test_many_at_once_say_the_same(base):
     def ask(sound):
-        return httpx.post(f"{base}/v1/audio/transcriptions", files={"file": sound}, data={"language": "en"}, timeout=120).json()["text"]
+        return http_client.post(f"{base}/v1/audio/transcriptions", files={"file": sound}, data={"language": "en"}).json()["text"]
     sounds = [tone(0.5 + 0.3 * i) for i in range(6)]
     alone = [ask(sound) for sound in sounds]
     with ThreadPoolExecutor(12) as pool:
@@ -148,11 +147,11 @@ def test_texts_alone_are_refused(client):
 
 
 def test_a_model_of_texts_does_not_hear(server):
-    answer = httpx.post(f"{server}/v1/audio/transcriptions", files={"file": CHIRP.read_bytes()})
+    answer = http_client.post(f"{server}/v1/audio/transcriptions", files={"file": CHIRP.read_bytes()})
     assert answer.status_code == 400 and "does not transcribe sound" in answer.json()["error"]["message"]
 
 
 def test_metrics_and_health_hold(base, client):
     transcribe(client)
-    assert httpx.get(f"{base}/health").status_code == 200
-    assert "vllm:request_success_total" in httpx.get(f"{base}/metrics").text
+    assert http_client.get(f"{base}/health").status_code == 200
+    assert "vllm:request_success_total" in http_client.get(f"{base}/metrics").text

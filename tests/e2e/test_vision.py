@@ -12,11 +12,10 @@ import threading
 import zlib
 
 import anthropic
-import httpx
 import openai
 import pytest
 
-from conftest import serve
+from conftest import http_client, serve
 
 CASES = pathlib.Path("tests/data/vision")
 CASE = CASES / "idefics3"
@@ -123,7 +122,7 @@ def test_errors_are_400_and_name_the_part(client):
 
 def test_tokenize_counts_images(base):
     ids, _ = tensor("ids")
-    reply = httpx.post(f"{base}/tokenize", json={"model": "see", "messages": CONVERSATION}).json()
+    reply = http_client.post(f"{base}/tokenize", json={"model": "see", "messages": CONVERSATION}).json()
     assert reply["count"] == len(ids)
 
 

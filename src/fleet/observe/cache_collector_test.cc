@@ -50,7 +50,7 @@ class Collecting : public testing::Test {
     return held.blocks(id);
   }
   bool comes_to_hold(EndpointId id, std::size_t count) {
-    for (int i = 0; i < 1000 && blocks(id) != count; ++i)
+    for (int i = 0; i < 6000 && blocks(id) != count; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return blocks(id) == count;
   }
@@ -67,7 +67,7 @@ class Collecting : public testing::Test {
 
 TEST_F(Collecting, ATopicSaysWhoseEventsTheyAre) {
   std::uint64_t number = 0;  // a subscription takes its time to arrive
-  for (; number < 1000 && blocks(1) == 0; ++number) {
+  for (; number < 6000 && blocks(1) == 0; ++number) {
     tell("kv@10.0.0.2:8000@m", number, 'a');
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

@@ -47,7 +47,7 @@ class Subscribing : public testing::Test {
     return held.blocks(0);
   }
   bool comes_to_hold(std::size_t count) {
-    for (int i = 0; i < 1000 && blocks() != count; ++i)
+    for (int i = 0; i < 6000 && blocks() != count; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return blocks() == count;
   }
@@ -97,7 +97,7 @@ TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
                            std::vector<std::int32_t>{1, 1 + static_cast<std::int32_t>(key)});
     publisher->log().flush();
   };
-  for (int i = 0; i < 500 && blocks() == 0; ++i) {
+  for (int i = 0; i < 6000 && blocks() == 0; ++i) {
     one_more();
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

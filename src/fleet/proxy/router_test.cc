@@ -87,8 +87,8 @@ class RouterTest : public testing::Test {
   }
   template <class Condition>
   void wait(Condition condition) {
-    for (int i = 0; i < 1000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_TRUE(condition()) << "not within 10 seconds";
+    for (int i = 0; i < 6000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_TRUE(condition()) << "not within 60 seconds";
   }
   http::Client connect() { return *http::Client::connect({.port = router_->port()}); }
   http::Response get(std::string_view target) { return *connect().get(target); }

@@ -50,7 +50,7 @@ TEST(OwnedProcess, GoesWithItsObject) {
   ASSERT_GT(pid, 0);
   const std::string command = fmt::format("/proc/{}/cmdline", pid);
   std::string left = "sleep";
-  for (int i = 0; i < 5000 && !left.empty(); ++i) {  // gone, or nobody has taken note of its end
+  for (int i = 0; i < 60'000 && !left.empty(); ++i) {  // gone, or nobody has taken note of its end
     left.clear();
     std::getline(std::ifstream(command), left);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

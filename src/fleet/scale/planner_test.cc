@@ -49,7 +49,7 @@ TEST(Planner, ReadsDecidesAndTells) {
                          return std::make_unique<Remembering>(wanted, ends);
                        }).value();
   EXPECT_EQ(there, 2);
-  for (int i = 0; i < 30'000 && wanted != 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 60'000 && wanted != 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(wanted, 5) << "far more tokens a second than any fleet serves";
   const auto page = ask_server(planner->address(), "GET", "/metrics", {}, "").value();
   EXPECT_THAT(page.body, HasSubstr("\noctavo_plan_desired_replicas 5\n"));

@@ -29,7 +29,7 @@ struct Started {
     return static_cast<int>(std::count(std::istreambuf_iterator<char>(file), {}, '\n'));
   }
   bool reach(int wanted) const {
-    for (int i = 0; i < 10'000 && count() < wanted; ++i)
+    for (int i = 0; i < 60'000 && count() < wanted; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return count() == wanted;
   }
@@ -69,7 +69,7 @@ TEST(ProcessConnector, NothingIsLeftAtTheEnd) {
   connector.tick(3, 0);
   ASSERT_TRUE(started.reach(3));
   bool ended = false;
-  for (int i = 1; i < 10'000 && !ended; ++i) {
+  for (int i = 1; i < 60'000 && !ended; ++i) {
     ended = connector.end(i);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -80,8 +80,8 @@ class SidecarTest : public testing::Test {
   }
   template <class Condition>
   static void wait(Condition condition) {
-    for (int i = 0; i < 1000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_TRUE(condition()) << "not within 10 seconds";
+    for (int i = 0; i < 6000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_TRUE(condition()) << "not within 60 seconds";
   }
 
   std::unique_ptr<Sidecar> sidecar_;
