@@ -1,5 +1,5 @@
 # The two commands of the README, and what they are made of.
-.PHONY: demo test build wheel package docs page fast-sanitized headers instructions format clean
+.PHONY: demo test build wheel package docs page sanitized headers instructions format clean
 
 JOBS ?= $(shell nproc)
 PYTEST = .venv/bin/python -m pytest -q -o cache_dir=$(CURDIR)/build/pytest tests/e2e
@@ -45,12 +45,12 @@ docs:
 page:
 	cd web && npm ci --ignore-scripts && npm run build
 
-# The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer.
-fast-sanitized:
+# The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer: all, or those of ROOMS="http kv ..".
+sanitized:
 	tools/install.sh build
 	cmake --preset asan
-	cmake --build --preset asan -j $(JOBS) --target unit_tests
-	ctest --preset asan -j $(JOBS) -L unit
+	cmake --build --preset asan -j $(JOBS) --target $(if $(ROOMS),$(ROOMS:=_test),unit_tests)
+	ctest --preset asan -j $(JOBS) -L unit $(if $(ROOMS),-R "^($$(echo $(ROOMS) | tr ' ' '|'))[.]")
 
 # Every header compiles alone.
 headers:
