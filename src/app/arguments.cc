@@ -137,6 +137,11 @@ class Rewriter {
 
   Result<> rewrite_flag(Flag flag) {
     expand_shorthand(flag);
+    if (const VllmFlag* known = vllm_flag(flag.name); known != nullptr && !known->stands_for.empty()) {
+      const Flag field = take_apart(known->stands_for);
+      flag.name = field.name;
+      flag.path = field.path;
+    }
     if (flag.path.empty()) return pass_on(std::move(flag));
     TRY(std::string value, value_of(flag));
     json::value& whole = nested_.try_emplace(flag.name, json::object()).first->second;

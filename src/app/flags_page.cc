@@ -43,7 +43,7 @@ std::string described(const CLI::Option& option) {
 }
 
 std::string verdict(const VllmFlag& flag) {
-  if (flag.works) return "works";
+  if (flag.works || !flag.stands_for.empty()) return "works";
   if (flag.harmless == "*") return "no effect";
   if (flag.harmless == "true") return "always on";
   if (flag.harmless.empty() || flag.takes == Takes::nothing) return "refused";

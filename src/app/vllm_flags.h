@@ -18,9 +18,10 @@ struct VllmFlag {
   std::string_view name;       // "--tensor-parallel-size"
   std::string_view shorthand;  // "-tp", or ""
   Takes takes = Takes::value;
-  bool works = false;           // an option of `octavo serve`; the rest is of flags that are none
-  std::string_view harmless{};  // values that change nothing here, parted by '|'; "*": any
-  std::string_view reason{};    // why the flag has no effect, or why other values are refused
+  bool works = false;             // an option of `octavo serve`; the rest is of flags that are none
+  std::string_view harmless{};    // values that change nothing here, parted by '|'; "*": any
+  std::string_view reason{};      // why the flag has no effect, or why other values are refused
+  std::string_view stands_for{};  // "--speculative-config.method": that field of a JSON flag, else ""
 };
 
 // In vLLM's order of subjects.
