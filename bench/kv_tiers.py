@@ -108,7 +108,7 @@ def first_tokens(args, model, scratch, draws):
             blocks = args.prompt // 16 - 1
             while first.metric("vllm:kv_tier_blocks") < blocks * (len(ways["computed"])):
                 time.sleep(0.05)
-            first.ask("/reset_prefix_cache", {})
+            first.post("/reset_prefix_cache", {}).close()
             ways["on disk"].append(seconds(first, prompt))
             for name, server in (("shared memory", near), ("tcp", far)):
                 hold = {"do_remote_decode": True, "do_remote_prefill": False}
