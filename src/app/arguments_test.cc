@@ -54,15 +54,19 @@ TEST_F(ArgumentsTest, DottedNamesBecomeOneJsonObject) {
 }
 
 TEST_F(ArgumentsTest, AFlagMayStandForAFieldOfAnother) {
-  EXPECT_EQ(read({"--spec-method=ngram", "--spec-tokens", "4", "--port", "1"}),
-            (Arguments{"--port", "1", R"(--speculative-config={"method":"ngram","num_speculative_tokens":4})"}));
+  EXPECT_EQ(
+      read({"--spec-method=ngram", "--spec-tokens", "4", "--port", "1"}),
+      (Arguments{"--port", "1", R"(--speculative-config={"method":"ngram","num_speculative_tokens":4})"}));
   EXPECT_EQ(error({"--spec-tokens"}), "--speculative-config.num_speculative_tokens needs a value");
 }
 
 TEST_F(ArgumentsTest, WhatWouldMeanSomethingElseIsRefusedByName) {
-  EXPECT_EQ(error({"-dcp", "2"}),
-            "--decode-context-parallel-size 2 is not supported, only 1: a context is not divided among ranks");
-  EXPECT_EQ(error({"--data-parallel-multi-port-external-lb"}), "--data-parallel-multi-port-external-lb is not supported: engines and ranks work without it; see docs/parallel.md");
+  EXPECT_EQ(
+      error({"-dcp", "2"}),
+      "--decode-context-parallel-size 2 is not supported, only 1: a context is not divided among ranks");
+  EXPECT_EQ(error({"--data-parallel-multi-port-external-lb"}),
+            "--data-parallel-multi-port-external-lb is not supported: engines and ranks work without it; see "
+            "docs/parallel.md");
   EXPECT_EQ(error({"--no-data-parallel-multi-port-external-lb"}), "accepted");
   EXPECT_EQ(error({"--swap-space"}), "--swap-space needs a value");
   EXPECT_EQ(error({"--max-num-seq", "4"}),

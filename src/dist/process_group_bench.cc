@@ -12,7 +12,8 @@
 namespace octavo {
 namespace {
 
-// The other ranks of a group, each on a thread: as long as rank 0 broadcasts bytes, `operation` a hundred times.
+// The other ranks of a group, each on a thread: as long as rank 0 broadcasts bytes, `operation` a hundred
+// times.
 class Others {
  public:
   Others(int ranks, const std::function<void(SharedMemoryGroup&)>& operation)
@@ -61,7 +62,10 @@ void all_reduce(benchmark::State& state) {
     group.all_reduce(values);
   });
 }
-BENCHMARK(all_reduce)->ArgsProduct({{2, 4}, {1 << 10, 16 << 10, 64 << 10, 1 << 20}})->ArgNames({"ranks", "bytes"})->UseRealTime();
+BENCHMARK(all_reduce)
+    ->ArgsProduct({{2, 4}, {1 << 10, 16 << 10, 64 << 10, 1 << 20}})
+    ->ArgNames({"ranks", "bytes"})
+    ->UseRealTime();
 
 // A step's plan.
 void broadcast(benchmark::State& state) {
