@@ -130,7 +130,7 @@ def small_uses(model, generator):
     with torch.no_grad():
         for name, p in model.named_parameters():
             if re.search(r"layers\.\d+\.linear\.weight$", name):
-                p.mul_(0.2)
+                p.mul_(0.05)
 
 
 def scaled_layers(model, generator):
