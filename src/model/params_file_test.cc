@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/scratch_directory.h"
 #include "model/families/families.h"
+#include "model/generation_config.h"
 
 namespace octavo {
 namespace {
@@ -59,6 +61,16 @@ TEST(ParamsFile, ApplyScaleSaysWhetherYarnStretchesScores) {
   const std::string yarn = R"(,"yarn":{"factor":4,"original_max_position_embeddings":32)";
   EXPECT_GT(spec_of(yarn + "}")->ropes[0].scaling.attention_factor, 1.1);
   EXPECT_EQ(spec_of(yarn + R"(,"apply_scale":false})")->ropes[0].scaling.attention_factor, 1);
+}
+
+// A folder without generation_config.json.
+TEST(ParamsFile, TextsEndAsMistralsDo) {
+  const ScratchDirectory folder;
+  EXPECT_TRUE(load_generation_config(folder.path())->eos_ids.empty());
+  folder.write("params.json", params(""));
+  EXPECT_EQ(load_generation_config(folder.path())->eos_ids, std::vector<std::int32_t>{2});
+  folder.write("generation_config.json", R"({"eos_token_id":7})");
+  EXPECT_EQ(load_generation_config(folder.path())->eos_ids, std::vector<std::int32_t>{7});
 }
 
 TEST(ParamsFile, ErrorsNameItsFields) {
