@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::string_view kGguf = ".gguf";
 constexpr std::string_view kSafetensors = ".safetensors";
+constexpr WeightFiles kUsual{"model", "model.safetensors", "model.safetensors.index.json"};
+constexpr WeightFiles kMistral{"consolidated", "consolidated.safetensors",
+                               "consolidated.safetensors.index.json"};
 
 std::string upper(std::string_view text) {
   std::string out(text);
@@ -50,12 +53,18 @@ bool is_description(std::string_view name) {
 
 // "model.safetensors", "model-00001-of-00002.safetensors", Medusa heads as their authors call them; not a second
 // copy in another layout.
-bool is_model_shard(std::string_view name) {
-  return (name.starts_with("model") || name.starts_with("medusa_lm_head.")) && name.ends_with(kSafetensors) &&
+bool is_shard_of(std::string_view stem, std::string_view name) {
+  return (name.starts_with(stem) || name.starts_with("medusa_lm_head.")) && name.ends_with(kSafetensors) &&
          name.find('/') == std::string_view::npos;
 }
 
 }  // namespace
+
+const WeightFiles& weight_files(std::span<const std::string> names) {
+  const auto is_there = [&](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
+  const bool usual = is_there(kUsual.single) || is_there(kUsual.index);
+  return !usual && (is_there(kMistral.single) || is_there(kMistral.index)) ? kMistral : kUsual;
+}
 
 Part part_of(std::string_view name) {
   std::string_view stem = name.substr(0, name.rfind('.'));
@@ -99,13 +108,15 @@ Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, 
 Result<std::vector<std::string>> files_needed(std::span<const std::string> names, std::string_view variant) {
   const auto is_there = [&](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
   std::vector<std::string> weights;
-  const bool sharded = is_there(kIndexFile);
+  const WeightFiles& files_of = weight_files(names);
+  const bool sharded = is_there(files_of.index);
   for (const std::string& name : names)
-    if (sharded ? is_model_shard(name) && name != kSingleFile : name == kSingleFile) weights.push_back(name);
+    if (sharded ? is_shard_of(files_of.stem, name) && name != files_of.single : name == files_of.single)
+      weights.push_back(name);
   if (!variant.empty() || weights.empty()) return gguf_parts(names, variant);
   std::vector<std::string> files;
   std::ranges::copy_if(names, std::back_inserter(files), is_description);
-  if (sharded) files.emplace_back(kIndexFile);
+  if (sharded) files.emplace_back(files_of.index);
   std::ranges::sort(weights);
   std::ranges::move(weights, std::back_inserter(files));
   return files;

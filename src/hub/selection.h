@@ -10,8 +10,12 @@
 
 namespace octavo::hub {
 
-inline constexpr std::string_view kSingleFile = "model.safetensors";
-inline constexpr std::string_view kIndexFile = "model.safetensors.index.json";
+// What a repository calls its safetensors: one file, or shards that an index lists.
+struct WeightFiles {
+  std::string_view stem, single, index;
+};
+// Hugging Face's where they are among the names, else Mistral's.
+const WeightFiles& weight_files(std::span<const std::string> names);
 
 // Configuration, tokenizer, chat templates and safetensors; or, where `variant` names them or there are no
 // safetensors, the GGUF file or the parts of it. In the order in which they are wanted: weights last. Errors:

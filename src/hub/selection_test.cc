@@ -37,6 +37,19 @@ TEST(Selection, ShardsWithoutTheirCopies) {
                           "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"));
 }
 
+TEST(Selection, MistralsOwnFormatWhereThereIsNoOther) {
+  const Names names = {"README.md",
+                       "consolidated-00001-of-00002.safetensors",
+                       "consolidated-00002-of-00002.safetensors",
+                       "consolidated.safetensors.index.json",
+                       "params.json",
+                       "tekken.json"};
+  EXPECT_THAT(
+      files_needed(names, "").value(),
+      ElementsAre("params.json", "tekken.json", "consolidated.safetensors.index.json",
+                  "consolidated-00001-of-00002.safetensors", "consolidated-00002-of-00002.safetensors"));
+}
+
 TEST(Selection, ModulesOfSentenceTransformers) {
   const Names names = {"1_Pooling/config.json",
                        "2_Dense/config.json",

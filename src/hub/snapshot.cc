@@ -36,13 +36,14 @@ std::unexpected<Error> missing(std::string_view file) {
 Result<std::set<std::string>> shards_of(const fs::path& index) {
   std::error_code error;
   if (const std::uintmax_t size = fs::file_size(index, error); error || size > kIndexBytesMax)
-    return missing("a readable model.safetensors.index.json");
+    return missing(fmt::format("a readable {}", index.filename().string()));
   std::ifstream in(index, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   boost::json::error_code wrong;
   const boost::json::value json = boost::json::parse(text, wrong);
   const boost::json::value* map = wrong ? nullptr : json.find_pointer("/weight_map", wrong);
-  if (map == nullptr || !map->is_object()) return missing("a readable model.safetensors.index.json");
+  if (map == nullptr || !map->is_object())
+    return missing(fmt::format("a readable {}", index.filename().string()));
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : map->get_object())
     if (shard.is_string()) shards.emplace(shard.get_string());
@@ -54,17 +55,18 @@ Result<std::set<std::string>> shards_of(const fs::path& index) {
 Result<fs::path> model_in(const fs::path& snapshot, std::string_view variant) {
   const std::vector<std::string> names = names_below(snapshot);
   const auto is_there = [&](std::string_view name) { return std::ranges::binary_search(names, name); };
-  const bool sharded = is_there(kIndexFile);
-  if (!variant.empty() || (!sharded && !is_there(kSingleFile))) {
+  const WeightFiles& files = weight_files(names);
+  const bool sharded = is_there(files.index);
+  if (!variant.empty() || (!sharded && !is_there(files.single))) {
     TRY(const std::vector<std::string> parts, gguf_parts(names, variant));
     if (const Part part = part_of(parts.front()); parts.size() < part.of)
       return field_failure("model", ErrorCode::not_found, "of {} parts of {} only {} are there", part.of,
                            part.stem, parts.size());
     return snapshot / parts.front();
   }
-  if (!is_there("config.json")) return missing("config.json");
+  if (!is_there("config.json") && !is_there("params.json")) return missing("config.json");
   if (!sharded) return snapshot;
-  TRY(const std::set<std::string> shards, shards_of(snapshot / kIndexFile));
+  TRY(const std::set<std::string> shards, shards_of(snapshot / files.index));
   for (const std::string& shard : shards)
     if (!is_there(shard)) return missing(shard);
   return snapshot;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "model/params_file.h"
 #include "tensor/mapped_file.h"
 #include "weights/checkpoint.h"
 #include "weights/json.h"
@@ -84,6 +85,7 @@ Result<Config> Config::parse(std::string_view text) {
 
 Result<Config> Config::load(const std::string& directory) {
   TRY_VOID(check_model_path(directory));
+  if (in_mistral_format(directory)) return load_params(directory);
   TRY(const MappedFile file, MappedFile::open(directory + "/config.json"));
   return parse({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
 }

@@ -22,7 +22,7 @@ class Config {
   // Parses the text of a config.json. When it nests the language model in `text_config` (multi-modal
   // checkpoints), fields are looked up there first.
   static Result<Config> parse(std::string_view text);
-  // Reads <directory>/config.json.
+  // Reads <directory>/config.json, or params.json of a folder in Mistral's own format (params_file.h).
   static Result<Config> load(const std::string& directory);
 
   // Fields from elsewhere. `names`: how that file calls the ones that it calls otherwise, for errors.

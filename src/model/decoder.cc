@@ -48,6 +48,10 @@ std::int64_t head_zeros(const Head& head, std::int64_t rows) {
   return most;
 }
 
+bool shares_matrices(const ModelSpec& spec) {
+  return std::ranges::any_of(spec.layers, [](const LayerSpec& layer) { return layer.shared.has_value(); });
+}
+
 Needs needs_of(const ModelSpec& spec, const Network& network, const DecoderLimits& limits, DType activation) {
   const std::int64_t tokens = limits.max_tokens;
   Needs needs;
@@ -79,9 +83,11 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   std::int64_t angles = 0;  // of a token
   for (const RopeSpec& rope : spec.ropes) angles += rope.rotary_dim;
   const std::int64_t streams = spec.streams ? spec.streams->count * (4 * std::int64_t{spec.dim} + 4) : 0;
-  return limits.max_tokens * (spec.dim * rows + streams + inputs * (4 + 2 * element) + 4 * angles) + own +
-         needs.scratch_bytes +
-         adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_logit_rows, limits.max_adapter_rank) +
+  const std::int64_t pairs = shares_matrices(spec) ? 2 * (4 + element) * spec.dim + 4 : 0;
+  return limits.max_tokens * (spec.dim * rows + pairs + streams + inputs * (4 + 2 * element) + 4 * angles) +
+         own + needs.scratch_bytes +
+         adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_logit_rows,
+                               limits.max_adapter_rank) +
          limits.max_logit_rows * spec.dim * (4 + element) +
          (spec.head ? 4 * head_zeros(*spec.head, limits.max_logit_rows) : 0);
 }
@@ -142,7 +148,12 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
     TRY_VOID(allocate(hidden_x_, act, {n, input->row()}));
     TRY_VOID(allocate(joint_, act, {n, dim + (input->joined ? input->row() : dim)}));
   }
-  if (model_.spec.hidden || model_.spec.streams || !kept_.empty()) {
+  const bool shares = shares_matrices(model_.spec);
+  if (shares) {
+    TRY_VOID(allocate(pair_, DType::f32, {n, 2 * dim}));
+    TRY_VOID(allocate(pair_x_, act, {n, 2 * dim}));
+  }
+  if (model_.spec.hidden || model_.spec.streams || shares || !kept_.empty()) {
     TRY_VOID(allocate(every_row_, DType::i32, {n}));
     std::vector<std::int32_t> numbers(static_cast<std::size_t>(n));
     std::iota(numbers.begin(), numbers.end(), 0);
@@ -180,6 +191,10 @@ void Decoder::begin(const ForwardBatch& batch) {
     pending_ = {.delta = pending_.delta, .norm = norm, .replaces = true};
   if (model_.spec.layer_inputs) make_layer_inputs(batch);
   if (model_.spec.streams) make_streams();
+  if (const std::int64_t dim = model_.spec.dim; pair_.all)
+    backend_.ops.gather_rows(*backend_.stream, {.x = residual_.rows(rows_),
+                                                .rows = every_row_.rows(rows_),
+                                                .out = pair_.rows(rows_).columns(dim, dim)});
 }
 
 void Decoder::run_layers(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t first,
@@ -217,6 +232,7 @@ StepContext Decoder::context(const ForwardBatch& batch) {
           .wholes = batch.wholes,
           .cross_plan = batch.cross.plan,
           .residual = residual_.rows(rows_),
+          .every_row = every_row_.rows(rows_),
           .states = {batch.states.slots, batch.states.starts, batch.positions}};
 }
 
@@ -416,6 +432,12 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
     if (model_.spec.streams) predict_streams(layer);
     const bool sees_joint =
         model_.spec.hidden && !model_.spec.hidden->joined && &layer == model_.network.layers.data();
+    if (layer.shared) {
+      run_shared(layer, step, x);
+      run(*layer.mixer, step, x, delta);
+      pending_ = {delta, layer.mixer_post_norm.norm(), scale * spec.mixer_scale};
+      return;
+    }
     const auto take = [&](const Block& half, const NormParameter& pre, const NormParameter& post, float own) {
       const bool joint = sees_joint && &half == layer.mixer.get();
       if (spec.residual == Residual::from_norm) {
@@ -452,6 +474,19 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
   run(*layer.feed_forward, step, second_x, second_delta);
   add({delta, layer.mixer_post_norm.norm(), scale * spec.mixer_scale}, {}, {});
   pending_ = {second_delta, layer.feed_forward_post_norm.norm(), scale * spec.feed_forward_scale};
+}
+
+// x = norm(residual + what the shared matrices make), which leaves the residual as it is.
+void Decoder::run_shared(const Layer& layer, const StepContext& step, const View& x) {
+  const Ops& ops = backend_.ops;
+  Stream& stream = *backend_.stream;
+  const View delta = delta_.rows(rows_), pair = pair_.rows(rows_), pair_x = pair_x_.rows(rows_);
+  const View copy = pair.columns(0, model_.spec.dim);
+  add(pending_, {}, {});
+  ops.gather_rows(stream, {.x = residual_.rows(rows_), .rows = every_row_.rows(rows_), .out = copy});
+  ops.add_norm(stream, {.residual = pair, .norm = layer.shared->input_norm(), .out = pair_x});
+  run(*layer.shared, step, pair_x, delta);
+  ops.add_norm(stream, {.residual = copy, .delta = delta, .norm = layer.mixer_norm.norm(), .out = x});
 }
 
 // residual += pending;  out = norm(residual)

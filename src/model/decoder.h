@@ -167,6 +167,7 @@ class Decoder {
   void predict_streams(const Layer& layer);
   void correct_streams(const Layer& layer, const StepContext& step);
   void join_streams();
+  void run_shared(const Layer& layer, const StepContext& step, const View& x);
   void add_deep_rows(std::size_t layer, std::span<const ImageRows> images);
   std::int64_t class_rows() const { return model_.network.class_token.weight ? 1 : 0; }
   void embed_patches(const ForwardBatch& batch);
@@ -224,6 +225,8 @@ class Decoder {
   Workspace hidden_x_;   // the same in the format of activations, to be multiplied
   Workspace joint_;      // [tokens, both]
   Workspace every_row_;  // i32 [tokens]: 0, 1 ..
+  // Of SharedTransformer: residual and embedding side by side, f32 [tokens, 2 * dim], and both normed.
+  Workspace pair_, pair_x_;
   bool hidden_is_own_ = false;
 };
 

@@ -45,7 +45,8 @@ Result<std::string> model_fingerprint(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     for (const fs::directory_entry& entry : fs::directory_iterator(path, error))
-      if (entry.path().extension() == ".safetensors" || entry.path().filename() == "config.json")
+      if (entry.path().extension() == ".safetensors" || entry.path().filename() == "config.json" ||
+          entry.path().filename() == "params.json")
         files.push_back(entry.path());
   } else {
     files.emplace_back(path);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "model/params_file.h"
 #include "weights/gguf.h"
 #include "weights/json.h"
 
@@ -64,6 +65,9 @@ constexpr std::array<std::string_view, 9> kEndNames = {
     "<|eot_id|>",    "<|eom_id|>",      "<|im_end|>",         "<|end|>", "<end_of_turn>",
     "<|endoftext|>", "<|end_of_text|>", "<end_of_utterance>", "<turn|>"};
 
+// "</s>" of all of Mistral's vocabularies, which params.json does not name.
+constexpr std::int32_t kMistralEnd = 2;
+
 Result<GenerationConfig> read_gguf(const std::string& path) {
   TRY(const Gguf gguf, Gguf::open(path));
   const GgufMetadata& m = gguf.metadata;
@@ -100,6 +104,7 @@ Result<GenerationConfig> read_directory(const std::string& directory) {
   TRY(g.max_new_tokens, integer(generation, "max_new_tokens"));
   TRY_VOID(add_tokens(generation, "eos_token_id", g.eos_ids));
   TRY_VOID(add_tokens(config, "eos_token_id", g.eos_ids));
+  if (g.eos_ids.empty() && in_mistral_format(directory)) g.eos_ids = {kMistralEnd};
   TRY_VOID(add_tokens(generation, "suppress_tokens", g.suppress_tokens));
   TRY_VOID(add_tokens(generation, "begin_suppress_tokens", g.begin_suppress_tokens));
   const value* multilingual = generation.if_contains("is_multilingual");

@@ -25,7 +25,8 @@ struct GenerationConfig {
 };
 
 // Reads generation_config.json of a directory, and the end tokens of config.json beside it; files that are
-// not there say nothing. Of a GGUF file: general.sampling, the tokens that end a text, a turn or a message,
+// not there say nothing. In Mistral's own format texts end with its vocabularies' end where no file says
+// otherwise. Of a GGUF file: general.sampling, the tokens that end a text, a turn or a message,
 // and those that are known to by their names. Errors: corrupt, naming the field that is not of its type.
 Result<GenerationConfig> load_generation_config(const std::string& path);
 

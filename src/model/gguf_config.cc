@@ -24,7 +24,6 @@ struct Field {
 };
 constexpr std::string_view kKeyHeads = "attention.head_count_kv";
 constexpr std::string_view kHidden = "feed_forward_length";
-constexpr std::string_view kLatent = "deepseek2";  // the architecture with latent attention
 constexpr std::size_t kFieldsOfShape = 7;          // the first ones
 constexpr Field kFields[] = {
     {"embedding_length", {"hidden_size", "n_embd", "d_model"}},
@@ -66,7 +65,7 @@ constexpr Field kFields[] = {
     {"expert_count", {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"}},
     {"expert_used_count", {"num_experts_per_tok", "moe_k", "moe_topk"}},
     {"expert_feed_forward_length", {"moe_intermediate_size"}},
-    {"expert_shared_count", {"n_shared_experts", "moe_num_shared_experts"}},
+    {"expert_shared_count", {"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"}},
     {"expert_shared_feed_forward_length",
      {"shared_expert_intermediate_size", "shared_intermediate_size", "moe_shared_expert_intermediate_size"}},
     {"moe_latent_size", {"moe_latent_size"}},
@@ -126,6 +125,9 @@ class Translation {
     return field("head_dim")
         .value_or(field("hidden_size").value_or(0) / std::max(field("num_attention_heads").value_or(1), 1.0));
   }
+
+  // Whether its attention is latent.
+  bool is_latent() const { return architecture_.name == "deepseek2" || architecture_.name == "mistral4"; }
 
   // Whether layers may differ in their numbers of heads of keys, and in their widths.
   bool has_lists() const {
@@ -371,7 +373,7 @@ class Translation {
     TRY(const auto normed, gguf_.metadata.boolean(key("expert_weights_norm")));
     const std::string_view name = architecture_.name;
     const bool always = name == "qwen3moe" || name == "qwen3next" || name == "lfm2moe";
-    if (normed || always || name == kLatent) fields_["norm_topk_prob"] = normed.value_or(always);
+    if (normed || always || is_latent()) fields_["norm_topk_prob"] = normed.value_or(always);
     TRY(const auto predictors, gguf_.metadata.count(key("nextn_predict_layers"), kGgufLayersMax));
     fields_["num_nextn_predict_layers"] = predictors.value_or(0);
     const auto layers = field("num_hidden_layers");
@@ -391,7 +393,7 @@ class Translation {
   // The share of a head that turns.
   Result<> add_rotation() {
     TRY(const auto turning, gguf_.metadata.number(key("rope.dimension_count")));
-    if (!turning || !(head_dim() > 0) || architecture_.name == kLatent) return {};
+    if (!turning || !(head_dim() > 0) || is_latent()) return {};
     double share = *turning / head_dim();
     // A little more where it is rounded: a family takes the whole part of share * head_dim.
     if (share < 1) share = std::nextafter(share, 1.0);
@@ -423,7 +425,7 @@ class Translation {
       const double stretch = std::max(factor.value_or(1), 1.0);
       // Latent attention's angles are as they are, and scores grow by what the file says a tenth of.
       TRY(const auto tenth, gguf_.metadata.number(key("rope.scaling.yarn_log_multiplier")));
-      const bool latent = architecture_.name == kLatent;
+      const bool latent = is_latent();
       scaling = {{"rope_type", "yarn"},
                  {"factor", factor.value_or(1)},
                  {"beta_fast", fast.value_or(32)},
@@ -456,15 +458,20 @@ class Translation {
     if (!field("q_lora_rank")) fields_["q_lora_rank"] = nullptr;
     if (!field("routed_scaling_factor")) fields_["routed_scaling_factor"] = 1.0;
     if (field("n_routed_experts").value_or(0) == 0) fields_["n_routed_experts"] = nullptr;
-    TRY(const auto temperature, gguf_.metadata.number(key("attention.temperature_scale")));
-    if (temperature.value_or(0) != 0)
-      return field_failure("attention.temperature_scale", ErrorCode::unsupported,
-                           "{}: {} is {}; queries that grow with the position are not supported here",
-                           gguf_.metadata.what(), key("attention.temperature_scale"), *temperature);
     constexpr double kSigmoid = 2;
     const double layers = field("num_hidden_layers").value_or(0);
     const bool lite_glm = (layers == 47 || layers == 48) && field("vocab_size") == 154880;
     TRY(const auto scores, gguf_.metadata.number(key("expert_gating_func")));
+    // Mistral 4 and Mistral Large 3, under either name: queries that grow with the position.
+    TRY(const auto growth, gguf_.metadata.number(key("attention.temperature_scale")));
+    if (architecture_.name == "mistral4" || growth.value_or(0) != 0) {
+      fields_["architectures"] = json::array{"Mistral4ForCausalLM"};
+      fields_["rope_parameters"] = json::object{
+          {"llama_4_scaling_beta", growth.value_or(0)},
+          {"original_max_position_embeddings",
+           field("original_max_position_embeddings").value_or(field("max_position_embeddings").value_or(0))}};
+      return {};
+    }
     if (scores.value_or(0) == 0 ? lite_glm : *scores == kSigmoid) return {};
     fields_["architectures"] = json::array{"DeepseekV2ForCausalLM"};
     if (field("n_group").value_or(1) > 1) fields_["topk_method"] = "group_limited_greedy";
@@ -536,7 +543,7 @@ class Translation {
       fields_["conv_bias"] = gguf_.find("blk.0.shortconv.conv.bias") != nullptr;
       TRY_VOID(add_convolutions());
     }
-    if (name == kLatent) TRY_VOID(add_latents());
+    if (is_latent()) TRY_VOID(add_latents());
     if (name == "llama4") TRY_VOID(add_llama4());
     if (field("mamba_d_ssm") && !name.starts_with("qwen3")) TRY_VOID(add_mamba());
     if (name == "mistral3") TRY_VOID(add_mistral3());

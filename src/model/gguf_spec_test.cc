@@ -84,8 +84,6 @@ TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
     made.tensor("token_embd.weight", {64, 10}, kF32, std::string(64 * 10 * 4, '\0'));
     return made;
   };
-  EXPECT_THAT(error(file("deepseek2").f32("deepseek2.attention.temperature_scale", 0.1F)),
-              HasSubstr("deepseek2.attention.temperature_scale is 0.1"));
   EXPECT_THAT(error(file("llama4").u32("llama4.attention.sliding_window", 0)),
               HasSubstr("llama4.attention.sliding_window is 0"));
 

@@ -151,13 +151,14 @@ void add_image_input(const ModelSpec& spec, const Namer& top, const std::string&
 
 std::vector<Block*> Layer::blocks() const {
   std::vector<Block*> there;
+  if (shared) there.push_back(shared.get());
   for (Block* block : {mixer.get(), second_mixer.get(), cross.get(), feed_forward.get(), input.get()})
     if (block != nullptr) there.push_back(block);
   return there;
 }
 
 std::optional<CacheNeed> Layer::cache() const {
-  std::optional<CacheNeed> need;
+  std::optional<CacheNeed> need = shared ? shared->cache() : std::nullopt;
   for (const Block* block : {mixer.get(), second_mixer.get()})
     if (block != nullptr && !need) need = block->cache();
   return need;
@@ -187,6 +188,7 @@ ParameterList Network::parameters() {
   list.add(input_norm);
   for (LinearParameter& linear : stream_in) list.add(linear);
   for (Layer& layer : layers) {
+    if (layer.shared) layer.shared->list(list);
     list.add(layer.mixer_norm);
     if (layer.mixer) layer.mixer->list(list);
     if (layer.second_mixer) layer.second_mixer->list(list);
@@ -279,8 +281,16 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
   for (std::size_t i = spec.first_layer(); i < spec.end_layer(); ++i) {
     const std::string layer =
         names.only_layer.empty() ? fmt::format("{}{}.", names.layers, i) : names.only_layer;
-    const Namer name(names, prefix + layer, spec.shard);
+    const Namer name(names, prefix + layer + spec.layers[i].prefix, spec.shard);
     network.layers.push_back(layer_of(spec, spec.layers[i], name));
+    if (const auto& shared = spec.layers[i].shared) {
+      const Namer owned(names,
+                        fmt::format("{}{}{}.shared_transformer.", prefix, names.layers, shared->owner));
+      const bool is_owner = std::cmp_equal(shared->owner, i);
+      network.layers.back().shared = std::make_unique<SharedTransformerBlock>(
+          *shared, owned, Namer(names, prefix + layer), spec.dim,
+          is_owner ? nullptr : network.layers[static_cast<std::size_t>(shared->owner)].shared.get());
+    }
   }
   if (stage.is_last()) network.final_norm = top.norm(spec.final_norm, names.final_norm, spec.dim);
   if (spec.head) network.head = head_of(spec);

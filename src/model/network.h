@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/blocks/block.h"
+#include "model/blocks/shared_transformer.h"
 #include "model/parameters.h"
 #include "model/spec.h"
 
@@ -22,13 +23,15 @@ struct StreamMixer {
 struct Layer {
   NormParameter mixer_norm, mixer_post_norm, cross_norm, feed_forward_norm, feed_forward_post_norm,
       input_post_norm;
-  std::unique_ptr<Block> mixer, second_mixer, cross, feed_forward, input;  // null: the layer has no such part
+  std::unique_ptr<SharedTransformerBlock> shared;                          // these: null: the layer has no
+  std::unique_ptr<Block> mixer, second_mixer, cross, feed_forward, input;  // such part
   VectorParameter mixed_scale, passed_scale;                               // where they are not 1
   StreamMixer streams;
 
   // Those that are there, in the order of the forward pass.
   std::vector<Block*> blocks() const;
-  // Of its mixers: at most one of them keeps something in the cache, and at most one has a state.
+  // Of its mixers and what it shares: at most one of them keeps something in the cache, and at most one has a
+  // state.
   std::optional<CacheNeed> cache() const;
   std::int64_t state_floats() const;
 };

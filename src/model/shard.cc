@@ -45,6 +45,7 @@ Result<> check(const Shard&, const MlpAndExperts&) { return refused("experts bes
 
 Result<> check(const Shard& shard, const Attention& a) {
   if (a.qk_norm == QkNorm::whole_row) return refused("norms over the queries of all heads");
+  if (a.q_rank > 0) return refused("queries of a latent in plain attention");
   if (a.source >= 0 || a.keys_are_values) return refused("keys and values that are shared");
   TRY_VOID(divides(shard, a.q_heads, "query heads"));
   return shard.size % a.kv_heads == 0 ? Result<>() : divides(shard, a.kv_heads, "key heads");
@@ -67,6 +68,7 @@ Result<> check_shard(const ModelSpec& spec) {
   if (!spec.shard.whole_experts && !cut && std::ranges::any_of(spec.layers, has_experts))
     return refused("experts stored transposed or interleaved, unless --enable-expert-parallel keeps them whole");
   for (const LayerSpec& layer : spec.layers) {
+    if (layer.shared) return refused("layers that share attention and MLP");
     if (std::holds_alternative<ShortConv>(layer.mixer)) TRY_VOID(divides(spec.shard, spec.dim, "channels"));
     const auto half = [&](const auto& kind) { return check(spec.shard, kind); };
     TRY_VOID(std::visit(half, layer.mixer));
@@ -85,11 +87,12 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
                          spec.head ? "a head (embeddings, rerankers)" : "encoders of images or sound");
   const auto reads_another = [](const LayerSpec& layer) {
     const auto* attention = std::get_if<Attention>(&layer.mixer);
-    return attention != nullptr && attention->source >= 0;
+    return layer.shared || (attention != nullptr && attention->source >= 0);
   };
   if (stages > 1 && (spec.layer_inputs || spec.streams || std::ranges::any_of(spec.layers, reads_another)))
-    return field_failure(kStages, ErrorCode::unsupported,
-                         "must be 1 for models whose layers share keys and values, or have inputs of their own");
+    return field_failure(
+        kStages, ErrorCode::unsupported,
+        "must be 1 for models whose layers share matrices, keys or values, or have inputs of their own");
   ModelSpec whole = spec;
   whole.stage = {};
   Network network = network_of(whole);

@@ -128,6 +128,10 @@ struct Attention {
   NormSpec v_norm = {};          // of each head's values; its weight is not stored
   bool keys_are_values = false;  // one projection makes both, before their norms
   int source = -1;               // the layer whose keys and values it reads; -1: it has its own
+  // Of the latent that queries are made of (multi-matrix factorization attention: Step-3, 2025), which has
+  // q_latent_norm; 0: they are made of the input.
+  int q_rank = 0;
+  NormSpec q_latent_norm = {};
 
   int q_dim() const { return q_heads * head_dim; }
   int kv_dim() const { return kv_heads * head_dim; }
@@ -314,6 +318,25 @@ struct Streams {
   bool scales_input = true;  // of LayerInputs: it sees the first one times a vector
 };
 
+// Attention and an MLP, one behind the other, that several layers have in common (Zamba2, 2024). They read
+// the residual and the token's embedding side by side. Each use has products of low rank of its own beside
+// their matrices, and one more matrix behind them. What comes out is added to what the layer's mixer reads,
+// not to the residual. See blocks/shared_transformer.cc.
+struct SharedTransformer {
+  int heads = 0;
+  int head_dim = 0;
+  float scale = 1;  // of the scores
+  int rope = -1;    // index into ModelSpec::ropes; -1: none
+  Mlp mlp;
+  int mlp_rank = 0;        // of the products beside the MLP's first matrix
+  int attention_rank = 0;  // of those beside queries, keys and values; 0: there are none
+  NormSpec norm = {};      // of what attention and the MLP read
+  int owner = 0;           // the first layer that has it, whose tensors it is made of
+  int use = 0;             // the number of this use, among those of all such blocks
+
+  std::int64_t rows() const { return std::int64_t{heads} * head_dim; }
+};
+
 // monostate: no such half
 using Mixer = std::variant<std::monostate, Attention, LatentAttention, DeltaNet, KimiDelta,
                            LightningAttention, ShortConv, Mamba2, Mamba, Laurel>;
@@ -328,6 +351,8 @@ using FeedForward = std::variant<std::monostate, Mlp, Experts, MlpAndExperts>;
 enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_norm, from_norm };
 
 struct LayerSpec {
+  std::string prefix = {};  // what stands before the names of its tensors, behind its number
+  std::optional<SharedTransformer> shared = {};  // in front of the mixer, of serial layers
   Mixer mixer = {};
   Mixer second_mixer = {};  // beside the mixer, behind the same norm; where layers are serial
   std::optional<CrossAttention> cross = {};  // between the halves, of serial layers

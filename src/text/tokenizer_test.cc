@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "base/scratch_directory.h"
 #include "text/fixtures.h"
 
 namespace octavo {
@@ -138,6 +139,10 @@ TEST(Tokenizer, RefusesBadText) {
 
 TEST(Tokenizer, RefusesBadFiles) {
   EXPECT_EQ(Tokenizer::load("tests/data/no such model").error().code, ErrorCode::not_found);
+  const ScratchDirectory mistral;
+  mistral.write("tekken.json", "{}");
+  EXPECT_THAT(Tokenizer::load(mistral.path()).error().message,
+              testing::HasSubstr("has tekken.json, which is"));
   for (const char* json : {"", "{", "[]", "{}", R"({"model": {"type": "BPE"}})", "\xFF\xFE"}) {
     const auto tokenizer = Tokenizer::parse(json);
     ASSERT_FALSE(tokenizer.has_value()) << json;

@@ -59,6 +59,14 @@ Result<> check_shard(const ShardOfTensor& shard_of, std::span<const StoredTensor
   return {};
 }
 
+// Whether the directory has weights in one file `stem`.safetensors, or in shards that its index lists.
+bool has_weights(const std::filesystem::path& directory, std::string_view stem) {
+  std::error_code ignored;
+  const std::string file = fmt::format("{}.safetensors", stem);
+  return std::filesystem::exists(directory / file, ignored) ||
+         std::filesystem::exists(directory / (file + ".index.json"), ignored);
+}
+
 bool is_lfs_pointer(const std::filesystem::path& path) {
   constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
   std::ifstream file(path, std::ios::binary);
@@ -86,6 +94,10 @@ Result<> check_model_path(const std::string& path) {
       fmt::join(pointers, ", "));
 }
 
+bool is_consolidated(const std::string& directory) {
+  return has_weights(directory, "consolidated") && !has_weights(directory, "model");
+}
+
 Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat& packed) {
   TRY_VOID(check_model_path(path));
   if (!is_gguf(path)) return open_directory(path, packed);
@@ -100,8 +112,8 @@ Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat&
 Result<Checkpoint> Checkpoint::open_directory(const std::string& directory, const PackedFormat& packed) {
   namespace fs = std::filesystem;
   const fs::path base(directory);
-  const std::string single = base / "model.safetensors";
-  const std::string index = base / "model.safetensors.index.json";
+  const std::string single = is_consolidated(directory) ? "consolidated.safetensors" : "model.safetensors";
+  const std::string index = base / (single + ".index.json");
   std::error_code ec;
   ShardOfTensor shard_of;
   std::vector<std::string> names;
@@ -113,8 +125,8 @@ Result<Checkpoint> Checkpoint::open_directory(const std::string& directory, cons
     if (names.size() > kShardsMax) {
       return failure(ErrorCode::corrupt, "{}: {} shards, the limit is {}", index, names.size(), kShardsMax);
     }
-  } else if (fs::exists(single, ec)) {
-    names.push_back("model.safetensors");
+  } else if (fs::exists(base / single, ec)) {
+    names.push_back(single);
   } else if (fs::exists(base / kMedusaHeads, ec)) {
     names.emplace_back(kMedusaHeads);
   } else {

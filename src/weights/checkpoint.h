@@ -1,5 +1,5 @@
 // The tensors of a model: model.safetensors in a directory, the shards that model.safetensors.index.json
-// lists, or a GGUF file.
+// lists, the same under Mistral's names (consolidated.safetensors), or a GGUF file.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,10 @@ namespace octavo {
 // corrupt when files are git-lfs pointers, which a clone without git-lfs leaves in place of the files
 // themselves.
 Result<> check_model_path(const std::string& path);
+
+// Whether the only weights of a directory are Mistral's: consolidated.safetensors, or shards that
+// consolidated.safetensors.index.json lists.
+bool is_consolidated(const std::string& directory);
 
 class Checkpoint {
  public:

@@ -53,6 +53,15 @@ TEST_F(CheckpointTest, OneFile) {
   EXPECT_EQ(b.as<float>()[1], 2);
 }
 
+TEST_F(CheckpointTest, MistralsNamesWhereThereAreNoOthers) {
+  write_tensors("consolidated.safetensors", {{"a", {3}}});
+  EXPECT_TRUE(is_consolidated(directory_.path()));
+  EXPECT_NE(Checkpoint::open(directory_.path())->find("a"), nullptr);
+  write_tensors("model.safetensors", {{"b", {1, 2}}});
+  EXPECT_FALSE(is_consolidated(directory_.path()));
+  EXPECT_EQ(Checkpoint::open(directory_.path())->find("a"), nullptr);
+}
+
 TEST_F(CheckpointTest, SaysThatAFileIsALfsPointer) {
   write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
   write("tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");

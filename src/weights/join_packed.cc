@@ -71,7 +71,8 @@ class Joiner {
   static bool is_runtime_scale(std::string_view name) {
     return std::ranges::any_of(
         std::initializer_list<std::string_view>{".input_scale", ".input_zero_point", ".output_scale",
-                                                ".k_scale", ".v_scale", ".q_scale", ".prob_scale"},
+                                                ".k_scale", ".v_scale", ".q_scale", ".prob_scale",
+                                                ".qscale_act"},
         [&](std::string_view suffix) { return name.ends_with(suffix); });
   }
 
@@ -218,10 +219,11 @@ class Joiner {
   // Scales beside a matrix that is stored [rows, columns]: of all, of each row, of groups or of blocks.
   Result<> scales_of_rows(const std::string& base, PackedMatrix& m, const Shape& shape, int bits) {
     const std::int64_t rows = shape[0], cols = shape[1];
-    TRY(m.scales, take(base + ".weight_scale_inv"));
-    if (m.scales.name.empty()) {
-      TRY(m.scales, need(base + ".weight_scale"));
-    }
+    for (const char* suffix : {".weight_scale_inv", ".qscale_weight", ".weight_scale"})
+      if (m.scales.name.empty()) {
+        TRY(m.scales, take(base + suffix));
+      }
+    if (m.scales.name.empty()) return failure(ErrorCode::corrupt, "tensor {}.weight_scale is missing", base);
     const Shape& grid = m.scales.shape;
     const std::int64_t count = std::accumulate(grid.begin(), grid.end(), std::int64_t{1}, std::multiplies());
     const std::int64_t groups = grid.size() == 2 ? grid[1] : 1;

@@ -110,6 +110,18 @@ TEST(PackedMatrix, GptqInAnyOrderOfColumns) {
   EXPECT_EQ(all[3], 0.5f * (3 - 8));
 }
 
+// As in consolidated.safetensors: one scale of all numbers, and one of the activations, which is left out.
+TEST(PackedMatrix, Fp8OfMistral) {
+  File file;
+  file.add<std::uint8_t>("a.weight", "F8_E4M3", {2, 3}, std::vector<std::uint8_t>(6, 0x38));
+  file.add<float>("a.qscale_weight", "F32", {}, {0.5F});
+  file.add<float>("a.qscale_act", "F32", {}, {2});
+  const auto tensors = join_packed(file.tensors, {.packing = Packing::fp8});
+  ASSERT_TRUE(tensors.has_value()) << tensors.error().message;
+  ASSERT_EQ(tensors->size(), 1u);
+  EXPECT_THAT(numbers(tensors->front()), testing::Each(0.5F));
+}
+
 // In shapes that end within the blocks in which words are unpacked.
 TEST(PackedMatrix, CodesOfWordsAreTheItemsOfEachPlace) {
   struct Case {

@@ -114,6 +114,7 @@ CLASSES = {
     "Mistral4ForCausalLM": ("mistral4", "Mistral4Config"),
     "MistralForCausalLM": ("mistral", "MistralConfig"),
     "MistralForSequenceClassification": ("mistral", "MistralConfig"),
+    "MistralLarge3ForCausalLM": ("mistral4", "Mistral4Config"),
     "MistralModel": ("mistral", "MistralConfig"),
     "MixtralForCausalLM": ("mixtral", "MixtralConfig"),
     "ModernBertForSequenceClassification": ("modernbert", "ModernBertConfig"),
@@ -159,6 +160,7 @@ CLASSES = {
     "SolarOpenForCausalLM": ("solar_open", "SolarOpenConfig"),
     "StableLmForCausalLM": ("stablelm", "StableLmConfig"),
     "Starcoder2ForCausalLM": ("starcoder2", "Starcoder2Config"),
+    "Step3TextForCausalLM": ("llama", "LlamaConfig"),
     "VaultGemmaForCausalLM": ("vaultgemma", "VaultGemmaConfig"),
     "WhisperForConditionalGeneration": ("whisper", "WhisperConfig"),
     "XLMRobertaForSequenceClassification": ("xlm_roberta", "XLMRobertaConfig"),
@@ -166,6 +168,7 @@ CLASSES = {
     "XverseForCausalLM": ("llama", "LlamaConfig"),
     "YiForCausalLM": ("llama", "LlamaConfig"),
     "YoutuForCausalLM": ("youtu", "YoutuConfig"),
+    "Zamba2ForCausalLM": ("zamba2", "Zamba2Config"),
 }
 
 # What a class that nests another gives it, what code has in place of a field, or of one that is not in transformers.
@@ -177,6 +180,11 @@ GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMFor
              "kv_channels": 128, "layernorm_epsilon": 1e-5, "multi_query_group_num": 1, "num_layers": 28,
              "partial_rotary_factor": 0.5, "post_layer_norm": True, "rmsnorm": True, "seq_length": 2048}),
          "BaichuanForCausalLM": {"model_max_length": 4096},
+         "Step3TextForCausalLM": {
+             "head_dim": 256, "hidden_size": 7168, "intermediate_size": 18432, "max_position_embedding": 65536, "moe_intermediate_size": 5120,
+             "moe_num_experts": 48, "moe_top_k": 3, "norm_expert_weight": False, "num_attention_groups": 1, "num_attention_heads": 64,
+             "num_hidden_layers": 61, "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "share_expert_dim": 5120, "share_q_dim": 2048,
+             "vocab_size": 128815},
          "Lfm2ForCausalLM": {"hidden_act": "silu"}, "Lfm2MoeForCausalLM": {"hidden_act": "silu"},
          "MiniCPMForCausalLM": {"dim_model_base": 1, "scale_depth": 1, "scale_emb": 1}}
 
@@ -193,7 +201,9 @@ DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # else half of 42 elem
            "kimi_linear": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse"),
                            "n_routed_experts": lambda config: config.num_local_experts},
            "modernbert": {"global_rope_theta": lambda config: config.rope_parameters["full_attention"]["rope_theta"]},
-           "nemotron_h": {"num_hidden_layers": lambda config: config.num_hidden_layers}}
+           "nemotron_h": {"num_hidden_layers": lambda config: config.num_hidden_layers},
+           "zamba2": {"layers_block_type": lambda config: config.layers_block_type,
+                      "n_mamba_heads": lambda config: 80}}  # Zamba2-2.7B's; the class's 8 would be of 640 elements
 
 
 def fields_that_families_read():

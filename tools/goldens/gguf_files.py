@@ -30,8 +30,9 @@ ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qw
                  "Llama4ForCausalLM": "llama4", "PhimoeForCausalLM": "phimoe", "FalconH1ForCausalLM": "falcon-h1", "GraniteMoeHybridForCausalLM": "granitehybrid", "JambaForCausalLM": "jamba",
                  "MambaForCausalLM": "mamba", "FalconMambaForCausalLM": "mamba", "Mamba2ForCausalLM": "mamba2", "NemotronHForCausalLM": "nemotron_h",
                  "Ministral3ForCausalLM": "mistral3", "Gemma3nForCausalLM": "gemma3n", "Gemma4ForCausalLM": "gemma4",
-                 "Qwen3_5ForCausalLM": "qwen35", "Qwen3_5MoeForCausalLM": "qwen35moe"}
-SIGMOID_ROUTERS = ("dots1", "glm4moe", "lfm2moe", "minimax-m2")
+                 "Mistral4ForCausalLM": "mistral4", "ExaoneMoeForCausalLM": "exaone-moe", "Qwen3_5ForCausalLM": "qwen35", "Qwen3_5MoeForCausalLM": "qwen35moe"}
+LATENT = ("deepseek2", "mistral4")
+SIGMOID_ROUTERS = ("dots1", "exaone-moe", "glm4moe", "lfm2moe", "minimax-m2")
 
 
 def arch_of(model):
@@ -187,7 +188,7 @@ def add_rope(writer, arch, config):
         writer.add_rope_freq_base_swa(local["rope_theta"])
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     head_dim = getattr(config, "qk_rope_head_dim", None) or head_dim
-    dims = int(head_dim * rope.get("partial_rotary_factor", 1))
+    dims = head_dim if arch in LATENT else int(head_dim * rope.get("partial_rotary_factor", 1))
     writer.add_rope_dimension_count(dims)
     kind = rope.get("rope_type", "default")
     if kind == "linear":
@@ -197,10 +198,11 @@ def add_rope(writer, arch, config):
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
-        if arch == "deepseek2":
+        if arch in LATENT:
             writer.add_rope_scaling_yarn_log_mul(0.1 * rope["mscale_all_dim"])
         if arch == "mistral3":
             writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
+        if arch in ("mistral3", "mistral4"):
             writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
     elif kind == "llama3":
         wavelength = 2 * math.pi * rope["rope_theta"] ** (np.arange(0, dims, 2, dtype=np.float32) / dims)
@@ -226,14 +228,14 @@ def add_experts(writer, arch, experts, first):
         writer.add_expert_feed_forward_length(first("intermediate_size"))
         writer.add_interleave_moe_layer_step(first("interleave_moe_layer_step"))
     for add, fields in ((writer.add_expert_feed_forward_length, ("moe_intermediate_size",)),
-                        (writer.add_expert_shared_count, ("n_shared_experts", "moe_num_shared_experts")),
+                        (writer.add_expert_shared_count, ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")),
                         (writer.add_expert_shared_feed_forward_length, ("shared_expert_intermediate_size", "shared_intermediate_size")),
                         (writer.add_leading_dense_block_count, ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")),
                         (writer.add_expert_weights_scale, ("routed_scaling_factor",)),
                         (writer.add_expert_group_count, ("n_group",)), (writer.add_expert_group_used_count, ("topk_group",))):
         if first(*fields) is not None:
             add(first(*fields))
-    if arch in ("dots1", "glm4moe", "nemotron_h_moe") or arch == "deepseek2" and first("norm_topk_prob"):
+    if arch in ("dots1", "exaone-moe", "glm4moe", "nemotron_h_moe") or arch in LATENT and first("norm_topk_prob"):
         writer.add_expert_weights_norm(first("norm_topk_prob"))
     if arch == "ernie4_5-moe":
         writer.add_interleave_moe_layer_step(first("moe_layer_interval"))
@@ -339,7 +341,7 @@ def add_metadata(writer, arch, config):
     if arch.startswith("lfm2"):
         writer.add_head_count_kv([kv_heads if kind == "full_attention" else 0 for kind in config.layer_types])
         writer.add_shortconv_l_cache(config.conv_L_cache)
-    elif arch == "deepseek2":
+    elif arch in LATENT:
         add_latents(writer, config)
     elif arch in HYBRIDS:
         add_mamba(writer, arch, config)
@@ -349,7 +351,7 @@ def add_metadata(writer, arch, config):
         add_layer_inputs(writer, arch, config)
     if first("linear_num_key_heads"):
         add_delta_nets(writer, arch, config)
-    if first("head_dim") and arch not in ("deepseek2", "gemma4", "mamba2"):
+    if first("head_dim") and arch not in (*LATENT, "gemma4", "mamba2"):
         writer.add_key_length(first("head_dim"))
         writer.add_value_length(first("head_dim"))
     if first("rms_norm_eps") or arch.startswith("lfm2"):

@@ -17,6 +17,7 @@ import re
 import shutil
 import sys
 
+import own_models
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
@@ -31,6 +32,10 @@ SMALL = dict(BASE, hidden_size=48, intermediate_size=64, num_attention_heads=3, 
 QWEN3_5_MOE = dict({name: value for name, value in SMALL.items() if name != "intermediate_size"}, head_dim=24, num_hidden_layers=4,
                    linear_num_key_heads=2, linear_num_value_heads=2, linear_key_head_dim=16, linear_value_head_dim=32,
                    moe_intermediate_size=40, shared_expert_intermediate_size=56, num_experts=5, num_experts_per_tok=3)
+
+ZAMBA2 = dict(vocab_size=VOCAB, hidden_size=40, intermediate_size=56, num_hidden_layers=4, layers_block_type=["mamba", "hybrid", "hybrid", "hybrid"],
+              num_attention_heads=2, n_mamba_heads=5, mamba_d_state=24, adapter_rank=8, max_position_embeddings=256, chunk_size=16, pad_token_id=0,
+              bos_token_id=1, eos_token_id=2)
 
 YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=64, rope_theta=10000.0)
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=2.5,
@@ -118,6 +123,14 @@ def exact_rates(model, generator):
     decided_routers(model, generator)
     for module in model.modules():
         module._non_persistent_buffers_set.update({"slope_rate", "query_decay", "key_decay", "diagonal_decay"} & set(module._buffers))
+
+
+def small_uses(model, generator):
+    """Of what layers share: else small differences grow from use to use, which would say nothing of the arithmetic."""
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if re.search(r"layers\.\d+\.linear\.weight$", name):
+                p.mul_(0.05)
 
 
 def scaled_layers(model, generator):
@@ -296,6 +309,34 @@ def renamed(architecture, *pairs, config=legacy, fields=()):
             return old
         return {name(old): t for old, t in tensors.items()}
     return of_config, of_tensors
+
+
+MISTRAL_NAMES = (
+    (r"^lm_head", "output"), (r"^model\.", ""), ("embed_tokens", "tok_embeddings"), ("input_layernorm", "attention_norm"), ("post_attention_layernorm", "ffn_norm"),
+    (r"self_attn\.kv_a_proj_with_mqa", "attention.wkv_a_with_mqa"), (r"self_attn\.kv_b_proj", "attention.wkv_b"), (r"self_attn\.q_a_proj", "attention.wq_a"),
+    (r"self_attn\.q_b_proj", "attention.wq_b"), (r"self_attn\.(q|kv)_a_layernorm", r"attention.\1_a_norm"), (r"self_attn\.(q|k|v|o)_proj", r"attention.w\1"),
+    (r"mlp\.(gate|experts|shared_experts)\.", r"\1."), ("mlp|block_sparse_moe", "feed_forward"), ("gate_proj", "w1"), ("down_proj", "w2"), ("up_proj", "w3"))
+
+
+def in_mistrals_format(params, heads=None):
+    """As in Mistral's own files: params.json, other names, heads whose neighbours turn together."""
+    def of_config(saved):
+        names = dict(dim="hidden_size", n_layers="num_hidden_layers", n_heads="num_attention_heads", n_kv_heads="num_key_value_heads", norm_eps="rms_norm_eps",
+                     hidden_dim="intermediate_size", vocab_size="vocab_size", head_dim="head_dim", max_seq_len="max_position_embeddings")
+        found = {own: saved[name] for own, name in names.items() if saved.get(name) is not None}
+        return dict(found, rope_theta=saved["rope_parameters"]["rope_theta"], tied_embeddings=False, **params)
+
+    def of_tensors(tensors):
+        named = {}
+        for name, t in each_expert(tensors).items():
+            for part, count in zip("qk", heads or ()):
+                if name.endswith(f"self_attn.{part}_proj.weight"):
+                    t = t.view(count, 2, -1, t.shape[1]).transpose(1, 2).reshape(t.shape).contiguous()
+            for pattern, new in MISTRAL_NAMES:
+                name = re.sub(pattern, new, name)
+            named[name] = t
+        return dict(named, **{"vision_encoder.ln_pre.weight": torch.zeros(4)})
+    return dict(config=of_config, tensors=of_tensors, own_format=True)
 
 
 INTERNLM2 = renamed("InternLM2ForCausalLM", (r"^lm_head", "output"), ("embed_tokens", "tok_embeddings"), ("input_layernorm", "attention_norm"),
@@ -720,6 +761,30 @@ CASES = {
                                       rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=16, beta_fast=32.0,
                                       beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.3)),
                  dict(weights=decided_routers)),
+    "mistral_large3": ("Mistral4", dict(SMALL, num_key_value_heads=3, q_lora_rank=24, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8,
+                                        v_head_dim=32, moe_intermediate_size=24, n_routed_experts=5, num_experts_per_tok=2, n_group=1, topk_group=1,
+                                        first_k_dense_replace=1, rope_parameters=dict(
+                                            rope_type="yarn", rope_theta=1e4, factor=4.0, original_max_position_embeddings=16, beta_fast=32.0,
+                                            beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.3)),
+                       dict(weights=decided_routers, **in_mistrals_format(dict(
+                           q_lora_rank=24, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8, v_head_dim=32,
+                           yarn=dict(factor=4, original_max_position_embeddings=16, beta=32, alpha=1, apply_scale=True),
+                           llama_4_scaling=dict(beta=0.3, original_max_position_embeddings=16),
+                           moe=dict(expert_parallel=1, route_every_n=1, first_k_dense_replace=1, num_experts=5, num_experts_per_tok=2, num_expert_groups=1,
+                                    num_expert_groups_per_tok=1, routed_scale=1.0, expert_hidden_dim=24, num_shared_experts=1))))),
+    "ministral3-params": ("Ministral3", dict(SMALL, head_dim=24, rope_parameters=dict(
+        YARN, original_max_position_embeddings=16, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.2)), in_mistrals_format(dict(
+            yarn=dict(factor=4, original_max_position_embeddings=16, beta=32, alpha=1, apply_scale=False),
+            llama_4_scaling=dict(beta=0.2, original_max_position_embeddings=16)), heads=(3, 1))),
+    "ministral-params": ("Ministral", dict(BASE, num_hidden_layers=3, head_dim=16, sliding_window=8, layer_types=[
+        "sliding_attention", "full_attention", "sliding_attention"]), in_mistrals_format(dict(sliding_window=[8, None, 8]), heads=(4, 2))),
+    "mixtral-params": ("Mixtral", dict(SMALL, num_local_experts=3, num_experts_per_tok=2, head_dim=16, sliding_window=None), dict(
+        weights=decided_routers, **in_mistrals_format(dict(moe=dict(num_experts=3, num_experts_per_tok=2)), heads=(3, 1)))),
+    "zamba2": ("Zamba2", dict(ZAMBA2, num_mem_blocks=2, use_shared_attention_adapter=True, use_mem_rope=True), dict(weights=small_uses)),
+    "zamba2-plain": ("Zamba2", dict(ZAMBA2, num_mem_blocks=1, add_bias_linear=True), dict(weights=small_uses)),
+    "step3": ("Step3Text", dict(SMALL, num_hidden_layers=3, num_attention_groups=1, head_dim=24, max_position_embedding=256, share_q_dim=40, rope_theta=5e5, rms_norm_eps=1e-5,
+                                moe_num_experts=5, moe_top_k=2, norm_expert_weight=True, moe_intermediate_size=40, share_expert_dim=56,
+                                moe_layers_enum="1,2"), dict(weights=decided_routers)),
     "solar_open": ("SolarOpen", dict({name: value for name, value in SMALL.items() if name != "intermediate_size"}, head_dim=24,
                                      moe_intermediate_size=40, n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=1),
                    dict(weights=biased_routers)),
@@ -768,14 +833,18 @@ def run(model, ids):
         return model(ids[None], use_cache=False).logits[0].float()
 
 
+def named(name):
+    return getattr(own_models, name, None) or getattr(transformers, name)
+
+
 def make(name, out):
     family, fields, options = CASES[name]
-    config = getattr(transformers, family + "Config")(**fields)
+    config = named(family + "Config")(**fields)
     model_class = options.get("model", ("Gemma3" if family == "Gemma3Text" else family) + "ForCausalLM")
     store = options.get("store", torch.bfloat16)
     seed = sum(ord(c) * 31 ** i for i, c in enumerate(name)) % 2**31
     generator = torch.Generator().manual_seed(seed)
-    model = getattr(transformers, model_class)(config).eval()
+    model = named(model_class)(config).eval()
     randomize(model, generator)
     if "weights" in options:
         options["weights"](model, generator)
@@ -789,7 +858,7 @@ def make(name, out):
 
     # Loaded again, because a cast of the module would round its rotary frequencies, which transformers keeps in f32.
     def load(dtype):
-        return getattr(transformers, model_class).from_pretrained(directory, dtype=dtype, attn_implementation=options.get("attention", "eager"))
+        return named(model_class).from_pretrained(directory, dtype=dtype, attn_implementation=options.get("attention", "eager"))
 
     ids = torch.randint(3, VOCAB, (TOKENS,), generator=generator)
     golden = dict(ids=ids.to(torch.int32))
@@ -819,6 +888,9 @@ def make(name, out):
     with open(path, "w") as f:
         json.dump(saved, f, indent=1, sort_keys=True)
         f.write("\n")
+    if options.get("own_format"):
+        os.rename(path, os.path.join(directory, "params.json"))
+        os.rename(os.path.join(directory, "model.safetensors"), os.path.join(directory, "consolidated.safetensors"))
     kl = golden.get("bf16_kl")
     print(f"{name}: logits std {logits.std():.2f}, bf16 kl {kl.mean() if kl is not None else float('nan'):.2e}")
 

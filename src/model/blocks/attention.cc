@@ -10,6 +10,7 @@ namespace {
 // sum.
 std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   if (a.source >= 0) return {a.q_dim()};
+  if (a.q_rank > 0) return {a.kv_dim(), a.kv_dim()};
   if (matrices == 1) return {a.qkv_dim()};
   if (a.keys_are_values) return {a.q_dim(), a.kv_dim()};
   return {a.output_gate ? 2 * a.q_dim() : a.q_dim(), a.kv_dim(), a.kv_dim()};
@@ -83,8 +84,14 @@ class AttentionBlock final : public Block {
     if (spec.source < 0) k_norm_ = head_norm(spec, name, names.k_norm, spec.kv_heads);
     const std::int64_t input_dim = spec.input_dim > 0 ? spec.input_dim : dim;
     const std::vector<std::int64_t> rows = qkv_rows(spec, names.qkv.size());
-    qkv_ = name.linear({names.qkv.begin(), names.qkv.begin() + std::ssize(rows)}, rows, input_dim,
-                       spec.qkv_bias);
+    const std::int64_t first = spec.q_rank > 0 ? 1 : 0;
+    qkv_ = name.linear({names.qkv.begin() + first, names.qkv.begin() + first + std::ssize(rows)}, rows,
+                       input_dim, spec.qkv_bias);
+    if (spec.q_rank > 0) {
+      q_down_ = name.linear({names.latent_q_down}, {spec.q_rank}, input_dim, false);
+      q_latent_norm_ = name.norm(spec.q_latent_norm, names.latent_q_norm, spec.q_rank);
+      q_up_ = name.linear({names.latent_q_up}, {spec.q_dim()}, spec.q_rank, false);
+    }
     if (spec.keys_are_values && spec.source < 0) {
       const RowRange keys{spec.q_dim(), spec.kv_dim()};
       qkv_.weight.order = qkv_.bias.order = {{0, spec.q_dim()}, keys, keys};
@@ -105,6 +112,9 @@ class AttentionBlock final : public Block {
   }
 
   void list(ParameterList& list) override {
+    list.add(q_down_);
+    list.add(q_latent_norm_);
+    list.add(q_up_);
     list.add(qkv_);
     list.add(q_norm_);
     list.add(k_norm_);
@@ -139,12 +149,14 @@ class AttentionBlock final : public Block {
     const std::int64_t written = spec_.source < 0 ? pass.tokens : 0;
     const BlockCost attention{.cached = 2 * static_cast<double>(read + written) * spec_.kv_dim(),
                               .operations = 4 * seen * spec_.q_dim()};
-    return linear_cost(qkv_, pass) + attention + linear_cost(out_, pass);
+    return linear_cost(q_down_, pass) + linear_cost(q_up_, pass) + linear_cost(qkv_, pass) + attention +
+           linear_cost(out_, pass);
   }
 
   std::string text() const override {
     std::string text =
         fmt::format("{} query and {} key heads of {}", spec_.q_heads, spec_.kv_heads, spec_.head_dim);
+    if (spec_.q_rank > 0) text += fmt::format(", queries of {}", spec_.q_rank);
     if (spec_.qk_norm != QkNorm::none) text += ", normed";
     if (spec_.keys_are_values) text += ", keys are values";
     if (spec_.source >= 0) text += fmt::format(", cache of layer {}", spec_.source);
@@ -162,7 +174,7 @@ class AttentionBlock final : public Block {
   void store_rows(const StepContext& step, const View& x) const override { project(step, x); }
 
   void run(const StepContext& step, const View& x, const View& out) const override {
-    const auto [qkv, q, attended] = project(step, x);
+    const auto [qkv, q, attended, low, latent] = project(step, x);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     if (spec_.temperature) {
@@ -192,18 +204,31 @@ class AttentionBlock final : public Block {
 
  private:
   struct Work {
-    View qkv, q, attended;
+    View qkv, q, attended, low, latent;
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
-    return {scratch.take(act, {n, qkv_.weight.rows}), scratch.take(act, {n, spec_.q_heads, spec_.head_dim}),
-            scratch.take(act, {n, spec_.q_dim()})};
+    return {.qkv = scratch.take(act, {n, q_up_.weight.rows + qkv_.weight.rows}),
+            .q = scratch.take(act, {n, spec_.q_heads, spec_.head_dim}),
+            .attended = scratch.take(act, {n, spec_.q_dim()}),
+            .low = scratch.take(DType::f32, {n, spec_.q_rank}),
+            .latent = scratch.take(act, {n, spec_.q_rank})};
+  }
+
+  // What the cache's operator reads: queries, keys and values side by side.
+  void multiply(const StepContext& step, const View& x, const Work& work) const {
+    if (spec_.q_rank == 0) return linear(step, x, qkv_, work.qkv);
+    linear(step, x, q_down_, work.low);
+    step.backend.ops.add_norm(*step.backend.stream,
+                              {.residual = work.low, .norm = q_latent_norm_.norm(), .out = work.latent});
+    linear(step, work.latent, q_up_, work.qkv.columns(0, spec_.q_dim()));
+    linear(step, x, qkv_, work.qkv.columns(spec_.q_dim(), 2 * std::int64_t{spec_.kv_dim()}));
   }
 
   // Queries, keys and values of the rows; the latter two go to the cache.
   Work project(const StepContext& step, const View& x) const {
     Scratch scratch = step.scratch;
     const Work work = take(scratch, step.tokens, x.dtype);
-    linear(step, x, qkv_, work.qkv);
+    multiply(step, x, work);
     step.backend.ops.qkv_store(
         *step.backend.stream,
         {.qkv = work.qkv.columns(0, spec_.source < 0 ? spec_.qkv_dim() : spec_.q_dim()),
@@ -247,8 +272,9 @@ class AttentionBlock final : public Block {
   }
 
   Attention spec_;
-  NormParameter q_norm_, v_norm_, k_norm_;
+  NormParameter q_norm_, v_norm_, k_norm_, q_latent_norm_;
   VectorParameter sinks_, slopes_;
+  LinearParameter q_down_, q_up_;  // of Attention::q_rank; qkv_ then makes keys and values
   LinearParameter qkv_, out_;
 };
 

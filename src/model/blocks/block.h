@@ -94,6 +94,7 @@ struct StepContext {
   const AttentionPlan* cross_plan = nullptr;
 
   View residual = {};     // f32 [tokens, dim]: what the norm before the block has read
+  View every_row = {};    // i32 [tokens]: 0, 1 ..; where layers share matrices
   View layer_input = {};  // act [tokens, LayerInputs::size]: the layer's
 
   View state = {};  // f32 [slots, state_floats()]

@@ -100,6 +100,7 @@ Result<ModelSpec> describe_ministral3(const Config& config);
 Result<ModelSpec> describe_mistral(const Config& config);
 Result<ModelSpec> describe_mistral3(const Config& config);
 Result<ModelSpec> describe_mistral3_text(const Config& config);
+Result<ModelSpec> describe_mistral_large3(const Config& config);
 Result<ModelSpec> describe_mistral4(const Config& config);
 Result<ModelSpec> describe_mixtral(const Config& config);
 Result<ModelSpec> describe_modernbert(const Config& config);
@@ -138,7 +139,9 @@ Result<ModelSpec> describe_smollm3(const Config& config);
 Result<ModelSpec> describe_solar_open(const Config& config);
 Result<ModelSpec> describe_stablelm(const Config& config);
 Result<ModelSpec> describe_starcoder2(const Config& config);
+Result<ModelSpec> describe_step3(const Config& config);
 Result<ModelSpec> describe_vault_gemma(const Config& config);
 Result<ModelSpec> describe_whisper(const Config& config);
+Result<ModelSpec> describe_zamba2(const Config& config);
 
 }  // namespace octavo

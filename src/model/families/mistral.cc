@@ -1,20 +1,68 @@
 // Mistral (Jiang et al., 2023): Llama with a sliding window in every layer. Mixtral (Jiang et al., 2024):
 // with experts. Ministral (2024): windows in some layers. Ministral 3 (2025): queries that grow with the
 // position. Mistral 3 (2025): Mistral, Ministral 3 or Mistral 4 with images (pixtral.cc), here their text.
+// Mistral Large 3 (2025): Mistral 4's kind, in Mistral's own format alone.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
+namespace {
+
+// What Mistral's own files call their tensors. Neighbours of a head turn together there.
+void take_mistral_names(ModelSpec& spec) {
+  Names& names = spec.names;
+  names.prefixes = {""};
+  names.lm_head = "output";
+  names.embedding = "tok_embeddings";
+  names.attention_norm = "attention_norm";
+  names.mlp_norm = "ffn_norm";
+  names.qkv = {"attention.wq", "attention.wk", "attention.wv"};
+  names.out = "attention.wo";
+  names.latent_q = "attention.wq";
+  names.latent_q_down = "attention.wq_a";
+  names.latent_q_norm = "attention.q_a_norm";
+  names.latent_q_up = "attention.wq_b";
+  names.latent_down = "attention.wkv_a_with_mqa";
+  names.latent_norm = "attention.kv_a_norm";
+  names.latent_up = "attention.wkv_b";
+  names.up = {"feed_forward.w1", "feed_forward.w3"};
+  names.down = "feed_forward.w2";
+  names.shared_up = {"shared_experts.w1", "shared_experts.w3"};
+  names.shared_down = "shared_experts.w2";
+  names.ignorable = {"vision_encoder.*", "vision_language_adapter.*", "patch_merger.*",
+                     "pre_mm_projector_norm.*"};
+  spec.ropes[0].interleaved = true;
+}
+
+// `before`: what stands before the experts' names.
+void take_mistral_expert_names(Names& names, const std::string& before) {
+  names.expert_storage = ExpertStorage::each;
+  names.router = before + "gate";
+  names.expert_up = {before + "experts.{}.w1", before + "experts.{}.w3"};
+  names.expert_down = before + "experts.{}.w2";
+}
+
+// params_file.h says so.
+Result<bool> has_mistral_names(const Config& config) {
+  TRY(const std::string kind, config.text("model_type", ""));
+  return kind == "transformer";
+}
+
+}  // namespace
 
 Result<ModelSpec> describe_mistral(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY_VOID(set_window(spec, config));
+  TRY(const bool own_names, has_mistral_names(config));
+  if (own_names) take_mistral_names(spec);
   return spec;
 }
 
 Result<ModelSpec> describe_ministral(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY_VOID(set_windows(spec, config, [](int) { return true; }));
+  TRY(const bool own_names, has_mistral_names(config));
+  if (own_names) take_mistral_names(spec);
   return spec;
 }
 
@@ -49,6 +97,19 @@ Result<ModelSpec> describe_mixtral(const Config& config) {
   spec.names.router = "block_sparse_moe.gate";
   spec.names.expert_up = {"block_sparse_moe.experts.{}.w1", "block_sparse_moe.experts.{}.w3"};
   spec.names.expert_down = "block_sparse_moe.experts.{}.w2";
+  TRY(const bool own_names, has_mistral_names(config));
+  if (own_names) {
+    take_mistral_names(spec);
+    take_mistral_expert_names(spec.names, "feed_forward.");
+  }
+  return spec;
+}
+
+Result<ModelSpec> describe_mistral_large3(const Config& config) {
+  TRY(ModelSpec spec, describe_mistral4(config));
+  spec.other_names.reset();
+  take_mistral_names(spec);
+  take_mistral_expert_names(spec.names, "");
   return spec;
 }
 

@@ -104,6 +104,7 @@ constexpr std::array kFamilies = {
     Family{"Mistral4ForCausalLM", describe_mistral4},
     Family{"MistralForCausalLM", describe_mistral},
     Family{"MistralForSequenceClassification", describe_decoder_classifier<describe_mistral>},
+    Family{"MistralLarge3ForCausalLM", describe_mistral_large3},
     Family{"MistralModel", describe_embedder<describe_mistral>},
     Family{"MixtralForCausalLM", describe_mixtral},
     Family{"ModernBertForSequenceClassification", describe_modernbert_classifier},
@@ -149,6 +150,7 @@ constexpr std::array kFamilies = {
     Family{"SolarOpenForCausalLM", describe_solar_open},
     Family{"StableLmForCausalLM", describe_stablelm},
     Family{"Starcoder2ForCausalLM", describe_starcoder2},
+    Family{"Step3TextForCausalLM", describe_step3},
     Family{"VaultGemmaForCausalLM", describe_vault_gemma},
     Family{"WhisperForConditionalGeneration", describe_whisper},
     Family{"XLMRobertaForSequenceClassification", describe_roberta_classifier},
@@ -156,6 +158,7 @@ constexpr std::array kFamilies = {
     Family{"XverseForCausalLM", describe_llama},
     Family{"YiForCausalLM", describe_llama},
     Family{"YoutuForCausalLM", describe_deepseek_v3},
+    Family{"Zamba2ForCausalLM", describe_zamba2},
 };
 static_assert(std::ranges::is_sorted(kFamilies, {}, &Family::architecture));
 

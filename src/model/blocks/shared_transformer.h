@@ -1,0 +1,57 @@
+// Attention and an MLP that several layers share (SharedTransformer).
+#pragma once
+
+#include <array>
+
+#include "model/blocks/block.h"
+
+namespace octavo {
+
+// Its run() reads rows that are twice as wide as the network, behind input_norm().
+class SharedTransformerBlock final : public Block {
+ public:
+  // owned: in the names of the first layer that has it; own: in those of this layer. owner: that layer's
+  // block, which lives longer; null: it is this one.
+  SharedTransformerBlock(const SharedTransformer& spec, const Namer& owned, const Namer& own,
+                         std::int64_t dim, const SharedTransformerBlock* owner);
+
+  // Of the residual and the embedding side by side.
+  Norm input_norm() const { return matrices().input_norm.norm(); }
+
+  void list(ParameterList& list) override;
+  std::optional<CacheNeed> cache() const override;
+  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override;
+  BlockCost cost(const Pass& pass) const override;
+  std::string text() const override;
+  void run(const StepContext& step, const View& x, const View& out) const override;
+
+ private:
+  // What all uses have in common.
+  struct Matrices {
+    NormParameter input_norm, mlp_norm;
+    LinearParameter qkv, attention_out, up, down;
+  };
+  // y += up * down * x, with columns [first, first + up.rows) of y
+  struct LowRank {
+    LinearParameter down, up;
+    std::int64_t first = 0;
+  };
+  struct Work {
+    View qkv, q, attended, sum, normed, up, hidden, made, low, delta;
+  };
+
+  const Matrices& matrices() const { return owner_ != nullptr ? owner_->matrices_ : matrices_; }
+  Work take(Scratch& scratch, std::int64_t n, DType act) const;
+  void add(const StepContext& step, const LowRank& product, const View& x, const Work& work,
+           const View& y) const;
+
+  SharedTransformer spec_;
+  std::int64_t dim_;
+  const SharedTransformerBlock* owner_;
+  Matrices matrices_;               // of the first layer alone
+  std::vector<LowRank> attention_;  // of queries, keys and values
+  LowRank mlp_;
+  LinearParameter out_;
+};
+
+}  // namespace octavo

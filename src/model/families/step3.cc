@@ -1,0 +1,70 @@
+// Step-3 (StepFun, 2025): queries of a normed latent in attention with one key head, experts beside a shared
+// one.
+#include <charconv>
+#include <ranges>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::string_view kLayersField = "moe_layers_enum";
+
+// The layers with experts, "1,2,3"; all but the first where the field is not there.
+Result<std::vector<int>> expert_layers(const Config& config, int layers) {
+  std::vector<int> numbers;
+  if (!config.has(kLayersField)) {
+    for (int i = 1; i < layers; ++i) numbers.push_back(i);
+    return numbers;
+  }
+  if (config.is_list(kLayersField)) return config.integers(kLayersField, {0, layers - 1});
+  TRY(const std::string list, config.text(kLayersField));
+  for (const auto part : std::views::split(list, ',')) {
+    const std::string_view text(part.begin(), part.end());
+    int number = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || number < 0 || number >= layers)
+      return invalid(kLayersField, "{} has \"{}\"; it lists layers from 0 to {}", config.where(kLayersField),
+                     text, layers - 1);
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_step3(const Config& config) {
+  TRY(ModelSpec spec,
+      describe_dense(config, {.kv_heads = "num_attention_groups", .positions = "max_position_embedding"}));
+  Attention& attention = spec.layers[0].attention();
+  if (attention.kv_heads != 1)
+    return field_failure("num_attention_groups", ErrorCode::unsupported, "{} is {}; supported is 1",
+                         config.where("num_attention_groups"), attention.kv_heads);
+  TRY(attention.q_rank, config.integer("share_q_dim", {1, 1 << 20}, attention.head_dim));
+  attention.q_latent_norm = spec.final_norm;
+  const Mlp mlp = spec.layers[0].mlp();
+  Experts experts{.count = 0, .router = {}, .expert = mlp, .shared = mlp};
+  TRY(experts.count, config.integer("moe_num_experts", {1, kMaxExperts}));
+  TRY(experts.router.chosen, config.integer("moe_top_k", {1, experts.count}));
+  TRY(experts.router.renormalise, config.boolean("norm_expert_weight"));
+  TRY(experts.expert.hidden, config.integer("moe_intermediate_size", {1, 1 << 20}));
+  TRY(experts.shared->hidden, config.integer("share_expert_dim", {1, 1 << 20}));
+  const int layers = static_cast<int>(spec.layers.size());
+  spec.layers.assign(spec.layers.size(), LayerSpec(spec.layers[0]));
+  TRY(const std::vector<int> sparse, expert_layers(config, layers));
+  for (const int i : sparse) spec.layers[static_cast<std::size_t>(i)].feed_forward = experts;
+  Names& names = spec.names;
+  names.latent_q_down = "self_attn.q_proj";
+  names.latent_q_norm = "self_attn.inter_norm";
+  names.latent_q_up = "self_attn.wq";
+  names.router = "moe.gate";
+  names.expert_storage = ExpertStorage::stacked;
+  names.expert_up = {"moe.gate_proj.weight", "moe.up_proj.weight"};
+  names.expert_down = "moe.down_proj.weight";
+  names.shared_up = {"share_expert.gate_proj", "share_expert.up_proj"};
+  names.shared_down = "share_expert.down_proj";
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,145 @@
+"""Networks that transformers has not got, from the formulas of their papers, for make_model_goldens.py.
+
+Plain torch: slow and easy to check."""
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers import PretrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import CausalLMOutput
+
+
+class RmsNorm(nn.Module):
+    def __init__(self, size, eps):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self.eps = eps
+
+    def forward(self, x):
+        wide = x.float()
+        return self.weight * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)).to(x.dtype)
+
+
+class GatedMlp(nn.Module):
+    def __init__(self, dim, hidden):
+        super().__init__()
+        self.gate_proj = nn.Linear(dim, hidden, bias=False)
+        self.up_proj = nn.Linear(dim, hidden, bias=False)
+        self.down_proj = nn.Linear(hidden, dim, bias=False)
+
+    def forward(self, x):
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+def turned(x, theta):
+    """Rotary embedding of [tokens, heads, dim], whose halves are pairs."""
+    dim = x.shape[-1]
+    angles = torch.arange(x.shape[0], dtype=torch.float32)[:, None] * theta ** (-torch.arange(0, dim, 2, dtype=torch.float32) / dim)
+    cos, sin = (torch.cat([part, part], -1)[:, None].to(x.dtype) for part in (angles.cos(), angles.sin()))
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat([-second, first], -1) * sin
+
+
+class Step3TextConfig(PretrainedConfig):
+    model_type = "step3_text"
+
+
+class Step3Attention(nn.Module):
+    """Multi-matrix factorization attention: queries of a normed latent, one key head."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.heads, self.dim, self.theta = config.num_attention_heads, config.head_dim, config.rope_theta
+        self.q_proj = nn.Linear(config.hidden_size, config.share_q_dim, bias=False)
+        self.k_proj = nn.Linear(config.hidden_size, self.dim, bias=False)
+        self.v_proj = nn.Linear(config.hidden_size, self.dim, bias=False)
+        self.inter_norm = RmsNorm(config.share_q_dim, config.rms_norm_eps)
+        self.wq = nn.Linear(config.share_q_dim, self.heads * self.dim, bias=False)
+        self.o_proj = nn.Linear(self.heads * self.dim, config.hidden_size, bias=False)
+
+    def forward(self, x):
+        n = x.shape[0]
+        q = turned(self.wq(self.inter_norm(self.q_proj(x))).view(n, self.heads, self.dim), self.theta)
+        k = turned(self.k_proj(x)[:, None], self.theta)[:, 0]
+        scores = torch.einsum("qhd,kd->hqk", q, k) * self.dim ** -0.5
+        scores = scores.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), float("-inf"))
+        shares = scores.float().softmax(-1).to(x.dtype)
+        return self.o_proj(torch.einsum("hqk,kd->qhd", shares, self.v_proj(x)).reshape(n, -1))
+
+
+class Stack(nn.Module):
+    """A matrix for each expert."""
+
+    def __init__(self, count, rows, cols):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(count, rows, cols))
+
+
+class Step3Experts(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.chosen, self.renormalise = config.moe_top_k, config.norm_expert_weight
+        self.gate = nn.Linear(config.hidden_size, config.moe_num_experts, bias=False)
+        hidden = config.moe_intermediate_size
+        self.gate_proj = Stack(config.moe_num_experts, hidden, config.hidden_size)
+        self.up_proj = Stack(config.moe_num_experts, hidden, config.hidden_size)
+        self.down_proj = Stack(config.moe_num_experts, config.hidden_size, hidden)
+
+    def forward(self, x):
+        weights, experts = self.gate(x).float().softmax(-1).topk(self.chosen)
+        if self.renormalise:
+            weights = weights / weights.sum(-1, keepdim=True)
+        out = torch.zeros_like(x)
+        for t in range(x.shape[0]):
+            for weight, e in zip(weights[t], experts[t]):
+                hidden = F.silu(self.gate_proj.weight[e] @ x[t]) * (self.up_proj.weight[e] @ x[t])
+                out[t] += weight.to(x.dtype) * (self.down_proj.weight[e] @ hidden)
+        return out
+
+
+class Step3Layer(nn.Module):
+    def __init__(self, config, number):
+        super().__init__()
+        self.input_layernorm = RmsNorm(config.hidden_size, config.rms_norm_eps)
+        self.self_attn = Step3Attention(config)
+        self.post_attention_layernorm = RmsNorm(config.hidden_size, config.rms_norm_eps)
+        self.sparse = str(number) in config.moe_layers_enum.split(",")
+        if self.sparse:
+            self.moe = Step3Experts(config)
+            self.share_expert = GatedMlp(config.hidden_size, config.share_expert_dim)
+        else:
+            self.mlp = GatedMlp(config.hidden_size, config.intermediate_size)
+
+    def forward(self, x):
+        x = x + self.self_attn(self.input_layernorm(x))
+        y = self.post_attention_layernorm(x)
+        return x + (self.moe(y) + self.share_expert(y) if self.sparse else self.mlp(y))
+
+
+class Step3Model(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList(Step3Layer(config, i) for i in range(config.num_hidden_layers))
+        self.norm = RmsNorm(config.hidden_size, config.rms_norm_eps)
+
+    def forward(self, ids):
+        x = self.embed_tokens(ids)
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
+
+
+class Step3TextForCausalLM(PreTrainedModel):
+    config_class = Step3TextConfig
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = Step3Model(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.post_init()
+
+    def _init_weights(self, module):
+        """Whoever makes it sets them."""
+
+    def forward(self, input_ids, use_cache=False):
+        return CausalLMOutput(logits=self.lm_head(self.model(input_ids[0]))[None])
