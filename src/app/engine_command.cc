@@ -66,8 +66,8 @@ Result<> run_engine(RuntimeOptions runtime, int rank) {
     host.failed(found.error());
     return {};
   }
-  if (const Result<> named = name_classifier_tokens(
-          options, runtime.tokenizer.empty() ? options.model_dir : runtime.tokenizer);
+  if (const Result<> named =
+          name_classifier_tokens(options, runtime.tokenizer.empty() ? options.model_dir : runtime.tokenizer);
       !named) {
     host.failed(named.error());
     return {};

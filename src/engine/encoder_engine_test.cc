@@ -160,13 +160,14 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
 // Models that say "yes" or "no" of a pair, whose tokens 7 and 11 these are.
 constexpr const char* kOfWords = R"("classifier_token_ids": [11, 7]})";
 class WordReranker : public EncoderEngine {};
-INSTANTIATE_TEST_SUITE_P(Families, WordReranker, testing::Values("qwen3-word-reranker", "qwen3-word-reranker-untied"),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(Families, WordReranker,
+                         testing::Values("qwen3-word-reranker", "qwen3-word-reranker-untied"), test_name);
 
 TEST_P(WordReranker, ScoresByTwoRowsOfTheOutputMatrix) {
   EngineOptions options;
   options.hf_overrides = fmt::format(
-      R"({{"architectures": ["Qwen3ForSequenceClassification"], "is_original_qwen3_reranker": true, {})", kOfWords);
+      R"({{"architectures": ["Qwen3ForSequenceClassification"], "is_original_qwen3_reranker": true, {})",
+      kOfWords);
   agree(kRoot + GetParam(), "scores", options);
   options.hf_overrides = fmt::format(R"({{"method": "from_2_way_softmax", {})", kOfWords);
   options.convert = "classify";
@@ -210,7 +211,8 @@ TEST(PoolingType, StandsAboveTheFiles) {
   options.pooling_type = "MEAN";
   const auto engine = engine_of(directory, {}, "cpu", "auto", options).value();
   const auto vectors = pooled(*engine, texts);
-  for (std::size_t i = 0; i < texts.size(); ++i) EXPECT_LE(difference(vectors[i], texts[i].expected), 1e-4F) << i;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    EXPECT_LE(difference(vectors[i], texts[i].expected), 1e-4F) << i;
   options.pooling_type = "ALL";
   EXPECT_EQ(engine_of(directory, {}, "cpu", "auto", options).value()->info().task, Task::token_embed);
   EXPECT_EQ(engine_of("tests/data/models/qwen3", {}, "cpu", "auto", options).error().field, "pooler_config");
@@ -218,8 +220,10 @@ TEST(PoolingType, StandsAboveTheFiles) {
   EXPECT_EQ(engine_of(directory, {}, "cpu", "auto", options).error().field, "pooling_type");
   options.pooling_type = "";
   options.convert = "embed";
-  EXPECT_EQ(engine_of("tests/data/models/qwen3", {}, "cpu", "auto", options).value()->info().task, Task::embed);
-  EXPECT_EQ(engine_of(std::string(kRoot) + "bert-reranker", {}, "cpu", "auto", options).error().field, "convert");
+  EXPECT_EQ(engine_of("tests/data/models/qwen3", {}, "cpu", "auto", options).value()->info().task,
+            Task::embed);
+  EXPECT_EQ(engine_of(std::string(kRoot) + "bert-reranker", {}, "cpu", "auto", options).error().field,
+            "convert");
   options.convert = "none";
   EXPECT_EQ(engine_of("tests/data/models/qwen3", {}, "cpu", "pooling", options).error().field, "convert");
 }

@@ -260,8 +260,8 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
 
 INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
                          testing::Values("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "qwen3_vl",
-                                         "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3", "llava",
-                                         "llava_next", "llava_onevision", "mistral3", "pixtral"),
+                                         "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3",
+                                         "llava", "llava_next", "llava_onevision", "mistral3", "pixtral"),
                          [](const auto& test) { return std::string(test.param); });
 
 // Another picture at the same place is another prefix from its block on; the same one is found.

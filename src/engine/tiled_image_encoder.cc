@@ -106,8 +106,7 @@ void TiledImageEncoder::join(const View& out) const {
   for (int y = grid_.top; y < grid_.top + grid_.rows; ++y)
     for (int x = grid_.left; x < grid_.left + grid_.columns; ++x) {
       const std::size_t down = static_cast<std::size_t>(y), right = static_cast<std::size_t>(x);
-      const std::size_t tile =
-          1 + down / side * static_cast<std::size_t>(grid_.tile_columns) + right / side;
+      const std::size_t tile = 1 + down / side * static_cast<std::size_t>(grid_.tile_columns) + right / side;
       const float* const from = tiles_.data() + tile * square + (down % side * side + right % side) * row_;
       grid.insert(grid.end(), from, from + row_);
     }

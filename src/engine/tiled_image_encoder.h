@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,8 @@ class TiledImageEncoder final : public RowEncoder {
   Buffer encoded_;
 };
 
-// A grid of rows [rows, columns, row] with other numbers of them, each between the four that are nearest to its
-// middle, as torch's bilinear interpolation has it.
+// A grid of rows [rows, columns, row] with other numbers of them, each between the four that are nearest to
+// its middle, as torch's bilinear interpolation has it.
 std::vector<float> interpolated_rows(std::span<const float> grid, int rows, int columns, int out_rows,
                                      int out_columns);
 

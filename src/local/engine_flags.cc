@@ -97,9 +97,11 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->check(CLI::IsMember({"auto", "generate", "pooling"}))
       ->group("Model");
   command
-      .add_option("--convert", o.convert,
-                  "What a model that generates becomes: embed (vectors of texts), classify (scores of labels, by its "
-                  "matrix \"score\" or the tokens of classifier_from_token), none; auto: as its files and --runner say")
+      .add_option(
+          "--convert", o.convert,
+          "What a model that generates becomes: embed (vectors of texts), classify (scores of labels, by its "
+          "matrix \"score\" or the tokens of classifier_from_token), none; auto: as its files and --runner "
+          "say")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "none", "embed", "classify"}))
       ->group("Model");

@@ -53,7 +53,8 @@ Result<RuntimeOptions> runtime_options(const boost::json::object& fields,
   flags.add_option_function<std::string>("--pooler-config", [&options](const std::string& text) {
     boost::system::error_code not_json;
     const boost::json::value config = boost::json::parse(text, not_json);
-    if (not_json || !config.is_object()) throw CLI::ValidationError("--pooler-config", "must be a JSON object");
+    if (not_json || !config.is_object())
+      throw CLI::ValidationError("--pooler-config", "must be a JSON object");
     if (const auto read = read_pooler_config(config.get_object(), options); !read)
       throw CLI::ValidationError("--pooler-config", read.error().field + " " + read.error().message);
   });

@@ -31,8 +31,9 @@ Result<> read_chunks(openai::Fields& f, PoolingRules& rules) {
   TRY_VOID(f.boolean("enable_chunked_processing", chunked));
   TRY_VOID(f.integer("max_embed_len", longest, 1, kLongestMax));
   if (chunked != longest.has_value())
-    return invalid(chunked ? "max_embed_len" : "enable_chunked_processing",
-                   "enable_chunked_processing and max_embed_len, the tokens of the longest text, need each other");
+    return invalid(
+        chunked ? "max_embed_len" : "enable_chunked_processing",
+        "enable_chunked_processing and max_embed_len, the tokens of the longest text, need each other");
   rules.longest = longest.value_or(0);
   return {};
 }

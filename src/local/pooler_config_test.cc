@@ -24,7 +24,8 @@ TEST(PoolerConfig, GoesToTheEngineAndToTheServer) {
   EXPECT_EQ(options->serve.pooling.longest, 5000);
   EXPECT_EQ(options->serve.pooling.score_mean, 0.5F);
   EXPECT_EQ(options->serve.pooling.score_sigma, 2.0F);
-  const auto older = read(R"({"seq_pooling_type": "CLS", "normalize": true, "logit_bias": 1, "logit_scale": 4})");
+  const auto older =
+      read(R"({"seq_pooling_type": "CLS", "normalize": true, "logit_bias": 1, "logit_scale": 4})");
   ASSERT_TRUE(older) << older.error().message;
   EXPECT_EQ(older->engine.pooling_type, "CLS");
   EXPECT_EQ(older->serve.pooling.activated, true);

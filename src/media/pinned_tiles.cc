@@ -48,8 +48,8 @@ Result<PartGrid> pinned_tile_grid(int width, int height, const PinnedTileRule& r
   PartGrid best;
   for (const PinnedTileRule::Grid& grid : rule.grids) {
     const Size frame{std::int64_t{grid.columns} * rule.tile_size, std::int64_t{grid.rows} * rule.tile_size};
-    const double scale = std::min(static_cast<double>(frame.width) / width,
-                                  static_cast<double>(frame.height) / height);
+    const double scale =
+        std::min(static_cast<double>(frame.width) / width, static_cast<double>(frame.height) / height);
     const std::int64_t shown = std::min(
         static_cast<std::int64_t>(width * scale) * static_cast<std::int64_t>(height * scale), pixels);
     const std::int64_t rest = frame.width * frame.height - shown;

@@ -223,7 +223,8 @@ Result<std::vector<std::array<int, 2>>> Config::pairs(std::string_view field, Ra
     return invalid(path, "{} must be a list of at most {} pairs", where(field), kListMax);
   for (const auto& item : *items) {
     const auto* both = item.if_array();
-    if (both == nullptr || both->size() != 2) return invalid(path, "{} must be a list of pairs", where(field));
+    if (both == nullptr || both->size() != 2)
+      return invalid(path, "{} must be a list of pairs", where(field));
     std::array<int, 2>& pair = list.emplace_back();
     for (std::size_t i = 0; i < 2; ++i) {
       TRY(pair[i], integer_in((*both)[i], path, where(field), range));

@@ -79,8 +79,8 @@ Result<> read_cropped(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
-// size: {"shortest_edge"} or {"height", "width"}; crop_size, where it is there, is as large. The grids are sizes
-// [height, width] in pixels.
+// size: {"shortest_edge"} or {"height", "width"}; crop_size, where it is there, is as large. The grids are
+// sizes [height, width] in pixels.
 Result<> read_pinned_tiles(const Config& config, media::ProcessorConfig& out, int absent_size,
                            std::span<const media::PinnedTileRule::Grid> absent) {
   constexpr std::int64_t kTilesMax = 256;
@@ -101,7 +101,8 @@ Result<> read_pinned_tiles(const Config& config, media::ProcessorConfig& out, in
     const media::PinnedTileRule::Grid grid{height / rule.tile_size, width / rule.tile_size};
     if (height % rule.tile_size != 0 || width % rule.tile_size != 0 ||
         std::int64_t{grid.rows} * grid.columns > kTilesMax)
-      return invalid("image_grid_pinpoints", "{} has [{}, {}]; both must be multiples of {}, of at most {} tiles",
+      return invalid("image_grid_pinpoints",
+                     "{} has [{}, {}]; both must be multiples of {}, of at most {} tiles",
                      config.where("image_grid_pinpoints"), height, width, rule.tile_size, kTilesMax);
     rule.grids.push_back(grid);
   }

@@ -261,7 +261,8 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
     for (const HeadLayer& layer : head->layers)
       if (!layer.folder.empty()) TRY_VOID(checkpoint.add_folder(path, layer.folder));
   auto network = checked_network(model->spec, checkpoint);
-  if (!network) return std::unexpected(with_absent_fields(std::move(network.error()), path, options.reading.overrides));
+  if (!network)
+    return std::unexpected(with_absent_fields(std::move(network.error()), path, options.reading.overrides));
   model->network = *std::move(network);
   const auto loaded = load_weights(checkpoint, backend, options, *model);
   TRY_VOID(checkpoint.intact());  // the cause of whatever else is wrong

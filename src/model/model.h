@@ -30,8 +30,8 @@ enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 // vector or scores of each.
 enum class Runner : std::uint8_t { automatic, generate, pooling };
 
-// What a language model becomes that reads texts. automatic: what its files say; none: nothing else; embed: it
-// makes a vector of each; classify: it scores labels, by the matrix "score" or, where config.json has
+// What a language model becomes that reads texts. automatic: what its files say; none: nothing else; embed:
+// it makes a vector of each; classify: it scores labels, by the matrix "score" or, where config.json has
 // classifier_token_ids, by those rows of its output matrix.
 enum class Convert : std::uint8_t { automatic, none, embed, classify };
 

@@ -468,7 +468,7 @@ struct Names {
 
   std::string patches = {};  // of encoders of images
   std::string class_token = {};
-  std::string newline = {};  // of ImageInput::tiled, without a prefix before it
+  std::string newline = {};                    // of ImageInput::tiled, without a prefix before it
   std::vector<std::string> convolutions = {};  // of encoders of sound
   bool stacked_tables =
       false;  // class token and positions are stored [1, rows, dim], under their names alone
@@ -508,8 +508,8 @@ struct HeadLayer {
   std::string norm_name = {};
   // Not empty: a folder beside config.json whose model.safetensors holds the matrix; `name` begins with it.
   std::string folder = {};
-  // Not empty: of a matrix with a row for each token of the vocabulary, these; with `difference` there are two,
-  // and the only output is the first one's less the second's.
+  // Not empty: of a matrix with a row for each token of the vocabulary, these; with `difference` there are
+  // two, and the only output is the first one's less the second's.
   std::vector<int> rows = {};
   bool difference = false;
 };

@@ -39,8 +39,8 @@ Result<> check_tiles(const ImagePart& image, const EngineInfo::ImageRule& rule) 
   const auto side = static_cast<int>(std::lround(std::sqrt(rule.tokens)));
   const bool grid = t.tile_rows > 0 && t.tile_columns > 0 && t.tile_rows <= kTilesMax / t.tile_columns;
   if (!grid || t.top < 0 || t.left < 0 || t.rows < 0 || t.columns < 0 ||
-      t.top + t.rows > t.tile_rows * side || t.left + t.columns > t.tile_columns * side ||
-      t.out_rows < 0 || t.out_rows > t.rows || t.out_columns < 0 || t.out_columns > t.columns)
+      t.top + t.rows > t.tile_rows * side || t.left + t.columns > t.tile_columns * side || t.out_rows < 0 ||
+      t.out_rows > t.rows || t.out_columns < 0 || t.out_columns > t.columns)
     return invalid("images", "an image has no such grid of tiles");
   const std::int64_t tokens = rule.tokens + std::int64_t{t.out_rows} * (t.out_columns + 1);
   if (image.tokens == tokens) return {};

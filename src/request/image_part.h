@@ -26,8 +26,8 @@ struct ImagePart {
   int columns = 0;
   bool row_breaks = false;  // between the rows of the grid the prompt has one token of its own
   // Of a grid of square tiles, which `pixels` has one below the other, behind a tile of the whole image
-  // (EngineInfo::ImageRule::tiled): the tokens of the grid that count, and how many are made of them. The image
-  // stands for those of the whole one and for these, with one more behind each row.
+  // (EngineInfo::ImageRule::tiled): the tokens of the grid that count, and how many are made of them. The
+  // image stands for those of the whole one and for these, with one more behind each row.
   struct Tiles {
     int tile_rows = 0, tile_columns = 0;
     int top = 0, left = 0, rows = 0, columns = 0;

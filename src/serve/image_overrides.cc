@@ -30,7 +30,7 @@ Result<> read_size(Fields& f, const auto& read_fields) {
   if (size == nullptr) return {};
   Fields fields(*size, f.full_name("size") + ".");
   TRY_VOID(read_fields(fields));
-  for (const std::string& name : fields.unread()) return invalid(fields.full_name(name), "is not supported");
+  for (const std::string& name : fields.unread()) return invalid(name, "is not supported");
   return {};
 }
 
@@ -64,9 +64,8 @@ Result<> apply(Fields& f, media::RatioTileRule& rule) {
 }
 
 Result<> apply(Fields& f, media::LongestEdgeRule& rule) {
-  return read_size(f, [&](Fields& size) {
-    return read(size, "longest_edge", rule.unit, rule.longest, rule.longest);
-  });
+  return read_size(
+      f, [&](Fields& size) { return read(size, "longest_edge", rule.unit, rule.longest, rule.longest); });
 }
 
 Result<> apply(Fields&, media::SquareRule&) { return {}; }
@@ -78,8 +77,7 @@ Result<media::ProcessorConfig> with_overrides(media::ProcessorConfig config,
                                               const boost::json::object& overrides) {
   Fields f(overrides, "mm_processor_kwargs.");
   TRY_VOID(std::visit([&](auto& rule) { return apply(f, rule); }, config.rule));
-  for (const std::string& name : f.unread())
-    return invalid(f.full_name(name), "is not supported for this model's images");
+  for (const std::string& name : f.unread()) return invalid(name, "is not supported for this model's images");
   return config;
 }
 

@@ -28,8 +28,7 @@ TEST(ImageOverrides, MakeImagesSmaller) {
   EXPECT_EQ(pixels(R"({"size": {"shortest_edge": 784, "longest_edge": 2000}})"), std::pair(784L, 2000L));
   EXPECT_EQ(pixels(R"({"max_pixels": 784})"), std::pair(784L, 784L));
   const media::TileRule tiles{.longest_edge = 2048, .tile_size = 512};
-  EXPECT_FALSE(
-      std::get<media::TileRule>(read(tiles, R"({"do_image_splitting": false})").value().rule).split);
+  EXPECT_FALSE(std::get<media::TileRule>(read(tiles, R"({"do_image_splitting": false})").value().rule).split);
   EXPECT_EQ(
       std::get<media::TileRule>(read(tiles, R"({"size": {"longest_edge": 512}})").value().rule).longest_edge,
       512);

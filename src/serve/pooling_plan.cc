@@ -238,8 +238,8 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
                       lengths = std::move(texts.lengths), write](Vectors&& chunks) {
     const Vectors vectors = of_texts(service, activated(service, request.fields), *request.dimensions,
                                      lengths, std::move(chunks));
-    return frame(joined(vectors.size(),
-                        [&](std::size_t i) { return write(service, request, i, vectors[i]); }));
+    return frame(
+        joined(vectors.size(), [&](std::size_t i) { return write(service, request, i, vectors[i]); }));
   };
   return std::move(begun.plan);
 }
@@ -278,9 +278,10 @@ float late_interaction(std::span<const float> query, std::span<const float> docu
 Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::string& query,
                                           const std::string& document, std::size_t most) {
   const std::string messages =
-      fmt::format(R"([{{"role":"query","content":{}}},{{"role":"document","content":{}}}])",
-                  json_text(query), json_text(document));
-  TRY(const std::string text, service.chat_template->render({.messages = messages}));
+      fmt::format(R"([{{"role":"query","content":{}}},{{"role":"document","content":{}}}])", json_text(query),
+                  json_text(document));
+  TRY(const std::string text,
+      service.chat_template->render({.messages = messages, .add_generation_prompt = false}));
   Tokenizer::Texts texts;
   TRY(texts.ids, service.tokenizer.encode(text, true));
   texts.ids.resize(std::min(texts.ids.size(), most));
@@ -302,9 +303,9 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
     if (second != nullptr && service.options.score_template) {
       TRY(texts.emplace_back(), pair_in_template(service, first, *second, most));
     } else {
-      TRY(texts.emplace_back(), service.tokenizer.encode_texts(
-                                    first, second ? std::optional<std::string_view>(*second) : std::nullopt,
-                                    most));
+      TRY(texts.emplace_back(),
+          service.tokenizer.encode_texts(
+              first, second ? std::optional<std::string_view>(*second) : std::nullopt, most));
     }
     return check_length(texts.back().ids.size(), longest, "documents");
   };

@@ -300,7 +300,8 @@ TEST_F(PoolingTest, CoheresVectorsComeInSeveralFormats) {
 TEST_F(PoolingTest, AConversationIsOneText) {
   serve_embedder();
   const auto vector = [&](const std::string& path, const std::string& fields) {
-    const json::object r = reply(path, R"({"normalize":false,"messages":[{"role":"u","content":"hi"}])" + fields + "}");
+    const json::object r =
+        reply(path, R"({"normalize":false,"messages":[{"role":"u","content":"hi"}])" + fields + "}");
     const json::object& item = r.at("data").at(0).as_object();
     return numbers(item.at(path == "/pooling" ? "data" : "embedding"));
   };
@@ -309,8 +310,11 @@ TEST_F(PoolingTest, AConversationIsOneText) {
   EXPECT_EQ(vector("/pooling", ""), (std::vector<double>{6, 'u', 0}));
   EXPECT_EQ(vector("/v1/embeddings", R"(,"add_generation_prompt":true)"), (std::vector<double>{17, 'u', 0}));
   EXPECT_EQ(vector("/v1/embeddings", R"(,"truncate_prompt_tokens":4)"), (std::vector<double>{4, 'u', 0}));
-  const auto refused = [&](const std::string& fields) { return refusal("/v1/embeddings", "{" + fields + "}"); };
-  EXPECT_THAT(refused(R"("messages":[{"role":"u","content":"hi"}],"input":"a")"), HasSubstr("messages: cannot be"));
+  const auto refused = [&](const std::string& fields) {
+    return refusal("/v1/embeddings", "{" + fields + "}");
+  };
+  EXPECT_THAT(refused(R"("messages":[{"role":"u","content":"hi"}],"input":"a")"),
+              HasSubstr("messages: cannot be"));
   EXPECT_THAT(refused(R"("messages":[{"role":"u","content":"12345678901234567890"}])"),
               HasSubstr("messages: a text has 24 tokens, the model reads 20"));
   EXPECT_THAT(refused(R"("messages":[{"role":"u","content":[{"type":"image_url","image_url":"data:,x"}]}])"),
@@ -340,17 +344,21 @@ TEST_F(PoolingTest, LongTextsAreReadInChunks) {
   EXPECT_EQ(numbers(r.at("data").at(0).at("embedding")), (std::vector<double>{1, 18}));
   EXPECT_EQ(numbers(r.at("data").at(1).at("embedding")), (std::vector<double>{1, 2}));
   EXPECT_EQ(engine_->submitted, 4);
-  const auto unit = numbers(
-      reply("/v1/embeddings", fmt::format(R"({{"input":"{}"}})", long_text)).at("data").at(0).at("embedding"));
+  const auto unit = numbers(reply("/v1/embeddings", fmt::format(R"({{"input":"{}"}})", long_text))
+                                .at("data")
+                                .at(0)
+                                .at("embedding"));
   EXPECT_NEAR(unit[0] * unit[0] + unit[1] * unit[1], 1, 1e-6);
   const json::object typed = reply("/v2/embed", fmt::format(R"({{"texts":["{}"]}})", long_text));
   EXPECT_NEAR(numbers(typed.at("embeddings").at("float").at(0))[0], unit[0], 1e-6);
   const auto refused = [&](const std::string& path, const std::string& text, const std::string& more) {
     return refusal(path, fmt::format(R"({{"input":"{}"{}}})", text, more));
   };
-  EXPECT_THAT(refused("/v1/embeddings", long_text + "x", ""), HasSubstr("a text has 51 tokens, the model reads 50"));
+  EXPECT_THAT(refused("/v1/embeddings", long_text + "x", ""),
+              HasSubstr("a text has 51 tokens, the model reads 50"));
   EXPECT_THAT(refused("/pooling", long_text, R"(,"task":"token_embed")"), HasSubstr("the model reads 20"));
-  EXPECT_THAT(refused("/v1/embeddings", "a", R"(,"truncate_prompt_tokens":51)"), HasSubstr("must be at most 50"));
+  EXPECT_THAT(refused("/v1/embeddings", "a", R"(,"truncate_prompt_tokens":51)"),
+              HasSubstr("must be at most 50"));
 }
 
 TEST_F(PoolingTest, AServerMaySayWhatARequestLeavesOut) {
@@ -361,7 +369,8 @@ TEST_F(PoolingTest, AServerMaySayWhatARequestLeavesOut) {
               .max_model_len = 20, .task = Task::embed, .pooled_size = 2, .normalise = true};
         });
   const auto vector = [&](const std::string& fields) {
-    return numbers(reply("/v1/embeddings", R"({"input":"a")" + fields + "}").at("data").at(0).at("embedding"));
+    return numbers(
+        reply("/v1/embeddings", R"({"input":"a")" + fields + "}").at("data").at(0).at("embedding"));
   };
   EXPECT_EQ(vector(""), (std::vector<double>{3}));
   EXPECT_EQ(vector(R"(,"dimensions":2)"), (std::vector<double>{3, 4}));

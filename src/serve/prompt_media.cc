@@ -59,8 +59,8 @@ Hash128 digest_of(const ImagePart& part) {
   const Hash128 pixels = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(part.pixels)), 0);
   const auto number = [](int n) { return static_cast<std::uint64_t>(n); };
   const ImagePart::Tiles& t = part.tiles;
-  const std::array all{pixels.low,        pixels.high,    number(part.columns), number(t.tile_columns),
-                       number(t.top),     number(t.left), number(t.rows),       number(t.columns),
+  const std::array all{pixels.low,         pixels.high,          number(part.columns), number(t.tile_columns),
+                       number(t.top),      number(t.left),       number(t.rows),       number(t.columns),
                        number(t.out_rows), number(t.out_columns)};
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(all)), 0);
 }
@@ -69,8 +69,7 @@ Hash128 digest_of(const ImagePart& part) {
 ImagePart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid,
                           const media::PinnedTileRule& rule, int tokens_of_tile) {
   const int side = static_cast<int>(std::lround(std::sqrt(tokens_of_tile)));
-  const media::TokenGrid kept =
-      media::token_grid(image.width, image.height, grid, side, rule.tiles_most);
+  const media::TokenGrid kept = media::token_grid(image.width, image.height, grid, side, rule.tiles_most);
   return {.tile_rows = grid.rows,
           .tile_columns = grid.columns,
           .top = kept.top,
@@ -103,7 +102,8 @@ Result<ReadMedia> read_image(const Service& service, const media::ProcessorConfi
   const ImagePart::Tiles tiles =
       rule.tiled ? tiles_of(image, grid, std::get<media::PinnedTileRule>(config.rule), rule.tokens)
                  : ImagePart::Tiles();
-  const std::int64_t tokens = rule.tiled      ? rule.tokens + std::int64_t{tiles.out_rows} * (tiles.out_columns + 1)
+  const std::int64_t tokens = rule.tiled
+                                  ? rule.tokens + std::int64_t{tiles.out_rows} * (tiles.out_columns + 1)
                               : rule.size > 0 ? rule.tokens
                                               : std::int64_t{columns} * (grid.height / rule.unit);
   const std::int64_t all = (rule.tiled ? 1 : grid.parts()) * tokens;
@@ -197,8 +197,7 @@ Result<std::vector<ImagePart>> read_media(const Service& service, const openai::
   std::int64_t room = service.options.rules.max_model_len;
   std::string expanded;
   for (std::size_t i = 0; i < media.size(); ++i) {
-    auto read =
-        sound ? read_sound(service, media[i], room) : read_image(service, images, media[i], room);
+    auto read = sound ? read_sound(service, media[i], room) : read_image(service, images, media[i], room);
     if (!read) {
       read.error().field = media[i].field;
       return std::unexpected(std::move(read.error()));

@@ -145,13 +145,13 @@ media::PinnedTileRule onevision_rule() {
     for (int columns = 1; columns <= 3; ++columns) rule.grids.push_back({rows, columns});
   return rule;
 }
-INSTANTIATE_TEST_SUITE_P(
-    Families, TiledImageTest,
-    testing::Values(std::pair("llava_next",
-                              media::PinnedTileRule{.tile_size = 32,
-                                                    .grids = {{1, 2}, {2, 1}, {2, 2}, {3, 1}, {1, 3}}}),
-                    std::pair("llava_onevision", onevision_rule())),
-    [](const auto& test) { return std::string(test.param.first); });
+INSTANTIATE_TEST_SUITE_P(Families, TiledImageTest,
+                         testing::Values(std::pair("llava_next",
+                                                   media::PinnedTileRule{
+                                                       .tile_size = 32,
+                                                       .grids = {{1, 2}, {2, 1}, {2, 2}, {3, 1}, {1, 3}}}),
+                                         std::pair("llava_onevision", onevision_rule())),
+                         [](const auto& test) { return std::string(test.param.first); });
 
 TEST_F(ImagesTest, StandInFrontOfTheTextWhereTemplatesTakeStrings) {
   serve_images(false);

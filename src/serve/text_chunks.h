@@ -1,5 +1,5 @@
-// How texts are read where an operator wants it otherwise than the model's files say (vLLM's --pooler-config),
-// and texts that are longer than the model reads, in chunks.
+// How texts are read where an operator wants it otherwise than the model's files say (vLLM's
+// --pooler-config), and texts that are longer than the model reads, in chunks.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 namespace octavo {
 
 struct PoolingRules {
-  std::optional<bool> activated{};  // vectors are normalised and scores activated where a request says nothing
+  std::optional<bool>
+      activated{};  // vectors are normalised and scores activated where a request says nothing
   std::optional<int> dimensions{};  // of vectors, likewise
   int longest = 0;                  // tokens of a text that may be read in chunks; 0: none is
   // A score counts as (score - mean) / sigma, before its activation.

@@ -1,7 +1,7 @@
 // LLaVA 1.5 (Liu et al., "Improved Baselines with Visual Instruction Tuning", 2024): a CLIP encoder without
 // its last layer and two matrices in front of a Llama, Mistral or Qwen2. Pixtral is stored likewise, with an
-// encoder of its own. LLaVA-NeXT (Liu et al., 2024) and LLaVA-OneVision (Li et al., 2024) take images in tiles; the
-// latter has a SigLIP encoder.
+// encoder of its own. LLaVA-NeXT (Liu et al., 2024) and LLaVA-OneVision (Li et al., 2024) take images in
+// tiles; the latter has a SigLIP encoder.
 #include <utility>
 
 #include "kernels/sampling_math.h"
@@ -39,12 +39,11 @@ constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh"
 // token.
 Result<> cut_tower(const Config& config, int absent, ModelSpec& tower) {
   const std::string_view whole = tower.image->class_token ? "default" : "full";
-  TRY(const std::string strategy,
-      config.text("vision_feature_select_strategy", std::string(whole)));
+  TRY(const std::string strategy, config.text("vision_feature_select_strategy", std::string(whole)));
   if (strategy != whole)
     return field_failure("vision_feature_select_strategy", ErrorCode::unsupported,
-                         "{} is \"{}\"; only {} is supported",
-                         config.where("vision_feature_select_strategy"), strategy, whole);
+                         "{} is \"{}\"; only {} is supported", config.where("vision_feature_select_strategy"),
+                         strategy, whole);
   const int layers = static_cast<int>(tower.layers.size());
   TRY(const int layer, config.integer("vision_feature_layer", {-layers, -1}, absent));
   tower.layers.resize(static_cast<std::size_t>(layers + 1 + layer));
@@ -109,12 +108,13 @@ Result<ModelSpec> describe_tiled_tower(const Config& config, const ModelSpec& te
   const Config given = vision.value_or(Config());
   TRY(const std::string kind, given.text("model_type", std::string(own)));
   if (kind != "clip_vision_model" && kind != "siglip_vision_model")
-    return field_failure("vision_config.model_type", ErrorCode::unsupported,
-                         "config.json: vision_config.model_type is \"{}\"; supported are clip_vision_model and "
-                         "siglip_vision_model",
-                         kind);
-  TRY(ModelSpec tower, kind == "clip_vision_model" ? describe_clip(given, kVision)
-                                                   : describe_siglip(given, kSiglipVision));
+    return field_failure(
+        "vision_config.model_type", ErrorCode::unsupported,
+        "config.json: vision_config.model_type is \"{}\"; supported are clip_vision_model and "
+        "siglip_vision_model",
+        kind);
+  TRY(ModelSpec tower,
+      kind == "clip_vision_model" ? describe_clip(given, kVision) : describe_siglip(given, kSiglipVision));
   TRY_VOID(cut_tower(config, siglip ? -1 : -2, tower));
   tower.image->tiled = true;
   TRY_VOID(add_projector(config, text, tower));

@@ -276,7 +276,10 @@ Result<> check_media(const std::string& name, const RequestRules& rules, std::pt
 }
 
 Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, bool add_generation_prompt) {
-  ChatPrompt prompt{.messages = {}, .tools = {}, .documents = {}, .kwargs = {},
+  ChatPrompt prompt{.messages = {},
+                    .tools = {},
+                    .documents = {},
+                    .kwargs = {},
                     .add_generation_prompt = add_generation_prompt};
   TRY_VOID(fields.text("chat_template", prompt.chat_template));
   if (!prompt.chat_template.empty() && !rules.trust_chat_templates)
