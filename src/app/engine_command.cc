@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "engine/load.h"
 #include "engine/ranks.h"
+#include "local/classifier_tokens.h"
 #include "local/grammar_vocabulary.h"
 #include "local/load_tokenizer.h"
 #include "model/generation_config.h"
@@ -63,6 +64,12 @@ Result<> run_engine(RuntimeOptions runtime, int rank) {
   // The parent has found the draft model, too, but its command line has the name alone.
   if (const Result<> found = find_models(options, runtime.hub); !found) {
     host.failed(found.error());
+    return {};
+  }
+  if (const Result<> named =
+          name_classifier_tokens(options, runtime.tokenizer.empty() ? options.model_dir : runtime.tokenizer);
+      !named) {
+    host.failed(named.error());
     return {};
   }
   const auto engine =

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/log_format.h"
 #include "local/engine_flags.h"
+#include "local/pooler_config.h"
 #include "local/profiler_flag.h"
 
 namespace octavo {
@@ -88,6 +89,12 @@ void add_template_flags(CLI::App& app, RuntimeOptions& r) {
       R"(JSON: how images are prepared, instead of what the model's files say: {"size": {"longest_edge": 1024}} )"
       R"(makes fewer tiles of an image, {"do_image_splitting": false} one, {"max_pixels": 501760} smaller images)")
       ->group(kGroup);
+  add_json_flag(
+      app, "--pooler-config",
+      [&r](const boost::json::object& config) { return read_pooler_config(config, r); },
+      R"(JSON: how texts are read, instead of what the model's files say: {"pooling_type": "MEAN"}, also CLS, LAST and )"
+      R"(ALL; {"enable_chunked_processing": true, "max_embed_len": 100000} reads long texts in chunks)")
+      ->group("Model");
   app.add_option("--response-role", r.serve.response_role, "Role of the messages in replies")
       ->capture_default_str()
       ->group(kGroup);

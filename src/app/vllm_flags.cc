@@ -126,7 +126,7 @@ constexpr VllmFlag kFlags[] = {
     // Model
     works("--model"),
     works("--runner"),
-    only("auto|none", "--convert", value, kPooling),
+    works("--convert"),
     works("--tokenizer"),
     only("auto|hf|slow", "--tokenizer-mode", value, "tokenizer.json says how text becomes tokens"),
     any("--trust-remote-code", nothing, "no code of a model is ever run"),
@@ -156,9 +156,9 @@ constexpr VllmFlag kFlags[] = {
     works("--served-model-name"),
     only("auto|hf", "--config-format", value, "config.json or GGUF, as found"),
     works("--hf-token"),
-    only("{}", "--hf-overrides", value, "config.json is taken as it is"),
+    works("--hf-overrides"),
     only("{}", "--model-class-overrides", value, kNoPython),
-    refused("--pooler-config", value, kPooling),
+    works("--pooler-config"),
     works("--generation-config"),
     works("--override-generation-config"),
     works("--enable-sleep-mode"),
@@ -415,8 +415,8 @@ constexpr VllmFlag kFlags[] = {
     any("--num-lookahead-slots", value, "drafts get their slots by themselves"),
     any("--worker-use-ray", nothing, kOtherRanks),
     any("--engine-use-ray", nothing, kOtherRanks),
-    refused("--rope-scaling", value, "config.json says how positions are scaled"),
-    refused("--rope-theta", value, "config.json says how positions are scaled"),
+    means("--hf-overrides.rope_scaling", "--rope-scaling"),
+    means("--hf-overrides.rope_theta", "--rope-theta"),
 };
 
 // Compares as JSON and Python print it: "1.0" is "1", "None" is nothing.

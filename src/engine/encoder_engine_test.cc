@@ -64,8 +64,8 @@ std::vector<Text> read_texts(const std::string& directory, std::string_view expe
 }
 
 Result<std::unique_ptr<Engine>> engine_of(const std::string& directory, std::optional<CpuIsa> isa,
-                                          const std::string& device, const std::string& runner = "auto") {
-  EngineOptions options;
+                                          const std::string& device, const std::string& runner = "auto",
+                                          EngineOptions options = {}) {
   options.model_dir = directory;
   options.device = device;
   options.dtype = "float32";
@@ -113,12 +113,12 @@ constexpr const char* kRoot = "tests/data/encoders/";
 
 class EncoderEngine : public testing::TestWithParam<std::string> {
  protected:
-  void agree(const std::string& directory, std::string_view expected) {
+  void agree(const std::string& directory, std::string_view expected, const EngineOptions& options = {}) {
     const std::vector<Text> texts = read_texts(kRoot + GetParam(), expected);
     ASSERT_GE(texts.size(), 5u);
     const auto check = [&](const std::string& name, std::optional<CpuIsa> isa, const std::string& device) {
       SCOPED_TRACE(name);
-      const auto engine = engine_of(directory, isa, device);
+      const auto engine = engine_of(directory, isa, device, "auto", options);
       ASSERT_TRUE(engine.has_value()) << engine.error().message;
       const auto together = pooled(**engine, texts);
       for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -156,6 +156,77 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
                                          "nomic_bert", "qwen3-embedder", "qwen3-reranker", "roberta",
                                          "xlm-roberta-classifier"),
                          test_name);
+
+// Models that say "yes" or "no" of a pair, whose tokens 7 and 11 these are.
+constexpr const char* kOfWords = R"("classifier_token_ids": [11, 7]})";
+class WordReranker : public EncoderEngine {};
+INSTANTIATE_TEST_SUITE_P(Families, WordReranker,
+                         testing::Values("qwen3-word-reranker", "qwen3-word-reranker-untied"), test_name);
+
+TEST_P(WordReranker, ScoresByTwoRowsOfTheOutputMatrix) {
+  EngineOptions options;
+  options.hf_overrides = fmt::format(
+      R"({{"architectures": ["Qwen3ForSequenceClassification"], "is_original_qwen3_reranker": true, {})",
+      kOfWords);
+  agree(kRoot + GetParam(), "scores", options);
+  options.hf_overrides = fmt::format(R"({{"method": "from_2_way_softmax", {})", kOfWords);
+  options.convert = "classify";
+  agree(kRoot + GetParam(), "scores", options);
+  const auto engine = engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
+  ASSERT_TRUE(engine.has_value()) << engine.error().message;
+  EXPECT_EQ((*engine)->info().task, Task::classify);
+  EXPECT_EQ((*engine)->info().pooled_size, 1);
+  EXPECT_EQ((*engine)->info().score_activation, ScoreActivation::sigmoid);
+  // Each word a label.
+  options.hf_overrides = fmt::format("{{{}", kOfWords);
+  const auto words = engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
+  ASSERT_TRUE(words.has_value()) << words.error().message;
+  EXPECT_EQ((*words)->info().score_activation, ScoreActivation::softmax);
+  const std::vector<Text> texts = read_texts(kRoot + GetParam(), "scores");
+  const auto labels = pooled(**words, texts), scores = pooled(**engine, texts);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    EXPECT_NEAR(labels[i].at(1) - labels[i].at(0), scores[i].at(0), 1e-4) << i;
+}
+
+TEST_P(WordReranker, NeedsTwoWords) {
+  const auto error = [&](const std::string& overrides) {
+    EngineOptions options;
+    options.convert = "classify";
+    options.hf_overrides = overrides;
+    const auto engine = engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
+    return engine ? "none" : engine.error().message;
+  };
+  EXPECT_THAT(error(R"({"classifier_token_ids": [3], "is_original_qwen3_reranker": true})"),
+              testing::HasSubstr("needs 2"));
+  EXPECT_THAT(error(R"({"classifier_token_ids": [3, 5000]})"), testing::HasSubstr("classifier_token_ids"));
+  EXPECT_THAT(error(R"({"classifier_token_ids": [3, 5], "method": "guess"})"), testing::HasSubstr("guess"));
+  EXPECT_THAT(error("{}"), testing::HasSubstr("score"));  // has no such matrix
+  EXPECT_THAT(error("[1]"), testing::HasSubstr("JSON object"));
+}
+
+TEST(PoolingType, StandsAboveTheFiles) {
+  const std::string directory = std::string(kRoot) + "bert";
+  const std::vector<Text> texts = read_texts(directory, "mean");
+  EngineOptions options;
+  options.pooling_type = "MEAN";
+  const auto engine = engine_of(directory, {}, "cpu", "auto", options).value();
+  const auto vectors = pooled(*engine, texts);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    EXPECT_LE(difference(vectors[i], texts[i].expected), 1e-4F) << i;
+  options.pooling_type = "ALL";
+  EXPECT_EQ(engine_of(directory, {}, "cpu", "auto", options).value()->info().task, Task::token_embed);
+  EXPECT_EQ(engine_of("tests/data/models/qwen3", {}, "cpu", "auto", options).error().field, "pooler_config");
+  options.pooling_type = "STEP";
+  EXPECT_EQ(engine_of(directory, {}, "cpu", "auto", options).error().field, "pooling_type");
+  options.pooling_type = "";
+  options.convert = "embed";
+  EXPECT_EQ(engine_of("tests/data/models/qwen3", {}, "cpu", "auto", options).value()->info().task,
+            Task::embed);
+  EXPECT_EQ(engine_of(std::string(kRoot) + "bert-reranker", {}, "cpu", "auto", options).error().field,
+            "convert");
+  options.convert = "none";
+  EXPECT_EQ(engine_of("tests/data/models/qwen3", {}, "cpu", "pooling", options).error().field, "convert");
+}
 
 // A Sentence Transformers folder around the checkpoint of a case.
 class SentenceFolder : public EncoderEngine {

@@ -48,6 +48,9 @@ struct EngineOptions {
   std::string device = "auto";  // auto (cuda where there is one, else cpu), cpu, cuda or reference
   std::string dtype = "auto";   // of the weights
   std::string runner = "auto";  // auto (what the model is made for), generate or pooling
+  std::string convert = "auto";  // what models that generate become: auto, none, embed or classify
+  std::string pooling_type;  // CLS, LAST, MEAN or ALL: of models that read texts; "": as their files say
+  std::string hf_overrides;  // JSON: fields of config.json that have other values; "": none
   // local; or simulated, simulated=NAME, simulated=FILE: steps take as long as they would on a device of that
   // name (timing/roofline.h), or by the coefficients in that file, and nothing is loaded or computed.
   std::string executor = "local";

@@ -254,10 +254,20 @@ Result<> ImageEncoder::begin(const ImagePart& image) {
   CHECK(across > 0 && !pixels.empty() && pixels.size() % row_of_tokens == 0, "{} bytes of pixels",
         pixels.size());
   TRY_VOID(prepare(static_cast<int>(pixels.size() / row_of_tokens), across));
-  Stream& stream = *backend_.stream;
-  const auto tokens = std::ssize(token_places_), patches = std::ssize(patch_rows_),
-             n = patches + class_tokens();
+  const auto tokens = std::ssize(token_places_);
   TRY(encoded_, backend_.device->allocate(static_cast<std::size_t>(tokens * row_bytes())));
+  start(pixels);
+  return {};
+}
+
+void ImageEncoder::begin_next(std::string_view pixels, Buffer encoded) {
+  encoded_ = std::move(encoded);
+  start(pixels);
+}
+
+void ImageEncoder::start(std::string_view pixels) {
+  const auto patches = std::ssize(patch_rows_), n = patches + class_tokens();
+  Stream& stream = *backend_.stream;
   stream.synchronize();  // the last image's patches may still be on their way
   fill_patches(pixels);
   const View input = patches_.view(tower_.activation, {n, input_.patch_values()});
@@ -274,7 +284,6 @@ Result<> ImageEncoder::begin(const ImagePart& image) {
     batch_.deep = projected().columns(input_.out_dim, deep);
   decoder_->begin(batch_);
   done_ = {};
-  return {};
 }
 
 // What the projectors write, in the order of the patches.

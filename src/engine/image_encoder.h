@@ -25,6 +25,8 @@ class ImageEncoder final : public RowEncoder {
   static Result<std::unique_ptr<ImageEncoder>> create(const Model& tower, Backend& backend);
 
   Result<> begin(const ImagePart& image) override;
+  // The same with another image as large as the last, whose rows go to memory that the last one's were in.
+  void begin_next(std::string_view pixels, Buffer encoded);
   // Runs the next layers, as many as have so many rows of patches together; of an image with more, so many
   // rows of one layer, or one of its windows. Rows: ImageInput::row_dim().
   std::optional<Buffer> advance(int rows) override;
@@ -64,6 +66,7 @@ class ImageEncoder final : public RowEncoder {
   const Sequences& sequences_of(const LayerGroup& group) const { return group.local ? windows_ : whole_; }
   void upload_grid();
   void fill_patches(std::string_view pixels);
+  void start(std::string_view pixels);
   View projected() const;
   void advance_layer(int rows);
   std::int64_t squares_from(std::int64_t row, int rows) const;

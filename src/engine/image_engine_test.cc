@@ -8,7 +8,9 @@
 #include "engine/image_encoder.h"
 #include "engine/load.h"
 #include "engine/test_logprobs.h"
+#include "engine/tiled_image_encoder.h"
 #include "kernels/backends.h"
+#include "media/pinned_tiles.h"
 #include "media/test_golden.h"
 
 namespace octavo {
@@ -29,21 +31,57 @@ struct Conversation {
     answer = golden.values<TokenId>("answer");
     row_breaks = name == "mistral3" || name == "pixtral";
     any_size = name.starts_with("qwen") || row_breaks;
+    tiled = name == "llava_next" || name == "llava_onevision";
     unit = name == "pixtral" ? 6 : 12;
     int position = 0;
     for (const char* picture : {"rgb.png", "photo.jpg"}) {
-      const int tokens = static_cast<int>(golden.tensor(fmt::format("rows.{}", picture)).shape[1]);
-      for (const media::Image& tile : golden.tiles(fmt::format("tiles.{}", picture))) {
+      for (ImagePart& part : parts(picture)) {
         while (prompt[static_cast<std::size_t>(position)] != kImageToken) ++position;
-        const std::string pixels = pixels_of(tile);
-        const Hash128 digest = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(pixels)), 0);
-        images.push_back({digest, position, tokens, pixels, columns_of(tile), row_breaks});
+        part.first = position;
+        images.push_back(std::move(part));
         position += images.back().span();
       }
     }
   }
 
-  int columns_of(const media::Image& tile) const { return any_size ? tile.width / unit : 0; }
+  // Of a picture; their places are open.
+  std::vector<ImagePart> parts(const std::string& picture) const {
+    const int tokens = static_cast<int>(golden.tensor(fmt::format("rows.{}", picture)).shape[1]);
+    std::vector<ImagePart> parts;
+    std::string stacked;
+    for (const media::Image& tile : golden.tiles(fmt::format("tiles.{}", picture))) {
+      stacked += pixels_of(tile);
+      if (tiled) continue;
+      parts.push_back({.tokens = tokens,
+                       .pixels = pixels_of(tile),
+                       .columns = any_size ? tile.width / unit : 0,
+                       .row_breaks = row_breaks});
+    }
+    if (tiled) parts.push_back({.tokens = tokens, .pixels = std::move(stacked), .tiles = tiles_of(picture)});
+    for (ImagePart& part : parts)
+      part.digest = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(part.pixels)), 0);
+    return parts;
+  }
+
+  ImagePart::Tiles tiles_of(const std::string& picture) const {
+    const bool next = golden.directory.ends_with("llava_next");
+    media::PinnedTileRule rule{.tile_size = next ? 32 : 30};
+    for (int rows = 1; rows <= 3; ++rows)
+      for (int columns = 1; columns <= 3; ++columns)
+        if (!next || (rows * columns > 1 && rows + columns <= 4)) rule.grids.push_back({rows, columns});
+    const StoredTensor& decoded = golden.tensor(fmt::format("decoded.{}", picture));
+    const int width = static_cast<int>(decoded.shape[1]), height = static_cast<int>(decoded.shape[0]);
+    const media::PartGrid grid = media::pinned_tile_grid(width, height, rule).value();
+    const media::TokenGrid kept = media::token_grid(width, height, grid, 4, next ? 0 : 2);
+    return {.tile_rows = grid.rows,
+            .tile_columns = grid.columns,
+            .top = kept.top,
+            .left = kept.left,
+            .rows = kept.rows,
+            .columns = kept.columns,
+            .out_rows = kept.out_rows,
+            .out_columns = kept.out_columns};
+  }
 
   static constexpr TokenId kImageToken = 259;
   int unit;  // of those that take any size
@@ -51,7 +89,7 @@ struct Conversation {
   int small_step() const { return golden.directory.ends_with("gemma3") ? 25 : 13; }
   VisionGolden golden;
   std::vector<TokenId> prompt, answer;
-  bool any_size, row_breaks;
+  bool any_size, row_breaks, tiled;
   std::vector<ImagePart> images;
   std::vector<float> logits, bf16_kl;  // of the last positions
   std::size_t vocab;
@@ -95,10 +133,15 @@ std::vector<float> logprobs(Engine& engine, const Conversation& conversation) {
   return last_logprobs(engine, conversation.request(), conversation.bf16_kl.size() - 1, conversation.vocab);
 }
 
+Result<std::unique_ptr<RowEncoder>> encoder_of(const Model& tower, Backend& backend) {
+  if (tower.spec.image->tiled) return TiledImageEncoder::create(tower, backend);
+  return ImageEncoder::create(tower, backend);
+}
+
 // Its first layer, then all of it from the beginning on, layer by layer.
-Buffer encode(ImageEncoder& encoder, const media::Image& tile, int columns) {
+Buffer encode(RowEncoder& encoder, const ImagePart& part) {
   for (int time = 0; time < 2; ++time) {
-    CHECK(encoder.begin({.pixels = pixels_of(tile), .columns = columns}).has_value());
+    CHECK(encoder.begin(part).has_value());
     if (time == 0) encoder.advance(1);
   }
   std::optional<Buffer> encoded;
@@ -117,12 +160,12 @@ TEST_P(ImageEngine, RowsAreThoseOfTransformers) {
     SCOPED_TRACE(name);
     const auto model = Model::load(directory_, backend, {.dtype = ModelDType::float32, .threads = 2});
     ASSERT_TRUE(model.has_value()) << model.error().message;
-    const auto encoder = ImageEncoder::create(*(*model)->tower, backend);
+    const auto encoder = encoder_of(*(*model)->tower, backend);
     ASSERT_TRUE(encoder.has_value()) << encoder.error().message;
     for (const char* picture : {"rgb.png", "palette.png"}) {
       std::vector<float> rows;
-      for (const media::Image& tile : conversation_.golden.tiles(fmt::format("tiles.{}", picture))) {
-        const Buffer encoded = encode(**encoder, tile, conversation_.columns_of(tile));
+      for (const ImagePart& part : conversation_.parts(picture)) {
+        const Buffer encoded = encode(**encoder, part);
         const View view = (*encoder)->rows_of(encoded);
         std::vector<float> own(static_cast<std::size_t>(view.elements()));
         backend.device->download(*backend.stream, own.data(), view);
@@ -217,8 +260,8 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
 
 INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
                          testing::Values("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "qwen3_vl",
-                                         "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3", "llava", "mistral3",
-                                         "pixtral"),
+                                         "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3",
+                                         "llava", "llava_next", "llava_onevision", "mistral3", "pixtral"),
                          [](const auto& test) { return std::string(test.param); });
 
 // Another picture at the same place is another prefix from its block on; the same one is found.
@@ -276,6 +319,25 @@ TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
               HasSubstr("of 20 tokens cannot have 3 columns"));
   EXPECT_THAT(error([](ImagePart& image) { image.pixels.pop_back(); }),
               HasSubstr("has 8640 bytes of pixels"));
+}
+
+TEST(ImageRequests, OfTilesThatDoNotFitAreRefused) {
+  const Conversation conversation("llava_next");
+  const auto engine = engine_of(conversation.golden.directory);
+  ASSERT_TRUE(engine.has_value());
+  const auto error = [&](auto change) {
+    Request request = conversation.request();
+    change(request.images[0]);
+    const auto id = (*engine)->submit(std::move(request), std::make_shared<Recorder>());
+    return id ? std::string() : id.error().message;
+  };
+  EXPECT_THAT(error([](ImagePart& image) { image.tiles = {}; }), HasSubstr("no such grid of tiles"));
+  EXPECT_THAT(error([](ImagePart& image) { image.tiles.left = -1; }), HasSubstr("no such grid of tiles"));
+  EXPECT_THAT(error([](ImagePart& image) { image.tiles.rows += 9; }), HasSubstr("no such grid of tiles"));
+  EXPECT_THAT(error([](ImagePart& image) { image.tiles.tile_columns = 1 << 30; }),
+              HasSubstr("no such grid of tiles"));
+  EXPECT_THAT(error([](ImagePart& image) { ++image.tokens; }), HasSubstr("stands for"));
+  EXPECT_THAT(error([](ImagePart& image) { image.pixels.pop_back(); }), HasSubstr("bytes of pixels"));
 }
 
 // Some of an image's tokens may be found in the prefix cache: the others still see them, and each other, and

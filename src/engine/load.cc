@@ -88,7 +88,8 @@ EngineInfo::ImageRule image_rule(const ImageInput& input, int token_id, bool who
           .token_id = token_id,
           .unit = input.unit(),
           .row_breaks = input.row_breaks,
-          .whole = whole};
+          .whole = whole,
+          .tiled = input.tiled};
 }
 
 // What a client must know of an encoder of images or sound.
@@ -238,8 +239,8 @@ constexpr int kCacheVersion = 1;
 // embedding depend on max_model_len (model/rope.h).
 Result<std::string> fingerprint_of(const EngineOptions& options, const Model& model) {
   TRY(const std::string files, model_fingerprint(options.model_dir));
-  std::string text =
-      fmt::format("{}|{}|{}|{}", kCacheVersion, files, name(model.activation), options.quantization);
+  std::string text = fmt::format("{}|{}|{}|{}{}", kCacheVersion, files, name(model.activation),
+                                 options.quantization, options.hf_overrides);
   for (const RopeSpec& rope : model.spec.ropes)
     text += fmt::format("|{}", fmt::join(rope_frequencies(rope, model.max_model_len), ","));
   const Hash128 hash = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(text)), 0);
@@ -287,22 +288,21 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
 Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                           const LoadHooks& hooks, const Ranks* ranks) {
   TRY(const ModelDType dtype, model_dtype(options.dtype));
-  TRY(const Runner runner, runner_of(options.runner));
+  TRY(const Reading reading, reading_of(options));
   TRY(const Encoding encoding, quantization(options.quantization, options.model_dir));
   if (options.speculation) TRY_VOID(validate(*options.speculation));
-  TRY(auto model,
-      Model::load(options.model_dir, *backend,
-                  {.dtype = dtype,
-                   .quantization = encoding,
-                   .max_model_len = options.max_model_len,
-                   .runner = runner,
-                   .threads = options.threads,
-                   .images = options.images_max > 0,
-                   .sounds = options.sounds_max > 0,
-                   .shard = shard_of(options, ranks),
-                   .stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0,
-                   .stages = options.pipeline_parallel_size,
-                   .progress = hooks.progress}));
+  TRY(auto model, Model::load(options.model_dir, *backend,
+                              {.dtype = dtype,
+                               .quantization = encoding,
+                               .max_model_len = options.max_model_len,
+                               .reading = reading,
+                               .threads = options.threads,
+                               .images = options.images_max > 0,
+                               .sounds = options.sounds_max > 0,
+                               .shard = shard_of(options, ranks),
+                               .stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0,
+                               .stages = options.pipeline_parallel_size,
+                               .progress = hooks.progress}));
   if (encoding == Encoding::plain && ranks == nullptr && !model->spec.head)
     TRY_VOID(advise_on_output(options, *model));
   if (options.lora.enabled && model->spec.head)
@@ -442,7 +442,8 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
     return field_failure("speculative_config", ErrorCode::unsupported,
                          "a simulated executor says random tokens, which nothing can propose");
 
-  TRY(const ModelSpec spec, load_spec(options.model_dir));
+  TRY(const Reading reading, reading_of(options));
+  TRY(const ModelSpec spec, load_spec(options.model_dir, reading));
   const ModelFigures figures = model_figures(spec);
   StepTiming timing;
   MemoryPlan memory{.asked = options.kv_cache_memory_bytes};

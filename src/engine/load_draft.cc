@@ -40,7 +40,7 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
                             {.dtype = dtype,
                              .quantization = encoding,
                              .max_model_len = own.max_model_len,
-                             .runner = Runner::generate,
+                             .reading = {.runner = Runner::generate},
                              .threads = options.threads});
   if (!loaded) {
     loaded.error().message = fmt::format("the draft model: {}", loaded.error().message);

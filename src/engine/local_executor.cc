@@ -5,6 +5,7 @@
 
 #include "engine/image_encoder.h"
 #include "engine/sound_rows.h"
+#include "engine/tiled_image_encoder.h"
 
 namespace octavo {
 namespace {
@@ -31,6 +32,7 @@ View in_rows(const View& all, std::size_t rows) {
 
 Result<std::unique_ptr<RowEncoder>> make_row_encoder(const Model& tower, Backend& backend) {
   if (tower.spec.sound) return SoundRows::create(tower, backend);
+  if (tower.spec.image->tiled) return TiledImageEncoder::create(tower, backend);
   return ImageEncoder::create(tower, backend);
 }
 

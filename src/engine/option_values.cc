@@ -1,5 +1,9 @@
 #include "engine/option_values.h"
 
+#include <utility>
+
+#include "weights/json.h"
+
 namespace octavo {
 
 Result<ModelDType> model_dtype(const std::string& text) {
@@ -10,11 +14,45 @@ Result<ModelDType> model_dtype(const std::string& text) {
   return invalid("dtype", "must be auto, bfloat16, float16 or float32, got {}", text);
 }
 
+namespace {
+
 Result<Runner> runner_of(const std::string& text) {
   if (text == "auto") return Runner::automatic;
   if (text == "generate") return Runner::generate;
   if (text == "pooling") return Runner::pooling;
   return invalid("runner", "must be auto, generate or pooling, got {}", text);
+}
+
+Result<Convert> convert_of(const std::string& text) {
+  if (text == "auto") return Convert::automatic;
+  if (text == "none") return Convert::none;
+  if (text == "embed") return Convert::embed;
+  if (text == "classify") return Convert::classify;
+  return invalid("convert", "must be auto, none, embed or classify, got {}", text);
+}
+
+Result<> set_pooling_type(const std::string& text, Reading& reading) {
+  if (text == "CLS") reading.pool = Pool::first;
+  if (text == "LAST") reading.pool = Pool::last;
+  if (text == "MEAN") reading.pool = Pool::mean;
+  reading.each_token = text == "ALL";
+  if (text.empty() || reading.pool || reading.each_token) return {};
+  return field_failure("pooling_type", ErrorCode::unsupported,
+                       "pooling_type is {}; supported are CLS, LAST, MEAN and ALL", text);
+}
+
+}  // namespace
+
+Result<Reading> reading_of(const EngineOptions& options) {
+  Reading reading;
+  TRY(reading.runner, runner_of(options.runner));
+  TRY(reading.convert, convert_of(options.convert));
+  TRY_VOID(set_pooling_type(options.pooling_type, reading));
+  if (options.hf_overrides.empty()) return reading;
+  TRY(boost::json::value overrides, parse_json(options.hf_overrides, "hf_overrides"));
+  if (!overrides.is_object()) return invalid("hf_overrides", "must be a JSON object");
+  reading.overrides = std::move(overrides.get_object());
+  return reading;
 }
 
 Result<DType> kv_cache_dtype(const std::string& text, DType activation) {

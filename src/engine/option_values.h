@@ -4,12 +4,14 @@
 #include <string>
 
 #include "base/error.h"
+#include "engine/engine_options.h"
 #include "model/model.h"
 
 namespace octavo {
 
 Result<ModelDType> model_dtype(const std::string& text);
-Result<Runner> runner_of(const std::string& text);
+// runner, convert, pooling_type and hf_overrides.
+Result<Reading> reading_of(const EngineOptions& options);
 // activation: of the model, for auto.
 Result<DType> kv_cache_dtype(const std::string& text, DType activation);
 // What to make of plain matrices. A method of vLLM's (its "_marlin" names a kernel) must be the checkpoint's

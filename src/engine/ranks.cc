@@ -50,7 +50,7 @@ bool is_gone(int socket) {
 // What must be the same on all hosts.
 Result<std::string> identity_of(const EngineOptions& o) {
   TRY(const std::string files, model_fingerprint(o.model_dir));
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", files, o.tensor_parallel_size,
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", files, o.hf_overrides, o.tensor_parallel_size,
                      o.pipeline_parallel_size, o.enable_expert_parallel, o.nodes.count, o.dtype,
                      o.quantization, o.kv_cache_dtype, o.block_size, o.max_num_batched_tokens,
                      o.max_num_seqs);

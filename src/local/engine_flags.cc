@@ -96,6 +96,19 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "generate", "pooling"}))
       ->group("Model");
+  command
+      .add_option(
+          "--convert", o.convert,
+          "What a model that generates becomes: embed (vectors of texts), classify (scores of labels, by its "
+          "matrix \"score\" or the tokens of classifier_from_token), none; auto: as its files and --runner "
+          "say")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "none", "embed", "classify"}))
+      ->group("Model");
+  command
+      .add_option("--hf-overrides", o.hf_overrides,
+                  "JSON: fields of config.json that have other values, as {\"rope_theta\": 1000000}")
+      ->group("Model");
   command.add_option("--dtype", o.dtype, "auto, bfloat16, float16 or float32")
       ->check(CLI::IsMember({"auto", "bfloat16", "float16", "float32", "half", "float"}))
       ->group("Model");

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/quoted_text.h"
 #include "engine/load.h"
+#include "local/classifier_tokens.h"
 #include "local/engine_flags.h"
 #include "local/grammar_vocabulary.h"
 #include "local/load_tokenizer.h"
@@ -223,6 +224,17 @@ Result<> set_sound(const GenerationConfig& generation, const Runtime& runtime, c
   return {};
 }
 
+// What --pooler-config asks of the server.
+Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
+  if (info.task == Task::generate) return {};
+  if (rules.dimensions && *rules.dimensions > info.pooled_size)
+    return invalid("pooler_config", "dimensions must be at most {}, got {}", info.pooled_size,
+                   *rules.dimensions);
+  if (rules.longest > 0 && info.task != Task::embed)
+    return invalid("pooler_config", "enable_chunked_processing is for models that make a vector of a text");
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
@@ -230,6 +242,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   TRY_VOID(find_models(options.engine, options.hub));
   const std::string& dir = options.engine.model_dir;
   TRY_VOID(check_model_path(dir));
+  TRY_VOID(name_classifier_tokens(options.engine, options.tokenizer.empty() ? dir : options.tokenizer));
   auto runtime = std::make_unique<Runtime>();
   TRY(Tokenizer tokenizer, load_tokenizer(options.tokenizer.empty() ? dir : options.tokenizer));
   runtime->tokenizer = std::make_unique<Tokenizer>(std::move(tokenizer));
@@ -254,6 +267,8 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   TRY_VOID(set_prompt_sound(options, *runtime, serve));
   if (!serve.images && !serve.prompt_sound) serve.fetch_threads = 1;  // no request has media
   TRY(serve.text_prompts, read_text_prompts(dir));
+  serve.score_template = !options.chat_template.empty();
+  TRY_VOID(check_pooling(serve.pooling, info));
   TRY_VOID(set_sound(generation, *runtime, dir, serve));
   serve.max_num_seqs = info.max_num_seqs;
   serve.max_num_queued_reqs = info.max_queued;

@@ -5,6 +5,7 @@
 
 #include "media/any_size.h"
 #include "media/longest_edge.h"
+#include "media/pinned_tiles.h"
 #include "media/ratio_tiles.h"
 #include "media/square.h"
 #include "media/tiles.h"
@@ -25,6 +26,8 @@ Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config)
   if (const auto* square = std::get_if<SquareRule>(&config.rule)) return square_grid(width, height, *square);
   if (const auto* longest = std::get_if<LongestEdgeRule>(&config.rule))
     return longest_edge_grid(width, height, *longest);
+  if (const auto* tiles = std::get_if<PinnedTileRule>(&config.rule))
+    return pinned_tile_grid(width, height, *tiles);
   return any_size_grid(width, height, std::get<AnySizeRule>(config.rule));
 }
 
@@ -35,6 +38,8 @@ std::vector<Image> cut_parts(Image image, const PartGrid& grid, const ProcessorC
     return cut_ratio_tiles(image, grid, *tiles, config.filter);
   if (const auto* square = std::get_if<SquareRule>(&config.rule))
     return {cut_square(image, *square, config.filter)};
+  if (const auto* tiles = std::get_if<PinnedTileRule>(&config.rule))
+    return {stack_pinned_tiles(image, grid, *tiles, config.filter)};
   return {resize(image, grid.width, grid.height, config.filter)};
 }
 
@@ -51,7 +56,8 @@ std::string parts_text(const PartGrid& grid, const ProcessorConfig& config, int 
     for (int top = rule->unit; top < grid.height; top += rule->unit) all += config.row_break + row;
     return all + config.after;
   }
-  return config.before + tokens(grid.parts() * tokens_per_part) + config.after;
+  const bool stacked = std::holds_alternative<PinnedTileRule>(config.rule);
+  return config.before + tokens((stacked ? 1 : grid.parts()) * tokens_per_part) + config.after;
 }
 
 }  // namespace octavo::media

@@ -14,7 +14,7 @@ namespace octavo::media {
 struct PartGrid {
   int width = 0;  // of the image when it is cut, in pixels
   int height = 0;
-  int rows = 0;  // of tiles, which the whole image follows; 0: the whole image is the only part
+  int rows = 0;  // of tiles, beside which the whole image is a part; 0: it is the only one
   int columns = 0;
 
   int parts() const { return rows * columns + 1; }
@@ -26,7 +26,7 @@ Result<> check_ratio(int width, int height);
 // Error: a shape that the rule refuses.
 Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config);
 
-// The parts in their order, resized.
+// The parts in their order, resized; the tiles of a PinnedTileRule are one part.
 std::vector<Image> cut_parts(Image image, const PartGrid& grid, const ProcessorConfig& config);
 
 // What stands in the prompt in place of an image's placeholder; each part has so many tokens.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "media/resize.h"
 
@@ -44,8 +45,18 @@ struct LongestEdgeRule {
   int unit = 0;     // this
 };
 
+// Square tiles of the image in one of some grids, behind the whole image: pinned_tiles.h.
+struct PinnedTileRule {
+  int tile_size = 0;  // of a tile's sides, in pixels
+  struct Grid {
+    int rows = 0, columns = 0;
+  };
+  std::vector<Grid> grids = {};
+  int tiles_most = 0;  // the tokens of more are made as many as of these; 0: they stay
+};
+
 struct ProcessorConfig {
-  std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule> rule = {};
+  std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule, PinnedTileRule> rule = {};
   Filter filter = Filter::lanczos;
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
   float scale = 1.0F / 255;

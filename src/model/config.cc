@@ -68,11 +68,22 @@ Result<int> integer_in(const boost::json::value& value, std::string_view field, 
   return static_cast<int>(*number);
 }
 
+void merge(boost::json::object& fields, const boost::json::object& overrides) {
+  for (const auto& [name, value] : overrides) {
+    boost::json::value& field = fields[name];
+    if (field.is_object() && value.is_object())
+      merge(field.get_object(), value.get_object());
+    else
+      field = value;
+  }
+}
+
 }  // namespace
 
-Result<Config> Config::parse(std::string_view text) {
+Result<Config> Config::parse(std::string_view text, const boost::json::object& overrides) {
   TRY(boost::json::value tree, parse_json(without_infinities(text), "config.json", kConfigLimits));
   if (!tree.is_object()) return failure(ErrorCode::corrupt, "config.json: not an object");
+  merge(tree.get_object(), overrides);
   Config config;
   config.fields_ = std::move(tree.get_object());
   if (const auto* nested = config.fields_.if_contains("text_config");
@@ -83,11 +94,15 @@ Result<Config> Config::parse(std::string_view text) {
   return config;
 }
 
-Result<Config> Config::load(const std::string& directory) {
+Result<Config> Config::load(const std::string& directory, const boost::json::object& overrides) {
   TRY_VOID(check_model_path(directory));
-  if (in_mistral_format(directory)) return load_params(directory);
+  if (in_mistral_format(directory)) {
+    if (!overrides.empty())
+      return invalid("hf_overrides", "is for config.json; {} has params.json", directory);
+    return load_params(directory);
+  }
   TRY(const MappedFile file, MappedFile::open(directory + "/config.json"));
-  return parse({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+  return parse({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, overrides);
 }
 
 Config Config::of(boost::json::object fields, std::string file, Names names) {
@@ -200,6 +215,26 @@ Result<std::vector<int>> Config::integers(std::string_view field, Range range) c
   for (const auto& item : value->get_array()) {
     TRY(const int number, integer_in(item, path, where(field), range));
     list.push_back(number);
+  }
+  return list;
+}
+
+Result<std::vector<std::array<int, 2>>> Config::pairs(std::string_view field, Range range) const {
+  const std::string path = path_of(field);
+  const auto* value = find(field);
+  std::vector<std::array<int, 2>> list;
+  if (value == nullptr) return list;
+  const auto* items = value->if_array();
+  if (items == nullptr || items->size() > kListMax)
+    return invalid(path, "{} must be a list of at most {} pairs", where(field), kListMax);
+  for (const auto& item : *items) {
+    const auto* both = item.if_array();
+    if (both == nullptr || both->size() != 2)
+      return invalid(path, "{} must be a list of pairs", where(field));
+    std::array<int, 2>& pair = list.emplace_back();
+    for (std::size_t i = 0; i < 2; ++i) {
+      TRY(pair[i], integer_in((*both)[i], path, where(field), range));
+    }
   }
   return list;
 }

@@ -1,6 +1,7 @@
 // config.json, read with suspicion: every number has a range, and an error names the field and its limit.
 #pragma once
 
+#include <array>
 #include <boost/json/object.hpp>
 #include <cstdint>
 #include <functional>
@@ -21,9 +22,10 @@ class Config {
  public:
   // Parses the text of a config.json. When it nests the language model in `text_config` (multi-modal
   // checkpoints), fields are looked up there first.
-  static Result<Config> parse(std::string_view text);
+  // Fields of `overrides` stand above those of the text; objects are merged.
+  static Result<Config> parse(std::string_view text, const boost::json::object& overrides = {});
   // Reads <directory>/config.json, or params.json of a folder in Mistral's own format (params_file.h).
-  static Result<Config> load(const std::string& directory);
+  static Result<Config> load(const std::string& directory, const boost::json::object& overrides = {});
 
   // Fields from elsewhere. `names`: how that file calls the ones that it calls otherwise, for errors.
   using Names = std::map<std::string, std::string, std::less<>>;
@@ -62,6 +64,8 @@ class Config {
   Result<std::vector<double>> numbers(std::string_view field, std::size_t count, RealRange range) const;
   // A list of whole numbers; empty when it is not there.
   Result<std::vector<int>> integers(std::string_view field, Range range) const;
+  // A list of lists of two whole numbers; empty when it is not there.
+  Result<std::vector<std::array<int, 2>>> pairs(std::string_view field, Range range) const;
   // A list of strings; empty when it is not there.
   Result<std::vector<std::string>> texts(std::string_view field) const;
 

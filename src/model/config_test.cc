@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <boost/json/parse.hpp>
+
 #include "model/families/families.h"
 
 namespace octavo {
@@ -232,6 +235,28 @@ TEST(Families, EveryTruncationOfEveryFieldIsAnErrorNotACrash) {
     EXPECT_TRUE(!spec || spec->architecture == family.architecture);
     for (std::size_t n = 0; n < text.size(); ++n) EXPECT_FALSE(spec_of(text.substr(0, n)).has_value());
   }
+}
+
+TEST(Config, OverridesStandAboveTheText) {
+  const auto overrides =
+      boost::json::parse(R"({"a": 2, "rope": {"theta": 5}, "list": [1], "new": "x"})").as_object();
+  const Config config =
+      Config::parse(R"({"a": 1, "rope": {"theta": 1, "kind": "k"}, "list": [3, 4]})", overrides).value();
+  EXPECT_EQ(config.integer("a", {0, 9}).value(), 2);
+  const Config rope = *config.object("rope").value();
+  EXPECT_EQ(rope.integer("theta", {0, 9}).value(), 5);
+  EXPECT_EQ(rope.text("kind").value(), "k");
+  EXPECT_EQ(config.integers("list", {0, 9}).value(), std::vector<int>{1});
+  EXPECT_EQ(config.text("new").value(), "x");
+}
+
+TEST(Config, Pairs) {
+  using Pairs = std::vector<std::array<int, 2>>;
+  const Config config =
+      Config::parse(R"({"a": [[1, 2], [3, 4]], "b": [[1]], "c": [1, 2], "d": [[1, 99]]})").value();
+  EXPECT_EQ(config.pairs("a", {1, 9}).value(), (Pairs{{1, 2}, {3, 4}}));
+  EXPECT_EQ(config.pairs("absent", {1, 9}).value(), Pairs());
+  for (const char* field : {"b", "c", "d"}) EXPECT_EQ(config.pairs(field, {1, 9}).error().field, field);
 }
 
 }  // namespace

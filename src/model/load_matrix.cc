@@ -170,6 +170,17 @@ std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<c
   return parts;
 }
 
+// Of two parts of a row each: the first less the second.
+MatrixPart difference_of(std::span<const MatrixPart> rows, DType type, std::vector<std::byte>& memory) {
+  const auto cols = static_cast<std::size_t>(rows[0].cols());
+  std::vector<float> first(cols), second(cols);
+  dequantize(rows[0], 0, first.data());
+  dequantize(rows[1], 0, second.data());
+  memory.resize(cols * size_of(type));
+  for (std::size_t k = 0; k < cols; ++k) put_number(memory.data(), type, k, first[k] - second[k]);
+  return {.values = View::of(memory.data(), type, {1, rows[0].cols()})};
+}
+
 }  // namespace
 
 Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParameter& parameter,
@@ -222,6 +233,8 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
     for (MatrixPart& part : parts) part = column_range(part, parameter.first_col, parameter.cols);
   if (parameter.turned)
     for (MatrixPart& part : parts) transpose(part.values);
+  std::vector<std::byte> memory;
+  if (parameter.difference) parts = {difference_of(parts, formats.activation, memory)};
   TRY(WeightPtr weight,
       backend.ops.prepare(*backend.device, {.parts = parts, .activation = formats.activation}));
   for (const StoredTensor& tensor : tensors) checkpoint.release(tensor);

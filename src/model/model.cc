@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "model/config.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 #include "model/gguf_spec.h"
 #include "model/image_processor.h"
 #include "model/quantization_config.h"
@@ -27,9 +28,9 @@ Result<int> checked_length(const ModelSpec& spec, std::optional<int> wanted) {
 
 // Tensors that do not fit may come from fields that config.json leaves out, so that defaults took their
 // place.
-Error with_absent_fields(Error error, const std::string& path) {
+Error with_absent_fields(Error error, const std::string& path, const boost::json::object& overrides) {
   if (is_gguf(path)) return error;
-  const auto config = Config::load(path);
+  const auto config = Config::load(path, overrides);
   std::vector<std::string_view> absent;
   for (const std::string_view field : {"hidden_size", "intermediate_size", "num_hidden_layers",
                                        "num_attention_heads", "num_key_value_heads", "vocab_size"})
@@ -63,10 +64,12 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   const auto* ratio = std::get_if<media::RatioTileRule>(&config.rule);
   const auto* square = std::get_if<media::SquareRule>(&config.rule);
   const auto* longest = std::get_if<media::LongestEdgeRule>(&config.rule);
+  const auto* pinned = std::get_if<media::PinnedTileRule>(&config.rule);
   const int unit = any != nullptr ? any->unit : longest != nullptr ? longest->unit : 0;
-  if ((input.image_size == 0) != (unit > 0) || input.row_breaks != (longest != nullptr))
+  if ((input.image_size == 0) != (unit > 0) || input.row_breaks != (longest != nullptr) ||
+      input.tiled != (pinned != nullptr))
     return invalid("image_processor_type", "the image processor is not of the kind that the model takes");
-  if (input.image_size % input.unit() != 0)
+  if (!input.tiled && input.image_size % input.unit() != 0)
     return invalid("image_size", "config.json: image_size {} is not a multiple of patch_size {} times {}",
                    input.image_size, input.patch_size, input.merge);
   if (tiles != nullptr && tiles->tile_size != input.image_size)
@@ -74,7 +77,10 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
         "max_image_size",
         "the image processor's max_image_size.longest_edge is {}, config.json: vision_config.image_size {}",
         tiles->tile_size, input.image_size);
-  const int size = square != nullptr ? square->size : ratio != nullptr ? ratio->tile_size : input.image_size;
+  const int size = square != nullptr   ? square->size
+                   : ratio != nullptr  ? ratio->tile_size
+                   : pinned != nullptr ? pinned->tile_size
+                                       : input.image_size;
   if (size != input.image_size)
     return invalid("size", "the image processor's size is {}, config.json: vision_config.image_size {}", size,
                    input.image_size);
@@ -157,16 +163,46 @@ Result<> check_media_token(const ModelSpec& spec) {
                  spec.vocab);
 }
 
+Result<> convert(Convert to, const Config& config, ModelSpec& spec) {
+  const bool scores = spec.head && !spec.head->labels.empty();
+  if (to == Convert::embed && scores)
+    return invalid("convert", "{} models score labels, they make no vectors", spec.architecture);
+  if (to == Convert::embed && !spec.head) spec.head = Head{.pool = Pool::last, .normalise = true};
+  if (to == Convert::classify && !scores) {
+    TRY(spec, as_classifier(std::move(spec), config));
+  }
+  return {};
+}
+
+Result<> set_pooling(const Reading& reading, ModelSpec& spec) {
+  if (!reading.pool && !reading.each_token) return {};
+  if (!spec.head)
+    return invalid("pooler_config", "{} models generate; with --runner pooling they read texts",
+                   spec.architecture);
+  if (reading.each_token && !spec.head->labels.empty())
+    return invalid("pooler_config", "{} models score texts, not tokens: pooling_type cannot be ALL",
+                   spec.architecture);
+  if (reading.pool) spec.head->pool = *reading.pool;
+  spec.head->each_token = reading.each_token;
+  return {};
+}
+
 }  // namespace
 
-Result<ModelSpec> load_spec(const std::string& path, Runner runner) {
+Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
+  const Runner runner = reading.runner;
   ModelSpec spec;
   if (is_gguf(path)) {
+    if (!reading.overrides.empty())
+      return invalid("hf_overrides", "a GGUF file has no config.json whose fields could be others");
+    if (reading.convert == Convert::classify)
+      return invalid("convert", "a GGUF file's model cannot be made a classifier");
     TRY(const Gguf gguf, Gguf::open(path));
     TRY(spec, gguf_spec(gguf));
   } else {
-    TRY(const Config config, Config::load(path));
+    TRY(const Config config, Config::load(path, reading.overrides));
     TRY(spec, describe(config));
+    TRY_VOID(convert(reading.convert, config, spec));
     if (spec.tower && spec.tower->image) TRY_VOID(read_images(path, spec));
     if (spec.tower && spec.tower->sound) TRY_VOID(read_sound(path, spec));
     TRY_VOID(check_media_token(spec));
@@ -180,13 +216,19 @@ Result<ModelSpec> load_spec(const std::string& path, Runner runner) {
     return invalid("runner", "tokens of {} see those that come after them, too: it needs --runner pooling",
                    spec.architecture);
   // As vLLM has it for models that say no more.
-  if (runner == Runner::pooling && !spec.head) spec.head = Head{.pool = Pool::last, .normalise = true};
+  if (runner == Runner::pooling && !spec.head) {
+    if (reading.convert == Convert::none)
+      return invalid("convert", "{} models generate: with --runner pooling, one must be embed or classify",
+                     spec.architecture);
+    spec.head = Head{.pool = Pool::last, .normalise = true};
+  }
+  TRY_VOID(set_pooling(reading, spec));
   return spec;
 }
 
-Result<Checkpoint> open_checkpoint(const std::string& path) {
+Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::object& overrides) {
   if (is_gguf(path)) return Checkpoint::open(path);
-  TRY(const Config config, Config::load(path));
+  TRY(const Config config, Config::load(path, overrides));
   TRY(const PackedFormat packed, packed_format(config));
   return Checkpoint::open(path, packed);
 }
@@ -201,7 +243,7 @@ Result<std::string_view> quantization_method(const std::string& path) {
 Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& backend,
                                            const LoadOptions& options) {
   auto model = std::make_unique<Model>();
-  TRY(model->spec, load_spec(path, options.runner));
+  TRY(model->spec, load_spec(path, options.reading));
   if (const auto& tower = model->spec.tower; tower && !model->spec.hears_beside())
     if (!(tower->image ? options.images : options.sounds)) model->spec.tower.reset();
   model->spec.shard = options.shard;
@@ -214,12 +256,13 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
     return invalid("quantization", "must be none where tensor_parallel_size is more than 1, got {}",
                    name(options.quantization));
   TRY(model->max_model_len, checked_length(model->spec, options.max_model_len));
-  TRY(Checkpoint checkpoint, open_checkpoint(path));
+  TRY(Checkpoint checkpoint, open_checkpoint(path, options.reading.overrides));
   if (const auto& head = model->spec.head)
     for (const HeadLayer& layer : head->layers)
       if (!layer.folder.empty()) TRY_VOID(checkpoint.add_folder(path, layer.folder));
   auto network = checked_network(model->spec, checkpoint);
-  if (!network) return std::unexpected(with_absent_fields(std::move(network.error()), path));
+  if (!network)
+    return std::unexpected(with_absent_fields(std::move(network.error()), path, options.reading.overrides));
   model->network = *std::move(network);
   const auto loaded = load_weights(checkpoint, backend, options, *model);
   TRY_VOID(checkpoint.intact());  // the cause of whatever else is wrong

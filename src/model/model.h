@@ -2,6 +2,7 @@
 // else may use them meanwhile.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -29,13 +30,27 @@ enum class ModelDType : std::uint8_t { automatic, bfloat16, float16, float32 };
 // vector or scores of each.
 enum class Runner : std::uint8_t { automatic, generate, pooling };
 
+// What a language model becomes that reads texts. automatic: what its files say; none: nothing else; embed:
+// it makes a vector of each; classify: it scores labels, by the matrix "score" or, where config.json has
+// classifier_token_ids, by those rows of its output matrix.
+enum class Convert : std::uint8_t { automatic, none, embed, classify };
+
+// What is otherwise than a model's files say.
+struct Reading {
+  Runner runner = Runner::automatic;
+  Convert convert = Convert::automatic;
+  std::optional<Pool> pool = {};       // of models that read texts
+  bool each_token = false;             // they make a vector of each token
+  boost::json::object overrides = {};  // fields of config.json
+};
+
 struct LoadOptions {
   ModelDType dtype = ModelDType::automatic;
   // int8 or int4: plain matrices are quantised while they are loaded (weights/quantize.h), embedding and
   // output matrix to int8 in both cases; where none is plain, that is an error. plain: they stay as they are.
   Encoding quantization = Encoding::plain;
   std::optional<int> max_model_len = {};  // nullopt: what the model is meant for
-  Runner runner = Runner::automatic;
+  Reading reading = {};
   int threads = 0;                        // that read and check; 0: as many as this process may use
   bool images = true, sounds = true;      // false: what encodes them is left out
   Shard shard = {};                       // the part of each layer to load; of plain checkpoints alone
@@ -71,14 +86,14 @@ struct Model {
 };
 
 // Checkpoint::open, with the packed matrices that config.json speaks of.
-Result<Checkpoint> open_checkpoint(const std::string& path);
+Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::object& overrides = {});
 
 // How the checkpoint's matrices are packed, as configurations name it: "gptq", "awq", "compressed-tensors",
 // "fp8", "gguf"; "none" where they are plain numbers.
 Result<std::string_view> quantization_method(const std::string& path);
 
 // The spec of a directory's config.json and the files of Sentence Transformers beside it, or of a GGUF file's
-// metadata, alone. Errors: the model cannot do what the runner asks.
-Result<ModelSpec> load_spec(const std::string& path, Runner runner = Runner::automatic);
+// metadata, alone. Errors: the model cannot do what is asked of it.
+Result<ModelSpec> load_spec(const std::string& path, const Reading& reading = {});
 
 }  // namespace octavo

@@ -78,8 +78,18 @@ std::vector<HeadParameter> head_of(const ModelSpec& spec) {
   std::vector<HeadParameter> head;
   std::int64_t inputs = spec.dim;
   for (const HeadLayer& layer : spec.head->layers) {
-    head.push_back({.linear = name.linear({layer.name}, {layer.outputs}, inputs, layer.bias),
+    head.push_back({.linear = name.linear({layer.name}, {layer.rows.empty() ? layer.outputs : spec.vocab},
+                                          inputs, layer.bias),
                     .norm = name.norm(layer.norm, layer.norm_name, layer.outputs)});
+    if (!layer.rows.empty()) {
+      std::vector<RowRange> rows;
+      for (const int row : layer.rows) rows.push_back({row, 1});
+      MatrixParameter& weight = head.back().linear.weight;
+      keep_rows(weight, rows);
+      weight.difference = layer.difference;
+      weight.rows = layer.outputs;
+      weight.use = MatrixUse::plain;
+    }
     inputs = layer.outputs;
   }
   return head;
@@ -139,6 +149,7 @@ void add_image_input(const ModelSpec& spec, const Namer& top, const std::string&
     network.class_token = top.table(top.names.class_token, 1, spec.dim, MatrixUse::plain);
     network.class_token.parts[0] = {prefix + top.names.class_token, {spec.dim}};
   }
+  if (image.tiled) network.newline = Namer(top.names, "").vector({top.names.newline}, {image.out_dim});
   if (top.names.stacked_tables) {
     take_from_stack(network.positions, prefix + top.names.positions);
     if (image.class_token) take_from_stack(network.class_token, prefix + top.names.class_token);
@@ -175,6 +186,7 @@ ParameterList Network::parameters() {
   ParameterList list;
   list.add(patches);
   list.add(class_token);
+  list.add(newline);
   for (LinearParameter& convolution : convolutions) list.add(convolution);
   list.add(embedding);
   list.add(positions);

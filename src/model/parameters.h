@@ -38,6 +38,7 @@ struct MatrixParameter {
   std::vector<RowRange> order;  // not empty: of the stack these rows in this order, each range of one tensor
   std::int64_t rows = 0;
   std::int64_t cols = 0;
+  bool difference = false;     // of the two rows of `order`: the first less the second, the only row
   bool sharded = false;        // of plain tensors no more is read than the rows of `order` and, of all, it has
   std::int64_t first_col = 0;  // columns [first_col, first_col + cols)
   MatrixUse use = MatrixUse::layer;

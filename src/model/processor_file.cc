@@ -37,7 +37,8 @@ Result<Config> read_processor_file(const std::string& directory, std::string_vie
     if (const auto* nested = outer.if_contains(part); nested && nested->is_object())
       fields = nested->get_object();
   }
-  if (const auto* merge = outer.if_contains("spatial_merge_size")) fields["spatial_merge_size"] = *merge;
+  for (const char* of_processor : {"spatial_merge_size", "vision_aspect_ratio"})
+    if (const auto* value = outer.if_contains(of_processor)) fields[of_processor] = *value;
   for (const auto& [name, value] : overrides) fields[name] = value;
   return Config::of(std::move(fields), file.filename().string(), {});
 }

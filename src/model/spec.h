@@ -493,6 +493,7 @@ struct Names {
 
   std::string patches = {};  // of encoders of images
   std::string class_token = {};
+  std::string newline = {};                    // of ImageInput::tiled, without a prefix before it
   std::vector<std::string> convolutions = {};  // of encoders of sound
   bool stacked_tables =
       false;  // class token and positions are stored [1, rows, dim], under their names alone
@@ -532,6 +533,10 @@ struct HeadLayer {
   std::string norm_name = {};
   // Not empty: a folder beside config.json whose model.safetensors holds the matrix; `name` begins with it.
   std::string folder = {};
+  // Not empty: of a matrix with a row for each token of the vocabulary, these; with `difference` there are
+  // two, and the only output is the first one's less the second's.
+  std::vector<int> rows = {};
+  bool difference = false;
 };
 
 // What a model that reads texts instead of continuing them makes of one: a vector or, with labels, their
@@ -576,6 +581,9 @@ struct ImageInput {
   int position_side = 0;
   int out_dim = 0;          // of a token
   bool row_breaks = false;  // between the rows of an image's tokens the text has tokens of its own
+  // An image is cut into squares of image_size, with the whole of it before them. Their tokens make one grid,
+  // and behind each of its rows stands a learned one (ImagePart::Tiles; Liu et al., "LLaVA-NeXT", 2024).
+  bool tiled = false;
   Projector projector = {};
   // Behind each of these layers another projector makes rows of the patches. The language model adds the
   // first ones to its residual behind its first layer, and so on (Meng et al., "DeepStack", 2024).

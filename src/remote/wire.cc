@@ -69,9 +69,14 @@ void fields(Is<Hash128> auto& value, F&& f) {
   f(low, high);
 }
 template <class F>
+void fields(Is<ImagePart::Tiles> auto& value, F&& f) {
+  auto& [tile_rows, tile_columns, top, left, rows, columns, out_rows, out_columns] = value;
+  f(tile_rows, tile_columns, top, left, rows, columns, out_rows, out_columns);
+}
+template <class F>
 void fields(Is<ImagePart> auto& value, F&& f) {
-  auto& [digest, first, tokens, pixels, columns, row_breaks] = value;
-  f(digest, first, tokens, pixels, columns, row_breaks);
+  auto& [digest, first, tokens, pixels, columns, row_breaks, tiles] = value;
+  f(digest, first, tokens, pixels, columns, row_breaks, tiles);
 }
 template <class F>
 void fields(Is<ThinkingBudget> auto& value, F&& f) {
@@ -109,8 +114,8 @@ void fields(Is<Output> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<EngineInfo::ImageRule> auto& value, F&& f) {
-  auto& [size, tokens, token_id, unit, row_breaks, whole] = value;
-  f(size, tokens, token_id, unit, row_breaks, whole);
+  auto& [size, tokens, token_id, unit, row_breaks, whole, tiled] = value;
+  f(size, tokens, token_id, unit, row_breaks, whole, tiled);
 }
 template <class F>
 void fields(Is<EngineInfo::SoundRule> auto& value, F&& f) {

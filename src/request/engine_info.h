@@ -38,6 +38,7 @@ struct EngineInfo {
     int unit = 0;
     bool row_breaks = false;  // ImagePart::row_breaks
     bool whole = false;       // their tokens see each other: a step computes all of an image
+    bool tiled = false;       // an image is several such squares (ImagePart::Tiles)
   };
   ImageRule image{};
 

@@ -1,6 +1,7 @@
 #include "request/image_part.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace octavo {
 
@@ -31,7 +32,24 @@ Result<> check_sound(const ImagePart& sound, const EngineInfo::SoundRule& rule) 
   return {};
 }
 
+// Numbers that a client's image cannot have are refused before anything is taken for them.
+Result<> check_tiles(const ImagePart& image, const EngineInfo::ImageRule& rule) {
+  constexpr int kTilesMax = 1 << 10;
+  const ImagePart::Tiles& t = image.tiles;
+  const auto side = static_cast<int>(std::lround(std::sqrt(rule.tokens)));
+  const bool grid = t.tile_rows > 0 && t.tile_columns > 0 && t.tile_rows <= kTilesMax / t.tile_columns;
+  if (!grid || t.top < 0 || t.left < 0 || t.rows < 0 || t.columns < 0 ||
+      t.top + t.rows > t.tile_rows * side || t.left + t.columns > t.tile_columns * side || t.out_rows < 0 ||
+      t.out_rows > t.rows || t.out_columns < 0 || t.out_columns > t.columns)
+    return invalid("images", "an image has no such grid of tiles");
+  const std::int64_t tokens = rule.tokens + std::int64_t{t.out_rows} * (t.out_columns + 1);
+  if (image.tokens == tokens) return {};
+  return invalid("images", "an image of this grid stands for {} tokens, got {}", tokens, image.tokens);
+}
+
 Result<> check_grid(const ImagePart& image, const EngineInfo::ImageRule& rule) {
+  if (rule.tiled) return check_tiles(image, rule);
+  if (image.tiles != ImagePart::Tiles()) return invalid("images", "an image is no grid of tiles here");
   if (rule.size > 0 && image.tokens != rule.tokens)
     return invalid("images", "an image stands for {} tokens, got {}", rule.tokens, image.tokens);
   if (rule.size > 0) return {};
@@ -48,6 +66,7 @@ std::size_t bytes_of(const ImagePart& image, const EngineInfo::ImageRule& rule) 
   const auto square = [](int side) {
     return std::size_t{3} * static_cast<std::size_t>(side) * static_cast<std::size_t>(side);
   };
+  if (rule.tiled) return square(rule.size) * static_cast<std::size_t>(image.tiles.tiles());
   return rule.size > 0 ? square(rule.size) : square(rule.unit) * static_cast<std::size_t>(image.tokens);
 }
 

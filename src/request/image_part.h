@@ -25,6 +25,18 @@ struct ImagePart {
   // Of the grid of tokens, where images have any size. Of a sound: rows of the encoder that it fills.
   int columns = 0;
   bool row_breaks = false;  // between the rows of the grid the prompt has one token of its own
+  // Of a grid of square tiles, which `pixels` has one below the other, behind a tile of the whole image
+  // (EngineInfo::ImageRule::tiled): the tokens of the grid that count, and how many are made of them. The
+  // image stands for those of the whole one and for these, with one more behind each row.
+  struct Tiles {
+    int tile_rows = 0, tile_columns = 0;
+    int top = 0, left = 0, rows = 0, columns = 0;
+    int out_rows = 0, out_columns = 0;
+
+    int tiles() const { return 1 + tile_rows * tile_columns; }
+    bool operator==(const Tiles&) const = default;
+  };
+  Tiles tiles = {};
 
   // Positions from the first of its tokens to the last.
   int span() const { return tokens + (row_breaks ? tokens / columns - 1 : 0); }

@@ -14,6 +14,8 @@
 #include "base/base64.h"
 #include "base/hash.h"
 #include "serve/openai/pooling_request.h"
+#include "serve/prepare.h"
+#include "serve/text_chunks.h"
 
 namespace octavo {
 namespace {
@@ -55,38 +57,79 @@ std::string joined(std::size_t count, Make&& make) {
   return all;
 }
 
+bool activated(const Service& service, const openai::PoolingFields& fields) {
+  return fields.activated.value_or(service.options.pooling.activated.value_or(true));
+}
+
 // What the model's numbers become.
-void activate(const EngineInfo& info, bool wanted, std::span<float> vector) {
-  if (!wanted) return;
-  if (info.task == Task::classify) return octavo::activate(info.score_activation, vector);
-  if (info.normalise) normalise(vector);
+void activate(const Service& service, bool wanted, std::span<float> vector) {
+  const EngineInfo& info = service.engine_info;
+  if (info.task != Task::classify) {
+    if (wanted && info.normalise) normalise(vector);
+    return;
+  }
+  const PoolingRules& rules = service.options.pooling;
+  for (float& score : vector) score = (score - rules.score_mean) / rules.score_sigma;
+  if (wanted) octavo::activate(info.score_activation, vector);
 }
 
 // The same with each of the vectors, one behind the other, of which the first `kept` numbers stay.
-void activate_each(const EngineInfo& info, bool wanted, std::size_t kept, std::vector<float>& vectors) {
-  const auto size = static_cast<std::size_t>(info.pooled_size);
+void activate_each(const Service& service, bool wanted, std::size_t kept, std::vector<float>& vectors) {
+  const auto size = static_cast<std::size_t>(service.engine_info.pooled_size);
   const std::size_t count = vectors.size() / size;
   for (std::size_t i = 0; i < count; ++i) {
     const std::span<float> vector(vectors.data() + i * kept, kept);
     std::copy_n(vectors.begin() + static_cast<std::ptrdiff_t>(i * size), kept, vector.begin());
-    activate(info, wanted, vector);
+    activate(service, wanted, vector);
   }
   vectors.resize(count * kept);
+}
+
+// How many of a vector's numbers a client gets.
+Result<int> kept_of(const Service& service, std::optional<int> asked, std::string_view field) {
+  const int size = service.engine_info.pooled_size;
+  if (asked && *asked > size) return invalid(field, "must be at most {}, got {}", size, *asked);
+  return asked.value_or(service.options.pooling.dimensions.value_or(size));
+}
+
+// The vector of each text, of those of the chunks.
+Vectors of_texts(const Service& service, bool wanted, int kept, std::span<const std::vector<int>> lengths,
+                 Vectors&& chunks) {
+  for (std::vector<float>& chunk : chunks)
+    activate_each(service, wanted, static_cast<std::size_t>(kept), chunk);
+  if (lengths.size() == chunks.size()) return std::move(chunks);
+  Vectors texts;
+  std::span<const std::vector<float>> rest = chunks;
+  for (const std::vector<int>& own : lengths) {
+    texts.push_back(mean_of_chunks(rest.first(own.size()), own));
+    rest = rest.subspan(own.size());
+    if (own.size() > 1) activate(service, wanted, texts.back());
+  }
+  return texts;
 }
 
 std::unexpected<Error> no_task(const Service& service, std::string_view what) {
   return invalid("model", "{} models do not {}", service.engine_info.architecture, what);
 }
 
-// At most the tokens that the model reads.
-std::size_t most_tokens(const Service& service, const openai::PoolingFields& fields) {
-  if (!fields.truncate) return kEncodeBytesMax;
-  return static_cast<std::size_t>(*fields.truncate == -1 ? service.engine_info.max_model_len
-                                                         : *fields.truncate);
+// What a text of a task may have: more tokens than the model reads where those of vectors come in chunks.
+std::size_t longest_text(const Service& service, Task task) {
+  const int most = service.engine_info.max_model_len;
+  return static_cast<std::size_t>(task == Task::embed ? std::max(most, service.options.pooling.longest)
+                                                      : most);
 }
 
-Result<> check_length(const Service& service, std::size_t tokens, std::string_view field) {
-  const auto most = static_cast<std::size_t>(service.engine_info.max_model_len);
+// At most the tokens that are read.
+Result<std::size_t> most_tokens(const openai::PoolingFields& fields, std::size_t longest) {
+  if (!fields.truncate) return kEncodeBytesMax;
+  if (*fields.truncate == -1) return longest;
+  const auto most = static_cast<std::size_t>(*fields.truncate);
+  if (most > longest)
+    return invalid("truncate_prompt_tokens", "must be at most {}, got {}", longest, *fields.truncate);
+  return most;
+}
+
+Result<> check_length(std::size_t tokens, std::size_t most, std::string_view field) {
   if (tokens == 0) return invalid(field, "a text is empty: at least 1 token is needed");
   if (tokens <= most) return {};
   return invalid(field, "a text has {} tokens, the model reads {}; truncate_prompt_tokens cuts it", tokens,
@@ -94,8 +137,9 @@ Result<> check_length(const Service& service, std::size_t tokens, std::string_vi
 }
 
 Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrTokens& input,
-                                   const openai::PoolingFields& fields, std::string_view field = "input") {
-  const std::size_t most = most_tokens(service, fields);
+                                   const openai::PoolingFields& fields, std::size_t longest,
+                                   std::string_view field = "input") {
+  TRY(const std::size_t most, most_tokens(fields, longest));
   Tokenizer::Texts texts;
   if (const auto* ids = std::get_if<std::vector<TokenId>>(&input)) {
     texts.ids = *ids;
@@ -105,8 +149,20 @@ Result<Tokenizer::Texts> tokens_of(const Service& service, const openai::TextOrT
     TRY(texts.ids, service.tokenizer.encode(std::get<std::string>(input), false));
   }
   texts.ids.resize(std::min(texts.ids.size(), most));
-  TRY_VOID(check_length(service, texts.ids.size(), field));
+  TRY_VOID(check_length(texts.ids.size(), longest, field));
   return texts;
+}
+
+// A conversation as the chat template writes it.
+Result<Tokenizer::Texts> tokens_of_chat(const Service& service, const openai::ChatPrompt& chat,
+                                        const openai::PoolingFields& fields, std::size_t longest) {
+  if (!chat.media.empty())
+    return invalid(chat.media.front().field, "models that read texts take no images and no sound");
+  TRY(const std::size_t most, most_tokens(fields, longest));
+  TRY(ChatTokens tokens, chat_tokens(service, chat, fields.add_special_tokens, kEncodeBytesMax));
+  tokens.ids.resize(std::min(tokens.ids.size(), most));
+  TRY_VOID(check_length(tokens.ids.size(), longest, "messages"));
+  return Tokenizer::Texts{.ids = std::move(tokens.ids), .second = std::nullopt};
 }
 
 // What stands before texts of this kind, as Cohere and Jina call them: by its own name, or by those that
@@ -158,26 +214,32 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   const Task own = service.engine_info.task, asked = request.task.value_or(own);
   if (asked != own && !(of_tokens && asked == Task::token_embed && own == Task::embed))
     return invalid("task", "{} models do something else", service.engine_info.architecture);
-  const int size = service.engine_info.pooled_size;
-  if (request.dimensions && *request.dimensions > size)
-    return invalid("dimensions", "must be at most {}, got {}", size, *request.dimensions);
-  std::vector<Tokenizer::Texts> texts;
+  TRY(request.dimensions, kept_of(service, request.dimensions, "dimensions"));
+  const std::size_t longest = longest_text(service, asked);
+  TextChunks texts;
+  const auto add = [&](Tokenizer::Texts text) {
+    texts.add(std::move(text), static_cast<std::size_t>(service.engine_info.max_model_len));
+  };
   const std::string_view prompt = prompt_for(service, request.input_type);
   for (openai::TextOrTokens& input : request.input) {
     if (auto* const text = std::get_if<std::string>(&input)) text->insert(0, prompt);
-    TRY(texts.emplace_back(), tokens_of(service, input, request.fields));
+    TRY(Tokenizer::Texts text, tokens_of(service, input, request.fields, longest));
+    add(std::move(text));
+  }
+  if (request.chat) {
+    TRY(Tokenizer::Texts text, tokens_of_chat(service, *request.chat, request.fields, longest));
+    add(std::move(text));
   }
   request.input.clear();
-  Begun begun = begin_plan(service, request.fields, id, prefix, std::move(texts));
+  request.chat.reset();
+  Begun begun = begin_plan(service, request.fields, id, prefix, std::move(texts.chunks));
   begun.plan.task = asked;
   begun.plan.reply = [&service, request = std::move(request), frame = std::move(begun.frame),
-                      write](Vectors&& vectors) {
-    return frame(joined(vectors.size(), [&](std::size_t i) {
-      const int kept = request.dimensions.value_or(service.engine_info.pooled_size);
-      activate_each(service.engine_info, request.fields.activated, static_cast<std::size_t>(kept),
-                    vectors[i]);
-      return write(service, request, i, vectors[i]);
-    }));
+                      lengths = std::move(texts.lengths), write](Vectors&& chunks) {
+    const Vectors vectors = of_texts(service, activated(service, request.fields), *request.dimensions,
+                                     lengths, std::move(chunks));
+    return frame(
+        joined(vectors.size(), [&](std::size_t i) { return write(service, request, i, vectors[i]); }));
   };
   return std::move(begun.plan);
 }
@@ -211,6 +273,21 @@ float late_interaction(std::span<const float> query, std::span<const float> docu
   return static_cast<float>(sum);
 }
 
+// What a server with a chat template of its own makes of a pair: a conversation of "query" and "document", as
+// vLLM has it.
+Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::string& query,
+                                          const std::string& document, std::size_t most) {
+  const std::string messages =
+      fmt::format(R"([{{"role":"query","content":{}}},{{"role":"document","content":{}}}])", json_text(query),
+                  json_text(document));
+  TRY(const std::string text,
+      service.chat_template->render({.messages = messages, .add_generation_prompt = false}));
+  Tokenizer::Texts texts;
+  TRY(texts.ids, service.tokenizer.encode(text, true));
+  texts.ids.resize(std::min(texts.ids.size(), most));
+  return texts;
+}
+
 // A cross-encoder reads each pair; a model of vectors each text, and pairs are as alike as their vectors.
 Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest request, std::string_view id,
                                 std::string_view prefix, ScoreReply reply) {
@@ -219,33 +296,40 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
   const bool reads_pairs = info.task == Task::classify;
   if (reads_pairs && info.pooled_size != 1)
     return invalid("model", "scores of pairs need a model of one label, this one has {}", info.pooled_size);
-  const std::size_t most = most_tokens(service, request.fields);
+  const auto longest = static_cast<std::size_t>(info.max_model_len);
+  TRY(const std::size_t most, most_tokens(request.fields, longest));
   std::vector<Tokenizer::Texts> texts;
-  const auto add = [&](std::string_view first, std::optional<std::string_view> second) -> Result<> {
-    TRY(texts.emplace_back(), service.tokenizer.encode_texts(first, second, most));
-    return check_length(service, texts.back().ids.size(), "documents");
+  const auto add = [&](const std::string& first, const std::string* second) -> Result<> {
+    if (second != nullptr && service.options.score_template) {
+      TRY(texts.emplace_back(), pair_in_template(service, first, *second, most));
+    } else {
+      TRY(texts.emplace_back(),
+          service.tokenizer.encode_texts(
+              first, second ? std::optional<std::string_view>(*second) : std::nullopt, most));
+    }
+    return check_length(texts.back().ids.size(), longest, "documents");
   };
   const std::size_t queries = request.queries.size(), documents = request.documents.size();
   for (std::size_t i = 0; reads_pairs && i < documents; ++i)
-    TRY_VOID(add(request.queries[queries == 1 ? 0 : i], request.documents[i]));
+    TRY_VOID(add(request.queries[queries == 1 ? 0 : i], &request.documents[i]));
   for (const auto* list : {&request.queries, &request.documents})
     for (const std::string& text : *list)
-      if (!reads_pairs) TRY_VOID(add(text, std::nullopt));
-  const bool activated = request.fields.activated;
+      if (!reads_pairs) TRY_VOID(add(text, nullptr));
+  const bool wanted = activated(service, request.fields);
   Begun begun = begin_plan(service, std::move(request.fields), id, prefix, std::move(texts));
   begun.plan.reply = [&service, frame = std::move(begun.frame), reply = std::move(reply), queries, documents,
-                      activated](Vectors&& vectors) {
+                      wanted](Vectors&& vectors) {
     std::vector<float> scores;
     if (service.engine_info.task == Task::classify) {
       for (std::vector<float>& vector : vectors) {
-        activate(service.engine_info, activated, vector);
+        activate(service, wanted, vector);
         scores.push_back(vector[0]);
       }
     } else {
       const auto size = static_cast<std::size_t>(service.engine_info.pooled_size);
       const bool of_tokens = service.engine_info.task == Task::token_embed;
       for (std::vector<float>& vector : vectors)
-        if (of_tokens) activate_each(service.engine_info, activated, size, vector);
+        if (of_tokens) activate_each(service, wanted, size, vector);
       for (std::size_t i = 0; i < documents; ++i) {
         const std::vector<float>&query = vectors[queries == 1 ? 0 : i], &document = vectors[queries + i];
         scores.push_back(of_tokens ? late_interaction(query, document, size) : cosine(query, document));
@@ -281,9 +365,8 @@ Result<PoolingPlan> plan_vectors(const Service& service, const Body& body, std::
       service, body, id, "pool-",
       [](const Service& s, const openai::EmbeddingRequest& request, std::size_t i,
          const std::vector<float>& vector) {
-        const EngineInfo& info = s.engine_info;
-        const int size = request.dimensions.value_or(info.pooled_size);
-        const bool of_tokens = request.task.value_or(info.task) == Task::token_embed;
+        const int size = *request.dimensions;
+        const bool of_tokens = request.task.value_or(s.engine_info.task) == Task::token_embed;
         const std::string data = request.base64 ? base64(vector)
                                  : of_tokens    ? lists(vector, static_cast<std::size_t>(size))
                                                 : numbers(vector);
@@ -336,20 +419,19 @@ std::string_view name_of(VectorType type) {
 Result<PoolingPlan> plan_embed_by_type(const Service& service, const Body& body, std::string_view id) {
   if (service.engine_info.task != Task::embed) return no_task(service, "make vectors of texts");
   TRY(openai::EmbedByTypeRequest request, openai::parse_embed_by_type_request(body, service.options.rules));
-  const int size = service.engine_info.pooled_size;
-  if (request.dimensions && *request.dimensions > size)
-    return invalid("output_dimension", "must be at most {}, got {}", size, *request.dimensions);
+  TRY(const int kept, kept_of(service, request.dimensions, "output_dimension"));
   const std::string_view prompt = prompt_for(service, request.input_type);
-  std::vector<Tokenizer::Texts> texts;
+  TextChunks texts;
   for (const std::string& text : request.texts) {
-    TRY(texts.emplace_back(), tokens_of(service, fmt::format("{}{}", prompt, text), request.fields, "texts"));
+    TRY(Tokenizer::Texts tokens, tokens_of(service, fmt::format("{}{}", prompt, text), request.fields,
+                                           longest_text(service, Task::embed), "texts"));
+    texts.add(std::move(tokens), static_cast<std::size_t>(service.engine_info.max_model_len));
   }
-  Begun begun = begin_plan(service, request.fields, id, "embd-", std::move(texts));
-  begun.plan.reply = [&service, request = std::move(request),
-                      frame = std::move(begun.frame)](Vectors&& vectors) {
-    const int kept = request.dimensions.value_or(service.engine_info.pooled_size);
-    for (std::vector<float>& vector : vectors)
-      activate_each(service.engine_info, request.fields.activated, static_cast<std::size_t>(kept), vector);
+  Begun begun = begin_plan(service, request.fields, id, "embd-", std::move(texts.chunks));
+  begun.plan.reply = [&service, kept, request = std::move(request), frame = std::move(begun.frame),
+                      lengths = std::move(texts.lengths)](Vectors&& chunks) {
+    const Vectors vectors =
+        of_texts(service, activated(service, request.fields), kept, lengths, std::move(chunks));
     const std::string embeddings = joined(request.types.size(), [&](std::size_t t) {
       const VectorType type = request.types[t];
       return fmt::format(R"("{}":[{}])", name_of(type), joined(vectors.size(), [&](std::size_t i) {

@@ -297,6 +297,117 @@ TEST_F(PoolingTest, CoheresVectorsComeInSeveralFormats) {
   EXPECT_THAT(refusal("/v2/embed", R"({"images":["data:"]})"), HasSubstr("images: is not supported"));
 }
 
+TEST_F(PoolingTest, AConversationIsOneText) {
+  serve_embedder();
+  const auto vector = [&](const std::string& path, const std::string& fields) {
+    const json::object r =
+        reply(path, R"({"normalize":false,"messages":[{"role":"u","content":"hi"}])" + fields + "}");
+    const json::object& item = r.at("data").at(0).as_object();
+    return numbers(item.at(path == "/pooling" ? "data" : "embedding"));
+  };
+  // "u: hi\n", and with "assistant: ".
+  EXPECT_EQ(vector("/v1/embeddings", ""), (std::vector<double>{6, 'u', 0}));
+  EXPECT_EQ(vector("/pooling", ""), (std::vector<double>{6, 'u', 0}));
+  EXPECT_EQ(vector("/v1/embeddings", R"(,"add_generation_prompt":true)"), (std::vector<double>{17, 'u', 0}));
+  EXPECT_EQ(vector("/v1/embeddings", R"(,"truncate_prompt_tokens":4)"), (std::vector<double>{4, 'u', 0}));
+  const auto refused = [&](const std::string& fields) {
+    return refusal("/v1/embeddings", "{" + fields + "}");
+  };
+  EXPECT_THAT(refused(R"("messages":[{"role":"u","content":"hi"}],"input":"a")"),
+              HasSubstr("messages: cannot be"));
+  EXPECT_THAT(refused(R"("messages":[{"role":"u","content":"12345678901234567890"}])"),
+              HasSubstr("messages: a text has 24 tokens, the model reads 20"));
+  EXPECT_THAT(refused(R"("messages":[{"role":"u","content":[{"type":"image_url","image_url":"data:,x"}]}])"),
+              HasSubstr("messages[0].content[0].image_url"));
+  EXPECT_THAT(refused(R"("messages":[{"role":"u","content":"hi"}],"chat_template":"x")"),
+              HasSubstr("chat_template"));
+}
+
+// A model that reads 20 tokens and makes (1, tokens) of them.
+TEST_F(PoolingTest, LongTextsAreReadInChunks) {
+  serve([](const Request& r, int) { return Script{.pooled = {1, static_cast<float>(r.prompt.size())}}; },
+        [&](ServeOptions& options, http::ServerOptions&) {
+          options.rules.max_model_len = 20;
+          options.pooling.longest = 50;
+          engine_->described = {.architecture = "E",
+                                .max_model_len = 20,
+                                .task = Task::embed,
+                                .pooled_size = 2,
+                                .normalise = true};
+        });
+  const std::string long_text(50, 'x');
+  const json::object r =
+      reply("/v1/embeddings", fmt::format(R"({{"input":["{}","ab"],"normalize":false}})", long_text));
+  EXPECT_EQ(r.at("usage").at("prompt_tokens"), 52);
+  ASSERT_EQ(r.at("data").as_array().size(), 2U);
+  // Chunks of 20, 20 and 10 tokens.
+  EXPECT_EQ(numbers(r.at("data").at(0).at("embedding")), (std::vector<double>{1, 18}));
+  EXPECT_EQ(numbers(r.at("data").at(1).at("embedding")), (std::vector<double>{1, 2}));
+  EXPECT_EQ(engine_->submitted, 4);
+  const auto unit = numbers(reply("/v1/embeddings", fmt::format(R"({{"input":"{}"}})", long_text))
+                                .at("data")
+                                .at(0)
+                                .at("embedding"));
+  EXPECT_NEAR(unit[0] * unit[0] + unit[1] * unit[1], 1, 1e-6);
+  const json::object typed = reply("/v2/embed", fmt::format(R"({{"texts":["{}"]}})", long_text));
+  EXPECT_NEAR(numbers(typed.at("embeddings").at("float").at(0))[0], unit[0], 1e-6);
+  const auto refused = [&](const std::string& path, const std::string& text, const std::string& more) {
+    return refusal(path, fmt::format(R"({{"input":"{}"{}}})", text, more));
+  };
+  EXPECT_THAT(refused("/v1/embeddings", long_text + "x", ""),
+              HasSubstr("a text has 51 tokens, the model reads 50"));
+  EXPECT_THAT(refused("/pooling", long_text, R"(,"task":"token_embed")"), HasSubstr("the model reads 20"));
+  EXPECT_THAT(refused("/v1/embeddings", "a", R"(,"truncate_prompt_tokens":51)"),
+              HasSubstr("must be at most 50"));
+}
+
+TEST_F(PoolingTest, AServerMaySayWhatARequestLeavesOut) {
+  serve([](const Request&, int) { return Script{.pooled = {3, 4}}; },
+        [&](ServeOptions& options, http::ServerOptions&) {
+          options.pooling = {.activated = false, .dimensions = 1};
+          engine_->described = {
+              .max_model_len = 20, .task = Task::embed, .pooled_size = 2, .normalise = true};
+        });
+  const auto vector = [&](const std::string& fields) {
+    return numbers(
+        reply("/v1/embeddings", R"({"input":"a")" + fields + "}").at("data").at(0).at("embedding"));
+  };
+  EXPECT_EQ(vector(""), (std::vector<double>{3}));
+  EXPECT_EQ(vector(R"(,"dimensions":2)"), (std::vector<double>{3, 4}));
+  EXPECT_EQ(vector(R"(,"normalize":true)"), (std::vector<double>{1}));
+  serve([](const Request&, int) { return Script{.pooled = {3}}; },
+        [&](ServeOptions& options, http::ServerOptions&) {
+          options.pooling = {.score_mean = 1, .score_sigma = 4};
+          engine_->described = {.max_model_len = 20,
+                                .task = Task::classify,
+                                .pooled_size = 1,
+                                .labels = {"relevant"},
+                                .score_activation = ScoreActivation::sigmoid};
+        });
+  const auto score = [&](const std::string& more) {
+    const json::object r = reply("/score", R"({"text_1":"a","text_2":"b")" + more + "}");
+    return r.at("data").at(0).at("score").to_number<double>();
+  };
+  EXPECT_NEAR(score(""), sigmoid(0.5), 1e-7);
+  EXPECT_EQ(score(R"(,"use_activation":false)"), 0.5);
+}
+
+TEST_F(PoolingTest, PairsGoThroughATemplateThatIsGiven) {
+  std::string read;
+  serve(
+      [&read](const Request& r, int) {
+        read.assign(r.prompt.begin(), r.prompt.end());
+        return Script{.pooled = {0}};
+      },
+      [&](ServeOptions& options, http::ServerOptions&) {
+        options.score_template = true;
+        engine_->described = {
+            .max_model_len = 40, .task = Task::classify, .pooled_size = 1, .labels = {"relevant"}};
+      });
+  reply("/score", R"({"text_1":"who \"I\"?","text_2":"you"})");
+  EXPECT_EQ(read, "query: who \"I\"?\ndocument: you\n");
+}
+
 TEST_F(PoolingTest, JinasNamesAreRead) {
   serve_embedder();
   const json::object r =

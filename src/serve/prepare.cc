@@ -273,7 +273,7 @@ Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt&
                                                .add_generation_prompt = prompt.add_generation_prompt,
                                                .continue_final_message = prompt.continue_final_message}));
   ChatTokens tokens;
-  TRY(tokens.images, read_media(service, prompt.media, text));
+  TRY(tokens.images, read_media(service, prompt, text));
   auto ids = service.tokenizer.encode(text, add_special_tokens, bytes_max);
   if (!ids) ids.error().field = "messages";
   TRY(tokens.ids, std::move(ids));

@@ -4,12 +4,15 @@
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <cmath>
 #include <utility>
 
 #include "base/base64.h"
 #include "media/image.h"
 #include "media/image_parts.h"
+#include "media/pinned_tiles.h"
 #include "media/sound.h"
+#include "serve/image_overrides.h"
 #include "serve/media_fetch.h"
 
 namespace octavo {
@@ -54,8 +57,27 @@ Result<std::string> bytes_of(const openai::ChatPrompt::Media& media) {
 // Images of other shapes are others, though they may have the same bytes.
 Hash128 digest_of(const ImagePart& part) {
   const Hash128 pixels = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(part.pixels)), 0);
-  const std::array<std::uint64_t, 3> all{pixels.low, pixels.high, static_cast<std::uint64_t>(part.columns)};
+  const auto number = [](int n) { return static_cast<std::uint64_t>(n); };
+  const ImagePart::Tiles& t = part.tiles;
+  const std::array all{pixels.low,         pixels.high,          number(part.columns), number(t.tile_columns),
+                       number(t.top),      number(t.left),       number(t.rows),       number(t.columns),
+                       number(t.out_rows), number(t.out_columns)};
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(all)), 0);
+}
+
+// Where the grid of tokens of an image's tiles shows it.
+ImagePart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid,
+                          const media::PinnedTileRule& rule, int tokens_of_tile) {
+  const int side = static_cast<int>(std::lround(std::sqrt(tokens_of_tile)));
+  const media::TokenGrid kept = media::token_grid(image.width, image.height, grid, side, rule.tiles_most);
+  return {.tile_rows = grid.rows,
+          .tile_columns = grid.columns,
+          .top = kept.top,
+          .left = kept.left,
+          .rows = kept.rows,
+          .columns = kept.columns,
+          .out_rows = kept.out_rows,
+          .out_columns = kept.out_columns};
 }
 
 // One image or sound: its parts, and the text that stands for them.
@@ -70,23 +92,29 @@ Error no_room(std::string_view what, std::int64_t tokens, const Service& service
       .error();
 }
 
-Result<ReadMedia> read_image(const Service& service, const openai::ChatPrompt::Media& given,
-                             std::int64_t tokens_max) {
-  const media::ProcessorConfig& config = *service.options.images;
+Result<ReadMedia> read_image(const Service& service, const media::ProcessorConfig& config,
+                             const openai::ChatPrompt::Media& given, std::int64_t tokens_max) {
   const EngineInfo::ImageRule& rule = service.engine_info.image;
   TRY(const std::string file, bytes_of(given));
   TRY(media::Image image, media::decode_image(std::as_bytes(std::span(file))));
   TRY(const media::PartGrid grid, media::part_grid(image.width, image.height, config));
   const int columns = rule.size > 0 ? 0 : grid.width / rule.unit;
-  const std::int64_t tokens = rule.size > 0 ? rule.tokens : std::int64_t{columns} * (grid.height / rule.unit);
-  if (grid.parts() * tokens > tokens_max)
-    return std::unexpected(no_room("image", grid.parts() * tokens, service));
+  const ImagePart::Tiles tiles =
+      rule.tiled ? tiles_of(image, grid, std::get<media::PinnedTileRule>(config.rule), rule.tokens)
+                 : ImagePart::Tiles();
+  const std::int64_t tokens = rule.tiled
+                                  ? rule.tokens + std::int64_t{tiles.out_rows} * (tiles.out_columns + 1)
+                              : rule.size > 0 ? rule.tokens
+                                              : std::int64_t{columns} * (grid.height / rule.unit);
+  const std::int64_t all = (rule.tiled ? 1 : grid.parts()) * tokens;
+  if (all > tokens_max) return std::unexpected(no_room("image", all, service));
   ReadMedia read{media::parts_text(grid, config, static_cast<int>(tokens)), {}};
   for (const media::Image& part : media::cut_parts(std::move(image), grid, config)) {
     read.parts.push_back({.tokens = static_cast<int>(tokens),
                           .pixels = {part.pixels.begin(), part.pixels.end()},
                           .columns = columns,
-                          .row_breaks = rule.row_breaks});
+                          .row_breaks = rule.row_breaks,
+                          .tiles = tiles});
     read.parts.back().digest = digest_of(read.parts.back());
   }
   return read;
@@ -146,11 +174,15 @@ Result<std::string> messages_for_template(const Service& service, const std::str
 }
 
 // A model takes images or sound, so that one token is looked for.
-Result<std::vector<ImagePart>> read_media(const Service& service,
-                                          std::span<const openai::ChatPrompt::Media> media,
+Result<std::vector<ImagePart>> read_media(const Service& service, const openai::ChatPrompt& prompt,
                                           std::string& text) {
+  const std::span<const openai::ChatPrompt::Media> media = prompt.media;
   std::vector<ImagePart> parts;
   if (media.empty()) return parts;
+  media::ProcessorConfig images = service.options.images.value_or(media::ProcessorConfig());
+  if (!prompt.processor.empty()) {
+    TRY(images, with_overrides(std::move(images), prompt.processor));
+  }
   const bool sound = media.front().sound;
   const std::string_view token = sound ? sound_token(service) : image_token(service);
   std::vector<std::string_view> pieces;
@@ -165,7 +197,7 @@ Result<std::vector<ImagePart>> read_media(const Service& service,
   std::int64_t room = service.options.rules.max_model_len;
   std::string expanded;
   for (std::size_t i = 0; i < media.size(); ++i) {
-    auto read = sound ? read_sound(service, media[i], room) : read_image(service, media[i], room);
+    auto read = sound ? read_sound(service, media[i], room) : read_image(service, images, media[i], room);
     if (!read) {
       read.error().field = media[i].field;
       return std::unexpected(std::move(read.error()));

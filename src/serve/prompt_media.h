@@ -18,11 +18,11 @@ namespace octavo {
 Result<std::string> messages_for_template(const Service& service, const std::string& messages);
 
 // Decodes images and sounds, and puts the text that stands for each in place of its token in `text`. The
-// places of the parts are still open. Errors name the field: an address that is no data URL, broken base64, a
+// places of the parts are still open. Errors name the field: one of
+// mm_processor_kwargs (image_overrides.h), an address that is no data URL, broken base64, a
 // broken or too large image, a sound that is broken or longer than the model hears; more or fewer such tokens
 // in the text than media; more tokens than the context has.
-Result<std::vector<ImagePart>> read_media(const Service& service,
-                                          std::span<const openai::ChatPrompt::Media> media,
+Result<std::vector<ImagePart>> read_media(const Service& service, const openai::ChatPrompt& prompt,
                                           std::string& text);
 
 // Finds the places of the parts in the prompt.

@@ -91,6 +91,68 @@ TEST_F(ImagesTest, ReachTheEngineAsTransformersPreparesThem) {
   EXPECT_EQ(reply("/tokenize", body).at("count").as_int64(), std::ssize(request.prompt));
 }
 
+TEST_F(ImagesTest, ARequestMayHaveThemSmaller) {
+  serve_images();
+  const auto parts = [&](const std::string& kwargs) {
+    json::object body = json::parse(chat({user(json::array{image(url_of("rgb.png"))})})).as_object();
+    body["mm_processor_kwargs"] = json::parse(kwargs);
+    const http::Response response = post("/v1/chat/completions", json::serialize(body));
+    return response.status == 200 ? std::to_string(engine_->last_request.images.size()) : response.body;
+  };
+  EXPECT_EQ(parts("{}"), "5");
+  EXPECT_EQ(parts(R"({"do_image_splitting": false})"), "1");
+  EXPECT_EQ(parts(R"({"size": {"longest_edge": 32}})"), "1");
+  EXPECT_THAT(parts(R"({"size": {"longest_edge": 65}})"), HasSubstr("mm_processor_kwargs.size.longest_edge"));
+  EXPECT_THAT(parts(R"({"max_pixels": 65})"), HasSubstr("mm_processor_kwargs.max_pixels"));
+  EXPECT_THAT(parts("7"), HasSubstr("mm_processor_kwargs"));
+  EXPECT_EQ(post("/v1/completions", R"({"prompt":"a","mm_processor_kwargs":{"max_pixels":65}})").status, 400);
+}
+
+// Of tiles that are one part.
+class TiledImageTest : public ImagesTest,
+                       public testing::WithParamInterface<std::pair<const char*, media::PinnedTileRule>> {};
+
+TEST_P(TiledImageTest, ReachesTheEngineAsTransformersPreparesIt) {
+  const auto& [name, rule] = GetParam();
+  const VisionGolden golden(name);
+  tokenizer_ = Tokenizer::load(golden.directory).value();
+  template_ = ChatTemplate::compile(media::file_bytes(golden.directory + "/chat_template.jinja"), {}).value();
+  serve([](const Request&, int) { return Script{.tokens = {40, 41, 257}}; },
+        [&](ServeOptions& options, http::ServerOptions&) {
+          engine_->described.image = {.size = rule.tile_size, .tokens = 16, .token_id = 259, .tiled = true};
+          options.rules.limits.vocab_size = 288;
+          options.rules.max_model_len = 400;
+          options.rules.images_max = 2;
+          options.images = media::ProcessorConfig{.rule = rule, .filter = media::Filter::bicubic};
+          options.template_takes_parts = true;
+          options.eos_ids = {257};
+        });
+  reply("/v1/chat/completions",
+        chat({user(json::array{image(url_of("rgb.png")), text("What is in this picture?")}),
+              json::object{{"role", "assistant"}, {"content", "Waves."}},
+              user(json::array{text("And here?"), image(url_of("photo.jpg"))})}));
+  const Request& request = engine_->last_request;
+  EXPECT_EQ(request.prompt, golden.values<TokenId>("ids"));
+  ASSERT_EQ(request.images.size(), 2U);
+  EXPECT_TRUE(check_images(request.images, request.prompt.size(), engine_->described).has_value());
+  const std::vector<std::uint8_t> pixels = golden.values<std::uint8_t>("tiles.rgb.png");
+  EXPECT_EQ(request.images[0].pixels, std::string(pixels.begin(), pixels.end()));
+}
+
+media::PinnedTileRule onevision_rule() {
+  media::PinnedTileRule rule{.tile_size = 30, .tiles_most = 2};
+  for (int rows = 1; rows <= 3; ++rows)
+    for (int columns = 1; columns <= 3; ++columns) rule.grids.push_back({rows, columns});
+  return rule;
+}
+INSTANTIATE_TEST_SUITE_P(Families, TiledImageTest,
+                         testing::Values(std::pair("llava_next",
+                                                   media::PinnedTileRule{
+                                                       .tile_size = 32,
+                                                       .grids = {{1, 2}, {2, 1}, {2, 2}, {3, 1}, {1, 3}}}),
+                                         std::pair("llava_onevision", onevision_rule())),
+                         [](const auto& test) { return std::string(test.param.first); });
+
 TEST_F(ImagesTest, StandInFrontOfTheTextWhereTemplatesTakeStrings) {
   serve_images(false);
   reply("/v1/chat/completions",

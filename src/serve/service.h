@@ -24,6 +24,7 @@
 #include "serve/openai/response_store.h"
 #include "serve/sound_rules.h"
 #include "serve/step_trace.h"
+#include "serve/text_chunks.h"
 #include "serve/tracing.h"
 #include "serve/unknown_fields.h"
 #include "serve/worker_pool.h"
@@ -42,6 +43,8 @@ struct ServeOptions {
   std::optional<SoundRules> sound{};  // how the model is asked what it hears; nothing: it does not transcribe
   std::map<std::string, std::string, std::less<>>
       text_prompts{};                  // that stand before texts of a kind, by its name
+  PoolingRules pooling{};              // of texts that are read, not continued
+  bool score_template = false;         // the chat template was given for them: pairs go through it
   MediaSources media_sources{};       // of chats
   bool template_takes_parts = false;   // the chat template expects lists of parts as contents, not strings
   std::vector<TokenId> tool_tokens{};  // special tokens of the rules' tool dialect

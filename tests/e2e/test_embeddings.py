@@ -181,3 +181,51 @@ def test_cohere_and_jina_style_bodies(embedder):
     body = {"model": "tiny", "input": [{"text": text} for text in texts], "task": "retrieval.passage", "normalized": True}
     data = http_client.post(embedder + "/v1/embeddings", json=body).json()["data"]
     assert all(close(item["embedding"], vector) for item, vector in zip(data, expected))
+
+
+CHAT = "{% for m in messages %}{{ m.content }} {% endfor %}{% if add_generation_prompt %}go{% endif %}"
+
+
+def test_conversations_and_long_texts(tmp_path):
+    folder = folder_of("roberta", tmp_path / "roberta")
+    config = {"pooling_type": "MEAN", "dimensions": 20, "enable_chunked_processing": True, "max_embed_len": 1000}
+    with serve("--model", str(folder), "--served-model-name", "tiny", "--dtype", "float32", "--chat-template", CHAT,
+               "--pooler-config", json.dumps(config)) as base:
+        client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+
+        def vector(text, **more):
+            return client.embeddings.create(model="tiny", input=text, extra_body=more).data[0].embedding
+
+        cases = golden("roberta", "mean")
+        for ids, mean in cases:
+            short = mean[:20]
+            length = math.sqrt(sum(x * x for x in short))
+            assert close(vector(ids), [x / length for x in short])
+        messages = [{"role": "user", "content": "the fox"}, {"role": "assistant", "content": "jumps"}]
+        reply = httpx.post(base + "/v1/embeddings", json={"model": "tiny", "messages": messages, "add_special_tokens": True}).json()
+        assert close(reply["data"][0]["embedding"], vector("the fox jumps"))
+        # 318 tokens, 318 and 64: the mean of what the chunks are alone.
+        ids = (cases[-1][0] * 3)[:700]
+        parts = [client.embeddings.create(model="tiny", input=ids[at:at + 318]).data[0].embedding for at in (0, 318, 636)]
+        mean = [sum(n * x for n, x in zip((318, 318, 64), column)) for column in zip(*parts)]
+        length = math.sqrt(sum(x * x for x in mean))
+        assert close(vector(ids), [x / length for x in mean])
+        with pytest.raises(openai.BadRequestError, match="a text has 1001 tokens, the model reads 1000"):
+            vector(ids[:1] * 1001)
+
+
+def test_rerankers_that_say_a_word(tmp_path):
+    folder = folder_of("qwen3-word-reranker", tmp_path / "words")
+    tokens = ["d", "h"]  # ids 7 and 11
+    overrides = {"architectures": ["Qwen3ForSequenceClassification"], "classifier_from_token": tokens[::-1], "is_original_qwen3_reranker": True}
+    template = "{% for m in messages %}{{ m.role[:1] }} {{ m.content }} {% endfor %}"
+    with serve("--model", str(folder), "--dtype", "float32", "--hf-overrides", json.dumps(overrides), "--chat-template", template) as base:
+        for ids, (score,) in golden("qwen3-word-reranker", "scores"):
+            probs = httpx.post(base + "/classify", json={"input": ids}).json()["data"][0]["probs"]
+            assert close(probs, [1 / (1 + math.exp(-score))])
+        # A pair goes through the template.
+        pair = httpx.post(base + "/score", json={"text_1": "fox", "text_2": "dog"}).json()["data"][0]["score"]
+        alone = httpx.post(base + "/classify", json={"input": "q fox d dog "}).json()["data"][0]["probs"][0]
+        assert math.isclose(pair, alone, rel_tol=1e-6)
+        reply = httpx.post(base + "/v1/rerank", json={"query": "fox", "documents": ["dog", "cat"]}).json()
+        assert math.isclose(next(r["relevance_score"] for r in reply["results"] if r["index"] == 0), pair, rel_tol=1e-6)

@@ -141,7 +141,8 @@ def test_without_images_they_are_refused():
         assert ask(client, [{"role": "user", "content": "Text."}]).usage.completion_tokens > 0
 
 
-@pytest.mark.parametrize("name", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3", "llava", "mistral3", "pixtral"])
+@pytest.mark.parametrize("name", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3", "llava", "llava_next",
+                                  "llava_onevision", "mistral3", "pixtral"])
 def test_greedy_answers_of_each_family_are_those_of_transformers(name):
     """The pictures are those of every case; the prompt is read in small steps."""
     ids, _ = tensor("ids", CASES / name)
@@ -198,6 +199,19 @@ def test_images_of_any_size_are_as_large_as_asked():
 
     # 61 x 45 pixels as 5 x 4 tokens of 12 x 12, or as 3 x 2.
     assert tokens() - tokens("--mm-processor-kwargs", '{"min_pixels": 144, "max_pixels": 1000}') == 14
+
+
+def test_a_request_may_have_its_images_smaller():
+    with serve("--model", str(CASES / "qwen2_vl"), "--served-model-name", "see") as base:
+        client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
+
+        def tokens(**processor):
+            messages = [{"role": "user", "content": [image("rgb.png"), text(QUESTION)]}]
+            return ask(client, messages, extra_body={"mm_processor_kwargs": processor}).usage.prompt_tokens
+
+        assert tokens() - tokens(min_pixels=144, max_pixels=1000) == 14
+        with pytest.raises(openai.BadRequestError, match="mm_processor_kwargs.max_pixels: must be from 144 to 2880"):
+            tokens(max_pixels=10**9)
 
 
 def test_images_are_cut_into_as_many_tiles_as_asked():

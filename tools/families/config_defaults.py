@@ -99,6 +99,8 @@ CLASSES = {
     "LlamaForSequenceClassification": ("llama", "LlamaConfig"),
     "LlamaModel": ("llama", "LlamaConfig"),
     "LlavaForConditionalGeneration": ("llama", "LlamaConfig"),
+    "LlavaNextForConditionalGeneration": ("llama", "LlamaConfig"),
+    "LlavaOnevisionForConditionalGeneration": ("qwen2", "Qwen2Config"),
     "MPTForCausalLM": ("mpt", "MptConfig"),
     "Mamba2ForCausalLM": ("mamba2", "Mamba2Config"),
     "MambaForCausalLM": ("mamba", "MambaConfig"),

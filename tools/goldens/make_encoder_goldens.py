@@ -9,7 +9,8 @@ A case is a directory with config.json, model.safetensors and golden.safetensors
   starts  I32 [sequences + 1]  where each sequence begins
   first, last, mean F32 [sequences, dim]   of models without labels: the first token's vector, the last one's, the mean of all
   tokens      F32 [n, dim]             of ColBERT: the vectors of all tokens, of length 1
-  scores      F32 [sequences, labels]  of classifiers: their logits
+  scores      F32 [sequences, labels]  of classifiers: their logits; of rerankers that say a word: how much larger that of token
+                                       7 ("yes") is than that of token 11 ("no")
 All is computed in f32, each sequence alone. Weights are stored in bf16.
 """
 import json
@@ -22,6 +23,7 @@ import transformers
 from safetensors.torch import save_file
 
 LENGTHS = [1, 7, 40, 33, 290]
+YES, NO = 7, 11  # tokens of rerankers that say a word
 
 # Odd sizes: heads of 24, an odd number of heads and labels.
 BERT = dict(vocab_size=97, hidden_size=72, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3,
@@ -60,6 +62,8 @@ CASES = {
         layer_types=["sliding_attention", "full_attention"])),
     "qwen3-embedder": (transformers.Qwen3Model, transformers.Qwen3Config(**DECODER)),
     "qwen3-reranker": (transformers.Qwen3ForSequenceClassification, transformers.Qwen3Config(**DECODER, num_labels=1)),
+    "qwen3-word-reranker": (transformers.Qwen3ForCausalLM, transformers.Qwen3Config(**DECODER, tie_word_embeddings=True)),
+    "qwen3-word-reranker-untied": (transformers.Qwen3ForCausalLM, transformers.Qwen3Config(**DECODER, tie_word_embeddings=False)),
     "bert": (transformers.BertModel, transformers.BertConfig(**BERT)),
     "bert-classifier": (transformers.BertForSequenceClassification, transformers.BertConfig(**BERT, num_labels=3)),
     "bert-reranker": (transformers.BertForSequenceClassification,
@@ -99,6 +103,8 @@ def make(directory, kind, config):
             out = model(input_ids=ids, **({"token_type_ids": types} if hasattr(config, "type_vocab_size") else {}))
         if isinstance(model, ColBert):
             rows.setdefault("tokens", []).append(out[0])
+        elif isinstance(model, transformers.Qwen3ForCausalLM):
+            rows.setdefault("scores", []).append((out.logits[0, -1, YES] - out.logits[0, -1, NO])[None])
         elif hasattr(out, "logits"):
             rows.setdefault("scores", []).append(out.logits[0])
         else:

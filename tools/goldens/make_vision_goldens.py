@@ -8,8 +8,8 @@ A case is a directory with a checkpoint, its tokenizer, image processor and chat
   resized.FILTER U8 [height, width, 3]            the first picture, resized by pillow with this filter (lanczos, bicubic, bilinear)
   tiles.NAME    U8 [tiles, height, width, 3]      what the image processor (its pillow version) cuts the picture into, or resizes it to
   numbers       F32 [3, size, size]               what it makes of the first tile of the first picture; of models that take any size, [n, any]
-  rows.NAME     F32 [tiles, tokens, dim]          what stands in the language model's input for each tile; beside it, of models with
-                                                  DeepStack, what its first layers' outputs get
+  rows.NAME     F32 [tiles, tokens, dim]          what stands in the language model's input for each tile (for all together, where they are
+                                                  one grid of tokens); beside it, of models with DeepStack, what its first layers' outputs get
   ids           I32 [n]                           a conversation about the first two pictures
   answer        I32 [12]                          what the model says to it, the most likely token each time
   logits        F32 [60, vocab]                   the logits of its last 60 tokens
@@ -117,6 +117,23 @@ CASES = {
                   template=TEMPLATE, special=SPECIAL, end="<end_of_utterance>", names=dict(image_token="<image>"), options={}, text=TEXT,
                   vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=3, num_attention_heads=2, image_size=32, patch_size=8,
                               model_type="clip_vision_model")),
+    # Tiles in one of some grids, with a learned row behind each row of tokens.
+    "llava_next": dict(model=transformers.LlavaNextForConditionalGeneration, config=transformers.LlavaNextConfig, pinned=True,
+                       processor_of=transformers.LlavaNextProcessor, images=transformers.LlavaNextImageProcessorPil,
+                       sizes=dict(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}),
+                       grids=[[32, 64], [64, 32], [64, 64], [96, 32], [32, 96]],
+                       template=TEMPLATE, special=SPECIAL, end="<end_of_utterance>", names=dict(image_token="<image>"), options={}, text=TEXT,
+                       vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=3, num_attention_heads=2, image_size=32, patch_size=8,
+                                   model_type="clip_vision_model")),
+    # Tiles of 30 pixels, of which patches of 7 leave 2; the tokens of more than 2 tiles are made fewer.
+    "llava_onevision": dict(model=transformers.LlavaOnevisionForConditionalGeneration, config=transformers.LlavaOnevisionConfig, pinned=True,
+                            processor_of=transformers.LlavaOnevisionProcessor, images=transformers.LlavaOnevisionImageProcessorPil,
+                            sizes=dict(size={"height": 30, "width": 30}), grids=[[30 * rows, 30 * columns] for rows in (1, 2, 3) for columns in (1, 2, 3)],
+                            template=TEMPLATE, special=[*SPECIAL, "<video>"], end="<end_of_utterance>",
+                            names=dict(image_token="<image>", video_token="<video>"), options=dict(vision_aspect_ratio="anyres_max_2"),
+                            text=TEXT | dict(model_type="qwen2"),
+                            vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2, image_size=30, patch_size=7,
+                                        model_type="siglip_vision_model", vision_use_head=False)),
     # Windows of 2 x 2 tokens.
     "qwen2_5_vl": QWEN | dict(model=transformers.Qwen2_5_VLForConditionalGeneration, config=transformers.Qwen2_5_VLConfig,
                               vision=dict(depth=3, hidden_size=48, out_hidden_size=48, intermediate_size=56, num_heads=3, patch_size=6,
@@ -242,6 +259,25 @@ def make_square(directory, case):
     return images, processor
 
 
+def make_pinned(directory, case):
+    tokenizer = write_tokenizer(directory, case["template"], case["special"], case["end"], case["names"])
+    image_token = tokenizer.convert_tokens_to_ids(case["names"]["image_token"])
+    save_model(directory, case, case["config"](text_config=dict(case["text"]), vision_config=case["vision"], image_token_index=image_token,
+                                               image_grid_pinpoints=case["grids"], **case["options"]))
+    images = case["images"](image_grid_pinpoints=case["grids"], **case["sizes"])
+    images.save_pretrained(directory)
+    patch = case["vision"]["patch_size"]
+    if case["processor_of"] is transformers.LlavaNextProcessor:
+        return images, transformers.LlavaNextProcessor(images, tokenizer, patch_size=patch, num_additional_image_tokens=1,
+                                                       vision_feature_select_strategy="default", chat_template=case["template"])
+    with open(os.path.join(directory, "processor_config.json"), "w") as file:
+        json.dump(case["options"], file, indent=2)
+    tokens = (case["vision"]["image_size"] // patch) ** 2
+    return images, transformers.LlavaOnevisionProcessor(
+        images, tokenizer, transformers.LlavaOnevisionVideoProcessor(size=case["sizes"]["size"]), num_image_tokens=tokens,
+        vision_feature_select_strategy="full", chat_template=case["template"], **case["options"])
+
+
 def make_ratio(directory, case):
     tokenizer = write_tokenizer(directory, case["template"], case["special"], case["end"], case["names"])
     image_token = tokenizer.convert_tokens_to_ids(case["names"]["context_image_token"])
@@ -295,6 +331,17 @@ def square_of(image, images, model, **options):
     return squares, pixels[0].float(), rows.reshape(len(pixels), -1, rows.shape[-1])
 
 
+def pinned_of(image, images, model):
+    """The tiles, one image's rows for all of them together."""
+    inputs = images(image, return_tensors="pt")
+    pixels = inputs["pixel_values"][0]
+    with torch.no_grad():
+        rows = torch.cat(list(model.model.get_image_features(inputs["pixel_values"], inputs["image_sizes"], return_dict=True).pooler_output))
+    mean, std = (torch.tensor(x).reshape(3, 1, 1) for x in (images.image_mean, images.image_std))
+    tiles = ((pixels * std + mean) * 255).round().to(torch.uint8).permute(0, 2, 3, 1)
+    return tiles, pixels[0].float(), rows[None]
+
+
 def ratio_of(image, images, model):
     return square_of(image, images, model, crop_to_patches=True)
 
@@ -322,7 +369,7 @@ def longest_of(image, images, model):
 
 # By a field that only cases of the kind have.
 KINDS = {"scale": (make_tiles, tiles_of), "square": (make_square, square_of), "any_size": (make_any_size, resized_of), "ratio": (make_ratio, ratio_of),
-         "longest_edge": (make_longest_edge, longest_of)}
+         "longest_edge": (make_longest_edge, longest_of), "pinned": (make_pinned, pinned_of)}
 
 
 def make(directory, case):

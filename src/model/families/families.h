@@ -89,6 +89,8 @@ Result<ModelSpec> describe_lfm2_moe(const Config& config);
 Result<ModelSpec> describe_llama(const Config& config);
 Result<ModelSpec> describe_llama4(const Config& config);
 Result<ModelSpec> describe_llava(const Config& config);
+Result<ModelSpec> describe_llava_next(const Config& config);
+Result<ModelSpec> describe_llava_onevision(const Config& config);
 Result<ModelSpec> describe_mamba(const Config& config);
 Result<ModelSpec> describe_mamba2(const Config& config);
 Result<ModelSpec> describe_mimo(const Config& config);

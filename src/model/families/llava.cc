@@ -1,6 +1,7 @@
 // LLaVA 1.5 (Liu et al., "Improved Baselines with Visual Instruction Tuning", 2024): a CLIP encoder without
 // its last layer and two matrices in front of a Llama, Mistral or Qwen2. Pixtral is stored likewise, with an
-// encoder of its own.
+// encoder of its own. LLaVA-NeXT (Liu et al., 2024) and LLaVA-OneVision (Li et al., 2024) take images in
+// tiles; the latter has a SigLIP encoder.
 #include <utility>
 
 #include "kernels/sampling_math.h"
@@ -22,16 +23,29 @@ constexpr std::string_view kVision = R"({"hidden_act": "quick_gelu",
     "patch_size": 14,
     "vocab_size": 1})";  // which it has not
 
+// LLaVA-OneVision's, in front of which there is no class token.
+constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh",
+    "hidden_size": 1152,
+    "image_size": 384,
+    "intermediate_size": 4304,
+    "layer_norm_eps": 1e-06,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "num_hidden_layers": 26,
+    "patch_size": 14,
+    "vocab_size": 1})";
+
 // What is taken of the encoder is the output of one of its layers, counted from the end, without the class
 // token.
-Result<> cut_tower(const Config& config, ModelSpec& tower) {
-  TRY(const std::string strategy, config.text("vision_feature_select_strategy", "default"));
-  if (strategy != "default")
+Result<> cut_tower(const Config& config, int absent, ModelSpec& tower) {
+  const std::string_view whole = tower.image->class_token ? "default" : "full";
+  TRY(const std::string strategy, config.text("vision_feature_select_strategy", std::string(whole)));
+  if (strategy != whole)
     return field_failure("vision_feature_select_strategy", ErrorCode::unsupported,
-                         "{} is \"{}\"; only default is supported",
-                         config.where("vision_feature_select_strategy"), strategy);
+                         "{} is \"{}\"; only {} is supported", config.where("vision_feature_select_strategy"),
+                         strategy, whole);
   const int layers = static_cast<int>(tower.layers.size());
-  TRY(const int layer, config.integer("vision_feature_layer", {-layers, -1}, -2));
+  TRY(const int layer, config.integer("vision_feature_layer", {-layers, -1}, absent));
   tower.layers.resize(static_cast<std::size_t>(layers + 1 + layer));
   if (tower.layers.empty())
     return invalid("vision_feature_layer", "{} is {}: no layer is left", config.where("vision_feature_layer"),
@@ -46,12 +60,30 @@ void set_names(Names& names, const std::string& prefix) {
   const std::vector<std::string> unused = std::exchange(names.ignorable, {});
   names.prefixes = {prefix + "vision_tower.vision_model.", prefix + "vision_tower."};
   names.projector = {prefix + "multi_modal_projector.linear_1", prefix + "multi_modal_projector.linear_2"};
+  names.newline = prefix + "image_newline";
   for (const std::string& tower : names.prefixes) {
     for (const std::string& tensor : unused) names.ignorable.push_back(tower + tensor);
     names.ignorable.push_back(tower + "post_layernorm.*");
+    names.ignorable.push_back(tower + "head.*");
   }
   for (const char* other : {"language_model.*", "model.language_model.*", "lm_head.*", "*.position_ids"})
     names.ignorable.emplace_back(other);
+}
+
+// The two matrices, and the names of all.
+Result<> add_projector(const Config& config, const ModelSpec& text, ModelSpec& tower) {
+  TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
+  if (activation != "gelu")
+    return field_failure("projector_hidden_act", ErrorCode::unsupported,
+                         "{} is \"{}\"; only gelu is supported", config.where("projector_hidden_act"),
+                         activation);
+  tower.image->out_dim = text.dim;
+  tower.image->projector = {.activation = Activation::gelu, .hidden = text.dim};
+  TRY(tower.image->projector.bias, config.boolean("multimodal_projector_bias", true));
+  tower.other_names = tower.names;
+  set_names(*tower.other_names, "model.");
+  set_names(tower.names, "");
+  return {};
 }
 
 Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& text) {
@@ -64,22 +96,50 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
         "vision_config.model_type", ErrorCode::unsupported,
         "config.json: vision_config.model_type is \"{}\"; supported are clip_vision_model and pixtral", kind);
   TRY(ModelSpec tower, describe_clip(given, kVision));
-  TRY_VOID(cut_tower(config, tower));
-  TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
-  if (activation != "gelu")
-    return field_failure("projector_hidden_act", ErrorCode::unsupported,
-                         "{} is \"{}\"; only gelu is supported", config.where("projector_hidden_act"),
-                         activation);
-  tower.image->out_dim = text.dim;
-  tower.image->projector = {.activation = Activation::gelu, .hidden = text.dim};
-  TRY(tower.image->projector.bias, config.boolean("multimodal_projector_bias", true));
-  tower.other_names = tower.names;
-  set_names(*tower.other_names, "model.");
-  set_names(tower.names, "");
+  TRY_VOID(cut_tower(config, -2, tower));
+  TRY_VOID(add_projector(config, text, tower));
   return tower;
 }
 
+// Of images in tiles.
+Result<ModelSpec> describe_tiled_tower(const Config& config, const ModelSpec& text, bool siglip) {
+  const std::string_view own = siglip ? "siglip_vision_model" : "clip_vision_model";
+  TRY(const std::optional<Config> vision, config.object("vision_config"));
+  const Config given = vision.value_or(Config());
+  TRY(const std::string kind, given.text("model_type", std::string(own)));
+  if (kind != "clip_vision_model" && kind != "siglip_vision_model")
+    return field_failure(
+        "vision_config.model_type", ErrorCode::unsupported,
+        "config.json: vision_config.model_type is \"{}\"; supported are clip_vision_model and "
+        "siglip_vision_model",
+        kind);
+  TRY(ModelSpec tower,
+      kind == "clip_vision_model" ? describe_clip(given, kVision) : describe_siglip(given, kSiglipVision));
+  TRY_VOID(cut_tower(config, siglip ? -1 : -2, tower));
+  tower.image->tiled = true;
+  TRY_VOID(add_projector(config, text, tower));
+  return tower;
+}
+
+Result<ModelSpec> describe_tiled(const Config& config, int image_token, bool siglip) {
+  TRY(ModelSpec spec, describe_seeing_text(config));
+  TRY(spec.media_token, config.integer("image_token_index", {0, kMaxVocab}, image_token));
+  TRY(ModelSpec tower, describe_tiled_tower(config, spec, siglip));
+  for (Names* names : {&spec.names, &*spec.other_names})
+    for (const char* newline : {"image_newline", "model.image_newline"})
+      names->ignorable.emplace_back(newline);
+  TRY_VOID(set_tied(spec, config));
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
 }  // namespace
+
+Result<ModelSpec> describe_llava_next(const Config& config) { return describe_tiled(config, 32000, false); }
+
+Result<ModelSpec> describe_llava_onevision(const Config& config) {
+  return describe_tiled(config, 151646, true);
+}
 
 Result<ModelSpec> describe_llava(const Config& config) {
   TRY(ModelSpec spec, describe_seeing_text(config));

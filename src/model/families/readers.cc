@@ -1,5 +1,6 @@
 #include "model/families/readers.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "model/families/common.h"
@@ -12,10 +13,46 @@ ModelSpec as_embedder(ModelSpec spec) {
   return spec;
 }
 
+namespace {
+
+// Of a reranker that says one of two words, as it was trained: no label but how much more likely the second
+// is. Else each word is a label.
+Result<Head> read_word_classifier(const Config& config, const ModelSpec& spec) {
+  TRY(const std::vector<int> ids, config.integers("classifier_token_ids", {0, spec.vocab - 1}));
+  TRY(const bool reranker, config.boolean("is_original_qwen3_reranker", false));
+  TRY(const std::string method,
+      config.text("method", reranker ? "from_2_way_softmax" : "no_post_processing"));
+  if (method != "from_2_way_softmax" && method != "no_post_processing")
+    return field_failure("method", ErrorCode::unsupported,
+                         "{} is \"{}\"; supported are from_2_way_softmax and no_post_processing",
+                         config.where("method"), method);
+  const bool difference = method == "from_2_way_softmax";
+  if (difference && ids.size() != 2)
+    return invalid("classifier_from_token", "{} names {} tokens, {} needs 2",
+                   config.where("classifier_from_token"), ids.size(), method);
+  Head head{.labels = std::vector<std::string>(difference ? 1 : ids.size())};
+  for (std::size_t i = 0; i < head.labels.size(); ++i) head.labels[i] = fmt::format("LABEL_{}", i);
+  head.label_activation = head.labels.size() == 1 ? LabelActivation::sigmoid : LabelActivation::softmax;
+  head.layers = {{.name = spec.tied ? spec.names.prefixes[0] + spec.names.embedding : spec.names.lm_head,
+                  .outputs = static_cast<int>(head.labels.size()),
+                  .bias = false,
+                  .rows = ids,
+                  .difference = difference}};
+  if (difference) std::ranges::reverse(head.layers[0].rows);
+  return head;
+}
+
+}  // namespace
+
 Result<ModelSpec> as_classifier(ModelSpec spec, const Config& config) {
-  TRY(Head head, read_classifier(config));
+  Head head;
+  if (config.has("classifier_token_ids")) {
+    TRY(head, read_word_classifier(config, spec));
+  } else {
+    TRY(head, read_classifier(config));
+    head.layers = {{.name = "score", .outputs = static_cast<int>(head.labels.size()), .bias = false}};
+  }
   head.pool = Pool::last;
-  head.layers = {{.name = "score", .outputs = static_cast<int>(head.labels.size()), .bias = false}};
   spec.head = std::move(head);
   return spec;
 }

@@ -9,7 +9,8 @@ namespace octavo {
 // What is left of a decoder's spec where it makes a vector of the last token.
 ModelSpec as_embedder(ModelSpec spec);
 
-// Scores of labels by the last token's vector: a matrix "score" without biases.
+// Scores of labels by the last token's vector: a matrix "score" without biases or, with classifier_token_ids,
+// these rows of the output matrix (vLLM's classifier_from_token).
 Result<ModelSpec> as_classifier(ModelSpec spec, const Config& config);
 
 // For a row of the table of families.

@@ -89,6 +89,8 @@ constexpr std::array kFamilies = {
     Family{"LlamaForSequenceClassification", describe_decoder_classifier<describe_llama>},
     Family{"LlamaModel", describe_embedder<describe_llama>},
     Family{"LlavaForConditionalGeneration", describe_llava},
+    Family{"LlavaNextForConditionalGeneration", describe_llava_next},
+    Family{"LlavaOnevisionForConditionalGeneration", describe_llava_onevision},
     Family{"MPTForCausalLM", describe_mpt},
     Family{"Mamba2ForCausalLM", describe_mamba2},
     Family{"MambaForCausalLM", describe_mamba},

@@ -275,14 +275,22 @@ Result<> check_media(const std::string& name, const RequestRules& rules, std::pt
   return {};
 }
 
-Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules) {
-  ChatPrompt prompt;
+Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, bool add_generation_prompt) {
+  ChatPrompt prompt{.messages = {},
+                    .tools = {},
+                    .documents = {},
+                    .kwargs = {},
+                    .add_generation_prompt = add_generation_prompt};
   TRY_VOID(fields.text("chat_template", prompt.chat_template));
   if (!prompt.chat_template.empty() && !rules.trust_chat_templates)
     return invalid(
         "chat_template",
         "a request's template is refused unless the server runs with --trust-request-chat-template");
   TRY(prompt.messages, read_messages(fields, rules, prompt.media));
+  TRY(const json::object* processor, fields.object("mm_processor_kwargs"));
+  if (processor && !processor->empty() && rules.images_max == 0)
+    return invalid("mm_processor_kwargs", "is about images, and this model takes none");
+  if (processor) prompt.processor = *processor;
   TRY(prompt.tools, read_tool_definitions(fields));
   TRY(const json::array* documents, fields.array("documents"));
   if (documents && !documents->empty()) prompt.documents = json::serialize(*documents);

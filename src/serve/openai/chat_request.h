@@ -32,6 +32,7 @@ struct ChatPrompt {
   std::string tools;            // "" when there are none
   std::string documents;        // "" when there are none
   std::string kwargs;           // "" when there are none
+  boost::json::object processor{};  // mm_processor_kwargs: how its images are prepared (image_overrides.h)
   std::string chat_template{};  // the request's own; "": the server's
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // excludes add_generation_prompt
@@ -47,8 +48,10 @@ struct ChatRequest {
 
 Result<ChatRequest> parse_chat_request(const boost::json::object& body, const RequestRules& rules);
 
-// messages, tools, documents, chat_template, chat_template_kwargs, add_generation_prompt,
-// continue_final_message: also of /tokenize.
-Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules);
+// messages, mm_processor_kwargs, tools, documents, chat_template, chat_template_kwargs, add_generation_prompt
+// (where it is not there: the last argument), continue_final_message: also of /tokenize and of the routes
+// that read texts.
+Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules,
+                                    bool add_generation_prompt = true);
 
 }  // namespace octavo::openai

@@ -43,7 +43,8 @@ Result<> read_suffix(Fields& fields, CompletionRequest& request) {
   return {};
 }
 
-Result<> refuse_best_of(Fields& f, int n) {
+Result<> refuse_other(Fields& f, int n) {
+  TRY_VOID(f.refuse("mm_processor_kwargs", "is about images, which come in chats"));
   std::optional<int> best_of;
   TRY_VOID(f.integer("best_of", best_of));
   if (best_of && *best_of != n) return invalid("best_of", "is not supported unless equal to n");
@@ -92,7 +93,7 @@ Result<CompletionRequest> parse_completion_request(const json::object& body, con
   TRY_VOID(read_max_tokens(fields, rules, request));
   TRY_VOID(fields.integer("logprobs", out.sampling.logprobs));
   TRY_VOID(read_suffix(fields, request));
-  TRY_VOID(refuse_best_of(fields, out.sampling.n));
+  TRY_VOID(refuse_other(fields, out.sampling.n));
   TRY_VOID(finish_reading(fields, rules, out));
   if (request.echo && out.sampling.logprobs) out.sampling.prompt_logprobs = out.sampling.logprobs;
   const auto answers = static_cast<std::size_t>(out.sampling.n) * request.prompts.size();

@@ -19,15 +19,18 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
   if (!adapter.empty()) return invalid("model", "LoRA adapters only generate, `{}` is one", adapter);
   TRY_VOID(f.text("request_id", out.request_id));
   TRY_VOID(f.integer64("priority", out.priority));
-  TRY_VOID(f.integer("truncate_prompt_tokens", out.truncate, -1, rules.max_model_len));
+  TRY_VOID(f.integer("truncate_prompt_tokens", out.truncate, -1));
   if (out.truncate == 0) return invalid("truncate_prompt_tokens", "must be -1 or from 1 on");
   std::string side = "right";
   TRY_VOID(f.text("truncation_side", side));
   if (side != "right") return invalid("truncation_side", "must be \"right\": texts keep their first tokens");
   TRY_VOID(f.boolean("add_special_tokens", out.add_special_tokens));
-  TRY_VOID(f.boolean("normalize", out.activated));
-  TRY_VOID(f.boolean("normalized", out.activated));  // Jina's name
-  TRY_VOID(f.boolean("use_activation", out.activated));
+  for (const std::string_view name : {"normalize", "normalized", "use_activation"}) {  // the second is Jina's
+    if (f.any(name) == nullptr) continue;
+    bool activated = true;
+    TRY_VOID(f.boolean(name, activated));
+    out.activated = activated;
+  }
   // They identify the caller, or what no cache keeps.
   f.accept({"user", "cache_salt", "mm_processor_kwargs"});
   return {};
@@ -124,9 +127,15 @@ Result<std::string> text_of_content(const json::value& item) {
 Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const RequestRules& rules) {
   EmbeddingRequest request;
   Fields f(body);
+  const bool chat = f.any("messages") != nullptr;
+  request.fields.add_special_tokens = !chat;  // a template writes them
   TRY_VOID(read_pooling_fields(f, rules, request.fields));
-  TRY_VOID(f.refuse("messages", "is not supported: send input"));
-  TRY(request.input, read_input(f));
+  if (chat && f.any("input") != nullptr) return invalid("messages", "cannot be combined with input");
+  if (chat) {
+    TRY(request.chat, read_chat_prompt(f, rules, false));
+  } else {
+    TRY(request.input, read_input(f));
+  }
   std::string format = "float";
   TRY_VOID(f.text("embedding_type", format));  // Jina's name
   TRY_VOID(f.text("encoding_format", format));

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "request/pooling.h"
+#include "serve/openai/chat_request.h"
 #include "serve/openai/completion_request.h"
 
 namespace octavo::openai {
@@ -19,13 +20,15 @@ struct PoolingFields {
   std::int64_t priority = 0;
   std::optional<int> truncate;  // tokens of a text, the first ones; -1: as many as the model reads
   bool add_special_tokens = true;
-  bool activated = true;  // vectors are normalised, scores become probabilities, as the model says
+  // Vectors are normalised, scores become probabilities, as the model says. Nothing: as the server says.
+  std::optional<bool> activated;
   std::vector<std::string> unknown_fields;
 };
 
 struct EmbeddingRequest {
   PoolingFields fields;
   std::vector<TextOrTokens> input;
+  std::optional<ChatPrompt> chat;  // in place of input: one text, made by the chat template
   bool base64 = false;
   std::optional<int> dimensions;  // the first ones of a vector
   std::optional<Task> task;       // nothing: what the model does

@@ -1,0 +1,84 @@
+#include "serve/image_overrides.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <variant>
+
+#include "serve/openai/request_fields.h"
+
+namespace octavo {
+namespace {
+
+using openai::Fields;
+
+// A number within [least, most], where it is there.
+Result<> read(Fields& f, std::string_view name, std::int64_t least, std::int64_t most, auto& out) {
+  std::optional<std::int64_t> given;
+  TRY_VOID(f.integer64(name, given));
+  if (!given) return {};
+  if (*given < least || *given > most)
+    return invalid(f.full_name(name), "must be from {} to {}, got {}", least, most, *given);
+  out = static_cast<std::remove_reference_t<decltype(out)>>(*given);
+  return {};
+}
+
+// Fields of `size`.
+Result<> read_size(Fields& f, const auto& read_fields) {
+  TRY(const boost::json::object* size, f.object("size"));
+  if (size == nullptr) return {};
+  Fields fields(*size, f.full_name("size") + ".");
+  TRY_VOID(read_fields(fields));
+  for (const std::string& name : fields.unread()) return invalid(name, "is not supported");
+  return {};
+}
+
+Result<> apply(Fields& f, media::AnySizeRule& rule) {
+  const std::int64_t least = std::int64_t{rule.unit} * rule.unit, most = rule.pixels_max;
+  TRY_VOID(read_size(f, [&](Fields& size) -> Result<> {
+    TRY_VOID(read(size, "shortest_edge", 1, most, rule.pixels_min));
+    return read(size, "longest_edge", least, most, rule.pixels_max);
+  }));
+  TRY_VOID(read(f, "min_pixels", 1, most, rule.pixels_min));
+  TRY_VOID(read(f, "max_pixels", least, most, rule.pixels_max));
+  rule.pixels_min = std::min(rule.pixels_min, rule.pixels_max);
+  return {};
+}
+
+Result<> apply(Fields& f, media::TileRule& rule) {
+  bool split = rule.split;
+  TRY_VOID(f.boolean("do_image_splitting", split));
+  if (split && !rule.split)
+    return invalid(f.full_name("do_image_splitting"), "must be false: the server cuts no images");
+  rule.split = split;
+  return read_size(f, [&](Fields& size) {
+    return read(size, "longest_edge", rule.tile_size, rule.longest_edge, rule.longest_edge);
+  });
+}
+
+Result<> apply(Fields& f, media::RatioTileRule& rule) {
+  TRY_VOID(read(f, "max_patches", 1, rule.tiles_max, rule.tiles_max));
+  rule.tiles_min = std::min(rule.tiles_min, rule.tiles_max);
+  return {};
+}
+
+Result<> apply(Fields& f, media::LongestEdgeRule& rule) {
+  return read_size(
+      f, [&](Fields& size) { return read(size, "longest_edge", rule.unit, rule.longest, rule.longest); });
+}
+
+Result<> apply(Fields&, media::SquareRule&) { return {}; }
+Result<> apply(Fields&, media::PinnedTileRule&) { return {}; }
+
+}  // namespace
+
+Result<media::ProcessorConfig> with_overrides(media::ProcessorConfig config,
+                                              const boost::json::object& overrides) {
+  Fields f(overrides, "mm_processor_kwargs.");
+  TRY_VOID(std::visit([&](auto& rule) { return apply(f, rule); }, config.rule));
+  for (const std::string& name : f.unread()) return invalid(name, "is not supported for this model's images");
+  return config;
+}
+
+}  // namespace octavo
