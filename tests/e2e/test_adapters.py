@@ -2,6 +2,7 @@
 
 import array
 import concurrent.futures
+import contextlib
 import json
 import os
 import random
@@ -207,12 +208,13 @@ def found(tmp_path_factory):
     outside = write_adapter(tmp_path_factory.mktemp("outside") / "adapter", 7, **of_demo)
     (root / "link").symlink_to(outside)
     flags = ["--enable-lora", "--max-loras", "2", "--max-lora-rank", "8", "--served-model-name", "demo"]
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("VLLM_LORA_RESOLVER_CACHE_DIR", str(root))
-        environment.setenv("VLLM_PLUGINS", "lora_filesystem_resolver")
-        environment.setenv("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "true")
-        with serve(*flags) as url:
-            yield openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0), root
+    with contextlib.ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("VLLM_LORA_RESOLVER_CACHE_DIR", str(root))
+            environment.setenv("VLLM_PLUGINS", "lora_filesystem_resolver")
+            environment.setenv("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "true")
+            url = stack.enter_context(serve(*flags))
+        yield openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0), root
 
 
 def test_adapters_of_a_folder_are_loaded_when_they_are_named(client, found):
