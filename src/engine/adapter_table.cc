@@ -181,17 +181,20 @@ bool AdapterTable::prepare(Entry& entry) {
 
 bool AdapterTable::advance(const std::function<bool(int place)>& is_used) {
   if (entries_.empty()) return false;
+  bool news = take_read();
+  const bool failed = news;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
     const bool in_memory = entry->state == State::ready;
-    if (entry->leaving && entry->state != State::reading && !(in_memory && is_used(entry->place))) {
+    const bool is_asked = failed && entry->state == State::failed;  // why, by answers that have waited for it
+    if (entry->leaving && entry->state != State::reading && !is_asked &&
+        !(in_memory && is_used(entry->place))) {
       leave_place(*entry);
       tell(*entry, failure(ErrorCode::not_found, "the adapter was unloaded before it was there"));
       entries_.erase(entry);
     }
     entry = next;
   }
-  bool news = take_read();  // what fails stays once more: answers that wait for it ask why
   const auto entry = std::ranges::find(entries_, State::read, &Entry::state);
   if (entry != entries_.end()) {
     if (entry->place < 0) find_place(*entry, is_used);
