@@ -23,8 +23,8 @@ Names may be written with underscores, values as `--flag=value`, integers as `32
 repeated flags counts; every switch has its `--no-` form; fields of JSON may be given one by one (`--speculative-config.method ngram`).
 `--config file.yaml` holds the same names; what is on the command line wins. An unknown flag is an error that names the nearest one.
 Environment: `OTEL_SERVICE_NAME`, `VLLM_API_KEY`, `VLLM_LOGGING_LEVEL`, `VLLM_LOG_STATS_INTERVAL`, `VLLM_SERVER_DEV_MODE`,
-`VLLM_ALLOW_RUNTIME_LORA_UPDATING`, `VLLM_NIXL_SIDE_CHANNEL_HOST`, `VLLM_NIXL_SIDE_CHANNEL_PORT`, those by which `mpirun` tells a process
-its place, and the variables of
+`VLLM_ALLOW_RUNTIME_LORA_UPDATING`, `VLLM_LORA_RESOLVER_CACHE_DIR`, `VLLM_PLUGINS`, `VLLM_NIXL_SIDE_CHANNEL_HOST`,
+`VLLM_NIXL_SIDE_CHANNEL_PORT`, those by which `mpirun` tells a process its place, and the variables of
 [models by name](models.md#models-by-name).
 
 )";

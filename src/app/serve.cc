@@ -1,11 +1,13 @@
 // octavo serve
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <ranges>
+#include <string_view>
 #include <vector>
 
 #include "app/commands.h"
@@ -33,6 +35,23 @@ Result<> take_side_channel(KvTransferOptions& options) {
     return invalid("VLLM_NIXL_SIDE_CHANNEL_PORT", "must be an integer in [0, 65535], got {}", port);
   options.port = number;
   return {};
+}
+
+// vLLM's lora_filesystem_resolver, which is among its plugins unless VLLM_PLUGINS names others.
+void take_adapter_folder(RuntimeOptions& options) {
+  const std::string folder = environment("VLLM_LORA_RESOLVER_CACHE_DIR");
+  const std::string plugins = environment("VLLM_PLUGINS");
+  const auto is_resolver = [](auto name) {
+    return std::ranges::equal(name, std::string_view("lora_filesystem_resolver"));
+  };
+  if (folder.empty() ||
+      (!plugins.empty() && std::ranges::none_of(plugins | std::views::split(','), is_resolver)))
+    return;
+  if (!options.engine.lora.enabled || !options.serve.change_adapters)
+    return log_warning(
+        "VLLM_LORA_RESOLVER_CACHE_DIR: adapters are loaded from there with --enable-lora and "
+        "--allow-runtime-lora-updating only");
+  options.lora_folder = folder;
 }
 
 // --kv-offloading-size: a tier in the user's cache folder.
@@ -131,6 +150,7 @@ Result<> serve(ServeCommand& c) {
   TRY_VOID(take_side_channel(c.runtime.engine.kv_transfer));
   TRY_VOID(take_offloading(c, c.runtime.engine.kv_transfer));
   if (c.run_engine) return run_engine(std::move(c.runtime), c.run_rank);
+  take_adapter_folder(c.runtime);
   TRY_VOID(take_processors(c));
   if (engine.mpi && engine.mpi->rank > 0) return run_mpi_rank(std::move(c.runtime));
   if (engine.nodes.count > 1 && engine.nodes.rank > 0) return run_host_of_ranks(engine);

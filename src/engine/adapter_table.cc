@@ -47,8 +47,13 @@ void AdapterTable::unload(const std::string& name, const AdapterDone& done) {
 
 Result<std::optional<AdapterTable::Use>> AdapterTable::use(const std::string& name) {
   Entry* entry = find(name);
-  if (entry == nullptr)
+  if (entry == nullptr) {
+    const auto failed = std::ranges::find_if(entries_, [&](const Entry& other) {
+      return other.state == State::failed && other.source.name == name;
+    });
+    if (failed != entries_.end()) return std::unexpected(failed->error);
     return field_failure("model", ErrorCode::not_found, "the adapter of this request is not loaded any more");
+  }
   if (entry->state == State::failed) return std::unexpected(entry->error);
   entry->last_used = ++uses_;
   if (entry->state == State::ready) return Use{entry->place, entry->file.digest};
@@ -76,9 +81,13 @@ void AdapterTable::fail(Entry& entry, Error error) {
   leave_place(entry);
   entry.file = {};
   entry.state = State::failed;
+  const bool was_there = entry.waiting.empty();
+  tell(entry, std::unexpected(error));
+  if (!was_there) {  // whoever has named it could know
+    entry.leaving = true;
+    error = {ErrorCode::invalid_argument, "the adapter cannot be loaded: " + error.message, "model"};
+  }
   entry.error = std::move(error);
-  entry.leaving |= !entry.waiting.empty();  // it never was there
-  tell(entry, std::unexpected(entry.error));
 }
 
 // One at a time, in the order in which they were wanted.
@@ -173,10 +182,13 @@ bool AdapterTable::prepare(Entry& entry) {
 bool AdapterTable::advance(const std::function<bool(int place)>& is_used) {
   if (entries_.empty()) return false;
   bool news = take_read();
+  const bool failed = news;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
     const bool in_memory = entry->state == State::ready;
-    if (entry->leaving && entry->state != State::reading && !(in_memory && is_used(entry->place))) {
+    const bool is_asked = failed && entry->state == State::failed;  // why, by answers that have waited for it
+    if (entry->leaving && entry->state != State::reading && !is_asked &&
+        !(in_memory && is_used(entry->place))) {
       leave_place(*entry);
       tell(*entry, failure(ErrorCode::not_found, "the adapter was unloaded before it was there"));
       entries_.erase(entry);

@@ -136,6 +136,19 @@ TEST_F(AdapterTableTest, ErrorsReachWhoAsked) {
   EXPECT_TRUE(executor_.matrices.empty());
 }
 
+TEST_F(AdapterTableTest, WhoWaitsForOneThatFailsHearsWhy) {
+  load("bad", "broken");
+  EXPECT_EQ(place("bad"), -1);
+  while (!table_.advance([](int) { return false; }))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto use = table_.use("bad");
+  ASSERT_FALSE(use);
+  EXPECT_EQ(use.error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(use.error().message, "the adapter cannot be loaded: broken");
+  advance();
+  EXPECT_EQ(table_.use("bad").error().code, ErrorCode::not_found);
+}
+
 TEST(AdapterTableEnd, TellsWhoWaits) {
   NotingExecutor executor;
   std::string told;

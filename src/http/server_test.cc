@@ -239,7 +239,8 @@ TEST_F(ServerTest, RefusesMalformedAndOversizedRequests) {
   for (const std::string bad : {"", "u@a", "a,b", "a/b", "a b", "http://a"})
     EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: " + bad + "\r\n\r\n"), "HTTP/1.1 400") << bad;
   for (const std::string good : {"a", "a:80", "[::1]:80", "127.0.0.1", "under_score"})
-    EXPECT_EQ(status("GET / HTTP/1.1\r\nConnection: close\r\nHost: " + good + "\r\n\r\n"), "HTTP/1.1 200") << good;
+    EXPECT_EQ(status("GET / HTTP/1.1\r\nConnection: close\r\nHost: " + good + "\r\n\r\n"), "HTTP/1.1 200")
+        << good;
   EXPECT_EQ(status("GET / HTTP/1.1\r\n" + host + "X: a\r\n b\r\n\r\n"), "HTTP/1.1 400");
   EXPECT_EQ(status("GET / HTTP/1.1\r\n" + host + "X: a\r\n\tb: c\r\n\r\n"), "HTTP/1.1 400");
   EXPECT_EQ(status("GET /../x HTTP/1.1\r\n" + host + "\r\n"), "HTTP/1.1 400");

@@ -20,6 +20,7 @@
 #include "model/sound_processor.h"
 #include "remote/data_parallel.h"
 #include "remote/engine_process.h"
+#include "serve/adapter_folder.h"
 #include "weights/checkpoint.h"
 
 namespace octavo {
@@ -180,6 +181,14 @@ Result<> load_adapters(const std::vector<LoraModule>& modules, const Service& se
   return {};
 }
 
+// Adapters say of which model they are by the name that it had when they were made.
+Result<> open_adapter_folder(const std::string& path, const std::string& named, const Service& service) {
+  if (path.empty()) return {};
+  std::vector<std::string> names = service.options.rules.model_names;
+  names.insert(names.end(), {named, service.options.model_root});
+  return AdapterFolder::open(path, std::move(names), service);
+}
+
 // Whether a template goes through the parts of a content, or prints it as a text.
 bool takes_parts(const ChatTemplate& chat_template) {
   const auto text = chat_template.render(
@@ -277,6 +286,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
       *runtime->engine, *runtime->tokenizer, runtime->chat_template ? &*runtime->chat_template : nullptr,
       runtime->tool_template ? &*runtime->tool_template : nullptr, std::move(serve));
   TRY_VOID(load_adapters(options.lora_modules, *runtime->service));
+  TRY_VOID(open_adapter_folder(options.lora_folder, named, *runtime->service));
   return runtime;
 }
 

@@ -34,9 +34,10 @@ struct RuntimeOptions {
   std::string tool_call_parser;                 // of tool_choice `auto`; "": it is not enabled
   std::string reasoning_parser;                 // "": thoughts are text like any other
   std::vector<LoraModule> lora_modules;         // adapters that are there from the start
-  std::vector<std::string> engine_command;      // of an engine's own process; empty: it runs in this one
-  bool sleep_mode = false;                      // an engine in this process can be sent to sleep
-  boost::json::object mm_processor_kwargs{};    // instead of what the model's image processor says
+  std::string lora_folder;                  // of others, which are loaded when a request names them; "": none
+  std::vector<std::string> engine_command;  // of an engine's own process; empty: it runs in this one
+  bool sleep_mode = false;                  // an engine in this process can be sent to sleep
+  boost::json::object mm_processor_kwargs{};  // instead of what the model's image processor says
   // Sampling values where a request says nothing: "auto" (the model's), "vllm" (OpenAI's) or a folder with a
   // generation_config.json; above them the overrides.
   std::string generation_config = "auto";

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/error.h"
 
 namespace octavo {
 
@@ -35,6 +38,14 @@ class AdapterNames {
     const auto found = cards_.find(name);
     return found == cards_.end() ? std::nullopt : std::optional(found->second);
   }
+  // Whether requests may name it: it is here, or where look_further() says. Errors: it is there, and cannot
+  // be had.
+  Result<bool> offers(const std::string& name) const {
+    if (find(name)) return true;
+    return look_ ? look_(name) : false;
+  }
+  // For names that are not here; once, before anybody asks.
+  void look_further(std::function<Result<bool>(const std::string&)> look) { look_ = std::move(look); }
   std::vector<AdapterCard> all() const {
     const std::lock_guard lock(mutex_);
     std::vector<AdapterCard> all;
@@ -45,6 +56,7 @@ class AdapterNames {
  private:
   mutable std::mutex mutex_;
   std::map<std::string, AdapterCard> cards_;
+  std::function<Result<bool>(const std::string&)> look_;
 };
 
 }  // namespace octavo

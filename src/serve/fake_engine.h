@@ -63,6 +63,12 @@ class FakeEngine final : public EngineClient {
 
   void reset_prefix_cache() override {}
 
+  // Whoever tests it says how it went.
+  void load_adapter(AdapterSource source, AdapterDone done) override {
+    const std::lock_guard lock(mutex_);
+    loads.emplace_back(std::move(source), std::move(done));
+  }
+
   EngineInfo info() const override { return described; }
 
   std::vector<EngineStats> stats() const override {
@@ -93,6 +99,7 @@ class FakeEngine final : public EngineClient {
   std::atomic<bool> out_of_memory = false;  // when asked for its figures
   std::atomic<int> submitted = 0;
   std::atomic<int> aborts = 0;
+  std::vector<std::pair<AdapterSource, AdapterDone>> loads{};
   Request last_request{};  // read when nothing is being submitted
 
  private:

@@ -2,6 +2,7 @@
 
 import array
 import concurrent.futures
+import contextlib
 import json
 import os
 import random
@@ -192,6 +193,62 @@ def test_metrics_name_them(base, client):
     next(iter(stream))
     assert eventually(lambda: 'running_lora_adapters="a0"' in info()[0])
     stream.close()
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """A server that looks for adapters in a folder, and the folder."""
+    root = tmp_path_factory.mktemp("found")
+    of_demo = dict(base_model_name_or_path="demo")
+    for i, name in enumerate(["one", "two", "team/three"]):
+        (root / name).parent.mkdir(exist_ok=True)
+        write_adapter(root / name, i, **of_demo)
+    write_adapter(root / "wide", 7, rank=16, **of_demo)
+    write_adapter(root / "foreign", 7, base_model_name_or_path="another/model")
+    outside = write_adapter(tmp_path_factory.mktemp("outside") / "adapter", 7, **of_demo)
+    (root / "link").symlink_to(outside)
+    flags = ["--enable-lora", "--max-loras", "2", "--max-lora-rank", "8", "--served-model-name", "demo"]
+    with contextlib.ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("VLLM_LORA_RESOLVER_CACHE_DIR", str(root))
+            environment.setenv("VLLM_PLUGINS", "lora_filesystem_resolver")
+            environment.setenv("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "true")
+            url = stack.enter_context(serve(*flags))
+        yield openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0), root
+
+
+def test_adapters_of_a_folder_are_loaded_when_they_are_named(client, found):
+    """With the answers that the same files give to a server that has them from the start."""
+    finds, _ = found
+    names = ["one", "two", "team/three", "demo"]
+    assert [model.id for model in finds.models.list().data] == ["demo"]
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda name: answer(finds, name), 4 * names))
+    assert answers == 4 * answers[:4]
+    assert answers[:2] == [answer(client, "a0"), answer(client, "a1")] and answers[3] == answer(client, "demo")
+    listed = {model.id: model.model_dump() for model in finds.models.list().data}
+    assert set(listed) == {"demo", "one", "two", "team/three"} and listed["team/three"]["parent"] == "demo"
+    chat = finds.chat.completions.create(model="two", messages=[{"role": "user", "content": "Hi"}], max_tokens=4)
+    assert chat.model == "two"
+
+
+def test_what_a_folder_does_not_have_is_not_found(found):
+    finds, root = found
+    for name in ("nobody", "foreign", "link", "../" + root.name + "/one", str(root / "one"), "./one", "team", "."):
+        with pytest.raises(openai.NotFoundError):
+            answer(finds, name)
+    for _ in range(2):  # by the answer that has waited for it, and by what is known of it
+        with pytest.raises(openai.BadRequestError, match="max-lora-rank") as refused:
+            answer(finds, "wide")
+        assert refused.value.param == "model"
+
+
+def test_what_comes_into_a_folder_is_found(found):
+    finds, root = found
+    with pytest.raises(openai.NotFoundError):
+        answer(finds, "late")
+    write_adapter(root / "coming", 3, base_model_name_or_path="demo").rename(root / "late")
+    assert answer(finds, "late")[0] != answer(finds, "demo")[0]
 
 
 def test_without_the_flag_there_are_none(server):

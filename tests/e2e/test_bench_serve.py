@@ -91,7 +91,7 @@ def test_a_sweep_says_that_no_rate_is_good(server, tmp_path):
     out = tmp_path / "sweep.json"
     done = bench(
         server,
-        *[*SHORT, "--slo", "e2el:0.001", "--first-rate", "64", "--output-json", str(out)],
+        *[*SHORT, "--slo", "e2el:0.001", "--first-rate", "256", "--output-json", str(out)],
         command="sweep",
     )
     assert done.returncode == 0, done.stderr

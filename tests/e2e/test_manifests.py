@@ -190,7 +190,7 @@ def definition(kind, version):
     if not shutil.which("go"):
         pytest.skip("Go is not installed, whose module proxy has the definitions")
     try:
-        got = subprocess.run(["go", "mod", "download", "-json", module], capture_output=True, text=True, timeout=300)
+        got = subprocess.run(["go", "mod", "download", "-json", module], capture_output=True, text=True, timeout=120)
     except subprocess.TimeoutExpired:
         pytest.skip(f"{module} cannot be downloaded in time")
     if got.returncode:

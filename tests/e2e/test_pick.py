@@ -14,7 +14,7 @@ import urllib.request
 
 import openai
 import pytest
-from conftest import PATIENCE, at_rest, eventually, fetch, free_port, metric, running
+from conftest import PATIENCE, at_rest, eventually, fetch, free_port, http_client, metric, running
 from test_adapters import write_adapter
 from test_kv_transfer import part
 from test_pause import paused
@@ -383,7 +383,7 @@ def test_an_adapter_is_asked_where_it_runs(tmp_path):
             return through.completions.create(model="tale", prompt="Once", max_tokens=1).model
 
         def waiting():
-            return metric(bases[1], "vllm:num_requests_waiting")
+            return http_client.get(bases[1] + "/load").json()["server_load"] - 1
 
         def goes_there():
             asked.append(pool.submit(ask))

@@ -1,5 +1,6 @@
 """`octavo route` in front of two `octavo serve`, as the official OpenAI client sees it."""
 
+import concurrent.futures
 import json
 import shlex
 import threading
@@ -252,7 +253,8 @@ def test_streams_of_a_killed_replica_go_on_at_another_one(replica, chat):
         assert len(ids) == 1
         return text, finish, usage.prompt_tokens, usage.completion_tokens
 
-    expected = [ask(replica, body) for body in bodies]
+    with concurrent.futures.ThreadPoolExecutor(len(bodies)) as pool:
+        expected = list(pool.map(lambda body: ask(replica, body), bodies))
     with running(SERVE) as (victim, second), running(
         ROUTE + f"{replica} {second} --policy round_robin --migration-limit 1"
     ) as (_, base):

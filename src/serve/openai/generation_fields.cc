@@ -225,7 +225,8 @@ Result<std::string> read_model(Fields& fields, const RequestRules& rules) {
   std::string model;
   TRY_VOID(fields.text("model", model));
   if (model.empty() || std::ranges::find(rules.model_names, model) != rules.model_names.end()) return "";
-  if (rules.adapters->find(model)) return model;
+  TRY(const bool offered, rules.adapters->offers(model));
+  if (offered) return model;
   return field_failure("model", ErrorCode::not_found, "this server does not have a model of that name");
 }
 

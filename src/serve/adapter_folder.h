@@ -1,0 +1,51 @@
+// A folder of LoRA adapters that are loaded when a request first names them, as by vLLM's
+// lora_filesystem_resolver.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "serve/service.h"
+
+namespace octavo {
+
+class AdapterFolder {
+ public:
+  // From now on the service's requests find what is there of the base model, which has these names. Errors:
+  // it is no folder.
+  static Result<> open(const std::string& path, std::vector<std::string> base_names, const Service& service);
+
+  // Any thread. Whether requests may name it: its folder below this one says that it is of this model. The
+  // first to ask has it loaded, which nobody waits for but the engine's answers that need it. Errors: it is
+  // there, and cannot be loaded.
+  Result<bool> offers(const std::string& name);
+
+ private:
+  using Time = std::filesystem::file_time_type;
+  struct Failure {
+    Error error;
+    std::optional<Time> changed{};  // of the files that are at fault; nothing: it may go well the next time
+  };
+
+  AdapterFolder(std::filesystem::path root, std::vector<std::string> base_names, const Service& service)
+      : root_(std::move(root)), base_names_(std::move(base_names)), service_(service) {}
+  std::optional<std::string> find(const std::string& name) const;
+  bool is_of_this_model(const std::filesystem::path& folder) const;
+  std::optional<Failure> failure_of(const std::string& name) const;
+  void ended(const std::string& name, const std::string& path, Time changed, const Result<>& result);
+
+  const std::filesystem::path root_;
+  const std::vector<std::string> base_names_;
+  const Service& service_;
+  std::mutex asking_;  // one at a time, so that two do not load the same
+  mutable std::mutex mutex_;
+  std::map<std::string, Failure> failures_;  // no more than the folder has folders
+};
+
+}  // namespace octavo
