@@ -11,6 +11,7 @@
 #include "app/stop_signals.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
+#include "fleet/discover/srv_records.h"
 #include "fleet/proxy/router.h"
 #include "http/url.h"
 #include "local/load_tokenizer.h"
@@ -28,7 +29,8 @@ struct RouteCommand {
   std::vector<std::string> selector, prefill_selector, decode_selector;
   int discovery_port = 80;
   std::string discovery_namespace, kube_api;
-  std::string etcd, etcd_prefix = fleet::EtcdOptions().prefix, worker_file, worker_dns;
+  std::string warm_from;
+  std::string etcd, etcd_prefix = fleet::EtcdOptions().prefix, worker_file, worker_dns, worker_srv, worker_srv_server;
   int worker_dns_interval_s = 10;
   int request_timeout_s = 1800;
   int health_interval_s = 10;
@@ -134,10 +136,39 @@ void add_discovery_flags(CLI::App& command, RouteCommand& c) {
   command
       .add_option("--worker-dns", c.worker_dns, "host:port: all addresses of that name are workers, as of a headless service")
       ->group(others);
-  command.add_option("--worker-dns-interval-secs", c.worker_dns_interval_s, "From one question to the next")
+  command
+      .add_option("--worker-srv", c.worker_srv,
+                  "A name like _http._tcp.replicas.internal: the targets of its SRV records are workers, with their "
+                  "ports, priorities and weights")
+      ->group(others);
+  command
+      .add_option("--worker-srv-server", c.worker_srv_server,
+                  "The name server that is asked for those, like 127.0.0.1:8600 (Consul's); default: the system's")
+      ->group(others);
+  command.add_option("--worker-dns-interval-secs", c.worker_dns_interval_s, "From one question to the next, of --worker-srv, too")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str()
       ->group(others);
+}
+
+void add_peer_flags(CLI::App& command, RouteCommand& c) {
+  const char* group = "Several routers";
+  fleet::PeerOptions& peers = c.options.peers;
+  command
+      .add_option("--router-sync", peers.endpoint,
+                  "Where other routers are told what this one has in flight, for their decisions: like "
+                  "tcp://*:5600 (ZeroMQ)")
+      ->group(group);
+  command
+      .add_option("--router-warm-from", c.warm_from,
+                  "A router that runs, as http://host:port, which is asked at the start what workers hold that tell "
+                  "KV cache events and replay them")
+      ->group(group);
+  command
+      .add_option("--router-peers", peers.peers,
+                  "Other routers of the same workers, each as host:port of its --router-sync; all addresses of a "
+                  "name, and this router itself may be among them")
+      ->group(group);
 }
 
 void add_failure_flags(CLI::App& command, RouteCommand& c) {
@@ -278,6 +309,12 @@ Result<> read_discovery(RouteCommand& c) {
     if (!dns) return invalid("worker-dns", "must be host:port, got {}", quoted_text(c.worker_dns));
     c.options.discovered.push_back({{}, *std::move(dns)});
   }
+  if (!c.worker_srv.empty()) {
+    if (c.options.disaggregated)
+      return invalid("worker-srv", "must not be given with pd-disaggregation: records do not say what they are for");
+    TRY(auto srv, fleet::poll_srv(c.worker_srv, c.worker_srv_server, c.worker_dns_interval_s * 1000));
+    c.options.discovered.push_back({{}, std::move(srv)});
+  }
   return {};
 }
 
@@ -301,6 +338,13 @@ Result<> route(RouteCommand& c) {
   if (!c.tenants.empty()) {
     TRY(o.tenants, fleet::read_tenants_file(c.tenants));
   }
+  if (!c.warm_from.empty()) {
+    auto url = http::parse_url(c.warm_from);
+    if (!url || url->target != "/")
+      return invalid("router-warm-from", "must be http://host:port or https://host:port, got {}",
+                     quoted_text(c.warm_from));
+    o.warm_from = *std::move(url);
+  }
   TRY_VOID(read_discovery(c));
   const std::string policy = o.policy;
   const std::size_t workers = o.worker_urls.size() + o.prefill_urls.size() + o.decode_urls.size();
@@ -321,6 +365,7 @@ void add_route(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<RouteCommand>();
   add_routing_flags(*command, *options);
   add_discovery_flags(*command, *options);
+  add_peer_flags(*command, *options);
   add_failure_flags(*command, *options);
   add_server_flags(*command, *options);
   command->callback([options, &outcome] {

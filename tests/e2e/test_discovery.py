@@ -9,6 +9,7 @@ import urllib.request
 
 import pytest
 from conftest import PATIENCE, eventually, fetch, free_port, running
+from dns_stand_in import NameServer
 
 ETCD = shutil.which("etcd")
 
@@ -120,7 +121,65 @@ def test_workers_are_the_addresses_of_a_name(replica):
         assert eventually(lambda: f"http://127.0.0.1:{replica}" in workers())
 
 
+@pytest.fixture
+def name_server():
+    server = NameServer()
+    yield server
+    server.close()
+
+
+def test_workers_are_srv_records(name_server, replica):
+    service = "_http._tcp.replicas.test"
+    name_server.services[service] = [(10, 1, int(replica), "a.test"), (10, 1, 9, "b.test"), (20, 1, int(replica), "c.test")]
+    name_server.hosts = {"a.test": ["127.0.0.1"], "b.test": ["127.0.0.2"], "c.test": ["127.0.0.3"]}
+    flags = f"--worker-srv {service} --worker-srv-server {name_server.address} --worker-dns-interval-secs 1"
+    with route(flags) as workers:
+        first, other_port, second = f"http://127.0.0.1:{replica}", "http://127.0.0.2:9", f"http://127.0.0.3:{replica}"
+        assert eventually(lambda: set(workers()) == {first, other_port, second})
+        name_server.hosts["a.test"] = ["127.0.0.4"]
+        assert eventually(lambda: set(workers()) == {f"http://127.0.0.4:{replica}", other_port, second})
+        asked, name_server.fails = name_server.asked, True
+        assert eventually(lambda: name_server.asked > asked + 3)
+        assert len(workers()) == 3, "while it does not answer, what is known stays"
+        name_server.fails = False
+        name_server.services[service] = [(20, 1, int(replica), "c.test")]
+        assert eventually(lambda: set(workers()) == {second})
+
+
+def test_srv_records_say_who_comes_first(name_server, replica):
+    service = "_http._tcp.replicas.test"
+    first, second, third = (f"http://127.0.0.{i}:{replica}" for i in (1, 2, 3))
+    name_server.hosts = {f"{i}.test": [f"127.0.0.{i}"] for i in (1, 2, 3)}
+
+    def records(*ranks):
+        name_server.services[service] = [(priority, weight, int(replica), f"{i + 1}.test") for i, (priority, weight) in enumerate(ranks)]
+
+    records((20, 1), (10, 1), (10, 0))
+    with running(f"build/release/octavo route --port {{port}} --policy round_robin --worker-srv {service} "
+                 f"--worker-srv-server {name_server.address} --worker-dns-interval-secs 1") as (_, base):
+        def workers():
+            return json.loads(fetch(base + "/workers"))["workers"]
+
+        def chosen():
+            request = urllib.request.Request(base + "/v1/completions", json.dumps({"prompt": "Hello", "max_tokens": 1}).encode(),
+                                             {"Content-Type": "application/json", "X-Octavo-Explain": "1"})
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return json.loads(response.headers["X-Octavo-Explain"])["chosen"]
+
+        assert eventually(lambda: len(workers()) == 3 and all(w["is_healthy"] for w in workers()))
+        assert [chosen() for _ in range(6)] == [second] * 6
+        records((10, 1), (20, 1), (20, 1))
+        assert eventually(lambda: chosen() == first)
+        assert [chosen() for _ in range(6)] == [first] * 6
+        records((10, 0), (10, 0), (10, 7))
+        assert eventually(lambda: chosen() == third)
+        assert [chosen() for _ in range(6)] == [third] * 6
+
+
 @pytest.mark.parametrize("flags, says", [
+    (["--worker-srv", "a b"], "worker-srv: must be a name like"),
+    (["--worker-srv", "a.test", "--worker-srv-server", "localhost:53"], "worker-srv-server: must be an address and a port"),
+    (["--worker-srv", "a.test", "--pd-disaggregation"], "worker-srv: must not be given with pd-disaggregation"),
     (["--worker-etcd", "http://127.0.0.1:2379/v3"], "worker-etcd: must be http://host:port"),
     (["--worker-file", "no-such-file"], "worker-file: no-such-file"),
     (["--worker-dns", "a b"], "worker-dns: must be host:port"),

@@ -86,6 +86,8 @@ ELSEWHERE = {
     "octavo route --service-discovery": "test_the_router_follows_pods",
     "octavo route --worker-file": "test_workers_stand_in_a_file",
     "octavo route --worker-dns": "test_workers_are_the_addresses_of_a_name",
+    "octavo route --worker-srv": "test_workers_are_srv_records",
+    "octavo route --worker-urls ... --router-sync": "test_routers_count_each_others_requests_until_one_dies",
     "octavo route --worker-urls http://127.0.0.1:8001 ... --policy kv_aware":
         "test_kv_aware_goes_where_the_prefix_is_learnt_from_events_alone",
 }

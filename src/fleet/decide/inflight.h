@@ -1,7 +1,9 @@
-// What was sent to each endpoint and has not ended: the part of its load that no metric shows yet.
+// What was sent to each endpoint and has not ended: the part of its load that no metric shows yet. By this
+// process, and by others like it that tell what they have sent.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "fleet/view/endpoint.h"
@@ -13,6 +15,9 @@ struct Load {
   std::int64_t prefill_tokens = 0;  // to be computed before first tokens come: prompts less what is cached
   std::int64_t context_tokens = 0;  // prompts, and what was answered to them
   std::int64_t own_tokens = 0;      // of these what the endpoint did not hold: what is shared counts once
+
+  Load& operator+=(const Load& more);
+  bool operator==(const Load&) const = default;
 };
 
 // One request's share of its endpoint's load. Its owner gives it back with Inflight::free().
@@ -23,6 +28,9 @@ struct Booking {
   std::int64_t own_tokens = 0;
 };
 
+// Another process that sends requests to the same endpoints: a number that it has drawn for itself.
+using PeerId = std::uint64_t;
+
 class Inflight {
  public:
   // new_tokens: those of the prompt that the endpoint does not hold.
@@ -31,10 +39,41 @@ class Inflight {
   void grow(Booking& booking, std::int64_t new_tokens);  // more of the answer is there
   void free(Booking& booking);
 
-  Load load(EndpointId endpoint) const { return endpoint < loads_.size() ? loads_[endpoint] : Load{}; }
+  // What a peer has in flight there now, in place of what it had.
+  void peer_has(PeerId peer, EndpointId endpoint, const Load& load);
+  void forget_peer(PeerId peer);
+  // What peers had at an endpoint that is gone.
+  void forget(EndpointId endpoint);
+
+  Load load(EndpointId endpoint) const;  // of all together
+  Load own(EndpointId endpoint) const { return at(loads_, endpoint); }
+  Load of_peers(EndpointId endpoint) const { return at(of_peers_, endpoint); }
 
  private:
-  std::vector<Load> loads_;  // [EndpointId]
+  using Loads = std::vector<Load>;  // [EndpointId]
+
+  static Load at(const Loads& loads, EndpointId endpoint) {
+    return endpoint < loads.size() ? loads[endpoint] : Load{};
+  }
+  static Load& grown_at(Loads& loads, EndpointId endpoint);
+  void sum_peers(EndpointId endpoint);
+
+  Loads loads_;
+  std::map<PeerId, Loads> peers_;
+  Loads of_peers_;  // sums over peers_
 };
+
+inline Load& Load::operator+=(const Load& more) {
+  requests += more.requests;
+  prefill_tokens += more.prefill_tokens;
+  context_tokens += more.context_tokens;
+  own_tokens += more.own_tokens;
+  return *this;
+}
+
+inline Load Inflight::load(EndpointId endpoint) const {
+  Load load = own(endpoint);
+  return load += of_peers(endpoint);
+}
 
 }  // namespace octavo::fleet

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fleet/decide/eligible.h"
+#include "fleet/decide/held_blocks_owner.h"
 #include "fleet/decide/latency.h"
 
 namespace octavo::fleet {
@@ -28,6 +29,12 @@ Result<Pipeline> Pipeline::make(PipelineConfig config) {
 LatencyPredictor* Pipeline::predictor() const {
   for (const std::string& name : plugins_->names())
     if (auto* predictor = dynamic_cast<LatencyPredictor*>(plugins_->find(name))) return predictor;
+  return nullptr;
+}
+
+HeldBlocks* Pipeline::held_blocks() const {
+  for (const std::string& name : plugins_->names())
+    if (auto* owner = dynamic_cast<HeldBlocksOwner*>(plugins_->find(name))) return &owner->held_blocks();
   return nullptr;
 }
 

@@ -13,6 +13,7 @@
 
 namespace octavo::fleet {
 
+class HeldBlocks;
 class LatencyPredictor;
 
 // Prompts that another endpoint computes before the chosen one answers: those of at least so many tokens, of
@@ -61,6 +62,8 @@ class Pipeline {
   void forget(EndpointId endpoint) { plugins_->forget(endpoint); }
   // Who learns from how long answers took; null: nobody does.
   LatencyPredictor* predictor() const;
+  // What endpoints have told of their caches; null: nobody keeps it.
+  HeldBlocks* held_blocks() const;
   void expire(std::int64_t now_us) { plugins_->expire(now_us); }
 
  private:

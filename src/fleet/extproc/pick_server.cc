@@ -103,7 +103,8 @@ void PickServer::State::set_endpoints(std::vector<Endpoint> endpoints) {
 
 Result<> PickServer::State::listen() {
   if (!events) return {};
-  const auto deliver = [this](const Member& member, std::span<const CacheEvent> changes) {
+  const auto deliver = [this](const Member& member, std::span<const CacheEvent> changes,
+                              const CachePosition&) {
     picker->cache_changed(member, changes);
     context.metrics.told(changes.size());
   };

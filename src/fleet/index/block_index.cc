@@ -136,9 +136,10 @@ void BlockIndex::clear(EndpointId endpoint) {
   for (const PrefixKey key : keys) drop(find(key), endpoint);
 }
 
-bool BlockIndex::holds(EndpointId endpoint, PrefixKey key) const {
-  return std::ranges::any_of(holders(slots_[find(key)]),
-                             [&](std::uint32_t holder) { return unpacked(holder).endpoint == endpoint; });
+std::uint8_t BlockIndex::tiers(EndpointId endpoint, PrefixKey key) const {
+  for (const std::uint32_t holder : holders(slots_[find(key)]))
+    if (unpacked(holder).endpoint == endpoint) return static_cast<std::uint8_t>(unpacked(holder).tiers);
+  return 0;
 }
 
 void BlockIndex::match(std::span<const PrefixKey> keys, Overlap& overlap) const {

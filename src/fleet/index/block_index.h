@@ -30,7 +30,9 @@ class BlockIndex {
 
   // Fills `overlap` (cleared first); block_size is left as it is.
   void match(std::span<const PrefixKey> keys, Overlap& overlap) const;
-  bool holds(EndpointId endpoint, PrefixKey key) const;
+  bool holds(EndpointId endpoint, PrefixKey key) const { return tiers(endpoint, key) != 0; }
+  // Where the endpoint has the block: one bit for each, 1 << Tier.
+  std::uint8_t tiers(EndpointId endpoint, PrefixKey key) const;
 
   std::size_t entries() const { return entries_; }
   std::size_t keys() const { return used_; }

@@ -28,4 +28,12 @@ struct CacheEvent {
   std::string salt = {};                   // stored: what else the first block depends on
 };
 
+// How far the messages of an endpoint, which bring events and are numbered, have been followed.
+struct CachePosition {
+  std::uint64_t next = 0;    // the message to come; 0: none has been followed
+  std::uint64_t digest = 0;  // XXH64 of the one before it: tells one run of the engine from another
+
+  bool operator==(const CachePosition&) const = default;
+};
+
 }  // namespace octavo::fleet

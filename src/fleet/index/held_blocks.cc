@@ -1,5 +1,6 @@
 #include "fleet/index/held_blocks.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -7,6 +8,8 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::int64_t kBlockSizeMax = 1 << 16;  // tokens
+constexpr std::size_t kAtOnce = 64;              // blocks that change while readers wait
+constexpr Tier kTiers[] = {Tier::device, Tier::host, Tier::disk};
 
 }  // namespace
 
@@ -81,15 +84,47 @@ void HeldBlocks::clear(EndpointId endpoint) {
 
 // Some blocks at a time, so that nobody waits for all of them.
 void HeldBlocks::clear_held(EndpointId endpoint) {
-  constexpr std::size_t kAtOnce = 64;
   if (endpoint >= held_.size()) return;
   const Held gone = std::exchange(held_[endpoint], {});
   for (auto left = gone.keys.begin(); left != gone.keys.end();) {
     const std::lock_guard lock(table_);
     for (std::size_t i = 0; i < kAtOnce && left != gone.keys.end(); ++i, ++left)
-      for (const Tier tier : {Tier::device, Tier::host, Tier::disk})
+      for (const Tier tier : kTiers)
         index_.remove(endpoint, left->second, tier);
   }
+}
+
+std::optional<HeldDump> HeldBlocks::dump(EndpointId endpoint) const {
+  const std::lock_guard writer(writers_);  // who reads does not wait: nobody changes the table now
+  if (endpoint >= held_.size() || !held_[endpoint].group) return std::nullopt;
+  const Held& held = held_[endpoint];
+  HeldDump dump{.block_size = block_size_, .group = *held.group};
+  dump.blocks.reserve(held.keys.size());
+  for (const auto& [name, key] : held.keys) dump.blocks.push_back({name, key, index_.tiers(endpoint, key)});
+  return dump;
+}
+
+bool HeldBlocks::restore(EndpointId endpoint, const HeldDump& dump) {
+  const std::lock_guard writer(writers_);
+  clear_held(endpoint);
+  const bool first = index_.entries() == 0;
+  if (dump.block_size > kBlockSizeMax || (!first && dump.block_size != block_size_)) return false;
+  if (endpoint >= held_.size()) held_.resize(endpoint + std::size_t{1});
+  Held& held = held_[endpoint];
+  held.group = dump.group;
+  const std::size_t count = std::min(dump.blocks.size(), blocks_max_);
+  for (std::size_t i = 0; i < count; ++i) held.keys[dump.blocks[i].name] = dump.blocks[i].key;
+  for (std::size_t i = 0; i < count;) {
+    const std::lock_guard lock(table_);
+    block_size_ = dump.block_size;
+    if (endpoint >= tells_.size()) tells_.resize(endpoint + std::size_t{1});
+    tells_[endpoint] = true;
+    for (const std::size_t end = std::min(i + kAtOnce, count); i < end; ++i)
+      for (const Tier tier : kTiers)
+        if (dump.blocks[i].tiers >> static_cast<unsigned>(tier) & 1)
+          index_.store(endpoint, dump.blocks[i].key, tier);
+  }
+  return true;
 }
 
 std::size_t HeldBlocks::blocks(EndpointId endpoint) const {

@@ -17,6 +17,7 @@
 
 #include "fleet/index/block_index.h"
 #include "fleet/index/cache_event.h"
+#include "fleet/index/held_dump.h"
 
 namespace octavo::fleet {
 
@@ -29,6 +30,12 @@ class HeldBlocks {
   // endpoint's first that sees all tokens, blocks of another size than those in the index.
   void apply(EndpointId endpoint, const CacheEvent& event);
   void clear(EndpointId endpoint);
+
+  // What an endpoint holds now, without a position; nothing: it has told of no block. Whoever writes waits.
+  std::optional<HeldDump> dump(EndpointId endpoint) const;
+  // Puts that in place of what is known of an endpoint, up to blocks_max. False: its blocks are of another
+  // size than those of others here, and nothing is known of it now.
+  bool restore(EndpointId endpoint, const HeldDump& dump);
 
   // What is held at one moment: nothing changes as long as one of these lives, on this thread.
   class Reading {

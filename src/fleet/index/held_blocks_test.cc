@@ -159,6 +159,95 @@ TEST(HeldBlocks, AgreesWithANaiveModel) {
   }
 }
 
+// Another index that begins with a copy of this one's endpoints says the same from then on, whatever follows.
+TEST(HeldBlocks, ARestoredIndexEqualsTheOneItWasTakenFrom) {
+  constexpr std::uint32_t kPrompts = 6, kLength = 40;
+  constexpr EndpointId kOffset = 5;  // what is endpoint e here is e + 5 there
+  std::uint64_t draw = 0;
+  const auto below = [&](std::uint64_t limit) {
+    return static_cast<std::uint32_t>(random_bits(11, draw++) % limit);
+  };
+  for (int run = 0; run < 20; ++run) {
+    HeldBlocks from(10'000), to(10'000);
+    std::map<EndpointId, std::map<std::uint32_t, std::uint32_t>> lengths;
+    const auto event = [&](auto&& apply) {
+      const EndpointId endpoint = below(3);
+      const std::uint32_t p = below(kPrompts), length = below(kLength + 1);
+      std::uint32_t& has = lengths[endpoint][p];
+      const std::uint64_t seed = endpoint * 1'000'000;
+      if (below(100) == 0) {
+        apply(endpoint, CacheEvent{.kind = CacheEvent::Kind::cleared});
+        lengths[endpoint].clear();
+      } else if (length > has) {
+        apply(endpoint, stored(p, has, length - has, seed));
+        has = length;
+        if (below(3) == 0)
+          apply(endpoint, CacheEvent{.kind = CacheEvent::Kind::stored,
+                                     .tier = below(2) == 0 ? Tier::host : Tier::disk,
+                                     .blocks = {name(p, length - 1, seed)}});
+      } else {
+        for (; has > length; --has) apply(endpoint, removed(p, has - 1, seed));
+      }
+    };
+    const auto same = [&] {
+      for (EndpointId e = 0; e < 3; ++e) {
+        EXPECT_EQ(from.blocks(e), to.blocks(e + kOffset));
+        for (std::uint32_t p = 0; p < kPrompts; ++p)
+          EXPECT_EQ(hits(from, e, p, kLength), hits(to, e + kOffset, p, kLength));
+      }
+    };
+    const int before = static_cast<int>(below(300));
+    for (int i = 0; i < before; ++i)
+      event([&](EndpointId e, const CacheEvent& told) { from.apply(e, told); });
+    for (EndpointId e = 0; e < 3; ++e) {
+      to.apply(e + kOffset, stored(77, 0, 3));  // goes, what was known is replaced
+      const auto dump = from.dump(e);
+      EXPECT_TRUE(dump || from.blocks(e) == 0);
+      if (!dump) {
+        to.clear(e + kOffset);
+        continue;
+      }
+      const auto copy = read_held_dump(write_held_dump(*dump));
+      ASSERT_EQ(copy.value(), *dump);
+      ASSERT_TRUE(to.restore(e + kOffset, *copy));
+    }
+    same();
+    for (int i = 0; i < 100; ++i)
+      event([&](EndpointId e, const CacheEvent& told) {
+        from.apply(e, told);
+        to.apply(e + kOffset, told);
+      });
+    same();
+  }
+}
+
+TEST(HeldBlocks, WhatIsRestoredFitsWhatIsThere) {
+  HeldBlocks from(100), to(3);
+  from.apply(0, stored(5, 0, 5));
+  HeldDump dump = from.dump(0).value();
+  EXPECT_TRUE(to.restore(1, dump));
+  EXPECT_EQ(to.blocks(1), 3U) << "its limit";
+  dump.block_size = kBlock + 1;
+  EXPECT_TRUE(to.restore(1, dump)) << "nobody else's blocks are there";
+  EXPECT_EQ(to.read().block_size(), kBlock + 1);
+  EXPECT_FALSE(to.restore(2, from.dump(0).value())) << "blocks of another size";
+  EXPECT_EQ(to.blocks(2), 0U);
+}
+
+TEST(HeldDump, WhatIsNoDumpIsRefused) {
+  const HeldDump dump{.block_size = 16, .group = 1, .position = {5, 6}, .blocks = {{1, 2, 3}, {4, 5, 1}}};
+  const std::string whole = write_held_dump(dump);
+  ASSERT_EQ(read_held_dump(whole).value(), dump);
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    EXPECT_FALSE(read_held_dump(whole.substr(0, size))) << size;
+  EXPECT_FALSE(read_held_dump(whole + "x"));
+  std::string no_tier = whole;
+  no_tier.back() = 0;
+  EXPECT_FALSE(read_held_dump(no_tier));
+  no_tier.back() = 8;
+  EXPECT_FALSE(read_held_dump(no_tier));
+}
+
 // What stays is found whole at any moment, whatever comes and goes beside it.
 TEST(HeldBlocks, IsReadWhileItIsWritten) {
   HeldBlocks held(1000);

@@ -88,10 +88,10 @@ void CacheCollector::State::read() {
     if (!member) continue;  // nobody's, or not there yet: what it holds is learnt from what it tells next
     const auto step = streams.try_emplace(member->id, false).first->second.live(message->number);
     if (step == CacheStream::Step::pass) continue;
-    if (step == CacheStream::Step::clear_and_apply) deliver(*member, {&cleared, 1});
+    if (step == CacheStream::Step::clear_and_apply) deliver(*member, {&cleared, 1}, {});
     const auto events = read_cache_events(message->batch);
     if (events)
-      deliver(*member, *events);
+      deliver(*member, *events, {});
     else
       log_warning("{}: {}", member->endpoint->url, events.error().message);
   }

@@ -22,7 +22,7 @@ class Collecting : public testing::Test {
     for (const char* name : {"10.0.0.1:8000", "10.0.0.2:8000"}) EXPECT_TRUE(fleet.add({.name = name}));
     collector = CacheCollector::start(
                     endpoint, "kv@", fleet,
-                    [this](const Member& member, std::span<const CacheEvent> events) {
+                    [this](const Member& member, std::span<const CacheEvent> events, const CachePosition&) {
                       const std::lock_guard lock(mutex);
                       for (const CacheEvent& event : events) held.apply(member.id, event);
                     },

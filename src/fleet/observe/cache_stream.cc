@@ -13,6 +13,13 @@ void CacheStream::start_over() {
   if (can_replay_) want_replay();
 }
 
+void CacheStream::resume(std::uint64_t next) {
+  start_over();
+  began_ = true;
+  next_ = next - 1;
+  want_replay();
+}
+
 void CacheStream::want_replay() {
   replaying_ = true;
   asked_ = false;

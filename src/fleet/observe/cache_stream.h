@@ -22,6 +22,10 @@ class CacheStream {
   // The connection is lost: the endpoint's next messages are numbered from 0 on.
   void start_over();
 
+  // All before `next`, at least one, is known from elsewhere. The last of these comes again with the replay,
+  // as a proof that it is still the same run of the endpoint. Only where it can replay.
+  void resume(std::uint64_t next);
+
   Step live(std::uint64_t number);
   Step replayed(std::uint64_t number);
   // The replay is at its end, or nobody answered it: what it did not bring will not come.

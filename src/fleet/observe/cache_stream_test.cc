@@ -31,6 +31,22 @@ TEST(CacheStream, AsksForWhatCameDuringAReplay) {
   EXPECT_EQ(stream.ask_from(), std::nullopt);
 }
 
+TEST(CacheStream, GoesOnFromWhereItIsKnown) {
+  CacheStream stream(true);
+  stream.resume(7);
+  EXPECT_EQ(stream.ask_from(), 6U) << "the last known one, for a proof";
+  EXPECT_EQ(stream.live(9), Step::pass);
+  EXPECT_EQ(stream.replayed(6), Step::apply);
+  EXPECT_EQ(stream.replayed(7), Step::apply);
+  stream.replay_ended();
+  EXPECT_EQ(stream.ask_from(), 8U);
+
+  CacheStream forgotten(true);
+  forgotten.resume(7);
+  EXPECT_EQ(forgotten.ask_from(), 6U);
+  EXPECT_EQ(forgotten.replayed(8), Step::clear_and_apply) << "it tells no more of what lies between";
+}
+
 TEST(CacheStream, FillsAGap) {
   CacheStream stream(true);
   stream.ask_from();

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 #include <vector>
+#include <xxhash.h>
 #include <zmq.hpp>
 
 #include "base/clock.h"
@@ -38,8 +39,8 @@ zmq::socket_t connected(zmq::context_t& context, zmq::socket_type type, const st
 // The sockets of one endpoint.
 class Source {
  public:
-  // number: of no other source.
-  Source(zmq::context_t& context, Member member, std::uint64_t number,
+  // number: of no other source. known: what is known already.
+  Source(zmq::context_t& context, Member member, std::uint64_t number, const CachePosition& known,
          const CacheSubscriber::Deliver& deliver)
       : context_(context),
         member_(std::move(member)),
@@ -54,7 +55,12 @@ class Source {
     zmq_socket_monitor(live_.handle(), address.c_str(), ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED);
     changes_.connect(address);
     live_.connect(member_.endpoint->kv_events_endpoint);
-    clear();
+    if (known.next > 0) {
+      stream_.resume(known.next);
+      unproven_ = known;
+    } else {
+      clear();
+    }
   }
 
   const Member& member() const { return member_; }
@@ -86,18 +92,21 @@ class Source {
       if (event.size() < sizeof kind) continue;
       std::memcpy(&kind, event.data(), sizeof kind);
       is_connected_ = kind == ZMQ_EVENT_CONNECTED;
-      if (is_connected_) continue;
-      stream_.start_over();
-      replay_.reset();
-      clear();
+      if (!is_connected_) start_over();
     }
+  }
+
+  void start_over() {
+    stream_.start_over();
+    replay_.reset();
+    clear();
   }
 
   void read_live() {
     bool any = true;
     for (int i = 0; i < kMessagesAtOnce && any; ++i)
       if (const auto message = receive_cache_message(live_, any))
-        take(stream_.live(message->number), message->batch);
+        take(stream_.live(message->number), *message);
   }
 
   void read_replay() {
@@ -109,24 +118,31 @@ class Source {
       if (message->number == kEnd) {
         end_replay();
       } else {
-        take(stream_.replayed(message->number), message->batch);
+        take(stream_.replayed(message->number), *message);
       }
     }
   }
 
-  void take(CacheStream::Step step, std::string_view batch) {
+  void take(CacheStream::Step step, const CacheMessage& message) {
     if (step == CacheStream::Step::pass) return;
+    const CachePosition position{message.number + 1, XXH64(message.batch.data(), message.batch.size(), 0)};
+    if (unproven_ && step == CacheStream::Step::apply) {
+      if (std::exchange(unproven_, {}) == position) return;  // it has been applied
+      log_info("{} has started anew: what it holds is learnt anew", member_.endpoint->url);
+      return start_over();
+    }
     if (step != CacheStream::Step::apply) {
       log_warning("KV cache events of {} are lost: what it holds is learnt anew", member_.endpoint->url);
       clear();
     }
     if (step == CacheStream::Step::clear) return replay_.reset();
-    const auto events = read_cache_events(batch);
-    if (events) return deliver_(member_, *events);
-    log_warning("{}: {}", member_.endpoint->url, events.error().message);
+    const auto events = read_cache_events(message.batch);
+    if (!events) log_warning("{}: {}", member_.endpoint->url, events.error().message);
+    deliver_(member_, events.value_or(std::vector<CacheEvent>()), position);
   }
 
   void end_replay() {
+    if (unproven_) return start_over();
     replay_.reset();
     stream_.replay_ended();
   }
@@ -143,14 +159,16 @@ class Source {
   }
 
   void clear() {
+    unproven_.reset();
     const CacheEvent cleared{.kind = CacheEvent::Kind::cleared};
-    deliver_(member_, {&cleared, 1});
+    deliver_(member_, {&cleared, 1}, {});
   }
 
   zmq::context_t& context_;
   const Member member_;
   const CacheSubscriber::Deliver& deliver_;
   CacheStream stream_;
+  std::optional<CachePosition> unproven_;  // that the endpoint still is where it is known up to
   zmq::socket_t live_;
   zmq::socket_t changes_;  // of live_'s connection
   bool is_connected_ = false;
@@ -177,8 +195,11 @@ Result<> check_zmq_endpoint(const std::string& endpoint, std::string_view field)
   return {};
 }
 
-CacheSubscriber::CacheSubscriber(const Fleet& fleet, Deliver deliver)
-    : fleet_(fleet), deliver_(std::move(deliver)), thread_([this] { run(); }) {}
+CacheSubscriber::CacheSubscriber(const Fleet& fleet, Deliver deliver, Known known)
+    : fleet_(fleet),
+      deliver_(std::move(deliver)),
+      known_(std::move(known)),
+      thread_([this] { run(); }) {}
 
 CacheSubscriber::~CacheSubscriber() {
   stopping_.store(true);
@@ -199,9 +220,13 @@ void CacheSubscriber::run() {
       return !now || now->endpoint->name != source.first || !listened_to(*now);
     });
     try {
-      for (const Member& member : view->members)
-        if (now_us() > paused_until_us && listened_to(member) && !sources.contains(member.endpoint->name))
-          sources.try_emplace(member.endpoint->name, context, member, ++made, deliver_);
+      for (const Member& member : view->members) {
+        if (now_us() <= paused_until_us || !listened_to(member) || sources.contains(member.endpoint->name))
+          continue;
+        const bool replays = !member.endpoint->kv_replay_endpoint.empty();
+        const CachePosition known = known_ && replays ? known_(member) : CachePosition();
+        sources.try_emplace(member.endpoint->name, context, member, ++made, known, deliver_);
+      }
       items.clear();
       for (auto& [name, source] : sources) std::ranges::copy(source.polled(), std::back_inserter(items));
       zmq::poll(items, kTick);

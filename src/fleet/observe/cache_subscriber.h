@@ -21,11 +21,16 @@ Result<> check_zmq_endpoint(const std::string& endpoint, std::string_view field)
 
 class CacheSubscriber {
  public:
-  // Called on the subscriber's thread. A first event `cleared` begins each connection.
-  using Deliver = std::function<void(const Member&, std::span<const CacheEvent>)>;
+  // Called on the subscriber's thread, for one message of the endpoint at a time, with the position behind it.
+  // A first event `cleared`, without a position, begins each connection.
+  using Deliver = std::function<void(const Member&, std::span<const CacheEvent>, const CachePosition&)>;
+  // Called on the same thread when an endpoint that replays is about to be listened to: up to where is it
+  // known already, from elsewhere? It goes on from there, unless the endpoint's replay shows that it has
+  // started anew since or has forgotten too much.
+  using Known = std::function<CachePosition(const Member&)>;
 
   // The fleet outlives this. Its members come and go; those that answer probes are listened to.
-  CacheSubscriber(const Fleet& fleet, Deliver deliver);
+  CacheSubscriber(const Fleet& fleet, Deliver deliver, Known known = {});
   ~CacheSubscriber();
 
  private:
@@ -33,6 +38,7 @@ class CacheSubscriber {
 
   const Fleet& fleet_;
   const Deliver deliver_;
+  const Known known_;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

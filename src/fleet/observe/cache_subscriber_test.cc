@@ -24,10 +24,14 @@ class Subscribing : public testing::Test {
     if (with_replay) endpoint.kv_replay_endpoint = options.replay_endpoint;
     const EndpointId id = *fleet.add(std::move(endpoint));
     available(id, true);
-    subscriber.emplace(fleet, [this](const Member& member, std::span<const CacheEvent> events) {
-      const std::lock_guard lock(mutex);
-      for (const CacheEvent& event : events) held.apply(member.id, event);
-    });
+    subscriber.emplace(
+        fleet,
+        [this](const Member& member, std::span<const CacheEvent> events, const CachePosition& now) {
+          const std::lock_guard lock(mutex);
+          for (const CacheEvent& event : events) held.apply(member.id, event);
+          position = now;
+        },
+        [this](const Member&) { return position; });
   }
   void available(EndpointId id, bool is) {
     fleet.update(id, [&](EndpointState& s) {
@@ -61,6 +65,7 @@ class Subscribing : public testing::Test {
   Fleet fleet;
   std::mutex mutex;
   HeldBlocks held{1000};
+  CachePosition position;  // behind what `held` holds
   std::optional<CacheSubscriber> subscriber;
 };
 
@@ -105,6 +110,46 @@ TEST_F(Subscribing, WithoutReplaysItLearnsFromNowOn) {
   EXPECT_GT(before, 0U);
   one_more();
   EXPECT_TRUE(comes_to_hold(before + 1) || blocks() > before);
+}
+
+// As a router that begins with what another one has: of what came before the last 5 messages the engine tells
+// no more.
+TEST_F(Subscribing, WhatIsKnownFromElsewhereIsGoneOnFrom) {
+  publish(5);
+  subscribe(true);
+  for (std::uint64_t key = 1; key <= 20; ++key) {
+    write(key);
+    ASSERT_TRUE(comes_to_hold(key));
+  }
+  subscriber.reset();
+  for (std::uint64_t key = 21; key <= 23; ++key) write(key);
+  fleet.remove(0);
+  fleet.release(0);
+  subscribe(true);
+  EXPECT_TRUE(comes_to_hold(23));
+  write(24);
+  EXPECT_TRUE(comes_to_hold(24));
+}
+
+TEST_F(Subscribing, WhatIsKnownOfAnEarlierRunIsLearntAnew) {
+  publish();
+  subscribe(true);
+  for (std::uint64_t key = 1; key <= 3; ++key) write(key);
+  ASSERT_TRUE(comes_to_hold(3));
+  subscriber.reset();
+  for (const std::uint64_t blocks_now : {5, 1}) {  // its messages have come farther by now, or less far
+    publisher.reset();
+    publish();
+    for (std::uint64_t key = 1; key <= blocks_now; ++key) write(100 + key);
+    fleet.remove(0);
+    fleet.release(0);
+    subscribe(true);
+    // Only the first of these stands alone: of the rest nobody has told the parent.
+    EXPECT_TRUE(comes_to_hold(0));
+    write(1);
+    EXPECT_TRUE(comes_to_hold(1));
+    subscriber.reset();
+  }
 }
 
 TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {

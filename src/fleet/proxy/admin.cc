@@ -1,6 +1,7 @@
 #include "fleet/proxy/admin.h"
 
 #include <algorithm>
+#include <atomic>
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -10,6 +11,7 @@
 #include "base/quoted_text.h"
 #include "fleet/observe/cache_subscriber.h"
 #include "fleet/observe/metrics_text.h"
+#include "http/target.h"
 #include "serve/openai/errors.h"
 
 namespace octavo::fleet {
@@ -120,6 +122,8 @@ Response metrics(Dispatcher& dispatcher) {
   };
   gauge("smg_worker_requests_active", "Requests in flight.",
         [&](const Member& m) { return dispatcher.load(m.id).requests; });
+  gauge("octavo_route_worker_peer_requests", "Requests that other routers have in flight there.",
+        [&](const Member& m) { return dispatcher.load_of_peers(m.id).requests; });
   gauge("smg_worker_health", "1: requests are sent there.",
         [](const Member& m) { return available(m) ? 1 : 0; });
   gauge("smg_worker_cb_state", "Circuit breaker: 0 closed, 1 open, 2 half open.",
@@ -142,6 +146,19 @@ Response readiness(Dispatcher& dispatcher) {
                         {"healthy_workers", ready},
                         {"total_workers", view->members.size()}},
                        ready > 0 ? 200 : 503);
+}
+
+// For a router that starts. Each is made whole in memory, hence one at a time.
+Response kv_index(Dispatcher& dispatcher, const Request& request) {
+  static std::atomic_flag busy;
+  const auto worker = http::query_value(request.query, "worker");
+  if (!worker) return openai::error_response(400, "must name a worker, as host:port", "worker");
+  if (busy.test_and_set()) return openai::error_response(429, "another worker's blocks are being read");
+  const auto dump = dispatcher.held(*worker);
+  Response response = dump ? Response{.content_type = "application/octet-stream", .body = write_held_dump(*dump)}
+                           : openai::error_response(404, "nothing is known of its KV cache", "worker");
+  busy.clear();
+  return response;
 }
 
 Response loads(Dispatcher& dispatcher) {
@@ -180,6 +197,7 @@ std::optional<Response> admin_answer(Dispatcher& dispatcher, const Monitor& moni
   if (path == "/health" || path == "/readiness") return readiness(dispatcher);
   if (path == "/metrics") return metrics(dispatcher);
   if (path == "/get_loads") return loads(dispatcher);
+  if (path == "/kv_index") return kv_index(dispatcher, request);
   if (path == "/v1/models") return Response{.body = monitor.models_json()};
   return std::nullopt;
 }

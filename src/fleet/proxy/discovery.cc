@@ -33,7 +33,10 @@ void Discovery::tell(Known& known, std::vector<Endpoint> endpoints) {
     return true;
   });
   for (Endpoint& endpoint : endpoints) {
-    if (known.names.contains(endpoint.name)) continue;
+    if (known.names.contains(endpoint.name)) {
+      dispatcher_.rank(endpoint);
+      continue;
+    }
     const std::string name = endpoint.name;
     if (known.role) endpoint.role = *known.role;
     if (!disaggregated_) endpoint.role = Role::both;

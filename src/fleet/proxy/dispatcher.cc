@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
+#include <limits>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -10,6 +12,7 @@
 #include "base/quoted_text.h"
 #include "fleet/decide/eligible.h"
 #include "fleet/health/slow_start.h"
+#include "fleet/index/held_blocks.h"
 
 namespace octavo::fleet {
 namespace {
@@ -96,7 +99,7 @@ Choice Dispatcher::choose(const RouteRequest& request, Role part, std::span<cons
   Cycle cycle{*view, request, inflight_, now_us(), Draws(draw())};
   decision_.explain = explained;
   Pool& from = pool(part);
-  leave_out_new(cycle, excluded);
+  leave_out(cycle, excluded);
   from.pipeline.choose(cycle, part, left_out_, decision_);
   if (decision_.chosen() == kNoEndpoint && left_out_.size() > excluded.size())
     from.pipeline.choose(cycle, part, excluded, decision_);
@@ -108,24 +111,36 @@ Choice Dispatcher::choose(const RouteRequest& request, Role part, std::span<cons
   const auto tokens = static_cast<std::int64_t>(request.tokens.size());
   choice.endpoint = chosen->endpoint;
   choice.booking = inflight_.book(chosen->id, tokens, tokens - cycle.cached_tokens(chosen->id));
+  load_changed(chosen->id);
   metrics_.selected(chosen->endpoint->url);
   return choice;
 }
 
-// `excluded`, and those who have only just come as often as they shall not get the request yet.
-void Dispatcher::leave_out_new(Cycle& cycle, std::span<const EndpointId> excluded) {
+// `excluded`; those who have only just come, and those of small weight, as often as they shall not get the
+// request; those of a worse priority than the best one of which someone takes it.
+void Dispatcher::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
   left_out_.assign(excluded.begin(), excluded.end());
-  if (options_.slow_start_secs == 0) return;
-  const auto takes = [](const Member& member) {
-    return member.state.availability == Availability::available;
+  if (options_.slow_start_secs == 0 && !ranked_) return;
+  const auto takes = [&](const Member& member) {
+    return member.state.availability == Availability::available &&
+           std::ranges::find(excluded, member.id) == excluded.end();
   };
   std::int64_t oldest_us = cycle.now_us;
-  for (const Member& member : cycle.view.members)
-    if (takes(member)) oldest_us = std::min(oldest_us, slots_[member.id].since_us);
+  int priority = std::numeric_limits<int>::max(), weight = 0;  // the best one, and the largest of it
   for (const Member& member : cycle.view.members) {
     if (!takes(member)) continue;
-    const double share = slow_start_share(cycle.now_us, slots_[member.id].since_us, oldest_us,
-                                          std::int64_t{1'000'000} * options_.slow_start_secs);
+    oldest_us = std::min(oldest_us, slots_[member.id].since_us);
+    if (member.endpoint->priority < priority) weight = 0;
+    priority = std::min(priority, member.endpoint->priority);
+    if (member.endpoint->priority == priority) weight = std::max(weight, member.endpoint->weight);
+  }
+  for (const Member& member : cycle.view.members) {
+    if (!takes(member)) continue;
+    double share = member.endpoint->priority == priority ? 1 : 0;
+    if (weight > 0) share *= static_cast<double>(member.endpoint->weight) / weight;
+    if (options_.slow_start_secs > 0)
+      share *= slow_start_share(cycle.now_us, slots_[member.id].since_us, oldest_us,
+                                std::int64_t{1'000'000} * options_.slow_start_secs);
     if (share < 1 && cycle.draws.unit() >= share) left_out_.push_back(member.id);
   }
 }
@@ -133,6 +148,7 @@ void Dispatcher::leave_out_new(Cycle& cycle, std::span<const EndpointId> exclude
 void Dispatcher::first_token(Booking& booking) {
   const std::lock_guard lock(mutex_);
   inflight_.first_token(booking);
+  load_changed(booking.endpoint);
 }
 
 void Dispatcher::grow(Booking& booking, std::int64_t tokens) {
@@ -144,6 +160,7 @@ void Dispatcher::ended(Booking& booking, Outcome outcome) {
   const std::lock_guard lock(mutex_);
   const EndpointId id = booking.endpoint;
   inflight_.free(booking);
+  load_changed(id);
   if (slots_[id].removed) return release_if_idle(id);
   if (outcome == Outcome::neither) return;
   const std::int64_t now = now_us();
@@ -159,16 +176,35 @@ bool Dispatcher::knows(std::string_view model) const {
 
 Result<EndpointId> Dispatcher::add(Endpoint endpoint) {
   const std::lock_guard lock(mutex_);
+  const std::string name = endpoint.name;
+  const bool ranked = endpoint.priority != Endpoint().priority || endpoint.weight != Endpoint().weight;
   TRY(const EndpointId id, fleet_.add(std::move(endpoint)));
+  ids_[name] = id;
+  ranked_ = ranked_ || ranked;
   if (id >= slots_.size()) slots_.resize(id + std::size_t{1});
   slots_[id] = {std::make_unique<EndpointHealth>(options_.probes, options_.breaker)};
   return id;
+}
+
+void Dispatcher::rank(const Endpoint& now) {
+  const std::lock_guard lock(mutex_);
+  const auto view = fleet_.view();
+  const Member* member = view->find(now.name);
+  if (!member) return;
+  Endpoint endpoint = *member->endpoint;
+  if (endpoint.priority == now.priority && endpoint.weight == now.weight) return;
+  endpoint.priority = now.priority;
+  endpoint.weight = now.weight;
+  ranked_ = true;
+  fleet_.describe(member->id, std::move(endpoint));
 }
 
 bool Dispatcher::remove(EndpointId id) {
   const std::lock_guard lock(mutex_);
   if (!fleet_.remove(id)) return false;
   forget(id);
+  std::erase_if(ids_, [id](const auto& each) { return each.second == id; });
+  inflight_.forget(id);
   slots_[id].removed = true;
   release_if_idle(id);
   return true;
@@ -176,11 +212,12 @@ bool Dispatcher::remove(EndpointId id) {
 
 void Dispatcher::forget(EndpointId id) {
   const std::lock_guard lock(caches_);
+  if (id < positions_.size()) positions_[id] = {};
   for (Pool& each : pools_) each.pipeline.forget(id);
 }
 
 void Dispatcher::release_if_idle(EndpointId id) {
-  if (inflight_.load(id).requests > 0) return;
+  if (inflight_.own(id).requests > 0) return;
   slots_[id] = {};
   fleet_.release(id);
 }
@@ -192,13 +229,51 @@ void Dispatcher::probed(EndpointId id, bool success) {
   publish_availability(id, now_us());
 }
 
-void Dispatcher::cache_changed(const Member& member, std::span<const CacheEvent> events) {
-  metrics_.cache_changed(member.endpoint->url, events.size());
-  const std::lock_guard lock(caches_);
+// Under caches_. Null: it is in the fleet no more.
+CachePosition* Dispatcher::position_of(const Member& member) {
   const auto view = fleet_.view();
   const Member* now = view->find(member.id);
-  if (!now || now->endpoint->name != member.endpoint->name) return;
+  if (!now || now->endpoint->name != member.endpoint->name) return nullptr;
+  if (member.id >= positions_.size()) positions_.resize(member.id + std::size_t{1});
+  return &positions_[member.id];
+}
+
+void Dispatcher::cache_changed(const Member& member, std::span<const CacheEvent> events,
+                               const CachePosition& position) {
+  metrics_.cache_changed(member.endpoint->url, events.size());
+  const std::lock_guard lock(caches_);
+  CachePosition* const followed = position_of(member);
+  if (!followed) return;
   for (Pool& each : pools_) each.pipeline.cache_changed(member.id, events);
+  *followed = position;
+}
+
+std::optional<HeldDump> Dispatcher::held(std::string_view endpoint) {
+  const std::lock_guard lock(caches_);
+  const auto view = fleet_.view();
+  const Member* member = view->find(endpoint);
+  const CachePosition* followed = member ? position_of(*member) : nullptr;
+  if (!followed || followed->next == 0) return std::nullopt;
+  for (Pool& each : pools_) {
+    const HeldBlocks* blocks = each.pipeline.held_blocks();
+    auto dump = blocks ? blocks->dump(member->id) : std::nullopt;
+    if (!dump) continue;
+    dump->position = *followed;
+    return dump;
+  }
+  return std::nullopt;
+}
+
+bool Dispatcher::restore(const Member& member, const HeldDump& dump) {
+  const std::lock_guard lock(caches_);
+  CachePosition* const followed = position_of(member);
+  if (!followed) return false;
+  for (Pool& each : pools_)
+    if (HeldBlocks* blocks = each.pipeline.held_blocks(); blocks && !blocks->restore(member.id, dump))
+      return false;
+  *followed = dump.position;
+  metrics_.restored(member.endpoint->url, dump.blocks.size());
+  return true;
 }
 
 void Dispatcher::publish_availability(EndpointId id, std::int64_t now) {
@@ -224,9 +299,51 @@ void Dispatcher::tick() {
   for (Pool& each : pools_) each.pipeline.expire(now);
 }
 
+void Dispatcher::watch_loads(std::function<void()> changed) {
+  const std::lock_guard lock(mutex_);
+  loads_changed_ = std::move(changed);
+}
+
+// Its growth with an answer is told together with the next change.
+void Dispatcher::load_changed(EndpointId id) {
+  slots_[id].load_changed = true;
+  if (loads_changed_ && std::exchange(loads_are_told_, false)) loads_changed_();
+}
+
+std::vector<WorkerLoad> Dispatcher::changed_loads(bool all) {
+  const std::lock_guard lock(mutex_);
+  loads_are_told_ = true;
+  std::vector<WorkerLoad> loads;
+  for (const Member& member : fleet_.view()->members) {
+    const Load load = inflight_.own(member.id);
+    const bool changed = std::exchange(slots_[member.id].load_changed, false);
+    if (all ? load != Load{} : changed) loads.push_back({member.endpoint->name, load});
+  }
+  return loads;
+}
+
+void Dispatcher::peer_told(const LoadMessage& message) {
+  const std::lock_guard lock(mutex_);
+  metrics_.peer_told(true);
+  if (message.all) inflight_.forget_peer(message.sender);
+  for (const auto& [worker, load] : message.workers)
+    if (const auto known = ids_.find(worker); known != ids_.end())
+      inflight_.peer_has(message.sender, known->second, load);
+}
+
+void Dispatcher::peer_gone(PeerId peer) {
+  const std::lock_guard lock(mutex_);
+  inflight_.forget_peer(peer);
+}
+
 Load Dispatcher::load(EndpointId id) const {
   const std::lock_guard lock(mutex_);
-  return inflight_.load(id);
+  return inflight_.own(id);
+}
+
+Load Dispatcher::load_of_peers(EndpointId id) const {
+  const std::lock_guard lock(mutex_);
+  return inflight_.of_peers(id);
 }
 
 CircuitBreaker::State Dispatcher::breaker(EndpointId id) const {

@@ -4,14 +4,19 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "fleet/decide/pipeline.h"
 #include "fleet/health/endpoint_health.h"
+#include "fleet/index/held_dump.h"
+#include "fleet/peers/load_message.h"
 #include "fleet/proxy/route_metrics.h"
 #include "fleet/proxy/router_options.h"
 #include "fleet/view/fleet_view.h"
@@ -49,11 +54,27 @@ class Dispatcher {
   bool knows(std::string_view model) const;
 
   Result<EndpointId> add(Endpoint endpoint);
+  // Priority and weight of the one with this name are those now.
+  void rank(const Endpoint& now);
   // No new requests from now on; those in flight end.
   bool remove(EndpointId id);
   void probed(EndpointId id, bool success);
   // The endpoint tells what came into its prefix cache and what went. One that is gone by now is not heard.
-  void cache_changed(const Member& member, std::span<const CacheEvent> events);
+  // position: behind these events.
+  void cache_changed(const Member& member, std::span<const CacheEvent> events, const CachePosition& position);
+  // What an endpoint has told that it holds, for another router; nothing: it is unknown, or has told nothing.
+  std::optional<HeldDump> held(std::string_view endpoint);
+  // What another router was told. False: it cannot be used.
+  bool restore(const Member& member, const HeldDump& dump);
+  // `changed` is called when what is in flight has changed, once for each changed_loads(). It must not call
+  // back.
+  void watch_loads(std::function<void()> changed);
+  // What this router has in flight, where that has changed since the last call; wherever there is anything
+  // where `all`.
+  std::vector<WorkerLoad> changed_loads(bool all);
+  // What another router has in flight counts like this one's, until it is gone.
+  void peer_told(const LoadMessage& message);
+  void peer_gone(PeerId peer);
   void tick();  // often: breakers half-open, old prefixes expire
 
   std::uint64_t draw() { return random_bits(seed_, 0, ++draws_); }  // bits that nobody can guess
@@ -61,7 +82,8 @@ class Dispatcher {
   Fleet& fleet() { return fleet_; }
   RouteMetrics& metrics() { return metrics_; }
   const RouterOptions& options() const { return options_; }
-  Load load(EndpointId id) const;
+  Load load(EndpointId id) const;           // of this router's requests
+  Load load_of_peers(EndpointId id) const;  // of the other routers'
   CircuitBreaker::State breaker(EndpointId id) const;
 
  private:
@@ -74,14 +96,17 @@ class Dispatcher {
 
   Dispatcher(const RouterOptions& options, std::vector<Pool> pools);
   Pool& pool(Role part);
-  void leave_out_new(Cycle& cycle, std::span<const EndpointId> excluded);
+  void leave_out(Cycle& cycle, std::span<const EndpointId> excluded);
   void publish_availability(EndpointId id, std::int64_t now_us);
   void forget(EndpointId id);
+  CachePosition* position_of(const Member& member);
   void release_if_idle(EndpointId id);
+  void load_changed(EndpointId id);
 
   struct Slot {
     std::unique_ptr<EndpointHealth> health;  // null: no endpoint
     bool removed = false;                    // gone from the fleet, its last requests under way
+    bool load_changed = false;               // since it was told
     std::int64_t since_us = 0;               // that it has been well, breakers aside
   };
 
@@ -91,14 +116,19 @@ class Dispatcher {
   const std::uint64_t seed_;
   std::atomic<std::uint64_t> draws_ = 0;
   std::atomic<int> under_way_ = 0;
-  std::mutex caches_;         // what endpoints hold, while it changes: decisions do not wait; after mutex_
+  std::mutex caches_;  // what endpoints hold, while it changes: decisions do not wait; after mutex_
+  std::vector<CachePosition> positions_;  // [EndpointId], of that
   mutable std::mutex mutex_;  // of all below
   std::vector<Pool> pools_;
   Inflight inflight_;
   std::vector<Slot> slots_;  // [EndpointId]
+  std::map<std::string, EndpointId, std::less<>> ids_;  // of names in the fleet
+  std::function<void()> loads_changed_;
+  bool loads_are_told_ = true;  // nothing has changed since changed_loads()
   Decision decision_;
   std::vector<EndpointId> left_out_;  // of this one
   std::int64_t expired_us_ = 0;
+  bool ranked_ = false;  // some have priorities or weights
 };
 
 }  // namespace octavo::fleet

@@ -59,5 +59,95 @@ TEST(Dispatcher, OneThatIsAloneIsAskedHoweverNew) {
   }
 }
 
+TEST(Dispatcher, RequestsOfOtherRoutersCount) {
+  for (const char* policy : {"least_loaded", "power_of_two", "kv_aware"}) {
+    const auto dispatcher = *Dispatcher::make({.policy = policy});
+    const EndpointId a = join(*dispatcher, "a:80"), b = join(*dispatcher, "b:80");
+    const Load busy{.requests = 5, .prefill_tokens = 5'000, .context_tokens = 5'000, .own_tokens = 5'000};
+    const LoadMessage told{.sender = 7, .all = true, .workers = {{"a:80", busy}, {"unknown:80", busy}}};
+    dispatcher->peer_told(told);
+    EXPECT_EQ(chosen(*dispatcher, b, 20), 20) << policy;
+    EXPECT_EQ(dispatcher->load_of_peers(a).requests, 5);
+    EXPECT_EQ(dispatcher->load(a).requests, 0) << "its own";
+    dispatcher->peer_told({.sender = 7, .all = true, .workers = {{"b:80", busy}}});
+    EXPECT_EQ(chosen(*dispatcher, a, 20), 20) << policy;
+    const Load busier{.requests = 9, .prefill_tokens = 9'000, .context_tokens = 9'000, .own_tokens = 9'000};
+    dispatcher->peer_told({.sender = 7, .workers = {{"a:80", busier}}});
+    EXPECT_EQ(chosen(*dispatcher, b, 20), 20) << policy;
+    dispatcher->peer_gone(7);
+    EXPECT_EQ(dispatcher->load_of_peers(a), Load{});
+    EXPECT_EQ(dispatcher->load_of_peers(b), Load{});
+  }
+}
+
+TEST(Dispatcher, WhatPeersHadAtAWorkerThatLeftDoesNotCountForTheNextOne) {
+  const auto dispatcher = *Dispatcher::make({.policy = "least_loaded"});
+  const EndpointId gone = join(*dispatcher, "a:80");
+  dispatcher->peer_told({.sender = 7, .workers = {{"a:80", {.requests = 5}}}});
+  ASSERT_TRUE(dispatcher->remove(gone));
+  const EndpointId fresh = join(*dispatcher, "b:80");
+  EXPECT_EQ(fresh, gone) << "its number is used again";
+  EXPECT_EQ(dispatcher->load_of_peers(fresh), Load{});
+}
+
+TEST(Dispatcher, TellsWhatHasChanged) {
+  const auto dispatcher = *Dispatcher::make({.policy = "round_robin"});
+  int changes = 0;
+  dispatcher->watch_loads([&] { ++changes; });
+  join(*dispatcher, "a:80");
+  join(*dispatcher, "b:80");
+  EXPECT_TRUE(dispatcher->changed_loads(true).empty());
+  Choice first = dispatcher->choose({.tokens = {1, 2, 3}}, Role::both, {}, false);
+  Choice second = dispatcher->choose({.tokens = {1}}, Role::both, {}, false);
+  EXPECT_EQ(changes, 1) << "once until it was asked";
+  EXPECT_EQ(dispatcher->changed_loads(false).size(), 2u);
+  EXPECT_TRUE(dispatcher->changed_loads(false).empty());
+  dispatcher->first_token(first.booking);
+  EXPECT_EQ(changes, 2);
+  const std::string name = first.endpoint->name;
+  EXPECT_EQ(dispatcher->changed_loads(false), (std::vector<WorkerLoad>{{name, {1, 0, 3, 3}}}));
+  dispatcher->ended(first.booking, Outcome::success);
+  EXPECT_EQ(dispatcher->changed_loads(false), (std::vector<WorkerLoad>{{name, {}}}));
+  EXPECT_EQ(dispatcher->changed_loads(true),
+            (std::vector<WorkerLoad>{{second.endpoint->name, {1, 1, 1, 1}}}));
+  dispatcher->ended(second.booking, Outcome::success);
+}
+
+TEST(Dispatcher, PrioritiesComeFirst) {
+  const auto dispatcher = *Dispatcher::make({.policy = "round_robin"});
+  const auto ranked = [&](const std::string& name, int priority) {
+    const EndpointId id = dispatcher->add({.name = name, .url = "http://" + name, .priority = priority}).value();
+    dispatcher->probed(id, true);
+    return id;
+  };
+  const EndpointId second = ranked("b:80", 20), first = ranked("a:80", 10), third = ranked("c:80", 30);
+  EXPECT_EQ(chosen(*dispatcher, first, 20), 20);
+  for (const auto& [excluded, next] : {std::pair(std::vector{first}, second), {{first, second}, third}}) {
+    Choice choice = dispatcher->choose({}, Role::both, excluded, false);
+    EXPECT_EQ(choice.booking.endpoint, next) << "where all that are better have failed";
+    dispatcher->ended(choice.booking, Outcome::success);
+  }
+  dispatcher->rank({.name = "c:80", .priority = 5});
+  EXPECT_EQ(chosen(*dispatcher, third, 20), 20) << "the records have changed";
+}
+
+TEST(Dispatcher, WhoHasASmallWeightIsPassedOverAsOften) {
+  const auto dispatcher = *Dispatcher::make({.policy = "round_robin"});
+  const auto weighted = [&](const std::string& name, int weight) {
+    const EndpointId id = dispatcher->add({.name = name, .url = "http://" + name, .weight = weight}).value();
+    dispatcher->probed(id, true);
+    return id;
+  };
+  const EndpointId large = weighted("a:80", 100), small = weighted("b:80", 20), none = weighted("c:80", 0);
+  const int times = chosen(*dispatcher, small, 2000);
+  // It may get a fifth of them, and gets those that do not follow one of its own: a sixth, some 333.
+  EXPECT_GT(times, 200);
+  EXPECT_LT(times, 450);
+  EXPECT_EQ(chosen(*dispatcher, none, 200), 0) << "while others are there";
+  Choice choice = dispatcher->choose({}, Role::both, {{large, small}}, false);
+  EXPECT_EQ(choice.booking.endpoint, none);
+  dispatcher->ended(choice.booking, Outcome::success);
+}
+
 }  // namespace
 }  // namespace octavo::fleet

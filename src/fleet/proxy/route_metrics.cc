@@ -25,6 +25,10 @@ void RouteMetrics::cache_changed(const std::string& worker, std::size_t events) 
   const std::lock_guard lock(mutex_);
   cache_events_[worker] += static_cast<std::int64_t>(events);
 }
+void RouteMetrics::restored(const std::string& worker, std::size_t blocks) {
+  const std::lock_guard lock(mutex_);
+  restored_[worker] += static_cast<std::int64_t>(blocks);
+}
 void RouteMetrics::retried() {
   const std::lock_guard lock(mutex_);
   ++retries_;
@@ -48,6 +52,14 @@ void RouteMetrics::migrated(bool goes_on) {
 void RouteMetrics::hedged(bool won) {
   const std::lock_guard lock(mutex_);
   ++hedges_[won ? "won" : "lost"];
+}
+void RouteMetrics::peer_told(bool understood) {
+  const std::lock_guard lock(mutex_);
+  ++peer_messages_[understood ? "taken" : "malformed"];
+}
+void RouteMetrics::peers(int now) {
+  const std::lock_guard lock(mutex_);
+  peers_ = now;
 }
 void RouteMetrics::answered(int status, double seconds) {
   const std::lock_guard lock(mutex_);
@@ -77,6 +89,9 @@ std::string RouteMetrics::text() const {
   write_counters(out, "smg_worker_errors_total", "Requests that a worker failed.", "worker", failures_);
   write_counters(out, "octavo_route_kv_events_total", "KV cache events that each worker told.", "worker",
                  cache_events_);
+  write_counters(out, "octavo_route_restored_blocks_total",
+                 "Blocks of each worker that were known from another router at the start.", "worker",
+                 restored_);
   write_counters(out, "octavo_route_prefills_total",
                  "Prompts computed apart: handed over to the decoding worker, or failed and left to it.",
                  "outcome", prefills_);
@@ -86,6 +101,9 @@ std::string RouteMetrics::text() const {
   write_counters(out, "octavo_route_hedges_total",
                  "Requests that a second worker got, too: its answer counts, or the first one's.", "outcome",
                  hedges_);
+  write_gauge(out, "octavo_route_peers", "Other routers that tell what they have in flight.", peers_);
+  write_counters(out, "octavo_route_peer_messages_total",
+                 "What other routers told: taken, or malformed and passed over.", "outcome", peer_messages_);
   write_counter(out, "smg_worker_retries_total", "Requests sent again after a failure.", retries_);
   write_counter(out, "smg_worker_retries_exhausted_total", "Requests that failed at every attempt.",
                 retries_exhausted_);

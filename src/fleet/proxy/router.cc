@@ -1,18 +1,21 @@
 #include "fleet/proxy/router.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <tuple>
 #include <utility>
 
 #include "base/clock.h"
 #include "fleet/observe/cache_subscriber.h"
+#include "fleet/peers/peer_sync.h"
 #include "fleet/proxy/admin.h"
 #include "fleet/proxy/discovery.h"
 #include "fleet/proxy/dispatcher.h"
 #include "fleet/proxy/forwarding.h"
 #include "fleet/proxy/monitor.h"
 #include "fleet/proxy/prompt_tokens.h"
+#include "fleet/proxy/warm_start.h"
 #include "http/async_client.h"
 #include "serve/api_key.h"
 #include "serve/openai/errors.h"
@@ -51,7 +54,8 @@ std::vector<std::string> all_keys(const RouterOptions& options) {
 
 // What is the operator's alone: tenants neither see nor change the fleet.
 bool is_operators(std::string_view path) {
-  return path == "/workers" || path.starts_with("/workers/") || path == "/metrics" || path == "/get_loads";
+  return path == "/workers" || path.starts_with("/workers/") || path == "/metrics" || path == "/get_loads" ||
+         path == "/kv_index";
 }
 
 http::Response limited(const Tenant::Answer& answer) {
@@ -60,12 +64,26 @@ http::Response limited(const Tenant::Answer& answer) {
   return response;
 }
 
+// Null: there are none.
+Result<std::unique_ptr<PeerSync>> join_peers(Dispatcher& dispatcher, const PeerOptions& options) {
+  if (options.endpoint.empty() && options.peers.empty()) return nullptr;
+  TRY(auto peers,
+      PeerSync::start(options, {.changed_loads = [&](bool all) { return dispatcher.changed_loads(all); },
+                                .heard = [&](const LoadMessage& told) { dispatcher.peer_told(told); },
+                                .gone = [&](PeerId peer) { dispatcher.peer_gone(peer); },
+                                .malformed = [&] { dispatcher.metrics().peer_told(false); },
+                                .peers_changed = [&](int now) { dispatcher.metrics().peers(now); }}));
+  dispatcher.watch_loads([sync = peers.get()] { sync->changed(); });
+  return peers;
+}
+
 }  // namespace
 
 struct Router::State {
-  State(std::unique_ptr<Dispatcher> d, std::optional<PromptTokens> t, std::shared_ptr<SSL_CTX> tls,
-        const RouterOptions& options)
+  State(std::unique_ptr<Dispatcher> d, std::unique_ptr<PeerSync> p, std::optional<PromptTokens> t,
+        std::shared_ptr<SSL_CTX> tls, const RouterOptions& options)
       : dispatcher(std::move(d)),
+        peers(std::move(p)),
         tokens(std::move(t)),
         keys(all_keys(options)),
         page(options.page),
@@ -73,10 +91,13 @@ struct Router::State {
         client(std::make_unique<http::AsyncClient>(
             http::AsyncClientOptions{.threads = options.client_threads, .tls = std::move(tls)})),
         monitor(*dispatcher, client->next_loop()),
-        subscriber(dispatcher->fleet(),
-                   [this](const Member& member, std::span<const CacheEvent> events) {
-                     dispatcher->cache_changed(member, events);
-                   }),
+        warm_start(*dispatcher, options.warm_from),
+        subscriber(
+            dispatcher->fleet(),
+            [this](const Member& member, std::span<const CacheEvent> events, const CachePosition& position) {
+              dispatcher->cache_changed(member, events, position);
+            },
+            std::ref(warm_start)),
         discovery(*dispatcher, options.discovered, options.disaggregated) {}
   ~State() {
     server.reset();  // no new requests,
@@ -86,12 +107,14 @@ struct Router::State {
   void handle(std::shared_ptr<http::Exchange> exchange);
 
   std::unique_ptr<Dispatcher> dispatcher;
+  std::unique_ptr<PeerSync> peers;  // null: this router is alone
   const std::optional<PromptTokens> tokens;
   const ApiKeys keys;
   const bool page;
   Tenants tenants;
   std::unique_ptr<http::AsyncClient> client;
   Monitor monitor;
+  WarmStart warm_start;
   CacheSubscriber subscriber;
   Discovery discovery;
   std::unique_ptr<http::Server> server;
@@ -145,7 +168,9 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
     TRY(tokens, PromptTokens::make(options.tokenizer));
   }
   TRY(auto tls, http::client_tls_context(options.worker_tls));
-  auto state = std::make_unique<State>(std::move(dispatcher), std::move(tokens), std::move(tls), options);
+  TRY(auto peers, join_peers(*dispatcher, options.peers));
+  auto state = std::make_unique<State>(std::move(dispatcher), std::move(peers), std::move(tokens),
+                                       std::move(tls), options);
   options.http.refusal = [](int status, const std::string& message) {
     return openai::error_response(status, message);
   };

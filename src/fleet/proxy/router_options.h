@@ -13,9 +13,11 @@
 #include "fleet/discover/kube_pool.h"
 #include "fleet/discover/polled_pool.h"
 #include "fleet/health/endpoint_health.h"
+#include "fleet/peers/peer_sync.h"
 #include "fleet/proxy/tenants.h"
 #include "http/server.h"
 #include "http/tls.h"
+#include "http/url.h"
 
 namespace octavo {
 class Tokenizer;
@@ -49,6 +51,8 @@ struct RouterOptions {
   // Where each worker tells its KV cache events, see read_kv_events(); none at all: no worker does.
   std::vector<std::string> kv_events = {};
   std::shared_ptr<const Tokenizer> tokenizer = {};  // of the workers' model; null: prompts are text
+  PeerOptions peers = {};                           // other routers of the same workers
+  std::optional<http::Url> warm_from = {};          // one of them, which is asked what workers hold
   std::string policy = "cache_aware";
   PolicyOptions policy_options = {};
   RetryOptions retry = {};

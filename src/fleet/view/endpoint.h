@@ -27,6 +27,8 @@ struct Endpoint {
   std::map<std::string, std::string> labels = {};
   std::string kv_events_endpoint = {};  // "tcp://host:5557", where its KV cache events are; "": nowhere
   std::string kv_replay_endpoint = {};  // where they can be asked for again
+  int priority = 0;  // of SRV records: while one with a lower number is available, it gets no request
+  int weight = 1;    // of SRV records: among those of its priority
   int bootstrap_port = 0;               // of a prefill endpoint that speaks SGLang's transfer; 0: none
 };
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "fleet/decide/held_blocks_owner.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/index/held_blocks.h"
@@ -18,7 +19,7 @@ constexpr std::size_t kTokensMax = 1 << 20;  // of a prompt; what follows is not
 constexpr std::int64_t kBlockSizeMax = 1 << 16;
 constexpr std::int64_t kMany = std::int64_t{1} << 30;
 
-class PrecisePrefixProducer : public Producer {
+class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
  public:
   PrecisePrefixProducer(std::int64_t block_size, std::int64_t blocks_max, std::int64_t recent_blocks_max,
                         std::int64_t ttl_us, std::optional<std::int64_t> expected_us)
@@ -58,6 +59,8 @@ class PrecisePrefixProducer : public Producer {
   void cache_changed(EndpointId endpoint, std::span<const CacheEvent> events) override {
     for (const CacheEvent& event : events) held_.apply(endpoint, event);
   }
+
+  HeldBlocks& held_blocks() override { return held_; }
 
   void forget(EndpointId endpoint) override {
     held_.clear(endpoint);

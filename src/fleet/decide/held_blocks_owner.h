@@ -1,0 +1,14 @@
+// A plugin that keeps what endpoints tell of their caches. For who takes a copy of it, or brings one.
+#pragma once
+
+#include "fleet/index/held_blocks.h"
+
+namespace octavo::fleet {
+
+class HeldBlocksOwner {
+ public:
+  virtual ~HeldBlocksOwner() = default;
+  virtual HeldBlocks& held_blocks() = 0;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,39 @@
+// What one endpoint holds, as a router hands it to another one: HeldBlocks' part of it, and how far the
+// endpoint's events had been followed.
+//
+// As bytes, little endian: "octavo held blocks 1\n", block size (4), group (8), next message (8), digest (8),
+// blocks (8), then of each its name (8), key (8) and tiers (1).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "fleet/index/cache_event.h"
+#include "fleet/index/prefix_keys.h"
+
+namespace octavo::fleet {
+
+struct HeldDump {
+  struct Block {
+    std::uint64_t name = 0;  // the engine's
+    PrefixKey key = 0;
+    std::uint8_t tiers = 0;  // one bit each, 1 << Tier; at least one
+
+    bool operator==(const Block&) const = default;
+  };
+  int block_size = 0;      // tokens
+  std::int64_t group = 0;  // of layers
+  CachePosition position = {};
+  std::vector<Block> blocks = {};  // in no order
+
+  bool operator==(const HeldDump&) const = default;
+};
+
+std::string write_held_dump(const HeldDump& dump);
+// Errors: corrupt.
+Result<HeldDump> read_held_dump(std::string_view bytes);
+
+}  // namespace octavo::fleet

@@ -1,0 +1,145 @@
+#include "fleet/peers/peer_sync.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <zmq.hpp>
+
+namespace octavo::fleet {
+namespace {
+
+std::string free_port() {
+  zmq::context_t context(1);
+  zmq::socket_t socket(context, zmq::socket_type::pub);
+  socket.bind("tcp://127.0.0.1:*");
+  const std::string endpoint = socket.get(zmq::sockopt::last_endpoint);
+  return endpoint.substr(endpoint.rfind(':') + 1);
+}
+
+template <class Condition>
+bool eventually(Condition condition) {
+  for (int i = 0; i < 6000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return condition();
+}
+
+// A router's book, without the router.
+class Book {
+ public:
+  Book(const std::string& port, std::vector<std::string> peers) {
+    sync_ = PeerSync::start({.endpoint = "tcp://127.0.0.1:" + port, .peers = std::move(peers)},
+                            {.changed_loads =
+                                 [this](bool all) {
+                                   const std::lock_guard lock(mutex_);
+                                   auto told = std::exchange(changed_, {});
+                                   return all ? own_ : told;
+                                 },
+                             .heard =
+                                 [this](const LoadMessage& message) {
+                                   const std::lock_guard lock(mutex_);
+                                   if (message.all) peers_.erase(message.sender);
+                                   for (const WorkerLoad& each : message.workers)
+                                     peers_[message.sender][each.worker] = each.load;
+                                 },
+                             .gone =
+                                 [this](PeerId peer) {
+                                   const std::lock_guard lock(mutex_);
+                                   peers_.erase(peer);
+                                 },
+                             .malformed =
+                                 [this] {
+                                   const std::lock_guard lock(mutex_);
+                                   ++malformed_;
+                                 },
+                             .peers_changed =
+                                 [this](int now) {
+                                   const std::lock_guard lock(mutex_);
+                                   known_ = now;
+                                 }})
+                .value();
+  }
+  void has(const std::string& worker, Load load) {
+    {
+      const std::lock_guard lock(mutex_);
+      own_ = {{worker, load}};
+      changed_.push_back({worker, load});
+    }
+    sync_->changed();
+  }
+  // Of all peers.
+  int requests(const std::string& worker) {
+    const std::lock_guard lock(mutex_);
+    int sum = 0;
+    for (const auto& [peer, loads] : peers_)
+      if (const auto known = loads.find(worker); known != loads.end()) sum += known->second.requests;
+    return sum;
+  }
+  int known() {
+    const std::lock_guard lock(mutex_);
+    return known_;
+  }
+  int malformed() {
+    const std::lock_guard lock(mutex_);
+    return malformed_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<WorkerLoad> own_, changed_;
+  std::map<PeerId, std::map<std::string, Load>> peers_;
+  int malformed_ = 0, known_ = 0;
+  std::unique_ptr<PeerSync> sync_;
+};
+
+TEST(PeerSync, EachHearsWhatTheOthersHaveInFlight) {
+  const std::vector<std::string> ports{free_port(), free_port(), free_port()};
+  std::vector<std::string> all;
+  for (const std::string& port : ports) all.push_back("127.0.0.1:" + port);
+  Book a(ports[0], all), b(ports[1], all);  // who is told of itself does not count itself
+  auto c = std::make_unique<Book>(ports[2], all);
+  for (Book* each : {&a, &b, c.get()}) EXPECT_TRUE(eventually([&] { return each->known() == 2; }));
+  a.has("w", {.requests = 3});
+  c->has("w", {.requests = 4});
+  EXPECT_TRUE(eventually([&] { return b.requests("w") == 7; }));
+  EXPECT_TRUE(eventually([&] { return a.requests("w") == 4; }));
+  a.has("w", {});
+  EXPECT_TRUE(eventually([&] { return b.requests("w") == 4; }));
+  c.reset();
+  EXPECT_TRUE(eventually([&] { return b.requests("w") == 0 && b.known() == 1; })) << "gone with its connection";
+}
+
+TEST(PeerSync, OneThatComesLaterIsToldEverything) {
+  const std::string first = free_port(), second = free_port();
+  Book a(first, {"127.0.0.1:" + second});
+  a.has("w", {.requests = 3});
+  Book b(second, {"127.0.0.1:" + first});
+  EXPECT_TRUE(eventually([&] { return b.requests("w") == 3; }));
+}
+
+TEST(PeerSync, WhatIsNoMessageIsCounted) {
+  zmq::context_t context(1);
+  zmq::socket_t stranger(context, zmq::socket_type::pub);
+  stranger.set(zmq::sockopt::linger, 0);
+  stranger.bind("tcp://127.0.0.1:*");
+  const std::string endpoint = stranger.get(zmq::sockopt::last_endpoint);
+  Book book(free_port(), {endpoint.substr(6)});
+  EXPECT_TRUE(eventually([&] {
+    stranger.send(zmq::str_buffer("what is this?"));
+    return book.malformed() > 0;
+  }));
+  const LoadMessage good{.sender = 1, .all = true, .workers = {{"w", {.requests = 2}}}};
+  stranger.send(zmq::buffer(write_load_message(good)));
+  EXPECT_TRUE(eventually([&] { return book.requests("w") == 2; }));
+  EXPECT_TRUE(eventually([&] { return book.requests("w") == 0; })) << "it has said nothing for too long";
+}
+
+TEST(PeerSync, WrongAddressesAreTold) {
+  const auto field = [](const PeerOptions& options) { return PeerSync::start(options, {}).error().field; };
+  EXPECT_EQ(field({.endpoint = "nonsense"}), "router-sync");
+  EXPECT_EQ(field({.endpoint = "tcp://127.0.0.1:*", .peers = {"no port"}}), "router-peers");
+}
+
+}  // namespace
+}  // namespace octavo::fleet

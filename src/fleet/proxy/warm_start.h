@@ -1,0 +1,33 @@
+// A router that starts asks another one what replicas hold (GET /kv_index), and goes on from there with their
+// own events: engines tell only of their last events again, a router that has run longer knows them all.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "fleet/index/held_dump.h"
+#include "fleet/proxy/dispatcher.h"
+#include "http/url.h"
+
+namespace octavo::fleet {
+
+class WarmStart {
+ public:
+  // peer: nothing, and nobody is asked. `dispatcher` outlives this.
+  WarmStart(Dispatcher& dispatcher, std::optional<http::Url> peer)
+      : dispatcher_(dispatcher), peer_(std::move(peer)) {}
+
+  // Waits for the peer's answer, once for each worker, and takes it over. For the thread that is about to
+  // listen to the worker. Nothing is known: the peer is not there, or does not know the worker.
+  CachePosition operator()(const Member& member);
+
+ private:
+  Result<std::optional<HeldDump>> ask(const std::string& worker) const;
+
+  Dispatcher& dispatcher_;
+  std::optional<http::Url> peer_;  // nothing from when it has failed
+  std::set<std::string> asked_;
+};
+
+}  // namespace octavo::fleet
