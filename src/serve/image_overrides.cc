@@ -36,10 +36,11 @@ Result<> read_size(Fields& f, const auto& read_fields) {
 
 Result<> apply(Fields& f, media::AnySizeRule& rule) {
   const std::int64_t least = std::int64_t{rule.unit} * rule.unit, most = rule.pixels_max;
-  TRY_VOID(read_size(f, [&](Fields& size) -> Result<> {
+  const auto read_edges = [&](Fields& size) -> Result<> {
     TRY_VOID(read(size, "shortest_edge", 1, most, rule.pixels_min));
     return read(size, "longest_edge", least, most, rule.pixels_max);
-  }));
+  };
+  TRY_VOID(read_size(f, read_edges));
   TRY_VOID(read(f, "min_pixels", 1, most, rule.pixels_min));
   TRY_VOID(read(f, "max_pixels", least, most, rule.pixels_max));
   rule.pixels_min = std::min(rule.pixels_min, rule.pixels_max);

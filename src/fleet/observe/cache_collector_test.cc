@@ -87,7 +87,7 @@ TEST_F(Collecting, ATopicSaysWhoseEventsTheyAre) {
 
 TEST(CacheCollector, AnAddressThatCannotBeListenedAtIsAnError) {
   Fleet fleet;
-  const auto made = CacheCollector::start("tcp://nowhere", "kv@", fleet, [](const Member&, auto) {}, "field");
+  const auto made = CacheCollector::start("tcp://nowhere", "kv@", fleet, [](const Member&, auto, auto) {}, "field");
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().field, "field");
 }
