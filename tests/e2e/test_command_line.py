@@ -237,6 +237,7 @@ def test_while_the_model_loads_the_server_says_so_and_can_be_stopped(tmp_path):
     vocabulary = tokenizer["model"]["vocab"]
     vocabulary.update((f"filler{i}", len(vocabulary) + i) for i in range(1_000_000))
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    shutil.copy("models/demo/config.json", tmp_path)
     process = subprocess.Popen([OCTAVO, "serve", "--port", "0", "--model", tmp_path],
                                stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     try:

@@ -202,7 +202,7 @@ def test_conversations_and_long_texts(tmp_path):
             length = math.sqrt(sum(x * x for x in short))
             assert close(vector(ids), [x / length for x in short])
         messages = [{"role": "user", "content": "the fox"}, {"role": "assistant", "content": "jumps"}]
-        reply = httpx.post(base + "/v1/embeddings", json={"model": "tiny", "messages": messages, "add_special_tokens": True}).json()
+        reply = http_client.post(base + "/v1/embeddings", json={"model": "tiny", "messages": messages, "add_special_tokens": True}).json()
         assert close(reply["data"][0]["embedding"], vector("the fox jumps"))
         # 318 tokens, 318 and 64: the mean of what the chunks are alone.
         ids = (cases[-1][0] * 3)[:700]
@@ -221,11 +221,11 @@ def test_rerankers_that_say_a_word(tmp_path):
     template = "{% for m in messages %}{{ m.role[:1] }} {{ m.content }} {% endfor %}"
     with serve("--model", str(folder), "--dtype", "float32", "--hf-overrides", json.dumps(overrides), "--chat-template", template) as base:
         for ids, (score,) in golden("qwen3-word-reranker", "scores"):
-            probs = httpx.post(base + "/classify", json={"input": ids}).json()["data"][0]["probs"]
+            probs = http_client.post(base + "/classify", json={"input": ids}).json()["data"][0]["probs"]
             assert close(probs, [1 / (1 + math.exp(-score))])
         # A pair goes through the template.
-        pair = httpx.post(base + "/score", json={"text_1": "fox", "text_2": "dog"}).json()["data"][0]["score"]
-        alone = httpx.post(base + "/classify", json={"input": "q fox d dog "}).json()["data"][0]["probs"][0]
+        pair = http_client.post(base + "/score", json={"text_1": "fox", "text_2": "dog"}).json()["data"][0]["score"]
+        alone = http_client.post(base + "/classify", json={"input": "q fox d dog "}).json()["data"][0]["probs"][0]
         assert math.isclose(pair, alone, rel_tol=1e-6)
-        reply = httpx.post(base + "/v1/rerank", json={"query": "fox", "documents": ["dog", "cat"]}).json()
+        reply = http_client.post(base + "/v1/rerank", json={"query": "fox", "documents": ["dog", "cat"]}).json()
         assert math.isclose(next(r["relevance_score"] for r in reply["results"] if r["index"] == 0), pair, rel_tol=1e-6)

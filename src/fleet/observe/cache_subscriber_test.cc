@@ -162,6 +162,7 @@ TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {
   {
     const std::lock_guard lock(mutex);
     held.clear(0);  // as the router does
+    position = {};
   }
   available(0, true);
   EXPECT_TRUE(comes_to_hold(1));
