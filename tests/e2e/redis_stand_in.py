@@ -33,6 +33,10 @@ def redis_stand_in():
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self):
+            with contextlib.suppress(ConnectionError):  # whoever asked is gone
+                self.answer()
+
+        def answer(self):
             while head := self.rfile.readline():
                 parts = []
                 for _ in range(int(head[1:])):

@@ -198,6 +198,7 @@ async def pairs(count, seconds, seed, clients):
             await all_of("peer, TCP", lambda body: two_legs(steady, far, body), asked)
             await asyncio.gather(killer(), all_of("peer, killed", lambda body: two_legs(mortal, fed_by_mortal, body), asked))
             prompts.spoil(folder, store)
+            print(f"{ledger.total()} pairs after {time.perf_counter() - begin:.0f} s", file=sys.stderr, flush=True)
 
         print(f"{ledger.total()} pairs, {time.perf_counter() - begin:.0f} s, {len(wrong)} wrong")
         for way, number in ledger.items():
