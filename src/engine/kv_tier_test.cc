@@ -130,7 +130,8 @@ TEST_P(KvTierModes, WhatOneEngineHasComputedAnotherLoadsFromTheirStore) {
   other.ask(some_prompt(2, 100), 5);
   other.rest();
   EXPECT_GT(
-      other.engine->own_stats().kv_transfer.failures[static_cast<std::size_t>(KvTransferFailure::mismatch)], 0);
+      other.engine->own_stats().kv_transfer.failures[static_cast<std::size_t>(KvTransferFailure::mismatch)],
+      0);
   EXPECT_FALSE(other.tier().off);
   one.expect_empty();
   other.expect_empty();
@@ -265,19 +266,21 @@ TEST(KvTier, BlocksOfOtherRotationsAreNotFound) {
   options.device = "cpu";
   options.threads = 2;
   options.num_blocks = 60;
-  const auto computed_and_found = [&](int max_model_len) {
+  // The bytes that were loaded; `blocks`: that are written, known ones aside.
+  const auto computed_and_found = [&](int max_model_len, int blocks) {
     options.max_model_len = max_model_len;
     options.kv_transfer = {};
     const auto wanted = answers_of(*load_engine(options).value(), 4);
     options.kv_transfer = tier_options(folder);
     const auto engine = load_engine(options).value();
     EXPECT_TRUE(answers_of(*engine, 4) == wanted) << max_model_len;
-    EXPECT_TRUE(eventually([&] { return at_rest(*engine); }));
+    EXPECT_TRUE(
+        eventually([&] { return engine->own_stats().kv_tier.stored_blocks == blocks && at_rest(*engine); }));
     return engine->own_stats().kv_tier.loaded_bytes;
   };
-  EXPECT_EQ(computed_and_found(40), 0);
-  EXPECT_EQ(computed_and_found(48), 0);
-  EXPECT_GT(computed_and_found(40), 0);
+  EXPECT_EQ(computed_and_found(40, 2), 0);
+  EXPECT_EQ(computed_and_found(48, 2), 0);
+  EXPECT_GT(computed_and_found(40, 0), 0);
 }
 
 // Real models: tokens and log-probabilities are the same, bit for bit, whether the prompts were computed, in
