@@ -227,6 +227,7 @@ void Forwarding::on_head(http::Response head) {
     if (goes_on) return dispatcher_.metrics().migrated(true);
     if (const auto call = call_.lock()) call->cancel();
     end_attempt(Outcome::neither);
+    if (migrate()) return;  // to one that may know how to
     return refuse(502, "the replica failed in the middle of its answer, and no other one can go on with it");
   }
   response_ = {.status = head.status, .content_type = std::move(head.content_type)};

@@ -368,6 +368,9 @@ class MigrationTest : public RouterTest {
   std::string stream_through(Sayers& sayers, int limit) {
     Replica a("a", std::ref(sayers)), b("b", std::ref(sayers));
     route({a.url(), b.url()}, {.migration_limit = limit, .breaker = {.enabled = false}});
+    return stream();
+  }
+  std::string stream() {
     http::Client client = connect();
     EXPECT_TRUE(client.open("POST", "/v1/completions", R"({"prompt":"a","stream":true})"));
     http::SseReader reader;
@@ -413,6 +416,22 @@ TEST_F(MigrationTest, AsOftenAsAllowed) {
 TEST_F(MigrationTest, AReplicaThatBeginsAnewIsNotHeard) {
   Sayers sayers(1, false);
   EXPECT_EQ(stream_through(sayers, 3), "a?");
+}
+
+TEST_F(MigrationTest, OneThatCannotGoOnIsPassedOver) {
+  Sayers breaks(1000), goes_on(0), begins_anew(0, false);
+  std::atomic<int> in_vain = 0;
+  const auto then = [&](Sayers& next) {
+    return [&](std::shared_ptr<http::Exchange> e) {
+      const bool begun = e->request().body.contains("resume_token_ids");
+      if (begun && &next == &begins_anew) ++in_vain;
+      begun ? next(std::move(e)) : breaks(std::move(e));
+    };
+  };
+  Replica a("a", then(goes_on)), b("b", then(begins_anew)), c("c", then(goes_on));
+  route({a.url(), b.url(), c.url()}, {.migration_limit = 3, .breaker = {.enabled = false}});
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(stream(), "abc!");
+  EXPECT_GT(in_vain, 0);
 }
 
 // Of a server that is not `octavo serve`: no [DONE], no empty line behind the last event.
