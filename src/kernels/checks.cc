@@ -302,13 +302,35 @@ void check(const ConvArgs& args) {
   CHECK(args.y.rank == 2 && args.weight.rank == 2 && args.state.rank == 3);
   const std::int64_t n = args.y.size(0), channels = args.y.size(1), width = args.weight.size(1);
   CHECK(width >= 2 && width <= kMaxConvWidth, "a convolution {} wide", width);
+  const std::int64_t inputs = args.x.size(1);
+  CHECK(inputs > 0 && channels % inputs == 0, "{} channels of {}", channels, inputs);
   expect_activation("causal_conv y", args.y, {n, channels});
-  expect("causal_conv x", args.x, args.y.dtype, {n, channels});
-  for (const View* gate : {&args.x_gate, &args.y_gate})
-    if (*gate) expect("causal_conv gate", *gate, args.y.dtype, {n, channels});
+  expect("causal_conv x", args.x, args.y.dtype, {n, inputs});
+  if (args.x_gate) expect("causal_conv x_gate", args.x_gate, args.y.dtype, {n, inputs});
+  if (args.y_gate) expect("causal_conv y_gate", args.y_gate, args.y.dtype, {n, channels});
   if (args.bias) expect("causal_conv bias", args.bias, DType::f32, {channels});
   expect("causal_conv weight", args.weight, DType::f32, {channels, width});
-  expect("causal_conv state", args.state, DType::f32, {args.state.size(0), width - 1, channels});
+  expect("causal_conv state", args.state, DType::f32, {args.state.size(0), width - 1, inputs});
+  expect_plan(args.plan, n);
+}
+
+template <>
+void check(const WkvArgs& args) {
+  CHECK(args.out.rank == 2 && args.state.rank == 4);
+  const std::int64_t n = args.out.size(0), heads = args.state.size(1), dim = args.state.size(2);
+  const std::int64_t inner = heads * dim;
+  CHECK(dim <= kMaxStateDim, "heads of {}", dim);
+  expect_activation("wkv out", args.out, {n, inner});
+  for (const View* x : {&args.r, &args.k, &args.v, &args.rate, &args.gate})
+    expect("wkv r, k, v, rate, gate", *x, args.out.dtype, {n, inner});
+  CHECK(bool(args.mix) == bool(args.first));
+  for (const View* x : {&args.mix, &args.first})
+    if (*x) expect("wkv mix, first", *x, args.out.dtype, {n, inner});
+  expect("wkv decay", args.decay, DType::f32, {n, inner});
+  CHECK(args.norm.kind == NormKind::layer);
+  for (const View* x : {&args.k_k, &args.k_a, &args.r_k, &args.norm.weight, &args.norm.bias})
+    expect("wkv vectors", *x, DType::f32, {inner});
+  expect("wkv state", args.state, DType::f32, {args.state.size(0), heads, dim, dim});
   expect_plan(args.plan, n);
 }
 

@@ -282,16 +282,17 @@ struct StatePlan {
 constexpr int kMaxConvWidth = 8;
 constexpr int kMaxStateDim = 256;
 
-// y[t, c] = silu(bias[c] + sum over j, ascending, of weight[c, j] * in[t - width + 1 + j, c]) * y_gate[t, c]
+// y[t, c] = silu(bias[c] + sum over j, ascending, of weight[c, j] * in[t - width + 1 + j, c % inputs]) *
+//   y_gate[t, c]
 // in[t, c] = x[t, c] * x_gate[t, c]
 struct ConvArgs {
-  View x;            // act [n, channels]
-  View x_gate = {};  // act [n, channels]; optional
-  View weight;       // f32 [channels, width], 2 <= width <= kMaxConvWidth
+  View x;            // act [n, inputs]
+  View x_gate = {};  // act [n, inputs]; optional
+  View weight;       // f32 [channels, width], 2 <= width <= kMaxConvWidth; channels: a multiple of inputs
   View bias = {};    // f32 [channels]; optional
   bool silu = true;
   View y_gate = {};  // act [n, channels]; optional
-  View state;        // f32 [slots, width - 1, channels], in place: the last `in` of each sequence
+  View state;        // f32 [slots, width - 1, inputs], in place: the last `in` of each sequence
   const StatePlan& plan;
   View y;  // act [n, channels]
 };
@@ -359,6 +360,26 @@ struct ChannelScanArgs {
   View state;  // f32 [slots, state_dim, channels], state_dim up to kMaxStateDim, in place: s
   const StatePlan& plan;
   View out;  // act [n, channels]
+};
+
+// The delta rule of RWKV-7 (Peng et al., "RWKV-7 Goose with Expressive Dynamic State Evolution", 2025), with
+// a decay and a learning rate for each row of a state. For each token and head, with a = sigmoid(rate), u = k
+// * k_k divided by its length, k' = k * (1 + (a - 1) * k_a) and v' = v + sigmoid(mix) * (first - v):
+//   S = exp(-exp(-1/2) * sigmoid(decay)) * S - (a * u) (S^T u)^T + k' v'^T
+//   out = (norm(S^T r) + v' * sum(r * k' * r_k)) * gate
+struct WkvArgs {
+  View r, k, v;  // act [n, heads * head_dim]
+  View decay;    // f32 [n, heads * head_dim]
+  View rate;     // act [n, heads * head_dim], as is gate
+  View gate;
+  View mix = {};       // act [n, heads * head_dim]; optional: v' is v
+  View first = {};     // likewise; with mix
+  View k_k, k_a, r_k;  // f32 [heads * head_dim]
+  float eps = 0;       // added to the square of a length
+  Norm norm;           // layer: of each head; weight and bias [heads * head_dim]
+  View state;          // f32 [slots, heads, head_dim, head_dim], head_dim up to kMaxStateDim, in place: S
+  const StatePlan& plan;
+  View out;  // act [n, heads * head_dim]
 };
 
 // Alternating updates (Baykal et al., "Alternating Updates for Efficient Transformers", 2023): a token has
@@ -532,6 +553,7 @@ struct Ops {
   Op<GatedDeltaArgs> gated_delta;
   Op<ScanArgs> scan;
   Op<ChannelScanArgs> channel_scan;
+  Op<WkvArgs> wkv;
   Op<PredictStreamsArgs> predict_streams;
   Op<CorrectStreamsArgs> correct_streams;
   Op<MatchSizeArgs> match_size;

@@ -52,6 +52,13 @@ bool shares_matrices(const ModelSpec& spec) {
   return std::ranges::any_of(spec.layers, [](const LayerSpec& layer) { return layer.shared.has_value(); });
 }
 
+// Of the first layer's values, which the others read: TimeMix.
+std::int64_t first_values_of(const ModelSpec& spec) {
+  for (const LayerSpec& layer : spec.layers)
+    if (const auto* mix = std::get_if<TimeMix>(&layer.mixer)) return mix->inner();
+  return 0;
+}
+
 Needs needs_of(const ModelSpec& spec, const Network& network, const DecoderLimits& limits, DType activation) {
   const std::int64_t tokens = limits.max_tokens;
   Needs needs;
@@ -84,7 +91,9 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   for (const RopeSpec& rope : spec.ropes) angles += rope.rotary_dim;
   const std::int64_t streams = spec.streams ? spec.streams->count * (4 * std::int64_t{spec.dim} + 4) : 0;
   const std::int64_t pairs = shares_matrices(spec) ? 2 * (4 + element) * spec.dim + 4 : 0;
-  return limits.max_tokens * (spec.dim * rows + pairs + streams + inputs * (4 + 2 * element) + 4 * angles) +
+  const std::int64_t first_values = first_values_of(spec) * element;
+  return limits.max_tokens *
+             (spec.dim * rows + pairs + streams + inputs * (4 + 2 * element) + 4 * angles + first_values) +
          own + needs.scratch_bytes +
          adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_logit_rows,
                                limits.max_adapter_rank) +
@@ -148,6 +157,8 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
     TRY_VOID(allocate(hidden_x_, act, {n, input->row()}));
     TRY_VOID(allocate(joint_, act, {n, dim + (input->joined ? input->row() : dim)}));
   }
+  if (const std::int64_t values = first_values_of(model_.spec); values > 0)
+    TRY_VOID(allocate(first_values_, act, {n, values}));
   const bool shares = shares_matrices(model_.spec);
   if (shares) {
     TRY_VOID(allocate(pair_, DType::f32, {n, 2 * dim}));
@@ -233,6 +244,7 @@ StepContext Decoder::context(const ForwardBatch& batch) {
           .cross_plan = batch.cross.plan,
           .residual = residual_.rows(rows_),
           .every_row = every_row_.rows(rows_),
+          .first_values = first_values_.rows(rows_),
           .states = {batch.states.slots, batch.states.starts, batch.positions}};
 }
 
@@ -438,7 +450,9 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
       pending_ = {delta, layer.mixer_post_norm.norm(), scale * spec.mixer_scale};
       return;
     }
-    const auto take = [&](const Block& half, const NormParameter& pre, const NormParameter& post, float own) {
+    StepContext own = step;  // where each half has its part of the state
+    const auto take = [&](const Block& half, const NormParameter& pre, const NormParameter& post,
+                          float factor) {
       const bool joint = sees_joint && &half == layer.mixer.get();
       if (spec.residual == Residual::from_norm) {
         pending_.norm = pre.norm();
@@ -447,8 +461,8 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
       } else if (!joint) {
         add(pending_, pre.norm(), x);
       }
-      run(half, step, joint ? joint_.rows(rows_) : x, delta);
-      pending_ = {delta, post.norm(), scale * own, spec.residual == Residual::post_norm};
+      run(half, own, joint ? joint_.rows(rows_) : x, delta);
+      pending_ = {delta, post.norm(), scale * factor, spec.residual == Residual::post_norm};
     };
     if (layer.mixer) take(*layer.mixer, layer.mixer_norm, layer.mixer_post_norm, spec.mixer_scale);
     if (layer.second_mixer) {
@@ -458,9 +472,12 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
     }
     pending_.residual_scale = layer.mixed_scale.value;
     if (layer.cross) take(*layer.cross, layer.cross_norm, {}, 1);
-    if (layer.feed_forward)
+    if (layer.feed_forward) {
+      if (const std::int64_t floats = layer.feed_forward_state_floats(); floats > 0)
+        own.state = step.state.columns(layer.mixer_state_floats(), floats);
       take(*layer.feed_forward, layer.feed_forward_norm, layer.feed_forward_post_norm,
            spec.feed_forward_scale);
+    }
     if (model_.spec.streams) return correct_streams(layer, step);
     if (layer.input) take(*layer.input, {}, layer.input_post_norm, 1);
     pending_.residual_scale = layer.passed_scale.value;

@@ -228,6 +228,7 @@ class Decoder {
   // Of SharedTransformer: residual and embedding side by side, f32 [tokens, 2 * dim], and both normed.
   Workspace pair_, pair_x_;
   bool hidden_is_own_ = false;
+  Workspace first_values_;  // of TimeMix, [tokens, TimeMix::inner()]
 };
 
 // What the attention plan of a group must have room for.

@@ -127,7 +127,10 @@ class Translation {
   }
 
   // Whether its attention is latent.
-  bool is_latent() const { return architecture_.name == "deepseek2" || architecture_.name == "mistral4"; }
+  bool is_latent() const {
+    return architecture_.name == "deepseek2" || architecture_.name == "mistral4" || is_sparse();
+  }
+  bool is_sparse() const { return architecture_.name == "glm-dsa"; }
 
   // Whether layers may differ in their numbers of heads of keys, and in their widths.
   bool has_lists() const {
@@ -274,6 +277,21 @@ class Translation {
     if (beta.value_or(0) != 0) rope["llama_4_scaling_beta"] = *beta;
     fields_["rope_parameters"] = std::move(rope);
     fields_["rope_scaling"] = nullptr;
+    return {};
+  }
+
+  Result<> add_rwkv7() {
+    constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+        {"wkv.head_size", "head_dim"},
+        {"attention.decay_lora_rank", "decay_low_rank_dim"},
+        {"attention.iclr_lora_rank", "a_low_rank_dim"},
+        {"attention.value_residual_mix_lora_rank", "v_low_rank_dim"},
+        {"attention.gate_lora_rank", "gate_low_rank_dim"}};
+    for (const auto& [stored, wanted] : kNames) {
+      TRY(const auto number, gguf_.metadata.number(key(stored)));
+      set(wanted, number, key(stored));
+    }
+    fields_["fuse_norm"] = false;
     return {};
   }
 
@@ -458,6 +476,7 @@ class Translation {
     if (!field("q_lora_rank")) fields_["q_lora_rank"] = nullptr;
     if (!field("routed_scaling_factor")) fields_["routed_scaling_factor"] = 1.0;
     if (field("n_routed_experts").value_or(0) == 0) fields_["n_routed_experts"] = nullptr;
+    if (is_sparse()) return add_indexer();
     constexpr double kSigmoid = 2;
     const double layers = field("num_hidden_layers").value_or(0);
     const bool lite_glm = (layers == 47 || layers == 48) && field("vocab_size") == 154880;
@@ -475,6 +494,18 @@ class Translation {
     if (scores.value_or(0) == 0 ? lite_glm : *scores == kSigmoid) return {};
     fields_["architectures"] = json::array{"DeepseekV2ForCausalLM"};
     if (field("n_group").value_or(1) > 1) fields_["topk_method"] = "group_limited_greedy";
+    return {};
+  }
+
+  Result<> add_indexer() {
+    constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+        {"attention.indexer.head_count", "index_n_heads"},
+        {"attention.indexer.key_length", "index_head_dim"},
+        {"attention.indexer.top_k", "index_topk"}};
+    for (const auto& [stored, wanted] : kNames) {
+      TRY(const auto number, gguf_.metadata.number(key(stored)));
+      set(wanted, number, key(stored));
+    }
     return {};
   }
 
@@ -547,6 +578,7 @@ class Translation {
     if (name == "llama4") TRY_VOID(add_llama4());
     if (field("mamba_d_ssm") && !name.starts_with("qwen3")) TRY_VOID(add_mamba());
     if (name == "mistral3") TRY_VOID(add_mistral3());
+    if (name == "rwkv7") TRY_VOID(add_rwkv7());
     if (name == "gemma3n") TRY_VOID(add_gemma3n());
     if (name == "gemma4") TRY_VOID(add_gemma4());
     if (name.starts_with("qwen35") || name == "qwen3next") TRY_VOID(add_delta_nets());

@@ -33,6 +33,7 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"gemma3", "Gemma3ForCausalLM"},
     GgufArchitecture{"gemma3n", "Gemma3nForCausalLM"},
     GgufArchitecture{"gemma4", "Gemma4ForCausalLM"},
+    GgufArchitecture{"glm-dsa", "GlmMoeDsaForCausalLM"},
     GgufArchitecture{"glm4", "Glm4ForCausalLM"},
     GgufArchitecture{"glm4moe", "Glm4MoeForCausalLM"},
     GgufArchitecture{"gpt-oss", "GptOssForCausalLM"},
@@ -71,6 +72,7 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"qwen35moe", "Qwen3_5MoeForCausalLM"},
     GgufArchitecture{"qwen3moe", "Qwen3MoeForCausalLM"},
     GgufArchitecture{"qwen3next", "Qwen3NextForCausalLM"},
+    GgufArchitecture{"rwkv7", "RWKV7ForCausalLM"},
     GgufArchitecture{"seed_oss", "SeedOssForCausalLM"},
     GgufArchitecture{"smollm3", "SmolLM3ForCausalLM", true},
     GgufArchitecture{"stablelm", "StableLmForCausalLM"},
@@ -113,8 +115,10 @@ void adapt(LayerSpec& layer, const Layers& layers) {
 
 Names names_of(const Gguf& gguf, const Layers& layers) {
   const auto list = [](auto... names) { return std::vector<std::string>{names...}; };
+  const bool rwkv = layers.have("time_mix_lerp_fused.weight");  // whose second norm is the MLP's
   // Falcon's norm of attention came later, and Seed-OSS calls its second one by its place.
-  const auto* mlp_norm = layers.have("attn_norm_2.weight")           ? "attn_norm"
+  const auto* mlp_norm = rwkv                                        ? "attn_norm_2"
+                         : layers.have("attn_norm_2.weight")         ? "attn_norm"
                          : layers.have("ffn_norm.weight")            ? "ffn_norm"
                          : layers.have("post_attention_norm.weight") ? "post_attention_norm"
                                                                      : "attn_norm";  // layers of one half
@@ -130,7 +134,7 @@ Names names_of(const Gguf& gguf, const Layers& layers) {
       .final_norm =
           gguf.find("output_norm.weight") != nullptr ? "output_norm" : "token_embd_norm",  // the second: LFM2
       .layers = "blk.",
-      .attention_norm = layers.have("attn_norm_2.weight") ? "attn_norm_2" : "attn_norm",
+      .attention_norm = layers.have("attn_norm_2.weight") && !rwkv ? "attn_norm_2" : "attn_norm",
       .attention_post_norm = "post_attention_norm",
       .mlp_norm = mlp_norm,
       .mlp_post_norm = "post_ffw_norm",
@@ -139,8 +143,10 @@ Names names_of(const Gguf& gguf, const Layers& layers) {
       .qkv =
           layers.have("attn_qkv.weight") && !hybrid ? list("attn_qkv") : list("attn_q", "attn_k", "attn_v"),
       .out = "attn_output",
-      .up = layers.have("ffn_gate.weight") ? list("ffn_gate", "ffn_up") : list("ffn_up"),
-      .down = "ffn_down",
+      .up = rwkv                             ? list("channel_mix_key")
+            : layers.have("ffn_gate.weight") ? list("ffn_gate", "ffn_up")
+                                             : list("ffn_up"),
+      .down = rwkv ? "channel_mix_value" : "ffn_down",
       .sinks = "attn_sinks.weight",
       .layer_scale = "layer_output_scale.weight",
       .layer_input_table = "per_layer_token_embd",
@@ -162,6 +168,7 @@ Names names_of(const Gguf& gguf, const Layers& layers) {
       .latent_up = "attn_kv_b",
       .latent_up_key = halves ? "attn_k_b" : "",
       .latent_up_value = halves ? "attn_v_b" : "",
+      .indexer = "indexer.",
       .delta_in = layers.have("ssm_in.weight") ? list("ssm_in") : list("attn_qkv", "attn_gate"),
       .delta_ba = layers.have("ssm_ba.weight") ? list("ssm_ba") : list("ssm_beta", "ssm_alpha"),
       .delta_conv = "ssm_conv1d",
@@ -174,6 +181,9 @@ Names names_of(const Gguf& gguf, const Layers& layers) {
       .conv = "shortconv.conv",
       .conv_out = "shortconv.out_proj",
       .mamba = "ssm_",
+      .time_mix = "time_mix_",
+      .time_shares = list("time_mix_lerp_fused.weight"),
+      .channel_shares = "channel_mix_lerp_k.weight",
       .router = "ffn_gate_inp",
       .router_norm = "ffn_gate_inp.scale",
       .expert_scales = "ffn_down_exps.scale",
@@ -211,6 +221,10 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
         attention != nullptr && attention->source >= 0)
       for (const char* unused : {"attn_k", "attn_v", "attn_k_norm"})
         spec.names.ignorable.push_back(fmt::format("blk.{}.{}.weight", i, unused));
+  // Of RWKV-7's first layer nothing reads a share of its own values.
+  if (!spec.layers.empty() && std::holds_alternative<TimeMix>(spec.layers[0].mixer))
+    for (const char* unused : {"v0", "v1", "v2"})
+      spec.names.ignorable.push_back(fmt::format("blk.0.time_mix_{}.weight", unused));
   spec.other_names.reset();
   spec.predictor.reset();  // under other names
 }

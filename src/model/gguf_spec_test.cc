@@ -188,8 +188,8 @@ TEST_F(GgufSpec, ErrorsNameTheKey) {
   EXPECT_THAT(error(llama("attention.head_count_kv").u32("llama.attention.head_count_kv", 3)),
               HasSubstr("llama.attention.head_count 4 is not a multiple"));
   EXPECT_THAT(
-      error(GgufBuilder().text("general.architecture", "rwkv7")),
-      HasSubstr("general.architecture is \"rwkv7\"; supported are arcee, baichuan, bloom, chatglm, "));
+      error(GgufBuilder().text("general.architecture", "rwkv6")),
+      HasSubstr("general.architecture is \"rwkv6\"; supported are arcee, baichuan, bloom, chatglm, "));
   EXPECT_THAT(error(GgufBuilder()), HasSubstr("general.architecture is \"\""));
   EXPECT_THAT(error(GgufBuilder().text("general.architecture", "llama")),
               HasSubstr("token_embd.weight is not there, or no matrix"));

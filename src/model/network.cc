@@ -175,7 +175,7 @@ std::optional<CacheNeed> Layer::cache() const {
   return need;
 }
 
-std::int64_t Layer::state_floats() const {
+std::int64_t Layer::mixer_state_floats() const {
   std::int64_t floats = 0;
   for (const Block* block : {mixer.get(), second_mixer.get()})
     if (block != nullptr) floats += block->state_floats();

@@ -33,7 +33,10 @@ struct Layer {
   // Of its mixers and what it shares: at most one of them keeps something in the cache, and at most one has a
   // state.
   std::optional<CacheNeed> cache() const;
-  std::int64_t state_floats() const;
+  // Of its mixers, then of its feed-forward.
+  std::int64_t state_floats() const { return mixer_state_floats() + feed_forward_state_floats(); }
+  std::int64_t mixer_state_floats() const;
+  std::int64_t feed_forward_state_floats() const { return feed_forward ? feed_forward->state_floats() : 0; }
 };
 
 // Of Projector.

@@ -61,6 +61,7 @@ struct VectorParameter {
   std::vector<RowRange> order;
   float offset = 0;  // added to each element
   bool rates = false;              // each element is stored as -exp of it
+  bool shares = false;             // each element s counts as the row (s, 1 - s); size and row are of these
   std::optional<Slot> scale = {};  // another one as long, by which it is multiplied
   std::vector<Factor> factors;
   std::int64_t size = 0;

@@ -29,6 +29,8 @@ Result<> check(const Shard& shard, const LatentAttention& a) { return divides(sh
 Result<> check(const Shard& shard, const DeltaNet& net) { return divides(shard, net.key_heads, "key heads"); }
 Result<> check(const Shard& shard, const Mamba2& m) { return divides(shard, m.groups, "groups of Mamba2 heads"); }
 Result<> check(const Shard&, const Mamba&) { return refused("Mamba layers"); }
+Result<> check(const Shard&, const TimeMix&) { return refused("time mixing"); }
+Result<> check(const Shard&, const ChannelMix&) { return refused("channel mixing"); }
 Result<> check(const Shard& shard, const Mlp& mlp) { return divides(shard, mlp.hidden, "hidden units"); }
 Result<> check(const Shard& shard, const Experts& experts) {
   if (experts.shared) TRY_VOID(check(shard, *experts.shared));
@@ -87,7 +89,8 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
                          spec.head ? "a head (embeddings, rerankers)" : "encoders of images or sound");
   const auto reads_another = [](const LayerSpec& layer) {
     const auto* attention = std::get_if<Attention>(&layer.mixer);
-    return layer.shared || (attention != nullptr && attention->source >= 0);
+    return layer.shared || std::holds_alternative<TimeMix>(layer.mixer) ||
+           (attention != nullptr && attention->source >= 0);
   };
   if (stages > 1 && (spec.layer_inputs || spec.streams || std::ranges::any_of(spec.layers, reads_another)))
     return field_failure(

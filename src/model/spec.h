@@ -263,6 +263,23 @@ struct Mamba {
   NormSpec norm = {};  // of dt, b and c
 };
 
+// Time mixing of RWKV-7 (Peng et al., 2025): WkvArgs, each part of whose input is a mixture of a token and
+// the one before it. Decays, rates, gates and the share of the first layer's values are made by two matrices
+// each, with an activation between them. See blocks/time_mix.cc.
+struct TimeMix {
+  int heads = 0;
+  int head_dim = 0;
+  int decay_rank = 0;  // these four: numbers between the two matrices
+  int rate_rank = 0;
+  int value_rank = 0;
+  int gate_rank = 0;
+  bool first = false;  // the first layer: its values are what the others take a share of
+  float unit_eps = 0;  // WkvArgs::eps
+  NormSpec norm = {};  // WkvArgs::norm
+
+  std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
+};
+
 struct Mlp {
   int hidden = 0;
   Activation activation = Activation::silu;
@@ -277,6 +294,11 @@ struct Mlp {
   std::optional<float> tail = {};  // KeepTailArgs::deviations: of gates, no more goes into the activation
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
+};
+
+// Channel mixing of RWKV-7: an MLP that reads a mixture of a token and the one before it.
+struct ChannelMix {
+  Mlp mlp;
 };
 
 // MLPs of which a router chooses a few for each token (Shazeer et al., 2017).
@@ -339,8 +361,8 @@ struct SharedTransformer {
 
 // monostate: no such half
 using Mixer = std::variant<std::monostate, Attention, LatentAttention, DeltaNet, KimiDelta,
-                           LightningAttention, ShortConv, Mamba2, Mamba, Laurel>;
-using FeedForward = std::variant<std::monostate, Mlp, Experts, MlpAndExperts>;
+                           LightningAttention, ShortConv, Mamba2, Mamba, TimeMix, Laurel>;
+using FeedForward = std::variant<std::monostate, Mlp, ChannelMix, Experts, MlpAndExperts>;
 
 // How the two halves of a layer, F in {mixer, feed_forward}, act on the residual x:
 //   serial           x += post(F(pre(x))), first the mixer, then the feed-forward
@@ -467,6 +489,11 @@ struct Names {
   std::string conv_out = "conv.out_proj";
 
   std::string mamba = "mamba.";  // what stands before the names of Mamba's tensors
+
+  std::string time_mix = "attn.";  // what stands before the names of its tensors
+  std::vector<std::string> time_shares = {"attn.x_r", "attn.x_w", "attn.x_k",
+                                          "attn.x_v", "attn.x_a", "attn.x_g"};
+  std::string channel_shares = "ffn.x_k";
 
   std::string router = "mlp.gate";
   std::string router_norm = {};  // these two are whole names

@@ -55,6 +55,7 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
       if (parameter.rates && number >= 0)
         return failure(ErrorCode::corrupt, "tensor {}: {} is no rate; rates are below 0", slot.name, number);
       stored.push_back(parameter.rates ? std::log(-number) : number + parameter.offset);
+      if (parameter.shares) stored.push_back(1 - number);
     }
   }
   if (parameter.parts.size() > 1 && parameter.parts[0].shape.size() == 2)

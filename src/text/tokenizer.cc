@@ -13,11 +13,12 @@ void Tokenizer::Free::operator()(bridge::TokenizerHandle* handle) const {
 
 Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_dir) {
   std::error_code ignored;
-  if (!std::filesystem::exists(model_dir / "tokenizer.json", ignored) &&
-      std::filesystem::exists(model_dir / "tekken.json", ignored))
-    return field_failure("tokenizer", ErrorCode::unsupported,
-                         "{} has tekken.json, which is not read yet: tokenizer.json is needed beside it",
-                         model_dir.string());
+  for (const char* other : {"tekken.json", "rwkv_vocab_v20230424.txt"})  // Mistral's, RWKV's
+    if (!std::filesystem::exists(model_dir / "tokenizer.json", ignored) &&
+        std::filesystem::exists(model_dir / other, ignored))
+      return field_failure("tokenizer", ErrorCode::unsupported,
+                           "{} has {}, which is not read yet: tokenizer.json is needed beside it",
+                           model_dir.string(), other);
   TRY(const std::string json, read_text_file(model_dir / "tokenizer.json", kTokenizerFileBytesMax));
   TRY(TokenizerConfig config, read_tokenizer_config(model_dir));
   Result<Tokenizer> tokenizer = parse(json, std::move(config));

@@ -143,6 +143,10 @@ TEST(Tokenizer, RefusesBadFiles) {
   mistral.write("tekken.json", "{}");
   EXPECT_THAT(Tokenizer::load(mistral.path()).error().message,
               testing::HasSubstr("has tekken.json, which is"));
+  const ScratchDirectory rwkv;
+  rwkv.write("rwkv_vocab_v20230424.txt", "1 '\\x00' 1\n");
+  EXPECT_THAT(Tokenizer::load(rwkv.path()).error().message,
+              testing::HasSubstr("has rwkv_vocab_v20230424.txt, which is"));
   for (const char* json : {"", "{", "[]", "{}", R"({"model": {"type": "BPE"}})", "\xFF\xFE"}) {
     const auto tokenizer = Tokenizer::parse(json);
     ASSERT_FALSE(tokenizer.has_value()) << json;

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAMILIES = ROOT / "src/model/families"
 FILE = FAMILIES / "defaults.cc"
 
-# Architecture: module and class of its configuration.
+# Architecture: module and class of its configuration; None: it is in GIVEN alone.
 CLASSES = {
     "ApertusForCausalLM": ("apertus", "ApertusConfig"),
     "AquilaForCausalLM": ("llama", "LlamaConfig"),
@@ -154,6 +154,7 @@ CLASSES = {
     "Qwen3_5ForConditionalGeneration": ("qwen3_5", "Qwen3_5TextConfig"),
     "Qwen3_5MoeForCausalLM": ("qwen3_5_moe", "Qwen3_5MoeTextConfig"),
     "Qwen3_5MoeForConditionalGeneration": ("qwen3_5_moe", "Qwen3_5MoeTextConfig"),
+    "RWKV7ForCausalLM": None,
     "RobertaForSequenceClassification": ("roberta", "RobertaConfig"),
     "RobertaModel": ("roberta", "RobertaConfig"),
     "SeedOssForCausalLM": ("seed_oss", "SeedOssConfig"),
@@ -187,6 +188,10 @@ GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMFor
              "moe_num_experts": 48, "moe_top_k": 3, "norm_expert_weight": False, "num_attention_groups": 1, "num_attention_heads": 64,
              "num_hidden_layers": 61, "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "share_expert_dim": 5120, "share_q_dim": 2048,
              "vocab_size": 128815},
+         "RWKV7ForCausalLM": {
+             "a_low_rank_dim": 64, "decay_low_rank_dim": 64, "fuse_norm": True, "gate_low_rank_dim": 128, "head_dim": 64, "hidden_act": "sqrelu",
+             "hidden_ratio": 4, "hidden_size": 2048, "norm_bias": True, "norm_eps": 1e-5, "norm_first": True, "num_hidden_layers": 24,
+             "tie_word_embeddings": False, "v_low_rank_dim": 16, "vocab_size": 32000},
          "Lfm2ForCausalLM": {"hidden_act": "silu"}, "Lfm2MoeForCausalLM": {"hidden_act": "silu"},
          "MiniCPMForCausalLM": {"dim_model_base": 1, "scale_depth": 1, "scale_emb": 1}}
 
@@ -235,8 +240,8 @@ def defaults(module, name, read):
 def text():
     read = fields_that_families_read()
     rows = []
-    for architecture, (module, name) in sorted(CLASSES.items()):
-        found = defaults(module, name, read) | GIVEN.get(architecture, {})
+    for architecture, kind in sorted(CLASSES.items()):
+        found = (defaults(*kind, read) if kind else {}) | GIVEN.get(architecture, {})
         fields = ",\n         ".join(f'"{field}": {json.dumps(found[field])}' for field in sorted(found))
         rows.append(f'    Defaults{{"{architecture}",\n     R"({{{fields}}})"}},\n')
     return f"""// Made by tools/families/config_defaults.py from transformers {transformers.__version__}: do not edit.

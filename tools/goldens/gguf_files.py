@@ -30,8 +30,9 @@ ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qw
                  "Llama4ForCausalLM": "llama4", "PhimoeForCausalLM": "phimoe", "FalconH1ForCausalLM": "falcon-h1", "GraniteMoeHybridForCausalLM": "granitehybrid", "JambaForCausalLM": "jamba",
                  "MambaForCausalLM": "mamba", "FalconMambaForCausalLM": "mamba", "Mamba2ForCausalLM": "mamba2", "NemotronHForCausalLM": "nemotron_h",
                  "Ministral3ForCausalLM": "mistral3", "Gemma3nForCausalLM": "gemma3n", "Gemma4ForCausalLM": "gemma4",
-                 "Mistral4ForCausalLM": "mistral4", "ExaoneMoeForCausalLM": "exaone-moe", "Qwen3_5ForCausalLM": "qwen35", "Qwen3_5MoeForCausalLM": "qwen35moe"}
-LATENT = ("deepseek2", "mistral4")
+                 "Mistral4ForCausalLM": "mistral4", "ExaoneMoeForCausalLM": "exaone-moe", "RWKV7ForCausalLM": "rwkv7", "GlmMoeDsaForCausalLM": "glm-dsa", "Qwen3_5ForCausalLM": "qwen35", "Qwen3_5MoeForCausalLM": "qwen35moe"}
+LATENT = ("deepseek2", "mistral4", "glm-dsa")
+RWKV7_PLAIN = ("time_mix_w1", "time_mix_w2", "time_mix_lerp_fused", "time_mix_r_k")
 SIGMOID_ROUTERS = ("dots1", "exaone-moe", "glm4moe", "lfm2moe", "minimax-m2")
 
 
@@ -239,7 +240,7 @@ def add_experts(writer, arch, experts, first):
         writer.add_expert_weights_norm(first("norm_topk_prob"))
     if arch == "ernie4_5-moe":
         writer.add_interleave_moe_layer_step(first("moe_layer_interval"))
-    if arch in SIGMOID_ROUTERS or first("model_type") == "deepseek_v3":
+    if arch in SIGMOID_ROUTERS or first("model_type") in ("deepseek_v3", "glm_moe_dsa"):
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
 
 
@@ -247,6 +248,10 @@ def add_latents(writer, config):
     if config.q_lora_rank:
         writer.add_q_lora_rank(config.q_lora_rank)
     writer.add_kv_lora_rank(config.kv_lora_rank)
+    if config.model_type == "glm_moe_dsa":
+        writer.add_indexer_head_count(config.index_n_heads)
+        writer.add_indexer_key_length(config.index_head_dim)
+        writer.add_indexer_top_k(config.index_topk)
     q_dim = config.qk_nope_head_dim + config.qk_rope_head_dim
     if whole_latents(config):
         writer.add_head_count_kv(config.num_attention_heads)
@@ -327,7 +332,34 @@ def add_layer_inputs(writer, arch, config):
         writer.add_feed_forward_length([fields["intermediate_size"] * (1 + (i >= first)) for i in range(layers)])
 
 
+def add_rwkv7(writer, config):
+    writer.add_context_length(1048576)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_layer_norm_eps(config.norm_eps)
+    writer.add_wkv_head_size(config.head_dim)
+    writer.add_decay_lora_rank(config.decay_low_rank_dim)
+    writer.add_iclr_lora_rank(config.a_low_rank_dim)
+    writer.add_value_residual_mix_lora_rank(config.v_low_rank_dim)
+    writer.add_gate_lora_rank(config.gate_low_rank_dim)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(0)
+
+
+def rwkv7_name(names, name):
+    """As the conversion renames flash-linear-attention's tensors before it looks them up."""
+    for ours, theirs in (("ffn", "feed_forward"), ("attn", "attention"), ("_lora.lora.0.weight", "1.weight"), ("_lora.lora.2.weight", "2.weight"),
+                         ("_lora.lora.2.bias", "0.weight"), ("feed_forward_norm", "ln2"), ("g_norm", "ln_x")):
+        name = name.replace(ours, theirs)
+    if name.endswith("attention.x_x"):
+        return f"blk.{name.split('.')[2]}.time_mix_lerp_fused.weight"
+    name = names.get_name(name, try_suffixes=(".weight", ".bias"))
+    return name if name.endswith((".weight", ".bias")) else name + ".weight"
+
+
 def add_metadata(writer, arch, config):
+    if arch == "rwkv7":
+        return add_rwkv7(writer, config)
     c = config.to_dict()
     first = lambda *names: next((c[n] for n in names if c.get(n) is not None), None)
     writer.add_context_length(first("max_position_embeddings", "n_positions", "max_seq_len") or 128)
@@ -511,6 +543,8 @@ def experts_of(config):
 
 
 def stored_name(names, name, config):
+    if config.model_type == "rwkv7":
+        return rwkv7_name(names, name)
     if name.endswith(".scale"):
         return name
     if config.model_type == "bloom":
@@ -531,6 +565,8 @@ def stacked(state):
     for name in [name for name in state if "altup_" in name]:
         stem, number, _ = name.rsplit(".", 2)
         stacks.setdefault(stem + ".weight", {})[int(number)] = state.pop(name)
+    for name in [name for name in state if ".attn.x_" in name]:  # of RWKV-7
+        stacks.setdefault(name[:-1] + "x", {})["rwkvag".index(name[-1])] = state.pop(name)
     return dict(state, **{name: torch.stack([parts[i] for i in range(len(parts))]) for name, parts in stacks.items()})
 
 
@@ -538,6 +574,9 @@ def unstacked(state):
     for name in [name for name in state if "altup_" in name]:
         for i, matrix in enumerate(state.pop(name)):
             state[name.replace(".weight", f".{i}.weight")] = matrix
+    for name in [name for name in state if ".attn.x_x" in name]:
+        for letter, vector in zip("rwkvag", state.pop(name)):
+            state[name[:-1] + letter] = vector
     return state
 
 
@@ -563,8 +602,12 @@ def write(model, path, formats, tokenizer=None):
             data, new = np.ascontiguousarray(data), stored_name(names, part, config)
             data = data.squeeze() if new.endswith(("gate_inp_shexp.weight", "exp_probs_b.bias")) else data
             matrix = data.ndim >= 2 and new.endswith(".weight") and not new.endswith(("_norm.weight", "gate_inp.weight", "_coef.weight")) and "conv" not in new.replace("shortconv.in", "").replace("shortconv.out", "")
-            kind = formats(new, data) if matrix else gguf.GGMLQuantizationType.F32
+            if ".time_mix_r_k" in new:
+                data = data.reshape(-1)
+            kind = formats(new, data) if matrix and not any(part in new for part in RWKV7_PLAIN) else gguf.GGMLQuantizationType.F32
             writer.add_tensor(new, gguf.quants.quantize(data, kind), raw_dtype=kind)
+            if new.startswith("blk.0.time_mix_a"):  # what nothing reads, and llama.cpp wants to be there
+                writer.add_tensor(new.replace("mix_a", "mix_v"), gguf.quants.quantize(data, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

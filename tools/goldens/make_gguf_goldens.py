@@ -14,6 +14,7 @@ import transformers
 from safetensors.torch import save_file
 
 import gguf_files
+import own_models
 
 VOCAB = 48
 TOKENS = 12
@@ -42,6 +43,9 @@ FALCON = dict(vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, num_attenti
 
 # name: (class, configuration, format of the matrices)
 CASES = {
+    "rwkv7": ("RWKV7", dict(vocab_size=VOCAB, hidden_size=128, head_dim=64, num_hidden_layers=2, intermediate_size=96, decay_low_rank_dim=32,
+                            a_low_rank_dim=64, v_low_rank_dim=32, gate_low_rank_dim=32, norm_eps=1e-5, norm_first=True, norm_bias=True, fuse_norm=False,
+                            tie_word_embeddings=False), "Q8_0"),
     "llama-q8_0": ("Llama", dict(BASE, tie_word_embeddings=True, rope_parameters=LLAMA3), "Q8_0"),
     "llama-q4_k_m": ("Llama", WIDE, "Q4_K_M"),
     "llama-mixed": ("Llama", dict(BASE, num_hidden_layers=1, attention_bias=True), "mixed"),
@@ -133,6 +137,8 @@ CASES = {
                                 num_experts_per_tok=2, num_dense_layers=1, layer_types=["conv", "full_attention", "conv"]), "Q4_0"),
     "deepseek2": ("DeepseekV3", dict(LATENT, q_lora_rank=32, n_shared_experts=1, n_group=2, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5,
                                      rope_parameters=dict(YARN, mscale=1.0, mscale_all_dim=1.0, truncate=True)), "Q4_0"),
+    "glm-dsa": ("GlmMoeDsa", dict(LATENT, q_lora_rank=32, n_shared_experts=1, n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5, num_key_value_heads=4,
+                                  index_topk=5, index_head_dim=32, index_n_heads=8), "F16"),
     "deepseek2-older": ("DeepseekV2", dict(LATENT, q_lora_rank=None, n_shared_experts=2, n_group=1, topk_group=1, topk_method="greedy",
                                            norm_topk_prob=False, routed_scaling_factor=1.0), "Q4_0"),
     "mistral4": ("Mistral4", dict(LATENT, q_lora_rank=32, n_shared_experts=1, n_group=2, topk_group=1, norm_topk_prob=True, routed_scaling_factor=1.0,
@@ -154,8 +160,9 @@ SPLIT_NAMES = ("model-00001-of-00002.gguf", "model-00002-of-00002.gguf")
 
 def random_model(name, fields):
     torch.manual_seed(sum(map(ord, name)) + len(fields))
-    config = getattr(transformers, name + "Config")(**fields)
-    model = getattr(transformers, MODEL_CLASSES.get(name, name + "ForCausalLM"))._from_config(config)
+    named = lambda what: getattr(own_models, what, None) or getattr(transformers, what)
+    config = named(name + "Config")(**fields)
+    model = named(MODEL_CLASSES.get(name, name + "ForCausalLM"))._from_config(config)
     with torch.no_grad():
         for parameter_name, p in model.named_parameters():
             norm = parameter_name.endswith("norm.weight") or "layernorm" in parameter_name

@@ -37,6 +37,9 @@ ZAMBA2 = dict(vocab_size=VOCAB, hidden_size=40, intermediate_size=56, num_hidden
               num_attention_heads=2, n_mamba_heads=5, mamba_d_state=24, adapter_rank=8, max_position_embeddings=256, chunk_size=16, pad_token_id=0,
               bos_token_id=1, eos_token_id=2)
 
+RWKV7 = dict(vocab_size=VOCAB, decay_low_rank_dim=12, gate_low_rank_dim=20, a_low_rank_dim=9, v_low_rank_dim=16, hidden_act="sqrelu", norm_eps=1e-5,
+             pad_token_id=0, bos_token_id=1, eos_token_id=2)
+
 YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=64, rope_theta=10000.0)
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=2.5,
               original_max_position_embeddings=64, rope_theta=10000.0)
@@ -123,6 +126,33 @@ def exact_rates(model, generator):
     decided_routers(model, generator)
     for module in model.modules():
         module._non_persistent_buffers_set.update({"slope_rate", "query_decay", "key_decay", "diagonal_decay"} & set(module._buffers))
+
+
+def rwkv7_vectors(model, generator):
+    """Shares from 0 to 1 and learning rates around what training begins with."""
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if re.search(r"\.x_[a-z]$", name):
+                p.copy_(torch.rand(p.shape, generator=generator))
+            if name.endswith(("k_k", "k_a")):
+                p.add_(0.8)
+            if name.endswith("w_lora.lora.2.bias"):
+                p.copy_(3 * torch.randn(p.shape, generator=generator) - 2)
+
+
+def older_rwkv7(config):
+    """What can be left out is left out."""
+    for field in ("intermediate_size", "v_low_rank_dim"):
+        config.pop(field)
+    return dict(config, hidden_ratio=3.0, value_dim=[config["hidden_size"]] * config["num_hidden_layers"], attn=None)
+
+
+def older_rwkv7_tensors(tensors):
+    """The six vectors in one tensor, and matrices in the first layer that nothing reads."""
+    for i in range(2):
+        prefix = f"model.layers.{i}.attn.x_"
+        tensors[prefix + "x"] = torch.cat([tensors.pop(prefix + letter)[0] for letter in "rwkvag"])
+    return dict(tensors, **{"model.layers.0.attn.v_lora.lora.0.weight": torch.zeros(4)})
 
 
 def small_uses(model, generator):
@@ -785,6 +815,10 @@ CASES = {
     "step3": ("Step3Text", dict(SMALL, num_hidden_layers=3, num_attention_groups=1, head_dim=24, max_position_embedding=256, share_q_dim=40, rope_theta=5e5, rms_norm_eps=1e-5,
                                 moe_num_experts=5, moe_top_k=2, norm_expert_weight=True, moe_intermediate_size=40, share_expert_dim=56,
                                 moe_layers_enum="1,2"), dict(weights=decided_routers)),
+    "rwkv7": ("RWKV7", dict(RWKV7, hidden_size=60, head_dim=20, num_hidden_layers=3, intermediate_size=88, fuse_norm=True, norm_first=True, norm_bias=True),
+              dict(weights=rwkv7_vectors)),
+    "rwkv7-older": ("RWKV7", dict(RWKV7, hidden_size=72, head_dim=72, num_hidden_layers=2, intermediate_size=224, fuse_norm=False, norm_first=False,
+                                  norm_bias=False, norm_eps=1e-6), dict(weights=rwkv7_vectors, config=older_rwkv7, tensors=older_rwkv7_tensors)),
     "solar_open": ("SolarOpen", dict({name: value for name, value in SMALL.items() if name != "intermediate_size"}, head_dim=24,
                                      moe_intermediate_size=40, n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=1),
                    dict(weights=biased_routers)),

@@ -143,3 +143,133 @@ class Step3TextForCausalLM(PreTrainedModel):
 
     def forward(self, input_ids, use_cache=False):
         return CausalLMOutput(logits=self.lm_head(self.model(input_ids[0]))[None])
+
+
+class RWKV7Config(PretrainedConfig):
+    model_type = "rwkv7"
+
+
+class LowRank(nn.Module):
+    """Two matrices with an activation between them, named as flash-linear-attention names them."""
+
+    def __init__(self, dim, rank, rows, activation=None, bias=True):
+        super().__init__()
+        self.lora = nn.Sequential(nn.Linear(dim, rank, bias=False), activation or nn.Identity(), nn.Linear(rank, rows, bias=bias))
+
+    def forward(self, x):
+        return self.lora(x)
+
+
+def before(x):
+    """Each row's predecessor, [tokens, dim]."""
+    return torch.cat([torch.zeros_like(x[:1]), x[:-1]])
+
+
+class Rwkv7TimeMix(nn.Module):
+    """Peng et al., "RWKV-7 Goose with Expressive Dynamic State Evolution", 2025, equations 3 to 25."""
+
+    def __init__(self, config, number):
+        super().__init__()
+        dim, self.head_dim, self.first, self.fused = config.hidden_size, config.head_dim, number == 0, config.fuse_norm
+        for letter in "rwkvag":
+            setattr(self, "x_" + letter, nn.Parameter(torch.zeros(1, 1, dim)))
+        self.k_k = nn.Parameter(torch.zeros(dim))
+        self.k_a = nn.Parameter(torch.zeros(dim))
+        self.r_k = nn.Parameter(torch.zeros(dim // self.head_dim, self.head_dim))
+        for letter in "rkvo":
+            setattr(self, letter + "_proj", nn.Linear(dim, dim, bias=False))
+        self.w_lora = LowRank(dim, config.decay_low_rank_dim, dim, nn.Tanh())
+        self.a_lora = LowRank(dim, config.a_low_rank_dim, dim)
+        self.g_lora = LowRank(dim, config.gate_low_rank_dim, dim, nn.Sigmoid(), bias=False)
+        if not self.first:
+            self.v_lora = LowRank(dim, config.v_low_rank_dim, dim)
+        self.g_norm = nn.GroupNorm(dim // self.head_dim, dim, eps=self.head_dim * config.norm_eps)
+
+    def forward(self, x, first_values):
+        n, heads = x.shape[0], x.shape[1] // self.head_dim
+        earlier = before(x) - x
+        mixed = {letter: x + earlier * getattr(self, "x_" + letter)[0] for letter in "rwkvag"}
+        r, k, v = self.r_proj(mixed["r"]), self.k_proj(mixed["k"]), self.v_proj(mixed["v"])
+        decay = torch.exp(-0.6065306597126334 * self.w_lora(mixed["w"]).float().sigmoid())
+        if self.first:
+            first_values = v
+        else:
+            v = torch.lerp(v, first_values, self.v_lora(mixed["v"]).sigmoid())
+        rate, gate = self.a_lora(mixed["a"]).sigmoid(), self.g_lora(mixed["g"])
+        unit = (k * self.k_k).view(n, heads, -1)
+        if self.fused:
+            unit = unit * torch.rsqrt(unit.float().square().sum(-1, keepdim=True) + 1e-6).to(x.dtype)
+        else:
+            unit = F.normalize(unit, dim=-1)
+        k = k * (1 + (rate - 1) * self.k_a)
+        r, k, v, rate, decay = (y.view(n, heads, -1) for y in (r, k, v, rate, decay))
+        state = torch.zeros(heads, self.head_dim, self.head_dim)  # keys, values
+        out = []
+        for t in range(n):
+            found = torch.einsum("hk,hkv->hv", unit[t].float(), state)
+            state = decay[t][:, :, None] * state - (unit[t] * rate[t]).float()[:, :, None] * found[:, None] + k[t].float()[:, :, None] * v[t].float()[:, None]
+            out.append(torch.einsum("hk,hkv->hv", r[t].float(), state))
+        normed = self.g_norm(torch.stack(out).to(x.dtype).view(n, -1))
+        bonus = (r * k * self.r_k).sum(-1, keepdim=True) * v
+        return self.o_proj((normed + bonus.view(n, -1)) * gate), first_values
+
+
+class Rwkv7ChannelMix(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.x_k = nn.Parameter(torch.zeros(config.hidden_size))
+        self.key = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
+        self.value = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
+
+    def forward(self, x):
+        return self.value(self.key(x + (before(x) - x) * self.x_k).relu().square())
+
+
+class Rwkv7Layer(nn.Module):
+    def __init__(self, config, number):
+        super().__init__()
+
+        def norm():
+            return nn.LayerNorm(config.hidden_size, eps=config.norm_eps, bias=config.norm_bias)
+
+        if number == 0 and config.norm_first:
+            self.pre_norm = norm()
+        self.attn_norm, self.attn = norm(), Rwkv7TimeMix(config, number)
+        self.ffn_norm, self.ffn = norm(), Rwkv7ChannelMix(config)
+
+    def forward(self, x, first_values):
+        if hasattr(self, "pre_norm"):
+            x = self.pre_norm(x)
+        change, first_values = self.attn(self.attn_norm(x), first_values)
+        x = x + change
+        return x + self.ffn(self.ffn_norm(x)), first_values
+
+
+class Rwkv7Model(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList(Rwkv7Layer(config, i) for i in range(config.num_hidden_layers))
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.norm_eps, bias=config.norm_bias)
+
+    def forward(self, ids):
+        x, first_values = self.embeddings(ids), None
+        for layer in self.layers:
+            x, first_values = layer(x, first_values)
+        return self.norm(x)
+
+
+class RWKV7ForCausalLM(PreTrainedModel):
+    config_class = RWKV7Config
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = Rwkv7Model(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.post_init()
+
+    def _init_weights(self, module):
+        """Whoever makes it sets them."""
+
+    def forward(self, input_ids, use_cache=False):
+        return CausalLMOutput(logits=self.lm_head(self.model(input_ids[0]))[None])

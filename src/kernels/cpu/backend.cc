@@ -42,6 +42,7 @@ constexpr Ops kCpuOps{
     .gated_delta = cpu::gated_delta,
     .scan = cpu::scan,
     .channel_scan = cpu::channel_scan,
+    .wkv = cpu::wkv,
     .predict_streams = cpu::predict_streams,
     .correct_streams = cpu::correct_streams,
     .match_size = cpu::match_size,

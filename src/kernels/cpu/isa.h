@@ -164,6 +164,18 @@ struct DeltaStep {
   float* out;     // columns
 };
 
+// One token of WkvArgs in a head's state.
+struct WkvStep {
+  float* state;  // [dim, dim]
+  std::int64_t dim;
+  const float *r, *k;  // each of these: dim
+  const float* v;
+  const float* decays;
+  const float* unit;    // the key that is looked up
+  const float* erased;  // what is taken away of what was found
+  float* out;
+};
+
 // One token of ChannelScanArgs in some channels; without the share of d.
 struct ChannelStep {
   float* state;         // [numbers, channels]
@@ -204,6 +216,7 @@ struct IsaKernels {
                    std::int64_t n);
   void (*delta)(const DeltaStep& step);
   void (*channel_step)(const ChannelStep& step);
+  void (*wkv)(const WkvStep& step);
   void (*scale_logits)(float* x, float scale, float soft_cap, std::int64_t n);
   void (*softmax)(SoftmaxRow& row);
   // into += from, in the order of calls. A state without tokens (sum 0) changes nothing.

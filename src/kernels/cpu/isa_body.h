@@ -38,6 +38,7 @@ constexpr IsaKernels kernels_of(const char* name) {
       .activate = activate<S>,
       .delta = delta<S>,
       .channel_step = channel_step<S>,
+      .wkv = wkv<S>,
       .scale_logits = scale_logits<S>,
       .softmax = softmax<S>,
       .merge = merge<S>,

@@ -12,6 +12,7 @@ namespace {
 constexpr std::int64_t kChannels = 256;  // of a convolution, at a time; a multiple of every vector's lanes
 constexpr std::int64_t kColumns = 64;    // of a state, at a time: 32 KiB of one with 128 keys
 constexpr std::int64_t kScanned = 64;    // channels of a state, at a time
+constexpr float kMostDecay = 0.60653066F;  // exp(-1/2), of WkvArgs
 
 struct Tokens {
   std::int64_t slot, begin, end;
@@ -38,39 +39,45 @@ std::byte* address_to(const View& view, std::int64_t row, std::int64_t column) {
 void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tokens, std::int64_t first,
               std::int64_t count) {
   const Format format = format_of(args.x.dtype);
-  const std::int64_t width = args.weight.size(1), channels = args.y.size(1);
+  const std::int64_t width = args.weight.size(1), inputs = args.x.size(1);
   const std::int64_t padded = (count + 15) / 16 * 16;
   alignas(64) float weights[kMaxConvWidth][kChannels] = {}, latest[kMaxConvWidth][kChannels] = {};
   alignas(64) float bias[kChannels] = {}, gate[kChannels] = {};
-  if (args.bias) std::copy_n(args.bias.as<float>() + first, count, bias);
   // x *= gate[t]
-  const auto multiply = [&](const View& gates, std::int64_t t, float* x) {
+  const auto multiply = [&](const View& gates, std::int64_t t, float* x, std::int64_t column) {
     if (!gates) return;
     alignas(64) float product[kChannels] = {};
-    kernels.widen(address(gates, t, first), format, gate, count);
+    kernels.widen(address(gates, t, column), format, gate, count);
     kernels.add_scaled(x, gate, product, padded);
     std::copy_n(product, count, x);
   };
-  for (std::int64_t c = 0; c < count; ++c)
-    for (std::int64_t j = 0; j < width; ++j) weights[j][c] = args.weight.row<float>(first + c)[j];
   float* const state = args.state.row<float>(tokens.slot) + first;
-  // latest[t % width] is what the channels get at token t, counted from the first one before these.
-  if (!tokens.begins)
-    for (std::int64_t j = 0; j < width - 1; ++j) std::copy_n(state + j * channels, count, latest[j]);
-  std::int64_t at = width - 1;
-  for (std::int64_t t = tokens.begin; t < tokens.end; ++t, ++at) {
-    kernels.widen(address(args.x, t, first), format, latest[at % width], count);
-    multiply(args.x_gate, t, latest[at % width]);
-    alignas(64) float sum[kChannels];
-    std::copy_n(bias, padded, sum);
-    for (std::int64_t j = 0; j < width; ++j)
-      kernels.add_scaled(latest[(at + 1 + j) % width], weights[j], sum, padded);
-    if (args.silu) kernels.activate(sum, nullptr, Format::f32, {Activation::silu, 1, 0}, sum, count);
-    multiply(args.y_gate, t, sum);
-    kernels.narrow(sum, nullptr, format, address_to(args.y, t, first), count);
+  std::int64_t at = 0;
+  for (std::int64_t out = first; out < args.y.size(1); out += inputs) {
+    if (args.bias) std::copy_n(args.bias.as<float>() + out, count, bias);
+    for (std::int64_t c = 0; c < count; ++c)
+      for (std::int64_t j = 0; j < width; ++j) weights[j][c] = args.weight.row<float>(out + c)[j];
+    // latest[t % width] is what the channels get at token t, counted from the first one before these.
+    for (std::int64_t j = 0; j < width - 1; ++j)
+      if (tokens.begins)
+        std::fill_n(latest[j], count, 0.0F);
+      else
+        std::copy_n(state + j * inputs, count, latest[j]);
+    at = width - 1;
+    for (std::int64_t t = tokens.begin; t < tokens.end; ++t, ++at) {
+      kernels.widen(address(args.x, t, first), format, latest[at % width], count);
+      multiply(args.x_gate, t, latest[at % width], first);
+      alignas(64) float sum[kChannels];
+      std::copy_n(bias, padded, sum);
+      for (std::int64_t j = 0; j < width; ++j)
+        kernels.add_scaled(latest[(at + 1 + j) % width], weights[j], sum, padded);
+      if (args.silu) kernels.activate(sum, nullptr, Format::f32, {Activation::silu, 1, 0}, sum, count);
+      multiply(args.y_gate, t, sum, out);
+      kernels.narrow(sum, nullptr, format, address_to(args.y, t, out), count);
+    }
   }
   for (std::int64_t j = 0; j < width - 1; ++j)
-    std::copy_n(latest[(at + 1 + j) % width], count, state + j * channels);
+    std::copy_n(latest[(at + 1 + j) % width], count, state + j * inputs);
 }
 
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
@@ -165,6 +172,67 @@ void scan_head(const IsaKernels& kernels, const ScanArgs& args, const Tokens& to
   }
 }
 
+void run_wkv_head(const IsaKernels& kernels, const WkvArgs& args, const Tokens& tokens, std::int64_t head) {
+  const Format format = format_of(args.out.dtype);
+  const std::int64_t dim = args.state.size(2), first = head * dim;
+  float* const state = args.state.row<float>(tokens.slot) + head * dim * dim;
+  if (tokens.begins) std::fill_n(state, dim * dim, 0.0F);
+  const auto of_head = [&](const View& vector) { return vector.as<float>() + first; };
+  const float *k_k = of_head(args.k_k), *k_a = of_head(args.k_a), *r_k = of_head(args.r_k);
+  const float *weight = of_head(args.norm.weight), *norm_bias = of_head(args.norm.bias);
+  constexpr std::int64_t kMost = kMaxStateDim;
+  alignas(64) float r[kMost], k[kMost], v[kMost], rate[kMost], gate[kMost], decays[kMost], unit_key[kMost],
+      erased[kMost], mix[kMost], earlier[kMost], out[kMost];
+  const auto sigmoid = [&](float* x) {
+    kernels.activate(x, nullptr, Format::f32, {Activation::sigmoid, 1, 0}, x, dim);
+  };
+  for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
+    const auto take = [&](const View& view, float* to) {
+      kernels.widen(address(view, t, first), format_of(view.dtype), to, dim);
+    };
+    take(args.r, r);
+    take(args.k, k);
+    take(args.v, v);
+    take(args.gate, gate);
+    take(args.rate, rate);
+    take(args.decay, decays);
+    sigmoid(rate);
+    sigmoid(decays);
+    for (std::int64_t i = 0; i < dim; ++i) decays[i] = std::exp(-kMostDecay * decays[i]);
+    if (args.mix) {
+      take(args.mix, mix);
+      take(args.first, earlier);
+      sigmoid(mix);
+      for (std::int64_t i = 0; i < dim; ++i) v[i] += mix[i] * (earlier[i] - v[i]);
+    }
+    float squares = args.eps, bonus = 0;
+    for (std::int64_t i = 0; i < dim; ++i) {
+      unit_key[i] = k[i] * k_k[i];
+      squares += unit_key[i] * unit_key[i];
+      k[i] *= 1 + (rate[i] - 1) * k_a[i];
+      bonus += r[i] * k[i] * r_k[i];
+    }
+    const float scale = 1 / std::sqrt(squares);
+    for (std::int64_t i = 0; i < dim; ++i) {
+      unit_key[i] *= scale;
+      erased[i] = rate[i] * unit_key[i];
+    }
+    kernels.wkv({.state = state,
+                 .dim = dim,
+                 .r = r,
+                 .k = k,
+                 .v = v,
+                 .decays = decays,
+                 .unit = unit_key,
+                 .erased = erased,
+                 .out = out});
+    const NormStats stats = kernels.norm_stats(out, Format::f32, dim, NormKind::layer, args.norm.eps);
+    for (std::int64_t i = 0; i < dim; ++i)
+      out[i] = ((out[i] - stats.mean) * stats.scale * weight[i] + norm_bias[i] + bonus * v[i]) * gate[i];
+    kernels.narrow(out, nullptr, format, address_to(args.out, t, first), dim);
+  }
+}
+
 void scan_channels(const IsaKernels& kernels, const ChannelScanArgs& args, const Tokens& tokens,
                    std::int64_t first, std::int64_t count) {
   const Format format = format_of(args.x.dtype);
@@ -205,7 +273,7 @@ void scan_channels(const IsaKernels& kernels, const ChannelScanArgs& args, const
 void causal_conv(Stream& stream, const ConvArgs& args) {
   check_indices("state", args.plan.slots, args.state.size(0));
   const IsaKernels& kernels = cpu_stream(stream).kernels();
-  for_pieces(pool_of(stream), args.plan.slots.size(0), args.y.size(1), kChannels,
+  for_pieces(pool_of(stream), args.plan.slots.size(0), args.x.size(1), kChannels,
              [&](std::int64_t sequence, std::int64_t channel, std::int64_t count) {
                const Tokens tokens = tokens_of(args.plan, sequence);
                if (tokens.begin < tokens.end) convolve(kernels, args, tokens, channel, count);
@@ -241,6 +309,17 @@ void channel_scan(Stream& stream, const ChannelScanArgs& args) {
              [&](std::int64_t sequence, std::int64_t channel, std::int64_t count) {
                const Tokens tokens = tokens_of(args.plan, sequence);
                if (tokens.begin < tokens.end) scan_channels(kernels, args, tokens, channel, count);
+             });
+}
+
+void wkv(Stream& stream, const WkvArgs& args) {
+  check_indices("state", args.plan.slots, args.state.size(0));
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const std::int64_t heads = args.state.size(1);
+  for_pieces(pool_of(stream), args.plan.slots.size(0) * heads, 1, 1,
+             [&](std::int64_t row, std::int64_t, std::int64_t) {
+               const Tokens tokens = tokens_of(args.plan, row / heads);
+               if (tokens.begin < tokens.end) run_wkv_head(kernels, args, tokens, row % heads);
              });
 }
 

@@ -51,6 +51,41 @@ void delta(const DeltaStep& step) {
   step.corrects ? delta_all<S, true, false>(step) : delta_all<S, false, false>(step);
 }
 
+// Columns [begin, begin + kVectors * lanes) of the state, or as many as there are.
+template <class S, int kVectors>
+void wkv_columns(const WkvStep& step, std::int64_t begin) {
+  constexpr Format f32 = Format::f32;
+  const auto column = [&](int v) { return begin + v * S::kLanes; };
+  F<S> held[kVectors], value[kVectors], out[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    held[v] = out[v] = S::zero();
+    value[v] = load<S>(step.v, f32, column(v), step.dim);
+  }
+  const float* row = step.state;
+  for (std::int64_t i = 0; i < step.dim; ++i, row += step.dim)
+    for (int v = 0; v < kVectors; ++v)
+      held[v] = S::fma(S::set(step.unit[i]), load<S>(row, f32, column(v), step.dim), held[v]);
+  float* to = step.state;
+  for (std::int64_t i = 0; i < step.dim; ++i, to += step.dim)
+    for (int v = 0; v < kVectors; ++v) {
+      const F<S> kept = S::mul(S::set(step.decays[i]), load<S>(to, f32, column(v), step.dim));
+      const F<S> erased = S::fma(S::set(-step.erased[i]), held[v], kept);
+      const F<S> after = S::fma(S::set(step.k[i]), value[v], erased);
+      store<S>(to, f32, column(v), step.dim, after);
+      out[v] = S::fma(S::set(step.r[i]), after, out[v]);
+    }
+  for (int v = 0; v < kVectors; ++v) store<S>(step.out, f32, column(v), step.dim, out[v]);
+}
+
+template <class S>
+void wkv(const WkvStep& step) {
+  constexpr int kVectors = 4;
+  std::int64_t begin = 0;
+  for (; begin + kVectors * S::kLanes <= step.dim; begin += kVectors * S::kLanes)
+    wkv_columns<S, kVectors>(step, begin);
+  for (; begin < step.dim; begin += S::kLanes) wkv_columns<S, 1>(step, begin);
+}
+
 template <class S>
 void channel_step(const ChannelStep& step) {
   constexpr Format f32 = Format::f32;

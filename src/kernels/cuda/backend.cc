@@ -315,7 +315,8 @@ StateParams states_of(const StatePlan& plan, const View& state) {
 }
 
 void run_causal_conv(Stream& stream, const ConvArgs& args) {
-  causal_conv(handle_of(stream), {.channels = args.y.size(1),
+  causal_conv(handle_of(stream), {.inputs = args.x.size(1),
+                                  .channels = args.y.size(1),
                                   .width = static_cast<int>(args.weight.size(1)),
                                   .x = rows_of(args.x),
                                   .y = rows_of(args.y),
@@ -340,6 +341,28 @@ void run_gated_delta(Stream& stream, const GatedDeltaArgs& args) {
                                   .dt_bias = args.dt_bias.as<float>(),
                                   .by_row = args.dt_bias.elements() != args.state.size(1),
                                   .state = states_of(args.plan, args.state)});
+}
+
+void run_wkv(Stream& stream, const WkvArgs& args) {
+  wkv(handle_of(stream), {.heads = static_cast<int>(args.state.size(1)),
+                          .head_dim = static_cast<int>(args.state.size(2)),
+                          .r = rows_of(args.r),
+                          .k = rows_of(args.k),
+                          .v = rows_of(args.v),
+                          .rate = rows_of(args.rate),
+                          .gate = rows_of(args.gate),
+                          .out = rows_of(args.out),
+                          .mix = rows_of(args.mix),
+                          .first = rows_of(args.first),
+                          .decay = rows_of(args.decay),
+                          .k_k = args.k_k.as<float>(),
+                          .k_a = args.k_a.as<float>(),
+                          .r_k = args.r_k.as<float>(),
+                          .eps = args.eps,
+                          .norm_weight = args.norm.weight.as<float>(),
+                          .norm_bias = args.norm.bias.as<float>(),
+                          .norm_eps = args.norm.eps,
+                          .state = states_of(args.plan, args.state)});
 }
 
 TimeStepParams params_of(const TimeStep& rule) {
@@ -517,6 +540,7 @@ constexpr Ops kCudaOps{
     .gated_delta = run_gated_delta,
     .scan = run_scan,
     .channel_scan = run_channel_scan,
+    .wkv = run_wkv,
     .predict_streams = run_predict_streams,
     .correct_streams = run_correct_streams,
     .match_size = run_match_size,

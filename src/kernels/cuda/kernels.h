@@ -124,14 +124,14 @@ struct StateParams {
 };
 
 struct ConvParams {
-  std::int64_t channels;
+  std::int64_t inputs, channels;
   int width;
   Rows x, y;            // of one format, as are the gates
   Rows x_gate, y_gate;  // optional
   Rows weight;
   const float* bias;  // or nullptr
   bool silu;
-  StateParams state;  // of each slot [width - 1, channels]
+  StateParams state;  // of each slot [width - 1, inputs]
 };
 void causal_conv(StreamHandle stream, const ConvParams& p);
 
@@ -145,6 +145,19 @@ struct GatedDeltaParams {
   StateParams state;  // of each slot [value_heads, key_dim, value_dim]
 };
 void gated_delta(StreamHandle stream, const GatedDeltaParams& p);
+
+struct WkvParams {
+  int heads, head_dim;
+  Rows r, k, v, rate, gate, out;  // of one format
+  Rows mix, first;                // likewise; optional
+  Rows decay;
+  const float *k_k, *k_a, *r_k;
+  float eps;
+  const float *norm_weight, *norm_bias;
+  float norm_eps;
+  StateParams state;  // of each slot [heads, head_dim, head_dim]
+};
+void wkv(StreamHandle stream, const WkvParams& p);
 
 struct TimeStepParams {
   float scale;

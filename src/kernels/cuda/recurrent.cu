@@ -15,28 +15,30 @@ __device__ float* state_of(const StateParams& p, std::int64_t sequence) {
   return p.data + element_at(p.slots[sequence], p.stride, 0);
 }
 
-// A thread for each channel.
+// A thread for each input, and one after the other all channels that are made of it.
 template <class T>
 __global__ void __launch_bounds__(kConvThreads) conv_kernel(ConvParams p) {
-  const std::int64_t sequence = block_x(), channel = block_y() * kConvThreads + thread();
+  const std::int64_t sequence = block_x(), input = block_y() * kConvThreads + thread();
   const std::int64_t begin = p.state.starts[sequence], end = p.state.starts[sequence + 1];
-  if (channel >= p.channels || begin == end) return;
-  float* state = state_of(p.state, sequence) + channel;
+  if (input >= p.inputs || begin == end) return;
+  float* state = state_of(p.state, sequence) + input;
   const bool begins = p.state.positions[begin] == 0;
   float weight[kMostWidth], latest[kMostWidth];
-  for (int j = 0; j < p.width; ++j) weight[j] = element<float>(p.weight, channel, j);
-  for (int j = 0; j + 1 < p.width; ++j) latest[j] = begins ? 0 : state[j * p.channels];
-  for (std::int64_t t = begin; t < end; ++t) {
-    latest[p.width - 1] = to_float(element<T>(p.x, t, channel));
-    if (p.x_gate.data != nullptr) latest[p.width - 1] *= to_float(element<T>(p.x_gate, t, channel));
-    float sum = p.bias != nullptr ? p.bias[channel] : 0;
-    for (int j = 0; j < p.width; ++j) sum = fmaf(weight[j], latest[j], sum);
-    if (p.silu) sum /= 1 + expf(-sum);
-    if (p.y_gate.data != nullptr) sum *= to_float(element<T>(p.y_gate, t, channel));
-    element<T>(p.y, t, channel) = from_float<T>(sum);
-    for (int j = 0; j + 1 < p.width; ++j) latest[j] = latest[j + 1];
+  for (std::int64_t channel = input; channel < p.channels; channel += p.inputs) {
+    for (int j = 0; j < p.width; ++j) weight[j] = element<float>(p.weight, channel, j);
+    for (int j = 0; j + 1 < p.width; ++j) latest[j] = begins ? 0 : state[j * p.inputs];
+    for (std::int64_t t = begin; t < end; ++t) {
+      latest[p.width - 1] = to_float(element<T>(p.x, t, input));
+      if (p.x_gate.data != nullptr) latest[p.width - 1] *= to_float(element<T>(p.x_gate, t, input));
+      float sum = p.bias != nullptr ? p.bias[channel] : 0;
+      for (int j = 0; j < p.width; ++j) sum = fmaf(weight[j], latest[j], sum);
+      if (p.silu) sum /= 1 + expf(-sum);
+      if (p.y_gate.data != nullptr) sum *= to_float(element<T>(p.y_gate, t, channel));
+      element<T>(p.y, t, channel) = from_float<T>(sum);
+      for (int j = 0; j + 1 < p.width; ++j) latest[j] = latest[j + 1];
+    }
   }
-  for (int j = 0; j + 1 < p.width; ++j) state[j * p.channels] = latest[j];
+  for (int j = 0; j + 1 < p.width; ++j) state[j * p.inputs] = latest[j];
 }
 
 __device__ float softplus(float x) { return x > 20 ? x : log1pf(expf(x)); }
@@ -98,6 +100,69 @@ __global__ void delta_kernel(GatedDeltaParams p) {
       element<T>(p.out, t, head * p.value_dim + column) = from_float<T>(out);
     }
     __syncthreads();  // q and k are read
+  }
+}
+
+// A block for each head of a sequence, a thread for each column of its state, and for a row of it.
+template <class T>
+__global__ void wkv_kernel(WkvParams p) {
+  OCTAVO_SHARED(float, partials, [kWarp]);
+  OCTAVO_SHARED(float, r, [kMostKeys]);
+  OCTAVO_SHARED(float, k, [kMostKeys]);
+  OCTAVO_SHARED(float, decays, [kMostKeys]);
+  OCTAVO_SHARED(float, unit, [kMostKeys]);
+  OCTAVO_SHARED(float, erased, [kMostKeys]);
+  const std::int64_t sequence = block_x(), head = block_y();
+  const std::int64_t begin = p.state.starts[sequence], end = p.state.starts[sequence + 1];
+  if (begin == end) return;
+  const int own = thread();
+  const std::int64_t dim = p.head_dim, column = head * dim + own;
+  const bool has_column = own < dim;
+  const float count = static_cast<float>(dim);
+  float* state = state_of(p.state, sequence) + head * dim * dim + own;
+  if (p.state.positions[begin] == 0 && has_column)
+    for (std::int64_t i = 0; i < dim; ++i) state[i * dim] = 0;
+  const auto sigmoid = [](float x) { return 1 / (1 + expf(-x)); };
+  for (std::int64_t t = begin; t < end; ++t) {
+    float key = 0, value = 0, share = 0, rate = 0;
+    if (has_column) {
+      const float given = to_float(element<T>(p.k, t, column));
+      rate = sigmoid(to_float(element<T>(p.rate, t, column)));
+      r[own] = to_float(element<T>(p.r, t, column));
+      k[own] = given * (1 + (rate - 1) * p.k_a[column]);
+      decays[own] = expf(-0.60653066f * sigmoid(element<float>(p.decay, t, column)));
+      value = to_float(element<T>(p.v, t, column));
+      if (p.mix.data != nullptr)
+        value += sigmoid(to_float(element<T>(p.mix, t, column))) * (to_float(element<T>(p.first, t, column)) - value);
+      key = given * p.k_k[column];
+      share = r[own] * k[own] * p.r_k[column];
+    }
+    key /= sqrtf(block_sum(key * key, partials) + p.eps);
+    const float bonus = block_sum(share, partials);
+    if (has_column) {
+      unit[own] = key;
+      erased[own] = rate * key;
+    }
+    __syncthreads();
+    float out = 0;
+    if (has_column) {
+      float held = 0;
+      for (std::int64_t i = 0; i < dim; ++i) held = fmaf(unit[i], state[i * dim], held);
+      for (std::int64_t i = 0; i < dim; ++i) {
+        float& s = state[i * dim];
+        s = fmaf(k[i], value, fmaf(-erased[i], held, decays[i] * s));
+        out = fmaf(r[i], s, out);
+      }
+    }
+    const float mean = block_sum(out, partials) / count;
+    const float off = has_column ? out - mean : 0;
+    const float scale = 1 / sqrtf(block_sum(off * off, partials) / count + p.norm_eps);
+    if (has_column) {
+      const float normed = fmaf(off * scale, p.norm_weight[column], p.norm_bias[column]);
+      element<T>(p.out, t, column) =
+          from_float<T>(fmaf(bonus, value, normed) * to_float(element<T>(p.gate, t, column)));
+    }
+    __syncthreads();  // r, k .. are read
   }
 }
 
@@ -167,7 +232,7 @@ __global__ void __launch_bounds__(kConvThreads) channel_scan_kernel(ChannelScanP
 
 void causal_conv(StreamHandle stream, const ConvParams& p) {
   const dim3 grid(static_cast<unsigned>(p.state.sequences),
-                  static_cast<unsigned>((p.channels + kConvThreads - 1) / kConvThreads));
+                  static_cast<unsigned>((p.inputs + kConvThreads - 1) / kConvThreads));
   for_activation(p.x.format,
                  [&](auto t) { launch(stream, grid, kConvThreads, 0, conv_kernel<decltype(t)>, p); });
 }
@@ -177,6 +242,12 @@ void gated_delta(StreamHandle stream, const GatedDeltaParams& p) {
   const int threads = (p.value_dim + kWarp - 1) / kWarp * kWarp;
   for_activation(p.qkv.format,
                  [&](auto t) { launch(stream, grid, threads, 0, delta_kernel<decltype(t)>, p); });
+}
+
+void wkv(StreamHandle stream, const WkvParams& p) {
+  const dim3 grid(static_cast<unsigned>(p.state.sequences), static_cast<unsigned>(p.heads));
+  const int threads = (p.head_dim + kWarp - 1) / kWarp * kWarp;
+  for_activation(p.r.format, [&](auto t) { launch(stream, grid, threads, 0, wkv_kernel<decltype(t)>, p); });
 }
 
 void scan(StreamHandle stream, const ScanParams& p) {

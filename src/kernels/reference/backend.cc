@@ -38,6 +38,7 @@ constexpr Ops kReferenceOps{
     .gated_delta = reference::gated_delta,
     .scan = reference::scan,
     .channel_scan = reference::channel_scan,
+    .wkv = reference::wkv,
     .predict_streams = reference::predict_streams,
     .correct_streams = reference::correct_streams,
     .match_size = reference::match_size,

@@ -32,18 +32,20 @@ double step_of(const TimeStep& rule, const View& dt, std::int64_t t, std::int64_
 }  // namespace
 
 void causal_conv(Stream&, const ConvArgs& args) {
-  const std::int64_t channels = args.y.size(1), width = args.weight.size(1);
+  const std::int64_t inputs = args.x.size(1), channels = args.y.size(1), width = args.weight.size(1);
   for_tokens(args.plan, args.state, [&](std::int64_t slot, std::int64_t t) {
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const double x = at(args.x, {t, c}) * (args.x_gate ? at(args.x_gate, {t, c}) : 1);
-      double sum = at(args.weight, {c, width - 1}) * x + (args.bias ? at(args.bias, {c}) : 0);
-      for (std::int64_t j = 0; j < width - 1; ++j)
-        sum += at(args.weight, {c, j}) * at(args.state, {slot, j, c});
+    for (std::int64_t i = 0; i < inputs; ++i) {
+      const double x = at(args.x, {t, i}) * (args.x_gate ? at(args.x_gate, {t, i}) : 1);
+      for (std::int64_t c = i; c < channels; c += inputs) {
+        double sum = at(args.weight, {c, width - 1}) * x + (args.bias ? at(args.bias, {c}) : 0);
+        for (std::int64_t j = 0; j < width - 1; ++j)
+          sum += at(args.weight, {c, j}) * at(args.state, {slot, j, i});
+        if (args.silu) sum = activation(Activation::silu, sum);
+        put(args.y, {t, c}, sum * (args.y_gate ? at(args.y_gate, {t, c}) : 1));
+      }
       for (std::int64_t j = 0; j < width - 2; ++j)
-        put(args.state, {slot, j, c}, at(args.state, {slot, j + 1, c}));
-      put(args.state, {slot, width - 2, c}, x);
-      if (args.silu) sum = activation(Activation::silu, sum);
-      put(args.y, {t, c}, sum * (args.y_gate ? at(args.y_gate, {t, c}) : 1));
+        put(args.state, {slot, j, i}, at(args.state, {slot, j + 1, i}));
+      put(args.state, {slot, width - 2, i}, x);
     }
   });
 }
@@ -128,6 +130,55 @@ void channel_scan(Stream&, const ChannelScanArgs& args) {
         out += sum * at(args.bc, {t, state_dim + i});
       }
       put(args.out, {t, c}, out);
+    }
+  });
+}
+
+void wkv(Stream&, const WkvArgs& args) {
+  const std::int64_t heads = args.state.size(1), dim = args.state.size(2);
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  for_tokens(args.plan, args.state, [&](std::int64_t slot, std::int64_t t) {
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const std::int64_t begin = h * dim;
+      const auto count = static_cast<std::size_t>(dim);
+      std::vector<double> r(count), k(count), unit(count), rate(count), decay(count), v(count), out(count);
+      double squares = args.eps, bonus = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::int64_t at_i = begin + static_cast<std::int64_t>(i);
+        r[i] = at(args.r, {t, at_i});
+        rate[i] = sigmoid(at(args.rate, {t, at_i}));
+        decay[i] = std::exp(-std::exp(-0.5) * sigmoid(at(args.decay, {t, at_i})));
+        v[i] = at(args.v, {t, at_i});
+        if (args.mix) v[i] += sigmoid(at(args.mix, {t, at_i})) * (at(args.first, {t, at_i}) - v[i]);
+        unit[i] = at(args.k, {t, at_i}) * at(args.k_k, {at_i});
+        squares += unit[i] * unit[i];
+        k[i] = at(args.k, {t, at_i}) * (1 + (rate[i] - 1) * at(args.k_a, {at_i}));
+        bonus += r[i] * k[i] * at(args.r_k, {at_i});
+      }
+      for (double& x : unit) x /= std::sqrt(squares);
+      double mean = 0, variance = 0;
+      for (std::int64_t j = 0; j < dim; ++j) {
+        const auto column = static_cast<std::size_t>(j);
+        double held = 0;
+        for (std::int64_t i = 0; i < dim; ++i)
+          held += unit[static_cast<std::size_t>(i)] * at(args.state, {slot, h, i, j});
+        for (std::size_t i = 0; i < count; ++i) {
+          const auto row = static_cast<std::int64_t>(i);
+          const double sum =
+              decay[i] * at(args.state, {slot, h, row, j}) - rate[i] * unit[i] * held + k[i] * v[column];
+          put(args.state, {slot, h, row, j}, sum);
+          out[column] += sum * r[i];
+        }
+        mean += out[column] / static_cast<double>(dim);
+      }
+      for (const double x : out) variance += (x - mean) * (x - mean) / static_cast<double>(dim);
+      for (std::int64_t j = 0; j < dim; ++j) {
+        const double normed = (out[static_cast<std::size_t>(j)] - mean) /
+                                  std::sqrt(variance + args.norm.eps) * at(args.norm.weight, {begin + j}) +
+                              at(args.norm.bias, {begin + j});
+        put(args.out, {t, begin + j},
+            (normed + bonus * v[static_cast<std::size_t>(j)]) * at(args.gate, {t, begin + j}));
+      }
     }
   });
 }

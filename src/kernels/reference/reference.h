@@ -59,6 +59,7 @@ void causal_conv(Stream& stream, const ConvArgs& args);
 void gated_delta(Stream& stream, const GatedDeltaArgs& args);
 void scan(Stream& stream, const ScanArgs& args);
 void channel_scan(Stream& stream, const ChannelScanArgs& args);
+void wkv(Stream& stream, const WkvArgs& args);
 void predict_streams(Stream& stream, const PredictStreamsArgs& args);
 void correct_streams(Stream& stream, const CorrectStreamsArgs& args);
 void match_size(Stream& stream, const MatchSizeArgs& args);

@@ -96,6 +96,7 @@ struct StepContext {
   View residual = {};     // f32 [tokens, dim]: what the norm before the block has read
   View every_row = {};    // i32 [tokens]: 0, 1 ..; where layers share matrices
   View layer_input = {};  // act [tokens, LayerInputs::size]: the layer's
+  View first_values = {};  // act [tokens, TimeMix::inner()]: of the first layer, which writes them
 
   View state = {};  // f32 [slots, state_floats()]
   StatePlan states = {};
@@ -142,6 +143,8 @@ std::unique_ptr<Block> make_block(const Laurel& spec, const Namer& name, std::in
 std::unique_ptr<Block> make_block(const ShortConv& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Mamba2& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Mamba& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const TimeMix& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const ChannelMix& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Mlp& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const Experts& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const MlpAndExperts& spec, const Namer& name, std::int64_t dim);

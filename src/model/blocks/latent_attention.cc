@@ -25,11 +25,12 @@ View beginnings(View heads, std::int64_t dim) {
 class IndexerPart {
  public:
   IndexerPart(const Indexer& spec, const Namer& name, std::int64_t q_rank, std::int64_t dim) : spec_(spec) {
-    const std::string& begin = name.names.indexer;
-    q_ = name.linear({begin + "wq_b"}, {queries()}, q_rank, false);
-    key_ = name.linear({begin + "wk"}, {spec.head_dim}, dim, false);
+    const Names& names = name.names;
+    const std::string& begin = names.indexer;
+    q_ = name.linear({names.behind(begin, "wq_b", "attn_q_b")}, {queries()}, q_rank, false);
+    key_ = name.linear({names.behind(begin, "wk", "attn_k")}, {spec.head_dim}, dim, false);
     norm_ = name.norm(spec.norm, begin + "k_norm", spec.head_dim);
-    weights_ = name.linear({begin + "weights_proj"}, {spec.heads}, dim, false);
+    weights_ = name.linear({names.behind(begin, "weights_proj", "proj")}, {spec.heads}, dim, false);
     weights_.weight.use = MatrixUse::router;
   }
 

@@ -15,7 +15,7 @@ View state_part(const View& states, std::int64_t begin, std::initializer_list<st
 
 CausalConv::CausalConv(const Namer& name, const std::vector<std::string>& tensors, std::int64_t channels,
                        std::int64_t width, bool bias)
-    : channels_(channels), width_(width) {
+    : CausalConv(channels, channels, width) {
   const std::int64_t each = channels / std::ssize(tensors);
   std::vector<std::string> weights, biases;
   for (const std::string& tensor : tensors) {
@@ -26,6 +26,19 @@ CausalConv::CausalConv(const Namer& name, const std::vector<std::string>& tensor
   weight_.row = width;
   for (Slot& part : weight_.parts) part.shape = {each, 1, width};  // one input channel for each output
   if (bias) bias_ = name.vector(biases, std::vector(tensors.size(), each));
+}
+
+CausalConv CausalConv::mixtures(const Namer& name, const std::vector<std::string>& tensors,
+                                const std::vector<std::int64_t>& shape, std::int64_t dim) {
+  std::int64_t each = 1;
+  for (const std::int64_t size : shape) each *= size;
+  CausalConv conv(dim, each * std::ssize(tensors), 2);
+  conv.weight_ = name.vector(tensors, std::vector(tensors.size(), each));
+  for (Slot& part : conv.weight_.parts) part.shape = shape;
+  conv.weight_.shares = true;
+  conv.weight_.row = conv.width_;
+  conv.weight_.size = conv.channels_ * conv.width_;
+  return conv;
 }
 
 void CausalConv::list(ParameterList& list) {
@@ -39,7 +52,7 @@ void CausalConv::scale(std::int64_t begin, std::int64_t count, float factor) {
 
 void CausalConv::keep(const std::vector<RowRange>& channels) {
   keep_rows(weight_, channels);
-  channels_ = weight_.size / width_;
+  inputs_ = channels_ = weight_.size / width_;
   if (!bias_.parts.empty()) keep_rows(bias_, channels);
 }
 
@@ -51,7 +64,7 @@ void CausalConv::run(const StepContext& step, const Rows& rows) const {
                                 .bias = bias_.value,
                                 .silu = rows.silu,
                                 .y_gate = rows.y_gate,
-                                .state = state_part(step.state, 0, {width_ - 1, channels_}),
+                                .state = state_part(step.state, 0, {width_ - 1, inputs_}),
                                 .plan = step.states,
                                 .y = rows.y});
 }

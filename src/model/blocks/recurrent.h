@@ -21,12 +21,18 @@ class CausalConv {
              bool bias)
       : CausalConv(name, std::vector{tensor}, channels, width, bias) {}
 
+  // Several of each input: mixture i of x is, in each channel, a share of the token before and the rest of
+  // the token itself. The shares of all mixtures, [dim] each, are in `tensors`, one after the other, stored
+  // as `shape`.
+  static CausalConv mixtures(const Namer& name, const std::vector<std::string>& tensors,
+                             const std::vector<std::int64_t>& shape, std::int64_t dim);
+
   void list(ParameterList& list);
   // What channels [begin, begin + count) read is multiplied by.
   void scale(std::int64_t begin, std::int64_t count, float factor);
   // These channels alone.
   void keep(const std::vector<RowRange>& channels);
-  std::int64_t state_floats() const { return (width_ - 1) * channels_; }
+  std::int64_t state_floats() const { return (width_ - 1) * inputs_; }
   double operations() const { return 2.0 * static_cast<double>(channels_ * width_); }  // a token
   // `args` but for weights, state and plan.
   struct Rows {
@@ -37,7 +43,10 @@ class CausalConv {
   void run(const StepContext& step, const Rows& rows) const;
 
  private:
-  std::int64_t channels_, width_;
+  CausalConv(std::int64_t inputs, std::int64_t channels, std::int64_t width)
+      : inputs_(inputs), channels_(channels), width_(width) {}
+
+  std::int64_t inputs_, channels_, width_;
   VectorParameter weight_, bias_;
 };
 

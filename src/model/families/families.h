@@ -136,6 +136,7 @@ Result<ModelSpec> describe_qwen3_vl(const Config& config);
 Result<ModelSpec> describe_qwen3_vl_moe(const Config& config);
 Result<ModelSpec> describe_roberta(const Config& config);
 Result<ModelSpec> describe_roberta_classifier(const Config& config);
+Result<ModelSpec> describe_rwkv7(const Config& config);
 Result<ModelSpec> describe_seed_oss(const Config& config);
 Result<ModelSpec> describe_smollm3(const Config& config);
 Result<ModelSpec> describe_solar_open(const Config& config);

@@ -144,6 +144,7 @@ constexpr std::array kFamilies = {
     Family{"Qwen3_5ForConditionalGeneration", describe_qwen3_5_vl},
     Family{"Qwen3_5MoeForCausalLM", describe_qwen3_5_moe},
     Family{"Qwen3_5MoeForConditionalGeneration", describe_qwen3_5_moe_vl},
+    Family{"RWKV7ForCausalLM", describe_rwkv7},
     Family{"RobertaForSequenceClassification", describe_roberta_classifier},
     Family{"RobertaModel", describe_roberta},
     Family{"SeedOssForCausalLM", describe_seed_oss},
