@@ -81,6 +81,18 @@ Result<StoredTensor> by_place(const StoredTensor& tensor, std::int64_t channels,
   return out;
 }
 
+// A plain part as it is asked for.
+Result<LoadedPart> quantized(LoadedPart loaded, std::string_view name, const MatrixFormats& formats,
+                             ThreadPool& pool) {
+  if (formats.quantization == Encoding::plain) return loaded;
+  auto made = quantize(loaded.part.values, formats.quantization, pool);
+  if (!made) made.error().message = fmt::format("tensor {}: {}", name, made.error().message);
+  TRY(loaded.quantized, std::move(made));
+  loaded.part = loaded.quantized.part;
+  loaded.memory = {};
+  return loaded;
+}
+
 Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& formats, bool transposed,
                              const StoredTensor* scale, ThreadPool& pool) {
   LoadedPart loaded;
@@ -98,8 +110,9 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
       for (std::int64_t i = 0; scale != nullptr && i < std::ssize(scales); ++i)
         scales[static_cast<std::size_t>(i)] *= number_at(*scale, i / groups);
       loaded.part = loaded.quantized.part;  // the codes stay where they are when their vector moves
-      if (!is_multiplied(loaded.part)) dequantize_part(loaded, formats.plain, pool);
-      return loaded;
+      if (is_multiplied(loaded.part)) return loaded;
+      dequantize_part(loaded, formats.plain, pool);
+      return quantized(std::move(loaded), stored.name, formats, pool);
     }
     TRY_VOID(check_finite(stored, pool));
     loaded.part = matrix_of(stored);
@@ -112,15 +125,7 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
   TRY_VOID(check_finite(tensor, pool));
   loaded.part = matrix_of(tensor);
   if (transposed) transpose(loaded.part.values);
-  if (formats.quantization != Encoding::plain) {
-    auto quantized = quantize(loaded.part.values, formats.quantization, pool);
-    if (!quantized)
-      quantized.error().message = fmt::format("tensor {}: {}", stored.name, quantized.error().message);
-    TRY(loaded.quantized, std::move(quantized));
-    loaded.part = loaded.quantized.part;
-    loaded.memory = {};
-  }
-  return loaded;
+  return quantized(std::move(loaded), stored.name, formats, pool);
 }
 
 // Whether columns [begin, begin + count) are whole blocks and groups of it.

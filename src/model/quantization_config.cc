@@ -66,9 +66,9 @@ Result<> read_blocks(const Config& config, std::string_view field, PackedFormat&
 
 Result<PackedFormat> compressed_tensors(const Config& config) {
   PackedFormat format{.packing = Packing::compressed_tensors};
-  TRY_VOID(one_of(
-      config, "format", "dense",
-      {"dense", "pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "mixed-precision"}));
+  TRY_VOID(one_of(config, "format", "dense",
+                  {"dense", "pack-quantized", "int-quantized", "float-quantized", "naive-quantized",
+                   "mixed-precision", "nvfp4-pack-quantized"}));
   TRY(const std::optional<Config> sparsity, config.object("sparsity_config"));
   if (sparsity) TRY_VOID(one_of(*sparsity, "format", "dense", {"dense"}));
   TRY(const std::optional<Config> transform, config.object("transform_config"));
@@ -80,7 +80,11 @@ Result<PackedFormat> compressed_tensors(const Config& config) {
     TRY(const std::optional<Config> weights, group.object("weights"));
     if (!weights) continue;
     TRY(const int bits, four_or_eight(*weights, "num_bits"));
-    TRY_VOID(one_of(*weights, "type", "int", bits == 8 ? TextList{"int", "float"} : TextList{"int"}));
+    TRY(const std::string type, one_of(*weights, "type", "int", {"int", "float"}));
+    if (bits == 4 && type == "float") {
+      TRY_VOID(one_of(*weights, "strategy", std::nullopt, {"tensor_group"}));  // NVFP4
+      continue;
+    }
     TRY_VOID(one_of(*weights, "strategy", "tensor", {"tensor", "channel", "group", "block"}));
     TRY_VOID(read_blocks(*weights, "block_structure", format));
   }
@@ -94,6 +98,11 @@ Result<PackedFormat> fp8(const Config& config) {
   return format;
 }
 
+Result<PackedFormat> modelopt(const Config& config) {
+  TRY_VOID(one_of(config, "quant_algo", std::nullopt, {"NVFP4", "FP8"}));
+  return PackedFormat{.packing = Packing::modelopt};
+}
+
 }  // namespace
 
 Result<PackedFormat> packed_format(const Config& config) {
@@ -103,16 +112,18 @@ Result<PackedFormat> packed_format(const Config& config) {
   }
   if (!quantization) return PackedFormat{};
   TRY(const std::string method, one_of(*quantization, "quant_method", std::nullopt,
-                                       {"gptq", "awq", "compressed-tensors", "fp8", "mxfp4"}));
+                                       {"gptq", "awq", "compressed-tensors", "fp8", "mxfp4", "modelopt"}));
   if (method == name(Packing::gptq)) return gptq(*quantization);
   if (method == name(Packing::awq)) return awq(*quantization);
   if (method == name(Packing::fp8)) return fp8(*quantization);
   if (method == name(Packing::mxfp4)) return PackedFormat{.packing = Packing::mxfp4};
+  if (method == name(Packing::modelopt)) return modelopt(*quantization);
   return compressed_tensors(*quantization);
 }
 
 std::string_view name(Packing packing) {
-  constexpr std::string_view kNames[] = {"none", "gptq", "awq", "compressed-tensors", "fp8", "mxfp4"};
+  constexpr std::string_view kNames[] = {"none", "gptq",  "awq",     "compressed-tensors",
+                                         "fp8",  "mxfp4", "modelopt"};
   return kNames[static_cast<int>(packing)];
 }
 

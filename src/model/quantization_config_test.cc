@@ -70,8 +70,10 @@ const Bad kBad[] = {
     {"CompressedFormat", R"({"quant_method":"compressed-tensors","format":"marlin-24"})",
      "format is marlin-24"},
     {"CompressedFp4", R"({"quant_method":"compressed-tensors","format":"mixed-precision","config_groups":
-      {"a":{"weights":{"num_bits":4,"type":"float"}}}})",
-     "type is float; int can be loaded"},
+      {"a":{"weights":{"num_bits":4,"type":"float","strategy":"group"}}}})",
+     "strategy is group; tensor_group can be loaded"},
+    {"ModelOptInt4", R"({"quant_method":"modelopt","quant_algo":"W4A8_AWQ"})",
+     "quant_algo is W4A8_AWQ; NVFP4, FP8 can"},
     {"CompressedStrategy", R"({"quant_method":"compressed-tensors","config_groups":
       {"a":{"weights":{"num_bits":8,"strategy":"tensor_group"}}}})",
      "strategy is tensor_group"},

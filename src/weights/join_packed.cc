@@ -64,15 +64,16 @@ class Joiner {
     if (format_.packing == Packing::mxfp4) return t.name.ends_with("_blocks") ? "_blocks" : "";
     if (words()) return t.name.ends_with(".qweight") ? ".qweight" : "";
     if (t.name.ends_with(".weight_packed")) return ".weight_packed";
-    const bool coded = t.format == "I8" || t.format == "F8_E4M3";
+    const bool coded = t.format == "I8" || t.format == "F8_E4M3" ||
+                       (t.format == "U8" && format_.packing == Packing::modelopt);
     return coded && t.name.ends_with(".weight") ? ".weight" : "";
   }
 
   static bool is_runtime_scale(std::string_view name) {
     return std::ranges::any_of(
-        std::initializer_list<std::string_view>{".input_scale", ".input_zero_point", ".output_scale",
-                                                ".k_scale", ".v_scale", ".q_scale", ".prob_scale",
-                                                ".qscale_act"},
+        std::initializer_list<std::string_view>{".input_scale", ".input_global_scale", ".input_zero_point",
+                                                ".output_scale", ".k_scale", ".v_scale", ".q_scale",
+                                                ".prob_scale", ".qscale_act"},
         [&](std::string_view suffix) { return name.ends_with(suffix); });
   }
 
@@ -114,16 +115,47 @@ class Joiner {
     TRY_VOID(check_extents(codes));
     if (words())
       TRY_VOID(words_of_columns(base, *matrix, joined));
+    else if (codes.format == "U8")
+      TRY_VOID(nvfp4_rows(base, *matrix, joined));
     else if (codes.name != joined.name)
       TRY_VOID(words_of_rows(base, *matrix, joined));
     else
       TRY_VOID(bytes_of_rows(base, *matrix, joined));
-    if (!is_float(matrix->scales))
+    const bool nvfp4 = joined.encoding == Encoding::mxfp4;
+    if (!nvfp4 && !is_float(matrix->scales))
       return failure(ErrorCode::unsupported, "tensor {} is {}, scales can be F32, F16 or BF16",
                      matrix->scales.name, matrix->scales.format);
-    joined.format = name(joined.encoding);
+    joined.format = nvfp4 ? "nvfp4" : name(joined.encoding);
     joined.packed = std::move(matrix);
     joined_.push_back(std::move(joined));
+    return {};
+  }
+
+  // NVFP4 (NVIDIA, 2025): the numbers of mxfp4 two in a byte, the first in its low half; for each 16 columns
+  // a scale in e4m3, and one for the matrix, by which compressed-tensors divides and ModelOpt multiplies.
+  Result<> nvfp4_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
+    constexpr std::int64_t kGroup = 16;
+    const std::int64_t rows = m.codes.shape[0], cols = 2 * m.codes.shape[1];
+    const bool modelopt = m.codes.name == joined.name;
+    TRY(m.scales, need(base + ".weight_scale"));
+    if (m.scales.format != "F8_E4M3")
+      return failure(ErrorCode::unsupported, "tensor {} is {}, scales of nvfp4 are F8_E4M3", m.scales.name,
+                     m.scales.format);
+    if (cols % kGroup != 0)
+      return failure(ErrorCode::corrupt, "tensor {}: nvfp4 has groups of {} columns, it has {}", m.codes.name,
+                     kGroup, cols);
+    TRY_VOID(check_shape(m.scales, {rows, cols / kGroup}));
+    TRY(m.global_scale, need(base + (modelopt ? ".weight_scale_2" : ".weight_global_scale")));
+    if (m.global_scale.format != "F32")
+      return failure(ErrorCode::unsupported, "tensor {} is {}, it must be F32", m.global_scale.name,
+                     m.global_scale.format);
+    if (!m.global_scale.shape.empty()) TRY_VOID(check_shape(m.global_scale, {1}));
+    m.global_divides = !modelopt;
+    m.code_items = {.bits = 4, .other_stride = cols};
+    m.scale_cols = kGroup;
+    m.scale_row_stride = cols / kGroup;
+    joined.shape = {rows, cols};
+    joined.encoding = Encoding::mxfp4;
     return {};
   }
 
@@ -318,7 +350,8 @@ StoredTensor matrix_of_blocks(const StoredTensor& tensor) {
 std::size_t stored_bytes(const StoredTensor& tensor) {
   if (!tensor.packed || tensor.packed->code_items.in_blocks) return tensor.bytes.size();
   const PackedMatrix& m = *tensor.packed;
-  return m.codes.bytes.size() + m.scales.bytes.size() + m.zeros.bytes.size() + m.group_index.bytes.size();
+  return m.codes.bytes.size() + m.scales.bytes.size() + m.zeros.bytes.size() + m.group_index.bytes.size() +
+         m.global_scale.bytes.size();
 }
 
 }  // namespace octavo

@@ -1,6 +1,6 @@
-// Quantised matrices of Hugging Face checkpoints: GPTQ, AWQ, compressed-tensors, fp8 and mxfp4. Each is some
-// tensors of a file: codes, scales, and maybe zeros and the groups of the columns. Also MXFP4 of GGUF files,
-// whose one tensor has codes and scales in turn.
+// Quantised matrices of Hugging Face checkpoints: GPTQ, AWQ, compressed-tensors, fp8, mxfp4 and ModelOpt.
+// Each is some tensors of a file: codes, scales, and maybe zeros and the groups of the columns. Also MXFP4 of
+// GGUF files, whose one tensor has codes and scales in turn.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@
 
 namespace octavo {
 
-enum class Packing : std::uint8_t { none, gptq, awq, compressed_tensors, fp8, mxfp4 };
+enum class Packing : std::uint8_t { none, gptq, awq, compressed_tensors, fp8, mxfp4, modelopt };
 
 // What config.json says of the packed matrices; the shapes of the tensors say the rest. Which matrices are
 // packed, the tensors' names and formats say: plain ones may stand beside them.
@@ -76,6 +76,9 @@ struct PackedMatrix {
   // The scale of row r and group g is number r / scale_rows * scale_row_stride + g * scale_group_stride.
   std::int64_t scale_rows = 1, scale_cols = 1;
   std::int64_t scale_row_stride = 1, scale_group_stride = 1;
+  // Of NVFP4, one number: the scales, in e4m3, count that many times or, where it divides, so much less.
+  StoredTensor global_scale = {};
+  bool global_divides = false;
 };
 
 // Puts one tensor, [rows, cols] or a stack of such in int4, int8 or fp8 and named as the plain matrix would

@@ -211,6 +211,40 @@ TEST(PackedMatrix, Mxfp4IsAStackOfCodesWithExponents) {
   EXPECT_EQ(second[3], -0x1p-7f);
 }
 
+// A row of two groups: scales 1 and 0.5, all of it doubled (ModelOpt multiplies, compressed-tensors divides).
+File nvfp4_file(bool modelopt) {
+  File file;
+  std::vector<std::uint8_t> codes(16, 0);
+  codes[0] = 0x21;  // 0.5, 1
+  codes[8] = 0xf7;  // 6, -6
+  file.add<std::uint8_t>(modelopt ? "a.weight" : "a.weight_packed", "U8", {1, 16}, codes);
+  file.add<std::uint8_t>("a.weight_scale", "F8_E4M3", {1, 2}, {0x38, 0x30});
+  if (modelopt)
+    file.add<float>("a.weight_scale_2", "F32", {}, {2});
+  else
+    file.add<float>("a.weight_global_scale", "F32", {1}, {0.5F});
+  file.add<float>(modelopt ? "a.input_scale" : "a.input_global_scale", "F32", {1}, {1});
+  return file;
+}
+constexpr PackedFormat kModelopt{.packing = Packing::modelopt};
+
+TEST(PackedMatrix, Nvfp4HasScalesOfSixteenColumnsAndOneOfAll) {
+  for (const bool modelopt : {false, true}) {
+    const File file = nvfp4_file(modelopt);
+    const auto tensors = join_packed(file.tensors, modelopt ? kModelopt : kCompressed);
+    ASSERT_TRUE(tensors.has_value()) << tensors.error().message;
+    ASSERT_EQ(tensors->size(), 1u);
+    EXPECT_EQ(tensors->front().name, "a.weight");
+    EXPECT_EQ(tensors->front().shape, (std::vector<std::int64_t>{1, 32}));
+    std::vector<float> expected(32, 0.0F);
+    expected[0] = 1;
+    expected[1] = 2;
+    expected[16] = 6;
+    expected[17] = -6;
+    EXPECT_THAT(numbers(tensors->front()), testing::ElementsAreArray(expected));
+  }
+}
+
 // Two matrices of one row and two blocks, each an exponent and sixteen bytes.
 TEST(PackedMatrix, BlocksOfGgufAreAStackOfCodesWithExponents) {
   std::vector<std::uint8_t> bytes(4 * 17, 0);
@@ -337,6 +371,17 @@ const Damage kDamages[] = {
      "tensor a_blocks has shape [2, 1, 4, 8], mxfp4 is"},
     {"NanExponent", mxfp4_file, kMxfp4, [](File& f) { f.put<std::uint8_t>("a_scales", 1, 255); },
      "tensor a_scales holds NaN"},
+    {"NoGlobalScale", [] { return nvfp4_file(false); }, kCompressed,
+     [](File& f) { f.remove("a.weight_global_scale"); }, "tensor a.weight_global_scale is missing"},
+    {"GlobalScaleOfNone", [] { return nvfp4_file(false); }, kCompressed,
+     [](File& f) { f.put<float>("a.weight_global_scale", 0, 0); }, "tensor a.weight_global_scale is 0"},
+    {"NanInScales", [] { return nvfp4_file(true); }, kModelopt,
+     [](File& f) { f.put<std::uint8_t>("a.weight_scale", 1, 0x7f); }, "tensor a.weight_scale holds NaN"},
+    {"FewScales", [] { return nvfp4_file(true); }, kModelopt,
+     [](File& f) { f.at("a.weight_scale").shape = {2, 1}; },
+     "tensor a.weight_scale has shape [2, 1], quantization_config asks for [1, 2]"},
+    {"OtherScales", [] { return nvfp4_file(true); }, kModelopt,
+     [](File& f) { f.at("a.weight_scale").format = "U8"; }, "scales of nvfp4 are F8_E4M3"},
     {"IntegersInFp8",
      compressed_file,
      {.packing = Packing::fp8},

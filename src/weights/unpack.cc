@@ -47,13 +47,28 @@ bool any_nan(std::span<const std::uint8_t> codes) {
   return found != 0;
 }
 
+// What the scales of NVFP4 are multiplied by. Values of e2m1 are doubled.
+Result<float> global_factor(const PackedMatrix& m) {
+  const float number = number_at(m.global_scale, 0);
+  const float factor = (m.global_divides ? 1 / number : number) / 2;
+  if (!(std::isfinite(factor) && factor > 0))
+    return failure(ErrorCode::corrupt, "tensor {} is {}", m.global_scale.name, number);
+  return factor;
+}
+
 }  // namespace
 
 Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
   const PackedMatrix& m = *tensor.packed;
   const std::int64_t rows = tensor.shape[0], cols = tensor.shape[1];
   const bool exponents = m.scales.format == "U8";
-  if (!exponents) TRY_VOID(check_finite(m.scales, pool));
+  const bool nvfp4 = !m.global_scale.name.empty();
+  float factor = 1;
+  if (nvfp4) {
+    TRY(factor, global_factor(m));
+  } else if (!exponents) {
+    TRY_VOID(check_finite(m.scales, pool));
+  }
   TRY(const ColumnGroups columns, column_groups(m, cols));
   const std::int64_t groups = std::ssize(columns.group);
   const bool with_zeros = !m.zeros.name.empty();
@@ -78,6 +93,11 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
           const int exponent = std::to_integer<int>(m.scales.bytes[static_cast<std::size_t>(scale)]);
           if (exponent == kNanExponent) nan_scale = true;
           out.scales[place] = std::ldexp(1.0F, exponent - 128);  // values of e2m1 are doubled
+        } else if (nvfp4) {
+          const Float8E4M3 number{
+              std::to_integer<std::uint8_t>(m.scales.bytes[static_cast<std::size_t>(scale)])};
+          out.scales[place] = to_f32(number) * factor;
+          if (std::isnan(out.scales[place])) nan_scale = true;
         } else {
           out.scales[place] = number_at(m.scales, scale);
         }

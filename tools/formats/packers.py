@@ -105,6 +105,25 @@ def fp8(w, block=None, scale_type=torch.float32, name="weight_scale"):
     return tensors, codes.to(torch.float32).numpy() * full
 
 
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+
+
+def nvfp4(w, modelopt=False):
+    """Numbers in e2m1, a scale in e4m3 for each 16 columns, one in f32 for the matrix: compressed-tensors stores what it divides by."""
+    g = grouped(w, 16)
+    whole = np.float32(np.abs(w).max() / (448 * 6)) if modelopt else 1 / np.float32(448 * 6 / np.abs(w).max())
+    scales = torch.tensor(np.abs(g).max(-1) / 6 / whole).to(torch.float8_e4m3fn)
+    full = scales.to(torch.float32).numpy()[..., None] * whole
+    codes = np.abs(np.abs(g / full)[..., None] - E2M1).argmin(-1)
+    made = np.where(g < 0, -1, 1) * E2M1[codes] * full
+    codes = (codes + 8 * (g < 0)).reshape(w.shape).astype(np.uint8)
+    packed = torch.tensor(codes[:, ::2] | codes[:, 1::2] << 4)
+    if modelopt:
+        return {"weight": packed, "weight_scale": scales, "weight_scale_2": torch.tensor(whole), "input_scale": torch.tensor(1.0)}, made.reshape(w.shape)
+    return {"weight_packed": packed, "weight_scale": scales, "weight_global_scale": torch.tensor([1 / whole]),
+            "input_global_scale": torch.tensor([1.0])}, made.reshape(w.shape)
+
+
 def compressed(strategy, bits=4, kind="int", symmetric=True, group=None, activations=None, block=None,
                form="pack-quantized", ignore=("lm_head",)):
     """quantization_config of a checkpoint of compressed-tensors."""
@@ -141,4 +160,6 @@ def formats(group):
         "fp8-tensor": (dict(quant_method="fp8", activation_scheme="static"), fp8),
         "fp8-channel": (compressed("channel", 8, "float", form="float-quantized"),
                         lambda w: fp8(w, (1, w.shape[1]), torch.bfloat16)),
+        "nvfp4": (compressed("tensor_group", 4, "float", group=16, form="nvfp4-pack-quantized"), nvfp4),
+        "nvfp4-modelopt": (dict(quant_method="modelopt", quant_algo="NVFP4", ignore=["lm_head"]), lambda w: nvfp4(w, True)),
     }

@@ -2,7 +2,7 @@
 """Makes tests/data/quantized/: tiny random checkpoints in each format of tools/formats/packers.py, and what transformers
 computes with the numbers that they stand for.
 
-Needs torch and transformers. Usage: make_quantized_goldens.py OUT_DIR
+Needs torch and transformers. Usage: make_quantized_goldens.py OUT_DIR [CASE ...]
 
 A case is a directory with config.json, model.safetensors and golden.safetensors (ids I32 [n], logits F32
 [n, vocab]), computed in f32. Some leave one matrix of a fused three plain.
@@ -29,19 +29,35 @@ SIZES = dict(vocab_size=32, hidden_size=64, intermediate_size=32, num_hidden_lay
 LATENT = dict(num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8, v_head_dim=32,
               n_routed_experts=2, num_experts_per_tok=1, n_shared_experts=1, moe_intermediate_size=8, first_k_dense_replace=1)
 OF_LATENT = ("fp8-block", "awq-4bit")
+# Experts, a matrix each.
+EXPERTS = dict(num_experts=3, num_experts_per_tok=2, moe_intermediate_size=32, head_dim=16)
+OF_EXPERTS = ("nvfp4", "nvfp4-modelopt")
 MIXED = {"w8a8", "w4a16-group-asymmetric", "fp8-block"}  # these leave PLAIN plain
 
 
-def make(out, name, quantization, packer, latent=False):
+def matrices(key, p):
+    """The matrices that a parameter is, with the names that files have."""
+    if p.dim() < 3:
+        return [(key, p)]
+    stem, made = key.rsplit(".", 1)[0], []
+    for e, each in enumerate(p):
+        if key.endswith("gate_up_proj"):
+            made += zip((f"{stem}.{e}.gate_proj.weight", f"{stem}.{e}.up_proj.weight"), each.chunk(2))
+        else:
+            made.append((f"{stem}.{e}.down_proj.weight", each))
+    return made
+
+
+def make(out, name, quantization, packer, latent=False, experts=False):
     torch.manual_seed(7)
     biased = name == "gptq-4bit-asymmetric"
-    kind = "DeepseekV2" if latent else "Qwen2" if biased else "Llama"
-    sizes = dict(SIZES, **LATENT) if latent else SIZES
+    kind = "DeepseekV2" if latent else "Qwen3Moe" if experts else "Qwen2" if biased else "Llama"
+    sizes = dict(SIZES, **LATENT) if latent else dict(SIZES, **EXPERTS) if experts else SIZES
     config = getattr(transformers, kind + "Config")(**sizes)
     model = getattr(transformers, kind + "ForCausalLM")(config).eval()
     tensors = {}
     with torch.no_grad():
-        for key, p in model.named_parameters():
+        for key, p in [matrix for key, p in model.named_parameters() for matrix in matrices(key, p)]:
             p.copy_(torch.randn_like(p) * (0.3 if p.dim() == 2 else 0.1) + (1 if "norm" in key else 0))
             p.copy_(p.to(torch.bfloat16).to(torch.float32))
             module = key.removesuffix(".weight")
@@ -55,10 +71,10 @@ def make(out, name, quantization, packer, latent=False):
     ids = torch.randint(3, SIZES["vocab_size"], (1, TOKENS))
     with torch.no_grad():
         logits = model(ids).logits[0]
-    directory = os.path.join(out, "deepseek_v2-" + name if latent else name)
+    directory = os.path.join(out, "deepseek_v2-" + name if latent else "qwen3_moe-" + name if experts else name)
     os.makedirs(directory, exist_ok=True)
     written = config.to_dict()
-    written = {k: written[k] for k in [*sizes, "rms_norm_eps", "rope_parameters", "hidden_act"] if k in written}
+    written = {k: written.get(k, sizes.get(k)) for k in [*sizes, "rms_norm_eps", "rope_parameters", "hidden_act"] if k in written or k in sizes}
     written |= dict(architectures=[kind + "ForCausalLM"], model_type=config.model_type, dtype="bfloat16",
                     quantization_config=quantization)
     with open(os.path.join(directory, "config.json"), "w") as f:
@@ -69,6 +85,10 @@ def make(out, name, quantization, packer, latent=False):
 
 if __name__ == "__main__":
     for case, (settings, pack) in formats(GROUP).items():
+        if case not in (sys.argv[2:] or [case]):
+            continue
         make(sys.argv[1], case, settings, pack)
         if case in OF_LATENT:
             make(sys.argv[1], case, settings, pack, latent=True)
+        if case in OF_EXPERTS:
+            make(sys.argv[1], case, settings, pack, experts=True)
