@@ -233,7 +233,8 @@ StepContext Decoder::context(const ForwardBatch& batch) {
           .cross_plan = batch.cross.plan,
           .residual = residual_.rows(rows_),
           .every_row = every_row_.rows(rows_),
-          .states = {batch.states.slots, batch.states.starts, batch.positions}};
+          .states = {batch.states.slots, batch.states.starts, batch.positions},
+          .ranks = group_};
 }
 
 // Where the layer keeps keys and values.
