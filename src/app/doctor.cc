@@ -10,6 +10,7 @@
 #include "app/environment.h"
 #include "app/machine.h"
 #include "base/thread_pool.h"
+#include "dist/nccl_library.h"
 #include "kernels/backends.h"
 #include "local/find_model.h"
 
@@ -45,6 +46,8 @@ Machine this_machine(const HubFlags& hub) {
   examine_processor(machine);
   const auto gpu = make_cuda_backend();
   machine.gpu = gpu ? std::string(gpu->device->name()) : gpu.error().message;
+  const auto nccl = NcclLibrary::open();
+  machine.nccl = nccl ? (*nccl)->version() : nccl.error().message;
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   machine.open_files = files.rlim_cur;

@@ -100,6 +100,7 @@ std::string doctor_page(const Machine& m) {
   line("huge pages", m.huge_pages.empty() ? "not known" : m.huge_pages);
   if (!m.governor.empty()) line("clock", "governor " + m.governor);
   line("gpu", m.gpu);
+  line("nccl", m.nccl);
   line("open files", std::to_string(m.open_files));
   line("model cache", fmt::format("{}, {} free", m.model_cache, gigabytes(m.model_cache_free)));
   const std::vector<std::string> changes = advice(m);

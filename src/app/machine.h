@@ -23,6 +23,7 @@ struct Machine {
   std::string governor;                       // of the processors' clock; "": not known
   std::uint64_t open_files = 0;               // most of this process
   std::string gpu;                            // its name, or why none is used
+  std::string nccl;                           // its version, or why there is none
   std::string model_cache;                    // folder
   std::uint64_t model_cache_free = 0;         // bytes
 };

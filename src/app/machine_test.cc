@@ -75,6 +75,7 @@ Machine good() {
           .governor = "performance",
           .open_files = 65536,
           .gpu = "none",
+          .nccl = "2.21.5",
           .model_cache = "/cache",
           .model_cache_free = 90'000'000'000};
 }

@@ -8,7 +8,8 @@ namespace {
 // The reasons that several flags share.
 constexpr std::string_view kOtherRanks = "engines and ranks work without it; see docs/parallel.md";
 constexpr std::string_view kContexts = "a context is not divided among ranks";
-constexpr std::string_view kExperts = "experts stay where they are; see --enable-expert-parallel";
+constexpr std::string_view kExperts =
+    "ranks share experts out in one way; see --enable-expert-parallel and --enable-eplb";
 constexpr std::string_view kNoRecurrent = "recurrent layers have one implementation a device";
 constexpr std::string_view kTextOnly =
     "images and sound come in requests and are prepared one by one; no video";
@@ -238,8 +239,8 @@ constexpr VllmFlag kFlags[] = {
     any("--dp-sync-interval", value, kOtherRanks),
     any("--dbo-prefill-token-threshold", value, kOtherRanks),
     any("--disable-nccl-for-dp-synchronization", nothing, kOtherRanks),
-    any("--enable-eplb", nothing, kExperts),
-    any("--eplb-config", value, kExperts),
+    works("--enable-eplb"),
+    works("--eplb-config"),
     any("--expert-placement-strategy", value, kExperts),
     any("--max-parallel-loading-workers", value, "weights are loaded once, by all threads"),
     any("--ray-workers-use-nsight", nothing, kOtherRanks),

@@ -111,6 +111,23 @@ void MessageGroup::all_gather(std::span<const std::byte> mine, std::span<std::by
   });
 }
 
+void MessageGroup::gather(std::span<std::byte> all, std::span<const std::size_t> starts, int to) {
+  in_pieces(largest_part(all, starts, size()), kMessageBytes, [&](std::size_t begin, std::size_t count) {
+    const auto part = [&](int rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      const std::size_t first = std::min(starts[r] + begin, starts[r + 1]);
+      return all.subspan(first, std::min(count, starts[r + 1] - first));
+    };
+    for (int rank = 0; rank < size(); ++rank) {
+      if (rank == rank_) continue;
+      const int member = members_[static_cast<std::size_t>(rank)];
+      if ((to == kEveryRank || to == rank) && !part(rank_).empty()) sends_.push_back({member, part(rank_)});
+      if ((to == kEveryRank || to == rank_) && !part(rank).empty()) receives_.push_back({member, part(rank)});
+    }
+    exchange();
+  });
+}
+
 void MessageGroup::broadcast(std::vector<std::byte>& message) {
   std::uint64_t bytes = message.size();
   broadcast(std::as_writable_bytes(std::span(&bytes, 1)));

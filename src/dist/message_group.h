@@ -17,6 +17,7 @@ class MessageGroup final : public ProcessGroup {
   int size() const override { return static_cast<int>(members_.size()); }
   void all_reduce(std::span<float> values) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  void gather(std::span<std::byte> all, std::span<const std::size_t> starts, int to) override;
   void broadcast(std::vector<std::byte>& message) override;
   void broadcast(std::span<std::byte> message) override;
   void barrier() override;

@@ -53,6 +53,32 @@ inline void rounds_of_all_kinds_do_not_meet(ProcessGroup& group) {
   group.barrier();
 }
 
+// Parts of all sizes, none included, for everyone or for one rank.
+inline void parts_of_all_sizes_are_gathered(ProcessGroup& group) {
+  const auto size = static_cast<std::size_t>(group.size());
+  for (std::size_t round = 0; round < 24; ++round) {
+    std::vector<std::size_t> starts{round % 3};
+    for (std::size_t rank = 0; rank < size; ++rank)
+      starts.push_back(starts.back() + random_bits(round, rank) % 4 * (round % 8 == 0 ? 700'001 : 37));
+    std::vector<std::byte> expected(starts.back() + 5);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      expected[i] = static_cast<std::byte>(random_bits(round, i));
+    const auto own = static_cast<std::size_t>(group.rank());
+    std::vector<std::byte> all(expected.size());
+    std::copy(expected.begin() + static_cast<std::ptrdiff_t>(starts[own]),
+              expected.begin() + static_cast<std::ptrdiff_t>(starts[own + 1]),
+              all.begin() + static_cast<std::ptrdiff_t>(starts[own]));
+    const int to = static_cast<int>(round % (size + 1)) - 1;
+    group.gather(all, starts, to);
+    if (to != ProcessGroup::kEveryRank && to != group.rank()) continue;
+    EXPECT_TRUE(std::equal(expected.begin() + static_cast<std::ptrdiff_t>(starts.front()),
+                           expected.begin() + static_cast<std::ptrdiff_t>(starts.back()),
+                           all.begin() + static_cast<std::ptrdiff_t>(starts.front())))
+        << "round " << round;
+  }
+  group.barrier();
+}
+
 inline void messages_may_be_large(ProcessGroup& group) {
   for (const std::size_t bytes : {(1 << 20) - 8, (1 << 20) - 7, 3 * (1 << 20) + 1}) {
     std::vector<std::byte> expected(bytes), message;

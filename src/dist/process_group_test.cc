@@ -52,6 +52,10 @@ TEST_P(ProcessGroups, ManyRoundsOfAllKindsDoNotMeet) {
   GetParam()(3, group_checks::rounds_of_all_kinds_do_not_meet);
 }
 
+TEST_P(ProcessGroups, PartsOfAllSizesAreGathered) {
+  for (const int size : {1, 2, 4}) GetParam()(size, group_checks::parts_of_all_sizes_are_gathered);
+}
+
 TEST_P(ProcessGroups, MessagesMayBeLarge) { GetParam()(2, group_checks::messages_may_be_large); }
 
 INSTANTIATE_TEST_SUITE_P(Transports, ProcessGroups, testing::Values(over_shared_memory, over_tcp),

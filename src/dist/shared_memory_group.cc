@@ -136,6 +136,27 @@ void SharedMemoryGroup::all_gather(std::span<const std::byte> mine, std::span<st
   }
 }
 
+void SharedMemoryGroup::gather(std::span<std::byte> all, std::span<const std::size_t> starts, int to) {
+  const std::size_t most = largest_part(all, starts, options_.size);
+  const bool wanted = to == kEveryRank || to == options_.rank;
+  for (std::size_t begin = 0; begin < most; begin += options_.slot_bytes) {
+    const auto part = [&](int rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      const std::size_t first = std::min(starts[r] + begin, starts[r + 1]);
+      return all.subspan(first, std::min(options_.slot_bytes, starts[r + 1] - first));
+    };
+    if (!begin_round()) return;
+    if (const auto own = part(options_.rank); !own.empty())
+      std::memcpy(slot(options_.rank), own.data(), own.size());
+    post();
+    if (!wanted) continue;
+    if (!wait_all()) return;
+    for (int rank = 0; rank < options_.size; ++rank)
+      if (const auto place = part(rank); rank != options_.rank && !place.empty())
+        std::memcpy(place.data(), slot(rank), place.size());
+  }
+}
+
 // Each slot begins with the bytes that are still to come, its own included.
 void SharedMemoryGroup::broadcast(std::vector<std::byte>& message) {
   const std::size_t most = options_.slot_bytes - sizeof(std::uint64_t);

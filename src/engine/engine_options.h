@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "dist/rank_layout.h"
+#include "engine/expert_balancing.h"
 #include "events/kv_event_options.h"
 #include "schedule/options.h"
 #include "speculate/options.h"
@@ -66,6 +67,7 @@ struct EngineOptions {
   int tensor_parallel_size = 1;
   int pipeline_parallel_size = 1;
   bool enable_expert_parallel = false;  // ranks of a stage have some experts each, not a part of each
+  ExpertBalancing expert_balancing;     // then
   NodeOptions nodes;
   std::optional<MpiPlace> mpi;    // nullopt: mpirun has not started this process
   int distributed_timeout_s = 0;  // a rank that others wait for longer is taken for hung; 0: chosen

@@ -258,7 +258,8 @@ struct Loaded {
 
 Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
   if (ranks == nullptr) return {};
-  return {ranks->layout().part(ranks->rank()), ranks->layout().tensor, options.enable_expert_parallel};
+  return {ranks->layout().part(ranks->rank()), ranks->layout().tensor, options.enable_expert_parallel,
+          static_cast<std::uint16_t>(options.expert_balancing.redundant_experts)};
 }
 
 // All stages have as many blocks and states, so that the one whose layers need most decides.
@@ -303,6 +304,11 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                                .stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0,
                                .stages = options.pipeline_parallel_size,
                                .progress = hooks.progress}));
+  const auto has_experts = [](const LayerSpec& layer) {
+    return std::holds_alternative<Experts>(layer.feed_forward);
+  };
+  if (options.expert_balancing.enabled && std::ranges::none_of(model->spec.layers, has_experts))
+    return invalid("enable_eplb", "{} has no experts", model->spec.architecture);
   if (encoding == Encoding::plain && ranks == nullptr && !model->spec.head)
     TRY_VOID(advise_on_output(options, *model));
   if (options.lora.enabled && model->spec.head)
@@ -349,7 +355,8 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                              // Draft tokens are made of tokens that the host has seen.
                              .asynchronous = options.async_scheduling && !options.speculation && !pools,
                              .recorded = !options.enforce_eager && !pools,
-                             .ranks = ranks != nullptr ? &ranks->groups() : nullptr}));
+                             .ranks = ranks != nullptr ? &ranks->groups() : nullptr,
+                             .expert_balancing = options.expert_balancing}));
   return loaded;
 }
 

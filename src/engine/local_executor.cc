@@ -111,6 +111,9 @@ Result<> LocalExecutor::allocate() {
 // Padding's keys and values go to a block of their own, which nobody reads.
 Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sounds) {
   blocks_ = blocks;
+  if (options_.expert_balancing.enabled) {
+    TRY(balancer_, ExpertBalancer::create(options_.expert_balancing, *model_, *options_.ranks->tensor));
+  }
   if (sound_encoder_) TRY_VOID(sound_encoder_->allocate_places(sounds));
   TRY(cache_,
       KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1), state_slots));
@@ -170,6 +173,7 @@ void LocalExecutor::lay_out_inputs(std::size_t tokens, std::size_t pending) {
 }
 
 Result<> LocalExecutor::forward(const Batch& batch) {
+  if (balancer_) balancer_->before_step();
   // Recordings know no adapters and no images.
   const bool adapted = std::ranges::any_of(batch.adapters, [](int place) { return place >= 0; });
   const int size = adapted || !batch.images.empty() ? 0 : recordings_.size_of(batch);  // 0: as it is

@@ -14,6 +14,7 @@
 #include "dist/rank_layout.h"
 #include "engine/decode_recordings.h"
 #include "engine/executor.h"
+#include "engine/expert_balancer.h"
 #include "engine/kv_memory.h"
 #include "engine/row_encoder.h"
 #include "engine/sound_encoder.h"
@@ -38,6 +39,7 @@ struct LocalExecutorOptions {
   bool recorded = true;      // decoding steps are recorded and replayed
   // Of the ranks that hold the other parts of the model; null: there are none. They live longer.
   const RankGroups* ranks = nullptr;
+  ExpertBalancing expert_balancing = {};
 };
 
 class LocalExecutor final : public Executor {
@@ -49,7 +51,7 @@ class LocalExecutor final : public Executor {
                                                        const LocalExecutorOptions& options);
   ~LocalExecutor() override { backend_.stream->synchronize(); }
 
-  // Once, before the first step. Error: there is not enough memory.
+  // Once, before the first step, on all ranks. Errors: there is not enough memory; see ExpertBalancer.
   // sounds: places for them, of models that hear.
   Result<> allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sounds = 0);
 
@@ -143,6 +145,7 @@ class LocalExecutor final : public Executor {
   KvMemory cache_;
   std::int64_t blocks_ = 0;
   std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<ExpertBalancer> balancer_;           // null: experts stay where they are
   std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one a cache group
   DecodeRecordings recordings_;
 

@@ -50,10 +50,12 @@ bool is_gone(int socket) {
 // What must be the same on all hosts.
 Result<std::string> identity_of(const EngineOptions& o) {
   TRY(const std::string files, model_fingerprint(o.model_dir));
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", files, o.hf_overrides, o.tensor_parallel_size,
-                     o.pipeline_parallel_size, o.enable_expert_parallel, o.nodes.count, o.dtype,
-                     o.quantization, o.kv_cache_dtype, o.block_size, o.max_num_batched_tokens,
-                     o.max_num_seqs);
+  const ExpertBalancing& b = o.expert_balancing;
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", files, o.hf_overrides,
+                     o.tensor_parallel_size, o.pipeline_parallel_size, o.enable_expert_parallel,
+                     o.nodes.count, o.dtype, o.quantization, o.kv_cache_dtype, o.block_size,
+                     o.max_num_batched_tokens, o.max_num_seqs, b.enabled, b.redundant_experts, b.window_size,
+                     b.step_interval, b.use_async);
 }
 
 std::size_t slot_bytes(const RankLayout& layout) {
@@ -76,6 +78,14 @@ Result<> check_ranks(const EngineOptions& options) {
   if (options.nodes.rank >= options.nodes.count)
     return invalid("node_rank", "must be less than nnodes, {}, got {}", options.nodes.count,
                    options.nodes.rank);
+  const ExpertBalancing& balancing = options.expert_balancing;
+  if (balancing.enabled && (!options.enable_expert_parallel || layout.tensor == 1))
+    return invalid("enable_eplb",
+                   "needs --enable-expert-parallel and --tensor-parallel-size of 2 or more: {}",
+                   options.enable_expert_parallel ? "that is 1" : "experts are not spread over ranks");
+  if (balancing.redundant_experts > 0 && !balancing.enabled)
+    return invalid("eplb_config", "num_redundant_experts is {}, must be 0 without --enable-eplb",
+                   balancing.redundant_experts);
   if (layout.size() == 1) return {};
   const bool stages = layout.pipeline > 1;
   const auto refuse = [&](std::string_view with) {

@@ -180,6 +180,23 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
                 "The processes that share a layer have some of its experts each, not a part of each expert")
       ->group("Device");
   command
+      .add_flag("--enable-eplb", o.expert_balancing.enabled,
+                "With --enable-expert-parallel: experts move between these processes while they serve, so "
+                "that all have "
+                "as much to do")
+      ->group("Device");
+  command
+      .add_option_function<std::string>(
+          "--eplb-config",
+          [&o](const std::string& json) {
+            if (const auto read = read_eplb_config(json, o.expert_balancing); !read)
+              throw CLI::ValidationError("--eplb-config", read.error().field + " " + read.error().message);
+          },
+          "How. As JSON: the steps whose tokens count, those between two plans, places beside one for each "
+          "expert: "
+          R"({"window_size": 1000, "step_interval": 3000, "num_redundant_experts": 0})")
+      ->group("Device");
+  command
       .add_option("--tensor-parallel-size", o.tensor_parallel_size,
                   "Processes that hold a part of every layer each, on CPUs; they share the compute threads")
       ->check(CLI::Range(1, 64))

@@ -258,7 +258,8 @@ Golden read(const std::string& name, const std::string& root) {
 
 Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
                                const std::vector<int>& chunks, const CacheOptions& options,
-                               const TestAdapter& adapter, const RankGroups& ranks) {
+                               const TestAdapter& adapter, const RankGroups& ranks,
+                               const std::function<void()>& before_chunk) {
   const auto length = static_cast<std::int32_t>(ids.size());
   const int chunk_max = std::min(length, *std::ranges::max_element(chunks));
   TRY(const auto reader, Reader::make(model, backend, length, chunk_max, options,
@@ -267,6 +268,7 @@ Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<c
   std::size_t next = 0;
   for (std::int32_t begin = 0; begin < length;) {
     const std::int32_t count = std::min(length - begin, chunks[std::min(next++, chunks.size() - 1)]);
+    if (before_chunk) before_chunk();
     reader->forward(ids.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)), begin,
                     adapter.adapter);
     reader->append_logits(logits);

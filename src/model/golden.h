@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,10 +42,12 @@ struct TestAdapter {
 
 // Logits of every position, [ids, vocab], when the prompt is run in chunks of these sizes (the last one
 // repeats). The cache begins as NaN, blocks are dealt out of order, and table entries that left a window are
-// wiped: an operator that reads what it must not is found out.
+// wiped: an operator that reads what it must not is found out. before_chunk: called before each of them; may
+// be empty.
 Result<std::vector<float>> run(const Model& model, Backend& backend, std::span<const std::int32_t> ids,
                                const std::vector<int>& chunks, const CacheOptions& cache,
-                               const TestAdapter& adapter = {}, const RankGroups& ranks = {});
+                               const TestAdapter& adapter = {}, const RankGroups& ranks = {},
+                               const std::function<void()>& before_chunk = {});
 
 // The same of what proposes for another network: behind every token but the first, and behind the likeliest
 // of the tokens that come next then. The text is read in chunks of this size.

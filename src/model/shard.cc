@@ -35,8 +35,12 @@ Result<> check(const Shard& shard, const Mlp& mlp) { return divides(shard, mlp.h
 Result<> check(const Shard& shard, const Experts& experts) {
   if (experts.shared) TRY_VOID(check(shard, *experts.shared));
   if (shard.whole_experts) {
-    if (experts.count >= shard.size) return {};
-    return invalid(kField, "is {}, the model has {} experts", shard.size, experts.count);
+    if (experts.count < shard.size)
+      return invalid(kField, "is {}, the model has {} experts", shard.size, experts.count);
+    if (const int most = experts.count * (shard.size - 1); shard.redundant_experts > most)
+      return invalid("eplb_config", "num_redundant_experts is {}, {} experts on {} ranks can have {}",
+                     shard.redundant_experts, experts.count, shard.size, most);
+    return {};
   }
   if (experts.expert.up_bias || experts.expert.down_bias)
     return refused("experts that have biases, unless --enable-expert-parallel keeps them whole");

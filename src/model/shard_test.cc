@@ -6,9 +6,11 @@
 
 #include <thread>
 
+#include "base/random.h"
 #include "dist/shared_memory.h"
 #include "dist/shared_memory_group.h"
 #include "kernels/backends.h"
+#include "model/blocks/expert_spread.h"
 #include "model/golden.h"
 
 namespace octavo {
@@ -26,7 +28,30 @@ struct Ranked {
 struct Split {
   RankLayout layout;
   bool whole_experts = false;
+  std::uint16_t redundant_experts = 0;
+  bool moves = false;  // before each chunk each layer's experts go somewhere else
 };
+
+// Where they go: each expert somewhere.
+ExpertPlacement some_placement(std::uint64_t seed, std::size_t experts, std::size_t places) {
+  ExpertPlacement placement;
+  for (std::size_t i = 0; i < places; ++i)
+    placement.push_back(static_cast<std::int32_t>(i < experts ? i : random_bits(seed, i) % experts));
+  for (std::size_t i = places; i > 1; --i)
+    std::swap(placement[i - 1], placement[random_bits(seed + 1, i) % i]);
+  return placement;
+}
+
+void move_experts(const Model& model, ProcessGroup& group, std::uint64_t seed) {
+  for (const Layer& layer : model.network.layers)
+    for (const Block* block : layer.blocks())
+      if (ExpertSpread* spread = block->experts_over_ranks()) {
+        std::vector<std::byte> staging(
+            static_cast<std::size_t>(spread->place_bytes() * std::ssize(spread->own())));
+        spread->move(some_placement(++seed, spread->loads().size(), spread->placement().size()), group,
+                     staging);
+      }
+}
 
 Ranked run_on(const Split& split, const Golden& golden, ModelDType dtype, const std::vector<int>& chunks) {
   const RankLayout& layout = split.layout;
@@ -38,13 +63,14 @@ Ranked run_on(const Split& split, const Golden& golden, ModelDType dtype, const 
   const auto run_rank = [&](int rank) {
     Ranked& out = ranks[static_cast<std::size_t>(rank)];
     Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
-    const auto model = Model::load(golden.directory, backend,
-                                   {.dtype = dtype,
-                                    .max_model_len = golden.max_model_len,
-                                    .threads = 1,
-                                    .shard = {layout.part(rank), layout.tensor, split.whole_experts},
-                                    .stage = layout.stage(rank),
-                                    .stages = layout.pipeline});
+    const auto model = Model::load(
+        golden.directory, backend,
+        {.dtype = dtype,
+         .max_model_len = golden.max_model_len,
+         .threads = 1,
+         .shard = {layout.part(rank), layout.tensor, split.whole_experts, split.redundant_experts},
+         .stage = layout.stage(rank),
+         .stages = layout.pipeline});
     if (!model) {
       out.error = model.error();
       return;
@@ -57,8 +83,13 @@ Ranked run_on(const Split& split, const Golden& golden, ModelDType dtype, const 
               .rank = place, .size = static_cast<int>(members.size()), .check = {}, .spin = false});
     });
     out.weight_bytes = {(*model)->weight_bytes};
-    out.logits =
-        golden::run(**model, backend, golden.ids, chunks, {.dtype = (*model)->activation}, {}, own).value();
+    std::uint64_t seed = 0;
+    const auto before_chunk = [&] {
+      if (split.moves) move_experts(**model, *own.tensor, seed += 100);
+    };
+    out.logits = golden::run(**model, backend, golden.ids, chunks, {.dtype = (*model)->activation}, {}, own,
+                             before_chunk)
+                     .value();
     EXPECT_TRUE(own.status().has_value());
   };
   {
@@ -131,6 +162,24 @@ TEST_P(ShardGolden, ExpertsOverRanksAreTheModel) {
   EXPECT_EQ(whole.logits, run_on(split, golden, ModelDType::float32, {13, 1, 2, 16}).logits);
 }
 
+// Whatever rank computes an expert, and whether several do: the same bits.
+TEST_P(ShardGolden, ExpertsMayMoveBetweenSteps) {
+  const Golden golden = golden::read(GetParam());
+  const Split still{.layout = {.tensor = 2}, .whole_experts = true};
+  for (const ModelDType dtype : {ModelDType::float32, ModelDType::bfloat16}) {
+    const Ranked one = run_on(still, golden, dtype, {8, 3, 1});
+    if (one.error) {
+      EXPECT_THAT(golden.name, testing::Not(testing::AnyOf("deepseek_v2", "deepseek_v3", "qwen3_moe")));
+      return;
+    }
+    Split moving = still;
+    moving.moves = true;
+    EXPECT_EQ(one.logits, run_on(moving, golden, dtype, {8, 3, 1}).logits);
+    moving.redundant_experts = 3;
+    EXPECT_EQ(one.logits, run_on(moving, golden, dtype, {8, 3, 1}).logits);
+  }
+}
+
 // Matrices of codes: cut where their groups are, else plain numbers.
 class ShardQuantised : public testing::TestWithParam<std::string> {};
 
@@ -153,6 +202,13 @@ TEST_P(ShardQuantised, EveryLayoutIsTheModel) {
     else
       EXPECT_EQ(one.logits, two.logits);
   }
+  const Split spread{.layout = {.tensor = 2}, .whole_experts = true};
+  const Ranked still = run_on(spread, golden, ModelDType::automatic, {7, 2});
+  ASSERT_FALSE(still.error) << still.error->message;
+  EXPECT_EQ(still.logits,
+            run_on({.layout = {.tensor = 2}, .whole_experts = true, .redundant_experts = 0, .moves = true},
+                   golden, ModelDType::automatic, {7, 2})
+                .logits);
 }
 
 std::string test_name(const testing::TestParamInfo<std::string>& param) {

@@ -686,6 +686,8 @@ struct Shard {
   int rank = 0;
   int size = 1;
   bool whole_experts = false;  // expert parallelism: a rank has some experts in place of a part of each
+  std::uint16_t redundant_experts =
+      0;  // then: places beside those that hold each expert of a layer once (expert_placement.h)
 
   // Where this rank's part of n items begins that all have equally many of.
   std::int64_t first(std::int64_t n) const { return n / size * rank; }

@@ -385,6 +385,7 @@ void EngineProcess::take(Command&& command) {
     pauses_.emplace(id, std::move(*pause));
   } else if (std::holds_alternative<Resume>(command)) {
     if (ready_) append_frame(child_.socket.out, Resume{});
+    still_ = false;
     end_pauses(failure(ErrorCode::unavailable, "the engine was resumed before it paused"));
   } else if (std::holds_alternative<LookAtPrefixes>(command)) {
     if (ready_) append_frame(child_.socket.out, LookAtPrefixes{});
@@ -433,8 +434,10 @@ Result<> EngineProcess::take(FromEngine&& message) {
     if (is_last_sleep(std::exchange(told_to_sleep_, 0)))
       end_sleep(slept->error ? Result<>(std::unexpected(*slept->error)) : Result<>());
   } else if (const auto* paused = std::get_if<Paused>(&message)) {
-    if (const auto waits = pauses_.extract(paused->id); !waits.empty())
+    if (const auto waits = pauses_.extract(paused->id); !waits.empty()) {
+      still_ |= !paused->error;
       waits.mapped().done(paused->error ? Result<>(std::unexpected(*paused->error)) : Result<>());
+    }
   } else if (const auto* loading = std::get_if<Loading>(&message)) {
     if (!told_ && options_.progress) options_.progress(loading->done, loading->all);
   } else if (const auto* ready = std::get_if<Ready>(&message)) {
@@ -458,12 +461,9 @@ void EngineProcess::greet(const Ready& ready) {
   for (const auto& [name, path] : adapters_)
     append_frame(child_.socket.out, ChangeAdapter{.source = {name, path}});
   for (const auto& [id, command] : adapter_commands_) append_frame(child_.socket.out, command.change);
-  // A pause that holds is nobody's to be answered; one that has not begun to is of requests that came before.
-  const bool paused = [&] {
-    const std::lock_guard lock(mutex_);
-    return paused_;
-  }();
-  if (paused && pauses_.empty()) append_frame(child_.socket.out, Pause{});
+  // A pause that holds comes before all requests: who was told of it sees no token. One that was not answered yet
+  // comes behind those that it found running.
+  if (still_) append_frame(child_.socket.out, Pause{});
   for (const auto& [id, unfinished] : unfinished_)
     append_frame(child_.socket.out, Submit{id, unfinished.request});
   for (const auto& [id, pause] : pauses_) append_frame(child_.socket.out, Pause{id, pause.mode});

@@ -132,6 +132,7 @@ class EngineProcess final : public EngineClient {
   std::uint64_t last_adapter_command_ = 0;
   std::map<std::uint64_t, PauseCommand> pauses_;  // not answered yet, in order
   std::uint64_t last_pause_ = 0;
+  bool still_ = false;  // a pause was answered, and nobody has resumed since: an engine that is new begins with it
 
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable emptied_;

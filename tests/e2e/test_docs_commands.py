@@ -56,6 +56,8 @@ ELSEWHERE = {
     "curl -X POST localhost:8000/start_profile": "test_a_trace_of_a_servers_steps",
     "curl -X POST localhost:8000/stop_profile": "test_a_trace_of_a_servers_steps",
     "curl http://localhost:8000/v1/audio": "test_says_what_transformers_says",
+    "octavo serve MODEL --device cpu --tensor-parallel-size 2 --enable-expert-parallel --enable-eplb":
+        "test_experts_move_and_no_bit_changes",
     "octavo bench throughput|latency": "test_model_inspect_and_bench",
     "octavo bench serve": "test_counts_are_the_servers",
     "octavo bench sweep": "test_a_sweep_finds_a_rate_within_the_limits",

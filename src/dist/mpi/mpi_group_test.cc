@@ -34,6 +34,12 @@ TEST(MpiGroup, MessagesMayBeLarge) {
   EXPECT_TRUE(group.status().has_value());
 }
 
+TEST(MpiGroup, PartsOfAllSizesAreGathered) {
+  MessageGroup group = everyone();
+  group_checks::parts_of_all_sizes_are_gathered(group);
+  EXPECT_TRUE(group.status().has_value());
+}
+
 // Messages that the other side has not asked for yet.
 TEST(MpiGroup, RanksThatBothSendFirstDoNotWaitForEachOther) {
   const std::vector<std::byte> much(32 << 20, std::byte{7});

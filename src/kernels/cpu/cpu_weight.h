@@ -4,6 +4,7 @@
 #include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/ops.h"
+#include "kernels/weight_memory.h"
 
 namespace octavo::cpu {
 
@@ -15,6 +16,8 @@ class CpuWeight : public Weight {
   // Columns [column, column + count) of one row as f32; at most kReadColumns, from an even column on.
   virtual void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
                     float* out) const = 0;
+  // Adds its pieces, and what tells their format apart (weight_memory.h).
+  virtual void describe(WeightMemory& memory) const = 0;
 };
 constexpr std::int64_t kReadColumns = 512;
 
@@ -62,6 +65,7 @@ class PanelWeight final : public CpuWeight {
   void multiply(CpuStream& stream, const MatmulArgs& args, const std::int32_t* x_rows) const override;
   void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
             float* out) const override;
+  void describe(WeightMemory& memory) const override;
   const PanelLayout& layout() const { return layout_; }
   DType dtype() const { return dtype_; }
   const PanelScales& scales() const { return scales_; }

@@ -60,6 +60,7 @@ class QuantWeight final : public CpuWeight {
   void multiply(CpuStream& stream, const MatmulArgs& args, const std::int32_t* x_rows) const override;
   void read(std::int64_t row, std::int64_t column, std::int64_t count, const IsaKernels& kernels,
             float* out) const override;
+  void describe(WeightMemory& memory) const override;
 
  private:
   std::int64_t groups_sharing_x() const;

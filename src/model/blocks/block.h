@@ -18,6 +18,8 @@
 namespace octavo {
 
 struct StepAdapters;
+class ExpertSpread;
+class ProcessGroup;
 
 // What a mixer keeps of each token. Mixers with equal needs can share block tables.
 struct CacheNeed {
@@ -100,6 +102,8 @@ struct StepContext {
 
   View state = {};  // f32 [slots, state_floats()]
   StatePlan states = {};
+
+  ProcessGroup* ranks = nullptr;  // that share the layer; null: there are none
 };
 
 // y = x * w^T + bias, and what adapters change: every linear product of every block.
@@ -128,6 +132,8 @@ class Block {
   // input to step.cache, so that a run() over some of the rows sees all; cross attention, of an encoder's rows
   // to step.cross_cache. Others do nothing.
   virtual void store_rows(const StepContext&, const View&) const {}
+  // Of experts that are whole, and spread over ranks; null: it has none.
+  virtual ExpertSpread* experts_over_ranks() const { return nullptr; }
 };
 
 std::string_view name(Activation activation);

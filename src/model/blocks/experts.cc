@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "model/blocks/block.h"
+#include "model/blocks/expert_spread.h"
 
 namespace octavo {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 class ExpertsBlock final : public Block {
  public:
   ExpertsBlock(const Experts& spec, const Namer& name, std::int64_t dim)
-      : spec_(spec), dim_(dim), ranks_(name.shard.size) {
+      : spec_(spec), dim_(dim), shard_(name.shard) {
     const Names& names = name.names;
     const Mlp& mlp = spec.expert;
     router_ = name.linear({names.router}, {spec.count}, dim, spec.router_bias);
@@ -31,7 +32,7 @@ class ExpertsBlock final : public Block {
       up_bias_.order = {{0, mlp.hidden, 2}, {1, mlp.hidden, 2}};
       for (MatrixParameter& up : up_) up.order = up_bias_.order;
     }
-    if (name.shard.size > 1) name.shard.whole_experts ? keep_some(name.shard) : keep_part_of_each(name.shard);
+    if (name.shard.size > 1) name.shard.whole_experts ? spread(name.shard) : keep_part_of_each(name.shard);
     if (!spec.shared) return;
     shared_ = make_mlp(*spec.shared, name, dim, names.shared_up, names.shared_down);
     if (!spec.shared_gate) return;
@@ -57,7 +58,13 @@ class ExpertsBlock final : public Block {
   void loaded() override {
     for (const MatrixParameter& up : up_) up_weights_.push_back(up.weight.get());
     for (const MatrixParameter& down : down_) down_weights_.push_back(down.weight.get());
+    if (!spread_) return;
+    std::vector<std::vector<const Weight*>> places;
+    for (std::size_t i = 0; i < up_.size(); ++i) places.push_back({up_weights_[i], down_weights_[i]});
+    spread_->loaded(std::move(places));
   }
+
+  ExpertSpread* experts_over_ranks() const override { return spread_.get(); }
 
   std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
     Scratch scratch;
@@ -89,45 +96,43 @@ class ExpertsBlock final : public Block {
     const Work w = take(rest.scratch, step.tokens, x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
-    const Mlp& mlp = spec_.expert;
     if (reads_residual())
       ops.add_norm(stream, {.residual = step.residual, .norm = router_norm_.norm(), .out = w.router_x});
     linear(step, reads_residual() ? w.router_x : x, router_, w.logits);
-    ops.route(stream, {.logits = w.logits,
-                       .bias = choice_bias_.value,
-                       .scales = scales_.value,
-                       .rule = spec_.router,
-                       .weights = w.weights,
-                       .places = w.places,
-                       .tokens = w.tokens,
-                       .starts = w.starts});
+    const RouteArgs routed{.logits = w.logits,
+                           .bias = choice_bias_.value,
+                           .scales = scales_.value,
+                           .rule = spec_.router,
+                           .weights = w.weights,
+                           .places = w.places,
+                           .tokens = w.tokens,
+                           .starts = w.starts};
+    ops.route(stream, routed);
     if (spec_.weigh_input) {
       const View factors = View::of(w.weights.data, DType::f32, {step.tokens});
       ops.scale_rows(stream, {.x = x, .factors = factors, .y = w.weighed});
     }
-    const View starts = w.starts.rows(first_, std::ssize(up_) + 1);
-    ops.grouped_matmul(stream, {.x = spec_.weigh_input ? w.weighed : x,
-                                .rows = w.tokens,
-                                .starts = starts,
-                                .w = up_weights_,
-                                .bias = own_biases(up_bias_),
-                                .y = w.up});
-    ops.activate(stream, {.x = w.up,
-                          .activation = mlp.activation,
-                          .gated = mlp.gated,
-                          .alpha = mlp.alpha,
-                          .limit = mlp.limit,
-                          .y = w.hidden});
-    ops.grouped_matmul(
-        stream,
-        {.x = w.hidden, .starts = starts, .w = down_weights_, .bias = own_biases(down_bias_), .y = w.down});
-    if (std::ssize(up_) < spec_.count) leave_out_others(starts, w.down);
+    const View expert_x = spec_.weigh_input ? w.weighed : x;
+    if (spread_) {
+      spread_->arrange(routed, {w.places, w.row_tokens, w.order, w.own_starts});
+      const std::int64_t first = spread_->first_row(shard_.rank),
+                         count = spread_->first_row(shard_.rank + 1) - first;
+      if (count > 0)
+        run_experts(step, w,
+                    {expert_x, w.row_tokens.rows(first, count), w.own_starts, w.down.rows(first, count)});
+      spread_->gather(*step.ranks, w.down);
+    } else {
+      run_experts(step, w, {expert_x, w.tokens, w.starts, w.down});
+    }
     if (shared_) shared_->run(rest, x, w.shared);
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
+    // Of experts that are spread, rank 0 has what all of them put out.
+    const bool adds = !spread_ || shard_.rank == 0;
     const bool sums_follow = out.dtype != x.dtype;  // over ranks, in f32
-    ops.combine(stream, {.y = w.down,
-                         .places = w.places,
-                         .weights = spec_.weigh_input ? View{} : w.weights,
+    const std::int64_t chosen = adds ? spec_.router.chosen : 0;
+    ops.combine(stream, {.y = w.down.rows(0, step.tokens * chosen),
+                         .places = w.places.columns(0, chosen),
+                         .weights = spec_.weigh_input ? View{} : w.weights.columns(0, chosen),
                          .shared = shared_ ? w.shared : View{},
                          .shared_gate = spec_.shared_gate ? w.gate : View{},
                          .out = sums_follow ? w.joined : out});
@@ -139,33 +144,70 @@ class ExpertsBlock final : public Block {
  private:
   struct Work {
     View router_x, logits, weights, places, tokens, starts, weighed, up, hidden, down, shared, gate, joined;
+    View row_tokens, order, own_starts, up_bias, down_bias;  // of experts that are spread
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
     const std::int64_t chosen = spec_.router.chosen, places = n * chosen;
-    return {.router_x = scratch.take(act, {reads_residual() ? n : 0, dim_}),
-            .logits = scratch.take(DType::f32, {n, spec_.count}),
-            .weights = scratch.take(DType::f32, {n, chosen}),
-            .places = scratch.take(DType::i32, {n, chosen}),
-            .tokens = scratch.take(DType::i32, {places}),
-            .starts = scratch.take(DType::i32, {std::int64_t{spec_.count} + 1}),
-            .weighed = scratch.take(act, {spec_.weigh_input ? n : 0, dim_}),
-            .up = scratch.take(act, {places, spec_.expert.up_dim()}),
-            .hidden = scratch.take(act, {places, spec_.expert.hidden}),
-            .down = scratch.take(act, {places, dim_}),
-            .shared = scratch.take(act, {shared_ ? n : 0, dim_}),
-            .gate = scratch.take(DType::f32, {spec_.shared_gate ? n : 0, 1}),
-            .joined = scratch.take(act, {ranks_ > 1 ? n : 0, dim_})};
+    return {
+        .router_x = scratch.take(act, {reads_residual() ? n : 0, dim_}),
+        .logits = scratch.take(DType::f32, {n, spec_.count}),
+        .weights = scratch.take(DType::f32, {n, chosen}),
+        .places = scratch.take(DType::i32, {n, chosen}),
+        .tokens = scratch.take(DType::i32, {places}),
+        .starts = scratch.take(DType::i32, {std::int64_t{spec_.count} + 1}),
+        .weighed = scratch.take(act, {spec_.weigh_input ? n : 0, dim_}),
+        .up = scratch.take(act, {places, spec_.expert.up_dim()}),
+        .hidden = scratch.take(act, {places, spec_.expert.hidden}),
+        .down = scratch.take(act, {places, dim_}),
+        .shared = scratch.take(act, {shared_ ? n : 0, dim_}),
+        .gate = scratch.take(DType::f32, {spec_.shared_gate ? n : 0, 1}),
+        .joined = scratch.take(act, {shard_.size > 1 ? n : 0, dim_}),
+        .row_tokens = scratch.take(DType::i32, {spread_ ? places : 0}),
+        .order = scratch.take(DType::i32, {spread_ ? places : 0}),
+        .own_starts = scratch.take(DType::i32, {std::ssize(up_) + 1}),
+        .up_bias = scratch.take(DType::f32,
+                                {spread_ && up_bias_.size > 0 ? std::ssize(up_) : 0, spec_.expert.up_dim()}),
+        .down_bias = scratch.take(DType::f32, {spread_ && down_bias_.size > 0 ? std::ssize(up_) : 0, dim_})};
+  }
+
+  // y = down(activate(up(x[tokens]))), by the expert of each row.
+  struct Rows {
+    View x, tokens, starts, y;
+  };
+  void run_experts(const StepContext& step, const Work& w, const Rows& rows) const {
+    const Ops& ops = step.backend.ops;
+    Stream& stream = *step.backend.stream;
+    const Mlp& mlp = spec_.expert;
+    const View up = w.up.rows(0, rows.tokens.size(0)), hidden = w.hidden.rows(0, rows.tokens.size(0));
+    ops.grouped_matmul(stream, {.x = rows.x,
+                                .rows = rows.tokens,
+                                .starts = rows.starts,
+                                .w = up_weights_,
+                                .bias = own_biases(step, up_bias_, w.up_bias),
+                                .y = up});
+    ops.activate(stream, {.x = up,
+                          .activation = mlp.activation,
+                          .gated = mlp.gated,
+                          .alpha = mlp.alpha,
+                          .limit = mlp.limit,
+                          .y = hidden});
+    ops.grouped_matmul(stream, {.x = hidden,
+                                .starts = rows.starts,
+                                .w = down_weights_,
+                                .bias = own_biases(step, down_bias_, w.down_bias),
+                                .y = rows.y});
   }
 
   bool reads_residual() const { return spec_.router_norm.kind != NormKind::none; }
 
-  // Each rank has some of the experts, whole: as many as the others, or one more.
-  void keep_some(const Shard& shard) {
-    first_ = std::int64_t{spec_.count} * shard.rank / shard.size;
-    const std::int64_t count = std::int64_t{spec_.count} * (shard.rank + 1) / shard.size - first_;
+  // Each rank has some of the experts, whole.
+  void spread(const Shard& shard) {
+    spread_ = std::make_unique<ExpertSpread>(spec_.count, shard);
     const auto keep = [&](std::vector<MatrixParameter>& all) {
-      all.erase(all.begin() + first_ + count, all.end());
-      all.erase(all.begin(), all.begin() + first_);
+      std::vector<MatrixParameter> own;
+      for (const std::int32_t expert : spread_->own())
+        own.push_back(std::move(all[static_cast<std::size_t>(expert)]));
+      all = std::move(own);
     };
     keep(up_);
     keep(down_);
@@ -182,21 +224,22 @@ class ExpertsBlock final : public Block {
     for (MatrixParameter& down : down_) keep_columns(down, first, mlp.hidden);
   }
 
-  // What others' experts put out counts as zeros here. starts, y: in host memory, as ranks are CPUs.
-  void leave_out_others(const View& starts, const View& y) const {
-    const std::int64_t begin = starts.as<std::int32_t>()[0], end = starts.as<std::int32_t>()[starts.size(0) - 1];
-    for (const View& others : {y.rows(0, begin), y.rows(end, y.size(0) - end)})
-      std::memset(others.data, 0, static_cast<std::size_t>(others.bytes()));
-  }
-
-  View own_biases(const VectorParameter& biases) const {
-    return biases.value ? biases.value.rows(first_, std::ssize(up_)) : View{};
+  // Those of all experts, or of this rank's places.
+  View own_biases(const StepContext& step, const VectorParameter& biases, const View& own) const {
+    if (!spread_ || !biases.value) return biases.value;
+    const auto experts = spread_->own();
+    step.backend.ops.gather_rows(
+        *step.backend.stream,
+        {.x = biases.value,
+         .rows = View::of(const_cast<std::int32_t*>(experts.data()), DType::i32, {std::ssize(experts)}),
+         .out = own});
+    return own;
   }
 
   Experts spec_;
   std::int64_t dim_;
-  int ranks_ = 1;
-  std::int64_t first_ = 0;  // of the experts that this rank has: up_ and down_
+  Shard shard_;
+  std::unique_ptr<ExpertSpread> spread_;  // null: this rank has all experts, or a part of each
   LinearParameter router_, shared_gate_;
   std::vector<MatrixParameter> up_, down_;
   NormParameter router_norm_;

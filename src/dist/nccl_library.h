@@ -1,0 +1,50 @@
+// NVIDIA's NCCL, where it is installed: found at run time, so that the program itself needs none. What is
+// declared here is the little that we call of its public interface, version 2.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+
+struct ncclComm;
+
+namespace octavo {
+
+struct NcclLibrary {
+  using Comm = ncclComm*;
+  using Code = int;
+  struct UniqueId {
+    char bytes[128];
+  };
+  static constexpr Code kSuccess = 0, kInProgress = 7;
+  static constexpr int kBytes = 0, kFloat32 = 7;  // types of values
+  static constexpr int kSum = 0;
+
+  // Errors: unsupported, no such library, or one that lacks what we call, and which.
+  static Result<std::shared_ptr<const NcclLibrary>> open(const std::string& name = "libnccl.so.2");
+
+  // Its version, as "2.21.5".
+  std::string version() const;
+  // Error (unavailable) but where the code says that all is well.
+  Result<> check(Code code, const char* call) const;
+
+  Code (*get_version)(int*);
+  Code (*get_unique_id)(UniqueId*);
+  Code (*comm_init_rank)(Comm*, int ranks, UniqueId, int rank);
+  Code (*comm_destroy)(Comm);
+  Code (*comm_abort)(Comm);
+  Code (*comm_get_async_error)(Comm, Code*);
+  const char* (*get_error_string)(Code);
+  Code (*group_start)();
+  Code (*group_end)();
+  // (from, to, count, type, .., comm, stream)
+  Code (*all_reduce)(const void*, void*, std::size_t, int type, int operation, Comm, void*);
+  Code (*all_gather)(const void*, void*, std::size_t, int type, Comm, void*);
+  Code (*broadcast)(const void*, void*, std::size_t, int type, int root, Comm, void*);
+  Code (*send)(const void*, std::size_t, int type, int peer, Comm, void*);
+  Code (*receive)(void*, std::size_t, int type, int peer, Comm, void*);
+};
+
+}  // namespace octavo

@@ -1,0 +1,220 @@
+#include "model/blocks/expert_spread.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/weight_memory.h"
+
+namespace octavo {
+namespace {
+
+// Of what a rank sends, at a time: small enough for a slot of shared memory.
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+
+std::vector<std::vector<std::int32_t>> places_by_expert(const ExpertPlacement& placement,
+                                                        std::size_t experts) {
+  std::vector<std::vector<std::int32_t>> places(experts);
+  for (std::size_t place = 0; place < placement.size(); ++place)
+    places[static_cast<std::size_t>(placement[place])].push_back(static_cast<std::int32_t>(place));
+  return places;
+}
+
+int rank_of(std::int32_t place, std::int64_t places, int ranks) {
+  int rank = 0;
+  while (place >= first_place(places, ranks, rank + 1)) ++rank;
+  return rank;
+}
+
+// Which expert each rank sends, in their order. What a rank has itself is not sent for it.
+std::vector<std::vector<std::int32_t>> experts_to_send(const ExpertPlacement& now,
+                                                       const ExpertPlacement& next, std::size_t experts,
+                                                       int ranks) {
+  const auto before = places_by_expert(now, experts), after = places_by_expert(next, experts);
+  const std::int64_t places = std::ssize(now);
+  std::vector<std::vector<std::int32_t>> sends(static_cast<std::size_t>(ranks));
+  for (std::size_t e = 0; e < experts; ++e) {
+    const auto has = [&](int rank) {
+      return std::ranges::any_of(before[e],
+                                 [&](std::int32_t place) { return rank_of(place, places, ranks) == rank; });
+    };
+    if (std::ranges::all_of(after[e], [&](std::int32_t place) { return has(rank_of(place, places, ranks)); }))
+      continue;
+    int sender = rank_of(before[e][0], places, ranks);
+    for (const std::int32_t place : before[e])
+      if (const int other = rank_of(place, places, ranks);
+          sends[static_cast<std::size_t>(other)].size() < sends[static_cast<std::size_t>(sender)].size())
+        sender = other;
+    sends[static_cast<std::size_t>(sender)].push_back(static_cast<std::int32_t>(e));
+  }
+  return sends;
+}
+
+// Calls take(part, bytes) for bytes [begin, begin + size) of pieces one after the other.
+template <class Take>
+void for_range(std::span<const std::span<std::byte>> pieces, std::size_t begin, std::size_t size,
+               const Take& take) {
+  for (const std::span<std::byte> piece : pieces) {
+    if (begin >= piece.size()) {
+      begin -= piece.size();
+      continue;
+    }
+    const std::span<std::byte> part = piece.subspan(begin, std::min(size, piece.size() - begin));
+    take(part);
+    begin = 0;
+    size -= part.size();
+    if (size == 0) return;
+  }
+}
+
+}  // namespace
+
+ExpertSpread::ExpertSpread(int experts, const Shard& shard)
+    : rank_(shard.rank),
+      ranks_(shard.size),
+      placement_(first_placement(experts, shard.redundant_experts)),
+      places_of_(places_by_expert(placement_, static_cast<std::size_t>(experts))),
+      loads_(static_cast<std::size_t>(experts)),
+      place_rows_(placement_.size() + 1),
+      rank_rows_(static_cast<std::size_t>(ranks_) + 1) {}
+
+std::span<const std::int32_t> ExpertSpread::own(const ExpertPlacement& placement) const {
+  const std::int64_t first = first_place(std::ssize(placement), ranks_, rank_);
+  return std::span(placement).subspan(
+      static_cast<std::size_t>(first),
+      static_cast<std::size_t>(first_place(std::ssize(placement), ranks_, rank_ + 1) - first));
+}
+
+// The tokens of an expert with several places are divided evenly, in their order.
+void ExpertSpread::arrange(const RouteArgs& routed, const Arranged& out) {
+  const auto* starts = routed.starts.as<std::int32_t>();
+  const auto* tokens = routed.tokens.as<std::int32_t>();
+  // Of an expert's tokens, where those of its i-th place begin.
+  const auto share = [&](std::size_t expert, std::size_t i) {
+    const std::int64_t count = starts[expert + 1] - starts[expert];
+    return starts[expert] + count * static_cast<std::int64_t>(i) / std::ssize(places_of_[expert]);
+  };
+  for (std::size_t e = 0; e < places_of_.size(); ++e) {
+    loads_[e] += starts[e + 1] - starts[e];
+    for (std::size_t i = 0; i < places_of_[e].size(); ++i)
+      place_rows_[static_cast<std::size_t>(places_of_[e][i]) + 1] = share(e, i + 1) - share(e, i);
+  }
+  for (std::size_t place = 0; place < placement_.size(); ++place)
+    place_rows_[place + 1] += place_rows_[place];
+  auto* order = out.order.as<std::int32_t>();
+  auto* of_row = out.tokens.as<std::int32_t>();
+  for (std::size_t e = 0; e < places_of_.size(); ++e)
+    for (std::size_t i = 0; i < places_of_[e].size(); ++i) {
+      auto row = static_cast<std::int32_t>(place_rows_[static_cast<std::size_t>(places_of_[e][i])]);
+      for (std::int64_t p = share(e, i); p < share(e, i + 1); ++p, ++row) {
+        order[p] = row;
+        of_row[row] = tokens[p];
+      }
+    }
+  auto* places = out.places.as<std::int32_t>();
+  for (std::int64_t i = 0; i < out.places.elements(); ++i) places[i] = order[places[i]];
+
+  for (int rank = 0; rank <= ranks_; ++rank)
+    rank_rows_[static_cast<std::size_t>(rank)] =
+        place_rows_[static_cast<std::size_t>(first_place(std::ssize(placement_), ranks_, rank))];
+  const std::int64_t first = first_place(std::ssize(placement_), ranks_, rank_);
+  for (std::int64_t i = 0; i < out.starts.size(0); ++i)
+    out.starts.as<std::int32_t>()[i] =
+        static_cast<std::int32_t>(place_rows_[static_cast<std::size_t>(first + i)] - first_row(rank_));
+}
+
+void ExpertSpread::gather(ProcessGroup& group, const View& rows) {
+  const auto row_bytes = static_cast<std::size_t>(rows.size(1)) * size_of(rows.dtype);
+  rank_bytes_.clear();
+  for (const std::int64_t row : rank_rows_) rank_bytes_.push_back(static_cast<std::size_t>(row) * row_bytes);
+  group.gather({static_cast<std::byte*>(rows.data), static_cast<std::size_t>(rows.bytes())}, rank_bytes_, 0);
+}
+
+std::vector<std::span<std::byte>> ExpertSpread::pieces(std::size_t own_place) const {
+  std::vector<std::span<std::byte>> all;
+  for (const Weight* matrix : matrices_[own_place])
+    for (const std::span<std::byte> piece : memory_of(*matrix).pieces) all.push_back(piece);
+  return all;
+}
+
+std::uint64_t ExpertSpread::format() const {
+  const auto format_of = [](const std::vector<const Weight*>& matrices) {
+    std::uint64_t format = 1;
+    for (const Weight* matrix : matrices) format = format * 31 + memory_of(*matrix).format;
+    return format;
+  };
+  const std::uint64_t first = format_of(matrices_[0]);
+  return std::ranges::all_of(matrices_, [&](const auto& place) { return format_of(place) == first; }) ? first
+                                                                                                      : 0;
+}
+
+std::int64_t ExpertSpread::place_bytes() const {
+  std::size_t bytes = 0;
+  for (const std::span<std::byte> piece : pieces(0)) bytes += piece.size();
+  return static_cast<std::int64_t>(bytes);
+}
+
+// Everything that this rank's places get is staged first: a place that changes may be one that others still
+// need.
+void ExpertSpread::move(const ExpertPlacement& next, ProcessGroup& group, std::span<std::byte> staging) {
+  const auto each = static_cast<std::size_t>(place_bytes());
+  const std::span<const std::int32_t> have = own(), want = own(next);
+  const auto staged = [&](std::size_t own_place) { return staging.subspan(own_place * each, each); };
+  const auto here = [&](std::int32_t expert) {
+    return static_cast<std::size_t>(std::ranges::find(have, expert) - have.begin());
+  };
+  for (std::size_t place = 0; place < want.size(); ++place) {
+    if (want[place] == have[place] || here(want[place]) == have.size()) continue;
+    std::size_t done = 0;
+    for (const std::span<std::byte> piece : pieces(here(want[place]))) {
+      std::memcpy(staged(place).data() + done, piece.data(), piece.size());
+      done += piece.size();
+    }
+  }
+
+  const auto sends = experts_to_send(placement_, next, loads_.size(), ranks_);
+  std::vector<std::span<std::byte>> own_pieces;
+  for (const std::int32_t expert : sends[static_cast<std::size_t>(rank_)])
+    for (const std::span<std::byte> piece : pieces(here(expert))) own_pieces.push_back(piece);
+  std::size_t most = 0;
+  for (const auto& of_rank : sends) most = std::max(most, of_rank.size() * each);
+  std::vector<std::byte> chunks(static_cast<std::size_t>(ranks_) * std::min(kChunkBytes, most));
+  for (std::size_t begin = 0; begin < most; begin += kChunkBytes) {
+    std::vector<std::size_t> starts{0};
+    for (const auto& of_rank : sends) {
+      const std::size_t all = of_rank.size() * each;
+      starts.push_back(starts.back() + (all > begin ? std::min(kChunkBytes, all - begin) : 0));
+    }
+    std::size_t done = starts[static_cast<std::size_t>(rank_)];
+    for_range(own_pieces, begin, starts[static_cast<std::size_t>(rank_) + 1] - done,
+              [&](std::span<std::byte> part) {
+                std::memcpy(chunks.data() + done, part.data(), part.size());
+                done += part.size();
+              });
+    group.gather(chunks, starts, ProcessGroup::kEveryRank);
+    if (group.failure()) return;
+    for (std::size_t rank = 0; rank < sends.size(); ++rank)
+      for (std::size_t at = starts[rank]; at < starts[rank + 1];) {
+        const std::size_t place_in_stream = begin + at - starts[rank];
+        const std::size_t inside = place_in_stream % each;
+        const std::size_t count = std::min(each - inside, starts[rank + 1] - at);
+        const std::int32_t expert = sends[rank][place_in_stream / each];
+        for (std::size_t place = 0; place < want.size(); ++place)
+          if (want[place] == expert && here(expert) == have.size())
+            std::memcpy(staged(place).data() + inside, chunks.data() + at, count);
+        at += count;
+      }
+  }
+
+  for (std::size_t place = 0; place < want.size(); ++place) {
+    if (want[place] == have[place]) continue;
+    std::size_t done = 0;
+    for (const std::span<std::byte> piece : pieces(place)) {
+      std::memcpy(piece.data(), staged(place).data() + done, piece.size());
+      done += piece.size();
+    }
+  }
+  placement_ = next;
+  places_of_ = places_by_expert(placement_, loads_.size());
+}
+
+}  // namespace octavo

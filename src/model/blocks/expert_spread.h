@@ -1,0 +1,66 @@
+// The experts of one layer over ranks: which of them this rank has, which tokens go to its places, and how
+// weights move from one rank to another.
+//
+// What an expert puts out for a token is computed by one of its places, wherever that is, from the same
+// weights; rank 0 gets it and adds up a token's experts in the order in which the router has chosen them. So
+// no sum depends on where experts are.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "dist/process_group.h"
+#include "kernels/ops.h"
+#include "model/expert_placement.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+class ExpertSpread {
+ public:
+  ExpertSpread(int experts, const Shard& shard);
+
+  const ExpertPlacement& placement() const { return placement_; }
+  // Of this rank's places.
+  std::span<const std::int32_t> own() const { return own(placement_); }
+
+  // Of a step, after the router (RouteArgs), in host memory: gives every pair (token, expert) a row: those of
+  // a place next to each other, the places in their order. `places` then holds rows.
+  //   tokens  i32 [n * chosen], out: each row's token
+  //   order   i32 [n * chosen]: for work
+  //   starts  i32 [own places + 1], out: rows of each of this rank's places, the first of them 0
+  struct Arranged {
+    View places, tokens, order, starts;
+  };
+  void arrange(const RouteArgs& routed, const Arranged& out);
+  // Of the last step: rows [first_row(r), first_row(r + 1)) are those of rank r.
+  std::int64_t first_row(int rank) const { return rank_rows_[static_cast<std::size_t>(rank)]; }
+  // Rank 0 gets all rows, act [n * chosen, dim], of which each rank has its own.
+  void gather(ProcessGroup& group, const View& rows);
+
+  // Tokens that each expert has got since this was last cleared.
+  std::vector<std::int64_t>& loads() { return loads_; }
+
+  // Once, when the matrices of this rank's places are there: matrices[place] are all of one place's.
+  void loaded(std::vector<std::vector<const Weight*>> matrices) { matrices_ = std::move(matrices); }
+  // That of all places of this rank; two ranks where it is the same can move experts. 0: they differ.
+  std::uint64_t format() const;
+  std::int64_t place_bytes() const;  // of a place's matrices
+  // On all ranks alike, between two steps: experts go where `next` has them, over the group. staging: as
+  // large as all own places. A group that fails leaves the weights undefined.
+  void move(const ExpertPlacement& next, ProcessGroup& group, std::span<std::byte> staging);
+
+ private:
+  std::span<const std::int32_t> own(const ExpertPlacement& placement) const;
+  std::vector<std::span<std::byte>> pieces(std::size_t own_place) const;
+
+  int rank_, ranks_;
+  ExpertPlacement placement_;
+  std::vector<std::vector<std::int32_t>> places_of_;  // each expert's, ascending
+  std::vector<std::int64_t> loads_;
+  std::vector<std::vector<const Weight*>> matrices_;
+  std::vector<std::int64_t> place_rows_, rank_rows_;  // of the step: where they begin
+  std::vector<std::size_t> rank_bytes_;
+};
+
+}  // namespace octavo
