@@ -255,11 +255,9 @@ void add_server_flags(CLI::App& command, RouteCommand& c) {
       ->check(CLI::Range(-1, 1'000'000))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--http-threads", o.http.threads, "Threads that serve clients")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("--client-threads", o.client_threads, "Threads that talk to replicas")
+  command
+      .add_option("--http-threads", o.http.threads,
+                  "Threads; each serves its share of the clients and reads the replicas that answer them")
       ->check(CLI::Range(1, 64))
       ->capture_default_str()
       ->group(group);

@@ -4,8 +4,6 @@
 
 #include <atomic>
 #include <boost/asio/connect.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -16,14 +14,16 @@
 #include <chrono>
 #include <deque>
 #include <span>
-#include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/quoted_text.h"
+#include "http/event_loop.h"
+#include "http/exchange.h"
 #include "http/growing_body.h"
 #include "http/tls.h"
 #include "http/url.h"
@@ -37,6 +37,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr int kPauseMs = 2;
+constexpr std::size_t kReadBytes = 16 << 10;  // at a time
 constexpr int kSweepMs = 1000;
 
 class Loop;
@@ -82,6 +83,7 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   asio::steady_timer pause_;
   std::int64_t deadline_us_ = 0;
   std::unique_ptr<Parser> parser_;
+  std::unique_ptr<char[]> received_;  // what is read goes there
   std::string unread_;
   bool reused_ = false;  // the connection served another call before
   bool heard_ = false;   // a byte of the response has arrived
@@ -91,33 +93,50 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
 
 class Loop : public ClientLoop {
  public:
-  explicit Loop(const AsyncClientOptions& options) : options_(options) {}
-  ~Loop() override { CHECK(!thread_.joinable()); }
+  Loop(const AsyncClientOptions& options, std::shared_ptr<EventLoop> loop)
+      : options_(options), loop_(std::move(loop)) {}
 
   void start() {
     sweep();
-    thread_ = std::thread([this] { io_.run(); });
+    loop_->start();
   }
-  void stop() {
-    io_.stop();
-    thread_.join();
+  // What is under way ends without events, and nothing begins any more.
+  void end() {
+    loop_->run([this] {
+      ending_ = true;
+      sweep_timer_.cancel();
+      for (const auto& timer : std::exchange(timers_, {})) timer->cancel();
+      std::vector<std::shared_ptr<OneCall>> calls;
+      for (OneCall* call : calls_) calls.push_back(call->shared_from_this());
+      for (const auto& call : calls) call->cancel();
+      idle_.clear();
+    });
+    loop_->join();
   }
 
-  void post(std::function<void()> work) override { asio::post(io_, std::move(work)); }
+  void post(std::function<void()> work) override {
+    asio::post(io(), [this, work = std::move(work)] {
+      if (!ending_) work();
+    });
+  }
   void after(int ms, std::function<void()> work) override {
-    auto timer = std::make_shared<asio::steady_timer>(io_, std::chrono::milliseconds(ms));
-    timer->async_wait([timer, work = std::move(work)](const error_code& error) {
-      if (!error) work();
+    if (ending_) return;
+    auto timer = std::make_shared<asio::steady_timer>(io(), std::chrono::milliseconds(ms));
+    timers_.insert(timer);
+    timer->async_wait([this, timer, work = std::move(work)](const error_code& error) {
+      timers_.erase(timer);
+      if (!error && !ending_) work();
     });
   }
   std::shared_ptr<Call> call(CallRequest request, CallEvents events) override {
     auto call = std::make_shared<OneCall>(*this, std::move(request), std::move(events));
-    call->start();
+    ending_ ? call->cancel() : call->start();
     return call;
   }
+  void begun(OneCall* call) { calls_.insert(call); }
+  void over(OneCall* call) { calls_.erase(call); }
 
-  asio::io_context& io() { return io_; }
-  std::array<char, 65536>& scratch() { return scratch_; }
+  asio::io_context& io() { return loop_->io(); }
   const AsyncClientOptions& options() const { return options_; }
 
   const std::shared_ptr<SSL_CTX>& tls_context() {
@@ -156,17 +175,17 @@ class Loop : public ClientLoop {
     std::erase_if(idle_, [](const auto& entry) { return entry.second.empty(); });
     sweep_timer_.expires_after(std::chrono::milliseconds(kSweepMs));
     sweep_timer_.async_wait([this](const error_code& error) {
-      if (!error) sweep();
+      if (!error && !ending_) sweep();
     });
   }
 
   AsyncClientOptions options_;
-  asio::io_context io_{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
-  asio::steady_timer sweep_timer_{io_};
+  std::shared_ptr<EventLoop> loop_;
+  asio::steady_timer sweep_timer_{loop_->io()};
+  std::unordered_set<std::shared_ptr<asio::steady_timer>> timers_;
+  std::unordered_set<OneCall*> calls_;  // under way
   std::unordered_map<std::string, std::deque<Idle>> idle_;
-  std::array<char, 65536> scratch_{};
-  std::thread thread_;
+  bool ending_ = false;
 };
 
 OneCall::OneCall(Loop& loop, CallRequest request, CallEvents events)
@@ -179,6 +198,7 @@ OneCall::OneCall(Loop& loop, CallRequest request, CallEvents events)
       pause_(loop.io()) {}
 
 void OneCall::start() {
+  loop_.begun(this);
   head_ = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", request_.method, request_.target,
                       request_.address.text());
   for (const auto& [name, value] : request_.headers)
@@ -268,17 +288,18 @@ void OneCall::read() {
       if (!self->over_) self->read();
     });
   }
-  link_.socket.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& waiting) {
-    if (self->over_) return;
-    error_code error = waiting;
-    std::size_t count = 0;
-    auto& scratch = self->loop_.scratch();
-    if (!error) count = self->link_.socket.read_some(asio::buffer(scratch), error);
-    if (error == asio::error::would_block) return self->read();
-    // The end of a TLS connection is said within it.
-    if (error) return self->on_peer_gone(error.message(), error == asio::error::eof && !self->link_.tls);
-    self->on_bytes({scratch.data(), count});
-  });
+  // Into a buffer of its own: to wait first, and read into the loop's, would cost a system call for each
+  // piece.
+  if (!received_) received_ = std::make_unique_for_overwrite<char[]>(kReadBytes);
+  link_.socket.async_read_some(asio::buffer(received_.get(), kReadBytes),
+                               [self = shared_from_this()](const error_code& error, std::size_t count) {
+                                 if (self->over_) return;
+                                 // The end of a TLS connection is said within it.
+                                 if (error)
+                                   return self->on_peer_gone(error.message(),
+                                                             error == asio::error::eof && !self->link_.tls);
+                                 self->on_bytes({self->received_.get(), count});
+                               });
 }
 
 void OneCall::on_bytes(std::span<const char> bytes) {
@@ -377,6 +398,7 @@ void OneCall::fail(std::string message) {
 
 void OneCall::close() {
   if (std::exchange(over_, true)) return;
+  loop_.over(this);
   error_code ignored;
   link_.socket.close(ignored);
   resolver_.cancel();
@@ -402,20 +424,32 @@ Result<Address> parse_base_url(std::string_view text) {
 }
 
 struct AsyncClient::State {
+  std::vector<std::shared_ptr<EventLoop>> event_loops;
   std::vector<std::unique_ptr<Loop>> loops;
   std::atomic<std::size_t> next = 0;
 };
 
 AsyncClient::AsyncClient(AsyncClientOptions options) : state_(std::make_unique<State>()) {
   CHECK(options.threads >= 1, "a client needs a thread, got {}", options.threads);
-  for (int i = 0; i < options.threads; ++i) state_->loops.push_back(std::make_unique<Loop>(options));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(options.threads); ++i) {
+    state_->event_loops.push_back(std::make_shared<EventLoop>(i));
+    state_->loops.push_back(std::make_unique<Loop>(options, state_->event_loops.back()));
+  }
   for (const auto& loop : state_->loops) loop->start();
 }
 
 AsyncClient::~AsyncClient() {
-  for (const auto& loop : state_->loops) loop->stop();
+  for (const auto& loop : state_->loops) loop->end();
 }
 
 ClientLoop& AsyncClient::next_loop() { return *state_->loops[state_->next++ % state_->loops.size()]; }
+
+ClientLoop& AsyncClient::loop_of(const Exchange& exchange) {
+  CHECK(exchange.loop_number() < state_->loops.size(),
+        "the exchange's server does not run on this client's loops");
+  return *state_->loops[exchange.loop_number()];
+}
+
+std::span<const std::shared_ptr<EventLoop>> AsyncClient::event_loops() const { return state_->event_loops; }
 
 }  // namespace octavo::http

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -65,13 +66,22 @@ struct AsyncClientOptions {
   std::shared_ptr<SSL_CTX> tls = {};  // client_tls_context() for https; null: with the system's certificates
 };
 
+class EventLoop;
+class Exchange;
+
 class AsyncClient {
  public:
   explicit AsyncClient(AsyncClientOptions options);
-  ~AsyncClient();  // ends the threads; what is under way ends without events
+  // Ends the threads; what is under way ends without events. A server on its loops must have ended.
+  ~AsyncClient();
 
   // The next loop in turn. Loops live as long as the client.
   ClientLoop& next_loop();
+  // Of a server that runs on this client's loops: the one on which the exchange's connection is. What a call
+  // on it brings goes on to the exchange's client without a change of threads.
+  ClientLoop& loop_of(const Exchange& exchange);
+  // For Server::start().
+  std::span<const std::shared_ptr<EventLoop>> event_loops() const;
 
  private:
   struct State;

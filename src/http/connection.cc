@@ -66,7 +66,7 @@ bool is_host(std::string_view text) {
 
 }  // namespace
 
-Connection::Connection(Socket socket, std::shared_ptr<EventLoop> loop,
+Connection::Connection(Socket socket, std::shared_ptr<ServerLoop> loop,
                        std::shared_ptr<const ServerContext> context)
     : socket_(std::move(socket)), loop_(std::move(loop)), context_(std::move(context)) {}
 Connection::~Connection() = default;
@@ -143,7 +143,7 @@ void Connection::wait_readable() {
 void Connection::on_readable() {
   if (phase_ == Phase::closed) return;
   error_code error;
-  const std::size_t count = socket_.read_some(asio::buffer(loop_->scratch()), error);
+  const std::size_t count = socket_.read_some(asio::buffer(loop_->loop().scratch()), error);
   if (error == asio::error::would_block) return wait_readable();
   // A client that has closed its sending side is taken for gone, also in the middle of an answer.
   if (error) return close(CloseReason::client_gone);
@@ -153,7 +153,7 @@ void Connection::on_readable() {
     return wait_readable();
   }
   try {
-    if (!take_in({loop_->scratch().data(), count})) return;
+    if (!take_in({loop_->loop().scratch().data(), count})) return;
     if (phase_ != Phase::answering) return parse();
   } catch (const std::bad_alloc&) {
     return close(CloseReason::out_of_memory);
@@ -198,7 +198,8 @@ void Connection::parse() {
   for (;;) {
     error_code error;
     const std::size_t taken = parser_->put(asio::buffer(unread_), error);
-    const bool folded = phase_ == Phase::header && has_folded_line(std::string_view(unread_).substr(0, taken));
+    const bool folded =
+        phase_ == Phase::header && has_folded_line(std::string_view(unread_).substr(0, taken));
     unread_.erase(0, taken);
     if (folded) return refuse(400, "a header field over several lines");
     if (error && error != beast_http::error::need_more)

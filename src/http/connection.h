@@ -18,10 +18,10 @@
 #include <string_view>
 
 #include "http/answer_head.h"
-#include "http/event_loop.h"
 #include "http/exchange.h"
 #include "http/growing_body.h"
 #include "http/server.h"
+#include "http/server_loop.h"
 #include "http/server_tls.h"
 
 namespace octavo::http {
@@ -30,7 +30,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
 
-  Connection(Socket socket, std::shared_ptr<EventLoop> loop, std::shared_ptr<const ServerContext> context);
+  Connection(Socket socket, std::shared_ptr<ServerLoop> loop, std::shared_ptr<const ServerContext> context);
   ~Connection();
 
   // On the loop's thread.
@@ -41,6 +41,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close(CloseReason reason);
 
   const ServerOptions& options() const { return context_->options; }
+  std::size_t loop_number() const { return loop_->loop().number(); }
 
   // From any thread: see Exchange.
   // `serial` says which request is answered; calls for one that is over are ignored.
@@ -83,7 +84,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void answer_sent();
 
   Socket socket_;
-  std::shared_ptr<EventLoop> loop_;
+  std::shared_ptr<ServerLoop> loop_;
   std::shared_ptr<const ServerContext> context_;
 
   // On the loop's thread only.

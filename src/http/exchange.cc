@@ -23,6 +23,8 @@ Exchange::~Exchange() {
   connection_->abandon(serial_);
 }
 
+std::size_t Exchange::loop_number() const { return connection_->loop_number(); }
+
 // Once for each request.
 void Exchange::count(int status, std::uint64_t response_bytes) {
   const auto& answered = connection_->options().answered;

@@ -44,6 +44,8 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   const Request& request() const { return request_; }
+  // Of the event loop that the connection is on.
+  std::size_t loop_number() const;
   // Moves the body out. It goes on counting in the server's budget, for what is made of it, until the
   // exchange ends or release_body() is called. Only for the thread that handles the request.
   std::string take_body() { return std::exchange(request_.body, {}); }

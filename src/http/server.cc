@@ -17,13 +17,16 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <thread>
 #include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
+#include "http/async_client.h"
 #include "http/connection.h"
 #include "http/event_loop.h"
+#include "http/server_loop.h"
 
 namespace octavo::http {
 
@@ -51,9 +54,11 @@ void drop_new_handshakes(Acceptor& acceptor) {
     log_warning("connections that begin now may be reset: SO_ATTACH_FILTER: {}", std::strerror(errno));
 }
 
-struct Server::State {
+// What waits on a loop keeps it: loops that are not the server's own go on after it.
+struct Server::State : std::enable_shared_from_this<State> {
   std::shared_ptr<const ServerContext> context;
-  std::vector<std::shared_ptr<EventLoop>> loops;
+  std::vector<std::shared_ptr<EventLoop>> own_loops;  // none: it runs on a client's
+  std::vector<std::shared_ptr<ServerLoop>> loops;
   std::optional<Acceptor> acceptor;  // on the first loop
   std::optional<asio::steady_timer> accept_pause, drain_pause;
   std::uint16_t port = 0;
@@ -63,15 +68,14 @@ struct Server::State {
   bool stopped = false;
   std::atomic<bool> accepting = true;
 
-  ~State() {
-    if (owns_path) ::unlink(context->options.uds.c_str());
-  }
+  static Result<std::shared_ptr<State>> start(ServerOptions options, Handler handler,
+                                              std::span<const std::shared_ptr<EventLoop>> event_loops);
   Result<> listen();
   Result<> listen_on_path();
   error_code listen_at(const Protocol::endpoint& endpoint);
   void accept();
   void take_waiting();
-  void take(Socket socket, const std::shared_ptr<EventLoop>& loop);
+  void take(Socket socket, const std::shared_ptr<ServerLoop>& loop);
   void stop_accepting();
   void close_acceptor();
   std::size_t connections() const;
@@ -135,17 +139,18 @@ std::size_t Server::State::connections() const {
 
 void Server::State::accept() {
   const auto loop = loops[next_loop++ % loops.size()];
-  acceptor->async_accept(loop->io(), [this, loop](const error_code& error, Socket socket) {
-    if (!error) take(std::move(socket), loop);  // also one that came while the acceptor was closed
-    if (error == asio::error::operation_aborted || !acceptor->is_open()) return;
-    if (!error) return accept();
-    // Out of file descriptors, most likely: existing connections must end first.
-    log_warning("cannot accept a connection: {}", error.message());
-    accept_pause->expires_after(std::chrono::milliseconds(100));
-    accept_pause->async_wait([this](const error_code& stopped_now) {
-      if (!stopped_now && acceptor->is_open()) accept();
-    });
-  });
+  acceptor->async_accept(
+      loop->io(), [this, self = shared_from_this(), loop](const error_code& error, Socket socket) {
+        if (!error) take(std::move(socket), loop);  // also one that came while the acceptor was closed
+        if (error == asio::error::operation_aborted || !acceptor->is_open()) return;
+        if (!error) return accept();
+        // Out of file descriptors, most likely: existing connections must end first.
+        log_warning("cannot accept a connection: {}", error.message());
+        accept_pause->expires_after(std::chrono::milliseconds(100));
+        accept_pause->async_wait([this, self](const error_code& stopped_now) {
+          if (!stopped_now && acceptor->is_open()) accept();
+        });
+      });
 }
 
 // Connections that wait for this socket would be reset when it closes, though another server listens on the
@@ -162,21 +167,20 @@ void Server::State::take_waiting() {
   }
 }
 
-void Server::State::take(Socket socket, const std::shared_ptr<EventLoop>& loop) {
+void Server::State::take(Socket socket, const std::shared_ptr<ServerLoop>& loop) {
   const bool busy = connections() >= context->options.connections_max;
   loop->expect();
-  asio::post(loop->io(), [loop = loop.get(), shared = context, busy, taken = std::move(socket)]() mutable {
-    const auto connection = std::make_shared<Connection>(std::move(taken), loop->shared_from_this(), shared);
+  asio::post(loop->io(), [loop, shared = context, busy, taken = std::move(socket)]() mutable {
+    const auto connection = std::make_shared<Connection>(std::move(taken), loop, shared);
     if (!loop->add(connection)) return;
     busy ? connection->refuse_busy() : connection->start();
     if (loop->stops_idle()) connection->stop_when_idle();
   });
 }
 
-Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Handler handler) {
-  CHECK(options.threads >= 1, "a server needs a thread, got {}", options.threads);
-  auto state = std::make_unique<State>();
-  const int threads = options.threads;
+Result<std::shared_ptr<Server::State>> Server::State::start(
+    ServerOptions options, Handler handler, std::span<const std::shared_ptr<EventLoop>> event_loops) {
+  auto state = std::make_shared<State>();
   auto bodies = std::make_shared<BodyBudget>(options.bodies_bytes_max);
   std::shared_ptr<ServerTls> tls;
   if (options.tls.enabled()) {
@@ -186,16 +190,33 @@ Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Handler han
   }
   state->context = std::make_shared<const ServerContext>(
       ServerContext{std::move(options), std::move(handler), std::move(bodies), std::move(tls)});
-  for (int i = 0; i < threads; ++i) state->loops.push_back(std::make_shared<EventLoop>(state->context));
+  for (const auto& loop : event_loops)
+    state->loops.push_back(std::make_shared<ServerLoop>(state->context, loop));
   TRY_VOID(state->context->options.uds.empty() ? state->listen() : state->listen_on_path());
   state->accept_pause.emplace(state->loops.front()->io());
   state->drain_pause.emplace(state->loops.front()->io());
-  state->accept();
   for (const auto& loop : state->loops) loop->start();
+  asio::post(state->loops.front()->io(), [state] { state->accept(); });
+  return state;
+}
+
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Handler handler) {
+  CHECK(options.threads >= 1, "a server needs a thread, got {}", options.threads);
+  std::vector<std::shared_ptr<EventLoop>> loops;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(options.threads); ++i)
+    loops.push_back(std::make_shared<EventLoop>(i));
+  TRY(auto state, State::start(std::move(options), std::move(handler), loops));
+  for (const auto& loop : loops) loop->start();
+  state->own_loops = std::move(loops);
   return std::unique_ptr<Server>(new Server(std::move(state)));
 }
 
-Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Handler handler, AsyncClient& client) {
+  TRY(auto state, State::start(std::move(options), std::move(handler), client.event_loops()));
+  return std::unique_ptr<Server>(new Server(std::move(state)));
+}
+
+Server::Server(std::shared_ptr<State> state) : state_(std::move(state)) {}
 Server::~Server() { stop(0); }
 
 std::uint16_t Server::port() const { return state_->port; }
@@ -220,17 +241,18 @@ bool Server::drain(int ms) {
 void Server::stop(int grace_ms) {
   if (std::exchange(state_->stopped, true)) return;
   drain(grace_ms);
-  asio::post(state_->loops.front()->io(), [state = state_.get()] { state->close_acceptor(); });
+  asio::post(state_->loops.front()->io(), [state = state_] { state->close_acceptor(); });
   for (const auto& loop : state_->loops) loop->close_all();
-  for (const auto& loop : state_->loops) loop->join();
+  for (const auto& loop : state_->own_loops) loop->join();
+  if (state_->owns_path) ::unlink(state_->context->options.uds.c_str());
 }
 
 void Server::State::stop_accepting() {
-  asio::post(loops.front()->io(), [this] {
+  asio::post(loops.front()->io(), [this, self = shared_from_this()] {
     if (!context->options.reuse_port) return close_acceptor();
     drop_new_handshakes(*acceptor);
     drain_pause->expires_after(kHandshakesEnd);
-    drain_pause->async_wait([this](const error_code& stopped_now) {
+    drain_pause->async_wait([this, self](const error_code& stopped_now) {
       if (stopped_now) return;
       take_waiting();
       close_acceptor();

@@ -25,10 +25,10 @@ struct CorsOptions {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 0;  // 0: any free one
-  std::string uds{};       // path of a Unix socket to listen on, in place of host and port
+  std::uint16_t port = 0;   // 0: any free one
+  std::string uds{};        // path of a Unix socket to listen on, in place of host and port
   bool reuse_port = false;  // another server may listen on the same port (SO_REUSEPORT): each gets a part
-  int threads = 1;
+  int threads = 1;          // where the server has its own
 
   // Limits. Reaching one is answered with the status beside it.
   std::uint32_t header_bytes_max = 64 << 10;   // 431
@@ -58,11 +58,15 @@ struct ServerOptions {
 // Called on an event loop's thread: hand long work to other threads and return.
 using Handler = std::function<void(std::shared_ptr<Exchange>)>;
 
+class AsyncClient;
+
 class Server {
  public:
   // Binds and begins to serve. Errors: the address cannot be bound (io; field "host", "port" or "uds"), the
   // TLS files cannot be used (invalid_argument).
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Handler handler);
+  // On the event loops of a client, which ends later: see AsyncClient::loop_of().
+  static Result<std::unique_ptr<Server>> start(ServerOptions options, Handler handler, AsyncClient& client);
   ~Server();  // stop(0)
 
   std::uint16_t port() const;   // 0: a Unix socket
@@ -72,13 +76,14 @@ class Server {
   // Takes no new connection, and no request but those that have begun to arrive; waits up to `ms` for the
   // answers in flight. True: none is left.
   bool drain(int ms);
-  // Drains, closes what is left, and returns with all threads ended. Calling it again does nothing.
+  // Drains, closes what is left, and returns when nothing of it runs any more, with its own threads ended.
+  // Calling it again does nothing.
   void stop(int grace_ms);
 
  private:
   struct State;
-  explicit Server(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Server(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace octavo::http

@@ -30,6 +30,7 @@ CHOICES = {
     "hubTokenSecret": ["", "hub"],
     "multiHost.expertParallel": [True, False],
     "route.enabled": [True, False],
+    "route.replicas": [1, 3],
     "pick.enabled": [False, True],
     "pick.config": [{}, {"plugins": [{"type": "queue-scorer"}]}],
     "pick.failureMode": ["FailOpen", "FailClose"],
@@ -54,6 +55,8 @@ def combinations():
             continue
         if not by_name["engine.storage"] and by_name["engine.kvTier"]:
             continue  # refused, see below
+        if "route.replicas" in changed and changed - {"route.replicas", "engine.layout"}:
+            continue
         if not picks and changed & {"pick.config", "pick.failureMode"}:
             continue
         if layout != "multi-host" and "multiHost.expertParallel" in changed:
@@ -155,6 +158,7 @@ def test_helm_finds_nothing_wrong_with_the_chart():
         {"autoscaling": {"by": "load"}},
         {"pick": {"failureMode": "Open"}},
         {"multiHost": {"hosts": 1}},
+        {"route": {"replicas": 0}},
     ],
     ids=json.dumps,
 )
@@ -262,6 +266,29 @@ def test_a_router_finds_pods_by_their_labels():
                 found = [other for labels_, other, _ in pods(release) if is_part(selector, labels_)]
                 assert found and all(8000 in ports(other) for other in found), flag
     assert routers
+
+
+def test_routers_find_each_other():
+    several = 0
+    for release in releases().values():
+        for own, pod, owner in pods(release):
+            command = pod["containers"][0]["command"]
+            if command[1] != "route":
+                continue
+            assert ("--router-sync" in command) == ("--router-peers" in command) == (owner["spec"]["replicas"] > 1)
+            if "--router-sync" not in command:
+                continue
+            several += 1
+            host, port = command[command.index("--router-peers") + 1].split(":")
+            (service,) = [d for d in release if d["kind"] == "Service" and d["metadata"]["name"] == host]
+            assert service["spec"]["clusterIP"] == "None" and is_part(service["spec"]["selector"], own)
+            assert int(port) in {p["port"] for p in service["spec"]["ports"]} & ports(pod)
+            assert command[command.index("--router-sync") + 1] == f"tcp://*:{port}"
+    try:
+        import helm_python  # noqa: F401 else there are the plain manifests alone, with one router
+    except ImportError:
+        return
+    assert several
 
 
 def test_who_scales_finds_what_it_scales():

@@ -31,9 +31,9 @@ def free_port():
 
 
 @contextmanager
-def program(command, port):
+def program(command, port, environment=None, flag="--port"):
     """A server's process and URL, from the moment it is ready."""
-    process = subprocess.Popen(list(map(str, command)) + ["--port", str(port)], stdout=subprocess.DEVNULL,
+    process = subprocess.Popen(list(map(str, command)) + [flag, str(port)], env=environment, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     try:
         for _ in range(600):

@@ -26,9 +26,7 @@ bool worth_a_retry(int status) {
 
 void Forwarding::start(Dispatcher& dispatcher, const PromptTokens* tokens, http::ClientLoop& loop,
                        std::shared_ptr<http::Exchange> exchange, TenantShare share) {
-  const auto self =
-      std::make_shared<Forwarding>(dispatcher, tokens, loop, std::move(exchange), std::move(share));
-  loop.post([self] { self->begin(); });
+  std::make_shared<Forwarding>(dispatcher, tokens, loop, std::move(exchange), std::move(share))->begin();
 }
 
 Forwarding::Forwarding(Dispatcher& dispatcher, const PromptTokens* tokens, http::ClientLoop& loop,

@@ -16,11 +16,11 @@
 
 namespace octavo::fleet {
 
-// Of an admitted request. Lives as long as something is under way for it; everything happens on its loop's
-// thread.
+// Of an admitted request. Lives as long as something is under way for it; everything happens on the thread of
+// its loop, which is the one that its client's connection is on.
 class Forwarding : public std::enable_shared_from_this<Forwarding> {
  public:
-  // tokens: null where prompts stay text. share: kept until the request ends.
+  // On the loop's thread. tokens: null where prompts stay text. share: kept until the request ends.
   static void start(Dispatcher& dispatcher, const PromptTokens* tokens, http::ClientLoop& loop,
                     std::shared_ptr<http::Exchange> exchange, TenantShare share);
   ~Forwarding();

@@ -89,7 +89,7 @@ struct Router::State {
         page(options.page),
         tenants(options.tenants),
         client(std::make_unique<http::AsyncClient>(
-            http::AsyncClientOptions{.threads = options.client_threads, .tls = std::move(tls)})),
+            http::AsyncClientOptions{.threads = options.http.threads, .tls = std::move(tls)})),
         monitor(*dispatcher, client->next_loop()),
         warm_start(*dispatcher, options.warm_from),
         subscriber(
@@ -138,7 +138,8 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   if (!dispatcher->admit())
     return exchange->respond(openai::error_response(
         429, fmt::format("at most {} requests at a time", dispatcher->options().max_concurrent_requests)));
-  Forwarding::start(*dispatcher, tokens ? &*tokens : nullptr, client->next_loop(), std::move(exchange),
+  http::ClientLoop& loop = client->loop_of(*exchange);
+  Forwarding::start(*dispatcher, tokens ? &*tokens : nullptr, loop, std::move(exchange),
                     std::move(admitted.share));
 }
 
@@ -178,10 +179,10 @@ Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
     return unauthorized(state->keys, request);
   };
   state->monitor.start();
-  TRY(state->server, http::Server::start(std::move(options.http),
-                                         [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
-                                           state->handle(std::move(exchange));
-                                         }));
+  const auto handle = [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
+    state->handle(std::move(exchange));
+  };
+  TRY(state->server, http::Server::start(std::move(options.http), handle, *state->client));
   return std::unique_ptr<Router>(new Router(std::move(state)));
 }
 

@@ -68,7 +68,6 @@ struct RouterOptions {
   int metrics_interval_ms = 1'000;
   int request_timeout_ms = 1'800'000;
   int max_concurrent_requests = -1;  // -1: any number
-  int client_threads = 1;
   bool page = true;  // a web page at `/`
   std::vector<std::string> api_keys = {};
   std::vector<TenantOptions> tenants = {};  // who may use the router beside those, within limits

@@ -42,8 +42,8 @@ struct Sidecar::State {
   explicit State(SidecarOptions o)
       : options(std::move(o)),
         connector(*find_connector(options.connector)),
-        client(std::make_unique<http::AsyncClient>(
-            http::AsyncClientOptions{.threads = options.client_threads})) {}
+        client(
+            std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = options.http.threads})) {}
   ~State() {
     server.reset();  // no new requests,
     readers.join();
@@ -85,7 +85,7 @@ void Sidecar::State::handle(std::shared_ptr<http::Exchange> exchange) {
     return exchange->respond(
         openai::error_response(403, fmt::format("{} may not be asked to prefill", (*with)->text())));
   const bool alone = !*with || request.method != "POST";
-  http::ClientLoop& loop = client->next_loop();
+  http::ClientLoop& loop = client->loop_of(*exchange);
   const auto legs = std::make_shared<TwoLegs>(options, loop, std::move(exchange), *std::move(with), draw);
   if (alone) return begin(loop, legs, std::nullopt);
   boost::asio::post(readers, [this, &loop, legs] {
@@ -125,10 +125,10 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(SidecarOptions options) {
   http.refusal = [](int status, const std::string& message) {
     return openai::error_response(status, message);
   };
-  TRY(state->server,
-      http::Server::start(std::move(http), [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
-        state->handle(std::move(exchange));
-      }));
+  const auto handle = [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
+    state->handle(std::move(exchange));
+  };
+  TRY(state->server, http::Server::start(std::move(http), handle, *state->client));
   return std::unique_ptr<Sidecar>(new Sidecar(std::move(state)));
 }
 

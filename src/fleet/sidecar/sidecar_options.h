@@ -20,7 +20,6 @@ struct SidecarOptions {
   int bootstrap_port = 8998;           // of prefillers that speak SGLang's or Mooncake's transfer
   int p2p_port = 7777;                 // of prefillers whose OffloadingConnector serves blocks
   int request_timeout_ms = 1'800'000;  // for one leg
-  int client_threads = 1;
   http::ServerOptions http = {};
 };
 

@@ -1,0 +1,56 @@
+// A server's share of the connections: those on one event loop. Private to this room.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <unordered_map>
+
+#include "http/body_budget.h"
+#include "http/event_loop.h"
+#include "http/server.h"
+#include "http/server_tls.h"
+
+namespace octavo::http {
+
+class Connection;
+
+// What every connection of a server shares.
+struct ServerContext {
+  ServerOptions options;
+  Handler handler;
+  std::shared_ptr<BodyBudget> bodies;
+  std::shared_ptr<ServerTls> tls{};  // null: plain HTTP
+};
+
+class ServerLoop : public std::enable_shared_from_this<ServerLoop> {
+ public:
+  ServerLoop(std::shared_ptr<const ServerContext> context, std::shared_ptr<EventLoop> loop);
+
+  EventLoop& loop() { return *loop_; }
+  boost::asio::io_context& io() { return loop_->io(); }
+
+  void start();
+  void expect() { ++expected_; }                     // from any thread: a connection is on its way to add
+  bool add(std::shared_ptr<Connection> connection);  // an expected one; false: the loop is ending
+  void remove(Connection* connection);
+  std::size_t size() const { return count_ + expected_; }
+
+  void stop_idle();  // from any thread: close connections as they become idle
+  bool stops_idle() const { return stops_idle_; }
+  // From another thread: every connection is closed when it returns, and none is added any more.
+  void close_all();
+
+ private:
+  void arm_sweep();
+
+  std::shared_ptr<const ServerContext> context_;
+  std::shared_ptr<EventLoop> loop_;
+  boost::asio::steady_timer sweep_timer_{loop_->io()};
+  std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
+  std::atomic<std::size_t> count_ = 0, expected_ = 0;
+  bool stops_idle_ = false;
+  bool ending_ = false;
+};
+
+}  // namespace octavo::http
