@@ -10,13 +10,15 @@
 
 namespace octavo {
 
-inline constexpr std::array<std::string_view, 29> kOpNames = {
-    "embed",           "add_norm",        "matmul",       "activate",      "keep_tail",
-    "route",           "grouped_matmul",  "combine",      "add_rows",      "angles",
-    "qkv_store",       "head_matmul",     "latent_store", "choose_tokens", "attention",
-    "gate",            "causal_conv",     "gated_delta",  "scan",          "channel_scan",
-    "predict_streams", "correct_streams", "match_size",   "gather_rows",   "scale_rows",
-    "pool",            "put_sampled",     "scale_logits", "sample"};
+inline constexpr std::array<std::string_view, 30> kOpNames = {
+    "embed",           "add_norm",        "matmul",         "activate",
+    "keep_tail",       "route",           "grouped_matmul", "combine",
+    "add_rows",        "angles",          "qkv_store",      "head_matmul",
+    "latent_store",    "choose_tokens",   "attention",      "gate",
+    "causal_conv",     "gated_delta",     "scan",           "channel_scan",
+    "predict_streams", "correct_streams", "match_size",     "gather_rows",
+    "scale_rows",      "clamp",           "pool",           "put_sampled",
+    "scale_logits",    "sample"};
 
 struct OpTimes {
   std::array<std::atomic<std::int64_t>, kOpNames.size()> nanoseconds{};
