@@ -101,8 +101,8 @@ TEST_P(Operators, Pool) {
     for (int s = random.integer(1, 5); s > 0; --s) starts.push_back(starts.back() + random.integer(1, 40));
     const std::int64_t sequences = std::ssize(starts) - 1, dim = random.integer(1, 1200);
     const TestTensor x = random.tensor(DType::f32, {starts.back() + random.integer(0, 3), dim}, -1, 1);
-    const Pool pool = random.pick(
-        {Pool::first, Pool::last, Pool::mean, Pool::max, Pool::sum_by_root, Pool::weighted});
+    const Pool pool =
+        random.pick({Pool::first, Pool::last, Pool::mean, Pool::max, Pool::sum_by_root, Pool::weighted});
     const auto run = [&](Backend& backend) {
       TestTensor out(DType::f32, {sequences, dim});
       OnDevice on(backend);
@@ -276,10 +276,9 @@ TEST_P(Operators, Clamp) {
     const auto run = [&](Backend& backend) {
       TestTensor y = x;
       OnDevice on(backend);
-      backend.ops.clamp(*backend.stream, {.x = on(y.view()),
-                                          .least = on(least.view()),
-                                          .most = on(most.view()),
-                                          .y = on(y.view())});
+      backend.ops.clamp(
+          *backend.stream,
+          {.x = on(y.view()), .least = on(least.view()), .most = on(most.view()), .y = on(y.view())});
       on.fetch();
       return y;
     };

@@ -179,7 +179,7 @@ Result<> set_pooling(const Reading& reading, ModelSpec& spec) {
   if (!spec.head)
     return invalid("pooler_config", "{} models generate; with --runner pooling they read texts",
                    spec.architecture);
-  if (reading.each_token && !spec.head->labels.empty())
+  if (reading.each_token && !spec.head->each_token && !spec.head->labels.empty())
     return invalid("pooler_config", "{} models score texts, not tokens: pooling_type cannot be ALL",
                    spec.architecture);
   if (reading.pool) spec.head->pool = *reading.pool;

@@ -128,6 +128,7 @@ constexpr std::array kFamilies = {
     Family{"PhimoeForCausalLM", describe_phimoe},
     Family{"Qwen2AudioForConditionalGeneration", describe_qwen2_audio},
     Family{"Qwen2ForCausalLM", describe_qwen2},
+    Family{"Qwen2ForProcessRewardModel", describe_qwen2_process_reward},
     Family{"Qwen2ForSequenceClassification", describe_decoder_classifier<describe_qwen2>},
     Family{"Qwen2Model", describe_embedder<describe_qwen2>},
     Family{"Qwen2MoeForCausalLM", describe_qwen2_moe},
