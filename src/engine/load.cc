@@ -218,8 +218,8 @@ Result<> check_draftable(const Model& model, const CacheLayout& layout) {
 }
 
 // A step has room for all of an image, beside the answers that run.
-Result<> check_step(const EngineOptions& options, const ImageInput& input) {
-  const int tokens = input.side() * input.side();
+Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
+  const int tokens = tower.image_tokens();
   const int needed = tokens + std::min(options.max_num_seqs, options.max_num_batched_tokens - 1);
   if (options.max_num_batched_tokens < needed)
     return invalid("max_num_batched_tokens",
@@ -242,7 +242,7 @@ Result<> check_media(const EngineOptions& options, const Model& model, const Bac
   if (sound && backend.name == "cuda") return refuse("device");
   if (options.tensor_parallel_size > 1) return refuse("tensor_parallel_size");
   if (options.lora.enabled) return refuse("enable_lora");
-  return model.spec.whole_images ? check_step(options, *model.tower->spec.image) : Result<>();
+  return model.spec.whole_images ? check_step(options, model.tower->spec) : Result<>();
 }
 
 // What cannot be done yet with models that hear.

@@ -52,7 +52,7 @@ constexpr std::array kFamilies = {
     Family{"Gemma3nForCausalLM", describe_gemma3n},
     Family{"Gemma3nForConditionalGeneration", describe_gemma3n},
     Family{"Gemma4ForCausalLM", describe_gemma4},
-    Family{"Gemma4ForConditionalGeneration", describe_gemma4},
+    Family{"Gemma4ForConditionalGeneration", describe_gemma4_vision},
     Family{"GemmaForCausalLM", describe_gemma},
     Family{"GemmaForSequenceClassification", describe_decoder_classifier<describe_gemma>},
     Family{"Glm4ForCausalLM", describe_glm4},
