@@ -92,8 +92,8 @@ void add_template_flags(CLI::App& app, RuntimeOptions& r) {
   add_json_flag(
       app, "--pooler-config",
       [&r](const boost::json::object& config) { return read_pooler_config(config, r); },
-      R"(JSON: how texts are read, instead of what the model's files say: {"pooling_type": "MEAN"}, also CLS, LAST and )"
-      R"(ALL; {"enable_chunked_processing": true, "max_embed_len": 100000} reads long texts in chunks)")
+      R"(JSON: how texts are read, instead of what the model's files say: {"pooling_type": "MEAN"}, also CLS, LAST, ALL )"
+      R"(and STEP; {"enable_chunked_processing": true, "max_embed_len": 100000} reads long texts in chunks)")
       ->group("Model");
   app.add_option("--response-role", r.serve.response_role, "Role of the messages in replies")
       ->capture_default_str()

@@ -66,6 +66,12 @@ Result<> token_cases(Backend& backend, const OpShapes& s, std::int64_t n, const 
                             .rows = position,
                             .y = wide.view(DType::bf16, {n, s.dim})});
   });
+  measure(visitor, row_case(s, "clamp", n, "bf16", static_cast<double>(n * s.dim)), [&] {
+    ops.clamp(stream, {.x = narrow.view(DType::bf16, {n, s.dim}),
+                       .least = weight.view(DType::f32, {s.dim}),
+                       .most = weight.view(DType::f32, {s.dim}),
+                       .y = wide.view(DType::bf16, {n, s.dim})});
+  });
   // One sequence of all tokens.
   TRY(const Buffer segment, on_device(backend, std::vector<std::int32_t>{0, static_cast<std::int32_t>(n)}));
   measure(visitor, row_case(s, "pool", n, "f32", static_cast<double>(n * s.dim)), [&] {

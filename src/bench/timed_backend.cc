@@ -47,7 +47,7 @@ Backend timed_backend(Backend backend, OpTimes& times) {
               &Ops::head_matmul, &Ops::latent_store, &Ops::choose_tokens, &Ops::attention, &Ops::gate,
               &Ops::causal_conv, &Ops::gated_delta, &Ops::scan, &Ops::channel_scan, &Ops::wkv,
               &Ops::predict_streams, &Ops::correct_streams, &Ops::match_size, &Ops::gather_rows,
-              &Ops::scale_rows, &Ops::pool, &Ops::put_sampled, &Ops::scale_logits, &Ops::sample>(
+              &Ops::scale_rows, &Ops::clamp, &Ops::pool, &Ops::put_sampled, &Ops::scale_logits, &Ops::sample>(
       *timing.timed, std::make_index_sequence<kOpNames.size()>{});
   return {backend.name, *timing.timed, std::move(backend.device), std::move(backend.stream)};
 }

@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-inline constexpr std::array<std::string_view, 30> kOpNames = {"embed",
+inline constexpr std::array<std::string_view, 31> kOpNames = {"embed",
                                                               "add_norm",
                                                               "matmul",
                                                               "activate",
@@ -36,6 +36,7 @@ inline constexpr std::array<std::string_view, 30> kOpNames = {"embed",
                                                               "match_size",
                                                               "gather_rows",
                                                               "scale_rows",
+                                                              "clamp",
                                                               "pool",
                                                               "put_sampled",
                                                               "scale_logits",

@@ -123,7 +123,8 @@ class EncoderEngine : public testing::TestWithParam<std::string> {
       const auto together = pooled(**engine, texts);
       for (std::size_t i = 0; i < texts.size(); ++i) {
         std::vector<float> given = together[i];
-        if (expected == "tokens") normalise_each(given, (*engine)->info().pooled_size);
+        if ((*engine)->info().normalise && expected == "tokens")
+          normalise_each(given, (*engine)->info().pooled_size);
         EXPECT_LE(difference(given, texts[i].expected), 1e-4F) << "text " << i;
         EXPECT_EQ(together[i], pooled(**engine, std::span(texts).subspan(i, 1))[0]) << "text " << i;
       }
@@ -138,7 +139,7 @@ class EncoderEngine : public testing::TestWithParam<std::string> {
 // What a model without the files of Sentence Transformers makes of a text.
 std::string_view made_by(std::string_view name) {
   if (name.ends_with("classifier") || name.ends_with("reranker")) return "scores";
-  if (name == "colbert") return "tokens";
+  if (name == "colbert" || name == "qwen2-process-reward") return "tokens";
   if (name == "nomic_bert" || name == "embedding_gemma") return "mean";
   return name == "qwen3-embedder" ? "last" : "first";
 }
@@ -153,8 +154,8 @@ std::string test_name(const testing::TestParamInfo<std::string>& param) {
 INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
                          testing::Values("bert", "bert-classifier", "bert-reranker", "colbert",
                                          "embedding_gemma", "gte", "modernbert", "modernbert-classifier",
-                                         "nomic_bert", "qwen3-embedder", "qwen3-reranker", "roberta",
-                                         "xlm-roberta-classifier"),
+                                         "nomic_bert", "qwen2-process-reward", "qwen3-embedder",
+                                         "qwen3-reranker", "roberta", "xlm-roberta-classifier"),
                          test_name);
 
 // Models that say "yes" or "no" of a pair, whose tokens 7 and 11 these are.
@@ -264,9 +265,17 @@ TEST_P(SentenceFolder, SaysHowVectorsArePooled) {
   EXPECT_EQ(engine->info().max_model_len, 290);
 }
 
+TEST_P(SentenceFolder, PoolsInEveryWay) {
+  for (const char* way : {"max", "mean_sqrt_len_tokens", "weightedmean"}) {
+    SCOPED_TRACE(way);
+    pooling(fmt::format(R"({{"pooling_mode": "{}"}})", way));
+    agree(path(), way);
+  }
+  pooling(R"({"pooling_mode_mean_tokens": false, "pooling_mode_weightedmean_tokens": true})");
+  agree(path(), "weightedmean");
+}
+
 TEST_P(SentenceFolder, WhatIsNotDoneIsRefused) {
-  pooling(R"({"pooling_mode_max_tokens": true})");
-  EXPECT_THAT(error(), testing::HasSubstr("one way of pooling of cls, mean and lasttoken"));
   pooling(R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true})");
   EXPECT_THAT(error(), testing::HasSubstr("one way of pooling"));
   pooling(R"({"pooling_mode_cls_token": true})");
@@ -344,6 +353,40 @@ TEST_P(SentenceFolder, MatricesFollowThePooling) {
   config("Tanh");
   fs::remove(folder_ / "2_Dense/model.safetensors");
   EXPECT_THAT(error(), testing::HasSubstr("there is no "));
+}
+
+// A text that begins like one before it is computed from where they part, with the same bits.
+TEST(CausalEmbedder, ReadsCachedPrefixes) {
+  std::vector<Text> texts = read_texts(std::string(kRoot) + "qwen3-embedder", "last");
+  Text& longest = *std::ranges::max_element(texts, {}, [](const Text& t) { return t.ids.size(); });
+  Text branch{.ids = {longest.ids.begin(), longest.ids.begin() + 100}, .second = {}, .expected = {}};
+  branch.ids.back() ^= 1;
+  texts.push_back(branch);
+  EngineOptions options;
+  options.enable_prefix_caching = false;
+  const auto hits = [](Engine& engine) { return engine.own_stats().prefix_hits; };
+  const auto fresh = engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
+  const auto expected = pooled(*fresh, texts);
+  EXPECT_EQ(pooled(*fresh, texts), expected);
+  EXPECT_EQ(hits(*fresh), 0);
+  options.enable_prefix_caching = true;
+  const auto cached = engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
+  for (int round = 0; round < 2; ++round)
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      EXPECT_EQ(pooled(*cached, std::span(texts).subspan(i, 1))[0], expected[i]) << round << " " << i;
+  EXPECT_GE(hits(*cached), 96 + 96 + 288);  // the branch twice, the longest text once
+  // Vectors of all tokens need all tokens, and leave the same in the cache.
+  const auto tokens = [&](Engine& engine) {
+    return pooled(engine, std::span(texts).last(1), [](std::size_t) { return Task::token_embed; });
+  };
+  const auto before = hits(*cached);
+  EXPECT_EQ(tokens(*cached), tokens(*fresh));
+  EXPECT_EQ(hits(*cached), before);
+  // Of other ways of pooling nothing is cached.
+  options.pooling_type = "MEAN";
+  const auto mean = engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
+  EXPECT_EQ(pooled(*mean, texts), pooled(*mean, texts));
+  EXPECT_EQ(hits(*mean), 0);
 }
 
 TEST(EncoderRequests, AreCheckedAgainstTheModel) {

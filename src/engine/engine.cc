@@ -225,7 +225,8 @@ void Engine::schedule(AnswerIndex index) {
          .max_total_tokens = max_total_tokens(request),
          .priority = request.priority,
          .identity = answer.accepted->identity,
-         .read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs,
+         .read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs &&
+                              request.task != Task::token_embed,
          .tag = index,
          .second_text = request.second_text.value_or(kNoSecondText),
          .extras = image_identities(answer.accepted->identity, request.images, info_.block_size),

@@ -56,7 +56,7 @@ ImageEncoder::Sequences ImageEncoder::Sequences::part(StepRows rows) const {
 Result<std::unique_ptr<ImageEncoder>> ImageEncoder::create(const Model& tower, Backend& backend) {
   std::unique_ptr<ImageEncoder> encoder(new ImageEncoder(tower, backend));
   TRY_VOID(encoder->layout_.supported(backend.ops));
-  if (encoder->input_.position_side > 0) TRY_VOID(encoder->read_positions());
+  if (encoder->input_.placed()) TRY_VOID(encoder->read_positions());
   const int side = encoder->input_.side();
   if (side > 0) TRY_VOID(encoder->prepare(side, side));
   return encoder;
@@ -104,7 +104,7 @@ std::int64_t ImageEncoder::later_bytes(int tokens_max) const {
       std::max<std::int64_t>(0, std::min<std::int64_t>(tower_.spec.max_positions, most) - room_.rows);
   const auto element = static_cast<std::int64_t>(size_of(tower_.activation));
   return workspace_bytes(tower_.spec, tower_.activation, {.max_tokens = static_cast<int>(rows)}) +
-         rows * (input_.patch_values() * element + (input_.position_side > 0 ? 4 * tower_.spec.dim : 0)) +
+         rows * (input_.patch_values() * element + (input_.placed() ? 4 * tower_.spec.dim : 0)) +
          blocks_of(static_cast<int>(rows)) * layout_.block_bytes(backend_.ops);
 }
 
@@ -184,7 +184,7 @@ Result<> ImageEncoder::reserve(const Room& needed) {
                                                   .window = group.window,
                                                   .causal = group.causal}));
   }
-  if (input_.position_side > 0) {
+  if (input_.placed()) {
     TRY(placed_, device.allocate(n * static_cast<std::size_t>(tower_.spec.dim) * sizeof(float)));
   }
   if (input_.window > 0) {
@@ -216,9 +216,11 @@ void ImageEncoder::upload_grid() {
     upload(slots_[g], DType::i64, sequences_of(layout_.groups[g]).slots);
   if (input_.window > 0) upload(token_places_memory_, DType::i32, token_places_);
   std::vector<float> placed;
-  if (input_.position_side > 0) {
-    placed = stretched_positions(position_table_, input_.position_side, tower_.spec.dim, rows_ * input_.merge,
-                                 across);
+  if (input_.placed()) {
+    const int down = rows_ * input_.merge;
+    placed = input_.position_side > 0
+                 ? stretched_positions(position_table_, input_.position_side, tower_.spec.dim, down, across)
+                 : added_positions(position_table_, tower_.spec.dim, down, across);
     upload(placed_, DType::f32, placed);
   }
   stream.synchronize();
@@ -279,7 +281,7 @@ void ImageEncoder::start(std::string_view pixels) {
             .axes = axes_.view(DType::i32, {2, patches}),
             .groups = groups_,
             .patches = input};
-  if (input_.position_side > 0) batch_.placed = placed_.view(DType::f32, {n, tower_.spec.dim});
+  if (input_.placed()) batch_.placed = placed_.view(DType::f32, {n, tower_.spec.dim});
   if (const std::int64_t deep = input_.row_dim() - input_.out_dim; deep > 0)
     batch_.deep = projected().columns(input_.out_dim, deep);
   decoder_->begin(batch_);

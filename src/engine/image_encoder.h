@@ -79,7 +79,7 @@ class ImageEncoder final : public RowEncoder {
   Backend& backend_;
   CacheLayout layout_;
   std::vector<std::byte> numbers_;     // act [3, 256]: what a channel's value counts as
-  std::vector<float> position_table_;  // [position_side * position_side, dim]
+  std::vector<float> position_table_;  // [learned_positions, dim]
 
   // Of images as large as the last.
   int rows_ = 0, columns_ = 0;            // of tokens

@@ -30,7 +30,7 @@ struct Conversation {
     vocab = logits.size() / bf16_kl.size();
     answer = golden.values<TokenId>("answer");
     row_breaks = name == "mistral3" || name == "pixtral";
-    any_size = name.starts_with("qwen") || row_breaks;
+    any_size = name.starts_with("qwen") || name.starts_with("gemma4") || row_breaks;
     tiled = name == "llava_next" || name == "llava_onevision";
     unit = name == "pixtral" ? 6 : 12;
     int position = 0;
@@ -86,7 +86,9 @@ struct Conversation {
   static constexpr TokenId kImageToken = 259;
   int unit;  // of those that take any size
   // Tokens of the smallest steps: of images that steps do not cut, more than they have.
-  int small_step() const { return golden.directory.ends_with("gemma3") ? 25 : 13; }
+  int small_step() const {
+    return golden.directory.ends_with("gemma3") ? 25 : golden.directory.ends_with("gemma4-whole") ? 79 : 13;
+  }
   VisionGolden golden;
   std::vector<TokenId> prompt, answer;
   bool any_size, row_breaks, tiled;
@@ -237,10 +239,11 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   for (const Request& request : requests) expected.push_back(run(**alone, request).tokens);
   const int scarce = 2 * ((static_cast<int>(conversation_.prompt.size()) + 15) / 16) + 2;
   std::vector<int> rooms{256};
-  if (GetParam() != "gemma3")
+  if (!GetParam().starts_with("gemma"))
     rooms.push_back(scarce);  // whose layers with windows need other numbers of blocks
   for (const int blocks : rooms) {
-    const auto engine = engine_of(directory_, {.step_tokens = 29, .blocks = blocks});
+    const auto engine =
+        engine_of(directory_, {.step_tokens = std::max(29, conversation_.small_step()), .blocks = blocks});
     // Whether one is preempted depends on when the others come: until it has happened.
     const auto preempted = [&] { return (*engine)->own_stats().preemptions > 0; };
     for (int round = 0; round < 2 || (blocks == scarce && !preempted() && round < 100); ++round) {
@@ -258,11 +261,18 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   }
 }
 
+std::string test_name(const testing::TestParamInfo<std::string>& param) {
+  std::string name = param.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
                          testing::Values("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "qwen3_vl",
                                          "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3",
-                                         "llava", "llava_next", "llava_onevision", "mistral3", "pixtral"),
-                         [](const auto& test) { return std::string(test.param); });
+                                         "gemma4", "gemma4-whole", "llava", "llava_next", "llava_onevision",
+                                         "mistral3", "pixtral"),
+                         test_name);
 
 // Another picture at the same place is another prefix from its block on; the same one is found.
 TEST(ImagePrefix, IsSharedByEqualImagesAlone) {
@@ -361,8 +371,8 @@ TEST_P(ImagePrefixIn, MayEndWithinAnImage) {
   EXPECT_EQ(record.tokens, conversation.answer);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, ImagePrefixIn, testing::Values("gemma3", "qwen3_vl"),
-                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Families, ImagePrefixIn, testing::Values("gemma3", "gemma4-whole", "qwen3_vl"),
+                         test_name);
 
 TEST(ImageModels, HaveStepsThatHoldAnImage) {
   EngineOptions options;

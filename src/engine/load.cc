@@ -1,6 +1,7 @@
 #include "engine/load.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -49,10 +50,22 @@ SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayo
   return s;
 }
 
-// Texts that are not continued: each is computed in one step, which is all that needs its keys and values.
-// The +1 is the place of an answer, which is never computed.
-void read_whole_texts(SchedulerOptions& s) {
-  s.enable_prefix_caching = false;
+// Of models whose last token says all that is asked of a text, and is all that they need to compute where
+// what comes before it is cached.
+bool caches_prefixes(const EngineOptions& options, const ModelSpec& spec) {
+  const bool causal = std::ranges::all_of(spec.layers, [](const LayerSpec& layer) {
+    const auto* attention = std::get_if<Attention>(&layer.mixer);
+    return attention != nullptr && attention->causal;
+  });
+  return options.enable_prefix_caching && options.rank_layout().size() == 1 && causal &&
+         spec.head->pool == Pool::last && !spec.head->each_token;
+}
+
+// Texts that are not continued: what of each is not cached is computed in one step, which is, without the
+// prefix cache, all that needs its keys and values. The +1 is the place of an answer, which is never
+// computed.
+void read_whole_texts(SchedulerOptions& s, bool prefixes) {
+  s.enable_prefix_caching = prefixes;
   s.enable_chunked_prefill = false;
   s.long_prefill_token_threshold = 0;
   s.max_model_len += 1;
@@ -167,6 +180,30 @@ Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_
   return {};
 }
 
+MemoryPlan memory_of(const EngineOptions& options, const Device& device) {
+  return {.asked = options.kv_cache_memory_bytes,
+          .all = static_cast<std::int64_t>(device.memory_bytes()),
+          .available = static_cast<std::int64_t>(device.available_bytes()) /
+                       (options.data_parallel_size * options.ranks_of_host()),
+          .shared_with_host = device.shares_host_memory(),
+          .utilization = options.gpu_memory_utilization};
+}
+
+// Whether the KV cache would have room for the longest text; where it has not, texts are read without.
+bool holds_longest(const EngineOptions& options, const Backend& backend, const CacheLayout& layout,
+                   int max_model_len) {
+  const std::int64_t bytes = layout.block_bytes(backend.ops);
+  const SchedulerOptions scheduler = scheduler_options(options, layout, max_model_len + 1);
+  MemoryPlan memory = memory_of(options, *backend.device);
+  memory.useful = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t blocks = options.num_blocks ? *options.num_blocks : cache_bytes(memory) / bytes;
+  if (blocks > blocks_of_sequence(scheduler, max_model_len + 1)) return true;
+  log_info(
+      "the KV cache would have {} blocks, too few for a text of {} tokens: beginnings of texts are not kept",
+      blocks, max_model_len);
+  return false;
+}
+
 // What draft tokens can follow.
 Result<> check_draftable(const Model& model, const CacheLayout& layout) {
   constexpr std::string_view kField = "speculative_config";
@@ -181,8 +218,8 @@ Result<> check_draftable(const Model& model, const CacheLayout& layout) {
 }
 
 // A step has room for all of an image, beside the answers that run.
-Result<> check_step(const EngineOptions& options, const ImageInput& input) {
-  const int tokens = input.side() * input.side();
+Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
+  const int tokens = tower.image_tokens();
   const int needed = tokens + std::min(options.max_num_seqs, options.max_num_batched_tokens - 1);
   if (options.max_num_batched_tokens < needed)
     return invalid("max_num_batched_tokens",
@@ -205,7 +242,7 @@ Result<> check_media(const EngineOptions& options, const Model& model, const Bac
   if (sound && backend.name == "cuda") return refuse("device");
   if (options.tensor_parallel_size > 1) return refuse("tensor_parallel_size");
   if (options.lora.enabled) return refuse("enable_lora");
-  return model.spec.whole_images ? check_step(options, *model.tower->spec.image) : Result<>();
+  return model.spec.whole_images ? check_step(options, model.tower->spec) : Result<>();
 }
 
 // What cannot be done yet with models that hear.
@@ -320,11 +357,16 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
     TRY_VOID(check_media(options, *model, *backend));
   TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
   const bool pools = model->spec.head.has_value();
-  const CacheOptions cache{.block_size = options.block_size,
-                           .dtype = cache_dtype,
-                           .window_groups = options.sliding_window_groups && !pools,
-                           .one_plane = pools};
-  const CacheLayout layout = cache_layout(model->spec, cache);
+  CacheOptions cache{
+      .block_size = options.block_size, .dtype = cache_dtype, .window_groups = options.sliding_window_groups};
+  CacheLayout layout = cache_layout(model->spec, cache);
+  const bool prefixes = pools && caches_prefixes(options, model->spec) &&
+                        holds_longest(options, *backend, layout, model->max_model_len);
+  if (pools && !prefixes) {
+    cache.window_groups = false;
+    cache.one_plane = true;
+    layout = cache_layout(model->spec, cache);
+  }
   TRY_VOID(layout.supported(backend->ops));
   if (options.speculation) TRY_VOID(check_draftable(*model, layout));
   Loaded loaded{.executor = {},
@@ -338,7 +380,7 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
   }
   if (options.pipeline_parallel_size > 1)
     TRY_VOID(share_among_stages(options, model->spec, cache, backend->ops, loaded));
-  if (pools) read_whole_texts(loaded.scheduler);
+  if (pools) read_whole_texts(loaded.scheduler, prefixes);
   std::string fingerprint;
   if (options.kv_transfer.enabled) {
     TRY(fingerprint, fingerprint_of(options, *model));
@@ -391,14 +433,9 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   const bool pools = executor->pools();
   scheduler.max_steps_in_flight = std::max(executor->steps_in_flight(), options.pipeline_parallel_size);
   const Device& device = executor->device();
-  const MemoryPlan memory = {.asked = options.kv_cache_memory_bytes,
-                             .all = static_cast<std::int64_t>(device.memory_bytes()),
-                             .available = static_cast<std::int64_t>(device.available_bytes()) /
-                                          (options.data_parallel_size * options.ranks_of_host()),
-                             .reserved = executor->later_bytes() + (draft ? draft->later_bytes() : 0),
-                             .shared_with_host = device.shares_host_memory(),
-                             .utilization = options.gpu_memory_utilization};
-  if (!pools)
+  MemoryPlan memory = memory_of(options, device);
+  memory.reserved = executor->later_bytes() + (draft ? draft->later_bytes() : 0);
+  if (!pools || scheduler.enable_prefix_caching)
     TRY_VOID(plan_cache(options, memory, block_bytes + draft_block_bytes, state_bytes, sound_bytes, scheduler));
 
   EngineInfo info;

@@ -481,16 +481,21 @@ Result<> StepLoop::commit_pooled(const StepRecord& record, std::int64_t began_us
   const std::size_t size = pooled.size() / (pooled_starts_.size() - 1);
   std::size_t begin = 0;
   for (const PlannedSequence& s : plan_.sequences) {
-    CHECK(s.first == 0 && s.samples, "tokens [{}, {}) of a prompt that is pooled", s.first, s.end());
+    CHECK(s.samples && (s.first == 0 || !each_token(s)), "tokens [{}, {}) of a prompt that is pooled",
+          s.first, s.end());
     const std::span<const float> own =
         pooled.subspan(begin, size * static_cast<std::size_t>(each_token(s) ? s.count : 1));
     begin += own.size();
     const bool finite = std::ranges::all_of(own, [](float x) { return std::isfinite(x); });
-    scheduler_.finish(s.sequence);
-    finite ? answers_.deliver_pooled(s.tag, own, now)
-           : answers_.fail(s.tag, {ErrorCode::internal, "the model's numbers are not finite", {}}, now);
+    if (finite) {
+      answers_.deliver_pooled(s.tag, own, now);
+      continue;
+    }
+    scheduler_.finish(s.sequence);  // before others may share what it has cached
+    answers_.fail(s.tag, {ErrorCode::internal, "the model's numbers are not finite", {}}, now);
   }
   scheduler_.collect(plan_.step);
+  for (const PlannedSequence& s : plan_.sequences) scheduler_.finish(s.sequence);
   return {};
 }
 

@@ -112,6 +112,16 @@ void check(const ScaleRowsArgs& args) {
 }
 
 template <>
+void check(const ClampArgs& args) {
+  CHECK(args.y.rank == 2);
+  const std::int64_t n = args.y.size(0), dim = args.y.size(1);
+  expect_activation("clamp y", args.y, {n, dim});
+  expect("clamp x", args.x, args.y.dtype, {n, dim});
+  expect("clamp least", args.least, DType::f32, {dim});
+  expect("clamp most", args.most, DType::f32, {dim});
+}
+
+template <>
 void check(const RouteArgs& args) {
   CHECK(args.logits.rank == 2);
   const std::int64_t n = args.logits.size(0), experts = args.logits.size(1), chosen = args.rule.chosen;

@@ -6,7 +6,8 @@
 
 namespace octavo {
 
-enum class NormKind : std::uint8_t { none, rms, layer };
+// affine: nothing but weight and bias.
+enum class NormKind : std::uint8_t { none, rms, layer, affine };
 // relu_squared: the square of relu. swigluoai: gpt-oss's gate, always gated; xielu: Apertus's, never gated
 // (ActivateArgs).
 enum class Activation : std::uint8_t {
@@ -20,8 +21,8 @@ enum class Activation : std::uint8_t {
   swigluoai,
   xielu
 };
-// What becomes a sequence's one vector: its first or last row, or the mean of all.
-enum class Pool : std::uint8_t { first, last, mean };
+// What becomes a sequence's one vector: PoolArgs.
+enum class Pool : std::uint8_t { first, last, mean, max, sum_by_root, weighted };
 // What becomes of a router's logits (RouterRule).
 enum class RouterScores : std::uint8_t { softmax, sigmoid, sparsemixer };
 

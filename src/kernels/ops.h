@@ -32,6 +32,7 @@ namespace octavo {
 
 // rms:   x / sqrt(mean(x^2) + eps) * weight
 // layer: (x - mean(x)) / sqrt(var(x) + eps) * weight + bias
+// affine: x * weight + bias
 struct Norm {
   NormKind kind = NormKind::none;
   float eps = 0;
@@ -98,6 +99,14 @@ struct ScaleRowsArgs {
   View factors;    // f32 [m]
   View rows = {};  // i32 [n]; optional: i itself
   View y;          // act [n, dim]; may be x
+};
+
+// y = min(max(x, least), most), of each column
+struct ClampArgs {
+  View x;      // act [n, dim]
+  View least;  // f32 [dim]; may be infinite
+  View most;   // f32 [dim]
+  View y;      // act [n, dim]; may be x
 };
 
 // Which experts a token goes to: the `chosen` of greatest score, equal ones by number. Scores are the softmax
@@ -418,7 +427,8 @@ struct GatherRowsArgs {
 };
 
 // out[s] = the first, the last or the mean of rows [starts[s], starts[s + 1]) of x, of which there is one at
-// least. A mean sums in the order of the rows.
+// least; of each column the greatest number; the sum, divided by the root of how many there are; or a mean
+// where the i-th row, from 1 on, counts i times. Sums are in the order of the rows.
 struct PoolArgs {
   View x;       // f32 [n, dim]
   View starts;  // i32 [sequences + 1]
@@ -538,6 +548,7 @@ struct Ops {
   Op<ActivateArgs> activate;
   Op<KeepTailArgs> keep_tail;
   Op<ScaleRowsArgs> scale_rows;
+  Op<ClampArgs> clamp;
   Op<RouteArgs> route;
   Op<GroupedMatmulArgs> grouped_matmul;
   Op<CombineArgs> combine;

@@ -101,7 +101,8 @@ TEST_P(Operators, Pool) {
     for (int s = random.integer(1, 5); s > 0; --s) starts.push_back(starts.back() + random.integer(1, 40));
     const std::int64_t sequences = std::ssize(starts) - 1, dim = random.integer(1, 1200);
     const TestTensor x = random.tensor(DType::f32, {starts.back() + random.integer(0, 3), dim}, -1, 1);
-    const Pool pool = random.pick({Pool::first, Pool::last, Pool::mean});
+    const Pool pool =
+        random.pick({Pool::first, Pool::last, Pool::mean, Pool::max, Pool::sum_by_root, Pool::weighted});
     const auto run = [&](Backend& backend) {
       TestTensor out(DType::f32, {sequences, dim});
       OnDevice on(backend);
@@ -158,7 +159,7 @@ TEST_P(Operators, AddNorm) {
     const TestTensor delta = random.tensor(in, {n, dim});
     const TestTensor weights = random.tensor(DType::f32, {4, dim}), scale = random.tensor(DType::f32, {1});
     const auto norm = [&](std::int64_t i) {
-      const NormKind kind = random.pick({NormKind::none, NormKind::rms, NormKind::layer});
+      const NormKind kind = random.pick({NormKind::none, NormKind::rms, NormKind::layer, NormKind::affine});
       const View all = weights.view();
       return Norm{kind, 1e-5f, View::of(all.row<float>(i), DType::f32, {dim}),
                   random.coin() ? View::of(all.row<float>(i + 1), DType::f32, {dim}) : View{}};
@@ -257,6 +258,27 @@ TEST_P(Operators, ScaleRows) {
                                                .factors = on(factors.view()),
                                                .rows = chosen ? on(View::of(std::span(rows))) : View{},
                                                .y = on(y.view())});
+      on.fetch();
+      return y;
+    };
+    ASSERT_EQ(run(*tested), run(reference)) << dim << " " << name(type);
+  }
+}
+
+TEST_P(Operators, Clamp) {
+  TestRandom random(10);
+  for (int round = 0; round < 40; ++round) {
+    const std::int64_t n = random.integer(1, 30), dim = random.pick({7, 64, 1000, 3000});
+    const DType type = random.pick({DType::f32, DType::bf16, DType::f16});
+    const TestTensor x = random.tensor(type, {n, dim}, -3, 3);
+    const TestTensor least = random.tensor(DType::f32, {dim}, -3, 0);
+    const TestTensor most = random.tensor(DType::f32, {dim}, 0, 3);
+    const auto run = [&](Backend& backend) {
+      TestTensor y = x;
+      OnDevice on(backend);
+      backend.ops.clamp(
+          *backend.stream,
+          {.x = on(y.view()), .least = on(least.view()), .most = on(most.view()), .y = on(y.view())});
       on.fetch();
       return y;
     };

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kLongestMax = 1 << 24;  // tokens of a text in chunks
 constexpr int kDimensionsMax = 1 << 20;
+constexpr int kTokenMax = 1 << 30;
 
 Result<> read_type(openai::Fields& f, std::string& out) {
   for (const std::string_view name : {"pooling_type", "seq_pooling_type", "tok_pooling_type"}) {
@@ -17,9 +18,9 @@ Result<> read_type(openai::Fields& f, std::string& out) {
     TRY_VOID(f.text(name, type));
     if (type.empty()) continue;
     if (!out.empty()) return invalid(name, "a way of pooling is given twice");
-    if (type != "CLS" && type != "LAST" && type != "MEAN" && type != "ALL")
+    if (type != "CLS" && type != "LAST" && type != "MEAN" && type != "ALL" && type != "STEP")
       return field_failure(std::string(name), ErrorCode::unsupported,
-                           "is \"{}\"; supported are CLS, LAST, MEAN and ALL", type);
+                           "is \"{}\"; supported are CLS, LAST, MEAN, ALL and STEP", type);
     out = type;
   }
   return {};
@@ -35,6 +36,19 @@ Result<> read_chunks(openai::Fields& f, PoolingRules& rules) {
         chunked ? "max_embed_len" : "enable_chunked_processing",
         "enable_chunked_processing and max_embed_len, the tokens of the longest text, need each other");
   rules.longest = longest.value_or(0);
+  return {};
+}
+
+// STEP is ALL, of which some tokens' numbers are given.
+Result<> read_steps(openai::Fields& f, std::string& type, PoolingRules& rules) {
+  const bool steps = type == "STEP";
+  if (steps) type = "ALL";
+  for (const char* name : {"step_tag_id", "returned_token_ids"})
+    if (!steps && f.any(name) != nullptr) return invalid(name, "needs \"pooling_type\": \"STEP\"");
+  std::optional<int> tag;
+  TRY_VOID(f.integer("step_tag_id", tag, 0, kTokenMax));
+  rules.step_tag = tag;
+  TRY_VOID(f.integers("returned_token_ids", rules.returned));
   return {};
 }
 
@@ -68,8 +82,7 @@ Result<> read_pooler_config(const boost::json::object& config, RuntimeOptions& o
   TRY_VOID(f.integer("dimensions", rules.dimensions, 1, kDimensionsMax));
   TRY_VOID(read_chunks(f, rules));
   TRY_VOID(read_calibration(f, rules));
-  for (const char* name : {"step_tag_id", "returned_token_ids"})
-    TRY_VOID(f.refuse(name, "is not supported: texts are scored, not their steps"));
+  TRY_VOID(read_steps(f, type, rules));
   for (const std::string& name : f.unread()) return invalid(name, "there is no such field");
   options.engine.pooling_type = type;
   options.serve.pooling = rules;

@@ -30,6 +30,11 @@ TEST(PoolerConfig, GoesToTheEngineAndToTheServer) {
   EXPECT_EQ(older->engine.pooling_type, "CLS");
   EXPECT_EQ(older->serve.pooling.activated, true);
   EXPECT_EQ(older->serve.pooling.score_sigma, 0.25F);
+  const auto steps = read(R"({"pooling_type": "STEP", "step_tag_id": 12, "returned_token_ids": [1, 0]})");
+  ASSERT_TRUE(steps) << steps.error().message;
+  EXPECT_EQ(steps->engine.pooling_type, "ALL");
+  EXPECT_EQ(steps->serve.pooling.step_tag, 12);
+  EXPECT_EQ(steps->serve.pooling.returned, (std::vector<int>{1, 0}));
 }
 
 TEST(PoolerConfig, ErrorsNameTheField) {
@@ -37,13 +42,15 @@ TEST(PoolerConfig, ErrorsNameTheField) {
     const auto options = read(json);
     return options ? std::string("none") : options.error().field;
   };
-  EXPECT_EQ(field(R"({"pooling_type": "STEP"})"), "pooling_type");
+  EXPECT_EQ(field(R"({"pooling_type": "SUM"})"), "pooling_type");
   EXPECT_EQ(field(R"({"pooling_type": "CLS", "tok_pooling_type": "ALL"})"), "tok_pooling_type");
   EXPECT_EQ(field(R"({"enable_chunked_processing": true})"), "max_embed_len");
   EXPECT_EQ(field(R"({"max_embed_len": 5})"), "enable_chunked_processing");
   EXPECT_EQ(field(R"({"logit_sigma": 0})"), "logit_sigma");
   EXPECT_EQ(field(R"({"logit_scale": 0})"), "logit_scale");
   EXPECT_EQ(field(R"({"step_tag_id": 5})"), "step_tag_id");
+  EXPECT_EQ(field(R"({"pooling_type": "ALL", "returned_token_ids": [5]})"), "returned_token_ids");
+  EXPECT_EQ(field(R"({"pooling_type": "STEP", "step_tag_id": -5})"), "step_tag_id");
   EXPECT_EQ(field(R"({"dimensions": 0})"), "dimensions");
   EXPECT_EQ(field(R"({"poolingtype": "CLS"})"), "poolingtype");
 }

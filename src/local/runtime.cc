@@ -239,6 +239,10 @@ Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
   if (rules.dimensions && *rules.dimensions > info.pooled_size)
     return invalid("pooler_config", "dimensions must be at most {}, got {}", info.pooled_size,
                    *rules.dimensions);
+  for (const int index : rules.returned)
+    if (index < 0 || index >= info.pooled_size)
+      return invalid("pooler_config", "returned_token_ids has {}, a token has {} numbers", index,
+                     info.pooled_size);
   if (rules.longest > 0 && info.task != Task::embed)
     return invalid("pooler_config", "enable_chunked_processing is for models that make a vector of a text");
   return {};

@@ -9,6 +9,7 @@
 #include "media/ratio_tiles.h"
 #include "media/square.h"
 #include "media/tiles.h"
+#include "media/token_budget.h"
 
 namespace octavo::media {
 
@@ -28,6 +29,8 @@ Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config)
     return longest_edge_grid(width, height, *longest);
   if (const auto* tiles = std::get_if<PinnedTileRule>(&config.rule))
     return pinned_tile_grid(width, height, *tiles);
+  if (const auto* budget = std::get_if<TokenBudgetRule>(&config.rule))
+    return token_budget_grid(width, height, *budget);
   return any_size_grid(width, height, std::get<AnySizeRule>(config.rule));
 }
 

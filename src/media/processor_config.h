@@ -45,6 +45,12 @@ struct LongestEdgeRule {
   int unit = 0;     // this
 };
 
+// One part of the image's own shape, with as many tokens as there may be: token_budget.h.
+struct TokenBudgetRule {
+  int unit = 0;  // both sides become a multiple of this, in pixels: a token's
+  int tokens_max = 0;
+};
+
 // Square tiles of the image in one of some grids, behind the whole image: pinned_tiles.h.
 struct PinnedTileRule {
   int tile_size = 0;  // of a tile's sides, in pixels
@@ -56,7 +62,9 @@ struct PinnedTileRule {
 };
 
 struct ProcessorConfig {
-  std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule, PinnedTileRule> rule = {};
+  std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule, PinnedTileRule,
+               TokenBudgetRule>
+      rule = {};
   Filter filter = Filter::lanczos;
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
   float scale = 1.0F / 255;

@@ -164,6 +164,17 @@ Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
   return {};
 }
 
+// The patches of a side that become one token: pooling_kernel_size.
+Result<> read_token_budget(const Config& config, media::ProcessorConfig& out) {
+  TRY(const int patch, config.integer("patch_size", {1, 1024}, 16));
+  TRY(const int pooled, config.integer("pooling_kernel_size", {1, 64}, 3));
+  media::TokenBudgetRule rule{.unit = patch * pooled};
+  const Config::Range range{1, std::max<std::int64_t>(1, kPixelsMax / rule.unit / rule.unit)};
+  TRY(rule.tokens_max, config.integer("max_soft_tokens", range, 280));
+  out.rule = rule;
+  return {};
+}
+
 // patch_size: a number, or {"height", "width"}, which must be equal. spatial_merge_size is the processor's.
 Result<> read_longest_edge(const Config& config, media::ProcessorConfig& out) {
   constexpr Config::Range kPatch{1, 1024};
@@ -188,6 +199,8 @@ struct Kind {
   Result<> (*read)(const Config& config, media::ProcessorConfig& out);
   media::ProcessorConfig absent;
   std::vector<std::string_view> overrides;  // fields of mm_processor_kwargs
+  // false: do_normalize must be false, and the model says what a channel's value counts as.
+  bool normalises = true;
 };
 
 std::span<const Kind> kinds() {
@@ -207,6 +220,15 @@ std::span<const Kind> kinds() {
         .before = "\n\n<start_of_image>",
         .after = "<end_of_image>\n\n"},
        {}},
+      {"Gemma4ImageProcessor",
+       read_token_budget,
+       {.filter = Filter::bicubic,
+        .placeholder = "<|image|>",
+        .token = "<|image|>",
+        .before = "<|image>",
+        .after = "<image|>"},
+       {"max_soft_tokens"},
+       false},
       {"GotOcr2ImageProcessor",
        read_ratio_tiles,
        {.filter = Filter::bicubic,
@@ -302,15 +324,18 @@ Result<media::ProcessorConfig> read_image_processor(const std::string& directory
   TRY(const Kind* const kind, kind_of(config));
   TRY_VOID(check_overrides(*kind, overrides));
   for (const std::string_view step : {"do_resize", "do_rescale", "do_normalize", "do_convert_rgb"}) {
-    TRY(const bool done, config.boolean(step, true));
-    if (!done)
-      return field_failure(step, ErrorCode::unsupported, "{} is false; it must be true", config.where(step));
+    const bool wanted = step != "do_normalize" || kind->normalises;
+    TRY(const bool done, config.boolean(step, wanted));
+    if (done != wanted)
+      return field_failure(step, ErrorCode::unsupported, "{} is {}; it must be {}", config.where(step), done,
+                           wanted);
   }
   media::ProcessorConfig out = kind->absent;
   TRY_VOID(kind->read(config, out));
   TRY(out.filter, filter_of(config, out.filter));
   TRY(const double scale, config.number("rescale_factor", {1e-6, 1}, 1.0 / 255));
   out.scale = static_cast<float>(scale);
+  if (!kind->normalises) return out;
   TRY(out.mean, channels(config, "image_mean", {-1e3, 1e3}, out.mean));
   TRY(out.std, channels(config, "image_std", {1e-6, 1e3}, out.std));
   return out;

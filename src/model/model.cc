@@ -65,7 +65,11 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   const auto* square = std::get_if<media::SquareRule>(&config.rule);
   const auto* longest = std::get_if<media::LongestEdgeRule>(&config.rule);
   const auto* pinned = std::get_if<media::PinnedTileRule>(&config.rule);
-  const int unit = any != nullptr ? any->unit : longest != nullptr ? longest->unit : 0;
+  const auto* budget = std::get_if<media::TokenBudgetRule>(&config.rule);
+  const int unit = any != nullptr       ? any->unit
+                   : longest != nullptr ? longest->unit
+                   : budget != nullptr  ? budget->unit
+                                        : 0;
   if ((input.image_size == 0) != (unit > 0) || input.row_breaks != (longest != nullptr) ||
       input.tiled != (pinned != nullptr))
     return invalid("image_processor_type", "the image processor is not of the kind that the model takes");
@@ -84,6 +88,10 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   if (size != input.image_size)
     return invalid("size", "the image processor's size is {}, config.json: vision_config.image_size {}", size,
                    input.image_size);
+  if (budget != nullptr && budget->tokens_max > input.axis_positions / input.merge)
+    return invalid("max_soft_tokens",
+                   "the image processor's max_soft_tokens is {}, there are positions for {} in a row",
+                   budget->tokens_max, input.axis_positions / input.merge);
   if (unit > 0 && unit != input.unit())
     return invalid("patch_size", "the image processor's patch_size times merge_size is {}, config.json: {}",
                    unit, input.unit());
@@ -93,7 +101,7 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
 // Layers with a window see no further on the other side either: where an image's tokens see each other, it
 // must fit.
 Result<> check_windows(const ModelSpec& spec) {
-  const int tokens = spec.tower->image->side() * spec.tower->image->side();
+  const int tokens = spec.tower->image_tokens();
   for (const LayerSpec& layer : spec.layers)
     if (const int window = layer.attention().window; window > 0 && window < tokens)
       return field_failure(
@@ -108,7 +116,6 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   TRY(const media::ProcessorConfig config, read_image_processor(path));
   ModelSpec tower = *spec.tower;
   TRY_VOID(check_sizes(config, *tower.image));
-  if (spec.whole_images) TRY_VOID(check_windows(spec));
   if (const auto* any = std::get_if<media::AnySizeRule>(&config.rule))
     tower.max_positions =
         static_cast<int>(any->pixels_max / (tower.image->patch_size * tower.image->patch_size));
@@ -116,11 +123,13 @@ Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
     const int side = (longest->longest + longest->unit - 1) / longest->unit * tower.image->merge;
     tower.max_positions = side * side;
   }
+  if (const auto* budget = std::get_if<media::TokenBudgetRule>(&config.rule))
+    tower.max_positions = budget->tokens_max * tower.image->square();
   tower.image->scale = config.scale;
   tower.image->mean = config.mean;
   tower.image->std = config.std;
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
-  return {};
+  return spec.whole_images ? check_windows(spec) : Result<>();
 }
 
 // Without the files of an image processor a model reads text alone.
@@ -179,7 +188,7 @@ Result<> set_pooling(const Reading& reading, ModelSpec& spec) {
   if (!spec.head)
     return invalid("pooler_config", "{} models generate; with --runner pooling they read texts",
                    spec.architecture);
-  if (reading.each_token && !spec.head->labels.empty())
+  if (reading.each_token && !spec.head->each_token && !spec.head->labels.empty())
     return invalid("pooler_config", "{} models score texts, not tokens: pooling_type cannot be ALL",
                    spec.architecture);
   if (reading.pool) spec.head->pool = *reading.pool;

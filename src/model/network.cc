@@ -1,6 +1,7 @@
 #include "model/network.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "model/load_matrix.h"
@@ -145,11 +146,17 @@ void add_image_input(const ModelSpec& spec, const Namer& top, const std::string&
   std::vector<std::int64_t>& shape = network.patches.weight.parts[0].shape;
   shape = {spec.dim, 3, image.patch_size, image.patch_size};
   if (image.frames > 0) shape.insert(shape.begin() + 2, image.frames);
+  if (image.channels_last) {
+    shape = {spec.dim, image.patch_values()};
+    network.patches.weight.channels = image.patch_values() / 3;
+  }
   if (image.class_token) {
     network.class_token = top.table(top.names.class_token, 1, spec.dim, MatrixUse::plain);
     network.class_token.parts[0] = {prefix + top.names.class_token, {spec.dim}};
   }
   if (image.tiled) network.newline = Namer(top.names, "").vector({top.names.newline}, {image.out_dim});
+  if (image.axis_positions > 0)
+    network.positions.parts[0] = {prefix + top.names.positions, {2, image.axis_positions, spec.dim}};
   if (top.names.stacked_tables) {
     take_from_stack(network.positions, prefix + top.names.positions);
     if (image.class_token) take_from_stack(network.class_token, prefix + top.names.class_token);
@@ -238,6 +245,35 @@ ParameterList Network::parameters() {
   return list;
 }
 
+namespace {
+
+// Of each id the row of its vector: the first one's has an id that has none, and what stands for an image.
+std::vector<RowRange> layer_input_rows(const ModelSpec& spec) {
+  const int own = spec.layer_inputs->vocab, media = spec.tower ? spec.media_token : -1;
+  std::vector<RowRange> rows;
+  int next = 0;
+  if (media >= 0 && media < own) {
+    rows = {{0, media}, {0, 1}};
+    next = media + 1;
+  }
+  if (rows.empty() && own == spec.vocab) return rows;
+  rows.push_back({next, own - next});
+  rows.resize(rows.size() + static_cast<std::size_t>(spec.vocab - own), {0, 1});
+  return rows;
+}
+
+// (x * root of dim - bias) * scale, divided by that root: the next norm makes up for it.
+NormParameter standard_norm(const ModelSpec& spec, const Namer& top) {
+  NormParameter norm{.spec = spec.final_norm,
+                     .weight = top.vector({spec.names.standard_scale}, {spec.dim}),
+                     .bias = top.vector({spec.names.standard_bias}, {spec.dim})};
+  norm.bias.scale = norm.weight.parts[0];
+  norm.bias.factors = {{0, spec.dim, -1 / std::sqrt(static_cast<float>(spec.dim))}};
+  return norm;
+}
+
+}  // namespace
+
 Network network_of(const ModelSpec& spec, const std::string& prefix) {
   const Names& names = spec.names;
   const Namer top(names, prefix);
@@ -268,12 +304,8 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     const std::int64_t all = std::ssize(spec.layers) * spec.layer_inputs->size,
                        own = spec.layer_inputs->vocab;
     network.input_table = top.table(names.layer_input_table, own, all, MatrixUse::table);
-    if (own < spec.vocab) {
-      std::vector<RowRange> order{{0, own}};
-      order.resize(static_cast<std::size_t>(1 + spec.vocab - own), {0, 1});
-      network.input_table.order = std::move(order);
-      network.input_table.rows = spec.vocab;
-    }
+    network.input_table.rows = spec.vocab;
+    network.input_table.order = layer_input_rows(spec);
     network.input_projection = top.linear({names.layer_input_projection}, {all}, spec.dim, false);
     network.input_norm = top.norm(spec.layer_inputs->norm, names.layer_input_norm, spec.layer_inputs->size);
   }
@@ -304,7 +336,10 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
           is_owner ? nullptr : network.layers[static_cast<std::size_t>(shared->owner)].shared.get());
     }
   }
-  if (stage.is_last()) network.final_norm = top.norm(spec.final_norm, names.final_norm, spec.dim);
+  if (!names.standard_scale.empty())
+    network.final_norm = standard_norm(spec, top);
+  else if (stage.is_last())
+    network.final_norm = top.norm(spec.final_norm, names.final_norm, spec.dim);
   if (spec.head) network.head = head_of(spec);
   if (spec.image) add_image_input(spec, top, prefix, network);
   if (spec.sound) {

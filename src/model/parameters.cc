@@ -50,12 +50,19 @@ void ParameterList::add(LinearParameter& linear) {
   if (linear.weight.parts.empty()) return;
   add(linear.weight);
   add(linear.bias);
+  add(linear.input);
+  add(linear.output);
   linears.push_back(&linear);
 }
 
 void ParameterList::add(NormParameter& norm) {
   add(norm.weight);
   add(norm.bias);
+}
+
+void ParameterList::add(BoundsParameter& bounds) {
+  add(bounds.least);
+  add(bounds.most);
 }
 
 void LinearParameter::scale_by(const Slot& vector) { weight.scale = bias.scale = vector; }
@@ -99,6 +106,23 @@ std::vector<Slot> ParameterList::slots() const {
   return slots;
 }
 
+namespace {
+
+constexpr std::string_view kBounded = ".linear";
+
+// Of x.linear, what is called x and then `name`, a number for each tensor.
+VectorParameter bound(const std::vector<std::string>& tensors, const std::string& prefix, const char* name,
+                      const std::vector<std::int64_t>& counts) {
+  VectorParameter p;
+  for (const std::string& tensor : tensors)
+    p.parts.push_back({prefix + tensor.substr(0, tensor.size() - kBounded.size()) + name, {}});
+  p.counts = counts;
+  for (const std::int64_t count : counts) p.size += count;
+  return p;
+}
+
+}  // namespace
+
 NormParameter Namer::norm(const NormSpec& spec, const std::string& name, std::int64_t size) const {
   if (spec.kind == NormKind::none) return {};
   if (!spec.stored)
@@ -125,6 +149,13 @@ LinearParameter Namer::linear(const std::vector<std::string>& tensors, const std
     biases.push_back(tensors[i] + ".bias");
   }
   if (bias) p.bias = vector(biases, rows);
+  if (!names.bounded || !tensors[0].ends_with(kBounded)) return p;
+  // What several matrices take is the same rows, and so must be their bounds.
+  std::vector<std::int64_t> whole(tensors.size(), 0);
+  whole[0] = cols;
+  p.input = {bound(tensors, prefix_, ".input_min", whole), bound(tensors, prefix_, ".input_max", whole)};
+  p.output = {bound(tensors, prefix_, ".output_min", rows), bound(tensors, prefix_, ".output_max", rows)};
+  p.input.least.equal = p.input.most.equal = true;
   return p;
 }
 

@@ -67,6 +67,10 @@ struct VectorParameter {
   std::int64_t size = 0;
   std::int64_t row = 0;  // not 0: a matrix with rows this long, tensors side by side; `order` is of each row
   std::vector<RowRange> kept_rows;  // not empty: of these these alone
+  // Not empty: each tensor is one number, which may be infinite and stands so often. With `equal` all of them
+  // are the same.
+  std::vector<std::int64_t> counts = {};
+  bool equal = false;
   View value;            // f32 [size], or [size / row, row]; empty until it is loaded
 };
 VectorParameter constant_vector(std::vector<float> elements);
@@ -74,9 +78,15 @@ VectorParameter constant_vector(std::vector<float> elements);
 // What LoRA adapters can change, by number: the embedding, the output matrix, then all linear products.
 constexpr std::size_t kEmbeddingIndex = 0, kOutputIndex = 1, kFirstLinearIndex = 2;
 
+// Numbers below and above are cut off: of each column (ClampArgs).
+struct BoundsParameter {
+  VectorParameter least, most;
+};
+
 struct LinearParameter {
   MatrixParameter weight;
   VectorParameter bias;
+  BoundsParameter input, output;  // of what it takes and makes; empty: any
   std::size_t index = 0;  // among the network's, from kFirstLinearIndex on
 
   // Its outputs are multiplied by a vector that the checkpoint has beside it.
@@ -110,6 +120,7 @@ struct ParameterList {
   void add(VectorParameter& vector);
   void add(LinearParameter& linear);
   void add(NormParameter& norm);
+  void add(BoundsParameter& bounds);
   std::vector<Slot> slots() const;
 };
 

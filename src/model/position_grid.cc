@@ -40,4 +40,16 @@ std::vector<float> stretched_positions(std::span<const float> table, int side, s
   return out;
 }
 
+std::vector<float> added_positions(std::span<const float> table, std::int64_t dim, int rows, int columns) {
+  const auto width = static_cast<std::size_t>(dim);
+  const std::span<const float> of_rows = table.subspan(table.size() / 2);
+  std::vector<float> out;
+  out.reserve(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * width);
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row)
+    for (std::size_t column = 0; column < static_cast<std::size_t>(columns); ++column)
+      for (std::size_t k = 0; k < width; ++k)
+        out.push_back(table[column * width + k] + of_rows[row * width + k]);
+  return out;
+}
+
 }  // namespace octavo

@@ -30,15 +30,15 @@ bool stays_inside(const fs::path& path) {
 Result<Pool> read_pooling(const Config& config) {
   struct Mode {
     std::string_view field, name;
-    std::optional<Pool> pool;
+    Pool pool;
   };
   constexpr Mode kModes[] = {
       {"pooling_mode_cls_token", "cls", Pool::first},
       {"pooling_mode_mean_tokens", "mean", Pool::mean},
       {"pooling_mode_lasttoken", "lasttoken", Pool::last},
-      {"pooling_mode_max_tokens", "max", std::nullopt},
-      {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", std::nullopt},
-      {"pooling_mode_weightedmean_tokens", "weightedmean", std::nullopt},
+      {"pooling_mode_max_tokens", "max", Pool::max},
+      {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", Pool::sum_by_root},
+      {"pooling_mode_weightedmean_tokens", "weightedmean", Pool::weighted},
   };
   TRY(const std::string named, config.text("pooling_mode", ""));
   std::vector<Mode> asked;
@@ -46,10 +46,12 @@ Result<Pool> read_pooling(const Config& config) {
     TRY(const bool on, config.boolean(mode.field, false));
     if (named.empty() ? on : named == mode.name) asked.push_back(mode);
   }
-  if (asked.size() == 1 && asked[0].pool) return *asked[0].pool;
-  return field_failure("pooling_mode", ErrorCode::unsupported,
-                       "{}: one way of pooling of cls, mean and lasttoken is supported",
-                       config.where("pooling_mode"));
+  if (asked.size() == 1) return asked[0].pool;
+  return field_failure(
+      "pooling_mode", ErrorCode::unsupported,
+      "{}: one way of pooling is supported, of cls, lasttoken, max, mean, mean_sqrt_len_tokens "
+      "and weightedmean",
+      config.where("pooling_mode"));
 }
 
 Result<std::optional<Activation>> read_activation(const Config& config) {

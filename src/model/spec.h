@@ -120,7 +120,10 @@ struct Attention {
   int window = 0;
   int chunk = 0;       // AttentionArgs::chunk
   bool local = false;  // of encoders of images: a patch sees those of its ImageInput::window alone
+  bool whole_images = true;  // the tokens of an image see all of it, with ModelSpec::whole_images
   int rope = -1;       // index into ModelSpec::ropes; -1: none
+  // Matrices and norms are stored so that each half of a head turns by itself, as a head of half the size.
+  bool rope_by_halves = false;
   std::vector<float> slopes = {};  // AttentionArgs::slopes; empty: none
   bool temperature = false;        // ModelSpec::temperature counts
   // What each head puts out is multiplied by the sigmoid of a gate, whose rows follow each head's queries.
@@ -520,6 +523,10 @@ struct Names {
 
   std::string patches = {};  // of encoders of images
   std::string class_token = {};
+  // Vectors that what comes out of an encoder is multiplied by, and that are taken from it before; whole
+  // names.
+  std::string standard_scale = {};
+  std::string standard_bias = {};
   std::string newline = {};                    // of ImageInput::tiled, without a prefix before it
   std::vector<std::string> convolutions = {};  // of encoders of sound
   bool stacked_tables =
@@ -534,6 +541,9 @@ struct Names {
   // LayerScale: Touvron et al., "Going deeper with Image Transformers", 2021.
   std::string out_scale = {};
   std::string down_scale = {};
+
+  // Matrices called x.linear have bounds of what they take and make beside them, x.input_min and so on.
+  bool bounded = false;
 
   QkvOrder qkv_order = QkvOrder::by_kind;
   bool up_first = false;    // a fused matrix of gate and up has the rows of up first
@@ -599,6 +609,7 @@ struct ImageInput {
   int merge = 1;
   int frames = 0;    // of videos, that a patch has, each of them the image; 0: it is for images alone
   bool bias = true;  // of what makes vectors of patches
+  bool channels_last = false;  // its columns are stored by row, column, channel, and have no axes
   // There is a learned row before those of the patches, with a position of its own: layers see it, the
   // projector does not.
   bool class_token = false;
@@ -606,6 +617,9 @@ struct ImageInput {
   // Of images of any size: the learned positions are a grid of so many a side, which is stretched over an
   // image's patches (position_grid.h); 0: there are none.
   int position_side = 0;
+  // Or there are so many for columns, then as many for rows, and a patch has the sum of two; 0: there are
+  // none.
+  int axis_positions = 0;
   int out_dim = 0;          // of a token
   bool row_breaks = false;  // between the rows of an image's tokens the text has tokens of its own
   // An image is cut into squares of image_size, with the whole of it before them. Their tokens make one grid,
@@ -621,6 +635,7 @@ struct ImageInput {
   std::array<float, 3> mean = {0.5F, 0.5F, 0.5F};
   std::array<float, 3> std = {0.5F, 0.5F, 0.5F};
 
+  bool placed() const { return position_side > 0 || axis_positions > 0; }  // has both kinds of positions
   int unit() const { return patch_size * merge; }  // pixels of a token's side
   int square() const { return merge * merge; }     // patches of a token
   int patch_values() const { return 3 * std::max(1, frames) * patch_size * patch_size; }
@@ -739,12 +754,17 @@ struct ModelSpec {
   // they are. Of one whose layers have cross attention there is no such token.
   std::shared_ptr<const ModelSpec> tower = {};
   int media_token = -1;
-  bool whole_images = false;  // the tokens of an image see all of it, not only those before them
+  // The tokens of an image see all of it, not only those before them, in layers with Attention::whole_images.
+  bool whole_images = false;
 
   bool has_axes() const {
     return std::ranges::any_of(ropes, [](const RopeSpec& rope) { return !rope.axes.empty(); });
   }
   bool encodes_media() const { return image || sound; }
+  // Of an encoder of images: tokens of the largest one.
+  int image_tokens() const {
+    return image->image_size > 0 ? image->side() * image->side() : max_positions / image->square();
+  }
   // Of this stage.
   std::size_t first_layer() const {
     return stage.count > 1 ? static_cast<std::size_t>(stage.first_layer) : 0;

@@ -69,6 +69,10 @@ Result<> apply(Fields& f, media::LongestEdgeRule& rule) {
       f, [&](Fields& size) { return read(size, "longest_edge", rule.unit, rule.longest, rule.longest); });
 }
 
+Result<> apply(Fields& f, media::TokenBudgetRule& rule) {
+  return read(f, "max_soft_tokens", 1, rule.tokens_max, rule.tokens_max);
+}
+
 Result<> apply(Fields&, media::SquareRule&) { return {}; }
 Result<> apply(Fields&, media::PinnedTileRule&) { return {}; }
 

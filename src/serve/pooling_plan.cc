@@ -64,7 +64,7 @@ bool activated(const Service& service, const openai::PoolingFields& fields) {
 // What the model's numbers become.
 void activate(const Service& service, bool wanted, std::span<float> vector) {
   const EngineInfo& info = service.engine_info;
-  if (info.task != Task::classify) {
+  if (info.labels.empty()) {
     if (wanted && info.normalise) normalise(vector);
     return;
   }
@@ -73,9 +73,15 @@ void activate(const Service& service, bool wanted, std::span<float> vector) {
   if (wanted) octavo::activate(info.score_activation, vector);
 }
 
+// Numbers of a vector, of those that the server gives.
+int size_of(const Service& service) {
+  const std::vector<int>& returned = service.options.pooling.returned;
+  return returned.empty() ? service.engine_info.pooled_size : static_cast<int>(returned.size());
+}
+
 // The same with each of the vectors, one behind the other, of which the first `kept` numbers stay.
 void activate_each(const Service& service, bool wanted, std::size_t kept, std::vector<float>& vectors) {
-  const auto size = static_cast<std::size_t>(service.engine_info.pooled_size);
+  const auto size = static_cast<std::size_t>(size_of(service));
   const std::size_t count = vectors.size() / size;
   for (std::size_t i = 0; i < count; ++i) {
     const std::span<float> vector(vectors.data() + i * kept, kept);
@@ -85,9 +91,23 @@ void activate_each(const Service& service, bool wanted, std::size_t kept, std::v
   vectors.resize(count * kept);
 }
 
+// Of the vectors of a text's tokens those that the server gives.
+void choose(const Service& service, std::span<const TokenId> ids, std::vector<float>& vectors) {
+  const PoolingRules& rules = service.options.pooling;
+  const auto size = static_cast<std::size_t>(service.engine_info.pooled_size);
+  std::vector<float> chosen;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (rules.step_tag && ids[i] != *rules.step_tag) continue;
+    const std::span<const float> vector = std::span(vectors).subspan(i * size, size);
+    if (rules.returned.empty()) chosen.insert(chosen.end(), vector.begin(), vector.end());
+    for (const int index : rules.returned) chosen.push_back(vector[static_cast<std::size_t>(index)]);
+  }
+  vectors = std::move(chosen);
+}
+
 // How many of a vector's numbers a client gets.
 Result<int> kept_of(const Service& service, std::optional<int> asked, std::string_view field) {
-  const int size = service.engine_info.pooled_size;
+  const int size = size_of(service);
   if (asked && *asked > size) return invalid(field, "must be at most {}, got {}", size, *asked);
   return asked.value_or(service.options.pooling.dimensions.value_or(size));
 }
@@ -214,6 +234,8 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   const Task own = service.engine_info.task, asked = request.task.value_or(own);
   if (asked != own && !(of_tokens && asked == Task::token_embed && own == Task::embed))
     return invalid("task", "{} models do something else", service.engine_info.architecture);
+  if (request.scores_tokens && service.engine_info.labels.empty())
+    return invalid("task", "{} models score no tokens", service.engine_info.architecture);
   TRY(request.dimensions, kept_of(service, request.dimensions, "dimensions"));
   const std::size_t longest = longest_text(service, asked);
   TextChunks texts;
@@ -232,10 +254,15 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   }
   request.input.clear();
   request.chat.reset();
+  std::vector<std::vector<TokenId>> steps;  // the tokens of each text, where some are chosen
+  if (const PoolingRules& rules = service.options.pooling;
+      asked == Task::token_embed && (rules.step_tag || !rules.returned.empty()))
+    for (const Tokenizer::Texts& text : texts.chunks) steps.push_back(text.ids);
   Begun begun = begin_plan(service, request.fields, id, prefix, std::move(texts.chunks));
   begun.plan.task = asked;
   begun.plan.reply = [&service, request = std::move(request), frame = std::move(begun.frame),
-                      lengths = std::move(texts.lengths), write](Vectors&& chunks) {
+                      lengths = std::move(texts.lengths), steps = std::move(steps), write](Vectors&& chunks) {
+    for (std::size_t i = 0; i < steps.size(); ++i) choose(service, steps[i], chunks[i]);
     const Vectors vectors = of_texts(service, activated(service, request.fields), *request.dimensions,
                                      lengths, std::move(chunks));
     return frame(
@@ -292,7 +319,8 @@ Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::str
 Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest request, std::string_view id,
                                 std::string_view prefix, ScoreReply reply) {
   const EngineInfo& info = service.engine_info;
-  if (info.task == Task::generate) return no_task(service, "score texts");
+  const bool scores_tokens = info.task == Task::token_embed && !info.labels.empty();
+  if (info.task == Task::generate || scores_tokens) return no_task(service, "score texts");
   const bool reads_pairs = info.task == Task::classify;
   if (reads_pairs && info.pooled_size != 1)
     return invalid("model", "scores of pairs need a model of one label, this one has {}", info.pooled_size);

@@ -205,7 +205,7 @@ TEST_F(PoolingTest, ClassifyNamesTheLabel) {
 // A model that makes a vector of each token: (its id, 0) or, from 'n' on, (0, its id).
 class TokenVectorsTest : public PoolingTest {
  protected:
-  void serve_tokens(Task task) {
+  void serve_tokens(Task task, std::vector<std::string> labels = {}, const PoolingRules& rules = {}) {
     serve(
         [](const Request& r, int) {
           Script script;
@@ -218,11 +218,14 @@ class TokenVectorsTest : public PoolingTest {
         },
         [&](ServeOptions& options, http::ServerOptions&) {
           options.rules.max_model_len = 20;
+          options.pooling = rules;
           engine_->described = {.architecture = "Tokens",
                                 .max_model_len = 20,
                                 .task = task,
                                 .pooled_size = 2,
-                                .normalise = true};
+                                .normalise = labels.empty(),
+                                .labels = labels,
+                                .score_activation = ScoreActivation::softmax};
         });
   }
 };
@@ -257,6 +260,33 @@ TEST_F(TokenVectorsTest, ATaskIsOneOfTheModels) {
             (std::vector<double>{1, 0}));
   EXPECT_THAT(refusal("/v1/embeddings", R"({"input":"a","task":"token_embed"})"), HasSubstr("task"));
   EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"classify"})"), HasSubstr("task"));
+}
+
+// A reward model: labels of each token, of which those are given that end a step of what is judged.
+TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
+  const std::vector<std::string> labels{"bad", "good"};
+  serve_tokens(Task::token_embed, labels);
+  const auto tokens = [&](const std::string& fields) {
+    return reply("/pooling", R"({"input":["ax\u0001b\u0001","c"])" + fields + "}").at("data").as_array();
+  };
+  const json::array all = tokens(R"(,"task":"token_classify")");
+  ASSERT_EQ(all.at(0).at("data").as_array().size(), 5U);
+  EXPECT_NEAR(numbers(all[0].at("data").at(0))[0], 1, 1e-6);
+  EXPECT_NEAR(numbers(all[0].at("data").at(2))[0], sigmoid(1), 1e-6);
+  EXPECT_THAT(refusal("/score", R"({"text_1":"a","text_2":"b"})"), HasSubstr("do not score texts"));
+
+  serve_tokens(Task::token_embed, labels, {.step_tag = 1});
+  const json::array steps = tokens("");
+  ASSERT_EQ(steps.at(0).at("data").as_array().size(), 2U);
+  EXPECT_NEAR(numbers(steps[0].at("data").at(1))[0], sigmoid(1), 1e-6);
+  EXPECT_TRUE(steps.at(1).at("data").as_array().empty());
+
+  serve_tokens(Task::token_embed, labels, {.step_tag = 'x', .returned = {1, 0, 1}});
+  const json::array chosen = tokens(R"(,"use_activation":false)");
+  EXPECT_EQ(numbers(chosen[0].at("data").at(0)), (std::vector<double>{'x', 0, 'x'}));
+
+  serve_tokens(Task::token_embed);
+  EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"token_classify"})"), HasSubstr("score no tokens"));
 }
 
 // Each token of the query counts as much as the document's token that is most like it.

@@ -18,6 +18,9 @@ struct PoolingRules {
   int longest = 0;                  // tokens of a text that may be read in chunks; 0: none is
   // A score counts as (score - mean) / sigma, before its activation.
   float score_mean = 0, score_sigma = 1;
+  // Of vectors of tokens: those of this token alone are given, of each these numbers; empty: all of them.
+  std::optional<TokenId> step_tag{};
+  std::vector<int> returned{};
 };
 
 // Texts one behind the other, of which long ones are several chunks.

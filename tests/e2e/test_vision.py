@@ -141,14 +141,14 @@ def test_without_images_they_are_refused():
         assert ask(client, [{"role": "user", "content": "Text."}]).usage.completion_tokens > 0
 
 
-@pytest.mark.parametrize("name", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3", "llava", "llava_next",
-                                  "llava_onevision", "mistral3", "pixtral"])
+@pytest.mark.parametrize("name", ["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3", "gemma4", "gemma4-whole",
+                                  "llava", "llava_next", "llava_onevision", "mistral3", "pixtral"])
 def test_greedy_answers_of_each_family_are_those_of_transformers(name):
     """The pictures are those of every case; the prompt is read in small steps."""
     ids, _ = tensor("ids", CASES / name)
     answer, _ = tensor("answer", CASES / name)
     with serve("--model", str(CASES / name), "--served-model-name", "see", "--dtype", "float32", "--max-num-seqs", "4",
-               "--max-num-batched-tokens", "32", "--enable-prompt-tokens-details", "--mamba-block-size", "32") as base:
+               "--max-num-batched-tokens", "80" if name == "gemma4-whole" else "32", "--enable-prompt-tokens-details", "--mamba-block-size", "32") as base:
         client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
         for again in (False, True):
             reply = ask(client, CONVERSATION, max_tokens=len(answer), extra_body={"ignore_eos": True, "return_token_ids": True})

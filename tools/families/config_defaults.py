@@ -138,6 +138,7 @@ CLASSES = {
     "PhimoeForCausalLM": ("phimoe", "PhimoeConfig"),
     "Qwen2AudioForConditionalGeneration": ("qwen2", "Qwen2Config"),
     "Qwen2ForCausalLM": ("qwen2", "Qwen2Config"),
+    "Qwen2ForProcessRewardModel": ("qwen2", "Qwen2Config"),
     "Qwen2ForSequenceClassification": ("qwen2", "Qwen2Config"),
     "Qwen2Model": ("qwen2", "Qwen2Config"),
     "Qwen2MoeForCausalLM": ("qwen2_moe", "Qwen2MoeConfig"),

@@ -7,8 +7,9 @@ A case is a directory with config.json, model.safetensors and golden.safetensors
   ids     I32 [n]              the tokens of several sequences, one after the other
   types   I32 [n]              their token types
   starts  I32 [sequences + 1]  where each sequence begins
-  first, last, mean F32 [sequences, dim]   of models without labels: the first token's vector, the last one's, the mean of all
-  tokens      F32 [n, dim]             of ColBERT: the vectors of all tokens, of length 1
+  first, last, mean, max, mean_sqrt_len_tokens, weightedmean F32 [sequences, dim]   of models without labels: the first token's
+                               vector, the last one's, the mean of all, and what sentence-transformers calls so
+  tokens      F32 [n, dim]             of ColBERT: the vectors of all tokens, of length 1; of process reward models: their labels' logits
   scores      F32 [sequences, labels]  of classifiers: their logits; of rerankers that say a word: how much larger that of token
                                        7 ("yes") is than that of token 11 ("no")
 All is computed in f32, each sequence alone. Weights are stored in bf16.
@@ -50,7 +51,23 @@ class ColBert(transformers.BertPreTrainedModel):
         return torch.nn.functional.normalize(self.linear(self.bert(**inputs).last_hidden_state), dim=-1)
 
 
+class ProcessReward(transformers.Qwen2PreTrainedModel):
+    """Qwen2ForProcessRewardModel, as Qwen2.5-Math-PRM has it beside its weights."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = transformers.Qwen2Model(config)
+        self.score = torch.nn.Sequential(torch.nn.Linear(config.hidden_size, config.hidden_size), torch.nn.ReLU(),
+                                         torch.nn.Linear(config.hidden_size, config.num_labels))
+        self.post_init()
+
+    def forward(self, **inputs):
+        return self.score(self.model(**inputs).last_hidden_state)
+
+
 CASES = {
+    "qwen2-process-reward": (ProcessReward, transformers.Qwen2Config(
+        **{name: value for name, value in DECODER.items() if name != "head_dim"}, num_labels=2)),
     "colbert": (ColBert, transformers.BertConfig(**BERT, dim=20)),
     "modernbert": (transformers.ModernBertModel, transformers.ModernBertConfig(**MODERN)),
     "modernbert-classifier": (transformers.ModernBertForSequenceClassification,
@@ -85,12 +102,12 @@ def make(directory, kind, config):
                 p.copy_((0.3 if p.dim() == 1 else 0.12) * torch.randn_like(p))
     model = model.to(torch.bfloat16)
     model.save_pretrained(directory)
-    if kind is ColBert:
+    if kind in (ColBert, ProcessReward):
         path = os.path.join(directory, "config.json")
         with open(path) as file:
             saved = json.load(file)
         with open(path, "w") as file:
-            json.dump(saved | {"architectures": ["HF_ColBERT"]}, file, indent=2)
+            json.dump(saved | {"architectures": ["HF_ColBERT" if kind is ColBert else "Qwen2ForProcessRewardModel"]}, file, indent=2)
     model = kind.from_pretrained(directory, dtype=torch.float32).eval()  # its rotary frequencies were never rounded
     generator = torch.Generator().manual_seed(1)
     golden = {"ids": [], "types": [], "starts": [0]}
@@ -101,7 +118,7 @@ def make(directory, kind, config):
         types = (torch.arange(length) >= length // 2).long()[None] * (getattr(config, "type_vocab_size", 0) > 1)
         with torch.no_grad():
             out = model(input_ids=ids, **({"token_type_ids": types} if hasattr(config, "type_vocab_size") else {}))
-        if isinstance(model, ColBert):
+        if isinstance(model, (ColBert, ProcessReward)):
             rows.setdefault("tokens", []).append(out[0])
         elif isinstance(model, transformers.Qwen3ForCausalLM):
             rows.setdefault("scores", []).append((out.logits[0, -1, YES] - out.logits[0, -1, NO])[None])
@@ -111,6 +128,11 @@ def make(directory, kind, config):
             rows.setdefault("first", []).append(out.last_hidden_state[0, 0])
             rows.setdefault("last", []).append(out.last_hidden_state[0, -1])
             rows.setdefault("mean", []).append(out.last_hidden_state[0].mean(0))
+            # As the Pooling module of sentence-transformers computes them of one text.
+            x, counts = out.last_hidden_state[0], torch.arange(1, length + 1).float()
+            rows.setdefault("max", []).append(x.max(0).values)
+            rows.setdefault("mean_sqrt_len_tokens", []).append(x.sum(0) / length**0.5)
+            rows.setdefault("weightedmean", []).append((x * counts[:, None]).sum(0) / counts.sum())
         golden["ids"] += ids[0].tolist()
         golden["types"] += types[0].tolist()
         golden["starts"].append(golden["starts"][-1] + length)

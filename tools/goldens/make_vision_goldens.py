@@ -79,7 +79,30 @@ PIXTRAL = dict(longest_edge=True, images=transformers.PixtralImageProcessorPil, 
                          "{% else %}{{ part['text'] }}{% endif %}{% endfor %}[/INST]{% endfor %}"),
                special=["<s>", "</s>", "[INST]", "[IMG]", "[/INST]", "[IMG_BREAK]", "[IMG_END]"],
                vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=2, image_size=48, patch_size=6))
+GEMMA4_TEMPLATE = (
+    "<bos>{% for message in messages %}<|turn>{{ message['role'] }}\n{% for part in message['content'] %}{% if part['type'] == 'image' %}"
+    "<|image|>{% else %}{{ part['text'] }}{% endif %}{% endfor %}<turn|>\n{% endfor %}{% if add_generation_prompt %}<|turn>model\n{% endif %}"
+)
+GEMMA4_TEXT = {k: v for k, v in TEXT.items() if k not in ("model_type", "pad_token_id", "num_key_value_heads")} | dict(
+    pad_token_id=0, num_hidden_layers=3, head_dim=16, global_head_dim=24, sliding_window=90, vocab_size_per_layer_input=288,
+    layer_types=["sliding_attention", "full_attention", "full_attention"])
+# Patches of 6 x 6 pixels, of which 2 x 2 are a token, at most 70: the least that the image processor allows. Bounds that cut off some numbers.
+# Scores are not divided by the root of the heads' size: with norms around 1 attention would be sharper than that of the others.
+GEMMA4 = dict(queries=0.25, model=transformers.Gemma4ForConditionalGeneration, config=transformers.Gemma4Config, budget=70, end="<turn|>",
+              template=GEMMA4_TEMPLATE, images=transformers.Gemma4ImageProcessorPil,
+              special=["<|turn>", "<turn|>", "<|image>", "<|image|>", "<image|>", "<|audio>", "<|audio|>", "<audio|>", "<|video|>"],
+              names=dict(image_token="<|image|>", boi_token="<|image>", eoi_token="<image|>", audio_token="<|audio|>", boa_token="<|audio>",
+                         eoa_token="<audio|>"),
+              text=GEMMA4_TEXT | dict(num_key_value_heads=1, hidden_size_per_layer_input=16, num_kv_shared_layers=1, use_double_wide_mlp=True),
+              vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=3, head_dim=24,
+                          patch_size=6, pooling_kernel_size=2, position_embedding_size=150, use_clipped_linears=True))
 CASES = {
+    "gemma4": GEMMA4,
+    # The larger models: tokens of an image see each other in layers with a window; what the encoder makes is standardised.
+    "gemma4-whole": GEMMA4 | dict(
+        text=GEMMA4_TEXT | dict(num_key_value_heads=2, num_global_key_value_heads=1, attention_k_eq_v=True, hidden_size_per_layer_input=0,
+                                use_bidirectional_attention="vision", num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"]),
+        vision=GEMMA4["vision"] | dict(use_clipped_linears=False, standardize=True)),
     "mistral3": PIXTRAL | dict(model=transformers.Mistral3ForConditionalGeneration, config=transformers.Mistral3Config, merge=2,
                                text=TEXT | dict(model_type="mistral", head_dim=24)),
     "pixtral": PIXTRAL | dict(model=transformers.LlavaForConditionalGeneration, config=transformers.LlavaConfig, merge=1,
@@ -304,11 +327,39 @@ def make_longest_edge(directory, case):
     return images, transformers.PixtralProcessor(images, tokenizer, patch, merge, chat_template=case["template"])
 
 
+def make_budget(directory, case):
+    tokenizer = write_tokenizer(directory, case["template"], case["special"], case["end"], case["names"])
+    ids = {f"{name}_id": tokenizer.convert_tokens_to_ids(token) for name, token in case["names"].items() if name != "eoa_token"}
+    config = case["config"](text_config=dict(case["text"]), vision_config=case["vision"], audio_config=None,
+                            video_token_id=tokenizer.convert_tokens_to_ids("<|video|>"), **ids)
+    save_model(directory, case, config)
+    vision = case["vision"]
+    sizes = dict(patch_size=vision["patch_size"], pooling_kernel_size=vision["pooling_kernel_size"], max_soft_tokens=case["budget"])
+    images = case["images"](**sizes)
+    images.save_pretrained(directory)
+    processor = transformers.Gemma4Processor(transformers.Gemma4AudioFeatureExtractor(), images, tokenizer, transformers.Gemma4VideoProcessor(**sizes),
+                                            chat_template=case["template"])
+    return images, processor
+
+
 def save_model(directory, case, config):
     model = case["model"](config).eval()
     randomise(model)
     with torch.no_grad():
+        for name, buffer in model.named_buffers():
+            if name.endswith(("_min", "_max")):
+                # Queries, keys and values take the same rows, and so do gate and up.
+                bound = {"input": 1.5, "output": 0.8 + 0.1 * (len(name) % 5)}[name.rsplit(".", 1)[1].split("_")[0]]
+                buffer.fill_(bound if name.endswith("_max") else -bound)
+            elif name.endswith("std_scale"):
+                buffer.copy_(0.3 + torch.rand_like(buffer))
+            elif name.endswith("std_bias"):
+                buffer.copy_(3 * torch.randn_like(buffer))
+    with torch.no_grad():
         model.lm_head.weight.mul_(case.get("output", 1))
+        for name, p in model.named_parameters():
+            if name.endswith("q_norm.weight"):
+                p.mul_(case.get("queries", 1))
     model.to(torch.bfloat16).save_pretrained(directory)
 
 
@@ -367,9 +418,21 @@ def longest_of(image, images, model):
     return resized[None], inputs["pixel_values"][0].float(), rows[None]
 
 
+def budget_of(image, images, model):
+    inputs = images(image, return_tensors="pt")
+    patches, positions = inputs["pixel_values"], inputs["image_position_ids"]
+    patches = patches[:, (positions[0] >= 0).all(-1)]  # behind them is padding
+    columns, rows = (int(n) + 1 for n in positions[0].max(0).values)
+    with torch.no_grad():
+        features = model.model.get_image_features(inputs["pixel_values"], positions, return_dict=True).pooler_output
+    size = (columns * images.patch_size, rows * images.patch_size)
+    resized = torch.from_numpy(numpy.asarray(image.resize(size, Image.Resampling.BICUBIC)).copy())
+    return resized[None], patches[0].float(), torch.cat(list(features))[None]
+
+
 # By a field that only cases of the kind have.
 KINDS = {"scale": (make_tiles, tiles_of), "square": (make_square, square_of), "any_size": (make_any_size, resized_of), "ratio": (make_ratio, ratio_of),
-         "longest_edge": (make_longest_edge, longest_of), "pinned": (make_pinned, pinned_of)}
+         "longest_edge": (make_longest_edge, longest_of), "pinned": (make_pinned, pinned_of), "budget": (make_budget, budget_of)}
 
 
 def make(directory, case):

@@ -27,6 +27,7 @@ constexpr Ops kCpuOps{
     .activate = cpu::activate,
     .keep_tail = cpu::keep_tail,
     .scale_rows = cpu::scale_rows,
+    .clamp = cpu::clamp,
     .route = cpu::route,
     .grouped_matmul = cpu::grouped_matmul,
     .combine = cpu::combine,

@@ -46,6 +46,7 @@ void matmul(Stream& stream, const MatmulArgs& args);
 void activate(Stream& stream, const ActivateArgs& args);
 void keep_tail(Stream& stream, const KeepTailArgs& args);
 void scale_rows(Stream& stream, const ScaleRowsArgs& args);
+void clamp(Stream& stream, const ClampArgs& args);
 void route(Stream& stream, const RouteArgs& args);
 void grouped_matmul(Stream& stream, const GroupedMatmulArgs& args);
 void combine(Stream& stream, const CombineArgs& args);

@@ -40,6 +40,7 @@ void add_scaled(const float* x, const float* scales, float* out, std::int64_t n)
 
 template <class S>
 NormStats norm_stats(const void* x, Format format, std::int64_t n, NormKind kind, float eps) {
+  if (kind == NormKind::affine) return {0, 1};
   float mean = 0;
   if (kind == NormKind::layer) {
     F<S> sum = S::zero();

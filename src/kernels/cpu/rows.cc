@@ -1,5 +1,6 @@
 // Operators that treat each row on its own, shared out to the threads by rows.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/cpu/cpu.h"
@@ -137,6 +138,26 @@ void scale_rows(Stream& stream, const ScaleRowsArgs& args) {
              });
 }
 
+void clamp(Stream& stream, const ClampArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  constexpr std::int64_t kColumns = 1024;
+  const Format format = format_of(args.y.dtype);
+  const auto element_bytes = static_cast<std::int64_t>(size_of(args.y.dtype));
+  for_pieces(pool_of(stream), args.y.size(0), args.y.size(1), kColumns,
+             [&](std::int64_t i, std::int64_t column, std::int64_t count) {
+               const auto at = [&](const View& view) {
+                 return row_address(view, i) + column * element_bytes;
+               };
+               const float* least = args.least.as<float>() + column;
+               const float* most = args.most.as<float>() + column;
+               alignas(64) float x[kColumns];
+               kernels.widen(at(args.x), format, x, count);
+               for (std::int64_t k = 0; k < count; ++k)
+                 x[k] = x[k] < least[k] ? least[k] : x[k] > most[k] ? most[k] : x[k];
+               kernels.narrow(x, nullptr, format, at(args.y), count);
+             });
+}
+
 void gate(Stream& stream, const GateArgs& args) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();
   constexpr std::int64_t kColumns = 1024;
@@ -193,6 +214,14 @@ void gather_rows(Stream& stream, const GatherRowsArgs& args) {
   });
 }
 
+// Of the sum of so many rows.
+float pool_divisor(Pool pool, std::int64_t rows) {
+  const auto count = static_cast<float>(rows);
+  if (pool == Pool::mean) return count;
+  if (pool == Pool::sum_by_root) return std::sqrt(count);
+  return pool == Pool::weighted ? count * (count + 1) / 2 : 1;
+}
+
 void pool(Stream& stream, const PoolArgs& args) {
   check_segments("rows of a sequence", args.starts, args.x.size(0));
   const auto* starts = args.starts.as<std::int32_t>();
@@ -204,10 +233,14 @@ void pool(Stream& stream, const PoolArgs& args) {
     std::copy_n(args.x.row<float>(first), dim, out);
     for (std::int64_t i = first + 1; i < past; ++i) {
       const float* x = args.x.row<float>(i);
-      for (std::int64_t k = 0; k < dim; ++k) out[k] += x[k];
+      const float weight = args.pool == Pool::weighted ? static_cast<float>(i - first + 1) : 1;
+      if (args.pool == Pool::max)
+        for (std::int64_t k = 0; k < dim; ++k) out[k] = x[k] > out[k] || std::isnan(x[k]) ? x[k] : out[k];
+      else
+        for (std::int64_t k = 0; k < dim; ++k) out[k] += weight * x[k];
     }
-    const auto count = static_cast<float>(past - first);
-    for (std::int64_t k = 0; k < dim; ++k) out[k] /= count;
+    const float divisor = pool_divisor(args.pool, past - first);
+    for (std::int64_t k = 0; k < dim; ++k) out[k] /= divisor;
   });
 }
 

@@ -226,6 +226,15 @@ void run_scale_rows(Stream& stream, const ScaleRowsArgs& args) {
                                  .rows = data_of<std::int32_t>(args.rows)});
 }
 
+void run_clamp(Stream& stream, const ClampArgs& args) {
+  clamp(handle_of(stream), {.n = args.y.size(0),
+                            .dim = args.y.size(1),
+                            .x = rows_of(args.x),
+                            .y = rows_of(args.y),
+                            .least = args.least.as<float>(),
+                            .most = args.most.as<float>()});
+}
+
 // ---- Experts.
 
 void run_route(Stream& stream, const RouteArgs& args) {
@@ -525,6 +534,7 @@ constexpr Ops kCudaOps{
     .activate = run_activate,
     .keep_tail = run_keep_tail,
     .scale_rows = run_scale_rows,
+    .clamp = run_clamp,
     .route = run_route,
     .grouped_matmul = run_grouped_matmul,
     .combine = run_combine,

@@ -105,6 +105,13 @@ struct ScaleRowsParams {
 };
 void scale_rows(StreamHandle stream, const ScaleRowsParams& p);
 
+struct ClampParams {
+  std::int64_t n, dim;
+  Rows x, y;  // of one format
+  const float *least, *most;
+};
+void clamp(StreamHandle stream, const ClampParams& p);
+
 struct GateParams {
   std::int64_t n, heads, dim;
   Rows x, gate, y;  // of one format

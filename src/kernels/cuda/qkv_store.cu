@@ -42,7 +42,9 @@ __device__ void normalize(const NormParams& norm, bool whole_row, std::int64_t w
     const float d = to_float(values[i]) - mean;
     squares = fmaf(d, d, squares);
   }
-  const float scale = 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(count) + norm.eps);
+  const float scale = norm.kind == NormKind::affine
+                          ? 1.0f
+                          : 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(count) + norm.eps);
   const std::int64_t first = element_at(head.index, whole_row ? dim : weight_stride, 0);
 #pragma unroll
   for (int j = 0; j < kPerLane; ++j) {

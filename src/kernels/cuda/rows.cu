@@ -19,6 +19,7 @@ struct Moments {
 // value(i) is the row's number i; every thread of the block calls.
 template <class Value>
 __device__ Moments moments_of(const NormParams& norm, std::int64_t dim, float* partials, Value value) {
+  if (norm.kind == NormKind::affine) return {0, 1};
   const auto count = static_cast<float>(dim);
   float mean = 0;
   if (norm.kind == NormKind::layer) {
@@ -144,6 +145,14 @@ __global__ void scale_rows_kernel(ScaleRowsParams p) {
   element<T>(p.y, row, k) = from_float<T>(to_float(element<T>(p.x, row, k)) * factor);
 }
 
+template <class T>
+__global__ void clamp_kernel(ClampParams p) {
+  const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
+  if (k >= p.dim) return;
+  const float x = to_float(element<T>(p.x, row, k));
+  element<T>(p.y, row, k) = from_float<T>(x < p.least[k] ? p.least[k] : x > p.most[k] ? p.most[k] : x);
+}
+
 // A block for each head, or row where nothing is normalised.
 template <class T>
 __global__ void __launch_bounds__(kThreads) gate_kernel(GateParams p) {
@@ -176,8 +185,18 @@ __global__ void pool_kernel(PoolParams p) {
   const std::int64_t first = p.pool == Pool::last ? p.starts[s + 1] - 1 : p.starts[s];
   const std::int64_t past = p.pool == Pool::first ? first + 1 : p.starts[s + 1];
   float sum = element<float>(p.x, first, k);
-  for (std::int64_t i = first + 1; i < past; ++i) sum += element<float>(p.x, i, k);
-  element<float>(p.out, s, k) = sum / static_cast<float>(past - first);
+  for (std::int64_t i = first + 1; i < past; ++i) {
+    const float x = element<float>(p.x, i, k);
+    if (p.pool == Pool::max)
+      sum = x > sum || x != x ? x : sum;  // or not a number
+    else
+      sum += p.pool == Pool::weighted ? static_cast<float>(i - first + 1) * x : x;
+  }
+  const auto count = static_cast<float>(past - first);
+  if (p.pool == Pool::mean) sum /= count;
+  if (p.pool == Pool::sum_by_root) sum /= sqrtf(count);
+  if (p.pool == Pool::weighted) sum /= count * (count + 1) / 2;
+  element<float>(p.out, s, k) = sum;
 }
 
 template <class X, class Y>
@@ -245,6 +264,12 @@ void keep_tail(StreamHandle stream, const KeepTailParams& p) {
 void scale_rows(StreamHandle stream, const ScaleRowsParams& p) {
   for_activation(p.x.format, [&](auto t) {
     launch(stream, element_grid(p.n, p.dim), kThreads, 0, scale_rows_kernel<decltype(t)>, p);
+  });
+}
+
+void clamp(StreamHandle stream, const ClampParams& p) {
+  for_activation(p.x.format, [&](auto t) {
+    launch(stream, element_grid(p.n, p.dim), kThreads, 0, clamp_kernel<decltype(t)>, p);
   });
 }
 

@@ -23,6 +23,7 @@ constexpr Ops kReferenceOps{
     .activate = reference::activate,
     .keep_tail = reference::keep_tail,
     .scale_rows = reference::scale_rows,
+    .clamp = reference::clamp,
     .route = reference::route,
     .grouped_matmul = reference::grouped_matmul,
     .combine = reference::combine,

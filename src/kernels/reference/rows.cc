@@ -1,5 +1,6 @@
 // Operators that treat each row on its own.
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "kernels/host_device.h"
@@ -40,14 +41,16 @@ double xielu(double x, const View& slopes) {
 void normalize(const Norm& norm, std::vector<double>& row, std::int64_t weight_offset) {
   if (norm.kind == NormKind::none) return;
   const auto n = static_cast<double>(row.size());
-  double mean = 0;
+  double mean = 0, scale = 1;
   if (norm.kind == NormKind::layer) {
     for (const double x : row) mean += x;
     mean /= n;
   }
-  double squares = 0;
-  for (const double x : row) squares += (x - mean) * (x - mean);
-  const double scale = 1 / std::sqrt(squares / n + norm.eps);
+  if (norm.kind != NormKind::affine) {
+    double squares = 0;
+    for (const double x : row) squares += (x - mean) * (x - mean);
+    scale = 1 / std::sqrt(squares / n + norm.eps);
+  }
   const float* weight = norm.weight.as<float>() + weight_offset;
   const float* bias = norm.bias ? norm.bias.as<float>() + weight_offset : nullptr;
   for (std::size_t i = 0; i < row.size(); ++i)
@@ -139,6 +142,14 @@ void scale_rows(Stream&, const ScaleRowsArgs& args) {
   }
 }
 
+void clamp(Stream&, const ClampArgs& args) {
+  for (std::int64_t i = 0; i < args.y.size(0); ++i)
+    for (std::int64_t k = 0; k < args.y.size(1); ++k) {
+      const double x = at(args.x, {i, k}), least = at(args.least, {k}), most = at(args.most, {k});
+      put(args.y, {i, k}, x < least ? least : x > most ? most : x);
+    }
+}
+
 void gate(Stream&, const GateArgs& args) {
   const std::int64_t columns = args.y.size(1);
   const View& weight = args.norm.weight;
@@ -171,9 +182,18 @@ void pool(Stream&, const PoolArgs& args) {
     for (std::int64_t k = 0; k < args.out.size(1); ++k) {
       const std::int64_t first = args.pool == Pool::last ? starts[s + 1] - 1 : starts[s];
       const std::int64_t past = args.pool == Pool::first ? first + 1 : starts[s + 1];
-      double sum = 0;
-      for (std::int64_t i = first; i < past; ++i) sum += at(args.x, {i, k});
-      put(args.out, {s, k}, sum / static_cast<double>(past - first));
+      const auto count = static_cast<double>(past - first);
+      double sum = 0, most = -std::numeric_limits<double>::infinity();
+      for (std::int64_t i = first; i < past; ++i) {
+        const double x = at(args.x, {i, k});
+        if (x > most || std::isnan(x)) most = x;
+        sum += args.pool == Pool::weighted ? static_cast<double>(i - first + 1) * x : x;
+      }
+      if (args.pool == Pool::max) sum = most;
+      if (args.pool == Pool::sum_by_root) sum /= std::sqrt(count);
+      if (args.pool == Pool::weighted) sum /= count * (count + 1) / 2;
+      if (args.pool == Pool::mean) sum /= count;
+      put(args.out, {s, k}, sum);
     }
 }
 

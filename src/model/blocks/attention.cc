@@ -100,6 +100,7 @@ class AttentionBlock final : public Block {
     }
     if (names.qkv_order == QkvOrder::by_head) qkv_.weight.order = qkv_.bias.order = by_kind(spec);
     if (spec.output_gate) qkv_.weight.order = qkv_.bias.order = gates_last(spec);
+    if (spec.rope_by_halves) turn_as_one();
     if (spec.qkv_bias && !spec.k_bias) {
       qkv_.bias.parts.erase(qkv_.bias.parts.begin() + 1);
       qkv_.bias.order = {{0, spec.q_dim()}, {-1, spec.kv_dim()}, {spec.q_dim(), spec.kv_dim()}};
@@ -196,13 +197,27 @@ class AttentionBlock final : public Block {
     };
     attend(0, step.tokens, *step.plan, spec_.causal);
     // Again for those that see more.
-    for (const WholeSpan& span : step.wholes) attend(span.token, span.count, *span.plans[step.group], false);
+    if (spec_.whole_images)
+      for (const WholeSpan& span : step.wholes)
+        attend(span.token, span.count, *span.plans[step.group], false);
     if (spec_.output_gate)
       ops.gate(stream, {.x = attended, .gate = qkv.columns(spec_.qkv_dim(), spec_.q_dim()), .y = attended});
     linear(step, attended, out_, out);
   }
 
  private:
+  // The quarters in the middle of each head's queries and keys change places: then both halves' pairs are as
+  // far apart as those of one head.
+  void turn_as_one() {
+    const std::int64_t quarter = spec_.head_dim / 4;
+    std::vector<RowRange>& rows = qkv_.weight.order;
+    for (std::int64_t head = 0; head < spec_.q_heads + spec_.kv_heads; ++head)
+      for (const std::int64_t part : {0, 2, 1, 3}) rows.push_back({(4 * head + part) * quarter, quarter});
+    rows.push_back({spec_.q_dim() + spec_.kv_dim(), spec_.kv_dim()});
+    for (NormParameter* norm : {&q_norm_, &k_norm_})
+      for (const std::int64_t part : {0, 2, 1, 3}) norm->weight.order.push_back({part * quarter, quarter});
+  }
+
   struct Work {
     View qkv, q, attended, low, latent;
   };

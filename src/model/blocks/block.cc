@@ -22,9 +22,22 @@ View Scratch::take(DType type, std::initializer_list<std::int64_t> shape) {
   return view;
 }
 
+namespace {
+
+// Nothing else reads the rows that a product takes.
+void clamp(const StepContext& step, const BoundsParameter& bounds, const View& x) {
+  if (!bounds.least.value) return;
+  step.backend.ops.clamp(*step.backend.stream,
+                         {.x = x, .least = bounds.least.value, .most = bounds.most.value, .y = x});
+}
+
+}  // namespace
+
 void linear(const StepContext& step, const View& x, const LinearParameter& w, const View& y) {
+  clamp(step, w.input, x);
   step.backend.ops.matmul(*step.backend.stream,
                           {.x = x, .w = *w.weight.weight, .bias = w.bias.value, .y = y});
+  clamp(step, w.output, y);
   if (step.adapters != nullptr) add_changes(step.backend, *step.adapters, step.adapter_scratch, x, w.index, y);
 }
 

@@ -59,6 +59,7 @@ Result<ModelSpec> describe_gemma3(const Config& config);
 Result<ModelSpec> describe_gemma3_vision(const Config& config);
 Result<ModelSpec> describe_gemma3n(const Config& config);
 Result<ModelSpec> describe_gemma4(const Config& config);
+Result<ModelSpec> describe_gemma4_vision(const Config& config);
 Result<ModelSpec> describe_glm(const Config& config);
 Result<ModelSpec> describe_glm4(const Config& config);
 Result<ModelSpec> describe_glm4_moe(const Config& config);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/families/common.h"
+#include "model/families/families.h"
 
 namespace octavo {
 
@@ -53,6 +54,16 @@ Result<ModelSpec> as_classifier(ModelSpec spec, const Config& config) {
     head.layers = {{.name = "score", .outputs = static_cast<int>(head.labels.size()), .bias = false}};
   }
   head.pool = Pool::last;
+  spec.head = std::move(head);
+  return spec;
+}
+
+Result<ModelSpec> describe_qwen2_process_reward(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen2(config));
+  TRY(Head head, read_classifier(config));
+  head.each_token = true;
+  head.layers = {{.name = "score.0", .outputs = spec.dim, .activation = Activation::relu},
+                 {.name = "score.2", .outputs = static_cast<int>(head.labels.size())}};
   spec.head = std::move(head);
   return spec;
 }

@@ -26,4 +26,7 @@ Result<ModelSpec> describe_decoder_classifier(const Config& config) {
   return as_classifier(std::move(spec), config);
 }
 
+// Qwen2.5-Math-PRM (Zhang et al., 2025): scores of labels of each token.
+Result<ModelSpec> describe_qwen2_process_reward(const Config& config);
+
 }  // namespace octavo

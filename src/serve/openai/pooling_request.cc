@@ -149,13 +149,16 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
     request.task = Task::embed;
   else if (task == "classify")
     request.task = Task::classify;
-  else if (task == "token_embed")
+  else if (task == "token_embed" || task == "token_classify")
     request.task = Task::token_embed;
   else if (std::ranges::find(kJinaTasks, task) != kJinaTasks.end())
     request.input_type = task;
   else if (!task.empty())
-    return invalid("task", "must be \"embed\", \"token_embed\" or \"classify\", or one of Jina's: {}",
-                   fmt::join(kJinaTasks, ", "));
+    return invalid(
+        "task",
+        "must be \"embed\", \"token_embed\", \"classify\" or \"token_classify\", or one of Jina's: {}",
+        fmt::join(kJinaTasks, ", "));
+  request.scores_tokens = task == "token_classify";
   finish_pooling_fields(f, request.fields);
   return request;
 }

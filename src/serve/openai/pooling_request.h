@@ -32,6 +32,7 @@ struct EmbeddingRequest {
   bool base64 = false;
   std::optional<int> dimensions;  // the first ones of a vector
   std::optional<Task> task;       // nothing: what the model does
+  bool scores_tokens = false;     // token_embed of a model whose vectors are scores of labels
   std::string input_type;         // Jina's task: what the texts are, "retrieval.query" ..
 };
 

@@ -1,0 +1,114 @@
+// Gemma 4 with images (Gemma Team, 2026): an encoder that takes images of any size, with learned positions
+// and rotary embeddings of columns and rows, whose patches are averaged in squares, in front of the text
+// model. In the larger models the tokens of an image see each other in layers with a window.
+#include "kernels/sampling_math.h"
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+// vocab_size it has not, and the image processor says how many patches there may be.
+constexpr std::string_view kVision = R"({"head_dim": 64,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "max_position_embeddings": 1,
+    "num_attention_heads": 12,
+    "num_hidden_layers": 16,
+    "num_key_value_heads": 12,
+    "patch_size": 16,
+    "pooling_kernel_size": 3,
+    "position_embedding_size": 10240,
+    "rms_norm_eps": 1e-06,
+    "vocab_size": 1})";
+
+// Each half of a head turns by itself, the first one by the column.
+Result<RopeSpec> read_turns(const Config& config, int head_dim) {
+  if (head_dim % 4 != 0)
+    return invalid("head_dim", "{} is {}; it must be a multiple of 4", config.where("head_dim"), head_dim);
+  RopeSpec rope{.rotary_dim = head_dim, .theta = 100, .axis_frequencies = AxisFrequencies::anew};
+  TRY(const std::optional<Config> given, config.object("rope_parameters"));
+  if (given) {
+    TRY(rope.theta, given->number("rope_theta", {1, 1e12}, rope.theta));
+  }
+  for (int pair = 0; pair < head_dim / 2; ++pair) rope.axes.push_back(pair < head_dim / 4 ? 1 : 0);
+  return rope;
+}
+
+Names tower_names(bool bounded) {
+  const std::string tower = "model.vision_tower.", layer = tower + "encoder.layers.";
+  Names names;
+  names.prefixes = {""};
+  names.bounded = bounded;
+  names.patches = tower + "patch_embedder.input_proj";
+  names.positions = tower + "patch_embedder.position_embedding_table";
+  names.layers = layer;
+  names.attention_post_norm = "post_attention_layernorm";
+  names.mlp_norm = "pre_feedforward_layernorm";
+  names.mlp_post_norm = "post_feedforward_layernorm";
+  names.qkv = {"self_attn.q_proj.linear", "self_attn.k_proj.linear", "self_attn.v_proj.linear"};
+  names.out = "self_attn.o_proj.linear";
+  names.up = {"mlp.gate_proj.linear", "mlp.up_proj.linear"};
+  names.down = "mlp.down_proj.linear";
+  names.projector = {"model.embed_vision.embedding_projection"};
+  names.ignorable = {"model.language_model.*", "model.audio_tower.*", "model.embed_audio.*", "lm_head.*"};
+  return names;
+}
+
+Result<ModelSpec> describe_tower(Config config, int out_dim) {
+  config.set_defaults(kVision);
+  TRY(ModelSpec tower, describe_dense(config, {.activation = "hidden_activation", .rotary = false}));
+  TRY_VOID(refuse(config, "attention_bias", true));
+  TRY(const bool bounded, config.boolean("use_clipped_linears", false));
+  TRY(const bool standard, config.boolean("standardize", false));
+  tower.vocab = 0;
+  tower.names = tower_names(bounded);
+  TRY(const RopeSpec rope, read_turns(config, tower.layers[0].attention().head_dim));
+  tower.ropes = {rope};
+  for (LayerSpec& layer : tower.layers) {
+    Attention& attention = layer.attention();
+    attention.causal = false;
+    attention.scale = 1;
+    attention.rope = 0;
+    attention.rope_by_halves = true;
+    attention.qk_norm = QkNorm::shared;
+    attention.qk_norm_spec = attention.v_norm = layer.pre_norm;
+    attention.v_norm.stored = false;
+    layer.post_norm = layer.pre_norm;
+  }
+  ImageInput image{.bias = false, .channels_last = true, .out_dim = out_dim};
+  TRY(image.patch_size, config.integer("patch_size", {1, 1024}));
+  TRY(image.merge, config.integer("pooling_kernel_size", {1, 64}));
+  TRY(image.axis_positions, config.integer("position_embedding_size", {1, 1 << 20}));
+  tower.learned_positions = 2 * image.axis_positions;
+  // Of what is the root of dim times as large.
+  NormSpec norm = tower.final_norm;
+  norm.stored = false;
+  norm.eps /= static_cast<float>(tower.dim);
+  image.projector = {.mean = true, .norm = norm};
+  tower.image = image;
+  tower.final_norm = {};
+  if (!standard) return tower;
+  tower.final_norm = {.kind = NormKind::affine, .bias = true};
+  tower.names.standard_scale = "model.vision_tower.std_scale";
+  tower.names.standard_bias = "model.vision_tower.std_bias";
+  return tower;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_gemma4_vision(const Config& config) {
+  TRY(ModelSpec spec, describe_gemma4(config));
+  TRY(const std::optional<Config> vision, config.object("vision_config"));
+  if (!vision) return spec;  // text alone
+  TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 258880));
+  TRY(ModelSpec tower, describe_tower(*vision, spec.dim));
+  TRY(const std::string both_ways, config.text("use_bidirectional_attention", ""));
+  spec.whole_images = both_ways == "vision";
+  for (LayerSpec& layer : spec.layers) layer.attention().whole_images = layer.attention().window > 0;
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+}  // namespace octavo
