@@ -2,7 +2,11 @@
 
 #include <openssl/evp.h>
 #include <sys/random.h>
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h>  // XXH3 with the widest vectors that the processor has
+#else
 #include <xxhash.h>
+#endif
 
 #include <array>
 #include <cstring>

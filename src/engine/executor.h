@@ -20,6 +20,7 @@
 #include "model/adapter.h"
 #include "sample/sampler.h"
 #include "transfer/block_format.h"
+#include "transfer/native_blocks.h"
 
 namespace octavo {
 
@@ -72,6 +73,8 @@ class Executor {
   // writes (out) or uses (in) meanwhile.
   virtual void export_block(BlockId, std::span<std::byte>) const {}
   virtual void import_block(BlockId, std::span<const std::byte>) {}
+  // The blocks as they are, for other engines like this one.
+  virtual NativeBlocks native_blocks() { return {}; }
 
   // Gives the memory of the cache back to the system; what was in its blocks is lost. Not while anything uses
   // them. Steps may follow, and take memory anew as they need it. Errors (unsupported): this device keeps it.

@@ -26,6 +26,16 @@ std::int64_t KvMemory::exchange_bytes() const {
   return sum;
 }
 
+NativeBlocks KvMemory::native_blocks() {
+  const KvLayer& any =
+      *std::ranges::find_if(layers_, [](const KvLayer& layer) { return layer.data != nullptr; });
+  const auto bytes = static_cast<std::size_t>(any.stride_bytes);
+  return {.layout = fmt::format("{}, {} bytes", exchange_->layout, bytes),
+          .memory = [data = static_cast<std::byte*>(bytes_.data()), bytes](BlockId block) {
+            return std::span(data + static_cast<std::size_t>(block) * bytes, bytes);
+          }};
+}
+
 void KvMemory::release() {
   for (const Buffer* buffer : {&bytes_, &state_bytes_})
     if (buffer->bytes() > 0)

@@ -10,6 +10,7 @@
 #include "kernels/kv_exchange.h"
 #include "kernels/ops.h"
 #include "model/cache_layout.h"
+#include "transfer/native_blocks.h"
 
 namespace octavo {
 
@@ -26,6 +27,8 @@ class KvMemory {
   std::int64_t exchange_bytes() const;
   void export_block(std::int64_t block, std::span<std::byte> out) const;
   void import_block(std::int64_t block, std::span<const std::byte> bytes) const;
+  // The same blocks as they are. Where exchanges() is true.
+  NativeBlocks native_blocks();
 
   // Gives all of it back to the system, which hands out zeroed memory where it is touched again. Host memory alone.
   void release();

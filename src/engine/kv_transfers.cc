@@ -66,6 +66,7 @@ CacheAccess KvTransfers::access(Executor& executor) {
   return {.read = [&executor](BlockId block, std::span<std::byte> out) { executor.export_block(block, out); },
           .write = [&executor](BlockId block,
                                std::span<const std::byte> bytes) { executor.import_block(block, bytes); },
+          .native = executor.native_blocks(),
           .loaded =
               [this](LoadResult result) {
                 {

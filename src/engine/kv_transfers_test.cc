@@ -15,7 +15,7 @@ KvTransferOptions transfer_options(bool produces, bool shared_memory = true) {
           .produces = produces,
           .consumes = !produces,
           .port = 0,
-          .shared_memory = shared_memory};
+          .one_host = shared_memory};
 }
 
 // The first leg, as a router sends it: one token, and the blocks of the prompt are kept.

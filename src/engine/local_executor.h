@@ -87,6 +87,7 @@ class LocalExecutor final : public Executor {
   void import_block(BlockId block, std::span<const std::byte> bytes) override {
     cache_.import_block(block, bytes);
   }
+  NativeBlocks native_blocks() override { return cache_.native_blocks(); }
   Result<> release_cache() override;
   Result<> begin_image(int place, const ImagePart& part) override;
   bool advance_image() override;

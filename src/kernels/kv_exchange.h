@@ -26,6 +26,8 @@ inline std::int64_t kv_exchange_bytes(const KvSpec& spec) {
 // How a backend reads and writes one block of a layer in that layout, kv_exchange_bytes(spec) of host memory.
 // Any thread, while no operator writes the block (export) or uses it (import).
 struct KvExchange {
+  // Names what a block looks like inside: the same in all builds and on all machines where it is the same.
+  std::string_view layout;
   void (*export_block)(const KvLayer&, std::int64_t block, std::span<std::byte> out);
   void (*import_block)(const KvLayer&, std::int64_t block, std::span<const std::byte> bytes);
 };

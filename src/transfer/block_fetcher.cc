@@ -4,14 +4,16 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "transfer/messages.h"
 
 namespace octavo {
 
-BlockFetcher::BlockFetcher(BlockFormat format, bool shared_memory, WriteBlock write, OnResult done)
+BlockFetcher::BlockFetcher(BlockFormat format, bool one_host, WriteBlock write, NativeBlocks native,
+                           OnResult done)
     : format_(std::move(format)),
-      shared_memory_(shared_memory),
+      digest_(format_.digest()),
+      one_host_(one_host),
       write_(std::move(write)),
+      native_(std::move(native)),
       done_(std::move(done)) {
   for (Worker& worker : workers_) worker.thread = std::thread([this, &worker] { run(worker); });
 }
@@ -85,7 +87,7 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
                                      .request_id = task.from.remote_request_id,
                                      .blocks = end,
                                      .key = task.keys.back(),
-                                     .segment = shared_memory_ ? worker.slots->offer() : SegmentOffer{}}));
+                                     .segment = one_host_ ? worker.slots->offer() : SegmentOffer{}}));
   // Of the message that comes next: what is expected, or an error.
   const auto expect = [&]<class Message>(Message& out) -> Result<> {
     TRY(TransferMessage message, receive_message(socket));
@@ -100,16 +102,17 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
   };
   Ready ready;
   TRY_VOID(expect(ready));
+  const BlockWay way = way_of(ready);
   const auto receiver =
       ready.shared_memory ? shared_memory_receiver(*worker.slots) : tcp_receiver(*worker.slots, socket);
 
   const std::size_t stride = format_.stride();
-  const int most = static_cast<int>(slot_bytes(format_) / stride);
+  const int most = piece_blocks(format_);
   int asked = task.first;
   const auto ask = [&](int slot) -> Result<> {
     const int count = std::min(most, end - asked);
     if (count == 0) return {};
-    TRY_VOID(send_message(socket, Get{asked, count, slot}));
+    TRY_VOID(send_message(socket, Get{asked, count, slot, way}));
     asked += count;
     return {};
   };
@@ -119,8 +122,12 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
     TRY_VOID(expect(piece));
     const int count = std::min(most, end - at);
     if (piece.first != at || piece.count != count) return failure(ErrorCode::corrupt, "an unexpected piece");
-    TRY(const auto packed, receiver->receive(slot, static_cast<std::size_t>(count) * stride));
-    TRY_VOID(take(task, packed, result));
+    if (way == BlockWay::packed) {
+      TRY(const auto packed, receiver->receive(slot, static_cast<std::size_t>(count) * stride));
+      TRY_VOID(take_packed(task, packed, result));
+    } else {
+      TRY_VOID(take_native(socket, count, task, result));
+    }
     at += count;
     TRY_VOID(ask(slot));
   }
@@ -128,13 +135,36 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
   return {};
 }
 
+// Over shared memory a change of layout is as fast as a copy, which it takes the place of; over a socket it
+// would come on top.
+BlockWay BlockFetcher::way_of(const Ready& ready) const {
+  const bool alike = !native_.layout.empty() && native_.layout == ready.layout;
+  return alike && !ready.shared_memory ? BlockWay::native : BlockWay::packed;
+}
+
 // Into the cache, block by block.
-Result<> BlockFetcher::take(const LoadTask& task, std::span<const std::byte> packed, LoadResult& result) {
+Result<> BlockFetcher::take_packed(const LoadTask& task, std::span<const std::byte> packed,
+                                   LoadResult& result) {
   for (; !packed.empty(); packed = packed.subspan(format_.stride())) {
     const auto place = static_cast<std::size_t>(result.loaded);
     const std::span<const std::byte> block = packed.first(format_.stride());
     TRY_VOID(verify(format_, task.keys[static_cast<std::size_t>(task.first) + place], block));
     write_(task.blocks[place], contents(format_, block));
+    ++result.loaded;
+    result.bytes += format_.bytes;
+  }
+  return {};
+}
+
+// Where they belong at once: what turns out to be wrong has been written to a block that nobody else knows.
+Result<> BlockFetcher::take_native(PeerSocket& socket, int count, const LoadTask& task, LoadResult& result) {
+  std::vector<BlockHeader> headers(static_cast<std::size_t>(count));
+  TRY_VOID(socket.receive(std::as_writable_bytes(std::span(headers))));
+  for (const BlockHeader& header : headers) {
+    const auto place = static_cast<std::size_t>(result.loaded);
+    const std::span<std::byte> block = native_.memory(task.blocks[place]);
+    TRY_VOID(socket.receive(block));
+    TRY_VOID(verify(header, digest_, task.keys[static_cast<std::size_t>(task.first) + place], block));
     ++result.loaded;
     result.bytes += format_.bytes;
   }

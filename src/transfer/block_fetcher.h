@@ -15,6 +15,8 @@
 
 #include "transfer/block_format.h"
 #include "transfer/kv_connector.h"
+#include "transfer/messages.h"
+#include "transfer/native_blocks.h"
 #include "transfer/peer_socket.h"
 #include "transfer/transport.h"
 
@@ -26,8 +28,9 @@ class BlockFetcher {
   using WriteBlock = std::function<void(BlockId, std::span<const std::byte>)>;
   using OnResult = std::function<void(LoadResult)>;
 
-  // done: on a fetching thread, once for each task that wants blocks. shared_memory: false: TCP alone.
-  BlockFetcher(BlockFormat format, bool shared_memory, WriteBlock write, OnResult done);
+  // done: on a fetching thread, once for each task that wants blocks. one_host: false: everything goes over
+  // TCP, also between processes of one host.
+  BlockFetcher(BlockFormat format, bool one_host, WriteBlock write, NativeBlocks native, OnResult done);
   // Ends fetches in progress; what waits is forgotten, and `done` not called for it.
   ~BlockFetcher();
 
@@ -45,12 +48,16 @@ class BlockFetcher {
   void run(Worker& worker);
   Result<> fetch(Worker& worker, const LoadTask& task, LoadResult& result);
   Result<> fetch_over(Worker& worker, PeerSocket& socket, const LoadTask& task, LoadResult& result);
-  Result<> take(const LoadTask& task, std::span<const std::byte> packed, LoadResult& result);
+  BlockWay way_of(const Ready& ready) const;
+  Result<> take_packed(const LoadTask& task, std::span<const std::byte> packed, LoadResult& result);
+  Result<> take_native(PeerSocket& socket, int count, const LoadTask& task, LoadResult& result);
   bool set_socket(Worker& worker, const PeerSocket* socket);
 
   const BlockFormat format_;
-  const bool shared_memory_;
+  const Hash128 digest_;  // of the format
+  const bool one_host_;
   const WriteBlock write_;
+  const NativeBlocks native_;
   const OnResult done_;
 
   std::mutex mutex_;  // guards all below

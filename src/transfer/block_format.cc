@@ -21,7 +21,7 @@ struct Header {
   Hash128 key;
   Hash128 checksum;  // of the contents
 };
-static_assert(sizeof(Header) == 64);
+static_assert(sizeof(Header) == sizeof(BlockHeader));
 
 Hash128 checksum(std::span<const std::byte> bytes) { return hash_bytes(HashAlgorithm::xxh3_128, bytes, 0); }
 
@@ -52,26 +52,35 @@ std::span<const std::byte> contents(const BlockFormat& format, std::span<const s
   return packed.subspan(sizeof(Header), static_cast<std::size_t>(format.bytes));
 }
 
+BlockHeader header_of(Hash128 format, Hash128 key, std::span<const std::byte> contents) {
+  return std::bit_cast<BlockHeader>(Header{.magic = kMagic,
+                                           .bytes = contents.size(),
+                                           .format = format,
+                                           .key = key,
+                                           .checksum = checksum(contents)});
+}
+
+Result<> verify(const BlockHeader& bytes, Hash128 format, Hash128 key, std::span<const std::byte> contents) {
+  const auto header = std::bit_cast<Header>(bytes);
+  if (header.magic != kMagic) return failure(ErrorCode::corrupt, "no KV block");
+  if (header.format != format || header.bytes != contents.size())
+    return invalid("", "a KV block of another model or format");
+  if (header.key != key) return invalid("", "a KV block of other tokens");
+  if (header.checksum != checksum(contents))
+    return failure(ErrorCode::corrupt, "a KV block whose checksum is wrong");
+  return {};
+}
+
 void seal(const BlockFormat& format, Hash128 key, std::span<std::byte> packed) {
-  const Header header{.magic = kMagic,
-                      .bytes = static_cast<std::uint64_t>(format.bytes),
-                      .format = format.digest(),
-                      .key = key,
-                      .checksum = checksum(contents(format, packed))};
-  std::memcpy(packed.data(), &header, sizeof header);
+  const BlockHeader header = header_of(format.digest(), key, contents(format, packed));
+  std::memcpy(packed.data(), header.data(), header.size());
 }
 
 Result<> verify(const BlockFormat& format, Hash128 key, std::span<const std::byte> packed) {
   CHECK(packed.size() == format.stride());
-  Header header;
-  std::memcpy(&header, packed.data(), sizeof header);
-  if (header.magic != kMagic) return failure(ErrorCode::corrupt, "no KV block");
-  if (header.format != format.digest() || header.bytes != static_cast<std::uint64_t>(format.bytes))
-    return invalid("", "a KV block of another model or format");
-  if (header.key != key) return invalid("", "a KV block of other tokens");
-  if (header.checksum != checksum(contents(format, packed)))
-    return failure(ErrorCode::corrupt, "a KV block whose checksum is wrong");
-  return {};
+  BlockHeader header;
+  std::memcpy(header.data(), packed.data(), header.size());
+  return verify(header, format.digest(), key, contents(format, packed));
 }
 
 }  // namespace octavo

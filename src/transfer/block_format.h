@@ -2,6 +2,7 @@
 // kernels/kv_exchange.h lays it out.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -33,6 +34,13 @@ std::string difference(const BlockFormat& a, const BlockFormat& b);
 // The part of a packed block that holds keys and values. `packed`: format.stride() bytes.
 std::span<std::byte> contents(const BlockFormat& format, std::span<std::byte> packed);
 std::span<const std::byte> contents(const BlockFormat& format, std::span<const std::byte> packed);
+
+// What stands before a block's contents: of which format they are (BlockFormat::digest()) and of which
+// tokens, how many bytes, and their checksum.
+using BlockHeader = std::array<std::byte, 64>;
+BlockHeader header_of(Hash128 format, Hash128 key, std::span<const std::byte> contents);
+// Errors: as those of verify() below.
+Result<> verify(const BlockHeader& header, Hash128 format, Hash128 key, std::span<const std::byte> contents);
 
 // Writes the header when the contents are there. key: chained hash of all tokens up to the block's end
 // (transfer_keys).

@@ -18,19 +18,22 @@ constexpr std::size_t kConnectionsMax = 64;
 }  // namespace
 
 Result<std::unique_ptr<BlockServer>> BlockServer::start(BlockServerOptions options, LeaseTable& leases,
-                                                        ReadBlock read, std::function<void()> on_finished) {
-  std::unique_ptr<BlockServer> server(
-      new BlockServer(std::move(options), leases, std::move(read), std::move(on_finished)));
+                                                        ReadBlock read, NativeBlocks native,
+                                                        std::function<void()> on_finished) {
+  std::unique_ptr<BlockServer> server(new BlockServer(std::move(options), leases, std::move(read),
+                                                      std::move(native), std::move(on_finished)));
   TRY(server->listening_, listen_at(server->options_.host, server->options_.port));
   server->accepting_ = std::thread([s = server.get()] { s->accept_all(); });
   return server;
 }
 
-BlockServer::BlockServer(BlockServerOptions options, LeaseTable& leases, ReadBlock read,
+BlockServer::BlockServer(BlockServerOptions options, LeaseTable& leases, ReadBlock read, NativeBlocks native,
                          std::function<void()> on_finished)
     : options_(std::move(options)),
       leases_(leases),
       read_(std::move(read)),
+      native_(std::move(native)),
+      digest_(options_.format.digest()),
       on_finished_(std::move(on_finished)) {}
 
 BlockServer::~BlockServer() {
@@ -135,44 +138,64 @@ std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
 }
 
 Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
+  Result<> given;
+  // All the time that somebody may read the blocks.
+  const bool leased = leases_.use(pull.request_id, now_us(),
+                                  [&](const Lease& lease) { given = give_pieces(socket, pull, lease); });
+  if (!leased)
+    return send_message(socket, Refused{KvTransferFailure::expired, "the blocks are not held any more"});
+  if (given) finish(pull.request_id);
+  return given;
+}
+
+// Until the other engine is done.
+Result<> BlockServer::give_pieces(PeerSocket& socket, const Pull& pull, const Lease& lease) {
   std::unique_ptr<BlockSender> sender;
   if (pull.segment.slot_bytes == static_cast<std::int64_t>(slot_bytes(options_.format)))
     sender = shared_memory_sender(pull.segment);
   const bool shared = sender != nullptr;
   if (!shared) sender = tcp_sender(socket);
-  TRY_VOID(send_message(socket, Ready{shared}));
+  TRY_VOID(send_message(socket, Ready{.shared_memory = shared, .layout = native_.layout}));
   for (;;) {
     TRY(const TransferMessage message, receive_message(socket));
-    if (const auto* get = std::get_if<Get>(&message)) {
-      TRY_VOID(give_piece(socket, pull, *get, *sender));
-    } else if (std::holds_alternative<Done>(message)) {
-      finish(pull.request_id);
-      return {};
-    } else {
-      return failure(ErrorCode::corrupt, "another engine went on with nonsense");
-    }
+    if (std::holds_alternative<Done>(message)) return {};
+    const auto* get = std::get_if<Get>(&message);
+    if (get == nullptr) return failure(ErrorCode::corrupt, "another engine went on with nonsense");
+    const bool packed = get->way == BlockWay::packed;
+    if (get->slot >= kTransferSlots || get->count < 1 || get->count > piece_blocks(options_.format) ||
+        get->first > pull.blocks - get->count || (!packed && native_.layout.empty()))
+      return failure(ErrorCode::corrupt, "another engine asked for {} blocks from {} on, {}", get->count,
+                     get->first, kBlockWayNames[static_cast<std::size_t>(get->way)]);
+    TRY_VOID(packed ? give_packed(socket, lease, *get, *sender) : give_native(socket, lease, *get));
   }
 }
 
-Result<> BlockServer::give_piece(PeerSocket& socket, const Pull& pull, const Get& get, BlockSender& sender) {
+Result<> BlockServer::give_packed(PeerSocket& socket, const Lease& lease, const Get& get,
+                                  BlockSender& sender) {
   const std::size_t stride = options_.format.stride();
-  const std::size_t most = slot_bytes(options_.format) / stride;
-  if (get.slot >= kTransferSlots || get.count < 1 || static_cast<std::size_t>(get.count) > most ||
-      get.first > pull.blocks - get.count)
-    return failure(ErrorCode::corrupt, "another engine asked for {} blocks from {} on", get.count, get.first);
   const std::span<std::byte> slot = sender.slot(get.slot, static_cast<std::size_t>(get.count) * stride);
-  const bool leased = leases_.use(pull.request_id, now_us(), [&](const Lease& lease) {
-    for (std::size_t i = 0; i < static_cast<std::size_t>(get.count); ++i) {
-      const std::size_t block = static_cast<std::size_t>(get.first) + i;
-      const std::span<std::byte> packed = slot.subspan(i * stride, stride);
-      read_(lease.blocks[block], contents(options_.format, packed));
-      seal(options_.format, lease.keys[block], packed);
-    }
-  });
-  if (!leased)
-    return send_message(socket, Refused{KvTransferFailure::expired, "the blocks are not held any more"});
+  for (std::size_t i = 0; i < static_cast<std::size_t>(get.count); ++i) {
+    const std::size_t block = static_cast<std::size_t>(get.first) + i;
+    const std::span<std::byte> packed = slot.subspan(i * stride, stride);
+    read_(lease.blocks[block], contents(options_.format, packed));
+    seal(options_.format, lease.keys[block], packed);
+  }
   TRY_VOID(send_message(socket, Piece{get.first, get.count}));
   return sender.send(slot);
+}
+
+Result<> BlockServer::give_native(PeerSocket& socket, const Lease& lease, const Get& get) {
+  std::vector<BlockHeader> headers;
+  std::vector<std::span<const std::byte>> blocks;
+  for (int i = get.first; i < get.first + get.count; ++i) {
+    const auto place = static_cast<std::size_t>(i);
+    blocks.push_back(native_.memory(lease.blocks[place]));
+    headers.push_back(header_of(digest_, lease.keys[place], blocks.back()));
+  }
+  TRY_VOID(send_message(socket, Piece{get.first, get.count}));
+  TRY_VOID(socket.send(std::as_bytes(std::span(headers))));
+  for (const std::span<const std::byte> block : blocks) TRY_VOID(socket.send(block));
+  return {};
 }
 
 void BlockServer::finish(const std::string& id) {

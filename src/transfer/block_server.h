@@ -15,6 +15,7 @@
 #include "transfer/block_format.h"
 #include "transfer/lease_table.h"
 #include "transfer/messages.h"
+#include "transfer/native_blocks.h"
 #include "transfer/peer_socket.h"
 #include "transfer/transport.h"
 
@@ -34,7 +35,8 @@ class BlockServer {
 
   // Listens. on_finished: a lease has been fetched; any thread. Errors: the address cannot be used.
   static Result<std::unique_ptr<BlockServer>> start(BlockServerOptions options, LeaseTable& leases,
-                                                    ReadBlock read, std::function<void()> on_finished);
+                                                    ReadBlock read, NativeBlocks native,
+                                                    std::function<void()> on_finished);
   ~BlockServer();
 
   int port() const { return options_.port; }
@@ -47,7 +49,7 @@ class BlockServer {
     bool over = false;  // under mutex_
   };
 
-  BlockServer(BlockServerOptions options, LeaseTable& leases, ReadBlock read,
+  BlockServer(BlockServerOptions options, LeaseTable& leases, ReadBlock read, NativeBlocks native,
               std::function<void()> on_finished);
 
   void accept_all();
@@ -56,13 +58,17 @@ class BlockServer {
   Result<> answer(PeerSocket& socket);
   Result<> keep_leases(PeerSocket& socket, Keep next);
   Result<> give_blocks(PeerSocket& socket, const Pull& pull);
-  Result<> give_piece(PeerSocket& socket, const Pull& pull, const Get& get, BlockSender& sender);
+  Result<> give_pieces(PeerSocket& socket, const Pull& pull, const Lease& lease);
+  Result<> give_packed(PeerSocket& socket, const Lease& lease, const Get& get, BlockSender& sender);
+  Result<> give_native(PeerSocket& socket, const Lease& lease, const Get& get);
   std::string refusal(const Pull& pull, KvTransferFailure& reason);
   void finish(const std::string& id);
 
   BlockServerOptions options_;
   LeaseTable& leases_;
   const ReadBlock read_;
+  const NativeBlocks native_;
+  const Hash128 digest_;  // of the format
   const std::function<void()> on_finished_;
   int listening_ = -1;
 

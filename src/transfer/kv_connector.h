@@ -23,6 +23,7 @@
 #include "request/engine_stats.h"
 #include "request/kv_transfer.h"
 #include "request/request.h"
+#include "transfer/native_blocks.h"
 
 namespace octavo {
 
@@ -79,6 +80,7 @@ struct StoreTask {
 struct CacheAccess {
   std::function<void(BlockId, std::span<std::byte>)> read{};
   std::function<void(BlockId, std::span<const std::byte>)> write{};
+  NativeBlocks native{};                     // the same blocks, without a change of layout
   std::function<void(LoadResult)> loaded{};  // ends a load; once for each task that wants blocks
   std::function<void()> wake{};              // take_stored() or matched() has something
 };
@@ -89,8 +91,8 @@ class KvConnector {
  public:
   virtual ~KvConnector() = default;
 
-  // How many blocks of the prompt, from its first on, can be loaded as far as is known. Nothing: that is being
-  // found out; wake() or wake_at_us() says when to ask again.
+  // How many blocks of the prompt, from its first on, can be loaded as far as is known. Nothing: that is
+  // being found out; wake() or wake_at_us() says when to ask again.
   virtual std::optional<int> matched(const KvPrompt& prompt) = 0;
   // Whether that many of them are better loaded than computed. compute_seconds: what a token of a prompt
   // takes here; 0: not known yet.

@@ -77,7 +77,7 @@ Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
                        TRY_VOID(read(item, field, transport));
                        if (transport != "auto" && transport != "tcp")
                          return invalid(field, "must be \"auto\" or \"tcp\", got {}", quoted_text(transport));
-                       out.shared_memory = transport == "auto";
+                       out.one_host = transport == "auto";
                        return {};
                      }
                      if (key != "backends" && key != "num_threads") return no_field(key);  // of NIXL itself

@@ -34,7 +34,7 @@ struct KvTransferOptions {
 
   int lease_seconds = 30;       // that blocks are kept for somebody to come
   int recompute_threshold = 0;  // prompts that lack at most so many tokens here are computed here
-  bool shared_memory = true;    // false: TCP also between processes of one host
+  bool one_host = true;         // false: TCP also between processes of one host
 
   std::optional<KvTierOptions> tier{};
 };

@@ -15,7 +15,7 @@ TEST(KvTransferOptions, ReadsVllmsFields) {
                                      "side_channel_port": 7, "kv_recompute_threshold": 64, "backends": ["UCX"],
                                      "transport": "tcp"}})")
           .value();
-  EXPECT_TRUE(o.enabled && o.produces && !o.consumes && !o.shared_memory);
+  EXPECT_TRUE(o.enabled && o.produces && !o.consumes && !o.one_host);
   EXPECT_EQ(o.engine_id, "p0");
   EXPECT_EQ(o.host, "::1");
   EXPECT_EQ(o.port, 7);
@@ -23,7 +23,7 @@ TEST(KvTransferOptions, ReadsVllmsFields) {
   EXPECT_EQ(o.recompute_threshold, 64);
   const KvTransferOptions both =
       parse_kv_transfer_config(R"({"kv_connector": "OctavoConnector", "kv_role": "kv_both"})").value();
-  EXPECT_TRUE(both.produces && both.consumes && both.shared_memory);
+  EXPECT_TRUE(both.produces && both.consumes && both.one_host);
   EXPECT_EQ(both.port, std::nullopt);
 }
 

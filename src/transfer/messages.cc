@@ -40,9 +40,15 @@ json::object object_of(const TransferMessage& message) {
                                 {"slot_bytes", m.segment.slot_bytes},
                                 {"secret", m.segment.secret}};
           },
-          [](const Ready& m) { return json::object{{"kind", "ready"}, {"shared_memory", m.shared_memory}}; },
+          [](const Ready& m) {
+            return json::object{{"kind", "ready"}, {"shared_memory", m.shared_memory}, {"layout", m.layout}};
+          },
           [](const Get& m) {
-            return json::object{{"kind", "get"}, {"first", m.first}, {"count", m.count}, {"slot", m.slot}};
+            return json::object{{"kind", "get"},
+                                {"first", m.first},
+                                {"count", m.count},
+                                {"slot", m.slot},
+                                {"way", kBlockWayNames[static_cast<std::size_t>(m.way)]}};
           },
           [](const Piece& m) {
             return json::object{{"kind", "piece"}, {"first", m.first}, {"count", m.count}};
@@ -89,11 +95,11 @@ class Reader {
     return {.low = std::stoull(digits.substr(16), nullptr, 16),
             .high = std::stoull(digits.substr(0, 16), nullptr, 16)};
   }
-  KvTransferFailure reason(std::string_view name) {
-    const auto found = std::ranges::find(kKvTransferFailureNames, text(name));
-    good_ = good_ && found != kKvTransferFailureNames.end();
-    return good_ ? static_cast<KvTransferFailure>(found - kKvTransferFailureNames.begin())
-                 : KvTransferFailure{};
+  template <class Enum>
+  Enum one_of(std::string_view name, std::span<const std::string_view> names) {
+    const auto found = std::ranges::find(names, text(name));
+    good_ = good_ && found != names.end();
+    return good_ ? static_cast<Enum>(found - names.begin()) : Enum{};
   }
 
  private:
@@ -116,13 +122,17 @@ TransferMessage read(Reader& r, std::string_view kind) {
                             .descriptor = r.integer("descriptor"),
                             .slot_bytes = r.integer("slot_bytes"),
                             .secret = r.text("secret")}};
-  if (kind == "ready") return Ready{r.boolean("shared_memory")};
+  if (kind == "ready") return Ready{.shared_memory = r.boolean("shared_memory"), .layout = r.text("layout")};
   if (kind == "get")
-    return Get{.first = r.count("first"), .count = r.count("count"), .slot = r.count("slot")};
+    return Get{.first = r.count("first"),
+               .count = r.count("count"),
+               .slot = r.count("slot"),
+               .way = r.one_of<BlockWay>("way", kBlockWayNames)};
   if (kind == "piece") return Piece{.first = r.count("first"), .count = r.count("count")};
   if (kind == "done") return Done{r.text("request_id")};
   if (kind == "keep") return Keep{r.text("request_id")};
-  return Refused{.reason = r.reason("reason"), .message = r.text("message")};
+  return Refused{.reason = r.one_of<KvTransferFailure>("reason", kKvTransferFailureNames),
+                 .message = r.text("message")};
 }
 
 }  // namespace

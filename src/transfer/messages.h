@@ -2,18 +2,23 @@
 //
 //   consumer              producer
 //   Pull           ->                 which lease, of which model, how many blocks
-//                  <-     Ready       how bytes go: see transport.h
-//   Get            ->                 blocks [first, first + count) into a slot; a few may be asked for ahead
-//                  <-     Piece       they are there (shared memory), or follow (TCP)
+//                  <-     Ready       how bytes can go
+//   Get            ->                 blocks [first, first + count), and how; a few may be asked for ahead
+//                  <-     Piece       they are there, or follow
 //   Done           ->                 the lease is over
 //
-// Or alone on a connection: Done, where nothing is wanted; Keep, as often as there are leases that are to last.
+// Or alone on a connection: Done, where nothing is wanted; Keep, as often as there are leases that are to
+// last. Packed blocks (block_format.h) are written to the slot that the Get names, or follow the Piece: see
+// transport.h. Of native ones (native_blocks.h) the headers follow it, and then their contents. The lease
+// lasts as long as the connection.
+//
 // At any time the producer may say Refused, and closes. A frame is the number of its bytes (u32,
 // little-endian) and a JSON object.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "base/hash.h"
@@ -23,7 +28,7 @@
 
 namespace octavo {
 
-inline constexpr int kTransferVersion = 1;
+inline constexpr int kTransferVersion = 2;
 
 // Memory of the consumer's that a process of the same host can open. slot_bytes 0: there is none.
 struct SegmentOffer {
@@ -43,12 +48,16 @@ struct Pull {
   SegmentOffer segment{};
 };
 struct Ready {
-  bool shared_memory = false;
+  bool shared_memory = false;  // packed blocks go to the slots that were offered
+  std::string layout{};        // of native blocks; "": there are none
 };
+enum class BlockWay : std::uint8_t { packed, native };
+inline constexpr std::string_view kBlockWayNames[] = {"packed", "native"};
 struct Get {
   int first = 0;
   int count = 0;
-  int slot = 0;
+  int slot = 0;  // of packed blocks
+  BlockWay way = BlockWay::packed;
 };
 struct Piece {
   int first = 0;

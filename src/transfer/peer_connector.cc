@@ -41,7 +41,7 @@ PeerConnector::PeerConnector(KvTransferOptions options, BlockFormat format, Cach
       leases_(options_.lease_seconds) {
   if (!options_.consumes) return;
   keeper_ = std::make_unique<LeaseKeeper>(std::chrono::seconds(options_.lease_seconds));
-  fetcher_ = std::make_unique<BlockFetcher>(format_, options_.shared_memory, cache_.write,
+  fetcher_ = std::make_unique<BlockFetcher>(format_, options_.one_host, cache_.write, cache_.native,
                                             [this](LoadResult result) {
                                               keeper_->let_go(result.id);
                                               note(result);
@@ -52,7 +52,7 @@ PeerConnector::PeerConnector(KvTransferOptions options, BlockFormat format, Cach
 Result<> PeerConnector::listen() {
   auto server = BlockServer::start(
       {.host = options_.host, .port = *options_.port, .engine_id = options_.engine_id, .format = format_},
-      leases_, cache_.read, cache_.wake);
+      leases_, cache_.read, cache_.native, cache_.wake);
   if (!server) return field_failure("", server.error().code, "side channel {}", server.error().message);
   server_ = *std::move(server);
   log_info("KV blocks of engine {} at {}:{}", options_.engine_id, options_.host, server_->port());

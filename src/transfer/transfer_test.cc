@@ -1,4 +1,4 @@
-// A server of blocks and one that fetches them, over both transports, and with peers that fail.
+// A server of blocks and one that fetches them, over all transports, and with peers that fail.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace octavo {
 namespace {
 
 // Large enough that a prompt takes several pieces.
-const BlockFormat kFormat{.fingerprint = "m", .dtype = "bf16", .block_size = 16, .bytes = 1 << 20};
+const BlockFormat kFormat{.fingerprint = "m", .dtype = "bf16", .block_size = 16, .bytes = 64 << 10};
 constexpr int kBlocks = 40;
 
 std::byte content(BlockId block) { return static_cast<std::byte>(block * 7 + 1); }
@@ -26,18 +26,35 @@ std::vector<Hash128> some_keys(int count = kBlocks) {
   return keys;
 }
 
+// How bytes go. native: blocks of both engines look alike, and are a little longer than what is in them.
+struct Way {
+  const char* name;
+  bool one_host = true;
+  bool native = false;
+};
+constexpr std::size_t kNativeBytes = (64 << 10) + 64;
+
 struct Producer {
+  std::vector<std::byte> memory;
   LeaseTable leases{30};
   std::atomic<int> finished = 0;
   std::unique_ptr<BlockServer> server;
 
-  Producer() {
+  explicit Producer(const Way& way = {}) : memory(way.native ? kBlocks * kNativeBytes : 0) {
+    NativeBlocks native;
+    if (way.native)
+      native = {.layout = "alike", .memory = [this](BlockId block) {
+                  const auto place = static_cast<std::size_t>(block - 100);
+                  const auto bytes = std::span(memory).subspan(place * kNativeBytes, kNativeBytes);
+                  std::ranges::fill(bytes, content(block));
+                  return bytes;
+                }};
     server = BlockServer::start(
                  {.host = "127.0.0.1", .port = 0, .engine_id = "e", .format = kFormat}, leases,
                  [](BlockId block, std::span<std::byte> out) {
                    std::memset(out.data(), static_cast<int>(content(block)), out.size());
                  },
-                 [this] { ++finished; })
+                 native, [this] { ++finished; })
                  .value();
     Lease lease{.keys = some_keys(), .owner = 9};
     for (BlockId b = 0; b < kBlocks; ++b) lease.blocks.push_back(100 + b);
@@ -61,29 +78,48 @@ LoadTask task_for(int port, int first = 0) {
 struct Consumer {
   std::mutex mutex;
   std::vector<BlockId> written;
+  std::vector<std::byte> memory;
   bool right = true;
 
-  LoadResult fetch(LoadTask task, bool shared_memory = true, const BlockFormat& format = kFormat) {
+  std::span<std::byte> block_memory(BlockId block) {
+    return std::span(memory).subspan(static_cast<std::size_t>(block) * kNativeBytes, kNativeBytes);
+  }
+  LoadResult fetch(LoadTask task, const Way& way = {}, const BlockFormat& format = kFormat) {
     std::promise<LoadResult> result;
+    NativeBlocks native;
+    if (way.native) {
+      memory.resize(kBlocks * kNativeBytes);
+      native = {.layout = "alike", .memory = [this](BlockId block) {
+                  written.push_back(block);
+                  return block_memory(block);
+                }};
+    }
     BlockFetcher fetcher(
-        format, shared_memory,
+        format, way.one_host,
         [&](BlockId block, std::span<const std::byte> bytes) {
           const std::lock_guard lock(mutex);
           written.push_back(block);
           right = right && std::ranges::all_of(bytes, [&](std::byte b) { return b == content(100 + block); });
         },
-        [&](LoadResult got) { result.set_value(std::move(got)); });
+        native, [&](LoadResult got) { result.set_value(std::move(got)); });
     fetcher.post(std::move(task));
-    return result.get_future().get();
+    LoadResult got = result.get_future().get();
+    if (way.native)
+      for (const BlockId block : std::span(written).first(static_cast<std::size_t>(got.loaded)))
+        right = right && std::ranges::all_of(block_memory(block),
+                                             [&](std::byte b) { return b == content(100 + block); });
+    return got;
   }
 };
 
-class Transports : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(Transports, Transports, testing::Bool(),
-                         [](const auto& test) { return test.param ? "shared_memory" : "tcp"; });
+class Transports : public testing::TestWithParam<Way> {};
+INSTANTIATE_TEST_SUITE_P(Transports, Transports,
+                         testing::Values(Way{"shared_memory"}, Way{"tcp", false, true},
+                                         Way{"tcp_other_layout", false}),
+                         [](const auto& test) { return test.param.name; });
 
 TEST_P(Transports, BlocksArriveAsTheyAre) {
-  Producer producer;
+  Producer producer(GetParam());
   for (const int first : {0, 13, kBlocks - 1}) {
     Consumer consumer;
     const LoadResult result = consumer.fetch(task_for(producer.server->port(), first), GetParam());
@@ -104,7 +140,7 @@ TEST_P(Transports, BlocksArriveAsTheyAre) {
 }
 
 TEST_P(Transports, WhatDoesNotFitIsRefusedByName) {
-  Producer producer;
+  Producer producer(GetParam());
   const auto failure = [&](LoadTask task, const BlockFormat& format = kFormat) {
     Consumer consumer;
     const LoadResult result = consumer.fetch(std::move(task), GetParam(), format);
@@ -161,7 +197,7 @@ TEST(Transfer, NobodyListens) {
 
 TEST(Transfer, NothingWantedGivesTheLeaseBack) {
   Producer producer;
-  BlockFetcher fetcher(kFormat, true, {}, {});
+  BlockFetcher fetcher(kFormat, true, {}, {}, {});
   fetcher.post({.from = task_for(producer.server->port()).from});
   while (producer.finished == 0) std::this_thread::yield();
   EXPECT_EQ(producer.leases.take_ended(now_us()).size(), 1u);
@@ -244,6 +280,28 @@ TEST(Transfer, WrongBytesAreNotTakenAndWhatCameBeforeIs) {
   EXPECT_EQ(Consumer().fetch(task_for(other.port)).failure, KvTransferFailure::mismatch);
 }
 
+TEST(Transfer, WrongBytesInPlaceAreNotTakenEither) {
+  const Way way{"tcp", false, true};
+  BadPeer peer([&](PeerSocket& s) {
+    (void)receive_message(s);
+    (void)send_message(s, Ready{.layout = "alike"});
+    const auto get = std::get<Get>(receive_message(s).value());
+    EXPECT_EQ(get.way, BlockWay::native);
+    (void)send_message(s, Piece{get.first, get.count});
+    std::vector<std::byte> block(kNativeBytes, content(100));
+    const BlockHeader header = header_of(kFormat.digest(), some_keys()[0], block);
+    for (int i = 0; i < get.count; ++i) (void)s.send(header);
+    block[5] ^= std::byte{1};
+    (void)s.send(block);
+    std::byte rest;
+    while (s.receive(std::span(&rest, 1))) {
+    }
+  });
+  const LoadResult result = Consumer().fetch(task_for(peer.port), way);
+  EXPECT_EQ(result.failure, KvTransferFailure::corrupt);
+  EXPECT_EQ(result.loaded, 0);
+}
+
 TEST(Transfer, NonsenseIsAnError) {
   for (const char* text :
        {"", "{}", "[", R"({"kind": "ready"})", R"({"kind": "refused", "reason": "x"})",
@@ -265,7 +323,8 @@ TEST(Transfer, NonsenseIsAnError) {
     std::byte end;
     EXPECT_FALSE(socket.receive(std::span(&end, 1)));
   }
-  {
+  for (const Get& wrong :
+       {Get{.first = kBlocks - 1, .count = 2}, Get{.first = 0, .count = 1, .way = BlockWay::native}}) {
     PeerSocket socket = PeerSocket::connect("127.0.0.1", producer.server->port()).value();
     ASSERT_TRUE(send_message(socket, Pull{.format = kFormat,
                                           .engine_id = "e",
@@ -273,7 +332,7 @@ TEST(Transfer, NonsenseIsAnError) {
                                           .blocks = kBlocks,
                                           .key = some_keys().back()}));
     ASSERT_TRUE(receive_message(socket));
-    ASSERT_TRUE(send_message(socket, Get{.first = kBlocks - 1, .count = 2}));
+    ASSERT_TRUE(send_message(socket, wrong));
     EXPECT_FALSE(receive_message(socket));
   }
   EXPECT_EQ(Consumer().fetch(task_for(producer.server->port())).failure, std::nullopt);

@@ -15,12 +15,16 @@
 
 namespace octavo {
 
-inline constexpr int kTransferSlots = 2;
-inline constexpr std::size_t kPieceBytes = std::size_t{8} << 20;  // of a slot; one block where that is larger
+inline constexpr int kTransferSlots = 4;
+inline constexpr std::size_t kPieceBytes = std::size_t{512}
+                                           << 10;  // which fit in a cache; one block where that is larger
 
-// The bytes of a slot for blocks of this format.
+// Blocks of a piece, and the bytes of a slot.
+inline int piece_blocks(const BlockFormat& format) {
+  return static_cast<int>(std::max<std::size_t>(1, kPieceBytes / format.stride()));
+}
 inline std::size_t slot_bytes(const BlockFormat& format) {
-  return format.stride() * std::max<std::size_t>(1, kPieceBytes / format.stride());
+  return format.stride() * static_cast<std::size_t>(piece_blocks(format));
 }
 
 // At the producer, for one connection.
