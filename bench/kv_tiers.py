@@ -1,7 +1,7 @@
 """What KV blocks that lie somewhere else are worth: time to the first token of a prompt that is computed, in memory, on disk, at a
 peer; and what keeping them there costs prompts that nobody asks for again.
 
-    python kv_tiers.py [--server PROGRAM] [--model DIR] [--prompt 4096] [--rounds 5] [--streams 16]
+    python kv_tiers.py [--server PROGRAM] [--model DIR | --shape 1b] [--prompt 4096] [--rounds 5] [--streams 16]
 
 first token  of the same prompt, one way after the other: computed; in the prefix cache; loaded from files, which lie in the page
              cache; fetched from another server over shared memory and over TCP, also as bytes a second and as a share of what a
@@ -9,11 +9,13 @@ first token  of the same prompt, one way after the other: computed; in the prefi
 throughput   tokens a second of prompts that never come again, with a tier on disk as a share of those without, in turns; by wall
              clock, and by the engine's processor time, which other programs disturb less
 
-Without --model it is the demo model's shape, for prompts of 8,192 tokens.
+Without --model it is the demo model's shape, for prompts of 8,192 tokens; with --shape 1b a Llama of a billion parameters, drawn at random, with
+the demo's tokenizer (2 GB in the temporary folder).
 """
 
 import argparse
 import json
+import math
 import pathlib
 import random
 import shutil
@@ -33,6 +35,39 @@ def longer_demo(to):
     shutil.copytree(ROOT / "models/demo", to)
     config = json.loads((to / "config.json").read_text()) | {"max_position_embeddings": 8192}
     (to / "config.json").write_text(json.dumps(config))
+    return to
+
+
+LLAMA_1B = dict(architectures=["LlamaForCausalLM"], model_type="llama", hidden_size=2048, intermediate_size=8192, num_hidden_layers=16,
+                num_attention_heads=32, num_key_value_heads=8, head_dim=64)  # fmt: skip
+
+
+def random_1b(to):
+    """Matrices of about 0.01 and norms of 1, bf16, in one file of safetensors."""
+    longer_demo(to)
+    for file in to.glob("*.safetensors*"):
+        file.unlink()
+    config = json.loads((to / "config.json").read_text()) | LLAMA_1B
+    (to / "config.json").write_text(json.dumps(config))
+    d, inner, kv = config["hidden_size"], config["intermediate_size"], config["num_key_value_heads"] * config["head_dim"]
+    shapes = {"model.embed_tokens.weight": [config["vocab_size"], d], "model.norm.weight": [d]}
+    for i in range(config["num_hidden_layers"]):
+        parts = {"input_layernorm": [d], "post_attention_layernorm": [d], "self_attn.q_proj": [d, d], "self_attn.k_proj": [kv, d], "self_attn.v_proj": [kv, d],
+                 "self_attn.o_proj": [d, d], "mlp.gate_proj": [inner, d], "mlp.up_proj": [inner, d], "mlp.down_proj": [d, inner]}  # fmt: skip
+        shapes |= {f"model.layers.{i}.{part}.weight": shape for part, shape in parts.items()}
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        size = 2 * math.prod(shape)
+        header[name] = dict(dtype="BF16", shape=shape, data_offsets=[end, end + size])
+        end += size
+    text = json.dumps(header).encode()
+    noise = bytearray(random.Random(1).randbytes(64 << 20))
+    noise[1::2] = noise[1::2].translate(bytes([0x3C, 0xBC] * 128))  # sign and exponent
+    with open(to / "model.safetensors", "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for i, (name, shape) in enumerate(shapes.items()):
+            size, begin = 2 * math.prod(shape), 2 * 4099 * i  # another part of the noise for each
+            file.write(b"\x80\x3f" * shape[0] if len(shape) == 1 else bytes(noise[begin : begin + size]))
     return to
 
 
@@ -147,6 +182,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--server", default=PROGRAM)
     parser.add_argument("--model", type=pathlib.Path)
+    parser.add_argument("--shape", choices=["demo", "1b"], default="demo")
     parser.add_argument("--prompt", type=int, default=4096, help="tokens")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--streams", type=int, default=16)
@@ -154,7 +190,7 @@ def main():
     draws = random.Random(1)
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
-        model = args.model or longer_demo(scratch / "model")
+        model = args.model or {"demo": longer_demo, "1b": random_1b}[args.shape](scratch / "model")
         first_tokens(args, model, scratch, draws)
         throughput(args, model, scratch, draws)
 

@@ -24,7 +24,7 @@ repeated flags counts; every switch has its `--no-` form; fields of JSON may be 
 `--config file.yaml` holds the same names; what is on the command line wins. An unknown flag is an error that names the nearest one.
 Environment: `OTEL_SERVICE_NAME`, `VLLM_API_KEY`, `VLLM_LOGGING_LEVEL`, `VLLM_LOG_STATS_INTERVAL`, `VLLM_SERVER_DEV_MODE`,
 `VLLM_ALLOW_RUNTIME_LORA_UPDATING`, `VLLM_LORA_RESOLVER_CACHE_DIR`, `VLLM_PLUGINS`, `VLLM_NIXL_SIDE_CHANNEL_HOST`,
-`VLLM_NIXL_SIDE_CHANNEL_PORT`, those by which `mpirun` tells a process its place, and the variables of
+`VLLM_NIXL_SIDE_CHANNEL_PORT`, `AWS_ACCESS_KEY_ID` and its like for a store of KV blocks, those by which `mpirun` tells a process its place, and the variables of
 [models by name](models.md#models-by-name).
 
 )";

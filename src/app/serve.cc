@@ -37,6 +37,17 @@ Result<> take_side_channel(KvTransferOptions& options) {
   return {};
 }
 
+// The variables of AWS's tools, for a store that takes signed requests.
+void take_store_keys(KvTransferOptions& options) {
+  if (!options.tier) return;
+  StoreKeys& keys = options.tier->keys;
+  keys.access = environment("AWS_ACCESS_KEY_ID");
+  keys.secret = environment("AWS_SECRET_ACCESS_KEY");
+  keys.session = environment("AWS_SESSION_TOKEN");
+  keys.region = environment("AWS_REGION");
+  if (keys.region.empty()) keys.region = environment("AWS_DEFAULT_REGION");
+}
+
 // vLLM's lora_filesystem_resolver, which is among its plugins unless VLLM_PLUGINS names others.
 void take_adapter_folder(RuntimeOptions& options) {
   const std::string folder = environment("VLLM_LORA_RESOLVER_CACHE_DIR");
@@ -72,7 +83,8 @@ Result<> take_offloading(const ServeCommand& c, KvTransferOptions& options) {
   return {};
 }
 
-// The variables of Open MPI, of MPICH and of Slurm: of this process among those that mpirun has started together.
+// The variables of Open MPI, of MPICH and of Slurm: of this process among those that mpirun has started
+// together.
 Result<> take_mpi(EngineOptions& options) {
   if (options.rank_layout().size() == 1 || options.nodes.count > 1) return {};
   const auto number = [](std::initializer_list<const char*> names) -> std::optional<int> {
@@ -90,8 +102,8 @@ Result<> take_mpi(EngineOptions& options) {
   if (options.data_parallel_size > 1)
     return field_failure("data_parallel_size", ErrorCode::unsupported, "must be 1 under mpirun, got {}",
                          options.data_parallel_size);
-  options.mpi = MpiPlace{.rank = *rank,
-                         .of_host = number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}).value_or(*size)};
+  options.mpi = MpiPlace{
+      .rank = *rank, .of_host = number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}).value_or(*size)};
   return {};
 }
 
@@ -101,7 +113,8 @@ Result<> take_processors(ServeCommand& c) {
   if (bound == "nobind") {
     c.numa.bind = false;
   } else if (!bound.empty() && bound != "auto" && c.numa.processors.empty()) {
-    for (const auto list : bound | std::views::split('|')) c.numa.processors.emplace_back(list.begin(), list.end());
+    for (const auto list : bound | std::views::split('|'))
+      c.numa.processors.emplace_back(list.begin(), list.end());
   }
   EngineOptions& engine = c.runtime.engine;
   if (engine.mpi) c.numa.bind = false;
@@ -148,6 +161,7 @@ Result<> serve(ServeCommand& c) {
   TRY_VOID(take_data_parallel(c.data_parallel, engine));
   TRY_VOID(take_mpi(engine));
   TRY_VOID(take_side_channel(c.runtime.engine.kv_transfer));
+  take_store_keys(c.runtime.engine.kv_transfer);
   TRY_VOID(take_offloading(c, c.runtime.engine.kv_transfer));
   if (c.run_engine) return run_engine(std::move(c.runtime), c.run_rank);
   take_adapter_folder(c.runtime);

@@ -7,11 +7,12 @@
 
 namespace octavo {
 
-BlockFetcher::BlockFetcher(BlockFormat format, bool one_host, WriteBlock write, NativeBlocks native,
+BlockFetcher::BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
                            OnResult done)
     : format_(std::move(format)),
       digest_(format_.digest()),
       one_host_(one_host),
+      ucx_(ucx),
       write_(std::move(write)),
       native_(std::move(native)),
       done_(std::move(done)) {
@@ -72,7 +73,10 @@ Result<> BlockFetcher::fetch(Worker& worker, const LoadTask& task, LoadResult& r
                                          : fetch_over(worker, socket, task, result);
   set_socket(worker, nullptr);
   // The other engine may still write what it was asked for: into memory that nobody reads any more.
-  if (!task.blocks.empty() && (!fetched || *task.cancelled)) worker.slots.reset();
+  if (!task.blocks.empty() && (!fetched || *task.cancelled)) {
+    worker.slots.reset();
+    worker.ucx.reset();
+  }
   return fetched;
 }
 
@@ -81,13 +85,17 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
   if (!worker.slots) {
     TRY(worker.slots, TransferSlots::create(slot_bytes(format_)));
   }
+  if (ucx_ && !worker.ucx) {
+    TRY(worker.ucx, open_ucx_channel());
+  }
   const int end = static_cast<int>(task.keys.size());
   TRY_VOID(send_message(socket, Pull{.format = format_,
                                      .engine_id = task.from.remote_engine_id,
                                      .request_id = task.from.remote_request_id,
                                      .blocks = end,
                                      .key = task.keys.back(),
-                                     .segment = one_host_ ? worker.slots->offer() : SegmentOffer{}}));
+                                     .segment = one_host_ ? worker.slots->offer() : SegmentOffer{},
+                                     .ucx = ucx_ ? worker.ucx->address() : ""}));
   // Of the message that comes next: what is expected, or an error.
   const auto expect = [&]<class Message>(Message& out) -> Result<> {
     TRY(TransferMessage message, receive_message(socket));
@@ -126,7 +134,7 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
       TRY(const auto packed, receiver->receive(slot, static_cast<std::size_t>(count) * stride));
       TRY_VOID(take_packed(task, packed, result));
     } else {
-      TRY_VOID(take_native(socket, count, task, result));
+      TRY_VOID(take_native(socket, ready.ucx ? worker.ucx.get() : nullptr, count, task, result));
     }
     at += count;
     TRY_VOID(ask(slot));
@@ -157,14 +165,18 @@ Result<> BlockFetcher::take_packed(const LoadTask& task, std::span<const std::by
 }
 
 // Where they belong at once: what turns out to be wrong has been written to a block that nobody else knows.
-Result<> BlockFetcher::take_native(PeerSocket& socket, int count, const LoadTask& task, LoadResult& result) {
+Result<> BlockFetcher::take_native(PeerSocket& socket, UcxChannel* ucx, int count, const LoadTask& task,
+                                   LoadResult& result) {
   std::vector<BlockHeader> headers(static_cast<std::size_t>(count));
   TRY_VOID(socket.receive(std::as_writable_bytes(std::span(headers))));
-  for (const BlockHeader& header : headers) {
-    const auto place = static_cast<std::size_t>(result.loaded);
-    const std::span<std::byte> block = native_.memory(task.blocks[place]);
-    TRY_VOID(socket.receive(block));
-    TRY_VOID(verify(header, digest_, task.keys[static_cast<std::size_t>(task.first) + place], block));
+  std::vector<std::span<std::byte>> blocks;
+  for (int i = 0; i < count; ++i)
+    blocks.push_back(native_.memory(task.blocks[static_cast<std::size_t>(result.loaded + i)]));
+  if (ucx != nullptr) TRY_VOID(ucx->receive(blocks, socket.fd()));
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    if (ucx == nullptr) TRY_VOID(socket.receive(blocks[i]));
+    const auto place = static_cast<std::size_t>(task.first + result.loaded);
+    TRY_VOID(verify(headers[i], digest_, task.keys[place], blocks[i]));
     ++result.loaded;
     result.bytes += format_.bytes;
   }

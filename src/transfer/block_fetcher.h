@@ -19,6 +19,7 @@
 #include "transfer/native_blocks.h"
 #include "transfer/peer_socket.h"
 #include "transfer/transport.h"
+#include "transfer/ucx_plugin.h"
 
 namespace octavo {
 
@@ -29,8 +30,9 @@ class BlockFetcher {
   using OnResult = std::function<void(LoadResult)>;
 
   // done: on a fetching thread, once for each task that wants blocks. one_host: false: everything goes over
-  // TCP, also between processes of one host.
-  BlockFetcher(BlockFormat format, bool one_host, WriteBlock write, NativeBlocks native, OnResult done);
+  // TCP, also between processes of one host. ucx: native blocks go over UCX, where the producer has it.
+  BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
+               OnResult done);
   // Ends fetches in progress; what waits is forgotten, and `done` not called for it.
   ~BlockFetcher();
 
@@ -41,6 +43,7 @@ class BlockFetcher {
 
   struct Worker {
     std::optional<TransferSlots> slots;  // of its thread alone
+    std::unique_ptr<UcxChannel> ucx;     // as well
     const PeerSocket* socket = nullptr;  // while it is connected; under mutex_
     std::thread thread;
   };
@@ -50,12 +53,13 @@ class BlockFetcher {
   Result<> fetch_over(Worker& worker, PeerSocket& socket, const LoadTask& task, LoadResult& result);
   BlockWay way_of(const Ready& ready) const;
   Result<> take_packed(const LoadTask& task, std::span<const std::byte> packed, LoadResult& result);
-  Result<> take_native(PeerSocket& socket, int count, const LoadTask& task, LoadResult& result);
+  Result<> take_native(PeerSocket& socket, UcxChannel* ucx, int count, const LoadTask& task,
+                       LoadResult& result);
   bool set_socket(Worker& worker, const PeerSocket* socket);
 
   const BlockFormat format_;
   const Hash128 digest_;  // of the format
-  const bool one_host_;
+  const bool one_host_, ucx_;
   const WriteBlock write_;
   const NativeBlocks native_;
   const OnResult done_;

@@ -15,6 +15,16 @@ namespace {
 
 constexpr std::size_t kConnectionsMax = 64;
 
+// Null: blocks go another way.
+std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
+  if (address.empty()) return nullptr;
+  auto channel = open_ucx_channel();
+  const Result<> connected = channel ? (*channel)->connect(address) : std::unexpected(channel.error());
+  if (connected) return *std::move(channel);
+  log_warning("KV transfer: a consumer asks for UCX, its blocks go over TCP: {}", connected.error().message);
+  return nullptr;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<BlockServer>> BlockServer::start(BlockServerOptions options, LeaseTable& leases,
@@ -155,7 +165,9 @@ Result<> BlockServer::give_pieces(PeerSocket& socket, const Pull& pull, const Le
     sender = shared_memory_sender(pull.segment);
   const bool shared = sender != nullptr;
   if (!shared) sender = tcp_sender(socket);
-  TRY_VOID(send_message(socket, Ready{.shared_memory = shared, .layout = native_.layout}));
+  const std::unique_ptr<UcxChannel> ucx = ucx_to(pull.ucx);
+  TRY_VOID(
+      send_message(socket, Ready{.shared_memory = shared, .layout = native_.layout, .ucx = ucx != nullptr}));
   for (;;) {
     TRY(const TransferMessage message, receive_message(socket));
     if (std::holds_alternative<Done>(message)) return {};
@@ -166,7 +178,8 @@ Result<> BlockServer::give_pieces(PeerSocket& socket, const Pull& pull, const Le
         get->first > pull.blocks - get->count || (!packed && native_.layout.empty()))
       return failure(ErrorCode::corrupt, "another engine asked for {} blocks from {} on, {}", get->count,
                      get->first, kBlockWayNames[static_cast<std::size_t>(get->way)]);
-    TRY_VOID(packed ? give_packed(socket, lease, *get, *sender) : give_native(socket, lease, *get));
+    TRY_VOID(packed ? give_packed(socket, lease, *get, *sender)
+                    : give_native(socket, lease, *get, ucx.get()));
   }
 }
 
@@ -184,7 +197,7 @@ Result<> BlockServer::give_packed(PeerSocket& socket, const Lease& lease, const 
   return sender.send(slot);
 }
 
-Result<> BlockServer::give_native(PeerSocket& socket, const Lease& lease, const Get& get) {
+Result<> BlockServer::give_native(PeerSocket& socket, const Lease& lease, const Get& get, UcxChannel* ucx) {
   std::vector<BlockHeader> headers;
   std::vector<std::span<const std::byte>> blocks;
   for (int i = get.first; i < get.first + get.count; ++i) {
@@ -194,6 +207,7 @@ Result<> BlockServer::give_native(PeerSocket& socket, const Lease& lease, const 
   }
   TRY_VOID(send_message(socket, Piece{get.first, get.count}));
   TRY_VOID(socket.send(std::as_bytes(std::span(headers))));
+  if (ucx != nullptr) return ucx->send(blocks, socket.fd());
   for (const std::span<const std::byte> block : blocks) TRY_VOID(socket.send(block));
   return {};
 }

@@ -18,6 +18,7 @@
 #include "transfer/native_blocks.h"
 #include "transfer/peer_socket.h"
 #include "transfer/transport.h"
+#include "transfer/ucx_plugin.h"
 
 namespace octavo {
 
@@ -60,7 +61,7 @@ class BlockServer {
   Result<> give_blocks(PeerSocket& socket, const Pull& pull);
   Result<> give_pieces(PeerSocket& socket, const Pull& pull, const Lease& lease);
   Result<> give_packed(PeerSocket& socket, const Lease& lease, const Get& get, BlockSender& sender);
-  Result<> give_native(PeerSocket& socket, const Lease& lease, const Get& get);
+  Result<> give_native(PeerSocket& socket, const Lease& lease, const Get& get, UcxChannel* ucx);
   std::string refusal(const Pull& pull, KvTransferFailure& reason);
   void finish(const std::string& id);
 

@@ -147,7 +147,8 @@ void import_blocks(benchmark::State& state) {
 }
 
 // native: blocks of both look alike.
-void fetch(benchmark::State& state, bool one_host, bool native) {
+void fetch(benchmark::State& state, bool one_host, bool native, bool ucx = false) {
+  if (ucx && !open_ucx_channel()) return state.SkipWithError("no UCX here");
   Cache from(kShapes[state.range(0)]), to(kShapes[state.range(0)]);
   const BlockFormat format = from.format();
   LeaseTable leases(30);
@@ -158,7 +159,7 @@ void fetch(benchmark::State& state, bool one_host, bool native) {
                           .value();
   std::promise<LoadResult> result;
   BlockFetcher fetcher(
-      format, one_host, [&](BlockId block, std::span<const std::byte> bytes) { to.write(block, bytes); },
+      format, one_host, ucx, [&](BlockId block, std::span<const std::byte> bytes) { to.write(block, bytes); },
       native ? to.native() : NativeBlocks{}, [&](LoadResult got) { result.set_value(std::move(got)); });
   LoadTask task{.from = {.remote_engine_id = "e", .remote_host = "127.0.0.1", .remote_port = server->port()},
                 .keys = some_keys(),
@@ -186,6 +187,7 @@ BENCHMARK(verify_blocks)->DenseRange(0, 1)->UseRealTime();
 BENCHMARK(import_blocks)->DenseRange(0, 1)->UseRealTime();
 BENCHMARK_CAPTURE(fetch, shared_memory, true, true)->DenseRange(0, 1)->UseRealTime();
 BENCHMARK_CAPTURE(fetch, tcp, false, true)->DenseRange(0, 1)->UseRealTime();
+BENCHMARK_CAPTURE(fetch, ucx, false, true, true)->DenseRange(0, 1)->UseRealTime();
 BENCHMARK_CAPTURE(fetch, tcp_other_layout, false, false)->DenseRange(0, 1)->UseRealTime();
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/quoted_text.h"
-#include "transfer/redis_client.h"
+#include "transfer/store_client.h"
 
 namespace octavo {
 namespace {
@@ -65,31 +65,31 @@ std::unexpected<Error> no_field(std::string_view key) {
 }
 
 Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
-  return for_extra(extra,
-                   [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
-                     if (key == "side_channel_host") return read(item, field, out.host);
-                     if (key == "side_channel_port") return read(item, field, 0, 65'535, out.port.emplace());
-                     if (key == "kv_lease_duration") return read(item, field, 1, 86'400, out.lease_seconds);
-                     if (key == "kv_recompute_threshold")
-                       return read(item, field, 0, 1 << 30, out.recompute_threshold);
-                     if (key == "transport") {
-                       std::string transport;
-                       TRY_VOID(read(item, field, transport));
-                       if (transport != "auto" && transport != "tcp")
-                         return invalid(field, "must be \"auto\" or \"tcp\", got {}", quoted_text(transport));
-                       out.one_host = transport == "auto";
-                       return {};
-                     }
-                     if (key != "backends" && key != "num_threads") return no_field(key);  // of NIXL itself
-                     return {};
-                   });
+  return for_extra(
+      extra, [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
+        if (key == "side_channel_host") return read(item, field, out.host);
+        if (key == "side_channel_port") return read(item, field, 0, 65'535, out.port.emplace());
+        if (key == "kv_lease_duration") return read(item, field, 1, 86'400, out.lease_seconds);
+        if (key == "kv_recompute_threshold") return read(item, field, 0, 1 << 30, out.recompute_threshold);
+        if (key == "transport") {
+          std::string transport;
+          TRY_VOID(read(item, field, transport));
+          if (transport != "auto" && transport != "tcp" && transport != "ucx")
+            return invalid(field, R"(must be "auto", "tcp" or "ucx", got {})", quoted_text(transport));
+          out.one_host = transport == "auto";
+          out.ucx = transport == "ucx";
+          return {};
+        }
+        if (key != "backends" && key != "num_threads") return no_field(key);  // of NIXL itself
+        return {};
+      });
 }
 
 // A folder, or the URL of a store.
 Result<> read_place(const json::value& value, std::string_view field, std::string& out) {
   TRY_VOID(read(value, field, out));
-  if (!is_redis_url(out)) return {};
-  if (const auto address = parse_redis_url(out); !address) return invalid(field, "{}", address.error().message);
+  if (!is_store_url(out)) return {};
+  if (const auto store = store_at(out, {}); !store) return invalid(field, "{}", store.error().message);
   return {};
 }
 
@@ -219,7 +219,8 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       extra = item.get_object();
     } else if (name == "kv_load_failure_policy") {
       TRY_VOID(read(item, name, policy));
-      if (policy != "recompute") return invalid(name, "only \"recompute\" is supported, got {}", quoted_text(policy));
+      if (policy != "recompute")
+        return invalid(name, "only \"recompute\" is supported, got {}", quoted_text(policy));
     } else if (name != "kv_buffer_device" && name != "kv_buffer_size" && name != "kv_rank" &&
                name != "kv_parallel_size" && name != "kv_ip" && name != "kv_port") {  // of other connectors
       return invalid("kv_transfer_config", "there is no field {}", quoted_text(name));

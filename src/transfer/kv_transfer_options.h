@@ -1,5 +1,5 @@
-// --kv-transfer-config: vLLM's JSON object that says where KV blocks go to and come from, beside an engine's own
-// cache: other engines, tiers below it.
+// --kv-transfer-config: vLLM's JSON object that says where KV blocks go to and come from, beside an engine's
+// own cache: other engines, tiers below it.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,16 @@
 
 namespace octavo {
 
+// Who asks at an S3-style store. Without an access key requests are not signed.
+struct StoreKeys {
+  std::string access{}, secret{}, session{};
+  std::string region{};  // "": us-east-1
+};
+
 // A tier of blocks on a disk, or in a store that several engines share.
 struct KvTierOptions {
-  std::string place{};  // a folder, or the URL of a store: see parse_redis_url
+  std::string place{};  // a folder, or the URL of a store: see is_store_url
+  StoreKeys keys{};
   std::int64_t bytes = std::int64_t{16} << 30;  // at most
   int store_threshold = 0;        // a block is written when so many prompts have had it; up to 1: at once
   int max_tracker_size = 64'000;  // blocks for which that is counted
@@ -35,12 +42,13 @@ struct KvTransferOptions {
   int lease_seconds = 30;       // that blocks are kept for somebody to come
   int recompute_threshold = 0;  // prompts that lack at most so many tokens here are computed here
   bool one_host = true;         // false: TCP also between processes of one host
+  bool ucx = false;             // where the producer has it, too
 
   std::optional<KvTierOptions> tier{};
 };
 
-// Accepts vLLM's fields of its NixlConnector (other engines), OffloadingConnector and SharedStorageConnector (a
-// disk), and its MultiConnector of these. Errors name the field.
+// Accepts vLLM's fields of its NixlConnector (other engines), OffloadingConnector and SharedStorageConnector
+// (a disk), and its MultiConnector of these. Errors name the field.
 Result<KvTransferOptions> parse_kv_transfer_config(std::string_view json);
 
 }  // namespace octavo

@@ -14,6 +14,12 @@ namespace json = boost::json;
 
 constexpr std::uint32_t kFrameBytesMax = 64 << 10;
 
+std::string hex(std::string_view bytes) {
+  std::string digits;
+  for (const char byte : bytes) digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return digits;
+}
+
 std::string hex(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
 
 template <class... Each>
@@ -38,10 +44,12 @@ json::object object_of(const TransferMessage& message) {
                                 {"process", m.segment.process},
                                 {"descriptor", m.segment.descriptor},
                                 {"slot_bytes", m.segment.slot_bytes},
-                                {"secret", m.segment.secret}};
+                                {"secret", m.segment.secret},
+                                {"ucx", hex(m.ucx)}};
           },
           [](const Ready& m) {
-            return json::object{{"kind", "ready"}, {"shared_memory", m.shared_memory}, {"layout", m.layout}};
+            return json::object{
+                {"kind", "ready"}, {"shared_memory", m.shared_memory}, {"layout", m.layout}, {"ucx", m.ucx}};
           },
           [](const Get& m) {
             return json::object{{"kind", "get"},
@@ -95,6 +103,15 @@ class Reader {
     return {.low = std::stoull(digits.substr(16), nullptr, 16),
             .high = std::stoull(digits.substr(0, 16), nullptr, 16)};
   }
+  std::string bytes(std::string_view name) {
+    const std::string digits = text(name);
+    good_ =
+        good_ && digits.size() % 2 == 0 && digits.find_first_not_of("0123456789abcdef") == std::string::npos;
+    std::string out;
+    for (std::size_t i = 0; good_ && i < digits.size(); i += 2)
+      out.push_back(static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16)));
+    return out;
+  }
   template <class Enum>
   Enum one_of(std::string_view name, std::span<const std::string_view> names) {
     const auto found = std::ranges::find(names, text(name));
@@ -121,8 +138,11 @@ TransferMessage read(Reader& r, std::string_view kind) {
                 .segment = {.process = r.integer("process"),
                             .descriptor = r.integer("descriptor"),
                             .slot_bytes = r.integer("slot_bytes"),
-                            .secret = r.text("secret")}};
-  if (kind == "ready") return Ready{.shared_memory = r.boolean("shared_memory"), .layout = r.text("layout")};
+                            .secret = r.text("secret")},
+                .ucx = r.bytes("ucx")};
+  if (kind == "ready")
+    return Ready{
+        .shared_memory = r.boolean("shared_memory"), .layout = r.text("layout"), .ucx = r.boolean("ucx")};
   if (kind == "get")
     return Get{.first = r.count("first"),
                .count = r.count("count"),

@@ -9,8 +9,8 @@
 //
 // Or alone on a connection: Done, where nothing is wanted; Keep, as often as there are leases that are to
 // last. Packed blocks (block_format.h) are written to the slot that the Get names, or follow the Piece: see
-// transport.h. Of native ones (native_blocks.h) the headers follow it, and then their contents. The lease
-// lasts as long as the connection.
+// transport.h. Of native ones (native_blocks.h) the headers follow it, and then their contents, here or over
+// UCX. The lease lasts as long as the connection.
 //
 // At any time the producer may say Refused, and closes. A frame is the number of its bytes (u32,
 // little-endian) and a JSON object.
@@ -46,10 +46,12 @@ struct Pull {
   int blocks = 0;  // of the prompt, from its first on
   Hash128 key{};   // of the last of them
   SegmentOffer segment{};
+  std::string ucx{};  // where a UCX channel of the consumer's is; "": it has none
 };
 struct Ready {
   bool shared_memory = false;  // packed blocks go to the slots that were offered
   std::string layout{};        // of native blocks; "": there are none
+  bool ucx = false;            // their contents go over UCX, to the channel that was offered
 };
 enum class BlockWay : std::uint8_t { packed, native };
 inline constexpr std::string_view kBlockWayNames[] = {"packed", "native"};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "transfer/ucx_plugin.h"
 
 namespace octavo {
 namespace {
@@ -28,6 +29,7 @@ Result<std::unique_ptr<KvConnector>> PeerConnector::start(KvTransferOptions opti
     options.engine_id = fmt::format("{:016x}{:016x}", secret_seed(), secret_seed());
   if (options.host.empty()) options.host = "127.0.0.1";
   if (options.port != 0) options.port = options.port.value_or(kPort) + engine;
+  if (options.consumes && options.ucx) TRY_VOID(open_ucx_channel());
   std::unique_ptr<PeerConnector> peers(
       new PeerConnector(std::move(options), std::move(format), std::move(cache)));
   if (peers->options_.produces) TRY_VOID(peers->listen());
@@ -41,8 +43,8 @@ PeerConnector::PeerConnector(KvTransferOptions options, BlockFormat format, Cach
       leases_(options_.lease_seconds) {
   if (!options_.consumes) return;
   keeper_ = std::make_unique<LeaseKeeper>(std::chrono::seconds(options_.lease_seconds));
-  fetcher_ = std::make_unique<BlockFetcher>(format_, options_.one_host, cache_.write, cache_.native,
-                                            [this](LoadResult result) {
+  fetcher_ = std::make_unique<BlockFetcher>(format_, options_.one_host, options_.ucx, cache_.write,
+                                            cache_.native, [this](LoadResult result) {
                                               keeper_->let_go(result.id);
                                               note(result);
                                               cache_.loaded(std::move(result));

@@ -22,6 +22,8 @@ class PeerSocket {
   Result<> send(std::span<const std::byte> bytes);
   Result<> receive(std::span<std::byte> bytes);
 
+  int fd() const { return fd_; }
+
   // Any thread, while the object lives: calls above and later ones fail at once.
   void interrupt() const;
 

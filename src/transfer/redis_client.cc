@@ -61,20 +61,20 @@ Result<RedisAddress> parse_redis_url(std::string_view url) {
   return address;
 }
 
-Result<RedisClient> RedisClient::connect(const RedisAddress& address) {
+Result<std::unique_ptr<StoreClient>> RedisClient::connect(const RedisAddress& address) {
   TRY(PeerSocket socket, PeerSocket::connect(address.host, address.port));
-  RedisClient client(std::move(socket));
+  std::unique_ptr<RedisClient> client(new RedisClient(std::move(socket)));
   if (!address.password.empty()) {
     std::vector<std::string_view> parts{"AUTH"};
     if (!address.user.empty()) parts.push_back(address.user);
     parts.push_back(address.password);
-    TRY_VOID(client.send(parts));
-    TRY_VOID(client.expect_ok());
+    TRY_VOID(client->send(parts));
+    TRY_VOID(client->expect_ok());
   }
   if (address.database != 0) {
     const std::string database = std::to_string(address.database);
-    TRY_VOID(client.send(std::array<std::string_view, 2>{"SELECT", database}));
-    TRY_VOID(client.expect_ok());
+    TRY_VOID(client->send(std::array<std::string_view, 2>{"SELECT", database}));
+    TRY_VOID(client->expect_ok());
   }
   return client;
 }

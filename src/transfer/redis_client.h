@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "transfer/peer_socket.h"
+#include "transfer/store_client.h"
 
 namespace octavo {
 
@@ -27,18 +28,15 @@ Result<RedisAddress> parse_redis_url(std::string_view url);
 // Whether a text is meant as one.
 bool is_redis_url(std::string_view text);
 
-// Errors of all calls: unavailable, with what the server says where it is that it refuses; io when the
-// connection broke; corrupt when it answers nonsense. After any of these the connection is of no use.
-class RedisClient {
+class RedisClient final : public StoreClient {
  public:
-  static Result<RedisClient> connect(const RedisAddress& address);
+  // Errors: as those of StoreClient.
+  static Result<std::unique_ptr<StoreClient>> connect(const RedisAddress& address);
 
-  // How many of the keys are there, up to the first that is not.
-  Result<std::size_t> leading(std::span<const std::string> keys);
-  // A value of exactly as many bytes. False: there is none. Another size is corrupt.
-  Result<bool> get(std::string_view key, std::span<std::byte> value);
-  Result<> set(std::string_view key, std::span<const std::byte> value);
-  Result<> remove(std::span<const std::string> keys);
+  Result<std::size_t> leading(std::span<const std::string> keys) override;
+  Result<bool> get(std::string_view key, std::span<std::byte> value) override;
+  Result<> set(std::string_view key, std::span<const std::byte> value) override;
+  Result<> remove(std::span<const std::string> keys) override;
 
  private:
   explicit RedisClient(PeerSocket socket) : socket_(std::move(socket)) {}

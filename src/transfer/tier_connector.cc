@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "transfer/block_files.h"
-#include "transfer/redis_blocks.h"
+#include "transfer/store_blocks.h"
 
 namespace octavo {
 namespace {
@@ -22,8 +22,8 @@ constexpr std::int64_t kLoadUs = 20'000'000;   // what comes later is computed
 Result<std::unique_ptr<KvConnector>> TierConnector::open(const KvTierOptions& options, BlockFormat format,
                                                          int engine, int cache_blocks, CacheAccess cache) {
   std::unique_ptr<BlockStore> store;
-  if (is_redis_url(options.place)) {
-    TRY(store, RedisBlocks::open(options.place, format));
+  if (is_store_url(options.place)) {
+    TRY(store, StoreBlocks::open(options.place, options.keys, format));
   } else {
     TRY(store, BlockFiles::open(options.place, format, options.bytes, engine));
     log_info("KV blocks on disk: {} found in {}", store->count(), options.place);

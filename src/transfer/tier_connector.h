@@ -33,7 +33,7 @@ namespace octavo {
 class TierConnector final : public KvConnector {
  public:
   // cache_blocks: of the engine's cache; what waits to be written keeps at most an eighth of them. Errors:
-  // see BlockFiles::open and RedisBlocks::open.
+  // see BlockFiles::open and StoreBlocks::open.
   static Result<std::unique_ptr<KvConnector>> open(const KvTierOptions& options, BlockFormat format,
                                                    int engine, int cache_blocks, CacheAccess cache);
   ~TierConnector() override;

@@ -31,6 +31,7 @@ struct Way {
   const char* name;
   bool one_host = true;
   bool native = false;
+  bool ucx = false;
 };
 constexpr std::size_t kNativeBytes = (64 << 10) + 64;
 
@@ -95,7 +96,7 @@ struct Consumer {
                 }};
     }
     BlockFetcher fetcher(
-        format, way.one_host,
+        format, way.one_host, way.ucx,
         [&](BlockId block, std::span<const std::byte> bytes) {
           const std::lock_guard lock(mutex);
           written.push_back(block);
@@ -112,10 +113,16 @@ struct Consumer {
   }
 };
 
-class Transports : public testing::TestWithParam<Way> {};
+class Transports : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    if (!GetParam().ucx) return;
+    if (const auto channel = open_ucx_channel(); !channel) GTEST_SKIP() << channel.error().message;
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Transports, Transports,
                          testing::Values(Way{"shared_memory"}, Way{"tcp", false, true},
-                                         Way{"tcp_other_layout", false}),
+                                         Way{"tcp_other_layout", false}, Way{"ucx", false, true, true}),
                          [](const auto& test) { return test.param.name; });
 
 TEST_P(Transports, BlocksArriveAsTheyAre) {
@@ -197,7 +204,7 @@ TEST(Transfer, NobodyListens) {
 
 TEST(Transfer, NothingWantedGivesTheLeaseBack) {
   Producer producer;
-  BlockFetcher fetcher(kFormat, true, {}, {}, {});
+  BlockFetcher fetcher(kFormat, true, false, {}, {}, {});
   fetcher.post({.from = task_for(producer.server->port()).from});
   while (producer.finished == 0) std::this_thread::yield();
   EXPECT_EQ(producer.leases.take_ended(now_us()).size(), 1u);
@@ -300,6 +307,53 @@ TEST(Transfer, WrongBytesInPlaceAreNotTakenEither) {
   const LoadResult result = Consumer().fetch(task_for(peer.port), way);
   EXPECT_EQ(result.failure, KvTransferFailure::corrupt);
   EXPECT_EQ(result.loaded, 0);
+}
+
+// A channel, or none where there is no UCX.
+std::unique_ptr<UcxChannel> ucx_channel() {
+  auto channel = open_ucx_channel();
+  return channel ? *std::move(channel) : nullptr;
+}
+
+TEST(Transfer, APeerThatDiesWhileItSendsOverUcxIsNoticed) {
+  if (ucx_channel() == nullptr) GTEST_SKIP() << open_ucx_channel().error().message;
+  const Way way{"ucx", false, true, true};
+  BadPeer peer([&](PeerSocket& s) {
+    const auto pull = std::get<Pull>(receive_message(s).value());
+    const auto channel = ucx_channel();
+    ASSERT_TRUE(channel->connect(pull.ucx));
+    (void)send_message(s, Ready{.layout = "alike", .ucx = true});
+    const auto get = std::get<Get>(receive_message(s).value());
+    (void)send_message(s, Piece{get.first, get.count});
+    const std::vector<std::byte> block(kNativeBytes, content(100));
+    const BlockHeader header = header_of(kFormat.digest(), some_keys()[0], block);
+    for (int i = 0; i < get.count; ++i) (void)s.send(header);
+    const std::span<const std::byte> one = block;
+    (void)channel->send(std::span(&one, 1), s.fd());  // of several
+  });
+  const LoadResult result = Consumer().fetch(task_for(peer.port), way);
+  EXPECT_EQ(result.failure, KvTransferFailure::lost);
+  EXPECT_EQ(result.loaded, 0);
+}
+
+TEST(Transfer, AConsumerThatDiesWhileItIsSentToOverUcxIsNoticed) {
+  if (ucx_channel() == nullptr) GTEST_SKIP() << open_ucx_channel().error().message;
+  const Way way{"ucx", false, true, true};
+  Producer producer(way);
+  {
+    PeerSocket socket = PeerSocket::connect("127.0.0.1", producer.server->port()).value();
+    const auto channel = ucx_channel();
+    ASSERT_TRUE(send_message(socket, Pull{.format = kFormat,
+                                          .engine_id = "e",
+                                          .request_id = "r",
+                                          .blocks = kBlocks,
+                                          .key = some_keys().back(),
+                                          .ucx = channel->address()}));
+    EXPECT_TRUE(std::get<Ready>(receive_message(socket).value()).ucx);
+    ASSERT_TRUE(send_message(socket, Get{.first = 0, .count = 3, .way = BlockWay::native}));
+    ASSERT_TRUE(receive_message(socket));
+  }
+  EXPECT_EQ(Consumer().fetch(task_for(producer.server->port()), way).failure, std::nullopt);
 }
 
 TEST(Transfer, NonsenseIsAnError) {

@@ -7,11 +7,21 @@ import subprocess
 import pytest
 from conftest import eventually, free_port, metric, serve
 from redis_stand_in import redis_stand_in
+from s3_stand_in import KEYS, s3_stand_in
 from test_kv_tier import NAME, ask, at_rest, hits, same, shared_storage, stored
 
 
 def failures(base):
     return metric(base, "vllm:nixl_num_failed_transfers_total")
+
+
+@pytest.fixture(params=["redis", "s3"])
+def a_store(request, monkeypatch):
+    """(the URL, the Store) of a stand-in; servers have its keys."""
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    with (redis_stand_in if request.param == "redis" else s3_stand_in)() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +40,19 @@ def one_computes_another_loads(url, plain):
         assert failures(another) == 0
 
 
-def test_one_server_computes_another_loads(plain):
-    with redis_stand_in() as (url, store):
-        one_computes_another_loads(url, plain)
-        assert len(store.values) > 10
+def test_one_server_computes_another_loads(plain, a_store):
+    url, store = a_store
+    one_computes_another_loads(url, plain)
+    assert len(store.values) > 10
+
+
+def test_an_s3_store_refuses_who_signs_with_another_key(plain, monkeypatch):
+    for name, value in (KEYS | {"AWS_SECRET_ACCESS_KEY": "another"}).items():
+        monkeypatch.setenv(name, value)
+    with s3_stand_in() as (url, store), serve(NAME, shared_storage(url)) as base:
+        assert same(ask(base), plain)
+        assert eventually(lambda: store.refused > 0) and at_rest(base)
+        assert stored(base) == 0 and not store.values
 
 
 @pytest.mark.parametrize("program", ["redis-server", "valkey-server"])
@@ -52,17 +71,17 @@ def test_with_a_server_as_it_is(program, plain, tmp_path):
 
 
 @pytest.mark.parametrize("mood", ["lying", "hanging"])
-def test_a_bad_store_costs_no_token(mood, plain):
-    with redis_stand_in() as (url, store):
-        with serve(NAME, shared_storage(url)) as base:
-            assert same(ask(base), plain)
-            assert eventually(lambda: stored(base) > 10) and at_rest(base)
-        with serve(NAME, shared_storage(url)) as base:
-            store.mood = mood
-            assert same(ask(base), plain)
-            if mood == "lying":
-                assert eventually(lambda: failures(base) > 0)
-            assert metric(base, "vllm:kv_tier_off") == 0
+def test_a_bad_store_costs_no_token(mood, plain, a_store):
+    url, store = a_store
+    with serve(NAME, shared_storage(url)) as base:
+        assert same(ask(base), plain)
+        assert eventually(lambda: stored(base) > 10) and at_rest(base)
+    with serve(NAME, shared_storage(url)) as base:
+        store.mood = mood
+        assert same(ask(base), plain)
+        if mood == "lying":
+            assert eventually(lambda: failures(base) > 0)
+        assert metric(base, "vllm:kv_tier_off") == 0
 
 
 def test_a_store_that_goes_away_costs_no_token(plain):

@@ -3,8 +3,8 @@
     .venv/bin/python tests/soak/kv_pairs.py --count 30000
 
 Rounds of random prompts, some with a beginning that others had. Each is asked of a server without a prefix cache; then of servers that
-have it computed, cached, on disk, in a store that another server has filled, from a prefill server over shared memory and TCP, and from
-one that is killed meanwhile, each with so little memory that requests are preempted. A pair is an answer and the one it must be: text and
+have it computed, cached, on disk, in stores (of the Redis protocol, S3-style) that another server has filled, from a prefill server over
+shared memory, TCP and, where it is installed, UCX, and from one that is killed meanwhile, each with so little memory that requests are preempted. A pair is an answer and the one it must be: text and
 logprobs, bit for bit. In between blocks on disk and in the store are spoilt, cut and removed. Prints a table; a wrong answer, none at all, or a block that is kept for nobody
 ends the program with an error.
 """
@@ -22,10 +22,11 @@ import sys
 import tempfile
 import time
 
-from serving import Server, free_port, http
+from serving import ROOT, Server, free_port, http
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "e2e"))
 from redis_stand_in import redis_stand_in
+from s3_stand_in import KEYS, s3_stand_in
 
 LIMIT = 120  # seconds: whoever waits longer is stuck
 HOLD = {"do_remote_decode": True, "do_remote_prefill": False}
@@ -111,15 +112,16 @@ class Prompts:
         return {"prompt": prompt, "max_tokens": self.draws.randrange(1, 24), "temperature": self.draws.choice([0, 0.9]),
                 "seed": self.draws.randrange(1 << 30), "logprobs": 2, "ignore_eos": True}
 
-    def spoil(self, folder, store):
+    def spoil(self, folder, *stores):
         """Some blocks of the tiers: other bytes, half of them, none."""
-        with store.lock:
-            for key, value in list(store.values.items()):
-                draw = self.draws.random()
-                if draw < 0.01:
-                    del store.values[key]
-                elif draw < 0.04:
-                    store.values[key] = value[: len(value) // 2] + (b"" if draw < 0.02 else bytes(len(value) - len(value) // 2))
+        for store in stores:
+            with store.lock:
+                for key, value in list(store.values.items()):
+                    draw = self.draws.random()
+                    if draw < 0.01:
+                        del store.values[key]
+                    elif draw < 0.04:
+                        store.values[key] = value[: len(value) // 2] + (b"" if draw < 0.02 else bytes(len(value) - len(value) // 2))
         for file in folder.rglob("*.kv"):
             draw = self.draws.random()
             with contextlib.suppress(FileNotFoundError):  # the tier removes files, too
@@ -146,21 +148,23 @@ async def left_over(server):
 async def pairs(count, seconds, seed, clients):
     begin, prompts, ledger, wrong = time.perf_counter(), Prompts(seed), collections.Counter(), []
     room = asyncio.Semaphore(clients)
-    with tempfile.TemporaryDirectory() as name, redis_stand_in() as (url, store), contextlib.ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as name, redis_stand_in() as (url, store), s3_stand_in() as (s3, objects), contextlib.ExitStack() as stack:
         folder = pathlib.Path(name)
 
-        def server(*flags):
-            each = Server(*flags)
+        def server(*flags, **environment):
+            each = Server(*flags, **environment)
             stack.callback(each.process.kill)
             return each
 
         computed = server("--no-enable-prefix-caching")
         cached, tier = server("--num-gpu-blocks-override=4096"), server(tier_at(folder), *TIGHT)
         filling, filled = server(tier_at(url)), server(tier_at(url), *TIGHT)
+        putting, getting = server(tier_at(s3), **KEYS), server(tier_at(s3), *TIGHT, **KEYS)
         steady, mortal = Prefill(peer()), Prefill(peer())
         for each in (steady, mortal):
             stack.callback(lambda each=each: each.server.process.kill())
         near, far, fed_by_mortal = server(peer(), *TIGHT), server(peer(transport="tcp"), *TIGHT), server(peer(transport="tcp"), *TIGHT)
+        over_ucx = server(peer(transport="ucx"), *TIGHT) if (ROOT / "build/release/liboctavo_ucx.so").exists() else None
 
         async def check(way, answer, right):
             async with room:
@@ -194,22 +198,28 @@ async def pairs(count, seconds, seed, clients):
             await all_of("on disk", lambda body: ask(tier, body), asked)
             await all_of("store, written", lambda body: ask(filling, body), asked)
             await all_of("store", lambda body: ask(filled, body), asked)
+            await all_of("S3, written", lambda body: ask(putting, body), asked)
+            await all_of("S3", lambda body: ask(getting, body), asked)
+            if over_ucx:
+                await all_of("peer, UCX", lambda body: two_legs(steady, over_ucx, body), asked)
             await all_of("peer, shared memory", lambda body: two_legs(steady, near, body), asked)
             await all_of("peer, TCP", lambda body: two_legs(steady, far, body), asked)
             await asyncio.gather(killer(), all_of("peer, killed", lambda body: two_legs(mortal, fed_by_mortal, body), asked))
-            prompts.spoil(folder, store)
+            prompts.spoil(folder, store, objects)
             print(f"{ledger.total()} pairs after {time.perf_counter() - begin:.0f} s", file=sys.stderr, flush=True)
 
         print(f"{ledger.total()} pairs, {time.perf_counter() - begin:.0f} s, {len(wrong)} wrong")
         for way, number in ledger.items():
             print(f"  {way:20}  {number}")
-        servers = {"disk": tier, "store": filled, "shared memory": near, "TCP": far, "killed": fed_by_mortal}
+        servers = {"disk": tier, "store": filled, "S3": getting, "shared memory": near, "TCP": far, "killed": fed_by_mortal}
+        if over_ucx:
+            servers["UCX"] = over_ucx
         for way, each in servers.items():
             numbers = [await each.metric(f"vllm:{m}") for m in ("external_prefix_cache_hits_total", "kv_transfer_failures_total", "num_preemptions_total")]
             print(f"  {way}: {numbers[0]:.0f} tokens loaded, {numbers[1]:.0f} loads failed, {numbers[2]:.0f} preemptions")
             if way != "killed" and ledger.total() and not numbers[0]:
                 wrong.append((way, "nothing was loaded"))
-        for each in [*servers.values(), filling, steady.server]:
+        for each in [*servers.values(), filling, putting, steady.server]:
             if await left_over(each):
                 wrong.append("blocks are kept for nobody")
         for each in wrong[:5]:

@@ -1,8 +1,11 @@
-#include "transfer/redis_blocks.h"
+#include "transfer/store_blocks.h"
 
 #include <gtest/gtest.h>
 
+#include "transfer/redis_client.h"
+#include "transfer/s3_client.h"
 #include "transfer/test_redis.h"
+#include "transfer/test_s3.h"
 
 namespace octavo {
 namespace {
@@ -24,9 +27,17 @@ std::vector<std::byte> packed(Hash128 key) {
   return block;
 }
 
+StoreKeys keys_of(const TestRedis&) { return {}; }
+StoreKeys keys_of(const TestS3& server) { return server.keys(); }
+
+template <class Server>
 struct Store {
-  TestRedis server;
-  std::unique_ptr<BlockStore> blocks = RedisBlocks::open(server.url(), kFormat).value();
+  Server server;
+  std::unique_ptr<BlockStore> blocks = another(kFormat);
+
+  std::unique_ptr<BlockStore> another(const BlockFormat& format) {
+    return StoreBlocks::open(server.url(), keys_of(server), format).value();
+  }
 
   void write(std::span<const Hash128> keys) {
     for (const Hash128& key : keys) ASSERT_TRUE(blocks->write(key, packed(key)));
@@ -37,6 +48,38 @@ struct Store {
     return read ? ErrorCode{} : read.error().code;
   }
 };
+
+template <class Server>
+class StoreBlocksOf : public testing::Test {};
+using Servers = testing::Types<TestRedis, TestS3>;
+TYPED_TEST_SUITE(StoreBlocksOf, Servers);
+
+TEST(S3Url, SaysWhere) {
+  const auto all = parse_s3_url("https://[::1]:9000/bucket/a/b/").value();
+  EXPECT_EQ(all.host, "::1");
+  EXPECT_EQ(all.port, 9000);
+  EXPECT_TRUE(all.tls);
+  EXPECT_EQ(all.folder, "/bucket/a/b/");
+  EXPECT_EQ(parse_s3_url("http://store/bucket").value().folder, "/bucket/");
+  for (const char* wrong :
+       {"http://", "http://a", "http://a/", "http://a/b?c=d", "http://a/b//c", "http://a/b%20c"})
+    EXPECT_FALSE(parse_s3_url(wrong)) << wrong;
+}
+
+TEST(S3Store, WhoSignsWithAnotherKeyIsRefused) {
+  TestS3 server;
+  StoreKeys keys = server.keys();
+  keys.secret = "another";
+  for (const StoreKeys& wrong : {keys, StoreKeys{}}) {
+    const auto blocks = StoreBlocks::open(server.url(), wrong, kFormat).value();
+    const Result<> written = blocks->write({1, 2}, packed({1, 2}));
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().code, ErrorCode::unavailable);
+    EXPECT_NE(written.error().message.find("SignatureDoesNotMatch"), std::string::npos)
+        << written.error().message;
+    EXPECT_FALSE(blocks->reachable());
+  }
+}
 
 TEST(RedisUrl, SaysWhereAndWho) {
   const auto all = parse_redis_url("valkey://me:se:cret@[::1]:7000/3").value();
@@ -55,12 +98,12 @@ TEST(RedisUrl, SaysWhereAndWho) {
   EXPECT_FALSE(is_redis_url("/var/redis://"));
 }
 
-TEST(RedisBlocks, WhatOneWritesAnotherFinds) {
-  Store store;
+TYPED_TEST(StoreBlocksOf, WhatOneWritesAnotherFinds) {
+  Store<TypeParam> store;
   const std::vector<Hash128> keys = some_keys(300);
   store.write(std::span(keys).first(200));
   EXPECT_EQ(store.server.count(), 200u);
-  const auto other = RedisBlocks::open(store.server.url(), kFormat).value();
+  const auto other = store.another(kFormat);
   EXPECT_EQ(other->leading(keys), 0) << "it has not asked";
   other->look_up(keys);
   EXPECT_EQ(other->leading(keys), 200);
@@ -73,13 +116,13 @@ TEST(RedisBlocks, WhatOneWritesAnotherFinds) {
   BlockFormat larger = kFormat;
   larger.fingerprint = "another";
   store.write(keys);
-  const auto stranger = RedisBlocks::open(store.server.url(), larger).value();
+  const auto stranger = store.another(larger);
   stranger->look_up(keys);
   EXPECT_EQ(stranger->leading(keys), 0);
 }
 
-TEST(RedisBlocks, WhatIsNotTheBlockIsRemoved) {
-  Store store;
+TYPED_TEST(StoreBlocksOf, WhatIsNotTheBlockIsRemoved) {
+  Store<TypeParam> store;
   const std::vector<Hash128> keys = some_keys(3);
   store.write(keys);
   store.server.spoil(
@@ -97,9 +140,9 @@ TEST(RedisBlocks, WhatIsNotTheBlockIsRemoved) {
   EXPECT_TRUE(store.blocks->reachable());
 }
 
-TEST(RedisBlocks, AStoreThatFailsIsLeftAloneForAWhile) {
+TYPED_TEST(StoreBlocksOf, AStoreThatFailsIsLeftAloneForAWhile) {
   for (const Mood mood : {Mood::full, Mood::silent}) {
-    Store store;
+    Store<TypeParam> store;
     const std::vector<Hash128> keys = some_keys(3);
     store.write(std::span(keys).first(1));
     store.server.mood = mood;
@@ -109,7 +152,7 @@ TEST(RedisBlocks, AStoreThatFailsIsLeftAloneForAWhile) {
     EXPECT_FALSE(store.blocks->reachable());
     EXPECT_EQ(store.failure(keys[0]), ErrorCode::unavailable);
   }
-  Store store;
+  Store<TypeParam> store;
   const std::vector<Hash128> keys = some_keys(1);
   store.write(keys);
   store.server.mood = Mood::nonsense;
@@ -118,10 +161,10 @@ TEST(RedisBlocks, AStoreThatFailsIsLeftAloneForAWhile) {
   EXPECT_EQ(store.blocks->leading(keys), 0);
 }
 
-TEST(RedisBlocks, NobodyIsThereYet) {
+TEST(StoreBlocks, NobodyIsThereYet) {
   int port = 0;
   close(listen_at("127.0.0.1", port).value());
-  const auto blocks = RedisBlocks::open("redis://127.0.0.1:" + std::to_string(port), kFormat).value();
+  const auto blocks = StoreBlocks::open("redis://127.0.0.1:" + std::to_string(port), {}, kFormat).value();
   EXPECT_FALSE(blocks->reachable());
 }
 

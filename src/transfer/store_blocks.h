@@ -1,8 +1,9 @@
-// KV blocks in a server of the Redis protocol that engines share: what one has computed the others load.
+// KV blocks in a server that engines share, one of the Redis protocol or an S3-style one: what one engine has
+// computed the others load.
 //
 //   octavo:kv:<digest of the format>:<key>    a packed block (block_format.h)
 //
-// Which of them stay is the server's business (maxmemory, maxmemory-policy allkeys-lru). What it answers is
+// Which of them stay is the server's business (maxmemory-policy, a rule for old objects). What it answers is
 // believed only as far as the block's header and checksum say the same. A server that fails or is silent is
 // left alone for a while; nothing that it does costs more than time. Any thread.
 #pragma once
@@ -17,14 +18,15 @@
 
 #include "transfer/block_format.h"
 #include "transfer/block_store.h"
-#include "transfer/redis_client.h"
+#include "transfer/store_client.h"
 
 namespace octavo {
 
-class RedisBlocks final : public BlockStore {
+class StoreBlocks final : public BlockStore {
  public:
   // Errors: the URL is none. A server that is not there may come later.
-  static Result<std::unique_ptr<BlockStore>> open(const std::string& url, BlockFormat format);
+  static Result<std::unique_ptr<BlockStore>> open(const std::string& url, const StoreKeys& keys,
+                                                  BlockFormat format);
 
   int leading(std::span<const Hash128> keys) const override;
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
@@ -45,19 +47,19 @@ class RedisBlocks final : public BlockStore {
   static constexpr std::size_t kKnownMax = 1 << 18;
 
   struct Idle {
-    RedisClient client;
+    std::unique_ptr<StoreClient> client;
     std::int64_t since_us;
   };
 
-  RedisBlocks(RedisAddress address, BlockFormat format);
+  StoreBlocks(ConnectStore connect, BlockFormat format);
   std::string name_of(Hash128 key) const;
   std::vector<std::string> names_of(std::span<const Hash128> keys) const;
-  Result<RedisClient> take_client();
+  Result<std::unique_ptr<StoreClient>> take_client();
   template <class Do>
-  auto with_client(Do&& act) -> decltype(act(std::declval<RedisClient&>()));
+  auto with_client(Do&& act) -> decltype(act(std::declval<StoreClient&>()));
   void know(Hash128 key);
 
-  const RedisAddress address_;
+  const ConnectStore connect_;
   const BlockFormat format_;
   const std::string prefix_;
   std::atomic<std::int64_t> away_until_us_ = 0;

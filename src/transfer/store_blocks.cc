@@ -1,4 +1,4 @@
-#include "transfer/redis_blocks.h"
+#include "transfer/store_blocks.h"
 
 #include <fmt/format.h>
 
@@ -19,49 +19,50 @@ std::string hex(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, 
 
 }  // namespace
 
-Result<std::unique_ptr<BlockStore>> RedisBlocks::open(const std::string& url, BlockFormat format) {
-  TRY(RedisAddress address, parse_redis_url(url));
-  std::unique_ptr<RedisBlocks> blocks(new RedisBlocks(std::move(address), std::move(format)));
+Result<std::unique_ptr<BlockStore>> StoreBlocks::open(const std::string& url, const StoreKeys& keys,
+                                                      BlockFormat format) {
+  TRY(ConnectStore connect, store_at(url, keys));
+  std::unique_ptr<StoreBlocks> blocks(new StoreBlocks(std::move(connect), std::move(format)));
   blocks->look_up({});  // warns where it is not there: it may come later
   return blocks;
 }
 
-RedisBlocks::RedisBlocks(RedisAddress address, BlockFormat format)
-    : address_(std::move(address)),
+StoreBlocks::StoreBlocks(ConnectStore connect, BlockFormat format)
+    : connect_(std::move(connect)),
       format_(std::move(format)),
       prefix_(fmt::format("octavo:kv:{}:", hex(format_.digest()))) {}
 
-std::string RedisBlocks::name_of(Hash128 key) const { return prefix_ + hex(key); }
+std::string StoreBlocks::name_of(Hash128 key) const { return prefix_ + hex(key); }
 
-std::vector<std::string> RedisBlocks::names_of(std::span<const Hash128> keys) const {
+std::vector<std::string> StoreBlocks::names_of(std::span<const Hash128> keys) const {
   std::vector<std::string> names;
   for (const Hash128& key : keys) names.push_back(name_of(key));
   return names;
 }
 
-bool RedisBlocks::reachable() const { return now_us() >= away_until_us_; }
+bool StoreBlocks::reachable() const { return now_us() >= away_until_us_; }
 
-int RedisBlocks::leading(std::span<const Hash128> keys) const {
+int StoreBlocks::leading(std::span<const Hash128> keys) const {
   const std::lock_guard lock(mutex_);
   const auto first_missing =
       std::ranges::find_if(keys, [&](const Hash128& key) { return !known_.contains(key); });
   return static_cast<int>(first_missing - keys.begin());
 }
 
-std::vector<bool> RedisBlocks::contains(std::span<const Hash128> keys) const {
+std::vector<bool> StoreBlocks::contains(std::span<const Hash128> keys) const {
   std::vector<bool> there;
   const std::lock_guard lock(mutex_);
   for (const Hash128& key : keys) there.push_back(known_.contains(key));
   return there;
 }
 
-void RedisBlocks::forget_all() {
+void StoreBlocks::forget_all() {
   const std::lock_guard lock(mutex_);
   known_.clear();
   order_.clear();
 }
 
-void RedisBlocks::know(Hash128 key) {
+void StoreBlocks::know(Hash128 key) {
   if (!known_.insert(key).second) return;
   order_.push_back(key);
   while (order_.size() > kKnownMax) {
@@ -70,26 +71,26 @@ void RedisBlocks::know(Hash128 key) {
   }
 }
 
-Result<RedisClient> RedisBlocks::take_client() {
+Result<std::unique_ptr<StoreClient>> StoreBlocks::take_client() {
   {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty() && idle_.back().since_us < now_us() - kIdleUs) idle_.clear();
     if (!idle_.empty()) {
-      RedisClient client = std::move(idle_.back().client);
+      std::unique_ptr<StoreClient> client = std::move(idle_.back().client);
       idle_.pop_back();
       return client;
     }
   }
-  return RedisClient::connect(address_);
+  return connect_();
 }
 
 // On a connection of its own meanwhile. An answer that is nonsense costs the connection; else what fails says
 // nothing of blocks: unavailable.
 template <class Do>
-auto RedisBlocks::with_client(Do&& act) -> decltype(act(std::declval<RedisClient&>())) {
+auto StoreBlocks::with_client(Do&& act) -> decltype(act(std::declval<StoreClient&>())) {
   if (!reachable()) return failure(ErrorCode::unavailable, "the store is left alone for a while");
-  Result<RedisClient> client = take_client();
-  auto done = client ? act(*client) : decltype(act(*client))(std::unexpected(client.error()));
+  Result<std::unique_ptr<StoreClient>> client = take_client();
+  auto done = client ? act(**client) : decltype(act(**client))(std::unexpected(client.error()));
   const std::lock_guard lock(mutex_);
   if (done) idle_.push_back({*std::move(client), now_us()});
   if (done || done.error().code == ErrorCode::corrupt) return done;
@@ -99,10 +100,10 @@ auto RedisBlocks::with_client(Do&& act) -> decltype(act(std::declval<RedisClient
   return failure(ErrorCode::unavailable, "{}", done.error().message);
 }
 
-void RedisBlocks::look_up(std::span<const Hash128> keys) {
+void StoreBlocks::look_up(std::span<const Hash128> keys) {
   do {
     const auto some = keys.first(std::min(keys.size(), kAtOnce));
-    const auto found = with_client([&](RedisClient& client) { return client.leading(names_of(some)); });
+    const auto found = with_client([&](StoreClient& client) { return client.leading(names_of(some)); });
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < some.size(); ++i)
       if (found && i < *found) {
@@ -115,8 +116,8 @@ void RedisBlocks::look_up(std::span<const Hash128> keys) {
   } while (!keys.empty());
 }
 
-Result<> RedisBlocks::read(Hash128 key, std::span<std::byte> packed) {
-  const auto there = with_client([&](RedisClient& client) { return client.get(name_of(key), packed); });
+Result<> StoreBlocks::read(Hash128 key, std::span<std::byte> packed) {
+  const auto there = with_client([&](StoreClient& client) { return client.get(name_of(key), packed); });
   Result<> good = failure(ErrorCode::not_found, "the store has dropped a KV block");
   if (!there) {
     good = std::unexpected(there.error());
@@ -127,21 +128,21 @@ Result<> RedisBlocks::read(Hash128 key, std::span<std::byte> packed) {
   return good;
 }
 
-Result<> RedisBlocks::write(Hash128 key, std::span<const std::byte> packed) {
-  TRY_VOID(with_client([&](RedisClient& client) { return client.set(name_of(key), packed); }));
+Result<> StoreBlocks::write(Hash128 key, std::span<const std::byte> packed) {
+  TRY_VOID(with_client([&](StoreClient& client) { return client.set(name_of(key), packed); }));
   const std::lock_guard lock(mutex_);
   know(key);
   return {};
 }
 
 // From the store, too, so that somebody writes them again.
-void RedisBlocks::remove(std::span<const Hash128> keys) {
+void StoreBlocks::remove(std::span<const Hash128> keys) {
   {
     const std::lock_guard lock(mutex_);
     for (const Hash128& key : keys) known_.erase(key);
   }
   for (; !keys.empty(); keys = keys.subspan(std::min(keys.size(), kAtOnce)))
-    (void)with_client([&](RedisClient& client) {
+    (void)with_client([&](StoreClient& client) {
       return client.remove(names_of(keys.first(std::min(keys.size(), kAtOnce))));
     });
 }
