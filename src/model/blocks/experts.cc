@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "model/adapter.h"
 #include "model/blocks/block.h"
 
 namespace octavo {
@@ -48,6 +49,8 @@ class ExpertsBlock final : public Block {
       list.add(up_[e]);
       list.add(down_[e]);
     }
+    list.experts.push_back({&up_, spec_.router.chosen});
+    list.experts.push_back({&down_, spec_.router.chosen});
     list.add(up_bias_);
     list.add(down_bias_);
     if (shared_) shared_->list(list);
@@ -106,12 +109,15 @@ class ExpertsBlock final : public Block {
       ops.scale_rows(stream, {.x = x, .factors = factors, .y = w.weighed});
     }
     const View starts = w.starts.rows(first_, std::ssize(up_) + 1);
-    ops.grouped_matmul(stream, {.x = spec_.weigh_input ? w.weighed : x,
+    const View& read = spec_.weigh_input ? w.weighed : x;
+    ops.grouped_matmul(stream, {.x = read,
                                 .rows = w.tokens,
                                 .starts = starts,
                                 .w = up_weights_,
                                 .bias = own_biases(up_bias_),
                                 .y = w.up});
+    ExpertPlaces places{.index = up_[0].index, .rows = w.tokens, .tokens = w.tokens, .starts = starts};
+    add_expert_changes(step, read, places, w.up);
     ops.activate(stream, {.x = w.up,
                           .activation = mlp.activation,
                           .gated = mlp.gated,
@@ -121,6 +127,9 @@ class ExpertsBlock final : public Block {
     ops.grouped_matmul(
         stream,
         {.x = w.hidden, .starts = starts, .w = down_weights_, .bias = own_biases(down_bias_), .y = w.down});
+    places.index = down_[0].index;
+    places.rows = {};
+    add_expert_changes(step, w.hidden, places, w.down);
     if (std::ssize(up_) < spec_.count) leave_out_others(starts, w.down);
     if (shared_) shared_->run(rest, x, w.shared);
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
