@@ -320,8 +320,8 @@ constexpr VllmFlag kFlags[] = {
     refused("--lora-target-modules", values, "adapters change all the layers that their files hold"),
     refused("--default-mm-loras", value, kTextOnly),
     any("--specialize-active-lora", nothing, "steps cost what their adapters cost"),
-    any("--enable-mixed-moe-lora-format", nothing, "adapters of experts are refused"),
-    any("--enable-moe-shared-loras", nothing, "adapters of experts are refused"),
+    any("--enable-mixed-moe-lora-format", nothing, "adapters of experts are read in any of PEFT's forms"),
+    any("--enable-moe-shared-loras", nothing, "adapters have matrices for each expert"),
     any("--max-lora-cls-labels", value, "adapters of classifiers are refused"),
 
     // Logs, metrics, traces

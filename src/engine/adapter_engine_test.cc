@@ -42,7 +42,9 @@ std::vector<Request> requests(int vocab) {
 }
 
 TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
-  for (const std::string model : {"llama-f32", "qwen2_moe", "mistral"}) {  // of mistral: embedding and output matrix
+  for (const std::string model :
+       {"llama-f32", "qwen2_moe", "mistral",
+        "qwen3_moe"}) {  // of mistral: embedding and output matrix; of qwen3_moe: experts
     SCOPED_TRACE(model);
     const ScratchDirectory folders;
     EngineOptions options;

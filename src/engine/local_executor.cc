@@ -76,7 +76,9 @@ Result<> LocalExecutor::allocate() {
   }
   if (!pools()) TRY_VOID(sampler_.reserve(rows, model_->spec.vocab));
 
-  if (options_.max_adapters > 0) reader_.emplace(model_->spec, model_->activation, options_.max_adapter_rank);
+  if (options_.max_adapters > 0)
+    reader_.emplace(model_->spec, model_->activation, options_.max_adapter_rank,
+                    device().shares_host_memory());
   if (model_->spec.hears_beside()) {
     TRY(sound_encoder_,
         SoundEncoder::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
+#include <tuple>
 
 #include "base/thread_pool.h"
 #include "model/adapter_config.h"
@@ -41,64 +43,139 @@ constexpr Suffix kSuffixes[] = {{".lora_A.weight", ".lora_B.weight", true, false
 // PEFT writes the base model's embedding and output matrix beside an adapter of them; LoRA leaves them alone.
 constexpr std::string_view kBaseSuffix = ".base_layer.weight";
 
-// Numbers of a [rows, cols] tensor, times `scale`, into rows `first + r` of `to` from column `column` on; or
-// its transpose.
-void copy_block(const StoredTensor& tensor, float scale, DType format, std::vector<std::byte>& to,
-                std::int64_t stride, std::int64_t first, std::int64_t column, bool transposed) {
-  const std::int64_t rows = tensor.shape[0], cols = tensor.shape[1];
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < cols; ++c)
-      put_number(
-          to.data(), format,
-          static_cast<std::size_t>((first + (transposed ? c : r)) * stride + column + (transposed ? r : c)),
-          scale * number_at(tensor, r * cols + c));
+// A part of a tensor: row r, column c is its number first + r * row_step + c * col_step.
+struct Block {
+  std::int64_t rows, cols, first, row_step, col_step;
+};
+
+// Its numbers, times `scale`, into rows `row + r` of `to`, `stride` long, from column `column` on.
+void copy_block(const StoredTensor& tensor, const Block& from, float scale, DType format,
+                std::vector<std::byte>& to, std::int64_t stride, std::int64_t row, std::int64_t column) {
+  for (std::int64_t r = 0; r < from.rows; ++r)
+    for (std::int64_t c = 0; c < from.cols; ++c)
+      put_number(to.data(), format, static_cast<std::size_t>((row + r) * stride + column + c),
+                 scale * number_at(tensor, from.first + r * from.row_step + c * from.col_step));
+}
+
+// Without what PEFT puts between where it changes several parameters of a module.
+std::string_view without_base_layers(std::string_view module) {
+  constexpr std::string_view kWrapped = ".base_layer";
+  while (module.ends_with(kWrapped)) module.remove_suffix(kWrapped.size());
+  return module;
 }
 
 }  // namespace
 
-AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank)
-    : prefixes_(spec.names.prefixes), format_(format), max_rank_(max_rank), embed_scale_(spec.embed_scale) {
+AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, bool experts)
+    : prefixes_(spec.names.prefixes),
+      format_(format),
+      max_rank_(max_rank),
+      experts_(experts),
+      tied_(spec.tied),
+      embed_scale_(spec.embed_scale) {
   linears_.push_back({.rows = spec.dim, .cols = spec.vocab, .parts = 1, .order = {}});
   linears_.push_back({.rows = spec.vocab, .cols = spec.dim, .parts = 1, .order = {}});
-  modules_[spec.names.embedding] = {kEmbeddingIndex, 0, 0, spec.dim};
-  modules_[spec.names.lm_head] = {kOutputIndex, 0, 0, spec.vocab};
+  modules_[spec.names.embedding] = {{.linear = kEmbeddingIndex, .rows = spec.dim}};
+  modules_[spec.names.lm_head] = {{.linear = kOutputIndex, .rows = spec.vocab}};
   const std::string layers = prefixes_[0] + spec.names.layers;
   Network network = network_of(spec);
-  for (const LinearParameter* linear : network.parameters().linears) {
+  const ParameterList parameters = network.parameters();
+  for (const LinearParameter* linear : parameters.linears) {
     const MatrixParameter& w = linear->weight;
     linears_.push_back({w.rows, w.cols, std::ssize(w.parts), w.order});
     std::int64_t row = 0;
     for (std::size_t p = 0; p < w.parts.size(); ++p) {
       const Slot& slot = w.parts[p];
-      constexpr std::size_t kSuffix = std::string_view(".weight").size();
       const std::int64_t rows = slot.shape[w.transposed ? 1 : 0];
       if (!slot.name.starts_with(layers)) continue;  // of a head
-      modules_[slot.name.substr(prefixes_[0].size(), slot.name.size() - prefixes_[0].size() - kSuffix)] = {
-          linear->index, static_cast<std::int64_t>(p), row, rows};
+      add_module(
+          slot.name,
+          {.linear = linear->index, .part = static_cast<std::int64_t>(p), .first_row = row, .rows = rows});
       row += rows;
     }
   }
+  if (!experts) return;
+  for (const ParameterList::ExpertProduct& product : parameters.experts) add_experts(spec, product);
+}
+
+// A checkpoint that has a tensor for each expert was written of modules, one for each expert, or of a module
+// `experts` with a parameter for all of them, gate and up in one.
+void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::ExpertProduct& product) {
+  const std::vector<MatrixParameter>& matrices = *product.matrices;
+  const std::int64_t count = std::ssize(matrices);
+  for (const MatrixParameter& w : matrices) {
+    linears_.push_back({w.rows, w.cols, std::ssize(w.parts), w.order});
+    if (w.slice > 0) continue;
+    std::int64_t row = 0;
+    for (std::size_t p = 0; p < w.parts.size(); ++p) {
+      const Slot& slot = w.parts[p];
+      const std::int64_t rows = w.rows / std::ssize(w.parts);
+      add_module(slot.name, {.linear = w.index,
+                             .part = static_cast<std::int64_t>(p),
+                             .first_row = row,
+                             .rows = rows,
+                             .experts = w.slice < 0 ? 1 : count});
+      row += rows;
+    }
+  }
+  const MatrixParameter& first = matrices[0];
+  if (first.slice >= 0) return;
+  const std::string& tensor = first.parts[0].name;
+  const std::string own = tensor.substr(0, tensor.rfind(".0."));
+  const std::size_t layer_end = tensor.find('.', prefixes_[0].size() + spec.names.layers.size());
+  const Module all{.linear = first.index, .rows = first.rows, .experts = count};
+  const std::string usual = tensor.substr(0, layer_end) + ".mlp.experts";
+  add_module(own + ".weight", all);
+  if (usual != own) add_module(usual + ".weight", all);
+}
+
+// tensor: its name with the first prefix; its module is what stands before the last dot.
+void AdapterReader::add_module(std::string_view tensor, const Module& module) {
+  const std::string_view name = tensor.substr(prefixes_[0].size(), tensor.rfind('.') - prefixes_[0].size());
+  modules_[std::string(name)].push_back(module);
 }
 
 // The output matrix has its name without a prefix.
-Result<const AdapterReader::Module*> AdapterReader::find(std::string_view name) const {
-  if (const auto found = modules_.find(name); found != modules_.end() && found->second.linear == kOutputIndex)
+Result<const AdapterReader::Modules*> AdapterReader::find(std::string_view name) const {
+  const auto is_output = [](const auto& found) { return found->second[0].linear == kOutputIndex; };
+  if (const auto found = modules_.find(name); found != modules_.end() && is_output(found))
     return &found->second;
   for (const std::string& prefix : prefixes_)
     if (name.starts_with(prefix))
-      if (const auto found = modules_.find(name.substr(prefix.size()));
-          found != modules_.end() && found->second.linear != kOutputIndex)
+      if (const auto found = modules_.find(without_base_layers(name.substr(prefix.size())));
+          found != modules_.end() && !is_output(found))
         return &found->second;
+  if (!experts_ && name.contains(".experts"))
+    return failure(ErrorCode::unsupported, "{}: {}: adapters of single experts are for processors alone",
+                   kFile, name);
   return failure(ErrorCode::unsupported,
                  "{}: {} is no linear layer of the base model that an adapter can change", kFile, name);
 }
 
+// Of a module's parameters the one that these have the shapes of.
+Result<const AdapterReader::Module*> AdapterReader::find(std::string_view name, const StoredTensor& a,
+                                                         const StoredTensor& b, int rank) const {
+  using Shape = std::vector<std::int64_t>;
+  TRY(const Modules* modules, find(name));
+  Shape a_shape, b_shape;
+  for (const Module& module : *modules) {
+    a_shape = {module.experts * rank, linears_[module.linear].cols};
+    b_shape = {module.rows, module.experts * rank};
+    if (a.shape == a_shape && b.shape == b_shape) return &module;
+  }
+  const bool a_fits = a.shape == a_shape;
+  const StoredTensor& wrong = a_fits ? b : a;
+  return failure(ErrorCode::corrupt, "{}: tensor {} is {} {}; the base model and r = {} ask for {}", kFile,
+                 wrong.name, wrong.format, text_of(wrong.shape), rank, text_of(a_fits ? b_shape : a_shape));
+}
+
 // Of another shape they belong to another vocabulary.
 Result<> AdapterReader::check_base_matrix(const StoredTensor& tensor, std::string_view module) const {
-  TRY(const Module* at, find(module));
-  const Linear& linear = linears_[at->linear];
-  const bool is_output = at->linear == kOutputIndex;
-  if (!is_output && at->linear != kEmbeddingIndex)
+  TRY(const Modules* at, find(module));
+  const std::size_t index = at->front().linear;
+  const Linear& linear = linears_[index];
+  const bool is_output = index == kOutputIndex;
+  if (!is_output && index != kEmbeddingIndex)
     return failure(ErrorCode::unsupported, "{}: tensor {} is a matrix of the base model", kFile, tensor.name);
   const std::vector<std::int64_t> shape{is_output ? linear.rows : linear.cols,
                                         is_output ? linear.cols : linear.rows};
@@ -124,6 +201,7 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
 
   AdapterFile adapter;
   std::vector<std::size_t> places(linears_.size(), SIZE_MAX);  // in adapter.changes
+  std::set<std::tuple<std::size_t, std::int64_t, bool>> seen;
   for (const StoredTensor& tensor : tensors) {
     const std::string_view full = tensor.name;
     const auto module_of = [&](std::string_view suffix) {
@@ -138,39 +216,49 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
     if (suffix == std::end(kSuffixes) || !full.starts_with(kRoot))
       return failure(ErrorCode::unsupported, "{}: tensor {} is none of a LoRA of linear layers", kFile, full);
     const std::string_view module = module_of(suffix->text);
-    TRY(const Module* at, find(module));
+    const std::string other_name = fmt::format("{}{}{}", kRoot, module, suffix->other);
+    const StoredTensor* other = find_tensor(other_name);
+    if (other == nullptr) return failure(ErrorCode::corrupt, "{}: tensor {} is missing", kFile, other_name);
+    TRY(const Module* at,
+        suffix->is_a ? find(module, tensor, *other, config.rank) : find(module, *other, tensor, config.rank));
     const Linear& linear = linears_[at->linear];
     const bool of_embedding = at->linear == kEmbeddingIndex;
     if (of_embedding != suffix->of_embedding)
       return failure(ErrorCode::corrupt, "{}: tensor {} is none of {}", kFile, full,
                      of_embedding ? "an embedding" : "a linear layer");
-    const std::vector<std::int64_t> shape = suffix->is_a ? std::vector<std::int64_t>{config.rank, linear.cols}
-                                                         : std::vector<std::int64_t>{at->rows, config.rank};
-    if (!tensor.plain() || !tensor.usable() || tensor.shape != shape)
-      return failure(ErrorCode::corrupt, "{}: tensor {} is {} {}; the base model and r = {} ask for {}",
-                     kFile, full, tensor.format, text_of(tensor.shape), config.rank, text_of(shape));
-    const std::string other = fmt::format("{}{}{}", kRoot, module, suffix->other);
-    if (find_tensor(other) == nullptr)
-      return failure(ErrorCode::corrupt, "{}: tensor {} is missing", kFile, other);
+    if (!tensor.plain() || !tensor.usable())
+      return failure(ErrorCode::corrupt, "{}: tensor {} is {}, which is no format of an adapter", kFile, full,
+                     tensor.format);
     TRY_VOID(check_finite(tensor, pool));
 
-    std::size_t& place = places[at->linear];
-    if (place == SIZE_MAX) {
-      place = adapter.changes.size();
-      const std::size_t bytes = static_cast<std::size_t>(rank(linear)) * size_of(format_);
-      adapter.changes.push_back({at->linear,
-                                 std::vector<std::byte>(bytes * static_cast<std::size_t>(linear.cols)),
-                                 std::vector<std::byte>(bytes * static_cast<std::size_t>(linear.rows))});
+    const std::int64_t r = config.rank, first = at->part * max_rank_;
+    for (std::int64_t e = 0; e < at->experts; ++e) {
+      const std::size_t index = at->linear + static_cast<std::size_t>(e);
+      if (!seen.emplace(index, at->part, suffix->is_a).second)
+        return failure(ErrorCode::corrupt, "{}: tensor {} is there under another name, too", kFile, full);
+      std::size_t& place = places[index];
+      if (place == SIZE_MAX) {
+        place = adapter.changes.size();
+        const std::size_t bytes = static_cast<std::size_t>(rank(linear)) * size_of(format_);
+        adapter.changes.push_back({index,
+                                   std::vector<std::byte>(bytes * static_cast<std::size_t>(linear.cols)),
+                                   std::vector<std::byte>(bytes * static_cast<std::size_t>(linear.rows))});
+      }
+      AdapterFile::Change& change = adapter.changes[place];
+      if (!suffix->is_a)
+        copy_block(tensor, {at->rows, r, e, r * at->experts, at->experts},
+                   of_embedding ? config.scale * embed_scale_ : config.scale, format_, change.b, rank(linear),
+                   at->first_row, first);
+      else if (of_embedding)
+        copy_block(tensor, {linear.cols, r, 0, 1, linear.cols}, 1, format_, change.a, rank(linear), 0, first);
+      else
+        copy_block(tensor, {r, linear.cols, e * r * linear.cols, linear.cols, 1}, 1, format_, change.a,
+                   linear.cols, first, 0);
     }
-    AdapterFile::Change& change = adapter.changes[place];
-    const std::int64_t first = at->part * max_rank_;
-    if (suffix->is_a)
-      copy_block(tensor, 1, format_, change.a, of_embedding ? rank(linear) : linear.cols, first, 0,
-                 of_embedding);
-    else
-      copy_block(tensor, of_embedding ? config.scale * embed_scale_ : config.scale, format_, change.b,
-                 rank(linear), at->first_row, first, false);
   }
+  // PEFT writes both, equal but for their order; of other models the field says nothing.
+  if (config.tied && tied_ && places[kEmbeddingIndex] != SIZE_MAX && places[kOutputIndex] == SIZE_MAX)
+    return failure(ErrorCode::corrupt, "{}: ensure_weight_tying, and no change of the output matrix", kFile);
   if (adapter.changes.empty()) return failure(ErrorCode::corrupt, "{} holds no tensors", kFile);
   TRY_VOID(file.intact());
   const float scale[] = {config.scale};
@@ -204,6 +292,23 @@ std::int64_t AdapterReader::bytes_max() const {
   return numbers * static_cast<std::int64_t>(size_of(format_));
 }
 
+namespace {
+
+constexpr std::size_t kAtOnce = 64;  // groups of a grouped product
+
+struct Lists {
+  View adapters;              // i32 [tokens]: of each token, by its place in the step; -1: none
+  View places, rows, starts;  // i32 [places], [places], [kAtOnce + 1]: what a grouped product works on
+};
+Lists take_lists(Scratch& scratch, std::int64_t tokens, std::int64_t places) {
+  return {.adapters = scratch.take(DType::i32, {tokens}),
+          .places = scratch.take(DType::i32, {places}),
+          .rows = scratch.take(DType::i32, {places}),
+          .starts = scratch.take(DType::i32, {std::int64_t{kAtOnce} + 1})};
+}
+
+}  // namespace
+
 std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std::int64_t tokens,
                                    std::int64_t logit_rows, int max_rank) {
   if (max_rank == 0) return 0;
@@ -218,15 +323,22 @@ std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std:
   std::int64_t most = std::max(low.bytes() + product_bytes(tokens, max_rank, spec.dim),
                                product_bytes(logit_rows, max_rank, spec.vocab));
   Network network = network_of(spec);
-  for (const LinearParameter* linear : network.parameters().linears)
+  const ParameterList parameters = network.parameters();
+  for (const LinearParameter* linear : parameters.linears)
     most = std::max(most,
                     product_bytes(tokens, std::ssize(linear->weight.parts) * max_rank, linear->weight.rows));
+  for (const auto& [matrices, chosen] : parameters.experts) {
+    const MatrixParameter& w = matrices->front();
+    Scratch lists;
+    take_lists(lists, tokens, tokens * chosen);
+    most = std::max(most,
+                    lists.bytes() + product_bytes(tokens * chosen, std::ssize(w.parts) * max_rank, w.rows));
+  }
   return most;
 }
 
 void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, const View& x, std::size_t index,
                  const View& y) {
-  constexpr std::size_t kAtOnce = 64;  // adapters
   std::array<const Weight*, kAtOnce> a{}, b{};
   const Scratch empty = scratch;
   for (std::size_t next = 0; next < all.adapters.size();) {
@@ -258,6 +370,70 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
     ops.add_rows(stream,
                  {.x = delta.rows(first, end - first), .rows = all.tokens.rows(first, end - first), .y = y});
   }
+}
+
+void add_expert_changes(const StepContext& step, const View& x, const ExpertPlaces& all_places,
+                        const View& y) {
+  Backend& backend = step.backend;
+  if (step.adapters == nullptr || !backend.device->shares_host_memory())
+    return;  // there none has such changes
+  const StepAdapters& all = *step.adapters;
+  const std::int64_t experts = all_places.starts.size(0) - 1;
+  const auto change = [&](std::size_t adapter, std::int64_t expert) -> const AdapterChange& {
+    return (*all.adapters[adapter])[all_places.index + static_cast<std::size_t>(expert)];
+  };
+  Scratch scratch = step.adapter_scratch;
+  const Lists lists = take_lists(scratch, step.tokens, all_places.tokens.size(0));
+  auto* adapters = lists.adapters.as<std::int32_t>();
+  std::fill_n(adapters, step.tokens, -1);
+  for (std::size_t i = 0; i < all.adapters.size(); ++i)
+    for (std::int32_t p = all.host_starts[i]; p < all.host_starts[i + 1]; ++p)
+      adapters[all.tokens.as<std::int32_t>()[p]] = static_cast<std::int32_t>(i);
+
+  std::array<const Weight*, kAtOnce> a{}, b{};
+  std::size_t groups = 0;
+  std::int32_t filled = 0;
+  auto *places = lists.places.as<std::int32_t>(), *rows = lists.rows.as<std::int32_t>(),
+       *starts = lists.starts.as<std::int32_t>();
+  starts[0] = 0;
+  const auto multiply = [&] {
+    if (groups == 0) return;
+    Scratch own = scratch;
+    const View low = own.take(x.dtype, {filled, a[0]->rows()}),
+               delta = own.take(x.dtype, {filled, b[0]->rows()});
+    const View group_starts = lists.starts.rows(0, static_cast<std::int64_t>(groups) + 1);
+    const Ops& ops = backend.ops;
+    Stream& stream = *backend.stream;
+    ops.grouped_matmul(stream, {.x = x,
+                                .rows = lists.rows.rows(0, filled),
+                                .starts = group_starts,
+                                .w = std::span(a).first(groups),
+                                .y = low});
+    ops.grouped_matmul(stream,
+                       {.x = low, .starts = group_starts, .w = std::span(b).first(groups), .y = delta});
+    ops.add_rows(stream, {.x = delta, .rows = lists.places.rows(0, filled), .y = y});
+    groups = 0;
+    filled = 0;
+  };
+  for (std::int64_t e = 0; e < experts; ++e) {
+    const std::int32_t begin = all_places.starts.as<std::int32_t>()[e],
+                       end = all_places.starts.as<std::int32_t>()[e + 1];
+    for (std::size_t i = 0; begin < end && i < all.adapters.size(); ++i) {
+      if (!change(i, e).a) continue;
+      const std::int32_t before = filled;
+      for (std::int32_t place = begin; place < end; ++place) {
+        if (adapters[all_places.tokens.as<std::int32_t>()[place]] != static_cast<std::int32_t>(i)) continue;
+        places[filled] = place;
+        rows[filled++] = all_places.rows ? all_places.rows.as<std::int32_t>()[place] : place;
+      }
+      if (filled == before) continue;
+      a[groups] = change(i, e).a.get();
+      b[groups] = change(i, e).b.get();
+      starts[++groups] = filled;
+      if (groups == kAtOnce) multiply();
+    }
+  }
+  multiply();
 }
 
 // Each adapter's A is looked up for all tokens: they are few numbers.

@@ -1,11 +1,12 @@
-// LoRA adapters (Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022): to linear products
-// y = x W^T of a network comes scale * x A^T B^T, with A [rank, cols] and B [rows, rank]. The output matrix is
-// such a product; to a token's embedding comes its column of B A.
+// LoRA adapters (Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022): to linear
+// products y = x W^T of a network comes scale * x A^T B^T, with A [rank, cols] and B [rows, rank]. The output
+// matrix is such a product; to a token's embedding comes its column of B A.
 //
 // Tokens of a step that have an adapter are sorted by it; one grouped product with all adapters' A and one
 // with their B then serve them all, and a token's numbers are the same whoever else is there. All adapters of
 // an engine have one shape: ranks are padded with zeros to the engine's max_rank. Where a network stacks
-// several tensors in one matrix, A stacks theirs, and theirs are blocks on B's diagonal.
+// several tensors in one matrix, A stacks theirs, and theirs are blocks on B's diagonal. Each expert's
+// products are products of their own; there pairs of token and expert are sorted by expert and adapter.
 #pragma once
 
 #include <cstddef>
@@ -47,8 +48,9 @@ using Adapter = std::vector<AdapterChange>;
 // Reads PEFT's folders: adapter_config.json and adapter_model.safetensors.
 class AdapterReader {
  public:
-  // For adapters of this network, whose activations are in `format`.
-  AdapterReader(const ModelSpec& spec, DType format, int max_rank);
+  // For adapters of this network, whose activations are in `format`; with `experts`, of its single experts,
+  // too.
+  AdapterReader(const ModelSpec& spec, DType format, int max_rank, bool experts);
 
   // Any thread. Errors: a file is missing or damaged; the rank is beyond max_rank; a tensor is of no linear
   // layer of this network, its embedding or output matrix, or has another shape; a number is NaN or infinite.
@@ -67,21 +69,31 @@ class AdapterReader {
     std::int64_t rows = 0, cols = 0, parts = 0;
     std::vector<RowRange> order;
   };
-  // Where a module of the checkpoint is in its matrix.
+  // Where a module of the checkpoint is in its matrix. One that has a parameter for all experts (PEFT's
+  // target_parameters) is in as many matrices, from `linear` on: A [experts * r, cols] has each expert's rows
+  // together, B [rows, r * experts] its columns far apart.
   struct Module {
     std::size_t linear = 0;
     std::int64_t part = 0, first_row = 0, rows = 0;
+    std::int64_t experts = 1;
   };
+  using Modules = std::vector<Module>;  // of one name: more than one where it has several parameters
 
-  Result<const Module*> find(std::string_view name) const;
+  void add_experts(const ModelSpec& spec, const ParameterList::ExpertProduct& product);
+  void add_module(std::string_view name, const Module& module);
+  Result<const Modules*> find(std::string_view name) const;
+  Result<const Module*> find(std::string_view name, const StoredTensor& a, const StoredTensor& b,
+                             int rank) const;
   Result<> check_base_matrix(const StoredTensor& tensor, std::string_view module) const;
   std::int64_t rank(const Linear& linear) const { return linear.parts * max_rank_; }
 
   std::vector<std::string> prefixes_;  // that may stand before the names of layers and embedding
   std::vector<Linear> linears_;        // by AdapterFile::Change::linear
-  std::map<std::string, Module, std::less<>> modules_;
+  std::map<std::string, Modules, std::less<>> modules_;
   DType format_;
   int max_rank_;
+  bool experts_;
+  bool tied_;  // embedding and output matrix are one
   float embed_scale_;
 };
 
@@ -100,6 +112,18 @@ std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std:
 // y += what the step's adapters have for the product of this index; x: act [n, cols], y: f32 or act [n, rows].
 void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, const View& x, std::size_t index,
                  const View& y);
+
+// The places of a product of experts.
+struct ExpertPlaces {
+  std::size_t index;  // MatrixParameter::index of the first expert
+  View rows = {};     // i32 [places]: of x; empty: each place its own
+  View tokens;        // i32 [places]
+  View starts;        // i32 [experts + 1]: expert e has the places starts[e] .. starts[e + 1] - 1
+};
+
+// y += what the step's adapters have for a product of experts, in host memory. x: act [n, cols], y: act
+// [places, rows].
+void add_expert_changes(const StepContext& step, const View& x, const ExpertPlaces& places, const View& y);
 
 // y += what they have for the embeddings of `ids`: i32 [n], y: f32 [n, dim].
 void add_embedding_changes(Backend& backend, const StepAdapters& all, const Scratch& scratch, const View& ids,

@@ -22,9 +22,7 @@ constexpr std::string_view kUnsupported[] = {"use_dora",
                                              "use_qalora",
                                              "lora_bias",
                                              "modules_to_save",
-                                             "target_parameters",
                                              "trainable_token_indices",
-                                             "ensure_weight_tying",
                                              "layer_replication",
                                              "rank_pattern",
                                              "alpha_pattern",
@@ -84,6 +82,7 @@ Result<AdapterConfig> load_adapter_config(const std::string& directory) {
   TRY(const double alpha, config.number("lora_alpha", {-1e6, 1e6}, 8));
   TRY(const bool by_root, config.boolean("use_rslora", false));
   adapter.scale = static_cast<float>(by_root ? alpha / std::sqrt(adapter.rank) : alpha / adapter.rank);
+  TRY(adapter.tied, config.boolean("ensure_weight_tying", false));
   return adapter;
 }
 

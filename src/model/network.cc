@@ -366,7 +366,10 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     }
   }
   std::size_t index = kFirstLinearIndex;
-  for (LinearParameter* linear : network.parameters().linears) linear->index = index++;
+  const ParameterList parameters = network.parameters();
+  for (LinearParameter* linear : parameters.linears) linear->index = index++;
+  for (const ParameterList::ExpertProduct& product : parameters.experts)
+    for (MatrixParameter& expert : *product.matrices) expert.index = index++;
   return network;
 }
 

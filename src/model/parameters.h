@@ -42,6 +42,7 @@ struct MatrixParameter {
   bool sharded = false;        // of plain tensors no more is read than the rows of `order` and, of all, it has
   std::int64_t first_col = 0;  // columns [first_col, first_col + cols)
   MatrixUse use = MatrixUse::layer;
+  std::size_t index = 0;  // of an expert's: as LinearParameter::index
   WeightPtr weight;  // null until it is loaded
 
   std::int64_t elements() const { return rows * cols; }
@@ -75,7 +76,8 @@ struct VectorParameter {
 };
 VectorParameter constant_vector(std::vector<float> elements);
 
-// What LoRA adapters can change, by number: the embedding, the output matrix, then all linear products.
+// What LoRA adapters can change, by number: the embedding, the output matrix, all linear products, then those
+// of experts, one number for each expert.
 constexpr std::size_t kEmbeddingIndex = 0, kOutputIndex = 1, kFirstLinearIndex = 2;
 
 // Numbers below and above are cut off: of each column (ClampArgs).
@@ -115,6 +117,12 @@ struct ParameterList {
   std::vector<MatrixParameter*> matrices;
   std::vector<VectorParameter*> vectors;
   std::vector<LinearParameter*> linears;  // whose parts are among the others
+  // A product of experts: a matrix for each, which are among the others, and how many of them a token passes.
+  struct ExpertProduct {
+    std::vector<MatrixParameter>* matrices;
+    std::int64_t chosen;
+  };
+  std::vector<ExpertProduct> experts;
 
   void add(MatrixParameter& matrix);
   void add(VectorParameter& vector);

@@ -32,7 +32,45 @@ CASES = {
     "gemma2": dict(r=3, lora_alpha=6, target_modules=["embed_tokens", "gate_proj"]),
     "cohere": dict(r=2, lora_alpha=3, target_modules=["lm_head", "q_proj"]),
     "qwen2_moe": dict(r=2, lora_alpha=6, target_modules=r".*(self_attn\.(q|o)_proj|shared_expert\.(gate|down)_proj)"),
+    "granite": dict(r=3, lora_alpha=6, target_modules=["embed_tokens", "v_proj"], ensure_weight_tying=True),
+    "qwen3_moe": dict(r=2, lora_alpha=6, target_modules=["q_proj"], target_parameters=["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]),
+    "gpt_oss": dict(r=3, lora_alpha=6, target_modules=["o_proj"], target_parameters=["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]),
 }
+# As PEFT wrote them while each expert was a module: transformers and PEFT of today still read such folders.
+EACH_EXPERT = {"mixtral": dict(r=2, lora_alpha=6, target_modules=["q_proj", "w1", "w2", "w3"])}
+
+
+def random_numbers(shape, generator):
+    return torch.randn(shape, generator=generator) * (0.7 / shape[-1] ** 0.5)
+
+
+def write_each_expert(directory, model, config, generator):
+    """Of the shapes of Mixtral's layers: w1 and w3 [hidden, dim], w2 [dim, hidden]."""
+    c = model.config
+    shapes = {"w1": (c.intermediate_size, c.hidden_size), "w2": (c.hidden_size, c.intermediate_size), "w3": (c.intermediate_size, c.hidden_size)}
+    modules = {}
+    for layer in range(c.num_hidden_layers):
+        modules[f"model.layers.{layer}.self_attn.q_proj"] = (c.num_attention_heads * (c.hidden_size // c.num_attention_heads), c.hidden_size)
+        for expert in range(c.num_local_experts):
+            modules |= {f"model.layers.{layer}.block_sparse_moe.experts.{expert}.{name}": shape for name, shape in shapes.items()}
+    tensors = {}
+    for module, (rows, cols) in modules.items():
+        tensors[f"base_model.model.{module}.lora_A.weight"] = random_numbers((config["r"], cols), generator)
+        tensors[f"base_model.model.{module}.lora_B.weight"] = random_numbers((rows, config["r"]), generator)
+    os.makedirs(directory)
+    save_file(tensors, os.path.join(directory, "adapter_model.safetensors"))
+    peft.LoraConfig(task_type="CAUSAL_LM", inference_mode=True, **config).save_pretrained(directory)
+
+
+def write_random(directory, model, config, generator):
+    adapted = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **config))
+    with torch.no_grad():
+        for parameter, p in adapted.named_parameters():
+            if "lora_" in parameter:
+                p.copy_(random_numbers(p.shape, generator))
+    adapted.save_pretrained(directory)
+    os.remove(os.path.join(directory, "README.md"))
+    return adapted
 
 
 def make(name, data):
@@ -40,14 +78,12 @@ def make(name, data):
     directory = os.path.join(data, "adapters", name)
     generator = torch.Generator().manual_seed(sum(map(ord, name)))
     model = transformers.AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32, attn_implementation="eager")
-    adapted = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **CASES[name])).eval()
-    with torch.no_grad():
-        for parameter, p in adapted.named_parameters():
-            if "lora_" in parameter:
-                p.copy_(torch.randn(p.shape, generator=generator) * (0.7 / p.shape[-1] ** 0.5))
     shutil.rmtree(directory, ignore_errors=True)
-    adapted.save_pretrained(directory)
-    os.remove(os.path.join(directory, "README.md"))
+    if name in EACH_EXPERT:
+        write_each_expert(directory, model, EACH_EXPERT[name], generator)
+        adapted = peft.PeftModel.from_pretrained(model, directory).eval()
+    else:
+        adapted = write_random(directory, model, CASES[name], generator).eval()
     path = os.path.join(directory, "adapter_config.json")
     with open(path) as f:
         config = json.load(f)
@@ -64,7 +100,7 @@ def make(name, data):
 
 
 def main():
-    for name in sys.argv[2:] or CASES:
+    for name in sys.argv[2:] or [*CASES, *EACH_EXPERT]:
         make(name, sys.argv[1])
 
 

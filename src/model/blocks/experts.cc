@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "model/adapter.h"
 #include "model/blocks/block.h"
 #include "model/blocks/expert_spread.h"
 
@@ -49,6 +50,8 @@ class ExpertsBlock final : public Block {
       list.add(up_[e]);
       list.add(down_[e]);
     }
+    list.experts.push_back({&up_, spec_.router.chosen});
+    list.experts.push_back({&down_, spec_.router.chosen});
     list.add(up_bias_);
     list.add(down_bias_);
     if (shared_) shared_->list(list);
@@ -185,6 +188,9 @@ class ExpertsBlock final : public Block {
                                 .w = up_weights_,
                                 .bias = own_biases(step, up_bias_, w.up_bias),
                                 .y = up});
+    ExpertPlaces places{
+        .index = up_[0].index, .rows = rows.tokens, .tokens = rows.tokens, .starts = rows.starts};
+    add_expert_changes(step, rows.x, places, up);
     ops.activate(stream, {.x = up,
                           .activation = mlp.activation,
                           .gated = mlp.gated,
@@ -196,6 +202,9 @@ class ExpertsBlock final : public Block {
                                 .w = down_weights_,
                                 .bias = own_biases(step, down_bias_, w.down_bias),
                                 .y = rows.y});
+    places.index = down_[0].index;
+    places.rows = {};
+    add_expert_changes(step, hidden, places, rows.y);
   }
 
   bool reads_residual() const { return spec_.router_norm.kind != NormKind::none; }
