@@ -23,6 +23,13 @@ void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
                  "Engines behind this server; all, where nothing is said")
       ->check(CLI::Range(1, 64))
       ->group(kGroup);
+  app.add_flag("--enable-elastic-ep", options.elastic,
+               "Engines come and go while they serve: POST /scale_elastic_ep {\"new_data_parallel_size\": N}")
+      ->group(kGroup);
+  app.add_option("--elastic-ep-max-dp-size", options.engines_max, "And there are so many of them at most")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str()
+      ->group(kGroup);
   app.add_option("--data-parallel-start-rank", options.start_rank, "The number of the first of them")
       ->check(ranks)
       ->group(kGroup);
@@ -30,6 +37,8 @@ void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
 
 Result<> take_data_parallel(const DataParallelOptions& options, EngineOptions& engine) {
   const int all = engine.data_parallel_size;
+  if (options.elastic && (options.rank || options.external || options.hybrid || options.size_local))
+    return invalid("enable_elastic_ep", "is for a server that has all engines of --data-parallel-size");
   if (options.rank || options.external) {
     if (options.hybrid)
       return invalid("data_parallel_hybrid_lb", "cannot be combined with a --data-parallel-rank");

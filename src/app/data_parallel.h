@@ -14,6 +14,8 @@ struct DataParallelOptions {
   std::optional<int> size_local{};  // how many they are
   bool external = false;
   bool hybrid = false;
+  bool elastic = false;  // engines come and go
+  int engines_max = 64;
 };
 
 // Parsing fills `options`, which must outlive the subcommand.

@@ -13,6 +13,7 @@
 #include "engine/load.h"
 #include "engine/ranks.h"
 #include "local/classifier_tokens.h"
+#include "local/engine_flags.h"
 #include "local/grammar_vocabulary.h"
 #include "local/load_tokenizer.h"
 #include "model/generation_config.h"

@@ -13,9 +13,6 @@ inline constexpr const char* kRunEngineFlag = "--run-engine";
 // With it, beside kRunEngineFlag: the process of a rank of that engine.
 inline constexpr const char* kRunRankFlag = "--run-rank";
 
-// Which processors those run on (EngineOptions::processors).
-inline constexpr const char* kProcessorsFlag = "--processors";
-
 // This process's command line with kRunEngineFlag and kProcessorsFlag.
 std::vector<std::string> engine_command(const EngineOptions& options);
 

@@ -160,6 +160,10 @@ Result<> serve(ServeCommand& c) {
   EngineOptions& engine = c.runtime.engine;
   TRY_VOID(take_data_parallel(c.data_parallel, engine));
   TRY_VOID(take_mpi(engine));
+  if (c.data_parallel.elastic && (engine.mpi || engine.nodes.count > 1))
+    return invalid("enable_elastic_ep", "is for engines of one host");
+  c.runtime.elastic = c.data_parallel.elastic;
+  c.runtime.engines_max = c.data_parallel.engines_max;
   TRY_VOID(take_side_channel(c.runtime.engine.kv_transfer));
   take_store_keys(c.runtime.engine.kv_transfer);
   TRY_VOID(take_offloading(c, c.runtime.engine.kv_transfer));

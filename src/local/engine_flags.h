@@ -12,6 +12,8 @@ namespace octavo {
 
 // Hidden: EngineOptions::index, for the processes of several engines behind one server.
 inline constexpr const char* kEngineIndexFlag = "--engine-index";
+// Hidden: EngineOptions::processors, for those processes.
+inline constexpr const char* kProcessorsFlag = "--processors";
 
 // Adds the flags to a subcommand; parsing fills `options`, which must outlive the subcommand.
 void add_engine_flags(CLI::App& command, EngineOptions& options);

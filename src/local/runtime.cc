@@ -131,6 +131,23 @@ Result<> set_parsers(const RuntimeOptions& options, const Tokenizer& tokenizer, 
   return {};
 }
 
+remote::EngineProcessOptions process_options(std::vector<std::string> command, std::uint64_t seed,
+                                             int index) {
+  command.insert(command.end(), {kEngineIndexFlag, std::to_string(index)});
+  return {.command = std::move(command), .seed = seed};
+}
+
+// One that comes while others serve has its share of processors and of the memory that they have left,
+// wherever that is: what was bound at the start stays theirs.
+remote::DataParallelClient::Start later_engine(const std::vector<std::string>& command, std::uint64_t seed) {
+  return [command, seed](int index, int count) -> Result<std::unique_ptr<EngineClient>> {
+    remote::EngineProcessOptions one = process_options(command, seed, index);
+    one.command.insert(one.command.end(),
+                       {"--data-parallel-size", std::to_string(count), kProcessorsFlag, ""});
+    return remote::EngineProcess::start(std::move(one));
+  };
+}
+
 Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options, const std::string& named,
                                                    const Tokenizer& tokenizer,
                                                    const std::vector<TokenId>& eos_ids) {
@@ -140,15 +157,22 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     const auto progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); };
     std::vector<std::string> command = options.engine_command;
     command.insert(command.end(), {"--model", options.engine.model_dir});  // where it was found
-    const auto start = [&](int index) -> Result<std::unique_ptr<EngineClient>> {
-      remote::EngineProcessOptions one{.command = command, .seed = options.engine.seed};
-      one.command.insert(one.command.end(), {kEngineIndexFlag, std::to_string(index)});
+    const int engines = options.engine.data_parallel_size;
+    const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
+      remote::EngineProcessOptions one = process_options(command, options.engine.seed, index);
       if (index == 0) one.progress = progress;
       return remote::EngineProcess::start(std::move(one));
     };
-    const int engines = options.engine.data_parallel_size;
-    return engines == 1 ? start(0) : remote::DataParallelClient::start(engines, options.engine.seed, start);
+    if (engines == 1 && !options.elastic) return start(0, 1);
+    TRY(auto all, remote::DataParallelClient::start(0, engines, start));
+    remote::DataParallelClient::Start more;
+    if (options.elastic) more = later_engine(command, options.engine.seed);
+    return std::make_unique<remote::DataParallelClient>(std::move(all), options.engine.seed, std::move(more),
+                                                        std::max(engines, options.engines_max));
   }
+  if (options.elastic)
+    return invalid("enable_elastic_ep",
+                   "needs engines in processes of their own: not with --no-engine-process");
   if (options.engine.data_parallel_size > 1)
     return field_failure("data_parallel_size", ErrorCode::unsupported,
                          "must be 1 where the engine has no process of its own, got {}",

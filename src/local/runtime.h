@@ -36,6 +36,8 @@ struct RuntimeOptions {
   std::vector<LoraModule> lora_modules;         // adapters that are there from the start
   std::string lora_folder;                  // of others, which are loaded when a request names them; "": none
   std::vector<std::string> engine_command;  // of an engine's own process; empty: it runs in this one
+  bool elastic = false;                     // the number of those processes can change while they serve
+  int engines_max = 64;                     // then: so far
   bool sleep_mode = false;                  // an engine in this process can be sent to sleep
   boost::json::object mm_processor_kwargs{};  // instead of what the model's image processor says
   // Sampling values where a request says nothing: "auto" (the model's), "vllm" (OpenAI's) or a folder with a

@@ -1,6 +1,7 @@
 #include "remote/data_parallel.h"
 
 #include <algorithm>
+#include <chrono>
 #include <future>
 #include <limits>
 #include <mutex>
@@ -8,11 +9,16 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "request/check_request.h"
 
 namespace octavo::remote {
 namespace {
+
+constexpr int kDrainSecondsMax = 86'400;
+constexpr auto kLook = std::chrono::milliseconds(20);  // whether an engine that leaves has ended its requests
 
 // Calls `done` with the first error, or none, when it has been called `count` times.
 AdapterDone after_all(std::size_t count, AdapterDone done) {
@@ -41,42 +47,64 @@ std::int64_t load_of(const EngineStats& stats, const EngineInfo& info) {
   return std::int64_t{4} * (stats.unfinished - running) + running;
 }
 
-}  // namespace
-
-DataParallelClient::DataParallelClient(std::vector<std::unique_ptr<EngineClient>> engines, std::uint64_t seed)
-    : engines_(std::move(engines)), seed_(seed) {
-  CHECK(!engines_.empty());
+Error changing() {
+  return {ErrorCode::unavailable, "the number of engines is changing (/is_scaling_elastic_ep)", {}};
 }
 
-Result<std::unique_ptr<EngineClient>> DataParallelClient::start(
-    int count, std::uint64_t seed, const std::function<Result<std::unique_ptr<EngineClient>>(int)>& start) {
+}  // namespace
+
+DataParallelClient::DataParallelClient(std::vector<std::unique_ptr<EngineClient>> engines, std::uint64_t seed,
+                                       Start more, int most)
+    : seed_(seed),
+      start_(std::move(more)),
+      most_(most),
+      engines_(std::make_move_iterator(engines.begin()), std::make_move_iterator(engines.end())),
+      open_(engines_.size()) {
+  CHECK(open_ > 0 && open_ <= static_cast<std::size_t>(kEnginesMax));
+}
+
+DataParallelClient::~DataParallelClient() {
+  draining_ = stopping_ = true;
+  const std::lock_guard lock(scaler_mutex_);
+  if (scaler_.joinable()) scaler_.join();
+}
+
+Result<std::vector<std::unique_ptr<EngineClient>>> DataParallelClient::start(int first, int count,
+                                                                             const Start& start) {
   std::vector<std::future<Result<std::unique_ptr<EngineClient>>>> starting;
   for (int i = 0; i < count; ++i)
-    starting.push_back(std::async(std::launch::async, [&start, i] { return start(i); }));
+    starting.push_back(std::async(std::launch::async,
+                                  [&start, i, first, all = first + count] { return start(first + i, all); }));
   for (const auto& one : starting) one.wait();
   std::vector<std::unique_ptr<EngineClient>> engines;
   for (auto& one : starting) {
     TRY(engines.emplace_back(), one.get());
   }
-  return std::make_unique<DataParallelClient>(std::move(engines), seed);
+  return engines;
+}
+
+DataParallelClient::Engines DataParallelClient::engines() const {
+  const std::shared_lock lock(mutex_);
+  return engines_;
 }
 
 EngineInfo DataParallelClient::info() const {
+  const std::shared_lock lock(mutex_);
   EngineInfo info = engines_.front()->info();
-  const int count = static_cast<int>(engines_.size());
+  const int count = static_cast<int>(open_);
   info.engines = count;
   info.max_num_seqs *= count;
   info.max_queued *= count;
   return info;
 }
 
-// Among equals the engines take turns.
+// Among equals the engines take turns. Under mutex_.
 std::size_t DataParallelClient::least_loaded() const {
-  const std::size_t first = submitted_ % engines_.size();
+  const std::size_t first = submitted_ % open_;
   std::size_t best = first;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t i = 0; i < engines_.size(); ++i) {
-    const std::size_t at = (first + i) % engines_.size();
+  for (std::size_t i = 0; i < open_; ++i) {
+    const std::size_t at = (first + i) % open_;
     const EngineStats stats = engines_[at]->stats().front();
     if (!stats.healthy) continue;
     if (const std::int64_t load = load_of(stats, engines_[at]->info()); load < least) {
@@ -91,64 +119,177 @@ std::size_t DataParallelClient::least_loaded() const {
 Result<RequestId> DataParallelClient::submit(Request request, std::shared_ptr<OutputSink> sink) {
   TRY_VOID(check_request(request, info()));
   if (draining_) return failure(ErrorCode::unavailable, "the engines are shutting down");
-  const std::size_t at =
-      request.engine ? static_cast<std::size_t>(*request.engine - engines_.front()->info().index) : least_loaded();
+  const std::shared_lock lock(mutex_);
+  std::size_t at = least_loaded();
+  if (request.engine) {
+    at = static_cast<std::size_t>(*request.engine - engines_.front()->info().index);
+    if (at >= open_) return failure(ErrorCode::unavailable, "engine {} leaves", *request.engine);
+  }
   const std::uint64_t number = ++submitted_;
   // Engines count their requests alike: what they would draw from a number of their own would be the same.
   if (!request.entropy) request.entropy = random_bits(seed_, number);
   request.engine.reset();
   TRY(const RequestId id, engines_[at]->submit(std::move(request), std::move(sink)));
-  return id * engines_.size() + at;
+  return id * kEnginesMax + at;
 }
 
-void DataParallelClient::abort(RequestId id) { engines_[id % engines_.size()]->abort(id / engines_.size()); }
+void DataParallelClient::abort(RequestId id) {
+  const Engines all = engines();
+  if (const std::size_t at = id % kEnginesMax; at < all.size()) all[at]->abort(id / kEnginesMax);
+}
 
 void DataParallelClient::reset_prefix_cache() {
-  for (const auto& engine : engines_) engine->reset_prefix_cache();
+  for (const auto& engine : engines()) engine->reset_prefix_cache();
 }
 
 void DataParallelClient::look_at_prefixes() {
-  for (const auto& engine : engines_) engine->look_at_prefixes();
+  for (const auto& engine : engines()) engine->look_at_prefixes();
 }
 
 void DataParallelClient::load_adapter(AdapterSource source, AdapterDone done) {
-  const AdapterDone one = after_all(engines_.size(), std::move(done));
-  for (const auto& engine : engines_) engine->load_adapter(source, one);
+  if (scaling_) return done(std::unexpected(changing()));
+  const Engines all = engines();
+  const AdapterDone one =
+      after_all(all.size(), [this, source, done = std::move(done)](const Result<>& result) {
+        if (result) {
+          const std::lock_guard lock(adapters_mutex_);
+          adapters_[source.name] = source;
+        }
+        done(result);
+      });
+  for (const auto& engine : all) engine->load_adapter(source, one);
 }
 
 void DataParallelClient::unload_adapter(std::string name, AdapterDone done) {
-  const AdapterDone one = after_all(engines_.size(), std::move(done));
-  for (const auto& engine : engines_) engine->unload_adapter(name, one);
+  if (scaling_) return done(std::unexpected(changing()));
+  {
+    const std::lock_guard lock(adapters_mutex_);
+    adapters_.erase(name);
+  }
+  const Engines all = engines();
+  const AdapterDone one = after_all(all.size(), std::move(done));
+  for (const auto& engine : all) engine->unload_adapter(name, one);
 }
 
 void DataParallelClient::sleep(int level, Done done) {
-  const Done one = after_all(engines_.size(), std::move(done));
-  for (const auto& engine : engines_) engine->sleep(level, one);
+  if (scaling_) return done(std::unexpected(changing()));
+  const Engines all = engines();
+  const Done one = after_all(all.size(), std::move(done));
+  for (const auto& engine : all) engine->sleep(level, one);
 }
 
 void DataParallelClient::wake_up(Done done) {
-  const Done one = after_all(engines_.size(), std::move(done));
-  for (const auto& engine : engines_) engine->wake_up(one);
+  const Engines all = engines();
+  const Done one = after_all(all.size(), std::move(done));
+  for (const auto& engine : all) engine->wake_up(one);
 }
 
 void DataParallelClient::pause(PauseMode mode, Done done) {
-  const Done one = after_all(engines_.size(), std::move(done));
-  for (const auto& engine : engines_) engine->pause(mode, one);
+  if (scaling_) return done(std::unexpected(changing()));
+  const Engines all = engines();
+  const Done one = after_all(all.size(), std::move(done));
+  for (const auto& engine : all) engine->pause(mode, one);
 }
 
 void DataParallelClient::resume() {
-  for (const auto& engine : engines_) engine->resume();
+  for (const auto& engine : engines()) engine->resume();
+}
+
+Result<> DataParallelClient::check_scale(int engines, int drain_s) const {
+  if (!start_)
+    return field_failure("new_data_parallel_size", ErrorCode::unsupported,
+                         "the number of engines changes with --enable-elastic-ep alone");
+  if (engines < 1 || engines > most_)
+    return invalid("new_data_parallel_size", "must be in [1, {}] (--elastic-ep-max-dp-size), got {}", most_,
+                   engines);
+  if (drain_s < 0 || drain_s > kDrainSecondsMax)
+    return invalid("drain_timeout", "must be in [0, {}] seconds, got {}", kDrainSecondsMax, drain_s);
+  for (const EngineStats& one : stats())
+    if (one.sleep_level != 0 || one.paused)
+      return failure(ErrorCode::unavailable, "engine {} {}: the number of engines changes while they serve",
+                     one.engine, one.paused ? "is paused" : "sleeps");
+  if (draining_) return failure(ErrorCode::unavailable, "the engines are shutting down");
+  return {};
+}
+
+void DataParallelClient::scale(int engines, int drain_s, Done done) {
+  if (scaling_.exchange(true)) return done(std::unexpected(changing()));
+  if (const Result<> fine = check_scale(engines, drain_s); !fine) {
+    scaling_ = false;
+    return done(fine);
+  }
+  const std::lock_guard lock(scaler_mutex_);
+  if (scaler_.joinable()) scaler_.join();  // the last one has ended
+  scaler_ = std::thread([this, engines, drain_s, done = std::move(done)] {
+    const int now = info().engines;
+    const std::int64_t began = now_us();
+    Result<> result;
+    if (engines > now) result = grow(now, engines);
+    if (engines < now) shrink(engines, drain_s);
+    log_info("{} engines in place of {} after {:.1f} s{}", info().engines, now,
+             static_cast<double>(now_us() - began) * 1e-6, result ? "" : ": " + result.error().message);
+    scaling_ = false;
+    done(result);
+  });
+}
+
+// All of them, or none.
+Result<> DataParallelClient::grow(int from, int to) {
+  TRY(std::vector<std::unique_ptr<EngineClient>> more, start(from, to - from, start_));
+  std::map<std::string, AdapterSource> adapters;
+  {
+    const std::lock_guard lock(adapters_mutex_);
+    adapters = adapters_;
+  }
+  for (const auto& engine : more)
+    for (const auto& [name, source] : adapters) {
+      std::promise<Result<>> loaded;
+      engine->load_adapter(source, [&](Result<> result) { loaded.set_value(std::move(result)); });
+      TRY_VOID(loaded.get_future().get());
+    }
+  const std::unique_lock lock(mutex_);
+  for (auto& engine : more) engines_.push_back(std::move(engine));
+  open_ = engines_.size();
+  return {};
+}
+
+void DataParallelClient::shrink(int to, int drain_s) {
+  const std::int64_t until = now_us() + std::int64_t{drain_s} * 1'000'000;
+  Engines leaving;
+  {
+    const std::unique_lock lock(mutex_);
+    open_ = static_cast<std::size_t>(to);
+    leaving.assign(engines_.begin() + to, engines_.end());
+  }
+  const auto busy = [](const auto& engine) { return engine->stats().front().unfinished > 0; };
+  while (std::ranges::any_of(leaving, busy) && now_us() < until && !stopping_)
+    std::this_thread::sleep_for(kLook);
+  for (const auto& engine : leaving)
+    if (const int left = engine->stats().front().unfinished; left > 0)
+      log_warning("engine {} leaves after {} s with {} unfinished answers", engine->info().index, drain_s,
+                  left);
+  {
+    const std::unique_lock lock(mutex_);
+    engines_.resize(open_);
+  }
+  // An engine ends what is left on the thread that lets go of it last, which is to be this one.
+  for (const auto& engine : leaving)
+    while (engine.use_count() > 1) std::this_thread::sleep_for(kLook);
 }
 
 std::vector<EngineStats> DataParallelClient::stats() const {
   std::vector<EngineStats> all;
-  for (const auto& engine : engines_) all.push_back(std::move(engine->stats().front()));
+  for (const auto& engine : engines()) all.push_back(std::move(engine->stats().front()));
   return all;
 }
 
 void DataParallelClient::drain() {
   draining_ = true;
-  for (const auto& engine : engines_) engine->drain();
+  {
+    const std::lock_guard lock(scaler_mutex_);
+    if (scaler_.joinable()) scaler_.join();
+  }
+  for (const auto& engine : engines()) engine->drain();
 }
 
 }  // namespace octavo::remote

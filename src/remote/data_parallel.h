@@ -1,10 +1,16 @@
 // Data parallelism: one client over several engines that hold the same model. Each request goes to the engine
-// with the least to do, or to the one it names (Request::engine).
+// with the least to do, or to the one it names (Request::engine). Engines can come and go while they serve.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "request/engine_client.h"
@@ -13,13 +19,21 @@ namespace octavo::remote {
 
 class DataParallelClient final : public EngineClient {
  public:
-  // engines[i]: of an EngineInfo::index that is i more than the first's; at least one. `seed`: for requests that bring none.
-  DataParallelClient(std::vector<std::unique_ptr<EngineClient>> engines, std::uint64_t seed);
+  // Starts engine `index` of `count`, and returns when it is ready; from any thread.
+  using Start = std::function<Result<std::unique_ptr<EngineClient>>(int index, int count)>;
+  static constexpr int kEnginesMax = 64;
 
-  // Starts `count` engines at the same time by start(index), from a thread each. Errors: the first engine's
-  // that cannot start.
-  static Result<std::unique_ptr<EngineClient>> start(
-      int count, std::uint64_t seed, const std::function<Result<std::unique_ptr<EngineClient>>(int)>& start);
+  // engines[i]: of an EngineInfo::index that is i more than the first's; at least one. `seed`: for requests
+  // that bring none. `more`: for scale(); empty: their number does not change. most: of them, at most
+  // kEnginesMax.
+  DataParallelClient(std::vector<std::unique_ptr<EngineClient>> engines, std::uint64_t seed, Start more = {},
+                     int most = kEnginesMax);
+  // Waits for engines that are being started.
+  ~DataParallelClient() override;
+
+  // Starts `count` engines at the same time by start(index, count), from a thread each. Errors: the first
+  // engine's that cannot start.
+  static Result<std::vector<std::unique_ptr<EngineClient>>> start(int first, int count, const Start& start);
 
   // Of all engines together; blocks, bytes of weights and the limits of one request are those of one engine.
   EngineInfo info() const override;
@@ -29,7 +43,7 @@ class DataParallelClient final : public EngineClient {
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
   void look_at_prefixes() override;
-  // On every engine. The first error is reported, after all have answered.
+  // On every engine, and on those that come later. The first error is reported, after all have answered.
   void load_adapter(AdapterSource source, AdapterDone done) override;
   void unload_adapter(std::string name, AdapterDone done) override;
   // Every engine. The first error is reported, after all have answered.
@@ -37,16 +51,36 @@ class DataParallelClient final : public EngineClient {
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;
   void resume() override;
+  void scale(int engines, int drain_s, Done done) override;
+  bool scaling() const override { return scaling_; }
   std::vector<EngineStats> stats() const override;
   void drain() override;
 
  private:
+  using Engines = std::vector<std::shared_ptr<EngineClient>>;
+
+  Engines engines() const;
+  Result<> check_scale(int engines, int drain_s) const;
+  Result<> grow(int from, int to);
+  void shrink(int to, int drain_s);
   std::size_t least_loaded() const;
 
-  const std::vector<std::unique_ptr<EngineClient>> engines_;
   const std::uint64_t seed_;
+  const Start start_;
+  const int most_;
   std::atomic<std::uint64_t> submitted_ = 0;
-  std::atomic<bool> draining_ = false;
+  std::atomic<bool> draining_ = false, stopping_ = false;
+  std::atomic<bool> scaling_ = false;  // from when it is asked for until `done` hears
+
+  mutable std::shared_mutex mutex_;  // guards these two; shared by who submits
+  Engines engines_;
+  std::size_t open_;  // the first ones; the others leave, and take no requests
+
+  std::mutex adapters_mutex_;
+  std::map<std::string, AdapterSource> adapters_;  // loaded, by name
+
+  std::mutex scaler_mutex_;
+  std::thread scaler_;
 };
 
 }  // namespace octavo::remote

@@ -28,11 +28,12 @@ struct Fleet {
   std::unique_ptr<EngineClient> client;
 
   Fleet() {
-    client = DataParallelClient::start(3, 5, [&](int index) -> Result<std::unique_ptr<EngineClient>> {
-               TRY(auto engine, simulated({"--step-us=200", "--index=" + std::to_string(index)}));
-               processes[static_cast<std::size_t>(index)] = engine.get();
-               return engine;
-             }).value();
+    const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
+      TRY(auto engine, simulated({"--step-us=200", "--index=" + std::to_string(index)}));
+      processes[static_cast<std::size_t>(index)] = engine.get();
+      return engine;
+    };
+    client = std::make_unique<DataParallelClient>(DataParallelClient::start(0, 3, start).value(), 5);
   }
   void signal(int number) const {
     for (const EngineProcess* process : processes) kill(process->pid(), number);
@@ -122,7 +123,7 @@ TEST(DataParallel, OneEngineDiesAndItsRequestsGoOn) {
 
 TEST(DataParallel, AnEngineThatCannotStartIsAnError) {
   const auto started =
-      DataParallelClient::start(2, 0, [](int index) -> Result<std::unique_ptr<EngineClient>> {
+      DataParallelClient::start(0, 2, [](int index, int) -> Result<std::unique_ptr<EngineClient>> {
         return simulated({index == 1 ? "--refuse" : "--step-us=1"});
       });
   ASSERT_FALSE(started);

@@ -78,6 +78,17 @@ class EngineClient {
 
   // Refuses new requests from now on, and returns when the last one has finished.
   virtual void drain() = 0;
+
+  // How many engines there are behind this client. Those that come take requests as soon as they are ready;
+  // those that go, the last ones, take none from now on, and end when theirs have ended, or after drain_s
+  // seconds: then the rest of their requests end with an error. `done` hears when all are there, or have
+  // gone. Errors: an engine cannot start, and none is added; the number is beyond a limit; another change is
+  // under way.
+  virtual void scale(int, int, Done done) {
+    done(field_failure("new_data_parallel_size", ErrorCode::unsupported,
+                       "the number of engines behind this server does not change"));
+  }
+  virtual bool scaling() const { return false; }
 };
 
 }  // namespace octavo

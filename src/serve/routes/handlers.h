@@ -50,6 +50,11 @@ Result<> pause(const ServicePtr&, const ExchangePtr&);
 Result<> resume(const ServicePtr&, const ExchangePtr&);
 http::Response is_paused(Service&, std::string_view);
 
+// elastic.cc
+Result<> scale_engines(const ServicePtr&, const ExchangePtr&);
+http::Response is_scaling(Service&, std::string_view);
+Result<> is_scaling_too(const ServicePtr&, const ExchangePtr&);  // vLLM's clients POST it
+
 // profile.cc
 Result<> start_profile(const ServicePtr&, const ExchangePtr&);
 Result<> stop_profile(const ServicePtr&, const ExchangePtr&);

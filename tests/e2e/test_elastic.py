@@ -1,0 +1,63 @@
+"""Engines come and go behind a server while streams run."""
+
+
+import httpx
+from conftest import serve
+from test_data_parallel import answers, client_of, ended, engines
+
+
+def scale(base, **body):
+    return httpx.post(base + "/scale_elastic_ep", json=body, timeout=600)
+
+
+def is_scaling(base):
+    return httpx.post(base + "/is_scaling_elastic_ep", timeout=60).json()["is_scaling_elastic_ep"]
+
+
+def test_engines_come_and_go_while_streams_run():
+    with serve("--device", "cpu", "--enable-elastic-ep", "--elastic-ep-max-dp-size", "3") as base:
+        expected = answers(base)
+        assert len(engines(base)) == 1
+        replies = []
+
+        def grow():
+            replies.append(scale(base, new_data_parallel_size=2))
+
+        assert answers(base, while_running=grow) == expected
+        assert replies.pop().json() == {"message": "Scaled to 2 data parallel engines"}
+        assert len(engines(base)) == 2 and not is_scaling(base)
+        assert answers(base) == expected
+        assert ended(base)["1"] > 0, "the new engine has work, too"
+
+        def shrink():
+            for _ in client_of(base).completions.create(model="demo", prompt="On engine 1", max_tokens=2, stream=True,
+                                                        extra_headers={"X-data-parallel-rank": "1"}):
+                pass
+            replies.append(scale(base, new_data_parallel_size=1, drain_timeout=600))
+
+        assert answers(base, while_running=shrink) == expected
+        assert replies.pop().status_code == 200
+        assert len(engines(base)) == 1 and set(ended(base)) == {"0"}
+        assert answers(base) == expected
+
+
+def test_errors_name_field_and_limit():
+    def error(**body):
+        reply = scale(base, **body)
+        return reply.status_code, reply.json()["error"]["message"]
+
+    with serve("--device", "cpu", "--enable-elastic-ep", "--elastic-ep-max-dp-size", "3") as base:
+        for body, text in [
+            ({}, "new_data_parallel_size: must be given"),
+            ({"new_data_parallel_size": 4}, "must be in [1, 3] (--elastic-ep-max-dp-size), got 4"),
+            ({"new_data_parallel_size": 0}, "must be in [1, 3]"),
+            ({"new_data_parallel_size": 2, "drain_timeout": -1}, "drain_timeout"),
+            ({"new_data_parallel_size": 2, "more": 1}, "more"),
+            ({"new_data_parallel_size": "many"}, "new_data_parallel_size"),
+        ]:
+            status, message = error(**body)
+            assert status == 400 and text in message, message
+        assert len(engines(base)) == 1
+    with serve("--device", "cpu") as base:
+        status, message = error(new_data_parallel_size=2)
+        assert status == 400 and "does not change" in message
