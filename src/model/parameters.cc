@@ -110,14 +110,12 @@ namespace {
 
 constexpr std::string_view kBounded = ".linear";
 
-// Of x.linear, what is called x and then `name`, a number for each tensor.
-VectorParameter bound(const std::vector<std::string>& tensors, const std::string& prefix, const char* name,
-                      const std::vector<std::int64_t>& counts) {
+// Of x.linear, what is called x and then `name`.
+VectorParameter bound(const std::string& tensor, const char* name, std::int64_t size) {
   VectorParameter p;
-  for (const std::string& tensor : tensors)
-    p.parts.push_back({prefix + tensor.substr(0, tensor.size() - kBounded.size()) + name, {}});
-  p.counts = counts;
-  for (const std::int64_t count : counts) p.size += count;
+  p.parts = {{tensor.substr(0, tensor.size() - kBounded.size()) + name, {}}};
+  p.repeated = true;
+  p.size = size;
   return p;
 }
 
@@ -149,13 +147,10 @@ LinearParameter Namer::linear(const std::vector<std::string>& tensors, const std
     biases.push_back(tensors[i] + ".bias");
   }
   if (bias) p.bias = vector(biases, rows);
-  if (!names.bounded || !tensors[0].ends_with(kBounded)) return p;
-  // What several matrices take is the same rows, and so must be their bounds.
-  std::vector<std::int64_t> whole(tensors.size(), 0);
-  whole[0] = cols;
-  p.input = {bound(tensors, prefix_, ".input_min", whole), bound(tensors, prefix_, ".input_max", whole)};
-  p.output = {bound(tensors, prefix_, ".output_min", rows), bound(tensors, prefix_, ".output_max", rows)};
-  p.input.least.equal = p.input.most.equal = true;
+  if (!names.bounded || tensors.size() > 1 || !tensors[0].ends_with(kBounded)) return p;
+  const std::string tensor = prefix_ + tensors[0];
+  p.input = {bound(tensor, ".input_min", cols), bound(tensor, ".input_max", cols)};
+  p.output = {bound(tensor, ".output_min", rows[0]), bound(tensor, ".output_max", rows[0])};
   return p;
 }
 

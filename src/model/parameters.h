@@ -68,10 +68,7 @@ struct VectorParameter {
   std::int64_t size = 0;
   std::int64_t row = 0;  // not 0: a matrix with rows this long, tensors side by side; `order` is of each row
   std::vector<RowRange> kept_rows;  // not empty: of these these alone
-  // Not empty: each tensor is one number, which may be infinite and stands so often. With `equal` all of them
-  // are the same.
-  std::vector<std::int64_t> counts = {};
-  bool equal = false;
+  bool repeated = false;            // the tensor is one number, which may be infinite and stands `size` times
   View value;            // f32 [size], or [size / row, row]; empty until it is loaded
 };
 VectorParameter constant_vector(std::vector<float> elements);

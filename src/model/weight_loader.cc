@@ -47,15 +47,10 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
     if (!tensor.plain())  // of those with rows check_slots() does not know that they are vectors
       return failure(ErrorCode::unsupported, "tensor {} is {}; a vector can be F32, F16 or BF16", slot.name,
                      tensor.format);
-    if (!parameter.counts.empty()) {
-      const std::int64_t count = parameter.counts[static_cast<std::size_t>(&slot - parameter.parts.data())];
+    if (parameter.repeated) {
       const float number = number_at(tensor, 0);
       if (std::isnan(number)) return failure(ErrorCode::corrupt, "tensor {} is no number", slot.name);
-      if (parameter.equal && !stored.empty() && number != stored[0])
-        return failure(ErrorCode::unsupported, "tensor {} is {}; it must be {}, as {} is", slot.name, number,
-                       stored[0], parameter.parts[0].name);
-      stored.insert(stored.end(), static_cast<std::size_t>(count), number);
-      continue;
+      return std::vector<float>(static_cast<std::size_t>(parameter.size), number);
     }
     TRY_VOID(check_finite(tensor, pool));
     std::int64_t elements = 1;

@@ -348,9 +348,7 @@ def save_model(directory, case, config):
     with torch.no_grad():
         for name, buffer in model.named_buffers():
             if name.endswith(("_min", "_max")):
-                # Queries, keys and values take the same rows, and so do gate and up.
-                bound = {"input": 1.5, "output": 0.8 + 0.1 * (len(name) % 5)}[name.rsplit(".", 1)[1].split("_")[0]]
-                buffer.fill_(bound if name.endswith("_max") else -bound)
+                buffer.fill_((0.8 + torch.rand(())) * (1 if name.endswith("_max") else -1))
             elif name.endswith("std_scale"):
                 buffer.copy_(0.3 + torch.rand_like(buffer))
             elif name.endswith("std_bias"):

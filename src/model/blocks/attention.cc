@@ -100,6 +100,11 @@ class AttentionBlock final : public Block {
     }
     if (names.qkv_order == QkvOrder::by_head) qkv_.weight.order = qkv_.bias.order = by_kind(spec);
     if (spec.output_gate) qkv_.weight.order = qkv_.bias.order = gates_last(spec);
+    if (names.bounded) {
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        apart_.push_back(name.linear({names.qkv[i]}, {rows[i]}, input_dim, spec.qkv_bias));
+      qkv_.weight.parts.clear();
+    }
     if (spec.rope_by_halves) turn_as_one();
     if (spec.qkv_bias && !spec.k_bias) {
       qkv_.bias.parts.erase(qkv_.bias.parts.begin() + 1);
@@ -117,6 +122,7 @@ class AttentionBlock final : public Block {
     list.add(q_latent_norm_);
     list.add(q_up_);
     list.add(qkv_);
+    for (LinearParameter& linear : apart_) list.add(linear);
     list.add(q_norm_);
     list.add(k_norm_);
     list.add(v_norm_);
@@ -175,7 +181,7 @@ class AttentionBlock final : public Block {
   void store_rows(const StepContext& step, const View& x) const override { project(step, x); }
 
   void run(const StepContext& step, const View& x, const View& out) const override {
-    const auto [qkv, q, attended, low, latent] = project(step, x);
+    const auto [qkv, q, attended, low, latent, within] = project(step, x);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     if (spec_.temperature) {
@@ -210,33 +216,54 @@ class AttentionBlock final : public Block {
   // far apart as those of one head.
   void turn_as_one() {
     const std::int64_t quarter = spec_.head_dim / 4;
-    std::vector<RowRange>& rows = qkv_.weight.order;
-    for (std::int64_t head = 0; head < spec_.q_heads + spec_.kv_heads; ++head)
-      for (const std::int64_t part : {0, 2, 1, 3}) rows.push_back({(4 * head + part) * quarter, quarter});
-    rows.push_back({spec_.q_dim() + spec_.kv_dim(), spec_.kv_dim()});
+    const auto turned = [&](std::int64_t heads) {
+      std::vector<RowRange> rows;
+      for (std::int64_t head = 0; head < heads; ++head)
+        for (const std::int64_t part : {0, 2, 1, 3}) rows.push_back({(4 * head + part) * quarter, quarter});
+      return rows;
+    };
+    if (apart_.empty()) {
+      qkv_.weight.order = turned(spec_.q_heads + spec_.kv_heads);
+      qkv_.weight.order.push_back({spec_.q_dim() + spec_.kv_dim(), spec_.kv_dim()});
+    } else {
+      apart_[0].weight.order = turned(spec_.q_heads);
+      apart_[1].weight.order = turned(spec_.kv_heads);
+    }
     for (NormParameter* norm : {&q_norm_, &k_norm_})
       for (const std::int64_t part : {0, 2, 1, 3}) norm->weight.order.push_back({part * quarter, quarter});
   }
 
   struct Work {
-    View qkv, q, attended, low, latent;
+    View qkv, q, attended, low, latent, bounded;
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
     return {.qkv = scratch.take(act, {n, q_up_.weight.rows + qkv_.weight.rows}),
             .q = scratch.take(act, {n, spec_.q_heads, spec_.head_dim}),
             .attended = scratch.take(act, {n, spec_.q_dim()}),
             .low = scratch.take(DType::f32, {n, spec_.q_rank}),
-            .latent = scratch.take(act, {n, spec_.q_rank})};
+            .latent = scratch.take(act, {n, spec_.q_rank}),
+            .bounded = scratch.take(act, {n, apart_.empty() ? 0 : apart_[0].weight.cols})};
   }
 
   // What the cache's operator reads: queries, keys and values side by side.
   void multiply(const StepContext& step, const View& x, const Work& work) const {
+    if (!apart_.empty()) return multiply_each(step, x, work);
     if (spec_.q_rank == 0) return linear(step, x, qkv_, work.qkv);
     linear(step, x, q_down_, work.low);
     step.backend.ops.add_norm(*step.backend.stream,
                               {.residual = work.low, .norm = q_latent_norm_.norm(), .out = work.latent});
     linear(step, work.latent, q_up_, work.qkv.columns(0, spec_.q_dim()));
     linear(step, x, qkv_, work.qkv.columns(spec_.q_dim(), 2 * std::int64_t{spec_.kv_dim()}));
+  }
+
+  // Each takes the rows within bounds of its own.
+  void multiply_each(const StepContext& step, const View& x, const Work& work) const {
+    std::int64_t first = 0;
+    for (const LinearParameter& part : apart_) {
+      step.backend.device->copy(*step.backend.stream, work.bounded, x);
+      linear(step, work.bounded, part, work.qkv.columns(first, part.weight.rows));
+      first += part.weight.rows;
+    }
   }
 
   // Queries, keys and values of the rows; the latter two go to the cache.
@@ -291,6 +318,7 @@ class AttentionBlock final : public Block {
   VectorParameter sinks_, slopes_;
   LinearParameter q_down_, q_up_;  // of Attention::q_rank; qkv_ then makes keys and values
   LinearParameter qkv_, out_;
+  std::vector<LinearParameter> apart_;  // of Names::bounded: queries, keys and values, in place of qkv_
 };
 
 }  // namespace

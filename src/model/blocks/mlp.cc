@@ -11,6 +11,11 @@ class MlpBlock final : public Block {
       : spec_(spec),
         up_(name.linear(up, std::vector(up.size(), spec.up_dim() / std::ssize(up)), dim, spec.up_bias)),
         down_(name.linear({down}, {dim}, spec.hidden, spec.down_bias)) {
+    if (name.names.bounded) {
+      for (const std::string& tensor : up)
+        apart_.push_back(name.linear({tensor}, {spec.up_dim() / std::ssize(up)}, dim, spec.up_bias));
+      up_.weight.parts.clear();
+    }
     if (const std::string& scale = name.names.down_scale; !scale.empty())
       down_.scale_by(name.vector({scale}, {dim}).parts[0]);
     if (name.names.up_first) {
@@ -23,6 +28,7 @@ class MlpBlock final : public Block {
 
   void list(ParameterList& list) override {
     list.add(up_);
+    for (LinearParameter& part : apart_) list.add(part);
     list.add(slopes_);
     list.add(down_);
   }
@@ -44,8 +50,14 @@ class MlpBlock final : public Block {
 
   void run(const StepContext& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const auto [up, hidden] = take(scratch, step.tokens, x.dtype);
-    linear(step, x, up_, up);
+    const auto [up, hidden, bounded] = take(scratch, step.tokens, x.dtype);
+    if (apart_.empty()) linear(step, x, up_, up);
+    std::int64_t first = 0;
+    for (const LinearParameter& part : apart_) {
+      step.backend.device->copy(*step.backend.stream, bounded, x);
+      linear(step, bounded, part, up.columns(first, part.weight.rows));
+      first += part.weight.rows;
+    }
     if (spec_.tail)
       step.backend.ops.keep_tail(*step.backend.stream,
                                  {.x = up.columns(0, spec_.hidden), .deviations = *spec_.tail});
@@ -71,10 +83,11 @@ class MlpBlock final : public Block {
 
  private:
   struct Work {
-    View up, hidden;
+    View up, hidden, bounded;
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
-    return {scratch.take(act, {n, spec_.up_dim()}), scratch.take(act, {n, spec_.hidden})};
+    return {scratch.take(act, {n, spec_.up_dim()}), scratch.take(act, {n, spec_.hidden}),
+            scratch.take(act, {n, apart_.empty() ? 0 : apart_[0].weight.cols})};
   }
 
   // Each rank has some of the hidden units.
@@ -89,6 +102,7 @@ class MlpBlock final : public Block {
 
   Mlp spec_;
   LinearParameter up_, down_;
+  std::vector<LinearParameter> apart_;  // of Names::bounded: gate and up, in place of up_
   VectorParameter slopes_;
 };
 
