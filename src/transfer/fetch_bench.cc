@@ -28,7 +28,7 @@ constexpr Shape kShapes[] = {{6, 4, 32}, {16, 8, 64}};
 class Cache {
  public:
   explicit Cache(const Shape& shape) {
-    static Backend backend = make_cpu_backend({.threads = 1}).value();
+    static Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
     const KvSpec spec{shape.kv_heads, shape.head_dim, kBlockSize, DType::bf16};
     const std::int64_t part = backend.ops.kv_block_bytes(spec), stride = part * shape.layers;
     bytes_.assign(static_cast<std::size_t>(stride * kBlocks), std::byte{1});

@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import signal
+from pathlib import Path
 
 import openai
 import pytest
@@ -110,8 +111,12 @@ def test_the_same_lease_cannot_be_used_twice_and_nobody_notices(plain, pair):
     assert one.choices[0].text == two.choices[0].text == alone.choices[0].text
 
 
-def test_tcp_when_shared_memory_is_not_wanted(plain):
-    with part("kv_both") as producer, part("kv_both", transport="tcp") as consumer:
+NO_UCX = pytest.mark.skipif(not Path("build/release/liboctavo_ucx.so").exists(), reason="no UCX here")
+
+
+@pytest.mark.parametrize("transport", ["tcp", pytest.param("ucx", marks=NO_UCX)])
+def test_another_way_than_shared_memory(plain, transport):
+    with part("kv_both") as producer, part("kv_both", transport=transport) as consumer:
         body = {"model": "demo", "prompt": PROMPT, "max_tokens": 12, "temperature": 0}
         ask = lambda client: client.completions.create
         got = two_legs((producer, consumer), ask, body)
