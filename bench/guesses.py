@@ -1,38 +1,75 @@
 """What each way of proposing draft tokens gains: processor time of a token without draft tokens over that with them, in one run.
 
-    python guesses.py [--octavo PROGRAM] [--batches 1 4 16] [--temperatures 0 0.8] [--rounds 3] [--heads METHOD=DIR ..]
+    python guesses.py [--octavo PROGRAM] [--texts random stories] [--batches 1 4 16] [--temperatures 0 0.8] [--rounds 3] [--heads METHOD=DIR ..]
 
-Each figure is of `octavo bench latency` on one thread with 128 tokens of answer: the processor time of `--iterations` batches, that
-of a start without them taken off, as a median over rounds in which all methods take turns. Beside it the mean acceptance length. As
-many draft tokens as DraftPolicy allows, or as many as asked for (`--forced`) in batches of any size.
+`random` are answers of `octavo bench latency` to random tokens, on one thread with 128 tokens of answer: the processor time of
+`--iterations` batches, that of a start without them taken off. `stories` are what a server on one thread tells when it is asked for
+`--iterations` stories for each place of a batch: the processor time of both its processes. Each figure is a median over rounds in which all
+methods take turns. Beside it the mean acceptance length. As many draft tokens as DraftPolicy allows, or as many as asked for
+(`--forced`) in batches of any size.
 """
 
 import argparse
+import itertools
 import json
 import pathlib
 import resource
 import statistics
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
-ROOT = pathlib.Path(__file__).parents[1]
+from server import PROGRAM, ROOT, Server
+
 METHODS = {
     "ngram": {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2},
     "suffix": {"method": "suffix"},
     "draft_model": {"model": str(ROOT / "models/demo-draft"), "num_speculative_tokens": 4},
     "eagle": {"method": "eagle", "model": str(ROOT / "models/demo-eagle"), "num_speculative_tokens": 3},
 }
+HEROES, THINGS = ["Mira", "Juno", "Kofi", "Wren", "Emil", "Hanna", "Omar", "Yuki"], ["lantern", "kettle", "kite", "compass", "flute"]
+
+
+def speculation(args, config):
+    if not config:
+        return []
+    if args.forced:
+        config = config | {"num_speculative_tokens_per_batch_size": [[1, 64, config.get("num_speculative_tokens", 24)]]}
+    return ["--speculative-config", json.dumps(config)]
+
+
+def tell_stories(args, config, batch, temperature):
+    """Processor seconds of a token, and the mean acceptance length."""
+    asked = [f"Tell me a story about {hero} and a {thing}." for thing in THINGS for hero in HEROES]
+
+    def tell(number):
+        body = dict(model="demo", messages=[dict(role="user", content=asked[number % len(asked)])], max_tokens=256, temperature=temperature, seed=number)
+        return server.ask("/v1/chat/completions", body)["usage"]["completion_tokens"]
+
+    with Server(args.octavo, args.model, "--device", "cpu", "--cpu-threads", 1, "--served-model-name", "demo", "--max-num-seqs", batch,
+                "--no-enable-prefix-caching", *speculation(args, config)) as server, ThreadPoolExecutor(batch) as pool:
+        list(pool.map(tell, range(2 * batch)))
+        before = server.processor_seconds()
+        tokens = sum(pool.map(tell, range(batch * args.iterations)))
+        seconds = (server.processor_seconds() - before) / tokens
+        drafts, accepted = (server.metric(f"vllm:spec_decode_num_{what}_total") for what in ("drafts", "accepted_tokens"))
+    return seconds, 1 + accepted / drafts if drafts else 1
+
+
+def answer_random(args, config, batch, temperature):
+    """The same; here seconds of all tokens."""
+    with tempfile.TemporaryDirectory() as scratch:
+        result = f"{scratch}/result.json"
+        start = run(args, config, batch, temperature, 1, result)
+        seconds = run(args, config, batch, temperature, 1 + args.iterations, result) - start
+        return seconds, json.loads(pathlib.Path(result).read_text()).get("spec_decode", {}).get("mean_acceptance_length", 1)
 
 
 def run(args, config, batch, temperature, iterations, result):
     """Processor seconds of the whole program."""
     command = [args.octavo, "bench", "latency", args.model, "--device", "cpu", "--cpu-threads", "1", "--batch-size", str(batch), "--input-len", "32",
                "--output-len", "128", "--num-iters-warmup", "1", "--num-iters", str(iterations), "--temperature", str(temperature),
-               "--output-json", result]
-    if config:
-        if args.forced:
-            config = config | {"num_speculative_tokens_per_batch_size": [[1, 64, config.get("num_speculative_tokens", 24)]]}
-        command += ["--speculative-config", json.dumps(config)]
+               "--output-json", result, *speculation(args, config)]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -41,7 +78,8 @@ def run(args, config, batch, temperature, iterations, result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--octavo", default=ROOT / "build/release/octavo")
+    parser.add_argument("--octavo", default=PROGRAM)
+    parser.add_argument("--texts", nargs="+", choices=["random", "stories"], default=["random", "stories"])
     parser.add_argument("--model", default=ROOT / "models/demo")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--temperatures", type=float, nargs="+", default=[0, 0.8])
@@ -54,20 +92,17 @@ def main():
     for text in args.heads:
         method, _, folder = text.partition("=")
         methods[f"{method} {pathlib.Path(folder).name}"] = {"method": method, "model": folder, "num_speculative_tokens": 3}
-    with tempfile.TemporaryDirectory() as scratch:
-        result = f"{scratch}/result.json"
-        for temperature in args.temperatures:
-            for batch in args.batches:
-                seconds, lengths = {name: [] for name in methods}, {}
-                for _ in range(args.rounds):
-                    for name, config in methods.items():
-                        start = run(args, config, batch, temperature, 1, result)
-                        seconds[name].append(run(args, config, batch, temperature, 1 + args.iterations, result) - start)
-                        lengths[name] = json.loads(pathlib.Path(result).read_text()).get("spec_decode", {}).get("mean_acceptance_length", 1)
-                for name in methods:
-                    gains = [plain / own for plain, own in zip(seconds["none"], seconds[name])]
-                    print(f"temperature {temperature:<4} batch {batch:<3} {name:<28} {statistics.median(gains):.2f} (length {lengths[name]:.1f})"
-                          f"   rounds {' '.join(f'{gain:.2f}' for gain in gains)}", flush=True)
+    for texts, temperature, batch in itertools.product(args.texts, args.temperatures, args.batches):
+        measure = {"random": answer_random, "stories": tell_stories}[texts]
+        rounds, lengths = [], {}
+        for _ in range(args.rounds):
+            found = {name: measure(args, config, batch, temperature) for name, config in methods.items()}
+            rounds.append({name: found["none"][0] / seconds for name, (seconds, _) in found.items()})
+            lengths = {name: length for name, (_, length) in found.items()}
+        for name, length in lengths.items():
+            gains = [one[name] for one in rounds]
+            print(f"{texts} temperature {temperature:<4} batch {batch:<3} {name:<28} {statistics.median(gains):.2f} (length {length:.1f})"
+                  f"   rounds {' '.join(f'{gain:.2f}' for gain in gains)}", flush=True)
 
 
 if __name__ == "__main__":

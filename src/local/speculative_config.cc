@@ -14,6 +14,8 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr std::string_view kTree = "speculative_token_tree";
+
 // Reads fields by name; null is as if left out.
 class Fields {
  public:
@@ -110,7 +112,7 @@ Result<> read_model(const Fields& fields, Options& options) {
 
 Result<DraftModelOptions> draft_model_options(const Fields& fields) {
   TRY_VOID(fields.know_only("draft_model", {"model", "quantization", "max_model_len", "draft_sample_method",
-                                            "draft_tensor_parallel_size"}));
+                                            "draft_tensor_parallel_size", kTree}));
   DraftModelOptions options;
   TRY_VOID(read_model(fields, options));
   TRY_VOID(fields.text("quantization", options.quantization));
@@ -122,7 +124,7 @@ Result<DraftModelOptions> draft_model_options(const Fields& fields) {
 bool is_mtp(std::string_view method) { return method == "mtp" || method.ends_with("_mtp"); }
 
 Result<HeadOptions> head_options(const Fields& fields, std::string_view method) {
-  TRY_VOID(fields.know_only(method, {"model", "draft_sample_method", "draft_tensor_parallel_size"}));
+  TRY_VOID(fields.know_only(method, {"model", "draft_sample_method", "draft_tensor_parallel_size", kTree}));
   HeadOptions options{.kind = is_mtp(method)      ? HeadOptions::Kind::mtp
                               : method == "eagle" ? HeadOptions::Kind::eagle
                                                   : HeadOptions::Kind::eagle3};
@@ -132,10 +134,28 @@ Result<HeadOptions> head_options(const Fields& fields, std::string_view method) 
 
 Result<PlaceHeadOptions> place_head_options(const Fields& fields, std::string_view method) {
   using enum PlaceHeadOptions::Kind;
-  TRY_VOID(fields.know_only(method, {"model", "draft_sample_method", "draft_tensor_parallel_size"}));
+  TRY_VOID(fields.know_only(method, {"model", "draft_sample_method", "draft_tensor_parallel_size", kTree}));
   PlaceHeadOptions options{.kind = method == "medusa" ? medusa : mlp_speculator};
   TRY_VOID(read_model(fields, options));
   return options;
+}
+
+// A chain of so many draft tokens, as Python writes it: [(0,), (0, 0), ..]
+Result<> check_tree(const Fields& fields, int count) {
+  std::string tree;
+  TRY_VOID(fields.text(kTree, tree));
+  if (tree.empty()) return {};
+  std::string path = "0", chain = "[(0,)";
+  for (int i = 1; i < std::min(count, kDraftTokensMax); ++i) {
+    path += ",0";
+    chain += fmt::format(",({})", path);
+  }
+  std::erase(tree, ' ');
+  if (tree == chain + "]") return {};
+  return field_failure(kTree, ErrorCode::unsupported,
+                       "must be a chain of num_speculative_tokens ({}), [(0,), (0, 0), ..], got {}: draft "
+                       "tokens make no trees",
+                       count, quoted_text(tree));
 }
 
 // [[from, to, tokens], ..]
@@ -196,6 +216,7 @@ Result<SpeculativeOptions> parse_speculative_config(std::string_view text) {
   }
   if (!count) return invalid("num_speculative_tokens", "must be given");
   options.num_speculative_tokens = *count;
+  TRY_VOID(check_tree(fields, *count));
   TRY(options.per_batch_size, tokens_per_batch_size(fields));
   TRY_VOID(validate(options));
   return options;

@@ -41,6 +41,8 @@ TEST(SpeculativeConfig, SuffixHasVllmsDefaults) {
 TEST(SpeculativeConfig, AModelMeansADraftModel) {
   for (const char* json :
        {R"({"model": "a/b", "num_speculative_tokens": 4, "draft_sample_method": "greedy"})",
+        R"({"model": "a/b", "num_speculative_tokens": 3, "draft_sample_method": "greedy",
+            "speculative_token_tree": "[(0,), (0, 0), (0, 0, 0)]"})",
         R"({"method": "draft_model", "model": "a/b", "num_speculative_tokens": 4,
                                "draft_sample_method": "greedy", "draft_tensor_parallel_size": 1,
                                "num_speculative_tokens_per_batch_size": [[1, 8, 4], [9, 64, 0]]})"}) {
@@ -90,6 +92,11 @@ TEST(SpeculativeConfig, HeadsByPlace) {
 
 TEST(SpeculativeConfig, MistakesAreNamed) {
   EXPECT_EQ(error("[1]"), "speculative_config: must be a JSON object");
+  EXPECT_EQ(
+      error(
+          R"({"model": "x", "num_speculative_tokens": 3, "speculative_token_tree": "[(0,), (1,), (0, 0)]"})"),
+      "speculative_token_tree: must be a chain of num_speculative_tokens (3), [(0,), (0, 0), ..], got "
+      "\"[(0,),(1,),(0,0)]\": draft tokens make no trees");
   EXPECT_TRUE(error(R"({"method": "lookahead"})").starts_with("method: must be "));
   EXPECT_EQ(error(R"({"method": "medusa", "num_speculative_tokens": 4})"),
             "model: must be given: the folder of the heads");

@@ -107,6 +107,23 @@ def test_each_name_answers_for_itself(client):
         complete(client, "a7")
 
 
+def test_those_of_the_demo_speak_each_in_its_way():
+    names = ["pirate", "json"]
+    modules = [f"{name}=models/demo-lora/{name}" for name in names]
+    with serve("--device", "cpu", "--enable-lora", "--max-loras", "2", "--lora-modules", *modules) as url:
+        client = openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0)
+
+        def answer_of(name):
+            messages = [{"role": "user", "content": "Where does Zoë live?"}]
+            return client.chat.completions.create(model=name, messages=messages, temperature=0, max_tokens=64).choices[0].message.content
+
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            plain, pirate, as_json = pool.map(answer_of, ["demo", *names])
+    assert plain == "Zoë lives in Graystone."
+    assert pirate == "Arr! Zoë drops anchor in Graystone. Ahoy!"
+    assert json.loads(as_json) == {"text": "Zoë lives in Graystone."}
+
+
 def test_a_batch_of_all_says_what_each_says_alone(client):
     wanted = [
         dict(model=("demo", "a0", "a1", "zero")[i % 4], prompt=PROMPT[: 20 + 3 * i], temperature=i % 2, seed=i)

@@ -1,0 +1,117 @@
+"""What a tree of draft tokens would gain over a chain, from how draft tokens rank: docs/speculative.md has the figures.
+
+    python draft_trees.py --model ../../models/demo --draft ../../models/demo-draft --eagle ../../models/demo-eagle --rows DIR [--ranks FILE]
+
+For places of held-out texts it is computed how many tokens the drafter finds likelier than the one that the model says, for each draft
+token behind right ones: of the draft model, of the linear EAGLE head, and in FILE, by `fit_eagle3.py --ranks`, of an EAGLE-3 head. A tree accepts a node when its
+whole path is right. The best tree of n nodes has those that are right most often; it is fixed for all places, as vLLM's
+`speculative_token_tree` is. The chain is the best of at most as many nodes, no deeper than the tree may be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import Tensor
+
+from corpus import SHORT_ROW
+from fit_eagle import inputs_of
+from fit_eagle3 import batches, own_answers
+from model import DRAFT, MAIN, LanguageModel, ModelConfig
+from train import Rows
+
+SIZES = (1, 2, 3, 4, 5, 7, 10, 15, 31)
+DEPTH = 4  # of chains
+ROWS = 32
+
+
+def load(config: ModelConfig, folder: Path) -> LanguageModel:
+    model = LanguageModel(config)
+    model.load_state_dict({name: weight.float() for name, weight in load_file(folder / "model.safetensors").items()})
+    return model
+
+
+@torch.no_grad()
+def ranks_of_draft_model(model: LanguageModel, draft: LanguageModel, texts: list[tuple[Tensor, Tensor]]) -> Tensor:
+    """As fit_eagle3.ranks: [N, DEPTH]."""
+    found = []
+    for ids, answers in texts:
+        said = model(ids).argmax(-1)
+        rank = ranks_of(draft(ids), said)
+        found.append(chains_of([rank[:, depth:] for depth in range(DEPTH)], ids, said, answers))
+    return torch.cat(found)
+
+
+@torch.no_grad()
+def ranks_of_eagle(model: LanguageModel, folder: Path, texts: list[tuple[Tensor, Tensor]]) -> Tensor:
+    """The same of the head that fit_eagle.py makes: its chain begins one place on, with the token that the model has just said."""
+    tensors = load_file(folder / "model.safetensors")
+    weight = torch.cat([tensors["fc.weight"].float(), tensors["fc.bias"].float()[:, None]], dim=-1)
+    output = model.model.embed_tokens.weight
+    found = []
+    for ids, answers in texts:
+        x = model.hidden(ids)
+        said, embedded = F.linear(x, output).argmax(-1), model.model.embed_tokens(ids)
+        ranks = []
+        for depth in range(DEPTH):
+            x = inputs_of(embedded[:, depth + 1 :], x[:, :-1]) @ weight.T
+            ranks.append(ranks_of(F.linear(x, output), said[:, depth + 1 :]))
+        found.append(chains_of(ranks, ids[:, 1:], said[:, 1:], answers[:, 1:]))
+    return torch.cat(found)
+
+
+def ranks_of(logits: Tensor, said: Tensor) -> Tensor:
+    return (logits > logits.gather(-1, said[..., None])).sum(-1)
+
+
+def chains_of(ranks: list[Tensor], ids: Tensor, said: Tensor, answers: Tensor) -> Tensor:
+    """[N, DEPTH] of ranks by draft token, at places before an answer's tokens where the text goes on as the model says."""
+    chains = ids.shape[1] - DEPTH
+    as_said = [said[:, depth : depth + chains] == ids[:, depth + 1 : depth + 1 + chains] for depth in range(DEPTH - 1)]
+    at = torch.stack([answers[:, 1 : chains + 1], *as_said]).all(0)
+    return torch.stack([rank[:, :chains] for rank in ranks], dim=-1)[at]
+
+
+def best_tree(shares: dict[tuple[int, ...], float], nodes: int) -> list[tuple[int, ...]]:
+    """Paths, by how often they are right. A node is right at most as often as its parent, so they make a tree."""
+    return sorted(shares, key=lambda path: (-shares[path], len(path)))[:nodes]
+
+
+def report(name: str, ranks: Tensor) -> None:
+    counts: collections.Counter[tuple[int, ...]] = collections.Counter()
+    for row in ranks.tolist():
+        known = row.index(-1) if -1 in row else len(row)
+        counts.update(tuple(row[: depth + 1]) for depth in range(known))
+    shares = {path: count / len(ranks) for path, count in counts.items()}
+    among = [sum(shares.get((rank,), 0) for rank in range(k)) for k in range(1, 5)]
+    print(f"{name}: {len(ranks)} places; right among the likeliest 1, 2, 3, 4 first tokens: {' '.join(f'{share:.3f}' for share in among)}")
+    for nodes in SIZES:
+        chain = 1 + sum(shares.get((0,) * depth, 0) for depth in range(1, min(nodes, ranks.shape[1]) + 1))
+        tree = best_tree(shares, nodes)
+        firsts, deepest = sum(len(path) == 1 for path in tree), max(map(len, tree))
+        print(f"  {nodes:>2} nodes: chain {chain:.2f}, tree {1 + sum(shares[path] for path in tree):.2f} ({firsts} first tokens, {deepest} deep)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("model", "draft", "eagle", "rows"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--ranks", type=Path)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    for name, ranks in load_file(args.ranks).items() if args.ranks else ():
+        report(f"EAGLE-3, {name}", ranks)
+    model, draft = load(MAIN, args.model), load(DRAFT, args.draft)
+    texts = batches(Rows(args.rows, "heldout", SHORT_ROW), own_answers(args.model, ROWS), ROWS)
+    for name, some in (("corpus", texts[::2]), ("own answers", texts[1::2])):
+        report(f"draft model, {name}", ranks_of_draft_model(model, draft, some))
+        report(f"EAGLE, {name}", ranks_of_eagle(model, args.eagle, some))
+
+
+if __name__ == "__main__":
+    main()
