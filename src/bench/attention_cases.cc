@@ -33,9 +33,9 @@ constexpr Contexts kContexts[] = {{"decode", 1, 1, 32},
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
-// Of a cache with an indexer's keys the choice alone, or attention to chosen tokens.
+// Of a cache with an indexer's keys: the choice alone.
 Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view kind, const KvSpec& spec,
-                        const Contexts& x, const OpVisitor& visitor, bool chooses = false) {
+                        const Contexts& x, const OpVisitor& visitor) {
   const Ops& ops = backend.ops;
   if (x.device_only && backend.device->shares_host_memory()) return {};
   if (!ops.supports(spec, static_cast<int>(s.q_heads))) return {};
@@ -47,23 +47,18 @@ Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view ki
   const std::int64_t block_bytes = ops.kv_block_bytes(spec);
   const std::int64_t n = std::int64_t{x.sequences} * x.queries;
   // Each query of a head meets the numbers of the tokens up to its own, keys and values, two operations each.
-  const bool sparse = spec.index_dim > 0 && !chooses;
-  const double met =
-      sparse ? static_cast<double>(n * std::min(kChosen, x.length))
-             : static_cast<double>(n) * (x.window > 0 ? x.window : x.length - (x.queries - 1) / 2.0);
-  const double share = chooses  ? spec.index_dim / static_cast<double>(spec.head_dim)
-                       : sparse ? spec.score_dim() / static_cast<double>(spec.head_dim) * met /
-                                      static_cast<double>(n * x.length)
-                                : 1.0;
-  OpCase c{.operation = fmt::format("{} {} {}", kind, s.name, x.name),
-           .shape = fmt::format("{} x {} of {}", x.sequences, x.queries, x.length),
-           .format = std::string(name(spec.dtype)),
-           .calls = 1,
-           .bytes = static_cast<double>((blocks - shared_blocks * (x.sequences - 1)) * block_bytes) * share,
-           .operations = 2 * met *
-                         static_cast<double>(chooses ? kIndexHeads * kIndexDim
-                                                     : s.q_heads * (spec.score_dim() + spec.value_dim())),
-           .arithmetic = Arithmetic::bf16};
+  const double met = static_cast<double>(n) * (x.window > 0 ? x.window : x.length - (x.queries - 1) / 2.0);
+  OpCase c{
+      .operation = fmt::format("{} {} {}", kind, s.name, x.name),
+      .shape = fmt::format("{} x {} of {}", x.sequences, x.queries, x.length),
+      .format = std::string(name(spec.dtype)),
+      .calls = 1,
+      .bytes = static_cast<double>((blocks - shared_blocks * (x.sequences - 1)) * block_bytes) *
+               (spec.index_dim > 0 ? spec.index_dim / static_cast<double>(spec.head_dim) : 1.0),
+      .operations = 2 * met *
+                    static_cast<double>(spec.index_dim > 0 ? kIndexHeads * kIndexDim
+                                                           : s.q_heads * (spec.head_dim + spec.value_dim())),
+      .arithmetic = Arithmetic::bf16};
   if (!visitor.wanted(c)) return {};
   const bool once = x.queries > 1 && !backend.stream->asynchronous();  // long enough for a host's clock
   c.calls = once ? 1 : static_cast<int>(std::clamp(visitor.cold_bytes / c.bytes, 1.0, 256.0));
@@ -88,19 +83,16 @@ Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view ki
     table.push_back(in_sequence < freed ? -1 : copied ? table[size(in_sequence)] : --next);
   }
   const std::int64_t width = s.q_heads * spec.value_dim();
-  TRY(const Buffer q, backend.device->allocate(size(n * s.q_heads * spec.score_dim()) * 2));
+  TRY(const Buffer q, backend.device->allocate(size(n * s.q_heads * spec.head_dim) * 2));
   TRY(const Buffer out, backend.device->allocate(size(n * width) * 2));
   TRY(const Buffer index_q, backend.device->allocate(size(n * kIndexHeads * kIndexDim) * 2));
   TRY(const Buffer weights, backend.device->allocate(size(n * kIndexHeads) * 4));
-  std::vector<std::int32_t> tokens;  // as many as may be chosen, spread over the sequence
-  for (std::int64_t i = 0; i < n * kChosen; ++i)
-    tokens.push_back(static_cast<std::int32_t>(i % kChosen * std::max<std::int64_t>(1, x.length / kChosen)));
-  TRY(const Buffer chosen, on_device(backend, tokens));
+  TRY(const Buffer chosen, backend.device->allocate(size(n * kChosen) * 4));
   c.run = [&] {
     ops.plan_attention(*backend.stream, {starts, lengths, table, blocks_each}, *plan);
     for (const Buffer& layer : layers) {
       const KvLayer cache{static_cast<std::byte*>(layer.data()), blocks, block_bytes, spec};
-      if (chooses) {
+      if (spec.index_dim > 0) {
         ops.choose_tokens(*backend.stream, {.q = index_q.view(DType::bf16, {n, kIndexHeads, kIndexDim}),
                                             .weights = weights.view(DType::f32, {n, kIndexHeads}),
                                             .cache = cache,
@@ -108,12 +100,11 @@ Result<> attention_case(Backend& backend, const OpShapes& s, std::string_view ki
                                             .chosen = chosen.view(DType::i32, {n, kChosen})});
         continue;
       }
-      ops.attention(*backend.stream, {.q = q.view(DType::bf16, {n, s.q_heads, spec.score_dim()}),
+      ops.attention(*backend.stream, {.q = q.view(DType::bf16, {n, s.q_heads, spec.head_dim}),
                                       .cache = cache,
                                       .plan = *plan,
                                       .scale = 0.125f,
                                       .window = x.window,
-                                      .chosen = sparse ? chosen.view(DType::i32, {n, kChosen}) : View(),
                                       .out = out.view(DType::bf16, {n, width})});
     }
   };
@@ -143,10 +134,7 @@ Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisit
   spec.head_dim += spec.index_dim = kIndexDim;
   for (const Contexts& contexts : kContexts)
     if (contexts.queries == 1 && contexts.length == 4096 && !contexts.device_only)
-      TRY_VOID(attention_case(backend, shapes, "choose_tokens", spec, contexts, visitor, true));
-  constexpr Contexts kSparse[] = {{"decode", 1, 1, 4096}, {"decode", 1, 1, 32768}};
-  for (const Contexts& contexts : kSparse)
-    TRY_VOID(attention_case(backend, shapes, "sparse attention", spec, contexts, visitor));
+      TRY_VOID(attention_case(backend, shapes, "choose_tokens", spec, contexts, visitor));
   return {};
 }
 

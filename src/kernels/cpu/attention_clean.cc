@@ -52,10 +52,8 @@ void AttentionUnitRun::mix_clean(std::int64_t piece, const Groups& groups, std::
   const KvLayout& layout = kv_.layout;
   const std::int64_t width = 2 * call_.kernels.lanes;
   for (std::int64_t g = groups.begin; g < groups.end; ++g) {
-    const std::int64_t first = (gathered_ >= 0 ? 0 : piece * kPieceTokens) + g * kGroupTokens;
-    const std::int64_t begin = gathered_ >= 0 ? 0 : row_[row].begin,
-                       end = gathered_ >= 0 ? gathered_ : row_[row].end;
-    const std::byte* w = clean(head, g, begin - first, end - first);
+    const std::int64_t first = piece * kPieceTokens + g * kGroupTokens;
+    const std::byte* w = clean(head, g, row_[row].begin - first, row_[row].end - first);
     for (std::int64_t d = 0; d < layout.padded_dim; d += width)
       mix_function(1)({
           .x = scratch_.p + (at(head, row) * kScoreStride + g * kGroupTokens) * call_.x_bytes(),

@@ -43,10 +43,6 @@ void AttentionUnitRun::run() {
   load_queries();
   const std::int64_t tile_rows = call_.tile_rows();
   for (std::int64_t piece = unit_.piece_begin; piece < unit_.piece_end; ++piece) {
-    if (call_.gathers() && !all_chosen(piece)) {
-      for (std::int64_t head = unit_.head_begin; head < unit_.head_end; ++head) attend_chosen(piece, head);
-      continue;
-    }
     if (rows_ <= tile_rows && !own_values_) {
       attend(piece, {unit_.head_begin, unit_.head_end, 0, rows_});
       continue;
@@ -61,66 +57,6 @@ void AttentionUnitRun::run() {
     for (std::int64_t row = 0; row < rows_; ++row)
       if (row_[row].merge < 0)
         call_.write(head, row_[row].sequence, row_[row].row, scratch_.states[at(head, row)]);
-}
-
-std::span<const std::int32_t> AttentionUnitRun::chosen_in(std::int64_t piece, std::int64_t row) const {
-  const View& chosen = call_.args.chosen;
-  const std::span all(chosen.row<std::int32_t>(query_of(row)), static_cast<std::size_t>(chosen.size(1)));
-  const auto begin = std::ranges::lower_bound(all, piece * kPieceTokens);
-  const auto end = std::ranges::lower_bound(begin, all.end(), (piece + 1) * kPieceTokens);
-  return {begin, end};
-}
-
-// Whether each row has chosen all that it could.
-bool AttentionUnitRun::all_chosen(std::int64_t piece) const {
-  for (std::int64_t row = 0; row < rows_; ++row) {
-    if (row > 0 && query_of(row) == query_of(row - 1)) continue;
-    const std::int64_t seen = std::clamp<std::int64_t>(row_[row].end - piece * kPieceTokens, 0, kPieceTokens);
-    if (std::ssize(chosen_in(piece, row)) != seen) return false;
-  }
-  return true;
-}
-
-// These tokens' keys, one after the other as if they were a piece, and zeros behind them; and the values in
-// them. What a row sums then depends on its own choice alone, whichever rows are beside it.
-void AttentionUnitRun::gather(std::int64_t head, std::int64_t row, std::span<const std::int32_t> tokens) {
-  const KvLayout& layout = kv_.layout;
-  const KvLayer& cache = call_.args.cache;
-  const std::int64_t steps = call_.dim() / layout.unit, bytes = layout.unit * layout.element_bytes;
-  gathered_ = std::ssize(tokens);
-  const std::int64_t groups = (gathered_ + kGroupTokens - 1) / kGroupTokens;
-  const auto copy = [&]<class Word>(Word) {
-    for (std::int64_t i = 0; i < groups * kGroupTokens; ++i) {
-      auto* to = reinterpret_cast<Word*>(scratch_.own_keys + i / kGroupTokens * layout.key_group_bytes) +
-                 i % kGroupTokens;
-      if (i >= gathered_) {
-        for (std::int64_t step = 0; step < steps; ++step) to[step * kGroupTokens] = 0;
-        continue;
-      }
-      const std::int64_t token = tokens[static_cast<std::size_t>(i)], group = token / kGroupTokens;
-      const std::int32_t block = call_.plan.block(row_[row].sequence, group / layout.groups);
-      CHECK(block >= 0 && block < cache.blocks, "block {} of {}", block, cache.blocks);
-      const auto* from = reinterpret_cast<const Word*>(cache.data + block * cache.stride_bytes +
-                                                       layout.keys(head, group % layout.groups)) +
-                         token % kGroupTokens;
-      for (std::int64_t step = 0; step < steps; ++step) to[step * kGroupTokens] = from[step * kGroupTokens];
-    }
-  };
-  bytes == 4 ? copy(std::uint32_t{}) : copy(std::uint16_t{});
-  for (std::int64_t g = 0; g < groups; ++g)
-    call_.kernels.values_of_keys(scratch_.own_keys + g * layout.key_group_bytes, format_of(kv_.dtype),
-                                 scratch_.own_values + g * layout.value_group_bytes, call_.value_dim());
-}
-
-// A query's rows at a time.
-void AttentionUnitRun::attend_chosen(std::int64_t piece, std::int64_t head) {
-  for (std::int64_t row = 0, end; row < rows_; row = end) {
-    for (end = row + 1; end < rows_ && query_of(end) == query_of(row);) ++end;
-    gather(head, row, chosen_in(piece, row));
-    for (std::int64_t first = row; first < end; first += call_.tile_rows())
-      attend(piece, {head, head + 1, first, std::min(first + call_.tile_rows(), end)});
-  }
-  gathered_ = -1;
 }
 
 // The queries of the unit's rows, and states that have seen nothing.
@@ -149,7 +85,7 @@ void AttentionUnitRun::load_queries() {
 void AttentionUnitRun::attend(std::int64_t piece, const Tiles& tiles) {
   const Groups groups = visible(piece, tiles);
   if (groups.begin < groups.end) {
-    if (gathered_ < 0) locate(piece, groups);
+    locate(piece, groups);
     const auto for_runs = [&](std::int64_t run, auto&& body) {
       for (std::int64_t g = groups.begin, end; g < groups.end; g = end) {
         end = std::min((g / run + 1) * run, groups.end);
@@ -178,7 +114,6 @@ void AttentionUnitRun::attend(std::int64_t piece, const Tiles& tiles) {
 }
 
 AttentionUnitRun::Groups AttentionUnitRun::visible(std::int64_t piece, const Tiles& tiles) const {
-  if (gathered_ >= 0) return {0, (gathered_ + kGroupTokens - 1) / kGroupTokens, 0, gathered_ / kGroupTokens};
   std::int64_t begin = INT64_MAX, end = 0, whole_begin = 0, whole_end = INT64_MAX;
   for (std::int64_t row = tiles.row_begin; row < tiles.row_end; ++row) {
     begin = std::min(begin, row_[row].begin);
@@ -294,7 +229,8 @@ void AttentionUnitRun::score(const Tiles& tiles, const Groups& groups, std::int6
 void AttentionUnitRun::leave_chosen(std::int64_t piece, const Groups& groups, std::int64_t head,
                                     std::int64_t row) {
   const View& chosen = call_.args.chosen;
-  const auto* const tokens = chosen.row<std::int32_t>(query_of(row));
+  const std::int64_t query = call_.plan.first_query(row_[row].sequence) + row_[row].row / call_.plan.group();
+  const auto* const tokens = chosen.row<std::int32_t>(query);
   const std::int64_t first = piece * kPieceTokens;
   const auto* next = std::lower_bound(tokens, tokens + chosen.size(1), first + groups.begin * kGroupTokens);
   float* const scores = scratch_.scores + at(head, row) * kScoreStride;
@@ -311,17 +247,16 @@ void AttentionUnitRun::softmax(std::int64_t piece, const Groups& groups, std::in
                                std::int64_t row) {
   const std::int64_t i = at(head, row);
   const bool scaled = call_.stored.dtype == DType::i8;
-  const bool gathered = gathered_ >= 0;
-  if (call_.args.chosen && !call_.gathers()) leave_chosen(piece, groups, head, row);
+  if (call_.args.chosen) leave_chosen(piece, groups, head, row);
   results_[i] = {.scores = scratch_.scores + i * kScoreStride,
                  .first = groups.begin * kGroupTokens,
                  .last = groups.end * kGroupTokens,
-                 .begin = gathered ? 0 : row_[row].begin - piece * kPieceTokens,
-                 .end = gathered ? gathered_ : row_[row].end - piece * kPieceTokens,
+                 .begin = row_[row].begin - piece * kPieceTokens,
+                 .end = row_[row].end - piece * kPieceTokens,
                  .scale = call_.args.scale,
                  .soft_cap = call_.args.soft_cap,
                  .slope = call_.slope(head, row_[row].row),
-                 .query = gathered ? gathered_ - 1 : row_[row].end - 1 - piece * kPieceTokens,
+                 .query = row_[row].end - 1 - piece * kPieceTokens,
                  .key_scales = scaled ? scratch_.key_scales : nullptr,
                  .value_scales = scaled ? scratch_.value_scales : nullptr,
                  .p = scratch_.p + i * kScoreStride * call_.x_bytes(),
@@ -370,9 +305,7 @@ void AttentionUnitRun::mix(const Tiles& tiles, const Groups& groups, std::int64_
 void AttentionUnitRun::keep(std::int64_t piece, std::int64_t head, std::int64_t row) {
   const std::int64_t i = at(head, row);
   const std::int64_t n = kv_.layout.padded_dim;
-  const bool seen =
-      gathered_ >= 0 ? gathered_ > 0
-                     : row_[row].begin < (piece + 1) * kPieceTokens && row_[row].end > piece * kPieceTokens;
+  const bool seen = row_[row].begin < (piece + 1) * kPieceTokens && row_[row].end > piece * kPieceTokens;
   AttentionState found{scratch_.piece_values + i * c_stride(), kNoScore, 0};
   if (seen) {
     found.maximum = results_[i].maximum;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
 
 #include "kernels/cpu/attention_plan.h"
 #include "kernels/cpu/matrix_tiles.h"
@@ -42,10 +41,6 @@ struct AttentionCall {
   std::int64_t tile_rows() const { return matrix != nullptr ? 2 * kMatrixRows : kernels.tile_rows; }
   bool packed() const { return stored.layout.element_bytes == 1; }
   bool values_in_keys() const { return args.cache.spec.values_in_keys > 0; }
-  // Whether queries read the tokens alone that they have chosen; else all, without regard to most of them.
-  bool gathers() const {
-    return args.chosen && values_in_keys() && !packed() && args.cache.spec.index_dim > 0;
-  }
   std::int64_t dim() const { return args.cache.spec.score_dim(); }
   std::int64_t value_dim() const { return args.cache.spec.value_dim(); }
   std::int64_t x_bytes() const { return dot ? 2 : 4; }  // of q and probabilities as the tiles want them
@@ -86,7 +81,7 @@ struct AttentionScratch : ScratchPieces {
     scores = take<float>(kAttentionRows * kScoreStride);
     p = take<std::byte>(kAttentionRows * kScoreStride * 4);
     cleaned = take<std::byte>(kGroupTokens * value * 4);
-    if (packed || spec.index_dim > 0) own_keys = take<std::byte>(kPieceTokens * key * element);
+    if (packed) own_keys = take<std::byte>(kPieceTokens * key * element);
     if (packed || spec.values_in_keys > 0) own_values = take<std::byte>(kPieceTokens * value * element);
     if (packed) key_scales = take<float>(kPieceTokens);
     if (packed) value_scales = take<float>(kPieceTokens);
@@ -99,8 +94,8 @@ struct AttentionScratch : ScratchPieces {
   std::byte* p;
   std::byte* cleaned;
   AttentionState states[kAttentionRows];
-  // A piece of one head that is not read where it lies: 8-bit numbers widened, tokens that a query has
-  // chosen, values made of keys. And the scales of one.
+  // A piece of one head that is not read where it lies: 8-bit numbers widened, values made of keys. And the
+  // scales of one.
   std::byte* own_keys = nullptr;
   std::byte* own_values = nullptr;
   float* key_scales = nullptr;
@@ -141,14 +136,6 @@ class AttentionUnitRun {
     std::int64_t rows() const { return row_end - row_begin; }
   };
 
-  // Of the tokens that a row's query has chosen, those in a piece.
-  std::span<const std::int32_t> chosen_in(std::int64_t piece, std::int64_t row) const;
-  std::int64_t query_of(std::int64_t row) const {
-    return call_.plan.first_query(row_[row].sequence) + row_[row].row / call_.plan.group();
-  }
-  bool all_chosen(std::int64_t piece) const;
-  void gather(std::int64_t head, std::int64_t row, std::span<const std::int32_t> tokens);
-  void attend_chosen(std::int64_t piece, std::int64_t head);
   void load_queries();
   void attend(std::int64_t piece, const Tiles& tiles);
   Groups visible(std::int64_t piece, const Tiles& tiles) const;
@@ -167,7 +154,7 @@ class AttentionUnitRun {
   void keep(std::int64_t piece, std::int64_t head, std::int64_t row);
 
   const std::byte* keys(std::int64_t head, std::int64_t g) const {
-    if (widened_ || gathered_ >= 0) return scratch_.own_keys + g * kv_.layout.key_group_bytes;
+    if (widened_) return scratch_.own_keys + g * kv_.layout.key_group_bytes;
     return blocks_[g] + kv_.layout.keys(head, in_block_[g]);
   }
   const std::byte* values(std::int64_t head, std::int64_t g) const {
@@ -215,7 +202,6 @@ class AttentionUnitRun {
   const KvOperand& kv_;
   Row row_[kAttentionRows];
   SoftmaxRow results_[kAttentionRows];
-  std::int64_t gathered_ = -1;  // tokens that a query has chosen in a piece; -1: the piece is read as it lies
   // Of the piece at hand: each group's block, and which group of the block it is.
   const std::byte* blocks_[kPieceGroups];
   std::int64_t in_block_[kPieceGroups];
