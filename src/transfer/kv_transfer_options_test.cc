@@ -25,6 +25,11 @@ TEST(KvTransferOptions, ReadsVllmsFields) {
       parse_kv_transfer_config(R"({"kv_connector": "OctavoConnector", "kv_role": "kv_both"})").value();
   EXPECT_TRUE(both.produces && both.consumes && both.one_host);
   EXPECT_EQ(both.port, std::nullopt);
+  const KvTransferOptions ucx =
+      parse_kv_transfer_config(
+          R"({"kv_connector": "NixlConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"transport": "ucx"}})")
+          .value();
+  EXPECT_TRUE(ucx.ucx && !ucx.one_host);
 }
 
 TEST(KvTransferOptions, ErrorsNameTheField) {
@@ -48,6 +53,9 @@ TEST(KvTransferOptions, ErrorsNameTheField) {
             "kv_connector_extra_config.side_channel_port");
   EXPECT_EQ(extra("NixlConnector", R"({"kv_lease_duration": 0})"),
             "kv_connector_extra_config.kv_lease_duration");
+  EXPECT_EQ(extra("NixlConnector", R"({"transport": "ib"})"), "kv_connector_extra_config.transport");
+  EXPECT_EQ(extra("SharedStorageConnector", R"({"shared_storage_path": "http://host"})"),
+            "kv_connector_extra_config.shared_storage_path");
   EXPECT_EQ(extra("SharedStorageConnector", "{}"), "kv_connector_extra_config.shared_storage_path");
   EXPECT_EQ(extra("SharedStorageConnector", R"({"shared_storage_path": "a", "bytes_to_use": 0})"),
             "kv_connector_extra_config.bytes_to_use");
