@@ -108,19 +108,20 @@ def test_each_name_answers_for_itself(client):
 
 
 def test_those_of_the_demo_speak_each_in_its_way():
-    names = ["pirate", "json"]
+    names = ["pirate", "formal", "json"]
     modules = [f"{name}=models/demo-lora/{name}" for name in names]
-    with serve("--device", "cpu", "--enable-lora", "--max-loras", "2", "--lora-modules", *modules) as url:
+    with serve("--device", "cpu", "--enable-lora", "--max-loras", "3", "--lora-modules", *modules) as url:
         client = openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0)
 
         def answer_of(name):
             messages = [{"role": "user", "content": "Where does Zoë live?"}]
             return client.chat.completions.create(model=name, messages=messages, temperature=0, max_tokens=64).choices[0].message.content
 
-        with concurrent.futures.ThreadPoolExecutor(3) as pool:
-            plain, pirate, as_json = pool.map(answer_of, ["demo", *names])
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            plain, pirate, formal, as_json = pool.map(answer_of, ["demo", *names])
     assert plain == "Zoë lives in Graystone."
     assert pirate == "Arr! Zoë drops anchor in Graystone. Ahoy!"
+    assert formal == "Dear Sir or Madam, it is my duty to tell you that Zoë lives in Graystone. Your servant, Octavo Demo."
     assert json.loads(as_json) == {"text": "Zoë lives in Graystone."}
 
 
