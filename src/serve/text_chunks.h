@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "request/sampling_params.h"
 #include "text/tokenizer.h"
 
 namespace octavo {
