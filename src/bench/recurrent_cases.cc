@@ -1,4 +1,4 @@
-// Recurrent layers: gates, the short convolution, the gated delta rule and the scans of Mamba.
+// Recurrent layers: gates, the short convolution, the delta rules of gated nets and RWKV-7, the scans of Mamba.
 #include <numeric>
 #include <vector>
 
@@ -117,6 +117,25 @@ Result<> step_cases(Backend& backend, const OpShapes& s, const Step& step, const
                               .state = heads.view(DType::f32, {step.sequences, kMambaState, inner}),
                               .plan = plan,
                               .out = out});
+  });
+
+  TRY(const Buffer decay, floats(n * inner));
+  const View narrow_inner = x.view(DType::bf16, {n, inner}), vector = of_channels.view(DType::f32, {inner});
+  measure(visitor, s, "wkv", step, 9 * inner_tokens * static_cast<double>(s.head_dim), [&] {
+    ops.wkv(stream, {.r = narrow_inner,
+                     .k = narrow_inner,
+                     .v = narrow_inner,
+                     .decay = decay.view(DType::f32, {n, inner}),
+                     .rate = narrow_inner,
+                     .gate = narrow_inner,
+                     .k_k = vector,
+                     .k_a = vector,
+                     .r_k = vector,
+                     .eps = 1e-6F,
+                     .norm = {NormKind::layer, 1e-3F, vector, vector},
+                     .state = state.view(DType::f32, {step.sequences, s.q_heads, s.head_dim, s.head_dim}),
+                     .plan = plan,
+                     .out = out});
   });
   return {};
 }

@@ -55,13 +55,15 @@ Result<SharedMemory> SharedMemory::open(int fd) {
   if (fstat(fd, &status) != 0)
     return failure(ErrorCode::io, "shared memory, descriptor {}: {}", fd, std::strerror(errno));
   const auto size = static_cast<std::size_t>(status.st_size);
-  // All of it at once: page by page takes eight times as long.
-  void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+  void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (data == MAP_FAILED)
     return failure(ErrorCode::io, "{} bytes of shared memory: {}", size, std::strerror(errno));
   memory.bytes_ = {static_cast<std::byte*>(data), size};
   return memory;
 }
+
+// Kernels before 5.14 do not know it; there pages come as they are used.
+void SharedMemory::populate() const { madvise(bytes_.data(), bytes_.size(), MADV_POPULATE_WRITE); }
 
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept { *this = std::move(other); }
 

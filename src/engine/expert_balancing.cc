@@ -2,6 +2,7 @@
 
 #include <boost/json/parse.hpp>
 
+#include "base/json_field.h"
 #include "base/quoted_text.h"
 
 namespace octavo {
@@ -9,20 +10,7 @@ namespace {
 
 namespace json = boost::json;
 
-Result<> read(const json::value& value, std::string_view field, int least, int& out, int most = 10'000'000) {
-  json::error_code not_integer;
-  const int number = value.to_number<int>(not_integer);
-  if (not_integer || number < least || number > most)
-    return invalid(field, "must be an integer in [{}, {}]", least, most);
-  out = number;
-  return {};
-}
-
-Result<> read(const json::value& value, std::string_view field, bool& out) {
-  if (!value.is_bool()) return invalid(field, "must be true or false");
-  out = value.get_bool();
-  return {};
-}
+constexpr int kMostSteps = 10'000'000;
 
 }  // namespace
 
@@ -33,18 +21,18 @@ Result<> read_eplb_config(std::string_view text, ExpertBalancing& options) {
   for (const auto& [key, item] : value.get_object()) {
     const std::string_view name = key;
     if (name == "window_size") {
-      TRY_VOID(read(item, name, 1, options.window_size));
+      TRY_VOID(read_field(item, name, 1, kMostSteps, options.window_size));
     } else if (name == "step_interval") {
-      TRY_VOID(read(item, name, 1, options.step_interval));
+      TRY_VOID(read_field(item, name, 1, kMostSteps, options.step_interval));
     } else if (name == "num_redundant_experts") {
-      TRY_VOID(read(item, name, 0, options.redundant_experts, 65'535));
+      TRY_VOID(read_field(item, name, 0, 65'535, options.redundant_experts));
     } else if (name == "log_balancedness") {
-      TRY_VOID(read(item, name, options.log_balancedness));
+      TRY_VOID(read_field(item, name, options.log_balancedness));
     } else if (name == "log_balancedness_interval") {
       int unused = 0;  // a line for each plan
-      TRY_VOID(read(item, name, 1, unused));
+      TRY_VOID(read_field(item, name, 1, kMostSteps, unused));
     } else if (name == "use_async") {
-      TRY_VOID(read(item, name, options.use_async));
+      TRY_VOID(read_field(item, name, options.use_async));
     } else if (name == "policy") {
       if (!item.is_string() || item.get_string() != "default") return invalid(name, "must be \"default\"");
     } else if (name == "communicator") {

@@ -3,6 +3,7 @@
 #include <boost/json/parse.hpp>
 #include <charconv>
 
+#include "base/json_field.h"
 #include "base/quoted_text.h"
 
 namespace octavo {
@@ -10,20 +11,13 @@ namespace {
 
 namespace json = boost::json;
 
-Result<> read(const json::value& value, std::string_view field, std::string& out) {
-  if (value.is_null()) return {};
-  if (!value.is_string()) return invalid(field, "must be a string");
-  out = value.get_string();
-  return {};
+// null: as if it were not there.
+Result<> read_text(const json::value& value, std::string_view field, std::string& out) {
+  return value.is_null() ? Result<>() : read_field(value, field, out);
 }
 
-Result<> read(const json::value& value, std::string_view field, int& out) {
-  json::error_code not_integer;
-  const int number = value.to_number<int>(not_integer);
-  if (not_integer || number < 0 || number > 10'000'000)
-    return invalid(field, "must be an integer in [0, 10000000]");
-  out = number;
-  return {};
+Result<> read_count(const json::value& value, std::string_view field, int& out) {
+  return read_field(value, field, 0, 10'000'000, out);
 }
 
 }  // namespace
@@ -38,24 +32,23 @@ Result<KvEventOptions> parse_kv_events_config(std::string_view text) {
   for (const auto& [key, item] : value.get_object()) {
     const std::string_view name = key;
     if (name == "enable_kv_cache_events") {
-      if (!item.is_bool()) return invalid(name, "must be true or false");
-      options.enabled = item.get_bool();
+      TRY_VOID(read_field(item, name, options.enabled));
     } else if (name == "publisher") {
-      TRY_VOID(read(item, name, publisher));
+      TRY_VOID(read_text(item, name, publisher));
       if (publisher != "zmq" && publisher != "null")
         return invalid(name, "must be \"zmq\" or \"null\", got {}", quoted_text(publisher));
     } else if (name == "endpoint") {
-      TRY_VOID(read(item, name, options.endpoint));
+      TRY_VOID(read_text(item, name, options.endpoint));
     } else if (name == "replay_endpoint") {
-      TRY_VOID(read(item, name, options.replay_endpoint));
+      TRY_VOID(read_text(item, name, options.replay_endpoint));
     } else if (name == "buffer_steps") {
-      TRY_VOID(read(item, name, options.buffer_steps));
+      TRY_VOID(read_count(item, name, options.buffer_steps));
     } else if (name == "hwm") {
-      TRY_VOID(read(item, name, options.hwm));
+      TRY_VOID(read_count(item, name, options.hwm));
     } else if (name == "max_queue_size") {
-      TRY_VOID(read(item, name, max_queue_size));
+      TRY_VOID(read_count(item, name, max_queue_size));
     } else if (name == "topic") {
-      TRY_VOID(read(item, name, options.topic));
+      TRY_VOID(read_text(item, name, options.topic));
     } else {
       return invalid("kv_events_config", "there is no field {}", quoted_text(name));
     }

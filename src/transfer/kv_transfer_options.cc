@@ -6,6 +6,7 @@
 #include <boost/json/parse.hpp>
 #include <limits>
 
+#include "base/json_field.h"
 #include "base/quoted_text.h"
 #include "transfer/store_client.h"
 
@@ -16,35 +17,13 @@ namespace json = boost::json;
 
 constexpr std::string_view kExtra = "kv_connector_extra_config";
 
-Result<> read(const json::value& value, std::string_view field, std::string& out) {
-  if (!value.is_string()) return invalid(field, "must be a string");
-  out = value.get_string();
-  return {};
-}
-
-template <class Integer>
-Result<> read(const json::value& value, std::string_view field, Integer min, Integer max, Integer& out) {
-  json::error_code not_integer;
-  const auto number = value.to_number<Integer>(not_integer);
-  if (not_integer || number < min || number > max)
-    return invalid(field, "must be an integer in [{}, {}]", min, max);
-  out = number;
-  return {};
-}
-
-Result<> read(const json::value& value, std::string_view field, bool& out) {
-  if (!value.is_bool()) return invalid(field, "must be true or false");
-  out = value.get_bool();
-  return {};
-}
-
 Result<> read_bytes(const json::value& value, std::string_view field, std::int64_t& out) {
-  return read(value, field, std::int64_t{1}, std::numeric_limits<std::int64_t>::max(), out);
+  return read_field(value, field, std::int64_t{1}, std::numeric_limits<std::int64_t>::max(), out);
 }
 
 Result<> read_role(const json::value& value, KvTransferOptions& out) {
   std::string role;
-  TRY_VOID(read(value, "kv_role", role));
+  TRY_VOID(read_field(value, "kv_role", role));
   if (role != "kv_producer" && role != "kv_consumer" && role != "kv_both")
     return invalid("kv_role", "must be kv_producer, kv_consumer or kv_both, got {}", quoted_text(role));
   out.produces = role != "kv_consumer";
@@ -67,13 +46,14 @@ std::unexpected<Error> no_field(std::string_view key) {
 Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
   return for_extra(
       extra, [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
-        if (key == "side_channel_host") return read(item, field, out.host);
-        if (key == "side_channel_port") return read(item, field, 0, 65'535, out.port.emplace());
-        if (key == "kv_lease_duration") return read(item, field, 1, 86'400, out.lease_seconds);
-        if (key == "kv_recompute_threshold") return read(item, field, 0, 1 << 30, out.recompute_threshold);
+        if (key == "side_channel_host") return read_field(item, field, out.host);
+        if (key == "side_channel_port") return read_field(item, field, 0, 65'535, out.port.emplace());
+        if (key == "kv_lease_duration") return read_field(item, field, 1, 86'400, out.lease_seconds);
+        if (key == "kv_recompute_threshold")
+          return read_field(item, field, 0, 1 << 30, out.recompute_threshold);
         if (key == "transport") {
           std::string transport;
-          TRY_VOID(read(item, field, transport));
+          TRY_VOID(read_field(item, field, transport));
           if (transport != "auto" && transport != "tcp" && transport != "ucx")
             return invalid(field, R"(must be "auto", "tcp" or "ucx", got {})", quoted_text(transport));
           out.one_host = transport == "auto";
@@ -87,7 +67,7 @@ Result<> read_nixl(const json::object& extra, KvTransferOptions& out) {
 
 // A folder, or the URL of a store.
 Result<> read_place(const json::value& value, std::string_view field, std::string& out) {
-  TRY_VOID(read(value, field, out));
+  TRY_VOID(read_field(value, field, out));
   if (!is_store_url(out)) return {};
   if (const auto store = store_at(out, {}); !store) return invalid(field, "{}", store.error().message);
   return {};
@@ -98,7 +78,7 @@ Result<> read_shared_storage(const json::object& extra, KvTransferOptions& out) 
   const auto take = [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
     if (key == "shared_storage_path") return read_place(item, field, tier.place);
     if (key == "bytes_to_use") return read_bytes(item, field, tier.bytes);
-    if (key == "load_always") return read(item, field, tier.load_always);
+    if (key == "load_always") return read_field(item, field, tier.load_always);
     return no_field(key);
   };
   TRY_VOID(for_extra(extra, take));
@@ -115,15 +95,15 @@ Result<> read_tier(const json::value& value, KvTierOptions& tier) {
     const std::string field = fmt::format("{}.{}", kField, std::string_view(key));
     int threads = 0;
     if (key == "type") {
-      TRY_VOID(read(item, field, type));
+      TRY_VOID(read_field(item, field, type));
     } else if (key == "root_dir") {
       TRY_VOID(read_place(item, field, tier.place));
     } else if (key == "bytes_to_use") {
       TRY_VOID(read_bytes(item, field, tier.bytes));
     } else if (key == "load_always") {
-      TRY_VOID(read(item, field, tier.load_always));
+      TRY_VOID(read_field(item, field, tier.load_always));
     } else if (key == "n_read_threads" || key == "n_write_threads") {
-      TRY_VOID(read(item, field, 1, 1024, threads));  // as many as there are
+      TRY_VOID(read_field(item, field, 1, 1024, threads));  // as many as there are
     } else {
       return invalid(kField, "there is no field {}", quoted_text(key));
     }
@@ -140,12 +120,12 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
     std::string text;
     std::int64_t bytes = 0;
     if (key == "secondary_tiers") return read_tier(item, tier);
-    if (key == "store_threshold") return read(item, field, 0, 1 << 30, tier.store_threshold);
-    if (key == "max_tracker_size") return read(item, field, 1, 1 << 26, tier.max_tracker_size);
+    if (key == "store_threshold") return read_field(item, field, 0, 1 << 30, tier.store_threshold);
+    if (key == "max_tracker_size") return read_field(item, field, 1, 1 << 26, tier.max_tracker_size);
     if (key == "cpu_bytes_to_use") return read_bytes(item, field, bytes);  // there is no tier of host memory
     if (key == "spec_name" || key == "eviction_policy") {
       const std::string_view only = key == "spec_name" ? "TieringOffloadingSpec" : "lru";
-      TRY_VOID(read(item, field, text));
+      TRY_VOID(read_field(item, field, text));
       if (text != only)
         return field_failure(field, ErrorCode::unsupported, "must be \"{}\", got {}", only,
                              quoted_text(text));
@@ -208,17 +188,17 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
     const std::string_view name = key;
     if (item.is_null()) continue;
     if (name == "kv_connector") {
-      TRY_VOID(read(item, name, connector));
+      TRY_VOID(read_field(item, name, connector));
     } else if (name == "kv_role") {
       TRY_VOID(read_role(item, out));
     } else if (name == "engine_id") {
-      TRY_VOID(read(item, name, out.engine_id));
+      TRY_VOID(read_field(item, name, out.engine_id));
       if (out.engine_id.size() > 256) return invalid(name, "must have at most 256 bytes");
     } else if (name == kExtra) {
       if (!item.is_object()) return invalid(kExtra, "must be a JSON object");
       extra = item.get_object();
     } else if (name == "kv_load_failure_policy") {
-      TRY_VOID(read(item, name, policy));
+      TRY_VOID(read_field(item, name, policy));
       if (policy != "recompute")
         return invalid(name, "only \"recompute\" is supported, got {}", quoted_text(policy));
     } else if (name != "kv_buffer_device" && name != "kv_buffer_size" && name != "kv_rank" &&

@@ -46,6 +46,7 @@ class SharedMemoryReceiver final : public BlockReceiver {
 Result<TransferSlots> TransferSlots::create(std::size_t slot_bytes) {
   TransferSlots slots;
   TRY(slots.memory_, SharedMemory::create(kHead + kTransferSlots * slot_bytes));
+  slots.memory_.populate();
   slots.slot_bytes_ = slot_bytes;
   const std::string secret = fmt::format("{:016x}{:016x}", secret_seed(), secret_seed());
   std::memcpy(slots.memory_.bytes().data(), secret.data(), kSecretBytes);
@@ -71,6 +72,7 @@ std::unique_ptr<BlockSender> shared_memory_sender(const SegmentOffer& offer) {
   const auto slot = static_cast<std::size_t>(offer.slot_bytes);
   if (bytes.size() < kHead || (bytes.size() - kHead) / kTransferSlots != slot) return nullptr;
   if (std::memcmp(bytes.data(), offer.secret.data(), kSecretBytes) != 0) return nullptr;
+  memory->populate();
   return std::make_unique<SharedMemorySender>(*std::move(memory), slot);
 }
 

@@ -27,7 +27,7 @@ class NameServer:
             try:
                 question, client = self.socket.recvfrom(4096)
                 self.socket.sendto(self.answer(question), client)
-            except OSError:  # closed
+            except (OSError, IndexError):  # closed
                 return
 
     def answer(self, message):
