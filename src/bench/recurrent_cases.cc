@@ -1,4 +1,5 @@
-// Recurrent layers: gates, the short convolution, the delta rules of gated nets and RWKV-7, the scans of Mamba.
+// Recurrent layers: gates, the short convolution, the delta rules of gated nets and RWKV-7, the scans of
+// Mamba.
 #include <numeric>
 #include <vector>
 
