@@ -17,7 +17,7 @@ packages=(
   libc-ares-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libgtest-dev libgmock-dev libbenchmark-dev
 )
-[ "$goal" = test ] && packages+=(python3 python3-venv valgrind libopenmpi-dev openmpi-bin libucx-dev iproute2 help2man etcd-server)
+[ "$goal" = test ] && packages+=(python3 python3-venv valgrind libopenmpi-dev openmpi-bin libucx-dev libavformat-dev libswscale-dev iproute2 help2man etcd-server)
 [ "$goal" = package ] && packages+=(help2man)
 [ "$goal" = cuda ] && packages+=(python3 python3-venv unzip)
 if [ "$goal" = aarch64 ]; then

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/log_format.h"
 #include "local/engine_flags.h"
+#include "local/media_io.h"
 #include "local/pooler_config.h"
 #include "local/profiler_flag.h"
 
@@ -88,6 +89,11 @@ void add_template_flags(CLI::App& app, RuntimeOptions& r) {
       },
       R"(JSON: how images are prepared, instead of what the model's files say: {"size": {"longest_edge": 1024}} )"
       R"(makes fewer tiles of an image, {"do_image_splitting": false} one, {"max_pixels": 501760} smaller images)")
+      ->group(kGroup);
+  add_json_flag(
+      app, "--media-io-kwargs", [&r](const boost::json::object& kwargs) { return read_media_io(kwargs, r.video_frames); },
+      R"(JSON: which frames of a video are taken, instead of what the model's files say: {"video": {"num_frames": 16}} )"
+      R"(spreads 16, -1 takes all, {"video": {"fps": 1}} so many a second)")
       ->group(kGroup);
   add_json_flag(
       app, "--pooler-config",

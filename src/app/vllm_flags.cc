@@ -12,7 +12,7 @@ constexpr std::string_view kExperts =
     "ranks share experts out in one way; see --enable-expert-parallel and --enable-eplb";
 constexpr std::string_view kNoRecurrent = "recurrent layers have one implementation a device";
 constexpr std::string_view kTextOnly =
-    "images and sound come in requests and are prepared one by one; no video";
+    "images, videos and sound come in requests and are prepared one by one";
 constexpr std::string_view kNoCompiler = "kernels are compiled with the program";
 constexpr std::string_view kNoPython = "there is no Python to load code into";
 constexpr std::string_view kNoOffload = "weights stay on the device that computes";
@@ -287,7 +287,7 @@ constexpr VllmFlag kFlags[] = {
     works("--language-model-only"),
     works("--limit-mm-per-prompt"),
     refused("--enable-mm-embeds", nothing, kTextOnly),
-    any("--media-io-kwargs", value, kTextOnly),
+    works("--media-io-kwargs"),
     works("--mm-processor-kwargs"),
     any("--mm-processor-cache-gb", value, kTextOnly),
     any("--mm-processor-cache-type", value, kTextOnly),

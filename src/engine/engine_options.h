@@ -96,7 +96,8 @@ struct EngineOptions {
   double watermark = 0.0;
   Policy policy = Policy::fcfs;
 
-  int images_max = 999, sounds_max = 999;  // of one prompt; 0: what encodes them is not loaded
+  // Of one prompt; 0: what encodes them is not loaded. Images and videos have one encoder.
+  int images_max = 999, videos_max = 999, sounds_max = 999;
 
   std::optional<SpeculativeOptions> speculation;  // nullopt: none
   LoraOptions lora;

@@ -226,10 +226,11 @@ void ImageEncoder::upload_grid() {
   stream.synchronize();
 }
 
-// As a convolution's weights have them: channel, frame, row, column.
-void ImageEncoder::fill_patches(std::string_view pixels) {
+// As a convolution's weights have them: channel, frame, row, column. What is missing of frames is the last one again.
+void ImageEncoder::fill_patches(std::string_view pixels, int frames) {
   const auto patch = static_cast<std::size_t>(input_.patch_size);
   const std::size_t width = static_cast<std::size_t>(columns_ * input_.unit());
+  const std::size_t picture = pixels.size() / static_cast<std::size_t>(frames);
   const std::size_t bytes = size_of(tower_.activation), frame_bytes = patch * patch * bytes;
   std::byte* out =
       std::fill_n(host_patches_.data(),
@@ -238,12 +239,13 @@ void ImageEncoder::fill_patches(std::string_view pixels) {
     const std::size_t top = static_cast<std::size_t>(patch_rows_[i]) * patch;
     const std::size_t left = static_cast<std::size_t>(patch_columns_[i]) * patch;
     for (std::size_t channel = 0; channel < 3; ++channel) {
-      for (std::size_t y = top; y < top + patch; ++y)
-        for (std::size_t x = left; x < left + patch; ++x, out += bytes) {
-          const auto value = static_cast<std::uint8_t>(pixels[(y * width + x) * 3 + channel]);
-          std::memcpy(out, numbers_.data() + (channel * 256 + value) * bytes, bytes);
-        }
-      for (int frame = 1; frame < input_.frames; ++frame, out += frame_bytes)
+      for (std::size_t frame = 0; frame < static_cast<std::size_t>(frames); ++frame)
+        for (std::size_t y = top; y < top + patch; ++y)
+          for (std::size_t x = left; x < left + patch; ++x, out += bytes) {
+            const auto value = static_cast<std::uint8_t>(pixels[frame * picture + (y * width + x) * 3 + channel]);
+            std::memcpy(out, numbers_.data() + (channel * 256 + value) * bytes, bytes);
+          }
+      for (int frame = frames; frame < input_.frames; ++frame, out += frame_bytes)
         std::memcpy(out, out - frame_bytes, frame_bytes);
     }
   }
@@ -253,25 +255,27 @@ Result<> ImageEncoder::begin(const ImagePart& image) {
   const std::string& pixels = image.pixels;
   const int unit = input_.unit(), across = image.columns > 0 ? image.columns : input_.side();
   const auto row_of_tokens = static_cast<std::size_t>(3 * unit * unit * across);
-  CHECK(across > 0 && !pixels.empty() && pixels.size() % row_of_tokens == 0, "{} bytes of pixels",
-        pixels.size());
-  TRY_VOID(prepare(static_cast<int>(pixels.size() / row_of_tokens), across));
+  const int frames = std::max(1, image.frames);
+  const std::size_t picture = pixels.size() / static_cast<std::size_t>(frames);
+  CHECK(across > 0 && !pixels.empty() && pixels.size() % row_of_tokens == 0 && frames <= std::max(1, input_.frames),
+        "{} bytes of pixels in {} frames", pixels.size(), frames);
+  TRY_VOID(prepare(static_cast<int>(picture / row_of_tokens), across));
   const auto tokens = std::ssize(token_places_);
   TRY(encoded_, backend_.device->allocate(static_cast<std::size_t>(tokens * row_bytes())));
-  start(pixels);
+  start(pixels, frames);
   return {};
 }
 
 void ImageEncoder::begin_next(std::string_view pixels, Buffer encoded) {
   encoded_ = std::move(encoded);
-  start(pixels);
+  start(pixels, 1);
 }
 
-void ImageEncoder::start(std::string_view pixels) {
+void ImageEncoder::start(std::string_view pixels, int frames) {
   const auto patches = std::ssize(patch_rows_), n = patches + class_tokens();
   Stream& stream = *backend_.stream;
   stream.synchronize();  // the last image's patches may still be on their way
-  fill_patches(pixels);
+  fill_patches(pixels, frames);
   const View input = patches_.view(tower_.activation, {n, input_.patch_values()});
   backend_.device->upload(stream, input, host_patches_.data());
   groups_.clear();

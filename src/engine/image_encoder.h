@@ -65,8 +65,8 @@ class ImageEncoder final : public RowEncoder {
   int class_tokens() const { return input_.class_token ? 1 : 0; }
   const Sequences& sequences_of(const LayerGroup& group) const { return group.local ? windows_ : whole_; }
   void upload_grid();
-  void fill_patches(std::string_view pixels);
-  void start(std::string_view pixels);
+  void fill_patches(std::string_view pixels, int frames);
+  void start(std::string_view pixels, int frames);
   View projected() const;
   void advance_layer(int rows);
   std::int64_t squares_from(std::int64_t row, int rows) const;

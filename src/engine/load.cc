@@ -94,15 +94,19 @@ void describe_head(const ModelSpec& spec, EngineInfo& info) {
   }
 }
 
-EngineInfo::ImageRule image_rule(const ImageInput& input, int token_id, bool whole, int max_model_len) {
+EngineInfo::ImageRule image_rule(const ModelSpec& spec, int max_model_len) {
+  const ImageInput& input = *spec.tower->image;
   const bool any = input.image_size == 0;
   return {.size = input.image_size,
           .tokens = any ? max_model_len : input.side() * input.side(),
-          .token_id = token_id,
+          .token_id = spec.media_token,
           .unit = input.unit(),
           .row_breaks = input.row_breaks,
-          .whole = whole,
-          .tiled = input.tiled};
+          .whole = spec.whole_images,
+          .tiled = input.tiled,
+          .frames = spec.video_token >= 0 ? std::max(1, input.frames) : 0,
+          .video_token_id = std::max(0, spec.video_token),
+          .time_steps = input.time_steps};
 }
 
 // What a client must know of an encoder of images or sound.
@@ -115,7 +119,7 @@ void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, 
                   .tokens = sound->tokens(),
                   .token_id = spec.media_token};
   else
-    info.image = image_rule(*spec.tower->image, spec.media_token, spec.whole_images, max_model_len);
+    info.image = image_rule(spec, max_model_len);
 }
 
 // Takes the states of max_num_seqs sequences from `bytes`, or of as many as half of it holds. What is kept of a
@@ -335,7 +339,7 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                                .max_model_len = options.max_model_len,
                                .reading = reading,
                                .threads = options.threads,
-                               .images = options.images_max > 0,
+                               .images = options.images_max + options.videos_max > 0,
                                .sounds = options.sounds_max > 0,
                                .shard = shard_of(options, ranks),
                                .stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0,

@@ -66,6 +66,7 @@ Result<> read_media_limits(const std::string& text, EngineOptions& o) {
   const boost::json::value value = boost::json::parse(text, not_json);
   if (not_json || !value.is_object()) return invalid("", "must be a JSON object");
   TRY_VOID(read_media_limit(value.get_object(), "image", o.images_max));
+  TRY_VOID(read_media_limit(value.get_object(), "video", o.videos_max));
   return read_media_limit(value.get_object(), "audio", o.sounds_max);
 }
 
@@ -365,12 +366,12 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
             if (const auto read = read_media_limits(json, o); !read)
               throw CLI::ValidationError("--limit-mm-per-prompt", read.error().message);
           },
-          R"(Images and sounds that one prompt may have, as JSON: {"image": 4, "audio": 1}; with 0 what encodes them is not loaded)")
+          R"(Images, videos and sounds that one prompt may have, as JSON: {"image": 4, "video": 1, "audio": 1}; with 0 what encodes them is not loaded)")
       ->group("Multimodal");
   command
       .add_flag_callback(
-          "--language-model-only", [&o] { o.images_max = o.sounds_max = 0; },
-          "Do not load what encodes images and sound: prompts are text alone")
+          "--language-model-only", [&o] { o.images_max = o.videos_max = o.sounds_max = 0; },
+          "Do not load what encodes images, videos and sound: prompts are text alone")
       ->group("Multimodal");
   command
       .add_option("--max-logprobs", o.max_logprobs,

@@ -221,12 +221,23 @@ bool takes_parts(const ChatTemplate& chat_template) {
          text->find("\"type\"") == std::string::npos;
 }
 
-// How the model wants images, if it sees.
+// What --media-io-kwargs says of videos stands above the model's rule.
+void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
+  if (!asked.number && !asked.fps) return;
+  rule.samples = false;
+  rule.loader_frames = asked.number.value_or(0);
+  rule.loader_fps = asked.fps.value_or(0);
+}
+
+// How the model wants images and videos, if it sees.
 Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   if (runtime.engine->info().image.tokens == 0) return {};
   TRY(serve.images, read_image_processor(options.engine.model_dir, options.mm_processor_kwargs));
   serve.template_takes_parts = runtime.chat_template && takes_parts(*runtime.chat_template);
   serve.rules.images_max = options.engine.images_max;
+  if (!serve.images->video || runtime.engine->info().image.frames == 0) return {};
+  set_frames(options.video_frames, *serve.images->video);
+  serve.rules.videos_max = options.engine.videos_max;
   return {};
 }
 

@@ -24,6 +24,12 @@ struct LoraModule {
   std::string base_model_name{};  // shown as its parent; "": the model's name
 };
 
+// Which frames of videos are taken, where somebody says it.
+struct VideoFrames {
+  std::optional<int> number{};   // spread evenly; 0: all
+  std::optional<double> fps{};  // a second, at most; of a list of pictures: how many are a second
+};
+
 // What a subcommand may ask for beyond the engine itself.
 struct RuntimeOptions {
   EngineOptions engine;  // its model as a person names it
@@ -40,6 +46,7 @@ struct RuntimeOptions {
   int engines_max = 64;                     // then: so far
   bool sleep_mode = false;                  // an engine in this process can be sent to sleep
   boost::json::object mm_processor_kwargs{};  // instead of what the model's image processor says
+  VideoFrames video_frames{};                 // instead of what its video processor says
   // Sampling values where a request says nothing: "auto" (the model's), "vllm" (OpenAI's) or a folder with a
   // generation_config.json; above them the overrides.
   std::string generation_config = "auto";

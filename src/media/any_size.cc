@@ -14,12 +14,13 @@ Result<PartGrid> any_size_grid(int width, int height, const AnySizeRule& rule) {
   // Halves go to the even side, as Python rounds.
   std::int64_t rounded_width = in_units(std::nearbyint(width / unit));
   std::int64_t rounded_height = in_units(std::nearbyint(height / unit));
-  const double pixels = static_cast<double>(width) * height;
-  if (rounded_width * rounded_height > rule.pixels_max) {
+  const double pixels = static_cast<double>(width) * height * rule.weight;
+  const std::int64_t rounded = rounded_width * rounded_height * rule.rounded_weight;
+  if (rounded > rule.pixels_max) {
     const double shrink = std::sqrt(pixels / static_cast<double>(rule.pixels_max));
     rounded_width = in_units(std::max(1.0, std::floor(width / shrink / unit)));
     rounded_height = in_units(std::max(1.0, std::floor(height / shrink / unit)));
-  } else if (rounded_width * rounded_height < rule.pixels_min) {
+  } else if (rounded < rule.pixels_min) {
     const double grow = std::sqrt(static_cast<double>(rule.pixels_min) / pixels);
     rounded_width = in_units(std::ceil(width * grow / unit));
     rounded_height = in_units(std::ceil(height * grow / unit));

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -37,6 +38,10 @@ struct AnySizeRule {
   int unit = 0;  // both sides become a multiple of this, in pixels
   std::int64_t pixels_min = 0;
   std::int64_t pixels_max = 0;
+  // Of videos whose limits are for all frames together: how many there are, and how many they count as when a size is
+  // compared with the limits.
+  int weight = 1;
+  int rounded_weight = 1;
 };
 
 // One part of the image's own shape: longest_edge.h.
@@ -61,6 +66,23 @@ struct PinnedTileRule {
   int tiles_most = 0;  // the tokens of more are made as many as of these; 0: they stay
 };
 
+// How a model wants videos: video.h.
+struct VideoRule {
+  AnySizeRule size;        // of a frame
+  int frames = 2;          // that stand for the tokens of one: a part
+  bool stamped = false;    // as Qwen3-VL: limits of size are for all frames together, each part has its time in front of it
+  bool samples = false;    // false: frames are chosen by the two below, true: by the next
+  int loader_frames = 32;  // spread evenly; 0: all, up to frames_max
+  double loader_fps = 0;   // at most so many a second; 0: no limit. Of a list of pictures: how many are a second, 0: 1
+  int num_frames = 0;      // 0: by the next
+  double fps = 2;          // a second, within
+  int frames_min = 4;
+  int frames_max = 768;
+  std::string token = "<|video_pad|>";
+  std::string before = "<|vision_start|>";  // a part that has its time
+  std::string after = "<|vision_end|>";
+};
+
 struct ProcessorConfig {
   std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule, PinnedTileRule,
                TokenBudgetRule>
@@ -77,6 +99,7 @@ struct ProcessorConfig {
   std::string after = {};
   // Of grids: what stands between the rows of tokens; empty: nothing.
   std::string row_break = {};
+  std::optional<VideoRule> video = {};  // nothing: the model sees none
 };
 
 }  // namespace octavo::media

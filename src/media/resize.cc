@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <span>
 
 #include "base/check.h"
 
 namespace octavo::media {
 namespace {
 
-// Of a weight: what 8 bits of a pixel and two of headroom leave of 32.
+// Of a weight of Pillow's: what 8 bits of a pixel and two of headroom leave of 32.
 constexpr int kFractionBits = 32 - 8 - 2;
 
 double sinc(double x) {
@@ -57,44 +58,55 @@ struct Taps {
   };
   std::vector<Range> ranges;  // [size]
   int stride = 0;
+  int fraction_bits = 0;
   std::vector<std::int32_t> weights;  // [size, stride]
 };
 
-Taps taps_of(int from, int to, Filter filter) {
+// Torch's: as many as leave the greatest weight 15 bits.
+int torch_fraction_bits(double greatest) {
+  int bits = 0;
+  while (bits < kFractionBits && static_cast<int>(0.5 + greatest * (1 << (bits + 1))) < 1 << 15) ++bits;
+  return bits;
+}
+
+Taps taps_of(int from, int to, Filter filter, bool torch) {
   const double scale = static_cast<double>(from) / to;
   const double stretch = std::max(scale, 1.0);
   const double support = support_of(filter) * stretch;
   Taps taps;
   taps.stride = static_cast<int>(std::ceil(support)) * 2 + 1;
   taps.weights.resize(static_cast<std::size_t>(to) * static_cast<std::size_t>(taps.stride));
-  std::vector<double> row(static_cast<std::size_t>(taps.stride));
+  std::vector<double> shares(taps.weights.size());
   for (int i = 0; i < to; ++i) {
     const double center = (i + 0.5) * scale;
     const int first = std::max(0, static_cast<int>(center - support + 0.5));
     const int count = std::min(from, static_cast<int>(center + support + 0.5)) - first;
     double sum = 0;
+    const auto row = std::span(shares).subspan(static_cast<std::size_t>(i) * static_cast<std::size_t>(taps.stride),
+                                               static_cast<std::size_t>(count));
     for (int k = 0; k < count; ++k) {
       row[static_cast<std::size_t>(k)] = weight(filter, (k + first - center + 0.5) * (1 / stretch));
       sum += row[static_cast<std::size_t>(k)];
     }
     taps.ranges.push_back({first, count});
-    std::int32_t* out = taps.weights.data() + static_cast<std::ptrdiff_t>(i) * taps.stride;
-    for (int k = 0; k < count; ++k) {
-      const double share =
-          sum != 0 ? row[static_cast<std::size_t>(k)] / sum : row[static_cast<std::size_t>(k)];
-      out[k] = static_cast<std::int32_t>((share < 0 ? -0.5 : 0.5) + share * (1 << kFractionBits));
-    }
+    if (sum != 0)
+      for (double& share : row) share /= sum;
   }
+  taps.fraction_bits = torch ? torch_fraction_bits(std::ranges::max(shares)) : kFractionBits;
+  std::ranges::transform(shares, taps.weights.begin(), [one = 1 << taps.fraction_bits](double share) {
+    return static_cast<std::int32_t>((share < 0 ? -0.5 : 0.5) + share * one);
+  });
   return taps;
 }
 
-std::uint8_t rounded(std::int32_t sum) {
-  return static_cast<std::uint8_t>(std::clamp(sum >> kFractionBits, 0, 255));
+std::uint8_t rounded(std::int32_t sum, int fraction_bits) {
+  return static_cast<std::uint8_t>(std::clamp(sum >> fraction_bits, 0, 255));
 }
-constexpr std::int32_t kHalf = 1 << (kFractionBits - 1);
 
-Image along_rows(const Image& image, int width, Filter filter) {
-  const Taps taps = taps_of(image.width, width, filter);
+Image along_rows(const Image& image, int width, Filter filter, bool torch) {
+  const Taps taps = taps_of(image.width, width, filter, torch);
+  const int bits = taps.fraction_bits;
+  const std::int32_t half = 1 << (bits - 1);
   Image out{width, image.height, {}};
   out.pixels.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(image.height) * 3);
   std::uint8_t* to = out.pixels.data();
@@ -104,22 +116,23 @@ Image along_rows(const Image& image, int width, Filter filter) {
       const auto [first, count] = taps.ranges[static_cast<std::size_t>(x)];
       const std::int32_t* weights = taps.weights.data() + static_cast<std::ptrdiff_t>(x) * taps.stride;
       const std::uint8_t* from = row + std::ptrdiff_t{3} * first;
-      std::int32_t red = kHalf, green = kHalf, blue = kHalf;
+      std::int32_t red = half, green = half, blue = half;
       for (int k = 0; k < count; ++k, from += 3) {
         red += from[0] * weights[k];
         green += from[1] * weights[k];
         blue += from[2] * weights[k];
       }
-      *to++ = rounded(red);
-      *to++ = rounded(green);
-      *to++ = rounded(blue);
+      *to++ = rounded(red, bits);
+      *to++ = rounded(green, bits);
+      *to++ = rounded(blue, bits);
     }
   }
   return out;
 }
 
-Image along_columns(const Image& image, int height, Filter filter) {
-  const Taps taps = taps_of(image.height, height, filter);
+Image along_columns(const Image& image, int height, Filter filter, bool torch) {
+  const Taps taps = taps_of(image.height, height, filter, torch);
+  const int bits = taps.fraction_bits;
   const std::ptrdiff_t row = std::ptrdiff_t{3} * image.width;
   Image out{image.width, height, {}};
   out.pixels.resize(static_cast<std::size_t>(row) * static_cast<std::size_t>(height));
@@ -127,13 +140,13 @@ Image along_columns(const Image& image, int height, Filter filter) {
   for (int y = 0; y < height; ++y) {
     const auto [first, count] = taps.ranges[static_cast<std::size_t>(y)];
     const std::int32_t* weights = taps.weights.data() + static_cast<std::ptrdiff_t>(y) * taps.stride;
-    std::ranges::fill(sums, kHalf);
+    std::ranges::fill(sums, 1 << (bits - 1));
     for (int k = 0; k < count; ++k) {
       const std::uint8_t* from = image.pixels.data() + (first + k) * row;
       const std::int32_t w = weights[k];
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += from[i] * w;
     }
-    std::ranges::transform(sums, out.pixels.begin() + y * row, rounded);
+    std::ranges::transform(sums, out.pixels.begin() + y * row, [bits](std::int32_t sum) { return rounded(sum, bits); });
   }
   return out;
 }
@@ -142,13 +155,20 @@ Image along_columns(const Image& image, int height, Filter filter) {
 
 Image resize(const Image& image, int width, int height, Filter filter) {
   CHECK(width > 0 && height > 0 && image.width > 0 && image.height > 0);
-  if (width == image.width) return height != image.height ? along_columns(image, height, filter) : image;
-  if (height == image.height) return along_rows(image, width, filter);
+  if (width == image.width) return height != image.height ? along_columns(image, height, filter, false) : image;
+  if (height == image.height) return along_rows(image, width, filter, false);
   // As Pillow 13 chooses; what comes first changes the rounding. Before it, rows came first.
   const int fewer_rows = image.height - height, fewer_columns = image.width - width;
   if (fewer_rows > 0 && fewer_rows > 2 * fewer_columns)
-    return along_rows(along_columns(image, height, filter), width, filter);
-  return along_columns(along_rows(image, width, filter), height, filter);
+    return along_rows(along_columns(image, height, filter, false), width, filter, false);
+  return along_columns(along_rows(image, width, filter, false), height, filter, false);
+}
+
+Image resize_as_torch(const Image& image, int width, int height, Filter filter) {
+  CHECK(width > 0 && height > 0 && image.width > 0 && image.height > 0);
+  if (width == image.width) return height != image.height ? along_columns(image, height, filter, true) : image;
+  const Image rows = along_rows(image, width, filter, true);
+  return height != image.height ? along_columns(rows, height, filter, true) : rows;
 }
 
 Image crop(const Image& image, int left, int top, int size) {

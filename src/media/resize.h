@@ -1,5 +1,6 @@
 // Resampling as Pillow does it, bit for bit: a filter as wide as the picture shrinks (so that nothing aliases),
-// in fixed point, first along rows, then along columns, rounded to 8 bits in between.
+// in fixed point, first along rows, then along columns, rounded to 8 bits in between. Or as torch does it, whose weights
+// have 16 bits.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@ enum class Filter : std::uint8_t { bilinear, bicubic, lanczos };
 
 // width, height: at least 1.
 Image resize(const Image& image, int width, int height, Filter filter);
+Image resize_as_torch(const Image& image, int width, int height, Filter filter);
 
 // A square of so many pixels a side, which lies within the image.
 Image crop(const Image& image, int left, int top, int size);

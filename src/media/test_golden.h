@@ -20,12 +20,15 @@ inline std::string file_bytes(const std::string& path) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
+inline constexpr const char* kVideoFile = "/video.safetensors";  // of cases that see videos (make_video_goldens.py)
+
 // The golden tensors of a case, by name.
 class VisionGolden {
  public:
-  explicit VisionGolden(const std::string& name, const std::string& root = kVisionRoot)
+  explicit VisionGolden(const std::string& name, const std::string& root = kVisionRoot,
+                        const std::string& file = "/golden.safetensors")
       : directory(root + name),
-        file_(MappedFile::open(directory + "/golden.safetensors").value()),
+        file_(MappedFile::open(directory + file).value()),
         tensors_(parse_safetensors(file_.bytes(), directory).value()) {}
 
   const std::string directory;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/processor_file.h"
+#include "model/video_processor.h"
 
 namespace octavo {
 namespace {
@@ -201,6 +202,7 @@ struct Kind {
   std::vector<std::string_view> overrides;  // fields of mm_processor_kwargs
   // false: do_normalize must be false, and the model says what a channel's value counts as.
   bool normalises = true;
+  bool videos = false;  // there is a processor of videos, too
 };
 
 std::span<const Kind> kinds() {
@@ -265,7 +267,9 @@ std::span<const Kind> kinds() {
         .std = kClipStd,
         .placeholder = "<|image_pad|>",
         .token = "<|image_pad|>"},
-       {"size", "min_pixels", "max_pixels"}},
+       {"size", "min_pixels", "max_pixels", "fps", "num_frames"},
+       true,
+       true},
       {"SiglipImageProcessor", read_stretched, {.filter = Filter::bicubic}, {}},
       {"SmolVLMImageProcessor", read_tiles, {}, {"size", "do_image_splitting"}},
   };
@@ -308,6 +312,21 @@ Result<media::Filter> filter_of(const Config& config, media::Filter fallback) {
   }
 }
 
+// What mm_processor_kwargs say of the frames of videos.
+Result<> set_video_sampling(const Config& config, const boost::json::object& overrides, media::VideoRule& video) {
+  const bool fps = overrides.contains("fps"), frames = overrides.contains("num_frames");
+  if (fps && frames) return invalid("mm_processor_kwargs", "mm_processor_kwargs: fps and num_frames exclude each other");
+  if (fps) {
+    TRY(video.fps, config.number("fps", {1e-3, 1e3}));
+    video.num_frames = 0;
+  }
+  if (frames) {
+    TRY(video.num_frames, config.integer("num_frames", {1, video.frames_max}));
+  }
+  video.samples = video.samples || fps || frames;
+  return {};
+}
+
 Result<std::array<float, 3>> channels(const Config& config, std::string_view field, Config::RealRange range,
                                       std::array<float, 3> values) {
   if (!config.has(field)) return values;
@@ -338,6 +357,10 @@ Result<media::ProcessorConfig> read_image_processor(const std::string& directory
   if (!kind->normalises) return out;
   TRY(out.mean, channels(config, "image_mean", {-1e3, 1e3}, out.mean));
   TRY(out.std, channels(config, "image_std", {1e-6, 1e3}, out.std));
+  if (kind->videos) {
+    TRY(out.video, read_video_processor(directory, config, out));
+    TRY_VOID(set_video_sampling(config, overrides, *out.video));
+  }
   return out;
 }
 

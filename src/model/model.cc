@@ -95,6 +95,9 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   if (unit > 0 && unit != input.unit())
     return invalid("patch_size", "the image processor's patch_size times merge_size is {}, config.json: {}",
                    unit, input.unit());
+  if (config.video && (config.video->size.unit != unit || config.video->frames != input.frames))
+    return invalid("temporal_patch_size", "the video processor's patches have {} x {} pixels in {} frames, config.json's {} x {} in {}",
+                   config.video->size.unit / input.merge, config.video->size.unit / input.merge, config.video->frames, input.patch_size, input.patch_size, input.frames);
   return {};
 }
 
@@ -111,14 +114,20 @@ Result<> check_windows(const ModelSpec& spec) {
   return {};
 }
 
+// Of a frame; there are as many as stand for the tokens of one at least.
+std::int64_t video_pixels_max(const media::ProcessorConfig& config) {
+  if (!config.video) return 0;
+  return config.video->stamped ? config.video->size.pixels_max / config.video->frames : config.video->size.pixels_max;
+}
+
 // How pixels become numbers, from the files beside config.json.
 Result<> read_pixel_format(const std::string& path, ModelSpec& spec) {
   TRY(const media::ProcessorConfig config, read_image_processor(path));
   ModelSpec tower = *spec.tower;
   TRY_VOID(check_sizes(config, *tower.image));
   if (const auto* any = std::get_if<media::AnySizeRule>(&config.rule))
-    tower.max_positions =
-        static_cast<int>(any->pixels_max / (tower.image->patch_size * tower.image->patch_size));
+    tower.max_positions = static_cast<int>(std::max(any->pixels_max, video_pixels_max(config)) /
+                                           (tower.image->patch_size * tower.image->patch_size));
   if (const auto* longest = std::get_if<media::LongestEdgeRule>(&config.rule)) {
     const int side = (longest->longest + longest->unit - 1) / longest->unit * tower.image->merge;
     tower.max_positions = side * side;
@@ -166,7 +175,10 @@ Result<> read_sound(const std::string& path, ModelSpec& spec) {
 
 // Its token must be one.
 Result<> check_media_token(const ModelSpec& spec) {
-  if (!spec.tower || spec.media_token < spec.vocab) return {};
+  if (!spec.tower) return {};
+  if (spec.video_token >= spec.vocab)
+    return invalid("video_token_id", "config.json: video_token_id is {}, the vocabulary has {} tokens", spec.video_token, spec.vocab);
+  if (spec.media_token < spec.vocab) return {};
   const std::string_view field = spec.tower->image ? "image_token_id" : "audio_token_index";
   return invalid(field, "config.json: {} is {}, the vocabulary has {} tokens", field, spec.media_token,
                  spec.vocab);

@@ -43,4 +43,19 @@ Result<Config> read_processor_file(const std::string& directory, std::string_vie
   return Config::of(std::move(fields), file.filename().string(), {});
 }
 
+Result<std::optional<Config>> read_video_file(const std::string& directory) {
+  const fs::path own = fs::path(directory) / "video_preprocessor_config.json",
+                 outer = fs::path(directory) / "processor_config.json";
+  std::error_code ignored;
+  if (fs::exists(own, ignored)) {
+    TRY(boost::json::object fields, read_file(own));
+    return Config::of(std::move(fields), own.filename().string(), {});
+  }
+  if (!fs::exists(outer, ignored)) return std::nullopt;
+  TRY(const boost::json::object all, read_file(outer));
+  const auto* nested = all.if_contains("video_processor");
+  if (nested == nullptr || !nested->is_object()) return std::nullopt;
+  return Config::of(nested->get_object(), outer.filename().string(), {});
+}
+
 }  // namespace octavo

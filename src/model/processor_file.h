@@ -17,4 +17,7 @@ namespace octavo {
 Result<Config> read_processor_file(const std::string& directory, std::string_view part,
                                    const boost::json::object& overrides = {});
 
+// Of videos, from video_preprocessor_config.json or the `video_processor` of processor_config.json, where they are.
+Result<std::optional<Config>> read_video_file(const std::string& directory);
+
 }  // namespace octavo

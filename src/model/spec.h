@@ -607,7 +607,8 @@ struct ImageInput {
   int image_size = 0;  // pixels of a square image's side; 0: images have any size
   int patch_size = 0;
   int merge = 1;
-  int frames = 0;    // of videos, that a patch has, each of them the image; 0: it is for images alone
+  int frames = 0;  // of videos, that a patch has, all of them an image's; 0: it is for images alone
+  float time_steps = 0;  // of the axis of time, that a second of a video has; 0: a patch is one
   bool bias = true;  // of what makes vectors of patches
   bool channels_last = false;  // its columns are stored by row, column, channel, and have no axes
   // There is a learned row before those of the patches, with a position of its own: layers see it, the
@@ -754,6 +755,7 @@ struct ModelSpec {
   // they are. Of one whose layers have cross attention there is no such token.
   std::shared_ptr<const ModelSpec> tower = {};
   int media_token = -1;
+  int video_token = -1;  // the same of frames of videos; -1: it sees none
   // The tokens of an image see all of it, not only those before them, in layers with Attention::whole_images.
   bool whole_images = false;
 

@@ -75,8 +75,8 @@ void fields(Is<ImagePart::Tiles> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<ImagePart> auto& value, F&& f) {
-  auto& [digest, first, tokens, pixels, columns, row_breaks, tiles] = value;
-  f(digest, first, tokens, pixels, columns, row_breaks, tiles);
+  auto& [digest, first, tokens, pixels, columns, row_breaks, tiles, frames, time, continues] = value;
+  f(digest, first, tokens, pixels, columns, row_breaks, tiles, frames, time, continues);
 }
 template <class F>
 void fields(Is<ThinkingBudget> auto& value, F&& f) {
@@ -114,8 +114,8 @@ void fields(Is<Output> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<EngineInfo::ImageRule> auto& value, F&& f) {
-  auto& [size, tokens, token_id, unit, row_breaks, whole, tiled] = value;
-  f(size, tokens, token_id, unit, row_breaks, whole, tiled);
+  auto& [size, tokens, token_id, unit, row_breaks, whole, tiled, frames, video_token_id, time_steps] = value;
+  f(size, tokens, token_id, unit, row_breaks, whole, tiled, frames, video_token_id, time_steps);
 }
 template <class F>
 void fields(Is<EngineInfo::SoundRule> auto& value, F&& f) {

@@ -39,6 +39,10 @@ struct EngineInfo {
     bool row_breaks = false;  // ImagePart::row_breaks
     bool whole = false;       // their tokens see each other: a step computes all of an image
     bool tiled = false;       // an image is several such squares (ImagePart::Tiles)
+    // Of videos, whose tokens are this one; the most frames of a part, 0: the model sees none.
+    int frames = 0;
+    int video_token_id = 0;
+    float time_steps = 0;  // of the axis of time, a second; 0: one a part
   };
   ImageRule image{};
 

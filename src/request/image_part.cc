@@ -47,16 +47,22 @@ Result<> check_tiles(const ImagePart& image, const EngineInfo::ImageRule& rule) 
   return invalid("images", "an image of this grid stands for {} tokens, got {}", tokens, image.tokens);
 }
 
-Result<> check_grid(const ImagePart& image, const EngineInfo::ImageRule& rule) {
+// before: null, or the part in front of it.
+Result<> check_grid(const ImagePart& image, const ImagePart* before, const EngineInfo::ImageRule& rule) {
   if (rule.tiled) return check_tiles(image, rule);
   if (image.tiles != ImagePart::Tiles()) return invalid("images", "an image is no grid of tiles here");
   if (rule.size > 0 && image.tokens != rule.tokens)
     return invalid("images", "an image stands for {} tokens, got {}", rule.tokens, image.tokens);
-  if (rule.size > 0) return {};
+  if (rule.size > 0 && image.frames == 0) return {};
   if (image.tokens < 1 || image.tokens > rule.tokens)
     return invalid("images", "an image stands for 1 to {} tokens, got {}", rule.tokens, image.tokens);
   if (image.row_breaks != rule.row_breaks)
     return invalid("images", "an image has {}tokens between its rows", rule.row_breaks ? "" : "no ");
+  const bool follows = !image.continues || (before != nullptr && before->frames > 0 && before->time < image.time &&
+                                            before->first + before->span() == image.first);
+  if (image.frames < 0 || image.frames > rule.frames || image.time < 0 || !follows)
+    return invalid("images", "a part of a video has {} frames at time {}, of at most {}", image.frames, image.time,
+                   rule.frames);
   if (image.columns < 1 || image.tokens % image.columns != 0)
     return invalid("images", "an image of {} tokens cannot have {} columns", image.tokens, image.columns);
   return {};
@@ -67,11 +73,12 @@ std::size_t bytes_of(const ImagePart& image, const EngineInfo::ImageRule& rule) 
     return std::size_t{3} * static_cast<std::size_t>(side) * static_cast<std::size_t>(side);
   };
   if (rule.tiled) return square(rule.size) * static_cast<std::size_t>(image.tiles.tiles());
-  return rule.size > 0 ? square(rule.size) : square(rule.unit) * static_cast<std::size_t>(image.tokens);
+  if (rule.size > 0) return square(rule.size);
+  return square(rule.unit) * static_cast<std::size_t>(image.tokens) * static_cast<std::size_t>(std::max(1, image.frames));
 }
 
-Result<> check_image(const ImagePart& image, const EngineInfo::ImageRule& rule) {
-  TRY_VOID(check_grid(image, rule));
+Result<> check_image(const ImagePart& image, const ImagePart* before, const EngineInfo::ImageRule& rule) {
+  TRY_VOID(check_grid(image, before, rule));
   const std::size_t bytes = bytes_of(image, rule);
   if (image.pixels.size() != bytes)
     return invalid("images", "an image has {} bytes of pixels, got {}", bytes, image.pixels.size());
@@ -92,8 +99,10 @@ Result<> check_images(std::span<const ImagePart> images, std::size_t prompt_toke
   if (!hears && engine.image.tokens == 0)
     return invalid("images", "{} is not a multimodal model", engine.architecture);
   std::int64_t end = 0;
+  const ImagePart* before = nullptr;
   for (const ImagePart& image : images) {
-    TRY_VOID(hears ? check_sound(image, engine.sound) : check_image(image, engine.image));
+    TRY_VOID(hears ? check_sound(image, engine.sound) : check_image(image, before, engine.image));
+    before = &image;
     if (image.first < end ||
         image.first + std::int64_t{image.span()} > static_cast<std::int64_t>(prompt_tokens))
       return invalid("images", "tokens [{}, {}) are not behind the image before, or not in the prompt of {}",
@@ -113,8 +122,8 @@ std::vector<Hash128> image_identities(Hash128 identity, std::span<const ImagePar
       Hash128& own = identities[static_cast<std::size_t>(block)];
       const auto place =
           static_cast<std::uint64_t>(std::int64_t{image.first} - std::int64_t{block} * block_size);
-      own = hash_of(
-          std::array<std::uint64_t, 5>{own.low, own.high, image.digest.low, image.digest.high, place});
+      own = hash_of(std::array<std::uint64_t, 6>{own.low, own.high, image.digest.low, image.digest.high, place,
+                                                 2 * static_cast<std::uint64_t>(image.time) + image.continues});
     }
   }
   return identities;
@@ -127,17 +136,27 @@ std::vector<std::pair<int, int>> image_spans(std::span<const ImagePart> images) 
 }
 
 void append_grid_positions(std::span<const ImagePart> images, int first, int count, GridPositions& axes) {
-  auto image = images.begin();
-  int saved = 0;  // tokens of the images before, less the positions that they take
+  auto part = images.begin();
+  int saved = 0;              // tokens of what has begun, less the positions that it takes
+  int begin = 0, behind = 0;  // of the video or image that has begun: its position, that of what follows it
+  const auto enter = [&] {
+    if (!part->continues) begin = part->first - saved;
+    const int rows = part->tokens / part->columns;
+    const int furthest = begin + std::max({part->columns, rows, part->time + 1});
+    behind = part->continues ? std::max(behind, furthest) : furthest;
+  };
   for (int token = first; token < first + count; ++token) {
-    for (; image != images.end() && image->first + image->tokens <= token; ++image)
-      saved += image->tokens - std::max(image->columns, image->tokens / image->columns);
-    const bool inside = image != images.end() && image->first <= token;
-    const int begin = (inside ? image->first : token) - saved, place = inside ? token - image->first : 0;
-    const int columns = inside ? image->columns : 1;
-    axes[0].push_back(begin);
-    axes[1].push_back(begin + place / columns);
-    axes[2].push_back(begin + place % columns);
+    for (; part != images.end() && part->first + part->tokens <= token; ++part) {
+      enter();
+      saved = part->first + part->tokens - behind;
+    }
+    const bool inside = part != images.end() && part->first <= token;
+    if (inside) enter();
+    const int at = inside ? begin : token - saved, place = inside ? token - part->first : 0;
+    const int columns = inside ? part->columns : 1;
+    axes[0].push_back(at + (inside ? part->time : 0));
+    axes[1].push_back(at + place / columns);
+    axes[2].push_back(at + place % columns);
   }
 }
 

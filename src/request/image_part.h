@@ -1,4 +1,4 @@
-// Images in prompts, and sound beside them.
+// Images and videos in prompts, and sound beside them.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace octavo {
 
-// An image, or a tile of one, that the model sees in place of some tokens of a prompt, or a sound that it
-// hears there; or a sound that all of the prompt and of the answer hears (EngineInfo::sound).
+// An image, a tile of one, or some frames of a video that the model sees in place of some tokens of a prompt, or a
+// sound that it hears there; or a sound that all of the prompt and of the answer hears (EngineInfo::sound).
 struct ImagePart {
   Hash128 digest = {};  // of the pixels
   int first = 0;        // position of the first of these tokens
@@ -37,6 +37,12 @@ struct ImagePart {
     bool operator==(const Tiles&) const = default;
   };
   Tiles tiles = {};
+  // Of a video: `pixels` has so many frames of one size, one below the other, which stand for the tokens of one;
+  // 0: this is an image. They are seen so many steps of the axis of time behind where the video begins, which is
+  // here, or, where it `continues`, where the part before begins.
+  int frames = 0;
+  int time = 0;
+  bool continues = false;
 
   // Positions from the first of its tokens to the last.
   int span() const { return tokens + (row_breaks ? tokens / columns - 1 : 0); }
@@ -57,8 +63,8 @@ std::vector<std::pair<int, int>> image_spans(std::span<const ImagePart> images);
 
 // Where tokens [first, first + count) of a prompt with these images, and of the answer behind it, stand on
 // the axes of time, height and width (Wang et al., "Qwen2-VL", 2024), behind what `axes` has: an image's
-// tokens stand where it begins, as far down and right as in its grid; what follows it stands behind the
-// furthest of them.
+// tokens stand where it begins, as far down and right as in its grid, those of a video's frames as far on in time, too;
+// what follows stands behind the furthest of them.
 using GridPositions = std::array<std::vector<std::int32_t>, 3>;
 void append_grid_positions(std::span<const ImagePart> images, int first, int count, GridPositions& axes);
 

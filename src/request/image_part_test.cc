@@ -81,5 +81,35 @@ TEST(GridPositions, TokensBehindAnImageStandBehindItsFurthest) {
   EXPECT_EQ(pieces, axes);
 }
 
+// Three parts of 2 x 1 tokens, as far apart in time as Qwen2.5-VL has it: what follows stands behind the last of them.
+TEST(GridPositions, PartsOfAVideoBeginTogether) {
+  std::vector<ImagePart> parts{part(1, 1, 2), part(2, 3, 2), part(3, 5, 2)};
+  for (int i = 0; i < 3; ++i) {
+    ImagePart& one = parts[static_cast<std::size_t>(i)];
+    one.columns = 2;
+    one.frames = 2;
+    one.time = 3 * i;
+    one.continues = i > 0;
+  }
+  GridPositions axes;
+  append_grid_positions(parts, 0, 9, axes);
+  EXPECT_THAT(axes[0], ElementsAre(0, 1, 1, 4, 4, 7, 7, 8, 9));
+  EXPECT_THAT(axes[1], ElementsAre(0, 1, 1, 1, 1, 1, 1, 8, 9));
+  EXPECT_THAT(axes[2], ElementsAre(0, 1, 2, 1, 2, 1, 2, 8, 9));
+  for (int first = 0; first < 9; ++first) {
+    GridPositions one;
+    append_grid_positions(parts, first, 1, one);
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      EXPECT_THAT(one[axis], ElementsAre(axes[axis][static_cast<std::size_t>(first)])) << first;
+  }
+}
+
+TEST(ImageIdentities, TellTimesOfVideosApart) {
+  const auto of = [](ImagePart image) { return image_identities({}, std::vector{image}, 8).at(0); };
+  ImagePart later = part(1, 0, 2);
+  later.time = 1;
+  EXPECT_NE(of(part(1, 0, 2)), of(later));
+}
+
 }  // namespace
 }  // namespace octavo

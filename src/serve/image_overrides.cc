@@ -73,6 +73,21 @@ Result<> apply(Fields& f, media::TokenBudgetRule& rule) {
   return read(f, "max_soft_tokens", 1, rule.tokens_max, rule.tokens_max);
 }
 
+// Which frames are chosen.
+Result<> apply(Fields& f, media::VideoRule& rule) {
+  double fps = 0;
+  int frames = 0;
+  TRY_VOID(f.number("fps", fps));
+  TRY_VOID(read(f, "num_frames", 1, rule.frames_max, frames));
+  if (fps < 0 || fps > 1000) return invalid(f.full_name("fps"), "must be above 0, up to 1000, got {}", fps);
+  if (fps > 0 && frames > 0) return invalid(f.full_name("num_frames"), "excludes fps");
+  if (fps == 0 && frames == 0) return {};
+  rule.samples = true;
+  rule.num_frames = frames;
+  if (fps > 0) rule.fps = fps;
+  return {};
+}
+
 Result<> apply(Fields&, media::SquareRule&) { return {}; }
 Result<> apply(Fields&, media::PinnedTileRule&) { return {}; }
 
@@ -82,6 +97,7 @@ Result<media::ProcessorConfig> with_overrides(media::ProcessorConfig config,
                                               const boost::json::object& overrides) {
   Fields f(overrides, "mm_processor_kwargs.");
   TRY_VOID(std::visit([&](auto& rule) { return apply(f, rule); }, config.rule));
+  if (config.video) TRY_VOID(apply(f, *config.video));
   for (const std::string& name : f.unread()) return invalid(name, "is not supported for this model's images");
   return config;
 }

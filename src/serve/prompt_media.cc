@@ -1,5 +1,6 @@
 #include "serve/prompt_media.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
@@ -14,11 +15,13 @@
 #include "media/sound.h"
 #include "serve/image_overrides.h"
 #include "serve/media_fetch.h"
+#include "serve/read_media.h"
 
 namespace octavo {
 namespace {
 
 namespace json = boost::json;
+using openai::MediaKind;
 
 // A string becomes one part.
 json::array as_parts(json::value content) {
@@ -26,43 +29,34 @@ json::array as_parts(json::value content) {
   return {json::object{{"type", "text"}, {"text", std::move(content)}}};
 }
 
-std::string as_text(const json::array& parts, std::string_view placeholder) {
+// What stands in texts for what the model takes of a kind; "": it takes none.
+std::string_view token_of(const Service& service, MediaKind kind) {
+  const std::optional<media::ProcessorConfig>& images = service.options.images;
+  switch (kind) {
+    case MediaKind::image:
+      return images ? std::string_view(images->placeholder) : "";
+    case MediaKind::video:
+      return images && images->video ? std::string_view(images->video->token) : "";
+    case MediaKind::sound:
+      return service.options.prompt_sound ? std::string_view(service.options.prompt_sound->token) : "";
+  }
+  return "";
+}
+
+std::string as_text(const Service& service, const json::array& parts) {
   std::string media, text;
   for (const json::value& part : parts) {
     const json::object& fields = part.get_object();
-    if (fields.at("type") != "text") {
+    const std::string_view type = fields.at("type").get_string();
+    if (type != "text") {
       media += media.empty() ? "" : "\n";
-      media += placeholder;
+      media += token_of(service, openai::media_kind(type));
     } else {
       text += text.empty() ? "" : "\n";
       text += std::string_view(fields.at("text").get_string());
     }
   }
   return text.empty() ? media : fmt::format("{}\n{}", media, text);
-}
-
-// What follows "data:[type];base64,", or what has been fetched.
-Result<std::string> bytes_of(const openai::ChatPrompt::Media& media) {
-  if (media.bytes) return *media.bytes;
-  const std::string_view url = media.url;
-  if (is_address(url))
-    return invalid("", "addresses are not fetched here: send a data: URL");
-  const std::size_t comma = url.find(',');
-  if (!url.starts_with("data:") || comma == std::string_view::npos ||
-      !url.substr(0, comma).ends_with(";base64"))
-    return invalid("", "must be a data: URL in base64, as data:image/png;base64,..");
-  return decode_base64(url.substr(comma + 1));
-}
-
-// Images of other shapes are others, though they may have the same bytes.
-Hash128 digest_of(const ImagePart& part) {
-  const Hash128 pixels = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(part.pixels)), 0);
-  const auto number = [](int n) { return static_cast<std::uint64_t>(n); };
-  const ImagePart::Tiles& t = part.tiles;
-  const std::array all{pixels.low,         pixels.high,          number(part.columns), number(t.tile_columns),
-                       number(t.top),      number(t.left),       number(t.rows),       number(t.columns),
-                       number(t.out_rows), number(t.out_columns)};
-  return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(all)), 0);
 }
 
 // Where the grid of tokens of an image's tiles shows it.
@@ -78,18 +72,6 @@ ImagePart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid
           .columns = kept.columns,
           .out_rows = kept.out_rows,
           .out_columns = kept.out_columns};
-}
-
-// One image or sound: its parts, and the text that stands for them.
-struct ReadMedia {
-  std::string text;
-  std::vector<ImagePart> parts;
-};
-
-Error no_room(std::string_view what, std::int64_t tokens, const Service& service) {
-  return invalid("", "the {} stands for {} tokens, the context of {} leaves no room for it", what, tokens,
-                 service.options.rules.max_model_len)
-      .error();
 }
 
 Result<ReadMedia> read_image(const Service& service, const media::ProcessorConfig& config,
@@ -148,19 +130,99 @@ Result<ReadMedia> read_sound(const Service& service, const openai::ChatPrompt::M
   return read;
 }
 
-// What stands in texts for what the model takes; "": it takes none.
-std::string_view image_token(const Service& service) {
-  return service.options.images ? std::string_view(service.options.images->placeholder) : "";
+Result<ReadMedia> read(const Service& service, const media::ProcessorConfig& images,
+                       const openai::ChatPrompt::Media& given, std::int64_t tokens_max) {
+  switch (given.kind) {
+    case MediaKind::image:
+      return read_image(service, images, given, tokens_max);
+    case MediaKind::video:
+      return read_video(service, images, given, tokens_max);
+    case MediaKind::sound:
+      return read_sound(service, given, tokens_max);
+  }
+  return failure(ErrorCode::internal, "a part of no kind");
 }
-std::string_view sound_token(const Service& service) {
-  return service.options.prompt_sound ? std::string_view(service.options.prompt_sound->token) : "";
+
+// A text cut at the tokens that stand for media: what is in front of each, and behind the last one.
+struct Pieces {
+  std::vector<std::string_view> texts;
+  std::vector<MediaKind> kinds;
+};
+Pieces cut_at_tokens(const Service& service, std::string_view text) {
+  Pieces pieces;
+  for (;;) {
+    std::size_t first = std::string_view::npos, length = 0;
+    MediaKind found{};
+    for (const MediaKind kind : {MediaKind::image, MediaKind::video, MediaKind::sound}) {
+      const std::string_view token = token_of(service, kind);
+      const std::size_t at = token.empty() ? std::string_view::npos : text.find(token);
+      if (at >= first) continue;
+      first = at;
+      length = token.size();
+      found = kind;
+    }
+    pieces.texts.push_back(text.substr(0, first));
+    if (first == std::string_view::npos) return pieces;
+    pieces.kinds.push_back(found);
+    text.remove_prefix(first + length);
+  }
+}
+
+std::string_view name_of(MediaKind kind) {
+  return kind == MediaKind::image ? "images" : kind == MediaKind::video ? "videos" : "sounds";
+}
+
+Result<> check_kinds(const Service& service, std::span<const openai::ChatPrompt::Media> media,
+                     std::span<const MediaKind> found) {
+  for (const MediaKind kind : {MediaKind::image, MediaKind::video, MediaKind::sound}) {
+    const auto tokens = std::ranges::count(found, kind), given = std::ranges::count(media, kind, &openai::ChatPrompt::Media::kind);
+    if (tokens != given)
+      return invalid("messages", "the prompt has {} \"{}\", and there are {} {}: texts must not say it", tokens,
+                     token_of(service, kind), given, name_of(kind));
+  }
+  if (std::ranges::equal(found, media, {}, {}, &openai::ChatPrompt::Media::kind)) return {};
+  return invalid("messages", "the chat template puts images and videos into another order");
+}
+
+// Templates write Qwen3-VL's marks around a video's token; they stand around each of its parts.
+void drop_marks(const media::VideoRule& rule, std::string_view& before, std::string_view& behind) {
+  if (!rule.stamped || !before.ends_with(rule.before) || !behind.starts_with(rule.after)) return;
+  before.remove_suffix(rule.before.size());
+  behind.remove_prefix(rule.after.size());
 }
 
 }  // namespace
 
+Result<std::string> bytes_of(const openai::ChatPrompt::Media& media) {
+  if (media.bytes) return *media.bytes;
+  const std::string_view url = media.url;
+  if (is_address(url))
+    return invalid("", "addresses are not fetched here: send a data: URL");
+  const std::size_t comma = url.find(',');
+  if (!url.starts_with("data:") || comma == std::string_view::npos ||
+      !url.substr(0, comma).ends_with(";base64"))
+    return invalid("", "must be a data: URL in base64, as data:image/png;base64,..");
+  return decode_base64(url.substr(comma + 1));
+}
+
+Hash128 digest_of(const ImagePart& part) {
+  const Hash128 pixels = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(part.pixels)), 0);
+  const auto number = [](int n) { return static_cast<std::uint64_t>(n); };
+  const ImagePart::Tiles& t = part.tiles;
+  const std::array all{pixels.low,         pixels.high,          number(part.columns), number(t.tile_columns),
+                       number(t.top),      number(t.left),       number(t.rows),       number(t.columns),
+                       number(t.out_rows), number(t.out_columns), number(part.frames)};
+  return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(all)), 0);
+}
+
+Error no_room(std::string_view what, std::int64_t tokens, const Service& service) {
+  return invalid("", "the {} stands for {} tokens, the context of {} leaves no room for it", what, tokens,
+                 service.options.rules.max_model_len)
+      .error();
+}
+
 Result<std::string> messages_for_template(const Service& service, const std::string& messages) {
   if (!service.options.images && !service.options.prompt_sound) return messages;
-  const std::string_view token = service.options.images ? image_token(service) : sound_token(service);
   json::value all = json::parse(messages);
   for (json::value& message : all.get_array()) {
     json::value* content = message.get_object().if_contains("content");
@@ -168,12 +230,11 @@ Result<std::string> messages_for_template(const Service& service, const std::str
     if (service.options.template_takes_parts)
       *content = as_parts(std::move(*content));
     else if (content->is_array())
-      *content = as_text(content->get_array(), token);
+      *content = as_text(service, content->get_array());
   }
   return json::serialize(all);
 }
 
-// A model takes images or sound, so that one token is looked for.
 Result<std::vector<ImagePart>> read_media(const Service& service, const openai::ChatPrompt& prompt,
                                           std::string& text) {
   const std::span<const openai::ChatPrompt::Media> media = prompt.media;
@@ -183,54 +244,54 @@ Result<std::vector<ImagePart>> read_media(const Service& service, const openai::
   if (!prompt.processor.empty()) {
     TRY(images, with_overrides(std::move(images), prompt.processor));
   }
-  const bool sound = media.front().sound;
-  const std::string_view token = sound ? sound_token(service) : image_token(service);
-  std::vector<std::string_view> pieces;
-  std::string_view rest = text;
-  for (std::size_t at = rest.find(token); at != std::string_view::npos; at = rest.find(token)) {
-    pieces.push_back(rest.substr(0, at));
-    rest.remove_prefix(at + token.size());
-  }
-  if (pieces.size() != media.size())
-    return invalid("messages", "the prompt has {} \"{}\", and there are {} {}: texts must not say it",
-                   pieces.size(), token, media.size(), sound ? "sounds" : "images");
+  Pieces pieces = cut_at_tokens(service, text);
+  TRY_VOID(check_kinds(service, media, pieces.kinds));
   std::int64_t room = service.options.rules.max_model_len;
   std::string expanded;
   for (std::size_t i = 0; i < media.size(); ++i) {
-    auto read = sound ? read_sound(service, media[i], room) : read_image(service, images, media[i], room);
-    if (!read) {
-      read.error().field = media[i].field;
-      return std::unexpected(std::move(read.error()));
+    auto one = read(service, images, media[i], room);
+    if (!one) {
+      one.error().field = media[i].field;
+      return std::unexpected(std::move(one.error()));
     }
-    expanded += pieces[i];
-    expanded += read->text;
-    for (ImagePart& part : read->parts) {
+    if (media[i].kind == MediaKind::video) drop_marks(*images.video, pieces.texts[i], pieces.texts[i + 1]);
+    expanded += pieces.texts[i];
+    expanded += one->text;
+    for (ImagePart& part : one->parts) {
       room -= part.tokens;
       parts.push_back(std::move(part));
     }
   }
-  expanded += rest;
+  expanded += pieces.texts.back();
   text = std::move(expanded);
   return parts;
 }
 
 Result<> place_media(const Service& service, std::span<const TokenId> ids, std::vector<ImagePart>& parts) {
   const bool sound = service.options.prompt_sound.has_value();
-  const TokenId placeholder = sound ? service.engine_info.sound.token_id : service.engine_info.image.token_id;
+  const EngineInfo::ImageRule& rule = service.engine_info.image;
+  const auto kind_of = [&](const ImagePart& part) {
+    return sound ? MediaKind::sound : part.frames > 0 ? MediaKind::video : MediaKind::image;
+  };
+  const auto id_of = [&](MediaKind kind) {
+    return kind == MediaKind::sound ? service.engine_info.sound.token_id : kind == MediaKind::video ? rule.video_token_id : rule.token_id;
+  };
   auto part = parts.begin();
   for (std::size_t i = 0; i < ids.size() && part != parts.end(); ++part) {
+    const MediaKind kind = kind_of(*part);
+    const TokenId placeholder = id_of(kind);
     while (i < ids.size() && ids[i] != placeholder) ++i;
     part->first = static_cast<int>(i);
     for (int k = 0; k < part->tokens; ++k, ++i) {
       if (part->row_breaks && k > 0 && k % part->columns == 0) ++i;
       if (i >= ids.size() || ids[i] != placeholder)
         return invalid("messages", "the tokens of {} are not next to each other in the prompt",
-                       sound ? "a sound" : "an image");
+                       kind == MediaKind::sound ? "a sound" : kind == MediaKind::video ? "a video" : "an image");
     }
   }
   if (part == parts.end()) return {};
   return failure(ErrorCode::internal, "\"{}\" is not a token of its own: id {} is not in the prompt",
-                 sound ? service.options.prompt_sound->token : service.options.images->token, placeholder);
+                 token_of(service, kind_of(*part)), id_of(kind_of(*part)));
 }
 
 }  // namespace octavo

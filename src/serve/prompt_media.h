@@ -1,4 +1,4 @@
-// Images and sound in chats: from data URLs to pixels and spectrograms, and their places in the prompt.
+// Images, videos and sound in chats: from data URLs to pixels and spectrograms, and their places in the prompt.
 #pragma once
 
 #include <span>
@@ -17,11 +17,11 @@ namespace octavo {
 // writes them.
 Result<std::string> messages_for_template(const Service& service, const std::string& messages);
 
-// Decodes images and sounds, and puts the text that stands for each in place of its token in `text`. The
+// Decodes images, videos and sounds, and puts the text that stands for each in place of its token in `text`. The
 // places of the parts are still open. Errors name the field: one of
 // mm_processor_kwargs (image_overrides.h), an address that is no data URL, broken base64, a
 // broken or too large image, a sound that is broken or longer than the model hears; more or fewer such tokens
-// in the text than media; more tokens than the context has.
+// in the text than media, or in another order; a video that is broken, too long or too large (media/video_file.h); more tokens than the context has.
 Result<std::vector<ImagePart>> read_media(const Service& service, const openai::ChatPrompt& prompt,
                                           std::string& text);
 

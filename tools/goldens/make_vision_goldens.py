@@ -42,7 +42,7 @@ TEXT = dict(vocab_size=288, hidden_size=48, intermediate_size=80, num_hidden_lay
             max_position_embeddings=512, rms_norm_eps=1e-5, bos_token_id=256, eos_token_id=257, pad_token_id=257, model_type="llama")
 QWEN_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{% for part in message['content'] %}{% if part['type'] == 'image' %}"
-    "<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ part['text'] }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
+    "<|vision_start|><|image_pad|><|vision_end|>{% elif part['type'] == 'video' %}<|vision_start|><|video_pad|><|vision_end|>{% else %}{{ part['text'] }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 GEMMA_TEMPLATE = (

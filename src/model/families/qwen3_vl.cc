@@ -107,6 +107,7 @@ Result<ModelSpec> with_eyes(ModelSpec spec, const Config& config) {
   TRY_VOID(set_tied(spec, config));
   TRY(spec, with_qwen_tower(std::move(spec), config, describe_tower, "out_hidden_size"));
   TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 248056));
+  TRY(spec.video_token, config.integer("video_token_id", {0, kMaxVocab}, 248057));
   return spec;
 }
 

@@ -89,6 +89,8 @@ Result<ModelSpec> describe_qwen2_5_tower(Config config) {
   set_names(spec, {"mlp.gate_proj", "mlp.up_proj"}, "mlp.down_proj");
   ImageInput& image = *spec.image;
   image.bias = false;
+  TRY(const double steps, config.number("tokens_per_second", {1e-3, 1e4}, 4));
+  image.time_steps = static_cast<float>(steps);
   TRY(const int window, config.integer("window_size", {image.unit(), 1 << 16}));
   image.window = window / image.unit();
   std::vector<int> whole{7, 15, 23, 31};
@@ -171,6 +173,7 @@ Result<ModelSpec> with_qwen_tower(ModelSpec spec, const Config& config,
   spec.names.prefixes = {"model.", "model.language_model."};
   for (const char* other : {"visual.*", "model.visual.*"}) spec.names.ignorable.emplace_back(other);
   TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 151655));
+  TRY(spec.video_token, config.integer("video_token_id", {0, kMaxVocab}, 151656));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   TRY(ModelSpec tower, describe_tower(vision.value_or(Config())));
   tower.image->out_dim = spec.dim;

@@ -315,7 +315,7 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   std::vector<std::string> images;
   TRY(chat["messages"], convert_messages(fields, images));
   for (std::size_t i = 0; i < images.size(); ++i)
-    TRY_VOID(openai::check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), false));
+    TRY_VOID(openai::check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), openai::MediaKind::image));
   TRY(openai::ChatRequest request, openai::parse_chat_request(chat, rules));
   for (std::size_t i = 0; i < images.size(); ++i) request.prompt.media[i].field = std::move(images[i]);
   std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));

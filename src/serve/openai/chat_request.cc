@@ -16,15 +16,15 @@ constexpr std::size_t kRoleBytesMax = 64;
 
 using MediaList = std::vector<ChatPrompt::Media>;
 
-Result<> check_count(const std::string& name, const RequestRules& rules, const MediaList& media, bool sound) {
-  return check_media(name, rules, std::ranges::count(media, sound, &ChatPrompt::Media::sound), sound);
+Result<> check_count(const std::string& name, const RequestRules& rules, const MediaList& media, MediaKind kind) {
+  return check_media(name, rules, std::ranges::count(media, kind, &ChatPrompt::Media::kind), kind);
 }
 
-// {"image_url": {"url": ..}}, or the address alone; the same of audio_url.
+// {"image_url": {"url": ..}}, or the address alone; the same of video_url and audio_url.
 Result<> read_url(Fields& part, const std::string& type, const RequestRules& rules, MediaList& media) {
   const std::string name = part.full_name(type);
-  const bool sound = type == "audio_url";
-  TRY_VOID(check_count(name, rules, media, sound));
+  const MediaKind kind = media_kind(type.substr(0, type.find('_')));
+  TRY_VOID(check_count(name, rules, media, kind));
   const json::value* given = part.any(type);
   if (!given) return invalid(name, "is missing");
   std::string url;
@@ -35,14 +35,14 @@ Result<> read_url(Fields& part, const std::string& type, const RequestRules& rul
     TRY_VOID(part.text(type, url));
   }
   if (url.empty()) return invalid(name, "must be a string or an object with a url");
-  media.push_back({name, std::move(url), sound});
+  media.push_back({name, std::move(url), kind});
   return {};
 }
 
 // {"input_audio": {"data": base64, "format": "wav"}}. What format it is, the file says itself.
 Result<> read_audio(Fields& part, const RequestRules& rules, MediaList& media) {
   const std::string name = part.full_name("input_audio");
-  TRY_VOID(check_count(name, rules, media, true));
+  TRY_VOID(check_count(name, rules, media, MediaKind::sound));
   TRY(const json::object* given, part.object("input_audio"));
   if (!given) return invalid(name, "is missing");
   Fields fields(*given, name + ".");
@@ -50,12 +50,12 @@ Result<> read_audio(Fields& part, const RequestRules& rules, MediaList& media) {
   TRY_VOID(fields.text("data", data));
   TRY_VOID(fields.text("format", format));
   if (data.empty()) return invalid(name + ".data", "is missing");
-  media.push_back({name, fmt::format("data:audio/{};base64,{}", format, data), true});
+  media.push_back({name, fmt::format("data:audio/{};base64,{}", format, data), MediaKind::sound});
   return {};
 }
 
 // A string, or text parts joined by line breaks (what templates that expect a string get from vLLM too), or
-// the list of parts where there are images or sounds among them.
+// the list of parts where there are images, videos or sounds among them.
 Result<json::value> read_content(Fields& message, const RequestRules& rules, MediaList& media) {
   const json::value* content = message.any("content");
   const std::string name = message.full_name("content");
@@ -71,9 +71,9 @@ Result<json::value> read_content(Fields& message, const RequestRules& rules, Med
     Fields fields(part.get_object(), part_name + ".");
     std::string type;
     TRY_VOID(fields.text("type", type));
-    if (type == "image_url" || type == "audio_url") {
+    if (type == "image_url" || type == "video_url" || type == "audio_url") {
       TRY_VOID(read_url(fields, type, rules, media));
-      parts.push_back(json::object{{"type", media.back().sound ? "audio" : "image"}});
+      parts.push_back(json::object{{"type", type.substr(0, type.find('_'))}});
       continue;
     }
     if (type == "input_audio") {
@@ -83,7 +83,7 @@ Result<json::value> read_content(Fields& message, const RequestRules& rules, Med
     }
     if (type != "text" && type != "refusal")
       return invalid(part_name + ".type",
-                     "only parts of type text, image_url, audio_url and input_audio are supported");
+                     "only parts of type text, image_url, video_url, audio_url and input_audio are supported");
     if (!fields.any(type)) return invalid(part_name + "." + type, "is missing");
     std::string piece;
     TRY_VOID(fields.text(type, piece));
@@ -262,16 +262,27 @@ Result<> refuse_chat_only(Fields& f) {
 
 }  // namespace
 
-Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, bool sound) {
-  const int most = sound ? rules.sounds_max : rules.images_max;
-  if (most == 0)
+MediaKind media_kind(std::string_view type) {
+  return type == "video" ? MediaKind::video : type == "audio" ? MediaKind::sound : MediaKind::image;
+}
+
+Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, MediaKind kind) {
+  struct Kind {
+    std::string_view taken, counted;
+    int most;
+  };
+  const Kind kinds[] = {{"images", "image(s)", rules.images_max},
+                        {"videos", "video(s)", rules.videos_max},
+                        {"sound", "audio(s)", rules.sounds_max}};
+  const auto& [wanted, counted, most] = kinds[static_cast<std::size_t>(kind)];
+  if (most == 0) {
+    std::string takes;
+    for (const Kind& one : kinds)
+      if (one.most > 0) takes += fmt::format("{}{}", takes.empty() ? "takes " : " and ", one.taken);
     return invalid(name, "{} {}", rules.model_names.empty() ? "this" : rules.model_names[0],
-                   rules.images_max + rules.sounds_max == 0 ? "is not a multimodal model"
-                   : sound                                  ? "takes images and no sound"
-                                                            : "takes sound and no images");
-  if (before >= most)
-    return invalid(name, "At most {} {} may be provided in one prompt", most,
-                   sound ? "audio(s)" : "image(s)");
+                   takes.empty() ? "is not a multimodal model" : fmt::format("{} and no {}", takes, wanted));
+  }
+  if (before >= most) return invalid(name, "At most {} {} may be provided in one prompt", most, counted);
   return {};
 }
 
@@ -288,7 +299,7 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
         "a request's template is refused unless the server runs with --trust-request-chat-template");
   TRY(prompt.messages, read_messages(fields, rules, prompt.media));
   TRY(const json::object* processor, fields.object("mm_processor_kwargs"));
-  if (processor && !processor->empty() && rules.images_max == 0)
+  if (processor && !processor->empty() && rules.images_max + rules.videos_max == 0)
     return invalid("mm_processor_kwargs", "is about images, and this model takes none");
   if (processor) prompt.processor = *processor;
   TRY(prompt.tools, read_tool_definitions(fields));

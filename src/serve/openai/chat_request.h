@@ -15,15 +15,19 @@ inline constexpr std::size_t kMessagesMax = 4096;
 inline constexpr std::size_t kToolsMax = 1024;
 
 // The conversation as a chat template takes it: JSON texts. Content given as a list of text parts is one
-// string (the parts joined by a line break); with images or sound it is the list of {"type": "text", "text":
+// string (the parts joined by a line break); with images, videos or sound it is the list of {"type": "text", "text":
 // ..},
-// {"type": "image"} and {"type": "audio"}. A tool call's arguments are an object.
+// {"type": "image"}, {"type": "video"} and {"type": "audio"}. A tool call's arguments are an object.
+enum class MediaKind : std::uint8_t { image, video, sound };
+// Of a part of this type in a template's conversation: "image", "video" or "audio".
+MediaKind media_kind(std::string_view type);
+
 struct ChatPrompt {
-  // An image or a sound of the conversation, in order.
+  // An image, a video or a sound of the conversation, in order.
   struct Media {
     std::string field;  // "messages[0].content[1].image_url"
     std::string url;
-    bool sound = false;
+    MediaKind kind = MediaKind::image;
     std::optional<std::string> bytes = {};  // of what stands at the address, once it has been fetched
   };
   std::vector<Media> media{};
@@ -32,14 +36,14 @@ struct ChatPrompt {
   std::string tools;            // "" when there are none
   std::string documents;        // "" when there are none
   std::string kwargs;           // "" when there are none
-  boost::json::object processor{};  // mm_processor_kwargs: how its images are prepared (image_overrides.h)
+  boost::json::object processor{};  // mm_processor_kwargs: how its images and videos are prepared (image_overrides.h)
   std::string chat_template{};  // the request's own; "": the server's
   bool add_generation_prompt = true;
   bool continue_final_message = false;  // excludes add_generation_prompt
 };
 
-// Whether a prompt that has `before` images, or sounds, may have one more. Error: `name`'s.
-Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, bool sound);
+// Whether a prompt that has `before` images, videos or sounds may have one more. Error: `name`'s.
+Result<> check_media(const std::string& name, const RequestRules& rules, std::ptrdiff_t before, MediaKind kind);
 
 struct ChatRequest {
   GenerationRequest generation;

@@ -49,6 +49,7 @@ struct RequestRules {
   const grammar::ToolDialect* tool_dialect = nullptr;  // of tool_choice `auto`; null: it is not enabled
   std::vector<std::string> special_tokens{};           // of the vocabulary, as they are written
   int images_max = 0;                                  // of one prompt; 0: the model does not see
+  int videos_max = 0;                                  // of one prompt; 0: it sees none
   int sounds_max = 0;                                  // of one prompt; 0: it does not hear in prompts
   bool exclude_unused_tools = false;                   // from the prompt, with tool_choice `none`
   std::optional<ReasoningRule> reasoning{};            // nothing: thoughts are text like any other

@@ -339,7 +339,7 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
   std::vector<std::string> images;
   TRY(json::array messages, read_input(fields, request.conversation, images));
   for (std::size_t i = 0; i < images.size(); ++i)
-    TRY_VOID(check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), false));
+    TRY_VOID(check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), MediaKind::image));
 
   json::object chat;
   for (const auto& [name, value] : body)

@@ -65,7 +65,10 @@ Result<> start_chat(const ServicePtr& service, const ExchangePtr& exchange, open
 Result<> with_media(const ServicePtr& service, const ExchangePtr& exchange,
                     std::vector<openai::ChatPrompt::Media>& media,
                     http::Response (*error_response)(const Error&), std::function<Result<>()> go_on) {
-  const auto away = [](const openai::ChatPrompt::Media& one) { return is_address(one.url); };
+  // Videos take a while: what is short need not wait for them.
+  const auto away = [](const openai::ChatPrompt::Media& one) {
+    return is_address(one.url) || one.kind == openai::MediaKind::video;
+  };
   if (std::ranges::none_of(media, away)) return go_on();
   const bool taken = service->fetchers.try_post([=, &media, go_on = std::move(go_on)] {
     const auto done = within_memory([&]() -> Result<> {

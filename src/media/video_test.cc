@@ -1,0 +1,145 @@
+#include "media/video.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "media/resize.h"
+#include "media/test_golden.h"
+#include "media/video_file.h"
+
+namespace octavo::media {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const VideoRule kQwen2{.size = {.unit = 12, .pixels_min = 12 * 12 * 6, .pixels_max = 12 * 12 * 12}};
+const VideoRule kQwen3{.size = {.unit = 12, .pixels_min = 12 * 12 * 24, .pixels_max = 12 * 12 * 48}, .stamped = true, .samples = true};
+
+std::vector<int> frames(int total, double fps, const VideoRule& rule) {
+  return chosen_frames({.frames = total, .fps = fps, .width = 8, .height = 8}, rule).value();
+}
+
+// As sample_frames() of transformers' processors gives them.
+TEST(Video, FramesAreThoseOfTransformers) {
+  VideoRule two = kQwen2;
+  two.samples = true;
+  two.fps = 1;
+  EXPECT_THAT(frames(75, 15, two), ElementsAre(0, 18, 37, 56));  // 5 seconds: 4 frames, whole parts
+  two.num_frames = 7;
+  EXPECT_THAT(frames(20, 15, two), ElementsAre(0, 2, 5, 7, 10, 12, 15, 17));  // 8: halves go to the even side
+  VideoRule three = kQwen3;
+  EXPECT_THAT(frames(75, 15, three), ElementsAre(0, 8, 16, 25, 33, 41, 49, 58, 66, 74));
+  EXPECT_THAT(frames(3, 30, three), ElementsAre(0, 1, 2));
+  three.num_frames = 2;
+  EXPECT_THAT(frames(75, 15, three), ElementsAre(0, 74));
+}
+
+// As vLLM loads them.
+TEST(Video, FramesOfTheLoaderAreSpread) {
+  VideoRule rule = kQwen2;
+  rule.loader_frames = 5;
+  EXPECT_THAT(frames(12, 4, rule), ElementsAre(0, 2, 5, 8, 11));
+  EXPECT_THAT(frames(3, 4, rule), ElementsAre(0, 1, 2));
+  rule.loader_fps = 1;
+  EXPECT_THAT(frames(12, 4, rule), ElementsAre(0, 5, 11));
+  rule.loader_frames = 0;
+  rule.loader_fps = 0;
+  EXPECT_EQ(frames(2000, 30, rule).size(), 768U);
+}
+
+TEST(Video, OneFrameIsNoPart) {
+  VideoRule rule = kQwen2;
+  rule.samples = true;
+  EXPECT_THAT(chosen_frames({.frames = 1, .fps = 1, .width = 8, .height = 8}, rule).error().message, HasSubstr("none are chosen"));
+}
+
+TEST(Video, TimesAreBetweenThoseOfAPartsFrames) {
+  EXPECT_THAT(part_seconds({0, 8, 16, 25, 33}, 15, kQwen3), ElementsAre(4.0 / 15, 20.5 / 15, 33.0 / 15));
+}
+
+// The frames of a golden in their size, bit for bit (torch's rounding, not Pillow's).
+TEST(Video, PixelsAreThoseOfTransformers) {
+  for (const auto& [name, rule] : {std::pair("qwen2_vl", &kQwen2), std::pair("qwen3_vl", &kQwen3)}) {
+    SCOPED_TRACE(name);
+    const VisionGolden golden(name, kVisionRoot, kVideoFile);
+    const std::vector<Image> sent = golden.tiles("decoded.video"), expected = golden.tiles("frames.video");
+    const PartGrid grid = video_grid(static_cast<int>(sent.size()), sent[0].width, sent[0].height, *rule).value();
+    ASSERT_EQ(sent.size(), expected.size());
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      const Image frame = resize_as_torch(sent[i], grid.width, grid.height, Filter::bicubic);
+      EXPECT_EQ(frame.width, expected[i].width);
+      EXPECT_EQ(frame.pixels, expected[i].pixels) << i;
+    }
+  }
+}
+
+#ifdef OCTAVO_VIDEO_FILES
+
+struct Read {
+  VideoHead head;
+  std::vector<Image> frames;
+  std::string error = {};
+};
+Read read(const std::string& bytes, std::vector<int> wanted) {
+  Read out;
+  const auto choose = [&](const VideoHead& head) -> Result<std::vector<int>> {
+    out.head = head;
+    return wanted;
+  };
+  const auto done = decode_video(std::as_bytes(std::span(bytes)), choose, [&](Image frame) { out.frames.push_back(std::move(frame)); });
+  if (!done) out.error = done.error().message;
+  return out;
+}
+std::string file(const std::string& name) { return file_bytes("tests/data/video/" + name); }
+
+// Frames of one colour, each brighter than the last: 40 * i of red, 10 frames a second.
+TEST(VideoFile, FramesComeInOrder) {
+  for (const char* name : {"h264.mp4", "vp8.webm", "mjpeg.avi", "frames.gif"}) {
+    SCOPED_TRACE(name);
+    const Read all = read(file(name), {1, 3, 5});
+    ASSERT_EQ(all.error, "");
+    EXPECT_EQ(all.head.frames, 6);
+    EXPECT_NEAR(all.head.fps, 10, 0.01);
+    EXPECT_EQ(all.head.width, 48);
+    EXPECT_EQ(all.head.height, 32);
+    ASSERT_EQ(all.frames.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i)
+      EXPECT_NEAR(all.frames[i].pixels[0], 40 * (2 * static_cast<int>(i) + 1), 12) << i;
+  }
+}
+
+TEST(VideoFile, WhatAPhoneTurnedIsTurned) {
+  const Read upright = read(file("turned.mp4"), {0});
+  ASSERT_EQ(upright.error, "");
+  EXPECT_EQ(upright.head.width, 32);
+  EXPECT_EQ(upright.head.height, 48);
+  EXPECT_EQ(upright.frames[0].width, 32);
+  EXPECT_EQ(upright.frames[0].height, 48);
+  // The file's left half is bright; a quarter turn against the clock puts it below.
+  EXPECT_LT(upright.frames[0].pixels.front(), 60);
+  EXPECT_GT(upright.frames[0].pixels.back(), 180);
+}
+
+TEST(VideoFile, WhatIsNoVideoIsAnError) {
+  const std::string whole = file("h264.mp4");
+  EXPECT_THAT(read("", {0}).error, HasSubstr("cannot identify the video"));
+  EXPECT_THAT(read(std::string(1000, 'x'), {0}).error, HasSubstr("cannot identify the video"));
+  EXPECT_NE(read(whole.substr(0, whole.size() / 2), {5}).error, "");
+  EXPECT_THAT(read(whole, {9}).error, HasSubstr("breaks off behind 6 of 6 frames"));
+  // Lists of other files are no format of ours.
+  EXPECT_THAT(read("ffconcat version 1.0\nfile /etc/passwd\n", {0}).error, HasSubstr("cannot identify the video"));
+  EXPECT_THAT(read("#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", {0}).error, HasSubstr("cannot identify the video"));
+}
+
+TEST(VideoFile, NoMoreIsDecodedThanTheLimit) {
+  const auto far = [](const VideoHead&) -> Result<std::vector<int>> { return std::vector<int>{1 << 30}; };
+  const std::string bytes = file("h264.mp4");
+  const auto read = decode_video(std::as_bytes(std::span(bytes)), far, [](const Image&) {});
+  EXPECT_THAT(read.error().message, HasSubstr("would be decoded; the limit is"));
+}
+
+#endif
+
+}  // namespace
+}  // namespace octavo::media
