@@ -188,8 +188,7 @@ def closed(schema):
     return made
 
 
-@functools.cache
-def definition(kind, version):
+def definition_file(kind):
     module, file = DEFINITIONS[kind]
     if not shutil.which("go"):
         pytest.skip("Go is not installed, whose module proxy has the definitions")
@@ -199,8 +198,12 @@ def definition(kind, version):
         pytest.skip(f"{module} cannot be downloaded in time")
     if got.returncode:
         pytest.skip(f"{module} cannot be downloaded")
-    text = (pathlib.Path(json.loads(got.stdout)["Dir"]) / "config" / "crd" / "bases" / file).read_text()
-    versions = yaml.safe_load(text)["spec"]["versions"]
+    return pathlib.Path(json.loads(got.stdout)["Dir"]) / "config" / "crd" / "bases" / file
+
+
+@functools.cache
+def definition(kind, version):
+    versions = yaml.safe_load(definition_file(kind).read_text())["spec"]["versions"]
     (schema,) = [v["schema"]["openAPIV3Schema"] for v in versions if v["name"] == version]
     return jsonschema.Draft7Validator(closed(schema))
 

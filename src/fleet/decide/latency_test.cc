@@ -110,6 +110,30 @@ TEST_F(Predicting, WhoKeepsWhatIsAllowedIsLeft) {
   EXPECT_THAT(rank(*policy, "", ""), ElementsAre(0, 1, 2)) << "nothing is asked for: who is fast";
 }
 
+TEST_F(Predicting, WhoCannotBeInTimeIsRefused) {
+  Pipeline admits = *Pipeline::make(
+      {{{"", "predicted-latency-producer", {{"streamingMode", true}}}, {"", "latency-slo-admitter"}}});
+  const auto refused = [&](int priority, const char* ttft_ms) {
+    RouteRequest request;
+    if (ttft_ms) request.headers = {{"x-slo-ttft-ms", ttft_ms}, {"x-slo-tpot-ms", "100"}};
+    const auto view = fleet.fleet.view();
+    Candidates all;
+    for (const Member& member : view->members) all.push_back(&member);
+    Cycle cycle{*view, request, fleet.inflight, 0, Draws(1)};
+    return admits.refusal(cycle, priority, all).has_value();
+  };
+  for (const EndpointId id : {0, 1, 2})
+    fleet.fleet.update(id, [](EndpointState& s) { s.running = 1, s.kv_usage = 0.5; });
+  EXPECT_FALSE(refused(-1, "5")) << "nothing is predicted";
+  teach(admits);
+  EXPECT_TRUE(refused(-1, "5"));
+  EXPECT_FALSE(refused(0, "5"));
+  EXPECT_FALSE(refused(-1, nullptr));
+  EXPECT_FALSE(refused(-1, "50"));
+  fleet.fleet.update(2, [](EndpointState& s) { s.running = 0; });
+  EXPECT_FALSE(refused(-1, "5")) << "one is idle";
+}
+
 TEST_F(Predicting, WhatIsNotKnownYetIsJudgedByItsState) {
   fleet.fleet.update(0, [](EndpointState& s) { s.waiting = 3; });
   fleet.fleet.update(1, [](EndpointState& s) { s.kv_usage = 0.5; });

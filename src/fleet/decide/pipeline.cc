@@ -60,7 +60,7 @@ void Pipeline::rank_prefill(Cycle& cycle, EndpointId answering, Candidates& cand
 
 void Pipeline::rank_encode(Cycle& cycle, Candidates& candidates, Decision& decision) {
   decision.clear();
-  if (encode_ && cycle.request.media) encode_->run(cycle, candidates, decision);
+  if (encode_ && !cycle.request.media.empty()) encode_->run(cycle, candidates, decision);
 }
 
 }  // namespace octavo::fleet

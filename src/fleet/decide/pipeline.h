@@ -42,6 +42,13 @@ class Pipeline {
   // whether the steps are told. The request is not booked yet: the caller sends it, then calls sent().
   void choose(Cycle& cycle, Role part, std::span<const EndpointId> excluded, Decision& decision);
 
+  // Why a request of this priority is refused, before rank(); nothing: it is not. candidates: at least one.
+  std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates) {
+    return plugins_->refusal(cycle, priority, candidates);
+  }
+  // What the plugins read of a request's headers, beside what every request is read with.
+  std::span<const std::string> headers() const { return plugins_->headers(); }
+
   // The same for candidates that the caller has found; they are used up.
   void rank(Cycle& cycle, Candidates& candidates, Decision& decision);
 

@@ -1,9 +1,10 @@
-// What the steps of a decision are made of. A plugin is one small file in filters/, scorers/, pickers/ or
-// producers/ and one row in plugin_table.cc. Plugins hold no thread, clock or socket: one thread at a time
-// calls them, time and randomness come with the cycle.
+// What the steps of a decision are made of. A plugin is one small file in admitters/, filters/, scorers/,
+// pickers/ or producers/ and one row in plugin_table.cc. Plugins hold no thread, clock or socket: one thread
+// at a time calls them, time and randomness come with the cycle.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -58,6 +59,13 @@ class Picker : public virtual Plugin {
 class Producer : public virtual Plugin {
  public:
   virtual void produce(const Cycle& cycle, Overlap& overlap) = 0;
+};
+
+// Refuses requests before any profile runs.
+class Admitter : public Plugin {
+ public:
+  // Why; nothing: it does not. candidates: at least one.
+  virtual std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates) = 0;
 };
 
 }  // namespace octavo::fleet

@@ -4,8 +4,12 @@ namespace octavo::fleet {
 namespace {
 
 constexpr PluginRow kTable[] = {
+    // Admitters
+    {"latency-slo-admitter", make_latency_slo_admitter},
+    {"probabilistic-admitter", make_probabilistic_admitter},
     // Filters
     {"by-label-selector", make_label_selector_filter},  // an old name
+    {"concurrency-detector", make_concurrency_detector},
     {"decode-filter", make_decode_filter},
     {"encode-filter", make_encode_filter},
     {"header-based-testing-filter", make_header_based_testing_filter},
@@ -14,21 +18,27 @@ constexpr PluginRow kTable[] = {
     {"prefill-filter", make_prefill_filter},
     {"prefix-cache-affinity-filter", make_prefix_cache_affinity_filter},
     {"random-subset-filter", make_random_subset_filter},
+    {"session-affinity-filter", make_session_affinity_filter},
     {"slo-headroom-tier-filter", make_slo_headroom_tier_filter},
     {"text-prefix-filter", make_text_prefix_filter},
     {"topology-affinity-filter", make_topology_affinity_filter},
+    {"utilization-detector", make_utilization_detector},
+    {"utilization-filter", make_utilization_filter},
     // Scorers
     {"active-request-scorer", make_active_request_scorer},
     {"context-length-aware", make_context_length_aware},  // a filter, too
+    {"header-label-affinity-scorer", make_header_label_affinity_scorer},
     {"kv-cache-utilization-scorer", make_kv_cache_utilization_scorer},
     {"kv-cost-scorer", make_kv_cost_scorer},
     {"latency-scorer", make_latency_scorer},
     {"load-aware-scorer", make_load_aware_scorer},
     {"lora-affinity-scorer", make_lora_affinity_scorer},
+    {"mm-embeddings-cache-scorer", make_media_cache_scorer},
     {"no-hit-lru-scorer", make_no_hit_lru_scorer},
     {"prefix-cache-scorer", make_prefix_cache_scorer},
     {"queue-scorer", make_queue_scorer},
     {"running-requests-size-scorer", make_running_requests_scorer},
+    {"session-affinity-scorer", make_session_affinity_scorer},
     {"token-load-scorer", make_token_load_scorer},
     {"topology-affinity-scorer", make_topology_affinity_scorer},
     // Pickers
@@ -43,8 +53,10 @@ constexpr PluginRow kTable[] = {
     {"weighted-random-picker", make_weighted_random_picker},
     // Producers
     {"approx-prefix-cache-producer", make_recent_prefix_producer},
+    {"mm-embeddings-cache-producer", make_media_cache_producer},
     {"predicted-latency-producer", make_predicted_latency_producer},
     {"precise-prefix-cache-producer", make_precise_prefix_producer},
+    {"session-id-producer", make_session_id_producer},
     {"topology-extractor", make_topology_extractor},
 };
 

@@ -30,6 +30,7 @@ Result<> Plugins::add(const PluginConfig& config, std::string where) {
   Parameters parameters(config.parameters, where + ".parameters");
   std::unique_ptr<Plugin> plugin = row->make(parameters, *this);
   TRY_VOID(parameters.done());
+  if (auto* admitter = dynamic_cast<Admitter*>(plugin.get())) admitters_.push_back(admitter);
   if (auto* producer = dynamic_cast<Producer*>(plugin.get())) {
     producers_.push_back(producer);
     producer_names_.push_back(name);
@@ -45,20 +46,34 @@ Plugin* Plugins::find(std::string_view name) const {
   return found != names_.end() ? plugins_[static_cast<std::size_t>(found - names_.begin())].get() : nullptr;
 }
 
+Plugin* Plugins::find_or_add(std::string_view name, Parameters& parameters, std::string_view field) {
+  if (Plugin* known = find(name)) return known;
+  const auto added = add({.name = "", .type = std::string(name)}, std::string(field));
+  if (!added) parameters.fail(field, added.error().message);
+  return find(name);
+}
+
 std::size_t Plugins::producer(std::string_view name, Parameters& parameters, std::string_view field) {
-  auto found = std::ranges::find(producer_names_, name);
-  if (found == producer_names_.end()) {
-    if (const auto added = add({.name = "", .type = std::string(name)}, std::string(field)); !added) {
-      parameters.fail(field, added.error().message);
-      return 0;
-    }
-    found = std::ranges::find(producer_names_, name);
-    if (found == producer_names_.end()) {
-      parameters.fail(field, "names a plugin that is no producer");
-      return 0;
-    }
-  }
-  return static_cast<std::size_t>(found - producer_names_.begin());
+  if (!find_or_add(name, parameters, field)) return 0;
+  const auto found = std::ranges::find(producer_names_, name);
+  if (found != producer_names_.end()) return static_cast<std::size_t>(found - producer_names_.begin());
+  parameters.fail(field, "names a plugin that is no producer");
+  return 0;
+}
+
+std::string Plugins::reads_header(std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (std::ranges::find(headers_, lower) == headers_.end()) headers_.push_back(lower);
+  return lower;
+}
+
+std::optional<std::string> Plugins::refusal(Cycle& cycle, int priority, const Candidates& candidates) {
+  if (!admitters_.empty()) produce(cycle);
+  for (Admitter* admitter : admitters_)
+    if (auto why = admitter->refusal(cycle, priority, candidates)) return why;
+  return std::nullopt;
 }
 
 void Plugins::produce(Cycle& cycle) {

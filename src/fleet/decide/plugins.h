@@ -3,6 +3,7 @@
 
 #include <boost/json/object.hpp>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ class Plugins {
 
   // Runs all producers and leaves what they found in cycle.overlaps, which stays good until the next call.
   void produce(Cycle& cycle);
+  // Why a request is refused; nothing: it is not. Producers run where anybody may refuse.
+  std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates);
   void sent(const Cycle& cycle, EndpointId endpoint);
   void cache_changed(EndpointId endpoint, std::span<const CacheEvent> events);
   void forget(EndpointId endpoint);
@@ -40,6 +43,12 @@ class Plugins {
   // For make functions: the place in cycle.overlaps of a producer, made with its defaults when no one has
   // configured it. Errors are left in `parameters` under `field`.
   std::size_t producer(std::string_view name, Parameters& parameters, std::string_view field);
+  // For make functions: the plugin of that name, made with its defaults when no one has configured it. Null:
+  // there can be none, and the mistake is left in `parameters`.
+  Plugin* find_or_add(std::string_view name, Parameters& parameters, std::string_view field);
+  // For make functions: requests are to be read with this header. Its name as it stands in requests.
+  std::string reads_header(std::string_view name);
+  std::span<const std::string> headers() const { return headers_; }
 
  private:
   Plugins() = default;
@@ -47,9 +56,11 @@ class Plugins {
 
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<Plugin>> plugins_;  // by names_
+  std::vector<Admitter*> admitters_;
   std::vector<Producer*> producers_;
   std::vector<std::string> producer_names_;
   std::vector<Overlap> overlaps_;  // by producers_
+  std::vector<std::string> headers_;
 };
 
 }  // namespace octavo::fleet

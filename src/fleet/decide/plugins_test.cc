@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/json/array.hpp>
 #include <map>
 #include <set>
 
@@ -30,13 +31,94 @@ std::vector<double> scores(TestFleet& fleet, Pipeline& policy, const RouteReques
   return by_endpoint;
 }
 
+// What a plugin cannot do without.
+const std::map<std::string_view, boost::json::object> kNeeded{
+    {"header-label-affinity-scorer", {{"headerName", "X-Tier"}, {"labelKey", "tier"}}},
+    {"session-affinity-filter", {{"strategy", "session_id"}}},
+    {"session-affinity-scorer", {{"strategy", "session_id"}}},
+    {"session-id-producer", {{"cookieName", "sid"}}},
+    {"utilization-filter",
+     {{"conditions", boost::json::array{{{"metric", "waiting-queue"}, {"maxValue", 3}}}}}},
+};
+
 TEST(PluginTable, TypesAreThereOnceAndMakeThemselvesFromDefaults) {
   std::set<std::string_view> types;
   for (const PluginRow& row : plugin_table()) {
     EXPECT_TRUE(types.insert(row.type).second) << row.type;
-    const PluginConfig config{.name = "x", .type = std::string(row.type)};
+    PluginConfig config{.name = "x", .type = std::string(row.type)};
+    if (kNeeded.contains(row.type)) {
+      EXPECT_FALSE(Plugins::make(std::span(&config, 1))) << row.type;
+      config.parameters = kNeeded.at(row.type);
+    }
     EXPECT_TRUE(Plugins::make(std::span(&config, 1))) << row.type;
   }
+}
+
+PluginConfig needed(std::string type) { return {"", type, kNeeded.at(type)}; }
+
+TEST(Plugins, LimitsOnFiguresTakeEndpointsAway) {
+  TestFleet fleet(3);
+  Pipeline policy = pipeline({needed("utilization-filter")}, {{"utilization-filter"}});
+  fleet.fleet.update(1, [](EndpointState& s) { s.waiting = 4; });
+  EXPECT_THAT(fleet.rank(policy, prompt("p")), testing::UnorderedElementsAre(0, 2));
+  for (const EndpointId id : {0, 2}) fleet.fleet.update(id, [](EndpointState& s) { s.waiting = 4; });
+  EXPECT_TRUE(fleet.rank(policy, prompt("p")).empty());
+  for (const EndpointId id : {0, 1, 2}) fleet.inflight.book(id, 1, 1);
+  Pipeline full =
+      pipeline({{"", "concurrency-detector", {{"maxConcurrency", 1}}}}, {{"concurrency-detector"}});
+  EXPECT_TRUE(fleet.rank(full, prompt("p")).empty());
+  Pipeline all = pipeline({{"", "utilization-detector"}}, {{"utilization-detector"}});
+  EXPECT_EQ(fleet.rank(all, prompt("p")).size(), 3U) << "nobody can take more: all are left";
+}
+
+TEST(Plugins, AHeaderAsksForALabel) {
+  TestFleet fleet(2);
+  Endpoint gold = *fleet.fleet.view()->members[1].endpoint;
+  gold.labels["tier"] = "gold";
+  fleet.fleet.describe(1, gold);
+  Pipeline policy = pipeline({needed("header-label-affinity-scorer")}, {{"header-label-affinity-scorer"}});
+  EXPECT_THAT(policy.headers(), ElementsAre("x-tier"));
+  RouteRequest request = prompt("p");
+  EXPECT_THAT(scores(fleet, policy, request), ElementsAre(0, 0));
+  request.headers = {{"x-tier", "gold"}};
+  EXPECT_THAT(scores(fleet, policy, request), ElementsAre(0, 1));
+}
+
+TEST(Plugins, ASessionStaysWhereItIs) {
+  TestFleet fleet(3);
+  for (const char* type : {"session-affinity-scorer", "session-affinity-filter"}) {
+    Pipeline policy =
+        pipeline({needed("session-id-producer"),
+                  {"",
+                   type,
+                   {{"strategy", "session_id"},
+                    {"sessionIdConfig",
+                     {{"sources", {{{"attribute", "SessionIDDataKey"}}, {{"header", "X-Session"}}}}}}}}},
+                 {{type}});
+    for (const auto& [name, value] :
+         {std::pair("cookie", "a=b; sid=7"), {"x-session", " 7b "}, {"x-session", "9"}}) {
+      RouteRequest request = prompt("p");
+      request.headers = {{name, value}};
+      const EndpointId home = fleet.send(policy, request).endpoint;
+      for (int i = 0; i < 5; ++i) EXPECT_EQ(fleet.send(policy, request).endpoint, home) << value;
+      const EndpointId other = fleet.send(policy, request, {home}).endpoint;
+      EXPECT_NE(other, home);
+      EXPECT_EQ(fleet.send(policy, request).endpoint, other) << "it has moved";
+    }
+  }
+}
+
+TEST(Plugins, ImagesThatWereSentThereCount) {
+  TestFleet fleet(3);
+  Pipeline policy = pipeline({{"", "mm-embeddings-cache-scorer"}}, {{"mm-embeddings-cache-scorer"}});
+  RouteRequest request = prompt("p");
+  EXPECT_THAT(scores(fleet, policy, request), ElementsAre(0, 0, 0));
+  request.media = {1, 2};
+  const EndpointId first = fleet.send(policy, request).endpoint;
+  request.media = {2, 3};
+  EXPECT_EQ(scores(fleet, policy, request)[first], 0.5);
+  policy.forget(first);
+  EXPECT_THAT(scores(fleet, policy, request), ElementsAre(0, 0, 0));
 }
 
 TEST(Plugins, MistakesNameTheField) {

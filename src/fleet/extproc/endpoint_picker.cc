@@ -22,17 +22,13 @@ std::string_view ip_of(std::string_view address) {
   return colon != std::string_view::npos && !address.ends_with(']') ? address.substr(0, colon) : address;
 }
 
-Result<std::unique_ptr<EndpointPicker>> EndpointPicker::make(PipelineConfig config,
-                                                             std::optional<ProbabilisticAdmitter> admitter) {
+Result<std::unique_ptr<EndpointPicker>> EndpointPicker::make(PipelineConfig config) {
   TRY(Pipeline pipeline, Pipeline::make(std::move(config)));
-  return std::unique_ptr<EndpointPicker>(new EndpointPicker(std::move(pipeline), admitter));
+  return std::unique_ptr<EndpointPicker>(new EndpointPicker(std::move(pipeline)));
 }
 
-EndpointPicker::EndpointPicker(Pipeline pipeline, std::optional<ProbabilisticAdmitter> admitter)
-    : seed_(secret_seed()),
-      pipeline_(std::move(pipeline)),
-      predictor_(pipeline_.predictor()),
-      admitter_(admitter) {}
+EndpointPicker::EndpointPicker(Pipeline pipeline)
+    : seed_(secret_seed()), pipeline_(std::move(pipeline)), predictor_(pipeline_.predictor()) {}
 
 Candidates EndpointPicker::candidates(const FleetView& view, const RouteRequest& request,
                                       const Subset& subset) const {
@@ -65,7 +61,7 @@ std::expected<Pick, Refusal> EndpointPicker::pick(const RouteRequest& request, c
     return std::unexpected(
         Refusal{503, "failed to find endpoint candidates for serving the request", "rejected-no-endpoints"});
   Cycle cycle{*view, request, inflight_, now_us(), Draws(draw())};
-  if (const auto why = admitter_ ? admitter_->refusal(priority, found, cycle.draws.unit()) : std::nullopt)
+  if (const auto why = pipeline_.refusal(cycle, priority, found))
     return std::unexpected(
         Refusal{500, "request cannot be admitted: inference error: ResourceExhausted - " + *why});
   pipeline_.rank(cycle, found, decision_);
@@ -95,7 +91,7 @@ std::string EndpointPicker::prefiller(Cycle& cycle, EndpointId answering, const 
 
 // Of a prompt with images or sound.
 std::string EndpointPicker::encoders(Cycle& cycle, const Subset& subset) {
-  if (!cycle.request.media) return {};
+  if (cycle.request.media.empty()) return {};
   Candidates found = candidates(cycle.view, cycle.request, subset);
   pipeline_.rank_encode(cycle, found, decision_);
   std::string names;

@@ -11,14 +11,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/random.h"
 #include "fleet/decide/latency.h"
 #include "fleet/decide/pipeline.h"
-#include "fleet/flow/admission.h"
-#include "fleet/flow/saturation.h"
+#include "fleet/decide/saturation.h"
 #include "fleet/health/endpoint_health.h"
 #include "fleet/view/fleet_view.h"
 
@@ -26,8 +24,6 @@ namespace octavo::fleet {
 
 // "10.0.0.1" of "10.0.0.1:8000" and "10.0.0.1"; an IPv6 address in brackets keeps them.
 std::string_view ip_of(std::string_view address);
-
-using SaturationDetector = std::variant<UtilizationDetector, ConcurrencyDetector>;
 
 struct Pick {
   struct Endpoint {
@@ -53,12 +49,13 @@ using Subset = std::optional<std::vector<std::string>>;
 
 class EndpointPicker {
  public:
-  static Result<std::unique_ptr<EndpointPicker>> make(PipelineConfig config,
-                                                      std::optional<ProbabilisticAdmitter> admitter = {});
+  static Result<std::unique_ptr<EndpointPicker>> make(PipelineConfig config);
 
   std::expected<Pick, Refusal> pick(const RouteRequest& request, const Subset& subset, int priority = 0);
   // For a request that says nothing of itself: any endpoint.
   std::expected<Pick, Refusal> pick_any(const Subset& subset);
+  // What the plugins read of a request's headers, see scan_request().
+  std::span<const std::string> headers() const { return pipeline_.headers(); }
   void first_token(Booking& booking);
   void grow(Booking& booking, std::int64_t tokens);
   void ended(Booking& booking);
@@ -92,7 +89,7 @@ class EndpointPicker {
   const Fleet& fleet() const { return fleet_; }
 
  private:
-  EndpointPicker(Pipeline pipeline, std::optional<ProbabilisticAdmitter> admitter);
+  explicit EndpointPicker(Pipeline pipeline);
   Candidates candidates(const FleetView& view, const RouteRequest& request, const Subset& subset) const;
   std::string prefiller(Cycle& cycle, EndpointId answering, const Subset& subset);
   std::string encoders(Cycle& cycle, const Subset& subset);
@@ -114,7 +111,6 @@ class EndpointPicker {
   std::mutex mutex_;   // of all below
   Pipeline pipeline_;
   LatencyPredictor* const predictor_;  // the pipeline's; null: it has none
-  const std::optional<ProbabilisticAdmitter> admitter_;
   Inflight inflight_;
   std::vector<Slot> slots_;  // [EndpointId]
   Decision decision_;

@@ -24,6 +24,7 @@ constexpr std::array<std::string_view, 2> kApiVersions{"llm-d.ai/v1alpha1",
                                                        "inference.networking.x-k8s.io/v1alpha1"};
 constexpr std::string_view kKind = "EndpointPickerConfig";
 constexpr std::string_view kPrecise = "precise-prefix-cache-producer";
+constexpr std::array<std::string_view, 3> kNoSteps{"-producer", "-extractor", "-admitter"};  // ends of types
 constexpr std::int64_t kRenderUsMax = 600'000'000;
 const PageSource kModelsPage{.path = "/v1/models", .interval_us = 1'000'000};
 
@@ -100,14 +101,6 @@ void read_data_parallel(Parameters& parameters, EndpointPickerConfig& config) {
   config.primary_port = static_cast<int>(port);
 }
 
-void read_admitter(Parameters& parameters, EndpointPickerConfig& config) {
-  ProbabilisticAdmitter& admitter = config.admitter.emplace();
-  parameters.read("queueDepthThreshold", admitter.queue_depth_threshold, 1, std::int64_t{1} << 40);
-  parameters.read("kvCacheUtilThreshold", admitter.kv_usage_threshold, 1e-6, 1e6);
-  parameters.read("power", admitter.power, 1e-6, 1e6);
-  parameters.read("k", admitter.k, 1e-9, 1e12);
-}
-
 void read_cache_events(Parameters& parameters, CacheEventsSource& source) {
   constexpr std::int64_t kPortMax = 65535;
   std::string engine = "vllm", selector;
@@ -132,8 +125,15 @@ void read_cache_events(Parameters& parameters, CacheEventsSource& source) {
 }
 
 // Those that llm-d calls alpha.
-constexpr std::string_view kExperimental[] = {"soft-reflective-ceiling-policy", "topology-affinity-filter",
-                                              "topology-affinity-scorer", "topology-extractor"};
+constexpr std::string_view kExperimental[] = {"header-label-affinity-scorer",
+                                              "priority-holdback-policy",
+                                              "session-affinity-filter",
+                                              "session-affinity-scorer",
+                                              "soft-reflective-ceiling-policy",
+                                              "topology-affinity-filter",
+                                              "topology-affinity-scorer",
+                                              "topology-extractor",
+                                              "utilization-filter"};
 
 enum class Kind : std::uint8_t { handler, source, extractor, discovery, parser, producer };
 
@@ -154,10 +154,11 @@ constexpr SetupRow kSetupTable[] = {
     {"models-data-source", Kind::source, read_models_source},
     {"openai-parser", Kind::parser, read_handler},
     {"passthrough-parser", Kind::parser, read_handler},
-    {"probabilistic-admitter", Kind::handler, read_admitter},
+    {"sglanghttp-parser", Kind::parser, read_handler},
     {"single-profile-handler", Kind::handler, read_handler},
     {"token-producer", Kind::producer, read_token_producer},
     {"tokenizer", Kind::producer, read_token_producer},  // its old name
+    {"vllmhttp-parser", Kind::parser, read_handler},
 };
 
 class Reader {
@@ -195,7 +196,7 @@ class Reader {
       TRY_VOID(prefill_.choose_profiles(std::move(profiles_), config_.pipeline));
     } else {
       for (const PluginConfig& plugin : config_.pipeline.plugins)
-        if (!plugin.type.ends_with("-producer") && !plugin.type.ends_with("-extractor"))
+        if (std::ranges::none_of(kNoSteps, [&](auto end) { return plugin.type.ends_with(end); }))
           config_.pipeline.steps.push_back({.plugin = plugin.name.empty() ? plugin.type : plugin.name});
     }
     return std::move(config_);
@@ -254,11 +255,15 @@ class Reader {
           quoted_text(config.type));
     Parameters parameters(config.parameters, where + ".parameters");
     if (flow_.read_plugin(name, config.type, parameters) ||
-        prefill_.read_plugin(name, config.type, parameters))
+        prefill_.read_plugin(name, config.type, parameters)) {
+      if (config.type.ends_with("-detector")) config_.pipeline.plugins.push_back(config);  // a filter, too
       return parameters.done();
+    }
     const auto row = std::ranges::find(kSetupTable, config.type, &SetupRow::type);
     if (row == std::end(kSetupTable)) {
-      if (config.type == kPrecise) TRY_VOID(read_precise(name, config, where + ".parameters"));
+      if (config.type == kPrecise) TRY_VOID(read_precise(config, where + ".parameters"));
+      if (config.type.ends_with("-producer") || config.type.ends_with("-extractor"))
+        setups_.push_back({name, config.type, Kind::extractor});
       config_.pipeline.plugins.push_back(std::move(config));  // Plugins::make knows its type, or not
       return {};
     }
@@ -268,10 +273,9 @@ class Reader {
   }
 
   // Its index is fed by this room; the rest is the plugin's own.
-  Result<> read_precise(const std::string& name, PluginConfig& config, const std::string& where) {
+  Result<> read_precise(PluginConfig& config, const std::string& where) {
     config_.events.emplace();
     if (!config_.models) config_.models = kModelsPage;  // the blocks of adapters bear their names
-    setups_.push_back({name, config.type, Kind::extractor});
     const auto* section = config.parameters.if_contains("kvEventsConfig");
     if (!section) return {};
     if (!section->is_object()) return invalid(where + ".kvEventsConfig", "must be an object");
@@ -313,7 +317,7 @@ class Reader {
     const auto* parsers = fields.get("parsers");
     TRY_VOID(fields.done());
     if (!parsers) return {};
-    config_.parsers = {.openai = false, .anthropic = false, .passthrough = false};
+    config_.parsers = {.openai = false, .anthropic = false, .vllm = false, .passthrough = false};
     return each(*parsers, "requestHandler.parsers", &Reader::read_parser);
   }
 
@@ -324,6 +328,8 @@ class Reader {
     config_.parsers.openai |= type == "openai-parser";
     config_.parsers.anthropic |= type == "anthropic-parser";
     config_.parsers.passthrough |= type == "passthrough-parser";
+    config_.parsers.vllm |= type == "vllmhttp-parser";
+    config_.parsers.sglang |= type == "sglanghttp-parser";
     return {};
   }
 

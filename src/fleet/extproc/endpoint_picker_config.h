@@ -48,7 +48,6 @@ struct EndpointPickerConfig {
   std::optional<CacheEventsSource> events = {};         // nothing: nobody asks for them
   std::optional<FlowGateOptions> flow = {};             // nothing: the feature gate flowControl is off,
   SaturationDetector shedding = UtilizationDetector{};  // and this says when requests are refused
-  std::optional<ProbabilisticAdmitter> admitter = {};
   int primary_port = 0;  // where the gateway sends all requests to, whatever rank is picked; 0: there
 };
 

@@ -138,7 +138,7 @@ flowControl:
   EXPECT_EQ(flow.ttl_us, 30'000'000);
   EXPECT_EQ(flow.no_endpoint_ttl_us, 300'000'000);
   std::vector<double> ceilings(2);
-  flow.usage_limit->limit(0.5, ceilings);
+  flow.usage_limit->limit(0.5, std::vector<int>(ceilings.size(), 0), ceilings);
   EXPECT_EQ(ceilings, std::vector<double>(2, 0.9));
   EXPECT_EQ(flow.default_negative_band.requests_max, 1U);
   EXPECT_EQ(flow.default_band.requests_max, 5000U);
@@ -153,7 +153,7 @@ flowControl:
   EXPECT_EQ(detector.queue_depth_threshold, 2);
   EXPECT_EQ(detector.kv_usage_threshold, 0.8);
   EXPECT_EQ(detector.staleness_us, 1'000'000);
-  EXPECT_EQ(steps(config), "queue-scorerx1 ");
+  EXPECT_EQ(steps(config), "queue-scorerx1 tightx1 ");
 }
 
 TEST(EndpointPickerConfig, ParsersThatAreNamedHaveNoFallback) {
@@ -242,15 +242,15 @@ flowControl: {saturationDetector: {pluginRef: utilization-detector}}
 )");
   EXPECT_FALSE(config.flow) << "the gate is off, and still";
   EXPECT_EQ(std::get<UtilizationDetector>(config.shedding).queue_depth_threshold, 999999999);
-  ASSERT_TRUE(config.admitter);
-  EXPECT_EQ(config.admitter->power, 2);
-  EXPECT_EQ(config.admitter->queue_depth_threshold, 5);
+  EXPECT_EQ(steps(config), "random-pickerx1 utilization-detectorx1 ") << "a filter, too, and no admitter";
   EXPECT_EQ(config.primary_port, 9000);
 }
 
 TEST(EndpointPickerConfig, WhatIsAlphaIsAskedFor) {
-  for (const std::string plugin : {"topology-extractor", "topology-affinity-filter",
-                                   "topology-affinity-scorer", "soft-reflective-ceiling-policy"}) {
+  for (const std::string plugin :
+       {"topology-extractor", "topology-affinity-filter", "topology-affinity-scorer",
+        "soft-reflective-ceiling-policy", "priority-holdback-policy, parameters: {minCeiling: 0.5}",
+        "session-affinity-scorer, parameters: {strategy: session_id}"}) {
     const std::string yaml = "plugins: [{type: queue-scorer}, {type: " + plugin + "}]";
     const auto refused = parse_endpoint_picker_config(yaml);
     ASSERT_FALSE(refused) << plugin;
@@ -283,6 +283,8 @@ TEST(EndpointPickerConfig, MistakesNameTheField) {
   expect("featureGates: [another]", "featureGates[0]");
   expect("plugins: [{type: concurrency-detector, parameters: {maxConcurrency: 0}}]",
          "plugins[0].parameters.maxConcurrency");
+  expect("plugins: [{type: concurrency-detector, parameters: {concurrencyMode: x}}]",
+         "plugins[0].parameters.concurrencyMode");
   expect("requestHandler: []", "requestHandler");
   expect("requestHandler: {parsers: [{pluginRef: openai-parser}]}", "requestHandler.parsers[0].pluginRef");
   expect("plugins: [{type: token-producer, parameters: {vllm: {}}}]", "plugins[0].parameters.modelName");

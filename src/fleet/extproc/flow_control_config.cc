@@ -63,18 +63,9 @@ const Value* named(Parameters& fields, std::string_view field, const std::string
 
 bool FlowControlConfig::read_plugin(const std::string& name, std::string_view type, Parameters& parameters) {
   if (type == "utilization-detector") {
-    UtilizationDetector detector;
-    parameters.read("queueDepthThreshold", detector.queue_depth_threshold, 0.001, 1e9);
-    parameters.read("kvCacheUtilThreshold", detector.kv_usage_threshold, 0.001, 1);
-    parameters.read_duration("metricsStalenessThreshold", detector.staleness_us);
-    detectors_[name] = detector;
+    detectors_[name] = UtilizationDetector::read(parameters);
   } else if (type == "concurrency-detector") {
-    ConcurrencyDetector detector;
-    std::string mode = "requests";
-    parameters.read("concurrencyMode", mode);
-    if (mode != "requests") parameters.fail("concurrencyMode", "must be \"requests\", there is no other yet");
-    parameters.read("maxConcurrency", detector.requests_max, 1, kRequestsMax);
-    detectors_[name] = detector;
+    detectors_[name] = ConcurrencyDetector::read(parameters);
   } else if (const UsageLimitRow* limit = find_usage_limit(type)) {
     usage_limits_[name] = limit->make(parameters);
   } else if (const FairnessRow* fairness = find_fairness(type)) {

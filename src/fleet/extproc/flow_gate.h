@@ -10,9 +10,9 @@
 #include <thread>
 #include <unordered_map>
 
+#include "fleet/decide/saturation.h"
 #include "fleet/extproc/endpoint_picker.h"
 #include "fleet/flow/flow_control.h"
-#include "fleet/flow/saturation.h"
 #include "request/histogram.h"
 
 namespace octavo::fleet {

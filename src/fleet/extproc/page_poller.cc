@@ -15,7 +15,8 @@ void PagePoller::start() {
 }
 
 void PagePoller::tick() {
-  for (const Member& member : fleet_.view()->members)
+  const auto view = fleet_.view();
+  for (const Member& member : view->members)
     if (asked_.insert(member.id).second) ask(member);
   loop_.after(options_.interval_ms, [this] { tick(); });
 }

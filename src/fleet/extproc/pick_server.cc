@@ -166,7 +166,7 @@ http::Response PickServer::State::answer(const http::Request& request) const {
 }
 
 Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
-  TRY(auto picker, EndpointPicker::make(options.config.pipeline, options.config.admitter));
+  TRY(auto picker, EndpointPicker::make(options.config.pipeline));
   options.processor.flow = options.config.flow;
   options.processor.parsers = options.config.parsers;
   options.processor.shedding = options.config.shedding;

@@ -41,11 +41,18 @@ constexpr std::array<std::string_view, 9> kOpenaiRoutes{"/chat/completions", "/c
                                                         "/conversations",    "/embeddings",  "/score",
                                                         "/rerank",           "/pooling",     "/classify"};
 constexpr std::string_view kAnthropicRoute = "/v1/messages";
+constexpr std::string_view kVllmRoute = "/inference/v1/generate";
+constexpr std::string_view kSglangRoute = "/generate";  // its body names no model
 
 bool names_a_model(std::string_view path, const Parsers& parsers) {
   const auto ends = [&](std::string_view route) { return path.ends_with(route); };
   return (parsers.openai && std::ranges::any_of(kOpenaiRoutes, ends)) ||
-         (parsers.anthropic && ends(kAnthropicRoute));
+         (parsers.anthropic && ends(kAnthropicRoute)) || (parsers.vllm && ends(kVllmRoute));
+}
+
+// A route that is no other parser's.
+bool is_taken(std::string_view path, const Parsers& parsers) {
+  return parsers.passthrough || (parsers.sglang && path == kSglangRoute);
 }
 
 std::string_view code_name(int status) {
@@ -199,7 +206,7 @@ Subset Processor::subset_of(const ProcessingRequest& message) const {
 void Processor::pick(const ProcessingRequest& message, bool has_trailers, Answers& answers) {
   decided_ = true;
   has_trailers_ = has_trailers;
-  route_ = scan_request(request_);
+  route_ = scan_request(request_, context_.picker.headers());
   subset_ = subset_of(message);
   told_.model = route_.model;
   told_.target_model = route_.model;
@@ -209,7 +216,7 @@ void Processor::pick(const ProcessingRequest& message, bool has_trailers, Answer
       return refuse({400, "error unmarshaling request bodyMap: " + route_.body_error}, answers);
     if (route_.model.empty()) return refuse({400, "model not found in request body"}, answers);
     rewrite_model();
-  } else if (!parsers.passthrough) {
+  } else if (!is_taken(request_.path, parsers)) {
     return refuse({400, "no parser takes the path " + request_.path}, answers);
   }
   if (sheds())

@@ -38,17 +38,19 @@ namespace ext_proc = envoy::service::ext_proc::v3;
 struct Parsers {
   bool openai = true;
   bool anthropic = true;
+  bool vllm = true;
+  bool sglang = false;
   bool passthrough = true;
 };
 
 struct ProcessorOptions {
   Parsers parsers = {};
-  std::uint64_t body_bytes_max = 64 << 20;     // of one request: 413
-  std::uint64_t bodies_bytes_max = 512 << 20;  // of all whose bodies are being gathered: 503
-  bool subset_filter = true;                   // the gateway's subset of endpoints counts
-  bool emit_scores = false;                    // tell the gateway the scores of the endpoints picked
-  RequestRules rules = {};                     // to begin with
-  std::optional<FlowGateOptions> flow = {};    // nothing: requests do not wait,
+  std::uint64_t body_bytes_max = 64 << 20;              // of one request: 413
+  std::uint64_t bodies_bytes_max = 512 << 20;           // of all whose bodies are being gathered: 503
+  bool subset_filter = true;                            // the gateway's subset of endpoints counts
+  bool emit_scores = false;                             // tell the gateway the scores of the endpoints picked
+  RequestRules rules = {};                              // to begin with
+  std::optional<FlowGateOptions> flow = {};             // nothing: requests do not wait,
   SaturationDetector shedding = UtilizationDetector{};  // and those of priorities below 0 are refused by this
   int primary_port = 0;  // where the gateway sends all requests to; 0: as picked
 };
@@ -133,11 +135,11 @@ class Processor {
   BodyMode response_mode_ = BodyMode::full_duplex;
   http::Request request_;  // method, path, headers, and the body as it is gathered
   http::BodyShare body_share_;
-  Booking booking_;  // endpoint kNoEndpoint: nothing is booked
+  Booking booking_;                      // endpoint kNoEndpoint: nothing is booked
   std::optional<LatencyInputs> inputs_;  // of the endpoint's predictor, if it has one
   std::int64_t sent_us_ = 0, first_token_us_ = 0;
   PickedRequest told_;
-  RouteRequest route_;  // until it is picked for
+  RouteRequest route_;            // until it is picked for
   std::string fairness_id_ = {};  // as it waited
   Subset subset_;
   ModelRestorer restorer_;

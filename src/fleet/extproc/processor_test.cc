@@ -489,7 +489,7 @@ TEST_F(ProcessorTest, LatenciesAreLearntFromAnswers) {
 
 TEST(EndpointPicker, AnAdmitterRefuses) {
   const auto picker = *EndpointPicker::make(
-      {.plugins = {{"", "random-picker"}}, .steps = {{"random-picker"}}}, ProbabilisticAdmitter{});
+      {.plugins = {{"", "random-picker"}, {"", "probabilistic-admitter"}}, .steps = {{"random-picker"}}});
   picker->set_endpoints({{.name = "10.0.0.1:8000", .url = "http://10.0.0.1:8000"}});
   picker->scraped({{.endpoint = 0, .answered = true}});
   EXPECT_TRUE(picker->pick({}, {}, 0));

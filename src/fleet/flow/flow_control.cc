@@ -56,7 +56,9 @@ std::optional<FlowOutcome> FlowControl::enqueue(FlowItem item, bool pool_empty) 
 
 std::optional<FlowItem> FlowControl::next(double saturation, std::int64_t now_us) {
   ceilings_.assign(bands_.size(), 1);
-  options_.usage_limit->limit(saturation, ceilings_);
+  priorities_.clear();
+  for (const auto& [priority, band] : bands_) priorities_.push_back(priority);
+  options_.usage_limit->limit(saturation, priorities_, ceilings_);
   auto ceiling = ceilings_.begin();
   for (auto& [priority, band] : bands_) {
     if (saturation >= *ceiling++) return std::nullopt;

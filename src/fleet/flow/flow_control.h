@@ -32,9 +32,9 @@ struct FlowOptions {
   std::int64_t ttl_us = 60'000'000;
   std::optional<std::int64_t> no_endpoint_ttl_us = {};  // while there are no endpoints; nothing: the same
   std::shared_ptr<UsageLimit> usage_limit = static_usage_limit(1);  // saturation from which on bands wait
-  std::map<int, BandOptions> bands = {};                // by priority
-  BandOptions default_band = {};                        // of priorities that have none of their own
-  BandOptions default_negative_band = {};               // of those below 0
+  std::map<int, BandOptions> bands = {};                            // by priority
+  BandOptions default_band = {};           // of priorities that have none of their own
+  BandOptions default_negative_band = {};  // of those below 0
 };
 
 // One thread at a time.
@@ -98,6 +98,7 @@ class FlowControl {
   std::uint64_t bytes_ = 0;
   std::uint64_t arrived_ = 0;    // so many so far
   std::vector<FlowHead> heads_;  // scratch
+  std::vector<int> priorities_;
   std::vector<double> ceilings_;
 };
 

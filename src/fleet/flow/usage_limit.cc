@@ -10,7 +10,9 @@ namespace {
 class Static : public UsageLimit {
  public:
   explicit Static(double threshold) : threshold_(threshold) {}
-  void limit(double, std::span<double> ceilings) override { std::ranges::fill(ceilings, threshold_); }
+  void limit(double, std::span<const int>, std::span<double> ceilings) override {
+    std::ranges::fill(ceilings, threshold_);
+  }
 
  private:
   const double threshold_;
@@ -21,7 +23,7 @@ class Static : public UsageLimit {
 // not.
 class SoftReflective : public UsageLimit {
  public:
-  void limit(double saturation, std::span<double> ceilings) override {
+  void limit(double saturation, std::span<const int>, std::span<double> ceilings) override {
     if (ceilings.size() < 2) return;
     bool open = false;
     if (saturation >= 1 - saturation && saturation < 1) {
@@ -39,6 +41,40 @@ class SoftReflective : public UsageLimit {
   std::uint64_t turns_ = 0;
 };
 
+// llm-d's: from the greatest ceiling of the highest band evenly down to the least of the lowest, by their
+// ranks or by their priorities.
+class PriorityHoldback : public UsageLimit {
+ public:
+  double least = -1, greatest = 1;
+  bool by_value = false;
+
+  void limit(double, std::span<const int> priorities, std::span<double> ceilings) override {
+    if (ceilings.empty()) return;
+    const double bands = static_cast<double>(ceilings.size()) - 1;
+    const double range = static_cast<double>(priorities.front()) - priorities.back();
+    for (std::size_t i = 0; i < ceilings.size(); ++i) {
+      double down = bands > 0 ? static_cast<double>(i) / bands : 0;
+      if (by_value && range > 0) down = (static_cast<double>(priorities.front()) - priorities[i]) / range;
+      ceilings[i] = greatest - down * (greatest - least);
+    }
+  }
+};
+
+std::shared_ptr<UsageLimit> make_priority_holdback(Parameters& parameters) {
+  auto policy = std::make_shared<PriorityHoldback>();
+  std::string shape = "linear", domain = "rank";
+  parameters.read("shape", shape);
+  parameters.read("domain", domain);
+  parameters.read("minCeiling", policy->least, 0, 1);
+  parameters.read("maxCeiling", policy->greatest, 0, 1);
+  if (shape != "linear") parameters.fail("shape", "must be \"linear\"");
+  if (domain != "rank" && domain != "value") parameters.fail("domain", "must be \"rank\" or \"value\"");
+  if (policy->least < 0) parameters.fail("minCeiling", "must be given");
+  if (policy->least >= policy->greatest) parameters.fail("minCeiling", "must be less than maxCeiling");
+  policy->by_value = domain == "value";
+  return policy;
+}
+
 std::shared_ptr<UsageLimit> make_static(Parameters& parameters) {
   double threshold = 1;
   parameters.read("threshold", threshold, 0, 1e6);
@@ -48,6 +84,7 @@ std::shared_ptr<UsageLimit> make_static(Parameters& parameters) {
 std::shared_ptr<UsageLimit> make_soft_reflective(Parameters&) { return std::make_shared<SoftReflective>(); }
 
 constexpr UsageLimitRow kLimits[] = {
+    {"priority-holdback-policy", make_priority_holdback},
     {"static-usage-limit-policy", make_static},
     {"soft-reflective-ceiling-policy", make_soft_reflective},
 };

@@ -14,7 +14,8 @@ class UsageLimit {
  public:
   virtual ~UsageLimit() = default;
   // Asked once for each turn. ceilings: of the bands, the highest first; 1 where nothing is written.
-  virtual void limit(double saturation, std::span<double> ceilings) = 0;
+  // priorities: theirs.
+  virtual void limit(double saturation, std::span<const int> priorities, std::span<double> ceilings) = 0;
 };
 
 struct UsageLimitRow {

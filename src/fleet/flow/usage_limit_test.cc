@@ -17,7 +17,7 @@ TEST(UsageLimit, TheSoftCeilingClosesLowerBandsInMostTurns) {
   const auto policy = find_usage_limit("soft-reflective-ceiling-policy")->make(parameters);
   const auto ceilings = [&](double saturation, std::size_t bands = 3) {
     std::vector<double> out(bands, 1);
-    policy->limit(saturation, out);
+    policy->limit(saturation, std::vector<int>(bands, 0), out);
     return out;
   };
   EXPECT_THAT(ceilings(0.4), ElementsAre(1, 1, 1));
@@ -31,6 +31,24 @@ TEST(UsageLimit, TheSoftCeilingClosesLowerBandsInMostTurns) {
   for (int i = 0; i < 3; ++i) EXPECT_THAT(ceilings(0.8), ElementsAre(1, 0, 0));
   EXPECT_THAT(ceilings(0.8), ElementsAre(1, 1, 1));
   EXPECT_THAT(ceilings(1), ElementsAre(1, 0, 0));
+}
+
+TEST(UsageLimit, LowerBandsAreHeldBackSooner) {
+  using testing::DoubleEq;
+  const auto ceilings = [](const std::string& domain, const std::vector<int>& priorities) {
+    const boost::json::object config{{"domain", domain}, {"minCeiling", 0.5}};
+    Parameters parameters(config, "");
+    std::vector<double> out(priorities.size(), 1);
+    find_usage_limit("priority-holdback-policy")->make(parameters)->limit(0, priorities, out);
+    return out;
+  };
+  EXPECT_THAT(ceilings("rank", {10, 9, 0}), ElementsAre(1, 0.75, 0.5));
+  EXPECT_THAT(ceilings("value", {10, 9, 0}), ElementsAre(1, DoubleEq(0.95), 0.5));
+  EXPECT_THAT(ceilings("value", {3}), ElementsAre(1));
+  const boost::json::object none;
+  Parameters parameters(none, "p");
+  find_usage_limit("priority-holdback-policy")->make(parameters);
+  EXPECT_EQ(parameters.done().error().field, "p.minCeiling");
 }
 
 }  // namespace

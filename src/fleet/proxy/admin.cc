@@ -163,7 +163,8 @@ Response kv_index(Dispatcher& dispatcher, const Request& request) {
 
 Response loads(Dispatcher& dispatcher) {
   json::array workers;
-  for (const Member& member : dispatcher.fleet().view()->members)
+  const auto view = dispatcher.fleet().view();
+  for (const Member& member : view->members)
     workers.push_back({{"worker", member.endpoint->url}, {"load", dispatcher.load(member.id).requests}});
   return json_response({{"workers", std::move(workers)}});
 }

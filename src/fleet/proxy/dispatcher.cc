@@ -314,7 +314,8 @@ std::vector<WorkerLoad> Dispatcher::changed_loads(bool all) {
   const std::lock_guard lock(mutex_);
   loads_are_told_ = true;
   std::vector<WorkerLoad> loads;
-  for (const Member& member : fleet_.view()->members) {
+  const auto view = fleet_.view();
+  for (const Member& member : view->members) {
     const Load load = inflight_.own(member.id);
     const bool changed = std::exchange(slots_[member.id].load_changed, false);
     if (all ? load != Load{} : changed) loads.push_back({member.endpoint->name, load});

@@ -1,5 +1,7 @@
 #include "fleet/scan/request_scan.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/json/serialize.hpp>
@@ -38,6 +40,15 @@ std::string_view field_text(const json::object& object, std::string_view name) {
 constexpr std::array<std::string_view, 6> kMediaParts{"image_url", "input_image", "image",
                                                       "video_url", "audio_url",   "input_audio"};
 
+// A number for what an image, video or sound is read from; its address, where it has one, however it is
+// given.
+std::uint64_t key_of_media(const json::value& source) {
+  if (source.is_object())
+    if (const auto* url = source.get_object().if_contains("url")) return key_of_media(*url);
+  const std::string text = source.is_string() ? std::string(source.get_string()) : json::serialize(source);
+  return XXH64(text.data(), text.size(), 0);
+}
+
 // A message's content: text, or parts of which the texts count.
 void append_content(const json::value& content, RouteRequest& route) {
   if (content.is_string()) route.text += text_of(content);
@@ -46,7 +57,10 @@ void append_content(const json::value& content, RouteRequest& route) {
     if (part.is_string()) route.text += text_of(part);
     if (!part.is_object()) continue;
     route.text += field_text(part.get_object(), "text");
-    route.media |= std::ranges::find(kMediaParts, field_text(part.get_object(), "type")) != kMediaParts.end();
+    const std::string_view type = field_text(part.get_object(), "type");
+    if (std::ranges::find(kMediaParts, type) == kMediaParts.end()) continue;
+    const auto* source = part.get_object().if_contains(type);
+    route.media.push_back(key_of_media(source ? *source : part));
   }
 }
 
@@ -101,7 +115,7 @@ void read_body(const json::object& body, RouteRequest& route) {
   for (const char* name : {"system", "instructions"})
     if (const auto* found = body.if_contains(name)) append_content(*found, route);
   if (const auto* messages = body.if_contains("messages")) return append_messages(*messages, route);
-  for (const char* name : {"prompt", "text", "input_ids", "query"})
+  for (const char* name : {"prompt", "text", "input_ids", "token_ids", "query"})
     if (const auto* found = body.if_contains(name)) return read_prompt(*found, route);
   const auto* input = body.if_contains("input");  // of responses a list of messages, of embeddings prompts
   if (!input) return;
@@ -120,10 +134,13 @@ void read_json(const std::string& text, RouteRequest& route) {
 
 }  // namespace
 
-RouteRequest scan_request(const http::Request& request) {
+RouteRequest scan_request(const http::Request& request, std::span<const std::string> headers) {
   RouteRequest route;
-  for (const std::string_view name : kHeaders)
+  const auto read = [&](std::string_view name) {
     if (const auto value = request.headers.find(name)) route.headers.emplace_back(name, *value);
+  };
+  for (const std::string_view name : kHeaders) read(name);
+  for (const std::string& name : headers) read(name);
   route.session = route.header("x-session-id").value_or("");
   read_json(request.body, route);
   if (!route.tokens_are_exact) route.tokens = estimated_tokens(route.text);

@@ -35,9 +35,20 @@ TEST(RequestScan, SeesWhetherThereAreImages) {
   const auto media = [](const std::string& part) {
     return scan(R"({"messages": [{"role": "user", "content": [)" + part + "]}]}").media;
   };
-  EXPECT_TRUE(media(R"({"type": "image_url", "image_url": {"url": "x"}})"));
-  EXPECT_TRUE(media(R"({"type": "text", "text": "a"}, {"type": "input_audio", "input_audio": {}})"));
-  EXPECT_FALSE(media(R"({"type": "text", "text": "image_url"}, "image_url")"));
+  const std::string image = R"({"type": "image_url", "image_url": {"url": "x"}})";
+  EXPECT_EQ(media(image).size(), 1U);
+  EXPECT_EQ(media(image), media(R"({"type": "image_url", "image_url": "x"})"));
+  EXPECT_NE(media(image), media(R"({"type": "image_url", "image_url": {"url": "y"}})"));
+  EXPECT_EQ(media(R"({"type": "text", "text": "a"}, {"type": "input_audio", "input_audio": {}})").size(), 1U);
+  EXPECT_TRUE(media(R"({"type": "text", "text": "image_url"}, "image_url")").empty());
+}
+
+TEST(RequestScan, ReadsTheHeadersThatAreAskedFor) {
+  http::Request request;
+  request.headers.add("X-Tier", "gold");
+  const std::string name = "x-tier";
+  EXPECT_EQ(scan_request(request, std::span(&name, 1)).header("x-tier"), "gold");
+  EXPECT_FALSE(scan_request(request).header("x-tier"));
 }
 
 TEST(RequestScan, ReadsConversationsOfAllProtocols) {

@@ -23,7 +23,7 @@ struct RouteRequest {
   // prefix keys are made of.
   std::vector<std::uint32_t> tokens = {};
   bool tokens_are_exact = false;
-  bool media = false;  // it has images, videos or sound
+  std::vector<std::uint64_t> media = {};  // images, videos and sound: equal numbers for equal ones
 
   int output_tokens_max = 0;  // 0: not said
   bool stream = false;

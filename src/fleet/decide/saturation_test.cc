@@ -1,4 +1,4 @@
-#include "fleet/flow/saturation.h"
+#include "fleet/decide/saturation.h"
 
 #include <gtest/gtest.h>
 
@@ -36,6 +36,13 @@ TEST(Saturation, ByWhatWasSent) {
   for (int i = 0; i < 3; ++i) fleet.inflight.book(0, 1, 1);
   EXPECT_DOUBLE_EQ(detector.saturation(*fleet.fleet.view(), fleet.inflight), 0.75);
   EXPECT_DOUBLE_EQ(detector.saturation(FleetView{}, fleet.inflight), 1);
+  EXPECT_TRUE(detector.full(fleet.inflight.load(0)));
+  EXPECT_FALSE(ConcurrencyDetector({.requests_max = 2, .headroom = 1}).full(fleet.inflight.load(0)));
+  fleet.inflight.book(1, 50, 50);
+  const ConcurrencyDetector tokens{.by_requests = false, .by_tokens = true, .tokens_max = 100};
+  EXPECT_DOUBLE_EQ(tokens.saturation(*fleet.fleet.view(), fleet.inflight), (0.03 + 0.5) / 2);
+  const ConcurrencyDetector both{.by_tokens = true, .requests_max = 30, .tokens_max = 100};
+  EXPECT_DOUBLE_EQ(both.saturation(*fleet.fleet.view(), fleet.inflight), (0.1 + 0.5) / 2);
 }
 
 }  // namespace

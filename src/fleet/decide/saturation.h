@@ -1,0 +1,46 @@
+// How much of what the endpoints can take is taken: 1 and more is all. And who of them can take no more.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "fleet/decide/inflight.h"
+#include "fleet/view/fleet_view.h"
+
+namespace octavo::fleet {
+
+class Parameters;
+
+// llm-d's utilization-detector: by what endpoints tell of their queues and KV caches.
+struct UtilizationDetector {
+  double queue_depth_threshold = 5;
+  double kv_usage_threshold = 0.8;
+  std::int64_t staleness_us = 200'000;  // what is older says nothing: taken for all
+  double headroom = 0;                  // by this share an endpoint may be beyond, where it is chosen
+
+  static UtilizationDetector read(Parameters& parameters);
+  // The mean of all endpoints' max(queue / threshold, KV use / threshold); without endpoints 1.
+  double saturation(const FleetView& view, std::int64_t now_us) const;
+  bool full(const Member& member, std::int64_t now_us) const;
+};
+
+// llm-d's concurrency-detector: by the requests that were sent and have not ended, by their tokens, or by
+// what of both is scarcer.
+struct ConcurrencyDetector {
+  bool by_requests = true, by_tokens = false;
+  std::int64_t requests_max = 100;  // of one endpoint
+  std::int64_t tokens_max = 1'000'000;
+  double headroom = 0;
+
+  static ConcurrencyDetector read(Parameters& parameters);
+  // The mean of all endpoints' shares; without endpoints 1.
+  double saturation(const FleetView& view, const Inflight& inflight) const;
+  bool full(const Load& load) const { return share(load) >= 1 + headroom; }
+
+ private:
+  double share(const Load& load) const;
+};
+
+using SaturationDetector = std::variant<UtilizationDetector, ConcurrencyDetector>;
+
+}  // namespace octavo::fleet

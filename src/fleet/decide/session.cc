@@ -1,0 +1,95 @@
+#include "fleet/decide/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+
+#include "fleet/decide/parameters.h"
+#include "fleet/decide/plugins.h"
+
+namespace octavo::fleet {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+// {header: name}, or {attribute: "SessionIDDataKey", producer: name of a session-id-producer}.
+SessionSource read_source(Parameters& fields, Plugins& plugins) {
+  std::string header, attribute, producer = "session-id-producer";
+  fields.read("header", header);
+  fields.read("attribute", attribute);
+  fields.read("producer", producer);
+  if (header.empty() == attribute.empty()) fields.fail("header", "must be given, or attribute, and not both");
+  if (attribute.empty()) return {.header = plugins.reads_header(header)};
+  const auto* known = dynamic_cast<const SessionIdProducer*>(plugins.find(producer));
+  if (!known) fields.fail("producer", "must name a session-id-producer");
+  return known ? known->source : SessionSource();
+}
+
+}  // namespace
+
+std::string_view SessionSource::id(const RouteRequest& request) const {
+  std::string_view rest = request.header(header).value_or("");
+  if (cookie.empty()) return trimmed(rest);
+  while (!rest.empty()) {
+    const std::string_view pair = trimmed(rest.substr(0, rest.find(';')));
+    rest.remove_prefix(std::min(rest.find(';'), rest.size() - 1) + 1);
+    const std::size_t equals = pair.find('=');
+    if (equals != std::string_view::npos && pair.substr(0, equals) == cookie)
+      return trimmed(pair.substr(equals + 1));
+  }
+  return {};
+}
+
+SessionAffinity::SessionAffinity(Parameters& parameters, Plugins& plugins) {
+  std::string strategy = "encoded_endpoint_header", profile;
+  parameters.read("strategy", strategy);
+  if (strategy != "session_id") parameters.fail("strategy", "must be \"session_id\", there is no other yet");
+  parameters.read("profileName", profile);
+  double ttl = 300, sweep = 10;
+  parameters.read_object("sessionIdConfig", [&](Parameters& fields) {
+    fields.read("evictionTtlSeconds", ttl, 1e-3, 1e9);
+    fields.read("evictionSweepSeconds", sweep, 1e-3, 1e9);  // here once a second
+    const auto* sources = fields.get("sources");
+    if (!sources) return;
+    if (!sources->is_array()) return fields.fail("sources", "must be a list");
+    for (std::size_t i = 0; i < sources->get_array().size(); ++i) {
+      const std::string where = fmt::format("sources[{}]", i);
+      if (!sources->get_array()[i].is_object()) return fields.fail(where, "must be an object");
+      Parameters source(sources->get_array()[i].get_object(), "");
+      sources_.push_back(read_source(source, plugins));
+      if (const auto done = source.done(); !done)
+        return fields.fail(where + "." + done.error().field, done.error().message);
+    }
+  });
+  if (sources_.empty()) sources_.push_back({.header = plugins.reads_header("x-session-id")});
+  keys_.idle_max_us = static_cast<std::int64_t>(ttl * 1e6);
+}
+
+std::string_view SessionAffinity::session(const RouteRequest& request) const {
+  for (const SessionSource& source : sources_)
+    if (const std::string_view id = source.id(request); !id.empty()) return id;
+  return {};
+}
+
+const Member* SessionAffinity::home(const Cycle& cycle, std::span<const Member* const> candidates) {
+  const EndpointId bound = keys_.find(session(cycle.request));
+  const auto found = std::ranges::find(candidates, bound, &Member::id);
+  home_was_there_ = found != candidates.end();
+  return home_was_there_ ? *found : nullptr;
+}
+
+// What others have outweighed does not move the session.
+void SessionAffinity::sent(const Cycle& cycle, EndpointId endpoint) {
+  const std::string_view id = session(cycle.request);
+  if (id.empty()) return;
+  const EndpointId bound = keys_.find(id);
+  if (bound == kNoEndpoint || bound == endpoint || !home_was_there_) keys_.put(id, endpoint, cycle.now_us);
+}
+
+}  // namespace octavo::fleet
