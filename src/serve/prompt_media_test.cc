@@ -204,7 +204,8 @@ TEST_F(ImagesTest, LimitsAreTold) {
   EXPECT_THAT(message({image(small), text("<image>")}),
               HasSubstr("the prompt has 2 \"<image>\", and there are 1 images"));
   EXPECT_THAT(message({json::object{{"type", "input_audio"}}}), HasSubstr("demo takes images and no sound"));
-  EXPECT_THAT(message({json::object{{"type", "video_url"}}}),
+  EXPECT_THAT(message({json::object{{"type", "video_url"}}}), HasSubstr("demo takes images and no videos"));
+  EXPECT_THAT(message({json::object{{"type", "film"}}}),
               HasSubstr("only parts of type text, image_url, video_url, audio_url and input_audio"));
 }
 
