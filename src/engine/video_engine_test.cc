@@ -76,7 +76,7 @@ class VideoEngine : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(VideoEngine, RowsAreThoseOfTransformers) {
-  Backend backend = make_cpu_backend({.threads = 2}).value();
+  Backend backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
   const auto model = Model::load(golden_.directory, backend, {.dtype = ModelDType::float32, .threads = 2});
   ASSERT_TRUE(model.has_value()) << model.error().message;
   const auto encoder = ImageEncoder::create(*(*model)->tower, backend);
