@@ -58,9 +58,13 @@ INSTANTIATE_TEST_SUITE_P(Heads, DrafterGolden,
                          testing::Values(Case{"deepseek_v3", "deepseek_v3", load_predictor},
                                          Case{"glm4_moe", "glm4_moe", load_predictor},
                                          Case{"mimo", "mimo", load_predictor},
+                                         Case{"qwen3_next", "qwen3_next", load_predictor},
+                                         Case{"qwen3_5_moe", "qwen3_5_moe", load_predictor},
+                                         Case{"ernie4_5_moe", "ernie4_5_moe", load_predictor},
                                          Case{"eagle", "llama", load_eagle},
                                          Case{"eagle3", "llama", load_eagle3},
-                                         Case{"eagle3-speculators", "llama", load_eagle3}),
+                                         Case{"eagle3-speculators", "llama", load_eagle3},
+                                         Case{"eagle3-layers", "llama", load_eagle3}),
                          [](const auto& param) {
                            std::string name = param.param.name;
                            std::ranges::replace(name, '-', '_');
