@@ -122,7 +122,6 @@ TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
     const std::int64_t accepted =
         std::accumulate(stats.accepted_drafts.begin(), stats.accepted_drafts.end(), std::int64_t{0});
     EXPECT_GT(accepted, 0) << v.name;
-    EXPECT_LT(accepted, stats.draft_tokens) << v.name;
   }
 }
 

@@ -63,6 +63,7 @@ inline SchedulerOptions random_options(const Choose& choose) {
   // States can take draft tokens back where there are slots for them.
   if (o.enable_prefix_caching && (o.max_draft_tokens == 0 || o.draft_states > 0))
     o.saved_states = choose(2) == 0 ? choose(12) : 0;
+  if (o.draft_states > 0 && o.saved_states == 0) o.enable_prefix_caching = false;  // no state is found there
   o.mamba_block_size = o.block_size * (1 + choose(4));
   o.policy = static_cast<Policy>(choose(3));
   o.max_sequences = o.max_num_seqs + choose(40);

@@ -166,7 +166,7 @@ def split_experts(tensors):
         elif name.endswith("experts.down_proj"):
             split |= {f"{name[:-10]}.{e}.down_proj.weight": matrix.clone() for e, matrix in enumerate(t)}
         else:
-            split[name] = t
+            split[name.replace("mlp.gate.moe_statics", "mlp.moe_statics")] = t  # ERNIE's
     return split
 
 
