@@ -43,7 +43,7 @@ TEST_P(DrafterGolden, LogitsAreThoseOfTorch) {
     };
     const golden::DrafterLogits whole = run(static_cast<int>(golden.ids.size()));
     // An EAGLE head has no last norm, and its logits are as large as they come.
-    const float near = std::max(1e-4F, 2e-5F * std::ranges::max(golden.logits));
+    const float near = std::max(1e-4F, 4e-5F * std::ranges::max(golden.logits));
     EXPECT_LE(golden::max_difference(whole.logits, golden.logits), near);
     EXPECT_LE(golden::max_difference(whole.next, golden.next_logits), near);
     for (const int chunk : {1, 7}) {
