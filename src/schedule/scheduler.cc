@@ -175,7 +175,7 @@ void Scheduler::collect(StepNumber step) {
     CHECK(static_cast<int>(s->tokens.size()) >= launched.end,
           "step {} collected before the commits of the one before", step);
     s->computed = launched.end;
-    if (!s->draft_states.empty()) {
+    if (!s->draft_states.empty() && launched.end == s->planned) {  // not a step before that with the draft tokens
       s->draft_states.push_back(s->state_slot);
       next_draft_state(*s);
     }
