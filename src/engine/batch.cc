@@ -23,6 +23,16 @@ void pack_group(const StepPlan& plan, int g, int block_size, Batch::Group& group
   }
 }
 
+// The state before each draft token is copied.
+void copy_draft_states(const StepPlan& plan, Batch& batch) {
+  for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
+    const PlannedSequence& s = plan.sequences[i];
+    if (s.draft_states.empty()) continue;
+    batch.state_copies.resize(static_cast<std::size_t>(batch.tokens()), -1);
+    std::ranges::copy(s.draft_states, batch.state_copies.begin() + batch.query_starts[i] + s.count - 1);
+  }
+}
+
 }  // namespace
 
 void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch) {
@@ -32,6 +42,7 @@ void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch) {
   batch.lengths.clear();
   batch.sequences.clear();
   batch.state_slots.clear();
+  batch.state_copies.clear();
   batch.restored_states.clear();
   batch.saved_states.clear();
   batch.pending.clear();
@@ -51,9 +62,11 @@ void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch) {
     batch.sequences.push_back(s.sequence);
     batch.state_slots.push_back(s.state_slot);
     if (s.state_from != kNoState) batch.restored_states.push_back({s.state_from, s.state_slot});
-    if (s.state_to != kNoState) batch.saved_states.push_back({s.state_slot, s.state_to});
+    if (s.state_to != kNoState)
+      batch.saved_states.push_back({s.draft_states.empty() ? s.state_slot : s.draft_states[0], s.state_to});
     batch.query_starts.push_back(batch.tokens());
   }
+  copy_draft_states(plan, batch);
   batch.groups.resize(static_cast<std::size_t>(group_count));
   for (int g = 0; g < group_count; ++g)
     pack_group(plan, g, block_size, batch.groups[static_cast<std::size_t>(g)]);

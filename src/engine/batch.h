@@ -22,6 +22,7 @@ struct Batch {
   std::vector<std::int32_t> lengths;       // [sequences]
   std::vector<SequenceId> sequences;       // [sequences]
   std::vector<std::int32_t> state_slots;   // [sequences]: where each one's state is
+  std::vector<std::int32_t> state_copies;  // [tokens]: StatePlan::copies; empty: none
   // Of one sequence's state, between the slots of running sequences and those of saved states.
   struct StateCopy {
     std::int32_t from;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/test_variations.h"
 #include "model/cache_layout.h"
@@ -91,12 +92,37 @@ TEST_P(HybridMemory, StatesHaveTheirShareOfTheMemory) {
   EXPECT_EQ(none.error().field, "kv_cache_memory_bytes");
 }
 
-TEST_P(HybridEngine, DraftsAreRefused) {
-  options_.speculation = SpeculativeOptions{};
-  const auto loaded = load_engine(options_);
-  ASSERT_FALSE(loaded);
-  EXPECT_EQ(loaded.error().field, "speculative_config");
-  EXPECT_EQ(loaded.error().code, ErrorCode::unsupported);
+// States go back to where draft tokens were wrong, also beside states that are kept behind prefixes, where few blocks
+// make sequences begin again, and where states are few.
+TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
+  const std::vector<CollectedAnswer> plain = answers_of(*load_engine(options_).value(), kRequests);
+  struct Variation {
+    const char* name;
+    int tokens = 256;
+    bool prefix_caching = true;
+    std::optional<int> blocks = {};
+    std::vector<TokensPerBatchSize> drafts = {{1, 6, 4}};
+  };
+  const Variation variations[] = {{"kept states"},
+                                  {"no prefix cache", 16, false},
+                                  {"preempted", 48, true, 6},
+                                  {.name = "few states", .drafts = {{1, 1, 1}, {2, 6, 0}}}};
+  for (const Variation& v : variations) {
+    options_.speculation = SpeculativeOptions{.method = SuffixOptions{}, .num_speculative_tokens = 4};
+    options_.speculation->per_batch_size = v.drafts;
+    options_.max_num_batched_tokens = v.tokens;
+    options_.enable_prefix_caching = v.prefix_caching;
+    // Without attention nothing grows, and blocks are names.
+    const bool attends = cache_layout(load_spec(options_.model_dir).value(), {}).planes > 0;
+    options_.num_blocks = attends ? v.blocks : std::nullopt;
+    const auto engine = load_engine(options_).value();
+    for (int round = 0; round < 3; ++round)  // past answers are proposed
+      EXPECT_EQ(answers_of(*engine, kRequests), plain) << v.name << ", round " << round;
+    const EngineStats stats = engine->own_stats();
+    const std::int64_t accepted =
+        std::accumulate(stats.accepted_drafts.begin(), stats.accepted_drafts.end(), std::int64_t{0});
+    EXPECT_GT(accepted, 0) << v.name;
+  }
 }
 
 }  // namespace

@@ -122,20 +122,23 @@ void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, 
     info.image = image_rule(spec, max_model_len);
 }
 
-// Takes the states of max_num_seqs sequences from `bytes`, or of as many as half of it holds. What is kept of a
-// sequence's sound counts as a state.
+// Takes the states of max_num_seqs sequences and of draft tokens from `bytes`, or of as many as half of it holds:
+// sequences first, but for one draft token. What is kept of a sequence's sound counts as a state.
 Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOptions& s) {
   if (state_bytes == 0) return {};
   const std::int64_t most = bytes / 2 / state_bytes;
-  if (most < 1)
+  const int drafts = std::min(s.draft_states, 1);
+  if (most < 1 + drafts)
     return invalid("kv_cache_memory_bytes", "{} bytes, of which half is for states: one sequence needs {}",
-                   bytes, state_bytes);
-  if (most < s.max_num_seqs) {
+                   bytes, (1 + drafts) * state_bytes);
+  s.draft_states = static_cast<int>(
+      std::clamp<std::int64_t>(most - s.max_num_seqs, drafts, std::max(s.draft_states, drafts)));
+  if (const std::int64_t room = most - s.draft_states; room < s.max_num_seqs) {
     log_warning("a sequence has {} bytes of states: max_num_seqs lowered from {} to {}", state_bytes,
-                s.max_num_seqs, most);
-    s.max_num_seqs = static_cast<int>(most);
+                s.max_num_seqs, room);
+    s.max_num_seqs = static_cast<int>(room);
   }
-  bytes -= s.max_num_seqs * state_bytes;
+  bytes -= (s.max_num_seqs + s.draft_states) * state_bytes;
   return {};
 }
 
@@ -165,7 +168,8 @@ std::int64_t blocks_without_bytes(const SchedulerOptions& s) {
 Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_t block_bytes,
                     std::int64_t state_bytes, std::int64_t sound_bytes, SchedulerOptions& s) {
   const std::int64_t cached = blocks_of_sequence(s, s.max_model_len) * block_bytes;
-  memory.useful = s.max_num_seqs * (cached + 2 * (state_bytes + sound_bytes));  // half may be states
+  memory.useful = s.max_num_seqs * (cached + 2 * (state_bytes + sound_bytes)) +
+                  2 * s.draft_states * state_bytes;  // half may be states
   std::int64_t bytes = cache_bytes(memory);
   TRY_VOID(plan_states(state_bytes + sound_bytes, bytes, s));
   plan_saved_states(state_bytes, block_bytes, bytes, s);
@@ -206,19 +210,6 @@ bool holds_longest(const EngineOptions& options, const Backend& backend, const C
       "the KV cache would have {} blocks, too few for a text of {} tokens: beginnings of texts are not kept",
       blocks, max_model_len);
   return false;
-}
-
-// What draft tokens can follow.
-Result<> check_draftable(const Model& model, const CacheLayout& layout) {
-  constexpr std::string_view kField = "speculative_config";
-  if (model.spec.head)
-    return field_failure(kField, ErrorCode::unsupported, "{} does not generate: there is nothing to propose",
-                         model.spec.architecture);
-  if (layout.state_floats > 0)
-    return field_failure(kField, ErrorCode::unsupported,
-                         "{} has recurrent layers, whose states cannot take draft tokens back",
-                         model.spec.architecture);
-  return {};
 }
 
 // A step has room for all of an image, beside the answers that run.
@@ -372,7 +363,9 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
     layout = cache_layout(model->spec, cache);
   }
   TRY_VOID(layout.supported(backend->ops));
-  if (options.speculation) TRY_VOID(check_draftable(*model, layout));
+  if (options.speculation && pools)
+    return field_failure("speculative_config", ErrorCode::unsupported,
+                         "{} does not generate: there is nothing to propose", model->spec.architecture);
   Loaded loaded{.executor = {},
                 .scheduler = scheduler_options(options, layout, model->max_model_len),
                 .block_bytes = layout.block_bytes(backend->ops),
@@ -438,6 +431,8 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   scheduler.max_steps_in_flight = std::max(executor->steps_in_flight(), options.pipeline_parallel_size);
   const Device& device = executor->device();
   MemoryPlan memory = memory_of(options, device);
+  if (options.speculation && state_bytes > 0)
+    scheduler.draft_states = draft_policy(*options.speculation, device).most_of_step(scheduler.max_num_seqs);
   memory.reserved = executor->later_bytes() + (draft ? draft->later_bytes() : 0);
   if (!pools || scheduler.enable_prefix_caching)
     TRY_VOID(plan_cache(options, memory, block_bytes + draft_block_bytes, state_bytes, sound_bytes, scheduler));
@@ -448,7 +443,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   const int rank_count = options.rank_layout().size();
   info.weight_bytes = rank_count * static_cast<std::int64_t>(executor->model().weight_bytes);
   if (draft) info.weight_bytes += static_cast<std::int64_t>(draft->model().weight_bytes);
-  const int states = scheduler.max_num_seqs + scheduler.saved_states;
+  const int states = scheduler.max_num_seqs + scheduler.draft_states + scheduler.saved_states;
   info.cache_bytes = rank_count * (scheduler.num_blocks * block_bytes + states * state_bytes) +
                      scheduler.max_num_seqs * sound_bytes + scheduler.num_blocks * draft_block_bytes;
   info.vocab_size = executor->model().spec.vocab;

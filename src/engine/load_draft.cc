@@ -62,7 +62,7 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
   if (layout.state_floats > 0)
     return field_failure(
         kField, ErrorCode::unsupported,
-        "the draft model ({}) has recurrent layers, whose states cannot take draft tokens back",
+        "the draft model ({}) has recurrent layers, whose states cannot take its draft tokens back",
         model->spec.architecture);
   LoadedDraft draft{.block_bytes = layout.block_bytes(backend->ops),
                     .max_tokens = std::max(kTokensOfPass, 2 * scheduler.max_num_seqs)};
@@ -83,10 +83,11 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
   if (options.kv_transfer.enabled)
     return field_failure(kField, ErrorCode::unsupported,
                          "draft tokens of a head with a cache are not made with --kv-transfer-config yet");
-  if (layout.groups.empty() || layout.groups[0].window > 0)
+  if (std::ranges::none_of(layout.groups, [](const LayerGroup& group) { return group.window == 0; }))
     return field_failure(kField, ErrorCode::unsupported,
-                         "draft tokens from hidden states are not made beside layers with windows yet; "
-                         "--disable-hybrid-kv-cache-manager lets these keep everything");
+                         "a head with a cache needs a layer that keeps all of a text, and {} has none; "
+                         "--disable-hybrid-kv-cache-manager lets those with windows keep everything",
+                         target.spec.architecture);
   const std::string& path = own.model.empty() ? options.model_dir : own.model;
   LoadOptions load{.threads = options.threads};
   if (own.kind == HeadOptions::Kind::mtp) {

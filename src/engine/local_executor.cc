@@ -165,6 +165,7 @@ void LocalExecutor::lay_out_inputs(std::size_t tokens, std::size_t pending) {
   if (layout_.state_floats > 0) {  // a sequence has a token at least
     inputs_.state_slots = inputs_memory_.add<std::int32_t>(tokens);
     inputs_.state_starts = inputs_memory_.add<std::int32_t>(tokens + 1);
+    inputs_.state_copies = inputs_memory_.add<std::int32_t>(tokens);
   }
   inputs_.pending_tokens = inputs_memory_.add<std::int32_t>(pending);
   inputs_.pending_rows = inputs_memory_.add<std::int32_t>(pending);
@@ -211,7 +212,8 @@ Result<> LocalExecutor::forward(const Batch& batch) {
     const auto sequences = std::ssize(lengths_);
     states = {.memory = cache_.states(),
               .slots = device(inputs_.state_slots).rows(0, sequences),
-              .starts = device(inputs_.state_starts).rows(0, sequences + 1)};
+              .starts = device(inputs_.state_starts).rows(0, sequences + 1),
+              .copies = device(inputs_.state_copies)};
   }
   StepAdapters adapters{.adapters = adapted_tokens_.adapters, .host_starts = adapted_tokens_.starts};
   if (adapted) {
@@ -402,6 +404,7 @@ void LocalExecutor::plan(const Batch& batch, int size) {
   if (layout_.state_floats > 0) {
     put<std::int32_t>(inputs_memory_.host(inputs_.state_slots), batch.state_slots, 0);
     put<std::int32_t>(inputs_memory_.host(inputs_.state_starts), query_starts_, query_starts_.back());
+    put<std::int32_t>(inputs_memory_.host(inputs_.state_copies), batch.state_copies, -1);
   }
   if (sound_encoder_) sound_encoder_->plan(query_starts_, batch.sounds);
   for (std::size_t g = 0; g < plans_.size(); ++g) {

@@ -99,7 +99,7 @@ class LocalExecutor final : public Executor {
     Part<std::int32_t> ids, positions, types;
     Part<std::int32_t> axes;                       // [3, tokens], of ropes with axes
     std::vector<Part<std::int64_t>> slots;         // of each cache group
-    Part<std::int32_t> state_slots, state_starts;  // of recurrent layers
+    Part<std::int32_t> state_slots, state_starts, state_copies;  // of recurrent layers
     Part<std::int32_t> pending_tokens, pending_rows;
     Part<std::int32_t> adapter_tokens, adapter_starts;
     Part<std::int32_t> image_rows;  // of the tokens of Batch::images, one image behind the other

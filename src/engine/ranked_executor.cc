@@ -81,6 +81,7 @@ void pass(Archive& archive, AnyBatch& batch) {
   archive(batch.lengths);
   archive(batch.sequences);
   archive(batch.state_slots);
+  archive(batch.state_copies);
   archive(batch.restored_states);
   archive(batch.saved_states);
   for (auto& group : batch.groups) {

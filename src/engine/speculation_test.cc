@@ -84,12 +84,22 @@ EngineOptions with_head(HeadOptions::Kind kind, const std::string& target, const
   return options;
 }
 
+// A head of a model whose other layers have windows, and block tables of their own.
+EngineOptions beside_windows() {
+  EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
+  options.hf_overrides = R"({"architectures": ["MinistralForCausalLM"], "sliding_window": 8,
+                             "layer_types": ["sliding_attention", "full_attention"]})";
+  return options;
+}
+
 TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
   using enum HeadOptions::Kind;
   const EngineOptions heads[] = {with_head(mtp, "deepseek_v3", ""),    with_head(mtp, "glm4_moe", ""),
                                  with_head(mtp, "mimo", "mimo"),       with_head(eagle, "llama", "eagle"),
+                                 with_head(mtp, "qwen3_next", ""),     with_head(mtp, "qwen3_5_moe", ""),
+                                 with_head(mtp, "ernie4_5_moe", ""),   with_head(eagle3, "llama", "eagle3-layers"),
                                  with_head(eagle3, "llama", "eagle3"), with_head(eagle3, "llama", "eagle3-speculators"),
-                                 with_head(eagle, "markov", "markov-eagle")};
+                                 with_head(eagle, "markov", "markov-eagle"), beside_windows()};
   struct Variation {
     const char* name;
     int tokens = 256;
@@ -257,7 +267,7 @@ TEST(Speculation, WhatCannotDraftIsRefused) {
   EXPECT_THAT(error(options), HasSubstr("num_speculative_tokens: must be at most 3, the places that "));
   options = with_head(HeadOptions::Kind::eagle, "llama", "eagle");
   options.model_dir = "tests/data/models/mistral";
-  EXPECT_THAT(error(options), HasSubstr("not made beside layers with windows yet; --disable-hybrid-kv-cache-manager"));
+  EXPECT_THAT(error(options), HasSubstr("MistralForCausalLM has none; --disable-hybrid-kv-cache-manager"));
   options.kv_transfer.enabled = true;
   EXPECT_THAT(error(options), HasSubstr("not made with --kv-transfer-config yet"));
   options.device = "cuda";

@@ -335,7 +335,10 @@ void StepLoop::want_drafts(const RowOwner& owner) {
 // What of the step stays, while its sequences are still there.
 void StepLoop::note_texts(std::span<const SampledToken> results) {
   texts_.clear();
-  const Batch::Group& group = batch_.groups[0];
+  const std::vector<CacheGroup>& groups = scheduler_.options().groups;
+  const auto keeps_all = std::ranges::find(groups, 0, &CacheGroup::window);
+  const Batch::Group& group =
+      batch_.groups[keeps_all != groups.end() ? static_cast<std::size_t>(keeps_all - groups.begin()) : 0];
   const int sequences = static_cast<int>(plan_.sequences.size());
   // Who begins again to read a text does so where a block begins, and is to have read some of it.
   const int soon = 2 * scheduler_.options().block_size;

@@ -39,6 +39,7 @@ void expect_plan(const StatePlan& plan, std::int64_t n) {
   expect("state slots", plan.slots, DType::i32, {sequences});
   expect("state starts", plan.starts, DType::i32, {sequences + 1});
   expect("state positions", plan.positions, DType::i32, {n});
+  if (plan.copies) expect("state copies", plan.copies, DType::i32, {n});
 }
 
 }  // namespace

@@ -287,6 +287,9 @@ struct StatePlan {
   View slots;      // i32 [sequences]: where each state is; different ones where there are tokens
   View starts;     // i32 [sequences + 1]
   View positions;  // i32 [n]
+  // i32 [n]; optional: where a copy of the state behind each token goes, another slot than those of sequences; -1:
+  // nowhere.
+  View copies = {};
 };
 constexpr int kMaxConvWidth = 8;
 constexpr int kMaxStateDim = 256;

@@ -85,8 +85,9 @@ class Session {
   }
 
   // x, ba: of all sequences' tokens, row by row [slot * stride + position]
+  // copies: StatePlan::copies.
   TestTensor step(const TestTensor& x, const TestTensor& ba, std::int64_t stride,
-                  const std::vector<Piece>& pieces) {
+                  const std::vector<Piece>& pieces, std::vector<std::int32_t> copies = {}) {
     std::vector<std::int32_t> slots, starts{0}, positions;
     for (const Piece& p : pieces) {
       slots.push_back(p.slot);
@@ -108,7 +109,8 @@ class Session {
     OnDevice on(backend_);
     const StatePlan plan{.slots = on(View::of(std::span(slots))),
                          .starts = on(View::of(std::span(starts))),
-                         .positions = on(View::of(std::span(positions)))};
+                         .positions = on(View::of(std::span(positions))),
+                         .copies = copies.empty() ? View() : on(View::of(std::span(copies)))};
     backend_.ops.causal_conv(*backend_.stream, {.x = on(in.view()),
                                                 .weight = on(layer_.weight.view()),
                                                 .state = on(conv_.view()),
@@ -182,6 +184,24 @@ TEST_P(Recurrent, AnyCutAndAnyCompanyGiveTheSameBits) {
             got.set((p.slot * length + t) * columns + c, out[row * columns + c]);
     }
     ASSERT_EQ(got, expected) << layer.key_dim << " x " << layer.value_dim << ", " << name(layer.type);
+  }
+}
+
+TEST_P(Recurrent, SequencesGoOnFromCopiesOfTheirStates) {
+  TestRandom random(4);
+  for (int round = 0; round < (GetParam().slow ? 3 : 10); ++round) {
+    const Layer layer(random, random.pick({DType::f32, DType::bf16}));
+    const int length = random.integer(2, 20), cut = random.integer(1, length - 1);
+    const std::int64_t columns = layer.value_heads * layer.value_dim;
+    const TestTensor x = random.tensor(layer.type, {length, layer.channels()}, -2, 2);
+    const TestTensor ba = random.tensor(DType::f32, {length, layer.gates()}, -3, 3);
+    Session session(*tested, layer, 2);
+    std::vector<std::int32_t> copies(static_cast<std::size_t>(length), -1);
+    copies[static_cast<std::size_t>(cut) - 1] = 1;
+    const TestTensor all = session.step(x, ba, length, {{0, 0, length}}, copies);
+    const TestTensor rest = session.step(x, ba, 0, {{1, cut, length}});
+    for (std::int64_t i = cut * columns; i < length * columns; ++i)
+      ASSERT_EQ(rest[i - cut * columns], all[i]) << name(layer.type) << ", token " << i / columns;
   }
 }
 

@@ -108,8 +108,9 @@ class Session {
     for (std::int64_t i = 0; i < state_.elements(); ++i) state_.set(i, NAN);  // a beginning forgets it
   }
 
-  // Computes the pieces and puts their rows into `out` [slots * length, outputs].
-  void step(const TestTensor& x, const std::vector<Piece>& pieces, TestTensor& out) {
+  // Computes the pieces and puts their rows into `out` [slots * length, outputs]. copies: StatePlan::copies.
+  void step(const TestTensor& x, const std::vector<Piece>& pieces, TestTensor& out,
+            std::vector<std::int32_t> copies = {}) {
     std::vector<std::int32_t> slots, starts{0}, positions;
     for (const Piece& p : pieces) {
       slots.push_back(p.slot);
@@ -129,7 +130,8 @@ class Session {
     OnDevice on(backend_);
     const StatePlan plan{.slots = on(View::of(std::span(slots))),
                          .starts = on(View::of(std::span(starts))),
-                         .positions = on(View::of(std::span(positions)))};
+                         .positions = on(View::of(std::span(positions))),
+                         .copies = copies.empty() ? View() : on(View::of(std::span(copies)))};
     op_.run(backend_, on, on(in.view()), on(state_.view()), plan, on(rows.view()));
     on.fetch();
     for_rows([&](std::int64_t row, std::int64_t token) {
@@ -183,6 +185,25 @@ TEST_P(Scans, AnyCutAndAnyCompanyGiveTheSameBits) {
         session.step(x, pieces, got);
       }
       ASSERT_EQ(got, expected) << name(op.type);
+    }
+}
+
+TEST_P(Scans, SequencesGoOnFromCopiesOfTheirStates) {
+  TestRandom random(3);
+  for (const auto make : kKinds)
+    for (int round = 0; round < (GetParam().slow ? 2 : 6); ++round) {
+      const Operator op = make(random, 2);
+      const int length = random.integer(2, 20), cut = random.integer(1, length - 1);
+      TestTensor x = random.tensor(op.type, {2 * length, op.inputs}, -2, 2);
+      for (std::int64_t i = 0; i < length * op.inputs; ++i) x.set(length * op.inputs + i, x[i]);
+      TestTensor got(op.type, {2 * length, op.outputs});
+      Session session(*tested, op, length);
+      std::vector<std::int32_t> copies(static_cast<std::size_t>(length), -1);
+      copies[static_cast<std::size_t>(cut) - 1] = 1;
+      session.step(x, {{0, 0, length}}, got, copies);
+      session.step(x, {{1, cut, length}}, got);
+      for (std::int64_t i = cut * op.outputs; i < length * op.outputs; ++i)
+        ASSERT_EQ(got[length * op.outputs + i], got[i]) << name(op.type) << ", token " << i / op.outputs;
     }
 }
 

@@ -60,8 +60,9 @@ class Session {
   }
 
   // given, decay: of all sequences' tokens, row by row [slot * stride + position]
+  // copies: StatePlan::copies.
   TestTensor step(const TestTensor& given, const TestTensor& decay, std::int64_t stride,
-                  const std::vector<Piece>& pieces) {
+                  const std::vector<Piece>& pieces, std::vector<std::int32_t> copies = {}) {
     std::vector<std::int32_t> slots, starts{0}, positions;
     for (const Piece& p : pieces) {
       slots.push_back(p.slot);
@@ -75,7 +76,8 @@ class Session {
     OnDevice on(backend_);
     const StatePlan plan{.slots = on(View::of(std::span(slots))),
                          .starts = on(View::of(std::span(starts))),
-                         .positions = on(View::of(std::span(positions)))};
+                         .positions = on(View::of(std::span(positions))),
+                         .copies = copies.empty() ? View() : on(View::of(std::span(copies)))};
     const View all = on(in.view()), mixtures = on(mixed.view()), vectors = on(layer_.vectors.view());
     const auto part = [&](std::int64_t i) { return all.columns(i * inner, inner); };
     const auto vector = [&](std::int64_t i) {
@@ -161,6 +163,24 @@ TEST_P(Wkv, AnyCutAndAnyCompanyGiveTheSameBits) {
             got.set((p.slot * length + t) * inner + c, out[row * inner + c]);
     }
     ASSERT_EQ(got, expected) << layer.heads << " heads of " << layer.dim << ", " << name(layer.type);
+  }
+}
+
+TEST_P(Wkv, SequencesGoOnFromCopiesOfTheirStates) {
+  TestRandom random(13);
+  for (int round = 0; round < (GetParam().slow ? 3 : 10); ++round) {
+    const Layer layer(random, random.pick({DType::f32, DType::bf16}));
+    const int length = random.integer(2, 20), cut = random.integer(1, length - 1);
+    const std::int64_t inner = layer.inner();
+    const TestTensor given = random.tensor(layer.type, {length, layer.given()}, -2, 2);
+    const TestTensor decay = random.tensor(DType::f32, {length, inner}, -6, 2);
+    Session session(*tested, layer, 2);
+    std::vector<std::int32_t> copies(static_cast<std::size_t>(length), -1);
+    copies[static_cast<std::size_t>(cut) - 1] = 1;
+    const TestTensor all = session.step(given, decay, length, {{0, 0, length}}, copies);
+    const TestTensor rest = session.step(given, decay, 0, {{1, cut, length}});
+    for (std::int64_t i = cut * inner; i < length * inner; ++i)
+      ASSERT_EQ(rest[i - cut * inner], all[i]) << name(layer.type) << ", token " << i / inner;
   }
 }
 

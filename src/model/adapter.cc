@@ -188,9 +188,9 @@ Result<> AdapterReader::check_base_matrix(const StoredTensor& tensor, std::strin
 
 Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
   TRY(const AdapterConfig config, load_adapter_config(directory));
-  if (config.rank > max_rank_)
-    return invalid("max_lora_rank", "the adapter's r is {}, the server takes at most {} (--max-lora-rank)",
-                   config.rank, max_rank_);
+  if (const int rank = config.rank_max(); rank > max_rank_)
+    return invalid("max_lora_rank", "the adapter's r is {}, the server takes at most {} (--max-lora-rank)", rank,
+                   max_rank_);
   TRY(const MappedFile file, open_tensors(directory));
   TRY(const std::vector<StoredTensor> tensors, parse_safetensors(file.bytes(), kFile));
   ThreadPool pool(1);
@@ -200,6 +200,7 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
   };
 
   AdapterFile adapter;
+  std::vector<float> scales;  // of the tensors
   std::vector<std::size_t> places(linears_.size(), SIZE_MAX);  // in adapter.changes
   std::set<std::tuple<std::size_t, std::int64_t, bool>> seen;
   for (const StoredTensor& tensor : tensors) {
@@ -219,8 +220,11 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
     const std::string other_name = fmt::format("{}{}{}", kRoot, module, suffix->other);
     const StoredTensor* other = find_tensor(other_name);
     if (other == nullptr) return failure(ErrorCode::corrupt, "{}: tensor {} is missing", kFile, other_name);
+    const int module_rank = config.rank.of(without_base_layers(module));
+    const float scale = config.scale_of(without_base_layers(module));
     TRY(const Module* at,
-        suffix->is_a ? find(module, tensor, *other, config.rank) : find(module, *other, tensor, config.rank));
+        suffix->is_a ? find(module, tensor, *other, module_rank) : find(module, *other, tensor, module_rank));
+    scales.push_back(scale);
     const Linear& linear = linears_[at->linear];
     const bool of_embedding = at->linear == kEmbeddingIndex;
     if (of_embedding != suffix->of_embedding)
@@ -231,7 +235,7 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
                      tensor.format);
     TRY_VOID(check_finite(tensor, pool));
 
-    const std::int64_t r = config.rank, first = at->part * max_rank_;
+    const std::int64_t r = module_rank, first = at->part * max_rank_;
     for (std::int64_t e = 0; e < at->experts; ++e) {
       const std::size_t index = at->linear + static_cast<std::size_t>(e);
       if (!seen.emplace(index, at->part, suffix->is_a).second)
@@ -247,7 +251,7 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
       AdapterFile::Change& change = adapter.changes[place];
       if (!suffix->is_a)
         copy_block(tensor, {at->rows, r, e, r * at->experts, at->experts},
-                   of_embedding ? config.scale * embed_scale_ : config.scale, format_, change.b, rank(linear),
+                   of_embedding ? scale * embed_scale_ : scale, format_, change.b, rank(linear),
                    at->first_row, first);
       else if (of_embedding)
         copy_block(tensor, {linear.cols, r, 0, 1, linear.cols}, 1, format_, change.a, rank(linear), 0, first);
@@ -261,9 +265,9 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
     return failure(ErrorCode::corrupt, "{}: ensure_weight_tying, and no change of the output matrix", kFile);
   if (adapter.changes.empty()) return failure(ErrorCode::corrupt, "{} holds no tensors", kFile);
   TRY_VOID(file.intact());
-  const float scale[] = {config.scale};
-  adapter.digest = hash_bytes(HashAlgorithm::sha256, file.bytes(),
-                              hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(scale)), 0).low);
+  adapter.digest =
+      hash_bytes(HashAlgorithm::sha256, file.bytes(),
+                 hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(scales)), 0).low);
   return adapter;
 }
 

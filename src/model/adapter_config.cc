@@ -2,6 +2,7 @@
 
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -24,8 +25,6 @@ constexpr std::string_view kUnsupported[] = {"use_dora",
                                              "modules_to_save",
                                              "trainable_token_indices",
                                              "layer_replication",
-                                             "rank_pattern",
-                                             "alpha_pattern",
                                              "alora_invocation_tokens",
                                              "arrow_config",
                                              "kasa_config",
@@ -56,6 +55,29 @@ Result<> expect_text(const Config& config, std::string_view field, std::string_v
                        text, *known.begin());
 }
 
+// Names of modules, with a number each. PEFT takes regular expressions; names are what it writes itself.
+template <class T>
+Result<std::vector<std::pair<std::string, T>>> read_patterns(const json::object& config, std::string_view field,
+                                                             double least, double most) {
+  constexpr std::string_view kSpecial = "*+?()[]{}|\\$";
+  std::vector<std::pair<std::string, T>> patterns;
+  const json::value* value = config.if_contains(field);
+  if (value == nullptr || value->is_null()) return patterns;
+  if (!value->is_object()) return invalid(field, "{}: {} is not an object", kFile, field);
+  for (const auto& [key, entry] : value->get_object()) {
+    const std::string name(key);
+    if (name.empty() || name.find_first_of(kSpecial) != name.npos || name.find('^', 1) != name.npos)
+      return field_failure(field, ErrorCode::unsupported, "{}: {} has \"{}\"; names of modules are read", kFile,
+                           field, name);
+    const double number = entry.is_number() ? entry.template to_number<double>() : NAN;
+    if (!(number >= least && number <= most) || static_cast<double>(static_cast<T>(number)) != number)
+      return invalid(field, "{}: {}[\"{}\"] is {}, must be a number from {} to {}", kFile, field, name,
+                     json::serialize(entry), least, most);
+    patterns.emplace_back(name, static_cast<T>(number));
+  }
+  return patterns;
+}
+
 // Other ways to begin leave a changed base model behind, which the adapter belongs to.
 Result<> check_initialisation(const json::object& config) {
   const json::value* value = config.if_contains("init_lora_weights");
@@ -67,7 +89,33 @@ Result<> check_initialisation(const json::object& config) {
                        "{}: init_lora_weights is {}, which needs a changed base model", kFile, text);
 }
 
+// "^" stands for the beginning of the name.
+bool names(std::string_view pattern, std::string_view module) {
+  if (pattern.starts_with('^')) return module == pattern.substr(1);
+  return module.ends_with(pattern) &&
+         (module.size() == pattern.size() || module[module.size() - pattern.size() - 1] == '.');
+}
+
 }  // namespace
+
+template <class T>
+T AdapterConfig::ByModule<T>::of(std::string_view module) const {
+  const auto found = std::ranges::find_if(patterns, [&](const auto& one) { return names(one.first, module); });
+  return found != patterns.end() ? found->second : usual;
+}
+
+float AdapterConfig::scale_of(std::string_view module) const {
+  const double r = rank.of(module);
+  return static_cast<float>(alpha.of(module) / (by_root ? std::sqrt(r) : r));
+}
+
+int AdapterConfig::rank_max() const {
+  int most = rank.usual;
+  for (const auto& [name, r] : rank.patterns) most = std::max(most, r);
+  return most;
+}
+
+template int AdapterConfig::ByModule<int>::of(std::string_view) const;
 
 Result<AdapterConfig> load_adapter_config(const std::string& directory) {
   TRY(const json::value value, read_json_file(fmt::format("{}/{}", directory, kFile)));
@@ -78,10 +126,14 @@ Result<AdapterConfig> load_adapter_config(const std::string& directory) {
   TRY_VOID(expect_text(config, "peft_type", "LORA", {"LORA"}));
   TRY_VOID(expect_text(config, "bias", "none", {"none"}));
   AdapterConfig adapter;
-  TRY(adapter.rank, config.integer("r", {1, 1 << 16}));
-  TRY(const double alpha, config.number("lora_alpha", {-1e6, 1e6}, 8));
-  TRY(const bool by_root, config.boolean("use_rslora", false));
-  adapter.scale = static_cast<float>(by_root ? alpha / std::sqrt(adapter.rank) : alpha / adapter.rank);
+  constexpr int kRankMost = 1 << 16;
+  constexpr double kAlphaMost = 1e6;
+  const json::object& fields = value.get_object();
+  TRY(adapter.rank.usual, config.integer("r", {1, kRankMost}));
+  TRY(adapter.rank.patterns, read_patterns<int>(fields, "rank_pattern", 1, kRankMost));
+  TRY(adapter.alpha.usual, config.number("lora_alpha", {-kAlphaMost, kAlphaMost}, 8));
+  TRY(adapter.alpha.patterns, read_patterns<double>(fields, "alpha_pattern", -kAlphaMost, kAlphaMost));
+  TRY(adapter.by_root, config.boolean("use_rslora", false));
   TRY(adapter.tied, config.boolean("ensure_weight_tying", false));
   return adapter;
 }

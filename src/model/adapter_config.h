@@ -2,15 +2,33 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 
 namespace octavo {
 
 struct AdapterConfig {
-  int rank = 0;     // r
-  float scale = 1;  // of B A: lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora
-  bool tied = false;  // ensure_weight_tying: what changes the embedding changes the output matrix, too
+  // Of modules that one of the patterns names, by the first that does: a pattern is a module's name, or the end of it
+  // behind a dot.
+  template <class T>
+  struct ByModule {
+    T usual = {};
+    std::vector<std::pair<std::string, T>> patterns = {};
+
+    T of(std::string_view module) const;
+  };
+
+  ByModule<int> rank;      // r, rank_pattern
+  ByModule<double> alpha;  // lora_alpha, alpha_pattern
+  bool by_root = false;    // use_rslora
+  bool tied = false;       // ensure_weight_tying: what changes the embedding changes the output matrix, too
+
+  // Of B A: lora_alpha / r, or lora_alpha / sqrt(r).
+  float scale_of(std::string_view module) const;
+  int rank_max() const;
 };
 
 // Reads <directory>/adapter_config.json. Errors: not_found; a field that is wrong, or asks for something that

@@ -75,7 +75,7 @@ TEST_P(AdapterGolden, LogitsAreThoseOfPeft) {
 
 // The base model's folder, all numbers in F32, with W + scale B A in place of each W that the adapter changes.
 void write_merged(const std::string& base, const std::string& adapter, const ScratchDirectory& to) {
-  const float scale = load_adapter_config(adapter).value().scale;
+  const AdapterConfig config = load_adapter_config(adapter).value();
   const MappedFile file = MappedFile::open(adapter + "/adapter_model.safetensors").value();
   const std::vector<StoredTensor> changes = parse_safetensors(file.bytes(), adapter).value();
   const auto change = [&](const std::string& name, std::string_view part) {
@@ -101,7 +101,7 @@ void write_merged(const std::string& base, const std::string& adapter, const Scr
         double sum = 0;
         for (std::int64_t k = 0; k < rank; ++k)
           sum += double{number_at(*b, i / cols * rank + k)} * number_at(*a, k * cols + i % cols);
-        numbers[static_cast<std::size_t>(i)] += static_cast<float>(scale * sum);
+        numbers[static_cast<std::size_t>(i)] += static_cast<float>(config.scale_of(module) * sum);
       }
     }
     const std::size_t begin = data.size();
@@ -192,6 +192,24 @@ TEST_F(AdapterErrors, UnsupportedKinds) {
 TEST_F(AdapterErrors, SavedModules) {
   replace("adapter_config.json", R"("modules_to_save": null)", R"("modules_to_save": ["lm_head"])");
   EXPECT_THAT(error(), HasSubstr(R"(modules_to_save = ["lm_head"] is not supported)"));
+}
+
+TEST_F(AdapterErrors, Patterns) {
+  const auto with = [&](std::string_view patterns) {
+    fs::copy_file(std::string(kAdapters) + "/llama-f32/adapter_config.json", directory_ / "adapter_config.json",
+                  fs::copy_options::overwrite_existing);
+    replace("adapter_config.json", R"("r": 4)", fmt::format(R"("r": 4, {})", patterns));
+    replace("adapter_config.json", "\"rank_pattern\": {}", "\"rank_patterns_before\": {}");
+    replace("adapter_config.json", "\"alpha_pattern\": {}", "\"alpha_patterns_before\": {}");
+    return error();
+  };
+  EXPECT_EQ(with(R"("rank_pattern": {"k_proj": 8, "_proj": 2}, "alpha_pattern": {"q_proj": 3.5})"), "read");
+  EXPECT_THAT(with(R"("rank_pattern": {"q_proj": 9})"), HasSubstr("r is 9, the server takes at most 8"));
+  EXPECT_THAT(with(R"("rank_pattern": {"self_attn.q_proj": 2})"), HasSubstr("and r = 2 ask for"));
+  EXPECT_THAT(with(R"("rank_pattern": {"q_proj": 1.5})"), HasSubstr(R"(rank_pattern["q_proj"] is 1.5)"));
+  EXPECT_THAT(with(R"("alpha_pattern": {"q_proj": "2"})"), HasSubstr(R"(alpha_pattern["q_proj"] is "2")"));
+  EXPECT_THAT(with(R"("alpha_pattern": {".*_proj": 2})"), HasSubstr("names of modules are read"));
+  EXPECT_THAT(with(R"("alpha_pattern": [2])"), HasSubstr("alpha_pattern is not an object"));
 }
 
 TEST_F(AdapterErrors, OtherRankThanTheConfiguration) {

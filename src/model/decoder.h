@@ -22,6 +22,7 @@ struct StateBatch {
   View memory;  // f32 [slots, CacheLayout::state_floats]
   View slots;   // i32 [sequences], as in StatePlan
   View starts;  // i32 [sequences + 1]
+  View copies = {};  // i32 [n]
 };
 
 // Of models with cross attention: what their layers read of encoders' rows.

@@ -12,6 +12,7 @@ namespace octavo {
 namespace {
 
 constexpr std::string_view kField = "speculative_config";
+constexpr int kEagle3LayersMax = 16;
 
 ModelDType stored_as(DType activation) {
   switch (activation) {
@@ -43,41 +44,46 @@ Result<ModelSpec> predictor_spec(const ModelSpec& other) {
   const Predictor& predictor = *other.predictor;
   ModelSpec spec = other;
   spec.predictor = {};
-  spec.other_names = {};
   spec.tower = {};
-  spec.layers = {other.layers.back()};
+  spec.layers = {other.layers[predictor.like]};
   spec.hidden = {.dim = other.dim,
                  .vocab = other.vocab,
                  .token_norm = other.final_norm,
                  .hidden_norm = other.final_norm,
                  .hidden_first = predictor.hidden_first,
                  .normed_output = predictor.normed_output};
-  spec.names.only_layer = predictor.layer;
-  spec.names.token_norm = predictor.token_norm;
-  spec.names.hidden_norm = predictor.hidden_norm;
-  spec.names.joint = predictor.joint;
-  spec.names.final_norm = predictor.final_norm;
-  spec.names.ignorable = {"*"};  // the other's
+  if (predictor.final_norm.empty()) spec.final_norm = {};
+  for (Names* names : {&spec.names, spec.other_names ? &*spec.other_names : nullptr}) {
+    if (names == nullptr) continue;
+    if (!predictor.prefixes.empty()) names->prefixes = predictor.prefixes;
+    names->only_layer = predictor.layer;
+    names->token_norm = predictor.token_norm;
+    names->hidden_norm = predictor.hidden_norm;
+    names->joint = predictor.joint;
+    names->final_norm = predictor.final_norm;
+    names->ignorable = {"*"};  // the other's
+  }
   return spec;
 }
 
-// The one layer of an EAGLE head, which is Llama's, with what depends on its tensors.
-Result<ModelSpec> eagle_layer(const Config& config, const Checkpoint& checkpoint, const Model& other) {
+// The layers of an EAGLE head, which are Llama's, with what depends on its tensors.
+Result<ModelSpec> eagle_layers(const Config& config, const Checkpoint& checkpoint, const Model& other, int most) {
   Config complete = config;
   complete.set_defaults(field_defaults("LlamaForCausalLM"));
   TRY(ModelSpec spec, describe_llama(complete));
   const int layers = static_cast<int>(spec.layers.size());
-  if (layers != 1)
-    return field_failure(kField, ErrorCode::unsupported, "{} is {}; heads of one layer are supported",
-                         config.where("num_hidden_layers"), layers);
+  if (layers > most)
+    return field_failure(kField, ErrorCode::unsupported, "{} is {}, at most {} can be",
+                         config.where("num_hidden_layers"), layers, most);
   if (spec.vocab != other.spec.vocab)
     return invalid(kField, "the head reads a vocabulary of {} tokens, the model has {}: they must be one",
                    spec.vocab, other.spec.vocab);
   const auto has = [&](std::string_view tensor) { return checkpoint.find(tensor) != nullptr; };
   spec.max_positions = other.max_model_len;
   spec.names.prefixes = {""};
-  spec.names.only_layer = has("midlayer.self_attn.q_proj.weight") ? "midlayer." : "layers.0.";
-  spec.layers[0].attention().qkv_bias |= has(spec.names.only_layer + "self_attn.q_proj.bias");
+  const std::string first = has("midlayer.self_attn.q_proj.weight") ? "midlayer." : "layers.0.";
+  if (layers == 1) spec.names.only_layer = first;
+  for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias |= has(first + "self_attn.q_proj.bias");
   spec.names.joint = "fc";
   spec.names.ignorable = {"*.rotary_emb.inv_freq", "d2t", "t2d", "verifier_*"};
   spec.hidden = {.dim = other.spec.dim,
@@ -160,7 +166,7 @@ Result<Drafter> load_eagle(const std::string& path, const Model& other, Backend&
                            const LoadOptions& options) {
   TRY(const Config config, Config::load(path));
   TRY(const Checkpoint checkpoint, open_checkpoint(path));
-  TRY(ModelSpec spec, eagle_layer(config, checkpoint, other));
+  TRY(ModelSpec spec, eagle_layers(config, checkpoint, other, 1));
   if (spec.dim != other.spec.dim)
     return invalid(kField, "the head's hidden_size is {}, the model's {}: they must be one", spec.dim,
                    other.spec.dim);
@@ -176,7 +182,7 @@ Result<Drafter> load_eagle3(const std::string& path, const Model& other, Backend
   TRY(const Config config, Config::load(path));
   TRY(const Checkpoint checkpoint, open_checkpoint(path));
   TRY(const std::optional<Config> nested, config.object("transformer_layer_config"));
-  TRY(ModelSpec spec, eagle_layer(nested.value_or(config), checkpoint, other));
+  TRY(ModelSpec spec, eagle_layers(nested.value_or(config), checkpoint, other, kEagle3LayersMax));
   spec.architecture = "EAGLE-3";
   HiddenInput& input = *spec.hidden;
   input.joined = false;
@@ -184,7 +190,7 @@ Result<Drafter> load_eagle3(const std::string& path, const Model& other, Backend
   TRY(input.layers, read_layers(config, static_cast<int>(other.spec.layers.size())));
   TRY(input.normed_residual, config.boolean("norm_before_residual", false));
   input.hidden_norm = spec.final_norm;
-  spec.names.hidden_norm = spec.names.only_layer + "hidden_norm";
+  spec.names.hidden_norm = (spec.names.only_layer.empty() ? "layers.0." : spec.names.only_layer) + "hidden_norm";
   spec.layers[0].attention().input_dim = 2 * spec.dim;
   spec.tied = false;
   TRY(spec.vocab, config.integer("draft_vocab_size", {1, spec.vocab}, spec.vocab));

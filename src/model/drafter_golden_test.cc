@@ -43,7 +43,7 @@ TEST_P(DrafterGolden, LogitsAreThoseOfTorch) {
     };
     const golden::DrafterLogits whole = run(static_cast<int>(golden.ids.size()));
     // An EAGLE head has no last norm, and its logits are as large as they come.
-    const float near = std::max(1e-4F, 2e-5F * std::ranges::max(golden.logits));
+    const float near = std::max(1e-4F, 4e-5F * std::ranges::max(golden.logits));
     EXPECT_LE(golden::max_difference(whole.logits, golden.logits), near);
     EXPECT_LE(golden::max_difference(whole.next, golden.next_logits), near);
     for (const int chunk : {1, 7}) {
@@ -58,9 +58,13 @@ INSTANTIATE_TEST_SUITE_P(Heads, DrafterGolden,
                          testing::Values(Case{"deepseek_v3", "deepseek_v3", load_predictor},
                                          Case{"glm4_moe", "glm4_moe", load_predictor},
                                          Case{"mimo", "mimo", load_predictor},
+                                         Case{"qwen3_next", "qwen3_next", load_predictor},
+                                         Case{"qwen3_5_moe", "qwen3_5_moe", load_predictor},
+                                         Case{"ernie4_5_moe", "ernie4_5_moe", load_predictor},
                                          Case{"eagle", "llama", load_eagle},
                                          Case{"eagle3", "llama", load_eagle3},
-                                         Case{"eagle3-speculators", "llama", load_eagle3}),
+                                         Case{"eagle3-speculators", "llama", load_eagle3},
+                                         Case{"eagle3-layers", "llama", load_eagle3}),
                          [](const auto& param) {
                            std::string name = param.param.name;
                            std::ranges::replace(name, '-', '_');

@@ -688,11 +688,13 @@ struct HiddenInput {
   std::int64_t row() const { return std::int64_t{dim} * (layers.empty() ? 1 : std::ssize(layers)); }
 };
 
-// A network's layer of multi-token prediction, which is like its last layer: how its tensors are called,
-// without the prefix.
+// A network's layer of multi-token prediction: how its tensors are called, without the prefix.
 struct Predictor {
+  std::vector<std::string> prefixes = {};  // empty: the network's
+  std::size_t like = 0;                    // the layer of the network that it is like
   std::string layer;
-  std::string token_norm, hidden_norm, joint, final_norm;
+  std::string token_norm, hidden_norm, joint;
+  std::string final_norm = {};  // empty: there is none
   bool hidden_first = false;  // these two: HiddenInput
   bool normed_output = false;
 };

@@ -19,12 +19,18 @@ void Scheduler::check() const {
   // Every reference to a block is some table's, held or deferred, and promises are covered.
   std::vector<int> references(static_cast<std::size_t>(cache_.pool.total()), 0);
   int promised = 0, lent = 0;
-  std::vector<bool> states(static_cast<std::size_t>(options_.max_num_seqs));
+  std::vector<bool> states(static_cast<std::size_t>(options_.max_num_seqs + options_.draft_states));
+  int states_used = 0;
+  const auto use_state = [&](int slot) {
+    CHECK(!states.at(static_cast<std::size_t>(slot)), "state {} has two uses", slot);
+    states[static_cast<std::size_t>(slot)] = true;
+    ++states_used;
+  };
   for (const Slot slot : running_) {
     const Sequence& s = at(slot);
     promised += promise(s);
-    CHECK(!states.at(static_cast<std::size_t>(s.state_slot)), "two sequences have state {}", s.state_slot);
-    states[static_cast<std::size_t>(s.state_slot)] = true;
+    use_state(s.state_slot);
+    for (const int state : s.draft_states) use_state(state);
     CHECK(s.computed <= s.planned && s.planned <= s.length() && s.length() <= s.max_total_tokens,
           "computed {}, planned {}, length {} of {}", s.computed, s.planned, s.length(), s.max_total_tokens);
     for (int g = 0; g < cache_.group_count(); ++g) {
@@ -45,8 +51,9 @@ void Scheduler::check() const {
     CHECK(writing == cache_.saved_states->writing(), "{} states of {} are being written", writing,
           cache_.saved_states->writing());
   }
-  CHECK(states_.free() + std::ssize(running_) == options_.max_num_seqs);
-  CHECK(std::ranges::all_of(waiting_, [&](Slot s) { return at(s).state_slot == kNoState; }));
+  CHECK(states_.free() + states_used == std::ssize(states));
+  CHECK(std::ranges::all_of(
+      waiting_, [&](Slot s) { return at(s).state_slot == kNoState && at(s).draft_states.empty(); }));
   for (const Slot slot : waiting_)
     for (int g = 0; g < cache_.group_count(); ++g) CHECK(at(slot).blocks.table(g).empty());
   for (const PrefixHold& hold : holds_)

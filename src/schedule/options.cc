@@ -28,6 +28,7 @@ Result<> validate(const SchedulerOptions& options) {
   TRY_VOID(in_range("max_draft_tokens", options.max_draft_tokens, 0, kDraftTokensMax));
   TRY_VOID(in_range("max_preemptions", options.max_preemptions, 0, 1 << 16));
   TRY_VOID(in_range("saved_states", options.saved_states, 0, options.enable_prefix_caching ? 1 << 20 : 0));
+  TRY_VOID(in_range("draft_states", options.draft_states, 0, 1 << 20));
   TRY_VOID(in_range("mamba_block_size", options.mamba_block_size, 1, kTokensMax));
   if (options.saved_states > 0 && options.mamba_block_size % options.block_size != 0)
     return invalid("mamba_block_size", "mamba_block_size is {}, must be a multiple of block_size, {}",

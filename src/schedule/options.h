@@ -26,6 +26,9 @@ struct SchedulerOptions {
   PrefixHashOptions prefix_hash;
   // States of recurrent layers kept behind prefixes; 0: there are no such layers, or no prefix caching.
   int saved_states = 0;
+  // States that draft tokens may leave behind in a step, of all sequences together, so that those that are not accepted
+  // can be taken back; 0: there are no such layers, or no draft tokens.
+  int draft_states = 0;
   int mamba_block_size = 256;  // tokens, whole blocks: at multiples of it they are kept
 
   // The step.

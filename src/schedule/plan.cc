@@ -24,7 +24,10 @@ void Scheduler::plan(StepPlan& plan) {
 
   budget_ = options_.max_num_batched_tokens;
   promised_ = 0;
-  for (const Slot slot : running_) promised_ += promise(at(slot));
+  for (const Slot slot : running_) {
+    promised_ += promise(at(slot));
+    if (!at(slot).drafting) give_back_draft_states(at(slot));
+  }
 
   plan_decodes(plan);
   plan_prefills(plan);
@@ -159,6 +162,16 @@ int Scheduler::to_checkpoint(const Sequence& s, int count) const {
   return last > s.planned ? last - s.planned : count;
 }
 
+// How many of `count` draft tokens have room for the states before them. The rest of the slots are for sequences. Where
+// states are kept behind prefixes, none passes a place where one is.
+int Scheduler::revocable(const Sequence& s, int count) const {
+  if (options_.draft_states == 0) return count;
+  const int slots = states_.free() - (options_.max_num_seqs - static_cast<int>(running_.size()));
+  count = std::min(count, slots);
+  return cache_.saved_states ? std::min(count, options_.mamba_block_size - 1 - s.planned % options_.mamba_block_size)
+                             : count;
+}
+
 // Puts `count` tokens of the sequence into the plan. Their blocks are there.
 void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   Sequence& s = at(slot);
@@ -197,10 +210,13 @@ void Scheduler::plan_drafts(StepPlan& plan) {
     const int wanted =
         std::min({static_cast<int>(s.drafts.size()), budget_, ahead_max_ - (s.planned - s.computed),
                   s.max_total_tokens - 1 - s.planned});  // the last token is never computed
-    const int count = covered(s, wanted);
+    const int count = covered(s, revocable(s, wanted));
     if (count <= 0) continue;
     take_blocks(s, s.planned + count);
     p.drafts = std::span(s.drafts).first(static_cast<std::size_t>(count));
+    if (options_.draft_states > 0)
+      for (int i = 0; i < count; ++i) s.draft_states.push_back(states_.take());
+    p.draft_states = s.draft_states;
     s.drafting = true;
     budget_ -= count;
     plan.tokens += count;

@@ -16,11 +16,11 @@ Scheduler::Scheduler(SchedulerOptions options)
     : options_(std::move(options)),
       hasher_(options_.prefix_hash, options_.block_size),
       cache_(options_.num_blocks, options_.block_size, options_.groups),
-      states_(options_.max_num_seqs),
+      states_(options_.max_num_seqs + options_.draft_states),
       ahead_max_(tokens_ahead_max(options_)),
       watermark_blocks_(static_cast<int>(options_.watermark * options_.num_blocks)),
       sequences_(static_cast<std::size_t>(options_.max_sequences)) {
-  if (options_.saved_states > 0) cache_.saved_states.emplace(options_.max_num_seqs, options_.saved_states);
+  if (options_.saved_states > 0) cache_.saved_states.emplace(options_.max_num_seqs + options_.draft_states, options_.saved_states);
   unused_.reserve(sequences_.size());
   for (auto s = static_cast<Slot>(sequences_.size()); s-- > 0;) unused_.push_back(s);
   const auto seqs = static_cast<std::size_t>(options_.max_num_seqs);
@@ -104,6 +104,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   s.tokens.assign(spec.prompt.begin(), spec.prompt.end());
   s.tokens.insert(s.tokens.end(), spec.output.begin(), spec.output.end());
   s.drafts.reserve(static_cast<std::size_t>(options_.max_draft_tokens));
+  if (options_.draft_states > 0) s.draft_states.reserve(static_cast<std::size_t>(options_.max_draft_tokens) + 1);
   s.blocks = SequenceBlocks(cache_, s.max_total_tokens);
   if (options_.enable_prefix_caching) {
     s.keys.reserve(static_cast<std::size_t>(s.max_total_tokens / options_.block_size));
@@ -139,6 +140,7 @@ void Scheduler::enqueue(Slot slot) {
 // Blocks that a step in flight may still touch go back to the pool when it is collected.
 void Scheduler::give_up_memory(Sequence& s) {
   if (s.state_slot != kNoState) states_.give_back(std::exchange(s.state_slot, kNoState));
+  give_back_draft_states(s);
   given_up_.clear();
   s.blocks.give_up(given_up_);
   for (const BlockId block : given_up_) {
@@ -148,6 +150,17 @@ void Scheduler::give_up_memory(Sequence& s) {
       cache_.pool.release(block);
     }
   }
+}
+
+void Scheduler::give_back_draft_states(Sequence& s) {
+  for (const int slot : s.draft_states) states_.give_back(slot);
+  s.draft_states.clear();
+}
+
+// The sequence goes on with the state behind its next token; that behind all draft tokens is where it was.
+void Scheduler::next_draft_state(Sequence& s) {
+  s.state_slot = s.draft_states.front();
+  s.draft_states.erase(s.draft_states.begin());
 }
 
 void Scheduler::collect(StepNumber step) {
@@ -162,6 +175,10 @@ void Scheduler::collect(StepNumber step) {
     CHECK(static_cast<int>(s->tokens.size()) >= launched.end,
           "step {} collected before the commits of the one before", step);
     s->computed = launched.end;
+    if (!s->draft_states.empty() && launched.end == s->planned) {  // not a step before that with the draft tokens
+      s->draft_states.push_back(s->state_slot);
+      next_draft_state(*s);
+    }
     if (options_.enable_prefix_caching) {
       hasher_.extend(std::span(s->tokens).first(static_cast<std::size_t>(s->computed)), s->identity, s->keys,
                      s->extras);
@@ -217,6 +234,10 @@ void Scheduler::commit_draft(SequenceId sequence, TokenId token) {
           s->computed, s->planned, s->length());
     ++s->planned;
     ++s->computed;
+    if (!s->draft_states.empty()) {
+      states_.give_back(s->state_slot);
+      next_draft_state(*s);
+    }
   }
   s->tokens.push_back(token);
 }

@@ -163,6 +163,7 @@ class Scheduler {
   void take_blocks(Sequence& s, int end);
   int covered(const Sequence& s, int count) const;
   int to_checkpoint(const Sequence& s, int count) const;
+  int revocable(const Sequence& s, int count) const;
   int tokens_wanted(const Sequence& s) const;
   int promise(const Sequence& s) const;
   int spare() const;
@@ -173,6 +174,8 @@ class Scheduler {
 
   void enqueue(Slot slot);
   void give_up_memory(Sequence& s);
+  void give_back_draft_states(Sequence& s);
+  static void next_draft_state(Sequence& s);
   bool in_flight(const Sequence& s) const;
 
   SchedulerOptions options_;

@@ -76,6 +76,9 @@ struct Sequence {
   std::vector<std::pair<int, int>> wholes;  // SequenceSpec::wholes
   SequenceBlocks blocks;
   int state_slot = kNoState;  // while it runs; of recurrent layers
+  // While draft tokens are on the way, where the states before each of them are copied; then those behind the tokens
+  // that may be committed next.
+  std::vector<int> draft_states;
   int branch = 0;             // where it leaves a prefix whose blocks were there without a state; 0: nowhere
 
   // How many of `count` tokens from `first` on a step may compute: none that belongs to a whole whose end it

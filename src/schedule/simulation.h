@@ -59,8 +59,11 @@ inline SchedulerOptions random_options(const Choose& choose) {
   o.max_steps_in_flight = 1 + choose(3);
   o.samples_ahead = choose(3) > 0;
   o.max_draft_tokens = choose(2) == 0 ? choose(6) : 0;
-  // States cannot take draft tokens back.
-  if (o.enable_prefix_caching && o.max_draft_tokens == 0) o.saved_states = choose(2) == 0 ? choose(12) : 0;
+  if (o.max_draft_tokens > 0) o.draft_states = choose(2) == 0 ? 1 + choose(12) : 0;
+  // States can take draft tokens back where there are slots for them.
+  if (o.enable_prefix_caching && (o.max_draft_tokens == 0 || o.draft_states > 0))
+    o.saved_states = choose(2) == 0 ? choose(12) : 0;
+  if (o.draft_states > 0 && o.saved_states == 0) o.enable_prefix_caching = false;  // no state is found there
   o.mamba_block_size = o.block_size * (1 + choose(4));
   o.policy = static_cast<Policy>(choose(3));
   o.max_sequences = o.max_num_seqs + choose(40);
@@ -76,7 +79,7 @@ class Simulation {
     const auto& o = scheduler_->options();
     arrivals_per_cent_ = 1 + choose_(40);
     device_.assign(static_cast<std::size_t>(o.num_blocks) * static_cast<std::size_t>(o.block_size), 0);
-    states_.assign(static_cast<std::size_t>(o.max_num_seqs + o.saved_states), 0);
+    states_.assign(static_cast<std::size_t>(o.max_num_seqs + o.draft_states + o.saved_states), 0);
   }
 
   // One random operation.
@@ -139,6 +142,7 @@ class Simulation {
     std::vector<TokenId> drafts;
     std::vector<std::vector<BlockId>> tables;
     int state_slot, state_from, state_to;
+    std::vector<int> draft_states;
 
     int end() const { return first + count + static_cast<int>(drafts.size()); }
   };
@@ -302,7 +306,7 @@ class Simulation {
     for (std::size_t i = 0; i < p.tokens.size(); ++i)
       CHECK(p.tokens[i] == client.tokens[static_cast<std::size_t>(p.first) + i]);
     Row row{it->second, p.first,      p.count,      p.samples, {p.drafts.begin(), p.drafts.end()},
-            {},         p.state_slot, p.state_from, p.state_to};
+            {},         p.state_slot, p.state_from, p.state_to, {p.draft_states.begin(), p.draft_states.end()}};
     const KvCache& cache = scheduler_->cache();
     for (int g = 0; g < cache.group_count(); ++g) {
       const auto table = p.blocks->table(g);
@@ -367,7 +371,7 @@ class Simulation {
         for (int p = seen; p < row.end(); ++p)
           CHECK(cell(row, g, p) == content(row, g, p), "foreign content at position {} of {}", p, row.first);
       }
-    if (scheduler_->options().saved_states > 0) pass_states(flight);
+    if (scheduler_->options().saved_states > 0 || scheduler_->options().draft_states > 0) pass_states(flight);
     scheduler_->collect(flight.step);
     for (const Row& row : flight.rows)
       if (row.samples) commit(row);
@@ -381,10 +385,20 @@ class Simulation {
       CHECK(row.first == 0 ||
                 state(row.state_slot) == row.client->past[static_cast<std::size_t>(row.first) - 1],
             "a foreign state at position {}", row.first);
-      state(row.state_slot) = row.client->past[static_cast<std::size_t>(row.end()) - 1];
+      CHECK(row.draft_states.size() == row.drafts.size());
+      const int known = row.first + row.count;
+      for (std::size_t i = 0; i < row.drafts.size(); ++i)
+        state(row.draft_states[i]) = past(row, known + static_cast<int>(i) - 1);
+      state(row.state_slot) = past(row, row.end() - 1);
     }
     for (const Row& row : flight.rows)
-      if (row.state_to != kNoState) state(row.state_to) = state(row.state_slot);
+      if (row.state_to != kNoState)
+        state(row.state_to) = state(row.drafts.empty() ? row.state_slot : row.draft_states[0]);
+  }
+  // Behind a wrong draft token, something else.
+  static std::uint64_t past(const Row& row, int position) {
+    const std::uint64_t right = row.client->past[static_cast<std::size_t>(position)];
+    return position < row.first + row.count + true_drafts(row) ? right : ~right;
   }
   std::uint64_t& state(int slot) { return states_[static_cast<std::size_t>(slot)]; }
 

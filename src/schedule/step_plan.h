@@ -24,6 +24,8 @@ struct PlannedSequence {
   // Draft tokens, computed behind it at positions first+count..: where they are accepted, the logits
   // of each give one token more.
   std::span<const TokenId> drafts;
+  // Of recurrent layers, for each draft token: where the state before it is copied.
+  std::span<const int> draft_states;
   int cached_tokens = 0;  // of the prompt, found in the prefix cache when the sequence was first admitted
   int second_text = kNoSecondText;         // SequenceSpec::second_text
   const SequenceBlocks* blocks = nullptr;  // tables, covering at least the positions up to end()

@@ -31,6 +31,12 @@ int DraftPolicy::limit(int sequences) const {
   return std::clamp(options_.free_tokens / std::max(sequences, 1) - 1, 0, options_.most);
 }
 
+int DraftPolicy::most_of_step(int sequences) const {
+  int most = 0;
+  for (int n = 1; n <= sequences; ++n) most = std::max(most, n * limit(n));
+  return most;
+}
+
 bool DraftPolicy::may_want(int sequences, const Acceptance& acceptance, int steps) const {
   if (limit(sequences) == 0) return false;
   const int rate = acceptance.is_new_ ? rate_of_all_ : acceptance.rate_;

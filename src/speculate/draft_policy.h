@@ -46,6 +46,9 @@ class DraftPolicy {
   // time that it fails. A sequence without a record begins with that of all.
   int count(int sequences, Acceptance& acceptance) const;
 
+  // Draft tokens of a step with at most so many sequences, at most.
+  int most_of_step(int sequences) const;
+
   // Whether count() may be more than 0 within so many steps, if as many sequences run.
   bool may_want(int sequences, const Acceptance& acceptance, int steps) const;
 

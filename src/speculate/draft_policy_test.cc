@@ -22,6 +22,8 @@ TEST(DraftPolicy, AStepThatIsFullTakesNoDrafts) {
   EXPECT_EQ(policy.count(16, any), 1);
   EXPECT_EQ(policy.count(17, any), 0);
   EXPECT_EQ(policy.count(1000, any), 0);
+  EXPECT_EQ(policy.most_of_step(4), 16);
+  EXPECT_EQ(policy.most_of_step(1000), 24);
 }
 
 TEST(DraftPolicy, RangesOfBatchSizesSayHowMany) {

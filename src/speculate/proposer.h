@@ -35,7 +35,8 @@ struct ComputedText {
   std::span<const TokenId> tokens =
       {};            // those that stay: accepted draft tokens are among them, others are not
   TokenId next = 0;  // what comes behind them
-  std::span<const std::int64_t> slots = {};   // of the tokens in the first cache group
+  // Of the tokens in the first cache group without a window; where all have one, in the first.
+  std::span<const std::int64_t> slots = {};
   std::span<const std::int32_t> blocks = {};  // of the sequence there, from its beginning
   bool wanted = true;  // draft tokens of it may be asked for soon; reading it serves nothing else
 };

@@ -34,6 +34,8 @@ CASES = {
     "qwen2_moe": dict(r=2, lora_alpha=6, target_modules=r".*(self_attn\.(q|o)_proj|shared_expert\.(gate|down)_proj)"),
     "granite": dict(r=3, lora_alpha=6, target_modules=["embed_tokens", "v_proj"], ensure_weight_tying=True),
     "qwen3_moe": dict(r=2, lora_alpha=6, target_modules=["q_proj"], target_parameters=["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]),
+    "olmo2": dict(r=3, lora_alpha=6, target_modules=["q_proj", "v_proj", "o_proj", "down_proj"], use_rslora=True,
+                  rank_pattern={"v_proj": 5, "^model.layers.0.self_attn.q_proj": 1}, alpha_pattern={"layers.1.mlp.down_proj": 2, "q_proj": 9}),
     "gpt_oss": dict(r=3, lora_alpha=6, target_modules=["o_proj"], target_parameters=["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]),
 }
 # As PEFT wrote them while each expert was a module: transformers and PEFT of today still read such folders.

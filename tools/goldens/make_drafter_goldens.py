@@ -23,6 +23,7 @@ import sys
 import torch
 import transformers
 from safetensors.torch import save_file
+from transformers.models.qwen3_next.modeling_qwen3_next import Qwen3NextRMSNorm
 
 VOCAB, DRAFT_VOCAB, TOKENS = 128, 80, 30
 COMMON = dict(vocab_size=VOCAB, max_position_embeddings=256, pad_token_id=0, bos_token_id=1, eos_token_id=2, attn_implementation="eager",
@@ -34,6 +35,12 @@ DEEPSEEK = dict(COMMON, **EXPERTS, hidden_size=64, intermediate_size=96, num_hid
                 num_key_value_heads=2, q_lora_rank=40, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8, v_head_dim=32)
 GLM = dict(COMMON, **EXPERTS, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1,
            head_dim=16, attention_bias=True, use_qk_norm=True)
+QWEN3_NEXT = dict(COMMON, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1, head_dim=16,
+                  layer_types=["linear_attention", "full_attention"], linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8,
+                  linear_value_head_dim=8, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, shared_expert_intermediate_size=24,
+                  decoder_sparse_step=1, mlp_only_layers=[], norm_topk_prob=True)
+ERNIE = dict(COMMON, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1, use_bias=False,
+             moe_num_experts=4, moe_k=2, moe_intermediate_size=24, moe_num_shared_experts=1, moe_layer_start_index=1, moe_layer_interval=1)
 MIMO = dict(COMMON, hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1)
 
 
@@ -83,7 +90,8 @@ def save(folder, tensors, config, golden=None, file="model.safetensors"):
 
 
 def target(kind, config, generator):
-    model = getattr(transformers, kind + "ForCausalLM")(getattr(transformers, kind + "Config")(**config)).eval()
+    kind_of_config = getattr(transformers, kind + "TextConfig", None) or getattr(transformers, kind + "Config")
+    model = getattr(transformers, kind + "ForCausalLM")(kind_of_config(**config)).eval()
     return randomise(model, generator)
 
 
@@ -97,11 +105,15 @@ def config_of(model, **more):
                 torch_dtype="bfloat16", **more)
 
 
-def make_predictor(out, name, kind, config, generator, hidden_first, normed_output, names, prefix, **more):
+def make_predictor(out, name, kind, config, generator, hidden_first, normed_output, names, prefix, like=-1, norm=rms_norm, norm_prefix=None,
+                   saved_config=None, split=True, **more):
+    """names: of the norms of token and row, of the product of both, and of the last norm, if there is one."""
     model = target(kind, config, generator)
     dim, eps = config["hidden_size"], model.config.rms_norm_eps
-    layer = randomise(type(model.model.layers[-1])(model.config, config["num_hidden_layers"] - 1), generator)
-    token_norm, hidden_norm, final_norm = (rms_norm(dim, generator, eps) for _ in range(3))
+    layer = randomise(type(model.model.layers[like])(model.config, like % config["num_hidden_layers"]), generator)
+    token_norm, hidden_norm, final_norm = (norm(dim, generator, eps) for _ in range(3))
+    if len(names) < 4:
+        final_norm = torch.nn.Identity()
     joint = linear(dim, 2 * dim, generator)
     ids = torch.randint(VOCAB, (TOKENS,), generator=generator)
 
@@ -120,9 +132,27 @@ def make_predictor(out, name, kind, config, generator, hidden_first, normed_outp
     tensors = dict(model.state_dict())
     tensors |= {f"{prefix}{k}": t for k, t in layer.state_dict().items()}
     for part, module in zip(names, (token_norm, hidden_norm, joint, final_norm)):
-        tensors[f"{prefix}{part}.weight"] = module.weight.detach()
-    save(f"{out}/{name}", split_experts(tensors), config_of(model, num_nextn_predict_layers=1) | more,
+        tensors[f"{prefix if norm_prefix is None else norm_prefix}{part}.weight"] = module.weight.detach()
+    config = config_of(model, num_nextn_predict_layers=1) if saved_config is None else saved_config(model)
+    save(f"{out}/{name}", split_experts(tensors) if split else tensors, config | more,
          dict(ids=ids.int(), logits=logits, next_logits=next_logits))
+
+
+def make_hybrids(out):
+    """Of models with recurrent layers, whose predictor is like a layer with attention."""
+    generator = torch.Generator().manual_seed(3)
+    names = ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "norm")
+
+    def norm(dim, generator, eps):  # of 1 + weight
+        return randomise(Qwen3NextRMSNorm(dim, eps), generator)
+
+    def whole_config(model):
+        config = model.config.to_dict() | dict(architectures=[type(model).__name__], dtype="bfloat16")
+        return {field: value for field, value in config.items() if field not in ("_name_or_path", "transformers_version", "attn_implementation")}
+
+    for kind, name, split in (("Qwen3Next", "qwen3_next", True), ("Qwen3_5Moe", "qwen3_5_moe", False)):
+        make_predictor(out, name, kind, QWEN3_NEXT, generator, False, True, names, "mtp.layers.0.", norm=norm, norm_prefix="mtp.",
+                       saved_config=whole_config, split=split)
 
 
 def split_experts(tensors):
@@ -136,7 +166,7 @@ def split_experts(tensors):
         elif name.endswith("experts.down_proj"):
             split |= {f"{name[:-10]}.{e}.down_proj.weight": matrix.clone() for e, matrix in enumerate(t)}
         else:
-            split[name] = t
+            split[name.replace("mlp.gate.moe_statics", "mlp.moe_statics")] = t  # ERNIE's
     return split
 
 
@@ -162,12 +192,13 @@ def make_eagle(out, model, generator):
     save(f"{out}/eagle", tensors, config_of(model) | dict(num_hidden_layers=1), dict(ids=ids.int(), logits=logits, next_logits=next_logits))
 
 
-def make_eagle3(out, model, generator, name, layer_name, normed_residual, reduced, own_embedding, ids_of_layers, config):
+def make_eagle3(out, model, generator, name, layer_name, normed_residual, reduced, own_embedding, ids_of_layers, config, more_layers=0):
     dim, eps = LLAMA["hidden_size"], model.config.rms_norm_eps
     layer = randomise(type(model.model.layers[0])(model.config, 0), generator)
     for part in ("q_proj", "k_proj", "v_proj"):
         setattr(layer.self_attn, part, linear(getattr(layer.self_attn, part).out_features, 2 * dim, generator))
     token_norm, hidden_norm, final_norm = (rms_norm(dim, generator, eps) for _ in range(3))
+    rest = [randomise(type(model.model.layers[0])(model.config, 0), generator) for _ in range(more_layers)]
     fc = linear(dim, 3 * dim, generator)
     head = linear(DRAFT_VOCAB if reduced else VOCAB, dim, generator)
     embed = torch.nn.Embedding(VOCAB, dim) if own_embedding else model.model.embed_tokens
@@ -184,7 +215,10 @@ def make_eagle3(out, model, generator, name, layer_name, normed_residual, reduce
         mask = torch.full((n, n), float("-inf")).triu(1)[None, None]
         mixed = layer.self_attn(x, attention_mask=mask, position_embeddings=model.model.rotary_emb(x, positions))[0][0]
         residual = (hidden_norm(rows) if normed_residual else rows) + mixed
-        return residual + layer.mlp(layer.post_attention_layernorm(residual))
+        residual = residual + layer.mlp(layer.post_attention_layernorm(residual))
+        for further in rest:
+            residual = run_layer(model, further, residual)
+        return residual
 
     with torch.no_grad():
         states = model.model(ids[None], output_hidden_states=True).hidden_states  # [i]: what layer i reads
@@ -196,6 +230,8 @@ def make_eagle3(out, model, generator, name, layer_name, normed_residual, reduce
     tensors = {f"{layer_name}.{k}": t for k, t in layer.state_dict().items() if k != "input_layernorm.weight"}
     tensors |= {f"{layer_name}.input_layernorm.weight": token_norm.weight.detach(), f"{layer_name}.hidden_norm.weight": hidden_norm.weight.detach(),
                 "norm.weight": final_norm.weight.detach(), "fc.weight": fc.weight.detach(), "lm_head.weight": head.weight.detach()}
+    for number, further in enumerate(rest):
+        tensors |= {f"layers.{number + 1}.{k}": t for k, t in further.state_dict().items()}
     if reduced:
         tensors["d2t"] = known - torch.arange(DRAFT_VOCAB)
         tensors["t2d"] = torch.zeros(VOCAB, dtype=torch.bool).index_fill(0, known, True)
@@ -337,6 +373,11 @@ def main():
                 dict(architectures=["Eagle3Speculator"], speculators_model_type="eagle3", transformer_layer_config=layer,
                      draft_vocab_size=VOCAB, norm_before_residual=True, eagle_aux_hidden_state_layer_ids=[1, 3, 6]))
     make_place_heads(out, llama, make_markov(out, generator))
+    make_eagle3(out, llama, torch.Generator().manual_seed(5), "eagle3-layers", "layers.0", False, True, False, (2, 4, 5),
+                dict(layer, num_hidden_layers=2, draft_vocab_size=DRAFT_VOCAB), more_layers=1)
+    make_hybrids(out)
+    make_predictor(out, "ernie4_5_moe", "Ernie4_5_Moe", ERNIE, torch.Generator().manual_seed(4), False, False,
+                   ("mtp_emb_norm.0", "mtp_hidden_norm.0", "mtp_linear_proj.0"), "model.mtp_block.0.", like=0, norm_prefix="model.")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,23 @@ Tokens tokens_of(const StatePlan& plan, std::int64_t sequence) {
           .begins = begin < end && plan.positions.as<std::int32_t>()[begin] == 0};
 }
 
+// Where the state behind token t is to be copied; nullptr: nowhere.
+float* copy_of(const StatePlan& plan, const View& states, std::int64_t t) {
+  const std::int32_t slot = plan.copies ? plan.copies.as<std::int32_t>()[t] : -1;
+  CHECK(slot < states.size(0), "state copy {} of {}", slot, states.size(0));
+  return slot < 0 ? nullptr : states.row<float>(slot);
+}
+
+// Copies `rows` rows of a state, `count` numbers each and `stride` apart, to where the state behind token t is to be
+// copied. state: their first number, in the slot of the sequence.
+void copy_state(const StatePlan& plan, const View& states, const Tokens& tokens, std::int64_t t, const float* state,
+                std::int64_t rows, std::int64_t stride, std::int64_t count) {
+  float* const copy = copy_of(plan, states, t);
+  if (copy == nullptr) return;
+  const std::int64_t first = state - states.row<float>(tokens.slot);
+  for (std::int64_t row = 0; row < rows; ++row) std::copy_n(state + row * stride, count, copy + first + row * stride);
+}
+
 const std::byte* address(const View& view, std::int64_t row, std::int64_t column) {
   return static_cast<const std::byte*>(view.data) +
          (row * view.stride[0] + column) * static_cast<std::int64_t>(size_of(view.dtype));
@@ -51,8 +68,13 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
     kernels.add_scaled(x, gate, product, padded);
     std::copy_n(product, count, x);
   };
-  float* const state = args.state.row<float>(tokens.slot) + first;
   std::int64_t at = 0;
+  // Of the state behind the token before `at`.
+  const auto put_latest = [&](float* state) {
+    for (std::int64_t j = 0; j < width - 1; ++j)
+      std::copy_n(latest[(at + 1 + j) % width], count, state + first + j * inputs);
+  };
+  const float* const state = args.state.row<float>(tokens.slot) + first;
   for (std::int64_t out = first; out < args.y.size(1); out += inputs) {
     if (args.bias) std::copy_n(args.bias.as<float>() + out, count, bias);
     for (std::int64_t c = 0; c < count; ++c)
@@ -64,7 +86,7 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
       else
         std::copy_n(state + j * inputs, count, latest[j]);
     at = width - 1;
-    for (std::int64_t t = tokens.begin; t < tokens.end; ++t, ++at) {
+    for (std::int64_t t = tokens.begin; t < tokens.end; ++t) {
       kernels.widen(address(args.x, t, first), format, latest[at % width], count);
       multiply(args.x_gate, t, latest[at % width], first);
       alignas(64) float sum[kChannels];
@@ -74,10 +96,11 @@ void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tok
       if (args.silu) kernels.activate(sum, nullptr, Format::f32, {Activation::silu, 1, 0}, sum, count);
       multiply(args.y_gate, t, sum, out);
       kernels.narrow(sum, nullptr, format, address_to(args.y, t, out), count);
+      ++at;
+      if (float* const copy = copy_of(args.plan, args.state, t)) put_latest(copy);
     }
   }
-  for (std::int64_t j = 0; j < width - 1; ++j)
-    std::copy_n(latest[(at + 1 + j) % width], count, state + j * inputs);
+  put_latest(args.state.row<float>(tokens.slot));
 }
 
 float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
@@ -130,6 +153,7 @@ void run_head(const IsaKernels& kernels, const GatedDeltaArgs& args, const Token
                    .beta = 1 / (1 + std::exp(-beta)),
                    .corrects = true,
                    .out = out});
+    copy_state(args.plan, args.state, tokens, t, state, key_dim, value_dim, count);
     kernels.narrow(out, nullptr, format, address_to(args.out, t, value), count);
   }
 }
@@ -167,6 +191,7 @@ void scan_head(const IsaKernels& kernels, const ScanArgs& args, const Tokens& to
                    .beta = step,
                    .corrects = false,
                    .out = out});
+    copy_state(args.plan, args.state, tokens, t, state, state_dim, head_dim, count);
     for (std::int64_t j = 0; j < count; ++j) out[j] += d * x[j];
     kernels.narrow(out, nullptr, format, address_to(args.out, t, first), count);
   }
@@ -226,6 +251,7 @@ void run_wkv_head(const IsaKernels& kernels, const WkvArgs& args, const Tokens& 
                  .unit = unit_key,
                  .erased = erased,
                  .out = out});
+    copy_state(args.plan, args.state, tokens, t, state, dim, dim, dim);
     const NormStats stats = kernels.norm_stats(out, Format::f32, dim, NormKind::layer, args.norm.eps);
     for (std::int64_t i = 0; i < dim; ++i)
       out[i] = ((out[i] - stats.mean) * stats.scale * weight[i] + norm_bias[i] + bonus * v[i]) * gate[i];
@@ -263,6 +289,7 @@ void scan_channels(const IsaKernels& kernels, const ChannelScanArgs& args, const
                           .x = x,
                           .step = step,
                           .out = out});
+    copy_state(args.plan, args.state, tokens, t, state, state_dim, channels, count);
     for (std::int64_t i = 0; i < count; ++i) out[i] += d[i] * x[i];
     kernels.narrow(out, nullptr, format, address_to(args.out, t, first), count);
   }

@@ -319,6 +319,7 @@ StateParams states_of(const StatePlan& plan, const View& state) {
           .slots = plan.slots.as<std::int32_t>(),
           .starts = plan.starts.as<std::int32_t>(),
           .positions = plan.positions.as<std::int32_t>(),
+          .copies = data_of<std::int32_t>(plan.copies),
           .data = state.as<float>(),
           .stride = state.stride[0]};
 }

@@ -126,6 +126,7 @@ void gate(StreamHandle stream, const GateParams& p);
 struct StateParams {
   std::int64_t sequences;
   const std::int32_t *slots, *starts, *positions;
+  const std::int32_t* copies;  // or nullptr
   float* data;
   std::int64_t stride;  // floats from slot to slot
 };

@@ -15,6 +15,19 @@ __device__ float* state_of(const StateParams& p, std::int64_t sequence) {
   return p.data + element_at(p.slots[sequence], p.stride, 0);
 }
 
+// Where the state behind token t is to be copied, from the same place on as `state` is of its slot; nullptr: nowhere.
+__device__ float* copy_of(const StateParams& p, std::int64_t sequence, const float* state, std::int64_t t) {
+  const std::int32_t slot = p.copies != nullptr ? p.copies[t] : -1;
+  return slot < 0 ? nullptr : p.data + element_at(slot, p.stride, 0) + (state - state_of(p, sequence));
+}
+
+// Copies `count` numbers of a state, `stride` apart, there.
+__device__ void copy_state(const StateParams& p, std::int64_t sequence, const float* state, std::int64_t t,
+                           std::int64_t count, std::int64_t stride) {
+  if (float* copy = copy_of(p, sequence, state, t))
+    for (std::int64_t i = 0; i < count; ++i) copy[i * stride] = state[i * stride];
+}
+
 // A thread for each input, and one after the other all channels that are made of it.
 template <class T>
 __global__ void __launch_bounds__(kConvThreads) conv_kernel(ConvParams p) {
@@ -36,6 +49,8 @@ __global__ void __launch_bounds__(kConvThreads) conv_kernel(ConvParams p) {
       if (p.y_gate.data != nullptr) sum *= to_float(element<T>(p.y_gate, t, channel));
       element<T>(p.y, t, channel) = from_float<T>(sum);
       for (int j = 0; j + 1 < p.width; ++j) latest[j] = latest[j + 1];
+      if (float* copy = copy_of(p.state, sequence, state, t))
+        for (int j = 0; j + 1 < p.width; ++j) copy[j * p.inputs] = latest[j];
     }
   }
   for (int j = 0; j + 1 < p.width; ++j) state[j * p.inputs] = latest[j];
@@ -98,6 +113,7 @@ __global__ void delta_kernel(GatedDeltaParams p) {
         out = fmaf(q[i], s, out);
       }
       element<T>(p.out, t, head * p.value_dim + column) = from_float<T>(out);
+      copy_state(p.state, sequence, state, t, keys, p.value_dim);
     }
     __syncthreads();  // q and k are read
   }
@@ -161,6 +177,7 @@ __global__ void wkv_kernel(WkvParams p) {
       const float normed = fmaf(off * scale, p.norm_weight[column], p.norm_bias[column]);
       element<T>(p.out, t, column) =
           from_float<T>(fmaf(bonus, value, normed) * to_float(element<T>(p.gate, t, column)));
+      copy_state(p.state, sequence, state, t, dim, dim);
     }
     __syncthreads();  // r, k .. are read
   }
@@ -200,6 +217,7 @@ __global__ void scan_kernel(ScanParams p) {
         out = fmaf(c[i], s, out);
       }
       element<T>(p.out, t, x_begin + column) = from_float<T>(fmaf(d, x, out));
+      copy_state(p.state, sequence, state, t, numbers, p.head_dim);
     }
     __syncthreads();  // b and c are read
   }
@@ -225,6 +243,7 @@ __global__ void __launch_bounds__(kConvThreads) channel_scan_kernel(ChannelScanP
       out = fmaf(to_float(element<T>(p.bc, t, p.state_dim + i)), s, out);
     }
     element<T>(p.out, t, channel) = from_float<T>(fmaf(p.d[channel], x, out));
+    copy_state(p.state, sequence, state, t, p.state_dim, p.channels);
   }
 }
 

@@ -8,7 +8,8 @@
 namespace octavo::reference {
 namespace {
 
-// Calls body(slot, t) for every token of every sequence in order, with its state set to zeros at position 0.
+// Calls body(slot, t) for every token of every sequence in order, with its state set to zeros at position 0, and
+// copies the state behind it where it is to be kept.
 template <class Body>
 void for_tokens(const StatePlan& plan, const View& state, Body&& body) {
   check_indices("state", plan.slots, state.size(0));
@@ -20,6 +21,9 @@ void for_tokens(const StatePlan& plan, const View& state, Body&& body) {
       const std::int64_t slot = plan.slots.as<std::int32_t>()[s];
       if (plan.positions.as<std::int32_t>()[t] == 0) std::fill_n(state.row<float>(slot), floats, 0.0F);
       body(slot, t);
+      const std::int32_t copy = plan.copies ? plan.copies.as<std::int32_t>()[t] : -1;
+      CHECK(copy < state.size(0), "state copy {} of {}", copy, state.size(0));
+      if (copy >= 0) std::copy_n(state.row<float>(slot), floats, state.row<float>(copy));
     }
 }
 

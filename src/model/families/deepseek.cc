@@ -155,7 +155,8 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
     spec.names.ignorable.push_back(fmt::format("model.layers.{}.*", std::ssize(spec.layers) + i));
   if (config.has("num_nextn_predict_layers") && predictors > 0) {
     const std::string layer = fmt::format("layers.{}.", spec.layers.size());
-    spec.predictor = {.layer = layer,
+    spec.predictor = {.like = spec.layers.size() - 1,
+                      .layer = layer,
                       .token_norm = layer + "enorm",
                       .hidden_norm = layer + "hnorm",
                       .joint = layer + "eh_proj",

@@ -43,6 +43,13 @@ Result<ModelSpec> describe_ernie_moe(const Config& config) {
   spec.names.shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
   spec.names.shared_down = "mlp.shared_experts.down_proj";
   spec.names.ignorable.emplace_back("model.mtp_*");
+  TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 0));
+  if (predictors > 0)
+    spec.predictor = {.like = 0,  // without experts
+                      .layer = "mtp_block.0.",
+                      .token_norm = "mtp_emb_norm.0",
+                      .hidden_norm = "mtp_hidden_norm.0",
+                      .joint = "mtp_linear_proj.0"};
   return spec;
 }
 

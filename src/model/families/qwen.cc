@@ -77,6 +77,23 @@ Result<> set_delta_nets(ModelSpec& spec, const Config& config, const DeltaNet& n
   return {};
 }
 
+// A layer of multi-token prediction, which is like the last one with attention.
+Result<> set_hybrid_predictor(ModelSpec& spec, const Config& config) {
+  TRY(const int count, config.integer("mtp_num_hidden_layers", {0, 64}, 1));
+  if (count == 0) return {};
+  std::size_t like = spec.layers.size() - 1;
+  while (!std::holds_alternative<Attention>(spec.layers[like].mixer)) --like;
+  spec.predictor = {.prefixes = {"mtp."},
+                    .like = like,
+                    .layer = "layers.0.",
+                    .token_norm = "pre_fc_norm_embedding",
+                    .hidden_norm = "pre_fc_norm_hidden",
+                    .joint = "fc",
+                    .final_norm = "norm",
+                    .normed_output = true};
+  return {};
+}
+
 // `hidden`: the field that says how wide the MLP is.
 Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = hidden,
@@ -97,6 +114,7 @@ Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden)
   TRY_VOID(set_delta_nets(spec, config, net));
   spec.names.prefixes = {"model.", "model.language_model."};
   for (const char* other : {"mtp.*", "model.visual.*"}) spec.names.ignorable.emplace_back(other);
+  TRY_VOID(set_hybrid_predictor(spec, config));
   return spec;
 }
 
@@ -113,7 +131,8 @@ Result<ModelSpec> describe_mimo(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2(config));
   spec.names.ignorable.emplace_back("model.mtp_layers.*");
   const std::string layer = "mtp_layers.0.";
-  spec.predictor = {.layer = layer,
+  spec.predictor = {.like = spec.layers.size() - 1,
+                    .layer = layer,
                     .token_norm = layer + "token_layernorm",
                     .hidden_norm = layer + "hidden_layernorm",
                     .joint = layer + "input_proj",
