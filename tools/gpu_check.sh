@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
-# What can only be checked on an NVIDIA GPU, in one call of some minutes. Without a GPU it stops where one is needed, with exit
-# code 3. Everything is written to build/gpu_check, the whole table to build/gpu_check/table.txt and result.json.
-#   tools/gpu_check.sh [PART..]   tests: operators against the reference, model goldens, engines with and without graphs;
-#                                 sanitizer: compute-sanitizer over the operators; ops: times of every operator;
-#                                 engine: times of whole engines on generated Llama-3.2-1B and Llama-3-8B shapes, with graphs
-#                                 and without, overlapping and not; torch: the same in PyTorch. All of them when left out.
-#   tools/gpu_check.sh pack       builds and puts the programs with their libraries into build/gpu_programs.tar.xz, for a machine
-#                                 that has a GPU but cannot build; where that file lies, it is used instead of building
+# What can only be checked on an NVIDIA GPU. A call takes at most 8 minutes; the next one goes on where it ended, and a
+# step that failed holds up no other. Results are in build/gpu_check: what each step wrote, table.txt and result.json.
+# Without a GPU it stops where one is needed, with exit code 3; 4 says that steps are left for another call.
+#   tools/gpu_check.sh [--seconds N] [--again] [PART..]
+#     --seconds: of a call (480); --again: what has passed, too. Parts, all of them when left out:
+#     tests      operators beside the reference, model goldens, engines with graphs and without
+#     sanitizer  compute-sanitizer's memcheck and racecheck over the operators
+#     serve      a server with many streams
+#     ops        times of every operator
+#     decode     a decoding step's time beside its bytes, over batches and contexts, on a Llama-3-8B shape
+#     engine     times of whole engines on Llama-3.2-1B and Llama-3-8B shapes, with graphs and without, overlapping and not
+#     torch      the same in PyTorch
+#   tools/gpu_check.sh pack
+#     builds, and puts programs, libraries, scripts and what the tests read into build/gpu_check.tar.xz. For a machine that
+#     cannot build: unpack it anywhere, and call tools/gpu_check.sh there. It needs Python 3; decode, engine and torch PyTorch.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=build/gpu_check
-pack=build/gpu_programs.tar.xz
 programs=(octavo kernels_test model_test engine_test)
 mkdir -p "$out"
 
@@ -22,72 +28,114 @@ build() {
 
 if [ "${1:-}" = pack ]; then
   build
-  rm -rf build/gpu_programs
-  mkdir -p build/gpu_programs
+  place=build/pack/octavo_gpu
+  rm -rf build/pack
+  mkdir -p "$place/bin" "$place/build"
   # Each is started by a script that shows it, and nobody else, the libraries beside it.
   for program in "${programs[@]}"; do
-    strip -o "build/gpu_programs/$program.bin" "build/cuda/$program"
-    printf '#!/bin/sh\nhere=$(dirname "$0")\nLD_LIBRARY_PATH=$here exec "$here/%s.bin" "$@"\n' "$program" >"build/gpu_programs/$program"
-    chmod +x "build/gpu_programs/$program"
+    strip -o "$place/bin/$program.bin" "build/cuda/$program"
+    printf '#!/bin/sh\nhere=$(dirname "$0")\nLD_LIBRARY_PATH=$here exec "$here/%s.bin" "$@"\n' "$program" >"$place/bin/$program"
+    chmod +x "$place/bin/$program"
   done
   # All libraries but the C library, which belongs to the machine.
-  ldd build/cuda/octavo build/cuda/kernels_test | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
-    grep -Ev '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I{} cp -L {} build/gpu_programs/
-  tar -cJf "$pack" -C build gpu_programs
-  ls -l "$pack"
+  (cd build/cuda && ldd "${programs[@]}") | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
+    grep -Ev '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I{} cp -L {} "$place/bin/"
+  tar -cf - tools/gpu_check.sh bench/gpu bench/peers/models.py models/demo tests/data/{models,quantized,drafters,sound} |
+    tar -xf - -C "$place"
+  tar -cJf build/gpu_check.tar.xz -C build/pack octavo_gpu
+  rm -rf build/pack
+  ls -l build/gpu_check.tar.xz
   exit
 fi
 
-bin=build/cuda
-if [ -f "$pack" ]; then
-  echo "using the programs of $pack, made $(date -r "$pack" '+%F %T'), not building"
-  tar -xJf "$pack" -C build
-  bin=build/gpu_programs
+seconds=480 again=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --seconds) seconds=$2 && shift 2 ;;
+    --again) again=1 && shift ;;
+    *) break ;;
+  esac
+done
+parts=("$@")
+[ $# -gt 0 ] || parts=(tests sanitizer serve ops decode engine torch)
+
+if [ -x bin/octavo ]; then
+  bin=bin
 else
+  bin=build/cuda
   build
 fi
 
 # The backend itself says whether there is a device.
-if ! "$bin/octavo" generate --device cuda --max-tokens 4 -p "One two three" >"$out/first_light.log" 2>&1; then
+if ! "$bin/octavo" generate models/demo --device cuda --max-tokens 4 -p "One two three" >"$out/first_light.log" 2>&1; then
   cat "$out/first_light.log"
   echo "gpu_check: built for CUDA, but the backend could not start here; nothing ran on a GPU"
   exit 3
 fi
 
-parts=("$@")
-[ $# -gt 0 ] || parts=(tests sanitizer ops engine torch)
-failed=()
+python=python3
+[ -x .venv/bin/python ] && .venv/bin/python -c 'import torch' 2>/dev/null && python=.venv/bin/python
+failed=() left=()
 step() {  # step NAME SECONDS COMMAND..: its output goes to NAME.log, whether it passed to NAME.status
   local name=$1 limit=$2 begin=$SECONDS status=passed
   shift 2
+  if [ -z "$again" ] && grep -qs ' passed ' "$out/$name.status"; then return; fi
+  if [ $((SECONDS + limit)) -gt "$seconds" ]; then left+=("$name"); return; fi
   timeout "$limit" "$@" >"$out/$name.log" 2>&1 || { status=failed; failed+=("$name"); tail -20 "$out/$name.log"; }
-  printf '%-14s %-7s %4d s\n' "$name" "$status" $((SECONDS - begin)) | tee "$out/$name.status"
+  printf '%-20s %-7s %4d s\n' "$name" "$status" $((SECONDS - begin)) | tee "$out/$name.status"
 }
-python=python3
-[ -x .venv/bin/python ] && .venv/bin/python -c 'import torch' 2>/dev/null && python=.venv/bin/python
+
+# A server on a port of its own; the load, and that it ends when it is told to.
+serve() {
+  local port=18731 server answered=0
+  "$bin/octavo" serve models/demo --device cuda --host 127.0.0.1 --port $port --max-num-seqs 64 &
+  server=$!
+  for _ in $(seq 600); do
+    (: >"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
+    kill -0 $server || return
+    sleep 0.1
+  done
+  "$bin/octavo" bench serve --base-url "http://127.0.0.1:$port" --num-prompts 256 --max-concurrency 64 \
+    --random-input-len 100 --random-output-len 60 --result-dir "$out" --result-filename serve.json --save-result || answered=1
+  kill $server
+  wait $server
+  return $answered
+}
+export -f serve
+export bin out
+
 for part in "${parts[@]}"; do
   case $part in
     tests)
       step operators 150 "$bin/kernels_test" --gtest_filter='*/cuda:*Cuda*'
-      step goldens 120 "$bin/model_test" --gtest_filter='*ModelGolden*'
-      step executor 120 "$bin/engine_test" --gtest_filter='*ExecutorOn*:*DeviceEngine*:Refused*'
+      step goldens 150 "$bin/model_test" --gtest_filter='*ModelGolden*:*QuantizedGolden.Cuda*'
+      step executor 150 "$bin/engine_test" --gtest_filter='*ExecutorOn*:*DeviceEngine*:Refused*:Speculation.OnADevice*'
       ;;
     sanitizer)
       if sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null); then
-        step sanitizer 150 "$sanitizer" --target-processes all --error-exitcode 9 "$bin/kernels_test" \
-          --gtest_filter='Backends/Operators.*/cuda:Backends/SampleEach.*/cuda:CudaStreams.*'
+        cases='Backends/Operators.*/cuda:Backends/SampleEach.*/cuda:Backends/Experts.*/cuda:CudaStreams.*'
+        step memcheck 240 "$sanitizer" --error-exitcode 9 "$bin/kernels_test.bin" --gtest_filter="$cases:Backends/AttentionOf.Agrees*/cuda"
+        step racecheck 240 "$sanitizer" --tool racecheck --error-exitcode 9 "$bin/kernels_test.bin" --gtest_filter="$cases"
       else
-        echo "sanitizer      skipped: no compute-sanitizer on this machine" | tee "$out/sanitizer.status"
+        echo "sanitizer            skipped: no compute-sanitizer on this machine" | tee "$out/sanitizer.status"
       fi
       ;;
+    serve)
+      step serve 90 bash -c serve
+      ;;
     ops)
-      step ops 120 sh -c "'$bin/octavo' bench ops --device cuda --repeats 5 --json >'$out/ops.json'"
+      step ops 240 sh -c "'$bin/octavo' bench ops --device cuda --repeats 5 --json >'$out/ops.json'"
+      ;;
+    decode)
+      step decode_short 240 "$python" bench/gpu/decode.py "$bin/octavo" "$out/decode_short.json" --context 1024
+      step decode_long 240 "$python" bench/gpu/decode.py "$bin/octavo" "$out/decode_long.json" --context 16384
       ;;
     engine)
-      step engine 300 "$python" bench/gpu/engine.py "$bin/octavo" "$out/engine.json"
+      step engine_1b 240 "$python" bench/gpu/engine.py "$bin/octavo" "$out/engine_1b.json" --shapes llama-3.2-1b
+      step engine_8b 240 "$python" bench/gpu/engine.py "$bin/octavo" "$out/engine_8b.json" --shapes llama-3-8b
       ;;
     torch)
-      step torch 240 "$python" bench/gpu/torch_decoder.py "$out/torch.json"
+      step torch 300 "$python" bench/gpu/torch_decoder.py "$out/torch.json"
       ;;
     *)
       echo "gpu_check: no part is called $part" >&2
@@ -97,4 +145,6 @@ for part in "${parts[@]}"; do
 done
 "$python" bench/gpu/table.py "$out" | tee "$out/table.txt"
 echo "written to $out"
-[ ${#failed[@]} -eq 0 ]
+if [ ${#left[@]} -gt 0 ]; then echo "left for another call: ${left[*]}"; fi
+if [ ${#failed[@]} -gt 0 ]; then exit 1; fi
+[ ${#left[@]} -eq 0 ] || exit 4

@@ -1,4 +1,5 @@
-"""One table and one JSON from what tools/gpu_check.sh has left in a folder: ops.json, engine.json, torch.json, *.status.
+"""One table and one JSON from what tools/gpu_check.sh has left in a folder: ops.json, decode_*.json, engine_*.json,
+torch.json, *.status.
 
     python table.py FOLDER      prints the table, writes FOLDER/result.json
 """
@@ -36,6 +37,20 @@ def operators(ops: dict, limits: dict) -> list[dict]:
     return rows
 
 
+def decoding(steps: list[dict], bandwidth: float | None) -> list[dict]:
+    """Steps of Llama-3-8B with the share of a copy's bandwidth that they read at."""
+    rows = []
+    for step in steps:
+        rate = step["bytes"] / step["seconds"]
+        row = {
+            "what": f"step of {step['batch']} sequences of {step['context']} tokens",
+            "microseconds": step["seconds"] * 1e6,
+            "gigabytes_per_second": rate / 1e9,
+        }
+        rows.append(row | ({"share_of_copy": rate / bandwidth} if bandwidth else {}))
+    return rows
+
+
 def engines(engine: dict, torch: dict) -> list[dict]:
     rows = []
     for name, seconds in engine.items():
@@ -62,7 +77,9 @@ def text(rows: list[dict]) -> str:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    ops, engine, torch = read(folder / "ops.json"), read(folder / "engine.json"), read(folder / "torch.json")
+    ops, torch = read(folder / "ops.json"), read(folder / "torch.json")
+    engine = {name: times for file in sorted(folder.glob("engine_*.json")) for name, times in read(file).items()}
+    steps = [step for file in sorted(folder.glob("decode_*.json"), reverse=True) for step in read(file)]
     status = {file.stem: file.read_text().split()[1] for file in sorted(folder.glob("*.status"))}
     limits = torch.get("limits", {})
     result = {
@@ -71,10 +88,11 @@ def main() -> None:
         "octavo_copy_bytes_per_second": ops.get("bytes_per_second"),
         "limits": limits,
         "operators": operators(ops, limits),
+        "decoding": decoding(steps, ops.get("bytes_per_second") or limits.get("copy_bytes_per_second")),
         "engines": engines(engine, torch),
     }
     (folder / "result.json").write_text(json.dumps(result, indent=1))
-    for rows in (result["operators"], result["engines"]):
+    for rows in (result["operators"], result["decoding"], result["engines"]):
         if rows:
             print(text(rows), end="\n\n")
     print(json.dumps({key: result[key] for key in ("device", "octavo_copy_bytes_per_second", "limits", "status")}, indent=1))

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/scratch_directory.h"
 #include "engine/load.h"
 #include "engine/test_answers.h"
 #include "kernels/backends.h"
@@ -11,12 +12,15 @@
 namespace octavo {
 namespace {
 
-std::vector<CollectedAnswer> answers(EngineOptions options) {
+Result<std::unique_ptr<Engine>> make_engine(EngineOptions options) {
   options.threads = 2;
   options.max_num_batched_tokens = 48;
   options.max_num_seqs = 6;
   options.kv_cache_memory_bytes = 1 << 20;
-  return answers_of(*load_engine(options).value(), 7);
+  return load_engine(options);
+}
+std::vector<CollectedAnswer> answers(const EngineOptions& options) {
+  return answers_of(*make_engine(options).value(), 7);
 }
 
 class DeviceEngine : public testing::TestWithParam<const char*> {
@@ -55,7 +59,29 @@ TEST_P(DeviceEngine, SaysWhatTheCpuSaysInSinglePrecision) {
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, DeviceEngine, testing::Values("llama", "gemma2", "phi3", "qwen3_next"),
+// Blocks leave the device beside its steps, and come back into blocks that steps have just let go.
+TEST_P(DeviceEngine, PromptsComeBackFromATierToTheBit) {
+  options_.kv_cache_dtype = "int8_per_token_head";
+  const std::vector<CollectedAnswer> expected = answers(options_);
+  const ScratchDirectory folder;
+  options_.kv_transfer = {
+      .enabled = true,
+      .tier = KvTierOptions{.place = folder.path(), .bytes = std::int64_t{1} << 30, .load_always = true}};
+  options_.num_blocks = 24;
+  const auto engine = make_engine(options_);
+  if (!engine) {
+    EXPECT_THAT(engine.error().message, testing::HasSubstr("cannot be transferred yet"));
+    return;
+  }
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_TRUE(answers_of(**engine, 7) == expected) << round;
+    (*engine)->reset_prefix_cache();
+  }
+  EXPECT_GT((*engine)->own_stats().kv_transfer.hits, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, DeviceEngine,
+                         testing::Values("llama", "gemma2", "phi3", "qwen3_next", "deepseek_v32"),
                          [](const auto& test) { return std::string(test.param); });
 
 // What the CUDA backend refuses runs on the CPU when no device was asked for by name, and is an error when
@@ -87,11 +113,10 @@ TEST_F(Refused, NoQuantisedMatrices) {
   EXPECT_EQ(error_on_cuda(), "");
 }
 
-TEST_F(Refused, CacheFormats) {
-  options_.model_dir = "tests/data/models/llama";
-  options_.kv_cache_dtype = "int8_per_token_head";
+TEST_F(Refused, Sound) {
+  options_.model_dir = "tests/data/sound/whisper";
   EXPECT_TRUE(load_engine(options_));
-  EXPECT_THAT(error_on_cuda(), testing::HasSubstr("no KV cache in"));
+  EXPECT_THAT(error_on_cuda(), testing::HasSubstr("not on cuda yet"));
 }
 
 TEST_F(Refused, WrongOptionsStayErrors) {

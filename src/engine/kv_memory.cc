@@ -8,6 +8,7 @@ Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend,
                                     std::int64_t slots) {
   KvMemory memory;
   memory.exchange_ = kv_exchange(backend.name);
+  memory.in_host_memory_ = backend.device->shares_host_memory();
   TRY(memory.bytes_,
       backend.device->allocate(static_cast<std::size_t>(layout.block_bytes(backend.ops) * blocks)));
   auto* data = static_cast<std::byte*>(memory.bytes_.data());
@@ -27,6 +28,7 @@ std::int64_t KvMemory::exchange_bytes() const {
 }
 
 NativeBlocks KvMemory::native_blocks() {
+  if (!in_host_memory_) return {};
   const KvLayer& any =
       *std::ranges::find_if(layers_, [](const KvLayer& layer) { return layer.data != nullptr; });
   const auto bytes = static_cast<std::size_t>(any.stride_bytes);

@@ -27,7 +27,7 @@ class KvMemory {
   std::int64_t exchange_bytes() const;
   void export_block(std::int64_t block, std::span<std::byte> out) const;
   void import_block(std::int64_t block, std::span<const std::byte> bytes) const;
-  // The same blocks as they are. Where exchanges() is true.
+  // The same blocks as they are; nothing where they are not in host memory. Where exchanges() is true.
   NativeBlocks native_blocks();
 
   // Gives all of it back to the system, which hands out zeroed memory where it is touched again. Host memory alone.
@@ -40,6 +40,7 @@ class KvMemory {
   View states_;
   std::vector<KvLayer> layers_;
   const KvExchange* exchange_ = nullptr;
+  bool in_host_memory_ = true;
 };
 
 }  // namespace octavo

@@ -21,13 +21,6 @@ constexpr int kTokensOfPass = 256;
 constexpr int kFreeTokensOnHost = 8;
 constexpr int kFreeTokensOnDevice = 256;
 
-// What heads of any kind cannot do yet.
-Result<> check_heads(const Backend& backend) {
-  if (backend.name != "cuda") return {};
-  return field_failure("speculative_config", ErrorCode::unsupported,
-                       "draft tokens from hidden states are not made on cuda yet");
-}
-
 }  // namespace
 
 Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
@@ -79,7 +72,6 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
                              const CacheLayout& layout) {
   constexpr std::string_view kField = "speculative_config";
   const HeadOptions& own = *options.speculation->head();
-  TRY_VOID(check_heads(backend));
   if (options.kv_transfer.enabled)
     return field_failure(kField, ErrorCode::unsupported,
                          "draft tokens of a head with a cache are not made with --kv-transfer-config yet");
@@ -110,13 +102,15 @@ Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const 
                     .own_blocks = (draft_tokens + options.block_size - 1) / options.block_size + 1};
   TRY(draft.executor,
       LocalExecutor::create(backend, std::move(drafter.model), layout,
-                            {.max_tokens = draft.max_tokens, .max_sequences = scheduler.max_num_seqs}));
+                            {.max_tokens = draft.max_tokens,
+                             .max_sequences = scheduler.max_num_seqs,
+                             .asynchronous = false,
+                             .recorded = false}));  // a pass over the model's rows and one over its own differ
   return draft;
 }
 
 Result<LoadedDraft> load_place_heads(Backend& backend, const EngineOptions& options, const Model& target) {
   const PlaceHeadOptions& own = *options.speculation->place_heads();
-  TRY_VOID(check_heads(backend));
   const bool medusa = own.kind == PlaceHeadOptions::Kind::medusa;
   LoadedDraft draft;
   TRY(draft.place_heads, (medusa ? load_medusa : load_mlp_speculator)(own.model, target, backend,

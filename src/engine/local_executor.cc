@@ -244,6 +244,7 @@ Result<> LocalExecutor::forward(const Batch& batch) {
   TRY_VOID(ranks_status());
   size > 0 ? recordings_.run(stream, size, run) : run();
   copy_states(batch.saved_states);
+  steps_begun_ = stream.mark();
   if (options_.ranks != nullptr && options_.ranks->to_stage_behind)
     hand_on(*options_.ranks->to_stage_behind, between);
   return ranks_status();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -82,9 +83,11 @@ class LocalExecutor final : public Executor {
   void drop_adapter(int place) override;
   Result<BlockFormat> block_format() const override;
   void export_block(BlockId block, std::span<std::byte> out) const override {
+    backend_.stream->wait(steps_begun_);
     cache_.export_block(block, out);
   }
   void import_block(BlockId block, std::span<const std::byte> bytes) override {
+    backend_.stream->wait(steps_begun_);
     cache_.import_block(block, bytes);
   }
   NativeBlocks native_blocks() override { return cache_.native_blocks(); }
@@ -145,6 +148,9 @@ class LocalExecutor final : public Executor {
   Sampler sampler_;
   KvMemory cache_;
   std::int64_t blocks_ = 0;
+  // Behind every step so far: of a device that works by itself one may still write a block that is to be exported,
+  // or use one that has been freed and is imported to.
+  std::atomic<Stream::Mark> steps_begun_ = 0;
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<ExpertBalancer> balancer_;           // null: experts stay where they are
   std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one a cache group

@@ -28,7 +28,8 @@ class Stream {
   // True: a device works through the stream by itself, while the host goes on. All below is for such streams.
   virtual bool asynchronous() const { return false; }
 
-  // A mark stands for everything enqueued before it; wait() returns when that is done, whatever comes behind.
+  // A mark stands for everything enqueued before it; wait() returns when that is done, whatever comes behind. Any
+  // thread may wait.
   using Mark = std::uint64_t;
   virtual Mark mark() { return 0; }
   virtual void wait(Mark) {}

@@ -35,6 +35,7 @@ struct KvExchange {
 // Of the backend of that name (Backend::name). Null: its blocks stay on the device.
 const KvExchange* kv_exchange(std::string_view backend);
 
+const KvExchange* cuda_kv_exchange();  // null in builds without CUDA
 namespace reference {
 extern const KvExchange kKvExchange;
 }

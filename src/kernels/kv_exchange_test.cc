@@ -14,13 +14,19 @@ constexpr std::int64_t kBlocks = 3;
 // A layer's cache between two others in each block, all of it some byte that nobody writes.
 class Cache {
  public:
-  Cache(const Backend& backend, const KvSpec& spec)
-      : part_(backend.ops.kv_block_bytes(spec)),
-        bytes_(static_cast<std::size_t>(3 * kBlocks * part_), kUntouched) {
-    layer = {bytes_.data() + part_, kBlocks, 3 * part_, spec};
+  Cache(Backend& backend, const KvSpec& spec)
+      : backend_(backend),
+        part_(backend.ops.kv_block_bytes(spec)),
+        bytes_(static_cast<std::size_t>(3 * kBlocks * part_), kUntouched),
+        memory_(backend.device->allocate(bytes_.size()).value()) {
+    backend.device->upload(*backend.stream, all(), bytes_.data());
+    backend.stream->synchronize();
+    layer = {static_cast<std::byte*>(memory_.data()) + part_, kBlocks, 3 * part_, spec};
   }
   // Whether nothing but the layer's part of this block has been written.
-  bool wrote_only(std::int64_t block) const {
+  bool wrote_only(std::int64_t block) {
+    backend_.device->download(*backend_.stream, bytes_.data(), all());
+    backend_.stream->synchronize();
     for (std::int64_t i = 0; i < std::ssize(bytes_); ++i) {
       const bool inside = i / part_ == 3 * block + 1;
       if (!inside && bytes_[static_cast<std::size_t>(i)] != kUntouched) return false;
@@ -31,8 +37,12 @@ class Cache {
 
  private:
   static constexpr std::byte kUntouched{0x5A};
+  View all() const { return memory_.view(DType::u8, {std::ssize(bytes_)}); }
+
+  Backend& backend_;
   std::int64_t part_;
   std::vector<std::byte> bytes_;
+  Buffer memory_;
 };
 
 std::vector<KvSpec> specs() {
@@ -79,11 +89,12 @@ std::vector<std::byte> stored(Backend& backend, const KvSpec& spec, const TestTe
   std::iota(slots.begin(), slots.end(), spec.block_size);  // of block 1
   const std::int64_t n = spec.block_size;
   const TestTensor q(DType::f32, {n, spec.kv_heads, spec.head_dim});
-  backend.ops.qkv_store(*backend.stream, {.qkv = qkv.view(),
+  OnDevice on(backend);
+  backend.ops.qkv_store(*backend.stream, {.qkv = on(qkv.view()),
                                           .q_heads = spec.kv_heads,
-                                          .slots = View::of(slots.data(), DType::i64, {n}),
+                                          .slots = on(View::of(slots.data(), DType::i64, {n})),
                                           .cache = cache.layer,
-                                          .q_out = q.view()});
+                                          .q_out = on(q.view())});
   backend.stream->synchronize();
   std::vector<std::byte> out(static_cast<std::size_t>(kv_exchange_bytes(spec)));
   kv_exchange(backend.name)->export_block(cache.layer, 1, out);

@@ -1,7 +1,10 @@
 // In the place of the CUDA backend in builds without it.
 #include "kernels/backends.h"
+#include "kernels/kv_exchange.h"
 
 namespace octavo {
+
+const KvExchange* cuda_kv_exchange() { return nullptr; }
 
 Result<Backend> make_cuda_backend() {
   return invalid("device", "this build has no CUDA backend: build Octavo with the preset cuda");

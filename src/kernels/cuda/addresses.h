@@ -16,8 +16,8 @@ OCTAVO_HOST_DEVICE constexpr std::int64_t element_at(std::int64_t row, std::int6
   return row * stride + column;
 }
 
-// A block of the KV cache: [keys, values][kv_heads][block_size][head_dim]; without the values where they are in the
-// keys.
+// A block of the KV cache, as kv_exchange.h lays it out: [keys, values][kv_heads][block_size][head_dim], without the
+// values where they are in the keys; behind them, where there are scales, f32 [keys, values][kv_heads][block_size].
 struct KvLayout {
   std::int64_t stride_bytes;  // from block to block
   int kv_heads;
@@ -25,18 +25,35 @@ struct KvLayout {
   int block_size;
   int element_bytes;
   int values_in_keys = 0;  // KvSpec
+  int index_dim = 0;
+  bool scaled = false;  // a scale for each vector: numbers of 8 bits
 
+  OCTAVO_HOST_DEVICE constexpr int score_dim() const { return head_dim - index_dim; }
   OCTAVO_HOST_DEVICE constexpr int value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
+  OCTAVO_HOST_DEVICE constexpr int parts() const { return values_in_keys > 0 ? 1 : 2; }
 
   // Bytes from the cache's begin to a token's key (which = 0) or value (1) of one head.
   OCTAVO_HOST_DEVICE constexpr std::int64_t vector(std::int64_t block, int which, std::int64_t head,
                                                    std::int64_t token) const {
-    const std::int64_t part = values_in_keys > 0 ? 0 : which;
-    return block * stride_bytes +
-           ((part * kv_heads + head) * block_size + token) * head_dim * element_bytes;
+    return block * stride_bytes + number_of(which, head, token) * head_dim * element_bytes;
+  }
+  // The same to its scale.
+  OCTAVO_HOST_DEVICE constexpr std::int64_t scale(std::int64_t block, int which, std::int64_t head,
+                                                  std::int64_t token) const {
+    return block * stride_bytes + vectors() * head_dim * element_bytes + number_of(which, head, token) * 4;
   }
   OCTAVO_HOST_DEVICE constexpr std::int64_t block_bytes() const {
-    return std::int64_t{values_in_keys > 0 ? 1 : 2} * kv_heads * block_size * head_dim * element_bytes;
+    return vectors() * (std::int64_t{head_dim} * element_bytes + (scaled ? 4 : 0));
+  }
+
+ private:
+  OCTAVO_HOST_DEVICE constexpr std::int64_t vectors() const {
+    return std::int64_t{parts()} * kv_heads * block_size;
+  }
+  // Of a vector in its block.
+  OCTAVO_HOST_DEVICE constexpr std::int64_t number_of(int which, std::int64_t head, std::int64_t token) const {
+    const std::int64_t part = values_in_keys > 0 ? 0 : which;
+    return (part * kv_heads + head) * block_size + token;
   }
 };
 

@@ -12,15 +12,17 @@ constexpr int kTileRows = 16;  // of a warp
 constexpr int kTokenTiles = kPieceTokens / 8;
 constexpr int kPad = 8;  // numbers between rows in shared memory, so that eight rows lie in different banks
 
-// Eight numbers of the cache, or of q.
+// Eight numbers of the cache, those of 8 bits times their vector's scale.
 template <class T>
-__device__ uint4 load8(const std::byte* data, Format format) {
-  if (format != Format::f8) return *reinterpret_cast<const uint4*>(data);
+__device__ uint4 load8(const std::byte* data, Format format, float scale) {
+  if (format != Format::f8 && format != Format::q8) return *reinterpret_cast<const uint4*>(data);
   const uint2 packed = *reinterpret_cast<const uint2*>(data);
-  const auto pair = [](std::uint32_t word, int i) {
-    const F8 low{static_cast<std::uint8_t>(word >> (16 * i))},
-        high{static_cast<std::uint8_t>(word >> (16 * i + 8))};
-    return pack<T>(to_float(low), to_float(high));
+  const auto number = [&](std::uint32_t word, int i) {
+    const auto bits = static_cast<std::uint8_t>(word >> (8 * i));
+    return format == Format::f8 ? to_float(F8{bits}) : static_cast<float>(static_cast<signed char>(bits)) * scale;
+  };
+  const auto pair = [&](std::uint32_t word, int i) {
+    return pack<T>(number(word, 2 * i), number(word, 2 * i + 1));
   };
   return {pair(packed.x, 0), pair(packed.x, 1), pair(packed.y, 0), pair(packed.y, 1)};
 }
@@ -124,7 +126,8 @@ struct Tile {
       uint4 numbers{0, 0, 0, 0};
       if (token >= first && token < past && begin_column + d < dim)
         numbers =
-            load8<T>(cached(p, rows, kWhich, head, token) + (begin_column + d) * element, p.cache.format);
+            load8<T>(cached(p, rows, kWhich, head, token) + (begin_column + d) * element, p.cache.format,
+                     cached_scale(p, rows, kWhich, head, token));
       bad = bad || any_not_finite<T>(numbers.x) || any_not_finite<T>(numbers.y) ||
             any_not_finite<T>(numbers.z) || any_not_finite<T>(numbers.w);
       *reinterpret_cast<uint4*>(tokens + i / kChunks * kStride + d) = numbers;
@@ -377,7 +380,7 @@ void attention(StreamHandle stream, const AttentionParams& p) {
     using T = decltype(t);
     if constexpr (sizeof(T) == 2) {
       const bool latent = p.cache.layout.values_in_keys > 0;
-      if (!latent && (p.cache.format == p.q.format || p.cache.format == Format::f8)) {
+      if (!latent && (p.cache.format == p.q.format || p.cache.layout.element_bytes == 1)) {
         if (dim <= 64) {
           run_dim<T, 64>(stream, p);
         } else if (dim <= 128) {

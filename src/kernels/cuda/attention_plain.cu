@@ -1,5 +1,5 @@
 // Attention in f32, for activations in f32, for caches in another 16-bit format than the activations, and for latent
-// attention: no tensor cores, a row at a time. Thread j has token j of the piece while scores are made, and
+// and sparse attention: no tensor cores, a row at a time. Thread j has token j of the piece while scores are made, and
 // dimensions j, j + 128 .. while values are mixed.
 #include "kernels/cuda/attention_rows.h"
 
@@ -18,8 +18,8 @@ __device__ float number(const std::byte* vector, Format format, int i) {
       return to_float(reinterpret_cast<const Bf16*>(vector)[i]);
     case Format::f8:
       return to_float(reinterpret_cast<const F8*>(vector)[i]);
-    default:
-      return 0;  // no caches of codes
+    default:  // q8
+      return static_cast<float>(reinterpret_cast<const signed char*>(vector)[i]);
   }
 }
 
@@ -29,11 +29,14 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
   constexpr int kPerThread = kMaxDim / kThreads;
   OCTAVO_SHARED(float, query, [kMaxDim]);
   OCTAVO_SHARED(float, probabilities, [kThreads]);
+  OCTAVO_SHARED(float, value_scales, [kThreads]);
+  OCTAVO_SHARED(int, tokens, [kThreads]);  // of the sequence
   OCTAVO_SHARED(float, partials, [kWarp]);
   const AttentionUnit unit = p.units[block_x()];
   const SequenceRows rows(p, unit.sequence);
   const std::int64_t head = block_y();
-  const int dim = p.cache.layout.head_dim, value_dim = p.cache.layout.value_dim();
+  const int dim = p.cache.layout.score_dim(), value_dim = p.cache.layout.value_dim();
+  const int state_dim = p.cache.layout.head_dim;
 #pragma unroll 1
   for (std::int64_t row = unit.row_begin; row < unit.row_end; ++row) {
     const std::int64_t column = rows.column(row, head, dim);
@@ -48,13 +51,17 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
 #pragma unroll 1
     for (std::int64_t piece = first; piece < past; ++piece) {
       __syncthreads();
-      const std::int64_t token = piece * kPieceTokens + thread();
+      const std::int64_t at = piece * kPieceTokens + thread();
       float score = kMinusInfinity;
-      if (token >= rows.begin(row) && token < rows.end(row)) {
+      if (at >= rows.begin(row) && at < rows.end(row)) {
+        const std::int64_t token = rows.token(row, at);
         const std::byte* key = cached(p, rows, 0, head, token);
         float product = 0;
         for (int d = 0; d < dim; ++d) product = fmaf(query[d], number(key, p.cache.format, d), product);
-        score = score_of(p, product, slope_of(p, head, row), token - rows.end(row) + 1);
+        product *= cached_scale(p, rows, 0, head, token);
+        score = score_of(p, product, slope_of(p, head, row), at - rows.end(row) + 1);
+        tokens[thread()] = static_cast<int>(token);
+        value_scales[thread()] = cached_scale(p, rows, 1, head, token);
       }
       const float piece_max = block_max(score, partials);
       const float shift = piece_max == kMinusInfinity ? 0 : piece_max;
@@ -73,15 +80,15 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
         const int d = thread() + j * kThreads;
         if (d >= value_dim) break;
         float mixed = 0;
-        for (std::int64_t t = begin; t < end; ++t)
-          mixed = fmaf(probabilities[t - piece * kPieceTokens],
-                       number(cached(p, rows, 1, head, t), p.cache.format, d), mixed);
+        for (std::int64_t t = begin - piece * kPieceTokens; t < end - piece * kPieceTokens; ++t)
+          mixed = fmaf(probabilities[t],
+                       number(cached(p, rows, 1, head, tokens[t]), p.cache.format, d) * value_scales[t], mixed);
         values[j] = merged(values[j], mixed, weights);
         if (state != nullptr) state[d] = mixed;
       }
       if (state != nullptr && thread() == 0) {
-        state[dim] = piece_max;
-        state[dim + 1] = piece_sum;
+        state[state_dim] = piece_max;
+        state[state_dim + 1] = piece_sum;
       }
     }
     if (unit.merge >= 0) continue;

@@ -20,6 +20,8 @@ struct SequenceRows {
   int group, window, chunk;
   bool causal;
   const std::int32_t* table;
+  const std::int32_t* chosen;
+  std::int64_t chosen_stride, chosen_most;
 
   __device__ SequenceRows(const AttentionParams& p, std::int64_t s)
       : first_query(p.query_starts[s]),
@@ -29,16 +31,24 @@ struct SequenceRows {
         window(p.window),
         chunk(p.chunk),
         causal(p.causal),
-        table(p.tables + p.table_starts[s]) {}
+        table(p.tables + p.table_starts[s]),
+        chosen(p.chosen),
+        chosen_stride(p.chosen_stride),
+        chosen_most(p.chosen_most) {}
 
-  // A row sees tokens [begin, end).
+  // A row sees tokens [begin, end); of sparse attention as many of those that its query has chosen, in their order,
+  // and token(row, i) is the i-th of them.
   __device__ std::int64_t begin(std::int64_t row) const {
     if (chunk > 0) return position(row) / chunk * chunk;
     return window > 0 && position(row) >= window ? position(row) + 1 - window : 0;
   }
   __device__ std::int64_t end(std::int64_t row) const {
+    if (chosen != nullptr && position(row) >= chosen_most) return chosen_most;
     if (causal) return position(row) + 1;
     return window > 0 && position(row) + window < length ? position(row) + window : length;
+  }
+  __device__ std::int64_t token(std::int64_t row, std::int64_t i) const {
+    return chosen != nullptr ? chosen[query(row) * chosen_stride + i] : i;
   }
   __device__ std::int64_t position(std::int64_t row) const { return first_position + row / group; }
   // Column of a row's head in q and out, of the heads that belong to key head `head`.
@@ -99,6 +109,16 @@ __device__ inline const std::byte* cached(const AttentionParams& p, const Sequen
   const KvLayout& layout = p.cache.layout;
   return p.cache.data +
          layout.vector(rows.table[token / layout.block_size], which, head, token % layout.block_size);
+}
+
+// By which the numbers of a vector are multiplied.
+__device__ inline float cached_scale(const AttentionParams& p, const SequenceRows& rows, int which,
+                                     std::int64_t head, std::int64_t token) {
+  const KvLayout& layout = p.cache.layout;
+  if (!layout.scaled) return 1;
+  return *reinterpret_cast<const float*>(
+      p.cache.data +
+      layout.scale(rows.table[token / layout.block_size], which, head, token % layout.block_size));
 }
 
 // attention_plain.cu

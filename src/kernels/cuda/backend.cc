@@ -3,6 +3,7 @@
 
 #include "kernels/backends.h"
 #include "kernels/cuda/device.h"
+#include "kernels/kv_exchange.h"
 
 namespace octavo {
 namespace cuda {
@@ -25,7 +26,7 @@ const WeightRows& numbers_of(const Weight& weight) { return static_cast<const Cu
 
 KvLayout layout_of(const KvSpec& spec, std::int64_t stride_bytes) {
   return {stride_bytes, spec.kv_heads, spec.head_dim, spec.block_size, static_cast<int>(size_of(spec.dtype)),
-          spec.values_in_keys};
+          spec.values_in_keys, spec.index_dim, spec.dtype == DType::i8};
 }
 KvCache cache_of(const KvLayer& cache) {
   return {cache.data, layout_of(cache.spec, cache.stride_bytes), format_of(cache.spec.dtype)};
@@ -39,9 +40,6 @@ DType activation_of(DType stored) { return stored; }
 std::int64_t kv_block_bytes(const KvSpec& spec) { return layout_of(spec, 0).block_bytes(); }
 
 Result<> supports(const KvSpec& spec, int q_heads) {
-  if (spec.index_dim > 0)
-    return field_failure("device", ErrorCode::unsupported,
-                         "the CUDA backend has no sparse attention yet; the CPU has");
   const bool latent = spec.values_in_keys > 0;
   if (const int most = latent ? kMaxLatentKey : kMaxHeadDim;
       spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > most)
@@ -50,12 +48,15 @@ Result<> supports(const KvSpec& spec, int q_heads) {
   if (latent && (spec.kv_heads != 1 || spec.values_in_keys >= spec.head_dim))
     return field_failure("kv_lora_rank", ErrorCode::unsupported, "{} of keys of {} for {} heads",
                          spec.values_in_keys, spec.head_dim, spec.kv_heads);
+  if (spec.index_dim > 0 && (!latent || spec.index_dim + spec.values_in_keys >= spec.head_dim))
+    return field_failure("index_head_dim", ErrorCode::unsupported, "{} of keys of {} with latents of {}",
+                         spec.index_dim, spec.head_dim, spec.values_in_keys);
   if (spec.block_size < 16 || spec.block_size % 16 != 0)
     return invalid("block_size", "{} is not a multiple of 16", spec.block_size);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
   if (spec.dtype != DType::f32 && spec.dtype != DType::bf16 && spec.dtype != DType::f16 &&
-      spec.dtype != DType::f8_e4m3)
+      spec.dtype != DType::f8_e4m3 && spec.dtype != DType::i8)
     return field_failure("kv_cache_dtype", ErrorCode::unsupported, "the CUDA backend has no KV cache in {}",
                          name(spec.dtype));
   return {};
@@ -89,6 +90,11 @@ void run_attention(Stream& stream, const AttentionArgs& args) {
   params.soft_cap = args.soft_cap;
   params.slopes = data_of<float>(args.slopes);
   params.sinks = data_of<float>(args.sinks);
+  if (args.chosen) {
+    params.chosen = args.chosen.as<std::int32_t>();
+    params.chosen_stride = args.chosen.stride[0];
+    params.chosen_most = args.chosen.size(1);
+  }
   attention(handle_of(stream), params);
 }
 
@@ -136,16 +142,37 @@ void run_head_matmul(Stream& stream, const HeadMatmulArgs& args) {
                              .y = rows_of(args.y),
                              .heads = static_cast<int>(args.y.size(1)),
                              .x_head = args.x.stride[1],
-                             .y_head = args.y.stride[1]});
+                             .y_head = args.y.stride[1],
+                             .wgmma = cuda_stream(stream).wgmma()});
 }
 
-// supports() refuses the networks that ask for it.
-void no_choose_tokens(Stream&, const ChooseTokensArgs&) { CHECK(false, "sparse attention on CUDA"); }
+void run_choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
+  const auto& plan = static_cast<const CudaAttentionPlan&>(args.plan);
+  AttentionParams step{};
+  plan.describe(step);
+  ChooseParams params{.q = rows_of(args.q),
+                      .n = args.q.size(0),
+                      .heads = args.q.size(1),
+                      .q_head = args.q.stride[1],
+                      .weights = rows_of(args.weights),
+                      .cache = cache_of(args.cache),
+                      .sequences = plan.sequences(),
+                      .query_starts = step.query_starts,
+                      .lengths = step.lengths,
+                      .tables = step.tables,
+                      .table_starts = step.table_starts,
+                      .chosen = args.chosen.as<std::int32_t>(),
+                      .chosen_stride = args.chosen.stride[0],
+                      .most = args.chosen.size(1)};
+  plan.describe_scores(params);
+  choose_tokens(handle_of(stream), params);
+}
 
 void run_latent_store(Stream& stream, const LatentStoreArgs& args) {
   latent_store(handle_of(stream), {.n = args.kv.size(0),
                                    .heads = static_cast<int>(args.q.size(1)),
                                    .kv = rows_of(args.kv),
+                                   .index_keys = rows_of(args.index_keys),
                                    .norm = params_of(args.norm),
                                    .cos = rows_of(args.rope.cos),
                                    .sin = rows_of(args.rope.sin),
@@ -196,7 +223,8 @@ void run_matmul(Stream& stream, const MatmulArgs& args) {
                              .x = rows_of(args.x),
                              .w = numbers_of(args.w),
                              .bias = data_of<float>(args.bias),
-                             .y = rows_of(args.y)});
+                             .y = rows_of(args.y),
+                             .wgmma = cuda_stream(stream).wgmma()});
 }
 
 void run_activate(Stream& stream, const ActivateArgs& args) {
@@ -276,7 +304,8 @@ void run_grouped_matmul(Stream& stream, const GroupedMatmulArgs& args) {
                                                  .w = w,
                                                  .bias = data_of<float>(args.bias),
                                                  .y = rows_of(args.y),
-                                                 .x_rows = data_of<std::int32_t>(args.rows)},
+                                                 .x_rows = data_of<std::int32_t>(args.rows),
+                                                 .wgmma = cuda_stream(stream).wgmma()},
                                      .w = addresses,
                                      .experts = std::ssize(args.w),
                                      .starts = args.starts.as<std::int32_t>()});
@@ -521,6 +550,18 @@ void run_sample(Stream& stream, const SampleArgs& args) {
                              .top_stride = args.out_top_ids ? args.out_top_ids.stride[0] : 0});
 }
 
+// Copies of their own, beside the stream of the operators.
+constexpr KvExchange kKvExchange{
+    .layout = "rows",
+    .export_block =
+        [](const KvLayer& cache, std::int64_t block, std::span<std::byte> out) {
+          runtime::copy_at_once(out.data(), cache.data + block * cache.stride_bytes, out.size());
+        },
+    .import_block =
+        [](const KvLayer& cache, std::int64_t block, std::span<const std::byte> bytes) {
+          runtime::copy_at_once(cache.data + block * cache.stride_bytes, bytes.data(), bytes.size());
+        }};
+
 constexpr Ops kCudaOps{
     .activation = activation_of,
     .prepare = prepare,
@@ -544,7 +585,7 @@ constexpr Ops kCudaOps{
     .qkv_store = run_qkv_store,
     .head_matmul = run_head_matmul,
     .latent_store = run_latent_store,
-    .choose_tokens = no_choose_tokens,
+    .choose_tokens = run_choose_tokens,
     .attention = run_attention,
     .gate = run_gate,
     .causal_conv = run_causal_conv,
@@ -565,9 +606,11 @@ constexpr Ops kCudaOps{
 }  // namespace
 }  // namespace cuda
 
+const KvExchange* cuda_kv_exchange() { return &cuda::kKvExchange; }
+
 Result<Backend> make_cuda_backend() {
   TRY(cuda::runtime::DeviceInfo info, cuda::runtime::open());
-  auto stream = std::make_unique<cuda::CudaStream>();
+  auto stream = std::make_unique<cuda::CudaStream>(info.wgmma);
   auto device = std::make_unique<cuda::CudaDevice>(std::move(info), *stream);
   return Backend{
       .name = "cuda", .ops = cuda::kCudaOps, .device = std::move(device), .stream = std::move(stream)};

@@ -23,6 +23,12 @@ std::int64_t blocks_of(const AttentionLimits& limits) {
   return (limits.max_length + limits.kv.block_size - 1) / limits.kv.block_size;
 }
 
+// Scores of sparse attention: queries that are worked on at a time, and what one takes.
+std::int64_t score_bytes(const AttentionLimits& limits) { return limits.max_length * std::int64_t{4}; }
+std::int64_t queries_scored(const AttentionLimits& limits) {
+  return std::clamp<std::int64_t>(kMostStateBytes / score_bytes(limits), 1, limits.max_tokens);
+}
+
 }  // namespace
 
 Format format_of(DType type) {
@@ -35,12 +41,14 @@ Format format_of(DType type) {
       return Format::bf16;
     case DType::f8_e4m3:
       return Format::f8;
+    case DType::i8:  // of KV caches
+      return Format::q8;
     default:
-      CHECK(false, "{} is not a floating-point format", name(type));
+      CHECK(false, "no numbers of {} on this device", name(type));
   }
 }
 
-CudaStream::CudaStream() : handle_(runtime::make_stream()) {
+CudaStream::CudaStream(bool wgmma) : handle_(runtime::make_stream()), wgmma_(wgmma) {
   for (runtime::EventHandle& event : events_) event = runtime::make_event();
 }
 CudaStream::~CudaStream() {
@@ -114,7 +122,8 @@ Result<std::unique_ptr<CudaAttentionPlan>> CudaAttentionPlan::make(CudaDevice& d
       std::min(limits.max_tokens * std::int64_t{limits.q_heads} * pieces, kMostStateBytes / state_bytes);
   std::unique_ptr<CudaAttentionPlan> plan(
       new CudaAttentionPlan(device, limits, device.processors() * kBlocksPerProcessor, states));
-  TRY_VOID(device.stream().reserve_scratch(static_cast<std::size_t>(states * state_bytes)));
+  TRY_VOID(device.stream().reserve_scratch(static_cast<std::size_t>(std::max(
+      states * state_bytes, limits.kv.index_dim > 0 ? queries_scored(limits) * score_bytes(limits) : 0))));
   const std::size_t bytes = plan->most_bytes();
   TRY(plan->device_, device_buffer(bytes));
   TRY_VOID(plan->staging_.reserve(device, device.stream(), bytes));
@@ -156,6 +165,9 @@ void CudaAttentionPlan::fill(CudaStream& stream, const AttentionShape& shape) {
   staging_.turn(stream);
   staged_ = 0;
   step_ = {};
+  sequences_ = std::ssize(shape.lengths);
+  longest_ = limits_.max_length;  // of a recorded step, any of this size
+  if (!shape.recorded && sequences_ > 0) longest_ = *std::ranges::max_element(shape.lengths);
   step_.query_starts = stage(shape.query_starts);
   step_.lengths = stage(shape.lengths);
   step_.table_starts = stage(std::span<const std::int64_t>(table_starts_));
@@ -183,6 +195,14 @@ void CudaAttentionPlan::describe(AttentionParams& params) const {
   const std::int64_t state_bytes = (limits_.kv.head_dim + 2) * std::int64_t{4};
   params.states = static_cast<float*>(
       on_.stream().scratch(static_cast<std::size_t>(schedule_.states_used() * state_bytes)));
+}
+
+void CudaAttentionPlan::describe_scores(ChooseParams& params) const {
+  params.longest = longest_;
+  params.queries_at_once = queries_scored(limits_);
+  params.score_stride = limits_.max_length;
+  params.scores = static_cast<float*>(
+      on_.stream().scratch(static_cast<std::size_t>(params.queries_at_once * score_bytes(limits_))));
 }
 
 }  // namespace octavo::cuda

@@ -26,7 +26,7 @@ class CudaRecording final : public Recording {
 
 class CudaStream final : public Stream {
  public:
-  CudaStream();
+  explicit CudaStream(bool wgmma);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -38,6 +38,7 @@ class CudaStream final : public Stream {
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   void replay(const Recording& recording) override;
   StreamHandle handle() const { return handle_; }
+  bool wgmma() const { return wgmma_; }
 
   // Working memory of one operator at a time: the states of attention, the sampler's copy of the logits. Is
   // reserved before the first step, because recordings know where it lies.
@@ -46,6 +47,7 @@ class CudaStream final : public Stream {
 
  private:
   StreamHandle handle_;
+  bool wgmma_;
   // Mark m is event m % size. Who waits for a mark as old as that waits for a later one instead: so there are
   // many more than the marks of the two steps that staging looks back on.
   std::array<runtime::EventHandle, 256> events_{};
@@ -109,6 +111,9 @@ class CudaAttentionPlan final : public AttentionPlan {
   void fill(CudaStream& stream, const AttentionShape& shape);
   // What the plan gives to a layer's attention.
   void describe(AttentionParams& params) const;
+  // Room for what an indexer scores; its choice is made before attention uses the same memory.
+  void describe_scores(ChooseParams& params) const;
+  std::int64_t sequences() const { return sequences_; }  // of the step, padding included
   int window() const { return limits_.window; }
   bool causal() const { return limits_.causal; }
 
@@ -125,6 +130,7 @@ class CudaAttentionPlan final : public AttentionPlan {
   AttentionSchedule schedule_;
   Staging staging_;
   std::size_t staged_ = 0;
+  std::int64_t sequences_ = 0, longest_ = 0;  // of the step
   Buffer device_;
   AttentionParams step_{};  // the addresses of this step's tables
   std::vector<std::int32_t> tables_;

@@ -257,6 +257,7 @@ struct MatmulParams {
   // Products side by side: number h of x and y, so many elements behind those before it, with rows [h * rows, ..) of w.
   int heads = 1;
   std::int64_t x_head = 0, y_head = 0;
+  bool wgmma = false;  // the device has Hopper's instructions
 };
 void matmul(StreamHandle stream, const MatmulParams& p);
 
@@ -339,6 +340,7 @@ struct LatentStoreParams {
   std::int64_t n;
   int heads;  // of queries
   Rows kv;
+  Rows index_keys;  // optional; of q's format
   NormParams norm;
   Rows cos, sin;
   bool interleaved;
@@ -381,6 +383,8 @@ struct AttentionParams {
   float soft_cap;
   const float* slopes;  // [q_heads]; optional
   const float* sinks;   // [q_heads]; optional
+  const std::int32_t* chosen = nullptr;  // [n, chosen_most], as ChooseTokensArgs; optional
+  std::int64_t chosen_stride = 0, chosen_most = 0;
 };
 constexpr int kPieceTokens = 128;
 constexpr int kMaxLatentKey = 1152;  // numbers of a key of latent attention
@@ -388,6 +392,26 @@ constexpr int kNarrowRows = 16;
 // Rows of a wide unit.
 constexpr int wide_rows(int head_dim) { return head_dim > 128 ? 32 : 64; }
 void attention(StreamHandle stream, const AttentionParams& p);
+
+// As ChooseTokensArgs, in chunks of queries whose scores fit into `scores`.
+struct ChooseParams {
+  Rows q;  // [n, heads, index_dim]
+  std::int64_t n, heads;
+  std::int64_t q_head;  // elements from head to head
+  Rows weights;
+  KvCache cache;
+  std::int64_t sequences;
+  const std::int32_t* query_starts;
+  const std::int32_t* lengths;
+  const std::int32_t* tables;
+  const std::int64_t* table_starts;
+  std::int64_t longest = 0;  // of the sequences
+  float* scores = nullptr;   // [queries_at_once, score_stride]
+  std::int64_t score_stride = 0, queries_at_once = 0;
+  std::int32_t* chosen;
+  std::int64_t chosen_stride, most;
+};
+void choose_tokens(StreamHandle stream, const ChooseParams& p);
 
 struct ListParams {
   const std::int32_t* starts = nullptr;  // null: every list is empty

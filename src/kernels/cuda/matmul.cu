@@ -6,34 +6,13 @@
 // 16 bytes a lane: within 32 columns lane t holds columns 8t to 8t + 7 of its row. That is another order of
 // columns than the fragments' own, but the same for both operands. Codes of weights become numbers of x's format on
 // the way.
+#include "kernels/cuda/matmul_rows.h"
 #include "kernels/cuda/mma.h"
-#include "kernels/cuda/weight_rows.h"
 
 namespace octavo::cuda {
 namespace {
 
-constexpr std::int64_t kSlice = 1024;
 constexpr std::int64_t kStep = 32;  // columns that a warp reads at a time: two tensor-core steps
-
-// Columns [column, column + 8) of a row of x, which has `cols` and may begin at any element; beyond them
-// zeros.
-template <class T>
-__device__ inline uint4 load_x(const T* row, std::int64_t column, std::int64_t cols, bool aligned) {
-  if (aligned) return column < cols ? *reinterpret_cast<const uint4*>(row + column) : uint4{0, 0, 0, 0};
-  std::uint32_t packed[4] = {0, 0, 0, 0};
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    if (column + i < cols)
-      packed[i / 2] |= static_cast<std::uint32_t>(row[column + i].bits) << (16 * (i % 2));
-  return {packed[0], packed[1], packed[2], packed[3]};
-}
-
-template <class T>
-__device__ inline const T* x_row_of(const MatmulParams& p, std::int64_t row) {
-  const std::int64_t there = row < p.m ? row : p.m - 1;
-  const std::int64_t at = p.x_rows != nullptr ? p.x_rows[there] : there;
-  return static_cast<const T*>(p.x.data) + element_at(at, p.x.stride, 0);
-}
 
 // kTall * 16 rows of x times kWide * 8 rows of w, one warp. Rows beyond the end repeat the last one and are
 // not stored.
@@ -90,29 +69,6 @@ struct Tile {
     }
   }
 };
-
-// The product that this block is part of.
-template <class X, class Y>
-__device__ inline MatmulParams of_head(MatmulParams p) {
-  const std::int64_t head = blockIdx.z;
-  p.x.data = static_cast<X*>(p.x.data) + element_at(head, p.x_head, 0);
-  p.w.data += element_at(head, p.rows * p.w.stride, 0);
-  p.y.data = static_cast<Y*>(p.y.data) + element_at(head, p.y_head, 0);
-  return p;
-}
-
-template <class Y>
-__device__ inline void store(const MatmulParams& p, std::int64_t row, std::int64_t column, float value) {
-  if (row >= p.m || column >= p.rows) return;
-  if (p.bias != nullptr) value += p.bias[column];
-  static_cast<Y*>(p.y.data)[element_at(row, p.y.stride, column)] = from_float<Y>(value);
-}
-
-// Whether rows of x can be read 16 bytes at a time.
-template <class T>
-__device__ inline bool x_aligned(const MatmulParams& p) {
-  return p.cols % 8 == 0 && p.x.stride % 8 == 0 && reinterpret_cast<std::uintptr_t>(p.x.data) % 16 == 0;
-}
 
 // Up to 16 rows of x: a block computes 8 outputs for each, its warps take the slices by turns and put them
 // together through shared memory.
@@ -205,42 +161,6 @@ __global__ void plain_kernel(MatmulParams all) {
   plain_output(p, row, column);
 }
 
-// Products of experts: a block has one expert's rows, which it finds by counting tiles. The grid has room for
-// a tile that is not full at each expert's end.
-constexpr int kExpertsAtOnce = 128;
-
-struct ExpertChunk {
-  MatmulParams product;
-  const std::int32_t* starts;  // of the first expert here
-  int experts;
-  const std::byte* w[kExpertsAtOnce];
-};
-
-// Makes p the product of the expert that has this tile; false: none has. `tile` becomes a tile of its rows.
-__device__ inline bool find_expert(const ExpertChunk& chunk, int tile_rows, MatmulParams& p,
-                                   std::int64_t& tile) {
-  for (int e = 0; e < chunk.experts; ++e) {
-    const std::int64_t first = chunk.starts[e], count = chunk.starts[e + 1] - first;
-    const std::int64_t tiles = (count + tile_rows - 1) / tile_rows;
-    if (tile >= tiles) {
-      tile -= tiles;
-      continue;
-    }
-    const std::int64_t element_bytes = p.x.format == Format::f32 ? 4 : 2;
-    p.m = count;
-    p.w.data = chunk.w[e];
-    if (p.bias != nullptr) p.bias += element_at(e, p.rows, 0);
-    p.y.data = static_cast<std::byte*>(p.y.data) + element_at(first, p.y.stride, 0) * element_bytes;
-    if (p.x_rows != nullptr) {
-      p.x_rows += first;
-    } else {
-      p.x.data = static_cast<std::byte*>(p.x.data) + element_at(first, p.x.stride, 0) * element_bytes;
-    }
-    return true;
-  }
-  return false;
-}
-
 template <class T, Format kFormat>
 __global__ void __launch_bounds__(kNarrowWarps* kWarp) expert_kernel(ExpertChunk chunk) {
   MatmulParams p = chunk.product;
@@ -255,8 +175,8 @@ __global__ void plain_expert_kernel(ExpertChunk chunk) {
   if (find_expert(chunk, 1, p, row) && column < p.rows) plain_output(p, row, column);
 }
 
-unsigned pieces(std::int64_t items, std::int64_t each) {
-  return static_cast<unsigned>((items + each - 1) / each);
+bool by_wgmma(const MatmulParams& p) {
+  return p.wgmma && p.w.format == p.x.format && p.x.format != Format::f32;
 }
 
 // Calls body(x, format) for the 16-bit type of x and the format of the weights, as types.
@@ -287,6 +207,7 @@ void multiply(StreamHandle stream, const MatmulParams& p) {
 
 void matmul(StreamHandle stream, const MatmulParams& p) {
   if (p.m == 0) return;
+  if (by_wgmma(p)) return wgmma_matmul(stream, p);
   if (p.x.format == Format::f32) {
     // A grid's second axis ends at 65,535.
     constexpr std::int64_t kMost = 32768;
@@ -317,6 +238,10 @@ void grouped_matmul(StreamHandle stream, const GroupedMatmulParams& p) {
     if (p.experts - first < kExpertsAtOnce) chunk.experts = static_cast<int>(p.experts - first);
     if (product.bias != nullptr) chunk.product.bias += element_at(first, product.rows, 0);
     for (int e = 0; e < chunk.experts; ++e) chunk.w[e] = p.w[first + e];
+    if (by_wgmma(product)) {
+      wgmma_experts(stream, chunk, (product.m + p.experts - 1) / p.experts);
+      continue;
+    }
     if (product.x.format == Format::f32) {
       const dim3 grid(pieces(product.rows, kPlainThreads), static_cast<unsigned>(product.m));
       launch(stream, grid, kPlainThreads, 0, plain_expert_kernel, chunk);

@@ -84,8 +84,16 @@ template <class T>
 __device__ void put(std::byte* vector, std::int64_t i, float value) {
   reinterpret_cast<T*>(vector)[i] = from_float<T>(value);
 }
+
+// What the magnitude of a number counts for in its vector's scale (kv_quant.h): infinite for those that spoil it.
+__device__ float magnitude(float value) {
+  const float size = fabsf(value);
+  return size <= 3.40282347e38f ? size : INFINITY;
+}
+__device__ float scale_of(float largest) { return largest == INFINITY ? NAN : largest / 127.0f; }
+
 // Number i of a cached vector.
-__device__ void put(Format format, std::byte* vector, std::int64_t i, float value) {
+__device__ void put(Format format, std::byte* vector, std::int64_t i, float value, float scale) {
   switch (format) {
     case Format::f32:
       return put<float>(vector, i, value);
@@ -95,8 +103,9 @@ __device__ void put(Format format, std::byte* vector, std::int64_t i, float valu
       return put<Bf16>(vector, i, value);
     case Format::f8:
       return put<F8>(vector, i, value);
-    default:
-      return;  // no caches of codes
+    default:  // q8
+      value = scale > 0 ? rintf(value / scale) : 0;
+      reinterpret_cast<signed char*>(vector)[i] = static_cast<signed char>(fminf(fmaxf(value, -127), 127));
   }
 }
 
@@ -125,19 +134,34 @@ __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
   const bool norm_turned = head.part != kValue && p.norm_turned;
   const float scale = norm_turned ? turned_scale(p, norm, token, whole, dim) : 1;
 
-  const std::int64_t slot = p.slots[token];
-  for (int i = lane(); i < dim; i += kWarp) {
-    float value = head.part == kValue ? whole[i] : rotated(p, token, whole, i);
-    if (norm_turned) value *= scale * norm.weight[element_at(head.index, weight_stride, i)];
-    if (head.part == kQuery) {
-      static_cast<T*>(p.q_out.data)[element_at(token, p.q_out.stride, element_at(head.index, dim, i))] =
-          from_float<T>(value);
-      continue;
-    }
-    std::byte* vector = p.cache.data + layout.vector(slot / layout.block_size, head.part == kValue ? 1 : 0,
-                                                     head.index, slot % layout.block_size);
-    put(p.cache.format, vector, i, value);
+  float largest = 0;
+#pragma unroll
+  for (int j = 0; j < kPerLane; ++j) {
+    const int i = lane() + j * kWarp;
+    if (i >= dim) break;
+    x[j] = head.part == kValue ? whole[i] : rotated(p, token, whole, i);
+    if (norm_turned) x[j] *= scale * norm.weight[element_at(head.index, weight_stride, i)];
+    largest = fmaxf(largest, magnitude(x[j]));
   }
+  if (head.part == kQuery) {
+    T* out = static_cast<T*>(p.q_out.data) + element_at(token, p.q_out.stride, element_at(head.index, dim, 0));
+#pragma unroll
+    for (int j = 0; j < kPerLane; ++j)
+      if (const int i = lane() + j * kWarp; i < dim) out[i] = from_float<T>(x[j]);
+    return;
+  }
+  const int which = head.part == kValue ? 1 : 0;
+  const std::int64_t slot = p.slots[token], block = slot / layout.block_size, place = slot % layout.block_size;
+  std::byte* vector = p.cache.data + layout.vector(block, which, head.index, place);
+  float vector_scale = 1;
+  if (layout.scaled) {
+    vector_scale = scale_of(warp_max(largest));
+    if (lane() == 0)
+      *reinterpret_cast<float*>(p.cache.data + layout.scale(block, which, head.index, place)) = vector_scale;
+  }
+#pragma unroll
+  for (int j = 0; j < kPerLane; ++j)
+    if (const int i = lane() + j * kWarp; i < dim) put(p.cache.format, vector, i, x[j], vector_scale);
 }
 
 constexpr int kLatentThreads = 256;
@@ -153,11 +177,28 @@ struct Pair {
         s(static_cast<const float*>(p.sin.data)[element_at(token, p.sin.stride, pair)]) {}
 };
 
+// `key` and `partials` are shared memory.
+__device__ void store_key(const LatentStoreParams& p, std::int64_t token, const float* key, float* partials) {
+  const KvLayout& layout = p.cache.layout;
+  const std::int64_t slot = p.slots[token], block = slot / layout.block_size, place = slot % layout.block_size;
+  __syncthreads();
+  float scale = 1;
+  if (layout.scaled) {
+    float largest = 0;
+    for (int i = thread(); i < layout.head_dim; i += kLatentThreads) largest = fmaxf(largest, magnitude(key[i]));
+    scale = scale_of(block_max(largest, partials));
+    if (thread() == 0) *reinterpret_cast<float*>(p.cache.data + layout.scale(block, 0, 0, place)) = scale;
+  }
+  std::byte* vector = p.cache.data + layout.vector(block, 0, 0, place);
+  for (int i = thread(); i < layout.head_dim; i += kLatentThreads) put(p.cache.format, vector, i, key[i], scale);
+}
+
 template <class T>
 __global__ void __launch_bounds__(kLatentThreads) latent_store_kernel(LatentStoreParams p) {
   OCTAVO_SHARED(float, partials, [kWarp]);
+  OCTAVO_SHARED(float, key, [kMaxLatentKey]);
   const KvLayout& layout = p.cache.layout;
-  const std::int64_t token = block_x(), dim = layout.head_dim, latent = layout.values_in_keys;
+  const std::int64_t token = block_x(), dim = layout.score_dim(), latent = layout.values_in_keys;
   const std::int64_t turning = dim - latent, pairs = turning / 2;
 
   const auto* kv = static_cast<const float*>(p.kv.data) + element_at(token, p.kv.stride, 0);
@@ -165,16 +206,17 @@ __global__ void __launch_bounds__(kLatentThreads) latent_store_kernel(LatentStor
   for (std::int64_t i = thread(); i < latent; i += kLatentThreads) squares = fmaf(kv[i], kv[i], squares);
   squares = block_sum(squares, partials);
   const float scale = 1.0f / sqrtf(squares / static_cast<float>(latent) + p.norm.eps);
-  const std::int64_t slot = p.slots[token];
-  std::byte* key = p.cache.data + layout.vector(slot / layout.block_size, 0, 0, slot % layout.block_size);
-  for (std::int64_t i = thread(); i < latent; i += kLatentThreads)
-    put(p.cache.format, key, i, kv[i] * scale * p.norm.weight[i]);
+  for (std::int64_t i = thread(); i < latent; i += kLatentThreads) key[i] = kv[i] * scale * p.norm.weight[i];
+  for (std::int64_t i = thread(); i < layout.index_dim; i += kLatentThreads)
+    key[dim + i] = to_float(
+        static_cast<const T*>(p.index_keys.data)[element_at(token, p.index_keys.stride, i)]);
   for (std::int64_t i = thread(); i < pairs; i += kLatentThreads) {
     const Pair pair(p, token, i, turning, dim);
     const float a = kv[pair.first], b = kv[pair.second];
-    put(p.cache.format, key, pair.first, fmaf(a, pair.c, -(b * pair.s)));
-    put(p.cache.format, key, pair.second, fmaf(b, pair.c, a * pair.s));
+    key[pair.first] = fmaf(a, pair.c, -(b * pair.s));
+    key[pair.second] = fmaf(b, pair.c, a * pair.s);
   }
+  store_key(p, token, key, partials);
 
   for (std::int64_t i = thread(); i < p.heads * pairs; i += kLatentThreads) {
     const std::int64_t head = i / pairs;

@@ -33,7 +33,8 @@ Result<DeviceInfo> open() {
   if (properties.major < kLeastMajor)
     return invalid("device", "{} has compute capability {}.{}, at least {}.0 is needed", properties.name,
                    properties.major, properties.minor, kLeastMajor);
-  return DeviceInfo{properties.name, properties.multiProcessorCount, properties.totalGlobalMem};
+  return DeviceInfo{properties.name, properties.multiProcessorCount, properties.totalGlobalMem,
+                    properties.major == 9 && properties.minor == 0};
 }
 
 std::size_t free_bytes() {
@@ -82,6 +83,11 @@ void copy_to_host(StreamHandle stream, void* host, const void* device, std::size
 }
 void copy_on_device(StreamHandle stream, void* to, const void* from, std::size_t bytes) {
   must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copy on the device");
+}
+
+void copy_at_once(void* to, const void* from, std::size_t bytes) {
+  must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread), "copy a KV block");
+  must(cudaStreamSynchronize(cudaStreamPerThread), "copy a KV block");
 }
 
 EventHandle make_event() {

@@ -3,7 +3,9 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <array>
 #include <csetjmp>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -18,6 +20,7 @@ namespace octavo::cuda::emulated {
 namespace {
 
 constexpr std::size_t kStackBytes = 128 << 10;
+constexpr std::size_t kSharedAlignment = 1024;
 constexpr std::size_t kLanes = 32;
 
 // Launches that run twice: every so manieth, with so little memory that keeping it costs nothing.
@@ -43,6 +46,9 @@ struct Warp {
   alignas(16) std::byte slots[2][kLanes * kExchangeBytes];
 };
 
+// Work in the groups that it was committed in; the last one is still open.
+using Groups = std::deque<std::vector<std::function<void()>>>;
+
 struct Fiber {
   jmp_buf context;
   std::unique_ptr<std::byte[]> stack;
@@ -53,6 +59,7 @@ struct Fiber {
   bool started = false, running = false;
   const Barrier* waits = nullptr;  // until waits->passed > seen
   std::uint64_t seen = 0;
+  std::array<Groups, 2> later;
 };
 
 // The device: fibers are made once and take up one thread of a block after the other.
@@ -62,6 +69,7 @@ struct Machine {
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<Warp> warps;
   Barrier block;
+  std::array<Barrier, 16> named;
   Fiber* current = nullptr;
   const std::function<void()>* body = nullptr;
   dim3 block_index, block_size;
@@ -86,6 +94,8 @@ void live() {
     Machine& m = machine();
     Fiber& fiber = *m.current;
     (*m.body)();
+    for (const Groups& groups : fiber.later)
+      CHECK(groups.size() == 1 && groups[0].empty(), "a thread that ends with work under way");
     fiber.running = false;
     for (Barrier* barrier : {&fiber.warp->barrier, &m.block}) {  // who has returned is not waited for
       --barrier->members;
@@ -124,6 +134,7 @@ void wait(Barrier& barrier) {
 void run_block(int threads) {
   Machine& m = machine();
   m.block = {.members = threads};
+  m.named = {};
   for (std::size_t w = 0; w < m.warps.size(); ++w) m.warps[w].barrier = {.members = kLanes};
   for (int t = 0; t < threads; ++t) {
     Fiber& fiber = *m.fibers[static_cast<std::size_t>(t)];
@@ -131,6 +142,7 @@ void run_block(int threads) {
     fiber.lane = t % static_cast<int>(kLanes);
     fiber.warp = &m.warps[static_cast<std::size_t>(t) / kLanes];
     fiber.exchanges = 0;
+    fiber.later.fill(Groups(1));
     fiber.running = true;
     fiber.waits = nullptr;
   }
@@ -177,8 +189,9 @@ void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<v
   m.block_size = dim3(static_cast<unsigned>(threads));
   // The end of shared memory is the end of an allocation, so that a sanitizer sees what lies beyond.
   const std::size_t room = (shared_bytes + 15) / 16 * 16;
-  m.shared = std::make_unique<std::byte[]>(room + 16);
-  m.shared_begin = reinterpret_cast<unsigned char*>(m.shared.get());
+  m.shared = std::make_unique<std::byte[]>(room + kSharedAlignment + 16);
+  const auto address = reinterpret_cast<std::uintptr_t>(m.shared.get());
+  m.shared_begin = reinterpret_cast<unsigned char*>(m.shared.get()) + (kSharedAlignment - address % kSharedAlignment);
   m.order.resize(static_cast<std::size_t>(threads));
   std::iota(m.order.begin(), m.order.end(), std::size_t{0});
   std::ranges::shuffle(m.order, std::minstd_rand(static_cast<unsigned>(++m.launches)));
@@ -209,6 +222,24 @@ int lane() { return machine().current->lane; }
 
 void block_barrier() { wait(machine().block); }
 void warp_barrier() { wait(machine().current->warp->barrier); }
+
+void named_barrier(int id, int threads) {
+  Barrier& barrier = machine().named.at(static_cast<std::size_t>(id));
+  CHECK(id > 0 && threads % static_cast<int>(kLanes) == 0 && (barrier.arrived == 0 || barrier.members == threads),
+        "barrier {} of {} threads", id, threads);
+  barrier.members = threads;
+  wait(barrier);
+}
+
+void begin_later(Later kind, std::function<void()> work) {
+  machine().current->later[static_cast<std::size_t>(kind)].back().push_back(std::move(work));
+}
+void commit_later(Later kind) { machine().current->later[static_cast<std::size_t>(kind)].emplace_back(); }
+void wait_later(Later kind, int groups) {
+  Groups& all = machine().current->later[static_cast<std::size_t>(kind)];
+  for (; std::ssize(all) - 1 > groups; all.pop_front())
+    for (const auto& work : all.front()) work();
+}
 
 const std::byte* warp_exchange(const void* mine, std::size_t bytes) {
   Fiber& fiber = *machine().current;

@@ -51,6 +51,15 @@ void enter_shared(void* variable, std::size_t bytes);
 
 void block_barrier();
 void warp_barrier();
+// Of the `threads` threads of the block that come to barrier `id`, 1 to 15.
+void named_barrier(int id, int threads);
+
+// What a thread has begun and a device does later: copies into shared memory, products of a warpgroup. Each is done as
+// late as may be, when a thread waits for it: what is read too early or overwritten too soon is wrong every time.
+enum class Later { copies, products };
+void begin_later(Later kind, std::function<void()> work);
+void commit_later(Later kind);           // what has begun is a group
+void wait_later(Later kind, int groups);  // until no more groups than that are under way
 // Hands `bytes` (at most kExchangeBytes) of every lane of the warp to every other; returns the 32 slots, good
 // until the warp's exchange after the next.
 constexpr std::size_t kExchangeBytes = 64;
@@ -102,5 +111,11 @@ inline unsigned __ballot_sync(unsigned, bool condition) {
   unsigned mask = 0;
   for (int i = 0; i < 32; ++i) mask |= octavo::cuda::emulated::of_lane<bool>(slots, i) ? 1U << i : 0U;
   return mask;
+}
+inline int __popc(unsigned x) { return std::popcount(x); }
+inline int atomicAdd(int* sum, int x) {  // threads take turns
+  const int before = *sum;
+  *sum += x;
+  return before;
 }
 inline int __ffs(unsigned x) { return x == 0 ? 0 : std::countr_zero(x) + 1; }

@@ -23,6 +23,9 @@ std::size_t device_bytes();
 std::vector<std::byte> device_contents();
 void set_device_contents(const std::vector<std::byte>& contents);
 
+// Whether devices that are opened from now on have Hopper's products of a warpgroup; they begin without.
+void set_wgmma(bool there);
+
 // Launches and copies that all streams have done so far, and those that still wait in them.
 std::uint64_t work_done();
 std::uint64_t work_waiting();

@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,14 +25,17 @@ struct CUgraphExec_st {
   std::vector<Work> works;
 };
 
-// One thread uses a stream at a time.
+// One thread uses a stream, and others may wait for its events.
 struct CUstream_st {
+  std::recursive_mutex mutex;  // of the queue and what is counted
   std::deque<Work> queue;
   std::uint64_t enqueued = 0, done = 0;
   CUgraphExec_st* graph = nullptr;  // that is being recorded
+  std::thread::id recorder;
 
   void run_until(std::uint64_t place) {
-    CHECK(graph == nullptr, "waiting in a graph");
+    const std::lock_guard lock(mutex);
+    CHECK(graph == nullptr || recorder != std::this_thread::get_id(), "waiting in a graph");
     while (done < place) {
       const Work work = std::move(queue.front());
       queue.pop_front();
@@ -41,8 +46,8 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
-  CUstream_st* stream = nullptr;
-  std::uint64_t place = 0;
+  std::atomic<CUstream_st*> stream = nullptr;
+  std::atomic<std::uint64_t> place = 0;
 };
 
 namespace octavo::cuda {
@@ -83,6 +88,8 @@ Memory& memory() {
   return m;
 }
 
+std::atomic<bool> has_wgmma = false;
+
 // The host's side is read or written when the stream gets there, as with memory that is pinned.
 void copy(CUstream_st* stream, void* to, const void* from, std::size_t bytes) {
   CHECK(stream->graph == nullptr, "a copy in a graph");
@@ -97,6 +104,7 @@ void copy(CUstream_st* stream, void* to, const void* from, std::size_t bytes) {
 namespace emulated {
 
 void enqueue(CUstream_st* stream, Work work) {
+  const std::lock_guard lock(stream->mutex);
   if (stream->graph != nullptr) {
     stream->graph->works.push_back(std::move(work));
     return;
@@ -104,6 +112,8 @@ void enqueue(CUstream_st* stream, Work work) {
   stream->queue.push_back(std::move(work));
   ++stream->enqueued;
 }
+
+void set_wgmma(bool there) { has_wgmma = there; }
 
 std::uint64_t work_done() {
   return streams().sum([](const CUstream_st& stream) { return stream.done; });
@@ -145,7 +155,7 @@ void set_device_contents(const std::vector<std::byte>& contents) {
 namespace runtime {
 
 constexpr std::size_t kMemoryBytes = std::size_t{8} << 30;
-Result<DeviceInfo> open() { return DeviceInfo{"emulated", 4, kMemoryBytes}; }
+Result<DeviceInfo> open() { return DeviceInfo{"emulated", 4, kMemoryBytes, has_wgmma}; }
 std::size_t free_bytes() {
   const std::lock_guard lock(memory().mutex);
   return kMemoryBytes - std::min(kMemoryBytes, emulated::device_bytes());
@@ -208,21 +218,33 @@ void copy_on_device(StreamHandle stream, void* to, const void* from, std::size_t
   copy(stream, to, from, bytes);
 }
 
+void copy_at_once(void* to, const void* from, std::size_t bytes) {
+  const emulated::DeviceMemoryAccess access;
+  std::memcpy(to, from, bytes);
+}
+
 EventHandle make_event() { return new CUevent_st; }
 void destroy_event(EventHandle event) { delete event; }
 void record_event(StreamHandle stream, EventHandle event) {
   CHECK(stream->graph == nullptr, "an event in a graph");
-  *event = {stream, stream->enqueued};
+  const std::lock_guard lock(stream->mutex);
+  event->place = stream->enqueued;
+  event->stream = stream;
 }
 void wait_for(EventHandle event) {
-  if (event->stream != nullptr) event->stream->run_until(event->place);
+  if (CUstream_st* const stream = event->stream) stream->run_until(event->place);
 }
 
 void begin_graph(StreamHandle stream) {
   CHECK(stream->graph == nullptr, "a graph in a graph");
+  const std::lock_guard lock(stream->mutex);
   stream->graph = new CUgraphExec_st;
+  stream->recorder = std::this_thread::get_id();
 }
-GraphHandle end_graph(StreamHandle stream) { return std::exchange(stream->graph, nullptr); }
+GraphHandle end_graph(StreamHandle stream) {
+  const std::lock_guard lock(stream->mutex);
+  return std::exchange(stream->graph, nullptr);
+}
 void launch_graph(StreamHandle stream, GraphHandle graph) {
   CHECK(stream->graph == nullptr, "a graph in a graph");
   for (const Work& work : graph->works) emulated::enqueue(stream, work);

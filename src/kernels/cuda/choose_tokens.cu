@@ -1,0 +1,159 @@
+// The indexer of sparse attention: scores of all tokens that a query may see, and the choice among them.
+//
+// A score is summed by one thread, heads ascending. The choice is by radix: bins of eight bits, four times, say where
+// the last token that is chosen lies; of equal scores those of lower positions come first.
+#include "kernels/cuda/gpu.h"
+
+namespace octavo::cuda {
+namespace {
+
+constexpr int kScoreThreads = 128, kChooseThreads = 512;
+constexpr int kChooseWarps = kChooseThreads / kWarp;
+constexpr std::int32_t kNoToken = 0x7fffffff;
+
+// A query of the step: its sequence, and how many tokens it may see; none: it is padding.
+struct Query {
+  std::int64_t sequence, tokens = 0;
+
+  __device__ Query(const ChooseParams& p, std::int64_t query) {
+    std::int64_t low = 0, high = p.sequences;  // the last sequence that begins at or before it
+    while (high - low > 1) {
+      const std::int64_t middle = (low + high) / 2;
+      (p.query_starts[middle] <= query ? low : high) = middle;
+    }
+    sequence = low;
+    if (query < p.query_starts[low + 1]) tokens = p.lengths[low] - (p.query_starts[low + 1] - query) + 1;
+  }
+};
+
+__device__ float number(const std::byte* key, Format format, int i) {
+  if (format == Format::f32) return reinterpret_cast<const float*>(key)[i];
+  if (format == Format::f16) return to_float(reinterpret_cast<const F16*>(key)[i]);
+  if (format == Format::bf16) return to_float(reinterpret_cast<const Bf16*>(key)[i]);
+  if (format == Format::f8) return to_float(reinterpret_cast<const F8*>(key)[i]);
+  return static_cast<float>(reinterpret_cast<const signed char*>(key)[i]);  // q8
+}
+
+// A thread for each token.
+template <class T>
+__global__ void __launch_bounds__(kScoreThreads) score_kernel(ChooseParams p, std::int64_t first_query) {
+  const std::int64_t query = first_query + block_y(), token = block_x() * kScoreThreads + thread();
+  const Query of(p, query);
+  if (of.tokens <= p.most || token >= of.tokens) return;  // all are chosen
+  const KvLayout& layout = p.cache.layout;
+  const std::int64_t block = p.tables[p.table_starts[of.sequence] + token / layout.block_size];
+  const std::int64_t place = token % layout.block_size;
+  const std::byte* key =
+      p.cache.data + layout.vector(block, 0, 0, place) + layout.score_dim() * layout.element_bytes;
+  const float scale =
+      layout.scaled ? *reinterpret_cast<const float*>(p.cache.data + layout.scale(block, 0, 0, place)) : 1;
+  const T* q = static_cast<const T*>(p.q.data) + element_at(query, p.q.stride, 0);
+  const float* weights = static_cast<const float*>(p.weights.data) + element_at(query, p.weights.stride, 0);
+  float score = 0;
+  for (std::int64_t head = 0; head < p.heads; ++head) {
+    float product = 0;
+    for (int d = 0; d < layout.index_dim; ++d)
+      product = fmaf(to_float(q[element_at(head, p.q_head, d)]), number(key, p.cache.format, d), product);
+    score = fmaf(weights[head], fmaxf(product * scale, 0), score);
+  }
+  p.scores[element_at(block_y(), p.score_stride, token)] = score;
+}
+
+// In the order of scores. What is no number comes last, minus zero is zero.
+__device__ std::uint32_t rank_of(float score) {
+  const std::uint32_t bits = float_to_bits(score == score ? score + 0.0f : -INFINITY);
+  return (bits >> 31) != 0 ? ~bits : bits | 0x80000000;
+}
+
+// Of some tokens: how many lie above a rank, and how many at it.
+struct Counts {
+  std::int32_t above, at;
+};
+
+__global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, std::int64_t first_query) {
+  OCTAVO_SHARED(int, bins, [256]);
+  OCTAVO_SHARED(std::uint32_t, prefix, [1]);  // the bits of the last chosen rank that are known
+  OCTAVO_SHARED(int, wanted, [1]);            // tokens of those bits that are chosen
+  OCTAVO_SHARED(Counts, counts, [kChooseWarps]);
+  const std::int64_t query = first_query + block_x();
+  const Query of(p, query);
+  std::int32_t* chosen = p.chosen + element_at(query, p.chosen_stride, 0);
+  if (of.tokens <= p.most) {
+    for (std::int64_t i = thread(); i < p.most; i += kChooseThreads)
+      chosen[i] = i < of.tokens ? static_cast<std::int32_t>(i) : kNoToken;
+    return;
+  }
+  const float* scores = p.scores + element_at(block_x(), p.score_stride, 0);
+  if (thread() == 0) {
+    prefix[0] = 0;
+    wanted[0] = static_cast<int>(p.most);
+  }
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    for (int i = thread(); i < 256; i += kChooseThreads) bins[i] = 0;
+    __syncthreads();
+    const std::uint32_t known = shift == 24 ? 0 : ~0U << (shift + 8), so_far = prefix[0];
+    for (std::int64_t t = thread(); t < of.tokens; t += kChooseThreads)
+      if (const std::uint32_t rank = rank_of(scores[t]); (rank & known) == so_far)
+        atomicAdd(&bins[rank >> shift & 255], 1);
+    __syncthreads();
+    if (thread() == 0) {
+      int bin = 255;
+      for (; bins[bin] < wanted[0]; --bin) wanted[0] -= bins[bin];
+      prefix[0] = so_far | static_cast<std::uint32_t>(bin) << shift;
+    }
+    __syncthreads();
+  }
+  const std::uint32_t last = prefix[0];
+  const int of_last = wanted[0];
+
+  // A warp has a run of neighbouring tokens, and learns how many those before it choose.
+  const std::int64_t run = (of.tokens + kChooseThreads - 1) / kChooseThreads * kWarp;
+  const std::int64_t begin = warp() * run, end = begin + run < of.tokens ? begin + run : of.tokens;
+  const auto ballots = [&](std::int64_t t, std::uint32_t& above, std::uint32_t& at) {
+    const bool there = t + lane() < end;
+    const std::uint32_t rank = there ? rank_of(scores[t + lane()]) : 0;
+    above = __ballot_sync(kAllLanes, there && rank > last);
+    at = __ballot_sync(kAllLanes, there && rank == last);
+  };
+  std::uint32_t above, equal;
+  Counts own{0, 0};
+  for (std::int64_t t = begin; t < end; t += kWarp) {
+    ballots(t, above, equal);
+    own.above += __popc(above);
+    own.at += __popc(equal);
+  }
+  if (lane() == 0) counts[warp()] = own;
+  __syncthreads();
+  Counts before{0, 0};
+  for (int w = 0; w < warp(); ++w) {
+    before.above += counts[w].above;
+    before.at += counts[w].at;
+  }
+  const std::uint32_t lower = (1U << lane()) - 1, self = 1U << lane();
+  for (std::int64_t t = begin; t < end; t += kWarp) {
+    ballots(t, above, equal);
+    const int equal_before = before.at + __popc(equal & lower);
+    if ((above & self) != 0 || ((equal & self) != 0 && equal_before < of_last))
+      chosen[before.above + __popc(above & lower) + (equal_before < of_last ? equal_before : of_last)] =
+          static_cast<std::int32_t>(t + lane());
+    before.above += __popc(above);
+    before.at += __popc(equal);
+  }
+}
+
+}  // namespace
+
+void choose_tokens(StreamHandle stream, const ChooseParams& p) {
+  const auto pieces = static_cast<unsigned>((p.longest + kScoreThreads - 1) / kScoreThreads);
+  constexpr std::int64_t kMostRows = 65535;  // of a grid's second axis
+  const std::int64_t most = p.queries_at_once < kMostRows ? p.queries_at_once : kMostRows;
+  for (std::int64_t first = 0; first < p.n; first += most) {
+    const auto count = static_cast<unsigned>(p.n - first < most ? p.n - first : most);
+    for_activation(p.q.format, [&](auto t) {
+      launch(stream, {pieces, count}, kScoreThreads, 0, score_kernel<decltype(t)>, p, first);
+    });
+    launch(stream, {count}, kChooseThreads, 0, choose_kernel, p, first);
+  }
+}
+
+}  // namespace octavo::cuda

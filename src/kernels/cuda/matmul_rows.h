@@ -1,0 +1,100 @@
+// What the kernels of products share: which rows of x and w a block multiplies, and where its results go.
+#pragma once
+
+#include "kernels/cuda/gpu.h"
+#include "kernels/cuda/weight_rows.h"
+
+namespace octavo::cuda {
+
+// Columns of one chain of tensor-core steps, at fixed places; their sums are added in order.
+constexpr std::int64_t kSlice = 1024;
+
+// Columns [column, column + 8) of a row of x, which has `cols` and may begin at any element; beyond them
+// zeros.
+template <class T>
+__device__ inline uint4 load_x(const T* row, std::int64_t column, std::int64_t cols, bool aligned) {
+  if (aligned) return column < cols ? *reinterpret_cast<const uint4*>(row + column) : uint4{0, 0, 0, 0};
+  std::uint32_t packed[4] = {0, 0, 0, 0};
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (column + i < cols)
+      packed[i / 2] |= static_cast<std::uint32_t>(row[column + i].bits) << (16 * (i % 2));
+  return {packed[0], packed[1], packed[2], packed[3]};
+}
+
+template <class T>
+__device__ inline const T* x_row_of(const MatmulParams& p, std::int64_t row) {
+  const std::int64_t there = row < p.m ? row : p.m - 1;
+  const std::int64_t at = p.x_rows != nullptr ? p.x_rows[there] : there;
+  return static_cast<const T*>(p.x.data) + element_at(at, p.x.stride, 0);
+}
+
+// The product that this block is part of.
+template <class X, class Y>
+__device__ inline MatmulParams of_head(MatmulParams p) {
+  const std::int64_t head = blockIdx.z;
+  p.x.data = static_cast<X*>(p.x.data) + element_at(head, p.x_head, 0);
+  p.w.data += element_at(head, p.rows * p.w.stride, 0);
+  p.y.data = static_cast<Y*>(p.y.data) + element_at(head, p.y_head, 0);
+  return p;
+}
+
+template <class Y>
+__device__ inline void store(const MatmulParams& p, std::int64_t row, std::int64_t column, float value) {
+  if (row >= p.m || column >= p.rows) return;
+  if (p.bias != nullptr) value += p.bias[column];
+  static_cast<Y*>(p.y.data)[element_at(row, p.y.stride, column)] = from_float<Y>(value);
+}
+
+// Whether rows of x can be read 16 bytes at a time.
+template <class T>
+__device__ inline bool x_aligned(const MatmulParams& p) {
+  return p.cols % 8 == 0 && p.x.stride % 8 == 0 && reinterpret_cast<std::uintptr_t>(p.x.data) % 16 == 0;
+}
+
+// Products of experts: a block has one expert's rows, which it finds by counting tiles. The grid has room for
+// a tile that is not full at each expert's end.
+constexpr int kExpertsAtOnce = 128;
+
+struct ExpertChunk {
+  MatmulParams product;
+  const std::int32_t* starts;  // of the first expert here
+  int experts;
+  const std::byte* w[kExpertsAtOnce];
+};
+
+// Makes p the product of the expert that has this tile; false: none has. `tile` becomes a tile of its rows.
+__device__ inline bool find_expert(const ExpertChunk& chunk, int tile_rows, MatmulParams& p,
+                                   std::int64_t& tile) {
+  for (int e = 0; e < chunk.experts; ++e) {
+    const std::int64_t first = chunk.starts[e], count = chunk.starts[e + 1] - first;
+    const std::int64_t tiles = (count + tile_rows - 1) / tile_rows;
+    if (tile >= tiles) {
+      tile -= tiles;
+      continue;
+    }
+    const std::int64_t element_bytes = p.x.format == Format::f32 ? 4 : 2;
+    p.m = count;
+    p.w.data = chunk.w[e];
+    if (p.bias != nullptr) p.bias += element_at(e, p.rows, 0);
+    p.y.data = static_cast<std::byte*>(p.y.data) + element_at(first, p.y.stride, 0) * element_bytes;
+    if (p.x_rows != nullptr) {
+      p.x_rows += first;
+    } else {
+      p.x.data = static_cast<std::byte*>(p.x.data) + element_at(first, p.x.stride, 0) * element_bytes;
+    }
+    return true;
+  }
+  return false;
+}
+
+inline unsigned pieces(std::int64_t items, std::int64_t each) {
+  return static_cast<unsigned>((items + each - 1) / each);
+}
+
+// wgmma_matmul.cu: numbers of 16 bits on Hopper.
+void wgmma_matmul(StreamHandle stream, const MatmulParams& p);
+// An expert has about so many rows.
+void wgmma_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
+
+}  // namespace octavo::cuda

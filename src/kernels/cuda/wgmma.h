@@ -1,0 +1,190 @@
+// A warpgroup's products of small matrices on Hopper's tensor cores: D[64, N] += A[64, 16] * B[16, N], 16-bit inputs,
+// sums in f32, both operands in shared memory (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate
+// Instructions", wgmma.mma_async.m64nNk16). And the copies that bring them there.
+//
+// Operands lie there as tiles of rows of 128 bytes, 64 numbers along the sum, 8 rows in 1,024 bytes, each such group
+// aligned to its size. The 16 bytes of chunk c of row r are at chunk c ^ r % 8 of the row ("128-byte swizzle"), so that
+// eight rows of one chunk lie in different banks.
+//
+// Where D is, with g = lane / 4, t = lane % 4 and w the warp of the warpgroup:
+//   d[4j], d[4j + 1] = D[16w + g][8j + 2t, 8j + 2t + 1]   d[4j + 2], d[4j + 3] = D[16w + g + 8][the same]
+#pragma once
+
+#include "kernels/cuda/gpu.h"
+
+namespace octavo::cuda {
+
+constexpr int kWarpgroup = 128;
+constexpr int kTileColumns = 64;              // of an operand
+constexpr int kTileRowBytes = 128;
+constexpr std::size_t kSwizzleBytes = 1024;  // a swizzled tile begins at a multiple of this
+
+// Byte offset of a chunk of 16 bytes in a tile.
+__device__ inline int swizzled(int row, int chunk) { return row * kTileRowBytes + ((chunk ^ row % 8) * 16); }
+
+#ifdef __CUDACC__
+
+// A kernel that uses these is compiled for all targets and runs where they are.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDA_ARCH__)
+#define OCTAVO_WGMMA 1
+#else
+#define OCTAVO_WGMMA 0
+#endif
+
+__device__ inline std::uint32_t shared_address(const void* shared) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+}
+
+// 16 bytes from global to shared memory, or zeros; done when waited for.
+__device__ inline void copy_async(void* shared, const void* global, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
+               "r"(there ? 16 : 0)
+               : "memory");
+}
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Until all but the latest kGroups groups of copies are there.
+template <int kGroups>
+__device__ inline void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
+}
+// What this thread has written to shared memory is seen by products that begin behind a barrier behind this.
+__device__ inline void show_to_products() {
+#if OCTAVO_WGMMA
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+// Of `threads` threads of the block, 1 <= id <= 15.
+__device__ inline void named_barrier(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// An operand: 16 columns of a tile from `tile` on.
+__device__ inline std::uint64_t operand(const void* tile) {
+  constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62, kGroupBytes = std::uint64_t{kSwizzleBytes >> 4} << 32;
+  return kSwizzle128 | kGroupBytes | std::uint64_t{1} << 16 | ((shared_address(tile) & 0x3ffff) >> 4);
+}
+
+// D is not to be touched from here until wait_products.
+__device__ inline void begin_products() {
+#if OCTAVO_WGMMA
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+__device__ inline void commit_products() {
+#if OCTAVO_WGMMA
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+// Until all but the latest kGroups groups of products are done. The compiler is told that they have changed D.
+template <int kGroups, int kCount>
+__device__ inline void wait_products(float (&d)[kCount]) {
+#if OCTAVO_WGMMA
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
+#endif
+}
+
+#define OCTAVO_D4(i) "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3])
+#define OCTAVO_D16(i) OCTAVO_D4(i), OCTAVO_D4((i) + 4), OCTAVO_D4((i) + 8), OCTAVO_D4((i) + 12)
+#define OCTAVO_R4 "%0, %1, %2, %3"
+#define OCTAVO_R8 OCTAVO_R4 ", %4, %5, %6, %7"
+#define OCTAVO_R16 OCTAVO_R8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define OCTAVO_R32 OCTAVO_R16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define OCTAVO_R64                                                                                          \
+  OCTAVO_R32                                                                                                \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, " \
+  "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+// shape, registers of D, and the numbers of the three operands behind them
+#define OCTAVO_PRODUCT(shape, type, registers, a, b, p)                                                   \
+  "{\n.reg .pred p;\nsetp.ne.b32 p, %" p ", 0;\nwgmma.mma_async.sync.aligned." shape ".f32." type "." type \
+  " {" registers "}, %" a ", %" b ", p, 1, 1, 0, 0;\n}"
+#define OCTAVO_PRODUCT_OF(kColumns, shape, type, registers, a_number, b_number, p_number, ...)               \
+  if constexpr (kN == kColumns)                                                                             \
+  asm volatile(OCTAVO_PRODUCT(shape, type, registers, a_number, b_number, p_number)                           \
+               : __VA_ARGS__                                                                                \
+               : "l"(a), "l"(b), "r"(adds ? 1 : 0)                                                          \
+               : "memory")
+#define OCTAVO_PRODUCTS(type)                                                                                \
+  OCTAVO_PRODUCT_OF(8, "m64n8k16", type, OCTAVO_R4, "4", "5", "6", OCTAVO_D4(0));                            \
+  OCTAVO_PRODUCT_OF(16, "m64n16k16", type, OCTAVO_R8, "8", "9", "10", OCTAVO_D4(0), OCTAVO_D4(4));           \
+  OCTAVO_PRODUCT_OF(32, "m64n32k16", type, OCTAVO_R16, "16", "17", "18", OCTAVO_D16(0));                      \
+  OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "32", "33", "34", OCTAVO_D16(0), OCTAVO_D16(16));     \
+  OCTAVO_PRODUCT_OF(128, "m64n128k16", type, OCTAVO_R64, "64", "65", "66", OCTAVO_D16(0), OCTAVO_D16(16),    \
+                    OCTAVO_D16(32), OCTAVO_D16(48))
+
+// d = a * b, or added to d.
+template <class T, int kN>
+__device__ inline void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool adds) {
+#if OCTAVO_WGMMA
+  if constexpr (std::is_same_v<T, Bf16>) {
+    OCTAVO_PRODUCTS("bf16");
+  } else {
+    OCTAVO_PRODUCTS("f16");
+  }
+#endif
+}
+
+#else
+
+inline void copy_async(void* shared, const void* global, bool there) {
+  emulated::begin_later(emulated::Later::copies, [=] {
+    there ? std::memcpy(shared, global, 16) : std::memset(shared, 0, 16);
+  });
+}
+inline void commit_copies() { emulated::commit_later(emulated::Later::copies); }
+template <int kGroups>
+void wait_copies() {
+  emulated::wait_later(emulated::Later::copies, kGroups);
+}
+inline void show_to_products() {}
+inline void named_barrier(int id, int threads) { emulated::named_barrier(id, threads); }
+
+// As on the device, but for the address: it counts from where shared memory begins.
+inline std::uint64_t operand(const void* tile) {
+  const auto offset = static_cast<std::uint64_t>(static_cast<const unsigned char*>(tile) - shared_memory());
+  return std::uint64_t{1} << 62 | std::uint64_t{kSwizzleBytes >> 4} << 32 | std::uint64_t{1} << 16 | offset >> 4;
+}
+
+namespace emulated {
+
+// Number (row, k) of an operand that is swizzled by 128 bytes: groups of 8 rows are a stride apart, bits 4 to 6 of an
+// address change by bits 7 to 9.
+template <class T>
+float number_of_tile(std::uint64_t operand, int row, int k) {
+  const std::uint64_t begin = (operand & 0x3fff) << 4, stride = (operand >> 32 & 0x3fff) << 4;
+  std::uint64_t address = begin + static_cast<std::uint64_t>(row / 8) * stride +
+                          static_cast<std::uint64_t>(row % 8 * kTileRowBytes + k * 2);
+  address ^= (address >> 7 & 7) << 4;
+  T number;
+  std::memcpy(&number, emulated::shared_memory() + address, sizeof number);
+  return to_float(number);
+}
+
+}  // namespace emulated
+
+inline void begin_products() {}
+inline void commit_products() { emulated::commit_later(emulated::Later::products); }
+template <int kGroups, int kCount>
+void wait_products(float (&)[kCount]) {
+  emulated::wait_later(emulated::Later::products, kGroups);
+}
+template <class T, int kN>
+void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool adds) {
+  emulated::begin_later(emulated::Later::products, [&d, a, b, adds] {
+    const int g = lane() / 4, t = lane() % 4, first = warp() % 4 * 16;
+    for (int i = 0; i < kN / 2; ++i) {
+      const int row = first + g + i / 2 % 2 * 8, column = i / 4 * 8 + 2 * t + i % 2;
+      float sum = 0;
+      for (int k = 0; k < 16; ++k)
+        sum += emulated::number_of_tile<T>(a, row, k) * emulated::number_of_tile<T>(b, column, k);
+      d[i] = adds ? d[i] + sum : sum;
+    }
+  });
+}
+
+#endif
+
+}  // namespace octavo::cuda
