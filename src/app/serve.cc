@@ -13,6 +13,7 @@
 #include "app/commands.h"
 #include "app/engine_command.h"
 #include "app/environment.h"
+#include "app/job_nodes.h"
 #include "app/metrics_page.h"
 #include "app/serve_flags.h"
 #include "app/serving.h"
@@ -107,6 +108,18 @@ Result<> take_mpi(EngineOptions& options) {
   return {};
 }
 
+// Ranks of a job of several hosts, where no flag says which host this is.
+Result<> take_job_nodes(EngineOptions& options) {
+  if (options.rank_layout().size() == 1 || options.nodes.count > 1 || options.mpi) return {};
+  TRY(const NodeOptions nodes, nodes_of_job(environment));
+  if (nodes.count == 1) return {};
+  options.nodes.count = nodes.count;
+  options.nodes.rank = nodes.rank;
+  options.nodes.master_addr = nodes.master_addr;
+  log_info("host {} of {} of a job, host 0 is {}", nodes.rank, nodes.count, nodes.master_addr);
+  return {};
+}
+
 // Shares this host's processors out among the processes of engines. mpirun binds its own.
 Result<> take_processors(ServeCommand& c) {
   const std::string bound = environment("VLLM_CPU_OMP_THREADS_BIND");  // "auto", "nobind" or "0-3|4-7"
@@ -160,6 +173,7 @@ Result<> serve(ServeCommand& c) {
   EngineOptions& engine = c.runtime.engine;
   TRY_VOID(take_data_parallel(c.data_parallel, engine));
   TRY_VOID(take_mpi(engine));
+  TRY_VOID(take_job_nodes(engine));
   if (c.data_parallel.elastic && (engine.mpi || engine.nodes.count > 1))
     return invalid("enable_elastic_ep", "is for engines of one host");
   c.runtime.elastic = c.data_parallel.elastic;

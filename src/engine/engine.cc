@@ -230,6 +230,7 @@ void Engine::schedule(AnswerIndex index) {
          .tag = index,
          .second_text = request.second_text.value_or(kNoSecondText),
          .extras = image_identities(answer.accepted->identity, request.images, info_.block_size),
+         .checkpoint = transfers_ ? transfers_->checkpoint_of(request) : 0,
          .wholes = info_.image.whole ? image_spans(request.images) : std::vector<std::pair<int, int>>()});
   });
   if (sequence) {

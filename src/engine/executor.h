@@ -69,10 +69,10 @@ class Executor {
   virtual Result<BlockFormat> block_format() const {
     return failure(ErrorCode::unsupported, "KV blocks do not leave this device");
   }
-  // The contents of a block as BlockFormat says, format.bytes of them. Any thread, for blocks that no step
+  // The contents of a piece as BlockFormat says, format.bytes of them. Any thread, for blocks and states that no step
   // writes (out) or uses (in) meanwhile.
-  virtual void export_block(BlockId, std::span<std::byte>) const {}
-  virtual void import_block(BlockId, std::span<const std::byte>) {}
+  virtual void export_piece(KvPlace, std::span<std::byte>) const {}
+  virtual void import_piece(KvPlace, std::span<const std::byte>) {}
   // The blocks as they are, for other engines like this one.
   virtual NativeBlocks native_blocks() { return {}; }
 

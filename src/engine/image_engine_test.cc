@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/scratch_directory.h"
 #include "engine/image_encoder.h"
 #include "engine/load.h"
 #include "engine/test_logprobs.h"
@@ -114,6 +115,7 @@ struct TestOptions {
   std::string device = "cpu";
   bool prefix_caching = true;
   int blocks = 256;
+  KvTransferOptions kv_transfer = {};
 };
 
 Result<std::unique_ptr<Engine>> engine_of(const std::string& directory, const TestOptions& test = {}) {
@@ -127,6 +129,7 @@ Result<std::unique_ptr<Engine>> engine_of(const std::string& directory, const Te
   options.max_logprobs = -1;
   options.enable_prefix_caching = test.prefix_caching;
   options.num_blocks = test.blocks;
+  options.kv_transfer = test.kv_transfer;
   const auto dress = [&](Backend) { return make_cpu_backend({.threads = 2, .isa = test.isa}).value(); };
   return test.isa ? load_engine(options, {.dress = dress}) : load_engine(options);
 }
@@ -373,6 +376,39 @@ TEST_P(ImagePrefixIn, MayEndWithinAnImage) {
 
 INSTANTIATE_TEST_SUITE_P(Families, ImagePrefixIn, testing::Values("gemma3", "gemma4-whole", "qwen3_vl"),
                          test_name);
+
+// Under names that know the pictures: the same words about another one are not taken for them.
+TEST(ImageModels, PromptsComeBackFromATier) {
+  for (const char* name : {"gemma3", "qwen2_5_vl"}) {
+    const Conversation conversation(name);
+    const ScratchDirectory folder;
+    TestOptions options;
+    options.kv_transfer = {.enabled = true, .tier = KvTierOptions{.place = folder.path(), .load_always = true}};
+    const auto engine = engine_of(conversation.golden.directory, options).value();
+    std::int64_t generated = 0;
+    // Its answer, and the tokens that were loaded for it; afterwards nothing is on its way or in the cache.
+    const auto ask = [&](Request request) {
+      const std::int64_t before = engine->own_stats().kv_transfer.hits;
+      const std::vector<TokenId> tokens = run(*engine, std::move(request)).tokens;
+      generated += std::ssize(tokens);
+      const auto at_rest = [&] {
+        const EngineStats stats = engine->own_stats();
+        return stats.generation_tokens >= generated && stats.kv_tier.stored_blocks > 0 && stats.kv_transfer.held_blocks == 0;
+      };
+      while (!at_rest()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      engine->reset_prefix_cache();
+      return std::pair(tokens, engine->own_stats().kv_transfer.hits - before);
+    };
+    EXPECT_EQ(ask(conversation.request()).first, conversation.answer);
+    Request other = conversation.request();
+    other.images[0].pixels.assign(other.images[0].pixels.size(), 'x');
+    other.images[0].digest.low ^= 1;
+    EXPECT_LE(ask(std::move(other)).second, conversation.images[0].first) << "what comes before the picture at most";
+    const auto [tokens, loaded] = ask(conversation.request());
+    EXPECT_EQ(tokens, conversation.answer);
+    EXPECT_EQ(loaded, (std::ssize(conversation.prompt) - 1) / 16 * 16) << name;
+  }
+}
 
 TEST(ImageModels, HaveStepsThatHoldAnImage) {
   EngineOptions options;

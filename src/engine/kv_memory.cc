@@ -2,39 +2,49 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+
 namespace octavo {
 
 Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks,
-                                    std::int64_t slots) {
+                                    std::int64_t slots, bool shared) {
   KvMemory memory;
   memory.exchange_ = kv_exchange(backend.name);
   memory.in_host_memory_ = backend.device->shares_host_memory();
-  TRY(memory.bytes_,
-      backend.device->allocate(static_cast<std::size_t>(layout.block_bytes(backend.ops) * blocks)));
-  auto* data = static_cast<std::byte*>(memory.bytes_.data());
+  memory.pieces_ = PieceLayout::of(layout);
+  const auto bytes = static_cast<std::size_t>(layout.block_bytes(backend.ops) * blocks);
+  if (shared && bytes > 0) {
+    TRY(memory.segment_, SharedMemory::create(bytes));
+    memory.blocks_ = memory.segment_.bytes();
+  } else {
+    TRY(memory.bytes_, backend.device->allocate(bytes));
+    memory.blocks_ = {static_cast<std::byte*>(memory.bytes_.data()), bytes};
+  }
   for (int layer = 0; layer < static_cast<int>(layout.layers.size()); ++layer)
-    memory.layers_.push_back(layout.layer(backend.ops, data, blocks, layer));
+    memory.layers_.push_back(layout.layer(backend.ops, memory.blocks_.data(), blocks, layer));
   if (layout.state_floats == 0) return memory;
   TRY(memory.state_bytes_, backend.device->allocate(static_cast<std::size_t>(slots * layout.state_bytes())));
   memory.states_ = memory.state_bytes_.view(DType::f32, {slots, layout.state_floats});
   return memory;
 }
 
-std::int64_t KvMemory::exchange_bytes() const {
-  std::int64_t sum = 0;
-  for (const KvLayer& layer : layers_)
-    if (layer.data != nullptr) sum += kv_exchange_bytes(layer.spec);
-  return sum;
+std::span<std::byte> KvMemory::state_piece(KvPlace place) const {
+  const View state = states_.rows(place.number, 1);
+  const std::span all(reinterpret_cast<std::byte*>(state.as<float>()), static_cast<std::size_t>(state.bytes()));
+  const auto piece = static_cast<std::size_t>(pieces_.piece_bytes);
+  const std::size_t begin = (static_cast<std::size_t>(place.part) - pieces_.groups.size()) * piece;
+  return all.subspan(begin, std::min(all.size() - begin, piece));
 }
 
-NativeBlocks KvMemory::native_blocks() {
+NativeBlocks KvMemory::native_blocks() const {
   if (!in_host_memory_) return {};
-  const KvLayer& any =
-      *std::ranges::find_if(layers_, [](const KvLayer& layer) { return layer.data != nullptr; });
-  const auto bytes = static_cast<std::size_t>(any.stride_bytes);
+  const auto bytes = pieces_.groups.empty()
+                         ? std::size_t{0}
+                         : static_cast<std::size_t>(layers_[pieces_.groups[0].layers[0]].stride_bytes);
   return {.layout = fmt::format("{}, {} bytes", exchange_->layout, bytes),
-          .memory = [data = static_cast<std::byte*>(bytes_.data()), bytes](BlockId block) {
-            return std::span(data + static_cast<std::size_t>(block) * bytes, bytes);
+          .memory = [this, bytes](KvPlace place) {
+            return pieces_.is_state(place.part) ? state_piece(place)
+                                                : blocks_.subspan(static_cast<std::size_t>(place.number) * bytes, bytes);
           }};
 }
 
@@ -42,22 +52,34 @@ void KvMemory::release() {
   for (const Buffer* buffer : {&bytes_, &state_bytes_})
     if (buffer->bytes() > 0)
       CHECK(madvise(buffer->data(), buffer->bytes(), MADV_DONTNEED) == 0, "memory that is not page-aligned");
+  if (const std::span<std::byte> shared = segment_.bytes(); !shared.empty())
+    CHECK(madvise(shared.data(), shared.size(), MADV_REMOVE) == 0, "shared memory that cannot be given back");
 }
 
-void KvMemory::export_block(std::int64_t block, std::span<std::byte> out) const {
-  for (const KvLayer& layer : layers_) {
-    if (layer.data == nullptr) continue;
-    const auto bytes = static_cast<std::size_t>(kv_exchange_bytes(layer.spec));
-    exchange_->export_block(layer, block, out.first(bytes));
-    out = out.subspan(bytes);
+void KvMemory::export_piece(KvPlace place, std::span<std::byte> out) const {
+  if (pieces_.is_state(place.part)) {
+    const std::span<const std::byte> piece = state_piece(place);
+    std::ranges::copy(piece, out.begin());
+    out = out.subspan(piece.size());
+  } else {
+    for (const std::size_t layer : pieces_.groups[static_cast<std::size_t>(place.part)].layers) {
+      const auto bytes = static_cast<std::size_t>(kv_exchange_bytes(layers_[layer].spec));
+      exchange_->export_block(layers_[layer], place.number, out.first(bytes));
+      out = out.subspan(bytes);
+    }
   }
+  std::ranges::fill(out, std::byte{});
 }
 
-void KvMemory::import_block(std::int64_t block, std::span<const std::byte> bytes) const {
-  for (const KvLayer& layer : layers_) {
-    if (layer.data == nullptr) continue;
-    const auto size = static_cast<std::size_t>(kv_exchange_bytes(layer.spec));
-    exchange_->import_block(layer, block, bytes.first(size));
+void KvMemory::import_piece(KvPlace place, std::span<const std::byte> bytes) const {
+  if (pieces_.is_state(place.part)) {
+    const std::span<std::byte> piece = state_piece(place);
+    std::ranges::copy(bytes.first(piece.size()), piece.begin());
+    return;
+  }
+  for (const std::size_t layer : pieces_.groups[static_cast<std::size_t>(place.part)].layers) {
+    const auto size = static_cast<std::size_t>(kv_exchange_bytes(layers_[layer].spec));
+    exchange_->import_block(layers_[layer], place.number, bytes.first(size));
     bytes = bytes.subspan(size);
   }
 }

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "dist/shared_memory.h"
+#include "engine/piece_layout.h"
 #include "kernels/kv_exchange.h"
 #include "kernels/ops.h"
 #include "model/cache_layout.h"
@@ -16,29 +18,39 @@ namespace octavo {
 
 class KvMemory {
  public:
-  // Room for `blocks` blocks and `slots` states. Error: the device has not got it.
+  // Room for `blocks` blocks and `slots` states. shared: blocks are in memory that other processes can open. Error: the
+  // device has not got it.
   static Result<KvMemory> allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks,
-                                   std::int64_t slots);
+                                   std::int64_t slots, bool shared = false);
 
   std::span<const KvLayer> layers() const { return layers_; }  // one for each layer of the model
-  // One block, all layers one after the other, to and from the layout that all backends share
-  // (KvExchange). Not where exchanges() is false: the blocks stay on the device.
+
+  // Pieces of the past, to and from the layout that all backends share: a block with the layers of its group one after
+  // the other (KvExchange), or a part of a slot of states. Not where exchanges() is false: they stay on the device.
   bool exchanges() const { return exchange_ != nullptr; }
-  std::int64_t exchange_bytes() const;
-  void export_block(std::int64_t block, std::span<std::byte> out) const;
-  void import_block(std::int64_t block, std::span<const std::byte> bytes) const;
-  // The same blocks as they are; nothing where they are not in host memory. Where exchanges() is true.
-  NativeBlocks native_blocks();
+  const PieceLayout& pieces() const { return pieces_; }
+  void export_piece(KvPlace place, std::span<std::byte> out) const;
+  void import_piece(KvPlace place, std::span<const std::byte> bytes) const;
+  // The same pieces as they are; nothing where they are not in host memory. Where exchanges() is true; this must stay
+  // where it is.
+  NativeBlocks native_blocks() const;
+  // Of blocks that are shared; else empty.
+  const SharedMemory& segment() const { return segment_; }
 
   // Gives all of it back to the system, which hands out zeroed memory where it is touched again. Host memory alone.
   void release();
 
-  const View& states() const { return states_; }               // f32 [slots, CacheLayout::state_floats]
+  const View& states() const { return states_; }  // f32 [slots, CacheLayout::state_floats]
 
  private:
+  std::span<std::byte> state_piece(KvPlace place) const;
+
   Buffer bytes_, state_bytes_;
+  SharedMemory segment_;  // in place of bytes_
+  std::span<std::byte> blocks_;
   View states_;
   std::vector<KvLayer> layers_;
+  PieceLayout pieces_;
   const KvExchange* exchange_ = nullptr;
   bool in_host_memory_ = true;
 };

@@ -12,8 +12,10 @@ namespace {
 
 constexpr std::string_view kField = "kv_transfer_config";
 
-// Names of blocks say nothing of images: prompts with any are computed where they are needed.
-bool may_travel(const Accepted& accepted) { return accepted.request.images.empty(); }
+// Not what hears a sound beside its prompt: names of blocks say nothing of that.
+bool may_travel(const Accepted& accepted) {
+  return std::ranges::none_of(accepted.request.images, [](const ImagePart& part) { return part.tokens == 0; });
+}
 
 // Whether the request takes from the cache what it finds there.
 bool reads_cache(const Request& request) {
@@ -63,9 +65,9 @@ Result<> KvTransfers::connect(const KvTransferOptions& options, int engine, Exec
 }
 
 CacheAccess KvTransfers::access(Executor& executor) {
-  return {.read = [&executor](BlockId block, std::span<std::byte> out) { executor.export_block(block, out); },
-          .write = [&executor](BlockId block,
-                               std::span<const std::byte> bytes) { executor.import_block(block, bytes); },
+  return {.read = [&executor](KvPlace place, std::span<std::byte> out) { executor.export_piece(place, out); },
+          .write = [&executor](KvPlace place,
+                               std::span<const std::byte> bytes) { executor.import_piece(place, bytes); },
           .native = executor.native_blocks(),
           .loaded =
               [this](LoadResult result) {
@@ -96,8 +98,25 @@ std::vector<Hash128> KvTransfers::keys_of(const Accepted& accepted) const {
   const std::span<const TokenId> prompt(accepted.request.prompt);
   const auto size = static_cast<std::size_t>(format_.block_size);
   std::vector<Hash128> keys;
-  hasher_.extend(prompt.first((prompt.size() - 1) / size * size), accepted.identity, keys);
+  hasher_.extend(prompt.first((prompt.size() - 1) / size * size), accepted.identity, keys, extras_of(accepted));
   return keys;
+}
+
+std::vector<Hash128> KvTransfers::extras_of(const Accepted& accepted) const {
+  return image_identities(accepted.identity, accepted.request.images, format_.block_size);
+}
+
+PrefixHold* KvTransfers::hold(const Accepted& accepted, int blocks) {
+  return scheduler_.hold(accepted.request.prompt, accepted.identity, blocks, extras_of(accepted));
+}
+
+std::vector<KvPlace> KvTransfers::places_of(const PrefixHold& hold, std::span<const KvPiece> pieces) const {
+  std::vector<KvPlace> places;
+  for (const KvPiece& piece : pieces)
+    places.push_back({piece.part, piece.part < group_count(format_)
+                                      ? hold.blocks.table(piece.part)[static_cast<std::size_t>(piece.block)]
+                                      : hold.state_slot});
+  return places;
 }
 
 KvPrompt KvTransfers::prompt_of(const Accepted& accepted, std::span<const Hash128> keys, int cached) const {
@@ -110,10 +129,10 @@ KvPrompt KvTransfers::prompt_of(const Accepted& accepted, std::span<const Hash12
 }
 
 int KvTransfers::cached_blocks(const Accepted& accepted) {
-  PrefixHold* hold = scheduler_.hold(accepted.request.prompt, accepted.identity, 0);
-  if (hold == nullptr) return 0;
-  const auto count = static_cast<int>(hold->keys.size());
-  scheduler_.let_go(hold);
+  PrefixHold* held = hold(accepted, 0);
+  if (held == nullptr) return 0;
+  const auto count = static_cast<int>(held->keys.size());
+  scheduler_.let_go(held);
   return count;
 }
 
@@ -127,6 +146,11 @@ bool KvTransfers::ready(const std::shared_ptr<const Accepted>& accepted, std::in
     place->second.state = begin_load(place->second, now_us);
   }
   return place->second.state == Import::State::done;
+}
+
+int KvTransfers::checkpoint_of(const Request& request) const {
+  const int tokens = static_cast<int>(request.prompt.size());
+  return (tokens - 1) / format_.block_size * format_.block_size;
 }
 
 KvTransfers::Import::State KvTransfers::begin_load(Import& entry, std::int64_t now_us) {
@@ -147,19 +171,21 @@ KvTransfers::Import::State KvTransfers::begin_load(Import& entry, std::int64_t n
     there = *matched;
   }
   if (from == nullptr) return compute();
-  PrefixHold* hold = scheduler_.hold(accepted.request.prompt, accepted.identity, there);
-  if (hold == nullptr && now_us < entry.give_up_us) {
+  PrefixHold* held = hold(accepted, there);
+  if (held == nullptr && now_us < entry.give_up_us) {
     from->wait(prompt);
     return Import::State::no_room;
   }
-  if (hold == nullptr) {
+  if (held == nullptr) {
     fail(accepted, KvTransferFailure::no_blocks, "no free blocks");
     return compute();
   }
-  const int missing = there - hold->cached;
-  const bool others_load = missing > 0 && loads(entry.keys[static_cast<std::size_t>(hold->cached)]);
-  if (missing <= 0 || others_load || !from->worth_loading(missing, compute_seconds_)) {
-    scheduler_.let_go(hold);
+  const int missing = there - held->cached;
+  const bool others_load = missing > 0 && loads(entry.keys[static_cast<std::size_t>(held->cached)]);
+  const std::vector<KvPiece> all = pieces_of(format_, 0, there), wanted = pieces_of(format_, held->cached, there);
+  if (missing <= 0 || others_load ||
+      !from->worth_loading(missing, static_cast<int>(wanted.size()), compute_seconds_)) {
+    scheduler_.let_go(held);
     if (!others_load) return compute();
     from->wait(prompt);
     return Import::State::behind;
@@ -167,13 +193,13 @@ KvTransfers::Import::State KvTransfers::begin_load(Import& entry, std::int64_t n
   decline_all(prompt, from);
   stats_.queries += std::int64_t{missing} * format_.block_size;
   stats_.held_blocks += there;
-  entry.hold = hold;
-  const std::span<const BlockId> table = hold->blocks.table(0);
+  entry.hold = held;
+  entry.pieces = wanted;
   from->load({.id = accepted.id,
               .from = accepted.request.kv_transfer.value_or(KvTransferParams{}),
-              .first = hold->cached,
-              .keys = {entry.keys.begin(), entry.keys.begin() + there},
-              .blocks = {table.begin() + hold->cached, table.end()},
+              .first = static_cast<int>(all.size() - entry.pieces.size()),
+              .keys = piece_keys(all, entry.keys),
+              .blocks = places_of(*held, entry.pieces),
               .cancelled = entry.cancelled});
   return Import::State::loading;
 }
@@ -219,14 +245,15 @@ std::optional<KvTransferParams> KvTransfers::offer(const Accepted& accepted, std
   for (const auto& connector : connectors_) {
     if (!connector->wants(prompt)) continue;
     StoreTask task{.owner = ++last_owner_};
-    PrefixHold* hold = scheduler_.hold(accepted.request.prompt, accepted.identity, 0);
-    if (hold != nullptr && hold->keys.empty()) scheduler_.let_go(std::exchange(hold, nullptr));
-    if (hold != nullptr) {
-      const std::span<const BlockId> blocks = hold->blocks.table(0);
-      task.blocks.assign(blocks.begin(), blocks.end());
-      task.keys.assign(keys.begin(), keys.begin() + std::ssize(blocks));
-      stats_.held_blocks += static_cast<int>(blocks.size());
-      exports_[task.owner] = {connector.get(), hold, task.keys};
+    PrefixHold* held = hold(accepted, 0);
+    if (held != nullptr && held->keys.empty()) scheduler_.let_go(std::exchange(held, nullptr));
+    if (held != nullptr) {
+      task.prefix = static_cast<int>(held->keys.size());
+      const std::vector<KvPiece> pieces = pieces_of(format_, 0, task.prefix);
+      task.keys = piece_keys(pieces, keys);
+      task.blocks = places_of(*held, pieces);
+      stats_.held_blocks += task.prefix;
+      exports_[task.owner] = {connector.get(), held, {keys.begin(), keys.begin() + task.prefix}};
     }
     if (auto told = connector->store(prompt, std::move(task), now_us)) reply = std::move(told);
   }
@@ -309,9 +336,13 @@ void KvTransfers::take(const LoadResult& result) {
   Import& entry = imports_.at(result.id);
   entry.state = Import::State::done;
   if (result.failure && !*entry.cancelled) fail(*entry.accepted, *result.failure, result.message);
-  if (result.loaded == 0) return let_go(entry.hold);
-  scheduler_.publish(*entry.hold, entry.hold->cached + result.loaded);
-  stats_.hits += std::int64_t{result.loaded} * format_.block_size;
+  // Blocks of which all pieces are there.
+  const auto pieces = static_cast<std::size_t>(result.loaded);
+  const int end = pieces == entry.pieces.size() ? static_cast<int>(entry.hold->keys.size()) : entry.pieces[pieces].block;
+  const int loaded = end - entry.hold->cached;
+  if (loaded == 0) return let_go(entry.hold);
+  scheduler_.publish(*entry.hold, end);
+  stats_.hits += std::int64_t{loaded} * format_.block_size;
   tell_stored(*entry.hold, entry.keys);
 }
 

@@ -39,6 +39,8 @@ class KvTransfers {
   // Whether a request may be scheduled. False: its blocks are being loaded, advance() will say when to ask
   // again.
   bool ready(const std::shared_ptr<const Accepted>& accepted, std::int64_t now_us);
+  // See SequenceSpec::checkpoint: what others may want is the whole prompt, but for its last token.
+  int checkpoint_of(const Request& request) const;
   // The request ends here: blocks of its prompt are kept for whoever wants them. What its reply says of that.
   std::optional<KvTransferParams> offer(const Accepted& accepted, std::int64_t now_us);
 
@@ -67,7 +69,8 @@ class KvTransfers {
     };
 
     std::shared_ptr<const Accepted> accepted;
-    std::vector<Hash128> keys{};  // see KvPrompt
+    std::vector<Hash128> keys{};    // see KvPrompt
+    std::vector<KvPiece> pieces{};  // that are being loaded
     int cached = 0;
     std::int64_t give_up_us = 0;  // no_room: until then
     State state = State::done;
@@ -77,7 +80,7 @@ class KvTransfers {
   struct Export {
     KvConnector* connector;
     PrefixHold* hold;
-    std::vector<Hash128> keys;  // see StoreTask
+    std::vector<Hash128> keys;  // of the prompt's blocks
   };
 
   KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& scheduler, KvEventLog* events,
@@ -96,6 +99,9 @@ class KvTransfers {
   void drop_imports(bool done);
   void drop_exports(std::int64_t now_us);
   std::vector<Hash128> keys_of(const Accepted& accepted) const;
+  std::vector<Hash128> extras_of(const Accepted& accepted) const;
+  PrefixHold* hold(const Accepted& accepted, int blocks);
+  std::vector<KvPlace> places_of(const PrefixHold& hold, std::span<const KvPiece> pieces) const;
   int cached_blocks(const Accepted& accepted);
   void take(const LoadResult& result);
   void fail(const Accepted& accepted, KvTransferFailure reason, const std::string& message);

@@ -392,15 +392,76 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfModels,
                                   (test.param.shared_memory ? "_shared_memory" : "_tcp");
                          });
 
-TEST(KvTransfers, ModelsWithWindowsOrStatesAreRefusedByName) {
-  for (const char* model : {"mistral", "gemma3", "qwen3_5"}) {
-    EngineOptions options = model_options({model, "cpu", "auto", true});
-    options.num_blocks = 100;
-    options.kv_transfer = transfer_options(true);
-    const auto engine = load_engine(options);
-    ASSERT_FALSE(engine) << model;
-    EXPECT_EQ(engine.error().field, "kv_transfer_config");
+// Windows and states among them, which a cache of so many bytes has room for.
+EngineOptions roomy_options(const ModelCase& c) {
+  EngineOptions options = model_options(c);
+  options.num_blocks.reset();
+  options.kv_cache_memory_bytes = 4 << 20;
+  options.max_num_seqs = 8;
+  return options;
+}
+
+class KvTransfersOfParts : public testing::TestWithParam<ModelCase> {};
+
+TEST_P(KvTransfersOfParts, AnswersAreThoseOfOneEngineToTheBit) {
+  EngineOptions plain = roomy_options(GetParam()), producing = plain, consuming = plain;
+  producing.kv_transfer = transfer_options(true);
+  consuming.kv_transfer = transfer_options(false, GetParam().shared_memory);
+  const auto alone = load_engine(plain).value();
+  const auto producer = load_engine(producing).value();
+  const auto consumer = load_engine(consuming).value();
+  constexpr int kRequests = 12;
+  const std::vector<CollectedAnswer> wanted = answers_of(*alone, kRequests);
+  const int vocab = alone->info().vocab_size;
+  std::int64_t may_hit = 0;
+  for (int i = 0; i < kRequests; ++i) {
+    Request request = request_of(i, vocab);
+    if (!request.sampling.prompt_logprobs) may_hit += (std::ssize(request.prompt) - 1) / 16 * 16;
+    request.kv_transfer = prefill(*producer, request);
+    auto sink = std::make_shared<Collector>();
+    ASSERT_TRUE(consumer->submit(std::move(request), sink));
+    sink->wait();
+    EXPECT_EQ((CollectedAnswer{sink->tokens, sink->logprobs}), wanted[static_cast<std::size_t>(i)]) << i;
   }
+  EXPECT_EQ(failures(*consumer), 0);
+  EXPECT_GT(hits(*consumer), may_hit / 2) << "prompts share beginnings";
+  EXPECT_TRUE(eventually([&] { return producer->own_stats().kv_transfer.held_blocks == 0; }));
+  EXPECT_TRUE(eventually([&] { return consumer->own_stats().kv_transfer.held_blocks == 0; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfParts,
+                         testing::Values(ModelCase{"mistral", "cpu", "auto", true}, ModelCase{"gemma3", "cpu", "auto", false},
+                                         ModelCase{"gemma3", "reference", "auto", false}, ModelCase{"gpt_oss", "cpu", "fp8", true},
+                                         ModelCase{"qwen3_5", "cpu", "auto", true}, ModelCase{"qwen3_next", "cpu", "auto", false},
+                                         ModelCase{"falcon_h1", "cpu", "auto", true}, ModelCase{"mamba2", "cpu", "auto", true},
+                                         ModelCase{"rwkv7", "cpu", "auto", false}),
+                         [](const auto& test) {
+                           return test.param.model + "_" + test.param.device + "_" + test.param.kv_cache_dtype +
+                                  (test.param.shared_memory ? "_shared_memory" : "_tcp");
+                         });
+
+// States look alike on all backends.
+TEST(KvTransfers, StatesGoFromOneBackendToAnother) {
+  EngineOptions producing = roomy_options({"qwen3_5", "reference", "auto", true});
+  EngineOptions consuming = roomy_options({"qwen3_5", "cpu", "auto", true});
+  producing.dtype = consuming.dtype = "float32";
+  producing.kv_transfer = transfer_options(true);
+  consuming.kv_transfer = transfer_options(false);
+  const auto producer = load_engine(producing).value();
+  const auto consumer = load_engine(consuming).value();
+  consuming.kv_transfer = {};
+  const auto alone = load_engine(consuming).value();
+  Request request = request_of(6, producer->info().vocab_size);
+  request.sampling.temperature = 0;
+  auto wanted = std::make_shared<Collector>(), got = std::make_shared<Collector>();
+  ASSERT_TRUE(alone->submit(request, wanted));
+  wanted->wait();
+  request.kv_transfer = prefill(*producer, request);
+  ASSERT_TRUE(consumer->submit(std::move(request), got));
+  got->wait();
+  EXPECT_EQ(got->tokens, wanted->tokens);
+  EXPECT_GT(hits(*consumer), 0);
+  EXPECT_EQ(failures(*consumer), 0);
 }
 
 TEST(KvTransfers, ModelsThatDifferExchangeNothing) {

@@ -286,6 +286,7 @@ struct Loaded {
   std::int64_t block_bytes = 0;
   std::int64_t state_bytes = 0;
   std::optional<Drafter> drafter = {};
+  std::optional<RankCaches> rank_caches = {};  // where blocks of ranks may leave the engine
 };
 
 Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
@@ -305,6 +306,26 @@ Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const 
     loaded.state_bytes = std::max(loaded.state_bytes, layout.state_bytes());
   }
   return {};
+}
+
+// What each rank has of the cache. spec: rank 0's.
+Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const RankLayout& layout) {
+  const Shard shard = spec.shard;
+  spec.shard = {};
+  spec.stage = {};
+  TRY(const std::vector<Stage> stages, divide_layers(spec, layout.pipeline));
+  RankCaches caches{.whole = cache_layout(spec, cache)};
+  if (caches.whole.state_floats > 0)
+    return field_failure("kv_transfer_config", ErrorCode::unsupported,
+                         "states of {}'s recurrent layers that are spread over ranks do not leave them yet",
+                         spec.architecture);
+  for (int rank = 0; rank < layout.size(); ++rank) {
+    spec.shard = shard;
+    spec.shard.rank = layout.part(rank);
+    spec.stage = stages[static_cast<std::size_t>(layout.stage(rank))];
+    caches.ranks.push_back({layout.part(rank), layout.tensor, spec.stage.first_layer, cache_layout(spec, cache)});
+  }
+  return caches;
 }
 
 // Packed checkpoints most often leave the output matrix in 16 bits, all of which each step reads.
@@ -381,6 +402,9 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
   std::string fingerprint;
   if (options.kv_transfer.enabled) {
     TRY(fingerprint, fingerprint_of(options, *model));
+    if (ranks != nullptr) {
+      TRY(loaded.rank_caches, rank_caches(model->spec, cache, ranks->layout()));
+    }
   }
   TRY(loaded.executor,
       LocalExecutor::create(backend, std::move(model), layout,
@@ -389,6 +413,7 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                              .max_adapters = options.lora.in_memory(),
                              .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
                              .fingerprint = std::move(fingerprint),
+                             .shared_cache = loaded.rank_caches.has_value(),
                              .kept_layers = std::move(kept_layers),
                              .sampler = {options.processed_logprobs},
                              // Draft tokens are made of tokens that the host has seen.
@@ -416,7 +441,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   if (ranks) TRY_VOID(ranks->agree(loaded_or_not ? Result<>() : std::unexpected(loaded_or_not.error())));
   if (!loaded_or_not) return std::unexpected(loaded_or_not.error());
   Loaded& loaded = *loaded_or_not;
-  auto& [executor, scheduler, block_bytes, state_bytes, drafter] = loaded;
+  auto& [executor, scheduler, block_bytes, state_bytes, drafter, caches] = loaded;
   const std::int64_t sound_bytes = executor->sound_bytes();
   std::optional<LoadedDraft> draft;  // its cache has as many blocks as the model's
   if (options.speculation && options.speculation->draft_model() != nullptr) {
@@ -456,7 +481,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   const LocalExecutor& local = *executor;
   std::unique_ptr<Executor> whole;
   if (ranks) {
-    TRY(whole, RankedExecutor::create(std::move(ranks), std::move(executor), scheduler.num_blocks, states));
+    TRY(whole, RankedExecutor::create(std::move(ranks), std::move(executor), scheduler.num_blocks, states, caches));
   } else {
     TRY_VOID(executor->allocate_cache(scheduler.num_blocks, states, scheduler.max_num_seqs));
     whole = std::move(executor);

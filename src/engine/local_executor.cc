@@ -78,7 +78,7 @@ Result<> LocalExecutor::allocate() {
 
   if (options_.max_adapters > 0)
     reader_.emplace(model_->spec, model_->activation, options_.max_adapter_rank,
-                    device().shares_host_memory());
+                    device().shares_host_memory() && options_.ranks == nullptr);
   if (model_->spec.hears_beside()) {
     TRY(sound_encoder_,
         SoundEncoder::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
@@ -118,25 +118,21 @@ Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_s
   }
   if (sound_encoder_) TRY_VOID(sound_encoder_->allocate_places(sounds));
   TRY(cache_,
-      KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1), state_slots));
+      KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1), state_slots,
+                         options_.shared_cache));
   return {};
 }
 
 Result<BlockFormat> LocalExecutor::block_format() const {
   if (!cache_.exchanges())
     return failure(ErrorCode::unsupported, "KV blocks do not leave the device {} yet", backend_.name);
-  if (layout_.state_floats > 0)
-    return failure(ErrorCode::unsupported, "the states of {}'s recurrent layers cannot be transferred yet",
-                   model_->spec.architecture);
-  if (layout_.groups.size() != 1 || layout_.groups[0].window != 0)
-    return failure(
-        ErrorCode::unsupported,
-        "{} has sliding windows or layers of several shapes, whose blocks cannot be transferred yet",
-        model_->spec.architecture);
-  return BlockFormat{.fingerprint = options_.fingerprint,
-                     .dtype = std::string(name(layout_.groups[0].kv.dtype)),
-                     .block_size = layout_.block_size,
-                     .bytes = cache_.exchange_bytes()};
+  if (layout_.state_floats > 0 && !backend_.device->shares_host_memory())
+    return failure(ErrorCode::unsupported, "states of recurrent layers do not leave the device {} yet", backend_.name);
+  BlockFormat format{.fingerprint = options_.fingerprint,
+                     .dtype = std::string(layout_.groups.empty() ? "" : name(layout_.groups[0].kv.dtype)),
+                     .block_size = layout_.block_size};
+  cache_.pieces().describe(format);
+  return format;
 }
 
 Result<> LocalExecutor::release_cache() {

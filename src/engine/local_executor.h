@@ -33,6 +33,7 @@ struct LocalExecutorOptions {
   int max_adapters = 0;   // in memory at a time; 0: none at all
   int max_adapter_rank = 0;
   std::string fingerprint = {};       // of the model, for KV blocks that leave the engine
+  bool shared_cache = false;          // blocks are in memory that another rank's process can open
   std::vector<int> kept_layers = {};  // whose input read_hidden() takes; none: the last one's output
   SamplerOptions sampler = {};
   // For devices that work by themselves:
@@ -58,6 +59,7 @@ class LocalExecutor final : public Executor {
 
   const Model& model() const { return *model_; }
   const Device& device() const { return *backend_.device; }
+  const Backend& backend() const { return backend_; }
   // Decoder::residual of the last step.
   View residual(std::int64_t tokens) const { return decoder_->residual(tokens); }
   // What a device of its own memory must have left when the cache is there too: the part of the sampler's
@@ -82,14 +84,15 @@ class LocalExecutor final : public Executor {
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;
   Result<BlockFormat> block_format() const override;
-  void export_block(BlockId block, std::span<std::byte> out) const override {
+  void export_piece(KvPlace place, std::span<std::byte> out) const override {
     backend_.stream->wait(steps_begun_);
-    cache_.export_block(block, out);
+    cache_.export_piece(place, out);
   }
-  void import_block(BlockId block, std::span<const std::byte> bytes) override {
+  void import_piece(KvPlace place, std::span<const std::byte> bytes) override {
     backend_.stream->wait(steps_begun_);
-    cache_.import_block(block, bytes);
+    cache_.import_piece(place, bytes);
   }
+  const KvMemory& cache() const { return cache_; }
   NativeBlocks native_blocks() override { return cache_.native_blocks(); }
   Result<> release_cache() override;
   Result<> begin_image(int place, const ImagePart& part) override;

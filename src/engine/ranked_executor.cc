@@ -1,5 +1,7 @@
 #include "engine/ranked_executor.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
@@ -9,7 +11,7 @@
 namespace octavo {
 namespace {
 
-enum class Order : std::uint8_t { allocate_cache, forward, logits, end };
+enum class Order : std::uint8_t { allocate_cache, forward, logits, put_adapter, drop_adapter, end };
 
 struct CacheSize {
   std::int64_t blocks, state_slots;
@@ -71,7 +73,7 @@ class Reader {
   std::span<const std::byte> bytes_;
 };
 
-// What a rank needs of a batch; ranks have no adapters, and no tokens are pending.
+// What a rank needs of a batch; no tokens are pending.
 template <class Archive, class AnyBatch>
 void pass(Archive& archive, AnyBatch& batch) {
   archive(batch.ids);
@@ -84,6 +86,7 @@ void pass(Archive& archive, AnyBatch& batch) {
   archive(batch.state_copies);
   archive(batch.restored_states);
   archive(batch.saved_states);
+  archive(batch.adapters);
   for (auto& group : batch.groups) {
     archive(group.tables);
     archive(group.table_stride);
@@ -91,12 +94,25 @@ void pass(Archive& archive, AnyBatch& batch) {
   }
 }
 
+// Where rank 0 finds the blocks of a rank.
+struct CacheSegment {
+  std::int64_t process = 0, descriptor = 0;
+};
+
+// Of all ranks, at all of them.
+std::vector<CacheSegment> gather_segments(const LocalExecutor& own, Ranks& ranks) {
+  const CacheSegment mine{getpid(), own.cache().segment().fd()};
+  std::vector<CacheSegment> all(static_cast<std::size_t>(ranks.layout().size()));
+  ranks.groups().all->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<Ranks> ranks,
                                                                std::unique_ptr<LocalExecutor> own,
-                                                               std::int64_t blocks,
-                                                               std::int64_t state_slots) {
+                                                               std::int64_t blocks, std::int64_t state_slots,
+                                                               const std::optional<RankCaches>& caches) {
   std::unique_ptr<RankedExecutor> executor(new RankedExecutor);
   executor->ranks_ = std::move(ranks);
   executor->own_ = std::move(own);
@@ -105,7 +121,28 @@ Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<R
   write(CacheSize{blocks, state_slots});
   TRY_VOID(executor->tell());
   TRY_VOID(executor->ranks_->agree(executor->own_->allocate_cache(blocks, state_slots)));
+  if (caches) TRY_VOID(executor->open_caches(*caches, blocks));
   return executor;
+}
+
+Result<> RankedExecutor::open_caches(const RankCaches& caches, std::int64_t blocks) {
+  std::vector<SharedMemory> opened;
+  std::vector<std::span<std::byte>> memory;
+  for (const CacheSegment& segment : gather_segments(*own_, *ranks_)) {
+    TRY(SharedMemory each, SharedMemory::open_of(segment.process, segment.descriptor));
+    memory.push_back(each.bytes());
+    opened.push_back(std::move(each));
+  }
+  TRY_VOID(ranks_->groups().all->status());
+  TRY(memory_, RankedKvMemory::create(caches, own_->backend(), blocks, std::move(memory), std::move(opened)));
+  return {};
+}
+
+Result<BlockFormat> RankedExecutor::block_format() const {
+  if (!memory_) return Executor::block_format();
+  TRY(BlockFormat format, own_->block_format());
+  memory_->pieces().describe(format);
+  return format;
 }
 
 RankedExecutor::~RankedExecutor() {
@@ -156,6 +193,29 @@ Result<> RankedExecutor::finish(std::span<const std::int32_t> tokens, std::span<
   return own_->sample(tokens, rows);
 }
 
+// Whole, as it was read: each rank takes its part.
+Result<> RankedExecutor::put_adapter(int place, std::span<const AdapterFile::Change> changes) {
+  Writer write(message_);
+  write(Order::put_adapter);
+  write(place);
+  write(changes.size());
+  for (const AdapterFile::Change& change : changes) {
+    write(change.linear);
+    write(change.a);
+    write(change.b);
+  }
+  TRY_VOID(or_end(tell()));
+  return own_->put_adapter(place, changes);
+}
+
+void RankedExecutor::drop_adapter(int place) {
+  Writer write(message_);
+  write(Order::drop_adapter);
+  write(place);
+  (void)or_end(tell());  // else the next step says so
+  own_->drop_adapter(place);
+}
+
 Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks) {
   ProcessGroup& all = *ranks.groups().all;
   const RankLayout& layout = ranks.layout();
@@ -174,6 +234,23 @@ Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks) {
       CacheSize size{};
       read(size);
       TRY_VOID(ranks.agree(own.allocate_cache(size.blocks, size.state_slots)));
+      if (own.cache().segment().fd() >= 0) gather_segments(own, ranks);
+    } else if (order == Order::put_adapter) {
+      int place = 0;
+      std::size_t count = 0;
+      read(place);
+      read(count);
+      std::vector<AdapterFile::Change> changes(count);
+      for (AdapterFile::Change& change : changes) {
+        read(change.linear);
+        read(change.a);
+        read(change.b);
+      }
+      TRY_VOID(own.put_adapter(place, changes));
+    } else if (order == Order::drop_adapter) {
+      int place = 0;
+      read(place);
+      own.drop_adapter(place);
     } else if (order == Order::forward) {
       Batch& batch = waiting.emplace_back();
       std::size_t groups = 0;

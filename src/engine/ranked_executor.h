@@ -11,19 +11,22 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/local_executor.h"
+#include "engine/ranked_kv_memory.h"
 #include "engine/ranks.h"
 
 namespace octavo {
 
 class RankedExecutor final : public Executor {
  public:
-  // Allocates the cache on every rank. Error: one has not got the memory.
+  // Allocates the cache on every rank. caches: of blocks that may leave the engine. Error: one has not got the memory.
   static Result<std::unique_ptr<RankedExecutor>> create(std::unique_ptr<Ranks> ranks,
                                                         std::unique_ptr<LocalExecutor> own,
-                                                        std::int64_t blocks, std::int64_t state_slots);
+                                                        std::int64_t blocks, std::int64_t state_slots,
+                                                        const std::optional<RankCaches>& caches);
   ~RankedExecutor() override;  // the others end
 
   bool asynchronous() const override { return false; }
@@ -31,9 +34,16 @@ class RankedExecutor final : public Executor {
   Result<> forward(const Batch& batch) override;
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   Result<std::span<SampledToken>> collect() override { return own_->collect(); }
+  Result<AdapterFile> read_adapter(const std::string& path) const override { return own_->read_adapter(path); }
+  Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
+  void drop_adapter(int place) override;
+  Result<BlockFormat> block_format() const override;
+  void export_piece(KvPlace place, std::span<std::byte> out) const override { memory_->export_piece(place, out); }
+  void import_piece(KvPlace place, std::span<const std::byte> bytes) override { memory_->import_piece(place, bytes); }
 
  private:
   RankedExecutor() = default;
+  Result<> open_caches(const RankCaches& caches, std::int64_t blocks);
   Result<> tell();
   Result<> begin(const Batch& batch);
   Result<> finish(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
@@ -41,6 +51,7 @@ class RankedExecutor final : public Executor {
 
   std::unique_ptr<Ranks> ranks_;  // whose groups the executor uses
   std::unique_ptr<LocalExecutor> own_;
+  std::optional<RankedKvMemory> memory_;  // of blocks that may leave the engine
   std::vector<std::byte> message_;
   std::deque<Batch> waiting_;  // for the stages before: oldest first
 };

@@ -94,8 +94,9 @@ Result<> check_ranks(const EngineOptions& options) {
   };
   if (options.device != "cpu")
     return refuse(fmt::format("on devices other than cpu, this is {}", options.device));
-  if (options.kv_transfer.enabled) return refuse("with --kv-transfer-config");
-  if (options.lora.enabled) return refuse("with LoRA adapters");
+  if (options.kv_transfer.enabled && (options.mpi || options.nodes.count > 1))
+    return refuse("with --kv-transfer-config over several hosts");
+  if (stages && options.lora.enabled) return refuse("with LoRA adapters");
   if (stages && options.speculation) return refuse("with --speculative-config");
   if (options.speculation && (options.speculation->head() != nullptr || options.speculation->place_heads() != nullptr))
     return refuse("with draft tokens from hidden states");

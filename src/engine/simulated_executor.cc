@@ -96,8 +96,8 @@ Result<BlockFormat> SimulatedExecutor::block_format() const {
                      .bytes = options_.block_size * static_cast<std::int64_t>(sizeof(TokenId))};
 }
 
-void SimulatedExecutor::export_block(BlockId block, std::span<std::byte> out) const {
-  std::memcpy(out.data(), &slots_[static_cast<std::size_t>(block * options_.block_size)], out.size());
+void SimulatedExecutor::export_piece(KvPlace place, std::span<std::byte> out) const {
+  std::memcpy(out.data(), &slots_[static_cast<std::size_t>(place.number * options_.block_size)], out.size());
 }
 
 Result<> SimulatedExecutor::release_cache() {
@@ -105,8 +105,8 @@ Result<> SimulatedExecutor::release_cache() {
   return {};
 }
 
-void SimulatedExecutor::import_block(BlockId block, std::span<const std::byte> bytes) {
-  std::memcpy(&slots_[static_cast<std::size_t>(block * options_.block_size)], bytes.data(), bytes.size());
+void SimulatedExecutor::import_piece(KvPlace place, std::span<const std::byte> bytes) {
+  std::memcpy(&slots_[static_cast<std::size_t>(place.number * options_.block_size)], bytes.data(), bytes.size());
 }
 
 }  // namespace octavo

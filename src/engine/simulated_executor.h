@@ -35,9 +35,9 @@ class SimulatedExecutor final : public Executor {
   Result<std::span<SampledToken>> collect() override;
 
   Result<BlockFormat> block_format() const override;
-  void export_block(BlockId block, std::span<std::byte> out) const override;
+  void export_piece(KvPlace place, std::span<std::byte> out) const override;
   Result<> release_cache() override;
-  void import_block(BlockId block, std::span<const std::byte> bytes) override;
+  void import_piece(KvPlace place, std::span<const std::byte> bytes) override;
 
   // What follows these tokens.
   static TokenId next(std::span<const TokenId> tokens, int vocab_size);

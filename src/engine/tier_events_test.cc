@@ -17,7 +17,7 @@ Hash128 name_of(std::uint64_t number) { return {.low = number, .high = 99}; }  /
 class FakeTier final : public KvConnector {
  public:
   std::optional<int> matched(const KvPrompt&) override { return 0; }
-  bool worth_loading(int, double) override { return false; }
+  bool worth_loading(int, int, double) override { return false; }
   void load(LoadTask) override {}
   bool wants(const KvPrompt&) override { return false; }
   std::optional<KvTransferParams> store(const KvPrompt&, StoreTask, std::int64_t) override { return {}; }

@@ -16,6 +16,11 @@ struct CacheGroup {
   int window = 0;  // tokens a position attends to, itself included (sliding window); 0: all of them
 };
 
+// The first block that such a group still needs once positions before `position` are computed.
+constexpr int first_needed_block(int window, int block_size, int position) {
+  return window == 0 || position < window ? 0 : (position - window + 1) / block_size;
+}
+
 struct KvCache {
   KvCache(int num_blocks, int block_size, std::vector<CacheGroup> cache_groups)
       : groups(std::move(cache_groups)), pool(num_blocks, block_size, static_cast<int>(groups.size())) {}
@@ -26,10 +31,8 @@ struct KvCache {
   // Blocks that hold `tokens` tokens.
   int blocks_for(int tokens) const { return (tokens + pool.block_size() - 1) / pool.block_size(); }
 
-  // The first block that the group still needs once positions before `position` are computed.
   int first_needed(int g, int position) const {
-    const int window = group(g).window;
-    return window == 0 || position < window ? 0 : (position - window + 1) / pool.block_size();
+    return first_needed_block(group(g).window, pool.block_size(), position);
   }
 
   // The most blocks a sequence ever holds at once in group g until it is `tokens` long, while at most `ahead`

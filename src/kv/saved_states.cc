@@ -23,7 +23,7 @@ int SavedStates::find(PrefixId prefix) const {
 int SavedStates::take() {
   int oldest = kNoState;
   for (int slot = first_; slot < first_ + count(); ++slot)
-    if (!at(slot).writing && (oldest == kNoState || at(slot).used < at(oldest).used)) oldest = slot;
+    if (!at(slot).writing && at(slot).pins == 0 && (oldest == kNoState || at(slot).used < at(oldest).used)) oldest = slot;
   if (oldest == kNoState) return kNoState;
   forget(oldest);
   at(oldest).writing = true;
@@ -47,12 +47,17 @@ void SavedStates::give_back(int slot) {
   --writing_;
 }
 
+void SavedStates::unpin(int slot) {
+  CHECK(at(slot).pins > 0, "nobody reads state {}", slot);
+  --at(slot).pins;
+}
+
 void SavedStates::forget(int slot) {
   if (at(slot).prefix == kEmptyPrefix) return;
   int* link = &buckets_[bucket(at(slot).prefix)];
   while (*link != slot) link = &at(*link).next_in_bucket;
   *link = at(slot).next_in_bucket;
-  at(slot) = {};
+  at(slot) = {.pins = at(slot).pins};
 }
 
 void SavedStates::reset() {

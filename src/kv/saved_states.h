@@ -28,8 +28,12 @@ class SavedStates {
   // The state is of use to somebody now: others are lost first.
   void touch(int slot) { at(slot).used = ++now_; }
 
+  // Somebody reads the state: it stays where it is until as many unpin() it.
+  void pin(int slot) { ++at(slot).pins; }
+  void unpin(int slot);
+
   // A slot to write to: a blank one, else that of the state least recently used, which is lost. kNoState: all
-  // are being written. Steps follow each other, so one in flight may still read what is lost.
+  // are being written or read.
   int take();
 
   // The slot was written, and its state is found from now on. A second state of one prefix is dropped.
@@ -37,13 +41,14 @@ class SavedStates {
   // It was written in vain.
   void give_back(int slot);
 
-  // Forgets every state that is not being written.
+  // Forgets every state that is not being written; those that are read stay where they are, and are not found.
   void reset();
 
  private:
   struct State {
     PrefixId prefix = kEmptyPrefix;  // kEmptyPrefix: blank
     bool writing = false;
+    int pins = 0;
     std::uint64_t used = 0;  // when
     int next_in_bucket = kNoState;
   };

@@ -75,6 +75,31 @@ bool SequenceBlocks::reserve(int end) {
   return true;
 }
 
+int SequenceBlocks::missing_of_prefix(const KvCache& cache, const PrefixMatch& match, int end) {
+  int sum = 0;
+  for (int g = 0; g < cache.group_count(); ++g)
+    sum += std::max(0, cache.blocks_for(end) - std::max(match.blocks, cache.first_needed(g, end)));
+  return sum;
+}
+
+bool SequenceBlocks::reserve_prefix(int end) {
+  const int wanted = cache_->blocks_for(end);
+  int sum = 0;
+  for (int g = 0; g < cache_->group_count(); ++g)
+    sum += std::max(0, wanted - std::max(static_cast<int>(groups_[static_cast<std::size_t>(g)].table.size()),
+                                         cache_->first_needed(g, end)));
+  if (sum > cache_->pool.free()) return false;
+  for (int g = 0; g < cache_->group_count(); ++g) {
+    Group& group = groups_[static_cast<std::size_t>(g)];
+    const int first = std::min(cache_->first_needed(g, end), wanted);
+    pass(group, std::min(first, static_cast<int>(group.table.size())));
+    for (int i = static_cast<int>(group.table.size()); i < wanted; ++i)
+      group.table.push_back(i < first ? kNoBlock : cache_->pool.allocate(g));
+    group.passed = std::max(group.passed, first);
+  }
+  return true;
+}
+
 void SequenceBlocks::publish(int computed, const BlockHistory& history) {
   constexpr std::size_t kAhead = 8;  // blocks of a long prompt whose search is prepared
   const int size = cache_->pool.block_size();
@@ -95,20 +120,22 @@ void SequenceBlocks::publish(int computed, const BlockHistory& history) {
       twin = cache_->pool.find(content);
     const PrefixId prefix = twin == kNoBlock ? cache_->pool.new_prefix() : cache_->pool.prefix(twin);
     for (content.group = 0; content.group < cache_->group_count(); ++content.group)
-      cache_->pool.remember(groups_[static_cast<std::size_t>(content.group)].table[i], content, prefix);
+      if (const BlockId block = table(content.group)[i]; block != kNoBlock)
+        cache_->pool.remember(block, content, prefix);
     tip_ = prefix;
   }
 }
 
 void SequenceBlocks::leave_window(int computed) {
-  for (int g = 0; g < cache_->group_count(); ++g) {
-    Group& group = groups_[static_cast<std::size_t>(g)];
-    const int first = cache_->first_needed(g, computed);
-    for (; group.passed < first; ++group.passed) {
-      BlockId& block = group.table[static_cast<std::size_t>(group.passed)];
-      cache_->pool.release(block);
-      block = kNoBlock;
-    }
+  for (int g = 0; g < cache_->group_count(); ++g)
+    pass(groups_[static_cast<std::size_t>(g)], cache_->first_needed(g, computed));
+}
+
+void SequenceBlocks::pass(Group& group, int first) {
+  for (; group.passed < first; ++group.passed) {
+    BlockId& block = group.table[static_cast<std::size_t>(group.passed)];
+    cache_->pool.release(block);
+    block = kNoBlock;
   }
 }
 

@@ -36,6 +36,12 @@ class SequenceBlocks {
   // Takes the missing blocks, or changes nothing and says no.
   bool reserve(int end);
 
+  // Takes the blocks that positions from `end` on see of those before it, and gives up the others of windows: a
+  // prefix that comes from elsewhere. Or changes nothing and says no.
+  bool reserve_prefix(int end);
+  // How many it takes behind a match.
+  static int missing_of_prefix(const KvCache& cache, const PrefixMatch& match, int end);
+
   // Makes the full blocks among the first `computed` positions findable by others.
   void publish(int computed, const BlockHistory& history);
   int published() const { return published_; }  // blocks
@@ -53,6 +59,8 @@ class SequenceBlocks {
     std::vector<BlockId> table;
     int passed = 0;  // blocks at the front that the window has left
   };
+
+  void pass(Group& group, int first);  // releases its blocks before that one
 
   KvCache* cache_ = nullptr;
   std::vector<Group> groups_;

@@ -73,8 +73,9 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
       experts_(experts),
       tied_(spec.tied),
       embed_scale_(spec.embed_scale) {
-  linears_.push_back({.rows = spec.dim, .cols = spec.vocab, .parts = 1, .order = {}});
-  linears_.push_back({.rows = spec.vocab, .cols = spec.dim, .parts = 1, .order = {}});
+  const RowRange tokens{spec.shard.first(spec.vocab), spec.vocab / spec.shard.size};
+  linears_.push_back({.rows = spec.dim, .cols = spec.vocab, .parts = 1, .columns = tokens});
+  linears_.push_back({.rows = spec.vocab, .cols = spec.dim, .parts = 1, .order = {tokens}, .columns = {0, spec.dim}});
   modules_[spec.names.embedding] = {{.linear = kEmbeddingIndex, .rows = spec.dim}};
   modules_[spec.names.lm_head] = {{.linear = kOutputIndex, .rows = spec.vocab}};
   const std::string layers = prefixes_[0] + spec.names.layers;
@@ -82,7 +83,7 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
   const ParameterList parameters = network.parameters();
   for (const LinearParameter* linear : parameters.linears) {
     const MatrixParameter& w = linear->weight;
-    linears_.push_back({w.rows, w.cols, std::ssize(w.parts), w.order});
+    linears_.push_back(linear_of(w));
     std::int64_t row = 0;
     for (std::size_t p = 0; p < w.parts.size(); ++p) {
       const Slot& slot = w.parts[p];
@@ -98,13 +99,24 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
   for (const ParameterList::ExpertProduct& product : parameters.experts) add_experts(spec, product);
 }
 
+AdapterReader::Linear AdapterReader::linear_of(const MatrixParameter& w) {
+  Linear linear{.rows = w.rows, .cols = w.cols, .parts = std::ssize(w.parts), .order = w.order, .columns = {0, w.cols}};
+  if (!w.sharded) return linear;
+  linear.rows = 0;
+  for (const Slot& slot : w.parts) linear.rows += slot.shape[0];
+  linear.cols = w.parts[0].shape[1];
+  linear.columns = {w.first_col, w.cols};
+  return linear;
+}
+
 // A checkpoint that has a tensor for each expert was written of modules, one for each expert, or of a module
 // `experts` with a parameter for all of them, gate and up in one.
 void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::ExpertProduct& product) {
   const std::vector<MatrixParameter>& matrices = *product.matrices;
   const std::int64_t count = std::ssize(matrices);
   for (const MatrixParameter& w : matrices) {
-    linears_.push_back({w.rows, w.cols, std::ssize(w.parts), w.order});
+    linears_.push_back(
+        {.rows = w.rows, .cols = w.cols, .parts = std::ssize(w.parts), .order = w.order, .columns = {0, w.cols}});
     if (w.slice > 0) continue;
     std::int64_t row = 0;
     for (std::size_t p = 0; p < w.parts.size(); ++p) {
@@ -277,8 +289,10 @@ Result<AdapterChange> AdapterReader::prepare(const AdapterFile::Change& change, 
     return MatrixPart{.values = View::of(const_cast<std::byte*>(bytes.data()), format_, {rows, cols})};
   };
   const bool of_embedding = change.linear == kEmbeddingIndex;
-  const std::vector<MatrixPart> a{of_embedding ? part(change.a, linear.cols, rank(linear))
-                                               : part(change.a, rank(linear), linear.cols)};
+  const auto& [first, count, step] = linear.columns;
+  std::vector<MatrixPart> a{of_embedding ? part(change.a, linear.cols, rank(linear)).row_range(first, count)
+                                         : part(change.a, rank(linear), linear.cols)};
+  if (!of_embedding) a[0].values = a[0].values.columns(first, count);
   const MatrixPart all_b = part(change.b, linear.rows, rank(linear));
   std::vector<MatrixPart> b;
   for (const RowRange& range : linear.order)

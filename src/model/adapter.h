@@ -56,7 +56,7 @@ class AdapterReader {
   // layer of this network, its embedding or output matrix, or has another shape; a number is NaN or infinite.
   Result<AdapterFile> read(const std::string& directory) const;
 
-  // In the memory of a backend, which nobody else may use meanwhile.
+  // In the memory of a backend, which nobody else may use meanwhile; on a rank, its part.
   Result<AdapterChange> prepare(const AdapterFile::Change& change, Backend& backend) const;
 
   // Products that an adapter can change.
@@ -65,10 +65,13 @@ class AdapterReader {
   std::int64_t bytes_max() const;
 
  private:
+  // The whole matrix, as adapters know it, and what of it this rank has: rows in this order, and columns.
   struct Linear {
     std::int64_t rows = 0, cols = 0, parts = 0;
-    std::vector<RowRange> order;
+    std::vector<RowRange> order{};
+    RowRange columns{};
   };
+  static Linear linear_of(const MatrixParameter& w);
   // Where a module of the checkpoint is in its matrix. One that has a parameter for all experts (PEFT's
   // target_parameters) is in as many matrices, from `linear` on: A [experts * r, cols] has each expert's rows
   // together, B [rows, r * experts] its columns far apart.

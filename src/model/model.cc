@@ -273,9 +273,6 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
     TRY(const std::vector<Stage> stages, divide_layers(model->spec, options.stages));
     model->spec.stage = stages[static_cast<std::size_t>(options.stage)];
   }
-  if (options.shard.size > 1 && options.quantization != Encoding::plain)
-    return invalid("quantization", "must be none where tensor_parallel_size is more than 1, got {}",
-                   name(options.quantization));
   TRY(model->max_model_len, checked_length(model->spec, options.max_model_len));
   TRY(Checkpoint checkpoint, open_checkpoint(path, options.reading.overrides));
   if (const auto& head = model->spec.head)

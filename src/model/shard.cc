@@ -50,7 +50,8 @@ Result<> check(const Shard& shard, const Experts& experts) {
 Result<> check(const Shard&, const MlpAndExperts&) { return refused("experts beside a dense MLP"); }
 
 Result<> check(const Shard& shard, const Attention& a) {
-  if (a.qk_norm == QkNorm::whole_row) return refused("norms over the queries of all heads");
+  if (a.qk_norm == QkNorm::whole_row && a.qk_norm_spec.kind != NormKind::rms)
+    return refused("norms over the queries of all heads that are not RMS norms");
   if (a.q_rank > 0) return refused("queries of a latent in plain attention");
   if (a.source >= 0 || a.keys_are_values) return refused("keys and values that are shared");
   TRY_VOID(divides(shard, a.q_heads, "query heads"));
@@ -65,7 +66,6 @@ Result<> check_shard(const ModelSpec& spec) {
   if (spec.streams) return refused("several residuals");
   if (spec.hears_beside()) return refused("cross attention");
   if (spec.head) return refused("a head (embeddings, rerankers)");
-  if (spec.learned_positions > 0) return refused("learned positions");
   if (spec.token_types > 0) return refused("token types");
   if (spec.names.transposed) return refused("transposed matrices");
   TRY_VOID(divides(spec.shard, spec.vocab, "tokens of the vocabulary"));

@@ -48,6 +48,7 @@ void Scheduler::check() const {
     for (const Flight& flight : flights_)
       writing += static_cast<int>(
           std::ranges::count_if(flight.sequences, [](const Launched& l) { return l.state_to != kNoState; }));
+    for (const PrefixHold& hold : holds_) writing += hold.state_slot != kNoState && !hold.is_whole();
     CHECK(writing == cache_.saved_states->writing(), "{} states of {} are being written", writing,
           cache_.saved_states->writing());
   }
@@ -58,7 +59,8 @@ void Scheduler::check() const {
     for (int g = 0; g < cache_.group_count(); ++g) CHECK(at(slot).blocks.table(g).empty());
   for (const PrefixHold& hold : holds_)
     for (int g = 0; g < cache_.group_count(); ++g)
-      for (const BlockId block : hold.blocks.table(g)) ++references[static_cast<std::size_t>(block)];
+      for (const BlockId block : hold.blocks.table(g))
+        if (block != kNoBlock) ++references[static_cast<std::size_t>(block)];
   for (const DeferredBlock& d : deferred_) ++references[static_cast<std::size_t>(d.block)];
   for (BlockId b = 0; b < cache_.pool.total(); ++b)
     CHECK(references[static_cast<std::size_t>(b)] == cache_.pool.references(b),

@@ -6,36 +6,55 @@
 
 namespace octavo {
 
-PrefixHold* Scheduler::hold(std::span<const TokenId> prompt, Hash128 identity, int blocks) {
+PrefixHold* Scheduler::hold(std::span<const TokenId> prompt, Hash128 identity, int blocks,
+                            std::span<const Hash128> extras) {
   std::vector<Hash128> keys;
-  hasher_.extend(prompt, identity, keys);
+  hasher_.extend(prompt, identity, keys, extras);
   // As a sequence looks it up: its last token is left over.
-  find_prefix(cache_, {prompt, keys, identity}, match_);
+  find_prefix(cache_, {prompt, keys, identity, extras}, match_);
   const int wanted = std::max(blocks, match_.blocks);
   CHECK(wanted <= static_cast<int>(keys.size()), "{} blocks of {}", wanted, keys.size());
   promised_ = 0;
   for (const Slot slot : running_) promised_ += promise(at(slot));
-  const int added = (wanted - match_.blocks) * cache_.group_count();
-  if (match_.unreferenced + match_.lent + added > spare()) return nullptr;
-
   const int tokens = wanted * options_.block_size;
+  const int added = SequenceBlocks::missing_of_prefix(cache_, match_, tokens);
+  if (match_.unreferenced + match_.lent + added > spare()) return nullptr;
+  int state_slot = match_.state_slot;
+  if (cache_.saved_states && wanted > match_.blocks) {
+    state_slot = cache_.saved_states->take();
+    if (state_slot == kNoState) return nullptr;
+  } else if (state_slot != kNoState) {
+    cache_.saved_states->pin(state_slot);
+  }
+
   PrefixHold& hold = holds_.emplace_back();
   hold.tokens.assign(prompt.begin(), prompt.begin() + tokens);
   hold.identity = identity;
+  hold.extras.assign(extras.begin(), extras.end());
   keys.resize(static_cast<std::size_t>(wanted));
   hold.keys = std::move(keys);
   hold.cached = match_.blocks;
   hold.blocks = SequenceBlocks(cache_, tokens);
+  hold.state_slot = state_slot;
   hold.blocks.adopt(match_);
-  CHECK(hold.blocks.reserve(tokens));
+  CHECK(hold.blocks.reserve_prefix(tokens));
   return &hold;
 }
 
 void Scheduler::publish(PrefixHold& hold, int blocks) {
   hold.blocks.publish(blocks * options_.block_size, hold.history());
+  if (hold.state_slot == kNoState || hold.is_whole() || blocks < std::ssize(hold.keys)) return;
+  cache_.saved_states->keep(hold.state_slot, hold.blocks.tip());
+  hold.state_slot = cache_.saved_states->find(hold.blocks.tip());
+  cache_.saved_states->pin(hold.state_slot);
+  hold.cached = blocks;
 }
 
 void Scheduler::let_go(PrefixHold* hold) {
+  if (hold->state_slot != kNoState) {
+    SavedStates& states = *cache_.saved_states;
+    hold->is_whole() ? states.unpin(hold->state_slot) : states.give_back(hold->state_slot);
+  }
   given_up_.clear();
   hold->blocks.give_up(given_up_);
   for (const BlockId block : given_up_) cache_.pool.release(block);

@@ -40,7 +40,8 @@ void Scheduler::plan(StepPlan& plan) {
   landed_.pop_back();
   flight.step = plan.step;
   for (const PlannedSequence& p : plan.sequences)
-    flight.sequences.push_back({p.sequence, at(slot(p.sequence)).starts_over, p.first + p.count, p.state_to});
+    flight.sequences.push_back({p.sequence, at(slot(p.sequence)).starts_over, p.first + p.count,
+                                p.state_from, p.state_to});
 }
 
 // Tokens that the sequence could compute next, 0 while it is parked, or the end of its length or draft tokens
@@ -195,6 +196,7 @@ void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   s.planned += count;
   if (cache_.saved_states && (s.planned == s.branch || s.planned % options_.mamba_block_size == 0))
     p.state_to = cache_.saved_states->take();
+  if (s.planned >= s.branch) s.branch = s.checkpoint;
   s.sampling += p.samples;
   s.last_step = last_step_ + 1;
   budget_ -= count;
@@ -276,7 +278,7 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   s.computed = s.planned = first;
   // Where two prompts have parted, a third may: but a state is not worth a few tokens.
   const int branch = match_.stateless_blocks * options_.block_size;
-  s.branch = branch - first >= options_.mamba_block_size / 4 ? branch : 0;
+  s.branch = branch - first >= options_.mamba_block_size / 4 ? branch : s.checkpoint;
   s.promised = promised;
   s.non_preemptible = non_preemptible;
   s.state = Sequence::State::running;
@@ -288,7 +290,10 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   promised_ += growth;
   running_.insert(std::ranges::upper_bound(running_, slot, [&](Slot a, Slot b) { return before(a, b); }),
                   slot);
-  if (match_.state_slot != kNoState) cache_.saved_states->touch(match_.state_slot);
+  if (match_.state_slot != kNoState) {
+    cache_.saved_states->touch(match_.state_slot);
+    cache_.saved_states->pin(match_.state_slot);  // until the step has been computed
+  }
   compute(slot, to_checkpoint(s, count), plan);
   plan.sequences.back().state_from = match_.state_slot;
   note_frontier(s);

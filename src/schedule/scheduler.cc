@@ -96,6 +96,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
   s.priority = spec.priority;
   s.identity = spec.identity;
   s.extras = spec.extras;
+  s.checkpoint = spec.checkpoint;
   s.wholes = spec.wholes;
   s.max_total_tokens = spec.max_total_tokens;
   s.prompt_tokens = static_cast<int>(spec.prompt.size());
@@ -167,6 +168,7 @@ void Scheduler::collect(StepNumber step) {
   CHECK(!flights_.empty() && flights_.front().step == step, "step {} is not the oldest in flight", step);
   Flight& flight = flights_.front();
   for (const Launched& launched : flight.sequences) {
+    if (launched.state_from != kNoState) cache_.saved_states->unpin(launched.state_from);
     Sequence* s = live(launched.sequence);
     if (s == nullptr || s->starts_over != launched.starts_over) {
       if (launched.state_to != kNoState) cache_.saved_states->give_back(launched.state_to);

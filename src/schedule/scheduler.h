@@ -96,10 +96,12 @@ class Scheduler {
   void tell_all() { cache_.pool.tell_all(); }
 
   // Keeps the full blocks of a prompt that the cache has, and where they are fewer than `blocks` blank ones
-  // behind them, whose content is the caller's business until publish(). Null: there are not so many blocks
-  // that nobody has a claim on. Prefix caching must be on, and no group have a window.
-  PrefixHold* hold(std::span<const TokenId> prompt, Hash128 identity, int blocks);
-  // The first `blocks` blocks have their content now: others find them.
+  // behind them and a blank state, as far as what comes behind the last needs any; their content is the caller's
+  // business until publish(). extras: see SequenceSpec. Null: there are not so many blocks that nobody has a claim
+  // on, or no state that nobody reads or writes. Prefix caching must be on.
+  PrefixHold* hold(std::span<const TokenId> prompt, Hash128 identity, int blocks,
+                   std::span<const Hash128> extras = {});
+  // The first `blocks` blocks have their content now, and where these are all the state has: others find them.
   void publish(PrefixHold& hold, int blocks);
   // Its blocks stay cached as far as they have been published.
   void let_go(PrefixHold* hold);
@@ -123,7 +125,7 @@ class Scheduler {
     SequenceId sequence;
     int starts_over;
     int end;       // positions computed once the step is
-    int state_to;  // PlannedSequence::state_to
+    int state_from, state_to;  // PlannedSequence's
   };
   struct Flight {
     StepNumber step = 0;

@@ -34,6 +34,9 @@ struct SequenceSpec {
   std::uint64_t tag = 0;              // the caller's own; comes back in every plan
   int second_text = kNoSecondText;    // its first position; comes back, too
   std::vector<Hash128> extras{};      // image_identities of the prompt
+  // Behind which position the prefix cache keeps the state of recurrent layers in any case, a multiple of the block
+  // size; 0: where it thinks best.
+  int checkpoint = 0;
   // Positions of the prompt, [first, end) each, ascending, that one step computes up to the end: those of
   // images whose tokens see each other. None is longer than a step.
   std::vector<std::pair<int, int>> wholes{};
@@ -79,7 +82,8 @@ struct Sequence {
   // While draft tokens are on the way, where the states before each of them are copied; then those behind the tokens
   // that may be committed next.
   std::vector<int> draft_states;
-  int branch = 0;             // where it leaves a prefix whose blocks were there without a state; 0: nowhere
+  int checkpoint = 0;  // SequenceSpec::checkpoint
+  int branch = 0;      // where it leaves a prefix whose blocks were there without a state; 0: nowhere
 
   // How many of `count` tokens from `first` on a step may compute: none that belongs to a whole whose end it
   // leaves out.

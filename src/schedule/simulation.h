@@ -178,6 +178,8 @@ class Simulation {
     spec.identity = {static_cast<std::uint64_t>(salt), 0};
     spec.read_prefix_cache = choose_(10) != 0;
     spec.tag = arrivals_++;
+    if (choose_(2) == 0 && client->prompt > 0)
+      spec.checkpoint = (client->prompt - 1) / scheduler_->options().block_size * scheduler_->options().block_size;
     const Result<SequenceId> id = scheduler_->add(spec);
     if (!id) {
       ++refused_;
@@ -224,9 +226,8 @@ class Simulation {
   // brought from elsewhere.
   void hold_or_let_go() {
     const auto& o = scheduler_->options();
-    const bool windows = std::ranges::any_of(o.groups, [](const CacheGroup& g) { return g.window != 0; });
     if (choose_(2) == 0 && let_go()) return;
-    if (!o.enable_prefix_caching || windows || clients_.empty()) return;
+    if (!o.enable_prefix_caching || clients_.empty()) return;
     auto it = clients_.begin();
     std::advance(it, choose_(static_cast<int>(clients_.size())));
     const Client& client = *it->second;
@@ -239,11 +240,19 @@ class Simulation {
       for (int p = 0; p < held * o.block_size; ++p) {
         const BlockId block =
             hold->blocks.table(static_cast<int>(g))[static_cast<std::size_t>(p / o.block_size)];
+        const int first = scheduler_->cache().first_needed(static_cast<int>(g), held * o.block_size);
+        CHECK((block == kNoBlock) == (p / o.block_size < first), "block {} of {} is not held", p / o.block_size, held);
+        if (block == kNoBlock) continue;
         std::uint64_t& cell = device_[static_cast<std::size_t>(block * o.block_size + p % o.block_size)];
         const std::uint64_t content = mix(client.past[static_cast<std::size_t>(p)], g);
         CHECK(p >= hold->cached * o.block_size || cell == content, "foreign content in a block that is held");
         cell = content;
       }
+    if (hold->state_slot != kNoState) {
+      const std::uint64_t past = client.past[static_cast<std::size_t>(held * o.block_size) - 1];
+      CHECK(!hold->is_whole() || state(hold->state_slot) == past, "a foreign state that is held");
+      state(hold->state_slot) = past;
+    }
     scheduler_->publish(*hold, hold->cached + choose_(held - hold->cached + 1));
     holds_.push_back(hold);
   }

@@ -26,7 +26,7 @@ namespace octavo {
 class BlockFetcher {
  public:
   // (block, contents) into the cache. Any thread.
-  using WriteBlock = std::function<void(BlockId, std::span<const std::byte>)>;
+  using WriteBlock = std::function<void(KvPlace, std::span<const std::byte>)>;
   using OnResult = std::function<void(LoadResult)>;
 
   // done: on a fetching thread, once for each task that wants blocks. one_host: false: everything goes over

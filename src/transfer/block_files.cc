@@ -164,13 +164,6 @@ void BlockFiles::remove(std::span<const Hash128> keys) {
   for (const Hash128& key : keys) forget(key);
 }
 
-int BlockFiles::leading(std::span<const Hash128> keys) const {
-  const std::lock_guard lock(mutex_);
-  const auto first_missing =
-      std::ranges::find_if(keys, [&](const Hash128& key) { return !places_.contains(key); });
-  return static_cast<int>(first_missing - keys.begin());
-}
-
 std::vector<bool> BlockFiles::contains(std::span<const Hash128> keys) const {
   std::vector<bool> there;
   const std::lock_guard lock(mutex_);

@@ -36,7 +36,6 @@ class BlockFiles final : public BlockStore {
   BlockFiles& operator=(const BlockFiles&) = delete;
 
   using BlockStore::contains;
-  int leading(std::span<const Hash128> keys) const override;
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
   void touch(std::span<const Hash128> keys) override;
   // A full disk is an error of io, too.

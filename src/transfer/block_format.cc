@@ -32,7 +32,9 @@ std::size_t BlockFormat::stride() const {
 }
 
 Hash128 BlockFormat::digest() const {
-  const std::string text = fmt::format("{}|{}|{}|{}", fingerprint, dtype, block_size, bytes);
+  std::string text = fmt::format("{}|{}|{}|{}", fingerprint, dtype, block_size, bytes);
+  if (windows != BlockFormat{}.windows || state_pieces > 0)
+    text += fmt::format("|{}|{}", fmt::join(windows, ","), state_pieces);
   return hash_bytes(HashAlgorithm::xxh3_128, std::as_bytes(std::span(text)), 0);
 }
 
@@ -41,6 +43,10 @@ std::string difference(const BlockFormat& a, const BlockFormat& b) {
   if (a.dtype != b.dtype) return fmt::format("KV cache dtype {} and {}", a.dtype, b.dtype);
   if (a.block_size != b.block_size) return fmt::format("block size {} and {}", a.block_size, b.block_size);
   if (a.bytes != b.bytes) return fmt::format("blocks of {} and {} bytes", a.bytes, b.bytes);
+  if (a.windows != b.windows)
+    return fmt::format("cache groups of windows {} and {}", fmt::join(a.windows, ", "), fmt::join(b.windows, ", "));
+  if (a.state_pieces != b.state_pieces)
+    return fmt::format("states of {} and {} pieces", a.state_pieces, b.state_pieces);
   return "";
 }
 

@@ -1,5 +1,6 @@
-// A KV block outside its engine: a header that says what it is, then all layers of it, each as
-// kernels/kv_exchange.h lays it out.
+// A KV block outside its engine: a header that says what it is, then all layers of its cache group, each as
+// kernels/kv_exchange.h lays it out. The states of recurrent layers at the end of a block, f32, all layers one
+// behind the other, travel in pieces of the size of a block.
 #pragma once
 
 #include <array>
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -18,7 +20,10 @@ struct BlockFormat {
   std::string fingerprint{};  // of the model: its files, and how its matrices were loaded
   std::string dtype{};        // of keys and values
   int block_size = 0;         // tokens
-  std::int64_t bytes = 0;     // of a block, all layers
+  std::int64_t bytes = 0;     // of a piece: a block, all layers of the largest cache group
+  // Of each cache group, tokens; 0: all of them. A group that is smaller than the largest fills its pieces up.
+  std::vector<int> windows{0};
+  int state_pieces = 0;  // that the states of recurrent layers take; the last is filled up
 
   bool operator==(const BlockFormat&) const = default;
 

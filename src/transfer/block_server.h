@@ -31,8 +31,8 @@ struct BlockServerOptions {
 
 class BlockServer {
  public:
-  // (block, out): its contents, as BlockFormat says. Any thread.
-  using ReadBlock = std::function<void(BlockId, std::span<std::byte>)>;
+  // (piece, out): its contents, as BlockFormat says. Any thread.
+  using ReadBlock = std::function<void(KvPlace, std::span<std::byte>)>;
 
   // Listens. on_finished: a lease has been fetched; any thread. Errors: the address cannot be used.
   static Result<std::unique_ptr<BlockServer>> start(BlockServerOptions options, LeaseTable& leases,

@@ -17,8 +17,7 @@ class BlockStore {
 
   // --- Any thread; none of these waits ---
 
-  // How many of the first keys are there, as far as is known.
-  virtual int leading(std::span<const Hash128> keys) const = 0;
+  // Which are there, as far as is known.
   virtual std::vector<bool> contains(std::span<const Hash128> keys) const = 0;
   bool contains(Hash128 key) const { return contains(std::span(&key, 1))[0]; }
   // Whether what is known is only what look_up() has found out: others write and remove, too.
@@ -35,7 +34,9 @@ class BlockStore {
 
   // --- Any thread; may wait ---
 
+  // Up to the first that is not there.
   virtual void look_up(std::span<const Hash128>) {}
+  virtual void look_up_each(std::span<const Hash128>) {}
   // They are used now, in one go: tails are removed before what they continue.
   virtual void touch(std::span<const Hash128> keys) = 0;
   // Reads and verifies a block. Errors: not_found (gone meanwhile); corrupt, invalid_argument: not the block,

@@ -43,21 +43,21 @@ class Cache {
             .block_size = kBlockSize,
             .bytes = static_cast<std::int64_t>(layer_bytes_ * layers_.size())};
   }
-  void read(BlockId block, std::span<std::byte> out) const {
+  void read(KvPlace from, std::span<std::byte> out) const {
     for (const KvLayer& layer : layers_) {
-      kv_exchange("cpu")->export_block(layer, block, out.first(layer_bytes_));
+      kv_exchange("cpu")->export_block(layer, from.number, out.first(layer_bytes_));
       out = out.subspan(layer_bytes_);
     }
   }
   NativeBlocks native() {
     const auto stride = static_cast<std::size_t>(layers_[0].stride_bytes);
-    return {.layout = "cpu", .memory = [this, stride](BlockId block) {
-              return std::span(bytes_).subspan(static_cast<std::size_t>(block) * stride, stride);
+    return {.layout = "cpu", .memory = [this, stride](KvPlace place) {
+              return std::span(bytes_).subspan(static_cast<std::size_t>(place.number) * stride, stride);
             }};
   }
-  void write(BlockId block, std::span<const std::byte> bytes) {
+  void write(KvPlace to, std::span<const std::byte> bytes) {
     for (const KvLayer& layer : layers_) {
-      kv_exchange("cpu")->import_block(layer, block, bytes.first(layer_bytes_));
+      kv_exchange("cpu")->import_block(layer, to.number, bytes.first(layer_bytes_));
       bytes = bytes.subspan(layer_bytes_);
     }
   }
@@ -127,7 +127,7 @@ void each_block(benchmark::State& state, Step step) {
 
 void export_blocks(benchmark::State& state) {
   each_block(state, [](Cache& cache, const BlockFormat& format, BlockId block, std::span<std::byte> packed) {
-    cache.read(block, contents(format, packed));
+    cache.read({.number = block}, contents(format, packed));
   });
 }
 void seal_blocks(benchmark::State& state) {
@@ -142,7 +142,7 @@ void verify_blocks(benchmark::State& state) {
 }
 void import_blocks(benchmark::State& state) {
   each_block(state, [](Cache& cache, const BlockFormat& format, BlockId block, std::span<std::byte> packed) {
-    cache.write(block, contents(format, std::span<const std::byte>(packed)));
+    cache.write({.number = block}, contents(format, std::span<const std::byte>(packed)));
   });
 }
 
@@ -154,17 +154,17 @@ void fetch(benchmark::State& state, bool one_host, bool native, bool ucx = false
   LeaseTable leases(30);
   const auto server = BlockServer::start(
                           {.host = "127.0.0.1", .port = 0, .engine_id = "e", .format = format}, leases,
-                          [&](BlockId block, std::span<std::byte> out) { from.read(block, out); },
+                          [&](KvPlace place, std::span<std::byte> out) { from.read(place, out); },
                           native ? from.native() : NativeBlocks{}, [] {})
                           .value();
   std::promise<LoadResult> result;
   BlockFetcher fetcher(
-      format, one_host, ucx, [&](BlockId block, std::span<const std::byte> bytes) { to.write(block, bytes); },
+      format, one_host, ucx, [&](KvPlace place, std::span<const std::byte> bytes) { to.write(place, bytes); },
       native ? to.native() : NativeBlocks{}, [&](LoadResult got) { result.set_value(std::move(got)); });
   LoadTask task{.from = {.remote_engine_id = "e", .remote_host = "127.0.0.1", .remote_port = server->port()},
                 .keys = some_keys(),
                 .cancelled = std::make_shared<std::atomic<bool>>(false)};
-  for (BlockId b = 0; b < kBlocks; ++b) task.blocks.push_back(b);
+  for (BlockId b = 0; b < kBlocks; ++b) task.blocks.push_back({.number = b});
   std::uint64_t last = 0;
   for (auto _ : state) {
     task.from.remote_request_id = std::to_string(++last);

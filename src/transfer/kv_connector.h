@@ -1,9 +1,9 @@
 // Where KV blocks are beside an engine's own cache: at another engine, on a disk below it. A file for each
 // kind of place; to the engine (engine/kv_transfers.h) all are the same.
 //
-// A connector knows blocks by the names that all processes agree on (chained hashes of all tokens up to a
-// block's end, adapter and salt) and moves their bytes, on threads of its own. Which blocks of the cache they
-// go to or come from, and for how long nobody else has those, is the engine's business.
+// A connector knows pieces of the past (kv_pieces.h) by the names that all processes agree on (chained hashes of
+// all tokens up to a block's end, images among them, adapter and salt) and moves their bytes, on threads of its own.
+// Which blocks of the cache they go to or come from, and for how long nobody else has those, is the engine's business.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,10 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "kv/block_pool.h"
 #include "request/engine_stats.h"
 #include "request/kv_transfer.h"
 #include "request/request.h"
+#include "transfer/kv_pieces.h"
 #include "transfer/native_blocks.h"
 
 namespace octavo {
@@ -40,15 +40,15 @@ struct KvPrompt {
 struct LoadTask {
   RequestId id = 0;
   KvTransferParams from{};        // of the request, if it brings any
-  int first = 0;                  // blocks [first, keys.size()) of the prompt are wanted
-  std::vector<Hash128> keys{};    // of the prompt's blocks, from its first on
-  std::vector<BlockId> blocks{};  // where block first + i goes; empty: none is wanted
+  int first = 0;                  // pieces [first, keys.size()) of the prefix are wanted
+  std::vector<Hash128> keys{};    // of the prefix's pieces, from its first on
+  std::vector<KvPlace> blocks{};  // where piece first + i goes; empty: none is wanted
   std::shared_ptr<const std::atomic<bool>> cancelled{};  // nobody wants them any more
 };
 
 struct LoadResult {
   RequestId id = 0;
-  int loaded = 0;  // blocks first, first + 1, .. that are there
+  int loaded = 0;  // pieces first, first + 1, .. that are there
   std::int64_t bytes = 0;
   double seconds = 0;
   std::optional<KvTransferFailure> failure{};  // why there are no more
@@ -69,17 +69,18 @@ constexpr KvTransferFailure failure_of(ErrorCode code) {
   }
 }
 
-// Blocks of a prompt that has been computed. Until take_stored() names the owner they are not written.
+// Pieces of a prompt that has been computed. Until take_stored() names the owner they are not written.
 struct StoreTask {
   std::uint64_t owner = 0;        // the engine's name for them
-  std::vector<Hash128> keys{};    // of the prompt's blocks, from its first on
-  std::vector<BlockId> blocks{};  // where each of them is
+  int prefix = 0;                 // blocks of the prompt that the pieces are of
+  std::vector<Hash128> keys{};    // of the prefix's pieces, from its first on
+  std::vector<KvPlace> blocks{};  // where each of them is
 };
 
-// How the engine's cache is read and written: (block, contents), as BlockFormat says. Any thread.
+// How the engine's cache is read and written: (piece, contents), as BlockFormat says. Any thread.
 struct CacheAccess {
-  std::function<void(BlockId, std::span<std::byte>)> read{};
-  std::function<void(BlockId, std::span<const std::byte>)> write{};
+  std::function<void(KvPlace, std::span<std::byte>)> read{};
+  std::function<void(KvPlace, std::span<const std::byte>)> write{};
   NativeBlocks native{};                     // the same blocks, without a change of layout
   std::function<void(LoadResult)> loaded{};  // ends a load; once for each task that wants blocks
   std::function<void()> wake{};              // take_stored() or matched() has something
@@ -94,9 +95,9 @@ class KvConnector {
   // How many blocks of the prompt, from its first on, can be loaded as far as is known. Nothing: that is
   // being found out; wake() or wake_at_us() says when to ask again.
   virtual std::optional<int> matched(const KvPrompt& prompt) = 0;
-  // Whether that many of them are better loaded than computed. compute_seconds: what a token of a prompt
-  // takes here; 0: not known yet.
-  virtual bool worth_loading(int blocks, double compute_seconds) = 0;
+  // Whether that many of them, which are so many pieces, are better loaded than computed. compute_seconds: what a
+  // token of a prompt takes here; 0: not known yet.
+  virtual bool worth_loading(int blocks, int pieces, double compute_seconds) = 0;
   virtual void load(LoadTask task) = 0;
   // There is no room for the prompt's blocks yet: load() or decline() will come.
   virtual void wait(const KvPrompt&) {}

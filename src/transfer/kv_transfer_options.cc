@@ -4,10 +4,12 @@
 
 #include <array>
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <limits>
 
 #include "base/json_field.h"
 #include "base/quoted_text.h"
+#include "transfer/library_store.h"
 #include "transfer/store_client.h"
 
 namespace octavo {
@@ -169,6 +171,18 @@ Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
   return {};
 }
 
+// A store in a shared library, which reads the extra config itself.
+Result<> read_library(const std::string& path, const json::object& extra, KvTransferOptions& out) {
+  KvTierOptions& tier = out.tier.emplace();
+  tier.place = library_url(path, json::serialize(extra));
+  if (const auto store = store_at(tier.place, {}); !store)
+    return invalid("kv_connector_module_path", "{}", store.error().message);
+  if (!out.produces || !out.consumes)
+    return field_failure("kv_role", ErrorCode::unsupported, "must be kv_both with kv_connector_module_path");
+  out.produces = out.consumes = false;
+  return {};
+}
+
 struct ConnectorName {
   std::string_view name;
   Result<> (*read)(const json::object& extra, KvTransferOptions& out);
@@ -182,7 +196,7 @@ constexpr std::array kConnectors{ConnectorName{"NixlConnector", read_nixl, true}
                                  ConnectorName{"MultiConnector", read_multi, false}};
 
 Result<> read_connector(const json::object& config, KvTransferOptions& out) {
-  std::string connector, policy = "recompute";
+  std::string connector, module, policy = "recompute";
   json::object extra;
   for (const auto& [key, item] : config) {
     const std::string_view name = key;
@@ -191,6 +205,8 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       TRY_VOID(read_field(item, name, connector));
     } else if (name == "kv_role") {
       TRY_VOID(read_role(item, out));
+    } else if (name == "kv_connector_module_path") {
+      TRY_VOID(read_field(item, name, module));
     } else if (name == "engine_id") {
       TRY_VOID(read_field(item, name, out.engine_id));
       if (out.engine_id.size() > 256) return invalid(name, "must have at most 256 bytes");
@@ -206,6 +222,7 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       return invalid("kv_transfer_config", "there is no field {}", quoted_text(name));
     }
   }
+  if (!module.empty()) return read_library(module, extra, out);
   std::string names;
   for (const ConnectorName& each : kConnectors) {
     names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", each.name);

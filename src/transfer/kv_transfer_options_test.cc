@@ -93,6 +93,13 @@ TEST(KvTransferOptions, ReadsTiers) {
   EXPECT_TRUE(offloading.tier->load_always);
 }
 
+TEST(KvTransferOptions, AModuleIsASharedLibrary) {
+  const auto options = parse_kv_transfer_config(
+      R"({"kv_connector": "Mine", "kv_connector_module_path": "/nowhere/libmine.so", "kv_role": "kv_both"})");
+  ASSERT_FALSE(options);
+  EXPECT_EQ(options.error().field, "kv_connector_module_path");
+}
+
 TEST(KvTransferOptions, SeveralConnectorsAreOneOfEachKind) {
   const auto multi = [](std::string_view connectors) {
     return parse_kv_transfer_config(fmt::format(

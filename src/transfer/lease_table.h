@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "kv/block_pool.h"
+#include "transfer/kv_pieces.h"
 
 namespace octavo {
 
 struct Lease {
-  std::vector<BlockId> blocks{};
-  std::vector<Hash128> keys{};  // of each block, see transfer_keys
+  std::vector<KvPlace> blocks{};
+  std::vector<Hash128> keys{};  // of each piece
   std::uint64_t owner = 0;      // the engine's name for it
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <boost/json/value_from.hpp>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -37,6 +38,8 @@ json::object object_of(const TransferMessage& message) {
                                 {"dtype", m.format.dtype},
                                 {"block_size", m.format.block_size},
                                 {"block_bytes", m.format.bytes},
+                                {"windows", json::value_from(m.format.windows)},
+                                {"state_pieces", m.format.state_pieces},
                                 {"engine_id", m.engine_id},
                                 {"request_id", m.request_id},
                                 {"blocks", m.blocks},
@@ -88,6 +91,18 @@ class Reader {
             value->get_int64() <= max;
     return good_ ? value->get_int64() : 0;
   }
+  std::vector<int> counts(std::string_view name) {
+    const json::value* value = object_.if_contains(name);
+    good_ = good_ && value != nullptr && value->is_array();
+    std::vector<int> all;
+    if (!good_) return all;
+    for (const json::value& each : value->get_array()) {
+      good_ = good_ && each.is_int64() && each.get_int64() >= 0 &&
+              each.get_int64() <= std::numeric_limits<int>::max();
+      if (good_) all.push_back(static_cast<int>(each.get_int64()));
+    }
+    return all;
+  }
   int count(std::string_view name) {
     return static_cast<int>(integer(name, std::numeric_limits<int>::max()));
   }
@@ -130,7 +145,9 @@ TransferMessage read(Reader& r, std::string_view kind) {
                 .format = {.fingerprint = r.text("fingerprint"),
                            .dtype = r.text("dtype"),
                            .block_size = r.count("block_size"),
-                           .bytes = r.integer("block_bytes")},
+                           .bytes = r.integer("block_bytes"),
+                           .windows = r.counts("windows"),
+                           .state_pieces = r.count("state_pieces")},
                 .engine_id = r.text("engine_id"),
                 .request_id = r.text("request_id"),
                 .blocks = r.count("blocks"),

@@ -28,7 +28,7 @@
 
 namespace octavo {
 
-inline constexpr int kTransferVersion = 2;
+inline constexpr int kTransferVersion = 3;
 
 // Memory of the consumer's that a process of the same host can open. slot_bytes 0: there is none.
 struct SegmentOffer {
@@ -43,7 +43,7 @@ struct Pull {
   BlockFormat format{};
   std::string engine_id{};
   std::string request_id{};
-  int blocks = 0;  // of the prompt, from its first on
+  int blocks = 0;  // pieces of the prompt (kv_pieces.h), from its first on
   Hash128 key{};   // of the last of them
   SegmentOffer segment{};
   std::string ucx{};  // where a UCX channel of the consumer's is; "": it has none

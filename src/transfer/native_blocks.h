@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "kv/block_pool.h"
+#include "transfer/kv_pieces.h"
 
 namespace octavo {
 
@@ -15,8 +15,8 @@ struct NativeBlocks {
   // Names what a block looks like. Engines of the same model and format with the same name may exchange them.
   // "": blocks have no memory that others can take them from.
   std::string layout{};
-  // All of a block, in a row. Any thread, for blocks that no step writes or uses meanwhile.
-  std::function<std::span<std::byte>(BlockId)> memory{};
+  // All of a piece, in a row. Any thread, for blocks that no step writes or uses meanwhile.
+  std::function<std::span<std::byte>(KvPlace)> memory{};
 };
 
 }  // namespace octavo

@@ -18,6 +18,17 @@ bool names_blocks(const KvTransferParams& from) {
          from.remote_port != 0 && !from.remote_block_ids.empty() && !from.remote_block_ids[0].empty();
 }
 
+// As vLLM tells them, for each cache group: a block that its window has passed is block 0 (the null block there).
+std::vector<std::vector<std::int64_t>> ids_of(const BlockFormat& format, const StoreTask& task) {
+  const auto blocks = static_cast<std::size_t>(task.prefix);
+  std::vector<std::vector<std::int64_t>> ids(format.windows.size());
+  for (const KvPlace& place : task.blocks)
+    if (place.part < group_count(format)) ids[static_cast<std::size_t>(place.part)].push_back(place.number);
+  if (ids.empty()) ids.emplace_back();
+  for (std::vector<std::int64_t>& group : ids) group.insert(group.begin(), blocks - group.size(), 0);
+  return ids;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<KvConnector>> PeerConnector::start(KvTransferOptions options, BlockFormat format,
@@ -80,7 +91,7 @@ void PeerConnector::load(LoadTask task) {
   fetcher_->post(std::move(task));
 }
 
-bool PeerConnector::worth_loading(int blocks, double) {
+bool PeerConnector::worth_loading(int blocks, int, double) {
   return blocks * format_.block_size > options_.recompute_threshold;
 }
 
@@ -103,7 +114,7 @@ std::optional<KvTransferParams> PeerConnector::store(const KvPrompt& prompt, Sto
                         .remote_request_id = fmt::format("{}-{}-{}", prompt.name, prompt.id, secret),
                         .remote_host = options_.host,
                         .remote_port = server_->port(),
-                        .remote_block_ids = {{task.blocks.begin(), task.blocks.end()}},
+                        .remote_block_ids = ids_of(format_, task),
                         .remote_num_tokens = prompt.tokens};
   if (!task.blocks.empty())
     leases_.add(told.remote_request_id,

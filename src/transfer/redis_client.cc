@@ -115,13 +115,18 @@ Result<> RedisClient::expect_ok() {
 }
 
 Result<std::size_t> RedisClient::leading(std::span<const std::string> keys) {
+  TRY(const std::vector<bool> there, contains(keys));
+  return static_cast<std::size_t>(std::ranges::find(there, false) - there.begin());
+}
+
+Result<std::vector<bool>> RedisClient::contains(std::span<const std::string> keys) {
   for (const std::string& key : keys) TRY_VOID(send(std::array<std::string_view, 2>{"EXISTS", key}));
-  std::size_t found = 0;
+  std::vector<bool> there;
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    TRY(const std::int64_t there, integer(':'));
-    found += there == 1 && found == i;
+    TRY(const std::int64_t count, integer(':'));
+    there.push_back(count == 1);
   }
-  return found;
+  return there;
 }
 
 Result<bool> RedisClient::get(std::string_view key, std::span<std::byte> value) {

@@ -34,6 +34,7 @@ class RedisClient final : public StoreClient {
   static Result<std::unique_ptr<StoreClient>> connect(const RedisAddress& address);
 
   Result<std::size_t> leading(std::span<const std::string> keys) override;
+  Result<std::vector<bool>> contains(std::span<const std::string> keys) override;
   Result<bool> get(std::string_view key, std::span<std::byte> value) override;
   Result<> set(std::string_view key, std::span<const std::byte> value) override;
   Result<> remove(std::span<const std::string> keys) override;

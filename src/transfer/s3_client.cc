@@ -119,6 +119,15 @@ Result<std::size_t> S3Client::leading(std::span<const std::string> keys) {
   return keys.size();
 }
 
+Result<std::vector<bool>> S3Client::contains(std::span<const std::string> keys) {
+  std::vector<bool> all;
+  for (const std::string& key : keys) {
+    TRY(const bool there, ask("HEAD", key));
+    all.push_back(there);
+  }
+  return all;
+}
+
 Result<bool> S3Client::get(std::string_view key, std::span<std::byte> value) {
   TRY(const http::Response head, open("GET", key));
   if (head.status != 200) {

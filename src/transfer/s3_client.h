@@ -30,6 +30,7 @@ class S3Client final : public StoreClient {
   static Result<std::unique_ptr<StoreClient>> connect(const S3Address& address, const StoreKeys& keys);
 
   Result<std::size_t> leading(std::span<const std::string> keys) override;
+  Result<std::vector<bool>> contains(std::span<const std::string> keys) override;
   Result<bool> get(std::string_view key, std::span<std::byte> value) override;
   Result<> set(std::string_view key, std::span<const std::byte> value) override;
   Result<> remove(std::span<const std::string> keys) override;

@@ -42,13 +42,6 @@ std::vector<std::string> StoreBlocks::names_of(std::span<const Hash128> keys) co
 
 bool StoreBlocks::reachable() const { return now_us() >= away_until_us_; }
 
-int StoreBlocks::leading(std::span<const Hash128> keys) const {
-  const std::lock_guard lock(mutex_);
-  const auto first_missing =
-      std::ranges::find_if(keys, [&](const Hash128& key) { return !known_.contains(key); });
-  return static_cast<int>(first_missing - keys.begin());
-}
-
 std::vector<bool> StoreBlocks::contains(std::span<const Hash128> keys) const {
   std::vector<bool> there;
   const std::lock_guard lock(mutex_);
@@ -114,6 +107,21 @@ void StoreBlocks::look_up(std::span<const Hash128> keys) {
     if (!found || *found < some.size()) return;
     keys = keys.subspan(some.size());
   } while (!keys.empty());
+}
+
+void StoreBlocks::look_up_each(std::span<const Hash128> keys) {
+  for (; !keys.empty(); keys = keys.subspan(std::min(keys.size(), kAtOnce))) {
+    const auto some = keys.first(std::min(keys.size(), kAtOnce));
+    const auto found = with_client([&](StoreClient& client) { return client.contains(names_of(some)); });
+    if (!found) return;
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < some.size(); ++i)
+      if ((*found)[i]) {
+        know(some[i]);
+      } else {
+        known_.erase(some[i]);
+      }
+  }
 }
 
 Result<> StoreBlocks::read(Hash128 key, std::span<std::byte> packed) {

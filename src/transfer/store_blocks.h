@@ -28,7 +28,6 @@ class StoreBlocks final : public BlockStore {
   static Result<std::unique_ptr<BlockStore>> open(const std::string& url, const StoreKeys& keys,
                                                   BlockFormat format);
 
-  int leading(std::span<const Hash128> keys) const override;
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
   bool must_look_up() const override { return true; }
   bool reachable() const override;
@@ -38,6 +37,7 @@ class StoreBlocks final : public BlockStore {
   void forget_all() override;
 
   void look_up(std::span<const Hash128> keys) override;
+  void look_up_each(std::span<const Hash128> keys) override;
   void touch(std::span<const Hash128>) override {}  // the server has seen them used
   Result<> read(Hash128 key, std::span<std::byte> packed) override;
   Result<> write(Hash128 key, std::span<const std::byte> packed) override;

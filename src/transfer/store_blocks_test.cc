@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "transfer/library_store.h"
 #include "transfer/redis_client.h"
 #include "transfer/s3_client.h"
 #include "transfer/test_redis.h"
@@ -9,6 +12,12 @@
 
 namespace octavo {
 namespace {
+
+// How many of the first are known to be there.
+int leading(const BlockStore& store, const std::vector<Hash128>& keys) {
+  const std::vector<bool> there = store.contains(keys);
+  return static_cast<int>(std::ranges::find(there, false) - there.begin());
+}
 
 using Mood = TestRedis::Mood;
 
@@ -104,21 +113,21 @@ TYPED_TEST(StoreBlocksOf, WhatOneWritesAnotherFinds) {
   store.write(std::span(keys).first(200));
   EXPECT_EQ(store.server.count(), 200u);
   const auto other = store.another(kFormat);
-  EXPECT_EQ(other->leading(keys), 0) << "it has not asked";
+  EXPECT_EQ(leading(*other, keys), 0) << "it has not asked";
   other->look_up(keys);
-  EXPECT_EQ(other->leading(keys), 200);
+  EXPECT_EQ(leading(*other, keys), 200);
   std::vector<std::byte> block(kFormat.stride());
   EXPECT_TRUE(other->read(keys[7], block));
   EXPECT_EQ(block, packed(keys[7]));
   store.server.clear();
   other->look_up(keys);
-  EXPECT_EQ(other->leading(keys), 0);
+  EXPECT_EQ(leading(*other, keys), 0);
   BlockFormat larger = kFormat;
   larger.fingerprint = "another";
   store.write(keys);
   const auto stranger = store.another(larger);
   stranger->look_up(keys);
-  EXPECT_EQ(stranger->leading(keys), 0);
+  EXPECT_EQ(leading(*stranger, keys), 0);
 }
 
 TYPED_TEST(StoreBlocksOf, WhatIsNotTheBlockIsRemoved) {
@@ -131,7 +140,7 @@ TYPED_TEST(StoreBlocksOf, WhatIsNotTheBlockIsRemoved) {
   store.server.spoil([](std::string& value) { value.resize(3); });
   EXPECT_EQ(store.failure(keys[1]), ErrorCode::corrupt);
   EXPECT_EQ(store.server.count(), 1u);
-  EXPECT_EQ(store.blocks->leading(keys), 0);
+  EXPECT_EQ(leading(*store.blocks, keys), 0);
   EXPECT_EQ(store.failure(keys[0]), ErrorCode::not_found);
   store.write(keys);
   EXPECT_EQ(store.failure(keys[0]), ErrorCode{});
@@ -158,7 +167,7 @@ TYPED_TEST(StoreBlocksOf, AStoreThatFailsIsLeftAloneForAWhile) {
   store.server.mood = Mood::nonsense;
   EXPECT_EQ(store.failure(keys[0]), ErrorCode::corrupt);
   store.blocks->look_up(keys);
-  EXPECT_EQ(store.blocks->leading(keys), 0);
+  EXPECT_EQ(leading(*store.blocks, keys), 0);
 }
 
 TEST(StoreBlocks, NobodyIsThereYet) {
@@ -166,6 +175,42 @@ TEST(StoreBlocks, NobodyIsThereYet) {
   close(listen_at("127.0.0.1", port).value());
   const auto blocks = StoreBlocks::open("redis://127.0.0.1:" + std::to_string(port), {}, kFormat).value();
   EXPECT_FALSE(blocks->reachable());
+}
+
+// Beside the program of the tests or above it.
+std::string memory_store() {
+  std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  while (!std::filesystem::exists(folder / "libkv_memory_store.so") && folder.has_relative_path())
+    folder = folder.parent_path();
+  return (folder / "libkv_memory_store.so").string();
+}
+
+TEST(LibraryStore, ALibraryIsAStoreAsAnyOther) {
+  const auto open = [](const BlockFormat& format) {
+    return StoreBlocks::open(library_url(memory_store(), R"({"some": 1})"), {}, format).value();
+  };
+  const std::vector<Hash128> keys = some_keys(40);
+  const auto writer = open(kFormat), reader = open(kFormat);
+  for (const Hash128& key : std::span(keys).first(30)) ASSERT_TRUE(writer->write(key, packed(key)));
+  reader->look_up(keys);
+  EXPECT_EQ(leading(*reader, keys), 30);
+  std::vector<std::byte> block(kFormat.stride());
+  ASSERT_TRUE(reader->read(keys[7], block));
+  EXPECT_EQ(block, packed(keys[7]));
+  writer->remove(std::span(keys).subspan(3, 1));
+  reader->look_up_each(keys);
+  EXPECT_EQ(leading(*reader, keys), 3);
+  EXPECT_TRUE(reader->contains(keys[29]));
+  EXPECT_EQ(reader->read(keys[3], block).error().code, ErrorCode::not_found);
+}
+
+TEST(LibraryStore, WhatFailsIsLeftAlone) {
+  const auto store = StoreBlocks::open(library_url(memory_store(), "refuse"), {}, kFormat).value();
+  EXPECT_FALSE(store->reachable());
+  const auto broken = StoreBlocks::open(library_url(memory_store(), "break"), {}, kFormat).value();
+  broken->look_up(some_keys(3));
+  EXPECT_FALSE(broken->reachable());
+  EXPECT_FALSE(store_at(library_url("/nowhere/lib.so", ""), {}));
 }
 
 }  // namespace

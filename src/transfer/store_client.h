@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "transfer/kv_transfer_options.h"
@@ -22,6 +23,7 @@ class StoreClient {
 
   // How many of the keys are there, up to the first that is not.
   virtual Result<std::size_t> leading(std::span<const std::string> keys) = 0;
+  virtual Result<std::vector<bool>> contains(std::span<const std::string> keys) = 0;
   // A value of exactly as many bytes. False: there is none. Another size is corrupt.
   virtual Result<bool> get(std::string_view key, std::span<std::byte> value) = 0;
   virtual Result<> set(std::string_view key, std::span<const std::byte> value) = 0;
@@ -30,7 +32,7 @@ class StoreClient {
 
 using ConnectStore = std::function<Result<std::unique_ptr<StoreClient>>()>;
 
-// Whether a text is meant as the URL of a store: redis://, valkey://, http://, https://.
+// Whether a text is meant as the URL of a store: redis://, valkey://, http://, https://, library:
 bool is_store_url(std::string_view text);
 // How the store of that URL is reached; who asks, where it wants to know by keys. Errors say what is wrong
 // with it.

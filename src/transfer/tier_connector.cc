@@ -60,7 +60,7 @@ TierConnector::~TierConnector() {
 
 std::optional<int> TierConnector::matched(const KvPrompt& prompt) {
   if (off_ || !store_->reachable()) return 0;
-  if (!store_->must_look_up()) return store_->leading(prompt.keys);
+  if (!store_->must_look_up()) return known_prefix(prompt.keys);
   if (prompt.cached >= std::ssize(prompt.keys)) return 0;
   const std::lock_guard lock(mutex_);
   const auto [place, is_new] = look_ups_.try_emplace(prompt.id);
@@ -72,7 +72,11 @@ std::optional<int> TierConnector::matched(const KvPrompt& prompt) {
   }
   if (!mine.done && now_us() < mine.give_up_us) return std::nullopt;
   mine.done = true;
-  return store_->leading(prompt.keys);
+  return known_prefix(prompt.keys);
+}
+
+int TierConnector::known_prefix(std::span<const Hash128> keys) const {
+  return longest_prefix(format_, keys, [&](std::span<const Hash128> names) { return store_->contains(names); });
 }
 
 void TierConnector::decline(const KvPrompt& prompt) {
@@ -93,11 +97,24 @@ void TierConnector::look_up_loop() {
     const RequestId id = next->first;
     const std::vector<Hash128> keys = next->second.keys;
     lock.unlock();
-    store_->look_up(keys);
+    look_up(keys);
     lock.lock();
     if (const auto mine = look_ups_.find(id); mine != look_ups_.end()) mine->second.done = true;
     cache_.wake();
   }
+}
+
+// Of cache groups without a window all blocks are needed; of the others, and of states, what is at the end, wherever
+// that is.
+void TierConnector::look_up(std::span<const Hash128> keys) {
+  std::vector<KvPiece> whole, ends;
+  for (int block = 0; block < static_cast<int>(keys.size()); ++block) {
+    for (int g = 0; g < group_count(format_); ++g)
+      (format_.windows[static_cast<std::size_t>(g)] == 0 ? whole : ends).push_back({block, g});
+    for (int i = 0; i < format_.state_pieces; ++i) ends.push_back({block, group_count(format_) + i});
+  }
+  store_->look_up(piece_keys(whole, keys));
+  if (!ends.empty()) store_->look_up_each(piece_keys(ends, keys));
 }
 
 std::int64_t TierConnector::wake_at_us() const {
@@ -108,11 +125,11 @@ std::int64_t TierConnector::wake_at_us() const {
   return first;
 }
 
-bool TierConnector::worth_loading(int blocks, double compute_seconds) {
+bool TierConnector::worth_loading(int blocks, int pieces, double compute_seconds) {
   const std::lock_guard lock(mutex_);
   std::size_t before = 0;
   for (const LoadTask& task : loads_) before += task.blocks.size();
-  const double load = (static_cast<double>(before) / kReaders + blocks) * block_seconds_;
+  const double load = (static_cast<double>(before) / kReaders + pieces) * piece_seconds_;
   const double compute = blocks * format_.block_size * compute_seconds;
   const bool worth = options_.load_always || load <= compute || compute == 0;
   skipped_in_a_row_ = worth ? 0 : (skipped_in_a_row_ + 1) % kProbeEvery;
@@ -147,7 +164,7 @@ void TierConnector::read_loop() {
     stats_.load_seconds += result.seconds;
     if (result.loaded > 0) {
       const double seconds = result.seconds / result.loaded;
-      block_seconds_ = block_seconds_ == 0 ? seconds : block_seconds_ + kNewest * (seconds - block_seconds_);
+      piece_seconds_ = piece_seconds_ == 0 ? seconds : piece_seconds_ + kNewest * (seconds - piece_seconds_);
     }
     lock.unlock();
     const auto there = static_cast<std::size_t>(task.first + result.loaded);
@@ -214,8 +231,10 @@ std::size_t TierConnector::wanted(std::span<const Hash128> keys) const {
 
 bool TierConnector::wants(const KvPrompt& prompt) {
   if (off_ || !store_->reachable()) return false;
-  count_uses(prompt.keys);
-  return wanted(prompt.keys) > 0;
+  const std::vector<KvPiece> pieces = pieces_of(format_, 0, static_cast<int>(prompt.keys.size()));
+  const std::vector<Hash128> keys = piece_keys(pieces, prompt.keys);
+  count_uses(keys);
+  return wanted(keys) > 0;
 }
 
 std::optional<KvTransferParams> TierConnector::store(const KvPrompt&, StoreTask task, std::int64_t) {

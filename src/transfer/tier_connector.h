@@ -39,7 +39,7 @@ class TierConnector final : public KvConnector {
   ~TierConnector() override;
 
   std::optional<int> matched(const KvPrompt& prompt) override;
-  bool worth_loading(int blocks, double compute_seconds) override;
+  bool worth_loading(int blocks, int pieces, double compute_seconds) override;
   void load(LoadTask task) override;
   void decline(const KvPrompt& prompt) override;
   bool wants(const KvPrompt& prompt) override;
@@ -65,6 +65,8 @@ class TierConnector final : public KvConnector {
 
   void count_uses(std::span<const Hash128> keys);
   std::size_t wanted(std::span<const Hash128> keys) const;
+  int known_prefix(std::span<const Hash128> keys) const;
+  void look_up(std::span<const Hash128> keys);
   void look_up_loop();
   void read_loop();
   void write_loop();
@@ -92,7 +94,7 @@ class TierConnector final : public KvConnector {
   std::deque<StoreTask> stores_;
   std::size_t blocks_waiting_ = 0;     // of stores_ and of the one that is being written
   std::vector<std::uint64_t> stored_;  // owners
-  double block_seconds_ = 0;           // to load one, a running mean; 0: none has been
+  double piece_seconds_ = 0;           // to load one, a running mean; 0: none has been
   KvTierStats stats_;
   bool stopping_ = false;
 

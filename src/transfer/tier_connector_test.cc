@@ -36,13 +36,13 @@ struct Tier {
     connector =
         TierConnector::open(options, kFormat, 0, 800,
                             {.read =
-                                 [this](BlockId b, std::span<std::byte> out) {
+                                 [this](KvPlace b, std::span<std::byte> out) {
                                    while (slow) std::this_thread::yield();
-                                   std::memcpy(out.data(), &cache[static_cast<std::size_t>(b)], 4);
+                                   std::memcpy(out.data(), &cache[static_cast<std::size_t>(b.number)], 4);
                                  },
                              .write =
-                                 [this](BlockId b, std::span<const std::byte> bytes) {
-                                   std::memcpy(&cache[static_cast<std::size_t>(b)], bytes.data(), 4);
+                                 [this](KvPlace b, std::span<const std::byte> bytes) {
+                                   std::memcpy(&cache[static_cast<std::size_t>(b.number)], bytes.data(), 4);
                                  },
                              .loaded = [this](LoadResult result) { loaded.set_value(std::move(result)); },
                              .wake =
@@ -60,10 +60,10 @@ struct Tier {
   ~Tier() { slow = false; }
 
   // Blocks first, first + 1, .. of the cache; whether the tier wanted any.
-  bool post(const std::vector<Hash128>& keys, BlockId first) {
+  bool post(const std::vector<Hash128>& keys, int first) {
     if (!connector->wants({.keys = keys})) return false;
     StoreTask task{.owner = ++last_owner, .keys = keys};
-    for (std::size_t i = 0; i < keys.size(); ++i) task.blocks.push_back(first + static_cast<BlockId>(i));
+    for (std::size_t i = 0; i < keys.size(); ++i) task.blocks.push_back({.number = first + static_cast<int>(i)});
     EXPECT_EQ(connector->store({.keys = keys}, std::move(task), 0), std::nullopt);
     return true;
   }
@@ -71,15 +71,15 @@ struct Tier {
     for (;;)
       if (auto owners = connector->take_stored(0); !owners.empty()) return owners;
   }
-  bool store(const std::vector<Hash128>& keys, BlockId first) {
+  bool store(const std::vector<Hash128>& keys, int first) {
     if (!post(keys, first)) return false;
     EXPECT_EQ(wait_stored(), (std::vector<std::uint64_t>{last_owner}));
     return true;
   }
-  LoadResult load(const std::vector<Hash128>& keys, int from, BlockId first, bool cancelled = false) {
+  LoadResult load(const std::vector<Hash128>& keys, int from, int first, bool cancelled = false) {
     LoadTask task{
         .id = 7, .first = from, .keys = keys, .cancelled = std::make_shared<std::atomic<bool>>(cancelled)};
-    for (int i = from; i < static_cast<int>(keys.size()); ++i) task.blocks.push_back(first + i);
+    for (int i = from; i < static_cast<int>(keys.size()); ++i) task.blocks.push_back({.number = first + i});
     loaded = {};
     connector->load(std::move(task));
     return loaded.get_future().get();
@@ -277,12 +277,12 @@ TEST(TierConnector, WhatIsComputedFasterIsNotLoaded) {
   tier.open();
   const auto keys = some_keys(10);
   tier.store(keys, 0);
-  EXPECT_TRUE(tier.connector->worth_loading(10, 1e-12)) << "nothing is known of the disk";
+  EXPECT_TRUE(tier.connector->worth_loading(10, 10, 1e-12)) << "nothing is known of the disk";
   tier.load(keys, 0, 500);
-  EXPECT_TRUE(tier.connector->worth_loading(10, 10.0));
-  EXPECT_TRUE(tier.connector->worth_loading(10, 0)) << "nothing is known of the model";
+  EXPECT_TRUE(tier.connector->worth_loading(10, 10, 10.0));
+  EXPECT_TRUE(tier.connector->worth_loading(10, 10, 0)) << "nothing is known of the model";
   int tried = 0;
-  for (int i = 0; i < 64; ++i) tried += tier.connector->worth_loading(10, 1e-12);
+  for (int i = 0; i < 64; ++i) tried += tier.connector->worth_loading(10, 10, 1e-12);
   EXPECT_EQ(tried, 2) << "now and then, to see whether the disk is still slow";
   EXPECT_EQ(tier.stats().skipped_loads, 62);
 }

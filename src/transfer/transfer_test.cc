@@ -18,7 +18,7 @@ namespace {
 const BlockFormat kFormat{.fingerprint = "m", .dtype = "bf16", .block_size = 16, .bytes = 64 << 10};
 constexpr int kBlocks = 40;
 
-std::byte content(BlockId block) { return static_cast<std::byte>(block * 7 + 1); }
+std::byte content(std::int32_t block) { return static_cast<std::byte>(block * 7 + 1); }
 
 std::vector<Hash128> some_keys(int count = kBlocks) {
   std::vector<Hash128> keys;
@@ -44,21 +44,21 @@ struct Producer {
   explicit Producer(const Way& way = {}) : memory(way.native ? kBlocks * kNativeBytes : 0) {
     NativeBlocks native;
     if (way.native)
-      native = {.layout = "alike", .memory = [this](BlockId block) {
-                  const auto place = static_cast<std::size_t>(block - 100);
+      native = {.layout = "alike", .memory = [this](KvPlace from) {
+                  const auto place = static_cast<std::size_t>(from.number - 100);
                   const auto bytes = std::span(memory).subspan(place * kNativeBytes, kNativeBytes);
-                  std::ranges::fill(bytes, content(block));
+                  std::ranges::fill(bytes, content(from.number));
                   return bytes;
                 }};
     server = BlockServer::start(
                  {.host = "127.0.0.1", .port = 0, .engine_id = "e", .format = kFormat}, leases,
-                 [](BlockId block, std::span<std::byte> out) {
-                   std::memset(out.data(), static_cast<int>(content(block)), out.size());
+                 [](KvPlace from, std::span<std::byte> out) {
+                   std::memset(out.data(), static_cast<int>(content(from.number)), out.size());
                  },
                  native, [this] { ++finished; })
                  .value();
     Lease lease{.keys = some_keys(), .owner = 9};
-    for (BlockId b = 0; b < kBlocks; ++b) lease.blocks.push_back(100 + b);
+    for (int b = 0; b < kBlocks; ++b) lease.blocks.push_back({.number = 100 + b});
     leases.add("r", std::move(lease), now_us());
   }
 };
@@ -72,17 +72,17 @@ LoadTask task_for(int port, int first = 0) {
                 .first = first,
                 .keys = some_keys(),
                 .cancelled = std::make_shared<std::atomic<bool>>(false)};
-  for (BlockId b = first; b < kBlocks; ++b) task.blocks.push_back(b);
+  for (int b = first; b < kBlocks; ++b) task.blocks.push_back({.number = b});
   return task;
 }
 
 struct Consumer {
   std::mutex mutex;
-  std::vector<BlockId> written;
+  std::vector<std::int32_t> written;
   std::vector<std::byte> memory;
   bool right = true;
 
-  std::span<std::byte> block_memory(BlockId block) {
+  std::span<std::byte> block_memory(std::int32_t block) {
     return std::span(memory).subspan(static_cast<std::size_t>(block) * kNativeBytes, kNativeBytes);
   }
   LoadResult fetch(LoadTask task, const Way& way = {}, const BlockFormat& format = kFormat) {
@@ -90,23 +90,23 @@ struct Consumer {
     NativeBlocks native;
     if (way.native) {
       memory.resize(kBlocks * kNativeBytes);
-      native = {.layout = "alike", .memory = [this](BlockId block) {
-                  written.push_back(block);
-                  return block_memory(block);
+      native = {.layout = "alike", .memory = [this](KvPlace to) {
+                  written.push_back(to.number);
+                  return block_memory(to.number);
                 }};
     }
     BlockFetcher fetcher(
         format, way.one_host, way.ucx,
-        [&](BlockId block, std::span<const std::byte> bytes) {
+        [&](KvPlace to, std::span<const std::byte> bytes) {
           const std::lock_guard lock(mutex);
-          written.push_back(block);
-          right = right && std::ranges::all_of(bytes, [&](std::byte b) { return b == content(100 + block); });
+          written.push_back(to.number);
+          right = right && std::ranges::all_of(bytes, [&](std::byte b) { return b == content(100 + to.number); });
         },
         native, [&](LoadResult got) { result.set_value(std::move(got)); });
     fetcher.post(std::move(task));
     LoadResult got = result.get_future().get();
     if (way.native)
-      for (const BlockId block : std::span(written).first(static_cast<std::size_t>(got.loaded)))
+      for (const std::int32_t block : std::span(written).first(static_cast<std::size_t>(got.loaded)))
         right = right && std::ranges::all_of(block_memory(block),
                                              [&](std::byte b) { return b == content(100 + block); });
     return got;
@@ -141,7 +141,7 @@ TEST_P(Transports, BlocksArriveAsTheyAre) {
     EXPECT_EQ(producer.leases.take_ended(now_us()), std::vector<std::uint64_t>{9});
     producer.finished = 0;
     Lease again{.keys = some_keys(), .owner = 9};
-    for (BlockId b = 0; b < kBlocks; ++b) again.blocks.push_back(100 + b);
+    for (int b = 0; b < kBlocks; ++b) again.blocks.push_back({.number = 100 + b});
     producer.leases.add("r", std::move(again), now_us());
   }
 }
@@ -165,7 +165,7 @@ TEST_P(Transports, WhatDoesNotFitIsRefusedByName) {
   EXPECT_EQ(failure(std::move(tokens)), KvTransferFailure::mismatch);
   LoadTask longer = task_for(port);
   longer.keys = some_keys(kBlocks + 1);
-  longer.blocks.push_back(kBlocks);
+  longer.blocks.push_back({.number = kBlocks});
   EXPECT_EQ(failure(std::move(longer)), KvTransferFailure::mismatch);
   LoadTask request = task_for(port);
   request.from.remote_request_id = "another";
@@ -231,7 +231,7 @@ class BadPeer {
   std::thread thread_;
 };
 
-std::vector<std::byte> packed_block(int number, BlockId block) {
+std::vector<std::byte> packed_block(int number, std::int32_t block) {
   std::vector<std::byte> packed(kFormat.stride());
   std::ranges::fill(contents(kFormat, std::span(packed)), content(block));
   seal(kFormat, some_keys()[static_cast<std::size_t>(number)], packed);
@@ -282,7 +282,7 @@ TEST(Transfer, WrongBytesAreNotTakenAndWhatCameBeforeIs) {
   const LoadResult result = consumer.fetch(task_for(peer.port));
   EXPECT_EQ(result.failure, KvTransferFailure::corrupt);
   EXPECT_EQ(result.loaded, 2);
-  EXPECT_EQ(consumer.written, (std::vector<BlockId>{0, 1}));
+  EXPECT_EQ(consumer.written, (std::vector<std::int32_t>{0, 1}));
   BadPeer other([&](PeerSocket& s) { give(s, 1, packed_block(3, 103)); });
   EXPECT_EQ(Consumer().fetch(task_for(other.port)).failure, KvTransferFailure::mismatch);
 }

@@ -59,6 +59,22 @@ def test_a_restart_finds_the_prompt_on_disk(plain, tmp_path):
         assert at_rest(base) and stored(base) == 0
 
 
+def test_ranks_have_a_tier_together(tmp_path):
+    """What two ranks have written two find again, and one as well: a folder is of the model, not of a layout."""
+    ranks = (NAME, "--device=cpu", "--dtype=float32", "--tensor-parallel-size=2")
+    with serve(*ranks) as base:
+        alone = ask(base)
+    with serve(*ranks, shared_storage(tmp_path)) as base:
+        assert same(ask(base), alone)
+        assert eventually(lambda: stored(base) > 10) and at_rest(base)
+    with serve(*ranks, shared_storage(tmp_path)) as base:
+        assert same(ask(base), alone)
+        assert eventually(lambda: hits(base) > 500)
+    with serve(NAME, "--device=cpu", "--dtype=float32", shared_storage(tmp_path)) as base:
+        assert ask(base).text == alone.text
+        assert eventually(lambda: hits(base) > 500)
+
+
 def test_an_evicted_prompt_comes_back_also_to_an_engine_that_was_killed(plain, tmp_path):
     with serve(NAME, shared_storage(tmp_path), "--num-gpu-blocks-override=150", "--max-model-len=2048") as base:
         assert same(ask(base), plain)

@@ -8,6 +8,7 @@ import threading
 import openai
 import pytest
 from conftest import PATIENCE, eventually, running, serve, serve_command
+from test_adapters import write_adapter
 from test_engine_process import processes
 
 FLAGS = ("--tensor-parallel-size", "2", "--device", "cpu", "--dtype", "float32")
@@ -22,13 +23,13 @@ def client_of(base):
     return openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
 
 
-def answers(base, prompts=PROMPTS):
+def answers(base, prompts=PROMPTS, model="demo"):
     """Texts and log-probabilities of greedy answers."""
     found = [None] * len(prompts)
 
     def run(i):
         choice = client_of(base).completions.create(
-            model="demo", prompt=prompts[i], max_tokens=48, temperature=0, logprobs=2
+            model=model, prompt=prompts[i], max_tokens=48, temperature=0, logprobs=2
         ).choices[0]
         found[i] = (choice.text, choice.logprobs.token_logprobs)
 
@@ -53,6 +54,28 @@ def test_two_ranks_answer_as_one():
         for prompt, expected in zip(PROMPTS, two):
             assert answers(base, [prompt]) == [expected]
     assert eventually(lambda: not ranks(base))
+
+
+def test_adapters_on_ranks(tmp_path):
+    """Loaded while it serves, in a batch with the base model, and unloaded."""
+    one_adapter, another = (write_adapter(tmp_path / name, seed) for seed, name in enumerate(("one", "another")))
+    flags = ("--device", "cpu", "--dtype", "float32", "--enable-lora", "--max-lora-rank", "8", "--max-loras", "1",
+             "--lora-modules", f"one={one_adapter}", f"another={another}", "--served-model-name", "demo")
+    models = ["demo", "one", "another", "one"]
+
+    def all_of(base):
+        return [answers(base, PROMPTS[i : i + 1], model)[0] for i, model in enumerate(models)]
+
+    with serve(*flags) as base:
+        one = all_of(base)
+    with serve(*flags, "--tensor-parallel-size", "2") as base:
+        two = all_of(base)
+        assert all_of(base) == two
+        assert answers(base, PROMPTS[:2]) == [two[0], answers(base, PROMPTS[1:2])[0]]
+    for (text, ours), (wanted, theirs) in zip(two, one):
+        assert text == wanted
+        assert max(abs(a - b) for a, b in zip(ours, theirs)) < 1e-3
+    assert len({text for text, _ in two}) == len(models)
 
 
 def streams(base, first_pieces=lambda: None):
@@ -107,8 +130,6 @@ def test_a_rank_dies_with_its_server():
 def test_what_ranks_cannot_do_is_refused_by_name():
     for flags, said in [
         (("--device", "reference"), "must be 1 on devices other than cpu"),
-        (("--device", "cpu", "--quantization", "int8"), "tensor_parallel_size"),
-        (("--device", "cpu", "--enable-lora"), "must be 1 with LoRA adapters"),
         (("--device", "cpu", "--no-engine-process"), "where the engine has no process of its own"),
     ]:
         command = ["build/release/octavo", "serve", "--port", "0", "--tensor-parallel-size", "2", *flags]

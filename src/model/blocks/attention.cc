@@ -1,7 +1,11 @@
 // Attention with grouped queries over a paged cache.
 #include <algorithm>
+#include <cmath>
 
+#include "dist/process_group.h"
 #include "model/blocks/block.h"
+#include "tensor/dequantize.h"
+#include "weights/stored_tensor.h"
 
 namespace octavo {
 namespace {
@@ -181,7 +185,7 @@ class AttentionBlock final : public Block {
   void store_rows(const StepContext& step, const View& x) const override { project(step, x); }
 
   void run(const StepContext& step, const View& x, const View& out) const override {
-    const auto [qkv, q, attended, low, latent, within] = project(step, x);
+    const auto [qkv, q, attended, low, latent, within, squares, row] = project(step, x);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     if (spec_.temperature) {
@@ -234,7 +238,7 @@ class AttentionBlock final : public Block {
   }
 
   struct Work {
-    View qkv, q, attended, low, latent, bounded;
+    View qkv, q, attended, low, latent, bounded, squares, row;
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
     return {.qkv = scratch.take(act, {n, q_up_.weight.rows + qkv_.weight.rows}),
@@ -242,7 +246,9 @@ class AttentionBlock final : public Block {
             .attended = scratch.take(act, {n, spec_.q_dim()}),
             .low = scratch.take(DType::f32, {n, spec_.q_rank}),
             .latent = scratch.take(act, {n, spec_.q_rank}),
-            .bounded = scratch.take(act, {n, apart_.empty() ? 0 : apart_[0].weight.cols})};
+            .bounded = scratch.take(act, {n, apart_.empty() ? 0 : apart_[0].weight.cols}),
+            .squares = scratch.take(DType::f32, {over_ranks_ ? n : 0, 2}),
+            .row = scratch.take(DType::f32, {over_ranks_ ? std::max(spec_.q_dim(), spec_.kv_dim()) : 0})};
   }
 
   // What the cache's operator reads: queries, keys and values side by side.
@@ -271,13 +277,14 @@ class AttentionBlock final : public Block {
     Scratch scratch = step.scratch;
     const Work work = take(scratch, step.tokens, x.dtype);
     multiply(step, x, work);
+    if (over_ranks_) norm_over_ranks(step, work);
     step.backend.ops.qkv_store(
         *step.backend.stream,
         {.qkv = work.qkv.columns(0, spec_.source < 0 ? spec_.qkv_dim() : spec_.q_dim()),
          .q_heads = spec_.q_heads,
-         .q_norm = q_norm_.norm(),
-         .k_norm = k_norm_.norm(),
-         .norm_whole_row = spec_.qk_norm == QkNorm::whole_row,
+         .q_norm = over_ranks_ ? Norm() : q_norm_.norm(),
+         .k_norm = over_ranks_ ? Norm() : k_norm_.norm(),
+         .norm_whole_row = spec_.qk_norm == QkNorm::whole_row && !over_ranks_,
          .norm_turned = spec_.qk_norm_turned,
          .v_norm = v_norm_.norm(),
          .stores = spec_.source < 0,
@@ -286,6 +293,38 @@ class AttentionBlock final : public Block {
          .cache = step.cache,
          .q_out = work.q});
     return work;
+  }
+
+  // RMS norms over the queries, and the keys, of all heads: each rank knows the squares of its own. In host memory.
+  void norm_over_ranks(const StepContext& step, const Work& work) const {
+    struct Part {
+      View rows;
+      const NormParameter& norm;
+      double share;  // of the rank's squares that others do not count as well
+      std::int64_t all;
+    };
+    const Part parts[] = {
+        {work.qkv.columns(0, spec_.q_dim()), q_norm_, 1, over_ranks_->q_dim},
+        {work.qkv.columns(spec_.q_dim(), spec_.kv_dim()), k_norm_, over_ranks_->key_share, over_ranks_->kv_dim}};
+    auto* row = work.row.as<float>();
+    for (std::int64_t i = 0; i < step.tokens; ++i)
+      for (int p = 0; p < 2; ++p) {
+        dequantize({.values = parts[p].rows}, i, row);
+        double sum = 0;
+        for (std::int64_t k = 0; k < parts[p].rows.size(1); ++k) sum += double{row[k]} * row[k];
+        work.squares.row<float>(i)[p] = static_cast<float>(sum * parts[p].share);
+      }
+    step.ranks->all_reduce({work.squares.as<float>(), static_cast<std::size_t>(2 * step.tokens)});
+    for (std::int64_t i = 0; i < step.tokens; ++i)
+      for (int p = 0; p < 2; ++p) {
+        const auto& [rows, norm, share, all] = parts[p];
+        const float mean = work.squares.row<float>(i)[p] / static_cast<float>(all);
+        const float factor = 1 / std::sqrt(mean + static_cast<float>(norm.spec.eps));
+        dequantize({.values = rows}, i, row);
+        auto* to = static_cast<std::byte*>(rows.rows(i, 1).data);
+        for (std::int64_t k = 0; k < rows.size(1); ++k)
+          put_number(to, rows.dtype, static_cast<std::size_t>(k), row[k] * factor * norm.weight.value.as<float>()[k]);
+      }
   }
 
   // Each rank has some of the query heads with their key heads; of fewer key heads than ranks, several have
@@ -307,13 +346,26 @@ class AttentionBlock final : public Block {
       keep_rows(q_norm_.weight, {own_heads});
       keep_rows(k_norm_.weight, {{first_kv / whole.head_dim, spec_.kv_heads}});
     }
+    if (whole.qk_norm == QkNorm::whole_row) {
+      keep_rows(q_norm_.weight, {rows[0]});
+      keep_rows(k_norm_.weight, {{first_kv, spec_.kv_dim()}});
+      over_ranks_ = OverRanks{whole.q_dim(), whole.kv_dim(),
+                              static_cast<double>(whole.kv_heads) / (spec_.kv_heads * shard.size)};
+    }
     if (whole.sinks) keep_rows(sinks_, {own_heads});
     if (whole.slopes.empty()) return;
     const auto first = whole.slopes.begin() + own_heads.begin;
     slopes_ = constant_vector({first, first + spec_.q_heads});
   }
 
+  // Of norms over the heads of all ranks.
+  struct OverRanks {
+    std::int64_t q_dim, kv_dim;
+    double key_share;
+  };
+
   Attention spec_;
+  std::optional<OverRanks> over_ranks_;
   NormParameter q_norm_, v_norm_, k_norm_, q_latent_norm_;
   VectorParameter sinks_, slopes_;
   LinearParameter q_down_, q_up_;  // of Attention::q_rank; qkv_ then makes keys and values

@@ -1,0 +1,29 @@
+// What of a cache goes into which piece (transfer/kv_pieces.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/cache_layout.h"
+#include "transfer/block_format.h"
+
+namespace octavo {
+
+struct PieceLayout {
+  struct Group {
+    int window = 0;
+    KvSpec kv;
+    std::vector<std::size_t> layers{};  // whose blocks are in a piece, one for each plane
+  };
+
+  std::vector<Group> groups{};
+  std::int64_t piece_bytes = 0;
+  std::int64_t state_bytes = 0;  // of a sequence
+
+  static PieceLayout of(const CacheLayout& layout);
+  bool is_state(int part) const { return part >= static_cast<int>(groups.size()); }
+  // Fills in the sizes of pieces, and what there are of them.
+  void describe(BlockFormat& format) const;
+};
+
+}  // namespace octavo
