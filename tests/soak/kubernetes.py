@@ -265,14 +265,14 @@ def router_follows(api, port):
     for obj in yaml.safe_load_all(pathlib.Path("deploy/kubernetes/route.yaml").read_text()):
         api.create(obj)
     labels = {"app": "routed"}
+    for i in (1, 2):
+        api.pod(f"routed-{i}", f"127.0.0.{i}", labels)
     flags = f"--service-discovery --selector app=routed --service-discovery-port {port}"
     with in_a_pod(api, "octavo-route", "build/release/octavo route --port {port} " + flags) as (base, _):
 
         def workers():
             return sorted(w["url"] for w in json.loads(fetch(base + "/workers"))["workers"] if w["is_healthy"])
 
-        for i in (1, 2):
-            api.pod(f"routed-{i}", f"127.0.0.{i}", labels)
         assert eventually(lambda: len(workers()) == 2)
         api.gone("routed-1")
         assert eventually(lambda: workers() == [f"http://127.0.0.2:{port}"])
