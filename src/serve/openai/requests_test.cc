@@ -393,6 +393,8 @@ TEST(Messages, ErrorsNameThePlace) {
   EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}])"),
             "messages[0].content[0].input_audio");
   EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"video_url","video_url":{}}]}])"),
+            "messages[0].content[0].video_url");
+  EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"input_video","input_video":{}}]}])"),
             "messages[0].content[0].type");
   EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"text"}]}])"), "messages[0].content[0].text");
   EXPECT_EQ(
