@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"architectures", "\"LlamaForCausalLM\"", "must be a list"},
         Bad{"architectures", "[1]", "must be a list of strings"},
         Bad{"architectures", R"(["RwkvForCausalLM"])",
-            "\"RwkvForCausalLM\" is not supported; supported are Apertus"},
+            "\"RwkvForCausalLM\" is not supported; supported are Afmoe"},
         Bad{"hidden_size", "0", "hidden_size is 0, it must lie in [1, 1048576]"},
         Bad{"hidden_size", "-1", "hidden_size is -1"}, Bad{"hidden_size", "null", "hidden_size is missing"},
         Bad{"hidden_size", "64.5", "hidden_size must be a whole number"},
@@ -179,8 +179,8 @@ TEST(Config, LayersOfOtherKinds) {
   EXPECT_EQ(std::get<Mlp>(nemotron->layers[1].feed_forward).activation, Activation::relu_squared);
   EXPECT_TRUE(std::holds_alternative<std::monostate>(nemotron->layers[3].mixer));
   EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "MX")"), HasSubstr("has 'X'"));
-  EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "E", "moe_latent_size": 64)"),
-              HasSubstr("moe_latent_size"));
+  EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "E", "moe_latent_size": 64, "mlp_bias": true)"),
+              HasSubstr("mlp_bias is true"));
   EXPECT_THAT(error("NemotronH", R"(, "hybrid_override_pattern": "")"), HasSubstr("there are 0 layers"));
   EXPECT_THAT(error("NemotronH", fmt::format(R"(, "hybrid_override_pattern": "{}")", std::string(1025, '-'))),
               HasSubstr("there are 1025 layers, it must be 1 to 1024"));

@@ -196,6 +196,8 @@ Names names_of(const Gguf& gguf, const Layers& layers) {
       .expert_down = "ffn_down_exps.weight",
       .expert_up_bias = list("ffn_gate_exps.bias", "ffn_up_exps.bias"),
       .expert_down_bias = "ffn_down_exps.bias",
+      .expert_latent = "ffn_latent_down",
+      .expert_lift = "ffn_latent_up",
       .shared_up = layers.have("ffn_gate_shexp.weight") ? list("ffn_gate_shexp", "ffn_up_shexp")
                                                         : list("ffn_up_shexp"),
       .shared_down = "ffn_down_shexp",

@@ -126,7 +126,8 @@ struct Attention {
   bool rope_by_halves = false;
   std::vector<float> slopes = {};  // AttentionArgs::slopes; empty: none
   bool temperature = false;        // ModelSpec::temperature counts
-  // What each head puts out is multiplied by the sigmoid of a gate, whose rows follow each head's queries.
+  // What each head puts out is multiplied by the sigmoid of a gate, whose rows follow each head's queries, or are
+  // the fourth matrix of Names::qkv.
   bool output_gate = false;
   NormSpec v_norm = {};          // of each head's values; its weight is not stored
   bool keys_are_values = false;  // one projection makes both, before their norms
@@ -316,6 +317,9 @@ struct Experts {
   std::optional<Mlp> shared = {};  // one more, which every token passes
   bool shared_gate = false;        // and which counts as much as a gate of its own says
   bool weigh_input = false;        // the one chosen expert's weight counts before it, not behind it
+  // Not 0: experts read a product of the input with so many numbers, and what they put out together is lifted by
+  // a matrix to the network's width (Nemotron 3, 2026).
+  int latent = 0;
 };
 
 // Experts beside a dense MLP (Gemma 4, 2026), each with norms of its own. See blocks/mlp_and_experts.cc.
@@ -510,6 +514,8 @@ struct Names {
   std::vector<std::string> expert_up_bias = {};  // [experts, outputs]
   std::string expert_down_bias = {};
   bool expert_interleaved = false;  // rows of gate and up take turns
+  std::string expert_latent = {};  // these two: of Experts::latent
+  std::string expert_lift = {};
   std::vector<std::string> shared_up = {"mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"};
   std::string shared_down = "mlp.shared_expert.down_proj";
   std::string shared_gate = "mlp.shared_expert_gate";

@@ -492,6 +492,62 @@ def minicpm(config):
     return dict(renamed("MiniCPMForCausalLM")[0](config), **own)
 
 
+class Open(torch.nn.Module):
+    """In place of the gate of a shared expert: it always counts in full."""
+
+    def forward(self, x):
+        return torch.full(x.shape[:-1] + (1,), 1e4, dtype=x.dtype)
+
+
+def run_without_shared_gates(model, ids):
+    for module in model.modules():
+        if hasattr(module, "shared_expert_gate"):
+            module.shared_expert_gate = Open()
+    return run(model, ids)
+
+
+def drop_shared_gates(rename):
+    return lambda tensors: {name: t for name, t in rename(tensors).items() if "shared_expert_gate" not in name}
+
+
+DEEPSEEK_V1 = renamed("DeepseekForCausalLM", (r"mlp\.shared_expert\.", "mlp.shared_experts."))
+
+
+def deepseek_v1(config):
+    """As DeepSeek's own files: two shared experts."""
+    config = DEEPSEEK_V1[0](config)
+    for field in ("decoder_sparse_step", "mlp_only_layers", "qkv_bias", "use_sliding_window", "sliding_window", "max_window_layers"):
+        config.pop(field, None)
+    shared = config.pop("shared_expert_intermediate_size") // config["moe_intermediate_size"]
+    return dict(config, model_type="deepseek", n_routed_experts=config.pop("num_experts"), n_shared_experts=shared, first_k_dense_replace=1, moe_layer_freq=1,
+                scoring_func="softmax")
+
+
+BAILING = renamed("BailingMoeForCausalLM", (r"^model\.embed_tokens", "model.word_embeddings"), (r"self_attn\.o_proj", "attention.dense"),
+                  (r"self_attn\.q_norm", "attention.query_layernorm"), (r"self_attn\.k_norm", "attention.key_layernorm"), (r"mlp\.shared_expert\.", "mlp.shared_experts."),
+                  (r"gate\.e_score_correction_bias", "gate.expert_bias"))
+
+
+def bailing(config):
+    """As Ant Group's own files."""
+    version2 = config["model_type"] == "glm4_moe"
+    config = BAILING[0](config)
+    config = {field: config[field] for field in (*BASE, "head_dim", "rope_theta", "rope_scaling", "rms_norm_eps", "hidden_act", "num_experts_per_tok", "moe_intermediate_size", "norm_topk_prob",
+                                                  "tie_word_embeddings", "n_group", "topk_group", "routed_scaling_factor", "n_routed_experts", "num_experts", "partial_rotary_factor") if field in config}
+    config["num_experts"] = config.pop("n_routed_experts", config.get("num_experts"))
+    more = dict(architectures=["BailingMoeV2ForCausalLM"], num_shared_experts=1, use_qk_norm=True, score_function="sigmoid", moe_router_enable_expert_bias=True,
+                use_rmsnorm=True) if version2 else dict(architectures=["BailingMoeForCausalLM"], num_shared_experts=2)
+    return dict(config, model_type="bailing_moe", first_k_dense_replace=1, use_bias=False, use_qkv_bias=False, norm_head=False, dtype="bfloat16", **more)
+
+
+def bailing_tensors(tensors):
+    tensors = BAILING[1](tensors)
+    for i in range(2):
+        parts = [tensors.pop(f"model.layers.{i}.self_attn.{kind}_proj.weight") for kind in "qkv"]
+        tensors[f"model.layers.{i}.attention.query_key_value.weight"] = torch.cat(parts)
+    return tensors
+
+
 LATENT = dict(BASE, num_key_value_heads=None, num_hidden_layers=3,
               kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8, v_head_dim=32, moe_intermediate_size=24,
               n_routed_experts=8, n_shared_experts=2, num_experts_per_tok=3, first_k_dense_replace=1)
@@ -637,6 +693,10 @@ CASES = {
                                          moe_intermediate_size=40, moe_shared_expert_intermediate_size=56, n_routed_experts=6,
                                          num_experts_per_tok=2, routed_scaling_factor=1.5, hybrid_override_pattern="ME*"),
                        dict(weights=biased_routers)),
+    "nemotron_h-latent": ("NemotronH", dict(SMALL, head_dim=24, mamba_num_heads=4, mamba_head_dim=24, ssm_state_size=20, n_groups=2, moe_latent_size=32,
+                                            moe_intermediate_size=40, moe_shared_expert_intermediate_size=56, n_routed_experts=5,
+                                            num_experts_per_tok=3, routed_scaling_factor=2.5, hybrid_override_pattern="ME*E"),
+                          dict(weights=biased_routers)),
     "falcon_h1": ("FalconH1", dict(SMALL, **MAMBA2, mamba_d_ssm=96, mamba_rms_norm=False, embedding_multiplier=5.0,
                                    lm_head_multiplier=0.3, key_multiplier=0.5, attention_in_multiplier=0.9,
                                    attention_out_multiplier=0.7, ssm_in_multiplier=1.3, ssm_out_multiplier=0.4,
@@ -833,6 +893,31 @@ CASES = {
                                         attention_multiplier=0.2), {}),
     "hyperclovax-plain": ("HyperCLOVAX", dict(SMALL, head_dim=16, use_post_norm=False, attention_bias=True, tie_word_embeddings=True), {}),
     "jais2": ("Jais2", dict(SMALL, head_dim=16), {}),
+    "afmoe": ("Afmoe", dict(SMALL, num_hidden_layers=3, head_dim=24, moe_intermediate_size=40, num_experts=5, num_experts_per_tok=2, num_shared_experts=2, route_scale=1.7,
+                            num_dense_layers=1, global_attn_every_n_layers=2, sliding_window=9, mup_enabled=True), dict(weights=biased_experts)),
+    "bailing": ("Qwen2Moe", dict(SMALL, head_dim=24, qkv_bias=False, moe_intermediate_size=40, shared_expert_intermediate_size=80, num_experts=5, num_experts_per_tok=2,
+                                 norm_topk_prob=True, mlp_only_layers=[0]),
+                dict(weights=decided_routers, config=bailing, tensors=drop_shared_gates(bailing_tensors), run=run_without_shared_gates)),
+    "bailing-v2": ("Glm4Moe", dict(SMALL, head_dim=24, use_qk_norm=True, moe_intermediate_size=40, n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=1, n_group=3,
+                                   topk_group=2, first_k_dense_replace=1, routed_scaling_factor=2.5), dict(weights=biased_routers, config=bailing, tensors=bailing_tensors)),
+    "cohere2_moe": ("Cohere2Moe", dict(SMALL, num_hidden_layers=4, head_dim=24, logit_scale=0.5, sliding_window=8, num_experts=5, num_experts_per_tok=2, num_shared_experts=1,
+                                       first_k_dense_replace=1, prefix_dense_intermediate_size=72, sliding_window_pattern=2), dict(weights=decided_routers)),
+    "cohere2_moe-sums": ("Cohere2Moe", dict(SMALL, head_dim=16, logit_scale=0.25, sliding_window=12, num_experts=3, num_experts_per_tok=2, num_shared_experts=2,
+                                            shared_expert_combination_strategy="sum", expert_selection_fn="sigmoid", rms_norm_eps=1e-5,
+                                            layer_types=["sliding_attention", "full_attention"]), dict(weights=decided_routers)),
+    "deepseek_v1": ("Qwen2Moe", dict(SMALL, qkv_bias=False, moe_intermediate_size=40, shared_expert_intermediate_size=80, num_experts=5, num_experts_per_tok=3, mlp_only_layers=[0]),
+                    dict(weights=decided_routers, config=deepseek_v1, tensors=drop_shared_gates(DEEPSEEK_V1[1]), run=run_without_shared_gates)),
+    "granite_swa": ("GraniteSWA", dict(SMALL, num_hidden_layers=4, head_dim=24, sliding_window=9, layer_rope_theta=[0, 1e4, 5e5, 1e4], embedding_multiplier=12.0,
+                                       logits_scaling=8.0, residual_multiplier=0.22, attention_multiplier=0.0625), {}),
+    "granite_moe_swa": ("GraniteMoeSWA", dict(SMALL, num_hidden_layers=3, sliding_window=7, num_local_experts=4, num_experts_per_tok=2, shared_intermediate_size=40,
+                                              embedding_multiplier=12.0, logits_scaling=8.0, residual_multiplier=0.22, attention_multiplier=0.0625), {}),
+    "hy_v3": ("HYV3", dict(SMALL, num_hidden_layers=3, head_dim=24, moe_intermediate_size=40, num_experts=5, num_experts_per_tok=2, num_shared_experts=2), dict(weights=biased_routers)),
+    "mellum": ("Mellum", dict(SMALL, num_hidden_layers=3, head_dim=24, moe_intermediate_size=40, num_experts=5, num_experts_per_tok=2, sliding_window=9,
+                              layer_types=["sliding_attention", "full_attention", "sliding_attention"], mlp_layer_types=["dense", "sparse", "sparse"],
+                              rope_parameters=dict(full_attention=YARN, sliding_attention=dict(rope_type="default", rope_theta=5e4))), dict(weights=decided_routers)),
+    "minicpm3": ("MiniCPM3", dict(SMALL, num_key_value_heads=3, num_attention_heads=3, q_lora_rank=24, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8,
+                                  v_head_dim=32, scale_emb=6, scale_depth=1.2, dim_model_base=20, tie_word_embeddings=True,
+                                  rope_parameters=longrope(4, original_max_position_embeddings=32, factor=8.0)), dict(max_model_len=64)),
     "gpt_neox-serial": ("GPTNeoX", dict(SMALL, use_parallel_residual=False, attention_bias=False, rope_parameters=dict(
         rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), dict(config=legacy_gpt_neox, tensors=first_gpt_neox_tensors)),
 }

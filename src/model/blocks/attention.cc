@@ -13,6 +13,7 @@ std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   if (a.q_rank > 0) return {a.kv_dim(), a.kv_dim()};
   if (matrices == 1) return {a.qkv_dim()};
   if (a.keys_are_values) return {a.q_dim(), a.kv_dim()};
+  if (matrices == 4) return {a.q_dim(), a.kv_dim(), a.kv_dim(), a.q_dim()};  // gates
   return {a.output_gate ? 2 * a.q_dim() : a.q_dim(), a.kv_dim(), a.kv_dim()};
 }
 
@@ -99,7 +100,7 @@ class AttentionBlock final : public Block {
       if (spec.qkv_bias) qkv_.bias.size = spec.qkv_dim();
     }
     if (names.qkv_order == QkvOrder::by_head) qkv_.weight.order = qkv_.bias.order = by_kind(spec);
-    if (spec.output_gate) qkv_.weight.order = qkv_.bias.order = gates_last(spec);
+    if (spec.output_gate && rows.size() < 4) qkv_.weight.order = qkv_.bias.order = gates_last(spec);
     if (names.bounded) {
       for (std::size_t i = 0; i < rows.size(); ++i)
         apart_.push_back(name.linear({names.qkv[i]}, {rows[i]}, input_dim, spec.qkv_bias));

@@ -12,17 +12,21 @@ namespace {
 class ExpertsBlock final : public Block {
  public:
   ExpertsBlock(const Experts& spec, const Namer& name, std::int64_t dim)
-      : spec_(spec), dim_(dim), shard_(name.shard) {
+      : spec_(spec), dim_(dim), inner_(spec.latent > 0 ? spec.latent : dim), shard_(name.shard) {
     const Names& names = name.names;
     const Mlp& mlp = spec.expert;
     router_ = name.linear({names.router}, {spec.count}, dim, spec.router_bias);
     router_.weight.use = MatrixUse::router;
     if (spec.choice_bias) choice_bias_ = name.vector({names.choice_bias}, {spec.count});
     if (spec.choice_bias && names.choice_bias_row) choice_bias_.parts[0].shape = {1, spec.count};
-    up_ = name.experts(names.expert_up, spec.count, mlp.up_dim(), dim);
-    down_ = name.experts({names.expert_down}, spec.count, dim, mlp.hidden);
+    up_ = name.experts(names.expert_up, spec.count, mlp.up_dim(), inner_);
+    down_ = name.experts({names.expert_down}, spec.count, inner_, mlp.hidden);
+    if (spec.latent > 0) {
+      latent_ = name.linear({names.expert_latent}, {inner_}, dim, false);
+      lift_ = name.linear({names.expert_lift}, {dim}, inner_, false);
+    }
     if (mlp.up_bias) up_bias_ = name.rows_of_vectors(names.expert_up_bias, spec.count, mlp.up_dim());
-    if (mlp.down_bias) down_bias_ = name.rows_of_vectors({names.expert_down_bias}, spec.count, dim);
+    if (mlp.down_bias) down_bias_ = name.rows_of_vectors({names.expert_down_bias}, spec.count, inner_);
     if (spec.scales) scales_ = name.vector({names.expert_scales}, {spec.count});
     if (reads_residual()) {
       router_norm_ = {
@@ -46,6 +50,7 @@ class ExpertsBlock final : public Block {
     list.add(router_);
     list.add(choice_bias_);
     list.add(scales_);
+    list.add(latent_);
     for (std::size_t e = 0; e < up_.size(); ++e) {
       list.add(up_[e]);
       list.add(down_[e]);
@@ -54,6 +59,7 @@ class ExpertsBlock final : public Block {
     list.experts.push_back({&down_, spec_.router.chosen});
     list.add(up_bias_);
     list.add(down_bias_);
+    list.add(lift_);
     if (shared_) shared_->list(list);
     list.add(shared_gate_);
   }
@@ -81,7 +87,8 @@ class ExpertsBlock final : public Block {
     const double chosen = spec_.router.chosen;
     const double met = count * (1 - std::pow(1 - chosen / count, tokens));
     const auto expert = static_cast<double>(up_[0].elements() + down_[0].elements());
-    BlockCost cost = linear_cost(router_, pass) + linear_cost(shared_gate_, pass);
+    BlockCost cost = linear_cost(router_, pass) + linear_cost(shared_gate_, pass) +
+                     linear_cost(latent_, pass) + linear_cost(lift_, pass);
     if (shared_) cost = cost + shared_->cost(pass);
     return cost + BlockCost{.weights = met * expert, .operations = 2 * tokens * chosen * expert};
   }
@@ -90,6 +97,7 @@ class ExpertsBlock final : public Block {
     const Mlp& mlp = spec_.expert;
     std::string text = fmt::format("{} of {} experts, MLP {} {}{}", spec_.router.chosen, spec_.count,
                                    mlp.hidden, mlp.gated ? "gated " : "", name(mlp.activation));
+    if (spec_.latent > 0) text += fmt::format(" of a latent of {}", spec_.latent);
     if (shared_) text += fmt::format(", and a shared {}", shared_->text());
     return text;
   }
@@ -115,7 +123,8 @@ class ExpertsBlock final : public Block {
       const View factors = View::of(w.weights.data, DType::f32, {step.tokens});
       ops.scale_rows(stream, {.x = x, .factors = factors, .y = w.weighed});
     }
-    const View expert_x = spec_.weigh_input ? w.weighed : x;
+    if (spec_.latent > 0) linear(step, x, latent_, w.latent);
+    const View expert_x = spec_.latent > 0 ? w.latent : spec_.weigh_input ? w.weighed : x;
     if (spread_) {
       spread_->arrange(routed, {w.places, w.row_tokens, w.order, w.own_starts});
       const std::int64_t first = spread_->first_row(shard_.rank),
@@ -133,12 +142,20 @@ class ExpertsBlock final : public Block {
     const bool adds = !spread_ || shard_.rank == 0;
     const bool sums_follow = out.dtype != x.dtype;  // over ranks, in f32
     const std::int64_t chosen = adds ? spec_.router.chosen : 0;
+    const bool lifts = spec_.latent > 0;  // before the shared expert is added
     ops.combine(stream, {.y = w.down.rows(0, step.tokens * chosen),
                          .places = w.places.columns(0, chosen),
                          .weights = spec_.weigh_input ? View{} : w.weights.columns(0, chosen),
-                         .shared = shared_ ? w.shared : View{},
+                         .shared = shared_ && !lifts ? w.shared : View{},
                          .shared_gate = spec_.shared_gate ? w.gate : View{},
-                         .out = sums_follow ? w.joined : out});
+                         .out = lifts || sums_follow ? w.joined : out});
+    if (lifts) {
+      linear(step, w.joined, lift_, sums_follow ? out : w.lifted);
+      ops.add_norm(stream, {.residual = sums_follow ? out : w.lifted,
+                            .delta = shared_ ? w.shared : View{},
+                            .out = sums_follow ? View{} : out});
+      return;
+    }
     if (!sums_follow) return;
     std::memset(out.data, 0, static_cast<std::size_t>(out.bytes()));
     ops.add_norm(stream, {.residual = out, .delta = w.joined});
@@ -146,7 +163,8 @@ class ExpertsBlock final : public Block {
 
  private:
   struct Work {
-    View router_x, logits, weights, places, tokens, starts, weighed, up, hidden, down, shared, gate, joined;
+    View router_x, logits, weights, places, tokens, starts, weighed, latent, up, hidden, down, shared, gate, joined,
+        lifted;
     View row_tokens, order, own_starts, up_bias, down_bias;  // of experts that are spread
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
@@ -159,18 +177,20 @@ class ExpertsBlock final : public Block {
         .tokens = scratch.take(DType::i32, {places}),
         .starts = scratch.take(DType::i32, {std::int64_t{spec_.count} + 1}),
         .weighed = scratch.take(act, {spec_.weigh_input ? n : 0, dim_}),
+        .latent = scratch.take(act, {spec_.latent > 0 ? n : 0, inner_}),
         .up = scratch.take(act, {places, spec_.expert.up_dim()}),
         .hidden = scratch.take(act, {places, spec_.expert.hidden}),
-        .down = scratch.take(act, {places, dim_}),
+        .down = scratch.take(act, {places, inner_}),
         .shared = scratch.take(act, {shared_ ? n : 0, dim_}),
         .gate = scratch.take(DType::f32, {spec_.shared_gate ? n : 0, 1}),
-        .joined = scratch.take(act, {shard_.size > 1 ? n : 0, dim_}),
+        .joined = scratch.take(act, {shard_.size > 1 || spec_.latent > 0 ? n : 0, inner_}),
+        .lifted = scratch.take(DType::f32, {spec_.latent > 0 ? n : 0, dim_}),
         .row_tokens = scratch.take(DType::i32, {spread_ ? places : 0}),
         .order = scratch.take(DType::i32, {spread_ ? places : 0}),
         .own_starts = scratch.take(DType::i32, {std::ssize(up_) + 1}),
         .up_bias = scratch.take(DType::f32,
                                 {spread_ && up_bias_.size > 0 ? std::ssize(up_) : 0, spec_.expert.up_dim()}),
-        .down_bias = scratch.take(DType::f32, {spread_ && down_bias_.size > 0 ? std::ssize(up_) : 0, dim_})};
+        .down_bias = scratch.take(DType::f32, {spread_ && down_bias_.size > 0 ? std::ssize(up_) : 0, inner_})};
   }
 
   // y = down(activate(up(x[tokens]))), by the expert of each row.
@@ -246,10 +266,11 @@ class ExpertsBlock final : public Block {
   }
 
   Experts spec_;
-  std::int64_t dim_;
+  std::int64_t dim_, inner_;  // of the network; of what experts read and put out
   Shard shard_;
   std::unique_ptr<ExpertSpread> spread_;  // null: this rank has all experts, or a part of each
   LinearParameter router_, shared_gate_;
+  LinearParameter latent_, lift_;  // of Experts::latent
   std::vector<MatrixParameter> up_, down_;
   NormParameter router_norm_;
   VectorParameter choice_bias_, scales_, up_bias_, down_bias_;

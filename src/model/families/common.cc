@@ -218,6 +218,25 @@ Result<Experts> read_experts(const Config& config, const Mlp& like, std::string_
   return experts;
 }
 
+Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers) {
+  TRY(const int dense, config.integer("first_k_dense_replace", {0, 1024}, 0));
+  TRY(const int step, config.integer("moe_layer_freq", {1, 1024}, 1));
+  TRY(const std::vector<std::string> types, config.texts("mlp_layer_types"));
+  if (!types.empty() && types.size() != layers)
+    return invalid("mlp_layer_types", "{} has {} entries, there are {} layers",
+                   config.where("mlp_layer_types"), types.size(), layers);
+  for (const std::string& type : types)
+    if (type != "dense" && type != "sparse")
+      return field_failure("mlp_layer_types", ErrorCode::unsupported,
+                           "{} has \"{}\"; supported are dense and sparse", config.where("mlp_layer_types"),
+                           type);
+  std::vector<bool> sparse;
+  for (int i = 0; std::cmp_less(i, layers); ++i)
+    sparse.push_back(types.empty() ? i >= dense && i % step == 0
+                                   : types[static_cast<std::size_t>(i)] == "sparse");
+  return sparse;
+}
+
 Result<Head> read_classifier(const Config& config) {
   Head head{.pool = Pool::first};
   TRY(head.labels, config.numbered_texts("id2label"));
@@ -296,6 +315,29 @@ Result<> set_rope_layers(ModelSpec& spec, const Config& config) {
     const bool turns = listed.empty() ? (i + 1) % static_cast<std::size_t>(interval) != 0 : listed[i] != 0;
     if (!turns) spec.layers[i].attention().rope = -1;
   }
+  return {};
+}
+
+Result<> set_rotary_dim(ModelSpec& spec, const Config& config, int head_dim) {
+  if (!config.has("rotary_dim")) return {};
+  RopeSpec& rope = spec.ropes[0];
+  TRY(const int rotary_dim, config.integer("rotary_dim", {2, head_dim}));
+  if (rotary_dim % 2 != 0)
+    return invalid("rotary_dim", "{} is {}; it must be even", config.where("rotary_dim"), rotary_dim);
+  if (rope.scaling.kind == RopeScalingKind::longrope && rotary_dim != rope.rotary_dim)
+    return invalid("rotary_dim", "{} is {}; the factors of longrope are for the {} of partial_rotary_factor",
+                   config.where("rotary_dim"), rotary_dim, rope.rotary_dim);
+  rope.rotary_dim = rotary_dim;
+  return {};
+}
+
+Result<> set_ropes_by_kind(ModelSpec& spec, const Config& config, const Dialect& dialect) {
+  TRY(const int positions, config.integer("max_position_embeddings", kPositions));
+  const int head_dim = spec.layers[0].attention().head_dim;
+  TRY(spec.ropes[0], read_rope(config, dialect, head_dim, positions, "full_attention"));
+  TRY(RopeSpec local, read_rope(config, dialect, head_dim, positions, "sliding_attention"));
+  spec.ropes.push_back(std::move(local));
+  for (LayerSpec& layer : spec.layers) layer.attention().rope = layer.attention().window > 0 ? 1 : 0;
   return {};
 }
 

@@ -37,6 +37,10 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect = 
 // `hidden` says, of which num_experts_per_tok are chosen.
 Result<Experts> read_experts(const Config& config, const Mlp& like, std::string_view hidden);
 
+// Which layers have experts: as mlp_layer_types lists them, else each moe_layer_freq-th one from
+// first_k_dense_replace on.
+Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers);
+
 // Experts as DeepSeek's models have them, in the layers from config.first_k_dense_replace on:
 // n_routed_experts, of which a token goes to num_experts_per_tok in topk_group of n_group groups, and
 // n_shared_experts that are one MLP. Nothing changes where n_routed_experts is null.
@@ -57,6 +61,12 @@ Result<> set_window(ModelSpec& spec, const Config& config);
 // The same for those layers that config.layer_types calls "sliding_attention", or, when there is no such
 // list, those for which sliding(layer) holds.
 Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<bool(int layer)>& sliding);
+
+// config.rotary_dim elements of each head turn, where it is there.
+Result<> set_rotary_dim(ModelSpec& spec, const Config& config, int head_dim);
+
+// One rotary embedding for the layers that see everything, and one for those with windows.
+Result<> set_ropes_by_kind(ModelSpec& spec, const Config& config, const Dialect& dialect = {});
 
 // MLPs have one matrix before the activation, "mlp.up_proj". attention_bias and mlp_bias say whether there are biases;
 // where config leaves them out, `biases`.

@@ -1,5 +1,5 @@
-// DeepSeek-V2 (2024): latent attention, and many small experts beside shared ones, chosen by softmax within a
-// few groups. DeepSeek-V3 (2024), as Moonlight and Kimi K2 have it: scores by sigmoid, with a learned bias
+// DeepSeekMoE (2024): plain attention, many small experts beside shared ones, chosen by softmax. DeepSeek-V2
+// (2024): latent attention, and the experts chosen within a few groups. DeepSeek-V3 (2024), as Moonlight and Kimi K2 have it: scores by sigmoid, with a learned bias
 // for the choice alone; so is GLM-4.7-Flash (Glm4MoeLite, 2026). DeepSeek-V3.2 (2025) and GLM-5 (2026) are V3
 // that looks at the index_topk tokens that an indexer chooses. dots.llm1 (2025) has V3's experts and plain
 // attention. Mistral 4 (2026): scores by softmax, and queries that grow with the position.
@@ -16,8 +16,9 @@ namespace {
 constexpr Config::Range kDim{1, 1 << 20};
 
 // A size of heads that must fill whole rows of HeadMatmulArgs.
-Result<int> read_head_rows(const Config& config, std::string_view field, int most) {
-  TRY(const int size, config.integer(field, {1, most}));
+Result<int> read_head_rows(const Config& config, std::string_view field, int most,
+                           std::optional<int> fallback = {}) {
+  TRY(const int size, config.integer(field, {1, most}, fallback));
   if (size % kHeadRows != 0)
     return field_failure(field, ErrorCode::unsupported, "{} is {}, not a multiple of {}", config.where(field),
                          size, kHeadRows);
@@ -48,34 +49,13 @@ Result<ModelSpec> describe_latent(const Config& config) {
   }
   TRY(a.kv_rank, read_head_rows(config, "kv_lora_rank", kMaxLatentDim));
   TRY(a.nope_dim, config.integer("qk_nope_head_dim", {1, kMaxLatentDim}));
-  TRY(a.value_dim, read_head_rows(config, "v_head_dim", kMaxLatentDim));
+  TRY(a.value_dim, read_head_rows(config, "v_head_dim", kMaxLatentDim, spec.dim / a.heads));
   TRY(a.bias, config.boolean("attention_bias", false));
   TRY(const double stretch, score_stretch(config, spec.ropes[0]));
   a.scale = static_cast<float>(stretch / std::sqrt(static_cast<double>(a.q_dim())));
   for (LayerSpec& layer : spec.layers) layer.mixer = a;
   TRY(spec.ropes[0].interleaved, config.boolean("rope_interleave", true));
   return spec;
-}
-
-// Which layers have experts: as mlp_layer_types lists them, else each moe_layer_freq-th one from
-// first_k_dense_replace on.
-Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers) {
-  TRY(const int dense, config.integer("first_k_dense_replace", {0, 1024}, 0));
-  TRY(const int step, config.integer("moe_layer_freq", {1, 1024}, 1));
-  TRY(const std::vector<std::string> types, config.texts("mlp_layer_types"));
-  if (!types.empty() && types.size() != layers)
-    return invalid("mlp_layer_types", "{} has {} entries, there are {} layers",
-                   config.where("mlp_layer_types"), types.size(), layers);
-  for (const std::string& type : types)
-    if (type != "dense" && type != "sparse")
-      return field_failure("mlp_layer_types", ErrorCode::unsupported,
-                           "{} has \"{}\"; supported are dense and sparse", config.where("mlp_layer_types"),
-                           type);
-  std::vector<bool> sparse;
-  for (int i = 0; std::cmp_less(i, layers); ++i)
-    sparse.push_back(types.empty() ? i >= dense && i % step == 0
-                                   : types[static_cast<std::size_t>(i)] == "sparse");
-  return sparse;
 }
 
 // `interleaved`: how the indexer's heads turn.
@@ -126,7 +106,9 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
   TRY(rule.chosen, config.integer("num_experts_per_tok", {1, experts.count}, 1));
   TRY(experts.expert.hidden, config.integer("moe_intermediate_size", kDim));
   TRY(rule.renormalise, config.boolean("norm_topk_prob", false));
-  TRY(rule.scale, multiplier(config, "routed_scaling_factor"));
+  if (config.has("routed_scaling_factor")) {
+    TRY(rule.scale, multiplier(config, "routed_scaling_factor"));
+  }
   TRY(rule.groups, config.integer("n_group", {1, experts.count}, 1));
   TRY(rule.groups_kept, config.integer("topk_group", {1, rule.groups}, rule.groups));
   if (experts.count % rule.groups != 0)
@@ -162,6 +144,12 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
                       .final_norm = layer + "shared_head.norm"};
   }
   return {};
+}
+
+Result<ModelSpec> describe_deepseek_v1(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  TRY_VOID(set_deepseek_experts(spec, config, RouterScores::softmax));
+  return spec;
 }
 
 Result<ModelSpec> describe_deepseek_v2(const Config& config) {

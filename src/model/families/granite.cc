@@ -1,10 +1,37 @@
 // Granite 3 (IBM, 2024): Llama with multipliers on embeddings, scores, residuals and logits; also with
-// experts. Granite 4 (2025): most layers are Mamba2. HyperCLOVA X SEED Think (NAVER, 2025): such multipliers,
+// experts, or with sinks, windows and a base of the rotation for each layer (GraniteSWA, 2026). Granite 4 (2025):
+// most layers are Mamba2. HyperCLOVA X SEED Think (NAVER, 2025): such multipliers,
 // norms behind the halves.
+#include <algorithm>
+
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
 
 namespace octavo {
+namespace {
+
+// Sinks, windows in three layers of four, and for each layer a base of its rotation; 0: it turns nothing.
+Result<> set_granite_windows(ModelSpec& spec, const Config& config) {
+  TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 4 != 0; }));
+  for (LayerSpec& layer : spec.layers) layer.attention().sinks = true;
+  if (!config.has("layer_rope_theta")) return {};
+  TRY(const std::vector<double> bases, config.numbers("layer_rope_theta", spec.layers.size(), {0, 1e12}));
+  const RopeSpec like = spec.ropes[0];
+  spec.ropes.clear();
+  for (std::size_t i = 0; i < bases.size(); ++i) {
+    int& rope = spec.layers[i].attention().rope;
+    rope = -1;
+    if (bases[i] == 0) continue;
+    const auto found = std::ranges::find(spec.ropes, bases[i], &RopeSpec::theta);
+    rope = static_cast<int>(found - spec.ropes.begin());
+    if (found != spec.ropes.end()) continue;
+    spec.ropes.push_back(like);
+    spec.ropes.back().theta = bases[i];
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<ModelSpec> describe_granite(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
@@ -17,6 +44,22 @@ Result<ModelSpec> describe_granite(const Config& config) {
     layer.residual_scale = residual_scale;
     layer.attention().scale = score_scale;
   }
+  return spec;
+}
+
+Result<ModelSpec> describe_granite_moe_swa(const Config& config) {
+  TRY(ModelSpec spec, describe_granite_moe_shared(config));
+  TRY_VOID(set_granite_windows(spec, config));
+  spec.other_names = spec.names;  // as Granite 3's files have them
+  spec.names.router = "block_sparse_moe.router";
+  spec.names.expert_up = {"block_sparse_moe.experts.gate_up_proj"};
+  spec.names.expert_down = "block_sparse_moe.experts.down_proj";
+  return spec;
+}
+
+Result<ModelSpec> describe_granite_swa(const Config& config) {
+  TRY(ModelSpec spec, describe_granite(config));
+  TRY_VOID(set_granite_windows(spec, config));
   return spec;
 }
 

@@ -1,5 +1,6 @@
 // Hunyuan (Tencent, 2025): norms of queries and keys behind the rotation, and a base of the rotation that
-// `alpha` stretches once and for all; also with experts, beside one that every token passes.
+// `alpha` stretches once and for all; also with experts, beside one that every token passes. Hy3 (HYV3, 2026):
+// norms before the rotation, DeepSeek-V3's experts.
 #include <algorithm>
 #include <cmath>
 
@@ -49,6 +50,26 @@ Result<ModelSpec> describe_hunyuan_moe(const Config& config) {
   TRY(experts.router.chosen, read_uniform(config, "moe_topk", {1, experts.count}));
   for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
   spec.names.router = "mlp.gate.wg";
+  spec.names.shared_up = {"mlp.shared_mlp.gate_proj", "mlp.shared_mlp.up_proj"};
+  spec.names.shared_down = "mlp.shared_mlp.down_proj";
+  return spec;
+}
+
+Result<ModelSpec> describe_hunyuan_v3(const Config& file) {
+  const Config config = file.with_names({{"n_routed_experts", "num_experts"},
+                                         {"n_shared_experts", "num_shared_experts"},
+                                         {"norm_topk_prob", "route_norm"},
+                                         {"routed_scaling_factor", "router_scaling_factor"}});
+  TRY(ModelSpec spec, describe_llama(config));
+  TRY_VOID(refuse(config, "qk_norm", false));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().qk_norm = QkNorm::shared;
+    layer.attention().qk_norm_spec = layer.pre_norm;
+  }
+  TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
+  spec.predictor.reset();
+  spec.names.router = "mlp.router.gate";
+  spec.names.choice_bias = "mlp.expert_bias";
   spec.names.shared_up = {"mlp.shared_mlp.gate_proj", "mlp.shared_mlp.up_proj"};
   spec.names.shared_down = "mlp.shared_mlp.down_proj";
   return spec;

@@ -21,6 +21,16 @@ Result<ModelSpec> describe_with_biases(const Config& config, std::string_view qk
   return spec;
 }
 
+Result<> set_minicpm_multipliers(ModelSpec& spec, const Config& config) {
+  TRY(spec.embed_scale, multiplier(config, "scale_emb"));
+  TRY(const float depth, multiplier(config, "scale_depth"));
+  TRY(const float base, multiplier(config, "dim_model_base"));
+  spec.logits_scale = base / static_cast<float>(spec.dim);
+  for (LayerSpec& layer : spec.layers)
+    layer.residual_scale = depth / std::sqrt(static_cast<float>(spec.layers.size()));
+  return {};
+}
+
 }  // namespace
 
 Result<ModelSpec> describe_llama(const Config& config) {
@@ -125,12 +135,15 @@ Result<ModelSpec> describe_internlm3(const Config& config) {
 // MiniCPM (Hu et al., 2024): multipliers of embeddings, residuals and logits.
 Result<ModelSpec> describe_minicpm(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
-  TRY(spec.embed_scale, multiplier(config, "scale_emb"));
-  TRY(const float depth, multiplier(config, "scale_depth"));
-  TRY(const float base, multiplier(config, "dim_model_base"));
-  spec.logits_scale = base / static_cast<float>(spec.dim);
-  for (LayerSpec& layer : spec.layers)
-    layer.residual_scale = depth / std::sqrt(static_cast<float>(spec.layers.size()));
+  TRY_VOID(set_minicpm_multipliers(spec, config));
+  return spec;
+}
+
+// MiniCPM3 (2024): the same with DeepSeek-V2's latent attention.
+Result<ModelSpec> describe_minicpm3(const Config& config) {
+  TRY(ModelSpec spec, describe_deepseek_v2(config));
+  TRY_VOID(set_minicpm_multipliers(spec, config));
+  spec.ropes[0].interleaved = false;
   return spec;
 }
 

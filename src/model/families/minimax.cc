@@ -10,20 +10,6 @@
 namespace octavo {
 namespace {
 
-// A part of each head turns.
-Result<> set_rotary_dim(ModelSpec& spec, const Config& config, int head_dim) {
-  if (!config.has("rotary_dim")) return {};
-  RopeSpec& rope = spec.ropes[0];
-  TRY(const int rotary_dim, config.integer("rotary_dim", {2, head_dim}));
-  if (rotary_dim % 2 != 0)
-    return invalid("rotary_dim", "{} is {}; it must be even", config.where("rotary_dim"), rotary_dim);
-  if (rope.scaling.kind == RopeScalingKind::longrope && rotary_dim != rope.rotary_dim)
-    return invalid("rotary_dim", "{} is {}; the factors of longrope are for the {} of partial_rotary_factor",
-                   config.where("rotary_dim"), rotary_dim, rope.rotary_dim);
-  rope.rotary_dim = rotary_dim;
-  return {};
-}
-
 // Which layers have lightning attention: as a list of words says, or one of numbers, 0 for those that have.
 Result<std::vector<bool>> lightning_layers(const Config& config, std::size_t layers) {
   constexpr std::array<std::string_view, 2> kKinds{"linear_attention", "full_attention"};

@@ -37,10 +37,6 @@ Result<std::vector<std::string>> read_kinds(const Config& config) {
 }
 
 Result<Experts> read_nemotron_experts(const Config& config, const Mlp& like) {
-  if (config.has("moe_latent_size"))
-    return field_failure("moe_latent_size", ErrorCode::unsupported,
-                         "{}: experts behind a projection to a latent are not supported yet",
-                         config.where("moe_latent_size"));
   ModelSpec spec;
   spec.layers = {LayerSpec{.feed_forward = like}};
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
@@ -51,6 +47,10 @@ Result<Experts> read_nemotron_experts(const Config& config, const Mlp& like) {
                    "mlp_layer_types say that there are not",
                    config.where("n_routed_experts"));
   Experts experts = std::move(*made);
+  if (config.has("moe_latent_size")) {
+    TRY(experts.latent, config.integer("moe_latent_size", {1, 1 << 20}));
+    TRY_VOID(refuse(config, "mlp_bias", true));
+  }
   experts.shared = like;
   TRY(experts.shared->hidden, config.integer("moe_shared_expert_intermediate_size", {1, 1 << 20}));
   return experts;
@@ -102,6 +102,8 @@ Result<ModelSpec> describe_nemotron_h(const Config& config) {
   names.choice_bias = "mixer.gate.e_score_correction_bias";
   names.expert_up = {"mixer.experts.{}.up_proj"};
   names.expert_down = "mixer.experts.{}.down_proj";
+  names.expert_latent = "mixer.fc1_latent_proj";
+  names.expert_lift = "mixer.fc2_latent_proj";
   names.shared_up = {"mixer.shared_experts.up_proj"};
   names.shared_down = "mixer.shared_experts.down_proj";
   names.ignorable.emplace_back("mtp.*");

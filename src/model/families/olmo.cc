@@ -65,12 +65,7 @@ Result<ModelSpec> describe_olmo2(const Config& config) {
 Result<ModelSpec> describe_olmo3(const Config& config) {
   TRY(ModelSpec spec, describe_olmo2(config));
   TRY_VOID(set_windows(spec, config, [](int layer) { return (layer + 1) % 4 != 0; }));
-  TRY(const int positions, config.integer("max_position_embeddings", {1, 1 << 27}));
-  const int head_dim = spec.layers[0].attention().head_dim;
-  TRY(spec.ropes[0], read_rope(config, {}, head_dim, positions, "full_attention"));
-  TRY(RopeSpec local, read_rope(config, {}, head_dim, positions, "sliding_attention"));
-  spec.ropes.push_back(std::move(local));
-  for (LayerSpec& layer : spec.layers) layer.attention().rope = layer.attention().window > 0 ? 1 : 0;
+  TRY_VOID(set_ropes_by_kind(spec, config));
   return spec;
 }
 

@@ -152,6 +152,19 @@ Result<ModelSpec> describe_qwen3_moe(const Config& config) {
   return spec;
 }
 
+// Mellum 2 (JetBrains, 2026): windows in some layers, whose rotation has a base of its own.
+Result<ModelSpec> describe_mellum(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen3_moe(config));
+  TRY(const int hidden, config.integer("intermediate_size", {1, 1 << 20}));
+  TRY_VOID(set_windows(spec, config, [](int) { return false; }));
+  TRY_VOID(set_ropes_by_kind(spec, config));
+  TRY(const std::vector<bool> sparse, sparse_layers(config, spec.layers.size()));
+  for (std::size_t i = 0; i < sparse.size(); ++i)
+    if (!sparse[i]) spec.layers[i].feed_forward = Mlp{.hidden = hidden};
+  spec.names.ignorable.emplace_back("mtp.*");
+  return spec;
+}
+
 Result<ModelSpec> describe_qwen3_next(const Config& config) {
   TRY(ModelSpec spec, describe_hybrid(config, "intermediate_size"));
   TRY(Experts experts, read_shared_experts(config, spec.layers[0].mlp()));

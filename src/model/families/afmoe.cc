@@ -1,0 +1,41 @@
+// Trinity (Arcee, 2025): gates behind attention, norms on both sides of the halves, windows in three layers of
+// four and no rotation in the fourth, DeepSeek-V3's experts.
+#include <cmath>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+
+Result<ModelSpec> describe_afmoe(const Config& file) {
+  const Config config = file.with_names({{"first_k_dense_replace", "num_dense_layers"},
+                                         {"n_routed_experts", "num_experts"},
+                                         {"n_shared_experts", "num_shared_experts"},
+                                         {"norm_topk_prob", "route_norm"},
+                                         {"routed_scaling_factor", "route_scale"},
+                                         {"scoring_func", "score_func"}});
+  TRY(ModelSpec spec, describe_llama(config));
+  TRY(const int interval, config.integer("global_attn_every_n_layers", {1, 1024}));
+  TRY_VOID(set_windows(spec, config, [interval](int layer) { return (layer + 1) % interval != 0; }));
+  TRY(const bool scaled, config.boolean("mup_enabled", false));
+  if (scaled) spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
+  for (LayerSpec& layer : spec.layers) {
+    Attention& attention = layer.attention();
+    if (attention.window == 0) attention.rope = -1;
+    attention.qk_norm = QkNorm::shared;
+    attention.qk_norm_spec = layer.post_norm = layer.pre_norm;
+    attention.output_gate = true;
+  }
+  TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
+  spec.predictor.reset();
+  Names& names = spec.names;
+  names.attention_post_norm = "post_attention_layernorm";
+  names.mlp_norm = "pre_mlp_layernorm";
+  names.mlp_post_norm = "post_mlp_layernorm";
+  names.qkv.emplace_back("self_attn.gate_proj");
+  names.router = "mlp.router.gate";
+  names.choice_bias = "mlp.expert_bias";
+  return spec;
+}
+
+}  // namespace octavo
