@@ -122,6 +122,7 @@ TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
       std::get<HeadOptions>(options.speculation->method).drawn = v.drawn;
       options.max_num_batched_tokens = v.tokens;
       options.num_blocks = v.blocks;
+      if (v.blocks && !head.hf_overrides.empty()) options.num_blocks = 2 * *v.blocks;  // for two cache groups
       options.enable_prefix_caching = v.prefix_caching;
       const auto engine = load_engine(options).value();
       for (int round = 0; round < 2; ++round)
