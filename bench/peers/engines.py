@@ -130,8 +130,9 @@ class Vllm:
         from vllm import LLM
 
         self.engine = LLM(
-            model, dtype="bfloat16", max_model_len=CONTEXT, max_num_seqs=SEQUENCES, max_num_batched_tokens=4096
-        )
+            model, dtype="bfloat16", max_model_len=CONTEXT, max_num_seqs=SEQUENCES, max_num_batched_tokens=4096,
+            enforce_eager=threads < 4,  # on few cores its compilation takes many minutes
+        )  # fmt: skip
 
     def pid(self) -> int:
         return os.getpid()
