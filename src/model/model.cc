@@ -265,8 +265,10 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
                                            const LoadOptions& options) {
   auto model = std::make_unique<Model>();
   TRY(model->spec, load_spec(path, options.reading));
-  if (const auto& tower = model->spec.tower; tower && !model->spec.hears_beside())
-    if (!(tower->image ? options.images : options.sounds)) model->spec.tower.reset();
+  if (const auto& tower = model->spec.tower; tower && !model->spec.hears_beside()) {
+    const bool sees = options.images || (options.videos && model->spec.video_token >= 0);
+    if (!(tower->image ? sees : options.sounds)) model->spec.tower.reset();
+  }
   model->spec.shard = options.shard;
   TRY_VOID(check_shard(model->spec));
   if (options.stages > 1) {

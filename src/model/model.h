@@ -52,7 +52,7 @@ struct LoadOptions {
   std::optional<int> max_model_len = {};  // nullopt: what the model is meant for
   Reading reading = {};
   int threads = 0;                        // that read and check; 0: as many as this process may use
-  bool images = true, sounds = true;      // false: what encodes them is left out
+  bool images = true, videos = true, sounds = true;  // false: what encodes them alone is left out
   Shard shard = {};                       // the part of each layer to load; of plain checkpoints alone
   int stage = 0;                          // of so many stages, the one to load
   int stages = 1;
