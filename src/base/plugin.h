@@ -7,8 +7,8 @@
 
 namespace octavo {
 
-// A function of such a library, which is looked for beside the program, beside the program's folders (a test's), and
-// where it is installed. for_all: what the library loads itself finds its symbols. Errors: unsupported, it is nowhere
+// A function of such a library, which is looked for beside the program and where it is installed, and nowhere that others
+// may write to. for_all: what the library loads itself finds its symbols. Errors: unsupported, it is nowhere
 // or cannot be loaded; corrupt, it has no such function.
 Result<void*> plugin_function(const std::string& library, const char* function, bool for_all = false);
 

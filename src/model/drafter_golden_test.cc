@@ -43,7 +43,8 @@ TEST_P(DrafterGolden, LogitsAreThoseOfTorch) {
     };
     const golden::DrafterLogits whole = run(static_cast<int>(golden.ids.size()));
     // An EAGLE head has no last norm, and its logits are as large as they come.
-    const float near = std::max(1e-4F, 4e-5F * std::ranges::max(golden.logits));
+    // Of Qwen 3.5 with experts the specification in double precision is 2.01e-5 of the largest from torch's f32.
+    const float near = std::max(1e-4F, 2.5e-5F * std::ranges::max(golden.logits));
     EXPECT_LE(golden::max_difference(whole.logits, golden.logits), near);
     EXPECT_LE(golden::max_difference(whole.next, golden.next_logits), near);
     for (const int chunk : {1, 7}) {
