@@ -140,15 +140,26 @@ class TagWriter {
     const std::string name_end =
         object ? fmt::format("\", \"{}\": ", dialect_.key) : std::string(dialect_.name_end);
     const std::string call_end = fmt::format("{}{}", object ? "}" : "", dialect_.call_end);
+    const std::string number = R"({"type":"regex","pattern":"[0-9]{1,4}"})";
     std::vector<std::string> calls;
     for (std::size_t i = 0; i < tools.size(); ++i) {
       TRY(const Json schema, parameters_of(tools[i], i));
       const bool bound = !free || tools[i].strict;
       std::vector<std::string> parts;
-      const std::string opening = fmt::format("{}{}{}{}", dialect_.call_begin, object ? "{\"name\": \"" : "",
-                                              tools[i].name, dialect_.numbered ? ":" : "");
-      append(parts, std::string_view(opening).substr(skip));
-      if (dialect_.numbered) parts.push_back(R"({"type":"regex","pattern":"[0-9]{1,4}"})");
+      const std::string name = fmt::format("{}{}", object ? fmt::format("\"{}\": \"", dialect_.name_key) : "",
+                                           tools[i].name);
+      const std::string before = fmt::format("{}{}", dialect_.call_begin, object ? "{" : "");
+      if (!dialect_.id_key.empty()) {
+        append(parts, fmt::format("{}\"{}\": \"", before, dialect_.id_key).substr(skip));
+        parts.push_back(number);
+        append(parts, fmt::format("\", {}", name));
+      } else {
+        append(parts, fmt::format("{}{}", before, name).substr(skip));
+      }
+      if (dialect_.numbered) {
+        append(parts, ":");
+        parts.push_back(number);
+      }
       append(parts, name_end);
       std::string_view end = call_end;
       if (dialect_.form != Form::parameters) {

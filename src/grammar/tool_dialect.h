@@ -16,7 +16,8 @@ namespace octavo::grammar {
 //
 // and one CALL, by its form:
 //
-//   object       call_begin {"name": "NAME", "KEY": ARGUMENTS} call_end
+//   object       call_begin {"NAME_KEY": "NAME", "KEY": ARGUMENTS} call_end    ahead of it "ID_KEY": "NUMBER"
+//                where there is one
 //   named        call_begin NAME name_end ARGUMENTS call_end
 //   parameters   call_begin NAME name_end BLOCK BLOCK ... call_end
 //   python       call_begin NAME(parameter=literal, ...) call_end
@@ -35,12 +36,13 @@ struct ToolDialect {
   std::string_view begin = {}, end = {};
   bool list = false;
   std::string_view call_begin = {}, call_end = {}, separator = {};
-  std::string_view key = "arguments";
+  std::string_view id_key = {}, name_key = "name", key = "arguments";
   std::string_view name_end = {};
   bool numbered = false;  // behind a name come ':' and a number; the call's id is functions.NAME:NUMBER
   std::string_view parameter_begin = {}, parameter_name_end = {}, parameter_end = {};
   bool says_text =
       false;  // parameter_name_end is followed by `true">` where the value is text, else by `false">`
+  bool cdata = false;  // text may stand between "<![CDATA[" and "]]>"
   std::string_view quote = {};
   // How calls start; text without calls does not hold it. Empty: they cannot be told from text, and calls of
   // strict tools cannot be enforced.

@@ -83,6 +83,11 @@ ANSWERS = {
     "plamo3": [
         f"Sure.<|plamo:begin_tool_requests:plamo|>{plamo('get_weather', OBJECT)}{plamo('stop', '{}')}<|plamo:end_tool_requests:plamo|>"
     ],
+    "apertus": [f'Sure.<|tools_prefix|>[{{"get_weather": {OBJECT}}}, {{"stop": {{}}}}]<|tools_suffix|>'],
+    "minicpm5": [
+        '<function name="get_weather"><param name="city"><![CDATA[Köln "x"\n</par]]></param><param name="days">3</param>'
+        '<param name="opts">{"a": [1, null]}</param></function>\n<function name="stop"></function>'
+    ],
     "deepseek_v4": [dsml("tool_calls", "")],
     "deepseek_v41": [dsml(" calls", " ")],
     "qwen3_json": [f"<tool_call>\n{call()}\n</tool_call>"],

@@ -15,6 +15,7 @@ namespace {
 
 // A call's name, and what must be known before it is sent, come within so many bytes, or it is no call.
 constexpr std::size_t kHeadBytesMax = 32 << 10;
+constexpr std::string_view kCdata = "<![CDATA[", kCdataEnd = "]]>";
 
 }  // namespace
 
@@ -171,21 +172,21 @@ ToolParser::Found ToolParser::call_head(CallCursor& cursor, bool first) {
 }
 
 // {"name": NAME, "arguments": up to the object, or all of {...} where the arguments come first or are no
-// object as such. Before the arguments there may be a "type" and an "id".
+// object as such. Before the arguments there may be a "type" and an id.
 ToolParser::Found ToolParser::object_head(CallCursor& cursor) {
   const auto failed = [&] { return cursor.starved() ? Found::more : Found::no; };
   if (!cursor.literal("{")) return failed();
   std::string arguments, key, raw;
   for (;;) {
     if (!cursor.string(key) || !cursor.literal(":")) return failed();
-    if (key == "name") {
+    if (key == dialect_.name_key) {
       if (!cursor.string(name_)) return failed();
     } else if (key == "arguments" || key == "parameters") {
       if (!name_.empty() && cursor.next_is('{')) return known(name_) ? Found::yes : Found::no;
       if (!cursor.value(raw)) return failed();
       arguments = whole_arguments(raw);
       if (arguments.empty()) return Found::no;
-    } else if (!(key == "type" || key == "id") || !cursor.value(raw)) {
+    } else if (!(key == "type" || key == "id" || key == dialect_.id_key) || !cursor.value(raw)) {
       return failed();
     }
     if (cursor.literal("}")) break;
@@ -295,8 +296,14 @@ void ToolParser::end_arguments() {
 
 // The line break behind the name and the one before the closing mark are layout where the dialect has them.
 ToolParser::Step ToolParser::stream_text_value() {
+  if (dialect_.cdata && at_value_) {
+    const std::size_t size = std::min(buffer_.size(), kCdata.size());
+    in_cdata_ = kCdata.starts_with(std::string_view(buffer_).substr(0, size));
+    if (in_cdata_ && size < kCdata.size()) return Step::more;
+    if (in_cdata_) drop(size);
+  }
   const bool wrapped = dialect_.parameter_end.starts_with('\n');
-  const std::string_view closing = trimmed(dialect_.parameter_end);
+  const std::string_view closing = in_cdata_ ? kCdataEnd : trimmed(dialect_.parameter_end);
   if (wrapped && at_value_ && buffer_.starts_with('\n')) drop(1);
   at_value_ = false;
   const std::size_t at = buffer_.find(closing);
@@ -308,6 +315,7 @@ ToolParser::Step ToolParser::stream_text_value() {
     return Step::more;
   }
   drop(at + closing.size());
+  if (std::exchange(in_cdata_, false)) return Step::done;  // the closing mark follows
   emit_arguments("\"");
   go(State::parameter);
   return Step::done;

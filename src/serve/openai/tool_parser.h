@@ -112,6 +112,7 @@ class ToolParser {
   JsonScan scan_;
   bool first_parameter_ = true;
   bool at_value_ = false;  // nothing of the text value has been sent
+  bool in_cdata_ = false;
 
   ParsedText out_;
 };

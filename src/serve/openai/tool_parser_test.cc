@@ -141,6 +141,20 @@ const std::vector<Form>& forms() {
        "<arg_value>3</arg_value>\n</tool_call>\n<tool_call>stop</tool_call>",
        "",
        {call(0, "get_weather", R"({"city": "x", "days": 3})"), call(1, "stop", "{}")}},
+      {"apertus",
+       "Hm. <|tools_prefix|>[{\"add\": {\"a\": [1, {}]}}, {\"stop\": {}}]<|tools_suffix|>",
+       "Hm.",
+       {call(0, "add", R"({"a": [1, {}]})"), call(1, "stop", "{}")}},
+      {"cohere_command3",
+       "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"add\", \"parameters\": {\"a\": 1}},\n"
+       "    {\"tool_call_id\": \"1\", \"tool_name\": \"stop\", \"parameters\": {}}\n]<|END_ACTION|>",
+       "",
+       {call(0, "add", R"({"a": 1})"), call(1, "stop", "{}")}},
+      {"minicpm5",
+       "Ok. <function name=\"get_weather\"><param name=\"city\"><![CDATA[</param> ]] <x>]]></param>"
+       "<param name=\"n\">3</param></function>\n<function name=\"stop\"></function>",
+       "Ok.",
+       {call(0, "get_weather", R"({"city": "</param> ]] <x>", "n": 3})"), call(1, "stop", "{}")}},
       {"granite-20b-fc",
        "<function_call> {\"name\": \"add\", \"arguments\": {\"a\": 1}} <function_call> {\"name\": \"stop\", "
        "\"arguments\": {}}",
