@@ -45,6 +45,7 @@ CLASSES = {
     "DeepseekV2ForCausalLM": ("deepseek_v2", "DeepseekV2Config"),
     "DeepseekV32ForCausalLM": ("deepseek_v32", "DeepseekV32Config"),
     "DeepseekV3ForCausalLM": ("deepseek_v3", "DeepseekV3Config"),
+    "DeepseekV4ForCausalLM": ("deepseek_v4", "DeepseekV4Config"),
     "Dots1ForCausalLM": ("dots1", "Dots1Config"),
     "Ernie4_5ForCausalLM": ("ernie4_5", "Ernie4_5Config"),
     "Ernie4_5_ForCausalLM": ("ernie4_5", "Ernie4_5Config"),

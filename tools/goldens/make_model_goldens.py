@@ -121,6 +121,25 @@ def biased_routers(model, generator):
             b.copy_(torch.randn(b.shape, generator=generator))
 
 
+def hashed_routers(model, generator):
+    """DeepSeek-V4: tables of experts, each token's different ones, and small biases of what goes into sums."""
+    biased_routers(model, generator)
+    for name, table in model.named_buffers():
+        if name.endswith("tid2eid"):
+            table.copy_(torch.rand(table.shape[0], model.config.n_routed_experts, generator=generator).argsort(-1)[:, : table.shape[1]])
+
+
+def deepseek_v4_tensors(tensors):
+    """The names of the published files, some of which transformers does not give back."""
+    pairs = ((r"^model\.", ""), (r"^embed_tokens\.", "embed."), (r"^hc_head\.hc_", "hc_head_"), (r"\.attn\.norm\.", ".attn.kv_norm."))
+    renamed = {}
+    for name, tensor in tensors.items():
+        for pattern, to in pairs:
+            name = re.sub(pattern, to, name)
+        renamed[name] = tensor
+    return renamed
+
+
 def exact_rates(model, generator):
     """MiniMax: decided routers; rates at which states forget as their formula has them, not as bf16 stores them."""
     decided_routers(model, generator)
@@ -754,6 +773,13 @@ CASES = {
                                          num_key_value_heads=4), dict(weights=biased_routers)),
     "glm_moe_dsa": ("GlmMoeDsa", dict(LATENT, q_lora_rank=24, n_routed_experts=3, n_group=1, topk_group=1, index_topk=12, index_head_dim=16, index_n_heads=20,
                                       num_key_value_heads=4), dict(weights=biased_routers)),
+    "deepseek_v4": ("DeepseekV4", dict({name: value for name, value in SMALL.items() if name != "intermediate_size"}, num_attention_heads=4, head_dim=48,
+                                       partial_rotary_factor=1 / 3, q_lora_rank=40, num_hidden_layers=5, moe_intermediate_size=40, n_routed_experts=5,
+                                       num_experts_per_tok=2, sliding_window=9, o_groups=2, o_lora_rank=24, index_n_heads=18, index_head_dim=24,
+                                       index_topk=3, hc_mult=3, hc_sinkhorn_iters=5, swiglu_limit=1.5, rope_parameters=dict(YARN, factor=16.0, original_max_position_embeddings=16),
+                                       layer_types=["sliding_attention"] + ["heavily_compressed_attention", "compressed_sparse_attention"] * 2,
+                                       compress_rates=dict(compressed_sparse_attention=4, heavily_compressed_attention=8),
+                                       mlp_layer_types=["hash_moe"] * 2 + ["moe"] * 3), dict(weights=hashed_routers, tensors=deepseek_v4_tensors)),
     "falcon_mamba": ("FalconMamba", dict(vocab_size=VOCAB, hidden_size=40, state_size=12, num_hidden_layers=2, time_step_rank=6), {}),
     "jamba": ("Jamba", dict(SMALL, num_hidden_layers=4, attn_layer_period=3, attn_layer_offset=1, expert_layer_period=2,
                             expert_layer_offset=1, num_experts=3, num_experts_per_tok=2, mamba_d_state=12, mamba_d_conv=3,

@@ -46,6 +46,7 @@ Result<ModelSpec> describe_colbert(const Config& config);
 Result<ModelSpec> describe_deepseek_v2(const Config& config);
 Result<ModelSpec> describe_deepseek_v3(const Config& config);
 Result<ModelSpec> describe_deepseek_v32(const Config& config);
+Result<ModelSpec> describe_deepseek_v4(const Config& config);
 Result<ModelSpec> describe_glm_dsa(const Config& config);
 Result<ModelSpec> describe_dots1(const Config& config);
 Result<ModelSpec> describe_ernie(const Config& config);

@@ -35,6 +35,7 @@ constexpr std::array kFamilies = {
     Family{"DeepseekV2ForCausalLM", describe_deepseek_v2},
     Family{"DeepseekV32ForCausalLM", describe_deepseek_v32},
     Family{"DeepseekV3ForCausalLM", describe_deepseek_v3},
+    Family{"DeepseekV4ForCausalLM", describe_deepseek_v4},
     Family{"Dots1ForCausalLM", describe_dots1},
     Family{"Ernie4_5ForCausalLM", describe_ernie},
     Family{"Ernie4_5_ForCausalLM", describe_ernie},
