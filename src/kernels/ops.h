@@ -349,7 +349,7 @@ struct ConvArgs {
 //   S *= exp(-exp(a_log) * softplus(a + dt_bias))
 // a is a number of each value head or, as dt_bias then is, too, one for each row of its S (Kimi Team, "Kimi
 // Linear", 2025).
-//   S += k (sigmoid(b) * (v - S^T k))^T
+//   S += k (beta_scale * sigmoid(b) * (v - S^T k))^T
 //   out = S^T q
 struct GatedDeltaArgs {
   View qkv;  // act [n, 2 * key_heads * key_dim + value_heads * value_dim]: all queries, all keys, all values
@@ -358,6 +358,7 @@ struct GatedDeltaArgs {
   View ba;       // f32 [n, value_heads + size of dt_bias]: b of each value head, then a
   View a_log;    // f32 [value_heads]
   View dt_bias;  // f32 [value_heads] or [value_heads * key_dim]
+  float beta_scale = 1;
   View state;    // f32 [slots, value_heads, key_dim, value_dim], dims up to kMaxStateDim, in place: S
   const StatePlan& plan;
   View out;  // act [n, value_heads * value_dim]

@@ -174,7 +174,7 @@ Names names_of(const Gguf& gguf, const Layers& layers) {
       .indexer = "indexer.",
       .delta_in = layers.have("ssm_in.weight") ? list("ssm_in") : list("attn_qkv", "attn_gate"),
       .delta_ba = layers.have("ssm_ba.weight") ? list("ssm_ba") : list("ssm_beta", "ssm_alpha"),
-      .delta_conv = "ssm_conv1d",
+      .delta_conv = list("ssm_conv1d"),
       .delta_a_log = "ssm_a",
       .delta_rates = true,
       .delta_dt_bias = "ssm_dt.bias",

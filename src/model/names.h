@@ -81,10 +81,10 @@ struct Names {
   std::string latent_up_value = {};
   std::string indexer = "self_attn.indexer.";  // what stands before the names of an indexer's tensors
 
-  // Queries, keys and values, then gates: in two tensors, or in one key head by key head. ba likewise.
+  // Queries, keys and values, then gates: in two tensors, in four, or in one key head by key head. ba likewise.
   std::vector<std::string> delta_in = {"linear_attn.in_proj_qkv", "linear_attn.in_proj_z"};
   std::vector<std::string> delta_ba = {"linear_attn.in_proj_b", "linear_attn.in_proj_a"};
-  std::string delta_conv = "linear_attn.conv1d";
+  std::vector<std::string> delta_conv = {"linear_attn.conv1d"};  // or of queries, of keys and of values
   std::string delta_a_log = "linear_attn.A_log";
   bool delta_rates = false;  // delta_a_log holds -exp of what it is
   std::string delta_dt_bias = "linear_attn.dt_bias";

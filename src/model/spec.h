@@ -211,7 +211,8 @@ struct DeltaNet {
   int key_dim = 0;      // of a head
   int value_dim = 0;
   int conv_width = 0;
-  NormSpec norm = {};  // of what each value head puts out, before its gate
+  float beta_scale = 1;  // GatedDeltaArgs::beta_scale
+  NormSpec norm = {};    // of what each value head puts out, before its gate
 
   std::int64_t values() const { return std::int64_t{value_heads} * value_dim; }
   // Of the convolution: queries, keys and values.

@@ -140,6 +140,21 @@ def deepseek_v4_tensors(tensors):
     return renamed
 
 
+def olmo_hybrid_tensors(tensors):
+    """The names of the published files, which transformers gives back to layers with attention as well."""
+    attends = {name.split(".")[2] for name in tensors if ".self_attn." in name}
+    renamed = {}
+    for name, tensor in tensors.items():
+        if name.split(".")[2:3] and name.split(".")[2] in attends:
+            name = name.replace("feedforward_layer_norm", "post_attention_layernorm")
+        renamed[name] = tensor
+    for name in [name for name in tensors if name.endswith("q_conv1d.weight")]:  # cut where the projections are
+        names = [name.replace("q_conv", part + "_conv") for part in "qkv"]
+        rows = [len(tensors[each.replace("conv1d", "proj")]) for each in names]
+        renamed.update(zip(names, (part.contiguous() for part in torch.cat([tensors[each] for each in names]).split(rows))))
+    return renamed
+
+
 def exact_rates(model, generator):
     """MiniMax: decided routers; rates at which states forget as their formula has them, not as bf16 stores them."""
     decided_routers(model, generator)
@@ -780,6 +795,16 @@ CASES = {
                                        layer_types=["sliding_attention"] + ["heavily_compressed_attention", "compressed_sparse_attention"] * 2,
                                        compress_rates=dict(compressed_sparse_attention=4, heavily_compressed_attention=8),
                                        mlp_layer_types=["hash_moe"] * 2 + ["moe"] * 3), dict(weights=hashed_routers, tensors=deepseek_v4_tensors)),
+    "olmo_hybrid": ("OlmoHybrid", dict(SMALL, num_hidden_layers=4, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=20, linear_value_head_dim=24,
+                                       layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"],
+                                       rope_parameters=dict(rope_type="default", rope_theta=5e5)), dict(tensors=olmo_hybrid_tensors)),
+    "olmo_hybrid-nope": ("OlmoHybrid", dict(BASE, linear_num_key_heads=3, linear_num_value_heads=3, linear_key_head_dim=16, linear_value_head_dim=40, linear_conv_kernel_dim=3,
+                                            linear_allow_neg_eigval=False, layer_types=["linear_attention", "full_attention"], rope_parameters=dict(rope_type="default", rope_theta=None)),
+                         dict(tensors=olmo_hybrid_tensors)),
+    "pangu_embedded": ("Llama", dict(SMALL, attention_bias=True, head_dim=24), dict(zip(("config", "tensors"), renamed("PanguEmbeddedForCausalLM", fields=[("attention_bias", "bias")])))),
+    "rnj1": ("Gemma3Text", dict(SMALL, num_hidden_layers=3, head_dim=16, query_pre_attn_scalar=20, layer_types=["full_attention"] * 3, final_logit_softcapping=20.0,
+                                rope_parameters=dict(full_attention=dict(YARN, rope_theta=1e4), sliding_attention=dict(rope_type="default", rope_theta=1e4))),
+             dict(zip(("config", "tensors"), renamed("Rnj1ForCausalLM", config=lambda saved: saved)))),
     "falcon_mamba": ("FalconMamba", dict(vocab_size=VOCAB, hidden_size=40, state_size=12, num_hidden_layers=2, time_step_rank=6), {}),
     "jamba": ("Jamba", dict(SMALL, num_hidden_layers=4, attn_layer_period=3, attn_layer_offset=1, expert_layer_period=2,
                             expert_layer_offset=1, num_experts=3, num_experts_per_tok=2, mamba_d_state=12, mamba_d_conv=3,

@@ -383,6 +383,7 @@ void run_gated_delta(Stream& stream, const GatedDeltaArgs& args) {
                                   .a_log = args.a_log.as<float>(),
                                   .dt_bias = args.dt_bias.as<float>(),
                                   .by_row = args.dt_bias.elements() != args.state.size(1),
+                                  .beta_scale = args.beta_scale,
                                   .state = states_of(args.plan, args.state)});
 }
 

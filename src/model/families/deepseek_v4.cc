@@ -41,6 +41,9 @@ Result<Rates> read_rates(const Config& config, std::size_t layers) {
                            : type == "compressed_sparse_attention" ? rates.chosen
                                                                    : all);
   }
+  // Where nothing says it: two layers with entries of many tokens, then these and those with an indexer in turns.
+  for (std::size_t i = 0; !listed && types.empty() && i < layers; ++i)
+    rates.layers.push_back(i > 2 && i % 2 == 1 ? rates.chosen : all);
   if (rates.layers.size() < layers)
     return invalid("layer_types", "{} and compress_ratios have {} entries, there are {} layers",
                    config.where("layer_types"), rates.layers.size(), layers);
