@@ -29,7 +29,7 @@ namespace {
 SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayout& layout,
                                    int max_model_len) {
   SchedulerOptions s;
-  s.block_size = options.block_size;
+  s.block_size = layout.block_size;
   s.groups.clear();
   for (const LayerGroup& group : layout.groups) s.groups.push_back({group.window});
   // The scheduler counts in blocks: without attention they have no bytes, and sequences hold them for a step. The
@@ -544,7 +544,7 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   info.vocab_size = spec.vocab;
   info.max_queued = options.max_queued;
   info.max_logprobs = options.max_logprobs;
-  log_info("simulated: {} blocks of {} tokens", scheduler.num_blocks, options.block_size);
+  log_info("simulated: {} blocks of {} tokens", scheduler.num_blocks, scheduler.block_size);
   return Engine::start(std::move(scheduler), std::move(info),
                        {.executor = std::make_unique<TimedExecutor>(timing, spec.vocab),
                         .vocabulary = hooks.vocabulary,

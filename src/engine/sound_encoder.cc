@@ -66,6 +66,7 @@ void SoundEncoder::keep(int place, const View& rows) {
       .backend = backend_,
       .tokens = n,
       .positions = positions_.view(DType::i32, {n}),
+      .frequencies = {},
       .ropes = {},
       .scratch = Scratch(scratch_.view(DType::u8, {static_cast<std::int64_t>(scratch_.bytes())})),
       .slots = slots_.view(DType::i64, {n})};

@@ -20,7 +20,12 @@ struct KvSpec {
   // The last so many numbers of a key are an indexer's, by which tokens are chosen (ChooseTokensArgs), and no
   // part of scores. With values_in_keys.
   int index_dim = 0;
+  // An entry stands for so many tokens, and a block holds block_size / rate of them (CompressArgs).
+  int rate = 1;
 
+  int entries() const { return block_size / rate; }  // of a block
+  // Keys are values as they are: of one head, and rows one behind the other, in every backend.
+  bool shared_rows() const { return values_in_keys > 0 && values_in_keys == score_dim(); }
   int score_dim() const { return head_dim - index_dim; }
   int value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
   bool operator==(const KvSpec&) const = default;

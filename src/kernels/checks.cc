@@ -136,6 +136,10 @@ void check(const RouteArgs& args) {
         "sparsemixer with a bias, groups or renormalised weights");
   if (args.bias) expect("route bias", args.bias, DType::f32, {experts});
   if (args.scales) expect("route scales", args.scales, DType::f32, {experts});
+  if (args.given) {
+    expect("route given", args.given, DType::f32, {n, chosen});
+    CHECK(rule.scores != RouterScores::sparsemixer, "sparsemixer of given experts");
+  }
   expect("route logits", args.logits, DType::f32, {n, experts});
   expect("route weights", args.weights, DType::f32, {n, chosen});
   expect("route places", args.places, DType::i32, {n, chosen});
@@ -254,6 +258,73 @@ void check(const LatentStoreArgs& args) {
 }
 
 template <>
+void check(const TurnEndsArgs& args) {
+  CHECK(args.x.rank == 3);
+  const std::int64_t n = args.x.size(0), dim = args.x.size(2), pairs = args.frequencies.size(0);
+  expect_activation("turn_ends x", args.x, {n, args.x.size(1), dim});
+  expect_norm("turn_ends norm", args.norm, {dim});
+  expect("turn_ends positions", args.positions, DType::i32, {n});
+  expect("turn_ends frequencies", args.frequencies, DType::f32, {pairs});
+  CHECK(2 * pairs <= dim, "{} pairs of heads of {}", pairs, dim);
+}
+
+template <>
+void check(const StoreRowsArgs& args) {
+  const KvSpec& spec = args.cache.spec;
+  CHECK(args.x.rank == 2 && spec.shared_rows());
+  const std::int64_t n = args.x.size(0), dim = args.x.size(1), pairs = args.frequencies.size(0);
+  expect("store_rows x", args.x, DType::f32, {n, dim});
+  expect_norm("store_rows norm", args.norm, {dim});
+  expect("store_rows positions", args.positions, DType::i32, {n});
+  expect("store_rows frequencies", args.frequencies, DType::f32, {pairs});
+  expect("store_rows slots", args.slots, DType::i64, {n});
+  CHECK(2 * pairs <= dim && args.first >= 0 && args.first + dim <= spec.head_dim, "{} pairs of {} from {} on of {}",
+        pairs, dim, args.first, spec.head_dim);
+}
+
+template <>
+void check(const CompressArgs& args) {
+  CHECK(args.means.rank == 2 && args.bias.rank == 2 && args.state.rank == 4);
+  const std::int64_t n = args.means.size(0), dim = args.means.size(1), sets = args.state.size(1);
+  CHECK(sets == 1 || sets == 2, "{} sets of columns", sets);
+  expect("compress values", args.values, DType::f32, {n, sets * dim});
+  expect("compress gates", args.gates, DType::f32, {n, sets * dim});
+  expect("compress bias", args.bias, DType::f32, {args.bias.size(0), sets * dim});
+  expect("compress state", args.state, DType::f32, {args.state.size(0), sets, 3, dim});
+  expect("compress means", args.means, DType::f32, {n, dim});
+  expect_plan(args.plan, n);
+}
+
+template <>
+void check(const CollapseStreamsArgs& args) {
+  CHECK(args.x.rank == 3);
+  const std::int64_t n = args.x.size(0), streams = args.x.size(1), dim = args.x.size(2);
+  const bool mixes = static_cast<bool>(args.mix);
+  const std::int64_t rows = mixes ? streams * (2 + streams) : streams;
+  CHECK(streams > 0 && streams <= kMaxStreams, "{} streams", streams);
+  CHECK(mixes == static_cast<bool>(args.post) && (!mixes || args.iterations > 0));
+  expect("collapse_streams x", args.x, DType::f32, {n, streams, dim});
+  expect("collapse_streams matrix", args.matrix, DType::f32, {rows, streams * dim});
+  expect("collapse_streams base", args.base, DType::f32, {rows});
+  expect("collapse_streams scale", args.scale, DType::f32, {mixes ? 3 : 1});
+  expect("collapse_streams out", args.out, DType::f32, {n, dim});
+  if (!mixes) return;
+  expect("collapse_streams post", args.post, DType::f32, {n, streams});
+  expect("collapse_streams mix", args.mix, DType::f32, {n, streams * streams});
+}
+
+template <>
+void check(const ExpandStreamsArgs& args) {
+  CHECK(args.x.rank == 3);
+  const std::int64_t n = args.x.size(0), streams = args.x.size(1), dim = args.x.size(2);
+  CHECK(streams > 0 && streams <= kMaxStreams, "{} streams", streams);
+  expect("expand_streams x", args.x, DType::f32, {n, streams, dim});
+  expect_activation("expand_streams delta", args.delta, {n, dim});
+  expect("expand_streams post", args.post, DType::f32, {n, streams});
+  expect("expand_streams mix", args.mix, DType::f32, {n, streams * streams});
+}
+
+template <>
 void check(const ChooseTokensArgs& args) {
   const KvSpec& spec = args.cache.spec;
   CHECK(args.q.rank == 3 && args.chosen.rank == 2);
@@ -279,6 +350,11 @@ void check(const AttentionArgs& args) {
   }
   expect("attention out", args.out, args.q.dtype, {n, heads * spec.value_dim()});
   if (args.sinks) expect("attention sinks", args.sinks, DType::f32, {heads});
+  if (args.entry_plan != nullptr)
+    CHECK(spec.shared_rows() && args.entries.spec.shared_rows() &&
+              args.entries.spec.score_dim() == spec.score_dim() && args.entries.spec.dtype == spec.dtype,
+          "entries of {} beside rows of {}", args.entries.spec.score_dim(), spec.score_dim());
+  if (spec.shared_rows()) CHECK(args.causal && args.chunk == 0 && args.soft_cap == 0 && !args.slopes);
   CHECK(args.scale > 0 && args.window >= 0 && args.soft_cap >= 0, "scale {}, window {}, soft cap {}",
         args.scale, args.window, args.soft_cap);
   CHECK(args.chunk == 0 || (args.causal && args.window == args.chunk), "chunks of {}, a window of {}",

@@ -24,6 +24,6 @@ enum class Activation : std::uint8_t {
 // What becomes a sequence's one vector: PoolArgs.
 enum class Pool : std::uint8_t { first, last, mean, max, sum_by_root, weighted };
 // What becomes of a router's logits (RouterRule).
-enum class RouterScores : std::uint8_t { softmax, sigmoid, sparsemixer };
+enum class RouterScores : std::uint8_t { softmax, sigmoid, sparsemixer, sqrt_softplus };
 
 }  // namespace octavo

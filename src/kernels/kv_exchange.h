@@ -18,7 +18,7 @@ namespace octavo {
 inline std::int64_t kv_exchange_parts(const KvSpec& spec) { return spec.values_in_keys > 0 ? 1 : 2; }
 
 inline std::int64_t kv_exchange_bytes(const KvSpec& spec) {
-  const std::int64_t vectors = kv_exchange_parts(spec) * spec.kv_heads * spec.block_size;
+  const std::int64_t vectors = kv_exchange_parts(spec) * spec.kv_heads * spec.entries();
   return vectors * spec.head_dim * static_cast<std::int64_t>(size_of(spec.dtype)) +
          (spec.dtype == DType::i8 ? vectors * static_cast<std::int64_t>(sizeof(float)) : 0);
 }

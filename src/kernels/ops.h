@@ -110,7 +110,8 @@ struct ClampArgs {
 };
 
 // Which experts a token goes to: the `chosen` of greatest score, equal ones by number. Scores are the softmax
-// over all experts, or each logit's sigmoid. For the choice alone they get a bias (RouteArgs), and where
+// over all experts, or each logit's sigmoid, or the root of its softplus. For the choice alone they get a bias
+// (RouteArgs), and where
 // there are several groups of neighbouring experts, only those of `groups_kept` groups count: the groups
 // whose `group_best` greatest scores have the greatest sum (DeepSeek-V2 and V3, 2024). Weights are the
 // scores, divided by the sum of those chosen where they are renormalised, times `scale`. sparsemixer (Liu et
@@ -133,6 +134,7 @@ struct RouteArgs {
   View logits;     // f32 [n, experts]
   View bias = {};  // f32 [experts]; optional
   View scales = {};  // f32 [experts]; optional: what the weight of an expert is multiplied by
+  View given = {};   // f32 [n, chosen]; optional: the experts' numbers, which nothing else decides on then
   RouterRule rule;
   View weights;  // f32 [n, chosen]: of each token's experts, the greatest first
   View places;   // i32 [n, chosen]: where their pairs are
@@ -232,7 +234,8 @@ struct LatentStoreArgs {
 
 // Which tokens a query of sparse attention sees (DeepSeek-AI, "DeepSeek-V3.2", 2025): of those up to its own
 // the `chosen.size(1)` of greatest score, equal ones by position. The score of token t, whose index key is
-// k_t, is the sum over heads, ascending, of weights[h] * max(0, q_h k_t).
+// k_t, is the sum over heads, ascending, of weights[h] * max(0, q_h k_t). Or which entries, where these stand for
+// several tokens (KvSpec::rate): of those whose tokens are all up to its own.
 struct ChooseTokensArgs {
   View q;         // act [n, heads, index_dim], heads at most kMaxIndexHeads
   View weights;   // f32 [n, heads]
@@ -263,7 +266,36 @@ struct AttentionArgs {
   View slopes = {};
   View sinks = {};  // f32 [q_heads]: a score of each head that takes its share and has no value; optional
   View chosen = {};  // as ChooseTokensArgs makes it: a query sees these tokens alone; optional. With causal
+  // Of caches with KvSpec::shared_rows: a query sees entries of another such cache, too, whose tokens are all up to
+  // its own, or of these the chosen ones. Optional.
+  KvLayer entries = {};
+  const AttentionPlan* entry_plan = nullptr;
   View out;          // act [n, q_heads * value_dim]
+};
+
+// The last numbers of each head, two for each of `frequencies`, turn by the angles of its token (AnglesArgs), pairs
+// being neighbours, or `back`. Before, heads are normalised, each on its own.
+struct TurnEndsArgs {
+  View x;            // act [n, heads, dim], in place
+  Norm norm = {};    // weight [dim]; kind none: as they are
+  View positions;    // i32 [n]
+  View frequencies;  // f32 [pairs]
+  float scale = 1;   // of cos and sin
+  bool back = false;
+};
+
+// Rows to a cache with KvSpec::shared_rows, each a token's, from number `first` of its row there on: normalised, then
+// their ends turned as those of TurnEndsArgs. Of entries that stand for several tokens, those alone whose token is the
+// last of them, and they turn by the angles of the first.
+struct StoreRowsArgs {
+  View x;  // f32 [n, dim]
+  Norm norm;         // weight [dim]
+  View positions;    // i32 [n]
+  View frequencies;  // f32 [pairs]
+  float scale = 1;
+  View slots;     // i64 [n]: of tokens: block id * block_size + offset in the block
+  KvLayer cache;
+  std::int64_t first = 0;
 };
 
 // y = norm(x) * activation(gate * gate_scale), each head of x normalised on its own; with `gate_first`
@@ -279,6 +311,8 @@ struct GateArgs {
   View y;  // act [n, heads * dim]
 };
 constexpr int kMaxGateDim = 16384;
+
+constexpr int kMaxStreams = 8;  // residuals of a token
 
 // What recurrent layers know of a step. Each sequence has a state of fixed size in place of its past; its
 // tokens [starts[s], starts[s + 1]) pass it one after the other. At position 0 a sequence begins with a state
@@ -315,7 +349,7 @@ struct ConvArgs {
 //   S *= exp(-exp(a_log) * softplus(a + dt_bias))
 // a is a number of each value head or, as dt_bias then is, too, one for each row of its S (Kimi Team, "Kimi
 // Linear", 2025).
-//   S += k (sigmoid(b) * (v - S^T k))^T
+//   S += k (beta_scale * sigmoid(b) * (v - S^T k))^T
 //   out = S^T q
 struct GatedDeltaArgs {
   View qkv;  // act [n, 2 * key_heads * key_dim + value_heads * value_dim]: all queries, all keys, all values
@@ -324,6 +358,7 @@ struct GatedDeltaArgs {
   View ba;       // f32 [n, value_heads + size of dt_bias]: b of each value head, then a
   View a_log;    // f32 [value_heads]
   View dt_bias;  // f32 [value_heads] or [value_heads * key_dim]
+  float beta_scale = 1;
   View state;    // f32 [slots, value_heads, key_dim, value_dim], dims up to kMaxStateDim, in place: S
   const StatePlan& plan;
   View out;  // act [n, value_heads * value_dim]
@@ -394,6 +429,48 @@ struct WkvArgs {
   View out;  // act [n, heads * head_dim]
 };
 
+// Entries that stand for `rate` tokens each (DeepSeek-AI, "DeepSeek-V4", 2026): a column of entry w is the mean of
+// values, each of which weighs as exp(gate[t] + bias[t % rate]), over tokens t of [w * rate, (w + 1) * rate), ascending.
+// With two sets of columns, over the first set of the tokens before those, [(w - 1) * rate, w * rate), and the second
+// of its own.
+struct CompressArgs {
+  View values;  // f32 [n, sets * dim], sets 1 or 2
+  View gates;   // likewise
+  View bias;    // f32 [rate, sets * dim]
+  // f32 [slots, sets, 3, dim], in place: of an entry, and of the next, the greatest weight, sums of weights and values.
+  View state;
+  const StatePlan& plan;
+  View means;  // f32 [n, dim]: row t is written where token t is the last of an entry, others are left alone
+};
+
+// Manifold-constrained hyper-connections (Xie et al., "mHC", 2026): a token has several residuals x[j], and w is the
+// product of a matrix with all of them, normalised together. What a layer reads is one of them all:
+//   out = sum over j, ascending, of (sigmoid(w[j] * scale[0] + base[j]) + eps) * x[j]
+// What it puts out goes to each (ExpandStreamsArgs):
+//   post[j] = 2 * sigmoid(w[S + j] * scale[1] + base[S + j])
+//   mix = the softmax of each row of S x S numbers w[2 S ..] * scale[2] + base[2 S ..], plus eps, made doubly
+//         stochastic: columns, then `iterations` - 1 times rows and columns, are divided by their sums plus eps
+struct CollapseStreamsArgs {
+  View x;       // f32 [n, streams, dim], streams up to kMaxStreams
+  View matrix;  // f32 [streams, streams * dim] or, with post and mix, [streams * (2 + streams), streams * dim]
+  View base;    // f32 [rows of matrix]
+  View scale;   // f32 [1] or [3]
+  float norm_eps = 0;
+  float eps = 0;
+  int iterations = 0;
+  View out;        // f32 [n, dim]
+  View post = {};  // f32 [n, streams]; optional, as is mix
+  View mix = {};   // f32 [n, streams * streams]
+};
+
+// x[k] = post[k] * delta + sum over j, ascending, of mix[j, k] * x[j]
+struct ExpandStreamsArgs {
+  View x;      // f32 [n, streams, dim], in place
+  View delta;  // act [n, dim]
+  View post;   // f32 [n, streams]
+  View mix;    // f32 [n, streams * streams]
+};
+
 // Alternating updates (Baykal et al., "Alternating Updates for Efficient Transformers", 2023): a token has
 // several streams, and layers work on the first. Before a layer, with m = tanh(router[t]),
 //   x[t, j] += sum over i, ascending, of x[t, i] * (sum over p of coefs[j * streams + i, p] * m[p])
@@ -402,7 +479,6 @@ struct PredictStreamsArgs {
   View router;  // f32 [n, streams]
   View coefs;   // f32 [streams * streams, streams]
 };
-constexpr int kMaxStreams = 8;
 
 // Behind the layer, which made x[t, 0] of `before`, with m of its result and change = x[t, 0] - before[t]:
 //   x[t, j] += change * (1 + sum over p of coefs[j, p] * m[p]), where x[t, 0] is `before` again
@@ -562,12 +638,17 @@ struct Ops {
   Op<LatentStoreArgs> latent_store;
   Op<ChooseTokensArgs> choose_tokens;
   Op<AttentionArgs> attention;
+  Op<TurnEndsArgs> turn_ends;
+  Op<StoreRowsArgs> store_rows;
   Op<GateArgs> gate;
   Op<ConvArgs> causal_conv;
   Op<GatedDeltaArgs> gated_delta;
   Op<ScanArgs> scan;
   Op<ChannelScanArgs> channel_scan;
   Op<WkvArgs> wkv;
+  Op<CompressArgs> compress;
+  Op<CollapseStreamsArgs> collapse_streams;
+  Op<ExpandStreamsArgs> expand_streams;
   Op<PredictStreamsArgs> predict_streams;
   Op<CorrectStreamsArgs> correct_streams;
   Op<MatchSizeArgs> match_size;

@@ -48,6 +48,7 @@ struct Layer {
   std::int64_t key_heads, value_heads, key_dim, value_dim, width;
   bool tiled;          // GatedDeltaArgs::tiled
   std::int64_t rates;  // at which states forget: of each head, or of each row of its state
+  float beta_scale;
   DType type;
   TestTensor weight, a_log, dt_bias;
 
@@ -59,6 +60,7 @@ struct Layer {
         width(random.integer(2, 4)),
         tiled(random.coin()),
         rates(value_heads * (random.coin() ? key_dim : 1)),
+        beta_scale(random.pick({1.0F, 2.0F})),
         type(t),
         weight(random.tensor(DType::f32, {channels(), width})),
         a_log(random.tensor(DType::f32, {value_heads}, -3, 2)),
@@ -122,6 +124,7 @@ class Session {
                                                 .ba = on(gates.view()),
                                                 .a_log = on(layer_.a_log.view()),
                                                 .dt_bias = on(layer_.dt_bias.view()),
+                                                .beta_scale = layer_.beta_scale,
                                                 .state = on(state_.view()),
                                                 .plan = plan,
                                                 .out = on(out.view())});

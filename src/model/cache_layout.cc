@@ -2,16 +2,34 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "model/network.h"
 
 namespace octavo {
 namespace {
 
+using LayersByNeed = std::map<CacheNeed, std::vector<std::size_t>>;
+
+// Numbers of a token, on average.
+double numbers_of(const CacheNeed& need) {
+  return static_cast<double>(need.kv_heads) * need.head_dim * (need.values_in_keys > 0 ? 1 : 2) / need.rate;
+}
+
 // Layers in a group, given the layers of each need. The smallest number wastes least, unless the largest is
-// about the same: then one group of each is best.
-int group_size(const std::map<CacheNeed, std::vector<std::size_t>>& layers_by_need) {
+// about the same: then one group of each is best. Entries that stand for several tokens are small and kept to the
+// end: those of all layers are one group, and others are as large.
+int group_size(const LayersByNeed& layers_by_need) {
+  double entries = 0;
+  for (const auto& [need, layers] : layers_by_need)
+    if (need.rate > 1) entries = std::max(entries, numbers_of(need) * static_cast<double>(layers.size()));
   std::size_t least = SIZE_MAX;
+  for (const auto& [need, layers] : layers_by_need)
+    if (entries > 0 && need.rate == 1) {
+      const auto as_large = static_cast<std::size_t>(entries / numbers_of(need));
+      least = std::min({least, layers.size(), std::max<std::size_t>(1, as_large)});
+    }
+  if (least < SIZE_MAX) return static_cast<int>(least);
   std::size_t most = 0;
   for (const auto& [need, layers] : layers_by_need) {
     least = std::min(least, layers.size());
@@ -31,27 +49,33 @@ CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
   const Network network = network_of(spec);
   bool one_plane = options.one_plane;  // but where one is read again by a later layer
   for (std::size_t i = 0; i < network.layers.size(); ++i) one_plane = one_plane && source_of(spec, i) < 0;
-  std::map<CacheNeed, std::vector<std::size_t>> layers_by_need;
+  LayersByNeed layers_by_need;
+  CacheLayout layout{
+      .groups = {}, .layers = std::vector<CacheLayer>(network.layers.size()), .block_size = options.block_size};
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     std::optional<CacheNeed> need = network.layers[i].cache();
     if (!need) continue;
     if (!options.window_groups) need->window = 0;
     layers_by_need[*need].push_back(i);
+    if (const std::optional<CacheNeed> entries = network.layers[i].entries()) {
+      layout.layers[i].entries = static_cast<int>(layout.layers.size());
+      layers_by_need[*entries].push_back(layout.layers.size());
+      layout.layers.emplace_back();
+      layout.block_size = std::lcm(layout.block_size, entries->rate);
+    }
   }
-  CacheLayout layout{.groups = {},
-                     .layers = std::vector<CacheLayer>(network.layers.size()),
-                     .planes = one_plane ? 1 : group_size(layers_by_need),
-                     .block_size = options.block_size};
+  layout.planes = one_plane ? 1 : group_size(layers_by_need);
   for (const auto& [need, layers] : layers_by_need) {
-    const KvSpec kv{need.kv_heads, need.head_dim,       options.block_size,
-                    options.dtype, need.values_in_keys, need.index_dim};
+    const KvSpec kv{need.kv_heads,       need.head_dim,  layout.block_size, options.dtype,
+                    need.values_in_keys, need.index_dim, need.rate};
     for (const std::size_t layer : layers) {
-      const bool full = !layout.groups.empty() && layout.groups.back().layers == layout.planes;
+      const bool full = need.rate == 1 && !layout.groups.empty() && layout.groups.back().layers == layout.planes;
       if (layer == layers[0] || (full && !one_plane))
         layout.groups.push_back({need.window, need.q_heads, kv, need.causal, need.local});
       LayerGroup& group = layout.groups.back();
       const int plane = one_plane ? 0 : group.layers;
-      layout.layers[layer] = {static_cast<int>(layout.groups.size()) - 1, plane};
+      layout.layers[layer].group = static_cast<int>(layout.groups.size()) - 1;
+      layout.layers[layer].plane = plane;
       group.layers = plane + 1;
     }
   }

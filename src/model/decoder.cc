@@ -89,7 +89,8 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   const std::int64_t inputs = spec.layer_inputs ? std::ssize(spec.layers) * spec.layer_inputs->size : 0;
   std::int64_t angles = 0;  // of a token
   for (const RopeSpec& rope : spec.ropes) angles += rope.rotary_dim;
-  const std::int64_t streams = spec.streams ? spec.streams->count * (4 * std::int64_t{spec.dim} + 4) : 0;
+  std::int64_t streams = spec.streams ? spec.streams->count * (4 * std::int64_t{spec.dim} + 4) : 0;
+  if (spec.hyper) streams = 4 * (std::int64_t{spec.hyper->count} * spec.dim + spec.hyper->rows());
   const std::int64_t pairs = shares_matrices(spec) ? 2 * (4 + element) * spec.dim + 4 : 0;
   const std::int64_t first_values = first_values_of(spec) * element;
   return limits.max_tokens *
@@ -121,6 +122,11 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
     residual_.all = streams_.all.columns(0, dim);
   } else {
     TRY_VOID(allocate(residual_, DType::f32, {n, dim}));
+  }
+  if (const auto& hyper = model_.spec.hyper) {
+    TRY_VOID(allocate(streams_, DType::f32, {n, hyper->count * dim}));
+    TRY_VOID(allocate(posts_, DType::f32, {n, hyper->count}));
+    TRY_VOID(allocate(mixes_, DType::f32, {n, std::int64_t{hyper->count} * hyper->count}));
   }
   for (const RopeSpec& rope : model_.spec.ropes) {
     Angles& angles = angles_.emplace_back();
@@ -164,7 +170,7 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
     TRY_VOID(allocate(pair_, DType::f32, {n, 2 * dim}));
     TRY_VOID(allocate(pair_x_, act, {n, 2 * dim}));
   }
-  if (model_.spec.hidden || model_.spec.streams || shares || !kept_.empty()) {
+  if (model_.spec.hidden || model_.spec.streams || model_.spec.hyper || shares || !kept_.empty()) {
     TRY_VOID(allocate(every_row_, DType::i32, {n}));
     std::vector<std::int32_t> numbers(static_cast<std::size_t>(n));
     std::iota(numbers.begin(), numbers.end(), 0);
@@ -202,6 +208,7 @@ void Decoder::begin(const ForwardBatch& batch) {
     pending_ = {.delta = pending_.delta, .norm = norm, .replaces = true};
   if (model_.spec.layer_inputs) make_layer_inputs(batch);
   if (model_.spec.streams) make_streams();
+  if (model_.spec.hyper) copy_streams();
   if (const std::int64_t dim = model_.spec.dim; pair_.all)
     backend_.ops.gather_rows(*backend_.stream, {.x = residual_.rows(rows_),
                                                 .rows = every_row_.rows(rows_),
@@ -210,7 +217,7 @@ void Decoder::begin(const ForwardBatch& batch) {
 
 void Decoder::run_layers(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t first,
                          std::size_t end) {
-  CHECK(cache.size() == model_.network.layers.size() && batch.groups.size() == layout_.groups.size());
+  CHECK(cache.size() == layout_.layers.size() && batch.groups.size() == layout_.groups.size());
   StepContext step = context(batch);
   for (std::size_t i = first; i < end; ++i) {
     enter(i, batch, cache, step);
@@ -225,7 +232,8 @@ void Decoder::run_layers(const ForwardBatch& batch, std::span<const KvLayer> cac
     add_deep_rows(i, batch.images);
     if (batch.deep) project_deep(i, batch.deep);
   }
-  if (end < cache.size()) return;
+  if (end < model_.network.layers.size()) return;
+  if (model_.spec.hyper) return collapse_streams(model_.network.output_streams, false);
   add(pending_, {}, {});
   if (model_.spec.streams) join_streams();
 }
@@ -235,12 +243,14 @@ StepContext Decoder::context(const ForwardBatch& batch) {
   return {.backend = backend_,
           .tokens = rows_.count,
           .positions = batch.positions.rows(rows_.first, rows_.count),
+          .frequencies = model_.ropes,
           .ropes = ropes_,
           .temperatures = model_.temperatures,
           .scratch = Scratch(scratch_.all),
           .adapters = batch.adapters,
           .adapter_scratch = Scratch(adapter_scratch_.all),
           .wholes = batch.wholes,
+          .ids = batch.ids ? batch.ids.rows(rows_.first, rows_.count) : View{},
           .cross_plan = batch.cross.plan,
           .residual = residual_.rows(rows_),
           .every_row = every_row_.rows(rows_),
@@ -259,6 +269,13 @@ void Decoder::enter(std::size_t layer, const ForwardBatch& batch, std::span<cons
   step.plan = of_group.plan;
   step.slots = of_group.slots.rows(rows_.first, rows_.count);
   step.group = static_cast<std::size_t>(group);
+  const int entries = layout_.layers[layer].entries;
+  if (entries < 0) return;
+  const auto number = static_cast<std::size_t>(entries);
+  const GroupBatch& of_entries = batch.groups[static_cast<std::size_t>(layout_.layers[number].group)];
+  step.entries = cache[number];
+  step.entry_plan = of_entries.plan;
+  step.entry_slots = of_entries.slots.rows(rows_.first, rows_.count);
 }
 
 void Decoder::take_ropes() {
@@ -455,6 +472,12 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
     const auto take = [&](const Block& half, const NormParameter& pre, const NormParameter& post,
                           float factor) {
       const bool joint = sees_joint && &half == layer.mixer.get();
+      if (model_.spec.hyper) {
+        collapse_streams(&half == layer.mixer.get() ? layer.mixer_streams : layer.feed_forward_streams, true);
+        add({}, pre.norm(), x);
+        run(half, own, x, delta);
+        return expand_streams(delta);
+      }
       if (spec.residual == Residual::from_norm) {
         pending_.norm = pre.norm();
         pending_.replaces = true;

@@ -89,12 +89,12 @@ class Decoder {
   static Result<Decoder> make(const Model& model, const CacheLayout& layout, Backend& backend,
                               const DecoderLimits& limits, ProcessGroup* group = nullptr);
 
-  // Runs the layers of this stage; `cache` has one entry for each. A stage that is not the first begins with
+  // Runs the layers of this stage; `cache` is beside CacheLayout::layers. A stage that is not the first begins with
   // what residual() holds. Leaves the final residual for logits(), on the device: when what it enqueues was
   // recorded, a replay does the same.
   void forward(const ForwardBatch& batch, std::span<const KvLayer> cache) {
     begin(batch);
-    run_layers(batch, cache, 0, cache.size());
+    run_layers(batch, cache, 0, model_.network.layers.size());
   }
   // The same in parts: what comes before the layers, then layers [first, end), from 0 to the last. What the
   // batch refers to stays where it is until then.
@@ -168,6 +168,10 @@ class Decoder {
   void predict_streams(const Layer& layer);
   void correct_streams(const Layer& layer, const StepContext& step);
   void join_streams();
+  View hyper_streams() const;
+  void copy_streams();
+  void collapse_streams(const StreamWeights& weights, bool mixes);
+  void expand_streams(const View& delta);
   void run_shared(const Layer& layer, const StepContext& step, const View& x);
   void add_deep_rows(std::size_t layer, std::span<const ImageRows> images);
   std::int64_t class_rows() const { return model_.network.class_token.weight ? 1 : 0; }
@@ -214,6 +218,8 @@ class Decoder {
   // Of Streams: all of them [tokens, streams * dim], of which the residual is the first; what that was before
   // a layer; and by what they are mixed.
   Workspace streams_, before_, routed_;
+  // Of HyperConnections, which have streams_, too: how the half that runs is added to each, and how they mix.
+  Workspace posts_, mixes_;
   Workspace scratch_;  // of the block that runs
   Workspace adapter_scratch_;
   Workspace logit_residual_, logit_x_;  // [logit rows, dim]

@@ -1,4 +1,5 @@
-// Networks with several residuals side by side (Streams): how the decoder begins, mixes and joins them.
+// Networks with several residuals side by side (Streams, HyperConnections): how the decoder begins, mixes and joins
+// them.
 #include "model/decoder.h"
 
 namespace octavo {
@@ -77,6 +78,39 @@ void Decoder::join_streams() {
   }
   for (int i = 1; i < model_.spec.streams->count; ++i)
     ops.add_norm(queue, {.residual = residual, .delta = stream(i)});
+}
+
+// f32 [tokens, streams, dim]
+View Decoder::hyper_streams() const {
+  const View all = streams_.rows(rows_);
+  return View::of(all.data, all.dtype, {rows_.count, model_.spec.hyper->count, model_.spec.dim});
+}
+
+void Decoder::copy_streams() {
+  for (int i = 0; i < model_.spec.hyper->count; ++i)
+    backend_.ops.gather_rows(*backend_.stream,
+                             {.x = residual_.rows(rows_), .rows = every_row_.rows(rows_), .out = stream(i)});
+}
+
+// The residual becomes what a half of a layer reads of all or, at the end, what becomes of them.
+void Decoder::collapse_streams(const StreamWeights& weights, bool mixes) {
+  const HyperConnections& hyper = *model_.spec.hyper;
+  backend_.ops.collapse_streams(*backend_.stream, {.x = hyper_streams(),
+                                                   .matrix = weights.matrix.value,
+                                                   .base = weights.base.value,
+                                                   .scale = weights.scale.value,
+                                                   .norm_eps = hyper.norm_eps,
+                                                   .eps = hyper.eps,
+                                                   .iterations = hyper.iterations,
+                                                   .out = residual_.rows(rows_),
+                                                   .post = mixes ? posts_.rows(rows_) : View{},
+                                                   .mix = mixes ? mixes_.rows(rows_) : View{}});
+}
+
+void Decoder::expand_streams(const View& delta) {
+  backend_.ops.expand_streams(
+      *backend_.stream,
+      {.x = hyper_streams(), .delta = delta, .post = posts_.rows(rows_), .mix = mixes_.rows(rows_)});
 }
 
 }  // namespace octavo

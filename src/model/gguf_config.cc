@@ -130,7 +130,7 @@ class Translation {
   bool is_latent() const {
     return architecture_.name == "deepseek2" || architecture_.name == "mistral4" || is_sparse();
   }
-  bool is_sparse() const { return architecture_.name == "glm-dsa"; }
+  bool is_sparse() const { return architecture_.name == "glm-dsa" || architecture_.name == "deepseek32"; }
 
   // Whether layers may differ in their numbers of heads of keys, and in their widths.
   bool has_lists() const {
@@ -278,6 +278,15 @@ class Translation {
     fields_["rope_parameters"] = std::move(rope);
     fields_["rope_scaling"] = nullptr;
     return {};
+  }
+
+  // Trinity's words. Files do not say that embeddings are scaled and that every fourth layer sees everything.
+  void add_afmoe() {
+    const auto* normed = fields_.if_contains("norm_topk_prob");
+    fields_["route_norm"] = normed != nullptr && normed->is_bool() && normed->as_bool();
+    set("route_scale", field("routed_scaling_factor").value_or(1), key("expert_weights_scale"));
+    fields_["mup_enabled"] = true;
+    fields_["global_attn_every_n_layers"] = 4;
   }
 
   Result<> add_rwkv7() {
@@ -579,6 +588,7 @@ class Translation {
     if (field("mamba_d_ssm") && !name.starts_with("qwen3")) TRY_VOID(add_mamba());
     if (name == "mistral3") TRY_VOID(add_mistral3());
     if (name == "rwkv7") TRY_VOID(add_rwkv7());
+    if (name == "afmoe") add_afmoe();
     if (name == "gemma3n") TRY_VOID(add_gemma3n());
     if (name == "gemma4") TRY_VOID(add_gemma4());
     if (name.starts_with("qwen35") || name == "qwen3next") TRY_VOID(add_delta_nets());

@@ -14,6 +14,7 @@ namespace octavo {
 namespace {
 
 constexpr std::array kArchitectures = {
+    GgufArchitecture{"afmoe", "AfmoeForCausalLM"},
     GgufArchitecture{"arcee", "ArceeForCausalLM", true},
     GgufArchitecture{"baichuan", "BaiChuanForCausalLM", true},
     GgufArchitecture{"bloom", "BloomForCausalLM"},
@@ -21,6 +22,7 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"cohere2", "Cohere2ForCausalLM"},
     GgufArchitecture{"command-r", "CohereForCausalLM"},
     GgufArchitecture{"deepseek2", "DeepseekV3ForCausalLM"},
+    GgufArchitecture{"deepseek32", "DeepseekV32ForCausalLM"},
     GgufArchitecture{"dots1", "Dots1ForCausalLM"},
     GgufArchitecture{"ernie4_5", "Ernie4_5ForCausalLM"},
     GgufArchitecture{"ernie4_5-moe", "Ernie4_5_MoeForCausalLM"},
@@ -140,8 +142,9 @@ Names names_of(const Gguf& gguf, const Layers& layers) {
       .mlp_post_norm = "post_ffw_norm",
       .q_norm = "attn_q_norm",
       .k_norm = "attn_k_norm",
-      .qkv =
-          layers.have("attn_qkv.weight") && !hybrid ? list("attn_qkv") : list("attn_q", "attn_k", "attn_v"),
+      .qkv = layers.have("attn_qkv.weight") && !hybrid    ? list("attn_qkv")
+             : layers.have("attn_gate.weight") && !hybrid ? list("attn_q", "attn_k", "attn_v", "attn_gate")
+                                                          : list("attn_q", "attn_k", "attn_v"),
       .out = "attn_output",
       .up = rwkv                             ? list("channel_mix_key")
             : layers.have("ffn_gate.weight") ? list("ffn_gate", "ffn_up")
@@ -171,7 +174,7 @@ Names names_of(const Gguf& gguf, const Layers& layers) {
       .indexer = "indexer.",
       .delta_in = layers.have("ssm_in.weight") ? list("ssm_in") : list("attn_qkv", "attn_gate"),
       .delta_ba = layers.have("ssm_ba.weight") ? list("ssm_ba") : list("ssm_beta", "ssm_alpha"),
-      .delta_conv = "ssm_conv1d",
+      .delta_conv = list("ssm_conv1d"),
       .delta_a_log = "ssm_a",
       .delta_rates = true,
       .delta_dt_bias = "ssm_dt.bias",

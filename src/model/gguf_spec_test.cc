@@ -189,7 +189,7 @@ TEST_F(GgufSpec, ErrorsNameTheKey) {
               HasSubstr("llama.attention.head_count 4 is not a multiple"));
   EXPECT_THAT(
       error(GgufBuilder().text("general.architecture", "rwkv6")),
-      HasSubstr("general.architecture is \"rwkv6\"; supported are arcee, baichuan, bloom, chatglm, "));
+      HasSubstr("general.architecture is \"rwkv6\"; supported are afmoe, arcee, baichuan, bloom, chatglm, "));
   EXPECT_THAT(error(GgufBuilder()), HasSubstr("general.architecture is \"\""));
   EXPECT_THAT(error(GgufBuilder().text("general.architecture", "llama")),
               HasSubstr("token_embd.weight is not there, or no matrix"));

@@ -60,12 +60,6 @@ struct LoadOptions {
   std::function<void(std::size_t bytes_done, std::size_t bytes_in_all)> progress = {};
 };
 
-// What a step's angles are made of: rope.h.
-struct Frequencies {
-  View each;  // f32 [pairs]
-  float scale = 1;
-};
-
 struct Model {
   ModelSpec spec;
   int max_model_len = 0;

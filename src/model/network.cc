@@ -30,6 +30,14 @@ StreamMixer stream_mixer(const ModelSpec& model, const Namer& name) {
   return mixer;
 }
 
+StreamWeights stream_weights(const HyperConnections& hyper, std::int64_t dim, const Namer& name,
+                             const std::string& begin, bool mixes) {
+  const std::int64_t rows = mixes ? hyper.rows() : hyper.count;
+  return {.matrix = name.rows_of_vectors({begin + "fn"}, rows, hyper.count * dim),
+          .base = name.vector({begin + "base"}, {rows}),
+          .scale = name.vector({begin + "scale"}, {mixes ? 3 : 1})};
+}
+
 Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name) {
   const auto block = [&](const auto& kind) { return make_block(kind, name, model.dim); };
   Layer layer;
@@ -58,6 +66,10 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
   if (spec.passed_scale != 1) layer.passed_scale = constant_vector({spec.passed_scale});
   if (spec.scaled) layer.passed_scale = name.vector({name.names.layer_scale}, {1});
   if (model.streams) layer.streams = stream_mixer(model, name);
+  if (model.hyper) {
+    layer.mixer_streams = stream_weights(*model.hyper, model.dim, name, name.names.mixer_streams, true);
+    layer.feed_forward_streams = stream_weights(*model.hyper, model.dim, name, name.names.feed_forward_streams, true);
+  }
   return layer;
 }
 
@@ -206,6 +218,11 @@ ParameterList Network::parameters() {
   list.add(input_projection);
   list.add(input_norm);
   for (LinearParameter& linear : stream_in) list.add(linear);
+  const auto add_streams = [&list](StreamWeights& weights) {
+    list.add(weights.matrix);
+    list.add(weights.base);
+    list.add(weights.scale);
+  };
   for (Layer& layer : layers) {
     if (layer.shared) layer.shared->list(list);
     list.add(layer.mixer_norm);
@@ -226,7 +243,10 @@ ParameterList Network::parameters() {
     list.add(layer.streams.predict);
     list.add(layer.streams.correct);
     list.add(layer.streams.scale);
+    add_streams(layer.mixer_streams);
+    add_streams(layer.feed_forward_streams);
   }
+  add_streams(output_streams);
   for (LinearParameter& linear : stream_out) list.add(linear);
   list.add(final_norm);
   for (HeadParameter& layer : head) {
@@ -336,6 +356,8 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
           is_owner ? nullptr : network.layers[static_cast<std::size_t>(shared->owner)].shared.get());
     }
   }
+  if (spec.hyper && stage.is_last())
+    network.output_streams = stream_weights(*spec.hyper, spec.dim, top, names.output_streams, false);
   if (!names.standard_scale.empty())
     network.final_norm = standard_norm(spec, top);
   else if (stage.is_last())

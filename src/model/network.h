@@ -20,6 +20,11 @@ struct StreamMixer {
   VectorParameter predict, correct, scale;
 };
 
+// Of HyperConnections.
+struct StreamWeights {
+  VectorParameter matrix, base, scale;
+};
+
 struct Layer {
   NormParameter mixer_norm, mixer_post_norm, cross_norm, feed_forward_norm, feed_forward_post_norm,
       input_post_norm;
@@ -27,12 +32,14 @@ struct Layer {
   std::unique_ptr<Block> mixer, second_mixer, cross, feed_forward, input;  // such part
   VectorParameter mixed_scale, passed_scale;                               // where they are not 1
   StreamMixer streams;
+  StreamWeights mixer_streams, feed_forward_streams;
 
   // Those that are there, in the order of the forward pass.
   std::vector<Block*> blocks() const;
   // Of its mixers and what it shares: at most one of them keeps something in the cache, and at most one has a
   // state.
   std::optional<CacheNeed> cache() const;
+  std::optional<CacheNeed> entries() const { return mixer ? mixer->entries() : std::nullopt; }
   // Of its mixers, then of its feed-forward.
   std::int64_t state_floats() const { return mixer_state_floats() + feed_forward_state_floats(); }
   std::int64_t mixer_state_floats() const;
@@ -61,6 +68,7 @@ struct Network {
   MatrixParameter lm_head;  // not there when tied, and in models that do not continue texts
   VectorParameter logits_bias;
   std::vector<Layer> layers;
+  StreamWeights output_streams;
   NormParameter final_norm;
   std::vector<HeadParameter> head;
   NormParameter token_norm, hidden_norm;  // these two and joint: of HiddenInput

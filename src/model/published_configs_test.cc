@@ -187,6 +187,38 @@ TEST(PublishedConfigs, SparseAttentionKeepsAnIndexersKeysBesideLatents) {
   EXPECT_FALSE(std::get<LatentAttention>(shared.layers[0].mixer).indexer);
 }
 
+// DeepSeek-V4-Flash: entries of 4 tokens with an indexer's keys in every second layer, of 128 in the others, beside
+// windows of 128 tokens.
+TEST(PublishedConfigs, CompressedAttentionKeepsEntriesOfSeveralTokens) {
+  const auto made = [](std::string_view fields) {
+    std::string ratios = "0, 0";
+    for (int i = 2; i < 43; ++i) ratios += i % 2 == 0 ? ", 4" : ", 128";
+    return spec_of(fmt::format(
+        R"({{"architectures": ["DeepseekV4ForCausalLM"], "compress_ratios": [{}], "num_hash_layers": 3, "qk_rope_head_dim": 64,
+             "rope_scaling": {{"type": "yarn", "factor": 16, "original_max_position_embeddings": 65536}}{}}})",
+        ratios, fields));
+  };
+  const ModelSpec spec = made("").value();
+  EXPECT_EQ(spec.ropes[0].scaling.kind, RopeScalingKind::none);
+  EXPECT_EQ(spec.ropes[1].theta, 160000);
+  EXPECT_EQ(spec.ropes[1].scaling.factor, 16);
+  EXPECT_EQ(std::get<Experts>(spec.layers[2].feed_forward).vocab, 129280);
+  EXPECT_EQ(std::get<Experts>(spec.layers[3].feed_forward).vocab, 0);
+  const Backend backend = make_reference_backend();
+  const CacheLayout layout = cache_layout(spec, {});
+  EXPECT_EQ(layout.block_size, 128);
+  ASSERT_TRUE(layout.supported(backend.ops).has_value());
+  // Of 128 tokens the 21 layers with indexers keep 32 entries each: no block is larger.
+  EXPECT_EQ(layout.block_bytes(backend.ops), 21 * 32 * (512 + 128) * 2);
+  EXPECT_EQ(layout.bytes_per_token(backend.ops), 2 * 21 * 32 * (512 + 128) * 2 / 128.0);
+  EXPECT_EQ(layout.state_floats, 21 * 2 * 3 * (512 + 128) + 20 * 3 * 512);
+  const auto error = [&](std::string_view fields) { return made(fields).error().field; };
+  EXPECT_EQ(error(R"(, "scoring_func": "softmax")"), "scoring_func");
+  EXPECT_EQ(error(R"(, "o_groups": 7)"), "o_groups");
+  EXPECT_EQ(error(R"(, "num_hidden_layers": 44)"), "layer_types");
+  EXPECT_EQ(error(R"(, "compress_rates": {"compressed_sparse_attention": 8})"), "compress_ratios");
+}
+
 TEST(PublishedConfigs, DeepSeekFieldsThatAreNotThereAreNamed) {
   const auto error = [](std::string_view architecture, std::string_view fields) {
     const auto made = spec_of(fmt::format(R"({{"architectures": ["{}"], {}}})", architecture, fields));

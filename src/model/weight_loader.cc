@@ -52,11 +52,14 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
       if (std::isnan(number)) return failure(ErrorCode::corrupt, "tensor {} is no number", slot.name);
       return std::vector<float>(static_cast<std::size_t>(parameter.size), number);
     }
-    TRY_VOID(check_finite(tensor, pool));
+    if (parameter.below == 0) TRY_VOID(check_finite(tensor, pool));
     std::int64_t elements = 1;
     for (const std::int64_t size : slot.shape) elements *= size;
     for (std::int64_t i = 0; i < elements; ++i) {
       const float number = number_at(tensor, i);
+      if (parameter.below > 0 && !(number >= 0 && number < static_cast<float>(parameter.below)))
+        return failure(ErrorCode::corrupt, "tensor {}: {} is not from 0 on below {}", slot.name, number,
+                       parameter.below);
       if (parameter.rates && number >= 0)
         return failure(ErrorCode::corrupt, "tensor {}: {} is no rate; rates are below 0", slot.name, number);
       stored.push_back(parameter.rates ? std::log(-number) : number + parameter.offset);

@@ -35,6 +35,11 @@ Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
     return failure(ErrorCode::corrupt, "tensor {} has shape [{}], the configuration asks for [{}]", slot.name,
                    fmt::join(tensor.shape, ", "), fmt::join(slot.shape, ", "));
   }
+  if (slot.integers) {
+    if (tensor.dtype == DType::i64 || tensor.dtype == DType::i32) return {};
+    return failure(ErrorCode::unsupported, "tensor {} is {}; whole numbers can be I64 or I32", slot.name,
+                   tensor.format);
+  }
   if (!tensor.usable()) {
     return failure(ErrorCode::unsupported,
                    "tensor {} is {}; F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, "

@@ -17,6 +17,7 @@ namespace octavo {
 struct Slot {
   std::string name;
   std::vector<std::int64_t> shape;
+  bool integers = false;  // it holds whole numbers instead, in i64 or i32
 };
 
 // Slots may name one tensor several times. Every slot has its tensor with its shape, and every tensor fills a

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <type_traits>
 
 #include "weights/packed_matrix.h"
 
@@ -132,10 +133,15 @@ float number_at(const StoredTensor& tensor, std::int64_t i) {
   const auto read = [&]<class T>(T value) {
     std::memcpy(&value, tensor.bytes.data() + static_cast<std::size_t>(i) * sizeof value,
                 sizeof value);  // a tensor's data may lie at any byte
-    return to_f32(value);
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<float>(value);
+    else
+      return to_f32(value);
   };
   if (tensor.dtype == DType::bf16) return read(BFloat16{});
   if (tensor.dtype == DType::f16) return read(Float16{});
+  if (tensor.dtype == DType::i64) return read(std::int64_t{});
+  if (tensor.dtype == DType::i32) return read(std::int32_t{});
   return read(float{});
 }
 

@@ -48,7 +48,7 @@ StoredTensor slice_of(const StoredTensor& tensor, std::int64_t i);
 StoredTensor part_of(const StoredTensor& tensor, std::int64_t first_row, std::int64_t rows,
                      std::int64_t first_col, std::int64_t cols, std::vector<std::byte>& memory);
 
-// Number i of a plain tensor in f32, f16 or bf16, wherever its bytes lie.
+// Number i of a plain tensor in f32, f16, bf16, i64 or i32, wherever its bytes lie.
 float number_at(const StoredTensor& tensor, std::int64_t i);
 
 void put_number(std::byte* data, DType type, std::size_t i, float value);

@@ -1,6 +1,6 @@
 """Transformers models as GGUF files, as llama.cpp's own conversion writes them: names, orders of rows, metadata.
 
-Needs torch, transformers, gguf and, for the K formats, llama-cpp-python.
+Needs torch, transformers, gguf (of llama.cpp's sources: PyPI's 0.19 has no deepseek32) and, for the K formats, llama-cpp-python.
 """
 import ctypes
 import json
@@ -30,10 +30,10 @@ ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qw
                  "Llama4ForCausalLM": "llama4", "PhimoeForCausalLM": "phimoe", "FalconH1ForCausalLM": "falcon-h1", "GraniteMoeHybridForCausalLM": "granitehybrid", "JambaForCausalLM": "jamba",
                  "MambaForCausalLM": "mamba", "FalconMambaForCausalLM": "mamba", "Mamba2ForCausalLM": "mamba2", "NemotronHForCausalLM": "nemotron_h",
                  "Ministral3ForCausalLM": "mistral3", "Gemma3nForCausalLM": "gemma3n", "Gemma4ForCausalLM": "gemma4",
-                 "Mistral4ForCausalLM": "mistral4", "ExaoneMoeForCausalLM": "exaone-moe", "RWKV7ForCausalLM": "rwkv7", "GlmMoeDsaForCausalLM": "glm-dsa", "Qwen3_5ForCausalLM": "qwen35", "Qwen3_5MoeForCausalLM": "qwen35moe"}
-LATENT = ("deepseek2", "mistral4", "glm-dsa")
+                 "Mistral4ForCausalLM": "mistral4", "ExaoneMoeForCausalLM": "exaone-moe", "RWKV7ForCausalLM": "rwkv7", "GlmMoeDsaForCausalLM": "glm-dsa", "DeepseekV32ForCausalLM": "deepseek32", "AfmoeForCausalLM": "afmoe", "Qwen3_5ForCausalLM": "qwen35", "Qwen3_5MoeForCausalLM": "qwen35moe"}
+LATENT = ("deepseek2", "deepseek32", "mistral4", "glm-dsa")
 RWKV7_PLAIN = ("time_mix_w1", "time_mix_w2", "time_mix_lerp_fused", "time_mix_r_k")
-SIGMOID_ROUTERS = ("dots1", "exaone-moe", "glm4moe", "lfm2moe", "minimax-m2")
+SIGMOID_ROUTERS = ("afmoe", "dots1", "exaone-moe", "glm4moe", "lfm2moe", "minimax-m2")
 
 
 def arch_of(model):
@@ -238,9 +238,12 @@ def add_experts(writer, arch, experts, first):
             add(first(*fields))
     if arch in ("dots1", "exaone-moe", "glm4moe", "nemotron_h_moe") or arch in LATENT and first("norm_topk_prob"):
         writer.add_expert_weights_norm(first("norm_topk_prob"))
+    if arch == "afmoe":
+        writer.add_expert_weights_norm(first("route_norm"))
+        writer.add_expert_weights_scale(first("route_scale"))
     if arch == "ernie4_5-moe":
         writer.add_interleave_moe_layer_step(first("moe_layer_interval"))
-    if arch in SIGMOID_ROUTERS or first("model_type") in ("deepseek_v3", "glm_moe_dsa"):
+    if arch in SIGMOID_ROUTERS or first("model_type") in ("deepseek_v3", "deepseek_v32", "glm_moe_dsa"):
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
 
 
@@ -248,7 +251,7 @@ def add_latents(writer, config):
     if config.q_lora_rank:
         writer.add_q_lora_rank(config.q_lora_rank)
     writer.add_kv_lora_rank(config.kv_lora_rank)
-    if config.model_type == "glm_moe_dsa":
+    if config.model_type in ("glm_moe_dsa", "deepseek_v32"):
         writer.add_indexer_head_count(config.index_n_heads)
         writer.add_indexer_key_length(config.index_head_dim)
         writer.add_indexer_top_k(config.index_topk)

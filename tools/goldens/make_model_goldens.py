@@ -121,6 +121,40 @@ def biased_routers(model, generator):
             b.copy_(torch.randn(b.shape, generator=generator))
 
 
+def hashed_routers(model, generator):
+    """DeepSeek-V4: tables of experts, each token's different ones, and small biases of what goes into sums."""
+    biased_routers(model, generator)
+    for name, table in model.named_buffers():
+        if name.endswith("tid2eid"):
+            table.copy_(torch.rand(table.shape[0], model.config.n_routed_experts, generator=generator).argsort(-1)[:, : table.shape[1]])
+
+
+def deepseek_v4_tensors(tensors):
+    """The names of the published files, some of which transformers does not give back."""
+    pairs = ((r"^model\.", ""), (r"^embed_tokens\.", "embed."), (r"^hc_head\.hc_", "hc_head_"), (r"\.attn\.norm\.", ".attn.kv_norm."))
+    renamed = {}
+    for name, tensor in tensors.items():
+        for pattern, to in pairs:
+            name = re.sub(pattern, to, name)
+        renamed[name] = tensor
+    return renamed
+
+
+def olmo_hybrid_tensors(tensors):
+    """The names of the published files, which transformers gives back to layers with attention as well."""
+    attends = {name.split(".")[2] for name in tensors if ".self_attn." in name}
+    renamed = {}
+    for name, tensor in tensors.items():
+        if name.split(".")[2:3] and name.split(".")[2] in attends:
+            name = name.replace("feedforward_layer_norm", "post_attention_layernorm")
+        renamed[name] = tensor
+    for name in [name for name in tensors if name.endswith("q_conv1d.weight")]:  # cut where the projections are
+        names = [name.replace("q_conv", part + "_conv") for part in "qkv"]
+        rows = [len(tensors[each.replace("conv1d", "proj")]) for each in names]
+        renamed.update(zip(names, (part.contiguous() for part in torch.cat([tensors[each] for each in names]).split(rows))))
+    return renamed
+
+
 def exact_rates(model, generator):
     """MiniMax: decided routers; rates at which states forget as their formula has them, not as bf16 stores them."""
     decided_routers(model, generator)
@@ -754,6 +788,23 @@ CASES = {
                                          num_key_value_heads=4), dict(weights=biased_routers)),
     "glm_moe_dsa": ("GlmMoeDsa", dict(LATENT, q_lora_rank=24, n_routed_experts=3, n_group=1, topk_group=1, index_topk=12, index_head_dim=16, index_n_heads=20,
                                       num_key_value_heads=4), dict(weights=biased_routers)),
+    "deepseek_v4": ("DeepseekV4", dict({name: value for name, value in SMALL.items() if name != "intermediate_size"}, num_attention_heads=4, head_dim=48,
+                                       partial_rotary_factor=1 / 3, q_lora_rank=40, num_hidden_layers=5, moe_intermediate_size=40, n_routed_experts=5,
+                                       num_experts_per_tok=2, sliding_window=9, o_groups=2, o_lora_rank=24, index_n_heads=18, index_head_dim=24,
+                                       index_topk=3, hc_mult=3, hc_sinkhorn_iters=5, swiglu_limit=1.5, rope_parameters=dict(YARN, factor=16.0, original_max_position_embeddings=16),
+                                       layer_types=["sliding_attention"] + ["heavily_compressed_attention", "compressed_sparse_attention"] * 2,
+                                       compress_rates=dict(compressed_sparse_attention=4, heavily_compressed_attention=8),
+                                       mlp_layer_types=["hash_moe"] * 2 + ["moe"] * 3), dict(weights=hashed_routers, tensors=deepseek_v4_tensors)),
+    "olmo_hybrid": ("OlmoHybrid", dict(SMALL, num_hidden_layers=4, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=20, linear_value_head_dim=24,
+                                       layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"],
+                                       rope_parameters=dict(rope_type="default", rope_theta=5e5)), dict(tensors=olmo_hybrid_tensors)),
+    "olmo_hybrid-nope": ("OlmoHybrid", dict(BASE, linear_num_key_heads=3, linear_num_value_heads=3, linear_key_head_dim=16, linear_value_head_dim=40, linear_conv_kernel_dim=3,
+                                            linear_allow_neg_eigval=False, layer_types=["linear_attention", "full_attention"], rope_parameters=dict(rope_type="default", rope_theta=None)),
+                         dict(tensors=olmo_hybrid_tensors)),
+    "pangu_embedded": ("Llama", dict(SMALL, attention_bias=True, head_dim=24), dict(zip(("config", "tensors"), renamed("PanguEmbeddedForCausalLM", fields=[("attention_bias", "bias")])))),
+    "rnj1": ("Gemma3Text", dict(SMALL, num_hidden_layers=3, head_dim=16, query_pre_attn_scalar=20, layer_types=["full_attention"] * 3, final_logit_softcapping=20.0,
+                                rope_parameters=dict(full_attention=dict(YARN, rope_theta=1e4), sliding_attention=dict(rope_type="default", rope_theta=1e4))),
+             dict(zip(("config", "tensors"), renamed("Rnj1ForCausalLM", config=lambda saved: saved)))),
     "falcon_mamba": ("FalconMamba", dict(vocab_size=VOCAB, hidden_size=40, state_size=12, num_hidden_layers=2, time_step_rank=6), {}),
     "jamba": ("Jamba", dict(SMALL, num_hidden_layers=4, attn_layer_period=3, attn_layer_offset=1, expert_layer_period=2,
                             expert_layer_offset=1, num_experts=3, num_experts_per_tok=2, mamba_d_state=12, mamba_d_conv=3,

@@ -25,6 +25,7 @@ void merge_pieces(const AttentionCall& call, const AttentionMerge& merge, std::i
 }  // namespace
 
 void attention(Stream& stream, const AttentionArgs& args) {
+  if (args.cache.spec.shared_rows()) return attend_rows(stream, args);
   CpuStream& cpu = cpu_stream(stream);
   const auto& plan = static_cast<const CpuAttentionPlan&>(args.plan);
   const KvSpec& spec = args.cache.spec;

@@ -260,6 +260,10 @@ void CpuAttentionPlan::cut(const AttentionJob& job, std::int64_t cost_wanted) {
 Result<std::unique_ptr<AttentionPlan>> make_attention_plan(Device& device, const AttentionLimits& limits) {
   CpuStream& stream = static_cast<CpuDevice&>(device).stream();
   TRY(auto plan, CpuAttentionPlan::make(limits, stream.pool().size(), stream.kernels().tile_rows));
+  if (limits.kv.shared_rows()) {
+    TRY_VOID(stream.reserve_scratch(row_attention_bytes(limits, stream.kernels())));
+    return plan;
+  }
   TRY_VOID(stream.reserve_scratch(AttentionScratch(limits.kv, nullptr).bytes));
   if (limits.kv.index_dim > 0) TRY_VOID(stream.reserve_scratch(choice_bytes(limits.kv, limits.max_length)));
   return plan;

@@ -56,16 +56,7 @@ class Chooser {
     std::fill_n(memory.scores, whole_pieces(tokens), 0.0F);
     for (std::int64_t group = 0; group * kGroupTokens < tokens; group += kPieceTokens / kGroupTokens)
       score(query, sequence, group, (tokens + kGroupTokens - 1) / kGroupTokens, memory);
-    // Those that are no numbers come last.
-    for (std::int64_t t = 0; t < tokens; ++t)
-      if (std::isnan(memory.scores[t])) memory.scores[t] = kNoScore;
-    std::iota(memory.order, memory.order + tokens, 0);
-    const float* const scores = memory.scores;
-    std::nth_element(memory.order, memory.order + most, memory.order + tokens, [&](auto a, auto b) {
-      return scores[a] > scores[b] || (scores[a] == scores[b] && a < b);
-    });
-    std::copy_n(memory.order, most, chosen);
-    std::sort(chosen, chosen + most);
+    keep_best(memory.scores, tokens, memory.order, most, chosen);
   }
 
  private:
@@ -156,11 +147,24 @@ class Chooser {
 
 }  // namespace
 
+void keep_best(float* scores, std::int64_t count, std::int32_t* order, std::int64_t most, std::int32_t* best) {
+  // Those that are no numbers come last.
+  for (std::int64_t i = 0; i < count; ++i)
+    if (std::isnan(scores[i])) scores[i] = kNoScore;
+  std::iota(order, order + count, 0);
+  std::nth_element(order, order + most, order + count, [&](auto a, auto b) {
+    return scores[a] > scores[b] || (scores[a] == scores[b] && a < b);
+  });
+  std::copy_n(order, most, best);
+  std::sort(best, best + most);
+}
+
 std::size_t choice_bytes(const KvSpec& spec, std::int64_t tokens) {
   return Choice(spec, tokens, nullptr).bytes;
 }
 
 void choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
+  if (args.cache.spec.shared_rows()) return choose_entries(stream, args);
   CpuStream& cpu = cpu_stream(stream);
   const Chooser chooser(args, cpu.kernels());
   const std::int64_t most = static_cast<const CpuAttentionPlan&>(args.plan).most_tokens();

@@ -14,13 +14,20 @@ constexpr std::int64_t kColumns = 1024;      // of a row's sum, at a time
 constexpr std::int64_t kGrainLogits = 4096;  // that make it worth waking another thread
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+
+// Of scores that are each a function of the expert's own logit.
+bool by_expert(RouterScores scores) { return scores == RouterScores::sigmoid || scores == RouterScores::sqrt_softplus; }
+float score_of(RouterScores scores, float logit) {
+  return scores == RouterScores::sigmoid ? sigmoid(logit) : std::sqrt(softplus(logit));
+}
 
 // The scores with their bias, minus infinity in groups that are not kept: what decides on the choice.
 void rank_experts(const float* logits, const RouteArgs& args, float* keys) {
   const RouterRule& rule = args.rule;
   const std::int64_t experts = args.logits.size(1), size = experts / rule.groups;
-  if (rule.scores == RouterScores::sigmoid) {
-    for (std::int64_t e = 0; e < experts; ++e) keys[e] = sigmoid(logits[e]);
+  if (by_expert(rule.scores)) {
+    for (std::int64_t e = 0; e < experts; ++e) keys[e] = score_of(rule.scores, logits[e]);
   } else {
     const float most = *std::max_element(logits, logits + experts);
     float sum = 0;
@@ -72,10 +79,9 @@ void softmax_weights(const float* logits, float most, std::int64_t experts, cons
   for (int k = 0; k < rule.chosen; ++k) weights[k] /= sum;
 }
 
-void sigmoid_weights(const float* logits, const RouterRule& rule, const std::int32_t* chosen,
-                     float* weights) {
+void own_weights(const float* logits, const RouterRule& rule, const std::int32_t* chosen, float* weights) {
   float sum = kLeastSum;
-  for (int k = 0; k < rule.chosen; ++k) sum += weights[k] = sigmoid(logits[chosen[k]]);
+  for (int k = 0; k < rule.chosen; ++k) sum += weights[k] = score_of(rule.scores, logits[chosen[k]]);
   for (int k = 0; rule.renormalise && k < rule.chosen; ++k) weights[k] /= sum;
 }
 
@@ -93,14 +99,19 @@ void sparsemixer_weights(const float* logits, std::int64_t experts, const Router
   }
 }
 
-// Of one token whose choice is not by its logits alone.
-void choose_by_rank(const float* logits, const RouteArgs& args, std::int32_t* chosen, float* weights) {
+// Of token i, whose choice is not by its logits alone.
+void choose_by_rank(std::int64_t i, const RouteArgs& args, std::int32_t* chosen, float* weights) {
   const RouterRule& rule = args.rule;
   const std::int64_t experts = args.logits.size(1);
-  float keys[kMaxExperts] = {};
-  rank_experts(logits, args, keys);
-  choose(keys, experts, rule.chosen, chosen);
-  if (rule.scores == RouterScores::sigmoid) return sigmoid_weights(logits, rule, chosen, weights);
+  const float* const logits = args.logits.row<float>(i);
+  if (args.given) {
+    for (int k = 0; k < rule.chosen; ++k) chosen[k] = static_cast<std::int32_t>(args.given.row<float>(i)[k]);
+  } else {
+    float keys[kMaxExperts] = {};
+    rank_experts(logits, args, keys);
+    choose(keys, experts, rule.chosen, chosen);
+  }
+  if (by_expert(rule.scores)) return own_weights(logits, rule, chosen, weights);
   softmax_weights(logits, *std::max_element(logits, logits + experts), experts, rule, chosen, weights);
 }
 
@@ -111,7 +122,7 @@ void route(Stream& stream, const RouteArgs& args) {
   // Places hold the experts' numbers until all are known.
   const std::int64_t grain = std::max<std::int64_t>(1, kGrainLogits / experts);
   const RouterRule& rule = args.rule;
-  const bool by_logit = rule.scores != RouterScores::sigmoid && !args.bias && rule.groups == 1;
+  const bool by_logit = !by_expert(rule.scores) && !args.bias && rule.groups == 1 && !args.given;
   pool_of(stream).for_ranges(n, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const float* logits = args.logits.row<float>(i);
@@ -125,7 +136,7 @@ void route(Stream& stream, const RouteArgs& args) {
           softmax_weights(logits, logits[expert[0]], experts, rule, expert, weights);
         }
       } else {
-        choose_by_rank(logits, args, expert, weights);
+        choose_by_rank(i, args, expert, weights);
       }
       for (int k = 0; rule.scale != 1 && k < rule.chosen; ++k) weights[k] *= rule.scale;
       for (int k = 0; args.scales && k < rule.chosen; ++k) weights[k] *= args.scales.as<float>()[expert[k]];

@@ -157,6 +157,12 @@ void move_values(const KvLayout& layout, std::int64_t dim, std::byte* group, std
 template <Way way>
 void move_block(const KvLayer& cache, std::int64_t number, std::byte* outside) {
   const KvSpec& spec = cache.spec;
+  if (spec.shared_rows()) {
+    std::byte* rows = cache.data + number * cache.stride_bytes;
+    const auto bytes = static_cast<std::size_t>(kv_exchange_bytes(spec));
+    std::memcpy(way == Way::out ? outside : rows, way == Way::out ? rows : outside, bytes);
+    return;
+  }
   const KvLayout layout(spec);
   std::byte* block = cache.data + number * cache.stride_bytes;
   const std::int64_t row_bytes = spec.head_dim * layout.element_bytes;

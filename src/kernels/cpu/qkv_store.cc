@@ -5,7 +5,9 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/cpu_weight.h"
 #include "kernels/cpu/kv_layout.h"
+#include "kernels/kv_exchange.h"
 #include "kernels/kv_quant.h"
+#include "kernels/reference/reference.h"
 
 namespace octavo::cpu {
 namespace {
@@ -268,12 +270,15 @@ struct LatentStore {
 
 }  // namespace
 
-std::int64_t kv_block_bytes(const KvSpec& spec) { return KvLayout(spec).block_bytes; }
+std::int64_t kv_block_bytes(const KvSpec& spec) {
+  return spec.shared_rows() ? kv_exchange_bytes(spec) : KvLayout(spec).block_bytes;
+}
 
 Result<> supports(const KvSpec& spec, int q_heads) {
   if (spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > kMaxHeadDim)
     return field_failure("head_dim", ErrorCode::unsupported, "{} is not a multiple of 8 up to {}",
                          spec.head_dim, kMaxHeadDim);
+  if (spec.shared_rows()) return reference::supports(spec, q_heads);
   if (spec.values_in_keys % kHeadRows != 0 || spec.values_in_keys >= spec.head_dim)
     return field_failure("kv_lora_rank", ErrorCode::unsupported, "{} is not a multiple of {}",
                          spec.values_in_keys, kHeadRows);

@@ -150,7 +150,7 @@ void run_head(const IsaKernels& kernels, const GatedDeltaArgs& args, const Token
                    .v = v,
                    .decay = decays[0],
                    .decays = by_row ? decays : nullptr,
-                   .beta = 1 / (1 + std::exp(-beta)),
+                   .beta = args.beta_scale / (1 + std::exp(-beta)),
                    .corrects = true,
                    .out = out});
     copy_state(args.plan, args.state, tokens, t, state, key_dim, value_dim, count);

@@ -67,6 +67,97 @@ void correct_streams(Stream& stream, const CorrectStreamsArgs& args) {
              });
 }
 
+namespace {
+
+constexpr std::int64_t kSums = 16;  // of a product, side by side
+
+float dot(const float* a, const float* b, std::int64_t n) {
+  float sums[kSums] = {}, sum = 0;
+  std::int64_t i = 0;
+  for (; i + kSums <= n; i += kSums)
+    for (std::int64_t k = 0; k < kSums; ++k) sums[k] += a[i + k] * b[i + k];
+  for (; i < n; ++i) sum += a[i] * b[i];
+  for (const float more : sums) sum += more;
+  return sum;
+}
+
+float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+
+// Each of `streams` lines of a matrix is divided by its sum: those of numbers `step` apart, `next` from line to line.
+void divide_by_sums(float* matrix, std::int64_t streams, std::int64_t step, std::int64_t next, float eps) {
+  for (std::int64_t line = 0; line < streams; ++line) {
+    float sum = eps;
+    for (std::int64_t i = 0; i < streams; ++i) sum += matrix[line * next + i * step];
+    for (std::int64_t i = 0; i < streams; ++i) matrix[line * next + i * step] /= sum;
+  }
+}
+
+void make_mix(const CollapseStreamsArgs& args, float* mix) {
+  const std::int64_t streams = args.x.size(1);
+  for (float* row = mix; row < mix + streams * streams; row += streams) {
+    const float most = *std::max_element(row, row + streams);
+    float sum = 0;
+    for (std::int64_t i = 0; i < streams; ++i) sum += row[i] = std::exp(row[i] - most);
+    for (std::int64_t i = 0; i < streams; ++i) row[i] = row[i] / sum + args.eps;
+  }
+  divide_by_sums(mix, streams, streams, 1, args.eps);
+  for (int i = 1; i < args.iterations; ++i) {
+    divide_by_sums(mix, streams, 1, streams, args.eps);
+    divide_by_sums(mix, streams, streams, 1, args.eps);
+  }
+}
+
+}  // namespace
+
+void collapse_streams(Stream& stream, const CollapseStreamsArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const std::int64_t streams = args.x.size(1), dim = args.x.size(2), all = streams * dim;
+  for_pieces(pool_of(stream), args.x.size(0), all, all, [&](std::int64_t t, std::int64_t, std::int64_t) {
+    const float* const x = args.x.row<float>(t);
+    const float inverse = kernels.norm_stats(x, Format::f32, all, NormKind::rms, args.norm_eps).scale;
+    const auto weight = [&](std::int64_t row, std::int64_t kind) {
+      return dot(x, args.matrix.row<float>(row), all) * inverse * args.scale.as<float>()[kind] +
+             args.base.as<float>()[row];
+    };
+    float* const out = args.out.row<float>(t);
+    std::fill_n(out, dim, 0.0F);
+    for (std::int64_t j = 0; j < streams; ++j) {
+      const float share = sigmoid(weight(j, 0)) + args.eps;
+      for (std::int64_t d = 0; d < dim; ++d) out[d] += share * x[j * dim + d];
+    }
+    if (!args.mix) return;
+    for (std::int64_t j = 0; j < streams; ++j) args.post.row<float>(t)[j] = 2 * sigmoid(weight(streams + j, 1));
+    float* const mix = args.mix.row<float>(t);
+    for (std::int64_t i = 0; i < streams * streams; ++i) mix[i] = weight(2 * streams + i, 2);
+    make_mix(args, mix);
+  });
+}
+
+void expand_streams(Stream& stream, const ExpandStreamsArgs& args) {
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  const std::int64_t streams = args.x.size(1);
+  for_pieces(pool_of(stream), args.x.size(0), args.x.size(2), kColumns,
+             [&](std::int64_t t, std::int64_t column, std::int64_t count) {
+               float delta[kColumns], sums[kMaxStreams][kColumns];
+               kernels.widen(static_cast<const std::byte*>(args.delta.data) +
+                                 (t * args.delta.stride[0] + column) *
+                                     static_cast<std::int64_t>(size_of(args.delta.dtype)),
+                             format_of(args.delta.dtype), delta, count);
+               const auto x = [&](std::int64_t j) {
+                 return args.x.row<float>(t) + j * args.x.stride[1] + column;
+               };
+               for (std::int64_t k = 0; k < streams; ++k) {
+                 const float post = args.post.row<float>(t)[k];
+                 for (std::int64_t c = 0; c < count; ++c) sums[k][c] = post * delta[c];
+                 for (std::int64_t j = 0; j < streams; ++j) {
+                   const float share = args.mix.row<float>(t)[j * streams + k];
+                   for (std::int64_t c = 0; c < count; ++c) sums[k][c] += share * x(j)[c];
+                 }
+               }
+               for (std::int64_t k = 0; k < streams; ++k) std::copy_n(sums[k], count, x(k));
+             });
+}
+
 void match_size(Stream& stream, const MatchSizeArgs& args) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();
   const std::int64_t dim = args.x.size(1);

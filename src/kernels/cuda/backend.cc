@@ -40,6 +40,9 @@ DType activation_of(DType stored) { return stored; }
 std::int64_t kv_block_bytes(const KvSpec& spec) { return layout_of(spec, 0).block_bytes(); }
 
 Result<> supports(const KvSpec& spec, int q_heads) {
+  if (spec.shared_rows())
+    return field_failure("head_dim", ErrorCode::unsupported,
+                         "the CUDA backend has no attention yet whose keys are its values");
   const bool latent = spec.values_in_keys > 0;
   if (const int most = latent ? kMaxLatentKey : kMaxHeadDim;
       spec.head_dim < 8 || spec.head_dim % 8 != 0 || spec.head_dim > most)
@@ -266,6 +269,7 @@ void run_clamp(Stream& stream, const ClampArgs& args) {
 // ---- Experts.
 
 void run_route(Stream& stream, const RouteArgs& args) {
+  CHECK(!args.given && args.rule.scores != RouterScores::sqrt_softplus, "of models that supports() refuses");
   CHECK(args.places.contiguous());
   route(handle_of(stream), {.n = args.logits.size(0),
                             .experts = args.logits.size(1),
@@ -379,6 +383,7 @@ void run_gated_delta(Stream& stream, const GatedDeltaArgs& args) {
                                   .a_log = args.a_log.as<float>(),
                                   .dt_bias = args.dt_bias.as<float>(),
                                   .by_row = args.dt_bias.elements() != args.state.size(1),
+                                  .beta_scale = args.beta_scale,
                                   .state = states_of(args.plan, args.state)});
 }
 
@@ -562,6 +567,12 @@ constexpr KvExchange kKvExchange{
           runtime::copy_at_once(cache.data + block * cache.stride_bytes, bytes.data(), bytes.size());
         }};
 
+// Of models that supports() refuses.
+template <class Args>
+void refused(Stream&, const Args&) {
+  CHECK(false, "an operator that the CUDA backend does not have");
+}
+
 constexpr Ops kCudaOps{
     .activation = activation_of,
     .prepare = prepare,
@@ -587,12 +598,17 @@ constexpr Ops kCudaOps{
     .latent_store = run_latent_store,
     .choose_tokens = run_choose_tokens,
     .attention = run_attention,
+    .turn_ends = refused<TurnEndsArgs>,
+    .store_rows = refused<StoreRowsArgs>,
     .gate = run_gate,
     .causal_conv = run_causal_conv,
     .gated_delta = run_gated_delta,
     .scan = run_scan,
     .channel_scan = run_channel_scan,
     .wkv = run_wkv,
+    .compress = refused<CompressArgs>,
+    .collapse_streams = refused<CollapseStreamsArgs>,
+    .expand_streams = refused<ExpandStreamsArgs>,
     .predict_streams = run_predict_streams,
     .correct_streams = run_correct_streams,
     .match_size = run_match_size,

@@ -150,6 +150,7 @@ struct GatedDeltaParams {
   Rows ba;
   const float *a_log, *dt_bias;
   bool by_row;        // a and dt_bias are of each row of a state
+  float beta_scale;
   StateParams state;  // of each slot [value_heads, key_dim, value_dim]
 };
 void gated_delta(StreamHandle stream, const GatedDeltaParams& p);

@@ -103,7 +103,7 @@ __global__ void delta_kernel(GatedDeltaParams p) {
     }
     __syncthreads();
     if (has_column) {
-      const float beta = 1 / (1 + expf(-element<float>(p.ba, t, head)));
+      const float beta = p.beta_scale / (1 + expf(-element<float>(p.ba, t, head)));
       float held = 0, out = 0;
       for (std::int64_t i = 0; i < keys; ++i) held = fmaf(k[i], decays[i] * state[i * p.value_dim], held);
       const float change = beta * (to_float(element<T>(p.qkv, t, value)) - held);

@@ -114,9 +114,15 @@ Result<> supports(const KvSpec& spec, int q_heads) {
     return invalid("head_dim", "{} is not a multiple of 8", spec.head_dim);
   if (spec.block_size < 16 || spec.block_size % 16 != 0)
     return invalid("block_size", "{} is not a multiple of 16", spec.block_size);
-  if (spec.values_in_keys < 0 || spec.values_in_keys >= spec.head_dim)
+  if (spec.rate < 1 || spec.block_size % spec.rate != 0)
+    return invalid("block_size", "{} is not a multiple of the {} tokens of an entry", spec.block_size, spec.rate);
+  if (spec.shared_rows() && (spec.kv_heads != 1 || size_of(spec.dtype) == 1))
+    return field_failure("kv_cache_dtype", ErrorCode::unsupported,
+                         "keys that are values are cached in float32, float16 or bfloat16, one head of them");
+  if (spec.values_in_keys < 0 || (spec.values_in_keys >= spec.head_dim && !spec.shared_rows()))
     return invalid("kv_lora_rank", "{} of keys of {}", spec.values_in_keys, spec.head_dim);
-  if (spec.index_dim > 0 && (spec.kv_heads > 1 || spec.index_dim + spec.values_in_keys >= spec.head_dim))
+  if (spec.index_dim > 0 && !spec.shared_rows() &&
+      (spec.kv_heads > 1 || spec.index_dim + spec.values_in_keys >= spec.head_dim))
     return invalid("index_head_dim", "{} of {} keys of {}", spec.index_dim, spec.kv_heads, spec.head_dim);
   if (spec.kv_heads < 1 || q_heads < 1 || q_heads % spec.kv_heads != 0)
     return invalid("num_key_value_heads", "{} does not divide {} query heads", spec.kv_heads, q_heads);
@@ -207,7 +213,8 @@ void latent_store(Stream&, const LatentStoreArgs& args) {
   }
 }
 
-void choose_tokens(Stream&, const ChooseTokensArgs& args) {
+void choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
+  if (args.cache.spec.shared_rows()) return choose_entries(stream, args);
   const auto& plan = static_cast<const ReferencePlan&>(args.plan);
   const KvSpec& spec = args.cache.spec;
   const auto score_of = [&](std::size_t s, std::int64_t query, std::int64_t token) {
@@ -238,7 +245,8 @@ void choose_tokens(Stream&, const ChooseTokensArgs& args) {
     }
 }
 
-void attention(Stream&, const AttentionArgs& args) {
+void attention(Stream& stream, const AttentionArgs& args) {
+  if (args.cache.spec.shared_rows()) return attend_rows(stream, args);
   const auto& plan = static_cast<const ReferencePlan&>(args.plan);
   const KvSpec& spec = args.cache.spec;
   const std::int64_t dim = spec.score_dim(), value_dim = spec.value_dim();

@@ -21,8 +21,10 @@ std::vector<double> scores_of(const RouterRule& rule, const float* logits, std::
   const double most = *std::max_element(logits, logits + experts);
   if (rule.scores == RouterScores::sparsemixer) return std::vector<double>(logits, logits + experts);
   for (std::int64_t e = 0; e < experts; ++e) {
-    const bool sigmoid = rule.scores == RouterScores::sigmoid;
-    scores.push_back(sigmoid ? 1 / (1 + std::exp(-double{logits[e]})) : std::exp(logits[e] - most));
+    const double logit = logits[e];
+    scores.push_back(rule.scores == RouterScores::sigmoid         ? 1 / (1 + std::exp(-logit))
+                     : rule.scores == RouterScores::sqrt_softplus ? std::sqrt(std::log1p(std::exp(logit)))
+                                                                  : std::exp(logit - most));
     sum += scores.back();
   }
   if (rule.scores == RouterScores::softmax)
@@ -76,6 +78,8 @@ void route(Stream&, const RouteArgs& args) {
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, std::greater(),
                              [&](std::int64_t e) { return keys[static_cast<std::size_t>(e)]; });
+    for (std::int64_t k = 0; args.given && k < chosen; ++k)
+      order[static_cast<std::size_t>(k)] = static_cast<std::int64_t>(at(args.given, {i, k}));
     const auto score = [&](std::int64_t k) {
       if (args.rule.scores == RouterScores::sparsemixer)
         return sparsemixer_weight(args.rule, scores, order, k);

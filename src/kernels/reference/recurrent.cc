@@ -73,7 +73,7 @@ void gated_delta(Stream&, const GatedDeltaArgs& args) {
       const std::int64_t key_head = args.key_head_of(h);
       const std::vector<double> q = unit(t, key_head * key_dim);
       const std::vector<double> k = unit(t, keys_begin + key_head * key_dim);
-      const double beta = 1 / (1 + std::exp(-at(args.ba, {t, h})));
+      const double beta = args.beta_scale / (1 + std::exp(-at(args.ba, {t, h})));
       const auto decay = [&](std::int64_t i) {
         const std::int64_t rate = args.dt_bias.elements() == heads ? h : h * key_dim + i;
         const double dt = std::log1p(std::exp(at(args.ba, {t, heads + rate}) + at(args.dt_bias, {rate})));

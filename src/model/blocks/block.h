@@ -31,6 +31,7 @@ struct CacheNeed {
   int values_in_keys = 0;  // KvSpec::values_in_keys
   bool local = false;      // Attention::local
   int index_dim = 0;       // KvSpec::index_dim
+  int rate = 1;            // KvSpec::rate
   auto operator<=>(const CacheNeed&) const = default;
 };
 
@@ -72,12 +73,19 @@ struct WholeSpan {
   std::vector<const AttentionPlan*> plans;  // not causal; one a cache group
 };
 
+// What a step's angles are made of: rope.h.
+struct Frequencies {
+  View each;  // f32 [pairs]
+  float scale = 1;
+};
+
 // What a block runs with: a step, and the part of the cache or the states that belongs to its layer.
 struct StepContext {
   Backend& backend;
   std::int64_t tokens = 0;
   View positions;               // i32 [tokens]
-  std::span<const Rope> ropes;  // beside ModelSpec::ropes, of the step's tokens
+  std::span<const Frequencies> frequencies;  // beside ModelSpec::ropes
+  std::span<const Rope> ropes;  // likewise, of the step's tokens
   View temperatures = {};       // Model::temperatures
   Scratch scratch;
 
@@ -89,6 +97,12 @@ struct StepContext {
   View slots = {};  // i64 [tokens]
   std::span<const WholeSpan> wholes = {};
   std::size_t group = 0;  // the layer's cache group
+  // Where it keeps entries (Block::entries()).
+  KvLayer entries = {};
+  const AttentionPlan* entry_plan = nullptr;
+  View entry_slots = {};  // i64 [tokens]: of tokens
+
+  View ids = {};  // i32 [tokens]; of language models
 
   // Of cross attention: where the keys and values of encoders' rows are, and which of them each sequence
   // sees.
@@ -119,6 +133,8 @@ class Block {
   virtual void loaded() {}
   // nullopt: it keeps nothing in the KV cache.
   virtual std::optional<CacheNeed> cache() const { return {}; }
+  // Of entries that stand for several tokens each, which it keeps beside those of tokens.
+  virtual std::optional<CacheNeed> entries() const { return {}; }
   // What it keeps of a sequence instead, in f32; 0: nothing.
   virtual std::int64_t state_floats() const { return 0; }
   // Of a step of so many tokens.
@@ -142,6 +158,7 @@ std::string_view name(Activation activation);
 std::unique_ptr<Block> make_block(const Attention& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const CrossAttention& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const LatentAttention& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const CompressedAttention& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const DeltaNet& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const KimiDelta& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const LightningAttention& spec, const Namer& name, std::int64_t dim);
@@ -155,6 +172,8 @@ std::unique_ptr<Block> make_block(const Mlp& spec, const Namer& name, std::int64
 std::unique_ptr<Block> make_block(const Experts& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const MlpAndExperts& spec, const Namer& name, std::int64_t dim);
 std::unique_ptr<Block> make_block(const LayerInputs& spec, const Namer& name, std::int64_t dim);
+// Of Mlp::limit, where the activation has none of its own: what gates and what they are multiplied with may be.
+BoundsParameter gate_bounds(const Mlp& mlp);
 // An MLP of these tensors.
 std::unique_ptr<Block> make_mlp(const Mlp& spec, const Namer& name, std::int64_t dim,
                                 const std::vector<std::string>& up, const std::string& down);

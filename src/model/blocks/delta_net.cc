@@ -18,10 +18,18 @@ std::vector<RowRange> by_kind(int key_heads, std::initializer_list<std::int64_t>
   return order;
 }
 
+// Rows of queries, of keys and of values.
+std::vector<std::int64_t> sizes(const DeltaNet& spec) {
+  const std::int64_t keys = std::int64_t{spec.key_heads} * spec.key_dim;
+  return {keys, keys, spec.values()};
+}
+
 class DeltaNetBlock final : public Block {
  public:
   DeltaNetBlock(const DeltaNet& spec, const Namer& name, std::int64_t dim)
-      : spec_(spec), conv_(name, name.names.delta_conv, spec.channels(), spec.conv_width, false) {
+      : spec_(spec),
+        conv_(name, name.names.delta_conv, spec.channels(), spec.conv_width, false,
+              name.names.delta_conv.size() == 1 ? std::vector<std::int64_t>() : sizes(spec)) {
     const Names& names = name.names;
     const std::int64_t values = spec.values(), channels = spec.channels(), heads = spec.value_heads;
     const std::int64_t group = heads / spec.key_heads;
@@ -29,8 +37,12 @@ class DeltaNetBlock final : public Block {
       in_ = name.linear(names.delta_in, {channels + values}, dim, false);
       in_.weight.order = by_kind(
           spec.key_heads, {spec.key_dim, spec.key_dim, group * spec.value_dim, group * spec.value_dim});
-    } else {
+    } else if (names.delta_in.size() == 2) {
       in_ = name.linear(names.delta_in, {channels, values}, dim, false);
+    } else {
+      std::vector<std::int64_t> rows = sizes(spec);
+      rows.push_back(values);
+      in_ = name.linear(names.delta_in, rows, dim, false);
     }
     if (names.delta_ba.size() == 1) {
       ba_ = name.linear(names.delta_ba, {2 * heads}, dim, false);
@@ -93,6 +105,7 @@ class DeltaNetBlock final : public Block {
                              .ba = ba,
                              .a_log = a_log_.value,
                              .dt_bias = dt_bias_.value,
+                             .beta_scale = spec_.beta_scale,
                              .state = state_part(step.state, conv_.state_floats(),
                                                  {spec_.value_heads, spec_.key_dim, spec_.value_dim}),
                              .plan = step.states,

@@ -27,6 +27,12 @@ class ExpertsBlock final : public Block {
     }
     if (mlp.up_bias) up_bias_ = name.rows_of_vectors(names.expert_up_bias, spec.count, mlp.up_dim());
     if (mlp.down_bias) down_bias_ = name.rows_of_vectors({names.expert_down_bias}, spec.count, inner_);
+    if (spec.vocab > 0) {
+      table_ = name.rows_of_vectors({names.expert_table}, spec.vocab, spec.router.chosen);
+      table_.below = spec.count;
+      table_.parts[0].integers = true;
+    }
+    if (mlp.limit > 0 && mlp.activation != Activation::swigluoai) bounds_ = gate_bounds(mlp);
     if (spec.scales) scales_ = name.vector({names.expert_scales}, {spec.count});
     if (reads_residual()) {
       router_norm_ = {
@@ -49,6 +55,8 @@ class ExpertsBlock final : public Block {
     list.add(router_norm_);
     list.add(router_);
     list.add(choice_bias_);
+    list.add(table_);
+    list.add(bounds_);
     list.add(scales_);
     list.add(latent_);
     for (std::size_t e = 0; e < up_.size(); ++e) {
@@ -110,9 +118,11 @@ class ExpertsBlock final : public Block {
     if (reads_residual())
       ops.add_norm(stream, {.residual = step.residual, .norm = router_norm_.norm(), .out = w.router_x});
     linear(step, reads_residual() ? w.router_x : x, router_, w.logits);
+    if (spec_.vocab > 0) ops.gather_rows(stream, {.x = table_.value, .rows = step.ids, .out = w.given});
     const RouteArgs routed{.logits = w.logits,
                            .bias = choice_bias_.value,
                            .scales = scales_.value,
+                           .given = w.given,
                            .rule = spec_.router,
                            .weights = w.weights,
                            .places = w.places,
@@ -163,7 +173,7 @@ class ExpertsBlock final : public Block {
 
  private:
   struct Work {
-    View router_x, logits, weights, places, tokens, starts, weighed, latent, up, hidden, down, shared, gate, joined,
+    View router_x, logits, given, weights, places, tokens, starts, weighed, latent, up, hidden, down, shared, gate, joined,
         lifted;
     View row_tokens, order, own_starts, up_bias, down_bias;  // of experts that are spread
   };
@@ -172,6 +182,7 @@ class ExpertsBlock final : public Block {
     return {
         .router_x = scratch.take(act, {reads_residual() ? n : 0, dim_}),
         .logits = scratch.take(DType::f32, {n, spec_.count}),
+        .given = spec_.vocab > 0 ? scratch.take(DType::f32, {n, chosen}) : View{},
         .weights = scratch.take(DType::f32, {n, chosen}),
         .places = scratch.take(DType::i32, {n, chosen}),
         .tokens = scratch.take(DType::i32, {places}),
@@ -211,6 +222,8 @@ class ExpertsBlock final : public Block {
     ExpertPlaces places{
         .index = up_[0].index, .rows = rows.tokens, .tokens = rows.tokens, .starts = rows.starts};
     add_expert_changes(step, rows.x, places, up);
+    if (bounds_.least.value)
+      ops.clamp(stream, {.x = up, .least = bounds_.least.value, .most = bounds_.most.value, .y = up});
     ops.activate(stream, {.x = up,
                           .activation = mlp.activation,
                           .gated = mlp.gated,
@@ -273,7 +286,8 @@ class ExpertsBlock final : public Block {
   LinearParameter latent_, lift_;  // of Experts::latent
   std::vector<MatrixParameter> up_, down_;
   NormParameter router_norm_;
-  VectorParameter choice_bias_, scales_, up_bias_, down_bias_;
+  VectorParameter choice_bias_, table_, scales_, up_bias_, down_bias_;
+  BoundsParameter bounds_;  // of Mlp::limit
   std::vector<const Weight*> up_weights_, down_weights_;
   std::unique_ptr<Block> shared_;
 };

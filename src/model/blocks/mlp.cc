@@ -1,4 +1,7 @@
 // Two linear layers with an activation between them, gated or not.
+#include <algorithm>
+#include <limits>
+
 #include "model/blocks/block.h"
 
 namespace octavo {
@@ -24,11 +27,13 @@ class MlpBlock final : public Block {
     }
     if (spec.activation == Activation::xielu) slopes_ = name.vector(name.names.slopes, {1, 1});
     if (name.shard.size > 1) split(name.shard);
+    if (spec_.limit > 0 && spec.activation != Activation::swigluoai) bounds_ = gate_bounds(spec_);
   }
 
   void list(ParameterList& list) override {
     list.add(up_);
     for (LinearParameter& part : apart_) list.add(part);
+    list.add(bounds_);
     list.add(slopes_);
     list.add(down_);
   }
@@ -58,6 +63,9 @@ class MlpBlock final : public Block {
       linear(step, bounded, part, up.columns(first, part.weight.rows));
       first += part.weight.rows;
     }
+    if (bounds_.least.value)
+      step.backend.ops.clamp(*step.backend.stream,
+                             {.x = up, .least = bounds_.least.value, .most = bounds_.most.value, .y = up});
     if (spec_.tail)
       step.backend.ops.keep_tail(*step.backend.stream,
                                  {.x = up.columns(0, spec_.hidden), .deviations = *spec_.tail});
@@ -103,6 +111,7 @@ class MlpBlock final : public Block {
   Mlp spec_;
   LinearParameter up_, down_;
   std::vector<LinearParameter> apart_;  // of Names::bounded: gate and up, in place of up_
+  BoundsParameter bounds_;  // of Mlp::limit
   VectorParameter slopes_;
 };
 
@@ -110,6 +119,13 @@ class MlpBlock final : public Block {
 
 std::unique_ptr<Block> make_block(const Mlp& spec, const Namer& name, std::int64_t dim) {
   return make_mlp(spec, name, dim, name.names.up, name.names.down);
+}
+
+BoundsParameter gate_bounds(const Mlp& mlp) {
+  constexpr float kNone = std::numeric_limits<float>::infinity();
+  std::vector<float> least(static_cast<std::size_t>(mlp.up_dim()), -mlp.limit), most(least.size(), mlp.limit);
+  if (mlp.gated) std::fill_n(least.begin(), mlp.hidden, -kNone);
+  return {.least = constant_vector(std::move(least)), .most = constant_vector(std::move(most))};
 }
 
 std::unique_ptr<Block> make_mlp(const Mlp& spec, const Namer& name, std::int64_t dim,

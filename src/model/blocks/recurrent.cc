@@ -14,18 +14,19 @@ View state_part(const View& states, std::int64_t begin, std::initializer_list<st
 }
 
 CausalConv::CausalConv(const Namer& name, const std::vector<std::string>& tensors, std::int64_t channels,
-                       std::int64_t width, bool bias)
+                       std::int64_t width, bool bias, std::vector<std::int64_t> sizes)
     : CausalConv(channels, channels, width) {
-  const std::int64_t each = channels / std::ssize(tensors);
+  if (sizes.empty()) sizes.assign(tensors.size(), channels / std::ssize(tensors));
   std::vector<std::string> weights, biases;
   for (const std::string& tensor : tensors) {
     weights.push_back(tensor + ".weight");
     biases.push_back(tensor + ".bias");
   }
-  weight_ = name.vector(weights, std::vector(tensors.size(), each * width));
+  weight_ = name.vector(weights, sizes);
+  weight_.size = channels * width;
   weight_.row = width;
-  for (Slot& part : weight_.parts) part.shape = {each, 1, width};  // one input channel for each output
-  if (bias) bias_ = name.vector(biases, std::vector(tensors.size(), each));
+  for (Slot& part : weight_.parts) part.shape = {part.shape[0], 1, width};  // one input channel for each output
+  if (bias) bias_ = name.vector(biases, sizes);
 }
 
 CausalConv CausalConv::mixtures(const Namer& name, const std::vector<std::string>& tensors,

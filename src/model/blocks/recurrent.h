@@ -14,9 +14,9 @@ View state_part(const View& states, std::int64_t begin, std::initializer_list<st
 class CausalConv {
  public:
   // `tensor`.weight [channels, 1, width] and, with `bias`, `tensor`.bias [channels]; of several tensors, one
-  // behind the other, each has as many channels.
+  // behind the other, each has as many channels, or as many as `sizes` says.
   CausalConv(const Namer& name, const std::vector<std::string>& tensors, std::int64_t channels,
-             std::int64_t width, bool bias);
+             std::int64_t width, bool bias, std::vector<std::int64_t> sizes = {});
   CausalConv(const Namer& name, const std::string& tensor, std::int64_t channels, std::int64_t width,
              bool bias)
       : CausalConv(name, std::vector{tensor}, channels, width, bias) {}

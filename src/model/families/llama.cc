@@ -37,6 +37,15 @@ Result<ModelSpec> describe_llama(const Config& config) {
   return describe_with_biases(config, "attention_bias", "attention_bias");
 }
 
+// openPangu Embedded (Huawei, 2025).
+Result<ModelSpec> describe_pangu(const Config& config) {
+  TRY_VOID(refuse(config, "sandwich_norm", true));
+  if (config.has("interleaved_sliding_window"))
+    return field_failure("interleaved_sliding_window", ErrorCode::unsupported, "{} is set; layers have no windows here",
+                         config.where("interleaved_sliding_window"));
+  return describe_with_biases(config, "bias", "bias");
+}
+
 // AFM (Arcee, 2025): no gate.
 Result<ModelSpec> describe_arcee(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));

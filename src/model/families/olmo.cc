@@ -8,6 +8,7 @@
 
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/recurrent.h"
 
 namespace octavo {
 namespace {
@@ -66,6 +67,33 @@ Result<ModelSpec> describe_olmo3(const Config& config) {
   TRY(ModelSpec spec, describe_olmo2(config));
   TRY_VOID(set_windows(spec, config, [](int layer) { return (layer + 1) % 4 != 0; }));
   TRY_VOID(set_ropes_by_kind(spec, config));
+  return spec;
+}
+
+// OLMo 3's attention without windows in every fourth layer; in the others gated delta nets with norms before the
+// halves (OLMo Hybrid, 2026).
+Result<ModelSpec> describe_olmo_hybrid(const Config& config) {
+  TRY(ModelSpec spec, describe_olmo2(config));
+  TRY(const std::optional<Config> rope, config.object("rope_parameters"));
+  if (rope && !rope->has("rope_theta"))  // nothing turns
+    for (LayerSpec& layer : spec.layers) layer.attention().rope = -1;
+  const int heads = spec.layers[0].attention().q_heads;
+  TRY(const int key_dim, config.integer("linear_key_head_dim", {1, kMaxStateDim}, 3 * spec.dim / (4 * heads)));
+  const DeltaNet usual{.key_heads = heads, .value_heads = heads, .key_dim = key_dim, .value_dim = 2 * key_dim};
+  TRY(DeltaNet net, read_delta_net(config, 1e-5F, usual));
+  TRY(const bool negative, config.boolean("linear_allow_neg_eigval", true));
+  if (negative) net.beta_scale = 2;
+  TRY_VOID(set_delta_nets(spec, config, net));
+  for (LayerSpec& layer : spec.layers)
+    if (std::holds_alternative<DeltaNet>(layer.mixer)) layer.pre_norm = std::exchange(layer.post_norm, {});
+  Names& names = spec.names;
+  names.delta_in = {"linear_attn.q_proj", "linear_attn.k_proj", "linear_attn.v_proj", "linear_attn.g_proj"};
+  names.delta_ba = {"linear_attn.b_proj", "linear_attn.a_proj"};
+  names.delta_norm = "linear_attn.o_norm";
+  names.delta_out = "linear_attn.o_proj";
+  names.attention_norm = "attention_layer_norm";
+  names.mlp_norm = "feedforward_layer_norm";
+  names.delta_conv = {"linear_attn.q_conv1d", "linear_attn.k_conv1d", "linear_attn.v_conv1d"};
   return spec;
 }
 

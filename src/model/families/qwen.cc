@@ -5,6 +5,7 @@
 
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/recurrent.h"
 
 namespace octavo {
 namespace {
@@ -35,46 +36,6 @@ Result<Experts> read_shared_experts(const Config& config, const Mlp& like) {
   TRY(experts.shared->hidden, config.integer("shared_expert_intermediate_size", {1, 1 << 20}));
   experts.shared_gate = true;
   return experts;
-}
-
-Result<DeltaNet> read_delta_net(const Config& config, float eps) {
-  constexpr Config::Range kHeads{1, 4096};
-  DeltaNet net{.norm = {.kind = NormKind::rms, .eps = eps}};
-  TRY(net.key_heads, config.integer("linear_num_key_heads", kHeads));
-  TRY(net.value_heads, config.integer("linear_num_value_heads", kHeads));
-  TRY(net.key_dim, config.integer("linear_key_head_dim", {1, kMaxStateDim}));
-  TRY(net.value_dim, config.integer("linear_value_head_dim", {1, kMaxStateDim}));
-  TRY(net.conv_width, config.integer("linear_conv_kernel_dim", {2, kMaxConvWidth}));
-  if (net.value_heads % net.key_heads != 0)
-    return invalid("linear_num_value_heads", "{} {} is not a multiple of linear_num_key_heads {}",
-                   config.where("linear_num_value_heads"), net.value_heads, net.key_heads);
-  return net;
-}
-
-// Gives those layers a gated delta net that config.layer_types calls "linear_attention", or, when there is no
-// such list, all but every full_attention_interval-th.
-Result<> set_delta_nets(ModelSpec& spec, const Config& config, const DeltaNet& net) {
-  TRY(const std::vector<std::string> types, config.texts("layer_types"));
-  TRY(const int interval, config.integer("full_attention_interval", {1, 1024}, 4));
-  if (!types.empty() && types.size() != spec.layers.size())
-    return invalid("layer_types", "{} has {} entries, there are {} layers", config.where("layer_types"),
-                   types.size(), spec.layers.size());
-  for (const std::string& type : types)
-    if (type != "linear_attention" && type != "full_attention")
-      return field_failure("layer_types", ErrorCode::unsupported,
-                           "{} has \"{}\"; supported are full_attention and linear_attention",
-                           config.where("layer_types"), type);
-  std::size_t full = 0;
-  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
-    const bool linear =
-        types.empty() ? (i + 1) % static_cast<std::size_t>(interval) != 0 : types[i] == "linear_attention";
-    full += !linear;
-    if (linear) spec.layers[i].mixer = net;
-  }
-  if (full == 0)
-    return field_failure("layer_types", ErrorCode::unsupported,
-                         "{}: no layer has full_attention; at least one must", config.where("layer_types"));
-  return {};
 }
 
 // A layer of multi-token prediction, which is like the last one with attention.

@@ -97,4 +97,43 @@ Result<ModelSpec> describe_attention_free(
   return spec;
 }
 
+Result<DeltaNet> read_delta_net(const Config& config, float eps, const DeltaNet& usual) {
+  constexpr Config::Range kHeads{1, 4096};
+  const auto or_usual = [](int number) { return number > 0 ? std::optional<int>(number) : std::nullopt; };
+  DeltaNet net{.norm = {.kind = NormKind::rms, .eps = eps}};
+  TRY(net.key_heads, config.integer("linear_num_key_heads", kHeads, or_usual(usual.key_heads)));
+  TRY(net.value_heads, config.integer("linear_num_value_heads", kHeads, or_usual(usual.value_heads)));
+  TRY(net.key_dim, config.integer("linear_key_head_dim", {1, kMaxStateDim}, or_usual(usual.key_dim)));
+  TRY(net.value_dim, config.integer("linear_value_head_dim", {1, kMaxStateDim}, or_usual(usual.value_dim)));
+  TRY(net.conv_width, config.integer("linear_conv_kernel_dim", {2, kMaxConvWidth}));
+  if (net.value_heads % net.key_heads != 0)
+    return invalid("linear_num_value_heads", "{} {} is not a multiple of linear_num_key_heads {}",
+                   config.where("linear_num_value_heads"), net.value_heads, net.key_heads);
+  return net;
+}
+
+Result<> set_delta_nets(ModelSpec& spec, const Config& config, const DeltaNet& net) {
+  TRY(const std::vector<std::string> types, config.texts("layer_types"));
+  TRY(const int interval, config.integer("full_attention_interval", {1, 1024}, 4));
+  if (!types.empty() && types.size() != spec.layers.size())
+    return invalid("layer_types", "{} has {} entries, there are {} layers", config.where("layer_types"),
+                   types.size(), spec.layers.size());
+  for (const std::string& type : types)
+    if (type != "linear_attention" && type != "full_attention")
+      return field_failure("layer_types", ErrorCode::unsupported,
+                           "{} has \"{}\"; supported are full_attention and linear_attention",
+                           config.where("layer_types"), type);
+  std::size_t full = 0;
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const bool linear =
+        types.empty() ? (i + 1) % static_cast<std::size_t>(interval) != 0 : types[i] == "linear_attention";
+    full += !linear;
+    if (linear) spec.layers[i].mixer = net;
+  }
+  if (full == 0)
+    return field_failure("layer_types", ErrorCode::unsupported,
+                         "{}: no layer has full_attention; at least one must", config.where("layer_types"));
+  return {};
+}
+
 }  // namespace octavo

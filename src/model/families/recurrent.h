@@ -26,6 +26,13 @@ Result<Mamba2> read_mamba2(const Config& config, const Mamba2Fields& fields,
 // What the heads put out together, as a multiple of the width, mamba_expand.
 Result<std::int64_t> read_mamba_inner(const Config& config, int dim);
 
+// A gated delta net, of the fields that begin with linear_. Numbers of `usual` that are not 0 stand for those that
+// are not there.
+Result<DeltaNet> read_delta_net(const Config& config, float eps, const DeltaNet& usual = {});
+// Gives those layers a gated delta net that config.layer_types calls "linear_attention", or, when there is no
+// such list, all but every full_attention_interval-th.
+Result<> set_delta_nets(ModelSpec& spec, const Config& config, const DeltaNet& net);
+
 // What each layer is, as the list `field` of config.json says: one of `kinds`, in transformers' words
 // ("linear_attention", "full_attention" ..); "mamba" and "attention" are the older ones. Empty: there is no
 // such list. There must be one for each of `layers`; nullopt: the list says how many there are.
