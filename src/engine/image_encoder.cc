@@ -227,30 +227,25 @@ void ImageEncoder::upload_grid() {
 }
 
 // As a convolution's weights have them: channel, frame, row, column. What is missing of frames is the last one again.
-// A class token's row is zeros.
-void ImageEncoder::fill_patches(StepRows part) {
-  const auto patch = static_cast<std::size_t>(input_.patch_size), frames = static_cast<std::size_t>(frames_);
+void ImageEncoder::fill_patches(std::string_view pixels, int frames) {
+  const auto patch = static_cast<std::size_t>(input_.patch_size);
   const std::size_t width = static_cast<std::size_t>(columns_ * input_.unit());
-  const std::size_t picture = pixels_.size() / frames;
+  const std::size_t picture = pixels.size() / static_cast<std::size_t>(frames);
   const std::size_t bytes = size_of(tower_.activation), frame_bytes = patch * patch * bytes;
-  const std::size_t row_bytes = static_cast<std::size_t>(input_.patch_values()) * bytes;
-  std::byte* out = host_patches_.data() + static_cast<std::size_t>(part.first) * row_bytes;
-  for (std::int64_t row = part.first; row < part.first + part.count; ++row) {
-    if (row < class_tokens()) {
-      out = std::fill_n(out, row_bytes, std::byte{0});
-      continue;
-    }
-    const auto i = static_cast<std::size_t>(row - class_tokens());
+  std::byte* out =
+      std::fill_n(host_patches_.data(),
+                  static_cast<std::size_t>(class_tokens() * input_.patch_values()) * bytes, std::byte{0});
+  for (std::size_t i = 0; i < patch_rows_.size(); ++i) {
     const std::size_t top = static_cast<std::size_t>(patch_rows_[i]) * patch;
     const std::size_t left = static_cast<std::size_t>(patch_columns_[i]) * patch;
     for (std::size_t channel = 0; channel < 3; ++channel) {
-      for (std::size_t frame = 0; frame < frames; ++frame)
+      for (std::size_t frame = 0; frame < static_cast<std::size_t>(frames); ++frame)
         for (std::size_t y = top; y < top + patch; ++y)
           for (std::size_t x = left; x < left + patch; ++x, out += bytes) {
-            const auto value = static_cast<std::uint8_t>(pixels_[frame * picture + (y * width + x) * 3 + channel]);
+            const auto value = static_cast<std::uint8_t>(pixels[frame * picture + (y * width + x) * 3 + channel]);
             std::memcpy(out, numbers_.data() + (channel * 256 + value) * bytes, bytes);
           }
-      for (int frame = frames_; frame < input_.frames; ++frame, out += frame_bytes)
+      for (int frame = frames; frame < input_.frames; ++frame, out += frame_bytes)
         std::memcpy(out, out - frame_bytes, frame_bytes);
     }
   }
@@ -280,29 +275,21 @@ void ImageEncoder::start(std::string_view pixels, int frames) {
   const auto patches = std::ssize(patch_rows_), n = patches + class_tokens();
   Stream& stream = *backend_.stream;
   stream.synchronize();  // the last image's patches may still be on their way
-  pixels_ = pixels;
-  frames_ = frames;
+  fill_patches(pixels, frames);
+  const View input = patches_.view(tower_.activation, {n, input_.patch_values()});
+  backend_.device->upload(stream, input, host_patches_.data());
   groups_.clear();
   for (std::size_t g = 0; g < plans_.size(); ++g)
     groups_.push_back({plans_[g].get(), slots_[g].view(DType::i64, {n})});
   batch_ = {.positions = positions_.view(DType::i32, {n}),
             .axes = axes_.view(DType::i32, {2, patches}),
             .groups = groups_,
-            .patches = patches_.view(tower_.activation, {n, input_.patch_values()})};
+            .patches = input};
   if (input_.placed()) batch_.placed = placed_.view(DType::f32, {n, tower_.spec.dim});
   if (const std::int64_t deep = input_.row_dim() - input_.out_dim; deep > 0)
     batch_.deep = projected().columns(input_.out_dim, deep);
+  decoder_->begin(batch_);
   done_ = {};
-}
-
-void ImageEncoder::begin_rows(StepRows part) {
-  fill_patches(part);
-  const View rows = batch_.patches.rows(part.first, part.count);
-  const auto first = static_cast<std::size_t>(static_cast<std::byte*>(rows.data) -
-                                              static_cast<std::byte*>(batch_.patches.data));
-  backend_.device->upload(*backend_.stream, rows, host_patches_.data() + first);
-  decoder_->begin_rows(batch_, part);
-  done_.begun = part.first + part.count;
 }
 
 // What the projectors write, in the order of the patches.
@@ -315,14 +302,11 @@ std::optional<Buffer> ImageEncoder::advance(int rows) {
   const std::int64_t n = batch_.positions.size(0);
   const std::size_t layers = cache_.layers().size();
   if (n > rows) {
-    if (done_.begun < n)
-      begin_rows({done_.begun, squares_from(done_.begun, rows)});
-    else if (done_.layers < layers)
+    if (done_.layers < layers)
       advance_layer(rows);
     else
       project(rows);
   } else {
-    if (done_.begun < n) begin_rows({0, n});
     for (std::size_t group = 0; group < plans_.size(); ++group)
       plan(group, sequences_of(layout_.groups[group]));
     const std::size_t end = std::min(layers, done_.layers + static_cast<std::size_t>(rows / n));
@@ -352,7 +336,7 @@ void ImageEncoder::advance_layer(int rows) {
   }
   plan(index, sequences_of(group).part(part));
   decoder_->run_rows(batch_, cache, done_.layers, part);
-  if (done_.rows == n) done_ = {.begun = n, .layers = done_.layers + 1};
+  if (done_.rows == n) done_ = {.layers = done_.layers + 1};
 }
 
 // As many rows from this one on as so many at most have in whole squares, or in one.

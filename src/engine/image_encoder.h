@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,7 +28,7 @@ class ImageEncoder final : public RowEncoder {
   // The same with another image as large as the last, whose rows go to memory that the last one's were in.
   void begin_next(std::string_view pixels, Buffer encoded);
   // Runs the next layers, as many as have so many rows of patches together; of an image with more, so many
-  // rows of one layer, or of what comes before the first, or one of its windows. Rows: ImageInput::row_dim().
+  // rows of one layer, or one of its windows. Rows: ImageInput::row_dim().
   std::optional<Buffer> advance(int rows) override;
 
   std::int64_t row_bytes() const override { return 4 * input_.row_dim(); }
@@ -66,9 +65,8 @@ class ImageEncoder final : public RowEncoder {
   int class_tokens() const { return input_.class_token ? 1 : 0; }
   const Sequences& sequences_of(const LayerGroup& group) const { return group.local ? windows_ : whole_; }
   void upload_grid();
-  void fill_patches(StepRows part);
+  void fill_patches(std::string_view pixels, int frames);
   void start(std::string_view pixels, int frames);
-  void begin_rows(StepRows part);
   View projected() const;
   void advance_layer(int rows);
   std::int64_t squares_from(std::int64_t row, int rows) const;
@@ -103,10 +101,7 @@ class ImageEncoder final : public RowEncoder {
   std::vector<GroupBatch> groups_;
   ForwardBatch batch_;
   Buffer encoded_;
-  std::string pixels_;
-  int frames_ = 1;
   struct Done {
-    std::int64_t begun = 0;  // rows that the first layer finds
     std::size_t layers = 0;
     bool stored = false;      // of the next layer, all keys and values
     std::int64_t rows = 0;    // of its keys and values, or of itself

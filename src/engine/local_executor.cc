@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
-#include "base/clock.h"
 #include "engine/image_encoder.h"
 #include "engine/sound_rows.h"
 #include "engine/tiled_image_encoder.h"
@@ -174,7 +172,6 @@ void LocalExecutor::lay_out_inputs(std::size_t tokens, std::size_t pending) {
 }
 
 Result<> LocalExecutor::forward(const Batch& batch) {
-  step_began_us_ = now_us();
   if (balancer_) balancer_->before_step();
   // Recordings know no adapters and no images.
   const bool adapted = std::ranges::any_of(batch.adapters, [](int place) { return place >= 0; });
@@ -360,20 +357,10 @@ Result<> LocalExecutor::begin_image(int place, const ImagePart& part) {
   return row_encoder_->begin(part);
 }
 
-// A slice has as many rows, in its layers together, as a step has tokens in each. Beside answers that go on it takes about
-// half as long as their last step, so that their tokens come half as late again: how many rows that is, the slice before
-// tells. Rows do not depend on how they are cut.
+// A slice has as many rows, in its layers together, as a step has tokens in each.
 bool LocalExecutor::advance_image() {
   if (source_encoder_) return true;
-  const std::int64_t target_us = std::exchange(step_us_, 0) / 2;
-  const bool beside = target_us > 0 && !backend_.stream->asynchronous();
-  const int rows = beside && slice_rows_ > 0 ? slice_rows_ : options_.max_tokens;
-  const std::int64_t began_us = now_us();
-  std::optional<Buffer> encoded = row_encoder_->advance(rows);
-  if (beside) {
-    const std::int64_t took_us = std::max<std::int64_t>(1, now_us() - began_us);
-    slice_rows_ = static_cast<int>(std::clamp<std::int64_t>(rows * target_us / took_us, 1, std::min(2 * rows, options_.max_tokens)));
-  }
+  std::optional<Buffer> encoded = row_encoder_->advance(options_.max_tokens);
   if (!encoded) return false;
   images_.resize(std::max(images_.size(), begun_image_ + 1));
   images_[begun_image_] = *std::move(encoded);
@@ -481,7 +468,6 @@ Result<> LocalExecutor::sample(std::span<const std::int32_t> tokens, std::span<c
     const std::size_t count = std::min(chunk, rows.size() - begin);
     TRY_VOID(sample_chunk(tokens.subspan(begin, count), rows.subspan(begin, count)));
   }
-  step_us_ = now_us() - step_began_us_;
   return {};
 }
 

@@ -169,8 +169,6 @@ class LocalExecutor final : public Executor {
   std::unique_ptr<RowEncoder> row_encoder_;  // of models with images or sound in their prompts
   std::vector<Buffer> images_;               // by place
   std::size_t begun_image_ = 0;              // its place
-  int slice_rows_ = 0;                       // of an encoder, that fit beside a step
-  std::int64_t step_began_us_ = 0, step_us_ = 0;  // of the last step; 0: none since the last slice
   std::vector<ImageRows> step_images_;
   std::vector<std::vector<std::unique_ptr<AttentionPlan>>>
       whole_plans_;                              // of one image each, one a cache group

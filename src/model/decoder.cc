@@ -193,21 +193,19 @@ void Decoder::begin(const ForwardBatch& batch) {
   compute_angles(batch);
   if (batch.features)
     embed_positions(batch, batch.features);
+  else if (batch.patches)
+    embed_patches(batch);
   else if (model_.spec.stage.is_first())
     embed(batch);
   if (model_.spec.hidden) join_hidden();
-  norm_embeddings();
+  if (const Norm norm = model_.network.embedding_norm.norm(); norm.kind != NormKind::none)
+    pending_ = {.delta = pending_.delta, .norm = norm, .replaces = true};
   if (model_.spec.layer_inputs) make_layer_inputs(batch);
   if (model_.spec.streams) make_streams();
   if (const std::int64_t dim = model_.spec.dim; pair_.all)
     backend_.ops.gather_rows(*backend_.stream, {.x = residual_.rows(rows_),
                                                 .rows = every_row_.rows(rows_),
                                                 .out = pair_.rows(rows_).columns(dim, dim)});
-}
-
-void Decoder::norm_embeddings() {
-  if (const Norm norm = model_.network.embedding_norm.norm(); norm.kind != NormKind::none)
-    pending_ = {.delta = pending_.delta, .norm = norm, .replaces = true};
 }
 
 void Decoder::run_layers(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t first,
@@ -284,12 +282,11 @@ void Decoder::compute_angles(const ForwardBatch& batch) {
     };
     const std::vector<std::int32_t>& axes = model_.spec.ropes[i].axes;
     if (axes.empty() || !batch.axes) {
-      compute(batch.positions.rows(rows_.first, rows_.count), 0, rope.rotary_dim / 2);
+      compute(batch.positions, 0, rope.rotary_dim / 2);
       continue;
     }
     const auto on_axis = [&](std::int32_t axis) {
-      return View::of(batch.axes.rows(axis, 1).columns(rows_.first, rows_.count).data, batch.axes.dtype,
-                      {rows_.count});
+      return View::of(batch.axes.rows(axis, 1).data, batch.axes.dtype, {rows_.count});
     };
     if (batch.axes.size(0) == 1) {
       compute(on_axis(0), 0, rope.rotary_dim / 2);

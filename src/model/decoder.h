@@ -101,10 +101,9 @@ class Decoder {
   void begin(const ForwardBatch& batch);
   void run_layers(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t first,
                   std::size_t end);
-  // The same of an encoder of images for some of the rows at a time, in order: those of whole squares of patches.
-  // begin_rows() is in place of begin(), and of a patch reads its own row of the batch alone. Plans are of these rows'
-  // sequences alone. Where rows see those behind them, store_rows() of all comes first.
-  void begin_rows(const ForwardBatch& batch, StepRows part);
+  // The same of a layer of an encoder of images for some of the rows at a time, in order: those of whole
+  // squares of patches. Plans are of these rows' sequences alone. Where rows see those behind them,
+  // store_rows() of all comes first.
   void store_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer,
                   StepRows part);
   void run_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer, StepRows part);
@@ -160,7 +159,6 @@ class Decoder {
   Result<> allocate(Workspace& workspace, DType type, std::initializer_list<std::int64_t> shape);
   void compute_angles(const ForwardBatch& batch);
   void embed(const ForwardBatch& batch);
-  void norm_embeddings();
   void join_hidden();
   void keep_residual(std::size_t layer);
   void make_layer_inputs(const ForwardBatch& batch);
@@ -188,7 +186,6 @@ class Decoder {
   template <typename Function>
   void on_part(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer, StepRows part,
                const Function& function);
-  void settle();
   void take_ropes();
   void run_layer(const LayerSpec& spec, const Layer& layer, const StepContext& step);
   void run(const Block& half, const StepContext& step, const View& x, const View& delta);

@@ -23,13 +23,13 @@ void Decoder::embed_patches(const ForwardBatch& batch) {
   const bool placed = network.positions.weight != nullptr;
   const View delta = placed ? delta_.rows(rows_) : residual_.rows(rows_);
   const auto product = [&](std::int64_t first, std::int64_t count, const View& bias) {
-    backend_.ops.matmul(*backend_.stream, {.x = batch.patches.rows(rows_.first + first, count),
+    backend_.ops.matmul(*backend_.stream, {.x = batch.patches.rows(first, count),
                                            .w = *network.patches.weight.weight,
                                            .bias = bias,
                                            .y = delta.rows(first, count)});
   };
   // The class token's patch is all zeros and has no bias.
-  const std::int64_t first = rows_.first == 0 ? class_rows() : 0;
+  const std::int64_t first = class_rows();
   if (first > 0) product(0, first, {});
   product(first, rows_.count - first, network.patches.bias.value);
   if (placed) embed_positions(batch, delta);
@@ -38,14 +38,14 @@ void Decoder::embed_patches(const ForwardBatch& batch) {
 // Positions, and then what is added to them. A class token is the first row, whose patch is all zeros.
 void Decoder::embed_positions(const ForwardBatch& batch, const View& added) {
   const Network& network = model_.network;
-  const View residual = residual_.rows(rows_), positions = batch.positions.rows(rows_.first, rows_.count);
+  const View residual = residual_.rows(rows_);
   if (batch.placed)
-    backend_.ops.gather_rows(*backend_.stream, {.x = batch.placed, .rows = positions, .out = residual});
+    backend_.ops.gather_rows(*backend_.stream, {.x = batch.placed, .rows = batch.positions, .out = residual});
   else
     backend_.ops.embed(*backend_.stream,
-                       {.ids = positions, .table = *network.positions.weight, .out = residual});
-  if (network.class_token.weight && rows_.first == 0) {
-    const View first = positions.rows(0, 1);
+                       {.ids = batch.positions, .table = *network.positions.weight, .out = residual});
+  if (network.class_token.weight) {
+    const View first = batch.positions.rows(0, 1);
     backend_.ops.embed(*backend_.stream, {.ids = first,
                                           .table = *network.class_token.weight,
                                           .position_table = network.positions.weight.get(),
@@ -131,28 +131,13 @@ void Decoder::run_projector(const Projector& spec, const ProjectorParameter& pro
   product(projector.matrices.back(), out);
 }
 
-void Decoder::settle() {
-  if (pending_.delta || pending_.norm.kind != NormKind::none) add(std::exchange(pending_, {}), {}, {});
-}
-
-void Decoder::begin_rows(const ForwardBatch& batch, StepRows part) {
-  const std::int64_t all = batch.positions.size(0);
-  CHECK(part.count > 0 && part.first + part.count <= all && all <= residual_.all.size(0), "rows [{}, {}) of {}",
-        part.first, part.first + part.count, all);
-  rows_ = part;
-  pending_ = {};
-  compute_angles(batch);
-  embed_patches(batch);
-  norm_embeddings();
-  settle();
-  rows_ = {0, all};
-  take_ropes();
-}
-
 // Before and behind it nothing is pending, so that each part finds the same.
 template <typename Function>
 void Decoder::on_part(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer,
                       StepRows part, const Function& function) {
+  const auto settle = [&] {
+    if (pending_.delta || pending_.norm.kind != NormKind::none) add(std::exchange(pending_, {}), {}, {});
+  };
   settle();
   const StepRows all = std::exchange(rows_, part);
   take_ropes();
