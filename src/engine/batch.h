@@ -48,9 +48,9 @@ struct Batch {
     std::int32_t sequence;
   };
   std::vector<Image> images;  // Not filled by pack()
-  // [sequences], of models that hear: the place of each one's sound (Executor::begin_image). Not filled by
-  // pack()
-  std::vector<std::int32_t> sounds;
+  // [sequences], of models with cross attention: the place of each one's sound or prompt (Executor::begin_image). Not
+  // filled by pack()
+  std::vector<std::int32_t> sources;
 
   struct Group {
     std::vector<std::int32_t> tables;  // [sequences, table_stride]: block of each block_size positions

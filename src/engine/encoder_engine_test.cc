@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <numeric>
 
 #include "base/scratch_directory.h"
@@ -140,7 +141,7 @@ class EncoderEngine : public testing::TestWithParam<std::string> {
 std::string_view made_by(std::string_view name) {
   if (name.ends_with("classifier") || name.ends_with("reranker")) return "scores";
   if (name == "colbert" || name == "qwen2-process-reward") return "tokens";
-  if (name == "nomic_bert" || name == "embedding_gemma") return "mean";
+  if (name == "jina_v3" || name == "nomic_bert" || name == "embedding_gemma") return "mean";
   return name == "qwen3-embedder" ? "last" : "first";
 }
 
@@ -153,7 +154,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& param) {
 }
 INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
                          testing::Values("bert", "bert-classifier", "bert-reranker", "colbert",
-                                         "embedding_gemma", "gte", "modernbert", "modernbert-classifier",
+                                         "embedding_gemma", "gte", "jina_v3", "modernbert", "modernbert-classifier",
                                          "nomic_bert", "qwen2-process-reward", "qwen3-embedder",
                                          "qwen3-reranker", "roberta", "xlm-roberta-classifier"),
                          test_name);
@@ -308,6 +309,45 @@ TEST(TokenVectors, ComeOfModelsThatEmbed) {
       mean[k % size] += mixed[i][k] / static_cast<float>(texts[i].ids.size());
     EXPECT_LE(difference(mean, texts[i].expected), 1e-4F) << i;
   }
+}
+
+// Tasks of Jina v3: texts of the model and of an adapter, in one step and alone.
+TEST(AdaptedEncoder, ReadsTextsByTheTaskThatTheyAreFor) {
+  const std::string directory = std::string(kRoot) + "jina_v3";
+  EngineOptions options;
+  options.lora = {.enabled = true, .max_loras = 1, .max_lora_rank = 8, .max_cpu_loras = {}};
+  const auto engine = engine_of(directory, {}, "cpu", "auto", options).value();
+  std::promise<std::string> loaded;
+  engine->load_adapter({"task", directory + "/adapter"},
+                       [&](const Result<>& result) { loaded.set_value(result ? "" : result.error().message); });
+  ASSERT_EQ(loaded.get_future().get(), "");
+  const std::vector<Text> plain = read_texts(directory, "mean"), adapted = read_texts(directory, "adapted");
+  const auto submit = [&](const Text& text, const std::string& adapter) {
+    Request request;
+    request.task = Task::embed;
+    request.prompt = text.ids;
+    request.second_text = text.second;
+    request.identity.adapter = adapter;
+    auto recorder = std::make_shared<Recorder>();
+    EXPECT_TRUE(engine->submit(std::move(request), recorder).has_value());
+    return recorder;
+  };
+  const auto vector_of = [](Recorder& recorder) {
+    recorder.wait_ended(1);
+    return recorder.record().ends.at(0).pooled;
+  };
+  std::vector<std::shared_ptr<Recorder>> recorders;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    recorders.push_back(submit(plain[i], ""));
+    recorders.push_back(submit(adapted[i], "task"));
+  }
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const auto own = vector_of(*recorders[2 * i]), changed = vector_of(*recorders[2 * i + 1]);
+    EXPECT_LE(difference(own, plain[i].expected), 1e-4F) << i;
+    EXPECT_LE(difference(changed, adapted[i].expected), 1e-4F) << i;
+    EXPECT_EQ(changed, vector_of(*submit(adapted[i], "task"))) << i;
+  }
+  EXPECT_GT(difference(plain[0].expected, adapted[0].expected), 0.1F);
 }
 
 // A matrix in a file of its own behind the mean of the tokens.

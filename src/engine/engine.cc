@@ -56,7 +56,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                  return transfers_ ? transfers_->offer(accepted, now_us()) : std::nullopt;
                }),
       adapters_(*executor_, info_.max_loras, [this] { inbox_.wake(); }),
-      images_(*executor_, info_.sound.places > 0 ? info_.sound.places : image_tokens_max(info_.max_model_len)),
+      images_(*executor_, info_.places() > 0 ? info_.places() : image_tokens_max(info_.max_model_len)),
       masks_([this](MaskTask& task) {
         task.text->advance();
         inbox_.mask_ready(task.sequence);
@@ -208,7 +208,7 @@ void Engine::start(AnswerIndex index) {
     // What is cached was computed with these weights, whatever they are called.
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
-  answer.accepted->identity = with_sounds(identity.digest(), request.images);
+  answer.accepted->identity = with_sources(identity.digest(), request.images);
   // Names stand for the digest where it is made of nothing else that can be told: no tenant, no sound.
   if (events_ && identity != CacheIdentity{} && identity.tenant.empty() && request.images.empty())
     events_->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});

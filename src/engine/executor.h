@@ -82,8 +82,8 @@ class Executor {
     return failure(ErrorCode::unsupported, "this device does not give the memory of its KV cache back");
   }
 
-  // (place, part): computes what the model sees of an image, or hears of a sound, and keeps it in a place,
-  // which Batch::images or sounds name, until the place is given another. Error: not enough memory.
+  // (place, part): computes what the model sees of an image, hears of a sound or reads of a prompt, and keeps it in a
+  // place, which Batch::images or sources name, until the place is given another. Error: not enough memory.
   // One at a time, and some of it with each call of advance_image(), which says whether it is there, so that
   // steps come between. What had begun before is given up.
   virtual Result<> begin_image(int, const ImagePart&) {

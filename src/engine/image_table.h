@@ -19,7 +19,7 @@ namespace octavo {
 
 class ImageTable {
  public:
-  // tokens_max: of all images in memory, at least as many as one request may have. A sound counts as one: places are
+  // tokens_max: of all images in memory, at least as many as one request may have. A sound or a prompt counts as one: places are
   // below tokens_max where there is nothing else.
   ImageTable(Executor& executor, std::int64_t tokens_max) : executor_(executor), tokens_max_(tokens_max) {}
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kField = "kv_transfer_config";
 
-// Not what hears a sound beside its prompt: names of blocks say nothing of that.
+// Not what looks at a sound or a prompt beside its own text: names of blocks say nothing of that.
 bool may_travel(const Accepted& accepted) {
   return std::ranges::none_of(accepted.request.images, [](const ImagePart& part) { return part.tokens == 0; });
 }

@@ -109,9 +109,11 @@ EngineInfo::ImageRule image_rule(const ModelSpec& spec, int max_model_len) {
           .time_steps = input.time_steps};
 }
 
-// What a client must know of an encoder of images or sound.
+// What a client must know of an encoder of images, sound or prompts.
 void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, EngineInfo& info) {
-  if (spec.hears_beside())
+  if (const auto& source = spec.tower->source)
+    info.source = {.tokens = source->rows, .places = max_num_seqs, .begin = source->begin};
+  else if (spec.hears_beside())
     info.sound = {.mels = spec.tower->sound->mels, .frames = spec.tower->sound->frames(), .places = max_num_seqs};
   else if (const std::optional<SoundInput>& sound = spec.tower->sound)
     info.sound = {.mels = sound->mels,
@@ -123,7 +125,7 @@ void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, 
 }
 
 // Takes the states of max_num_seqs sequences and of draft tokens from `bytes`, or of as many as half of it holds:
-// sequences first, but for one draft token. What is kept of a sequence's sound counts as a state.
+// sequences first, but for one draft token. What is kept of a sequence's sound or source counts as a state.
 Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOptions& s) {
   if (state_bytes == 0) return {};
   const std::int64_t most = bytes / 2 / state_bytes;
@@ -166,12 +168,12 @@ std::int64_t blocks_without_bytes(const SchedulerOptions& s) {
 // Settles the number of states and blocks, and with it the longest sequence: one that was asked for must fit,
 // the model's own limit gives way.
 Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_t block_bytes,
-                    std::int64_t state_bytes, std::int64_t sound_bytes, SchedulerOptions& s) {
+                    std::int64_t state_bytes, std::int64_t source_bytes, SchedulerOptions& s) {
   const std::int64_t cached = blocks_of_sequence(s, s.max_model_len) * block_bytes;
-  memory.useful = s.max_num_seqs * (cached + 2 * (state_bytes + sound_bytes)) +
+  memory.useful = s.max_num_seqs * (cached + 2 * (state_bytes + source_bytes)) +
                   2 * s.draft_states * state_bytes;  // half may be states
   std::int64_t bytes = cache_bytes(memory);
-  TRY_VOID(plan_states(state_bytes + sound_bytes, bytes, s));
+  TRY_VOID(plan_states(state_bytes + source_bytes, bytes, s));
   plan_saved_states(state_bytes, block_bytes, bytes, s);
   const std::int64_t fitting = block_bytes > 0 ? bytes / block_bytes : blocks_without_bytes(s);
   const std::int64_t blocks = options.num_blocks ? *options.num_blocks : fitting;
@@ -240,11 +242,11 @@ Result<> check_media(const EngineOptions& options, const Model& model, const Bac
   return model.spec.whole_images ? check_step(options, model.tower->spec) : Result<>();
 }
 
-// What cannot be done yet with models that hear.
-Result<> check_sound(const EngineOptions& options, const Model& model, const Backend& backend) {
+// What cannot be done yet with models whose layers look at an encoder's rows.
+Result<> check_cross(const EngineOptions& options, const Model& model, const Backend& backend) {
   const auto refuse = [&](std::string_view field, std::string_view what) {
-    return field_failure(field, ErrorCode::unsupported, "{} transcribes sound, not {} yet", model.spec.architecture,
-                         what);
+    return field_failure(field, ErrorCode::unsupported, "{} {}, not {} yet", model.spec.architecture,
+                         model.spec.hears_beside() ? "transcribes sound" : "reads prompts with an encoder", what);
   };
   if (backend.name == "cuda") return refuse("device", "on cuda");
   if (options.lora.enabled) return refuse("enable_lora", "with LoRA adapters");
@@ -365,11 +367,8 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
     return invalid("enable_eplb", "{} has no experts", model->spec.architecture);
   if (encoding == Encoding::plain && ranks == nullptr && !model->spec.head)
     TRY_VOID(advise_on_output(options, *model));
-  if (options.lora.enabled && model->spec.head)
-    return invalid("enable_lora", "{} does not generate: LoRA adapters are for models that do",
-                   model->spec.architecture);
-  if (model->spec.hears_beside())
-    TRY_VOID(check_sound(options, *model, *backend));
+  if (model->spec.has_cross())
+    TRY_VOID(check_cross(options, *model, *backend));
   else if (model->tower)
     TRY_VOID(check_media(options, *model, *backend));
   TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
@@ -443,7 +442,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   if (!loaded_or_not) return std::unexpected(loaded_or_not.error());
   Loaded& loaded = *loaded_or_not;
   auto& [executor, scheduler, block_bytes, state_bytes, drafter, caches] = loaded;
-  const std::int64_t sound_bytes = executor->sound_bytes();
+  const std::int64_t source_bytes = executor->source_bytes();
   std::optional<LoadedDraft> draft;  // its cache has as many blocks as the model's
   if (options.speculation && options.speculation->draft_model() != nullptr) {
     TRY(draft, load_draft(backend, options, executor->model().spec, scheduler));
@@ -461,7 +460,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
     scheduler.draft_states = draft_policy(*options.speculation, device).most_of_step(scheduler.max_num_seqs);
   memory.reserved = executor->later_bytes() + (draft ? draft->later_bytes() : 0);
   if (!pools || scheduler.enable_prefix_caching)
-    TRY_VOID(plan_cache(options, memory, block_bytes + draft_block_bytes, state_bytes, sound_bytes, scheduler));
+    TRY_VOID(plan_cache(options, memory, block_bytes + draft_block_bytes, state_bytes, source_bytes, scheduler));
 
   EngineInfo info;
   info.index = options.first_index + options.index;
@@ -471,7 +470,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   if (draft) info.weight_bytes += static_cast<std::int64_t>(draft->model().weight_bytes);
   const int states = scheduler.max_num_seqs + scheduler.draft_states + scheduler.saved_states;
   info.cache_bytes = rank_count * (scheduler.num_blocks * block_bytes + states * state_bytes) +
-                     scheduler.max_num_seqs * sound_bytes + scheduler.num_blocks * draft_block_bytes;
+                     scheduler.max_num_seqs * source_bytes + scheduler.num_blocks * draft_block_bytes;
   info.vocab_size = executor->model().spec.vocab;
   if (pools) describe_head(executor->model().spec, info);
   if (const ModelSpec& spec = executor->model().spec; executor->model().tower)

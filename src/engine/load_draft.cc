@@ -40,9 +40,9 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
     return std::unexpected(loaded.error());
   }
   std::unique_ptr<Model> model = *std::move(loaded);
-  if (model->spec.hears_beside())
+  if (model->spec.has_cross())
     return field_failure(kField, ErrorCode::unsupported,
-                         "the draft model ({}) transcribes sound, which draft tokens are made without",
+                         "the draft model ({}) looks at what an encoder has made, which draft tokens are made without",
                          model->spec.architecture);
   if (model->spec.vocab != target.vocab)
     return invalid(kField, "the draft model has a vocabulary of {} tokens, the model of {}: they must be one",

@@ -79,9 +79,9 @@ Result<> LocalExecutor::allocate() {
   if (options_.max_adapters > 0)
     reader_.emplace(model_->spec, model_->activation, options_.max_adapter_rank,
                     device().shares_host_memory() && options_.ranks == nullptr);
-  if (model_->spec.hears_beside()) {
-    TRY(sound_encoder_,
-        SoundEncoder::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
+  if (model_->spec.has_cross()) {
+    TRY(source_encoder_,
+        SourceEncoder::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
   } else if (model_->tower) {
     TRY(row_encoder_, make_row_encoder(*model_->tower, backend_));
   }
@@ -111,12 +111,12 @@ Result<> LocalExecutor::allocate() {
 }
 
 // Padding's keys and values go to a block of their own, which nobody reads.
-Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sounds) {
+Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources) {
   blocks_ = blocks;
   if (options_.expert_balancing.enabled) {
     TRY(balancer_, ExpertBalancer::create(options_.expert_balancing, *model_, *options_.ranks->tensor));
   }
-  if (sound_encoder_) TRY_VOID(sound_encoder_->allocate_places(sounds));
+  if (source_encoder_) TRY_VOID(source_encoder_->allocate_places(sources));
   TRY(cache_,
       KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1), state_slots,
                          options_.shared_cache));
@@ -230,7 +230,7 @@ Result<> LocalExecutor::forward(const Batch& batch) {
                        .adapters = adapted ? &adapters : nullptr,
                        .images = step_images_,
                        .wholes = wholes_,
-                       .cross = sound_encoder_ ? sound_encoder_->batch() : CrossBatch{}},
+                       .cross = source_encoder_ ? source_encoder_->batch() : CrossBatch{}},
                       cache_.layers());
   };
   copy_states(batch.restored_states);
@@ -347,10 +347,10 @@ void LocalExecutor::copy_states(std::span<const Batch::StateCopy> copies) {
                           cache_.states().rows(copy.from, 1));
 }
 
-// A sound at once.
+// A sound or a prompt at once.
 Result<> LocalExecutor::begin_image(int place, const ImagePart& part) {
-  if (sound_encoder_) {
-    sound_encoder_->encode(place, part.pixels);
+  if (source_encoder_) {
+    source_encoder_->encode(place, part);
     return {};
   }
   begun_image_ = static_cast<std::size_t>(place);
@@ -359,7 +359,7 @@ Result<> LocalExecutor::begin_image(int place, const ImagePart& part) {
 
 // A slice has as many rows, in its layers together, as a step has tokens in each.
 bool LocalExecutor::advance_image() {
-  if (sound_encoder_) return true;
+  if (source_encoder_) return true;
   std::optional<Buffer> encoded = row_encoder_->advance(options_.max_tokens);
   if (!encoded) return false;
   images_.resize(std::max(images_.size(), begun_image_ + 1));
@@ -369,7 +369,7 @@ bool LocalExecutor::advance_image() {
 
 // A step on its way may still read it.
 void LocalExecutor::drop_image(int place) {
-  if (sound_encoder_) return;
+  if (source_encoder_) return;
   backend_.stream->synchronize();
   images_[static_cast<std::size_t>(place)] = {};
 }
@@ -403,7 +403,7 @@ void LocalExecutor::plan(const Batch& batch, int size) {
     put<std::int32_t>(inputs_memory_.host(inputs_.state_starts), query_starts_, query_starts_.back());
     put<std::int32_t>(inputs_memory_.host(inputs_.state_copies), batch.state_copies, -1);
   }
-  if (sound_encoder_) sound_encoder_->plan(query_starts_, batch.sounds);
+  if (source_encoder_) source_encoder_->plan(query_starts_, batch.sources);
   for (std::size_t g = 0; g < plans_.size(); ++g) {
     const Batch::Group& group = batch.groups[g];
     backend_.ops.plan_attention(*backend_.stream,

@@ -18,7 +18,7 @@
 #include "engine/expert_balancer.h"
 #include "engine/kv_memory.h"
 #include "engine/row_encoder.h"
-#include "engine/sound_encoder.h"
+#include "engine/source_encoder.h"
 #include "kernels/ops.h"
 #include "model/decoder.h"
 #include "model/model.h"
@@ -54,8 +54,8 @@ class LocalExecutor final : public Executor {
   ~LocalExecutor() override { backend_.stream->synchronize(); }
 
   // Once, before the first step, on all ranks. Errors: there is not enough memory; see ExpertBalancer.
-  // sounds: places for them, of models that hear.
-  Result<> allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sounds = 0);
+  // sources: places for sounds or prompts, of models with cross attention.
+  Result<> allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources = 0);
 
   const Model& model() const { return *model_; }
   const Device& device() const { return *backend_.device; }
@@ -66,8 +66,8 @@ class LocalExecutor final : public Executor {
   // memory that grows with what requests ask for, recordings, and the code of kernels, which is loaded when
   // it first runs.
   std::int64_t later_bytes() const;
-  // What the layers keep of one sound; 0: the model does not hear.
-  std::int64_t sound_bytes() const { return sound_encoder_ ? sound_encoder_->place_bytes() : 0; }
+  // What the layers keep of one sound or prompt; 0: they look at none.
+  std::int64_t source_bytes() const { return source_encoder_ ? source_encoder_->place_bytes() : 0; }
 
   bool asynchronous() const override { return options_.asynchronous; }
   Result<> forward(const Batch& batch) override;
@@ -173,7 +173,7 @@ class LocalExecutor final : public Executor {
   std::vector<std::vector<std::unique_ptr<AttentionPlan>>>
       whole_plans_;                              // of one image each, one a cache group
   std::vector<WholeSpan> wholes_;                // of the step
-  std::unique_ptr<SoundEncoder> sound_encoder_;  // of models that hear
+  std::unique_ptr<SourceEncoder> source_encoder_;  // of models with cross attention
 
   StepMemory inputs_memory_, row_memory_;
   Inputs inputs_;

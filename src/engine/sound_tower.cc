@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "tensor/dequantize.h"
 
 namespace octavo {
 namespace {
-
-constexpr int kBlockSize = 16;
 
 // The frames that a convolution sees for each of its outputs, one row each, as its weights have them:
 // channel, frame. frames: [count, channels], where at(frame, channel) is read; frames beyond both ends are
@@ -35,22 +32,13 @@ Result<std::unique_ptr<SoundTower>> SoundTower::create(const Model& tower, Backe
 }
 
 SoundTower::SoundTower(const Model& tower, Backend& backend)
-    : tower_(tower),
-      input_(*tower.spec.sound),
-      backend_(backend),
-      layout_(cache_layout(tower.spec,
-                           {.block_size = kBlockSize, .dtype = tower.activation, .one_plane = true})) {}
+    : tower_(tower), input_(*tower.spec.sound), backend_(backend) {}
 
 Result<> SoundTower::allocate() {
   const int n = input_.rows;
-  const int blocks = (n + kBlockSize - 1) / kBlockSize;
-  TRY_VOID(layout_.supported(backend_.ops));
-  TRY(Decoder decoder, Decoder::make(tower_, layout_, backend_, {.max_tokens = n, .max_logit_rows = 1}));
-  decoder_ = std::make_unique<Decoder>(std::move(decoder));
-  TRY(cache_, KvMemory::allocate(layout_, backend_, blocks, 0));
+  TRY(layers_, SequenceLayers::create(tower_, n, backend_));
 
   Device& device = *backend_.device;
-  CHECK(device.shares_host_memory(), "sound on {}", backend_.name);
   const std::size_t act = size_of(tower_.activation), rows = static_cast<std::size_t>(n);
   const std::size_t frames = 2 * rows, dim = static_cast<std::size_t>(tower_.spec.dim);
   const std::size_t taps = kSoundTaps;
@@ -58,18 +46,6 @@ Result<> SoundTower::allocate() {
       device.allocate(act * taps * std::max(frames * static_cast<std::size_t>(input_.mels), rows * dim)));
   TRY(products_, device.allocate(act * frames * dim));
   TRY(features_, device.allocate(act * frames * dim));
-  TRY(positions_, device.allocate(rows * sizeof(std::int32_t)));
-  TRY(slots_, device.allocate(rows * sizeof(std::int64_t)));
-  std::iota(static_cast<std::int32_t*>(positions_.data()), static_cast<std::int32_t*>(positions_.data()) + n,
-            0);
-  std::iota(static_cast<std::int64_t*>(slots_.data()), static_cast<std::int64_t*>(slots_.data()) + n, 0);
-
-  table_.resize(static_cast<std::size_t>(blocks));
-  std::iota(table_.begin(), table_.end(), 0);
-  for (const LayerGroup& group : layout_.groups) {
-    TRY(auto plan, backend_.ops.make_attention_plan(device, attention_limits(tower_, group, n, 1)));
-    plans_.push_back(std::move(plan));
-  }
   return {};
 }
 
@@ -111,31 +87,7 @@ void SoundTower::begin(std::string_view spectrogram, int rows_wanted) {
   const View features = features_.view(act, {rows, dim});
   convolve(tower_.network.convolutions[1], patches_.view(act, {rows, dim * kSoundTaps}), features);
 
-  groups_.clear();
-  starts_ = {0, rows_wanted};
-  lengths_ = {rows_wanted};
-  for (const auto& plan : plans_) {
-    groups_.push_back({plan.get(), slots_.view(DType::i64, {rows})});
-    backend_.ops.plan_attention(*backend_.stream,
-                                {.query_starts = starts_,
-                                 .lengths = lengths_,
-                                 .block_tables = table_,
-                                 .table_stride = std::ssize(table_),
-                                 .recorded = false},
-                                *plan);
-  }
-  batch_ = {.positions = positions_.view(DType::i32, {rows}), .groups = groups_, .features = features};
-  decoder_->begin(batch_);
-  layers_done_ = 0;
-}
-
-bool SoundTower::advance(int rows) {
-  const std::size_t layers = cache_.layers().size();
-  const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(1, rows / batch_.positions.size(0)));
-  const std::size_t end = std::min(layers, layers_done_ + wanted);
-  decoder_->run_layers(batch_, cache_.layers(), layers_done_, end);
-  layers_done_ = end;
-  return end == layers;
+  layers_->begin(rows, {.positions = {}, .groups = {}, .features = features});
 }
 
 }  // namespace octavo

@@ -3,11 +3,8 @@
 
 #include <memory>
 #include <string_view>
-#include <vector>
 
-#include "engine/kv_memory.h"
-#include "model/decoder.h"
-#include "model/model.h"
+#include "engine/sequence_layers.h"
 
 namespace octavo {
 
@@ -22,9 +19,9 @@ class SoundTower {
   // each other, the others are left out. Gives up what it has begun before.
   void begin(std::string_view spectrogram, int rows);
   // Runs the next layers, as many as have so many rows together, one at least. Whether all have run.
-  bool advance(int rows);
+  bool advance(int rows) { return layers_->advance(rows); }
   // What has run, for what comes behind it.
-  Decoder& decoder() { return *decoder_; }
+  Decoder& decoder() { return layers_->decoder(); }
 
  private:
   SoundTower(const Model& tower, Backend& backend);
@@ -35,19 +32,10 @@ class SoundTower {
   const SoundInput input_;
   Backend& backend_;
 
-  CacheLayout layout_;
-  KvMemory cache_;  // of one sound's rows
-  std::unique_ptr<Decoder> decoder_;
-  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one a cache group
-  std::vector<GroupBatch> groups_;
-  std::vector<std::int32_t> starts_, lengths_, table_;
-  ForwardBatch batch_;
-  std::size_t layers_done_ = 0;
-
+  std::unique_ptr<SequenceLayers> layers_;
   Buffer patches_;   // act [frames, mels * taps], then [rows, dim * taps]
   Buffer products_;  // act [frames, dim]
   Buffer features_;  // the same, behind the activation
-  Buffer positions_, slots_;
 };
 
 }  // namespace octavo

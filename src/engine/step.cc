@@ -82,11 +82,11 @@ Result<bool> StepLoop::run_in_stages() {
 
 void StepLoop::place_images() {
   batch_.images.clear();
-  batch_.sounds.clear();
+  batch_.sources.clear();
   for (std::vector<std::int32_t>& axis : batch_.axes) axis.clear();
   const bool grids = std::ranges::any_of(plan_.sequences, [this](const PlannedSequence& s) {
     const std::vector<ImagePart>& images = answers_[s.tag].accepted->request.images;
-    return !images.empty() && images[0].columns > 0 && !images[0].row_breaks;
+    return !images.empty() && images[0].tokens > 0 && images[0].columns > 0 && !images[0].row_breaks;
   });
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
     const PlannedSequence& s = plan_.sequences[i];
@@ -94,7 +94,7 @@ void StepLoop::place_images() {
     if (grids) append_grid_positions(accepted.request.images, s.first, s.end() - s.first, batch_.axes);
     for (std::size_t k = 0; k < accepted.images.size(); ++k) {
       const ImagePart& part = accepted.request.images[k];
-      if (part.tokens == 0) batch_.sounds.push_back(accepted.images[k]->place);
+      if (part.tokens == 0) batch_.sources.push_back(accepted.images[k]->place);
       // What follows each other in the prompt: all of its rows, or those of one row of its grid.
       const int run = part.row_breaks ? part.columns : part.tokens;
       for (int row = 0, place = part.first; row < part.tokens; row += run, place += run + 1) {

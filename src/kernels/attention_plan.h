@@ -40,8 +40,8 @@ struct KvLayer {
   KvSpec spec;
 };
 
-// The sequences of a step, flat. Host memory. Sequence s has queries [query_starts[s], query_starts[s + 1]),
-// which are the last tokens of its first lengths[s] tokens; token t of it lies in block block_tables[s *
+// The sequences of a step, flat. Host memory. Sequence s has queries [query_starts[s], query_starts[s + 1]), which are
+// the last of its first lengths[s] tokens (not causal, without a window: any); token t of it lies in block block_tables[s *
 // table_stride + t / block_size]. Blocks that have left a sliding window are never looked at and may hold any
 // value.
 struct AttentionShape {

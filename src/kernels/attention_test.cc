@@ -25,6 +25,7 @@ struct Shape {
   int chunk = 0;
   bool slopes = false;
   bool causal = true;
+  bool distance_bias = false;
 
   bool latent() const { return spec.values_in_keys > 0; }
 };
@@ -56,6 +57,7 @@ class Sequences {
     const int angles = std::max(1, shape.rope.rotary_dim / 2);
     sinks = random.tensor(DType::f32, {shape.q_heads}, -3, 6);
     slopes = random.tensor(DType::f32, {shape.q_heads}, 0.003F, 0.7F);
+    distance_bias = random.tensor(DType::f32, {shape.q_heads, 2 * 37 + 1}, -3, 3);
     cos = random.tensor(DType::f32, {5000, angles});
     sin = random.tensor(DType::f32, {5000, angles});
   }
@@ -79,7 +81,7 @@ class Sequences {
   std::vector<std::int32_t> tables;
   std::int64_t blocks_per_table = 0;
   std::int64_t blocks = 0;
-  TestTensor weights, cos, sin, sinks, slopes;
+  TestTensor weights, cos, sin, sinks, slopes, distance_bias;
 };
 
 // Runs sequences through one backend, as many tokens of each at a time as asked.
@@ -223,6 +225,7 @@ class Runner {
                                               .chunk = shape.chunk,
                                               .soft_cap = shape.soft_cap,
                                               .slopes = shape.slopes ? on(all_.slopes.view()) : View{},
+                                              .distance_bias = shape.distance_bias ? on(all_.distance_bias.view()) : View{},
                                               .sinks = shape.sinks ? on(all_.sinks.view()) : View{},
                                               .chosen = index_dim > 0 ? on(seen) : View{},
                                               .out = on(out.view())});
@@ -332,8 +335,10 @@ class AttentionOf : public testing::TestWithParam<TestBackend> {
   // A shape whose cache format the backend has.
   Shape random_shape_of(Backend& backend, TestRandom& random) {
     for (;;) {
-      const Shape shape = random_shape(random);
-      if (backend.ops.supports(shape.spec, shape.q_heads)) return shape;
+      Shape shape = random_shape(random);
+      if (!backend.ops.supports(shape.spec, shape.q_heads)) continue;
+      shape.distance_bias = GetParam().name != "cuda" && shape.soft_cap == 0 && random.coin();
+      return shape;
     }
   }
 };

@@ -359,6 +359,11 @@ void check(const AttentionArgs& args) {
         args.scale, args.window, args.soft_cap);
   CHECK(args.chunk == 0 || (args.causal && args.window == args.chunk), "chunks of {}, a window of {}",
         args.chunk, args.window);
+  if (args.distance_bias) {
+    expect("attention distance bias", args.distance_bias, DType::f32, {heads, args.distance_bias.size(1)});
+    CHECK(args.distance_bias.size(1) % 2 == 1 && args.soft_cap == 0, "{} biases, a soft cap of {}",
+          args.distance_bias.size(1), args.soft_cap);
+  }
   if (!args.slopes) return;
   expect("attention slopes", args.slopes, DType::f32, {heads});
   CHECK(args.soft_cap == 0, "slopes and a soft cap");

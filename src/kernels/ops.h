@@ -264,6 +264,10 @@ struct AttentionArgs {
   // f32 [q_heads]; optional: scores grow by it for each token that a key is further on (Press et al.,
   // "Train Short, Test Long", 2021). Without soft_cap.
   View slopes = {};
+  // f32 [q_heads, 2 * most + 1]; optional: scores grow by the number that stands in the middle where a key is the
+  // query's own, and so many places on as the key is behind it in the text; keys further away than `most` have the
+  // outermost (Raffel et al., "Exploring the Limits of Transfer Learning", 2020). Without soft_cap.
+  View distance_bias = {};
   View sinks = {};  // f32 [q_heads]: a score of each head that takes its share and has no value; optional
   View chosen = {};  // as ChooseTokensArgs makes it: a query sees these tokens alone; optional. With causal
   // Of caches with KvSpec::shared_rows: a query sees entries of another such cache, too, whose tokens are all up to

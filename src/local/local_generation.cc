@@ -47,7 +47,7 @@ bool Arrivals::pop(Arrival& arrival, int wait_ms) {
 LocalGeneration::LocalGeneration(Service& service, const GenerationPlan& plan)
     : service_(&service),
       unfinished_(plan.request.sampling.n),
-      prompt_tokens_(static_cast<int>(plan.prompts.front().size())) {
+      prompt_tokens_(plan.prompt_tokens(0)) {
   for (int i = 0; i < unfinished_; ++i)
     processors_.emplace_back(service.tokenizer, plan.request.sampling, service.options.eos_ids, plan.stops,
                              plan.prompts.front(), plan.thinking);

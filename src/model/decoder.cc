@@ -495,7 +495,7 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
       run(*layer.second_mixer, step, x, pending_.delta);
     }
     pending_.residual_scale = layer.mixed_scale.value;
-    if (layer.cross) take(*layer.cross, layer.cross_norm, {}, 1);
+    if (layer.cross) take(*layer.cross, layer.cross_norm, layer.cross_post_norm, 1);
     if (layer.feed_forward) {
       if (const std::int64_t floats = layer.feed_forward_state_floats(); floats > 0)
         own.state = step.state.columns(layer.mixer_state_floats(), floats);

@@ -107,6 +107,8 @@ Result<GenerationConfig> read_directory(const std::string& directory) {
   if (g.eos_ids.empty() && in_mistral_format(directory)) g.eos_ids = {kMistralEnd};
   TRY_VOID(add_tokens(generation, "suppress_tokens", g.suppress_tokens));
   TRY_VOID(add_tokens(generation, "begin_suppress_tokens", g.begin_suppress_tokens));
+  TRY(g.decoder_start_token_id, integer(generation, "decoder_start_token_id"));
+  TRY(g.forced_bos_token_id, integer(generation, "forced_bos_token_id"));
   const value* multilingual = generation.if_contains("is_multilingual");
   g.multilingual = multilingual == nullptr || !multilingual->is_bool() || multilingual->get_bool();
   return g;

@@ -18,6 +18,8 @@ struct GenerationConfig {
   std::optional<double> min_p;
   std::optional<double> repetition_penalty;
   std::optional<int> max_new_tokens;
+  // Of models that read prompts with an encoder: what their own text begins with.
+  std::optional<int> decoder_start_token_id, forced_bos_token_id;
   // Of models that transcribe sound:
   std::vector<std::int32_t> suppress_tokens;        // must not be said
   std::vector<std::int32_t> begin_suppress_tokens;  // must not be said first

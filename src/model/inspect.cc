@@ -113,9 +113,10 @@ std::string cache_text(const ModelSpec& spec, const Ops& ops, DType dtype) {
     text += fmt::format(
         "states (f32)\n  a sequence      {:.1f} KiB, and as much for each state in the prefix cache\n",
         static_cast<double>(layout.state_bytes()) / 1024);
-  if (spec.hears_beside()) {
+  if (spec.has_cross()) {
     const CacheLayout cross = cross_layout(spec, {.dtype = dtype});
-    text += fmt::format("keys and values of sound ({})\n  a sequence      {:.1f} KiB\n", name(dtype),
+    text += fmt::format("keys and values of {} ({})\n  a sequence      {:.1f} KiB\n",
+                        spec.tower->sound ? "sound" : "the prompt", name(dtype),
                         static_cast<double>(rows_blocks(spec, cross) * cross.block_bytes(ops)) / 1024);
   }
   return text;
@@ -151,13 +152,15 @@ std::string memory_text(const ModelSpec& spec, const Ops& ops, std::size_t weigh
          line("KV cache", longest_sequence_bytes(spec, cache_layout(spec, {.dtype = activation}), ops));
 }
 
-// What encodes the images of a model that sees, or the sound of one that hears.
+// What encodes the images of a model that sees, the sound of one that hears, or prompts.
 Result<std::string> tower_text(const ModelSpec& tower, const Checkpoint& checkpoint) {
   TRY(const Network network, checked_network(tower, checkpoint));
   std::string text;
   if (tower.sound) {
     text = fmt::format("sound ({} mel bins, {} frames, {} rows)\n  width           {}\n", tower.sound->mels,
                        tower.sound->frames(), tower.sound->rows, tower.dim);
+  } else if (tower.source) {
+    text = fmt::format("prompts (up to {} tokens)\n  width           {}\n", tower.source->rows, tower.dim);
   } else {
     const ImageInput& image = *tower.image;
     const std::string size =

@@ -6,6 +6,7 @@
 #include "model/config.h"
 #include "model/families/families.h"
 #include "model/families/readers.h"
+#include "model/generation_config.h"
 #include "model/gguf_spec.h"
 #include "model/image_processor.h"
 #include "model/quantization_config.h"
@@ -173,6 +174,23 @@ Result<> read_sound(const std::string& path, ModelSpec& spec) {
   return {};
 }
 
+// generation_config.json counts more than config.json.
+Result<> read_source_begin(const std::string& path, ModelSpec& spec) {
+  TRY(const GenerationConfig file, load_generation_config(path));
+  ModelSpec tower = *spec.tower;
+  std::vector<int>& begin = tower.source->begin;
+  if (file.decoder_start_token_id) begin[0] = *file.decoder_start_token_id;
+  if (file.forced_bos_token_id) {
+    begin.resize(2);
+    begin[1] = *file.forced_bos_token_id;
+  }
+  for (const int id : begin)
+    if (id < 0 || id >= spec.vocab)
+      return invalid("decoder_start_token_id", "generation_config.json: token {} of a vocabulary of {}", id, spec.vocab);
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return {};
+}
+
 // Its token must be one.
 Result<> check_media_token(const ModelSpec& spec) {
   if (!spec.tower) return {};
@@ -226,6 +244,7 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
     TRY_VOID(convert(reading.convert, config, spec));
     if (spec.tower && spec.tower->image) TRY_VOID(read_images(path, spec));
     if (spec.tower && spec.tower->sound) TRY_VOID(read_sound(path, spec));
+    if (spec.tower && spec.tower->source) TRY_VOID(read_source_begin(path, spec));
     TRY_VOID(check_media_token(spec));
     const bool generates = !spec.head;
     if (runner != Runner::generate || !generates) TRY_VOID(read_sentence_transformers(path, spec));
@@ -265,7 +284,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
                                            const LoadOptions& options) {
   auto model = std::make_unique<Model>();
   TRY(model->spec, load_spec(path, options.reading));
-  if (const auto& tower = model->spec.tower; tower && !model->spec.hears_beside()) {
+  if (const auto& tower = model->spec.tower; tower && !model->spec.has_cross()) {
     const bool sees = options.images || (options.videos && model->spec.video_token >= 0);
     if (!(tower->image ? sees : options.sounds)) model->spec.tower.reset();
   }

@@ -25,6 +25,7 @@ enum class ExpertStorage : std::uint8_t {
 struct Names {
   std::vector<std::string> prefixes = {"model."};  // alternatives before every name but lm_head's
   std::string lm_head = "lm_head";                 // without a prefix before it
+  std::string logits_bias = {};                    // a whole name; empty: lm_head + ".bias"
   std::string embedding = "embed_tokens";
   std::string positions = {};
   std::string token_types = {};
@@ -38,6 +39,7 @@ struct Names {
   std::string mlp_norm = "post_attention_layernorm";
   std::string mlp_post_norm = {};
   std::string cross_norm = {};
+  std::string cross_post_norm = {};
   std::string q_norm =
       "self_attn.q_norm";  // for each head: '{}' is its number; without it, they are one tensor
   std::string k_norm = "self_attn.k_norm";
@@ -47,6 +49,7 @@ struct Names {
   std::string down = "mlp.down_proj";
   std::vector<std::string> slopes = {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"};  // of xielu
   std::string sinks = "self_attn.sinks";
+  std::string distance_bias = {};  // a whole name
   std::string layer_scale = "layer_scalar";
 
   std::string layer_input_table = "embed_tokens_per_layer";

@@ -46,6 +46,7 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
   if (spec.cross) {
     layer.cross = make_block(*spec.cross, name, model.dim);
     layer.cross_norm = name.norm(spec.pre_norm, name.names.cross_norm, model.dim);
+    layer.cross_post_norm = name.norm(spec.post_norm, name.names.cross_post_norm, model.dim);
   }
   layer.feed_forward = std::visit(block, spec.feed_forward);
   if (layer.mixer) {
@@ -231,6 +232,7 @@ ParameterList Network::parameters() {
     list.add(layer.mixer_post_norm);
     list.add(layer.cross_norm);
     if (layer.cross) layer.cross->list(list);
+    list.add(layer.cross_post_norm);
     list.add(layer.feed_forward_norm);
     if (layer.feed_forward) layer.feed_forward->list(list);
     list.add(layer.feed_forward_post_norm);
@@ -380,7 +382,9 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     network.lm_head = split(Namer(names, "").table(names.lm_head, spec.vocab, spec.dim, MatrixUse::table));
   }
   if (spec.logits_bias && stage.is_last()) {
-    network.logits_bias = Namer(names, "").vector({names.lm_head + ".bias"}, {spec.vocab});
+    network.logits_bias =
+        Namer(names, "").vector({names.logits_bias.empty() ? names.lm_head + ".bias" : names.logits_bias}, {spec.vocab});
+    if (!names.logits_bias.empty()) network.logits_bias.parts[0].shape = {1, spec.vocab};
     if (spec.shard.size > 1) {
       const MatrixParameter& output = spec.tied ? network.embedding : network.lm_head;
       network.logits_bias.order = output.order;
@@ -411,6 +415,8 @@ Result<Network> checked_network(const ModelSpec& spec, const Checkpoint& checkpo
   ModelSpec whole = spec;  // no rank has all of a checkpoint's tensors
   whole.shard = {};
   whole.stage = {};
+  if (const std::string& bias = spec.names.logits_bias; !bias.empty() && checkpoint.find(bias) == nullptr)
+    whole.logits_bias = false;  // where it is not stored, it is zeros
   Network network = network_of(whole, prefix);
   TRY_VOID(check_slots(checkpoint, network.parameters().slots(), network.ignorable));
   network.plain = plain_format(network, checkpoint);

@@ -26,7 +26,7 @@ struct StreamWeights {
 };
 
 struct Layer {
-  NormParameter mixer_norm, mixer_post_norm, cross_norm, feed_forward_norm, feed_forward_post_norm,
+  NormParameter mixer_norm, mixer_post_norm, cross_norm, cross_post_norm, feed_forward_norm, feed_forward_post_norm,
       input_post_norm;
   std::unique_ptr<SharedTransformerBlock> shared;                          // these: null: the layer has no
   std::unique_ptr<Block> mixer, second_mixer, cross, feed_forward, input;  // such part

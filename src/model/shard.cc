@@ -65,7 +65,7 @@ Result<> check_shard(const ModelSpec& spec) {
   if (spec.shard.size == 1) return {};
   if (spec.layer_inputs) return refused("inputs of layers");
   if (spec.streams || spec.hyper) return refused("several residuals");
-  if (spec.hears_beside()) return refused("cross attention");
+  if (spec.has_cross()) return refused("cross attention");
   if (spec.head) return refused("a head (embeddings, rerankers)");
   if (spec.token_types > 0) return refused("token types");
   if (spec.names.transposed) return refused("transposed matrices");

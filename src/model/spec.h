@@ -101,6 +101,14 @@ enum class QkNorm : std::uint8_t {
   whole_row,  // all heads of a token together
 };
 
+// Scores grow by a number of each head for how far a key is from its query (AttentionArgs::distance_bias): of all
+// layers one table [buckets, heads]. Where tokens see both sides, half of the buckets are for each. The first half of
+// a side's are for one distance each, the others for ranges that grow up to `furthest`.
+struct DistanceBias {
+  int buckets = 0;  // 0: there is none
+  int furthest = 0;
+};
+
 struct Attention {
   int q_heads = 0;
   int kv_heads = 0;
@@ -126,6 +134,7 @@ struct Attention {
   // Matrices and norms are stored so that each half of a head turns by itself, as a head of half the size.
   bool rope_by_halves = false;
   std::vector<float> slopes = {};  // AttentionArgs::slopes; empty: none
+  DistanceBias distance_bias = {};
   bool temperature = false;        // ModelSpec::temperature counts
   // What each head puts out is multiplied by the sigmoid of a gate, whose rows follow each head's queries, or are
   // the fourth matrix of Names::qkv.
@@ -149,6 +158,8 @@ struct CrossAttention {
   int heads = 0;
   int head_dim = 0;
   float scale = 1;  // of the scores
+  bool bias = true;  // of the products; of keys, `k_bias`
+  bool k_bias = false;
 
   int rows() const { return heads * head_dim; }
 };
@@ -419,7 +430,7 @@ struct LayerSpec {
   std::optional<SharedTransformer> shared = {};  // in front of the mixer, of serial layers
   Mixer mixer = {};
   Mixer second_mixer = {};  // beside the mixer, behind the same norm; where layers are serial
-  std::optional<CrossAttention> cross = {};  // between the halves, of serial layers
+  std::optional<CrossAttention> cross = {};  // between the halves, of serial layers and of those with post_norm
   FeedForward feed_forward = {};
   Residual residual = Residual::serial;
   NormSpec pre_norm = {};    // kind none: no norm in this place
@@ -547,6 +558,13 @@ struct SoundInput {
 };
 constexpr int kSoundTaps = 3;  // frames that a convolution sees
 
+// Of an encoder of prompts (Raffel et al., "Exploring the Limits of Transfer Learning", 2020): the language model's
+// layers look at its rows, one for each token, and its own text begins with the same tokens whatever the prompt is.
+struct SourceInput {
+  int rows = 0;            // at most
+  std::vector<int> begin;  // tokens
+};
+
 // What a network that proposes for another one reads beside the embedding of a token: a row that the other
 // has made of the token before it (multi-token prediction: DeepSeek-V3, 2024; EAGLE: Li et al., ICML 2024;
 // EAGLE-3: Li et al., 2025).
@@ -639,8 +657,9 @@ struct ModelSpec {
   Stage stage = {};                         // and all layers
   std::optional<ImageInput> image = {};     // it encodes images, and has no vocabulary
   std::optional<SoundInput> sound = {};     // it encodes sound, likewise
-  // Of a language model that sees or hears: what encodes images or sound, and the token that stands where
-  // they are. Of one whose layers have cross attention there is no such token.
+  std::optional<SourceInput> source = {};   // it encodes prompts
+  // Of a language model that sees or hears, or that reads its prompts by cross attention: what encodes images, sound
+  // or prompts, and the token that stands where they are. Of one with cross attention there is no such token.
   std::shared_ptr<const ModelSpec> tower = {};
   int media_token = -1;
   int video_token = -1;  // the same of frames of videos; -1: it sees none
@@ -664,6 +683,10 @@ struct ModelSpec {
   }
   // Sound stands beside prompts, not in them.
   bool hears_beside() const { return tower && tower->sound && tower->sound->joined == 0; }
+  // Layers look at the rows of an encoder: of sound or of prompts.
+  bool has_cross() const { return hears_beside() || (tower && tower->source); }
+  // Of an encoder that layers look at: rows of the longest.
+  int cross_rows() const { return sound ? sound->rows : source->rows; }
   // Of an encoder whose rows stand in prompts: how many of them are one of the text's, what makes it of them,
   // and how wide it is.
   int joined() const { return image ? image->square() : sound->joined; }

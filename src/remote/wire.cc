@@ -123,12 +123,17 @@ void fields(Is<EngineInfo::SoundRule> auto& value, F&& f) {
   f(mels, frames, places, tokens, token_id);
 }
 template <class F>
+void fields(Is<EngineInfo::SourceRule> auto& value, F&& f) {
+  auto& [tokens, places, begin] = value;
+  f(tokens, places, begin);
+}
+template <class F>
 void fields(Is<EngineInfo> auto& value, F&& f) {
   auto& [index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size,
-         max_model_len, max_num_seqs, max_queued, max_logprobs, priorities, image, sound, task, pooled_size,
+         max_model_len, max_num_seqs, max_queued, max_logprobs, priorities, image, sound, source, task, pooled_size,
          normalise, labels, score_activation, max_loras] = value;
   f(index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size,
-    max_model_len, max_num_seqs, max_queued, max_logprobs, priorities, image, sound, task, pooled_size,
+    max_model_len, max_num_seqs, max_queued, max_logprobs, priorities, image, sound, source, task, pooled_size,
     normalise, labels, score_activation, max_loras);
 }
 template <class F>

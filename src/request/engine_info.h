@@ -58,6 +58,17 @@ struct EngineInfo {
   };
   SoundRule sound{};
 
+  // A prompt is read by an encoder, and the model's own text begins with these tokens (Vaswani et al., "Attention Is All
+  // You Need", 2017). `tokens`: of the longest prompt; none: the model has no such encoder. The engine remembers
+  // `places` prompts at a time.
+  struct SourceRule {
+    int tokens = 0;
+    int places = 0;
+    std::vector<int> begin{};
+  };
+  SourceRule source{};
+  int places() const { return sound.places > 0 ? sound.places : source.places; }
+
   Task task = Task::generate;  // of every request
   // Of the other tasks:
   int pooled_size = 0;                // of Output::pooled, with token_embed of each token

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace octavo {
 
@@ -18,6 +19,24 @@ Result<> check_sound_beside(std::span<const ImagePart> sounds, const EngineInfo&
   const std::size_t bytes = bytes_of(engine.sound);
   if (sounds[0].pixels.size() != bytes || sounds[0].tokens != 0)
     return invalid("file", "a spectrogram has {} bytes, got {}", bytes, sounds[0].pixels.size());
+  return {};
+}
+
+Result<> check_source(std::span<const ImagePart> sources, const EngineInfo& engine) {
+  if (sources.size() != 1)
+    return invalid("prompt", "{} reads prompts with an encoder: use /v1/completions", engine.architecture);
+  const ImagePart& source = sources[0];
+  if (source.columns < 1 || source.columns > engine.source.tokens)
+    return invalid("prompt", "the encoder reads 1 to {} tokens, got {}", engine.source.tokens, source.columns);
+  std::vector<TokenId> ids(static_cast<std::size_t>(source.columns));
+  const std::size_t bytes = ids.size() * sizeof(TokenId);
+  if (source.pixels.size() != bytes || source.tokens != 0)
+    return invalid("prompt", "{} tokens for the encoder have {} bytes, got {}", source.columns, bytes,
+                   source.pixels.size());
+  std::memcpy(ids.data(), source.pixels.data(), bytes);
+  for (const TokenId id : ids)
+    if (id < 0 || id >= engine.vocab_size)
+      return invalid("prompt", "token id must be in [0, {}), got {}", engine.vocab_size, id);
   return {};
 }
 
@@ -93,6 +112,7 @@ Hash128 hash_of(std::span<const std::uint64_t> numbers) {
 
 Result<> check_images(std::span<const ImagePart> images, std::size_t prompt_tokens,
                       const EngineInfo& engine) {
+  if (engine.source.tokens > 0) return check_source(images, engine);
   const bool hears = engine.sound.mels > 0;
   if (hears && engine.sound.tokens == 0) return check_sound_beside(images, engine);
   if (images.empty()) return {};
@@ -160,7 +180,14 @@ void append_grid_positions(std::span<const ImagePart> images, int first, int cou
   }
 }
 
-Hash128 with_sounds(Hash128 identity, std::span<const ImagePart> images) {
+ImagePart source_of(std::span<const TokenId> text) {
+  const auto bytes = std::as_bytes(text);
+  return {.digest = hash_bytes(HashAlgorithm::sha256, bytes, 0),
+          .pixels = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+          .columns = static_cast<int>(text.size())};
+}
+
+Hash128 with_sources(Hash128 identity, std::span<const ImagePart> images) {
   for (const ImagePart& image : images)
     if (image.tokens == 0)
       identity = hash_of(

@@ -1,4 +1,4 @@
-// Images and videos in prompts, and sound beside them.
+// Images and videos in prompts, and what stands beside them: sound, or the text that an encoder reads.
 #pragma once
 
 #include <array>
@@ -16,13 +16,15 @@
 namespace octavo {
 
 // An image, a tile of one, or some frames of a video that the model sees in place of some tokens of a prompt, or a
-// sound that it hears there; or a sound that all of the prompt and of the answer hears (EngineInfo::sound).
+// sound that it hears there; or a source, which all of the prompt and of the answer looks at: a sound
+// (EngineInfo::sound) or a text (EngineInfo::source).
 struct ImagePart {
   Hash128 digest = {};  // of the pixels
   int first = 0;        // position of the first of these tokens
-  int tokens = 0;       // of a sound beside the prompt: none
-  std::string pixels;   // u8 [height, width, 3]: red, green, blue, as EngineInfo::image says; f32 of a sound
-  // Of the grid of tokens, where images have any size. Of a sound: rows of the encoder that it fills.
+  int tokens = 0;       // of a source: none
+  std::string pixels;   // u8 [height, width, 3]: red, green, blue, as EngineInfo::image says; f32 of a sound; token ids, i32, of a text
+  // Of the grid of tokens, where images have any size. Of a sound in the prompt, or of a text: rows of the encoder that
+  // it fills.
   int columns = 0;
   bool row_breaks = false;  // between the rows of the grid the prompt has one token of its own
   // Of a grid of square tiles, which `pixels` has one below the other, behind a tile of the whole image
@@ -50,7 +52,7 @@ struct ImagePart {
 
 // Errors, which name field "images": the engine sees and hears nothing, or other sizes; parts that do not
 // follow each other within the prompt. Field "file": the engine hears beside prompts, and there is not one
-// sound of its size.
+// sound of its size. Field "prompt": the engine reads prompts with an encoder, and there is not one text for it.
 Result<> check_images(std::span<const ImagePart> images, std::size_t prompt_tokens, const EngineInfo& engine);
 
 // What stands for the images in the prefix keys of a prompt's first blocks, up to the last that holds a part
@@ -68,7 +70,10 @@ std::vector<std::pair<int, int>> image_spans(std::span<const ImagePart> images);
 using GridPositions = std::array<std::vector<std::int32_t>, 3>;
 void append_grid_positions(std::span<const ImagePart> images, int first, int count, GridPositions& axes);
 
-// The identity of a prompt that all sounds among `images` have a part in: with none of them, as it is.
-Hash128 with_sounds(Hash128 identity, std::span<const ImagePart> images);
+// The text that an encoder reads: at least one token.
+ImagePart source_of(std::span<const TokenId> text);
+
+// The identity of a prompt that all sources among `images` have a part in: with none of them, as it is.
+Hash128 with_sources(Hash128 identity, std::span<const ImagePart> images);
 
 }  // namespace octavo

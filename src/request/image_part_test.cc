@@ -40,12 +40,12 @@ TEST(ImageIdentities, TellImagesAndPlacesApart) {
 // A sound is in the identity of all blocks, and in none of its own.
 TEST(ImageIdentities, SoundsBelongToTheWholePrompt) {
   EXPECT_THAT(image_identities(kIdentity, std::vector{part(1, 0, 0)}, 4), IsEmpty());
-  EXPECT_EQ(with_sounds(kIdentity, {}), kIdentity);
-  EXPECT_EQ(with_sounds(kIdentity, std::vector{part(1, 0, 2)}), kIdentity);
-  const Hash128 one = with_sounds(kIdentity, std::vector{part(1, 0, 0)});
+  EXPECT_EQ(with_sources(kIdentity, {}), kIdentity);
+  EXPECT_EQ(with_sources(kIdentity, std::vector{part(1, 0, 2)}), kIdentity);
+  const Hash128 one = with_sources(kIdentity, std::vector{part(1, 0, 0)});
   EXPECT_NE(one, kIdentity);
-  EXPECT_NE(one, with_sounds(kIdentity, std::vector{part(2, 0, 0)}));
-  EXPECT_NE(one, with_sounds({}, std::vector{part(1, 0, 0)}));
+  EXPECT_NE(one, with_sources(kIdentity, std::vector{part(2, 0, 0)}));
+  EXPECT_NE(one, with_sources({}, std::vector{part(1, 0, 0)}));
 }
 
 TEST(ImageIdentities, GoIntoTheKeysOfTheirBlocksAndOfThoseBehind) {

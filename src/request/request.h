@@ -64,7 +64,7 @@ struct Request {
   // Of models with token types: from here on tokens belong to a second text; nothing: there is one text.
   std::optional<int> second_text;
 
-  std::vector<ImagePart> images;  // in the prompt, in the order of their places; or the sound beside it
+  std::vector<ImagePart> images;  // in the prompt, in the order of their places; or the source beside it
 
   int answers() const {
     return answers_so_far.empty() ? sampling.n : static_cast<int>(answers_so_far.size());

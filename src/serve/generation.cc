@@ -84,7 +84,7 @@ Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan, Ad
   for (std::size_t i = 0; i < plan_.prompts.size(); ++i) {
     Run& run = runs_.emplace_back();
     run.unfinished = n;
-    run.echoed.tokens = static_cast<int>(plan_.prompts[i].size());
+    run.echoed.tokens = plan_.prompt_tokens(i);
     if (shows_prompt_ids()) run.echoed.token_ids = plan_.prompts[i];
     for (int c = 0; c < n; ++c)
       run.choices.push_back({.processor = openai::OutputProcessor(service_->tokenizer, plan_.request.sampling,

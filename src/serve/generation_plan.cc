@@ -23,7 +23,7 @@ Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<Token
   request.name = asked.request_id;
   request.prompt = std::move(plan.prompts[prompt]);
   request.images = std::move(plan.images);
-  if (!plan.sounds.empty()) request.images.push_back(std::move(plan.sounds[prompt]));
+  if (!plan.sources.empty()) request.images.push_back(std::move(plan.sources[prompt]));
   request.sampling = asked.sampling;
   request.eos_ids = std::move(eos_ids);
   request.priority = asked.priority;

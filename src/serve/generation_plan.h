@@ -26,7 +26,7 @@ struct GenerationPlan {
   openai::GenerationRequest request;
   std::vector<std::vector<TokenId>> prompts;  // checked: they fit the context
   std::vector<ImagePart> images{};            // of the only prompt
-  std::vector<ImagePart> sounds{};            // of models that hear: one of each prompt
+  std::vector<ImagePart> sources{};           // of models with cross attention: one beside each prompt
   std::vector<std::string> echo_texts;        // with echo: what each answer begins with
   bool prompt_only = false;                   // show no generated text
   StopSplitter stops;
@@ -40,6 +40,11 @@ struct GenerationPlan {
   std::optional<TraceContext> trace{};  // that the request belongs to
   std::optional<int> engine{};  // that is to answer, of several
   bool background = false;  // nobody waits for the reply
+
+  // What a client is told: with those of the source.
+  int prompt_tokens(std::size_t prompt) const {
+    return static_cast<int>(prompts[prompt].size()) + (sources.empty() ? 0 : sources[prompt].columns);
+  }
 };
 
 // What the engine is asked for one of the plan's prompts, which moves into it. eos_ids: of the model.

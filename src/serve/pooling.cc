@@ -83,6 +83,7 @@ Result<> Pooling::submit() {
     request.prompt = std::move(plan_.texts[i].ids);
     request.second_text = plan_.texts[i].second;
     request.priority = plan_.priority;
+    request.identity.adapter = plan_.adapter;
     TRY(const RequestId id,
         service_->engine.submit(std::move(request), std::make_shared<Sink>(shared_from_this(), i)));
     bool cancelled = false;

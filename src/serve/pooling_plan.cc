@@ -212,11 +212,12 @@ Begun begin_plan(const Service& service, openai::PoolingFields fields, std::stri
   Begun begun{.plan = {.request_id = fmt::format("{}{}", prefix, own),
                        .texts = std::move(texts),
                        .task = service.engine_info.task,
+                       .adapter = fields.adapter,
                        .priority = fields.priority,
                        .unknown_fields = std::move(fields.unknown_fields)},
               .frame = {}};
   begun.frame = {.id = begun.plan.request_id,
-                 .model = service.options.rules.model_names.front(),
+                 .model = begun.plan.adapter.empty() ? service.options.rules.model_names.front() : begun.plan.adapter,
                  .tokens = begun.plan.tokens()};
   return begun;
 }

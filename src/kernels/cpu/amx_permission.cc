@@ -7,11 +7,14 @@
 namespace octavo::cpu {
 namespace {
 
+// Of EDX of leaf 7: gcc and clang call them differently.
+constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24, kAmxInt8 = 1U << 25;
+
 std::string_view ask() {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & bit_AMX_TILE) == 0) return "AMX-TILE";
-  if ((d & bit_AMX_BF16) == 0) return "AMX-BF16";
-  if ((d & bit_AMX_INT8) == 0) return "AMX-INT8";
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kAmxTile) == 0) return "AMX-TILE";
+  if ((d & kAmxBf16) == 0) return "AMX-BF16";
+  if ((d & kAmxInt8) == 0) return "AMX-INT8";
   // Tiles are large registers: Linux saves them only for processes that ask (since 5.16).
   constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr int kTileData = 18;               // XFEATURE_XTILEDATA

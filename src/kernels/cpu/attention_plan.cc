@@ -101,7 +101,7 @@ void CpuAttentionPlan::copy(const AttentionShape& shape) {
   table_begins_.clear();
   for (std::size_t s = 0; s < sequences; ++s) {
     CHECK(lengths_[s] <= limits_.max_length, "length {} of at most {}", lengths_[s], limits_.max_length);
-    CHECK(starts_[s + 1] - starts_[s] <= lengths_[s] && starts_[s] <= starts_[s + 1]);
+    CHECK((!causal() || starts_[s + 1] - starts_[s] <= lengths_[s]) && starts_[s] <= starts_[s + 1]);
     table_begins_.push_back(std::ssize(tables_));
     const auto* row = shape.block_tables.data() + static_cast<std::int64_t>(s) * shape.table_stride;
     const std::int64_t blocks = (lengths_[s] + limits_.kv.block_size - 1) / limits_.kv.block_size;

@@ -34,7 +34,7 @@ AttentionUnitRun::AttentionUnitRun(const AttentionCall& call, const AttentionUni
       std::int64_t begin =
           call.args.window > 0 ? std::max<std::int64_t>(0, position - call.args.window + 1) : 0;
       if (call.args.chunk > 0) begin = position / call.args.chunk * call.args.chunk;
-      *to++ = {part.sequence, row, part.merge, begin,
+      *to++ = {part.sequence, row, part.merge, position, begin,
                call.plan.seen_end(part.sequence, row, call.args.window)};
     }
 }
@@ -257,6 +257,9 @@ void AttentionUnitRun::softmax(std::int64_t piece, const Groups& groups, std::in
                  .soft_cap = call_.args.soft_cap,
                  .slope = call_.slope(head, row_[row].row),
                  .query = row_[row].end - 1 - piece * kPieceTokens,
+                 .distance_bias = call_.distance_bias(head, row_[row].row),
+                 .furthest = call_.args.distance_bias ? call_.args.distance_bias.size(1) / 2 : 0,
+                 .position = row_[row].position - piece * kPieceTokens,
                  .key_scales = scaled ? scratch_.key_scales : nullptr,
                  .value_scales = scaled ? scratch_.value_scales : nullptr,
                  .p = scratch_.p + i * kScoreStride * call_.x_bytes(),

@@ -49,6 +49,11 @@ struct AttentionCall {
     if (!args.slopes) return 0;
     return args.slopes.as<float>()[head * plan.group() + row % plan.group()] / args.scale;
   }
+  // Of the head of a row, the number for the query's own token.
+  const float* distance_bias(std::int64_t head, std::int64_t row) const {
+    if (!args.distance_bias) return nullptr;
+    return args.distance_bias.row<float>(head * plan.group() + row % plan.group()) + args.distance_bias.size(1) / 2;
+  }
   // Elements from the begin of q or out, whose heads are so long, to those of a row.
   std::int64_t element(const View& view, std::int64_t head_dim, std::int64_t head, std::int32_t sequence,
                        std::int64_t row) const {
@@ -116,6 +121,7 @@ class AttentionUnitRun {
     std::int32_t sequence;
     std::int32_t row;
     std::int32_t merge;
+    std::int64_t position;
     std::int64_t begin;  // tokens that it sees: [begin, end)
     std::int64_t end;
   };

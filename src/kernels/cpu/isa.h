@@ -129,10 +129,13 @@ struct SoftmaxRow {
   std::int64_t end;
   float scale;
   float soft_cap;
-  float slope;                // what scores grow by from token to token, divided by scale
-  std::int64_t query;         // the token at which they stay as they are
-  const float* key_scales;    // of each token, [first, last): its score is multiplied by it; or nullptr
-  const float* value_scales;  // likewise: its probability, after the sum; or nullptr
+  float slope;                 // what scores grow by from token to token, divided by scale
+  std::int64_t query;          // the last token that is seen, at which the slope leaves them as they are
+  const float* distance_bias;  // [-furthest, furthest]: what they grow by so far from `position`; or nullptr
+  std::int64_t furthest;
+  std::int64_t position;       // the query's own token
+  const float* key_scales;     // of each token, [first, last): its score is multiplied by it; or nullptr
+  const float* value_scales;   // likewise: its probability, after the sum; or nullptr
   void* p;                    // [first, last), f32 or bf16
   Format p_format;
   float maximum;  // result, of log2(e) * score

@@ -2,6 +2,8 @@
 // instruction set S.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/cpu/vector_math.h"
 
 namespace octavo::cpu {
@@ -59,6 +61,9 @@ void softmax(SoftmaxRow& row) {
   if (row.slope != 0)
     for (std::int64_t t = row.first; t < row.last; ++t)
       row.scores[t] += row.slope * static_cast<float>(t - row.query);
+  if (row.distance_bias != nullptr)
+    for (std::int64_t t = row.first; t < row.last; ++t)
+      row.scores[t] += row.distance_bias[std::clamp(t - row.position, -row.furthest, row.furthest)] / row.scale;
   const float largest = prepare_scores<S>(row);
   const float scale = row.soft_cap > 0 ? kLog2e : row.scale * kLog2e;
   row.maximum = largest * scale;

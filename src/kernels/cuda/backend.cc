@@ -80,6 +80,7 @@ void run_attention(Stream& stream, const AttentionArgs& args) {
   CHECK(plan.window() == 0 || plan.window() == args.window, "a plan for a window of {}, a layer of {}",
         plan.window(), args.window);
   CHECK(plan.causal() == args.causal, "the plan of a layer that is causal and one that is not");
+  CHECK(!args.distance_bias, "biases by distance on cuda");  // networks that have them are refused when they load
   plan.describe(params);
   params.q = rows_of(args.q);
   params.out = rows_of(args.out);

@@ -253,9 +253,13 @@ void attention(Stream& stream, const AttentionArgs& args) {
   const std::int64_t q_heads = args.q.size(1);
   const std::int64_t group = q_heads / spec.kv_heads;
 
-  // One query of one head over tokens [begin, end) of sequence s.
-  const auto attend = [&](std::int64_t s, std::int64_t query, std::int64_t head, std::int64_t begin,
-                          std::int64_t end) {
+  const auto bias = [&](std::int64_t head, std::int64_t distance) {
+    const std::int64_t most = args.distance_bias.size(1) / 2;
+    return at(args.distance_bias, {head, most + std::clamp(distance, -most, most)});
+  };
+  // One query of one head, which stands at `position`, over tokens [begin, end) of sequence s.
+  const auto attend = [&](std::int64_t s, std::int64_t query, std::int64_t position, std::int64_t head,
+                          std::int64_t begin, std::int64_t end) {
     const auto cached = [&](KeyOrValue which, std::int64_t token) {
       const auto entry = static_cast<std::size_t>(s * plan.table_stride + token / spec.block_size);
       return vector_of(block_address(args.cache, plan.block_tables[entry]), spec, which, head / group,
@@ -279,6 +283,7 @@ void attention(Stream& stream, const AttentionArgs& args) {
       for (std::int64_t d = 0; d < dim; ++d) score += at(args.q, {query, head, d}) * key[d];
       score *= args.scale;
       if (args.slopes) score += at(args.slopes, {head}) * static_cast<double>(t - end + 1);
+      if (args.distance_bias) score += bias(head, t - position);
       if (args.soft_cap > 0) score = args.soft_cap * std::tanh(score / args.soft_cap);
       largest = std::max(largest, score);
       scores.push_back(score);
@@ -308,7 +313,7 @@ void attention(Stream& stream, const AttentionArgs& args) {
       const std::int64_t ahead = args.window > 0 ? position + args.window : length;
       const std::int64_t end = args.causal ? position + 1 : std::min(length, ahead);
       for (std::int64_t head = 0; head < q_heads; ++head)
-        attend(static_cast<std::int64_t>(s), query, head, begin, end);
+        attend(static_cast<std::int64_t>(s), query, position, head, begin, end);
     }
   }
 }

@@ -79,6 +79,30 @@ double seen_both_ways(const Pass& pass, std::int64_t window) {
   return static_cast<double>(pass.tokens * each);
 }
 
+// The bucket of a key that stands so far behind its query, in the arithmetic that T5's makers have.
+std::int64_t bucket_of(const Attention& a, std::int64_t distance) {
+  const std::int64_t side = a.causal ? a.distance_bias.buckets : a.distance_bias.buckets / 2;
+  const std::int64_t first = !a.causal && distance > 0 ? side : 0;
+  const std::int64_t away = a.causal ? std::max<std::int64_t>(0, -distance) : std::abs(distance);
+  const std::int64_t exact = side / 2;
+  if (away < exact) return first + away;
+  const auto range = static_cast<float>(std::log(static_cast<double>(a.distance_bias.furthest) / static_cast<double>(exact)));
+  const float step = std::log(static_cast<float>(away) / static_cast<float>(exact)) / range;
+  return first + std::min(side - 1, exact + static_cast<std::int64_t>(step * static_cast<float>(side - exact)));
+}
+
+// [q_heads, 2 * furthest + 1]
+VectorParameter distance_bias(const Attention& a, const Namer& name) {
+  const std::int64_t buckets = a.distance_bias.buckets, most = a.distance_bias.furthest;
+  VectorParameter bias = Namer(name.names, "").vector({name.names.distance_bias}, {buckets * a.q_heads});
+  bias.parts[0].shape = {buckets, a.q_heads};
+  bias.size = a.q_heads * (2 * most + 1);
+  for (std::int64_t head = 0; head < a.q_heads; ++head)
+    for (std::int64_t distance = -most; distance <= most; ++distance)
+      bias.order.push_back({bucket_of(a, distance) * a.q_heads + head, 1});
+  return bias;
+}
+
 class AttentionBlock final : public Block {
  public:
   AttentionBlock(const Attention& spec, const Namer& name, std::int64_t dim)
@@ -117,6 +141,7 @@ class AttentionBlock final : public Block {
     }
     if (spec.sinks) sinks_ = name.vector({names.sinks}, {spec.q_heads});
     if (!spec.slopes.empty()) slopes_ = constant_vector(spec.slopes);
+    if (spec.distance_bias.buckets > 0) distance_bias_ = distance_bias(spec, name);
     out_ = name.linear({names.out}, {dim}, spec.q_dim(), spec.out_bias);
     if (!names.out_scale.empty()) out_.scale_by(name.vector({names.out_scale}, {dim}).parts[0]);
     if (name.shard.size > 1) split(name.shard);
@@ -133,7 +158,13 @@ class AttentionBlock final : public Block {
     list.add(v_norm_);
     list.add(sinks_);
     list.add(slopes_);
+    list.add(distance_bias_);
     list.add(out_);
+  }
+
+  void loaded() override {
+    if (const View biases = distance_bias_.value)
+      distance_bias_.value = View::of(biases.data, biases.dtype, {spec_.q_heads, biases.elements() / spec_.q_heads});
   }
 
   std::optional<CacheNeed> cache() const override {
@@ -177,6 +208,8 @@ class AttentionBlock final : public Block {
     if (spec_.chunk > 0) text += fmt::format(", chunks of {}", spec_.chunk);
     if (spec_.window > 0 && spec_.chunk == 0) text += fmt::format(", window {}", spec_.window);
     if (!spec_.slopes.empty()) text += ", ALiBi";
+    if (spec_.distance_bias.buckets > 0)
+      text += fmt::format(", biases of {} distances", spec_.distance_bias.buckets);
     if (spec_.sinks) text += ", sinks";
     if (spec_.output_gate) text += ", gated";
     if (spec_.soft_cap > 0) text += fmt::format(", scores capped at {}", spec_.soft_cap);
@@ -203,6 +236,7 @@ class AttentionBlock final : public Block {
                              .chunk = spec_.chunk,
                              .soft_cap = spec_.soft_cap,
                              .slopes = slopes_.value,
+                             .distance_bias = distance_bias_.value,
                              .sinks = sinks_.value,
                              .out = attended.rows(first, count)});
     };
@@ -368,7 +402,7 @@ class AttentionBlock final : public Block {
   Attention spec_;
   std::optional<OverRanks> over_ranks_;
   NormParameter q_norm_, v_norm_, k_norm_, q_latent_norm_;
-  VectorParameter sinks_, slopes_;
+  VectorParameter sinks_, slopes_, distance_bias_;
   LinearParameter q_down_, q_up_;  // of Attention::q_rank; qkv_ then makes keys and values
   LinearParameter qkv_, out_;
   std::vector<LinearParameter> apart_;  // of Names::bounded: queries, keys and values, in place of qkv_

@@ -9,11 +9,13 @@ class CrossAttentionBlock final : public Block {
  public:
   CrossAttentionBlock(const CrossAttention& spec, const Namer& name, std::int64_t dim) : spec_(spec) {
     const std::int64_t rows = spec.rows();
-    q_ = name.linear({name.names.cross_q}, {rows}, dim, true);
-    kv_ = name.linear(name.names.cross_kv, {rows, rows}, dim, true);
-    kv_.bias.parts.erase(kv_.bias.parts.begin());  // keys have none
-    kv_.bias.order = {{-1, rows}, {0, rows}};
-    out_ = name.linear({name.names.cross_out}, {dim}, rows, true);
+    q_ = name.linear({name.names.cross_q}, {rows}, dim, spec.bias);
+    kv_ = name.linear(name.names.cross_kv, {rows, rows}, dim, spec.bias);
+    if (spec.bias && !spec.k_bias) {
+      kv_.bias.parts.erase(kv_.bias.parts.begin());
+      kv_.bias.order = {{-1, rows}, {0, rows}};
+    }
+    out_ = name.linear({name.names.cross_out}, {dim}, rows, spec.bias);
   }
 
   void list(ParameterList& list) override {
@@ -33,7 +35,7 @@ class CrossAttentionBlock final : public Block {
   BlockCost cost(const Pass& pass) const override { return linear_cost(q_, pass) + linear_cost(out_, pass); }
 
   std::string text() const override {
-    return fmt::format("{} heads of {} on sound", spec_.heads, spec_.head_dim);
+    return fmt::format("{} heads of {} on an encoder's rows", spec_.heads, spec_.head_dim);
   }
 
   void run(const StepContext& step, const View& x, const View& out) const override {

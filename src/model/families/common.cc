@@ -202,6 +202,15 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect) {
   return spec;
 }
 
+Result<SourceInput> read_source(const Config& config, const ModelSpec& encoder) {
+  SourceInput source{.rows = encoder.max_positions, .begin = {}};
+  for (const std::string_view field : {"decoder_start_token_id", "forced_bos_token_id"}) {
+    if (field == "forced_bos_token_id" && !config.has(field)) continue;
+    TRY(source.begin.emplace_back(), config.integer(field, {0, encoder.vocab - 1}));
+  }
+  return source;
+}
+
 Result<> set_window(ModelSpec& spec, const Config& config) {
   if (!config.has("sliding_window")) return {};
   TRY(const int window, config.integer("sliding_window", kPositions));

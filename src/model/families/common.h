@@ -56,6 +56,10 @@ Result<Head> read_classifier(const Config& config);
 Result<RopeSpec> read_rope(const Config& config, const Dialect& dialect, int head_dim, int positions,
                            std::string_view layer_type = {});
 
+// What an encoder of prompts is asked, and what the language model's text begins with: decoder_start_token_id and, where
+// it is there, forced_bos_token_id.
+Result<SourceInput> read_source(const Config& config, const ModelSpec& encoder);
+
 // Gives every layer a window of config.sliding_window tokens; none when the field is null.
 Result<> set_window(ModelSpec& spec, const Config& config);
 // The same for those layers that config.layer_types calls "sliding_attention", or, when there is no such

@@ -1,5 +1,6 @@
-// Encoders as BERT with rotary embeddings and gated MLPs: Nomic BERT (Nussbaum et al., "Nomic Embed", 2024)
-// and GTE (Zhang et al., "mGTE", 2024).
+// Encoders as BERT with rotary embeddings: Nomic BERT (Nussbaum et al., "Nomic Embed", 2024) and GTE (Zhang et al.,
+// "mGTE", 2024), with gated MLPs, and Jina v3 (Sturua et al., "jina-embeddings-v3", 2024), an XLM-RoBERTa whose tasks are
+// LoRA adapters.
 #include <utility>
 
 #include "model/families/common.h"
@@ -59,6 +60,32 @@ Result<ModelSpec> describe_nomic_bert(const Config& file) {
   names.up = {"mlp.fc12", "mlp.fc11"};
   names.down = "mlp.fc2";
   names.mlp_post_norm = "norm2";
+  spec.head = Head{.pool = Pool::mean, .normalise = true};
+  return spec;
+}
+
+Result<ModelSpec> describe_jina_v3(const Config& config) {
+  TRY(ModelSpec spec, describe_encoder(config));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.mlp().gated = false;
+    layer.mlp().up_bias = layer.mlp().down_bias = true;
+  }
+  Names& names = spec.names;
+  names.embedding_norm = "embeddings.LayerNorm";
+  names.attention_post_norm = "post_attention_layernorm";
+  names.up = {"mlp.fc1"};
+  names.down = "mlp.fc2";
+  names.mlp_post_norm = "post_mlp_layernorm";
+  names.ignorable = {"pooler.*", "*embeddings.position_ids", "*.inv_freq"};
+  // As transformers stores what it has read of the first files. Adapters have the names above.
+  Names& first = spec.other_names.emplace(names);
+  first.embedding_norm = "emb_ln";
+  first.layers = "encoder.layers.";
+  first.qkv = {"mixer.Wqkv"};
+  first.out = "mixer.out_proj";
+  first.attention_post_norm = "norm1";
+  first.mlp_post_norm = "norm2";
   spec.head = Head{.pool = Pool::mean, .normalise = true};
   return spec;
 }

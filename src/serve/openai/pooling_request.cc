@@ -15,8 +15,7 @@ namespace json = boost::json;
 namespace {
 
 Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields& out) {
-  TRY(const std::string adapter, read_model(f, rules));
-  if (!adapter.empty()) return invalid("model", "LoRA adapters only generate, `{}` is one", adapter);
+  TRY(out.adapter, read_model(f, rules));
   TRY_VOID(f.text("request_id", out.request_id));
   TRY_VOID(f.integer64("priority", out.priority));
   TRY_VOID(f.integer("truncate_prompt_tokens", out.truncate, -1));
@@ -33,6 +32,14 @@ Result<> read_pooling_fields(Fields& f, const RequestRules& rules, PoolingFields
   }
   // They identify the caller, or what no cache keeps.
   f.accept({"user", "cache_salt", "mm_processor_kwargs"});
+  return {};
+}
+
+// A task that the texts are for may be an adapter of that name (Jina v3).
+Result<> take_adapter_of(const std::string& task, const RequestRules& rules, PoolingFields& out) {
+  if (task.empty() || !out.adapter.empty()) return {};
+  TRY(const bool offered, rules.adapters->offers(task));
+  if (offered) out.adapter = task;
   return {};
 }
 
@@ -159,6 +166,7 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
         "must be \"embed\", \"token_embed\", \"classify\" or \"token_classify\", or one of Jina's: {}",
         fmt::join(kJinaTasks, ", "));
   request.scores_tokens = task == "token_classify";
+  TRY_VOID(take_adapter_of(request.input_type, rules, request.fields));
   finish_pooling_fields(f, request.fields);
   return request;
 }
@@ -181,6 +189,7 @@ Result<EmbedByTypeRequest> parse_embed_by_type_request(const json::object& body,
   TRY(request.types, read_types(f));
   TRY_VOID(f.integer("output_dimension", request.dimensions, 1));
   TRY_VOID(f.text("input_type", request.input_type));
+  TRY_VOID(take_adapter_of(request.input_type, rules, request.fields));
   std::string truncate = "END";
   TRY_VOID(f.text("truncate", truncate));
   if (truncate != "END" && truncate != "NONE")

@@ -17,6 +17,7 @@ namespace octavo::openai {
 // What all of them share.
 struct PoolingFields {
   std::string request_id;
+  std::string adapter;  // the LoRA adapter that reads the texts; empty: the model itself
   std::int64_t priority = 0;
   std::optional<int> truncate;  // tokens of a text, the first ones; -1: as many as the model reads
   bool add_special_tokens = true;

@@ -1,5 +1,6 @@
-#include "engine/sound_encoder.h"
+#include "engine/source_encoder.h"
 
+#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -10,37 +11,44 @@ constexpr int kBlockSize = 16;
 
 }  // namespace
 
-Result<std::unique_ptr<SoundEncoder>> SoundEncoder::create(const Model& model, const CacheLayout& layout,
+Result<std::unique_ptr<SourceEncoder>> SourceEncoder::create(const Model& model, const CacheLayout& layout,
                                                            Backend& backend, int max_tokens,
                                                            int max_sequences) {
-  std::unique_ptr<SoundEncoder> encoder(new SoundEncoder(model, layout, backend));
+  std::unique_ptr<SourceEncoder> encoder(new SourceEncoder(model, layout, backend));
   TRY_VOID(encoder->allocate(max_tokens, max_sequences));
   return encoder;
 }
 
-SoundEncoder::SoundEncoder(const Model& model, const CacheLayout& layout, Backend& backend)
+SourceEncoder::SourceEncoder(const Model& model, const CacheLayout& layout, Backend& backend)
     : model_(model),
-      rows_(model.tower->spec.sound->rows),
+      rows_(model.tower->spec.cross_rows()),
       backend_(backend),
       cross_layout_(cross_layout(model.spec, {.block_size = kBlockSize, .dtype = layout.groups[0].kv.dtype})),
       blocks_each_(rows_blocks(model.spec, cross_layout_)) {}
 
-std::int64_t SoundEncoder::place_bytes() const {
+std::int64_t SourceEncoder::place_bytes() const {
   return blocks_each_ * cross_layout_.block_bytes(backend_.ops);
 }
 
-Result<> SoundEncoder::allocate_places(std::int64_t places) {
+Result<> SourceEncoder::allocate_places(std::int64_t places) {
   TRY(places_, KvMemory::allocate(cross_layout_, backend_, places * blocks_each_, 0));
+  lengths_.resize(static_cast<std::size_t>(places));
   return {};
 }
 
-Result<> SoundEncoder::allocate(int max_tokens, int max_sequences) {
+Result<> SourceEncoder::allocate(int max_tokens, int max_sequences) {
   TRY_VOID(cross_layout_.supported(backend_.ops));
-  TRY(tower_, SoundTower::create(*model_.tower, backend_));
+  if (model_.tower->spec.sound) {
+    TRY(sound_, SoundTower::create(*model_.tower, backend_));
+  } else {
+    TRY(text_, SequenceLayers::create(*model_.tower, rows_, backend_));
+  }
   Device& device = *backend_.device;
   const std::size_t rows = static_cast<std::size_t>(rows_);
-  const std::size_t dim = static_cast<std::size_t>(model_.tower->spec.dim);
-  TRY(scratch_, device.allocate(size_of(model_.tower->activation) * rows * 2 * dim));
+  const KvSpec& kv = cross_layout_.groups[0].kv;
+  TRY(scratch_, device.allocate(size_of(model_.tower->activation) * rows * 2 *
+                                static_cast<std::size_t>(kv.kv_heads * kv.head_dim)));
+  TRY(ids_, device.allocate(rows * sizeof(std::int32_t)));
   TRY(positions_, device.allocate(rows * sizeof(std::int32_t)));
   TRY(slots_, device.allocate(rows * sizeof(std::int64_t)));
   std::iota(static_cast<std::int32_t*>(positions_.data()),
@@ -51,15 +59,24 @@ Result<> SoundEncoder::allocate(int max_tokens, int max_sequences) {
   return {};
 }
 
-void SoundEncoder::encode(int place, std::string_view spectrogram) {
-  tower_->begin(spectrogram, rows_);
-  tower_->advance(std::numeric_limits<int>::max());
-  keep(place, tower_->decoder().rows());
+void SourceEncoder::encode(int place, const ImagePart& source) {
+  constexpr int kAtOnce = std::numeric_limits<int>::max();
+  lengths_[static_cast<std::size_t>(place)] = sound_ ? rows_ : source.columns;
+  if (sound_) {
+    sound_->begin(source.pixels, rows_);
+    sound_->advance(kAtOnce);
+    return keep(place, sound_->decoder().rows());
+  }
+  CHECK(source.columns <= rows_ && source.pixels.size() == static_cast<std::size_t>(source.columns) * sizeof(TokenId));
+  std::memcpy(ids_.data(), source.pixels.data(), source.pixels.size());
+  text_->begin(source.columns, {.ids = ids_.view(DType::i32, {source.columns}), .positions = {}, .groups = {}});
+  text_->advance(kAtOnce);
+  keep(place, text_->decoder().rows());
 }
 
 // The keys and values that each layer makes of the encoder's rows.
-void SoundEncoder::keep(int place, const View& rows) {
-  const std::int64_t n = rows_;
+void SourceEncoder::keep(int place, const View& rows) {
+  const std::int64_t n = rows.size(0);
   auto* const slots = static_cast<std::int64_t*>(slots_.data());
   std::iota(slots, slots + n, place * blocks_each_ * kBlockSize);
   StepContext step{
@@ -78,14 +95,16 @@ void SoundEncoder::keep(int place, const View& rows) {
   }
 }
 
-void SoundEncoder::plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> places) {
-  CHECK(places.size() + 1 == query_starts.size(), "{} sounds of {} sequences", places.size(),
+void SourceEncoder::plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> places) {
+  CHECK(places.size() + 1 == query_starts.size(), "{} sources of {} sequences", places.size(),
         query_starts.size() - 1);
-  cross_lengths_.assign(places.size(), rows_);
+  cross_lengths_.clear();
   cross_tables_.clear();
-  for (const std::int32_t place : places)
+  for (const std::int32_t place : places) {
+    cross_lengths_.push_back(lengths_[static_cast<std::size_t>(place)]);
     for (std::int64_t block = 0; block < blocks_each_; ++block)
       cross_tables_.push_back(static_cast<std::int32_t>(place * blocks_each_ + block));
+  }
   backend_.ops.plan_attention(*backend_.stream,
                               {.query_starts = query_starts,
                                .lengths = cross_lengths_,

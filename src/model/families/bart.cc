@@ -1,0 +1,86 @@
+// BART (Lewis et al., "BART: Denoising Sequence-to-Sequence Pre-training", 2020): an encoder of prompts and a decoder
+// whose layers look at its rows between their halves, both with learned positions and norms behind the residual.
+#include <cmath>
+#include <utility>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kPositionOffset = 2;  // rows of the tables of positions in front of the first token's
+
+Names bart_names(const std::string& half) {
+  Names names;
+  names.prefixes = {"model.", ""};
+  names.logits_bias = "final_logits_bias";
+  names.embedding = "shared";
+  names.positions = half + "embed_positions";
+  names.embedding_norm = half + "layernorm_embedding";
+  names.layers = half + "layers.";
+  names.attention_post_norm = "self_attn_layer_norm";
+  names.cross_post_norm = "encoder_attn_layer_norm";
+  names.mlp_post_norm = "final_layer_norm";
+  names.out = "self_attn.out_proj";
+  names.up = {"fc1"};
+  names.down = "fc2";
+  names.cross_q = "encoder_attn.q_proj";
+  names.cross_kv = {"encoder_attn.k_proj", "encoder_attn.v_proj"};
+  names.cross_out = "encoder_attn.out_proj";
+  return names;
+}
+
+Result<ModelSpec> describe_half(const Config& config, std::string_view layers, std::string_view heads,
+                                std::string_view hidden, bool causal) {
+  TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
+                                              .layers = layers,
+                                              .heads = heads,
+                                              .kv_heads = heads,
+                                              .hidden = hidden,
+                                              .head_dim = "",
+                                              .activation = "activation_function",
+                                              .eps = "",
+                                              .norm = {.kind = NormKind::layer, .eps = 1e-5F, .bias = true},
+                                              .rotary = false}));
+  TRY(const bool scaled, config.boolean("scale_embedding", false));
+  if (scaled) spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
+  spec.learned_positions = spec.max_positions + kPositionOffset;
+  spec.first_position = kPositionOffset;
+  spec.embedding_norm = std::exchange(spec.final_norm, {});
+  for (LayerSpec& layer : spec.layers) {
+    layer.residual = Residual::post_norm;
+    layer.post_norm = std::exchange(layer.pre_norm, {});
+    layer.attention().causal = causal;
+    layer.attention().qkv_bias = layer.attention().out_bias = true;
+    layer.mlp().gated = false;
+    layer.mlp().up_bias = layer.mlp().down_bias = true;
+  }
+  return spec;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_bart(const Config& config) {
+  TRY(ModelSpec spec,
+      describe_half(config, "decoder_layers", "decoder_attention_heads", "decoder_ffn_dim", true));
+  TRY(ModelSpec tower,
+      describe_half(config, "encoder_layers", "encoder_attention_heads", "encoder_ffn_dim", false));
+  const Attention& own = spec.layers[0].attention();
+  for (LayerSpec& layer : spec.layers)
+    layer.cross = CrossAttention{
+        .heads = own.q_heads, .head_dim = own.head_dim, .scale = own.scale, .bias = true, .k_bias = true};
+  TRY(tower.source, read_source(config, tower));
+  spec.logits_bias = true;
+  spec.names = bart_names("decoder.");
+  spec.names.ignorable = {"model.encoder.*", "encoder.*", "model.decoder.embed_tokens.weight",
+                          "decoder.embed_tokens.weight"};
+  tower.tied = true;  // it puts out rows alone
+  tower.names = bart_names("encoder.");
+  tower.names.ignorable = {"model.decoder.*", "decoder.*", "model.encoder.embed_tokens.weight",
+                           "encoder.embed_tokens.weight", "final_logits_bias"};
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,116 @@
+// T5 (Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", 2020): an
+// encoder of prompts and a decoder whose layers look at its rows between their halves. No positions: scores grow by a
+// number for each distance, and nothing scales them. T5 1.1 and Flan-T5 (Chung et al., 2022) have gated MLPs and an
+// output matrix of their own.
+#include <cmath>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+constexpr Config::Range kBuckets{4, 1024}, kFurthest{8, 1 << 16};
+constexpr std::string_view kBiasName = "block.0.layer.0.SelfAttention.relative_attention_bias.weight";
+
+Names t5_names(const std::string& half, const std::string& mlp, bool gated) {
+  const auto of = [](const std::string& layer, std::initializer_list<const char*> matrices) {
+    std::vector<std::string> names;
+    for (const char* matrix : matrices) names.push_back(layer + matrix);
+    return names;
+  };
+  Names names;
+  names.prefixes = {""};
+  names.embedding = "shared";
+  names.layers = half + "block.";
+  names.final_norm = half + "final_layer_norm";
+  names.distance_bias = half + std::string(kBiasName);
+  names.attention_norm = "layer.0.layer_norm";
+  names.qkv = of("layer.0.SelfAttention.", {"q", "k", "v"});
+  names.out = "layer.0.SelfAttention.o";
+  names.cross_norm = "layer.1.layer_norm";
+  names.cross_q = "layer.1.EncDecAttention.q";
+  names.cross_kv = of("layer.1.EncDecAttention.", {"k", "v"});
+  names.cross_out = "layer.1.EncDecAttention.o";
+  names.mlp_norm = mlp + "layer_norm";
+  names.up = gated ? of(mlp + "DenseReluDense.", {"wi_0", "wi_1"}) : of(mlp + "DenseReluDense.", {"wi"});
+  names.down = mlp + "DenseReluDense.wo";
+  return names;
+}
+
+// "relu", or "gated-" before the activation; "gated-gelu" stands for the approximation by tanh.
+Result<> set_mlp(const Config& config, Mlp& mlp) {
+  TRY(const std::string kind, config.text("feed_forward_proj"));
+  mlp.gated = kind.starts_with("gated-");
+  if (kind == "relu" || kind == "gated-relu") {
+    mlp.activation = Activation::relu;
+  } else if (kind == "gated-gelu" || kind == "gelu_new" || kind == "gated-gelu_new") {
+    mlp.activation = Activation::gelu_tanh;
+  } else if (kind == "silu" || kind == "gated-silu") {
+    mlp.activation = Activation::silu;
+  } else {
+    return field_failure("feed_forward_proj", ErrorCode::unsupported,
+                         "{} is \"{}\"; supported are relu, gelu_new and silu, with gated- before them or not, and "
+                         "gated-gelu",
+                         config.where("feed_forward_proj"), kind);
+  }
+  return {};
+}
+
+Result<ModelSpec> describe_half(const Config& config, std::string_view layers, bool causal) {
+  TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
+                                              .layers = layers,
+                                              .heads = "num_heads",
+                                              .kv_heads = "num_heads",
+                                              .hidden = "d_ff",
+                                              .head_dim = "d_kv",
+                                              .positions = "n_positions",
+                                              .activation = "",
+                                              .eps = "layer_norm_epsilon",
+                                              .rotary = false}));
+  DistanceBias bias;
+  TRY(bias.buckets, config.integer("relative_attention_num_buckets", kBuckets));
+  TRY(bias.furthest, config.integer("relative_attention_max_distance", kFurthest));
+  if (bias.buckets % 4 != 0 || bias.furthest <= bias.buckets / 2)
+    return invalid("relative_attention_num_buckets", "{} is {}; it must be a multiple of 4, and its half below {}",
+                   config.where("relative_attention_num_buckets"), bias.buckets, bias.furthest);
+  Mlp mlp = spec.layers[0].mlp();
+  TRY_VOID(set_mlp(config, mlp));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().scale = 1;
+    layer.attention().causal = causal;
+    layer.attention().distance_bias = bias;
+    layer.mlp() = mlp;
+  }
+  return spec;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_t5(const Config& config) {
+  const bool own_depth = config.has("num_decoder_layers");
+  TRY(ModelSpec spec, describe_half(config, own_depth ? "num_decoder_layers" : "num_layers", true));
+  TRY(ModelSpec tower, describe_half(config, "num_layers", false));
+  TRY(const bool tied, config.boolean("tie_word_embeddings", true));
+  TRY(const bool scaled, config.boolean("scale_decoder_outputs", tied));
+  if (scaled) spec.logits_scale = 1 / std::sqrt(static_cast<float>(spec.dim));
+  const Attention& own = spec.layers[0].attention();
+  for (LayerSpec& layer : spec.layers)
+    layer.cross = CrossAttention{.heads = own.q_heads, .head_dim = own.head_dim, .scale = 1, .bias = false};
+  TRY(tower.source, read_source(config, tower));
+  const bool gated = spec.layers[0].mlp().gated;
+  // Whatever the configuration says of it, the output matrix is one of its own where the checkpoint has one.
+  spec.tied = false;
+  spec.names = t5_names("decoder.", "layer.2.", gated);
+  spec.names.ignorable = {"encoder.*", "decoder.embed_tokens.weight",
+                          "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"};
+  spec.other_names = spec.names;
+  spec.names.lm_head = spec.names.embedding;
+  tower.tied = true;  // it puts out rows alone
+  tower.names = t5_names("encoder.", "layer.1.", gated);
+  tower.names.ignorable = {"decoder.*", "encoder.embed_tokens.weight"};
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+}  // namespace octavo
