@@ -51,7 +51,7 @@ TEST(Speculation, AnswersAreThoseWithoutDrafts) {
       {"int8", {.method = DraftModelOptions{.model = "models/demo-draft", .quantization = "int8"}}},
       {"short context", {.method = DraftModelOptions{.model = "models/demo-draft", .max_model_len = 32}}},
       {"head",
-       {.method = HeadOptions{.kind = HeadOptions::Kind::eagle, .model = "models/demo-eagle"}, .num_speculative_tokens = 4},
+       {.method = HeadOptions{.kind = HeadOptions::Kind::eagle3, .model = "models/demo-eagle3"}, .num_speculative_tokens = 4},
        48,
        9},
       {"suffix", {.method = SuffixOptions{}, .num_speculative_tokens = 24}},
