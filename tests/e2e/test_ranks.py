@@ -13,8 +13,9 @@ from pathlib import Path
 import openai
 import pytest
 from conftest import PATIENCE, eventually, fetch, free_port, running, serve
+from slow_link import SlowLink
 from test_speculation import sum_of
-from test_tensor_parallel import answers, answers_again, client_of
+from test_tensor_parallel import PROMPTS, answers, answers_again, client_of
 
 FLAGS = ("--device", "cpu", "--dtype", "float32")
 PROGRAM = "build/release/octavo"
@@ -203,6 +204,31 @@ def test_a_cut_link_ends_requests_and_the_server_comes_back_with_it(flag, one, t
             assert "rank 1 has not answered for 8000 ms" in error
             subprocess.run(["ip", "link", "set", cable, "up"], check=True)
             assert eventually(lambda: answers_again(base) == expected, PATIENCE)
+
+
+@pytest.mark.parametrize("flag", ["--tensor-parallel-size", "--pipeline-parallel-size"])
+def test_a_slow_link_is_slow_and_one_that_loses_all_ends_requests(flag, one, two):
+    """Delays and losses cost time and nothing else; when no packet arrives any more, requests end, and the server comes back with the link."""
+    if not os.access("/dev/net/tun", os.W_OK):
+        pytest.skip("no TUN devices here")
+    whole = (two if flag == "--tensor-parallel-size" else one)[0][0]
+    with another_host() as (_, prefix, _), SlowLink(prefix[-1], delay=0.01, loss=0.02) as link:
+
+        def begins_as_expected(base):
+            try:
+                reply = client_of(base).completions.create(model="demo", prompt=PROMPTS[0], max_tokens=8, temperature=0)
+            except openai.APIError:
+                return False
+            return len(reply.choices[0].text) > 8 and whole.startswith(reply.choices[0].text)
+
+        with hosts(flag, "2", "--distributed-timeout-seconds", "8", address=link.address, prefix=prefix) as (base, _):
+            before = link.passed
+            assert begins_as_expected(base) and link.passed > before
+            link.loss = 1
+            with pytest.raises(openai.APIError, match="rank 1 has not answered for 8000 ms"):
+                client_of(base).completions.create(model="demo", prompt=PROMPTS[0], max_tokens=8, temperature=0)
+            link.loss = 0.02
+            assert eventually(lambda: begins_as_expected(base), PATIENCE)
 
 
 @pytest.mark.skipif(
