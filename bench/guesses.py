@@ -25,7 +25,7 @@ METHODS = {
     "ngram": {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 4, "prompt_lookup_min": 2},
     "suffix": {"method": "suffix"},
     "draft_model": {"model": str(ROOT / "models/demo-draft"), "num_speculative_tokens": 4},
-    "eagle": {"method": "eagle", "model": str(ROOT / "models/demo-eagle"), "num_speculative_tokens": 3},
+    "eagle3": {"method": "eagle3", "model": str(ROOT / "models/demo-eagle3"), "num_speculative_tokens": 3},
 }
 HEROES, THINGS = ["Mira", "Juno", "Kofi", "Wren", "Emil", "Hanna", "Omar", "Yuki"], ["lantern", "kettle", "kite", "compass", "flute"]
 

@@ -46,11 +46,10 @@ MakeVocabulary letters(int vocab) {
   };
 }
 
-// A random adapter of query and value projections, as PEFT writes it.
+// A random adapter of key and value projections, as PEFT writes it.
 void write_adapter(const std::filesystem::path& folder, const ModelSpec& spec, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
-  const Attention& attention = std::get<Attention>(spec.layers[0].mixer);
   boost::json::object header;
   std::string data;
   const auto add = [&](const std::string& name, std::int64_t rows, std::int64_t cols, float size) {
@@ -61,14 +60,16 @@ void write_adapter(const std::filesystem::path& folder, const ModelSpec& spec, s
     }
     header[name] = {{"dtype", "F32"}, {"shape", {rows, cols}}, {"data_offsets", {begin, data.size()}}};
   };
-  for (std::size_t layer = 0; layer < spec.layers.size(); ++layer)
-    for (const auto& [name, heads] :
-         {std::pair{"q_proj", attention.q_heads}, {"v_proj", attention.kv_heads}}) {
+  for (std::size_t layer = 0; layer < spec.layers.size(); ++layer) {
+    const auto* attention = std::get_if<Attention>(&spec.layers[layer].mixer);
+    if (attention == nullptr) continue;
+    for (const auto& [name, heads] : {std::pair{"k_proj", attention->kv_heads}, {"v_proj", attention->kv_heads}}) {
       const std::string module =
           fmt::format("base_model.model.model.layers.{}.self_attn.{}.lora_", layer, name);
       add(module + "A.weight", kRank, spec.dim, 1 / std::sqrt(static_cast<float>(spec.dim)));
-      add(module + "B.weight", std::int64_t{heads} * attention.head_dim, kRank, 0.5F);
+      add(module + "B.weight", std::int64_t{heads} * attention->head_dim, kRank, 0.5F);
     }
+  }
   std::string text = boost::json::serialize(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = text.size();
@@ -76,7 +77,7 @@ void write_adapter(const std::filesystem::path& folder, const ModelSpec& spec, s
   std::ofstream(folder / "adapter_model.safetensors", std::ios::binary)
       << std::string_view(reinterpret_cast<const char*>(&length), sizeof(length)) << text << data;
   std::ofstream(folder / "adapter_config.json") << fmt::format(
-      R"({{"peft_type": "LORA", "r": {}, "lora_alpha": {}, "target_modules": ["q_proj", "v_proj"]}})", kRank,
+      R"({{"peft_type": "LORA", "r": {}, "lora_alpha": {}, "target_modules": ["k_proj", "v_proj"]}})", kRank,
       kRank);
 }
 
@@ -157,11 +158,14 @@ std::vector<Proposing> all_proposing() {
       {"draft_model",
        kDemoModel,
        {.method = DraftModelOptions{.model = "models/demo-draft"}, .num_speculative_tokens = 4}},
-      {"eagle", kDemoModel, head(Cached::eagle, "models/demo-eagle")},
-      {"eagle3", data("llama"), head(Cached::eagle3, data("eagle3")), false},
+      {"eagle", data("markov"), head(Cached::eagle, data("markov-eagle"))},
+      {"eagle3", kDemoModel, head(Cached::eagle3, "models/demo-eagle3")},
       {"mtp", data("mimo"), head(Cached::mtp, ""), false},
       {"medusa", data("markov"), heads_by_place(ByPlace::medusa, "markov-medusa")},
-      {"mlp_speculator", data("markov"), heads_by_place(ByPlace::mlp_speculator, "markov-mlp")}};
+      {"mlp_speculator", data("markov"), heads_by_place(ByPlace::mlp_speculator, "markov-mlp")},
+      {"hybrid",  // states of draft tokens
+       "tests/data/models/qwen3_next",
+       {.method = SuffixOptions{}, .num_speculative_tokens = 24}}};
   for (Proposing& one : all)
     one.speculation.per_batch_size = {{1, kMaxSeqs, one.speculation.num_speculative_tokens}};
   return all;

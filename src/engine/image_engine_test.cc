@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <future>
 
 #include "base/scratch_directory.h"
 #include "engine/image_encoder.h"
@@ -13,6 +14,8 @@
 #include "kernels/backends.h"
 #include "media/pinned_tiles.h"
 #include "media/test_golden.h"
+#include "tensor/mapped_file.h"
+#include "weights/safetensors.h"
 
 namespace octavo {
 namespace {
@@ -372,6 +375,40 @@ TEST_P(ImagePrefixIn, MayEndWithinAnImage) {
   EXPECT_GT(cached, first.first);
   EXPECT_LT(cached, first.first + first.tokens);
   EXPECT_EQ(record.tokens, conversation.answer);
+}
+
+// Against PEFT, and beside the base model, whose images are the same.
+TEST(ImageEngineWithAdapters, LogitsAreThoseOfPeft) {
+  const Conversation conversation("qwen2_vl");
+  const std::string folder = conversation.golden.directory + "/adapter";
+  const auto file = MappedFile::open(folder + "/golden.safetensors").value();
+  const auto tensors = parse_safetensors(file.bytes(), "golden.safetensors").value();
+  const StoredTensor& logits = *std::ranges::find(tensors, "logits", &StoredTensor::name);
+  std::vector<float> adapted(logits.bytes.size() / sizeof(float));
+  std::ranges::copy(logits.bytes, std::as_writable_bytes(std::span(adapted)).begin());
+
+  EngineOptions options;
+  options.model_dir = conversation.golden.directory;
+  options.device = "cpu";
+  options.dtype = "float32";
+  options.threads = 2;
+  options.max_num_seqs = 8;
+  options.max_logprobs = -1;
+  options.num_blocks = 256;
+  options.lora = {.enabled = true, .max_loras = 1, .max_lora_rank = 8, .max_cpu_loras = {}};
+  const auto engine = load_engine(options).value();
+  std::promise<Result<>> done;
+  engine->load_adapter({"a", folder}, [&](Result<> result) { done.set_value(std::move(result)); });
+  const Result<> loaded = done.get_future().get();
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  const std::size_t positions = conversation.bf16_kl.size() - 1;
+  for (int round = 0; round < 2; ++round) {  // then from the prefix cache
+    Request request = conversation.request();
+    request.identity.adapter = "a";
+    EXPECT_LE(difference(last_logprobs(*engine, request, positions, conversation.vocab), log_softmax(adapted, conversation.vocab)),
+              1e-4F);
+    EXPECT_LE(difference(logprobs(*engine, conversation), log_softmax(conversation.logits, conversation.vocab)), 1e-4F);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ImagePrefixIn, testing::Values("gemma3", "gemma4-whole", "qwen3_vl"),

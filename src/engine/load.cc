@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "engine/free_tokens.h"
 #include "engine/load_draft.h"
 #include "engine/local_executor.h"
 #include "engine/memory_plan.h"
@@ -229,16 +230,10 @@ Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
 
 // What cannot be done yet beside images or sound in prompts; without them it can.
 Result<> check_media(const EngineOptions& options, const Model& model, const Backend& backend) {
-  const bool sound = model.tower->spec.sound.has_value();
-  const auto refuse = [&](std::string_view field) {
-    return field_failure(field, ErrorCode::unsupported,
-                         "not with {0} yet, which {1} {2}; --limit-mm-per-prompt '{{\"{3}\": 0}}' leaves {4} out",
-                         sound ? "sound" : "images", model.spec.architecture, sound ? "hears" : "sees",
-                         sound ? "audio" : "image", sound ? "it" : "them");
-  };
-  if (sound && backend.name == "cuda") return refuse("device");
-  if (options.tensor_parallel_size > 1) return refuse("tensor_parallel_size");
-  if (options.lora.enabled) return refuse("enable_lora");
+  if (model.tower->spec.sound && backend.name == "cuda")
+    return field_failure("device", ErrorCode::unsupported,
+                         "not with sound yet, which {} hears; --limit-mm-per-prompt '{{\"audio\": 0}}' leaves it out",
+                         model.spec.architecture);
   return model.spec.whole_images ? check_step(options, model.tower->spec) : Result<>();
 }
 
@@ -347,6 +342,10 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
   TRY(const Reading reading, reading_of(options));
   TRY(const Encoding encoding, quantization(options.quantization, options.model_dir));
   if (options.speculation) TRY_VOID(validate(*options.speculation));
+  // Heads are on rank 0, where each of the model's rows is, too.
+  const bool is_rank_0 = ranks == nullptr || ranks->rank() == 0;
+  const bool has_cache = is_rank_0 && options.speculation && options.speculation->head() != nullptr;
+  const bool by_place = is_rank_0 && options.speculation && options.speculation->place_heads() != nullptr;
   TRY(auto model, Model::load(options.model_dir, *backend,
                               {.dtype = dtype,
                                .quantization = encoding,
@@ -357,6 +356,7 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                                .videos = options.videos_max > 0,
                                .sounds = options.sounds_max > 0,
                                .shard = shard_of(options, ranks),
+                               .whole_ends = has_cache || by_place,
                                .stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0,
                                .stages = options.pipeline_parallel_size,
                                .progress = hooks.progress}));
@@ -392,7 +392,7 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
                 .block_bytes = layout.block_bytes(backend->ops),
                 .state_bytes = layout.state_bytes()};
   std::vector<int> kept_layers;
-  if (options.speculation && options.speculation->head() != nullptr) {
+  if (has_cache) {
     TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
     kept_layers = loaded.drafter->model->spec.hidden->layers;
   }
@@ -456,8 +456,9 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   scheduler.max_steps_in_flight = std::max(executor->steps_in_flight(), options.pipeline_parallel_size);
   const Device& device = executor->device();
   MemoryPlan memory = memory_of(options, device);
+  int free_tokens = usual_free_tokens(device);
   if (options.speculation && state_bytes > 0)
-    scheduler.draft_states = draft_policy(*options.speculation, device).most_of_step(scheduler.max_num_seqs);
+    scheduler.draft_states = draft_policy(*options.speculation, free_tokens).most_of_step(scheduler.max_num_seqs);
   memory.reserved = executor->later_bytes() + (draft ? draft->later_bytes() : 0);
   if (!pools || scheduler.enable_prefix_caching)
     TRY_VOID(plan_cache(options, memory, block_bytes + draft_block_bytes, state_bytes, source_bytes, scheduler));
@@ -468,6 +469,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   const int rank_count = options.rank_layout().size();
   info.weight_bytes = rank_count * static_cast<std::int64_t>(executor->model().weight_bytes);
   if (draft) info.weight_bytes += static_cast<std::int64_t>(draft->model().weight_bytes);
+  if (const auto& ends = executor->model().ends) info.weight_bytes += static_cast<std::int64_t>(ends->weight_bytes);
   const int states = scheduler.max_num_seqs + scheduler.draft_states + scheduler.saved_states;
   info.cache_bytes = rank_count * (scheduler.num_blocks * block_bytes + states * state_bytes) +
                      scheduler.max_num_seqs * source_bytes + scheduler.num_blocks * draft_block_bytes;
@@ -493,7 +495,11 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                     .kv_events = options.kv_events,
                     .kv_transfer = options.kv_transfer};
   if (options.speculation) {
-    parts.draft_policy = draft_policy(*options.speculation, *backend->device);
+    // Where draft tokens have states, there are as many of these as was thought before.
+    if (device.shares_host_memory() && scheduler.draft_states == 0 && options.speculation->per_batch_size.empty()) {
+      TRY(free_tokens, measure_free_tokens(*parts.executor, scheduler, info.vocab_size));
+    }
+    parts.draft_policy = draft_policy(*options.speculation, free_tokens);
     TRY(parts.proposer, make_proposer(backend, *options.speculation, local, std::move(draft), scheduler));
   }
   return Engine::start(std::move(scheduler), std::move(info), std::move(parts));
@@ -553,11 +559,17 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
                         .kv_transfer = options.kv_transfer});
 }
 
+// Ranks are on processors, whatever devices there are.
+EngineOptions with_device(EngineOptions options) {
+  if (options.device == "auto" && options.rank_layout().size() > 1) options.device = "cpu";
+  return options;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& asked, const LoadHooks& hooks) {
   if (asked.executor != "local") return load_simulated(asked, hooks);
-  TRY(const EngineOptions options, placed(asked, 0));
+  TRY(const EngineOptions options, placed(with_device(asked), 0));
   const auto dressed = [&](Backend backend) {
     return hooks.dress ? hooks.dress(std::move(backend)) : std::move(backend);
   };
@@ -576,8 +588,8 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& asked, const Lo
 }
 
 Result<> run_rank(const EngineOptions& asked, int rank) {
-  TRY_VOID(check_ranks(asked));
-  TRY(const EngineOptions options, placed(asked, rank));
+  TRY(const EngineOptions options, placed(with_device(asked), rank));
+  TRY_VOID(check_ranks(options));
   TRY(const auto ranks, Ranks::join(options, rank));
   TRY(Backend backend, make_backend(options));
   auto loaded = load_model(std::make_shared<Backend>(std::move(backend)), options, {}, ranks.get());

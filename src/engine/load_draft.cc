@@ -154,9 +154,13 @@ Result<std::unique_ptr<Proposer>> make_proposer(const std::shared_ptr<Backend>& 
   return std::make_unique<DraftModel>(std::move(draft->executor), limits);
 }
 
-DraftPolicy draft_policy(const SpeculativeOptions& options, const Device& device) {
+int usual_free_tokens(const Device& device) {
+  return device.shares_host_memory() ? kFreeTokensOnHost : kFreeTokensOnDevice;
+}
+
+DraftPolicy draft_policy(const SpeculativeOptions& options, int free_tokens) {
   return DraftPolicy({.most = options.num_speculative_tokens,
-                      .free_tokens = device.shares_host_memory() ? kFreeTokensOnHost : kFreeTokensOnDevice,
+                      .free_tokens = free_tokens,
                       .per_batch_size = options.per_batch_size,
                       .by_acceptance = true});
 }

@@ -56,7 +56,10 @@ Result<std::unique_ptr<Proposer>> make_proposer(const std::shared_ptr<Backend>& 
                                                 std::optional<LoadedDraft> draft,
                                                 const SchedulerOptions& scheduler);
 
-// How many draft tokens a sequence gets on this device.
-DraftPolicy draft_policy(const SpeculativeOptions& options, const Device& device);
+// How many tokens a step takes along for little more than the price of one, where that is not measured.
+int usual_free_tokens(const Device& device);
+
+// How many draft tokens a sequence gets.
+DraftPolicy draft_policy(const SpeculativeOptions& options, int free_tokens);
 
 }  // namespace octavo

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <type_traits>
 
 #include "base/log.h"
@@ -11,7 +12,17 @@
 namespace octavo {
 namespace {
 
-enum class Order : std::uint8_t { allocate_cache, forward, logits, put_adapter, drop_adapter, end };
+enum class Order : std::uint8_t {
+  allocate_cache,
+  forward,
+  logits,
+  put_adapter,
+  drop_adapter,
+  begin_image,
+  advance_image,
+  drop_image,
+  end
+};
 
 struct CacheSize {
   std::int64_t blocks, state_slots;
@@ -36,6 +47,7 @@ class Writer {
     (*this)(values.size());
     put(values.data(), values.size_bytes());
   }
+  void operator()(const std::string& text) { (*this)(std::span<const char>(text)); }
 
  private:
   void put(const void* data, std::size_t size) {
@@ -63,6 +75,13 @@ class Reader {
     values.resize(size);
     take(values.data(), size * sizeof(T));
   }
+  void operator()(std::string& text) {
+    std::size_t size = 0;
+    (*this)(size);
+    CHECK(size <= bytes_.size(), "a text of {} in {} bytes", size, bytes_.size());
+    text.resize(size);
+    take(text.data(), size);
+  }
 
  private:
   void take(void* data, std::size_t size) {
@@ -79,6 +98,7 @@ void pass(Archive& archive, AnyBatch& batch) {
   archive(batch.ids);
   archive(batch.positions);
   archive(batch.types);
+  for (auto& axis : batch.axes) archive(axis);
   archive(batch.query_starts);
   archive(batch.lengths);
   archive(batch.sequences);
@@ -87,11 +107,23 @@ void pass(Archive& archive, AnyBatch& batch) {
   archive(batch.restored_states);
   archive(batch.saved_states);
   archive(batch.adapters);
+  archive(batch.images);
   for (auto& group : batch.groups) {
     archive(group.tables);
     archive(group.table_stride);
     archive(group.slots);
   }
+}
+
+// What an encoder needs of an image or a sound.
+template <class Archive, class AnyPart>
+void pass_part(Archive& archive, AnyPart& part) {
+  archive(part.tokens);
+  archive(part.pixels);
+  archive(part.columns);
+  archive(part.row_breaks);
+  archive(part.tiles);
+  archive(part.frames);
 }
 
 // Where rank 0 finds the blocks of a rank.
@@ -216,6 +248,31 @@ void RankedExecutor::drop_adapter(int place) {
   own_->drop_adapter(place);
 }
 
+// Each rank encodes it: what comes of it is in all ranks' steps.
+Result<> RankedExecutor::begin_image(int place, const ImagePart& part) {
+  Writer write(message_);
+  write(Order::begin_image);
+  write(place);
+  pass_part(write, part);
+  TRY_VOID(or_end(tell()));
+  return own_->begin_image(place, part);
+}
+
+bool RankedExecutor::advance_image() {
+  Writer write(message_);
+  write(Order::advance_image);
+  (void)or_end(tell());  // else the next step says so
+  return own_->advance_image();
+}
+
+void RankedExecutor::drop_image(int place) {
+  Writer write(message_);
+  write(Order::drop_image);
+  write(place);
+  (void)or_end(tell());  // as above
+  own_->drop_image(place);
+}
+
 Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks) {
   ProcessGroup& all = *ranks.groups().all;
   const RankLayout& layout = ranks.layout();
@@ -251,6 +308,18 @@ Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks) {
       int place = 0;
       read(place);
       own.drop_adapter(place);
+    } else if (order == Order::begin_image) {
+      int place = 0;
+      ImagePart part;
+      read(place);
+      pass_part(read, part);
+      TRY_VOID(own.begin_image(place, part));
+    } else if (order == Order::advance_image) {
+      own.advance_image();
+    } else if (order == Order::drop_image) {
+      int place = 0;
+      read(place);
+      own.drop_image(place);
     } else if (order == Order::forward) {
       Batch& batch = waiting.emplace_back();
       std::size_t groups = 0;

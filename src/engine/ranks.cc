@@ -98,8 +98,6 @@ Result<> check_ranks(const EngineOptions& options) {
     return refuse("with --kv-transfer-config over several hosts");
   if (stages && options.lora.enabled) return refuse("with LoRA adapters");
   if (stages && options.speculation) return refuse("with --speculative-config");
-  if (options.speculation && (options.speculation->head() != nullptr || options.speculation->place_heads() != nullptr))
-    return refuse("with draft tokens from hidden states");
   if (options.data_parallel_size > 1 && (options.mpi || options.nodes.count > 1))
     return field_failure("data_parallel_size", ErrorCode::unsupported, "must be 1 over several hosts, got {}",
                          options.data_parallel_size);

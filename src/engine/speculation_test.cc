@@ -51,7 +51,7 @@ TEST(Speculation, AnswersAreThoseWithoutDrafts) {
       {"int8", {.method = DraftModelOptions{.model = "models/demo-draft", .quantization = "int8"}}},
       {"short context", {.method = DraftModelOptions{.model = "models/demo-draft", .max_model_len = 32}}},
       {"head",
-       {.method = HeadOptions{.kind = HeadOptions::Kind::eagle, .model = "models/demo-eagle"}, .num_speculative_tokens = 4},
+       {.method = HeadOptions{.kind = HeadOptions::Kind::eagle3, .model = "models/demo-eagle3"}, .num_speculative_tokens = 4},
        48,
        9},
       {"suffix", {.method = SuffixOptions{}, .num_speculative_tokens = 24}},
@@ -285,9 +285,6 @@ TEST(Speculation, WhatCannotDraftIsRefused) {
   options = demo();
   options.speculation = SpeculativeOptions{.method = HeadOptions{}};
   EXPECT_THAT(error(options), HasSubstr("Qwen3ForCausalLM has no layer of multi-token prediction"));
-  options.tensor_parallel_size = 2;
-  EXPECT_THAT(error(options),
-              HasSubstr("tensor_parallel_size: must be 1 with draft tokens from hidden states, got 2"));
   options = demo();
   options.model_dir = std::string(kDrafters) + "llama";
   options.speculation = SpeculativeOptions{.method = PlaceHeadOptions{.model = std::string(kDrafters) + "medusa"},

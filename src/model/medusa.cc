@@ -48,7 +48,7 @@ class Medusa final : public PlaceHeads {
  private:
   const Weight& output(int place) const {
     const std::vector<MatrixParameter>& own = parameters().outputs;
-    if (own.empty()) return other().network.output();
+    if (own.empty()) return other().whole_ends().output();
     return *own[std::min(static_cast<std::size_t>(place), own.size() - 1)].weight;
   }
 

@@ -58,6 +58,20 @@ Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOp
   return {};
 }
 
+Result<> load_ends(const Checkpoint& checkpoint, Backend& backend, const LoadOptions& options, Model& model) {
+  auto ends = std::make_unique<Model>();
+  ends->spec = model.spec;
+  ends->spec.shard = {};
+  ends->max_model_len = model.max_model_len;
+  TRY(Network whole, checked_network(ends->spec, checkpoint));
+  ends->network.plain = whole.plain;
+  ends->network.embedding = std::move(whole.embedding);
+  ends->network.lm_head = std::move(whole.lm_head);
+  TRY_VOID(load_weights(checkpoint, backend, options, *ends));
+  model.ends = std::move(ends);
+  return {};
+}
+
 // The image processor must make what the encoder takes.
 Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& input) {
   const auto* tiles = std::get_if<media::TileRule>(&config.rule);
@@ -307,6 +321,8 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& bac
   TRY_VOID(checkpoint.intact());  // the cause of whatever else is wrong
   TRY_VOID(loaded);
   if (model->spec.tower) TRY_VOID(load_tower(checkpoint, backend, options, *model));
+  if (options.whole_ends && model->spec.shard.size > 1)
+    TRY_VOID(load_ends(checkpoint, backend, options, *model));
   return model;
 }
 

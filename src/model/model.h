@@ -54,6 +54,7 @@ struct LoadOptions {
   int threads = 0;                        // that read and check; 0: as many as this process may use
   bool images = true, videos = true, sounds = true;  // false: what encodes them alone is left out
   Shard shard = {};                       // the part of each layer to load; of plain checkpoints alone
+  bool whole_ends = false;                // Model::ends of a part
   int stage = 0;                          // of so many stages, the one to load
   int stages = 1;
   // Called after each matrix.
@@ -71,6 +72,11 @@ struct Model {
   Buffer vectors;                  // holds all norms, biases and frequencies
   std::size_t weight_bytes = 0;    // of all matrices and vectors, as prepared, the tower's included
   std::unique_ptr<Model> tower;    // encodes images or sound; null: there is none
+  // On a rank, the whole embedding and output matrix, for heads that propose for the network; null: there are none.
+  std::unique_ptr<Model> ends;
+
+  // Whose embedding and output matrix are whole.
+  const Network& whole_ends() const { return ends ? ends->network : network; }
 
   // Reads config.json and the safetensors files of a directory, or a GGUF file. Errors: a configuration or a
   // checkpoint that is wrong or not supported (the message names field or tensor), a backend that cannot run

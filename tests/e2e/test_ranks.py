@@ -1,5 +1,6 @@
 """Stages of layers, hosts, MPI: the same answers as one engine gives, and a clear end when a rank or a link fails."""
 
+import base64
 import contextlib
 import json
 import os
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import openai
 import pytest
-from conftest import PATIENCE, eventually, free_port, running, serve
-from test_tensor_parallel import answers, answers_again, client_of
+from conftest import PATIENCE, eventually, fetch, free_port, running, serve
+from slow_link import SlowLink
+from test_speculation import sum_of
+from test_tensor_parallel import PROMPTS, answers, answers_again, client_of
 
 FLAGS = ("--device", "cpu", "--dtype", "float32")
 PROGRAM = "build/release/octavo"
@@ -63,10 +66,10 @@ def test_stages_on_two_hosts(one):
         assert answers(base) == one
 
 
-def tiny(name, folder):
+def tiny(name, folder, kind="models"):
     """A golden checkpoint with a tokenizer of single letters."""
     model = folder / name
-    shutil.copytree(Path("tests/data/models") / name, model)
+    shutil.copytree(Path("tests/data") / kind / name, model)
     vocabulary = {chr(0x100 + i): i for i in range(128)}
     tokenizer = {"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": vocabulary, "merges": []}}
     (model / "tokenizer.json").write_text(json.dumps(tokenizer))
@@ -97,6 +100,45 @@ def test_families_in_layouts(name, layouts, tmp_path):
         with serve(*flags, *layout.split()) as base:
             assert words(base) == one, layout
             assert words(base) == one, layout  # from the prefix cache
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "config"),
+    [
+        ("models", "qwen3_next", {"method": "suffix"}),  # each rank keeps the states of draft tokens
+        ("drafters", "deepseek_v3", {"method": "mtp", "num_speculative_tokens": 2}),
+        ("models", "ministral3", {"method": "eagle", "model": "tests/data/drafters/eagle", "num_speculative_tokens": 3}),
+        ("models", "ministral3", {"method": "medusa", "model": "tests/data/drafters/medusa-borrowing", "num_speculative_tokens": 2}),
+        ("models", "hunyuan_v1_dense", {"method": "mlp_speculator", "model": "tests/data/drafters/mlp-speculator", "num_speculative_tokens": 3}),
+    ],
+)
+def test_ranks_take_draft_tokens(kind, name, config, tmp_path):
+    flags = (tiny(name, tmp_path, kind), "--served-model-name", "demo", *FLAGS, "-tp", "2")
+    with serve(*flags) as base:
+        plain = words(base)
+    always = {"num_speculative_tokens_per_batch_size": [[1, 64, config.get("num_speculative_tokens", 24)]]}
+    with serve(*flags, "--speculative-config", json.dumps(config | always)) as base:
+        assert words(base) == plain
+        assert eventually(lambda: sum_of(fetch(base + "/metrics"), "spec_decode_num_draft_tokens_total") > 0)
+
+
+@pytest.mark.parametrize("name", ["qwen3_vl", "gemma3", "idefics3"])  # deep rows and axes; images that see themselves; tiles
+def test_ranks_see_images(name):
+    case = Path("tests/data/vision") / name
+    pixels = base64.b64encode((case / "rgb.png").read_bytes()).decode()
+    parts = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{pixels}"}}, {"type": "text", "text": "What is it?"}]
+
+    def seen(*flags):
+        with serve(str(case), "--served-model-name", "see", *FLAGS, *flags) as base:
+            replies = [client_of(base).chat.completions.create(
+                model="see", messages=[{"role": "user", "content": content}], temperature=0, max_tokens=8, logprobs=True, extra_body={"ignore_eos": True})
+                for content in (parts, parts, parts[1:])]
+        return [[token.logprob for token in reply.choices[0].logprobs.content] for reply in replies]
+
+    one, two = seen(), seen("-tp", "2")
+    assert one[0] != one[2]
+    for ours, theirs in zip(two, one):
+        assert ours == pytest.approx(theirs, abs=1e-3)
 
 
 def error_of_a_stream(base, after_first_piece):
@@ -162,6 +204,31 @@ def test_a_cut_link_ends_requests_and_the_server_comes_back_with_it(flag, one, t
             assert "rank 1 has not answered for 8000 ms" in error
             subprocess.run(["ip", "link", "set", cable, "up"], check=True)
             assert eventually(lambda: answers_again(base) == expected, PATIENCE)
+
+
+@pytest.mark.parametrize("flag", ["--tensor-parallel-size", "--pipeline-parallel-size"])
+def test_a_slow_link_is_slow_and_one_that_loses_all_ends_requests(flag, one, two):
+    """Delays and losses cost time and nothing else; when no packet arrives any more, requests end, and the server comes back with the link."""
+    if not os.access("/dev/net/tun", os.W_OK):
+        pytest.skip("no TUN devices here")
+    whole = (two if flag == "--tensor-parallel-size" else one)[0][0]
+    with another_host() as (_, prefix, _), SlowLink(prefix[-1], delay=0.01, loss=0.02) as link:
+
+        def begins_as_expected(base):
+            try:
+                reply = client_of(base).completions.create(model="demo", prompt=PROMPTS[0], max_tokens=8, temperature=0)
+            except openai.APIError:
+                return False
+            return len(reply.choices[0].text) > 8 and whole.startswith(reply.choices[0].text)
+
+        with hosts(flag, "2", "--distributed-timeout-seconds", "8", address=link.address, prefix=prefix) as (base, _):
+            before = link.passed
+            assert begins_as_expected(base) and link.passed > before
+            link.loss = 1
+            with pytest.raises(openai.APIError, match="rank 1 has not answered for 8000 ms"):
+                client_of(base).completions.create(model="demo", prompt=PROMPTS[0], max_tokens=8, temperature=0)
+            link.loss = 0.02
+            assert eventually(lambda: begins_as_expected(base), PATIENCE)
 
 
 @pytest.mark.skipif(

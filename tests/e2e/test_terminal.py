@@ -85,7 +85,7 @@ def test_doctor_says_what_there_is():
     (["bench", ""], {"ops", "serve", "step", "sweep", "throughput", "latency"}),
     (["serve", "--max-num-s"], {"--max-num-seqs"}),
     (["serve", "--device", ""], {"auto", "cpu", "cuda", "reference"}),
-    (["serve", "models/de"], {"models/demo", "models/demo-draft", "models/demo-eagle", "models/demo-lora", "models/demo-moe"}),
+    (["serve", "models/de"], {"models/demo", "models/demo-draft", "models/demo-eagle3", "models/demo-lora", "models/demo-moe"}),
 ])
 def test_bash_completes(words, offered):
     script = octavo("completion", "bash").stdout

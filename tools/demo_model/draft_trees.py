@@ -1,6 +1,6 @@
 """What a tree of draft tokens would gain over a chain, from how draft tokens rank: docs/speculative.md has the figures.
 
-    python draft_trees.py --model ../../models/demo --draft ../../models/demo-draft --eagle ../../models/demo-eagle --rows DIR [--ranks FILE]
+    python draft_trees.py --model ../../models/demo --draft ../../models/demo-draft --eagle DIR --rows DIR [--ranks FILE]
 
 For places of held-out texts it is computed how many tokens the drafter finds likelier than the one that the model says, for each draft
 token behind right ones: of the draft model, of the linear EAGLE head, and in FILE, by `fit_eagle3.py --ranks`, of an EAGLE-3 head. A tree accepts a node when its

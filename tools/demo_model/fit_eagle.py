@@ -1,6 +1,6 @@
 """Fit a small EAGLE head for the exported main model by least squares: a minute in place of a training.
 
-    python fit_eagle.py --model ../../models/demo --rows DIR --out ../../models/demo-eagle
+    python fit_eagle.py --model ../../models/demo --rows DIR --out DIR
 
 EAGLE (Li et al., 2024) proposes the model's next hidden state from the last one and
 the token behind it. This head does so by its first product alone: its layer is as

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/data/adapters/: random LoRA adapters of models in tests/data/models, and what PEFT computes with them.
+"""Makes tests/data/adapters/: random LoRA adapters of models in tests/data/models and vision, and what PEFT computes with them.
 
 Needs torch, transformers and peft (made with 2.13, 5.23 and 0.21). Usage: make_adapter_goldens.py DATA_DIR [CASE ...]
 
@@ -7,6 +7,7 @@ A case is named like its base model and is a directory with adapter_config.json,
 golden.safetensors:
   ids     I32 [n]         the prompt
   logits  F32 [n, vocab]  of every position, computed in f32
+Of a model that sees (tests/data/vision/NAME/adapter), there are the logits of the last 60 tokens of the conversation in the model's own golden file.
 """
 import json
 import os
@@ -16,7 +17,8 @@ import sys
 import peft
 import torch
 import transformers
-from safetensors.torch import save_file
+from PIL import Image
+from safetensors.torch import load_file, save_file
 
 VOCAB = 128
 TOKENS = 40
@@ -40,6 +42,8 @@ CASES = {
 }
 # As PEFT wrote them while each expert was a module: transformers and PEFT of today still read such folders.
 EACH_EXPERT = {"mixtral": dict(r=2, lora_alpha=6, target_modules=["q_proj", "w1", "w2", "w3"])}
+# Of the language model alone.
+SEEING = {"qwen2_vl": dict(r=4, lora_alpha=8, target_modules=r".*language_model.*\.(q_proj|v_proj|gate_proj|down_proj)")}
 
 
 def random_numbers(shape, generator):
@@ -75,17 +79,29 @@ def write_random(directory, model, config, generator):
     return adapted
 
 
+def conversation(base):
+    """What the model's own golden file has asked of it."""
+    ids = load_file(os.path.join(base, "golden.safetensors"))["ids"].long()[None]
+    pictures = [Image.open(os.path.join(base, name)).convert("RGB") for name in ("rgb.png", "photo.jpg")]
+    inputs = transformers.Qwen2VLImageProcessorPil.from_pretrained(base)(pictures, return_tensors="pt")
+    with open(os.path.join(base, "config.json")) as f:
+        image_token = json.load(f)["image_token_id"]
+    return dict(input_ids=ids, mm_token_type_ids=(ids == image_token).int(), **inputs)
+
+
 def make(name, data):
-    base = os.path.join(data, "models", name)
-    directory = os.path.join(data, "adapters", name)
+    sees = name in SEEING
+    base = os.path.join(data, "vision" if sees else "models", name)
+    directory = os.path.join(base, "adapter") if sees else os.path.join(data, "adapters", name)
     generator = torch.Generator().manual_seed(sum(map(ord, name)))
-    model = transformers.AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32, attn_implementation="eager")
+    kind = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
+    model = kind.from_pretrained(base, dtype=torch.float32, attn_implementation="eager")
     shutil.rmtree(directory, ignore_errors=True)
     if name in EACH_EXPERT:
         write_each_expert(directory, model, EACH_EXPERT[name], generator)
         adapted = peft.PeftModel.from_pretrained(model, directory).eval()
     else:
-        adapted = write_random(directory, model, CASES[name], generator).eval()
+        adapted = write_random(directory, model, (CASES | SEEING)[name], generator).eval()
     path = os.path.join(directory, "adapter_config.json")
     with open(path) as f:
         config = json.load(f)
@@ -94,15 +110,16 @@ def make(name, data):
         json.dump(config, f, indent=1, sort_keys=True)
         f.write("\n")
 
-    ids = torch.randint(3, VOCAB, (TOKENS,), generator=generator)
+    inputs = conversation(base) if sees else dict(input_ids=torch.randint(3, VOCAB, (1, TOKENS), generator=generator))
     with torch.no_grad():
-        logits = adapted(ids[None], use_cache=False).logits[0]
-    save_file(dict(ids=ids.to(torch.int32), logits=logits), os.path.join(directory, "golden.safetensors"))
+        logits = adapted(**inputs, use_cache=False).logits[0]
+    logits = logits[-60:].clone() if sees else logits
+    save_file(dict(ids=inputs["input_ids"][0].to(torch.int32), logits=logits), os.path.join(directory, "golden.safetensors"))
     print(f"{name}: logits std {logits.std():.2f}")
 
 
 def main():
-    for name in sys.argv[2:] or [*CASES, *EACH_EXPERT]:
+    for name in sys.argv[2:] or [*CASES, *EACH_EXPERT, *SEEING]:
         make(name, sys.argv[1])
 
 

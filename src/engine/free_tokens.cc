@@ -1,0 +1,78 @@
+#include "engine/free_tokens.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "base/log.h"
+#include "sample/sequence_sampling.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kCounts[] = {2, 4, 8, 12, 16, 24, kFreeTokensMost};
+// Of a step of one token. A draft token that is right half of the time is worth more than its share of this.
+constexpr double kMostTime = 1.75;
+constexpr int kRuns = 5;  // of which the fastest counts
+constexpr std::int64_t kPatienceNs = 100'000'000;  // for the runs of a size
+
+// So many tokens of one text.
+Batch batch_of(int tokens, const SchedulerOptions& scheduler, int vocab) {
+  Batch batch;
+  for (int i = 0; i < tokens; ++i) batch.ids.push_back(i * 37 % vocab);
+  batch.positions.resize(static_cast<std::size_t>(tokens));
+  std::iota(batch.positions.begin(), batch.positions.end(), 0);
+  batch.types.resize(batch.positions.size());
+  batch.query_starts = {0, tokens};
+  batch.lengths = {tokens};
+  batch.sequences = {SequenceId{0}};
+  batch.state_slots = {0};
+  const int blocks = (tokens + scheduler.block_size - 1) / scheduler.block_size;
+  for (std::size_t g = 0; g < scheduler.groups.size(); ++g) {
+    Batch::Group& group = batch.groups.emplace_back();
+    group.table_stride = blocks;
+    group.tables.resize(static_cast<std::size_t>(blocks));
+    std::iota(group.tables.begin(), group.tables.end(), 0);
+    group.slots.assign(batch.positions.begin(), batch.positions.end());
+  }
+  return batch;
+}
+
+}  // namespace
+
+Result<int> measure_free_tokens(Executor& executor, const SchedulerOptions& scheduler, int vocab,
+                                const std::function<std::int64_t()>& now) {
+  SamplingParams params;
+  params.temperature = 0;
+  const SequenceSampling sampling(params, {}, {}, 0, vocab);
+  const auto fastest = [&](int tokens) -> Result<std::int64_t> {
+    const Batch batch = batch_of(tokens, scheduler, vocab);
+    const std::vector<SampleRow> rows(batch.positions.size(), {.sequence = &sampling, .output = {}});
+    std::int64_t best = std::numeric_limits<std::int64_t>::max();
+    const std::int64_t begin = now();
+    for (int run = 0; run < kRuns && (run == 0 || now() - begin < kPatienceNs); ++run) {
+      const std::int64_t before = now();
+      TRY_VOID(executor.forward(batch));
+      TRY_VOID(executor.sample(batch.positions, rows));
+      TRY_VOID(executor.collect());
+      best = std::min(best, now() - before);
+    }
+    return best;
+  };
+  const int most = std::min({scheduler.max_num_batched_tokens, scheduler.max_model_len,
+                             scheduler.num_blocks * scheduler.block_size});
+  TRY_VOID(fastest(1));  // memory is touched for the first time
+  TRY(const std::int64_t one, fastest(1));
+  int free = kCounts[0];
+  for (const int count : kCounts) {
+    if (count > most) break;
+    TRY(const std::int64_t time, fastest(count));
+    if (static_cast<double>(time) > kMostTime * static_cast<double>(one)) break;
+    free = count;
+  }
+  log_info("a step takes up to {} tokens along with draft tokens; one token takes {} us", free, one / 1000);
+  return free;
+}
+
+}  // namespace octavo

@@ -1,0 +1,22 @@
+// How many tokens a step takes along for little more than the price of one, measured before an engine serves: a
+// matrix that comes from memory costs as much for several tokens as for one, and how many these are differs from one
+// model, processor and number of threads to another.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "base/clock.h"
+#include "engine/executor.h"
+#include "schedule/options.h"
+
+namespace octavo {
+
+// From 2 to kFreeTokensMost. The executor has its cache, in which the first blocks are written to; nothing has run in it.
+// Errors: those of Executor::forward. now: as now_ns().
+Result<int> measure_free_tokens(Executor& executor, const SchedulerOptions& scheduler, int vocab,
+                                const std::function<std::int64_t()>& now = now_ns);
+
+inline constexpr int kFreeTokensMost = 32;
+
+}  // namespace octavo
