@@ -127,25 +127,24 @@ TEST_F(Wgmma, CodesAreNeverRounded) {
     std::int64_t m, rows, cols, groups;
     bool zeros = false;
   };
-  for (const Case& c : {Case{Encoding::int4, 3, 72, 1152, 9}, {Encoding::int4, 20, 70, 2176, 17, true},
+  for (const Case& c : {Case{Encoding::int4, 3, 72, 1152, 9}, {Encoding::int4, 20, 60, 2176, 17, true},
                         {Encoding::int4, 40, 64, 1184, 37, true}, {Encoding::int8, 5, 65, 1100, 1},
-                        {Encoding::int8, 33, 60, 2304, 24, true}, {Encoding::int8, 130, 130, 384, 4},
+                        {Encoding::int8, 33, 60, 1152, 12, true}, {Encoding::int8, 130, 130, 384, 4},
                         {Encoding::fp8, 9, 80, 1280, 10}, {Encoding::fp8, 70, 64, 1030, 1},
-                        {Encoding::mxfp4, 6, 66, 4256, 133}, {Encoding::mxfp4, 140, 130, 1056, 33},
+                        {Encoding::mxfp4, 6, 60, 4256, 133}, {Encoding::mxfp4, 140, 130, 1056, 33},
                         {Encoding::q8_0, 4, 40, 1088, 0}, {Encoding::q4_0, 30, 64, 1216, 0},
                         {Encoding::iq4_nl, 7, 33, 96, 0}}) {
     const TestPart part = c.groups == 0 ? random_blocks(random, c.encoding, c.rows, c.cols)
                                         : random_codes(random, c.encoding, c.rows, c.cols, c.groups, c.zeros);
-    for (const DType format : {DType::bf16, DType::f16}) {
-      const TestTensor x = random.tensor(format, {c.m, c.cols});
-      const TestTensor all = product(x, part, c.m);
-      ASSERT_LE(difference(all, exact_product(x, part), 1e-3, 1e-4), 1)
-          << name(c.encoding) << " " << name(format) << " " << c.m << " x " << c.cols << " / " << c.groups;
-      for (const std::int64_t m : {std::int64_t{1}, std::int64_t{10}, std::int64_t{50}, std::int64_t{100}})
-        if (m < c.m) {
-          ASSERT_TRUE(product(x, part, m) == all.rows(0, m)) << name(c.encoding) << " " << m << " of " << c.m;
-        }
-    }
+    const DType format = random.pick({DType::bf16, DType::f16});
+    const TestTensor x = random.tensor(format, {c.m, c.cols});
+    const TestTensor all = product(x, part, c.m);
+    ASSERT_LE(difference(all, exact_product(x, part), 1e-3, 1e-4), 1)
+        << name(c.encoding) << " " << name(format) << " " << c.m << " x " << c.cols << " / " << c.groups;
+    for (const std::int64_t m : {std::int64_t{1}, std::int64_t{10}, std::int64_t{100}})
+      if (m < c.m) {
+        ASSERT_TRUE(product(x, part, m) == all.rows(0, m)) << name(c.encoding) << " " << m << " of " << c.m;
+      }
   }
 }
 
@@ -172,7 +171,7 @@ TEST_F(Wgmma, CodesAreFoundInBothLayouts) {
 }
 
 TEST_F(Wgmma, ExpertsOfCodesGetTheirRows) {
-  for (const int each : {2, 20, 60}) {
+  for (const int each : {2, 20}) {
     const std::int64_t experts = 4, rows = 80, cols = 1056, tokens = 40;
     std::vector<TestPart> parts;
     std::vector<WeightPtr> owned;
