@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What can only be checked on an NVIDIA GPU. A call takes at most 8 minutes; the next one goes on where it ended, and a
-# step that failed holds up no other. Results are in build/gpu_check: what each step wrote, table.txt and result.json.
+# step that failed holds up no other. Results are in build/gpu_check: what each step wrote, table.txt and result.json; build/gpu_check.tgz
+# holds all of it.
 # Without a GPU it stops where one is needed, with exit code 3; 4 says that steps are left for another call.
 #   tools/gpu_check.sh [--seconds N] [--again] [PART..]
 #     --seconds: of a call (480); --again: what has passed, too. Parts, all of them when left out:
@@ -114,8 +115,8 @@ for part in "${parts[@]}"; do
     sanitizer)
       if sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null); then
         cases='Backends/Operators.*/cuda:Backends/SampleEach.*/cuda:Backends/Experts.*/cuda:CudaStreams.*'
-        step memcheck 240 "$sanitizer" --error-exitcode 9 "$bin/kernels_test.bin" --gtest_filter="$cases:Backends/AttentionOf.Agrees*/cuda"
-        step racecheck 240 "$sanitizer" --tool racecheck --error-exitcode 9 "$bin/kernels_test.bin" --gtest_filter="$cases"
+        step memcheck 240 "$sanitizer" --target-processes all --error-exitcode 9 "$bin/kernels_test" --gtest_filter="$cases:Backends/AttentionOf.Agrees*/cuda"
+        step racecheck 240 "$sanitizer" --target-processes all --tool racecheck --error-exitcode 9 "$bin/kernels_test" --gtest_filter="$cases"
       else
         echo "sanitizer            skipped: no compute-sanitizer on this machine" | tee "$out/sanitizer.status"
       fi
@@ -143,8 +144,9 @@ for part in "${parts[@]}"; do
       ;;
   esac
 done
-"$python" bench/gpu/table.py "$out" | tee "$out/table.txt"
-echo "written to $out"
+"$python" bench/gpu/table.py "$out" | tee "$out/table.txt" || failed+=(table)
+tar -C build -czf build/gpu_check.tgz gpu_check
+echo "written to $out, and in one file to build/gpu_check.tgz"
 if [ ${#left[@]} -gt 0 ]; then echo "left for another call: ${left[*]}"; fi
 if [ ${#failed[@]} -gt 0 ]; then exit 1; fi
 [ ${#left[@]} -eq 0 ] || exit 4

@@ -198,6 +198,27 @@ TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
   EXPECT_EQ(counts[1], counts[3]);
 }
 
+// On a device that works by itself as on the CPU: one request at a time, so that no step's timing says how many draft
+// tokens are asked for.
+TEST(Speculation, OnADeviceHeadsDraftWhatTheyDoOnTheCpu) {
+  if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
+  EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
+  options.dtype = "float32";
+  options.max_num_seqs = 1;
+  options.max_num_batched_tokens = 24;
+  const auto counts = [&](const char* device, bool eager) {
+    options.device = device;
+    options.enforce_eager = eager;
+    const auto engine = load_engine(options).value();
+    answers_of(*engine, 3);
+    return std::pair(accepted(*engine), engine->own_stats().draft_tokens);
+  };
+  const auto on_cpu = counts("cpu", false);
+  EXPECT_GT(on_cpu.first, 0);
+  EXPECT_EQ(counts("cuda", false), on_cpu);
+  EXPECT_EQ(counts("cuda", true), on_cpu);
+}
+
 TEST(Speculation, OnADeviceAnswersAreThoseWithoutDrafts) {
   if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
   constexpr int kFew = 3;  // an emulated device is slow

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
@@ -117,6 +118,40 @@ template <class T>
 __device__ inline std::uint32_t pack(float low, float high) {
   return from_float<T>(low).bits | static_cast<std::uint32_t>(from_float<T>(high).bits) << 16;
 }
+
+// Of two such registers, in the arithmetic of T.
+#ifdef __CUDACC__
+template <class T, class Apply>
+__device__ inline std::uint32_t of_pairs(std::uint32_t x, std::uint32_t y, Apply apply) {
+  using Pair = std::conditional_t<std::is_same_v<T, Bf16>, __nv_bfloat162, __half2>;
+  const Pair result = apply(reinterpret_cast<const Pair&>(x), reinterpret_cast<const Pair&>(y));
+  return reinterpret_cast<const std::uint32_t&>(result);
+}
+template <class T>
+__device__ inline std::uint32_t subtract_pairs(std::uint32_t x, std::uint32_t y) {
+  return of_pairs<T>(x, y, [](auto a, auto b) { return __hsub2(a, b); });
+}
+template <class T>
+__device__ inline std::uint32_t multiply_pairs(std::uint32_t x, std::uint32_t y) {
+  return of_pairs<T>(x, y, [](auto a, auto b) { return __hmul2(a, b); });
+}
+#else
+// Half `i` of a register.
+template <class T>
+float half_of(std::uint32_t pair, int i) {
+  T x;
+  x.bits = static_cast<std::uint16_t>(pair >> (16 * i));
+  return to_float(x);
+}
+template <class T>
+std::uint32_t subtract_pairs(std::uint32_t x, std::uint32_t y) {
+  return pack<T>(half_of<T>(x, 0) - half_of<T>(y, 0), half_of<T>(x, 1) - half_of<T>(y, 1));
+}
+template <class T>
+std::uint32_t multiply_pairs(std::uint32_t x, std::uint32_t y) {
+  return pack<T>(half_of<T>(x, 0) * half_of<T>(y, 0), half_of<T>(x, 1) * half_of<T>(y, 1));
+}
+#endif
 
 // ---- Launching.
 

@@ -15,8 +15,9 @@ namespace octavo::cuda {
 
 using StreamHandle = CUstream_st*;
 
-// f8 e4m3; q4 unsigned codes, two a byte, the first in the lower half; q8 signed codes
-enum class Format : std::uint8_t { f32, f16, bf16, f8, q4, q8 };
+// f8 e4m3; q4 unsigned codes, two a byte, the first in the lower half; e2m1 the same, of doubled numbers with a sign, two
+// bits of exponent and one more; q8 signed codes
+enum class Format : std::uint8_t { f32, f16, bf16, f8, q4, e2m1, q8 };
 
 // A matrix whose rows are contiguous.
 struct Rows {
@@ -27,15 +28,17 @@ struct Rows {
 
 // The columns of a row of weights, whether numbers or codes, are padded with zeros to a multiple of this.
 constexpr std::int64_t kWeightColumns = 32;
+// The same of codes by lanes.
+constexpr std::int64_t kLaneColumns = 128;
 
 // Of the codes of some columns of a row: number = scale * (code - zero) - min, where `offset` is the zero if
-// WeightRows::zeros says so, and the min, beside one zero for all, if not. f8: number = scale * value.
+// WeightRows::zeros says so, and the min, beside one zero for all, if not. f8, e2m1: number = scale * value.
 struct GroupScale {
   float scale, offset;
 };
 
 // A matrix of weights: numbers (f32, f16, bf16); or in each row a GroupScale for every group of columns, and codes
-// (q4, q8, f8) behind them.
+// (q4, e2m1, q8, f8) behind them.
 struct WeightRows {
   const std::byte* data = nullptr;
   Format format = Format::f32;
@@ -46,7 +49,19 @@ struct WeightRows {
   int groups = 0;
   bool zeros = false;
   float zero = 0;
+  bool by_lanes = false;  // codes lie in the order of wgmma's fragments: place_of(). There are no mins
 };
+
+// Where the code of a column lies among those of its row. By lanes: within 128 columns, of 8 bits 64, lane t of four has
+// the columns 2t and 2t + 1 of every eight, as wgmma wants them, in 16 bytes. The two are half a register apart, so that
+// one instruction takes both out.
+OCTAVO_HOST_DEVICE constexpr std::int64_t place_of(const WeightRows& w, std::int64_t column) {
+  if (!w.by_lanes) return column;
+  const std::int64_t eight = column / 8, t = column / 2 % 4, second = column % 2;
+  if (w.format == Format::q4 || w.format == Format::e2m1)
+    return column / 128 * 128 + 32 * t + eight % 16 / 4 * 8 + eight % 4 + 4 * second;
+  return column / 64 * 64 + 16 * t + eight % 8 / 2 * 4 + eight % 2 + 2 * second;
+}
 
 struct NormParams {
   NormKind kind = NormKind::none;

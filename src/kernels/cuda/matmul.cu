@@ -176,7 +176,7 @@ __global__ void plain_expert_kernel(ExpertChunk chunk) {
 }
 
 bool by_wgmma(const MatmulParams& p) {
-  return p.wgmma && p.w.format == p.x.format && p.x.format != Format::f32;
+  return p.wgmma && p.x.format != Format::f32 && (p.w.by_lanes || p.w.format == p.x.format);
 }
 
 // Calls body(x, format) for the 16-bit type of x and the format of the weights, as types.
@@ -185,6 +185,7 @@ void for_operands(const MatmulParams& p, Body&& body) {
   for_activation(p.x.format, [&](auto x) {
     if constexpr (sizeof x == 2) {
       if (p.w.format == Format::q4) return body(x, std::integral_constant<Format, Format::q4>());
+      if (p.w.format == Format::e2m1) return body(x, std::integral_constant<Format, Format::e2m1>());
       if (p.w.format == Format::q8) return body(x, std::integral_constant<Format, Format::q8>());
       if (p.w.format == Format::f8) return body(x, std::integral_constant<Format, Format::f8>());
       body(x, std::integral_constant<Format, Format::bf16>());
@@ -207,7 +208,7 @@ void multiply(StreamHandle stream, const MatmulParams& p) {
 
 void matmul(StreamHandle stream, const MatmulParams& p) {
   if (p.m == 0) return;
-  if (by_wgmma(p)) return wgmma_matmul(stream, p);
+  if (by_wgmma(p)) return p.w.by_lanes ? wgmma_codes(stream, p) : wgmma_matmul(stream, p);
   if (p.x.format == Format::f32) {
     // A grid's second axis ends at 65,535.
     constexpr std::int64_t kMost = 32768;
@@ -239,7 +240,8 @@ void grouped_matmul(StreamHandle stream, const GroupedMatmulParams& p) {
     if (product.bias != nullptr) chunk.product.bias += element_at(first, product.rows, 0);
     for (int e = 0; e < chunk.experts; ++e) chunk.w[e] = p.w[first + e];
     if (by_wgmma(product)) {
-      wgmma_experts(stream, chunk, (product.m + p.experts - 1) / p.experts);
+      const std::int64_t rows_each = (product.m + p.experts - 1) / p.experts;
+      product.w.by_lanes ? wgmma_code_experts(stream, chunk, rows_each) : wgmma_experts(stream, chunk, rows_each);
       continue;
     }
     if (product.x.format == Format::f32) {

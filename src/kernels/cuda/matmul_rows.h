@@ -92,9 +92,11 @@ inline unsigned pieces(std::int64_t items, std::int64_t each) {
   return static_cast<unsigned>((items + each - 1) / each);
 }
 
-// wgmma_matmul.cu: numbers of 16 bits on Hopper.
+// On Hopper: wgmma_matmul.cu, numbers of 16 bits, and wgmma_codes.cu, codes that lie by lanes.
 void wgmma_matmul(StreamHandle stream, const MatmulParams& p);
+void wgmma_codes(StreamHandle stream, const MatmulParams& p);
 // An expert has about so many rows.
 void wgmma_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
+void wgmma_code_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
 
 }  // namespace octavo::cuda

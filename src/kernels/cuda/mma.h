@@ -52,18 +52,6 @@ __device__ inline void load_matrices_transposed(std::uint32_t (&r)[4], const voi
 
 #else
 
-namespace emulated {
-
-// Half `i` of a register as a number.
-template <class T>
-float half_of(std::uint32_t packed, int i) {
-  T x;
-  x.bits = static_cast<std::uint16_t>(packed >> (16 * i));
-  return to_float(x);
-}
-
-}  // namespace emulated
-
 template <class T>
 void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
   struct Fragments {
@@ -81,9 +69,9 @@ void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_
     for (int half = 0; half < 2; ++half)
       for (int i = 0; i < 2; ++i)
         for (int column = 0; column < 2; ++column) {
-          const float y = emulated::half_of<T>(of_b[column].b[half], i);
-          sum[column] += emulated::half_of<T>(top.a[2 * half], i) * y;
-          sum[2 + column] += emulated::half_of<T>(top.a[2 * half + 1], i) * y;
+          const float y = half_of<T>(of_b[column].b[half], i);
+          sum[column] += half_of<T>(top.a[2 * half], i) * y;
+          sum[2 + column] += half_of<T>(top.a[2 * half + 1], i) * y;
         }
   }
   for (int i = 0; i < 4; ++i) d[i] += sum[i];

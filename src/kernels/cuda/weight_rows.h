@@ -19,10 +19,19 @@ __device__ inline GroupScale group_of(const WeightRows& w, const std::byte* row,
   return reinterpret_cast<const GroupScale*>(row)[group < w.groups ? group : w.groups - 1];  // padding: any
 }
 
-__device__ inline float code_at(Format format, const std::byte* codes, std::int64_t column) {
-  if (format == Format::f8) return to_float(F8{static_cast<std::uint8_t>(codes[column])});
-  if (format == Format::q8) return static_cast<float>(static_cast<signed char>(codes[column]));
-  return static_cast<float>(static_cast<unsigned>(codes[column / 2]) >> (column % 2 * 4) & 15);
+// Twice the number of an e2m1 code.
+__device__ inline float doubled_e2m1(unsigned code) {
+  const unsigned exponent = code >> 1 & 3, last = code & 1;
+  const unsigned magnitude = exponent == 0 ? last : (2 + last) << (exponent - 1);
+  return (code & 8) != 0 ? -static_cast<float>(magnitude) : static_cast<float>(magnitude);
+}
+
+// `place`: as place_of.
+__device__ inline float code_at(Format format, const std::byte* codes, std::int64_t place) {
+  if (format == Format::f8) return to_float(F8{static_cast<std::uint8_t>(codes[place])});
+  if (format == Format::q8) return static_cast<float>(static_cast<signed char>(codes[place]));
+  const unsigned code = static_cast<unsigned>(codes[place / 2]) >> (place % 2 * 4) & 15;
+  return format == Format::e2m1 ? doubled_e2m1(code) : static_cast<float>(code);
 }
 
 __device__ inline float weight_at(const WeightRows& w, std::int64_t row, std::int64_t column) {
@@ -30,17 +39,17 @@ __device__ inline float weight_at(const WeightRows& w, std::int64_t row, std::in
   if (w.format == Format::f32) return reinterpret_cast<const float*>(numbers)[column];
   if (w.format == Format::bf16) return to_float(reinterpret_cast<const Bf16*>(numbers)[column]);
   if (w.format == Format::f16) return to_float(reinterpret_cast<const F16*>(numbers)[column]);
-  return number_of(w, group_of(w, numbers, column), code_at(w.format, numbers + w.codes_at, column));
+  return number_of(w, group_of(w, numbers, column), code_at(w.format, numbers + w.codes_at, place_of(w, column)));
 }
 
-// Eight numbers of a row from `column` on, a multiple of 8, in the 16 bits of T; codes are rounded to it.
+// Eight numbers of a row from `column` on, a multiple of 8, in the 16 bits of T; codes, which lie in order, are rounded to it.
 // kFormat: of codes w's own; any other: they are numbers of T.
 template <class T, Format kFormat>
 __device__ inline uint4 load_weights(const WeightRows& w, const std::byte* row, std::int64_t column) {
-  if constexpr (kFormat != Format::q4 && kFormat != Format::q8 && kFormat != Format::f8) {
+  if constexpr (kFormat == Format::f32 || kFormat == Format::f16 || kFormat == Format::bf16) {
     return *reinterpret_cast<const uint4*>(row + column * 2);
   } else {
-    constexpr int kBytes = kFormat == Format::q4 ? 4 : 8;
+    constexpr int kBytes = kFormat == Format::q4 || kFormat == Format::e2m1 ? 4 : 8;
     alignas(8) std::byte codes[kBytes];
     const std::byte* from = row + w.codes_at + column * kBytes / 8;
     if constexpr (kBytes == 4) {

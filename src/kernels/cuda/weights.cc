@@ -32,16 +32,18 @@ struct PartCodes {
   std::int64_t group;
   int zero;    // taken from every code; with `zeros`, from none
   bool zeros;  // each group has its own
+  bool mins = false;
 };
 
 PartCodes codes_of(const MatrixPart& part) {
   if (!part.scales) {
     const BlockTraits traits = block_traits(part.encoding);
     const bool as_they_are = values_of(part.encoding) == nullptr;
-    return {traits.bits <= 4 && as_they_are ? Format::q4 : Format::q8, traits.group, traits.zero, false};
+    return {traits.bits <= 4 && as_they_are ? Format::q4 : Format::q8, traits.group, traits.zero, false, traits.has_min};
   }
   const std::int64_t group = part.cols() / part.scales.size(1);
   if (part.encoding == Encoding::fp8) return {Format::f8, group, 0, false};
+  if (part.encoding == Encoding::mxfp4) return {Format::e2m1, group, zero_of(part.encoding), false};
   const bool narrow = part.encoding == Encoding::int4;
   const bool zeros = static_cast<bool>(part.zeros);
   return {narrow ? Format::q4 : Format::q8, group, zeros ? 0 : zero_of(part.encoding), zeros};
@@ -50,10 +52,13 @@ PartCodes codes_of(const MatrixPart& part) {
 // One layout for all parts. q8 are signed: kSigned, or the zero of the part, has been taken from the code.
 constexpr int kSigned = 128;
 
-Result<WeightRows> layout_of(const MatrixSource& source) {
+bool narrow(Format format) { return format == Format::q4 || format == Format::e2m1; }
+
+// `wgmma`: for a device that has it.
+Result<WeightRows> layout_of(const MatrixSource& source, bool wgmma) {
   const std::int64_t cols = source.parts[0].cols();
   const PartCodes first = codes_of(source.parts[0]);
-  bool alike = true;
+  bool alike = true, mins = false;
   std::int64_t group = first.group;
   for (const MatrixPart& part : source.parts) {
     const PartCodes codes = codes_of(part);
@@ -61,6 +66,7 @@ Result<WeightRows> layout_of(const MatrixSource& source) {
       return failure(ErrorCode::unsupported, "a fused matrix of both {} and {}",
                      name(source.parts[0].encoding), name(part.encoding));
     alike = alike && codes.format == first.format && codes.zero == first.zero;
+    mins = mins || codes.mins;
     group = std::gcd(group, codes.group);
   }
   if (group % 8 != 0 && group != cols)
@@ -72,8 +78,10 @@ Result<WeightRows> layout_of(const MatrixSource& source) {
   rows.zeros = first.zeros;
   if (rows.format == Format::q4) rows.zero = static_cast<float>(first.zero);
   rows.codes_at = rounded(rows.groups * static_cast<std::int64_t>(sizeof(GroupScale)), kAlignment);
-  const std::int64_t columns = rounded(cols, kWeightColumns);
-  rows.stride = rows.codes_at + (rows.format == Format::q4 ? columns / 2 : columns);
+  // wgmma_codes.cu scales the sums of 32 columns at least.
+  rows.by_lanes = wgmma && source.activation != DType::f32 && !mins && (group % 32 == 0 || rows.groups == 1);
+  const std::int64_t columns = rounded(cols, rows.by_lanes ? kLaneColumns : kWeightColumns);
+  rows.stride = rows.codes_at + (narrow(rows.format) ? columns / 2 : columns);
   return rows;
 }
 
@@ -87,6 +95,7 @@ class CodedRow {
     const PartCodes own = codes_of(part);
     // Of q8: what makes them signed. A zero of each group moves with its codes.
     shift_ = to_.format != Format::q8 ? 0 : own.zeros ? kSigned : own.zero;
+    values_ = to_.format == Format::e2m1 ? nullptr : values_of(part.encoding);
     const auto* bytes = part.values.row<std::uint8_t>(row);
     if (part.scales) {
       take_codes(part, row, bytes, own.group);
@@ -95,11 +104,13 @@ class CodedRow {
     }
     std::memcpy(out, scales_.data(), scales_.size() * sizeof(GroupScale));
     std::byte* codes = out + to_.codes_at;
-    if (to_.format == Format::q4) {
-      for (std::size_t k = 0; k < codes_.size(); ++k)
-        codes[k / 2] |= static_cast<std::byte>(codes_[k] << (k % 2 * 4));
-    } else {
-      for (std::size_t k = 0; k < codes_.size(); ++k) codes[k] = static_cast<std::byte>(codes_[k] - shift_);
+    for (std::size_t k = 0; k < codes_.size(); ++k) {
+      const auto place = static_cast<std::size_t>(place_of(to_, static_cast<std::int64_t>(k)));
+      if (narrow(to_.format)) {
+        codes[place / 2] |= static_cast<std::byte>(codes_[k] << (place % 2 * 4));
+      } else {
+        codes[place] = static_cast<std::byte>(codes_[k] - shift_);
+      }
     }
   }
 
@@ -111,9 +122,9 @@ class CodedRow {
   }
 
   void take_codes(const MatrixPart& part, std::int64_t row, const std::uint8_t* bytes, std::int64_t group) {
-    if (const std::uint8_t* values = values_of(part.encoding))
+    if (values_ != nullptr)
       std::transform(bytes, bytes + codes_.size(), codes_.begin(),
-                     [&](std::uint8_t code) { return values[code]; });
+                     [&](std::uint8_t code) { return values_[code]; });
     else
       std::copy_n(bytes, codes_.size(), codes_.begin());
     for (std::int64_t g = 0; g < part.scales.size(1); ++g) {
@@ -125,13 +136,12 @@ class CodedRow {
 
   void take_blocks(Encoding encoding, const std::uint8_t* bytes, std::int64_t group) {
     const BlockShape shape = block_shape(encoding);
-    const std::uint8_t* values = values_of(encoding);
     QuantBlock block;
     for (std::size_t k = 0; k < codes_.size();
          k += static_cast<std::size_t>(shape.elements), bytes += shape.bytes) {
       take_apart(encoding, bytes, block);
       for (std::size_t i = 0; i < static_cast<std::size_t>(shape.elements); ++i)
-        codes_[k + i] = values != nullptr ? values[block.codes[i]] : block.codes[i];
+        codes_[k + i] = values_ != nullptr ? values_[block.codes[i]] : block.codes[i];
       const bool has_min = block_traits(encoding).has_min;
       for (std::size_t g = 0; g < static_cast<std::size_t>(shape.elements / group); ++g)
         set_scale(static_cast<std::int64_t>(k) + static_cast<std::int64_t>(g) * group, group,
@@ -143,6 +153,7 @@ class CodedRow {
   std::vector<std::uint8_t> codes_;
   std::vector<GroupScale> scales_;
   int shift_ = 0;
+  const std::uint8_t* values_ = nullptr;  // what the part's codes are written as; null: as they are
 };
 
 // Rows go through two pieces of pinned memory: while one travels, the other is filled. put(part, row, out)
@@ -205,7 +216,7 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
         }));
     return std::make_unique<const CudaWeight>(rows, cols, format, like, std::move(data));
   }
-  TRY(const WeightRows like, layout_of(source));
+  TRY(const WeightRows like, layout_of(source, static_cast<CudaDevice&>(device).stream().wgmma()));
   CodedRow coded(like, cols);
   TRY(Buffer data,
       upload(device, source, like.stride,

@@ -1,12 +1,12 @@
 // A warpgroup's products of small matrices on Hopper's tensor cores: D[64, N] += A[64, 16] * B[16, N], 16-bit inputs,
-// sums in f32, both operands in shared memory (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate
+// sums in f32, B and mostly A in shared memory (PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate
 // Instructions", wgmma.mma_async.m64nNk16). And the copies that bring them there.
 //
 // Operands lie there as tiles of rows of 128 bytes, 64 numbers along the sum, 8 rows in 1,024 bytes, each such group
 // aligned to its size. The 16 bytes of chunk c of row r are at chunk c ^ r % 8 of the row ("128-byte swizzle"), so that
 // eight rows of one chunk lie in different banks.
 //
-// Where D is, with g = lane / 4, t = lane % 4 and w the warp of the warpgroup:
+// In registers A is a warp's 16 rows as mma.h has them. Where D is, with g = lane / 4, t = lane % 4 and w the warp of the warpgroup:
 //   d[4j], d[4j + 1] = D[16w + g][8j + 2t, 8j + 2t + 1]   d[4j + 2], d[4j + 3] = D[16w + g + 8][the same]
 #pragma once
 
@@ -35,11 +35,17 @@ __device__ inline std::uint32_t shared_address(const void* shared) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
 }
 
-// 16 bytes from global to shared memory, or zeros; done when waited for.
+// 16 or 8 bytes from global to shared memory, or zeros; done when waited for.
+template <int kBytes = 16>
 __device__ inline void copy_async(void* shared, const void* global, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
-               "r"(there ? 16 : 0)
-               : "memory");
+  if constexpr (kBytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
+                 "r"(there ? 16 : 0)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(shared)), "l"(global),
+                 "n"(kBytes), "r"(there ? kBytes : 0)
+                 : "memory");
 }
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Until all but the latest kGroups groups of copies are there.
@@ -64,7 +70,7 @@ __device__ inline std::uint64_t operand(const void* tile) {
   return kSwizzle128 | kGroupBytes | std::uint64_t{1} << 16 | ((shared_address(tile) & 0x3ffff) >> 4);
 }
 
-// D is not to be touched from here until wait_products.
+// D and operands in registers are not to be touched from here until wait_products.
 __device__ inline void begin_products() {
 #if OCTAVO_WGMMA
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -87,6 +93,13 @@ __device__ inline void wait_products(float (&d)[kCount]) {
 #endif
 }
 
+// Behind wait_products: the compiler is told that an operand in registers had to be there until now.
+template <int kCount>
+__device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm volatile("" ::"r"(a[i]) : "memory");
+}
+
 #define OCTAVO_D4(i) "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3])
 #define OCTAVO_D16(i) OCTAVO_D4(i), OCTAVO_D4((i) + 4), OCTAVO_D4((i) + 8), OCTAVO_D4((i) + 12)
 #define OCTAVO_R4 "%0, %1, %2, %3"
@@ -97,23 +110,36 @@ __device__ inline void wait_products(float (&d)[kCount]) {
   OCTAVO_R32                                                                                                \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, " \
   "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-// shape, registers of D, and the numbers of the three operands behind them
-#define OCTAVO_PRODUCT(shape, type, registers, a, b, p)                                                   \
-  "{\n.reg .pred p;\nsetp.ne.b32 p, %" p ", 0;\nwgmma.mma_async.sync.aligned." shape ".f32." type "." type \
-  " {" registers "}, %" a ", %" b ", p, 1, 1, 0, 0;\n}"
-#define OCTAVO_PRODUCT_OF(kColumns, shape, type, registers, a_number, b_number, p_number, ...)               \
+// shape, registers of D, and the three operands behind them; layouts: which operands in shared memory are transposed
+#define OCTAVO_PRODUCT(shape, type, registers, a, b, p, layouts)                                             \
+  "{\n.reg .pred p;\nsetp.ne.b32 p, " p ", 0;\nwgmma.mma_async.sync.aligned." shape ".f32." type "." type    \
+  " {" registers "}, " a ", " b ", p, 1, 1, " layouts ";\n}"
+#define OCTAVO_PRODUCT_OF(kColumns, shape, type, registers, a, b, p, layouts, inputs, ...)                   \
   if constexpr (kN == kColumns)                                                                             \
-  asm volatile(OCTAVO_PRODUCT(shape, type, registers, a_number, b_number, p_number)                           \
+  asm volatile(OCTAVO_PRODUCT(shape, type, registers, a, b, p, layouts)                                       \
                : __VA_ARGS__                                                                                \
-               : "l"(a), "l"(b), "r"(adds ? 1 : 0)                                                          \
+               : inputs()                                                                                   \
                : "memory")
+#define OCTAVO_A_IN_SHARED() "l"(a), "l"(b), "r"(adds ? 1 : 0)
+#define OCTAVO_A_IN_REGISTERS() "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds ? 1 : 0)
 #define OCTAVO_PRODUCTS(type)                                                                                \
-  OCTAVO_PRODUCT_OF(8, "m64n8k16", type, OCTAVO_R4, "4", "5", "6", OCTAVO_D4(0));                            \
-  OCTAVO_PRODUCT_OF(16, "m64n16k16", type, OCTAVO_R8, "8", "9", "10", OCTAVO_D4(0), OCTAVO_D4(4));           \
-  OCTAVO_PRODUCT_OF(32, "m64n32k16", type, OCTAVO_R16, "16", "17", "18", OCTAVO_D16(0));                      \
-  OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "32", "33", "34", OCTAVO_D16(0), OCTAVO_D16(16));     \
-  OCTAVO_PRODUCT_OF(128, "m64n128k16", type, OCTAVO_R64, "64", "65", "66", OCTAVO_D16(0), OCTAVO_D16(16),    \
-                    OCTAVO_D16(32), OCTAVO_D16(48))
+  OCTAVO_PRODUCT_OF(8, "m64n8k16", type, OCTAVO_R4, "%4", "%5", "%6", "0, 0", OCTAVO_A_IN_SHARED,            \
+                    OCTAVO_D4(0));                                                                          \
+  OCTAVO_PRODUCT_OF(16, "m64n16k16", type, OCTAVO_R8, "%8", "%9", "%10", "0, 0", OCTAVO_A_IN_SHARED,         \
+                    OCTAVO_D4(0), OCTAVO_D4(4));                                                            \
+  OCTAVO_PRODUCT_OF(32, "m64n32k16", type, OCTAVO_R16, "%16", "%17", "%18", "0, 0", OCTAVO_A_IN_SHARED,      \
+                    OCTAVO_D16(0));                                                                         \
+  OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "%32", "%33", "%34", "0, 0", OCTAVO_A_IN_SHARED,      \
+                    OCTAVO_D16(0), OCTAVO_D16(16));                                                         \
+  OCTAVO_PRODUCT_OF(128, "m64n128k16", type, OCTAVO_R64, "%64", "%65", "%66", "0, 0", OCTAVO_A_IN_SHARED,    \
+                    OCTAVO_D16(0), OCTAVO_D16(16), OCTAVO_D16(32), OCTAVO_D16(48))
+#define OCTAVO_PRODUCTS_OF_REGISTERS(type)                                                                   \
+  OCTAVO_PRODUCT_OF(8, "m64n8k16", type, OCTAVO_R4, "{%4, %5, %6, %7}", "%8", "%9", "0",                     \
+                    OCTAVO_A_IN_REGISTERS, OCTAVO_D4(0));                                                   \
+  OCTAVO_PRODUCT_OF(32, "m64n32k16", type, OCTAVO_R16, "{%16, %17, %18, %19}", "%20", "%21", "0",            \
+                    OCTAVO_A_IN_REGISTERS, OCTAVO_D16(0));                                                  \
+  OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "{%32, %33, %34, %35}", "%36", "%37", "0",            \
+                    OCTAVO_A_IN_REGISTERS, OCTAVO_D16(0), OCTAVO_D16(16))
 
 // d = a * b, or added to d.
 template <class T, int kN>
@@ -126,12 +152,25 @@ __device__ inline void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::
   }
 #endif
 }
+// The same, with A in registers; 8, 32 or 64 columns of D.
+template <class T, int kN>
+__device__ inline void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
+  static_assert(kN == 8 || kN == 32 || kN == 64);
+#if OCTAVO_WGMMA
+  if constexpr (std::is_same_v<T, Bf16>) {
+    OCTAVO_PRODUCTS_OF_REGISTERS("bf16");
+  } else {
+    OCTAVO_PRODUCTS_OF_REGISTERS("f16");
+  }
+#endif
+}
 
 #else
 
-inline void copy_async(void* shared, const void* global, bool there) {
+template <int kBytes = 16>
+void copy_async(void* shared, const void* global, bool there) {
   emulated::begin_later(emulated::Later::copies, [=] {
-    there ? std::memcpy(shared, global, 16) : std::memset(shared, 0, 16);
+    there ? std::memcpy(shared, global, kBytes) : std::memset(shared, 0, kBytes);
   });
 }
 inline void commit_copies() { emulated::commit_later(emulated::Later::copies); }
@@ -184,6 +223,29 @@ void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool a
     }
   });
 }
+// Registers, too, are read when they are waited for.
+template <class T, int kN>
+void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
+  emulated::begin_later(emulated::Later::products, [&d, &a, b, adds] {
+    struct Fragment {
+      std::uint32_t a[4];
+    } mine;
+    std::memcpy(mine.a, a, sizeof mine.a);
+    const std::byte* slots = emulated::warp_exchange(&mine, sizeof mine);
+    const int g = lane() / 4, t = lane() % 4;
+    Fragment row[4];  // of rows g and g + 8
+    for (int owner = 0; owner < 4; ++owner) row[owner] = emulated::of_lane<Fragment>(slots, g * 4 + owner);
+    for (int i = 0; i < kN / 2; ++i) {
+      const int column = i / 4 * 8 + 2 * t + i % 2;
+      float sum = 0;
+      for (int k = 0; k < 16; ++k)
+        sum += half_of<T>(row[k % 8 / 2].a[k / 8 * 2 + i / 2 % 2], k % 2) * emulated::number_of_tile<T>(b, column, k);
+      d[i] = adds ? d[i] + sum : sum;
+    }
+  });
+}
+template <int kCount>
+void keep_until_here(const std::uint32_t (&)[kCount]) {}
 
 #endif
 

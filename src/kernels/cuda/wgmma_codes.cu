@@ -1,0 +1,308 @@
+// y = x * w^T + bias on Hopper's tensor cores, of codes that lie by lanes (place_of), and the same for experts.
+//
+// Codes come through the ring as they are. A warp makes its fragments of them in registers, as the whole numbers that they
+// are, code - zero, or as the numbers of their format, either of which 16 bits hold exactly; a group's scale multiplies
+// sums in f32. So no number of w is ever rounded, and a scale costs a multiplication for each output and not for each
+// number. Groups are added in their order, in pieces of 128 columns or, where these have several groups, of 32.
+#include "kernels/cuda/wgmma_ring.h"
+
+namespace octavo::cuda {
+namespace {
+
+constexpr int kStepColumns = static_cast<int>(kLaneColumns);
+constexpr int kSteps = static_cast<int>(kSlice) / kStepColumns;  // of a slice
+constexpr int kQuarter = 32, kQuarters = kStepColumns / kQuarter;
+constexpr int kScaleBytes = kQuarters * static_cast<int>(sizeof(GroupScale));  // of a row of a tile
+
+// A stage: rows of x, codes of the outputs, their scales.
+template <Format kFormat, class S>
+struct Stage {
+  static constexpr bool kNarrow = kFormat == Format::q4 || kFormat == Format::e2m1;
+  static constexpr int kRowBytes = kNarrow ? kStepColumns / 2 : kStepColumns;
+  static constexpr int kChunks = kRowBytes / 16;
+  static constexpr int kCodesAt = S::kN * kStepColumns * 2;
+  static constexpr int kScalesAt = kCodesAt + S::kOutputs * kRowBytes;
+  static constexpr int kBytes = kScalesAt + S::kOutputs * kScaleBytes;
+  static_assert(kBytes % kSwizzleBytes == 0);
+
+  // Byte offset of 16 bytes of a row's codes. Rows of 128 bytes change halves by turns, so that the lanes that read
+  // together, four of each of two rows, read from all banks.
+  __device__ static int chunk_at(int row, int chunk) {
+    return row * kRowBytes + (kNarrow ? chunk : chunk ^ row % 2 * 4) * 16;
+  }
+};
+
+// Tiles of one team on their way to shared memory.
+template <class T, Format kFormat, class S>
+struct CodeRing {
+  using At = Stage<kFormat, S>;
+  static constexpr int kRowsApart = S::kTeamThreads / At::kChunks;  // of the copies of a thread
+  static constexpr int kCopies = S::kOutputs / kRowsApart;
+
+  const MatmulParams& p;
+  unsigned char* const stages;
+  const int team, me;
+  const int scales_each;  // of a row in a step: 1, or one for each quarter
+  const XTiles<T, S, kStepColumns> x;
+  const std::int64_t output;
+
+  __device__ CodeRing(const MatmulParams& product, unsigned char* memory, std::int64_t row, std::int64_t first_output)
+      : p(product),
+        stages(memory),
+        team(thread() / S::kTeamThreads),
+        me(thread() % S::kTeamThreads),
+        scales_each(product.w.groups == 1 || product.w.group % kStepColumns == 0 ? 1 : kQuarters),
+        x(product, me, row),
+        output(first_output) {}
+
+  __device__ unsigned char* stage(std::int64_t step) const { return stages + step % S::kStages * At::kBytes; }
+
+  // Step `step` of those that the team has in all its slices; beyond them nothing.
+  __device__ void begin(std::int64_t step) {
+    const std::int64_t slice = step / kSteps * S::kTeams + team;
+    const std::int64_t first = slice * kSlice + step % kSteps * kStepColumns;
+    if (first < p.cols) {
+      unsigned char* to = stage(step);
+      x.begin(to, first);
+      const int chunk = me % At::kChunks;
+      const std::int64_t code = p.w.codes_at + first / kStepColumns * At::kRowBytes + chunk * 16;
+#pragma unroll
+      for (int i = 0; i < kCopies; ++i) {
+        const int r = me / At::kChunks + i * kRowsApart;
+        const bool there = output + r < p.rows;
+        copy_async(to + At::kCodesAt + At::chunk_at(r, chunk),
+                   there ? row_of(p.w, output + r) + code : p.w.data, there);
+      }
+      for (int i = me; i < S::kOutputs * scales_each; i += S::kTeamThreads) {
+        const int r = i / scales_each, quarter = i % scales_each;
+        const int group = static_cast<int>(first + quarter * kQuarter) / p.w.group;
+        const bool there = output + r < p.rows;
+        copy_async<sizeof(GroupScale)>(
+            to + At::kScalesAt + r * kScaleBytes + quarter * static_cast<int>(sizeof(GroupScale)),
+            row_of(p.w, there ? output + r : 0) +
+                (group < p.w.groups ? group : p.w.groups - 1) * sizeof(GroupScale),  // padding: any
+            there);
+      }
+    }
+    commit_copies();
+  }
+};
+
+// A lane's codes of one row in a step.
+template <Format kFormat, class S>
+struct RowCodes {
+  using At = Stage<kFormat, S>;
+  static constexpr int kPieces = At::kNarrow ? 1 : 2;
+  uint4 codes[kPieces];
+
+  __device__ RowCodes(const unsigned char* tile, int row) {
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i)
+      codes[i] = *reinterpret_cast<const uint4*>(tile + At::chunk_at(row, i * 4 + lane() % 4));
+  }
+
+  // The registers of fragments that 32 columns fill: pairs[c] are the columns 8c + 2t and 8c + 2t + 1, as numbers.
+  template <class T>
+  __device__ void numbers(int quarter, float zero, std::uint32_t (&pairs)[4]) const {
+    constexpr bool kBf16 = std::is_same_v<T, Bf16>;
+    if constexpr (At::kNarrow) {
+      const uint4& all = codes[0];
+      const std::uint32_t word = quarter == 0 ? all.x : quarter == 1 ? all.y : quarter == 2 ? all.z : all.w;
+      if constexpr (kFormat == Format::q4) {
+        // A number that is so large that its last bits count ones.
+        constexpr float kLarge = kBf16 ? 128 : 1024;
+        const std::uint32_t base = pack<T>(kLarge + zero, kLarge + zero);
+#pragma unroll
+        for (int c = 0; c < 4; ++c)
+          pairs[c] = subtract_pairs<T>((word >> (4 * c) & 0x000f000f) | (kBf16 ? 0x43004300 : 0x64006400), base);
+      } else {
+        // The bits of e2m1 are those of a 16-bit number that is so many times smaller, subnormals too.
+        constexpr float kTimes = kBf16 ? 0x1p127f : 0x1p15f;
+        const std::uint32_t times = pack<T>(kTimes, kTimes);
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          const std::uint32_t both = word >> (4 * c);
+          pairs[c] = multiply_pairs<T>((both & 0x00080008) << 12 | (both & 0x00070007) << (kBf16 ? 6 : 9), times);
+        }
+      }
+    } else {
+      const uint4& half = codes[quarter / 2];
+      const std::uint32_t words[2] = {quarter % 2 == 0 ? half.x : half.z, quarter % 2 == 0 ? half.y : half.w};
+#pragma unroll
+      for (int c = 0; c < 4; ++c) pairs[c] = pair_of_bytes<T>(words[c / 2], c % 2, zero);
+    }
+  }
+
+ private:
+  // Bytes `which` and which + 2 of a word.
+  template <class T>
+  __device__ static std::uint32_t pair_of_bytes(std::uint32_t word, int which, float zero) {
+    constexpr bool kBf16 = std::is_same_v<T, Bf16>;
+    if constexpr (kFormat == Format::f8) {  // as with e2m1; NaN counts as 480
+      constexpr float kTimes = kBf16 ? 0x1p120f : 0x1p8f;
+      const std::uint32_t both = which == 0 ? word << 8 : word;
+      return multiply_pairs<T>((both & 0x80008000) | (kBf16 ? both >> 4 & 0x07f007f0 : both >> 1 & 0x3f803f80),
+                               pack<T>(kTimes, kTimes));
+    } else {
+      const std::uint32_t both = (word ^ 0x80808080) >> (8 * which) & 0x00ff00ff;  // 128 more
+      if constexpr (kBf16) {
+        const float base = 0x1p23f + 128 + zero;
+        return pack<T>(bits_to_float(0x4b000000 | (both & 0xff)) - base, bits_to_float(0x4b000000 | both >> 16) - base);
+      } else {
+        return subtract_pairs<T>(both | 0x64006400, pack<T>(1152 + zero, 1152 + zero));
+      }
+    }
+  }
+};
+
+// A step's sums, times their scales, are added to `sum`.
+template <class T, Format kFormat, class S>
+__device__ inline void multiply_step(const CodeRing<T, kFormat, S>& ring, std::int64_t step, int tall,
+                                     float (&part)[S::kN / 2], float (&sum)[S::kN / 2]) {
+  using At = Stage<kFormat, S>;
+  const unsigned char* const x = ring.stage(step);
+  const int r = tall * kTileRows + warp() % 4 * 16 + lane() / 4;  // and 8 rows behind it
+  const RowCodes<kFormat, S> top(x + At::kCodesAt, r), bottom(x + At::kCodesAt, r + 8);
+  const auto scale_of = [&](int row, int quarter) {
+    return reinterpret_cast<const GroupScale*>(x + At::kScalesAt + row * kScaleBytes)[quarter];
+  };
+  const auto zero_of = [&](GroupScale scale) { return ring.p.w.zeros ? scale.offset : ring.p.w.zero; };
+  const bool whole = ring.scales_each == 1;
+  std::uint32_t a[kQuarters][2][4];
+#pragma unroll
+  for (int q = 0; q < kQuarters; ++q) {
+    const GroupScale above = scale_of(r, whole ? 0 : q), below = scale_of(r + 8, whole ? 0 : q);
+    std::uint32_t first[4], second[4];
+    top.template numbers<T>(q, zero_of(above), first);
+    bottom.template numbers<T>(q, zero_of(below), second);
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      a[q][k][0] = first[2 * k];
+      a[q][k][1] = second[2 * k];
+      a[q][k][2] = first[2 * k + 1];
+      a[q][k][3] = second[2 * k + 1];
+    }
+    const unsigned char* columns = x + q / 2 * XTiles<T, S, kStepColumns>::kTileBytes + q % 2 * 64;
+    begin_products();
+#pragma unroll
+    for (int k = 0; k < 2; ++k)
+      multiply_tiles<T, S::kN>(part, a[q][k], operand(columns + k * 32), k > 0 || (whole && q > 0));
+    commit_products();
+    if (whole && q < kQuarters - 1) continue;
+    wait_products<0>(part);
+#pragma unroll
+    for (int i = 0; i < S::kN / 2; ++i) sum[i] = fmaf(i / 2 % 2 == 0 ? above.scale : below.scale, part[i], sum[i]);
+  }
+#pragma unroll
+  for (int q = 0; q < kQuarters; ++q)
+#pragma unroll
+    for (int k = 0; k < 2; ++k) keep_until_here(a[q][k]);
+}
+
+// Rows [row, row + kN) of x, outputs from `output` on.
+template <class T, Format kFormat, class S>
+__device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t output) {
+  constexpr int kAhead = S::kStages - 1;
+  unsigned char* memory = memory_of_tiles();
+  const int team = thread() / S::kTeamThreads, tall = thread() / kWarpgroup % S::kTall;
+  float* const together = totals_of(memory);
+  CodeRing<T, kFormat, S> ring(p, memory + S::kTotalBytes + team * S::kStages * Stage<kFormat, S>::kBytes, row, output);
+  float part[S::kN / 2], sum[S::kN / 2], total[S::kN / 2];
+#pragma unroll
+  for (int i = 0; i < S::kN / 2; ++i) part[i] = total[i] = 0;
+
+  const std::int64_t slices = (p.cols + kSlice - 1) / kSlice;
+  std::int64_t step = 0;
+  for (; step < kAhead; ++step) ring.begin(step);
+  step = 0;
+#pragma unroll 1
+  for (std::int64_t first = 0; first < slices; first += S::kTeams) {
+    const std::int64_t slice = first + team;
+#pragma unroll
+    for (int i = 0; i < S::kN / 2; ++i) sum[i] = 0;
+    if (slice < slices) {
+      const std::int64_t columns = p.cols - slice * kSlice < kSlice ? p.cols - slice * kSlice : kSlice;
+      const int steps = static_cast<int>((columns + kStepColumns - 1) / kStepColumns);
+#pragma unroll 1
+      for (int i = 0; i < steps; ++i, ++step) {
+        wait_copies<kAhead - 1>();
+        show_to_products();
+        named_barrier(1 + team, S::kTeamThreads);
+        ring.begin(step + kAhead);  // where the step before this one has been
+        multiply_step(ring, step, tall, part, sum);
+      }
+    }
+    add_slices<S>(total, together, sum, slice, slices);
+  }
+  wait_copies<0>();
+  p.y.format == Format::f32 ? store_totals<float, S>(p, row, output, total, together)
+                            : store_totals<T, S>(p, row, output, total, together);
+}
+
+// Of experts, or, where there are none, of the product alone.
+template <class T, Format kFormat, int kN, int kTall, int kTeams, int kStages>
+__global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads, 1) wgmma_code_kernel(ExpertChunk chunk) {
+#if !defined(__CUDACC__) || OCTAVO_WGMMA
+  using S = Shape<kN, kTall, kTeams, kStages>;
+  MatmulParams p = chunk.product;
+  TilePlace place{block_y() * kN, block_x() * S::kOutputs};
+  if (chunk.experts == 0) {
+    p = p.y.format == Format::f32 ? of_head<T, float>(p) : of_head<T, T>(p);
+    place = place_of_block<S>(p);
+  } else {
+    std::int64_t tile = block_y();
+    if (!find_expert(chunk, kN, p, tile)) return;
+    place.row = tile * kN;
+  }
+  code_tile<T, kFormat, S>(p, place.row, place.output);
+#endif
+}
+
+// Calls body(format) with the format of codes, as a type.
+template <class Body>
+void for_codes(Format format, Body&& body) {
+  if (format == Format::q4) return body(std::integral_constant<Format, Format::q4>());
+  if (format == Format::e2m1) return body(std::integral_constant<Format, Format::e2m1>());
+  if (format == Format::f8) return body(std::integral_constant<Format, Format::f8>());
+  body(std::integral_constant<Format, Format::q8>());
+}
+
+// Calls body() with kN, kTall, kTeams and kStages for so many rows of x.
+template <class Body>
+void for_shape(std::int64_t m, Body&& body) {
+  if (m <= 8) return body.template operator()<8, 1, 4, 4>();
+  if (m <= 32) return body.template operator()<32, 1, 4, 3>();
+  if (m <= 128) return body.template operator()<64, 1, 2, 4>();
+  body.template operator()<64, 2, 1, 5>();
+}
+
+// rows_each: rows of x that a block finds.
+void run(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each) {
+  const MatmulParams& p = chunk.product;
+  for_activation(p.x.format, [&]<class T>(T) {
+    if constexpr (sizeof(T) == 2)
+      for_codes(p.w.format, [&](auto format) {
+        for_shape(rows_each, [&]<int kN, int kTall, int kTeams, int kStages>() {
+          constexpr Format kFormat = decltype(format)::value;
+          using S = Shape<kN, kTall, kTeams, kStages>;
+          constexpr std::size_t kBytes = S::shared_bytes(Stage<kFormat, S>::kBytes);
+          const auto kernel = wgmma_code_kernel<T, kFormat, kN, kTall, kTeams, kStages>;
+          const dim3 grid = chunk.experts == 0
+                                ? dim3(blocks_of<S>(p), 1, static_cast<unsigned>(p.heads))
+                                : dim3(pieces(p.rows, S::kOutputs),
+                                       pieces(p.m, kN) + static_cast<unsigned>(chunk.experts));
+          allow_shared(kernel, kBytes);
+          launch(stream, grid, S::kThreads, kBytes, kernel, chunk);
+        });
+      });
+  });
+}
+
+}  // namespace
+
+void wgmma_codes(StreamHandle stream, const MatmulParams& p) { run(stream, {p, nullptr, 0, {}}, p.m); }
+void wgmma_code_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each) {
+  run(stream, chunk, rows_each);
+}
+
+}  // namespace octavo::cuda
