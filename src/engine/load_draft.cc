@@ -80,7 +80,8 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
                          "a head with a cache needs a layer that keeps all of a text, and {} has none; "
                          "--disable-hybrid-kv-cache-manager lets those with windows keep everything",
                          target.spec.architecture);
-  const std::string& path = own.model.empty() ? options.model_dir : own.model;
+  const std::string& beside = options.weights_dir.empty() ? options.model_dir : options.weights_dir;
+  const std::string& path = own.model.empty() ? beside : own.model;
   LoadOptions load{.threads = options.threads};
   if (own.kind == HeadOptions::Kind::mtp) {
     TRY(load.quantization, quantization(options.quantization, options.model_dir));
