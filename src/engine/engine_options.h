@@ -46,6 +46,7 @@ struct EngineOptions {
   int first_index = 0;         // how many are behind servers before this one; EngineInfo::index counts them
   int data_parallel_size = 1;  // how many these are; they share processors and memory
   std::string model_dir;
+  std::string weights_dir;  // that the weights are read from, in place of model_dir's; "": model_dir's
   std::string device = "auto";  // auto (cuda where there is one, else cpu), cpu, cuda or reference
   std::string dtype = "auto";   // of the weights
   std::string runner = "auto";  // auto (what the model is made for), generate or pooling

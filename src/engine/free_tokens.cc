@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kCounts[] = {2, 4, 8, 12, 16, 24, kFreeTokensMost};
+constexpr int kCounts[] = {12, 16, 24, kFreeTokensMost};
 // Of a step of one token. A draft token that is right half of the time is worth more than its share of this.
 constexpr double kMostTime = 1.75;
 constexpr int kRuns = 5;  // of which the fastest counts
@@ -64,7 +64,7 @@ Result<int> measure_free_tokens(Executor& executor, const SchedulerOptions& sche
                              scheduler.num_blocks * scheduler.block_size});
   TRY_VOID(fastest(1));  // memory is touched for the first time
   TRY(const std::int64_t one, fastest(1));
-  int free = kCounts[0];
+  int free = kFreeTokensFewest;
   for (const int count : kCounts) {
     if (count > most) break;
     TRY(const std::int64_t time, fastest(count));

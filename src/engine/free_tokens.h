@@ -12,11 +12,14 @@
 
 namespace octavo {
 
-// From 2 to kFreeTokensMost. The executor has its cache, in which the first blocks are written to; nothing has run in it.
+// What is taken for granted: a processor that others use, too, may measure less.
+inline constexpr int kFreeTokensFewest = 8;
+inline constexpr int kFreeTokensMost = 32;
+
+// From kFreeTokensFewest to kFreeTokensMost. The executor has its cache, in which the first blocks are written to;
+// nothing has run in it.
 // Errors: those of Executor::forward. now: as now_ns().
 Result<int> measure_free_tokens(Executor& executor, const SchedulerOptions& scheduler, int vocab,
                                 const std::function<std::int64_t()>& now = now_ns);
-
-inline constexpr int kFreeTokensMost = 32;
 
 }  // namespace octavo

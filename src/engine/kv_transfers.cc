@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "transfer/kv_pieces.h"
 #include "transfer/tier_connector.h"
 #include "transfer/peer_connector.h"
 
@@ -46,7 +47,7 @@ KvTransfers::KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& sch
       scheduler_(scheduler),
       wake_(std::move(wake)),
       hasher_({.algorithm = HashAlgorithm::sha256, .seed = 0}, format_.block_size),
-      events_(events) {
+      events_(events, std::max(1, group_count(format_))) {
   stats_.enabled = true;
 }
 

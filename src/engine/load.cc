@@ -267,7 +267,7 @@ constexpr int kCacheVersion = 1;
 // Of models whose keys and values are the same, given the same tokens. Some ways to stretch a rotary
 // embedding depend on max_model_len (model/rope.h).
 Result<std::string> fingerprint_of(const EngineOptions& options, const Model& model) {
-  TRY(const std::string files, model_fingerprint(options.model_dir));
+  TRY(const std::string files, model_fingerprint(options.model_dir, options.weights_dir));
   std::string text = fmt::format("{}|{}|{}|{}{}", kCacheVersion, files, name(model.activation),
                                  options.quantization, options.hf_overrides);
   for (const RopeSpec& rope : model.spec.ropes)
@@ -336,36 +336,40 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   return {};
 }
 
+// Of all of the model, on any device.
+Result<LoadOptions> load_options(const EngineOptions& options) {
+  LoadOptions load{.max_model_len = options.max_model_len,
+                   .weights = options.weights_dir,
+                   .threads = options.threads,
+                   .images = options.images_max > 0,
+                   .videos = options.videos_max > 0,
+                   .sounds = options.sounds_max > 0};
+  TRY(load.dtype, model_dtype(options.dtype));
+  TRY(load.reading, reading_of(options));
+  TRY(load.quantization, quantization(options.quantization, options.model_dir));
+  return load;
+}
+
 Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                           const LoadHooks& hooks, const Ranks* ranks) {
-  TRY(const ModelDType dtype, model_dtype(options.dtype));
-  TRY(const Reading reading, reading_of(options));
-  TRY(const Encoding encoding, quantization(options.quantization, options.model_dir));
+  TRY(LoadOptions load, load_options(options));
+  load.shard = shard_of(options, ranks);
+  load.stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0;
+  load.stages = options.pipeline_parallel_size;
+  load.progress = hooks.progress;
   if (options.speculation) TRY_VOID(validate(*options.speculation));
   // Heads are on rank 0, where each of the model's rows is, too.
   const bool is_rank_0 = ranks == nullptr || ranks->rank() == 0;
   const bool has_cache = is_rank_0 && options.speculation && options.speculation->head() != nullptr;
   const bool by_place = is_rank_0 && options.speculation && options.speculation->place_heads() != nullptr;
-  TRY(auto model, Model::load(options.model_dir, *backend,
-                              {.dtype = dtype,
-                               .quantization = encoding,
-                               .max_model_len = options.max_model_len,
-                               .reading = reading,
-                               .threads = options.threads,
-                               .images = options.images_max > 0,
-                               .videos = options.videos_max > 0,
-                               .sounds = options.sounds_max > 0,
-                               .shard = shard_of(options, ranks),
-                               .whole_ends = has_cache || by_place,
-                               .stage = ranks != nullptr ? ranks->layout().stage(ranks->rank()) : 0,
-                               .stages = options.pipeline_parallel_size,
-                               .progress = hooks.progress}));
+  load.whole_ends = has_cache || by_place;
+  TRY(auto model, Model::load(options.model_dir, *backend, load));
   const auto has_experts = [](const LayerSpec& layer) {
     return std::holds_alternative<Experts>(layer.feed_forward);
   };
   if (options.expert_balancing.enabled && std::ranges::none_of(model->spec.layers, has_experts))
     return invalid("enable_eplb", "{} has no experts", model->spec.architecture);
-  if (encoding == Encoding::plain && ranks == nullptr && !model->spec.head)
+  if (load.quantization == Encoding::plain && ranks == nullptr && !model->spec.head)
     TRY_VOID(advise_on_output(options, *model));
   if (model->spec.has_cross())
     TRY_VOID(check_cross(options, *model, *backend));
@@ -585,6 +589,13 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& asked, const Lo
   on_cpu.device = "cpu";
   TRY(Backend cpu, make_backend(on_cpu));
   return load_with(std::move(cpu), on_cpu);
+}
+
+Result<> check_weights(const EngineOptions& options, const std::string& path) {
+  TRY(LoadOptions load, load_options(options));
+  load.weights = path;
+  const Result<> fit = check_weights(options.model_dir, load);
+  return fit ? fit : invalid("weights_path", "{}", fit.error().message);
 }
 
 Result<> run_rank(const EngineOptions& asked, int rank) {

@@ -31,6 +31,10 @@ struct LoadHooks {
 // suffice, the options contradict each other.
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const LoadHooks& hooks = {});
 
+// Whether load_engine() finds the model's weights in this folder, or GGUF file, in place of its own (weights_dir).
+// Errors: field "weights_path".
+Result<> check_weights(const EngineOptions& options, const std::string& path);
+
 // The process of a rank other than 0, with the options of load_engine: works until rank 0's process ends. Errors: its
 // part cannot be loaded; another rank is gone.
 Result<> run_rank(const EngineOptions& options, int rank);

@@ -5,6 +5,7 @@
 
 #include "engine/draft_head.h"
 #include "engine/draft_model.h"
+#include "engine/free_tokens.h"
 #include "engine/option_values.h"
 #include "engine/place_drafter.h"
 #include "speculate/ngram_proposer.h"
@@ -17,8 +18,7 @@ namespace {
 constexpr int kTokensOfPass = 256;
 
 // Tokens of a step from which on each more takes time in proportion: about the ratio of arithmetic to memory
-// bandwidth, for weights of two bytes.
-constexpr int kFreeTokensOnHost = 8;
+// bandwidth, for weights of two bytes. On processors it is measured (engine/free_tokens.h).
 constexpr int kFreeTokensOnDevice = 256;
 
 }  // namespace
@@ -80,7 +80,8 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
                          "a head with a cache needs a layer that keeps all of a text, and {} has none; "
                          "--disable-hybrid-kv-cache-manager lets those with windows keep everything",
                          target.spec.architecture);
-  const std::string& path = own.model.empty() ? options.model_dir : own.model;
+  const std::string& beside = options.weights_dir.empty() ? options.model_dir : options.weights_dir;
+  const std::string& path = own.model.empty() ? beside : own.model;
   LoadOptions load{.threads = options.threads};
   if (own.kind == HeadOptions::Kind::mtp) {
     TRY(load.quantization, quantization(options.quantization, options.model_dir));
@@ -155,7 +156,7 @@ Result<std::unique_ptr<Proposer>> make_proposer(const std::shared_ptr<Backend>& 
 }
 
 int usual_free_tokens(const Device& device) {
-  return device.shares_host_memory() ? kFreeTokensOnHost : kFreeTokensOnDevice;
+  return device.shares_host_memory() ? kFreeTokensFewest : kFreeTokensOnDevice;
 }
 
 DraftPolicy draft_policy(const SpeculativeOptions& options, int free_tokens) {

@@ -19,10 +19,10 @@ namespace octavo {
 
 class TierEvents {
  public:
-  // log: null: nobody wants to know.
-  explicit TierEvents(KvEventLog* log) : log_(log) {}
+  // log: null: nobody wants to know. groups: of the cache, each of which has a block of its own at a place in a prompt.
+  TierEvents(KvEventLog* log, int groups) : log_(log), groups_(groups) {}
 
-  // Tells of those of the prompt's blocks that the tier has. keys: theirs in the tier.
+  // Tells of those of the prompt's blocks that the tier has. keys: of the prompt's blocks there (KvPrompt::keys).
   void tell_stored(const KvConnector& tier, const PrefixHold& hold, std::span<const Hash128> keys);
   // Tells of those that it has lost.
   void tell_removed(KvConnector& tier);
@@ -30,9 +30,16 @@ class TierEvents {
  private:
   bool listening();
 
+  // As the cache knows a block.
+  struct Name {
+    int group;
+    Hash128 key;
+  };
+
   KvEventLog* const log_;
-  std::uint64_t clears_ = 0;                               // of the log, when told_ was true
-  std::unordered_map<Hash128, Hash128, HashOfHash> told_;  // the cache's names, by the tier's
+  const int groups_;
+  std::uint64_t clears_ = 0;                            // of the log, when told_ was true
+  std::unordered_map<Hash128, Name, HashOfHash> told_;  // by the piece's key in the tier
 };
 
 }  // namespace octavo

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "transfer/kv_pieces.h"
+
 namespace octavo {
 namespace {
 
@@ -26,7 +28,8 @@ class FakeTier final : public KvConnector {
   void add_stats(EngineStats&) const override {}
   std::vector<bool> held(std::span<const Hash128> keys) const override {
     std::vector<bool> there;
-    for (const Hash128& key : keys) there.push_back(blocks.contains(key.low));
+    for (const Hash128& key : keys)
+      there.push_back(key == key_of(key.low) ? blocks.contains(key.low) : second_group.contains(key.low));
     return there;
   }
   std::vector<Hash128> take_gone() override { return std::exchange(gone, {}); }
@@ -36,7 +39,7 @@ class FakeTier final : public KvConnector {
     gone.push_back(key_of(number));
   }
 
-  std::set<std::uint64_t> blocks;
+  std::set<std::uint64_t> blocks, second_group;
   std::vector<Hash128> gone;
 };
 
@@ -68,7 +71,7 @@ class TierEventsTest : public ::testing::Test {
         EXPECT_EQ(tokens[1], number);
         EXPECT_EQ(event.extra.low, 5u);
       }
-      numbers.push_back(stored ? number : -number);
+      numbers.push_back((stored ? number : -number) + 100 * event.group);
       last = event;
     });
     return numbers;
@@ -77,7 +80,7 @@ class TierEventsTest : public ::testing::Test {
   using Numbers = std::vector<std::int64_t>;
   FakeTier tier;
   KvEventLog log{16, kBlockSize};
-  TierEvents events{&log};
+  TierEvents events{&log, 2};
   KvEvent last;
 };
 
@@ -94,6 +97,20 @@ TEST_F(TierEventsTest, WhatComesIsToldOnceAndWhatGoesIfItWasTold) {
   events.tell_removed(tier);
   EXPECT_EQ(told(), Numbers{-3});
   pass_by({1, 2, 3});
+  EXPECT_EQ(told(), Numbers{});
+}
+
+TEST_F(TierEventsTest, BlocksOfEachGroupAreTold) {
+  tier.blocks = {1, 2};
+  tier.second_group = {2};
+  pass_by({1, 2});
+  EXPECT_EQ(told(), (Numbers{1, 2, 102}));
+  EXPECT_EQ(last.parent_key, name_of(1));
+  tier.second_group.clear();
+  tier.gone = {piece_key(key_of(2), 1)};
+  events.tell_removed(tier);
+  EXPECT_EQ(told(), Numbers{98});
+  pass_by({1, 2});
   EXPECT_EQ(told(), Numbers{});
 }
 
@@ -118,7 +135,7 @@ TEST_F(TierEventsTest, AfterAllIsClearedItIsToldAnew) {
 }
 
 TEST_F(TierEventsTest, NobodyAsksAndNothingIsKept) {
-  TierEvents silent(nullptr);
+  TierEvents silent(nullptr, 2);
   tier.blocks = {1};
   tier.lose(2);
   silent.tell_removed(tier);

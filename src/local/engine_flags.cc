@@ -212,6 +212,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->capture_default_str()
       ->group("Device");
   command.add_option(kEngineIndexFlag, o.index)->group("");
+  command.add_option(kWeightsFlag, o.weights_dir)->group("");
 
   command
       .add_option("--kv-cache-dtype", o.kv_cache_dtype,

@@ -15,6 +15,9 @@ inline constexpr const char* kEngineIndexFlag = "--engine-index";
 // Hidden: EngineOptions::processors, for those processes.
 inline constexpr const char* kProcessorsFlag = "--processors";
 
+// Hidden: EngineOptions::weights_dir, for an engine that is started with other weights.
+inline constexpr const char* kWeightsFlag = "--weights-dir";
+
 // Adds the flags to a subcommand; parsing fills `options`, which must outlive the subcommand.
 void add_engine_flags(CLI::App& command, EngineOptions& options);
 

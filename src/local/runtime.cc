@@ -137,6 +137,13 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, s
   return {.command = std::move(command), .seed = seed};
 }
 
+// Ranks of other hosts, which this one does not start, would keep theirs.
+void take_other_weights(const EngineOptions& engine, remote::EngineProcessOptions& process) {
+  if (engine.executor != "local" || engine.nodes.count > 1 || engine.mpi) return;
+  process.weights_flag = kWeightsFlag;
+  process.check_weights = [engine](const std::string& path) { return check_weights(engine, path); };
+}
+
 // One that comes while others serve has its share of processors and of the memory that they have left,
 // wherever that is: what was bound at the start stays theirs.
 remote::DataParallelClient::Start later_engine(const std::vector<std::string>& command, std::uint64_t seed) {
@@ -161,6 +168,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
       remote::EngineProcessOptions one = process_options(command, options.engine.seed, index);
       if (index == 0) one.progress = progress;
+      take_other_weights(options.engine, one);
       return remote::EngineProcess::start(std::move(one));
     };
     if (engines == 1 && !options.elastic) return start(0, 1);

@@ -40,18 +40,20 @@ Result<> add_file(Sha256& hash, const fs::path& path) {
 
 }  // namespace
 
-Result<std::string> model_fingerprint(const std::string& path) {
+Result<std::string> model_fingerprint(const std::string& path, const std::string& weights) {
+  const std::string& tensors = weights.empty() ? path : weights;
   std::vector<fs::path> files;
   std::error_code error;
   if (fs::is_directory(path, error)) {
     for (const fs::directory_entry& entry : fs::directory_iterator(path, error))
-      if (entry.path().extension() == ".safetensors" || entry.path().filename() == "config.json" ||
-          entry.path().filename() == "params.json")
+      if (entry.path().filename() == "config.json" || entry.path().filename() == "params.json")
         files.push_back(entry.path());
+    for (const fs::directory_entry& entry : fs::directory_iterator(tensors, error))
+      if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
   } else {
-    files.emplace_back(path);
+    files.emplace_back(tensors);
   }
-  std::ranges::sort(files);
+  std::ranges::sort(files, {}, &fs::path::filename);
   Sha256 hash;
   for (const fs::path& file : files) TRY_VOID(add_file(hash, file));
   return hash.hex().substr(0, 32);

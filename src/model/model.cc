@@ -2,6 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "base/log.h"
 #include "model/config.h"
 #include "model/families/families.h"
@@ -240,7 +243,55 @@ Result<> set_pooling(const Reading& reading, ModelSpec& spec) {
   return {};
 }
 
+// Spec and network, and the checkpoint with the tensors that it names.
+Result<Checkpoint> describe_model(const std::string& path, const LoadOptions& options, Model& model) {
+  TRY(model.spec, load_spec(path, options.reading));
+  if (const auto& tower = model.spec.tower; tower && !model.spec.has_cross()) {
+    const bool sees = options.images || (options.videos && model.spec.video_token >= 0);
+    if (!(tower->image ? sees : options.sounds)) model.spec.tower.reset();
+  }
+  model.spec.shard = options.shard;
+  TRY_VOID(check_shard(model.spec));
+  if (options.stages > 1) {
+    TRY(const std::vector<Stage> stages, divide_layers(model.spec, options.stages));
+    model.spec.stage = stages[static_cast<std::size_t>(options.stage)];
+  }
+  TRY(model.max_model_len, checked_length(model.spec, options.max_model_len));
+  TRY(Checkpoint checkpoint, open_checkpoint(path, options.reading.overrides, options.weights));
+  if (const auto& head = model.spec.head)
+    for (const HeadLayer& layer : head->layers)
+      if (!layer.folder.empty())
+        TRY_VOID(checkpoint.add_folder(options.weights.empty() ? path : options.weights, layer.folder));
+  auto network = checked_network(model.spec, checkpoint);
+  if (!network)
+    return std::unexpected(with_absent_fields(std::move(network.error()), path, options.reading.overrides));
+  model.network = *std::move(network);
+  return checkpoint;
+}
+
+// Where the folder of the weights says of which model they are.
+Result<> check_architecture(const std::string& weights, const Reading& reading, const ModelSpec& spec) {
+  std::error_code unknown;
+  if (!is_gguf(weights) && !std::filesystem::exists(std::filesystem::path(weights) / "config.json", unknown)) return {};
+  TRY(const ModelSpec own, load_spec(weights, reading));
+  if (own.architecture != spec.architecture)
+    return invalid("architectures", "{} has weights of {}, the model is {}", weights, own.architecture,
+                   spec.architecture);
+  return {};
+}
+
 }  // namespace
+
+Result<> check_weights(const std::string& path, const LoadOptions& options) {
+  if (is_gguf(path) != is_gguf(options.weights))
+    return invalid("", "{} is {}, as the model is {}", options.weights,
+                   is_gguf(path) ? "no GGUF file" : "a GGUF file", is_gguf(path) ? "one" : "none");
+  Model model;
+  TRY(const Checkpoint checkpoint, describe_model(path, options, model));
+  TRY_VOID(check_architecture(options.weights, options.reading, model.spec));
+  if (model.spec.tower) TRY_VOID(checked_network(*model.spec.tower, checkpoint));
+  return {};
+}
 
 Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
   const Runner runner = reading.runner;
@@ -280,11 +331,13 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
   return spec;
 }
 
-Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::object& overrides) {
-  if (is_gguf(path)) return Checkpoint::open(path);
+Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::object& overrides,
+                                   const std::string& weights) {
+  const std::string& files = weights.empty() ? path : weights;
+  if (is_gguf(path)) return Checkpoint::open(files);
   TRY(const Config config, Config::load(path, overrides));
   TRY(const PackedFormat packed, packed_format(config));
-  return Checkpoint::open(path, packed);
+  return Checkpoint::open(files, packed);
 }
 
 Result<std::string_view> quantization_method(const std::string& path) {
@@ -297,26 +350,7 @@ Result<std::string_view> quantization_method(const std::string& path) {
 Result<std::unique_ptr<Model>> Model::load(const std::string& path, Backend& backend,
                                            const LoadOptions& options) {
   auto model = std::make_unique<Model>();
-  TRY(model->spec, load_spec(path, options.reading));
-  if (const auto& tower = model->spec.tower; tower && !model->spec.has_cross()) {
-    const bool sees = options.images || (options.videos && model->spec.video_token >= 0);
-    if (!(tower->image ? sees : options.sounds)) model->spec.tower.reset();
-  }
-  model->spec.shard = options.shard;
-  TRY_VOID(check_shard(model->spec));
-  if (options.stages > 1) {
-    TRY(const std::vector<Stage> stages, divide_layers(model->spec, options.stages));
-    model->spec.stage = stages[static_cast<std::size_t>(options.stage)];
-  }
-  TRY(model->max_model_len, checked_length(model->spec, options.max_model_len));
-  TRY(Checkpoint checkpoint, open_checkpoint(path, options.reading.overrides));
-  if (const auto& head = model->spec.head)
-    for (const HeadLayer& layer : head->layers)
-      if (!layer.folder.empty()) TRY_VOID(checkpoint.add_folder(path, layer.folder));
-  auto network = checked_network(model->spec, checkpoint);
-  if (!network)
-    return std::unexpected(with_absent_fields(std::move(network.error()), path, options.reading.overrides));
-  model->network = *std::move(network);
+  TRY(const Checkpoint checkpoint, describe_model(path, options, *model));
   const auto loaded = load_weights(checkpoint, backend, options, *model);
   TRY_VOID(checkpoint.intact());  // the cause of whatever else is wrong
   TRY_VOID(loaded);

@@ -51,6 +51,7 @@ struct LoadOptions {
   Encoding quantization = Encoding::plain;
   std::optional<int> max_model_len = {};  // nullopt: what the model is meant for
   Reading reading = {};
+  std::string weights = {};               // that the tensors are read from, in place of the model's; "": the model's
   int threads = 0;                        // that read and check; 0: as many as this process may use
   bool images = true, videos = true, sounds = true;  // false: what encodes them alone is left out
   Shard shard = {};                       // the part of each layer to load; of plain checkpoints alone
@@ -85,8 +86,13 @@ struct Model {
                                              const LoadOptions& options = {});
 };
 
-// Checkpoint::open, with the packed matrices that config.json speaks of.
-Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::object& overrides = {});
+// Whether other weights (options.weights) are this model's: of its architecture, and with all of its tensors. Reads no
+// values. Errors: the first that is not.
+Result<> check_weights(const std::string& path, const LoadOptions& options);
+
+// Checkpoint::open, with the packed matrices that config.json speaks of. weights: see LoadOptions.
+Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::object& overrides = {},
+                                   const std::string& weights = {});
 
 // How the checkpoint's matrices are packed, as configurations name it: "gptq", "awq", "compressed-tensors",
 // "fp8", "gguf"; "none" where they are plain numbers.

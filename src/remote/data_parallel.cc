@@ -195,6 +195,14 @@ void DataParallelClient::resume() {
   for (const auto& engine : engines()) engine->resume();
 }
 
+// Engines that come later would have the weights of the command line.
+void DataParallelClient::reload_weights(std::string path, Done done) {
+  if (start_) return EngineClient::reload_weights(std::move(path), std::move(done));
+  const Engines all = engines();
+  const Done one = after_all(all.size(), std::move(done));
+  for (const auto& engine : all) engine->reload_weights(path, one);
+}
+
 Result<> DataParallelClient::check_scale(int engines, int drain_s) const {
   if (!start_)
     return field_failure("new_data_parallel_size", ErrorCode::unsupported,

@@ -51,6 +51,7 @@ class DataParallelClient final : public EngineClient {
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;
   void resume() override;
+  void reload_weights(std::string path, Done done) override;
   void scale(int engines, int drain_s, Done done) override;
   bool scaling() const override { return scaling_; }
   std::vector<EngineStats> stats() const override;

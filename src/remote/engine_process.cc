@@ -159,6 +159,41 @@ void EngineProcess::resume() {
   post(Resume{});
 }
 
+void EngineProcess::reload_weights(std::string path, Done done) {
+  const auto refusal = [&]() -> Result<> {
+    if (options_.weights_flag.empty())
+      return failure(ErrorCode::unsupported, "this engine keeps the weights that it was started with");
+    if (!path.empty() && options_.check_weights) TRY_VOID(options_.check_weights(path));
+    const std::lock_guard lock(mutex_);
+    if (broken_ || closed_)
+      return failure(ErrorCode::unavailable, "the engine has failed or is shutting down");
+    if (sleep_level_ != 0) return std::unexpected(asleep());
+    if (reload_) return failure(ErrorCode::unavailable, "other weights are being read already");
+    reload_ = {std::move(path), std::move(done)};
+    return {};
+  }();
+  if (!refusal) return done(refusal);
+  wakeup_.wake();
+}
+
+// True: the process is to end, for another one with the weights that were asked for.
+bool EngineProcess::begins_reload() {
+  const std::lock_guard lock(mutex_);
+  if (!reload_ || !ready_) return false;
+  weights_before_ = weights_;
+  if (!reload_->path.empty()) weights_ = reload_->path;
+  return leaving_ = true;
+}
+
+void EngineProcess::end_reload(const Result<>& result) {
+  std::optional<Reload> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    ended = std::exchange(reload_, std::nullopt);
+  }
+  if (ended) ended->done(result);
+}
+
 // What an engine that dies is to be told again, behind the commands that came before. True: the process is to
 // end, at level 2.
 bool EngineProcess::falls_asleep() {
@@ -249,12 +284,18 @@ void EngineProcess::run() {
       if (!sleep_on()) break;
       continue;
     }
+    if (std::exchange(leaving_, false)) continue;
     const Error death = load_error_.value_or(
         Error{ErrorCode::internal,
               fmt::format("the engine's process has died: {}{}", ended ? "" : ended.error().message + ", ", fate),
               {}});
     if (!std::exchange(told_, true)) return started_.set_value(std::unexpected(death));
     log_error("{}", death.message);
+    if (weights_before_) {
+      weights_ = *std::exchange(weights_before_, std::nullopt);
+      reload_error_ = death;
+      continue;
+    }
     if (recovers(death)) continue;
     {
       const std::lock_guard lock(mutex_);
@@ -262,6 +303,7 @@ void EngineProcess::run() {
     }
     end_sleep(std::unexpected(death));
     end_waking(std::unexpected(death));
+    end_reload(std::unexpected(death));
     log_error("no engine is started any more: {} have died in a row", deaths_);
     end_all({ErrorCode::unavailable, "the engine has failed", {}});
     for (bool stopping = false; !stopping;) {
@@ -278,6 +320,7 @@ void EngineProcess::run() {
   const Error stopped{ErrorCode::unavailable, "the engine was stopped", {}};
   end_sleep(std::unexpected(stopped));
   end_waking(std::unexpected(stopped));
+  end_reload(std::unexpected(stopped));
   end_all(stopped);
 }
 
@@ -286,7 +329,9 @@ Result<> EngineProcess::serve_child() {
   ready_ = got_on_ = false;
   told_to_sleep_ = 0;
   load_error_.reset();
-  TRY(child_, ChildProcess::start(options_.command, options_.program));
+  std::vector<std::string> command = options_.command;
+  if (!weights_.empty()) command.push_back(fmt::format("{}={}", options_.weights_flag, weights_));
+  TRY(child_, ChildProcess::start(command, options_.program));
   {
     const std::lock_guard lock(mutex_);
     pid_ = child_.pid();
@@ -298,7 +343,7 @@ Result<> EngineProcess::serve_child() {
     if (!child_.socket.out.empty()) fds[0].events |= POLLOUT;
     poll(fds, 2, std::max(options_.hung_after_ms / 4, 1));
     if (fds[1].revents != 0) take_commands();
-    if (falls_asleep()) break;
+    if (begins_reload() || falls_asleep()) break;
     {
       const std::lock_guard lock(mutex_);
       if (stopping_) break;
@@ -458,6 +503,12 @@ void EngineProcess::greet(const Ready& ready) {
   }
   if (deaths_ > 0) log_info("the engine is back, {} requests go on", unfinished_.size());
   end_waking({});
+  if (std::exchange(weights_before_, std::nullopt)) {
+    log_info("the engine has other weights, {} requests go on", unfinished_.size());
+    end_reload({});
+  } else if (reload_error_) {
+    end_reload(std::unexpected(*std::exchange(reload_error_, std::nullopt)));
+  }
   for (const auto& [name, path] : adapters_)
     append_frame(child_.socket.out, ChangeAdapter{.source = {name, path}});
   for (const auto& [id, command] : adapter_commands_) append_frame(child_.socket.out, command.change);

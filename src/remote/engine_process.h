@@ -31,6 +31,9 @@ struct EngineProcessOptions {
   std::uint64_t seed = 0;                      // for requests that bring none
   int hung_after_ms = 10'000;                  // without a sign of life the engine is taken for hung
   std::function<void(std::size_t, std::size_t)> progress{};  // bytes read, bytes in all; while it first loads
+  // The command's flag for the folder of other weights; "": there is none, and reload_weights() is refused.
+  std::string weights_flag{};
+  std::function<Result<>(const std::string&)> check_weights{};  // without reading them; empty: they are tried
 };
 
 class EngineProcess final : public EngineClient {
@@ -52,6 +55,8 @@ class EngineProcess final : public EngineClient {
   void wake_up(Done done) override;
   void pause(PauseMode mode, Done done) override;
   void resume() override;
+  // Ends the process and starts another with these weights, or, where it cannot, with those before.
+  void reload_weights(std::string path, Done done) override;
   std::vector<EngineStats> stats() const override;
   void drain() override;
 
@@ -71,6 +76,10 @@ class EngineProcess final : public EngineClient {
   };
   struct PauseCommand {
     PauseMode mode;
+    Done done;
+  };
+  struct Reload {
+    std::string path;
     Done done;
   };
   using Command = std::variant<Accepted, Abort, ResetPrefixCache, LookAtPrefixes, AdapterCommand, WakeUp,
@@ -95,6 +104,8 @@ class EngineProcess final : public EngineClient {
   bool is_last_sleep(std::uint64_t number) const;
   void end_sleep(const Result<>& result);
   void end_waking(const Result<>& result);
+  bool begins_reload();
+  void end_reload(const Result<>& result);
   void take_commands();
   void take(Command&& command);
   void greet(const Ready& ready);
@@ -126,6 +137,10 @@ class EngineProcess final : public EngineClient {
   bool got_on_ = false;             // a token has come from this engine
   int deaths_ = 0;                  // one after the other, without a token or some time in between
   std::optional<Error> load_error_;
+  std::string weights_;                        // that an engine is started with; "": the command's
+  std::optional<std::string> weights_before_;  // to be gone back to, until an engine has read the others
+  std::optional<Error> reload_error_;          // why it could not: to be told when one has those before again
+  bool leaving_ = false;                       // this process ends, for one with other weights
   std::map<RequestId, Unfinished> unfinished_;  // in the order of arrival
   std::map<std::string, std::string> adapters_;  // loaded: the path of each name
   std::map<std::uint64_t, AdapterCommand> adapter_commands_;  // not answered yet, in order
@@ -146,6 +161,7 @@ class EngineProcess final : public EngineClient {
   bool paused_ = false;       // since a pause(), whether or not the engine has heard of it
   bool ending_ = false;  // the process is stopped for level 2, which cannot be taken back any more
   Done slept_, woken_;   // of those who wait for it; null: nobody does
+  std::optional<Reload> reload_;  // alike
   bool broken_ = false;  // it died too often
   bool stopping_ = false;
   pid_t pid_ = -1;

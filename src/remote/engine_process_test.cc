@@ -162,6 +162,104 @@ TEST(EngineProcess, ItPausesAndStaysSoWhenTheEngineDies) {
   EXPECT_EQ(waiting->record().tokens, expected(some_prompt(2, 20), 20));
 }
 
+// What an engine says whose weights add so much to each token.
+std::vector<TokenId> said_with(TokenId added, std::vector<TokenId> text, std::size_t count) {
+  const std::size_t begin = text.size();
+  while (text.size() < begin + count)
+    text.push_back((SimulatedExecutor::next(text, kVocab) + added) % kVocab);
+  return {text.begin() + static_cast<std::ptrdiff_t>(begin), text.end()};
+}
+
+EngineProcessOptions with_weights(std::vector<std::string> flags) {
+  EngineProcessOptions options = simulated(std::move(flags));
+  options.weights_flag = "--weights";
+  options.check_weights = [](const std::string& path) -> Result<> {
+    if (path == "of another model") return invalid("weights_path", "{}", path);
+    return {};
+  };
+  return options;
+}
+
+Result<> reload(EngineProcess& engine, const std::string& path) {
+  return outcome([&](auto done) { engine.reload_weights(path, std::move(done)); });
+}
+
+std::vector<TokenId> ask(EngineProcess& engine, std::vector<TokenId> prompt, int count) {
+  auto sink = std::make_shared<Recorder>();
+  EXPECT_TRUE(engine.submit(request_for(std::move(prompt), count), sink));
+  sink->wait_ended(1);
+  return sink->record().tokens;
+}
+
+TEST(EngineProcess, OtherWeightsTakeThePlaceOfTheModelsWhileStreamsGoOn) {
+  const auto engine = EngineProcess::start(with_weights({"--step-us=500"})).value();
+  const std::vector<TokenId> prompt = some_prompt(1, 20);
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine->submit(request_for(prompt, 400), sink));
+  sink->wait_outputs(5);
+  EXPECT_TRUE(reload(*engine, "7"));
+  sink->wait_ended(1);
+  const std::vector<TokenId> tokens = sink->record().tokens;
+  ASSERT_EQ(tokens.size(), 400U);
+  const auto changed = std::ranges::mismatch(tokens, said_with(0, prompt, 400)).in1;
+  EXPECT_GT(changed - tokens.begin(), 4);
+  ASSERT_NE(changed, tokens.end());
+  std::vector<TokenId> so_far = prompt;
+  so_far.insert(so_far.end(), tokens.begin(), changed);
+  EXPECT_EQ(std::vector<TokenId>(changed, tokens.end()),
+            said_with(7, so_far, static_cast<std::size_t>(tokens.end() - changed)));
+
+  EXPECT_EQ(ask(*engine, prompt, 30), said_with(7, prompt, 30));
+  kill_engine(*engine);
+  EXPECT_EQ(ask(*engine, prompt, 30), said_with(7, prompt, 30)) << "the next engine has them, too";
+  EXPECT_TRUE(reload(*engine, ""));
+  EXPECT_EQ(ask(*engine, prompt, 30), said_with(7, prompt, 30)) << "those in use were read anew";
+}
+
+TEST(EngineProcess, WeightsThatCannotBeReadLeaveThoseBeforeInUse) {
+  const auto engine = EngineProcess::start(with_weights({"--step-us=500"})).value();
+  const std::vector<TokenId> prompt = some_prompt(1, 20);
+  ASSERT_TRUE(reload(*engine, "3"));
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine->submit(request_for(prompt, 400), sink));
+  sink->wait_outputs(5);
+  const pid_t pid = engine->pid();
+  EXPECT_EQ(reload(*engine, "of another model").error().field, "weights_path");
+  EXPECT_EQ(engine->pid(), pid);
+  EXPECT_EQ(reload(*engine, "broken").error().message, "the model is broken");
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().tokens, said_with(3, prompt, 400));
+}
+
+TEST(EngineProcess, WhatPausesStaysSoWhenWeightsAreReadAndSleepersReadNone) {
+  const auto engine = EngineProcess::start(with_weights({"--step-us=500"})).value();
+  ASSERT_TRUE(outcome([&](auto done) { engine->pause(PauseMode::keep, std::move(done)); }));
+  auto sink = std::make_shared<Recorder>();
+  const std::vector<TokenId> prompt = some_prompt(1, 20);
+  ASSERT_TRUE(engine->submit(request_for(prompt, 30), sink));
+  EXPECT_TRUE(reload(*engine, "5"));
+  EXPECT_FALSE(sink->wait_ended(1, 0s));
+  engine->resume();
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().tokens, said_with(5, prompt, 30));
+  for (const int level : {1, 2}) {
+    ASSERT_TRUE(outcome([&](auto done) { engine->sleep(level, std::move(done)); }));
+    EXPECT_EQ(reload(*engine, "6").error().code, ErrorCode::unavailable);
+    ASSERT_TRUE(outcome([&](auto done) { engine->wake_up(std::move(done)); }));
+  }
+  EXPECT_EQ(ask(*engine, prompt, 30), said_with(5, prompt, 30));
+}
+
+TEST(EngineProcess, WhoWaitsForWeightsHearsOfTheEnd) {
+  auto engine = EngineProcess::start(with_weights({"--step-us=500"})).value();
+  std::promise<Result<>> told;
+  engine->reload_weights("1", [&](Result<> result) { told.set_value(std::move(result)); });
+  engine.reset();
+  (void)told.get_future().get();  // read, or ended before: both happen
+  auto fixed = EngineProcess::start(simulated({"--step-us=500"})).value();
+  EXPECT_EQ(reload(*fixed, "1").error().code, ErrorCode::unsupported);
+}
+
 TEST(EngineProcess, AnEngineThatDiesAsleepWakesAllTheSame) {
   const auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
   EXPECT_TRUE(outcome([&](auto done) { engine->sleep(1, done); }));

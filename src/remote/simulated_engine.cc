@@ -1,5 +1,6 @@
 // Test-only: the simulated device behind an engine in a process of its own. Arguments: --step-us=N (a step's
-// time), --index=I (among several engines), --refuse (to load), --die (at once), --die-of=ID (when a prompt begins with this token).
+// time), --index=I (among several engines), --refuse (to load), --die (at once), --die-of=ID (when a prompt begins with
+// this token), --weights=N (added to each token that the device says; broken: to refuse).
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -19,7 +20,7 @@ constexpr SimulatedExecutorOptions kDevice{.num_blocks = 256};
 
 class SlowExecutor final : public Executor {
  public:
-  SlowExecutor(int step_us, TokenId die_of) : step_us_(step_us), die_of_(die_of) {}
+  SlowExecutor(int step_us, TokenId die_of, TokenId added) : step_us_(step_us), die_of_(die_of), added_(added) {}
 
   bool asynchronous() const override { return false; }
   Result<> forward(const Batch& batch) override {
@@ -31,12 +32,16 @@ class SlowExecutor final : public Executor {
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override {
     return device_.sample(tokens, rows);
   }
-  Result<std::span<SampledToken>> collect() override { return device_.collect(); }
+  Result<std::span<SampledToken>> collect() override {
+    TRY(const std::span<SampledToken> tokens, device_.collect());
+    for (SampledToken& token : tokens) token.id = (token.id + added_) % kDevice.vocab_size;
+    return tokens;
+  }
   Result<> release_cache() override { return device_.release_cache(); }
 
  private:
   int step_us_;
-  TokenId die_of_;
+  TokenId die_of_, added_;
   SimulatedExecutor device_{kDevice};
 };
 
@@ -52,7 +57,7 @@ int run(std::map<std::string, std::string> flags) {
   remote::follow_parent();
   remote::EngineHost host(remote::kChildSocket);
   if (!host.hello() || flags.contains("--die")) return 1;
-  if (flags.contains("--refuse")) {
+  if (flags.contains("--refuse") || flags["--weights"] == "broken") {
     host.failed({ErrorCode::corrupt, "the model is broken", "model"});
     return 0;
   }
@@ -70,7 +75,8 @@ int run(std::map<std::string, std::string> flags) {
   info.max_queued = 64;
   const auto engine =
       Engine::start(options, info,
-                    {.executor = std::make_unique<SlowExecutor>(number("--step-us"), number("--die-of")),
+                    {.executor = std::make_unique<SlowExecutor>(number("--step-us"), number("--die-of"),
+                                                              flags["--weights"].empty() ? 0 : number("--weights")),
                      .vocabulary = vocabulary,
                      .after_step = [&] { host.flush(); }})
           .value();

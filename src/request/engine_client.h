@@ -73,6 +73,14 @@ class EngineClient {
   }
   virtual void resume() {}
 
+  // Reads the weights of that folder in place of the model's; "": those in use anew. Architecture and shapes are the
+  // model's. What is unfinished goes on with the weights that are there then: its keys and values are computed anew,
+  // and every cached prefix is forgotten. `done` hears when they are in use. Errors: they are not the model's, or cannot
+  // be read; those before stay in use.
+  virtual void reload_weights(std::string, Done done) {
+    done(failure(ErrorCode::unsupported, "this engine keeps the weights that it was started with"));
+  }
+
   // A snapshot of each engine behind this client; any thread, at any time.
   virtual std::vector<EngineStats> stats() const = 0;
 

@@ -50,6 +50,9 @@ Result<> pause(const ServicePtr&, const ExchangePtr&);
 Result<> resume(const ServicePtr&, const ExchangePtr&);
 http::Response is_paused(Service&, std::string_view);
 
+// weights.cc
+Result<> collective_rpc(const ServicePtr&, const ExchangePtr&);
+
 // elastic.cc
 Result<> scale_engines(const ServicePtr&, const ExchangePtr&);
 http::Response is_scaling(Service&, std::string_view);

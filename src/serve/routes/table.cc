@@ -80,6 +80,7 @@ constexpr Route kRoutes[] = {
     {.path = "/pause", .post = routes::pause, .enabled_by = &ServeOptions::dev_mode},
     {.path = "/resume", .post = routes::resume, .enabled_by = &ServeOptions::dev_mode},
     {.path = "/is_paused", .get = routes::is_paused, .enabled_by = &ServeOptions::dev_mode},
+    {.path = "/collective_rpc", .post = routes::collective_rpc, .enabled_by = &ServeOptions::dev_mode},
     {.path = "/scale_elastic_ep", .post = routes::scale_engines},
     {.path = "/is_scaling_elastic_ep", .get = routes::is_scaling, .post = routes::is_scaling_too},
     {.path = "/start_profile", .post = routes::start_profile, .enabled_by = &ServeOptions::profiles},

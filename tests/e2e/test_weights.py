@@ -1,0 +1,159 @@
+"""/collective_rpc {"method": "reload_weights"}: other weights take the place of the model's while the server serves."""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import threading
+
+import openai
+import pytest
+from conftest import PATIENCE, eventually, http_client, metric, serve
+from test_engine_process import engines
+
+DEMO = pathlib.Path(__file__).parents[2] / "models/demo"
+FLAGS = ["--served-model-name=demo", "--server-dev-mode", "--max-model-len=1024"]
+PROMPT = "The rain came down on the old town, and the river rose. " * 8
+
+
+def other_weights(folder, changed="model.layers.0.mlp.down_proj.weight"):
+    """The demo model with one matrix of zeros: as a trainer leaves it, weights beside the model's other files."""
+    shutil.copytree(DEMO, folder)
+    (file,) = folder.glob("*.safetensors")
+    data = bytearray(file.read_bytes())
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8 : 8 + size])
+    begin, end = (8 + size + offset for offset in header[changed]["data_offsets"])
+    data[begin:end] = bytes(end - begin)
+    file.write_bytes(data)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    return other_weights(tmp_path_factory.mktemp("weights") / "trained")
+
+
+def client(base):
+    return openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+
+
+def ask(base, prompt=PROMPT, **changes):
+    body = {"model": "demo", "prompt": prompt, "max_tokens": 48, "temperature": 0, "logprobs": 2, "extra_body": {"ignore_eos": True}}
+    choice = client(base).completions.create(**(body | changes)).choices[0]
+    return choice.text, choice.logprobs.token_logprobs
+
+
+def reload(base, path=None, status=200):
+    response = http_client.post(base + "/collective_rpc", json={"method": "reload_weights", "kwargs": {"weights_path": path and str(path)}})
+    assert response.status_code == status, response.text
+    return response.json()
+
+
+@pytest.fixture(scope="module")
+def answers(trained):
+    """What servers say that were started with the one and with the other."""
+    said = []
+    for folder in (DEMO, trained):
+        with serve(f"--model={folder}", *FLAGS) as base:
+            said.append(ask(base))
+    assert said[0] != said[1]
+    return said
+
+
+@pytest.mark.parametrize("flags", [[], ["--tensor-parallel-size=2"], ["--data-parallel-size=2"], ["--quantization=int8"]],
+                         ids=["one engine", "ranks", "engines", "int8"])
+def test_answers_are_those_of_a_server_of_each_folder(answers, trained, flags):
+    with serve(f"--model={DEMO}", *FLAGS, *flags) as base:
+        before = ask(base)
+        assert flags == ["--quantization=int8"] or before[0] == answers[0][0]
+        assert reload(base, trained) == {"results": [None]}
+        after = [ask(base) for _ in range(4)]
+        if flags == ["--quantization=int8"]:
+            with serve(f"--model={trained}", *FLAGS, *flags) as fresh:
+                assert after == [ask(fresh)] * 4
+        else:
+            assert [text for text, _ in after] == [answers[1][0]] * 4
+        if not flags:
+            assert (before, after[0]) == tuple(answers)
+        reload(base, DEMO)
+        assert ask(base) == before
+
+
+def test_streams_go_on_with_the_weights_that_are_there(answers, trained):
+    begun = threading.Event()
+
+    def read(base):
+        ids = []
+        body = {"return_token_ids": True, "ignore_eos": True}
+        for chunk in client(base).completions.create(model="demo", prompt=PROMPT, max_tokens=600, temperature=0, stream=True, extra_body=body):
+            begun.set()
+            ids += chunk.choices[0].token_ids
+        return ids
+
+    with serve(f"--model={DEMO}", *FLAGS) as base, concurrent.futures.ThreadPoolExecutor() as pool:
+        whole = read(base)
+        begun.clear()
+        stream = pool.submit(read, base)
+        assert begun.wait(PATIENCE)
+        assert http_client.post(base + "/pause?mode=keep").status_code == 200
+        reload(base, trained)
+        assert not stream.done()
+        assert http_client.post(base + "/resume").status_code == 200
+        ids = stream.result(timeout=PATIENCE)
+        assert len(ids) == 600
+        same = next(i for i, (a, b) in enumerate(zip(ids, whole)) if a != b)
+        prompt = http_client.post(base + "/tokenize", json={"prompt": PROMPT}).json()["tokens"]
+        on = http_client.post(base + "/v1/completions", json={"prompt": prompt + ids[:same], "max_tokens": 600 - same, "temperature": 0,
+                                                              "return_token_ids": True, "ignore_eos": True}).json()
+        assert 0 < same and on["choices"][0]["token_ids"] == ids[same:]
+
+
+def test_an_engine_that_dies_comes_back_with_them(answers, trained):
+    with serve(f"--model={DEMO}", *FLAGS) as base:
+        reload(base, trained)
+        (engine,) = engines(base)
+        os.kill(engine, signal.SIGKILL)
+        assert ask(base) == answers[1]
+        reload(base)
+        assert ask(base) == answers[1]
+
+
+def test_what_is_not_the_models_is_refused_and_nothing_changes(answers, tmp_path):
+    other_shape = other_weights(tmp_path / "shape")
+    (file,) = other_shape.glob("*.safetensors")
+    data = bytearray(file.read_bytes())
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8 : 8 + size])
+    entry = header["model.layers.0.mlp.down_proj.weight"]
+    entry["shape"] = entry["shape"][::-1]
+    text = json.dumps(header).encode().ljust(size)
+    file.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size :])
+    with serve(f"--model={DEMO}", *FLAGS) as base:
+        (engine,) = engines(base)
+        for path, named in ((other_shape, "down_proj"), (DEMO.parent / "demo-moe", "expert"), (tmp_path / "nothing", "nothing")):
+            error = reload(base, path, 400)["error"]
+            assert error["param"] == "weights_path", error
+            assert named in error["message"], error
+        for body in ({}, {"method": "save_sharded_state"}, {"method": "reload_weights", "args": ["x"]},
+                     {"method": "reload_weights", "kwargs": {"weights_iterator": 1}},
+                     {"method": "reload_weights", "kwargs": {"is_checkpoint_format": False}}):
+            assert http_client.post(base + "/collective_rpc", json=body).status_code == 400
+        assert engines(base) == [engine]
+        assert ask(base) == answers[0]
+
+
+def test_a_tier_has_nothing_of_other_weights(answers, trained, tmp_path):
+    tier = {"kv_connector": "SharedStorageConnector", "kv_role": "kv_both",
+            "kv_connector_extra_config": {"shared_storage_path": str(tmp_path / "kv"), "load_always": True}}
+    hits = "vllm:external_prefix_cache_hits_total"
+    with serve(f"--model={DEMO}", *FLAGS, "--kv-transfer-config", json.dumps(tier)) as base:
+        assert ask(base) == answers[0]
+        assert eventually(lambda: metric(base, "vllm:kv_tier_blocks") > 0)
+        reload(base, trained)
+        assert ask(base) == answers[1] and metric(base, hits) == 0
+        reload(base, DEMO)
+        assert ask(base)[0] == answers[0][0] and eventually(lambda: metric(base, hits) > 0)
