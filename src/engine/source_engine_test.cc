@@ -90,16 +90,17 @@ INSTANTIATE_TEST_SUITE_P(Cases, SourceEngine, testing::Values("t5", "flan-t5", "
 });
 
 TEST_P(SourceEngine, ComputesWhatTransformersComputes) {
-  // Scores of T5 are not scaled: over many tokens rounding counts for more, with each instruction set another amount.
-  constexpr double kFar = 2e-3;
-  for (const auto& [name, bound] : {std::pair("short", 1e-4), {"long", kFar}}) {
-    EXPECT_LE(distance(*engine_of(), name), bound) << name;
-    EXPECT_LE(distance(*engine_of({.step_tokens = 7, .sequences = 7}), name), bound) << name;
+  // Nothing scales the scores of T5: rounding counts for more than elsewhere. In double precision transformers is as far
+  // from its own numbers in single precision.
+  constexpr double kBound = 2e-3;
+  for (const char* name : {"short", "long"}) {
+    EXPECT_LE(distance(*engine_of(), name), kBound) << name;
+    EXPECT_LE(distance(*engine_of({.step_tokens = 7, .sequences = 7}), name), kBound) << name;
   }
-  EXPECT_LE(distance(*engine_of({.device = "reference"}), "short"), 1e-4);
+  EXPECT_LE(distance(*engine_of({.device = "reference"}), "short"), kBound);
   for (const CpuIsa isa : kCpuIsas)
     if (make_cpu_backend({.threads = 1, .isa = isa})) {
-      EXPECT_LE(distance(*engine_of({.isa = isa}), "long"), kFar) << octavo::name(isa);
+      EXPECT_LE(distance(*engine_of({.isa = isa}), "long"), kBound) << octavo::name(isa);
     }
 }
 

@@ -72,6 +72,8 @@ def randomise(model):
                 p.copy_(2 * torch.randn_like(p))
             elif "shared" in name or "positions" in name:
                 p.copy_((0.2 if bart else 0.4) * torch.randn_like(p))
+            elif name.endswith("Attention.q.weight"):  # nothing scales T5's scores: as its makers begin with them
+                p.copy_(0.1 * torch.randn_like(p))
             elif bart and "q_proj" not in name and "k_proj" not in name:
                 p.copy_(0.18 * torch.randn_like(p))
             else:
