@@ -14,7 +14,7 @@ packages=(
   libboost1.81-dev libboost-json1.81-dev libcli11-dev libfmt-dev libspdlog-dev libxxhash-dev libssl-dev libedit-dev
   libmsgpuck-dev libyaml-cpp-dev libzmq3-dev cppzmq-dev libjpeg62-turbo-dev libpng-dev libwebp-dev zlib1g-dev
   libsndfile1-dev libsoxr-dev
-  libc-ares-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
+  libc-ares-dev libgrpc++-dev libprotobuf-dev protobuf-compiler libnghttp2-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 [ "$goal" = test ] && packages+=(python3 python3-venv valgrind libopenmpi-dev openmpi-bin libucx-dev libavformat-dev libswscale-dev iproute2 help2man etcd-server)
@@ -23,7 +23,7 @@ packages=(
 if [ "$goal" = aarch64 ]; then
   dpkg --print-foreign-architectures | grep -qx arm64 || { dpkg --add-architecture arm64 && apt-get update -qq; }
   packages+=(g++-aarch64-linux-gnu qemu-user cargo-web rustc-web libstd-rust-web-dev:arm64)
-  packages+=(lib{boost1.81,boost-json1.81,fmt,spdlog,xxhash,ssl,edit,msgpuck,yaml-cpp,zmq3,jpeg62-turbo,png,webp,sndfile1,soxr,c-ares,grpc++,protobuf,gtest,gmock,benchmark}-dev:arm64 zlib1g-dev:arm64)
+  packages+=(lib{boost1.81,boost-json1.81,fmt,spdlog,xxhash,ssl,edit,msgpuck,yaml-cpp,zmq3,jpeg62-turbo,png,webp,sndfile1,soxr,c-ares,grpc++,protobuf,nghttp2,gtest,gmock,benchmark}-dev:arm64 zlib1g-dev:arm64)
 fi
 # A Rust tool chain that is there already, Debian's or rustup's, is used as it is.
 if ! command -v cargo >/dev/null; then packages+=(cargo-web rustc-web); fi

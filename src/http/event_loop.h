@@ -1,4 +1,4 @@
-// A thread on which connections live: a server's, a client's, or both. Private to this room.
+// A thread on which connections live: a server's, a client's, or both.
 #pragma once
 
 #include <array>

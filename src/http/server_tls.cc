@@ -1,6 +1,7 @@
 #include "http/server_tls.h"
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "http/self_signed.h"
 #include "http/tls.h"
 
 namespace octavo::http {
@@ -18,14 +20,33 @@ namespace {
 
 constexpr std::int64_t kLookUs = 1'000'000;
 
-// Of HTTP there is 1.1.
+// Names of protocols with their sizes before them (RFC 7301).
+constexpr std::string_view kHttp1 = "\x08http/1.1", kHttp2 = "\x02h2";
+
+// `spoken`: one of those.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
-                    unsigned int offered_size, void*) {
-  static constexpr unsigned char kHttp[] = "\x08http/1.1";
+                    unsigned int offered_size, void* spoken) {
+  const auto& name = *static_cast<const std::string_view*>(spoken);
   unsigned char* chosen = nullptr;
-  const int found = SSL_select_next_proto(&chosen, size, kHttp, sizeof kHttp - 1, offered, offered_size);
+  const int found =
+      SSL_select_next_proto(&chosen, size, reinterpret_cast<const unsigned char*>(name.data()),
+                            static_cast<unsigned int>(name.size()), offered, offered_size);
   *out = chosen;
   return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
+}
+
+void use_self_signed(SSL_CTX* context) {
+  const SelfSigned made = make_self_signed("octavo", "DNS:localhost,IP:127.0.0.1");
+  const auto reader = [](const std::string& text) {
+    return std::unique_ptr<BIO, decltype(&BIO_free)>(
+        BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), BIO_free);
+  };
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+      PEM_read_bio_X509(reader(made.certificate).get(), nullptr, nullptr, nullptr), X509_free);
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
+      PEM_read_bio_PrivateKey(reader(made.key).get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
+  CHECK(SSL_CTX_use_certificate(context, certificate.get()) == 1 &&
+        SSL_CTX_use_PrivateKey(context, key.get()) == 1);
 }
 
 Result<std::shared_ptr<SSL_CTX>> make_context(const TlsOptions& options) {
@@ -36,8 +57,12 @@ Result<std::shared_ptr<SSL_CTX>> make_context(const TlsOptions& options) {
   SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
   SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_mode(c, SSL_MODE_RELEASE_BUFFERS);  // an idle connection holds none
-  SSL_CTX_set_alpn_select_cb(c, choose_protocol, nullptr);
-  TRY_VOID(use_certificate(c, options.certfile, options.keyfile, "ssl-certfile", "ssl-keyfile"));
+  SSL_CTX_set_alpn_select_cb(c, choose_protocol,
+                             const_cast<std::string_view*>(options.http2 ? &kHttp2 : &kHttp1));
+  if (options.self_signed)
+    use_self_signed(c);
+  else
+    TRY_VOID(use_certificate(c, options.certfile, options.keyfile, "ssl-certfile", "ssl-keyfile"));
   if (!options.ciphers.empty() && SSL_CTX_set_cipher_list(c, options.ciphers.c_str()) != 1)
     return wrong_tls_file("ssl-ciphers", options.ciphers);
   if (!options.ca_certs.empty()) {

@@ -221,7 +221,7 @@ def main():
             print("| | requests/s | tokens | p50, p99 (ms) | cores |\n|---|---|---|---|---|")
             for who, (_, _, pid) in clients.items():
                 print(f"| {who} | idle | | | {idle(pid):.3f} |", flush=True)
-            for rate, tokens in ((100, 200), (500, 200), (5, 100_000), (20, 100_000)):
+            for rate, tokens in ((100, 200), (500, 200), (20, 100_000), (100, 100_000)):
                 for who, (_, at, pid) in clients.items():
                     load(options.load, at, rate, tokens, 2, pid)  # warm
                     f = load(options.load, at, rate, tokens, options.seconds, pid)

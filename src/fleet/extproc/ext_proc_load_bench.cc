@@ -6,7 +6,9 @@
 // prints "RATE P50 P99": requests a second that came to their end, milliseconds. A request is due at its time
 // whether or not earlier ones have been answered, and its time runs from then on.
 #include <fmt/format.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 
 #include <algorithm>
 #include <atomic>
@@ -18,7 +20,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "ext_proc.grpc.pb.h"
+#include "ext_proc.pb.h"
 
 namespace {
 
@@ -28,6 +30,8 @@ using ext_proc::ProcessingRequest;
 using ext_proc::ProcessingResponse;
 
 constexpr std::size_t kPieceBytes = 60'000;
+
+using Stub = grpc::TemplatedGenericStub<ProcessingRequest, ProcessingResponse>;
 
 struct Results {
   std::mutex mutex;
@@ -44,7 +48,7 @@ void add_header(ext_proc::HeaderMap& headers, const char* name, const char* valu
 // One request and its short answer. Deletes itself when the stream is done.
 class Request : public grpc::ClientBidiReactor<ProcessingRequest, ProcessingResponse> {
  public:
-  Request(ext_proc::ExternalProcessor::Stub& stub, const std::string& body, Clock::time_point due,
+  Request(Stub& stub, const std::string& body, Clock::time_point due,
           Results& results)
       : results_(results), due_(due) {
     auto& first = writes_.emplace_back();
@@ -65,7 +69,8 @@ class Request : public grpc::ClientBidiReactor<ProcessingRequest, ProcessingResp
     answer.set_body(R"({"usage": {"prompt_tokens": 9, "completion_tokens": 1}})");
     answer.set_end_of_stream(true);
     ++results_.under_way;
-    stub.async()->Process(&context_, this);
+    stub.PrepareBidiStreamingCall(&context_, "/envoy.service.ext_proc.v3.ExternalProcessor/Process", {},
+                                  this);
     StartWrite(&writes_[0]);
     StartRead(&response_);
     StartCall();
@@ -135,8 +140,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const double rate = std::stod(argv[2]), seconds = std::stod(argv[4]);
-  const auto stub =
-      ext_proc::ExternalProcessor::NewStub(grpc::CreateChannel(argv[1], grpc::InsecureChannelCredentials()));
+  Stub stub(grpc::CreateChannel(argv[1], grpc::InsecureChannelCredentials()));
   std::vector<std::string> bodies;
   for (std::uint64_t i = 0; i < 32; ++i) bodies.push_back(body(i, std::stoi(argv[3])));
   Results results;
@@ -146,7 +150,7 @@ int main(int argc, char** argv) {
     const auto due = began + std::chrono::duration_cast<Clock::duration>(
                                  std::chrono::duration<double>(static_cast<double>(i) / rate));
     std::this_thread::sleep_until(due);
-    new Request(*stub, bodies[i % bodies.size()], due, results);
+    new Request(stub, bodies[i % bodies.size()], due, results);
   }
   while (results.under_way > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const double took = std::chrono::duration<double>(Clock::now() - began).count();

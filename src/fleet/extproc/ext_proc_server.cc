@@ -1,19 +1,12 @@
 #include "fleet/extproc/ext_proc_server.h"
 
-#include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_credentials_options.h>
+#include <google/protobuf/message_lite.h>
 
-#include <chrono>
-#include <functional>
-#include <limits>
 #include <vector>
 
-#include "ext_proc.grpc.pb.h"
-#include "http/self_signed.h"
-#include "http/server_tls.h"
+#include "ext_proc.pb.h"
+#include "grpc/health.h"
+#include "grpc/server.h"
 
 namespace octavo::fleet {
 namespace {
@@ -21,159 +14,127 @@ namespace {
 using ext_proc::ProcessingRequest;
 using ext_proc::ProcessingResponse;
 
-// Reads a message, writes the answers to it, reads the next: one call under way at a time, so that a gateway
-// that does not read is not read from. Deletes itself when the stream is done.
-class Stream : public grpc::ServerBidiReactor<ProcessingRequest, ProcessingResponse> {
- public:
-  explicit Stream(ProcessorContext& context) : processor_(context) { StartRead(&message_); }
+constexpr const char* kProcess = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
+constexpr int kThreads = 2;  // gateways have a connection for each of their own threads
 
-  void OnReadDone(bool ok) override {
-    if (!ok) return Finish(grpc::Status::OK);  // the gateway has said all, or is gone
-    answers_.clear();
-    written_ = 0;
-    if (const auto processed = processor_.process(message_, answers_); !processed)
-      return Finish(
-          {grpc::StatusCode::INVALID_ARGUMENT, processed.error().field + ": " + processed.error().message});
-    if (!processor_.wants_tokens()) return wait_or_write();
-    processor_.render([this] {
-      processor_.go_on(answers_);
-      wait_or_write();
-    });
+// Takes a message, sends the answers to it, takes the next.
+class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(ProcessorContext& context, std::shared_ptr<grpc::Call> call)
+      : processor_(context), call_(std::move(call)) {}
+
+  bool message(std::string_view bytes) override {
+    if (!message_.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+      call_->finish(grpc::Status::invalid_argument, "the message is no ProcessingRequest");
+      return false;
+    }
+    if (const auto processed = processor_.process(message_, answers_); !processed) {
+      call_->finish(grpc::Status::invalid_argument,
+                    processed.error().field + ": " + processed.error().message);
+      return false;
+    }
+    const bool waits = processor_.waits();
+    waits ? wait() : send();
+    return !waits;
   }
 
-  void OnCancel() override { processor_.cancel(); }
-  void OnWriteDone(bool ok) override { ok ? write_or_read() : Finish(grpc::Status::OK); }
-  void OnDone() override { delete this; }
+  void half_closed() override { call_->finish(grpc::Status::ok); }
+  void gone() override { processor_.cancel(); }
 
  private:
-  void wait_or_write() {
-    if (!processor_.waits()) return write_or_read();
-    processor_.hold([this](FlowOutcome outcome) {
-      processor_.go_on(outcome, answers_);
-      write_or_read();
+  // What it waited for has an effect at once, on the thread that says so: who goes is booked before the next
+  // one's turn.
+  void wait() {
+    processor_.wait([self = shared_from_this()] {
+      self->processor_.go_on(self->answers_);
+      if (self->processor_.waits()) return self->wait();
+      self->call_->post([self] {
+        self->send();
+        self->call_->resume();
+      });
     });
   }
 
-  void write_or_read() {
-    if (written_ < answers_.size()) return StartWrite(&answers_[written_++]);
-    if (processor_.over()) return Finish(grpc::Status::OK);
-    StartRead(&message_);
+  void send() {
+    for (const ProcessingResponse& answer : answers_) {
+      const std::size_t bytes = answer.ByteSizeLong();
+      answer.SerializeWithCachedSizesToArray(reinterpret_cast<std::uint8_t*>(call_->send(bytes)));
+    }
+    answers_.clear();
+    if (processor_.over()) call_->finish(grpc::Status::ok);
   }
 
   Processor processor_;
+  const std::shared_ptr<grpc::Call> call_;
   ProcessingRequest message_;
   std::vector<ProcessingResponse> answers_;
-  std::size_t written_ = 0;
-};
-
-class Service : public ext_proc::ExternalProcessor::CallbackService {
- public:
-  explicit Service(ProcessorContext& context) : context_(context) {}
-
-  grpc::ServerBidiReactor<ProcessingRequest, ProcessingResponse>* Process(
-      grpc::CallbackServerContext*) override {
-    return new Stream(context_);
-  }
-
- private:
-  ProcessorContext& context_;
 };
 
 // Those that gateways and Kubernetes ask for.
 constexpr const char* kLiveness = "liveness";
 constexpr const char* kReadinessNames[] = {"", "readiness", "envoy.service.ext_proc.v3.ExternalProcessor"};
 
-struct Bound {
-  std::unique_ptr<grpc::Server> server;
-  int port = 0;
-
-  void set_ready(bool ready) const {
-    for (const char* name : kReadinessNames) server->GetHealthCheckService()->SetServingStatus(name, ready);
+Result<std::shared_ptr<http::ServerTls>> certificates(const std::optional<GrpcTls>& tls) {
+  if (!tls) return nullptr;
+  http::TlsOptions options{.self_signed = tls->folder.empty(), .http2 = true};
+  if (!options.self_signed) {
+    options.certfile = tls->folder + "/tls.crt";
+    options.keyfile = tls->folder + "/tls.key";
+    options.refresh = tls->refresh;
   }
-};
-
-Result<std::shared_ptr<grpc::ServerCredentials>> credentials_of(const std::optional<GrpcTls>& tls) {
-  if (!tls) return grpc::InsecureServerCredentials();
-  namespace experimental = grpc::experimental;
-  const auto of = [](std::shared_ptr<experimental::CertificateProviderInterface> certificates) {
-    experimental::TlsServerCredentialsOptions options(std::move(certificates));
-    options.watch_identity_key_cert_pairs();
-    return experimental::TlsServerCredentials(options);
-  };
-  if (tls->folder.empty()) {
-    const http::SelfSigned made = http::make_self_signed("octavo pick", "DNS:localhost,IP:127.0.0.1");
-    return of(std::make_shared<experimental::StaticDataCertificateProvider>(
-        std::vector<experimental::IdentityKeyCertPair>{{made.key, made.certificate}}));
-  }
-  const std::string certificate = tls->folder + "/tls.crt", key = tls->folder + "/tls.key";
-  // gRPC would say nothing of what is wrong with them.
-  if (const auto read = http::ServerTls::load({.certfile = certificate, .keyfile = key}); !read)
-    return field_failure("cert-path", read.error().code, "{}", read.error().message);
-  constexpr unsigned kLookSeconds = 1, kNeverSeconds = std::numeric_limits<int>::max();
-  return of(std::make_shared<experimental::FileWatcherCertificateProvider>(
-      key, certificate, tls->refresh ? kLookSeconds : kNeverSeconds));
-}
-
-Result<Bound> listen_on(const GrpcOptions& options, std::uint16_t port, std::string_view field,
-                        std::shared_ptr<grpc::ServerCredentials> credentials,
-                        const std::function<void(grpc::ServerBuilder&)>& add_service) {
-  Bound bound;
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort(fmt::format("{}:{}", options.host, port), std::move(credentials), &bound.port);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a port that is taken is an error
-  builder.SetMaxReceiveMessageSize(static_cast<int>(options.message_bytes_max));
-  add_service(builder);
-  bound.server = builder.BuildAndStart();
-  if (!bound.server || bound.port == 0)
-    return field_failure(field, ErrorCode::io, "cannot listen on {}:{}", options.host, port);
-  bound.server->GetHealthCheckService()->SetServingStatus(kLiveness, true);
-  bound.set_ready(true);
-  return bound;
+  auto loaded = http::ServerTls::load(std::move(options));
+  if (!loaded) return field_failure("cert-path", loaded.error().code, "{}", loaded.error().message);
+  return *std::move(loaded);
 }
 
 }  // namespace
 
 struct ExtProcServer::State {
-  explicit State(ProcessorContext& c) : context(c), service(c) {}
+  explicit State(ProcessorContext& c) : context(c) {
+    health.set(kLiveness, true);
+    set_ready(true);
+  }
+  void set_ready(bool ready) {
+    for (const char* name : kReadinessNames) health.set(name, ready);
+  }
 
   ProcessorContext& context;
-  Service service;
-  grpc::CallbackGenericService nothing;  // gRPC starts no server without a service of one's own
-  Bound main, health;
+  grpc::Health health;
+  std::unique_ptr<grpc::Server> streams, checks;
 };
 
 Result<std::unique_ptr<ExtProcServer>> ExtProcServer::start(const GrpcOptions& options,
                                                             ProcessorContext& context) {
-  grpc::EnableDefaultHealthCheckService(true);
   auto state = std::make_unique<State>(context);
-  TRY(auto credentials, credentials_of(options.tls));
-  TRY(state->main,
-      listen_on(options, options.port, "grpc-port", std::move(credentials),
-                [&](grpc::ServerBuilder& builder) { builder.RegisterService(&state->service); }));
-  TRY(state->health, listen_on(options, options.health_port, "grpc-health-port",
-                               grpc::InsecureServerCredentials(), [&](grpc::ServerBuilder& builder) {
-                                 builder.RegisterCallbackGenericService(&state->nothing);
-                               }));
+  grpc::Methods methods{{std::string(grpc::kHealthCheck), grpc::health_check(state->health)}};
+  grpc::ServerOptions checks{.host = options.host, .port = options.health_port, .field = "grpc-health-port"};
+  grpc::ServerOptions streams{.host = options.host,
+                              .port = options.port,
+                              .field = "grpc-port",
+                              .message_bytes_max = static_cast<std::size_t>(options.message_bytes_max),
+                              .threads = kThreads};
+  TRY(streams.tls, certificates(options.tls));
+  TRY(state->checks, grpc::Server::start(std::move(checks), methods));
+  methods.emplace(kProcess, [&context](std::shared_ptr<grpc::Call> call) {
+    return std::make_shared<Stream>(context, std::move(call));
+  });
+  TRY(state->streams, grpc::Server::start(std::move(streams), std::move(methods)));
   return std::unique_ptr<ExtProcServer>(new ExtProcServer(std::move(state)));
 }
 
 ExtProcServer::ExtProcServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 ExtProcServer::~ExtProcServer() { stop(0); }
 
-std::uint16_t ExtProcServer::port() const { return static_cast<std::uint16_t>(state_->main.port); }
-std::uint16_t ExtProcServer::health_port() const { return static_cast<std::uint16_t>(state_->health.port); }
+std::uint16_t ExtProcServer::port() const { return state_->streams->port(); }
+std::uint16_t ExtProcServer::health_port() const { return state_->checks->port(); }
 
-void ExtProcServer::set_ready(bool ready) {
-  state_->main.set_ready(ready);
-  state_->health.set_ready(ready);
-}
+void ExtProcServer::set_ready(bool ready) { state_->set_ready(ready); }
 
 void ExtProcServer::stop(int grace_ms) {
-  for (const Bound* bound : {&state_->main, &state_->health})
-    if (auto* health = bound->server->GetHealthCheckService()) health->SetServingStatus(false);
+  state_->health.stop();
   if (state_->context.gate) state_->context.gate->stop();
-  state_->main.server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(grace_ms));
-  state_->health.server->Shutdown(std::chrono::system_clock::now());
+  state_->streams->stop(grace_ms);
+  state_->checks->stop(0);
 }
 
 }  // namespace octavo::fleet

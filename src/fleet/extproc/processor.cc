@@ -221,9 +221,19 @@ void Processor::pick(const ProcessingRequest& message, bool has_trailers, Answer
   }
   if (sheds())
     return refuse({429, "system saturated, sheddable request dropped", "rejected-saturated"}, answers);
-  wants_tokens_ = context_.renderer && !route_.tokens_are_exact && route_.body_error.empty() &&
-                  PromptRenderer::takes(request_.path);
-  if (!wants_tokens_) wait_or_pick(answers);
+  if (context_.renderer && !route_.tokens_are_exact && route_.body_error.empty() &&
+      PromptRenderer::takes(request_.path))
+    waits_for_ = Wait::tokens;
+  else
+    wait_for_turn(answers);
+}
+
+void Processor::wait(std::function<void()> resume) {
+  waits_for_ == Wait::tokens ? render(std::move(resume)) : hold(std::move(resume));
+}
+
+void Processor::go_on(Answers& answers) {
+  std::exchange(waits_for_, Wait::nothing) == Wait::tokens ? wait_for_turn(answers) : take_turn(answers);
 }
 
 void Processor::render(std::function<void()> resume) {
@@ -235,14 +245,9 @@ void Processor::render(std::function<void()> resume) {
   });
 }
 
-void Processor::go_on(Answers& answers) {
-  wants_tokens_ = false;
-  wait_or_pick(answers);
-}
-
-void Processor::wait_or_pick(Answers& answers) {
+void Processor::wait_for_turn(Answers& answers) {
   if (context_.gate)
-    waits_ = true;
+    waits_for_ = Wait::turn;
   else
     pick(answers);
 }
@@ -302,12 +307,15 @@ FlowItem Processor::flow_item() const {
   return item;
 }
 
-void Processor::hold(FlowGate::Then resume) {
+void Processor::hold(std::function<void()> resume) {
   FlowItem item = flow_item();
   fairness_id_ = item.fairness_id;
   item.id = context_.gate->new_id();
   held_ = item.id;
-  context_.gate->enqueue(std::move(item), std::move(resume));
+  context_.gate->enqueue(std::move(item), [this, resume = std::move(resume)](FlowOutcome outcome) {
+    outcome_ = outcome;
+    resume();
+  });
   if (cancelled_) context_.gate->cancel(held_);  // cancel() may have come before there was anything to cancel
 }
 
@@ -316,9 +324,8 @@ void Processor::cancel() {
   if (const std::uint64_t held = held_) context_.gate->cancel(held);
 }
 
-void Processor::go_on(FlowOutcome outcome, Answers& answers) {
-  waits_ = false;
-  switch (outcome) {
+void Processor::take_turn(Answers& answers) {
+  switch (outcome_) {
     case FlowOutcome::dispatched:
       return pick(answers);
     case FlowOutcome::rejected_capacity:

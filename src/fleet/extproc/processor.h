@@ -85,17 +85,11 @@ class Processor {
   Result<> process(const ext_proc::ProcessingRequest& message,
                    std::vector<ext_proc::ProcessingResponse>& answers);
 
-  // The prompt's tokens are to be asked for: have them rendered, and process() nothing before `resume` is
-  // called: then go_on() goes on, to wait for its turn or to append the answers.
-  bool wants_tokens() const { return wants_tokens_; }
-  void render(std::function<void()> resume);
+  // The request must wait: wait(), and process() nothing before `resume` is called, on any thread: then go_on()
+  // appends the answers, or it waits() once more. cancel() may be called from anywhere at any time.
+  bool waits() const { return waits_for_ != Wait::nothing; }
+  void wait(std::function<void()> resume);
   void go_on(std::vector<ext_proc::ProcessingResponse>& answers);
-
-  // The request must wait for its turn: hold() it, and process() nothing before `resume` is called with what
-  // has become of it: then go_on() appends the answers. cancel() may be called from anywhere at any time.
-  bool waits() const { return waits_; }
-  void hold(FlowGate::Then resume);
-  void go_on(FlowOutcome outcome, std::vector<ext_proc::ProcessingResponse>& answers);
   void cancel();
 
   // The last answer refuses the request: nothing follows it.
@@ -104,6 +98,8 @@ class Processor {
  private:
   // What the gateway sends of a body, and how it takes the answer to it.
   enum class BodyMode : std::uint8_t { none, full_duplex, buffered, other };
+  // What a request waits for, in this order: its prompt's tokens; its turn (flow control).
+  enum class Wait : std::uint8_t { nothing, tokens, turn };
   using Answers = std::vector<ext_proc::ProcessingResponse>;
 
   Result<> on_request_headers(const ext_proc::ProcessingRequest& message, Answers& answers);
@@ -116,7 +112,10 @@ class Processor {
 
   // Reads the request, picks, and answers headers and body with the choice, or refuses.
   void pick(const ext_proc::ProcessingRequest& message, bool has_trailers, Answers& answers);
-  void wait_or_pick(Answers& answers);
+  void render(std::function<void()> resume);
+  void wait_for_turn(Answers& answers);
+  void hold(std::function<void()> resume);
+  void take_turn(Answers& answers);
   void pick(Answers& answers);
   void rewrite_model();
   bool sheds() const;
@@ -144,8 +143,8 @@ class Processor {
   Subset subset_;
   ModelRestorer restorer_;
   bool has_trailers_ = false;
-  bool wants_tokens_ = false;
-  bool waits_ = false;
+  Wait waits_for_ = Wait::nothing;
+  FlowOutcome outcome_ = FlowOutcome::dispatched;  // of its wait for its turn
   std::atomic<std::uint64_t> held_ = 0;  // at the gate; 0: it was never there
   std::atomic<bool> cancelled_ = false;
   bool begun_ = false;

@@ -419,36 +419,38 @@ TEST_F(ProcessorTest, ARequestWaitsForItsTurn) {
                                                    .detector = ConcurrencyDetector{.requests_max = 1}}};
   begin(1, options);
   const std::map<std::string, std::string> chat{{"x-llm-d-inference-objective", "chat"}};
-  // Sends all of a request and holds it; what becomes of it is told in order.
-  const auto held = [&](Processor& processor, std::promise<FlowOutcome>& outcome) {
+  // Sends all of a request, which then waits.
+  const auto begin_to_wait = [&](Processor& processor, std::promise<void>& resumed) {
     std::vector<ProcessingResponse> none;
     CHECK(processor.process(request_headers(chat), none));
     CHECK(processor.process(request_body(kBody), none));
     EXPECT_TRUE(none.empty());
     EXPECT_TRUE(processor.waits());
-    processor.hold([&](FlowOutcome o) { outcome.set_value(o); });
-    return outcome.get_future();
+    processor.wait([&] { resumed.set_value(); });
   };
-  std::promise<FlowOutcome> promises[4];
+  const auto go_on = [&](Processor& processor, std::promise<void>& resumed) {
+    resumed.get_future().wait();
+    answers_.clear();
+    processor.go_on(answers_);
+    EXPECT_FALSE(processor.waits());
+  };
+  std::promise<void> promises[4];
   Processor first(*context_), second(*context_), third(*context_), cancelled(*context_);
-  auto one = held(first, promises[0]);
-  answers_.clear();
-  first.go_on(one.get(), answers_);
+  begin_to_wait(first, promises[0]);
+  go_on(first, promises[0]);
   EXPECT_EQ(choice_headers().at("x-gateway-destination-endpoint"), "10.0.0.1:8000");
-  auto two = held(second, promises[1]);
-  auto three = held(third, promises[2]);
-  EXPECT_EQ(three.get(), FlowOutcome::rejected_capacity) << "the band of chats has room for one";
-  answers_.clear();
-  third.go_on(FlowOutcome::rejected_capacity, answers_);
+  begin_to_wait(second, promises[1]);
+  begin_to_wait(third, promises[2]);
+  go_on(third, promises[2]);  // the band of chats has room for one
   EXPECT_EQ(answers_.at(0).immediate_response().status().code(), 429);
   std::vector<ProcessingResponse> rest;
   CHECK(first.process(response_body("{}", true), rest));
-  EXPECT_EQ(two.get(), FlowOutcome::dispatched) << "the first one has ended";
-  answers_.clear();
-  second.go_on(FlowOutcome::dispatched, answers_);
-  auto four = held(cancelled, promises[3]);
+  go_on(second, promises[1]);
+  EXPECT_EQ(choice_headers().at("x-gateway-destination-endpoint"), "10.0.0.1:8000");
+  begin_to_wait(cancelled, promises[3]);
   cancelled.cancel();
-  EXPECT_EQ(four.get(), FlowOutcome::evicted_context_cancelled);
+  go_on(cancelled, promises[3]);
+  EXPECT_EQ(answers_.at(0).immediate_response().status().code(), 503);
 }
 
 TEST_F(ProcessorTest, AClientThatLeavesBeforeItsRequestWaitsIsNotWaitedFor) {
@@ -458,10 +460,10 @@ TEST_F(ProcessorTest, AClientThatLeavesBeforeItsRequestWaitsIsNotWaitedFor) {
   ASSERT_TRUE(send(request_body(kBody)));
   ASSERT_TRUE(processor_->waits());
   processor_->cancel();
-  std::optional<FlowOutcome> outcome;
-  processor_->hold([&](FlowOutcome o) { outcome = o; });
-  EXPECT_EQ(outcome, FlowOutcome::evicted_context_cancelled);
-  context_->gate->stop();  // whoever still waits is told before `outcome` goes
+  bool resumed = false;
+  processor_->wait([&] { resumed = true; });
+  EXPECT_TRUE(resumed);
+  context_->gate->stop();  // whoever still waits is told before `resumed` goes
 }
 
 // Who has answered is known to keep a limit that everybody keeps, who has not is not.

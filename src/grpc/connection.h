@@ -1,0 +1,52 @@
+// One client connection of the server. Private to this room. Everything but post() runs on its event loop.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "grpc/session.h"
+#include "http/event_loop.h"
+#include "http/tls_session.h"
+
+namespace octavo::grpc {
+
+class Connection : public Host, public std::enable_shared_from_this<Connection> {
+ public:
+  using Socket = boost::asio::ip::tcp::socket;
+
+  // tls: null: none. `closed` is called once.
+  Connection(Socket socket, http::EventLoop& loop, std::unique_ptr<http::TlsSession> tls,
+             std::function<void(Connection*)> closed);
+
+  void start(const Methods& methods, std::size_t message_bytes_max);
+  void shut_down();  // takes no new calls; closes after the last one
+  void close();
+  std::size_t calls() const { return session_ ? session_->calls() : 0; }
+
+  void post(std::function<void()> work) override;
+
+ private:
+  void wait_readable();
+  void read();
+  bool take_in(std::span<const char> received);
+  void flush();
+  bool write_some();
+
+  Socket socket_;
+  http::EventLoop& loop_;
+  std::unique_ptr<http::TlsSession> tls_;
+  std::function<void(Connection*)> on_closed_;
+  boost::asio::steady_timer silence_;  // of one that does not say that it speaks HTTP/2
+  std::unique_ptr<Session> session_;
+  std::string sending_;
+  std::size_t sent_ = 0;
+  bool writing_ = false;
+  std::mutex mutex_;  // guards closed_, after which nothing is posted
+  bool closed_ = false;
+};
+
+}  // namespace octavo::grpc
