@@ -5,7 +5,8 @@
 namespace octavo::grpc {
 namespace {
 
-// Protocol buffers' names for a field: its number, and that its value is a number or bytes with a size before.
+// Protocol buffers' names for a field: its number, and that its value is a number or bytes with a size
+// before.
 constexpr char kService = 1 << 3 | 2;  // HealthCheckRequest.service
 constexpr char kStatus = 1 << 3 | 0;   // HealthCheckResponse.status
 constexpr char kServing = 1, kNotServing = 2;

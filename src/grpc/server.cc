@@ -73,9 +73,8 @@ void Server::State::accept() {
   Loop& loop = *loops[next++ % loops.size()];
   acceptor->async_accept(loop.loop.io(), [this, &loop](const error_code& error, tcp::socket socket) {
     if (!error) {
-      asio::post(loop.loop.io(), [this, &loop, taken = std::move(socket)]() mutable {
-        take(loop, std::move(taken));
-      });
+      asio::post(loop.loop.io(),
+                 [this, &loop, taken = std::move(socket)]() mutable { take(loop, std::move(taken)); });
     }
     if (!acceptor->is_open()) return;
     if (!error) return accept();

@@ -14,11 +14,11 @@ namespace octavo::grpc {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 0;                      // 0: any free one
-  std::string field = "port";                  // of what is wrong with it
-  std::shared_ptr<http::ServerTls> tls = {};   // null: none
-  std::size_t message_bytes_max = 4 << 20;     // longer ones are refused
-  int threads = 1;                             // connections are shared out over them
+  std::uint16_t port = 0;                     // 0: any free one
+  std::string field = "port";                 // of what is wrong with it
+  std::shared_ptr<http::ServerTls> tls = {};  // null: none
+  std::size_t message_bytes_max = 4 << 20;    // longer ones are refused
+  int threads = 1;                            // connections are shared out over them
 };
 
 class Server {
@@ -28,8 +28,8 @@ class Server {
   ~Server();  // stop(0)
 
   std::uint16_t port() const;
-  // Takes no more connections and calls; waits up to `ms` for those that are open, then cuts them off. Calling
-  // it again does nothing.
+  // Takes no more connections and calls; waits up to `ms` for those that are open, then cuts them off.
+  // Calling it again does nothing.
   void stop(int grace_ms);
 
  private:

@@ -56,7 +56,8 @@ class ClientCall {
   }
   ~ClientCall() {
     queue_.Shutdown();
-    while (next()) {}
+    while (next()) {
+    }
   }
 
   bool write(const std::string& bytes) {

@@ -226,7 +226,8 @@ void Session::give_back(Call& call, std::size_t bytes) {
 void Session::pump(Call& call) {
   if (!call.session_ || call.finished_) return;
   std::size_t at = 0;
-  while (!call.waits_ && !call.out_full_ && !call.finished_ && take_message(call, at)) {}
+  while (!call.waits_ && !call.out_full_ && !call.finished_ && take_message(call, at)) {
+  }
   call.in_.erase(0, at);
   if (!call.client_done_ || call.waits_ || call.out_full_ || call.finished_) return;
   if (!call.in_.empty()) return call.finish(Status::invalid_argument, "the last message is cut short");

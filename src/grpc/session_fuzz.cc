@@ -1,5 +1,5 @@
-// What a client sends, however it is cut: the session answers or ends, never crashes, and lets go of its calls.
-// The first byte: whether HTTP/2's preface goes before the rest.
+// What a client sends, however it is cut: the session answers or ends, never crashes, and lets go of its
+// calls. The first byte: whether HTTP/2's preface goes before the rest.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,7 +22,8 @@ int open_calls = 0;
 // Sends messages back; every third one it waits after, until the next step.
 class Echo : public Receiver {
  public:
-  Echo(std::shared_ptr<Call> call, std::shared_ptr<Call>& waiting) : call_(std::move(call)), waiting_(waiting) {
+  Echo(std::shared_ptr<Call> call, std::shared_ptr<Call>& waiting)
+      : call_(std::move(call)), waiting_(waiting) {
     ++open_calls;
   }
   ~Echo() override { --open_calls; }

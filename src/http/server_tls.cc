@@ -28,9 +28,8 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
                     unsigned int offered_size, void* spoken) {
   const auto& name = *static_cast<const std::string_view*>(spoken);
   unsigned char* chosen = nullptr;
-  const int found =
-      SSL_select_next_proto(&chosen, size, reinterpret_cast<const unsigned char*>(name.data()),
-                            static_cast<unsigned int>(name.size()), offered, offered_size);
+  const int found = SSL_select_next_proto(&chosen, size, reinterpret_cast<const unsigned char*>(name.data()),
+                                          static_cast<unsigned int>(name.size()), offered, offered_size);
   *out = chosen;
   return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
 }

@@ -20,8 +20,8 @@ struct TlsOptions {
   std::string ca_certs{};  // PEM: who may sign clients' certificates
   int cert_reqs =
       0;  // a client's certificate: 0 is not asked for, 1 is checked where there is one, 2 must be there
-  std::string ciphers{};  // OpenSSL's list, for TLS 1.2; "": its default
-  bool refresh = false;   // read the files again when they change
+  std::string ciphers{};     // OpenSSL's list, for TLS 1.2; "": its default
+  bool refresh = false;      // read the files again when they change
   bool self_signed = false;  // a certificate that signs itself, made anew, in place of the files
   bool http2 = false;        // what is spoken, in place of HTTP/1.1
 

@@ -365,6 +365,40 @@ def test_by_what_waits(tmp_path):
         waiting.join()
 
 
+@contextlib.contextmanager
+def configured(folder, replicas, config):
+    """A client of a gateway whose picker has this configuration."""
+    path = folder / "picker.yaml"
+    path.write_text(config)
+    with picker(map(address, replicas), f"--allow-experimental-plugins --config-file {path}") as (grpc, _, metrics):
+        with envoy(folder, grpc, map(port_of, replicas)) as base:
+            assert eventually(lambda: ready(metrics) == 3)
+            yield client_of(base)
+
+
+def test_samples_of_one_prompt_that_come_together_go_to_one_replica(replicas, tmp_path):
+    config = """plugins:
+- {type: burst-prefix-cache-producer, parameters: {windowDurationMs: 2000}}
+- {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: burst-prefix-cache-producer}}
+"""
+    with configured(tmp_path, replicas, config) as through, concurrent.futures.ThreadPoolExecutor(12) as pool:
+        model = through.models.list().data[0].id
+        before = [served(one) for one in replicas]
+        prompts = ["Once upon a time there was a burst", "Another prompt of the same moment"]
+        list(pool.map(lambda i: through.completions.create(model=model, prompt=prompts[i % 2], max_tokens=1), range(12)))
+        assert sorted(served(one) - was for one, was in zip(replicas, before, strict=True)) == [0, 6, 6]
+
+
+def test_a_session_stays_where_the_answers_header_says(replicas, tmp_path):
+    with configured(tmp_path, replicas, "plugins: [{type: session-affinity-filter}, {type: random-picker}]\n") as through:
+        fields = dict(model=through.models.list().data[0].id, prompt="Once", max_tokens=1)
+        first = through.completions.with_raw_response.create(**fields)
+        before = [served(one) for one in replicas]
+        for _ in range(6):
+            through.completions.create(**fields, extra_headers={"x-session-token": first.headers["x-session-token"]})
+        assert sorted(served(one) - was for one, was in zip(replicas, before, strict=True)) == [0, 0, 6]
+
+
 def test_an_adapter_is_asked_where_it_runs(tmp_path):
     config = tmp_path / "lora.yaml"
     config.write_text("plugins: [{type: lora-affinity-scorer}]\n")

@@ -21,6 +21,8 @@ struct Cycle {
   std::int64_t now_us;
   Draws draws;
   std::span<const Overlap> overlaps = {};  // one of each producer, see Plugins::produce
+  // Where it was placed together with others, see burst.h.
+  EndpointId burst_home = kNoEndpoint;
   // Who answers, while it is chosen who computes the prompt for it.
   EndpointId peer = kNoEndpoint;
 
@@ -28,7 +30,8 @@ struct Cycle {
   std::int64_t cached_tokens(EndpointId endpoint) const {
     std::int64_t most = 0;
     for (const Overlap& overlap : overlaps)
-      most = std::max(most, std::int64_t{overlap.of(endpoint).blocks()} * overlap.block_size);
+      if (overlap.cached)
+        most = std::max(most, std::int64_t{overlap.of(endpoint).blocks()} * overlap.block_size);
     return std::min(most, static_cast<std::int64_t>(request.tokens.size()));
   }
 

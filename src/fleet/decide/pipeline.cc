@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fleet/decide/burst.h"
 #include "fleet/decide/eligible.h"
 #include "fleet/decide/held_blocks_owner.h"
 #include "fleet/decide/latency.h"
@@ -26,16 +27,20 @@ Result<Pipeline> Pipeline::make(PipelineConfig config) {
   return Pipeline(std::move(plugins), std::move(profile), std::move(prefill), std::move(encode));
 }
 
-LatencyPredictor* Pipeline::predictor() const {
+// The first one of its kind; null: there is none.
+template <class Kind>
+Kind* Pipeline::find() const {
   for (const std::string& name : plugins_->names())
-    if (auto* predictor = dynamic_cast<LatencyPredictor*>(plugins_->find(name))) return predictor;
+    if (auto* plugin = dynamic_cast<Kind*>(plugins_->find(name))) return plugin;
   return nullptr;
 }
 
+LatencyPredictor* Pipeline::predictor() const { return find<LatencyPredictor>(); }
+const BurstPrefixProducer* Pipeline::burst() const { return find<BurstPrefixProducer>(); }
+
 HeldBlocks* Pipeline::held_blocks() const {
-  for (const std::string& name : plugins_->names())
-    if (auto* owner = dynamic_cast<HeldBlocksOwner*>(plugins_->find(name))) return &owner->held_blocks();
-  return nullptr;
+  auto* owner = find<HeldBlocksOwner>();
+  return owner ? &owner->held_blocks() : nullptr;
 }
 
 void Pipeline::choose(Cycle& cycle, Role part, std::span<const EndpointId> excluded, Decision& decision) {

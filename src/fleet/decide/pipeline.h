@@ -13,6 +13,7 @@
 
 namespace octavo::fleet {
 
+class BurstPrefixProducer;
 class HeldBlocks;
 class LatencyPredictor;
 
@@ -67,8 +68,12 @@ class Pipeline {
     plugins_->cache_changed(endpoint, events);
   }
   void forget(EndpointId endpoint) { plugins_->forget(endpoint); }
+  // Fields for the header of the answer that `endpoint` gives, for the client to send again.
+  HeaderFields answer_headers(const Member& endpoint) const { return plugins_->answer_headers(endpoint); }
   // Who learns from how long answers took; null: nobody does.
   LatencyPredictor* predictor() const;
+  // Who places requests that come at the same moment; null: nobody does.
+  const BurstPrefixProducer* burst() const;
   // What endpoints have told of their caches; null: nobody keeps it.
   HeldBlocks* held_blocks() const;
   void expire(std::int64_t now_us) { plugins_->expire(now_us); }
@@ -78,6 +83,9 @@ class Pipeline {
     PrefillRule rule;
     Profile profile;
   };
+
+  template <class Kind>
+  Kind* find() const;
 
   Pipeline(std::unique_ptr<Plugins> plugins, Profile profile, std::optional<Prefill> prefill,
            std::optional<Profile> encode)

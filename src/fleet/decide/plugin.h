@@ -7,12 +7,17 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fleet/decide/cycle.h"
 #include "fleet/decide/decision.h"
 #include "fleet/index/cache_event.h"
 
 namespace octavo::fleet {
+
+// Names in lower case, and values.
+using HeaderFields = std::vector<std::pair<std::string, std::string>>;
 
 class Plugin {
  public:
@@ -23,6 +28,8 @@ class Plugin {
 
   // The request of this cycle goes to `endpoint` now. For those who learn from decisions.
   virtual void sent(const Cycle&, EndpointId /*endpoint*/) {}
+  // Adds what the header of the answer that `endpoint` gives is to have, for the client to send again.
+  virtual void add_answer_headers(const Member& /*endpoint*/, HeaderFields&) const {}
   // The endpoint tells what came into its prefix cache and what went. On any thread, beside everything but
   // forget().
   virtual void cache_changed(EndpointId, std::span<const CacheEvent>) {}

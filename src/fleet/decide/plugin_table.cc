@@ -53,6 +53,7 @@ constexpr PluginRow kTable[] = {
     {"weighted-random-picker", make_weighted_random_picker},
     // Producers
     {"approx-prefix-cache-producer", make_recent_prefix_producer},
+    {"burst-prefix-cache-producer", make_burst_prefix_producer},
     {"mm-embeddings-cache-producer", make_media_cache_producer},
     {"predicted-latency-producer", make_predicted_latency_producer},
     {"precise-prefix-cache-producer", make_precise_prefix_producer},

@@ -25,6 +25,7 @@ std::span<const PluginRow> plugin_table();
 
 // One function for each row; a plugin's file defines its own.
 std::unique_ptr<Plugin> make_active_request_scorer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_burst_prefix_producer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_concurrency_detector(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_consistent_hashing_picker(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_context_length_aware(Parameters&, Plugins&);

@@ -85,6 +85,12 @@ void Plugins::sent(const Cycle& cycle, EndpointId endpoint) {
   for (const auto& plugin : plugins_) plugin->sent(cycle, endpoint);
 }
 
+HeaderFields Plugins::answer_headers(const Member& endpoint) const {
+  HeaderFields fields;
+  for (const auto& plugin : plugins_) plugin->add_answer_headers(endpoint, fields);
+  return fields;
+}
+
 void Plugins::cache_changed(EndpointId endpoint, std::span<const CacheEvent> events) {
   for (const auto& plugin : plugins_) plugin->cache_changed(endpoint, events);
 }

@@ -36,6 +36,7 @@ class Plugins {
   // Why a request is refused; nothing: it is not. Producers run where anybody may refuse.
   std::optional<std::string> refusal(Cycle& cycle, int priority, const Candidates& candidates);
   void sent(const Cycle& cycle, EndpointId endpoint);
+  HeaderFields answer_headers(const Member& endpoint) const;
   void cache_changed(EndpointId endpoint, std::span<const CacheEvent> events);
   void forget(EndpointId endpoint);
   void expire(std::int64_t now_us);

@@ -34,8 +34,6 @@ std::vector<double> scores(TestFleet& fleet, Pipeline& policy, const RouteReques
 // What a plugin cannot do without.
 const std::map<std::string_view, boost::json::object> kNeeded{
     {"header-label-affinity-scorer", {{"headerName", "X-Tier"}, {"labelKey", "tier"}}},
-    {"session-affinity-filter", {{"strategy", "session_id"}}},
-    {"session-affinity-scorer", {{"strategy", "session_id"}}},
     {"session-id-producer", {{"cookieName", "sid"}}},
     {"utilization-filter",
      {{"conditions", boost::json::array{{{"metric", "waiting-queue"}, {"maxValue", 3}}}}}},
@@ -105,6 +103,26 @@ TEST(Plugins, ASessionStaysWhereItIs) {
       EXPECT_NE(other, home);
       EXPECT_EQ(fleet.send(policy, request).endpoint, other) << "it has moved";
     }
+  }
+}
+
+TEST(Plugins, ASessionIsWhereTheAnswersHeaderHasSaid) {
+  TestFleet fleet(3);
+  for (const char* type : {"session-affinity-scorer", "session-affinity-filter"}) {
+    Pipeline policy =
+        pipeline({{"", type, {{"encodedEndpointHeaderConfig", {{"header", "X-Token "}}}}}}, {{type}});
+    EXPECT_THAT(policy.headers(), ElementsAre("x-token"));
+    const auto view = fleet.fleet.view();
+    for (const Member& member : view->members) {
+      RouteRequest request = prompt("p");
+      request.headers = policy.answer_headers(member);
+      EXPECT_THAT(request.headers, ElementsAre(testing::Pair("x-token", testing::Not(testing::IsEmpty()))));
+      for (int i = 0; i < 5; ++i) EXPECT_EQ(fleet.send(policy, request).endpoint, member.id);
+      EXPECT_EQ(fleet.rank(policy, request, {member.id}).size(), 2U) << "anyone, without its own";
+    }
+    RouteRequest request = prompt("p");
+    request.headers = {{"x-token", "no base64!"}};
+    EXPECT_EQ(fleet.rank(policy, request).size(), 3U);
   }
 }
 

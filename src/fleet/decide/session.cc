@@ -6,6 +6,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
+#include "base/base64.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugins.h"
 
@@ -47,10 +48,27 @@ std::string_view SessionSource::id(const RouteRequest& request) const {
 }
 
 SessionAffinity::SessionAffinity(Parameters& parameters, Plugins& plugins) {
-  std::string strategy = "encoded_endpoint_header", profile;
+  constexpr std::string_view kEncoded = "encoded_endpoint_header", kId = "session_id";
+  std::string strategy(kEncoded), profile;
   parameters.read("strategy", strategy);
-  if (strategy != "session_id") parameters.fail("strategy", "must be \"session_id\", there is no other yet");
   parameters.read("profileName", profile);
+  if (!profile.empty()) parameters.fail("profileName", "must be empty: a session is with who answers");
+  if (strategy != kEncoded && strategy != kId)
+    parameters.fail("strategy", "must be \"encoded_endpoint_header\" or \"session_id\"");
+  strategy == kId ? read_ids(parameters, plugins) : read_token(parameters, plugins);
+}
+
+void SessionAffinity::read_token(Parameters& parameters, Plugins& plugins) {
+  parameters.get("sessionIdConfig");  // of the other strategy
+  std::string header;
+  parameters.read_object("encodedEndpointHeaderConfig",
+                         [&](Parameters& fields) { fields.read("header", header); });
+  header = trimmed(header);
+  token_header_ = plugins.reads_header(header.empty() ? "x-session-token" : header);
+}
+
+void SessionAffinity::read_ids(Parameters& parameters, Plugins& plugins) {
+  parameters.get("encodedEndpointHeaderConfig");  // of the other strategy
   double ttl = 300, sweep = 10;
   parameters.read_object("sessionIdConfig", [&](Parameters& fields) {
     fields.read("evictionTtlSeconds", ttl, 1e-3, 1e9);
@@ -78,10 +96,20 @@ std::string_view SessionAffinity::session(const RouteRequest& request) const {
 }
 
 const Member* SessionAffinity::home(const Cycle& cycle, std::span<const Member* const> candidates) {
+  if (!token_header_.empty()) {
+    const auto name = decode_base64(cycle.request.header(token_header_).value_or(""));
+    const auto named = std::ranges::find_if(
+        candidates, [&](const Member* member) { return name && member->endpoint->name == *name; });
+    return named != candidates.end() ? *named : nullptr;
+  }
   const EndpointId bound = keys_.find(session(cycle.request));
   const auto found = std::ranges::find(candidates, bound, &Member::id);
   home_was_there_ = found != candidates.end();
   return home_was_there_ ? *found : nullptr;
+}
+
+void SessionAffinity::add_answer_headers(const Member& endpoint, HeaderFields& fields) const {
+  if (!token_header_.empty()) fields.emplace_back(token_header_, encode_base64(endpoint.endpoint->name));
 }
 
 // What others have outweighed does not move the session.

@@ -28,21 +28,29 @@ class SessionIdProducer : public Plugin {
   SessionSource source;
 };
 
-// What session-affinity-filter and session-affinity-scorer have in common: a session stays with who got its
-// first request, until that one cannot get one.
-class SessionAffinity {
+// What session-affinity-filter and session-affinity-scorer have in common. By strategy a session is
+//   encoded_endpoint_header: what the answer's header says of the endpoint, and the client sends again;
+//   session_id: an id that the client has; it stays with who got its first request, until that one cannot get
+//   one.
+class SessionAffinity : public virtual Plugin {
  public:
   SessionAffinity(Parameters& parameters, Plugins& plugins);
 
+  void sent(const Cycle& cycle, EndpointId endpoint) override;
+  void add_answer_headers(const Member& endpoint, HeaderFields& fields) const override;
+  void forget(EndpointId endpoint) override { keys_.forget(endpoint); }
+  void expire(std::int64_t now_us) override { keys_.expire(now_us); }
+
+ protected:
   // Who of the candidates has the request's session; null: nobody.
   const Member* home(const Cycle& cycle, std::span<const Member* const> candidates);
-  void sent(const Cycle& cycle, EndpointId endpoint);
-  void forget(EndpointId endpoint) { keys_.forget(endpoint); }
-  void expire(std::int64_t now_us) { keys_.expire(now_us); }
 
  private:
+  void read_token(Parameters& parameters, Plugins& plugins);
+  void read_ids(Parameters& parameters, Plugins& plugins);
   std::string_view session(const RouteRequest& request) const;
 
+  std::string token_header_;            // encoded_endpoint_header's; "": session_id, and the rest counts
   std::vector<SessionSource> sources_;  // the first one that a request has counts
   StickyKeys keys_;
   bool home_was_there_ = false;  // when the last request's home was asked for

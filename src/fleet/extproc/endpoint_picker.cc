@@ -28,7 +28,10 @@ Result<std::unique_ptr<EndpointPicker>> EndpointPicker::make(PipelineConfig conf
 }
 
 EndpointPicker::EndpointPicker(Pipeline pipeline)
-    : seed_(secret_seed()), pipeline_(std::move(pipeline)), predictor_(pipeline_.predictor()) {}
+    : seed_(secret_seed()),
+      pipeline_(std::move(pipeline)),
+      predictor_(pipeline_.predictor()),
+      burst_(pipeline_.burst()) {}
 
 Candidates EndpointPicker::candidates(const FleetView& view, const RouteRequest& request,
                                       const Subset& subset) const {
@@ -53,7 +56,7 @@ Pick EndpointPicker::booked(const Decision& decision, const FleetView& view, std
 }
 
 std::expected<Pick, Refusal> EndpointPicker::pick(const RouteRequest& request, const Subset& subset,
-                                                  int priority) {
+                                                  int priority, EndpointId burst_home) {
   const std::lock_guard lock(mutex_);
   const auto view = fleet_.view();
   Candidates found = candidates(*view, request, subset);
@@ -61,6 +64,7 @@ std::expected<Pick, Refusal> EndpointPicker::pick(const RouteRequest& request, c
     return std::unexpected(
         Refusal{503, "failed to find endpoint candidates for serving the request", "rejected-no-endpoints"});
   Cycle cycle{*view, request, inflight_, now_us(), Draws(draw())};
+  cycle.burst_home = burst_home;
   if (const auto why = pipeline_.refusal(cycle, priority, found))
     return std::unexpected(
         Refusal{500, "request cannot be admitted: inference error: ResourceExhausted - " + *why});
@@ -72,11 +76,21 @@ std::expected<Pick, Refusal> EndpointPicker::pick(const RouteRequest& request, c
   std::optional<LatencyInputs> inputs;  // before it is booked itself
   if (predictor_) inputs = predictor_->inputs(cycle, *view->find(answering));
   Pick pick = booked(decision_, *view, static_cast<std::int64_t>(request.tokens.size()));
+  pick.answer_headers = pipeline_.answer_headers(*view->find(answering));
   pick.inputs = inputs;
   pick.encoders = encoders(cycle, subset);
   pick.prefiller = prefiller(cycle, answering, subset);
   pipeline_.sent(cycle, answering);
   return pick;
+}
+
+std::vector<BurstEndpoint> EndpointPicker::burst_endpoints(const RouteRequest& request,
+                                                           const Subset& subset) const {
+  const auto view = fleet_.view();
+  std::vector<BurstEndpoint> endpoints;
+  for (const Member* member : candidates(*view, request, subset))
+    endpoints.push_back({member->id, member->endpoint->name, member->state.running});
+  return endpoints;
 }
 
 // Of a prompt that is computed apart.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "fleet/decide/burst.h"
 #include "fleet/decide/latency.h"
 #include "fleet/decide/pipeline.h"
 #include "fleet/decide/saturation.h"
@@ -30,9 +31,10 @@ struct Pick {
     std::string name;  // "ip:port"
     double score = 0;
   };
-  std::vector<Endpoint> endpoints;  // the chosen one, then those to fall back on
-  std::string prefiller = {};       // who computes the prompt for it; "": it does
-  std::string encoders = {};        // who encodes its images, commas between; "": whoever computes it
+  std::vector<Endpoint> endpoints;   // the chosen one, then those to fall back on
+  std::string prefiller = {};        // who computes the prompt for it; "": it does
+  std::string encoders = {};         // who encodes its images, commas between; "": whoever computes it
+  HeaderFields answer_headers = {};  // for the client to send again
   std::optional<LatencyInputs> inputs = {};  // of what learns from how long its answer takes
   Booking booking;                           // at the chosen one; give it back with ended()
 };
@@ -51,11 +53,17 @@ class EndpointPicker {
  public:
   static Result<std::unique_ptr<EndpointPicker>> make(PipelineConfig config);
 
-  std::expected<Pick, Refusal> pick(const RouteRequest& request, const Subset& subset, int priority = 0);
+  // burst_home: where it was placed together with others.
+  std::expected<Pick, Refusal> pick(const RouteRequest& request, const Subset& subset, int priority = 0,
+                                    EndpointId burst_home = kNoEndpoint);
   // For a request that says nothing of itself: any endpoint.
   std::expected<Pick, Refusal> pick_any(const Subset& subset);
   // What the plugins read of a request's headers, see scan_request().
   std::span<const std::string> headers() const { return pipeline_.headers(); }
+  // Who places requests that come at the same moment; null: nobody does.
+  const BurstPrefixProducer* burst() const { return burst_; }
+  // Where a request may be placed together with others.
+  std::vector<BurstEndpoint> burst_endpoints(const RouteRequest& request, const Subset& subset) const;
   void first_token(Booking& booking);
   void grow(Booking& booking, std::int64_t tokens);
   void ended(Booking& booking);
@@ -110,7 +118,8 @@ class EndpointPicker {
   std::mutex caches_;  // what endpoints hold, while it changes: decisions do not wait; after mutex_
   std::mutex mutex_;   // of all below
   Pipeline pipeline_;
-  LatencyPredictor* const predictor_;  // the pipeline's; null: it has none
+  LatencyPredictor* const predictor_;       // the pipeline's; null: it has none
+  const BurstPrefixProducer* const burst_;  // as well
   Inflight inflight_;
   std::vector<Slot> slots_;  // [EndpointId]
   Decision decision_;

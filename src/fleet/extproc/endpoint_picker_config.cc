@@ -125,15 +125,11 @@ void read_cache_events(Parameters& parameters, CacheEventsSource& source) {
 }
 
 // Those that llm-d calls alpha.
-constexpr std::string_view kExperimental[] = {"header-label-affinity-scorer",
-                                              "priority-holdback-policy",
-                                              "session-affinity-filter",
-                                              "session-affinity-scorer",
-                                              "soft-reflective-ceiling-policy",
-                                              "topology-affinity-filter",
-                                              "topology-affinity-scorer",
-                                              "topology-extractor",
-                                              "utilization-filter"};
+constexpr std::string_view kExperimental[] = {"burst-prefix-cache-producer", "header-label-affinity-scorer",
+                                              "priority-holdback-policy",    "session-affinity-filter",
+                                              "session-affinity-scorer",     "soft-reflective-ceiling-policy",
+                                              "topology-affinity-filter",    "topology-affinity-scorer",
+                                              "topology-extractor",          "utilization-filter"};
 
 enum class Kind : std::uint8_t { handler, source, extractor, discovery, parser, producer };
 

@@ -250,7 +250,7 @@ TEST(EndpointPickerConfig, WhatIsAlphaIsAskedFor) {
   for (const std::string plugin :
        {"topology-extractor", "topology-affinity-filter", "topology-affinity-scorer",
         "soft-reflective-ceiling-policy", "priority-holdback-policy, parameters: {minCeiling: 0.5}",
-        "session-affinity-scorer, parameters: {strategy: session_id}"}) {
+        "session-affinity-scorer", "burst-prefix-cache-producer"}) {
     const std::string yaml = "plugins: [{type: queue-scorer}, {type: " + plugin + "}]";
     const auto refused = parse_endpoint_picker_config(yaml);
     ASSERT_FALSE(refused) << plugin;

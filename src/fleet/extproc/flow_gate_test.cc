@@ -25,7 +25,8 @@ class FlowGateTest : public testing::Test {
     for (int i = 1; i <= endpoints; ++i) all.push_back({.name = fmt::format("10.0.0.{}:8000", i)});
     picker_->set_endpoints(std::move(all));
     std::vector<EndpointPicker::Scrape> scrapes;
-    for (const Member& member : picker_->view()->members)
+    const auto view = picker_->view();
+    for (const Member& member : view->members)
       scrapes.push_back({.endpoint = member.id, .answered = true});
     picker_->scraped(std::move(scrapes));
   }

@@ -179,6 +179,8 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   }
   if (options.config.tokens)
     state->context.renderer = std::make_unique<PromptRenderer>(state->loop, *options.config.tokens);
+  if (state->picker->burst())
+    state->context.bursts = std::make_unique<BurstGate>(*state->picker, state->loop);
   state->set_endpoints(std::move(options.endpoints));
   TRY_VOID(state->listen());
   state->scraper.start();

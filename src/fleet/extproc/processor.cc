@@ -229,11 +229,32 @@ void Processor::pick(const ProcessingRequest& message, bool has_trailers, Answer
 }
 
 void Processor::wait(std::function<void()> resume) {
-  waits_for_ == Wait::tokens ? render(std::move(resume)) : hold(std::move(resume));
+  switch (waits_for_) {
+    case Wait::tokens:
+      return render(std::move(resume));
+    case Wait::turn:
+      return hold(std::move(resume));
+    case Wait::burst:
+      return context_.bursts->join(route_, subset_, [this, resume = std::move(resume)](EndpointId home) {
+        burst_home_ = home;
+        resume();
+      });
+    case Wait::nothing:
+      break;
+  }
 }
 
 void Processor::go_on(Answers& answers) {
-  std::exchange(waits_for_, Wait::nothing) == Wait::tokens ? wait_for_turn(answers) : take_turn(answers);
+  switch (std::exchange(waits_for_, Wait::nothing)) {
+    case Wait::tokens:
+      return wait_for_turn(answers);
+    case Wait::turn:
+      return take_turn(answers);
+    case Wait::burst:
+      return pick(answers);
+    case Wait::nothing:
+      break;
+  }
 }
 
 void Processor::render(std::function<void()> resume) {
@@ -249,12 +270,20 @@ void Processor::wait_for_turn(Answers& answers) {
   if (context_.gate)
     waits_for_ = Wait::turn;
   else
+    wait_for_burst(answers);
+}
+
+void Processor::wait_for_burst(Answers& answers) {
+  if (context_.bursts)
+    waits_for_ = Wait::burst;
+  else
     pick(answers);
 }
 
 void Processor::pick(Answers& answers) {
   const std::int64_t begun = now_us();
-  const auto pick = context_.picker.pick(std::exchange(route_, {}), subset_, flow_item().priority);
+  const auto pick =
+      context_.picker.pick(std::exchange(route_, {}), subset_, flow_item().priority, burst_home_);
   context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
   if (!pick) return refuse(pick.error(), answers);
   add_choice(*pick, answers);
@@ -327,7 +356,7 @@ void Processor::cancel() {
 void Processor::take_turn(Answers& answers) {
   switch (outcome_) {
     case FlowOutcome::dispatched:
-      return pick(answers);
+      return wait_for_burst(answers);
     case FlowOutcome::rejected_capacity:
       return refuse({429, "too many requests wait", "rejected-saturated"}, answers);
     case FlowOutcome::rejected_no_endpoints:
@@ -354,6 +383,7 @@ void Processor::pick_any(const ProcessingRequest& message, Answers& answers) {
 void Processor::add_choice(const Pick& pick, Answers& answers) {
   booking_ = pick.booking;
   inputs_ = pick.inputs;
+  answer_headers_ = pick.answer_headers;
   sent_us_ = now_us();
   std::string names;
   for (const Pick::Endpoint& endpoint : pick.endpoints) {
@@ -413,6 +443,8 @@ void Processor::on_response_headers(const ext_proc::HttpHeaders& headers, Answer
   }
   CommonResponse& common = *answers.emplace_back().mutable_response_headers()->mutable_response();
   set_header(*common.mutable_header_mutation(), "x-went-into-resp-headers", "true");
+  for (const auto& [name, value] : answer_headers_)
+    set_header(*common.mutable_header_mutation(), name, value);
   if (restorer_.active()) common.mutable_header_mutation()->add_remove_headers("content-length");
   if (headers.end_of_stream()) response_ended();
 }

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "fleet/discover/request_rules.h"
+#include "fleet/extproc/burst_gate.h"
 #include "fleet/extproc/endpoint_picker.h"
 #include "fleet/extproc/flow_gate.h"
 #include "fleet/extproc/model_rewriting.h"
@@ -71,6 +72,7 @@ struct ProcessorContext {
   std::atomic<std::shared_ptr<const RequestRules>> rules;  // never null
   const std::unique_ptr<FlowGate> gate;                    // null: requests do not wait
   std::unique_ptr<PromptRenderer> renderer = {};           // null: tokens are estimated
+  std::unique_ptr<BurstGate> bursts = {};                  // null: each request is placed by itself
 };
 
 class Processor {
@@ -85,8 +87,8 @@ class Processor {
   Result<> process(const ext_proc::ProcessingRequest& message,
                    std::vector<ext_proc::ProcessingResponse>& answers);
 
-  // The request must wait: wait(), and process() nothing before `resume` is called, on any thread: then go_on()
-  // appends the answers, or it waits() once more. cancel() may be called from anywhere at any time.
+  // The request must wait: wait(), and process() nothing before `resume` is called, on any thread: then
+  // go_on() appends the answers, or it waits() once more. cancel() may be called from anywhere at any time.
   bool waits() const { return waits_for_ != Wait::nothing; }
   void wait(std::function<void()> resume);
   void go_on(std::vector<ext_proc::ProcessingResponse>& answers);
@@ -98,8 +100,9 @@ class Processor {
  private:
   // What the gateway sends of a body, and how it takes the answer to it.
   enum class BodyMode : std::uint8_t { none, full_duplex, buffered, other };
-  // What a request waits for, in this order: its prompt's tokens; its turn (flow control).
-  enum class Wait : std::uint8_t { nothing, tokens, turn };
+  // What a request waits for, in this order: its prompt's tokens; its turn (flow control); others
+  // that come at the same moment.
+  enum class Wait : std::uint8_t { nothing, tokens, turn, burst };
   using Answers = std::vector<ext_proc::ProcessingResponse>;
 
   Result<> on_request_headers(const ext_proc::ProcessingRequest& message, Answers& answers);
@@ -116,6 +119,7 @@ class Processor {
   void wait_for_turn(Answers& answers);
   void hold(std::function<void()> resume);
   void take_turn(Answers& answers);
+  void wait_for_burst(Answers& answers);
   void pick(Answers& answers);
   void rewrite_model();
   bool sheds() const;
@@ -145,6 +149,8 @@ class Processor {
   bool has_trailers_ = false;
   Wait waits_for_ = Wait::nothing;
   FlowOutcome outcome_ = FlowOutcome::dispatched;  // of its wait for its turn
+  EndpointId burst_home_ = kNoEndpoint;            // of its wait for others
+  HeaderFields answer_headers_;
   std::atomic<std::uint64_t> held_ = 0;  // at the gate; 0: it was never there
   std::atomic<bool> cancelled_ = false;
   bool begun_ = false;

@@ -38,8 +38,8 @@ class ProcessorTest : public testing::Test {
     }
     picker_->set_endpoints(std::move(all));
     std::vector<EndpointPicker::Scrape> scrapes;
-    for (const Member& member : picker_->view()->members)
-      scrapes.push_back({.endpoint = member.id, .answered = true});
+    const auto view = picker_->view();
+    for (const Member& member : view->members) scrapes.push_back({.endpoint = member.id, .answered = true});
     picker_->scraped(std::move(scrapes));
     next();
   }
@@ -466,6 +466,60 @@ TEST_F(ProcessorTest, AClientThatLeavesBeforeItsRequestWaitsIsNotWaitedFor) {
   context_->gate->stop();  // whoever still waits is told before `resumed` goes
 }
 
+TEST_F(ProcessorTest, RequestsOfAMomentWithOnePromptGoToOneEndpoint) {
+  begin(3, {},
+        {{{"", "burst-prefix-cache-producer", {{"windowDurationMs", 500}}},
+          {"", "prefix-cache-scorer", {{"prefixMatchInfoProducerName", "burst-prefix-cache-producer"}}}},
+         {{"prefix-cache-scorer"}}});
+  http::AsyncClient client({.threads = 1});
+  context_->bursts = std::make_unique<BurstGate>(*picker_, client.next_loop());
+  constexpr std::string_view kOther = R"({"model":"m","prompt":"another"})";
+  const std::string_view bodies[] = {kBody, kOther, kBody, kOther, kBody};
+  std::vector<std::unique_ptr<Processor>> processors;
+  std::promise<void> resumed[std::size(bodies)];
+  for (std::size_t i = 0; i < std::size(bodies); ++i) {
+    next();
+    ASSERT_TRUE(send(request_headers()));
+    ASSERT_TRUE(send(request_body(bodies[i])));
+    ASSERT_TRUE(processor_->waits());
+    processor_->wait([&, i] { resumed[i].set_value(); });
+    processors.push_back(std::move(processor_));
+  }
+  std::vector<std::string> homes;
+  for (std::size_t i = 0; i < std::size(bodies); ++i) {
+    resumed[i].get_future().wait();
+    answers_.clear();
+    processors[i]->go_on(answers_);
+    homes.push_back(choice_headers().at("x-gateway-destination-endpoint"));
+  }
+  const std::string &first = homes[0], &other = homes[1];
+  EXPECT_NE(first, other);
+  EXPECT_THAT(homes, testing::ElementsAre(first, other, first, other, first));
+}
+
+TEST_F(ProcessorTest, AClientThatSendsTheAnswersTokenStaysThere) {
+  begin(3, {},
+        {{{"", "session-affinity-filter"}, {"", "random-picker"}},
+         {{"session-affinity-filter"}, {"random-picker"}}});
+  std::map<std::string, std::string> headers;
+  std::string home;
+  for (int turn = 0; turn < 8; ++turn) {
+    next();
+    ASSERT_TRUE(send(request_headers(headers)));
+    ASSERT_TRUE(send(request_body(kBody)));
+    const std::string chosen = choice_headers().at("x-gateway-destination-endpoint");
+    if (turn == 0) home = chosen;
+    EXPECT_EQ(chosen, home);
+    ProcessingRequest answer;
+    answer.mutable_response_headers();
+    ASSERT_TRUE(send(answer));
+    for (const auto& option : answers_.at(0).response_headers().response().header_mutation().set_headers())
+      if (option.header().key() == "x-session-token")
+        headers["x-session-token"] = option.header().raw_value();
+    ASSERT_TRUE(headers.contains("x-session-token"));
+  }
+}
+
 // Who has answered is known to keep a limit that everybody keeps, who has not is not.
 TEST_F(ProcessorTest, LatenciesAreLearntFromAnswers) {
   begin(2, {},
@@ -512,8 +566,8 @@ TEST(EndpointPicker, TheBlocksOfAnAdapterBearItsName) {
   for (int i = 1; i <= 8; ++i) endpoints.push_back({.name = fmt::format("10.0.0.{}:80", i)});
   picker->set_endpoints(endpoints);
   std::vector<EndpointPicker::Scrape> scrapes;
-  for (const Member& member : picker->view()->members)
-    scrapes.push_back({.endpoint = member.id, .answered = true});
+  const auto there = picker->view();
+  for (const Member& member : there->members) scrapes.push_back({.endpoint = member.id, .answered = true});
   picker->scraped(std::move(scrapes));
   RouteRequest request{.model = "tale", .tokens_are_exact = true};
   for (std::uint32_t token = 0; token < 16; ++token) request.tokens.push_back(token);

@@ -25,6 +25,7 @@ struct Hits {
 struct Overlap {
   int block_size = 1;                    // tokens
   std::uint32_t prompt_blocks = 0;       // of the request
+  bool cached = true;                    // false: hits say where the prompt is to go, nothing is there yet
   std::vector<Hits> hits = {};           // [EndpointId], as far as anyone has any
   std::vector<EndpointId> holders = {};  // those with any, in no order
 

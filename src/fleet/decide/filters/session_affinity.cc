@@ -5,19 +5,13 @@
 namespace octavo::fleet {
 namespace {
 
-class SessionAffinityFilter : public Filter {
+class SessionAffinityFilter : public Filter, public SessionAffinity {
  public:
-  SessionAffinityFilter(Parameters& parameters, Plugins& plugins) : affinity_(parameters, plugins) {}
+  using SessionAffinity::SessionAffinity;
 
   void filter(Cycle& cycle, Candidates& candidates) override {
-    if (const Member* home = affinity_.home(cycle, candidates)) candidates = {home};
+    if (const Member* member = home(cycle, candidates)) candidates = {member};
   }
-  void sent(const Cycle& cycle, EndpointId endpoint) override { affinity_.sent(cycle, endpoint); }
-  void forget(EndpointId endpoint) override { affinity_.forget(endpoint); }
-  void expire(std::int64_t now_us) override { affinity_.expire(now_us); }
-
- private:
-  SessionAffinity affinity_;
 };
 
 }  // namespace

@@ -7,20 +7,14 @@
 namespace octavo::fleet {
 namespace {
 
-class SessionAffinityScorer : public Scorer {
+class SessionAffinityScorer : public Scorer, public SessionAffinity {
  public:
-  SessionAffinityScorer(Parameters& parameters, Plugins& plugins) : affinity_(parameters, plugins) {}
+  using SessionAffinity::SessionAffinity;
 
   void score(Cycle& cycle, std::span<const Member* const> candidates, std::span<double> scores) override {
-    const Member* home = affinity_.home(cycle, candidates);
-    for (std::size_t i = 0; i < candidates.size(); ++i) scores[i] = candidates[i] == home ? 1 : 0;
+    const Member* member = home(cycle, candidates);
+    for (std::size_t i = 0; i < candidates.size(); ++i) scores[i] = candidates[i] == member ? 1 : 0;
   }
-  void sent(const Cycle& cycle, EndpointId endpoint) override { affinity_.sent(cycle, endpoint); }
-  void forget(EndpointId endpoint) override { affinity_.forget(endpoint); }
-  void expire(std::int64_t now_us) override { affinity_.expire(now_us); }
-
- private:
-  SessionAffinity affinity_;
 };
 
 }  // namespace

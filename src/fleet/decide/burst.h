@@ -1,0 +1,53 @@
+// Requests that come at the same moment, placed together: those with one prompt go to one endpoint, which
+// computes it once, though no cache holds anything of it yet (llm-d's burst-prefix-cache-producer).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fleet/decide/plugin.h"
+#include "fleet/index/prefix_keys.h"
+
+namespace octavo::fleet {
+
+struct BurstOptions {
+  static constexpr std::int64_t kAll = -1;
+
+  std::int64_t window_ms = 100;          // a request waits for others for so long
+  std::int64_t per_endpoint_max = kAll;  // of the requests with one prompt
+  std::int64_t block_size = 64;          // tokens
+  std::int64_t tokens_max = 0;           // of a prompt that are compared; 0: 2048 blocks of them
+  std::int64_t shared_blocks_min = 0;    // from which on different prompts go together, too; 0: they do not
+  std::int64_t requests_max = 1000;      // of a window; further ones are placed as if alone
+  bool by_tokens = false;                // endpoints get as many blocks each, not as many requests
+};
+
+struct BurstEndpoint {
+  EndpointId id = kNoEndpoint;
+  std::string name = {};
+  int running = 0;  // requests, as its metrics say
+};
+
+// Where each request is to go; kNoEndpoint: anywhere, it has nothing in common with the others. prompts[i]:
+// request i's prefix_keys(). Prompts that several have are placed first, long ones before short ones, each at
+// the endpoint that has been given the least of this burst, or, with shared_blocks_min, at one that was given
+// the same prefix and not yet its share of the burst.
+std::vector<EndpointId> place_burst(std::span<const std::vector<PrefixKey>> prompts,
+                                    std::span<const BurstEndpoint> endpoints, const BurstOptions& options);
+
+// burst-prefix-cache-producer: says of the endpoint that a request was placed at that it holds all of the
+// prompt.
+class BurstPrefixProducer : public Producer {
+ public:
+  BurstOptions options;
+
+  std::vector<PrefixKey> keys(const RouteRequest& request) const;
+  void produce(const Cycle& cycle, Overlap& overlap) override;
+
+ private:
+  std::span<const std::uint32_t> compared(const RouteRequest& request) const;
+};
+
+}  // namespace octavo::fleet
