@@ -270,9 +270,10 @@ Result<Checkpoint> describe_model(const std::string& path, const LoadOptions& op
 }
 
 // Where the folder of the weights says of which model they are.
-Result<> check_architecture(const std::string& weights, const Reading& reading, const ModelSpec& spec) {
+Result<> check_architecture(const std::string& path, const std::string& weights, const Reading& reading) {
   std::error_code unknown;
   if (!is_gguf(weights) && !std::filesystem::exists(std::filesystem::path(weights) / "config.json", unknown)) return {};
+  TRY(const ModelSpec spec, load_spec(path, reading));
   TRY(const ModelSpec own, load_spec(weights, reading));
   if (own.architecture != spec.architecture)
     return invalid("architectures", "{} has weights of {}, the model is {}", weights, own.architecture,
@@ -286,9 +287,9 @@ Result<> check_weights(const std::string& path, const LoadOptions& options) {
   if (is_gguf(path) != is_gguf(options.weights))
     return invalid("", "{} is {}, as the model is {}", options.weights,
                    is_gguf(path) ? "no GGUF file" : "a GGUF file", is_gguf(path) ? "one" : "none");
+  TRY_VOID(check_architecture(path, options.weights, options.reading));
   Model model;
   TRY(const Checkpoint checkpoint, describe_model(path, options, model));
-  TRY_VOID(check_architecture(options.weights, options.reading, model.spec));
   if (model.spec.tower) TRY_VOID(checked_network(*model.spec.tower, checkpoint));
   return {};
 }

@@ -57,6 +57,7 @@ ELSEWHERE = {
     "curl -X POST localhost:8000/start_profile": "test_a_trace_of_a_servers_steps",
     "curl -X POST localhost:8000/stop_profile": "test_a_trace_of_a_servers_steps",
     "curl http://localhost:8000/v1/audio": "test_says_what_transformers_says",
+    "curl localhost:8000/collective_rpc": "test_answers_are_those_of_a_server_of_each_folder",
     "curl localhost:8000/scale_elastic_ep": "test_engines_come_and_go_while_streams_run",
     "octavo serve MODEL --device cpu --tensor-parallel-size 2 --enable-expert-parallel --enable-eplb":
         "test_experts_move_and_no_bit_changes",

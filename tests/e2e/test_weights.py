@@ -134,7 +134,7 @@ def test_what_is_not_the_models_is_refused_and_nothing_changes(answers, tmp_path
     file.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size :])
     with serve(f"--model={DEMO}", *FLAGS) as base:
         (engine,) = engines(base)
-        for path, named in ((other_shape, "down_proj"), (DEMO.parent / "demo-moe", "expert"), (tmp_path / "nothing", "nothing")):
+        for path, named in ((other_shape, "down_proj"), (DEMO.parent / "demo-moe", "Qwen3MoeForCausalLM"), (tmp_path / "nothing", "nothing")):
             error = reload(base, path, 400)["error"]
             assert error["param"] == "weights_path", error
             assert named in error["message"], error
