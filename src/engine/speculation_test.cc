@@ -298,7 +298,7 @@ TEST(Speculation, WhatCannotDraftIsRefused) {
   options.speculation = with_draft("tests/data/models/llama");
   EXPECT_THAT(error(options), HasSubstr("speculative_config: the draft model has a vocabulary of "));
   options.speculation = with_draft("tests/data/sound/whisper");
-  EXPECT_THAT(error(options), HasSubstr("transcribes sound, which draft tokens are made without"));
+  EXPECT_THAT(error(options), HasSubstr("looks at what an encoder has made, which draft tokens are made without"));
   options.speculation = with_draft("tests/data/models/nothing");
   EXPECT_THAT(error(options), HasSubstr("the draft model: "));
   options.executor = "simulated";

@@ -189,6 +189,7 @@ def another_host():
         run("-n", name, "link", "set", "eth0", "up")
         yield "10.213.77.1", ("ip", "netns", "exec", name), here
     finally:
+        subprocess.run(["ip", "link", "del", here], check=False)  # a namespace goes, with its ends of cables, when it likes
         subprocess.run(["ip", "netns", "del", name], check=False)
 
 
