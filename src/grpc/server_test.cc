@@ -11,6 +11,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -22,6 +23,9 @@
 
 namespace octavo::grpc {
 namespace {
+
+// With c-ares, which gRPC's client resolves names with otherwise, it leaks a few bytes of its own.
+const int kResolver = setenv("GRPC_DNS_RESOLVER", "native", 1);
 
 using ::grpc::ByteBuffer;
 using ::grpc::StatusCode;
