@@ -92,15 +92,15 @@ INSTANTIATE_TEST_SUITE_P(Cases, SourceEngine, testing::Values("t5", "flan-t5", "
 TEST_P(SourceEngine, ComputesWhatTransformersComputes) {
   // Nothing scales the scores of T5: rounding counts for more than elsewhere. In double precision transformers is as far
   // from its own numbers in single precision.
-  constexpr double kBound = 2e-3;
+  const double bound = std::string_view(GetParam()) == "bart" ? 1e-4 : 2e-3;
   for (const char* name : {"short", "long"}) {
-    EXPECT_LE(distance(*engine_of(), name), kBound) << name;
-    EXPECT_LE(distance(*engine_of({.step_tokens = 7, .sequences = 7}), name), kBound) << name;
+    EXPECT_LE(distance(*engine_of(), name), bound) << name;
+    EXPECT_LE(distance(*engine_of({.step_tokens = 7, .sequences = 7}), name), bound) << name;
   }
-  EXPECT_LE(distance(*engine_of({.device = "reference"}), "short"), kBound);
+  EXPECT_LE(distance(*engine_of({.device = "reference"}), "short"), bound);
   for (const CpuIsa isa : kCpuIsas)
     if (make_cpu_backend({.threads = 1, .isa = isa})) {
-      EXPECT_LE(distance(*engine_of({.isa = isa}), "long"), kBound) << octavo::name(isa);
+      EXPECT_LE(distance(*engine_of({.isa = isa}), "long"), bound) << octavo::name(isa);
     }
 }
 

@@ -55,7 +55,7 @@ def test_guesses_change_no_answer(method, plain):
             sum_of(page, f"spec_decode_num_{what}_total") for what in ("drafts", "draft_tokens", "accepted_tokens", "accepted_tokens_per_pos"))
         assert 0 < drafts <= tokens and accepted == by_place <= tokens
         if method == "draft_model":
-            assert 2 * accepted > drafts  # of one to four draft tokens, as this machine takes along
+            assert accepted > drafts  # more than one of four draft tokens is accepted
 
 
 @pytest.mark.parametrize("method", ["draft_model", "eagle3"])
