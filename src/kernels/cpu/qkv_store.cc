@@ -5,6 +5,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/cpu_weight.h"
 #include "kernels/cpu/kv_layout.h"
+#include "kernels/cpu/normed.h"
 #include "kernels/kv_exchange.h"
 #include "kernels/kv_quant.h"
 #include "kernels/reference/reference.h"
@@ -160,19 +161,7 @@ struct TokenStore {
 
   // Numbers of the values of a head.
   void read_value(const std::byte* x, float* values) const {
-    const Norm& norm = args.v_norm;
-    if (norm.kind == NormKind::none) return kernels.widen(x, format, values, dim);
-    kernels.head(
-        {.x = x,
-         .format = format,
-         .dim = dim,
-         .norm = {norm.kind, norm.eps, norm.weight.as<float>(), norm.bias ? norm.bias.as<float>() : nullptr},
-         .stats = kernels.norm_stats(x, format, dim, norm.kind, norm.eps),
-         .cos = nullptr,
-         .sin = nullptr,
-         .rotary = 0,
-         .interleaved = false,
-         .out = values});
+    read_normed(kernels, x, format, dim, args.v_norm, values);
   }
 
   // Heads [begin, end) of token i, those of queries first, those of keys, those of values.
@@ -224,19 +213,8 @@ struct LatentStore {
 
   void store_key(std::int64_t i) const {
     const float* kv = args.kv.row<float>(i);
-    const Norm& norm = args.norm;
     alignas(64) float key[kMaxHeadDim], turned[kMaxHeadDim];
-    kernels.head(
-        {.x = kv,
-         .format = Format::f32,
-         .dim = latent,
-         .norm = {norm.kind, norm.eps, norm.weight.as<float>(), norm.bias ? norm.bias.as<float>() : nullptr},
-         .stats = kernels.norm_stats(kv, Format::f32, latent, norm.kind, norm.eps),
-         .cos = nullptr,
-         .sin = nullptr,
-         .rotary = 0,
-         .interleaved = false,
-         .out = key});
+    read_normed(kernels, kv, Format::f32, latent, args.norm, key);
     turn(kv + latent, Format::f32, i, turned);
     std::copy_n(turned, rotary, key + latent);
     if (const std::int64_t index = args.cache.spec.index_dim; index > 0)

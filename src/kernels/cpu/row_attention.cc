@@ -8,6 +8,7 @@
 #include "kernels/cpu/attention_plan.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/cpu_weight.h"
+#include "kernels/cpu/normed.h"
 #include "kernels/cpu/scratch_pieces.h"
 
 namespace octavo::cpu {
@@ -255,20 +256,7 @@ struct Angles {
 // Numbers normalised and with their end turned, to `out`.
 void normed_and_turned(const IsaKernels& kernels, const void* x, Format format, std::int64_t dim,
                        const Norm& norm, const Angles& angles, std::int64_t pairs, float* out) {
-  if (norm.kind == NormKind::none)
-    kernels.widen(x, format, out, dim);
-  else
-    kernels.head(
-        {.x = x,
-         .format = format,
-         .dim = dim,
-         .norm = {norm.kind, norm.eps, norm.weight.as<float>(), norm.bias ? norm.bias.as<float>() : nullptr},
-         .stats = kernels.norm_stats(x, format, dim, norm.kind, norm.eps),
-         .cos = nullptr,
-         .sin = nullptr,
-         .rotary = 0,
-         .interleaved = false,
-         .out = out});
+  read_normed(kernels, x, format, dim, norm, out);
   angles.turn(out + dim - 2 * pairs, pairs);
 }
 
