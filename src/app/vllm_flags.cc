@@ -318,7 +318,7 @@ constexpr VllmFlag kFlags[] = {
     works("--max-cpu-loras"),
     any("--fully-sharded-loras", nothing, kOtherRanks),
     refused("--lora-target-modules", values, "adapters change all the layers that their files hold"),
-    refused("--default-mm-loras", value, kTextOnly),
+    works("--default-mm-loras"),
     any("--specialize-active-lora", nothing, "steps cost what their adapters cost"),
     any("--enable-mixed-moe-lora-format", nothing, "adapters of experts are read in any of PEFT's forms"),
     any("--enable-moe-shared-loras", nothing, "adapters have matrices for each expert"),

@@ -20,15 +20,15 @@
 namespace octavo {
 
 // Held by all who need it: an image that nobody holds may leave memory.
-struct EncodedImage {
-  int place = -1;  // Executor::begin_image
+struct EncodedMedia {
+  int place = -1;  // Executor::begin_media
 };
 
 // What the n answers of a request have in common.
 struct Accepted {
   RequestId id = 0;
   Request request;
-  std::vector<std::shared_ptr<const EncodedImage>> images{};  // of the request's, in their order, as they come
+  std::vector<std::shared_ptr<const EncodedMedia>> encoded{};  // of the request's, in their order, as they come
   std::shared_ptr<OutputSink> sink;
   std::int64_t arrived_us = 0;
   int unfinished = 0;  // answers

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "request/image_part.h"
+#include "request/media_part.h"
 #include "schedule/scheduler.h"
 
 namespace octavo {
@@ -39,7 +39,7 @@ struct Batch {
   };
   std::vector<Pending> pending;
 
-  // Tokens that stand for rows [row, row + count) of an encoded image (Executor::begin_image).
+  // Tokens that stand for rows [row, row + count) of an encoded image (Executor::begin_media).
   struct Image {
     std::int32_t token;
     std::int32_t count;
@@ -48,7 +48,7 @@ struct Batch {
     std::int32_t sequence;
   };
   std::vector<Image> images;  // Not filled by pack()
-  // [sequences], of models with cross attention: the place of each one's sound or prompt (Executor::begin_image). Not
+  // [sequences], of models with cross attention: the place of each one's sound or prompt (Executor::begin_media). Not
   // filled by pack()
   std::vector<std::int32_t> sources;
 

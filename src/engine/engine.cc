@@ -56,7 +56,7 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                  return transfers_ ? transfers_->offer(accepted, now_us()) : std::nullopt;
                }),
       adapters_(*executor_, info_.max_loras, [this] { inbox_.wake(); }),
-      images_(*executor_, info_.places() > 0 ? info_.places() : image_tokens_max(info_.max_model_len)),
+      media_(*executor_, info_.places() > 0 ? info_.places() : image_tokens_max(info_.max_model_len)),
       masks_([this](MaskTask& task) {
         task.text->advance();
         inbox_.mask_ready(task.sequence);
@@ -121,7 +121,7 @@ void Engine::thread_main() {
   Result<bool> ran = false;  // an error: the device has failed, for good
   bool gave_way = false;
   const auto wait_until = [&] {
-    if ((ran.value_or(false) && !mail.frozen) || gave_way || adapters_.preparing() || images_.encoding())
+    if ((ran.value_or(false) && !mail.frozen) || gave_way || adapters_.preparing() || media_.encoding())
       return std::int64_t{0};
     return transfers_ ? transfers_->wake_at_us() : kForever;
   };
@@ -135,11 +135,13 @@ void Engine::thread_main() {
     for (const RequestId id : mail.aborts) abort_request(id);
     for (Pause& wanted : mail.pauses) begin_pause(std::move(wanted));
     advance_adapters();
-    advance_images();
+    advance_media();
     if (transfers_) advance_transfers();  // behind all that may begin a request
     if (!mail.frozen && ran) {
       watch_.begin_step();
+      const std::int64_t began_us = now_us();
       ran = steps_.run();
+      if (ran.value_or(false)) step_us_ = now_us() - began_us;
       watch_.end_step();
       if (!ran) log_error("the engine cannot go on: {}", ran.error().message);
     }
@@ -183,7 +185,7 @@ void Engine::admit(Submission& submission) {
                                  info_.max_model_len, info_.vocab_size));
     start(opened);
   }
-  if (!request.images.empty()) images_.add(accepted);
+  if (!request.media.empty()) media_.add(accepted);
   if (!request.grammar) return;
   if (auto known = grammars_.known(*request.grammar)) {
     start_guided({accepted->id, std::move(known)});
@@ -198,7 +200,7 @@ void Engine::start(AnswerIndex index) {
   Answer& answer = answers_[index];
   const Request& request = answer.accepted->request;
   if (request.grammar && !answer.guided) return;
-  if (answer.accepted->images.size() < request.images.size()) return;
+  if (answer.accepted->encoded.size() < request.media.size()) return;
   CacheIdentity identity = request.identity;
   if (!identity.adapter.empty()) {
     const auto use = adapters_.use(identity.adapter);
@@ -208,9 +210,9 @@ void Engine::start(AnswerIndex index) {
     // What is cached was computed with these weights, whatever they are called.
     identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
   }
-  answer.accepted->identity = with_sources(identity.digest(), request.images);
+  answer.accepted->identity = with_sources(identity.digest(), request.media);
   // Names stand for the digest where it is made of nothing else that can be told: no tenant, no sound.
-  if (events_ && identity != CacheIdentity{} && identity.tenant.empty() && request.images.empty())
+  if (events_ && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty())
     events_->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});
   if (!transfers_ || transfers_->ready(answer.accepted, now_us())) schedule(index);
 }
@@ -229,9 +231,9 @@ void Engine::schedule(AnswerIndex index) {
                               request.task != Task::token_embed,
          .tag = index,
          .second_text = request.second_text.value_or(kNoSecondText),
-         .extras = image_identities(answer.accepted->identity, request.images, info_.block_size),
+         .extras = media_identities(answer.accepted->identity, request.media, info_.block_size),
          .checkpoint = transfers_ ? transfers_->checkpoint_of(request) : 0,
-         .wholes = info_.image.whole ? image_spans(request.images) : std::vector<std::pair<int, int>>()});
+         .wholes = info_.image.whole ? media_spans(request.media) : std::vector<std::pair<int, int>>()});
   });
   if (sequence) {
     answer.sequence = *sequence;
@@ -317,8 +319,15 @@ void Engine::end_pauses(const Result<>& result) {
   for (const Pause& wanted : std::exchange(pauses_, {})) wanted.done(result);
 }
 
-void Engine::advance_images() {
-  const std::optional<ImageTable::Ready> ready = images_.advance();
+// A slice has as many rows as a step has tokens. Beside answers that go on, slices are small and take half as long as
+// the last step together: so the answers' tokens come half as late again.
+void Engine::advance_media() {
+  constexpr int kPieces = 16, kRowsMin = 16;
+  MediaTable::Slices slices{.rows = scheduler_->options().max_num_batched_tokens};
+  const std::int64_t step_us = std::exchange(step_us_, 0);
+  if (step_us > 0 && !executor_->asynchronous())
+    slices = {.rows = std::min(slices.rows, std::max(kRowsMin, slices.rows / kPieces)), .until_us = now_us() + step_us / 2};
+  const std::optional<MediaTable::Ready> ready = media_.advance(slices);
   if (!ready) return;
   answers_.for_request(ready->id, [&](AnswerIndex index, const Answer&) {
     ready->result ? start(index) : answers_.fail(index, ready->result.error(), now_us());

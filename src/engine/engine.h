@@ -12,7 +12,7 @@
 #include "engine/answer_table.h"
 #include "engine/executor.h"
 #include "engine/grammar_compiler.h"
-#include "engine/image_table.h"
+#include "engine/media_table.h"
 #include "engine/inbox.h"
 #include "engine/kv_transfers.h"
 #include "engine/mask_worker.h"
@@ -86,7 +86,7 @@ class Engine final : public EngineClient {
   void end_pauses_once_still(bool frozen);
   void end_pauses(const Result<>& result);
   void end_sleeps(const Result<>& result);
-  void advance_images();
+  void advance_media();
   void start_guided(const GrammarReady& ready);
   void abort_request(RequestId id);
   void fail_everything(const Error& error);
@@ -106,11 +106,12 @@ class Engine final : public EngineClient {
   GrammarCompiler grammars_;
   AnswerTable answers_;
   AdapterTable adapters_;
-  ImageTable images_;
+  MediaTable media_;
   MaskWorker masks_;
   StepLoop steps_;
   StepWatch watch_;
   std::unique_ptr<KvTransfers> transfers_;  // null: blocks stay here
+  std::int64_t step_us_ = 0;                // how long the last step took; 0: none has come since media_ ran
   std::vector<SleepDone> sleeps_;           // not answered yet
   std::vector<Pause> pauses_;               // alike
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,7 @@ struct LoraOptions {
   int max_loras = 1;
   int max_lora_rank = 16;
   std::optional<int> max_cpu_loras;  // nullopt: max_loras
+  std::map<std::string, std::string> by_media{};  // folders of those that prompts with images, videos or sounds have
 
   // All of them can be in one batch.
   int in_memory() const { return enabled ? std::max(max_loras, max_cpu_loras.value_or(0)) : 0; }

@@ -84,14 +84,15 @@ class Executor {
 
   // (place, part): computes what the model sees of an image, hears of a sound or reads of a prompt, and keeps it in a
   // place, which Batch::images or sources name, until the place is given another. Error: not enough memory.
-  // One at a time, and some of it with each call of advance_image(), which says whether it is there, so that
-  // steps come between. What had begun before is given up.
-  virtual Result<> begin_image(int, const ImagePart&) {
+  // One at a time, and some of it with each call of advance_media(), which says whether it is there, so that
+  // steps come between: about as much as so many rows of an encoder are in its layers together. What is made of it does
+  // not depend on that. What had begun before is given up.
+  virtual Result<> begin_media(int, const MediaPart&) {
     return failure(ErrorCode::unsupported, "this device takes no images");
   }
-  virtual bool advance_image() { return true; }
+  virtual bool advance_media(int /*rows*/) { return true; }
   // Empties the place.
-  virtual void drop_image(int) {}
+  virtual void drop_media(int) {}
 };
 
 }  // namespace octavo

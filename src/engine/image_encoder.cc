@@ -14,6 +14,20 @@ constexpr int kBlockSize = 16;
 
 int blocks_of(int patches) { return (patches + kBlockSize - 1) / kBlockSize; }
 
+// Where patches along an axis, of which `seen` show the image, stand among the `all` learned positions: as far along
+// as in the image. In f32, as transformers computes it.
+std::vector<int> stretched_places(int seen, int all) {
+  const float step = 1.0F / static_cast<float>(seen);
+  const double position = 1.0 / all;
+  std::vector<int> places(static_cast<std::size_t>(all), 0);
+  for (int i = 0; i < seen; ++i) {
+    const float at = std::min(static_cast<float>(i) * step, 1.0F - 1e-6F);
+    int& place = places[static_cast<std::size_t>(i)];
+    while (place + 1 < all && static_cast<float>(position + place * position) <= at) ++place;
+  }
+  return places;
+}
+
 }  // namespace
 
 // Each sequence has blocks of its own.
@@ -76,7 +90,7 @@ ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
   for (std::size_t channel = 0; channel < 3; ++channel)
     for (std::size_t value = 0; value < 256; ++value)
       put_number(numbers_.data(), act, channel * 256 + value,
-                 (static_cast<float>(value) * input_.scale - input_.mean[channel]) / input_.std[channel]);
+                 number_of(static_cast<float>(value), channel));
 }
 
 // As the embedding has them, in f32.
@@ -142,7 +156,7 @@ Result<> ImageEncoder::prepare(int rows, int columns) {
   columns_ = columns;
   const std::vector<std::int32_t> sizes = order_patches();
   const std::int32_t count = static_cast<std::int32_t>(patch_rows_.size()) + class_tokens();
-  whole_.set({count});
+  see(rows * input_.merge, columns * input_.merge);
   windows_.set(sizes);
   const auto reserved = reserve({.rows = count,
                                  .windows = static_cast<int>(sizes.size()),
@@ -151,6 +165,19 @@ Result<> ImageEncoder::prepare(int rows, int columns) {
   TRY_VOID(reserved);
   upload_grid();
   return {};
+}
+
+// Keys of patches that are not seen lie behind those that are, where no query looks.
+void ImageEncoder::see(int rows, int columns) {
+  const int extra = class_tokens();
+  whole_.set({static_cast<std::int32_t>(patch_rows_.size()) + extra});
+  seen_rows_ = rows;
+  seen_columns_ = columns;
+  std::int32_t& seen = whole_.lengths[0] = rows * columns + extra;
+  std::int64_t next = extra, hidden = seen;
+  for (std::size_t i = 0; i < patch_rows_.size(); ++i)
+    whole_.slots[i + static_cast<std::size_t>(extra)] =
+        patch_rows_[i] < rows && patch_columns_[i] < columns ? next++ : hidden++;
 }
 
 Result<> ImageEncoder::reserve(const Room& needed) {
@@ -201,8 +228,20 @@ void ImageEncoder::upload_grid() {
   std::vector<std::int32_t> axes = patch_rows_, positions(static_cast<std::size_t>(class_tokens()), 0),
                             starts;
   axes.insert(axes.end(), patch_columns_.begin(), patch_columns_.end());
-  for (std::size_t i = 0; i < patch_rows_.size(); ++i)
-    positions.push_back(class_tokens() + patch_rows_[i] * across + patch_columns_[i]);
+  const auto places = [&](int seen, int all) {
+    if (input_.whole_last) return stretched_places(seen, all);
+    std::vector<int> as_they_are(static_cast<std::size_t>(all));
+    std::iota(as_they_are.begin(), as_they_are.end(), 0);
+    return as_they_are;
+  };
+  const std::vector<int> down_places = places(seen_rows_, rows_ * input_.merge), across_places = places(seen_columns_, across);
+  for (std::size_t i = 0; i < patch_rows_.size(); ++i) {
+    const int row = patch_rows_[i], column = patch_columns_[i];
+    const bool seen = row < seen_rows_ && column < seen_columns_;
+    positions.push_back(seen ? class_tokens() + down_places[static_cast<std::size_t>(row)] * across +
+                                   across_places[static_cast<std::size_t>(column)]
+                             : 0);
+  }
   for (int token = 0; token <= rows_ * columns_; ++token) starts.push_back(token * merged);
   Device& device = *backend_.device;
   Stream& stream = *backend_.stream;
@@ -227,10 +266,10 @@ void ImageEncoder::upload_grid() {
 }
 
 // As a convolution's weights have them: channel, frame, row, column. What is missing of frames is the last one again.
-void ImageEncoder::fill_patches(std::string_view pixels, int frames) {
+void ImageEncoder::fill_patches(const Square& image, int frames) {
   const auto patch = static_cast<std::size_t>(input_.patch_size);
   const std::size_t width = static_cast<std::size_t>(columns_ * input_.unit());
-  const std::size_t picture = pixels.size() / static_cast<std::size_t>(frames);
+  const std::size_t picture = image.bytes.size() / static_cast<std::size_t>(frames);
   const std::size_t bytes = size_of(tower_.activation), frame_bytes = patch * patch * bytes;
   std::byte* out =
       std::fill_n(host_patches_.data(),
@@ -242,8 +281,11 @@ void ImageEncoder::fill_patches(std::string_view pixels, int frames) {
       for (std::size_t frame = 0; frame < static_cast<std::size_t>(frames); ++frame)
         for (std::size_t y = top; y < top + patch; ++y)
           for (std::size_t x = left; x < left + patch; ++x, out += bytes) {
-            const auto value = static_cast<std::uint8_t>(pixels[frame * picture + (y * width + x) * 3 + channel]);
-            std::memcpy(out, numbers_.data() + (channel * 256 + value) * bytes, bytes);
+            const std::size_t at = frame * picture + (y * width + x) * 3 + channel;
+            if (image.numbers.empty())
+              std::memcpy(out, numbers_.data() + (channel * 256 + static_cast<std::uint8_t>(image.bytes[at])) * bytes, bytes);
+            else
+              put_number(out, tower_.activation, 0, number_of(image.numbers[at], channel));
           }
       for (int frame = frames; frame < input_.frames; ++frame, out += frame_bytes)
         std::memcpy(out, out - frame_bytes, frame_bytes);
@@ -251,8 +293,8 @@ void ImageEncoder::fill_patches(std::string_view pixels, int frames) {
   }
 }
 
-Result<> ImageEncoder::begin(const ImagePart& image) {
-  const std::string& pixels = image.pixels;
+Result<> ImageEncoder::begin(const MediaPart& image) {
+  const std::string& pixels = image.bytes;
   const int unit = input_.unit(), across = image.columns > 0 ? image.columns : input_.side();
   const auto row_of_tokens = static_cast<std::size_t>(3 * unit * unit * across);
   const int frames = std::max(1, image.frames);
@@ -262,20 +304,45 @@ Result<> ImageEncoder::begin(const ImagePart& image) {
   TRY_VOID(prepare(static_cast<int>(picture / row_of_tokens), across));
   const auto tokens = std::ssize(token_places_);
   TRY(encoded_, backend_.device->allocate(static_cast<std::size_t>(tokens * row_bytes())));
-  start(pixels, frames);
+  start({.bytes = pixels}, frames);
   return {};
 }
 
-void ImageEncoder::begin_next(std::string_view pixels, Buffer encoded) {
+void ImageEncoder::begin_square(const Square& square, Buffer encoded) {
   encoded_ = std::move(encoded);
-  start(pixels, 1);
+  const int side = input_.side() * input_.merge;
+  const int rows = square.seen_rows > 0 ? square.seen_rows : side, columns = square.seen_columns > 0 ? square.seen_columns : side;
+  if (rows != seen_rows_ || columns != seen_columns_) {
+    backend_.stream->synchronize();
+    see(rows, columns);
+    upload_grid();
+  }
+  start(square, 1);
 }
 
-void ImageEncoder::start(std::string_view pixels, int frames) {
+Result<std::vector<float>> ImageEncoder::projected(std::span<const float> rows) {
+  const DType act = tower_.activation;
+  const std::int64_t n = std::ssize(rows) / tower_.spec.dim;
+  std::vector<std::byte> numbers(rows.size() * size_of(act));
+  for (std::size_t i = 0; i < rows.size(); ++i) put_number(numbers.data(), act, i, rows[i]);
+  std::vector<float> out(static_cast<std::size_t>(n * input_.out_dim));
+  Device& device = *backend_.device;
+  Stream& stream = *backend_.stream;
+  TRY(const Buffer x, device.allocate(numbers.size()));
+  TRY(const Buffer y, device.allocate(out.size() * sizeof(float)));
+  const View from = x.view(act, {n, tower_.spec.dim}), to = y.view(DType::f32, {n, input_.out_dim});
+  device.upload(stream, from, numbers.data());
+  decoder_->project_rows(from, to);
+  device.download(stream, out.data(), to);
+  stream.synchronize();
+  return out;
+}
+
+void ImageEncoder::start(const Square& picture, int frames) {
   const auto patches = std::ssize(patch_rows_), n = patches + class_tokens();
   Stream& stream = *backend_.stream;
   stream.synchronize();  // the last image's patches may still be on their way
-  fill_patches(pixels, frames);
+  fill_patches(picture, frames);
   const View input = patches_.view(tower_.activation, {n, input_.patch_values()});
   backend_.device->upload(stream, input, host_patches_.data());
   groups_.clear();
@@ -301,7 +368,8 @@ View ImageEncoder::projected() const {
 std::optional<Buffer> ImageEncoder::advance(int rows) {
   const std::int64_t n = batch_.positions.size(0);
   const std::size_t layers = cache_.layers().size();
-  if (n > rows) {
+  const bool inside = done_.stored || done_.rows > 0;  // a layer that has begun
+  if (n > rows || inside) {
     if (done_.layers < layers)
       advance_layer(rows);
     else

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -24,12 +25,23 @@ class ImageEncoder final : public RowEncoder {
   // here; else it grows with the largest. Errors: not enough memory, heads that the backend cannot compute.
   static Result<std::unique_ptr<ImageEncoder>> create(const Model& tower, Backend& backend);
 
-  Result<> begin(const ImagePart& image) override;
-  // The same with another image as large as the last, whose rows go to memory that the last one's were in.
-  void begin_next(std::string_view pixels, Buffer encoded);
+  // A square picture: bytes, as MediaPart has them, or f32 numbers, 0 to 255, in their place. Of its patches, those
+  // from the upper left corner on that others see; 0: all.
+  struct Square {
+    std::string_view bytes = {};
+    std::span<const float> numbers = {};
+    int seen_rows = 0, seen_columns = 0;
+  };
+
+  Result<> begin(const MediaPart& image) override;
+  // Of images of one size: another one, whose rows go to this memory, f32 [tokens, row_bytes() / 4].
+  void begin_square(const Square& square, Buffer encoded);
   // Runs the next layers, as many as have so many rows of patches together; of an image with more, so many
   // rows of one layer, or one of its windows. Rows: ImageInput::row_dim().
   std::optional<Buffer> advance(int rows) override;
+
+  // What the projector makes of rows [n, dim] of numbers: [n, out_dim]. Of images of one size.
+  Result<std::vector<float>> projected(std::span<const float> rows);
 
   std::int64_t row_bytes() const override { return 4 * input_.row_dim(); }
   std::int64_t later_bytes(int tokens_max) const override;
@@ -63,10 +75,15 @@ class ImageEncoder final : public RowEncoder {
   Result<> reserve(const Room& room);
   std::vector<std::int32_t> order_patches();
   int class_tokens() const { return input_.class_token ? 1 : 0; }
+  // What a channel's value, 0 to 255, counts as.
+  float number_of(float value, std::size_t channel) const {
+    return (value * input_.scale - input_.mean[channel]) / input_.std[channel];
+  }
   const Sequences& sequences_of(const LayerGroup& group) const { return group.local ? windows_ : whole_; }
+  void see(int rows, int columns);
   void upload_grid();
-  void fill_patches(std::string_view pixels, int frames);
-  void start(std::string_view pixels, int frames);
+  void fill_patches(const Square& picture, int frames);
+  void start(const Square& picture, int frames);
   View projected() const;
   void advance_layer(int rows);
   std::int64_t squares_from(std::int64_t row, int rows) const;
@@ -86,6 +103,7 @@ class ImageEncoder final : public RowEncoder {
   std::vector<std::int32_t> patch_rows_;  // [patches], each with its column: the patch in each place
   std::vector<std::int32_t> patch_columns_;
   std::vector<std::int32_t> token_places_;  // [tokens]
+  int seen_rows_ = 0, seen_columns_ = 0;    // patches
   Sequences whole_, windows_;
 
   Room room_;

@@ -3,15 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <future>
 
 #include "base/scratch_directory.h"
 #include "engine/image_encoder.h"
 #include "engine/load.h"
+#include "engine/test_answers.h"
 #include "engine/test_logprobs.h"
 #include "engine/tiled_image_encoder.h"
 #include "kernels/backends.h"
+#include "media/padded_tiles.h"
 #include "media/pinned_tiles.h"
 #include "media/test_golden.h"
 #include "tensor/mapped_file.h"
@@ -35,11 +38,12 @@ struct Conversation {
     answer = golden.values<TokenId>("answer");
     row_breaks = name == "mistral3" || name == "pixtral";
     any_size = name.starts_with("qwen") || name.starts_with("gemma4") || row_breaks;
-    tiled = name == "llava_next" || name == "llava_onevision";
+    padded = name.starts_with("phi4");
+    tiled = name == "llava_next" || name == "llava_onevision" || padded;
     unit = name == "pixtral" ? 6 : 12;
     int position = 0;
     for (const char* picture : {"rgb.png", "photo.jpg"}) {
-      for (ImagePart& part : parts(picture)) {
+      for (MediaPart& part : parts(picture)) {
         while (prompt[static_cast<std::size_t>(position)] != kImageToken) ++position;
         part.first = position;
         images.push_back(std::move(part));
@@ -49,25 +53,26 @@ struct Conversation {
   }
 
   // Of a picture; their places are open.
-  std::vector<ImagePart> parts(const std::string& picture) const {
+  std::vector<MediaPart> parts(const std::string& picture) const {
     const int tokens = static_cast<int>(golden.tensor(fmt::format("rows.{}", picture)).shape[1]);
-    std::vector<ImagePart> parts;
+    std::vector<MediaPart> parts;
     std::string stacked;
     for (const media::Image& tile : golden.tiles(fmt::format("tiles.{}", picture))) {
       stacked += pixels_of(tile);
       if (tiled) continue;
       parts.push_back({.tokens = tokens,
-                       .pixels = pixels_of(tile),
+                       .bytes = pixels_of(tile),
                        .columns = any_size ? tile.width / unit : 0,
                        .row_breaks = row_breaks});
     }
-    if (tiled) parts.push_back({.tokens = tokens, .pixels = std::move(stacked), .tiles = tiles_of(picture)});
-    for (ImagePart& part : parts)
-      part.digest = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(part.pixels)), 0);
+    if (tiled) parts.push_back({.tokens = tokens, .bytes = std::move(stacked), .tiles = tiles_of(picture)});
+    for (MediaPart& part : parts)
+      part.digest = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(part.bytes)), 0);
     return parts;
   }
 
-  ImagePart::Tiles tiles_of(const std::string& picture) const {
+  MediaPart::Tiles tiles_of(const std::string& picture) const {
+    if (padded) return padded_tiles_of(picture);
     const bool next = golden.directory.ends_with("llava_next");
     media::PinnedTileRule rule{.tile_size = next ? 32 : 30};
     for (int rows = 1; rows <= 3; ++rows)
@@ -87,6 +92,23 @@ struct Conversation {
             .out_columns = kept.out_columns};
   }
 
+  MediaPart::Tiles padded_tiles_of(const std::string& picture) const {
+    const media::PaddedTileRule rule{.tile_size = 48, .tiles_max = 3, .patch_size = 6};
+    const StoredTensor& decoded = golden.tensor(fmt::format("decoded.{}", picture));
+    const media::PartGrid grid =
+        media::padded_tile_grid(static_cast<int>(decoded.shape[1]), static_cast<int>(decoded.shape[0]), rule).value();
+    const media::PatchGrid seen = media::seen_patches(grid, rule);
+    const int rows = (seen.rows + 1) / 2, columns = (seen.columns + 1) / 2;
+    return {.tile_rows = grid.rows,
+            .tile_columns = grid.columns,
+            .rows = rows,
+            .columns = columns,
+            .out_rows = rows,
+            .out_columns = columns,
+            .patch_rows = seen.rows,
+            .patch_columns = seen.columns};
+  }
+
   static constexpr TokenId kImageToken = 259;
   int unit;  // of those that take any size
   // Tokens of the smallest steps: of images that steps do not cut, more than they have.
@@ -95,15 +117,15 @@ struct Conversation {
   }
   VisionGolden golden;
   std::vector<TokenId> prompt, answer;
-  bool any_size, row_breaks, tiled;
-  std::vector<ImagePart> images;
+  bool any_size, row_breaks, tiled, padded;
+  std::vector<MediaPart> images;
   std::vector<float> logits, bf16_kl;  // of the last positions
   std::size_t vocab;
 
   Request request() const {
     Request request;
     request.prompt = prompt;
-    request.images = images;
+    request.media = images;
     request.sampling.max_tokens = static_cast<int>(answer.size());
     request.sampling.ignore_eos = true;
     request.sampling.temperature = 0;
@@ -147,7 +169,7 @@ Result<std::unique_ptr<RowEncoder>> encoder_of(const Model& tower, Backend& back
 }
 
 // Its first layer, then all of it from the beginning on, layer by layer.
-Buffer encode(RowEncoder& encoder, const ImagePart& part) {
+Buffer encode(RowEncoder& encoder, const MediaPart& part) {
   for (int time = 0; time < 2; ++time) {
     CHECK(encoder.begin(part).has_value());
     if (time == 0) encoder.advance(1);
@@ -172,7 +194,7 @@ TEST_P(ImageEngine, RowsAreThoseOfTransformers) {
     ASSERT_TRUE(encoder.has_value()) << encoder.error().message;
     for (const char* picture : {"rgb.png", "palette.png"}) {
       std::vector<float> rows;
-      for (const ImagePart& part : conversation_.parts(picture)) {
+      for (const MediaPart& part : conversation_.parts(picture)) {
         const Buffer encoded = encode(**encoder, part);
         const View view = (*encoder)->rows_of(encoded);
         std::vector<float> own(static_cast<std::size_t>(view.elements()));
@@ -191,6 +213,30 @@ TEST_P(ImageEngine, RowsAreThoseOfTransformers) {
     if (auto cpu = make_cpu_backend({.threads = 2, .isa = isa}))
       check(fmt::format("cpu {}", name(isa)), *std::move(cpu));
   if (auto cuda = make_cuda_backend()) check("cuda", *std::move(cuda));
+}
+
+// Slices of other sizes within one image, as steps of other lengths beside it make them.
+TEST_P(ImageEngine, RowsDoNotDependOnSlices) {
+  Backend backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
+  const auto model = Model::load(directory_, backend, {.dtype = ModelDType::float32, .threads = 2});
+  ASSERT_TRUE(model.has_value()) << model.error().message;
+  const auto encoder = encoder_of(*(*model)->tower, backend);
+  ASSERT_TRUE(encoder.has_value()) << encoder.error().message;
+  const auto rows_in = [&](const MediaPart& part, std::span<const int> slices) {
+    CHECK((*encoder)->begin(part).has_value());
+    std::optional<Buffer> encoded;
+    for (std::size_t i = 0; !encoded; ++i) encoded = (*encoder)->advance(slices[i % slices.size()]);
+    const View view = (*encoder)->rows_of(*encoded);
+    std::vector<float> rows(static_cast<std::size_t>(view.elements()));
+    backend.device->download(*backend.stream, rows.data(), view);
+    backend.stream->synchronize();
+    return rows;
+  };
+  for (const MediaPart& part : conversation_.parts("rgb.png")) {
+    const std::vector<float> whole = rows_in(part, std::array{1 << 20});
+    EXPECT_EQ(rows_in(part, std::array{1, 1 << 20}), whole);
+    EXPECT_EQ(rows_in(part, std::array{5, 1, 9, 40, 1 << 20, 3}), whole);
+  }
 }
 
 TEST_P(ImageEngine, LogitsAreThoseOfTransformersInAnyChunks) {
@@ -234,15 +280,14 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   const auto alone = engine_of(directory_, {.prefix_caching = false});
   ASSERT_TRUE(alone.has_value());
   Request other = conversation_.request();
-  std::ranges::reverse(other.images.front().pixels);
-  other.images.front().digest.low ^= 1;
+  std::ranges::reverse(other.media.front().bytes);
+  other.media.front().digest.low ^= 1;
   Request text = conversation_.request();
-  text.images.clear();
+  text.media.clear();
   std::vector<Request> requests{conversation_.request(), other, text, conversation_.request()};
   for (Request& request : requests)
     request.sampling.max_tokens = 40;  // blocks that two prompts leave no room for
-  std::vector<std::vector<TokenId>> expected;
-  for (const Request& request : requests) expected.push_back(run(**alone, request).tokens);
+  const std::vector<CollectedAnswer> expected = answers_one_by_one(**alone, requests);
   const int scarce = 2 * ((static_cast<int>(conversation_.prompt.size()) + 15) / 16) + 2;
   std::vector<int> rooms{256};
   if (!GetParam().starts_with("gemma"))
@@ -250,20 +295,7 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
   for (const int blocks : rooms) {
     const auto engine =
         engine_of(directory_, {.step_tokens = std::max(29, conversation_.small_step()), .blocks = blocks});
-    // Whether one is preempted depends on when the others come: until it has happened.
-    const auto preempted = [&] { return (*engine)->own_stats().preemptions > 0; };
-    for (int round = 0; round < 2 || (blocks == scarce && !preempted() && round < 100); ++round) {
-      std::vector<std::shared_ptr<Recorder>> recorders;
-      for (const Request& request : requests) {
-        recorders.push_back(std::make_shared<Recorder>());
-        ASSERT_TRUE((*engine)->submit(request, recorders.back()).has_value());
-      }
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        recorders[i]->wait_ended(1);
-        EXPECT_EQ(recorders[i]->record().tokens, expected[i]) << i;
-      }
-    }
-    EXPECT_EQ(preempted(), blocks == scarce);
+    expect_answers(**engine, requests, expected, blocks == scarce);
   }
 }
 
@@ -276,7 +308,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& param) {
 INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
                          testing::Values("idefics3", "smolvlm", "qwen2_vl", "qwen2_5_vl", "qwen3_vl",
                                          "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3",
-                                         "gemma4", "gemma4-whole", "llava", "llava_next", "llava_onevision",
+                                         "gemma4", "gemma4-whole", "llava", "llava_next", "llava_onevision", "phi4_multimodal", "phi4_mm",
                                          "mistral3", "pixtral"),
                          test_name);
 
@@ -289,12 +321,12 @@ TEST(ImagePrefix, IsSharedByEqualImagesAlone) {
   EXPECT_EQ(cached(conversation.request()), 0);
   EXPECT_EQ(cached(conversation.request()), static_cast<int>(conversation.prompt.size() - 1) / 16 * 16);
   Request other = conversation.request();
-  ImagePart& last = other.images.back();
-  last.pixels[0] = static_cast<char>(last.pixels[0] ^ 1);
+  MediaPart& last = other.media.back();
+  last.bytes[0] = static_cast<char>(last.bytes[0] ^ 1);
   last.digest.low ^= 1;
   EXPECT_EQ(cached(other), last.first / 16 * 16);
   Request text = conversation.request();
-  text.images.clear();
+  text.media.clear();
   EXPECT_EQ(cached(text), conversation.images[0].first / 16 * 16);
 }
 
@@ -308,13 +340,13 @@ TEST(ImageRequests, ThatDoNotFitAreRefused) {
     const auto id = (*engine)->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };
-  EXPECT_THAT(error([](Request& r) { r.images[0].tokens = 5; }), HasSubstr("stands for 4 tokens, got 5"));
-  EXPECT_THAT(error([](Request& r) { r.images[0].pixels.pop_back(); }),
+  EXPECT_THAT(error([](Request& r) { r.media[0].tokens = 5; }), HasSubstr("stands for 4 tokens, got 5"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }),
               HasSubstr("has 3072 bytes of pixels"));
-  EXPECT_THAT(error([](Request& r) { std::swap(r.images[0], r.images[1]); }),
+  EXPECT_THAT(error([](Request& r) { std::swap(r.media[0], r.media[1]); }),
               HasSubstr("not behind the image before"));
-  EXPECT_THAT(error([](Request& r) { r.images[9].first = 1000; }), HasSubstr("not in the prompt"));
-  EXPECT_THAT(error([](Request& r) { r.images[0].first = -1; }), HasSubstr("not behind the image before"));
+  EXPECT_THAT(error([](Request& r) { r.media[9].first = 1000; }), HasSubstr("not in the prompt"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].first = -1; }), HasSubstr("not behind the image before"));
 }
 
 TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
@@ -323,17 +355,17 @@ TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
   ASSERT_TRUE(engine.has_value());
   const auto error = [&](auto change) {
     Request request = conversation.request();
-    change(request.images[0]);
+    change(request.media[0]);
     const auto id = (*engine)->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };
-  EXPECT_THAT(error([](ImagePart& image) { image.tokens = 0; }),
+  EXPECT_THAT(error([](MediaPart& image) { image.tokens = 0; }),
               HasSubstr("stands for 1 to 512 tokens, got 0"));
-  EXPECT_THAT(error([](ImagePart& image) { image.columns = 0; }),
+  EXPECT_THAT(error([](MediaPart& image) { image.columns = 0; }),
               HasSubstr("of 20 tokens cannot have 0 columns"));
-  EXPECT_THAT(error([](ImagePart& image) { image.columns = 3; }),
+  EXPECT_THAT(error([](MediaPart& image) { image.columns = 3; }),
               HasSubstr("of 20 tokens cannot have 3 columns"));
-  EXPECT_THAT(error([](ImagePart& image) { image.pixels.pop_back(); }),
+  EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }),
               HasSubstr("has 8640 bytes of pixels"));
 }
 
@@ -343,17 +375,17 @@ TEST(ImageRequests, OfTilesThatDoNotFitAreRefused) {
   ASSERT_TRUE(engine.has_value());
   const auto error = [&](auto change) {
     Request request = conversation.request();
-    change(request.images[0]);
+    change(request.media[0]);
     const auto id = (*engine)->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };
-  EXPECT_THAT(error([](ImagePart& image) { image.tiles = {}; }), HasSubstr("no such grid of tiles"));
-  EXPECT_THAT(error([](ImagePart& image) { image.tiles.left = -1; }), HasSubstr("no such grid of tiles"));
-  EXPECT_THAT(error([](ImagePart& image) { image.tiles.rows += 9; }), HasSubstr("no such grid of tiles"));
-  EXPECT_THAT(error([](ImagePart& image) { image.tiles.tile_columns = 1 << 30; }),
+  EXPECT_THAT(error([](MediaPart& image) { image.tiles = {}; }), HasSubstr("no such grid of tiles"));
+  EXPECT_THAT(error([](MediaPart& image) { image.tiles.left = -1; }), HasSubstr("no such grid of tiles"));
+  EXPECT_THAT(error([](MediaPart& image) { image.tiles.rows += 9; }), HasSubstr("no such grid of tiles"));
+  EXPECT_THAT(error([](MediaPart& image) { image.tiles.tile_columns = 1 << 30; }),
               HasSubstr("no such grid of tiles"));
-  EXPECT_THAT(error([](ImagePart& image) { ++image.tokens; }), HasSubstr("stands for"));
-  EXPECT_THAT(error([](ImagePart& image) { image.pixels.pop_back(); }), HasSubstr("bytes of pixels"));
+  EXPECT_THAT(error([](MediaPart& image) { ++image.tokens; }), HasSubstr("stands for"));
+  EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }), HasSubstr("bytes of pixels"));
 }
 
 // Some of an image's tokens may be found in the prefix cache: the others still see them, and each other, and
@@ -365,10 +397,10 @@ TEST_P(ImagePrefixIn, MayEndWithinAnImage) {
   const auto engine = engine_of(conversation.golden.directory);
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   Request begin = conversation.request();
-  const ImagePart& first = begin.images[0];
+  const MediaPart& first = begin.media[0];
   ASSERT_NE(first.first / 16, (first.first + first.tokens) / 16);
   begin.prompt.resize(static_cast<std::size_t>(first.first + first.tokens));
-  begin.images.resize(1);
+  begin.media.resize(1);
   run(**engine, begin);
   const auto record = run(**engine, conversation.request());
   const int cached = record.ends.at(0).cached_tokens;
@@ -438,8 +470,8 @@ TEST(ImageModels, PromptsComeBackFromATier) {
     };
     EXPECT_EQ(ask(conversation.request()).first, conversation.answer);
     Request other = conversation.request();
-    other.images[0].pixels.assign(other.images[0].pixels.size(), 'x');
-    other.images[0].digest.low ^= 1;
+    other.media[0].bytes.assign(other.media[0].bytes.size(), 'x');
+    other.media[0].digest.low ^= 1;
     EXPECT_LE(ask(std::move(other)).second, conversation.images[0].first) << "what comes before the picture at most";
     const auto [tokens, loaded] = ask(conversation.request());
     EXPECT_EQ(tokens, conversation.answer);

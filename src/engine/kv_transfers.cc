@@ -15,7 +15,7 @@ constexpr std::string_view kField = "kv_transfer_config";
 
 // Not what looks at a sound or a prompt beside its own text: names of blocks say nothing of that.
 bool may_travel(const Accepted& accepted) {
-  return std::ranges::none_of(accepted.request.images, [](const ImagePart& part) { return part.tokens == 0; });
+  return std::ranges::none_of(accepted.request.media, [](const MediaPart& part) { return part.tokens == 0; });
 }
 
 // Whether the request takes from the cache what it finds there.
@@ -104,7 +104,7 @@ std::vector<Hash128> KvTransfers::keys_of(const Accepted& accepted) const {
 }
 
 std::vector<Hash128> KvTransfers::extras_of(const Accepted& accepted) const {
-  return image_identities(accepted.identity, accepted.request.images, format_.block_size);
+  return media_identities(accepted.identity, accepted.request.media, format_.block_size);
 }
 
 PrefixHold* KvTransfers::hold(const Accepted& accepted, int blocks) {

@@ -105,6 +105,7 @@ EngineInfo::ImageRule image_rule(const ModelSpec& spec, int max_model_len) {
           .row_breaks = input.row_breaks,
           .whole = spec.whole_images,
           .tiled = input.tiled,
+          .whole_last = input.whole_last ? input.merge : 0,
           .frames = spec.video_token >= 0 ? std::max(1, input.frames) : 0,
           .video_token_id = std::max(0, spec.video_token),
           .time_steps = input.time_steps};

@@ -348,7 +348,7 @@ void LocalExecutor::copy_states(std::span<const Batch::StateCopy> copies) {
 }
 
 // A sound or a prompt at once.
-Result<> LocalExecutor::begin_image(int place, const ImagePart& part) {
+Result<> LocalExecutor::begin_media(int place, const MediaPart& part) {
   if (source_encoder_) {
     source_encoder_->encode(place, part);
     return {};
@@ -357,10 +357,9 @@ Result<> LocalExecutor::begin_image(int place, const ImagePart& part) {
   return row_encoder_->begin(part);
 }
 
-// A slice has as many rows, in its layers together, as a step has tokens in each.
-bool LocalExecutor::advance_image() {
+bool LocalExecutor::advance_media(int rows) {
   if (source_encoder_) return true;
-  std::optional<Buffer> encoded = row_encoder_->advance(options_.max_tokens);
+  std::optional<Buffer> encoded = row_encoder_->advance(rows);
   if (!encoded) return false;
   images_.resize(std::max(images_.size(), begun_image_ + 1));
   images_[begun_image_] = *std::move(encoded);
@@ -368,7 +367,7 @@ bool LocalExecutor::advance_image() {
 }
 
 // A step on its way may still read it.
-void LocalExecutor::drop_image(int place) {
+void LocalExecutor::drop_media(int place) {
   if (source_encoder_) return;
   backend_.stream->synchronize();
   images_[static_cast<std::size_t>(place)] = {};

@@ -95,9 +95,9 @@ class LocalExecutor final : public Executor {
   const KvMemory& cache() const { return cache_; }
   NativeBlocks native_blocks() override { return cache_.native_blocks(); }
   Result<> release_cache() override;
-  Result<> begin_image(int place, const ImagePart& part) override;
-  bool advance_image() override;
-  void drop_image(int place) override;
+  Result<> begin_media(int place, const MediaPart& part) override;
+  bool advance_media(int rows) override;
+  void drop_media(int place) override;
 
  private:
   // Where a step's inputs lie; places depend on the number of tokens alone.

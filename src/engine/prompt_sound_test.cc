@@ -27,10 +27,10 @@ const media::VisionGolden& golden() {
 }
 
 // Both sounds of the golden's conversation.
-std::vector<ImagePart> sounds() {
+std::vector<MediaPart> sounds() {
   const auto ids = golden().values<TokenId>("ids");
   const auto frames = golden().values<std::int32_t>("frames");
-  std::vector<ImagePart> parts;
+  std::vector<MediaPart> parts;
   int position = 0;
   for (const char* name : {"chirp.wav", "short.wav"}) {
     while (ids[static_cast<std::size_t>(position)] != kSoundToken) ++position;
@@ -40,7 +40,7 @@ std::vector<ImagePart> sounds() {
     parts.push_back({.digest = hash_bytes(HashAlgorithm::sha256, bytes, 0),
                      .first = position,
                      .tokens = rows / 2,
-                     .pixels = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+                     .bytes = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
                      .columns = rows});
     position += rows / 2;
   }
@@ -50,7 +50,7 @@ std::vector<ImagePart> sounds() {
 Request conversation() {
   Request request;
   request.prompt = golden().values<TokenId>("ids");
-  request.images = sounds();
+  request.media = sounds();
   request.sampling.max_tokens = static_cast<int>(golden().values<TokenId>("answer").size());
   request.sampling.ignore_eos = true;
   request.sampling.temperature = 0;
@@ -88,7 +88,7 @@ TEST(PromptSound, RowsAreThoseOfTransformers) {
     ASSERT_TRUE(model.has_value()) << model.error().message;
     const auto encoder = SoundRows::create(*(*model)->tower, backend);
     ASSERT_TRUE(encoder.has_value()) << encoder.error().message;
-    const std::vector<ImagePart> parts = sounds();
+    const std::vector<MediaPart> parts = sounds();
     for (std::size_t i = 0; i < parts.size(); ++i) {
       ASSERT_TRUE((*encoder)->begin(parts[1 - i]).has_value());  // which the next gives up
       (*encoder)->advance(1);
@@ -133,10 +133,10 @@ TEST(PromptSound, AnswersDoNotDependOnNeighbours) {
   Request other = conversation();
   std::vector<float> mel = golden().values<float>("mel.chirp.wav");
   std::ranges::reverse(mel);
-  std::memcpy(other.images[0].pixels.data(), mel.data(), other.images[0].pixels.size());
-  other.images[0].digest.low ^= 1;
+  std::memcpy(other.media[0].bytes.data(), mel.data(), other.media[0].bytes.size());
+  other.media[0].digest.low ^= 1;
   Request text = conversation();
-  text.images.clear();
+  text.media.clear();
   const std::vector<Request> requests{conversation(), other, text, conversation()};
   const auto alone = engine_of({.prefix_caching = false});
   std::vector<std::vector<TokenId>> expected;
@@ -163,24 +163,24 @@ TEST(PromptSound, PrefixesAreSharedByEqualSoundsAlone) {
   EXPECT_EQ(cached(conversation()), 0);
   EXPECT_EQ(cached(conversation()), (std::ssize(conversation().prompt) - 1) / 16 * 16);
   Request other = conversation();
-  other.images.back().digest.low ^= 1;
-  EXPECT_EQ(cached(other), other.images.back().first / 16 * 16);
+  other.media.back().digest.low ^= 1;
+  EXPECT_EQ(cached(other), other.media.back().first / 16 * 16);
 }
 
 TEST(PromptSound, WhatDoesNotFitIsRefused) {
   const auto engine = engine_of();
   const auto error = [&](auto change) {
     Request request = conversation();
-    change(request.images[0]);
+    change(request.media[0]);
     const auto id = engine->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };
-  EXPECT_THAT(error([](ImagePart& sound) { sound.tokens = 0; }),
+  EXPECT_THAT(error([](MediaPart& sound) { sound.tokens = 0; }),
               HasSubstr("stands for 1 to 50 tokens, got 0"));
-  EXPECT_THAT(error([](ImagePart& sound) { sound.columns = 67; }),
+  EXPECT_THAT(error([](MediaPart& sound) { sound.columns = 67; }),
               HasSubstr("of 32 tokens cannot have 67 rows"));
-  EXPECT_THAT(error([](ImagePart& sound) { sound.pixels.pop_back(); }), HasSubstr("has 64000 bytes"));
-  EXPECT_THAT(error([](ImagePart& sound) { sound.first = 200; }), HasSubstr("not in the prompt"));
+  EXPECT_THAT(error([](MediaPart& sound) { sound.bytes.pop_back(); }), HasSubstr("has 64000 bytes"));
+  EXPECT_THAT(error([](MediaPart& sound) { sound.first = 200; }), HasSubstr("not in the prompt"));
 }
 
 TEST(PromptSound, TextAloneNeedsNoEncoder) {

@@ -18,9 +18,9 @@ enum class Order : std::uint8_t {
   logits,
   put_adapter,
   drop_adapter,
-  begin_image,
-  advance_image,
-  drop_image,
+  begin_media,
+  advance_media,
+  drop_media,
   end
 };
 
@@ -119,7 +119,7 @@ void pass(Archive& archive, AnyBatch& batch) {
 template <class Archive, class AnyPart>
 void pass_part(Archive& archive, AnyPart& part) {
   archive(part.tokens);
-  archive(part.pixels);
+  archive(part.bytes);
   archive(part.columns);
   archive(part.row_breaks);
   archive(part.tiles);
@@ -249,28 +249,29 @@ void RankedExecutor::drop_adapter(int place) {
 }
 
 // Each rank encodes it: what comes of it is in all ranks' steps.
-Result<> RankedExecutor::begin_image(int place, const ImagePart& part) {
+Result<> RankedExecutor::begin_media(int place, const MediaPart& part) {
   Writer write(message_);
-  write(Order::begin_image);
+  write(Order::begin_media);
   write(place);
   pass_part(write, part);
   TRY_VOID(or_end(tell()));
-  return own_->begin_image(place, part);
+  return own_->begin_media(place, part);
 }
 
-bool RankedExecutor::advance_image() {
+bool RankedExecutor::advance_media(int rows) {
   Writer write(message_);
-  write(Order::advance_image);
+  write(Order::advance_media);
+  write(rows);
   (void)or_end(tell());  // else the next step says so
-  return own_->advance_image();
+  return own_->advance_media(rows);
 }
 
-void RankedExecutor::drop_image(int place) {
+void RankedExecutor::drop_media(int place) {
   Writer write(message_);
-  write(Order::drop_image);
+  write(Order::drop_media);
   write(place);
   (void)or_end(tell());  // as above
-  own_->drop_image(place);
+  own_->drop_media(place);
 }
 
 Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks) {
@@ -308,18 +309,20 @@ Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks) {
       int place = 0;
       read(place);
       own.drop_adapter(place);
-    } else if (order == Order::begin_image) {
+    } else if (order == Order::begin_media) {
       int place = 0;
-      ImagePart part;
+      MediaPart part;
       read(place);
       pass_part(read, part);
-      TRY_VOID(own.begin_image(place, part));
-    } else if (order == Order::advance_image) {
-      own.advance_image();
-    } else if (order == Order::drop_image) {
+      TRY_VOID(own.begin_media(place, part));
+    } else if (order == Order::advance_media) {
+      int rows = 0;
+      read(rows);
+      own.advance_media(rows);
+    } else if (order == Order::drop_media) {
       int place = 0;
       read(place);
-      own.drop_image(place);
+      own.drop_media(place);
     } else if (order == Order::forward) {
       Batch& batch = waiting.emplace_back();
       std::size_t groups = 0;

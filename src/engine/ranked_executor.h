@@ -37,9 +37,9 @@ class RankedExecutor final : public Executor {
   Result<AdapterFile> read_adapter(const std::string& path) const override { return own_->read_adapter(path); }
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;
-  Result<> begin_image(int place, const ImagePart& part) override;
-  bool advance_image() override;
-  void drop_image(int place) override;
+  Result<> begin_media(int place, const MediaPart& part) override;
+  bool advance_media(int rows) override;
+  void drop_media(int place) override;
   Result<BlockFormat> block_format() const override;
   void export_piece(KvPlace place, std::span<std::byte> out) const override { memory_->export_piece(place, out); }
   void import_piece(KvPlace place, std::span<const std::byte> bytes) override { memory_->import_piece(place, bytes); }

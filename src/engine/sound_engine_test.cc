@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/load.h"
+#include "engine/test_answers.h"
 #include "engine/test_logprobs.h"
 #include "kernels/backends.h"
 #include "media/test_golden.h"
@@ -17,10 +18,10 @@ using testing::HasSubstr;
 
 constexpr const char* kModel = "tests/data/sound/whisper";
 
-ImagePart sound_of(const std::vector<float>& mel) {
+MediaPart sound_of(const std::vector<float>& mel) {
   const auto bytes = std::as_bytes(std::span(mel));
   return {.digest = hash_bytes(HashAlgorithm::sha256, bytes, 0),
-          .pixels = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())};
+          .bytes = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())};
 }
 
 const media::VisionGolden& golden() {
@@ -31,7 +32,7 @@ const media::VisionGolden& golden() {
 Request request_of(std::vector<TokenId> prompt, const std::vector<float>& mel, int max_tokens = 4) {
   Request request;
   request.prompt = std::move(prompt);
-  request.images = {sound_of(mel)};
+  request.media = {sound_of(mel)};
   request.sampling.max_tokens = max_tokens;
   request.sampling.temperature = 0;
   return request;
@@ -131,28 +132,13 @@ TEST(SoundEngine, AnswersDoNotDependOnNeighbours) {
     requests.push_back(request_of(prompt, quieter(i % 4), 20));
     requests.back().sampling.ignore_eos = true;
   }
-  std::vector<std::vector<TokenId>> expected;
-  const auto alone = engine_of({.sequences = 1});
-  for (const Request& request : requests) expected.push_back(run(*alone, request).tokens);
-  EXPECT_NE(expected[0], expected[1]);
+  const std::vector<CollectedAnswer> expected = answers_one_by_one(*engine_of({.sequences = 1}), requests);
+  EXPECT_NE(expected[0].tokens, expected[1].tokens);
   for (const int blocks : {256, 8}) {
     const bool scarce = blocks == 8;
     const auto engine =
         engine_of({.step_tokens = scarce ? 64 : 11, .sequences = scarce ? 8 : 2, .blocks = blocks});
-    // Whether one is preempted depends on when the others come: until it has happened.
-    const auto preempted = [&] { return engine->own_stats().preemptions > 0; };
-    for (int round = 0; round < 2 || (scarce && !preempted() && round < 100); ++round) {
-      std::vector<std::shared_ptr<Recorder>> recorders;
-      for (const Request& request : requests) {
-        recorders.push_back(std::make_shared<Recorder>());
-        ASSERT_TRUE(engine->submit(request, recorders.back()).has_value());
-      }
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        recorders[i]->wait_ended(1);
-        EXPECT_EQ(recorders[i]->record().tokens, expected[i]) << i;
-      }
-    }
-    EXPECT_EQ(preempted(), scarce);
+    expect_answers(*engine, requests, expected, scarce);
   }
 }
 
@@ -177,12 +163,12 @@ TEST(SoundRequests, ThatDoNotFitAreRefused) {
     const auto id = engine->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };
-  EXPECT_THAT(error([](Request& r) { r.images.clear(); }), HasSubstr("use /v1/audio/transcriptions"));
-  EXPECT_THAT(error([](Request& r) { r.images.push_back(r.images[0]); }),
+  EXPECT_THAT(error([](Request& r) { r.media.clear(); }), HasSubstr("use /v1/audio/transcriptions"));
+  EXPECT_THAT(error([](Request& r) { r.media.push_back(r.media[0]); }),
               HasSubstr("use /v1/audio/transcriptions"));
-  EXPECT_THAT(error([](Request& r) { r.images[0].pixels.pop_back(); }),
+  EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }),
               HasSubstr("has 64000 bytes, got 63999"));
-  EXPECT_THAT(error([](Request& r) { r.images[0].tokens = 1; }), HasSubstr("a spectrogram has"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].tokens = 1; }), HasSubstr("a spectrogram has"));
 }
 
 TEST(SoundModels, RefuseWhatTheyCannotDoYet) {

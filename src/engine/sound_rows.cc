@@ -12,9 +12,9 @@ Result<std::unique_ptr<SoundRows>> SoundRows::create(const Model& tower, Backend
   return rows;
 }
 
-Result<> SoundRows::begin(const ImagePart& sound) {
+Result<> SoundRows::begin(const MediaPart& sound) {
   TRY(encoded_, backend_.device->allocate(static_cast<std::size_t>(sound.tokens * row_bytes())));
-  tower_->begin(sound.pixels, sound.columns);
+  tower_->begin(sound.bytes, sound.columns);
   return {};
 }
 

@@ -17,7 +17,7 @@ class SoundRows final : public RowEncoder {
   // cannot compute.
   static Result<std::unique_ptr<SoundRows>> create(const Model& tower, Backend& backend);
 
-  Result<> begin(const ImagePart& sound) override;
+  Result<> begin(const MediaPart& sound) override;
   std::optional<Buffer> advance(int rows) override;
 
   std::int64_t row_bytes() const override { return std::int64_t{4} * input_.out_dim; }

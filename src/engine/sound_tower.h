@@ -15,7 +15,7 @@ class SoundTower {
   // cannot compute.
   static Result<std::unique_ptr<SoundTower>> create(const Model& tower, Backend& backend);
 
-  // spectrogram: ImagePart::pixels of a sound; rows: that the encoder makes of its beginning and that see
+  // spectrogram: MediaPart::bytes of a sound; rows: that the encoder makes of its beginning and that see
   // each other, the others are left out. Gives up what it has begun before.
   void begin(std::string_view spectrogram, int rows);
   // Runs the next layers, as many as have so many rows together, one at least. Whether all have run.

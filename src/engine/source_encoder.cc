@@ -59,16 +59,16 @@ Result<> SourceEncoder::allocate(int max_tokens, int max_sequences) {
   return {};
 }
 
-void SourceEncoder::encode(int place, const ImagePart& source) {
+void SourceEncoder::encode(int place, const MediaPart& source) {
   constexpr int kAtOnce = std::numeric_limits<int>::max();
   lengths_[static_cast<std::size_t>(place)] = sound_ ? rows_ : source.columns;
   if (sound_) {
-    sound_->begin(source.pixels, rows_);
+    sound_->begin(source.bytes, rows_);
     sound_->advance(kAtOnce);
     return keep(place, sound_->decoder().rows());
   }
-  CHECK(source.columns <= rows_ && source.pixels.size() == static_cast<std::size_t>(source.columns) * sizeof(TokenId));
-  std::memcpy(ids_.data(), source.pixels.data(), source.pixels.size());
+  CHECK(source.columns <= rows_ && source.bytes.size() == static_cast<std::size_t>(source.columns) * sizeof(TokenId));
+  std::memcpy(ids_.data(), source.bytes.data(), source.bytes.size());
   text_->begin(source.columns, {.ids = ids_.view(DType::i32, {source.columns}), .positions = {}, .groups = {}});
   text_->advance(kAtOnce);
   keep(place, text_->decoder().rows());

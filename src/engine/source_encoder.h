@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/sound_tower.h"
-#include "request/image_part.h"
+#include "request/media_part.h"
 
 namespace octavo {
 
@@ -24,7 +24,7 @@ class SourceEncoder {
   // Once. Error: not enough memory.
   Result<> allocate_places(std::int64_t places);
 
-  void encode(int place, const ImagePart& source);
+  void encode(int place, const MediaPart& source);
 
   // The next step: sequence s has tokens [query_starts[s], query_starts[s + 1]) and the source in places[s].
   void plan(std::span<const std::int32_t> query_starts, std::span<const std::int32_t> places);

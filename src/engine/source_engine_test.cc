@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/load.h"
+#include "engine/test_answers.h"
 #include "engine/test_logprobs.h"
 #include "kernels/backends.h"
 #include "media/test_golden.h"
@@ -52,7 +53,7 @@ class SourceEngine : public testing::TestWithParam<const char*> {
   static Request request_of(std::vector<TokenId> prompt, std::span<const TokenId> source, int max_tokens = 4) {
     Request request;
     request.prompt = std::move(prompt);
-    request.images = {source_of(source)};
+    request.media = {source_of(source)};
     request.sampling.max_tokens = max_tokens;
     request.sampling.temperature = 0;
     return request;
@@ -127,9 +128,8 @@ TEST_P(SourceEngine, AnswersDoNotDependOnNeighbours) {
       requests.push_back(request_of(prompt, std::span(all).first(static_cast<std::size_t>(1 + 73 * (i % 4))), 20));
       requests.back().sampling.ignore_eos = true;
     }
-    std::vector<std::vector<TokenId>> expected;
-    for (const Request& request : requests) expected.push_back(run(*alone, request).tokens);
-    EXPECT_NE(expected[0], expected[1]);
+    const std::vector<CollectedAnswer> expected = answers_one_by_one(*alone, requests);
+    EXPECT_NE(expected[0].tokens, expected[1].tokens);
     for (const int blocks : {256, 8}) {
       const bool scarce = blocks == 8;
       const auto engine = engine_of({.dtype = dtype,
@@ -137,20 +137,7 @@ TEST_P(SourceEngine, AnswersDoNotDependOnNeighbours) {
                                      .step_tokens = scarce ? 64 : 11,
                                      .sequences = scarce ? 8 : 2,
                                      .blocks = blocks});
-      // Whether one is preempted depends on when the others come: until it has happened.
-      const auto preempted = [&] { return engine->own_stats().preemptions > 0; };
-      for (int round = 0; round < 2 || (scarce && !preempted() && round < 100); ++round) {
-        std::vector<std::shared_ptr<Recorder>> recorders;
-        for (const Request& request : requests) {
-          recorders.push_back(std::make_shared<Recorder>());
-          ASSERT_TRUE(engine->submit(request, recorders.back()).has_value());
-        }
-        for (std::size_t i = 0; i < requests.size(); ++i) {
-          recorders[i]->wait_ended(1);
-          EXPECT_EQ(recorders[i]->record().tokens, expected[i]) << dtype << ' ' << i;
-        }
-      }
-      EXPECT_EQ(preempted(), scarce);
+      expect_answers(*engine, requests, expected, scarce);
     }
   }
 }
@@ -175,12 +162,12 @@ TEST_P(SourceEngine, RequestsThatDoNotFitAreRefused) {
     const auto id = engine->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };
-  EXPECT_THAT(error([](Request& r) { r.images.clear(); }), HasSubstr("use /v1/completions"));
-  EXPECT_THAT(error([](Request& r) { r.images.push_back(r.images[0]); }), HasSubstr("use /v1/completions"));
-  EXPECT_THAT(error([](Request& r) { r.images[0].pixels.pop_back(); }), HasSubstr("have 28 bytes, got 27"));
-  EXPECT_THAT(error([](Request& r) { r.images[0].columns = 0; }), HasSubstr("reads 1 to 320 tokens, got 0"));
-  EXPECT_THAT(error([](Request& r) { r.images = {source_of(std::vector<TokenId>(321, 5))}; }), HasSubstr("got 321"));
-  EXPECT_THAT(error([](Request& r) { r.images = {source_of(std::vector<TokenId>{5, 120})}; }),
+  EXPECT_THAT(error([](Request& r) { r.media.clear(); }), HasSubstr("use /v1/completions"));
+  EXPECT_THAT(error([](Request& r) { r.media.push_back(r.media[0]); }), HasSubstr("use /v1/completions"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }), HasSubstr("have 28 bytes, got 27"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].columns = 0; }), HasSubstr("reads 1 to 320 tokens, got 0"));
+  EXPECT_THAT(error([](Request& r) { r.media = {source_of(std::vector<TokenId>(321, 5))}; }), HasSubstr("got 321"));
+  EXPECT_THAT(error([](Request& r) { r.media = {source_of(std::vector<TokenId>{5, 120})}; }),
               HasSubstr("must be in [0, 120), got 120"));
 }
 

@@ -85,16 +85,16 @@ void StepLoop::place_images() {
   batch_.sources.clear();
   for (std::vector<std::int32_t>& axis : batch_.axes) axis.clear();
   const bool grids = std::ranges::any_of(plan_.sequences, [this](const PlannedSequence& s) {
-    const std::vector<ImagePart>& images = answers_[s.tag].accepted->request.images;
+    const std::vector<MediaPart>& images = answers_[s.tag].accepted->request.media;
     return !images.empty() && images[0].tokens > 0 && images[0].columns > 0 && !images[0].row_breaks;
   });
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
     const PlannedSequence& s = plan_.sequences[i];
     const Accepted& accepted = *answers_[s.tag].accepted;
-    if (grids) append_grid_positions(accepted.request.images, s.first, s.end() - s.first, batch_.axes);
-    for (std::size_t k = 0; k < accepted.images.size(); ++k) {
-      const ImagePart& part = accepted.request.images[k];
-      if (part.tokens == 0) batch_.sources.push_back(accepted.images[k]->place);
+    if (grids) append_grid_positions(accepted.request.media, s.first, s.end() - s.first, batch_.axes);
+    for (std::size_t k = 0; k < accepted.encoded.size(); ++k) {
+      const MediaPart& part = accepted.request.media[k];
+      if (part.tokens == 0) batch_.sources.push_back(accepted.encoded[k]->place);
       // What follows each other in the prompt: all of its rows, or those of one row of its grid.
       const int run = part.row_breaks ? part.columns : part.tokens;
       for (int row = 0, place = part.first; row < part.tokens; row += run, place += run + 1) {
@@ -102,7 +102,7 @@ void StepLoop::place_images() {
         const int end = std::min(place + run, s.first + s.count);
         if (first < end)
           batch_.images.push_back({batch_.query_starts[i] + first - s.first, end - first,
-                                   accepted.images[k]->place, row + first - place,
+                                   accepted.encoded[k]->place, row + first - place,
                                    static_cast<std::int32_t>(i)});
       }
     }

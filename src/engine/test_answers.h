@@ -79,6 +79,23 @@ inline std::vector<CollectedAnswer> answers_to(Engine& engine, const std::vector
   return all;
 }
 
+// Each alone.
+inline std::vector<CollectedAnswer> answers_one_by_one(Engine& engine, const std::vector<Request>& requests) {
+  std::vector<CollectedAnswer> all;
+  for (const Request& request : requests) all.push_back(answers_to(engine, {request}).front());
+  return all;
+}
+
+// All at once, twice: the second time with what the prefix cache holds. `scarce`: some are preempted; as that depends on
+// when the others come, until it has happened.
+inline void expect_answers(Engine& engine, const std::vector<Request>& requests,
+                           const std::vector<CollectedAnswer>& expected, bool scarce) {
+  const auto preempted = [&] { return engine.own_stats().preemptions > 0; };
+  for (int round = 0; round < 2 || (scarce && !preempted() && round < 100); ++round)
+    EXPECT_EQ(answers_to(engine, requests), expected) << "round " << round;
+  EXPECT_EQ(preempted(), scarce);
+}
+
 // Of requests 0 to count - 1.
 inline std::vector<CollectedAnswer> answers_of(Engine& engine, int count) {
   std::vector<Request> requests;

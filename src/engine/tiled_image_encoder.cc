@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "media/resize.h"
+
 namespace octavo {
 namespace {
 
@@ -45,12 +47,23 @@ std::vector<float> interpolated_rows(std::span<const float> grid, int rows, int 
 Result<std::unique_ptr<TiledImageEncoder>> TiledImageEncoder::create(const Model& tower, Backend& backend) {
   std::unique_ptr<TiledImageEncoder> encoder(new TiledImageEncoder(tower, backend));
   TRY(encoder->encoder_, ImageEncoder::create(tower, backend));
-  const View newline = tower.network.newline.value;
-  encoder->row_ = static_cast<std::size_t>(newline.elements());
-  encoder->newline_.resize(encoder->row_);
-  backend.device->download(*backend.stream, encoder->newline_.data(), newline);
-  backend.stream->synchronize();
+  TRY_VOID(encoder->read_learned_rows());
   return encoder;
+}
+
+Result<> TiledImageEncoder::read_learned_rows() {
+  const auto read = [&](const View& view) {
+    std::vector<float> row(static_cast<std::size_t>(view.elements()));
+    backend_.device->download(*backend_.stream, row.data(), view);
+    backend_.stream->synchronize();
+    return row;
+  };
+  row_ = static_cast<std::size_t>(row_bytes() / 4);
+  newline_ = read(tower_.network.newline.value);
+  if (!tower_.spec.image->whole_last) return {};
+  TRY(newline_, encoder_->projected(newline_));
+  TRY(separator_, encoder_->projected(read(tower_.network.separator.value)));
+  return {};
 }
 
 std::int64_t TiledImageEncoder::later_bytes(int tokens_max) const {
@@ -71,14 +84,40 @@ std::string TiledImageEncoder::tile(std::size_t index) const {
   return pixels;
 }
 
-Result<> TiledImageEncoder::begin(const ImagePart& image) {
+Result<> TiledImageEncoder::begin(const MediaPart& image) {
   TRY(encoded_, backend_.device->allocate(static_cast<std::size_t>(image.tokens * row_bytes())));
   grid_ = image.tiles;
-  pixels_ = image.pixels;
+  pixels_ = image.bytes;
   done_ = 0;
   const auto side = static_cast<std::size_t>(tower_.spec.image->side());
   tiles_.resize(static_cast<std::size_t>(grid_.tiles()) * side * side * row_);
-  return encoder_->begin({.pixels = tile(0)});
+  TRY(Buffer rows, backend_.device->allocate(side * side * static_cast<std::size_t>(row_bytes())));
+  begin_tile(std::move(rows));
+  return {};
+}
+
+void TiledImageEncoder::begin_tile(Buffer rows) {
+  if (!tower_.spec.image->whole_last) return encoder_->begin_square({.bytes = tile(done_)}, std::move(rows));
+  const int tile_side = tower_.spec.image->side() * tower_.spec.image->merge, index = static_cast<int>(done_);
+  if (index == grid_.tiles() - 1) return encoder_->begin_square({.numbers = shrunk()}, std::move(rows));
+  const auto seen = [tile_side](int all, int place) { return std::min(tile_side, all - place * tile_side); };
+  encoder_->begin_square({.bytes = tile(done_),
+                          .seen_rows = seen(grid_.patch_rows, index / grid_.tile_columns),
+                          .seen_columns = seen(grid_.patch_columns, index % grid_.tile_columns)},
+                         std::move(rows));
+}
+
+// The whole image, as large as a tile.
+std::vector<float> TiledImageEncoder::shrunk() const {
+  const int size = tower_.spec.image->image_size;
+  const auto bytes = static_cast<std::size_t>(3 * size * size);
+  media::Image frame = media::plain(grid_.tile_columns * size, grid_.tile_rows * size, 0);
+  for (int i = 0; i < grid_.tile_rows * grid_.tile_columns; ++i) {
+    const auto from = pixels_.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(i) * bytes);
+    media::paste({size, size, {from, from + static_cast<std::ptrdiff_t>(bytes)}}, i % grid_.tile_columns * size,
+                 i / grid_.tile_columns * size, frame);
+  }
+  return media::interpolate_bicubic(frame, size, size);
 }
 
 std::optional<Buffer> TiledImageEncoder::advance(int rows) {
@@ -90,34 +129,51 @@ std::optional<Buffer> TiledImageEncoder::advance(int rows) {
   backend_.stream->synchronize();
   ++done_;
   if (done_ < static_cast<std::size_t>(grid_.tiles())) {
-    encoder_->begin_next(tile(done_), *std::move(rows_of_tile));
+    begin_tile(*std::move(rows_of_tile));
     return std::nullopt;
   }
   join(rows_of(encoded_));
   return std::move(encoded_);
 }
 
-// The whole image, then the tiles' grid with the newline behind each of its rows.
-void TiledImageEncoder::join(const View& out) const {
+// Of the grid's tokens those that count, [out_rows, out_columns, row].
+std::vector<float> TiledImageEncoder::grid_rows() const {
   const auto side = static_cast<std::size_t>(tower_.spec.image->side()), square = side * side * row_;
-  const auto columns = static_cast<std::size_t>(grid_.columns);
+  const std::size_t first = tower_.spec.image->whole_last ? 0 : 1;
   std::vector<float> grid;
-  grid.reserve(static_cast<std::size_t>(grid_.rows) * columns * row_);
+  grid.reserve(static_cast<std::size_t>(grid_.rows) * static_cast<std::size_t>(grid_.columns) * row_);
   for (int y = grid_.top; y < grid_.top + grid_.rows; ++y)
     for (int x = grid_.left; x < grid_.left + grid_.columns; ++x) {
       const std::size_t down = static_cast<std::size_t>(y), right = static_cast<std::size_t>(x);
-      const std::size_t tile = 1 + down / side * static_cast<std::size_t>(grid_.tile_columns) + right / side;
+      const std::size_t tile = first + down / side * static_cast<std::size_t>(grid_.tile_columns) + right / side;
       const float* const from = tiles_.data() + tile * square + (down % side * side + right % side) * row_;
       grid.insert(grid.end(), from, from + row_);
     }
-  if (grid_.out_rows != grid_.rows || grid_.out_columns != grid_.columns)
-    grid = interpolated_rows(grid, grid_.rows, grid_.columns, grid_.out_rows, grid_.out_columns);
-  std::vector<float> all(tiles_.begin(), tiles_.begin() + static_cast<std::ptrdiff_t>(square));
-  const auto line = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(grid_.out_columns) * row_);
-  for (int y = 0; y < grid_.out_rows; ++y) {
-    const auto from = grid.begin() + y * line;
-    all.insert(all.end(), from, from + line);
-    all.insert(all.end(), newline_.begin(), newline_.end());
+  if (grid_.out_rows == grid_.rows && grid_.out_columns == grid_.columns) return grid;
+  return interpolated_rows(grid, grid_.rows, grid_.columns, grid_.out_rows, grid_.out_columns);
+}
+
+// The whole image, then the tiles' grid with the newline behind each of its rows; or that, the separator and the whole
+// image with newlines.
+void TiledImageEncoder::join(const View& out) const {
+  const auto side = static_cast<std::size_t>(tower_.spec.image->side());
+  const std::size_t tiles = static_cast<std::size_t>(grid_.tiles()) - 1;
+  std::vector<float> all;
+  const auto add = [&all](std::span<const float> rows) { all.insert(all.end(), rows.begin(), rows.end()); };
+  const auto add_lines = [&](std::span<const float> grid, std::size_t columns) {
+    for (; !grid.empty(); grid = grid.subspan(columns * row_)) {
+      add(grid.first(columns * row_));
+      add(newline_);
+    }
+  };
+  const bool whole_last = tower_.spec.image->whole_last;
+  const std::size_t square = side * side * row_;
+  const auto whole = std::span(tiles_).subspan(whole_last ? tiles * square : 0, square);
+  if (!whole_last) add(whole);
+  if (grid_.out_columns > 0) add_lines(grid_rows(), static_cast<std::size_t>(grid_.out_columns));
+  if (whole_last) {
+    add(separator_);
+    add_lines(whole, side);
   }
   backend_.device->upload(*backend_.stream, out, all.data());
   backend_.stream->synchronize();

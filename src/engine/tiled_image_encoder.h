@@ -18,7 +18,7 @@ class TiledImageEncoder final : public RowEncoder {
   // As ImageEncoder::create.
   static Result<std::unique_ptr<TiledImageEncoder>> create(const Model& tower, Backend& backend);
 
-  Result<> begin(const ImagePart& image) override;
+  Result<> begin(const MediaPart& image) override;
   std::optional<Buffer> advance(int rows) override;
 
   std::int64_t row_bytes() const override { return encoder_->row_bytes(); }
@@ -27,20 +27,25 @@ class TiledImageEncoder final : public RowEncoder {
  private:
   TiledImageEncoder(const Model& tower, Backend& backend) : tower_(tower), backend_(backend) {}
 
+  Result<> read_learned_rows();
+  void begin_tile(Buffer rows);
   std::string tile(std::size_t index) const;
+  std::vector<float> shrunk() const;
+  std::vector<float> grid_rows() const;
   void join(const View& out) const;
 
   const Model& tower_;
   Backend& backend_;
   std::unique_ptr<ImageEncoder> encoder_;
   std::size_t row_ = 0;         // numbers of one
-  std::vector<float> newline_;  // [row]
+  std::vector<float> newline_;    // [row]
+  std::vector<float> separator_;  // [row], of ImageInput::whole_last
 
   // Of the image that has begun.
-  ImagePart::Tiles grid_;
+  MediaPart::Tiles grid_;
   std::string pixels_;
-  std::size_t done_ = 0;      // tiles
-  std::vector<float> tiles_;  // [tiles, side * side, row]
+  std::size_t done_ = 0;      // squares: the whole image before the tiles, or with ImageInput::whole_last behind them
+  std::vector<float> tiles_;  // [squares, side * side, row]
   Buffer encoded_;
 };
 

@@ -28,7 +28,7 @@ class VideoEngine : public testing::TestWithParam<std::string> {
       media::Image both = frames[i];
       if (i + 1 < frames.size()) both.pixels.insert(both.pixels.end(), frames[i + 1].pixels.begin(), frames[i + 1].pixels.end());
       add(both, kVideoToken);
-      ImagePart& part = parts_.back();
+      MediaPart& part = parts_.back();
       part.frames = i + 1 < frames.size() ? 2 : 1;
       if (GetParam().starts_with("qwen3")) continue;
       part.continues = i > 0;
@@ -38,9 +38,9 @@ class VideoEngine : public testing::TestWithParam<std::string> {
 
   void add(const media::Image& picture, TokenId token) {
     while (prompt_[static_cast<std::size_t>(position_)] != token) ++position_;
-    ImagePart part{.first = position_, .pixels = {picture.pixels.begin(), picture.pixels.end()}, .columns = picture.width / kUnit};
+    MediaPart part{.first = position_, .bytes = {picture.pixels.begin(), picture.pixels.end()}, .columns = picture.width / kUnit};
     part.tokens = part.columns * (picture.height / kUnit);
-    part.digest = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(part.pixels)), 0);
+    part.digest = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(part.bytes)), 0);
     position_ += part.tokens;
     parts_.push_back(std::move(part));
   }
@@ -48,7 +48,7 @@ class VideoEngine : public testing::TestWithParam<std::string> {
   Request request() const {
     Request request;
     request.prompt = prompt_;
-    request.images = parts_;
+    request.media = parts_;
     request.sampling.max_tokens = static_cast<int>(answer_.size());
     request.sampling.ignore_eos = true;
     request.sampling.temperature = 0;
@@ -72,7 +72,7 @@ class VideoEngine : public testing::TestWithParam<std::string> {
   const VisionGolden pictures_{GetParam()}, golden_{GetParam(), media::kVisionRoot, media::kVideoFile};
   const std::vector<TokenId> prompt_ = golden_.values<TokenId>("ids"), answer_ = golden_.values<TokenId>("answer");
   int position_ = 0;
-  std::vector<ImagePart> parts_;
+  std::vector<MediaPart> parts_;
 };
 
 TEST_P(VideoEngine, RowsAreThoseOfTransformers) {
@@ -82,7 +82,7 @@ TEST_P(VideoEngine, RowsAreThoseOfTransformers) {
   const auto encoder = ImageEncoder::create(*(*model)->tower, backend);
   ASSERT_TRUE(encoder.has_value());
   std::vector<float> rows;
-  for (const ImagePart& part : parts_) {
+  for (const MediaPart& part : parts_) {
     if (part.frames == 0) continue;
     ASSERT_TRUE((*encoder)->begin(part).has_value());
     std::optional<Buffer> encoded;
@@ -128,8 +128,8 @@ TEST_P(VideoEngine, PrefixesAreSharedAtTheSamePaceAlone) {
   EXPECT_EQ(cached(request()), 0);
   const int all = cached(request());
   Request slower = request();
-  slower.images.back().time += 5;
-  EXPECT_EQ(cached(slower), std::min(all, slower.images.back().first / 16 * 16));
+  slower.media.back().time += 5;
+  EXPECT_EQ(cached(slower), std::min(all, slower.media.back().first / 16 * 16));
 }
 
 TEST_P(VideoEngine, PartsThatDoNotFitAreRefused) {
@@ -137,7 +137,7 @@ TEST_P(VideoEngine, PartsThatDoNotFitAreRefused) {
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const auto error = [&](auto change) {
     Request request = this->request();
-    change(request.images);
+    change(request.media);
     const auto id = (*engine)->submit(std::move(request), std::make_shared<Recorder>());
     return id ? std::string() : id.error().message;
   };

@@ -42,10 +42,15 @@ bool is_module_file(std::string_view name) {
   return is_digits(name.substr(0, name.find('_'))) && (file == "config.json" || file == "model.safetensors");
 }
 
+// Phi-4-multimodal's adapter for images.
+bool is_own_adapter(std::string_view name) {
+  return name == "vision-lora/adapter_config.json" || name == "vision-lora/adapter_model.safetensors";
+}
+
 // Of a repository's own folder, small, and not of another framework's weights.
 bool is_description(std::string_view name) {
   if (name.find('/') != std::string_view::npos)
-    return is_module_file(name) ||
+    return is_module_file(name) || is_own_adapter(name) ||
            (name.starts_with("additional_chat_templates/") && name.ends_with(".jinja"));
   if (name.ends_with(".json")) return !name.ends_with(".index.json");
   return name.ends_with(".jinja") || name == "tokenizer.model" || name == "merges.txt" || name == "vocab.txt";

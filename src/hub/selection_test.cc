@@ -66,6 +66,15 @@ TEST(Selection, ModulesOfSentenceTransformers) {
                           "config.json", "modules.json", "model.safetensors"));
 }
 
+TEST(Selection, TheAdapterForImagesOfPhi4Multimodal) {
+  const Names names = {"config.json", "model.safetensors", "speech-lora/adapter_config.json",
+                       "speech-lora/adapter_model.safetensors", "vision-lora/adapter_config.json",
+                       "vision-lora/adapter_model.safetensors"};
+  EXPECT_THAT(files_needed(names, "").value(),
+              ElementsAre("config.json", "vision-lora/adapter_config.json", "vision-lora/adapter_model.safetensors",
+                          "model.safetensors"));
+}
+
 TEST(Selection, TheGgufFileOfAVariant) {
   const Names names = {"README.md",
                        "qwen3-q4_k_m.gguf",

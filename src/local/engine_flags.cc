@@ -70,6 +70,20 @@ Result<> read_media_limits(const std::string& text, EngineOptions& o) {
   return read_media_limit(value.get_object(), "audio", o.sounds_max);
 }
 
+Result<> read_media_adapters(const std::string& text, LoraOptions& lora) {
+  boost::system::error_code not_json;
+  const boost::json::value value = boost::json::parse(text, not_json);
+  if (not_json || !value.is_object()) return invalid("", "must be a JSON object");
+  for (const auto& [kind, folder] : value.get_object()) {
+    const std::string_view name = kind;
+    if (name != "image" && name != "video" && name != "audio")
+      return invalid("", "{}: must be image, video or audio", name);
+    if (!folder.is_string() || folder.get_string().empty()) return invalid("", "{} must be the path of a folder", name);
+    lora.by_media[std::string(name)] = std::string(folder.get_string());
+  }
+  return {};
+}
+
 }  // namespace
 
 void add_engine_flags(CLI::App& command, EngineOptions& o) {
@@ -352,6 +366,16 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       .add_option("--max-cpu-loras", o.lora.max_cpu_loras,
                   "The same, where it is more; an adapter beyond that is read again when a request wants it")
       ->check(CLI::Range(1, 1024))
+      ->group("LoRA");
+  command
+      .add_option_function<std::string>(
+          "--default-mm-loras",
+          [&o](const std::string& json) {
+            if (const auto read = read_media_adapters(json, o.lora); !read)
+              throw CLI::ValidationError("--default-mm-loras", read.error().message);
+          },
+          R"(Adapters that chats with images, videos or sound have when they name none, as JSON: {"image": "folder"}; needs )"
+          R"(--enable-lora. Each is there by its kind's name, too)")
       ->group("LoRA");
   command
       .add_option("--max-lora-rank", o.lora.max_lora_rank,

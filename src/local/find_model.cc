@@ -11,6 +11,7 @@
 #include "hub/pull.h"
 #include "local/engine_flags.h"
 #include "local/progress.h"
+#include "model/adapter_config.h"
 
 namespace octavo {
 namespace {
@@ -27,6 +28,22 @@ hub::Settings settings_of(const HubFlags& flags) {
   if (!flags.download_dir.empty()) settings.cache_dir = flags.download_dir;
   if (flags.token && !flags.token->empty()) settings.token = *flags.token;
   return settings;
+}
+
+// Phi-4-multimodal comes with the adapter that it sees images with.
+Result<> take_own_adapter(EngineOptions& options) {
+  const std::string folder = options.model_dir + "/vision-lora";
+  std::error_code ignored;
+  LoraOptions& lora = options.lora;
+  if (options.images_max == 0 || lora.by_media.contains("image") ||
+      !std::filesystem::exists(folder + "/adapter_config.json", ignored))
+    return {};
+  TRY(const AdapterConfig config, load_adapter_config(folder));
+  lora.max_lora_rank = lora.enabled ? std::max(lora.max_lora_rank, config.rank_max()) : config.rank_max();
+  lora.max_loras = lora.enabled ? lora.max_loras + 1 : 1;
+  lora.enabled = true;
+  lora.by_media["image"] = folder;
+  return {};
 }
 
 }  // namespace
@@ -67,6 +84,7 @@ Result<std::string> find_model(const std::string& given, const HubFlags& flags) 
 
 Result<> find_models(EngineOptions& options, const HubFlags& flags) {
   TRY(options.model_dir, find_model(options.model_dir, flags));
+  TRY_VOID(take_own_adapter(options));
   if (!options.speculation) return {};
   auto& method = options.speculation->method;
   std::string* model = nullptr;

@@ -195,7 +195,9 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
   return options.sleep_mode ? ReloadableEngine::start(load) : load();
 }
 
-Result<> load_adapters(const std::vector<LoraModule>& modules, const Service& service) {
+Result<> load_adapters(const RuntimeOptions& options, const Service& service) {
+  std::vector<LoraModule> modules = options.lora_modules;
+  for (const auto& [kind, folder] : options.engine.lora.by_media) modules.push_back({.name = kind, .path = folder});
   for (const LoraModule& module : modules) {
     if (std::ranges::find(service.options.rules.model_names, module.name) !=
             service.options.rules.model_names.end() ||
@@ -316,6 +318,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   ServeOptions& serve = options.serve;
   serve.eos_ids = generation.eos_ids;
   serve.model_root = dir;
+  for (const auto& [kind, folder] : options.engine.lora.by_media) serve.media_adapters.insert(kind);
   serve.rules.model_names = options.served_model_names;
   if (serve.rules.model_names.empty()) serve.rules.model_names = {named};
   serve.rules.take_limits(info);
@@ -332,7 +335,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   runtime->service = std::make_shared<Service>(
       *runtime->engine, *runtime->tokenizer, runtime->chat_template ? &*runtime->chat_template : nullptr,
       runtime->tool_template ? &*runtime->tool_template : nullptr, std::move(serve));
-  TRY_VOID(load_adapters(options.lora_modules, *runtime->service));
+  TRY_VOID(load_adapters(options, *runtime->service));
   TRY_VOID(open_adapter_folder(options.lora_folder, named, *runtime->service));
   return runtime;
 }

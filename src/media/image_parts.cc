@@ -5,6 +5,7 @@
 
 #include "media/any_size.h"
 #include "media/longest_edge.h"
+#include "media/padded_tiles.h"
 #include "media/pinned_tiles.h"
 #include "media/ratio_tiles.h"
 #include "media/square.h"
@@ -29,6 +30,8 @@ Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config)
     return longest_edge_grid(width, height, *longest);
   if (const auto* tiles = std::get_if<PinnedTileRule>(&config.rule))
     return pinned_tile_grid(width, height, *tiles);
+  if (const auto* tiles = std::get_if<PaddedTileRule>(&config.rule))
+    return padded_tile_grid(width, height, *tiles);
   if (const auto* budget = std::get_if<TokenBudgetRule>(&config.rule))
     return token_budget_grid(width, height, *budget);
   return any_size_grid(width, height, std::get<AnySizeRule>(config.rule));
@@ -43,6 +46,7 @@ std::vector<Image> cut_parts(Image image, const PartGrid& grid, const ProcessorC
     return {cut_square(image, *square, config.filter)};
   if (const auto* tiles = std::get_if<PinnedTileRule>(&config.rule))
     return {stack_pinned_tiles(image, grid, *tiles, config.filter)};
+  if (const auto* tiles = std::get_if<PaddedTileRule>(&config.rule)) return {stack_padded_tiles(image, grid, *tiles)};
   return {resize(image, grid.width, grid.height, config.filter)};
 }
 
@@ -59,8 +63,7 @@ std::string parts_text(const PartGrid& grid, const ProcessorConfig& config, int 
     for (int top = rule->unit; top < grid.height; top += rule->unit) all += config.row_break + row;
     return all + config.after;
   }
-  const bool stacked = std::holds_alternative<PinnedTileRule>(config.rule);
-  return config.before + tokens((stacked ? 1 : grid.parts()) * tokens_per_part) + config.after;
+  return config.before + tokens((config.stacked() ? 1 : grid.parts()) * tokens_per_part) + config.after;
 }
 
 }  // namespace octavo::media

@@ -26,7 +26,7 @@ Result<> check_ratio(int width, int height);
 // Error: a shape that the rule refuses.
 Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config);
 
-// The parts in their order, resized; the tiles of a PinnedTileRule are one part.
+// The parts in their order, resized; stacked tiles are one.
 std::vector<Image> cut_parts(Image image, const PartGrid& grid, const ProcessorConfig& config);
 
 // What stands in the prompt in place of an image's placeholder; each part has so many tokens.

@@ -21,17 +21,6 @@ Size fitted(int width, int height, Size frame) {
   return {std::min(static_cast<std::int64_t>(std::ceil(width * down)), frame.width), frame.height};
 }
 
-void paste(const Image& from, int left, int top, Image& to) {
-  for (int y = 0; y < from.height; ++y)
-    std::copy_n(from.pixels.begin() + std::ptrdiff_t{3} * y * from.width, std::ptrdiff_t{3} * from.width,
-                to.pixels.begin() + std::ptrdiff_t{3} * ((y + top) * std::ptrdiff_t{to.width} + left));
-}
-
-Image black(std::int64_t width, std::int64_t height) {
-  return {static_cast<int>(width), static_cast<int>(height),
-          std::vector<std::uint8_t>(static_cast<std::size_t>(3 * width * height), 0)};
-}
-
 // What is cut off on both sides of an axis, as Python rounds: of `size` tokens an image has size * share.
 int padding(int size, int other, int across, int along) {
   const double scale = static_cast<double>(other) / across;
@@ -65,11 +54,12 @@ Result<PartGrid> pinned_tile_grid(int width, int height, const PinnedTileRule& r
 
 Image stack_pinned_tiles(const Image& image, const PartGrid& grid, const PinnedTileRule& rule,
                          Filter filter) {
+  constexpr std::uint8_t kBlack = 0;
   const int size = rule.tile_size;
-  Image frame = black(std::int64_t{grid.columns} * size, std::int64_t{grid.rows} * size);
+  Image frame = plain(grid.columns * size, grid.rows * size, kBlack);
   paste(resize(image, grid.width, grid.height, filter), (frame.width - grid.width) / 2,
         (frame.height - grid.height) / 2, frame);
-  Image stack = black(size, std::int64_t{size} * (1 + grid.rows * grid.columns));
+  Image stack = plain(size, size * (1 + grid.rows * grid.columns), kBlack);
   paste(resize(image, size, size, filter), 0, 0, stack);
   int top = size;
   for (int row = 0; row < grid.rows; ++row)

@@ -66,6 +66,14 @@ struct PinnedTileRule {
   int tiles_most = 0;  // the tokens of more are made as many as of these; 0: they stay
 };
 
+// Square tiles of the image in the grid that holds it, on white: padded_tiles.h.
+struct PaddedTileRule {
+  int tile_size = 0;  // of a tile's sides, in pixels
+  int tiles_max = 0;
+  int patch_size = 0;     // those that show nothing of the image are not seen
+  bool as_torch = false;  // resampled as torch does it, else as Pillow
+};
+
 // How a model wants videos: video.h.
 struct VideoRule {
   AnySizeRule size;        // of a frame
@@ -85,7 +93,7 @@ struct VideoRule {
 
 struct ProcessorConfig {
   std::variant<TileRule, SquareRule, AnySizeRule, RatioTileRule, LongestEdgeRule, PinnedTileRule,
-               TokenBudgetRule>
+               TokenBudgetRule, PaddedTileRule>
       rule = {};
   Filter filter = Filter::lanczos;
   // A channel's value v, 0 to 255, counts as (v * scale - mean) / std.
@@ -100,6 +108,11 @@ struct ProcessorConfig {
   // Of grids: what stands between the rows of tokens; empty: nothing.
   std::string row_break = {};
   std::optional<VideoRule> video = {};  // nothing: the model sees none
+
+  // The tiles of an image are one part, one below the other.
+  bool stacked() const {
+    return std::holds_alternative<PinnedTileRule>(rule) || std::holds_alternative<PaddedTileRule>(rule);
+  }
 };
 
 }  // namespace octavo::media

@@ -1,6 +1,7 @@
 #include "media/resize.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <span>
@@ -19,8 +20,7 @@ double sinc(double x) {
   return std::sin(x) / x;
 }
 
-double bicubic(double x) {
-  constexpr double a = -0.5;
+double bicubic(double x, double a) {
   x = std::abs(x);
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
@@ -31,7 +31,7 @@ double weight(Filter filter, double x) {
     case Filter::bilinear:
       return std::max(0.0, 1 - std::abs(x));
     case Filter::bicubic:
-      return bicubic(x);
+      return bicubic(x, -0.5);
     case Filter::lanczos:
       return -3 <= x && x < 3 ? sinc(x) * sinc(x / 3) : 0;
   }
@@ -97,6 +97,27 @@ Taps taps_of(int from, int to, Filter filter, bool torch) {
     return static_cast<std::int32_t>((share < 0 ? -0.5 : 0.5) + share * one);
   });
   return taps;
+}
+
+// The neighbours of each place along an axis, and how much they count. Beyond the edge it is the last one again.
+struct Four {
+  std::array<std::size_t, 4> places;
+  std::array<float, 4> weights;
+};
+std::vector<Four> fours_of(int from, int to) {
+  const float scale = static_cast<float>(from) / static_cast<float>(to);
+  std::vector<Four> all;
+  for (int i = 0; i < to; ++i) {
+    const float at = scale * (static_cast<float>(i) + 0.5F) - 0.5F, first = std::floor(at);
+    Four four{};
+    for (int k = 0; k < 4; ++k) {
+      const auto place = static_cast<std::size_t>(k);
+      four.places[place] = static_cast<std::size_t>(std::clamp(static_cast<int>(first) + k - 1, 0, from - 1));
+      four.weights[place] = static_cast<float>(bicubic(at - first - static_cast<float>(k - 1), -0.75));
+    }
+    all.push_back(four);
+  }
+  return all;
 }
 
 std::uint8_t rounded(std::int32_t sum, int fraction_bits) {
@@ -171,6 +192,26 @@ Image resize_as_torch(const Image& image, int width, int height, Filter filter) 
   return height != image.height ? along_columns(rows, height, filter, true) : rows;
 }
 
+std::vector<float> interpolate_bicubic(const Image& image, int width, int height) {
+  const std::vector<Four> across = fours_of(image.width, width), down = fours_of(image.height, height);
+  std::vector<float> out;
+  out.reserve(std::size_t{3} * across.size() * down.size());
+  for (const Four& row : down)
+    for (const Four& column : across)
+      for (std::size_t channel = 0; channel < 3; ++channel) {
+        float sum = 0;
+        for (std::size_t y = 0; y < 4; ++y) {
+          const std::size_t line = row.places[y] * static_cast<std::size_t>(image.width);
+          float along = 0;
+          for (std::size_t x = 0; x < 4; ++x)
+            along += column.weights[x] * image.pixels[(line + column.places[x]) * 3 + channel];
+          sum += row.weights[y] * along;
+        }
+        out.push_back(sum);
+      }
+  return out;
+}
+
 Image crop(const Image& image, int left, int top, int size) {
   Image out{size, size, {}};
   out.pixels.reserve(static_cast<std::size_t>(size) * static_cast<std::size_t>(size) * 3);
@@ -179,6 +220,18 @@ Image crop(const Image& image, int left, int top, int size) {
     out.pixels.insert(out.pixels.end(), row, row + std::ptrdiff_t{3} * size);
   }
   return out;
+}
+
+Image plain(int width, int height, std::uint8_t value) {
+  return {width, height,
+          std::vector<std::uint8_t>(std::size_t{3} * static_cast<std::size_t>(width) * static_cast<std::size_t>(height),
+                                    value)};
+}
+
+void paste(const Image& from, int left, int top, Image& to) {
+  for (int y = 0; y < from.height; ++y)
+    std::copy_n(from.pixels.begin() + std::ptrdiff_t{3} * y * from.width, std::ptrdiff_t{3} * from.width,
+                to.pixels.begin() + std::ptrdiff_t{3} * ((y + top) * std::ptrdiff_t{to.width} + left));
 }
 
 }  // namespace octavo::media

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "media/image.h"
 
@@ -15,7 +16,17 @@ enum class Filter : std::uint8_t { bilinear, bicubic, lanczos };
 Image resize(const Image& image, int width, int height, Filter filter);
 Image resize_as_torch(const Image& image, int width, int height, Filter filter);
 
+// Numbers f32 [height, width, 3] between the pixels, 0 to 255: of 4 x 4 neighbours each, however much the image
+// shrinks. As torch's bicubic interpolation has it.
+std::vector<float> interpolate_bicubic(const Image& image, int width, int height);
+
 // A square of so many pixels a side, which lies within the image.
 Image crop(const Image& image, int left, int top, int size);
+
+// Of one value.
+Image plain(int width, int height, std::uint8_t value);
+
+// Puts one image into another, within which it lies.
+void paste(const Image& from, int left, int top, Image& to);
 
 }  // namespace octavo::media

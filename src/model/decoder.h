@@ -134,6 +134,9 @@ class Decoder {
   // side, as the squares of merge x merge patches come: of squares from `first` on, out f32 [squares,
   // out_dim]. With Projector::mean, starts: i32 [squares + 1], where each square's rows begin, from 0 on.
   void project(std::int64_t first, const View& out, const View& starts);
+  // The same of rows that it would take: act [n, dim * joined() or with Projector::mean dim], n at most a step's; out
+  // f32 [n, out_dim].
+  void project_rows(const View& x, const View& out);
 
  private:
   // What one half of a layer has put out and the residual has not yet taken in.

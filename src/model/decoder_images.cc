@@ -94,6 +94,11 @@ void Decoder::project(std::int64_t first, const View& out, const View& starts) {
   rows_ = all;
 }
 
+void Decoder::project_rows(const View& x, const View& out) {
+  Scratch scratch(scratch_.all);
+  run_projector(model_.spec.projector(), model_.network.projector, scratch, x, out);
+}
+
 // Where the layer is a deep one.
 void Decoder::project_deep(std::size_t layer, const View& deep) {
   const ImageInput& image = *model_.spec.image;

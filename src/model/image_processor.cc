@@ -139,6 +139,19 @@ Result<> read_onevision_tiles(const Config& config, media::ProcessorConfig& out)
   return {};
 }
 
+// The tiles' resampling is the class's own; what `resample` says is for the whole image.
+Result<> read_padded_tiles(const Config& config, media::ProcessorConfig& out) {
+  media::PaddedTileRule rule;
+  TRY(rule.tile_size, square_size(config, 448));
+  TRY(rule.patch_size, config.integer("patch_size", {1, 1024}, 14));
+  TRY(rule.tiles_max, config.integer("dynamic_hd", {1, 64}, 36));
+  TRY_VOID(config.integer("resample", {3, 3}, 3));
+  TRY(const std::string name, config.text("image_processor_type", ""));
+  rule.as_torch = name.starts_with("Phi4Multimodal");
+  out.rule = rule;
+  return {};
+}
+
 // min_pixels and max_pixels, where they are given, stand above size.
 Result<> read_any_size(const Config& config, media::ProcessorConfig& out) {
   TRY(const int patch, config.integer("patch_size", {1, 1024}, 14));
@@ -250,6 +263,14 @@ std::span<const Kind> kinds() {
        read_onevision_tiles,
        {.filter = Filter::bicubic, .mean = kClipMean, .std = kClipStd},
        {"image_grid_pinpoints"}},
+      {"Phi4MMImageProcessor",
+       read_padded_tiles,
+       {.placeholder = "<|endoftext10|>", .token = "<|endoftext10|>"},
+       {"dynamic_hd"}},
+      {"Phi4MultimodalImageProcessor",
+       read_padded_tiles,
+       {.placeholder = "<|image|>", .token = "<|image|>"},
+       {"dynamic_hd"}},
       {"PixtralImageProcessor",
        read_longest_edge,
        {.filter = Filter::bicubic,

@@ -83,15 +83,16 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   const auto* square = std::get_if<media::SquareRule>(&config.rule);
   const auto* longest = std::get_if<media::LongestEdgeRule>(&config.rule);
   const auto* pinned = std::get_if<media::PinnedTileRule>(&config.rule);
+  const auto* padded = std::get_if<media::PaddedTileRule>(&config.rule);
   const auto* budget = std::get_if<media::TokenBudgetRule>(&config.rule);
   const int unit = any != nullptr       ? any->unit
                    : longest != nullptr ? longest->unit
                    : budget != nullptr  ? budget->unit
                                         : 0;
   if ((input.image_size == 0) != (unit > 0) || input.row_breaks != (longest != nullptr) ||
-      input.tiled != (pinned != nullptr))
+      input.tiled != config.stacked() || input.whole_last != (padded != nullptr))
     return invalid("image_processor_type", "the image processor is not of the kind that the model takes");
-  if (!input.tiled && input.image_size % input.unit() != 0)
+  if ((!input.tiled || input.whole_last) && input.image_size % input.unit() != 0)
     return invalid("image_size", "config.json: image_size {} is not a multiple of patch_size {} times {}",
                    input.image_size, input.patch_size, input.merge);
   if (tiles != nullptr && tiles->tile_size != input.image_size)
@@ -102,6 +103,7 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
   const int size = square != nullptr   ? square->size
                    : ratio != nullptr  ? ratio->tile_size
                    : pinned != nullptr ? pinned->tile_size
+                   : padded != nullptr ? padded->tile_size
                                        : input.image_size;
   if (size != input.image_size)
     return invalid("size", "the image processor's size is {}, config.json: vision_config.image_size {}", size,
@@ -110,6 +112,9 @@ Result<> check_sizes(const media::ProcessorConfig& config, const ImageInput& inp
     return invalid("max_soft_tokens",
                    "the image processor's max_soft_tokens is {}, there are positions for {} in a row",
                    budget->tokens_max, input.axis_positions / input.merge);
+  if (padded != nullptr && padded->patch_size != input.patch_size)
+    return invalid("patch_size", "the image processor's patch_size is {}, the encoder's {}", padded->patch_size,
+                   input.patch_size);
   if (unit > 0 && unit != input.unit())
     return invalid("patch_size", "the image processor's patch_size times merge_size is {}, config.json: {}",
                    unit, input.unit());

@@ -144,6 +144,7 @@ struct Names {
   std::string standard_scale = {};
   std::string standard_bias = {};
   std::string newline = {};                    // of ImageInput::tiled, without a prefix before it
+  std::string separator = {};                  // of ImageInput::whole_last, likewise
   std::vector<std::string> convolutions = {};  // of encoders of sound
   bool stacked_tables =
       false;  // class token and positions are stored [1, rows, dim], under their names alone

@@ -167,7 +167,15 @@ void add_image_input(const ModelSpec& spec, const Namer& top, const std::string&
     network.class_token = top.table(top.names.class_token, 1, spec.dim, MatrixUse::plain);
     network.class_token.parts[0] = {prefix + top.names.class_token, {spec.dim}};
   }
-  if (image.tiled) network.newline = Namer(top.names, "").vector({top.names.newline}, {image.out_dim});
+  if (image.tiled) {
+    const Namer whole(top.names, "");
+    network.newline = whole.vector({top.names.newline}, {image.whole_last ? spec.dim : image.out_dim});
+    if (image.whole_last) {
+      network.newline.parts[0].shape = {1, 1, 1, spec.dim};
+      network.separator = whole.vector({top.names.separator}, {spec.dim});
+      network.separator.parts[0].shape = {1, 1, spec.dim};
+    }
+  }
   if (image.axis_positions > 0)
     network.positions.parts[0] = {prefix + top.names.positions, {2, image.axis_positions, spec.dim}};
   if (top.names.stacked_tables) {
@@ -207,6 +215,7 @@ ParameterList Network::parameters() {
   list.add(patches);
   list.add(class_token);
   list.add(newline);
+  list.add(separator);
   for (LinearParameter& convolution : convolutions) list.add(convolution);
   list.add(embedding);
   list.add(positions);

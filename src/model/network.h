@@ -77,7 +77,7 @@ struct Network {
       nullptr;              // that it proposes for, whose matrices it uses where it has none; lives longer
   LinearParameter patches;  // of ImageInput
   MatrixParameter class_token;
-  VectorParameter newline;  // of ImageInput::tiled
+  VectorParameter newline, separator;  // of ImageInput::tiled and whole_last
   ProjectorParameter projector;
   std::vector<ProjectorParameter> deep_projectors;
   std::array<LinearParameter, 2> convolutions;  // of SoundInput

@@ -520,8 +520,12 @@ struct ImageInput {
   int out_dim = 0;          // of a token
   bool row_breaks = false;  // between the rows of an image's tokens the text has tokens of its own
   // An image is cut into squares of image_size, with the whole of it before them. Their tokens make one grid,
-  // and behind each of its rows stands a learned one (ImagePart::Tiles; Liu et al., "LLaVA-NeXT", 2024).
+  // and behind each of its rows stands a learned one (MediaPart::Tiles; Liu et al., "LLaVA-NeXT", 2024).
   bool tiled = false;
+  // The whole image comes behind the squares and is made of them. Learned rows stand behind each of its rows, too, and
+  // another one between both: the projector makes rows of the text of them. Patches that show nothing of the image are
+  // not seen by others (MediaPart::Tiles; Phi-4-multimodal: Abouelenin et al., 2025).
+  bool whole_last = false;
   Projector projector = {};
   // Behind each of these layers another projector makes rows of the patches. The language model adds the
   // first ones to its residual behind its first layer, and so on (Meng et al., "DeepStack", 2024).

@@ -69,14 +69,14 @@ void fields(Is<Hash128> auto& value, F&& f) {
   f(low, high);
 }
 template <class F>
-void fields(Is<ImagePart::Tiles> auto& value, F&& f) {
-  auto& [tile_rows, tile_columns, top, left, rows, columns, out_rows, out_columns] = value;
-  f(tile_rows, tile_columns, top, left, rows, columns, out_rows, out_columns);
+void fields(Is<MediaPart::Tiles> auto& value, F&& f) {
+  auto& [tile_rows, tile_columns, top, left, rows, columns, out_rows, out_columns, patch_rows, patch_columns] = value;
+  f(tile_rows, tile_columns, top, left, rows, columns, out_rows, out_columns, patch_rows, patch_columns);
 }
 template <class F>
-void fields(Is<ImagePart> auto& value, F&& f) {
-  auto& [digest, first, tokens, pixels, columns, row_breaks, tiles, frames, time, continues] = value;
-  f(digest, first, tokens, pixels, columns, row_breaks, tiles, frames, time, continues);
+void fields(Is<MediaPart> auto& value, F&& f) {
+  auto& [digest, first, tokens, bytes, columns, row_breaks, tiles, frames, time, continues] = value;
+  f(digest, first, tokens, bytes, columns, row_breaks, tiles, frames, time, continues);
 }
 template <class F>
 void fields(Is<ThinkingBudget> auto& value, F&& f) {
@@ -86,9 +86,9 @@ void fields(Is<ThinkingBudget> auto& value, F&& f) {
 template <class F>
 void fields(Is<Request> auto& value, F&& f) {
   auto& [name, task, prompt, sampling, eos_ids, priority, identity, read_prefix_cache, source, grammar_after,
-         thinking_budget, entropy, answers_so_far, engine, kv_transfer, second_text, images] = value;
+         thinking_budget, entropy, answers_so_far, engine, kv_transfer, second_text, media] = value;
   f(name, task, prompt, sampling, eos_ids, priority, identity, read_prefix_cache, source, grammar_after,
-    thinking_budget, entropy, answers_so_far, engine, kv_transfer, second_text, images);
+    thinking_budget, entropy, answers_so_far, engine, kv_transfer, second_text, media);
 }
 template <class F>
 void fields(Is<TokenLogprobs> auto& value, F&& f) {
@@ -114,8 +114,9 @@ void fields(Is<Output> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<EngineInfo::ImageRule> auto& value, F&& f) {
-  auto& [size, tokens, token_id, unit, row_breaks, whole, tiled, frames, video_token_id, time_steps] = value;
-  f(size, tokens, token_id, unit, row_breaks, whole, tiled, frames, video_token_id, time_steps);
+  auto& [size, tokens, token_id, unit, row_breaks, whole, tiled, whole_last, frames, video_token_id, time_steps] =
+      value;
+  f(size, tokens, token_id, unit, row_breaks, whole, tiled, whole_last, frames, video_token_id, time_steps);
 }
 template <class F>
 void fields(Is<EngineInfo::SoundRule> auto& value, F&& f) {

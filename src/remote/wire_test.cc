@@ -53,7 +53,7 @@ Request some_request() {
                    .remote_port = 5600,
                    .remote_block_ids = {{1, 2}},
                    .remote_num_tokens = 33};
-  r.images = {{{1, 2}, 3, 4, std::string("\0\xff", 2), 5}};
+  r.media = {{{1, 2}, 3, 4, std::string("\0\xff", 2), 5}};
   return r;
 }
 

@@ -41,7 +41,7 @@ Result<> check_request(const Request& request, const EngineInfo& engine) {
     return invalid("task", "{} models cannot do this: they {}", engine.architecture,
                    what_it_does(engine.task));
   if (engine.task != Task::generate) {
-    if (!request.images.empty()) return invalid("images", "only models that generate see images");
+    if (!request.media.empty()) return invalid("images", "only models that generate see images");
     if (request.prompt.size() > static_cast<std::size_t>(engine.max_model_len))
       return invalid("prompt", "the text has {} tokens, the model reads {}", request.prompt.size(),
                      engine.max_model_len);
@@ -50,7 +50,7 @@ Result<> check_request(const Request& request, const EngineInfo& engine) {
   if (request.prompt.size() >= static_cast<std::size_t>(engine.max_model_len))
     return invalid("prompt", "the prompt has {} tokens, the context of {} leaves room for at most {}",
                    request.prompt.size(), engine.max_model_len, engine.max_model_len - 1);
-  TRY_VOID(check_images(request.images, request.prompt.size(), engine));
+  TRY_VOID(check_media(request.media, request.prompt.size(), engine));
   if (const auto& budget = request.thinking_budget) {
     TRY_VOID(check_ids("thinking_token_budget", std::array{budget->begin, budget->end}, engine.vocab_size));
     if (budget->tokens < 0)

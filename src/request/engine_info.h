@@ -36,9 +36,12 @@ struct EngineInfo {
     int tokens = 0;
     int token_id = 0;
     int unit = 0;
-    bool row_breaks = false;  // ImagePart::row_breaks
+    bool row_breaks = false;  // MediaPart::row_breaks
     bool whole = false;       // their tokens see each other: a step computes all of an image
-    bool tiled = false;       // an image is several such squares (ImagePart::Tiles)
+    bool tiled = false;       // an image is several such squares (MediaPart::Tiles)
+    // Then: not 0: behind their tokens and one more come those of the whole image, which is made of them, with one
+    // behind each row; and patches of the squares, so many a token's side, may show nothing.
+    int whole_last = 0;
     // Of videos, whose tokens are this one; the most frames of a part, 0: the model sees none.
     int frames = 0;
     int video_token_id = 0;

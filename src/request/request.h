@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "grammar/grammar_source.h"
 #include "request/cache_identity.h"
-#include "request/image_part.h"
+#include "request/media_part.h"
 #include "request/kv_transfer.h"
 #include "request/pooling.h"
 #include "request/sampling_params.h"
@@ -64,7 +64,7 @@ struct Request {
   // Of models with token types: from here on tokens belong to a second text; nothing: there is one text.
   std::optional<int> second_text;
 
-  std::vector<ImagePart> images;  // in the prompt, in the order of their places; or the source beside it
+  std::vector<MediaPart> media;  // in the prompt, in the order of their places; or the source beside it
 
   int answers() const {
     return answers_so_far.empty() ? sampling.n : static_cast<int>(answers_so_far.size());

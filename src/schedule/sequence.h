@@ -33,7 +33,7 @@ struct SequenceSpec {
   bool read_prefix_cache = true;      // false: every prompt position is computed (prompt logprobs)
   std::uint64_t tag = 0;              // the caller's own; comes back in every plan
   int second_text = kNoSecondText;    // its first position; comes back, too
-  std::vector<Hash128> extras{};      // image_identities of the prompt
+  std::vector<Hash128> extras{};      // media_identities of the prompt
   // Behind which position the prefix cache keeps the state of recurrent layers in any case, a multiple of the block
   // size; 0: where it thinks best.
   int checkpoint = 0;

@@ -22,8 +22,8 @@ Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<Token
   Request request;
   request.name = asked.request_id;
   request.prompt = std::move(plan.prompts[prompt]);
-  request.images = std::move(plan.images);
-  if (!plan.sources.empty()) request.images.push_back(std::move(plan.sources[prompt]));
+  request.media = std::move(plan.images);
+  if (!plan.sources.empty()) request.media.push_back(std::move(plan.sources[prompt]));
   request.sampling = asked.sampling;
   request.eos_ids = std::move(eos_ids);
   request.priority = asked.priority;

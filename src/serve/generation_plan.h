@@ -25,8 +25,8 @@ inline constexpr std::int64_t kLogprobBytes = 384;
 struct GenerationPlan {
   openai::GenerationRequest request;
   std::vector<std::vector<TokenId>> prompts;  // checked: they fit the context
-  std::vector<ImagePart> images{};            // of the only prompt
-  std::vector<ImagePart> sources{};           // of models with cross attention: one beside each prompt
+  std::vector<MediaPart> images{};            // of the only prompt
+  std::vector<MediaPart> sources{};           // of models with cross attention: one beside each prompt
   std::vector<std::string> echo_texts;        // with echo: what each answer begins with
   bool prompt_only = false;                   // show no generated text
   StopSplitter stops;

@@ -64,6 +64,10 @@ Result<> apply(Fields& f, media::RatioTileRule& rule) {
   return {};
 }
 
+Result<> apply(Fields& f, media::PaddedTileRule& rule) {
+  return read(f, "dynamic_hd", 1, rule.tiles_max, rule.tiles_max);
+}
+
 Result<> apply(Fields& f, media::LongestEdgeRule& rule) {
   return read_size(
       f, [&](Fields& size) { return read(size, "longest_edge", rule.unit, rule.longest, rule.longest); });

@@ -9,7 +9,7 @@
 namespace octavo {
 
 // The rule with the fields of a request's mm_processor_kwargs: min_pixels and max_pixels (or size with
-// shortest_edge and longest_edge) of images of any size, max_patches of tiles by shape, size.longest_edge and
+// shortest_edge and longest_edge) of images of any size, max_patches of tiles by shape, dynamic_hd of padded ones, size.longest_edge and
 // do_image_splitting of other tiles, size.longest_edge of Pixtral's images; num_frames or fps of videos. None makes an image larger, or
 // more tiles of it, than the server does. Errors name the field: one that this model's images have not, a
 // value out of its range.

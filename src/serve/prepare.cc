@@ -121,7 +121,7 @@ Price price_of(const GenerationPlan& plan, int vocab_size) {
       plan.request.beam_search ? kBeamTokenBytes + kTokenBytes * (shown < 0 ? vocab_size : shown) : 0;
   Price price;
   for (const auto* parts : {&plan.images, &plan.sources})
-    for (const ImagePart& part : *parts) price.bytes += kImageCopies * std::ssize(part.pixels);
+    for (const MediaPart& part : *parts) price.bytes += kImageCopies * std::ssize(part.bytes);
   for (const auto& prompt : plan.prompts) {
     const std::int64_t tokens = std::ssize(prompt) + p.max_tokens.value_or(0);
     price.answers += p.n;
@@ -311,6 +311,7 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
     return invalid("truncate_prompt_tokens", "cannot be combined with images or sound");
   TRY(auto tokens,
       chat_tokens(service, request.prompt, asked.add_special_tokens, prompt_bytes_max(service, truncated)));
+  if (asked.adapter.empty()) asked.adapter = adapter_of(service, request.prompt.media);
   auto& [ids, images] = tokens;
   truncate(ids, asked, prompt_tokens_max(service));
   TRY_VOID(fits_context(service, ids.size(), "messages"));

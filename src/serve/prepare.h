@@ -24,7 +24,7 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
                                        std::string_view id_prefix, const ReplyMaker& reply);
 // What the prompts of a generation come with.
 struct PromptMedia {
-  std::vector<ImagePart> images{}, sources{};  // as in GenerationPlan
+  std::vector<MediaPart> images{}, sources{};  // as in GenerationPlan
 };
 // A plan for prompts that fit the context. Errors: as above.
 Result<GenerationPlan> plan_generation(const Service& service, openai::GenerationRequest request,
@@ -38,7 +38,7 @@ Result<GenerationPlan> prepare_completion_as(const Service& service, openai::Com
 // The conversation as ids, with the images in it: also what /tokenize answers.
 struct ChatTokens {
   std::vector<TokenId> ids;
-  std::vector<ImagePart> images;
+  std::vector<MediaPart> images;
 };
 Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt& prompt,
                                          bool add_special_tokens, std::size_t bytes_max);

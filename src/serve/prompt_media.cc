@@ -11,6 +11,7 @@
 #include "base/base64.h"
 #include "media/image.h"
 #include "media/image_parts.h"
+#include "media/padded_tiles.h"
 #include "media/pinned_tiles.h"
 #include "media/sound.h"
 #include "serve/image_overrides.h"
@@ -60,7 +61,7 @@ std::string as_text(const Service& service, const json::array& parts) {
 }
 
 // Where the grid of tokens of an image's tiles shows it.
-ImagePart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid,
+MediaPart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid,
                           const media::PinnedTileRule& rule, int tokens_of_tile) {
   const int side = static_cast<int>(std::lround(std::sqrt(tokens_of_tile)));
   const media::TokenGrid kept = media::token_grid(image.width, image.height, grid, side, rule.tiles_most);
@@ -74,6 +75,28 @@ ImagePart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid
           .out_columns = kept.out_columns};
 }
 
+// The same of tiles that the image fills from the upper left corner on.
+MediaPart::Tiles tiles_of(const media::PartGrid& grid, const media::PaddedTileRule& rule, int patches_of_token) {
+  const media::PatchGrid seen = media::seen_patches(grid, rule);
+  const auto tokens = [&](int patches) { return (patches + patches_of_token - 1) / patches_of_token; };
+  return {.tile_rows = grid.rows,
+          .tile_columns = grid.columns,
+          .rows = tokens(seen.rows),
+          .columns = tokens(seen.columns),
+          .out_rows = tokens(seen.rows),
+          .out_columns = tokens(seen.columns),
+          .patch_rows = seen.rows,
+          .patch_columns = seen.columns};
+}
+
+MediaPart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid, const media::ProcessorConfig& config,
+                          const EngineInfo::ImageRule& engine) {
+  if (const auto* rule = std::get_if<media::PinnedTileRule>(&config.rule))
+    return tiles_of(image, grid, *rule, engine.tokens);
+  if (const auto* rule = std::get_if<media::PaddedTileRule>(&config.rule)) return tiles_of(grid, *rule, engine.whole_last);
+  return {};
+}
+
 Result<ReadMedia> read_image(const Service& service, const media::ProcessorConfig& config,
                              const openai::ChatPrompt::Media& given, std::int64_t tokens_max) {
   const EngineInfo::ImageRule& rule = service.engine_info.image;
@@ -81,11 +104,8 @@ Result<ReadMedia> read_image(const Service& service, const media::ProcessorConfi
   TRY(media::Image image, media::decode_image(std::as_bytes(std::span(file))));
   TRY(const media::PartGrid grid, media::part_grid(image.width, image.height, config));
   const int columns = rule.size > 0 ? 0 : grid.width / rule.unit;
-  const ImagePart::Tiles tiles =
-      rule.tiled ? tiles_of(image, grid, std::get<media::PinnedTileRule>(config.rule), rule.tokens)
-                 : ImagePart::Tiles();
-  const std::int64_t tokens = rule.tiled
-                                  ? rule.tokens + std::int64_t{tiles.out_rows} * (tiles.out_columns + 1)
+  const MediaPart::Tiles tiles = tiles_of(image, grid, config, rule);
+  const std::int64_t tokens = rule.tiled      ? tokens_of(tiles, rule)
                               : rule.size > 0 ? rule.tokens
                                               : std::int64_t{columns} * (grid.height / rule.unit);
   const std::int64_t all = (rule.tiled ? 1 : grid.parts()) * tokens;
@@ -93,7 +113,7 @@ Result<ReadMedia> read_image(const Service& service, const media::ProcessorConfi
   ReadMedia read{media::parts_text(grid, config, static_cast<int>(tokens)), {}};
   for (const media::Image& part : media::cut_parts(std::move(image), grid, config)) {
     read.parts.push_back({.tokens = static_cast<int>(tokens),
-                          .pixels = {part.pixels.begin(), part.pixels.end()},
+                          .bytes = {part.pixels.begin(), part.pixels.end()},
                           .columns = columns,
                           .row_breaks = rule.row_breaks,
                           .tiles = tiles});
@@ -120,8 +140,8 @@ Result<ReadMedia> read_sound(const Service& service, const openai::ChatPrompt::M
   if (tokens > tokens_max) return std::unexpected(no_room("sound", tokens, service));
   const std::vector<float> mel = sound.log_mel(samples);
   const auto bytes = std::as_bytes(std::span(mel));
-  ImagePart part{.tokens = static_cast<int>(tokens),
-                 .pixels = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+  MediaPart part{.tokens = static_cast<int>(tokens),
+                 .bytes = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
                  .columns = static_cast<int>(rows)};
   part.digest = digest_of(part);
   ReadMedia read;
@@ -205,13 +225,14 @@ Result<std::string> bytes_of(const openai::ChatPrompt::Media& media) {
   return decode_base64(url.substr(comma + 1));
 }
 
-Hash128 digest_of(const ImagePart& part) {
-  const Hash128 pixels = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(part.pixels)), 0);
+Hash128 digest_of(const MediaPart& part) {
+  const Hash128 pixels = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(part.bytes)), 0);
   const auto number = [](int n) { return static_cast<std::uint64_t>(n); };
-  const ImagePart::Tiles& t = part.tiles;
+  const MediaPart::Tiles& t = part.tiles;
   const std::array all{pixels.low,         pixels.high,          number(part.columns), number(t.tile_columns),
                        number(t.top),      number(t.left),       number(t.rows),       number(t.columns),
-                       number(t.out_rows), number(t.out_columns), number(part.frames)};
+                       number(t.out_rows), number(t.out_columns), number(t.patch_rows), number(t.patch_columns),
+                       number(part.frames)};
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(all)), 0);
 }
 
@@ -219,6 +240,16 @@ Error no_room(std::string_view what, std::int64_t tokens, const Service& service
   return invalid("", "the {} stands for {} tokens, the context of {} leaves no room for it", what, tokens,
                  service.options.rules.max_model_len)
       .error();
+}
+
+std::string adapter_of(const Service& service, std::span<const openai::ChatPrompt::Media> media) {
+  constexpr std::pair<MediaKind, const char*> kNames[] = {
+      {MediaKind::image, "image"}, {MediaKind::video, "video"}, {MediaKind::sound, "audio"}};
+  for (const auto& [kind, name] : kNames)
+    if (service.options.media_adapters.contains(name) &&
+        std::ranges::find(media, kind, &openai::ChatPrompt::Media::kind) != media.end())
+      return name;
+  return "";
 }
 
 Result<std::string> messages_for_template(const Service& service, const std::string& messages) {
@@ -235,10 +266,10 @@ Result<std::string> messages_for_template(const Service& service, const std::str
   return json::serialize(all);
 }
 
-Result<std::vector<ImagePart>> read_media(const Service& service, const openai::ChatPrompt& prompt,
+Result<std::vector<MediaPart>> read_media(const Service& service, const openai::ChatPrompt& prompt,
                                           std::string& text) {
   const std::span<const openai::ChatPrompt::Media> media = prompt.media;
-  std::vector<ImagePart> parts;
+  std::vector<MediaPart> parts;
   if (media.empty()) return parts;
   media::ProcessorConfig images = service.options.images.value_or(media::ProcessorConfig());
   if (!prompt.processor.empty()) {
@@ -257,7 +288,7 @@ Result<std::vector<ImagePart>> read_media(const Service& service, const openai::
     if (media[i].kind == MediaKind::video) drop_marks(*images.video, pieces.texts[i], pieces.texts[i + 1]);
     expanded += pieces.texts[i];
     expanded += one->text;
-    for (ImagePart& part : one->parts) {
+    for (MediaPart& part : one->parts) {
       room -= part.tokens;
       parts.push_back(std::move(part));
     }
@@ -267,10 +298,10 @@ Result<std::vector<ImagePart>> read_media(const Service& service, const openai::
   return parts;
 }
 
-Result<> place_media(const Service& service, std::span<const TokenId> ids, std::vector<ImagePart>& parts) {
+Result<> place_media(const Service& service, std::span<const TokenId> ids, std::vector<MediaPart>& parts) {
   const bool sound = service.options.prompt_sound.has_value();
   const EngineInfo::ImageRule& rule = service.engine_info.image;
-  const auto kind_of = [&](const ImagePart& part) {
+  const auto kind_of = [&](const MediaPart& part) {
     return sound ? MediaKind::sound : part.frames > 0 ? MediaKind::video : MediaKind::image;
   };
   const auto id_of = [&](MediaKind kind) {

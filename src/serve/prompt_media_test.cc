@@ -80,13 +80,13 @@ TEST_F(ImagesTest, ReachTheEngineAsTransformersPreparesThem) {
 
   std::vector<media::Image> tiles = golden_.tiles("tiles.rgb.png");
   for (media::Image& tile : golden_.tiles("tiles.photo.jpg")) tiles.push_back(std::move(tile));
-  ASSERT_EQ(request.images.size(), tiles.size());
-  EXPECT_TRUE(check_images(request.images, request.prompt.size(), engine_->described).has_value());
+  ASSERT_EQ(request.media.size(), tiles.size());
+  EXPECT_TRUE(check_media(request.media, request.prompt.size(), engine_->described).has_value());
   for (std::size_t i = 0; i < 5; ++i)  // of the lossless one
-    EXPECT_EQ(request.images[i].pixels, std::string(tiles[i].pixels.begin(), tiles[i].pixels.end())) << i;
-  for (const ImagePart& part : request.images)
+    EXPECT_EQ(request.media[i].bytes, std::string(tiles[i].pixels.begin(), tiles[i].pixels.end())) << i;
+  for (const MediaPart& part : request.media)
     for (int k = 0; k < 4; ++k) EXPECT_EQ(request.prompt[static_cast<std::size_t>(part.first + k)], 259);
-  EXPECT_NE(request.images[0].digest, request.images[1].digest);
+  EXPECT_NE(request.media[0].digest, request.media[1].digest);
 
   EXPECT_EQ(reply("/tokenize", body).at("count").as_int64(), std::ssize(request.prompt));
 }
@@ -97,7 +97,7 @@ TEST_F(ImagesTest, ARequestMayHaveThemSmaller) {
     json::object body = json::parse(chat({user(json::array{image(url_of("rgb.png"))})})).as_object();
     body["mm_processor_kwargs"] = json::parse(kwargs);
     const http::Response response = post("/v1/chat/completions", json::serialize(body));
-    return response.status == 200 ? std::to_string(engine_->last_request.images.size()) : response.body;
+    return response.status == 200 ? std::to_string(engine_->last_request.media.size()) : response.body;
   };
   EXPECT_EQ(parts("{}"), "5");
   EXPECT_EQ(parts(R"({"do_image_splitting": false})"), "1");
@@ -133,10 +133,10 @@ TEST_P(TiledImageTest, ReachesTheEngineAsTransformersPreparesIt) {
               user(json::array{text("And here?"), image(url_of("photo.jpg"))})}));
   const Request& request = engine_->last_request;
   EXPECT_EQ(request.prompt, golden.values<TokenId>("ids"));
-  ASSERT_EQ(request.images.size(), 2U);
-  EXPECT_TRUE(check_images(request.images, request.prompt.size(), engine_->described).has_value());
+  ASSERT_EQ(request.media.size(), 2U);
+  EXPECT_TRUE(check_media(request.media, request.prompt.size(), engine_->described).has_value());
   const std::vector<std::uint8_t> pixels = golden.values<std::uint8_t>("tiles.rgb.png");
-  EXPECT_EQ(request.images[0].pixels, std::string(pixels.begin(), pixels.end()));
+  EXPECT_EQ(request.media[0].bytes, std::string(pixels.begin(), pixels.end()));
 }
 
 media::PinnedTileRule onevision_rule() {
@@ -165,7 +165,7 @@ TEST_F(ImagesTest, StandInFrontOfTheTextWhereTemplatesTakeStrings) {
 TEST_F(ImagesTest, TextAloneNeedsNone) {
   serve_images();
   reply("/v1/chat/completions", chat({user("What is <image> in HTML?")}));
-  EXPECT_TRUE(engine_->last_request.images.empty());
+  EXPECT_TRUE(engine_->last_request.media.empty());
   EXPECT_THAT(tokenizer_.decode(engine_->last_request.prompt, false).value(),
               HasSubstr("User: What is <image>"));
 }
@@ -257,17 +257,17 @@ TEST_F(PromptSoundTest, ReachesTheEngineAsTransformersPreparesIt) {
   reply("/v1/chat/completions", body);
   const Request& request = engine_->last_request;
   EXPECT_EQ(request.prompt, golden_.values<TokenId>("ids"));
-  ASSERT_EQ(request.images.size(), 2U);
-  EXPECT_TRUE(check_images(request.images, request.prompt.size(), engine_->described).has_value());
+  ASSERT_EQ(request.media.size(), 2U);
+  EXPECT_TRUE(check_media(request.media, request.prompt.size(), engine_->described).has_value());
   const auto frames = golden_.values<std::int32_t>("frames");
   for (std::size_t i = 0; i < 2; ++i) {
-    const ImagePart& part = request.images[i];
+    const MediaPart& part = request.media[i];
     EXPECT_EQ(part.columns, (frames[i] + 1) / 2);
     const auto mel = golden_.values<float>(i == 0 ? "mel.chirp.wav" : "mel.short.wav");
-    ASSERT_EQ(part.pixels.size(), 4 * mel.size());
+    ASSERT_EQ(part.bytes.size(), 4 * mel.size());
     for (std::size_t k = 0; k < mel.size(); ++k) {
       float value = 0;
-      std::memcpy(&value, part.pixels.data() + 4 * k, 4);
+      std::memcpy(&value, part.bytes.data() + 4 * k, 4);
       ASSERT_NEAR(value, mel[k], 1e-5F) << k;
     }
   }

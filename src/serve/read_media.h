@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "request/image_part.h"
+#include "request/media_part.h"
 #include "serve/openai/chat_request.h"
 #include "serve/service.h"
 
@@ -14,14 +14,14 @@ namespace octavo {
 // Its parts, whose places are open, and the text that stands for them.
 struct ReadMedia {
   std::string text;
-  std::vector<ImagePart> parts;
+  std::vector<MediaPart> parts;
 };
 
 // What follows "data:[type];base64,", or what has been fetched.
 Result<std::string> bytes_of(const openai::ChatPrompt::Media& media);
 
 // Of what the part shows: parts of other shapes are others, though they may have the same bytes.
-Hash128 digest_of(const ImagePart& part);
+Hash128 digest_of(const MediaPart& part);
 
 // It stands for more tokens than the context has left.
 Error no_room(std::string_view what, std::int64_t tokens, const Service& service);

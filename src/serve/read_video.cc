@@ -32,18 +32,18 @@ class VideoParts {
   void add(const media::Image& frame) {
     if (parts_.empty() || parts_.back().frames == rule_.frames)
       parts_.push_back({.tokens = static_cast<int>(tokens_),
-                        .pixels = {},
+                        .bytes = {},
                         .columns = grid_.width / rule_.size.unit,
                         .time = 0,
                         .continues = !rule_.stamped && !parts_.empty()});
     const media::Image resized = media::resize_as_torch(frame, grid_.width, grid_.height, config_.filter);
-    parts_.back().pixels.append(resized.pixels.begin(), resized.pixels.end());
+    parts_.back().bytes.append(resized.pixels.begin(), resized.pixels.end());
     ++parts_.back().frames;
   }
 
   ReadMedia take() {
     ReadMedia read{{}, std::move(parts_)};
-    for (ImagePart& part : read.parts) part.digest = digest_of(part);
+    for (MediaPart& part : read.parts) part.digest = digest_of(part);
     if (rule_.stamped)
       stamp(read);
     else
@@ -83,7 +83,7 @@ class VideoParts {
   std::vector<int> frames_;
   media::PartGrid grid_;
   std::int64_t tokens_ = 0;  // of a part
-  std::vector<ImagePart> parts_;
+  std::vector<MediaPart> parts_;
 };
 
 // All of them are seen, as vLLM takes them.

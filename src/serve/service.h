@@ -46,6 +46,8 @@ struct ServeOptions {
   PoolingRules pooling{};              // of texts that are read, not continued
   bool score_template = false;         // the chat template was given for them: pairs go through it
   MediaSources media_sources{};       // of chats
+  std::set<std::string, std::less<>> media_adapters{};  // "image", "video", "audio": chats with such a part that name no
+                                                       // adapter have the one of that name
   bool template_takes_parts = false;   // the chat template expects lists of parts as contents, not strings
   std::vector<TokenId> tool_tokens{};  // special tokens of the rules' tool dialect
   std::string version{};

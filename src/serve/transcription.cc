@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::size_t kQuietSearch = media::MelConfig::kRate;  // the last second of a window
 
-// A spectrogram as ImagePart has it.
-ImagePart window_of(const media::LogMel& log_mel, std::span<const float> samples) {
+// A spectrogram as MediaPart has it.
+MediaPart window_of(const media::LogMel& log_mel, std::span<const float> samples) {
   const std::vector<float> mel = log_mel(samples);
   const auto bytes = std::as_bytes(std::span(mel));
   return {.digest = hash_bytes(HashAlgorithm::sha256, bytes, 0),
-          .pixels = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())};
+          .bytes = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())};
 }
 
 // What was said before, of which the last tokens count; as OpenAI's own code has it.
@@ -92,7 +92,7 @@ Request language_request(const Service& service, const HeardSound& sound) {
   const SoundRules& rules = *service.options.sound;
   Request request;
   request.prompt = {rules.begin};
-  request.images = {sound.windows.front()};
+  request.media = {sound.windows.front()};
   request.sampling.temperature = 0;
   request.sampling.max_tokens = 1;
   for (const TokenId id : rules.languages | std::views::values)

@@ -15,7 +15,7 @@ namespace octavo {
 struct HeardSound {
   double seconds = 0;
   std::vector<double> starts;  // of the windows, in seconds
-  std::vector<ImagePart> windows;
+  std::vector<MediaPart> windows;
 };
 
 // Errors name field "file": see media::decode_sound.

@@ -238,3 +238,46 @@ def test_needles_are_refused():
         with pytest.raises(openai.BadRequestError, match="500 x 2 pixels") as error:
             ask(client, [{"role": "user", "content": [text("Look:"), needle]}])
         assert "messages[0].content[1]" in error.value.param
+
+
+PHI = CASES / "phi4_mm"
+
+
+def phi_image(name, kind="png"):
+    data = base64.b64encode((PHI / name).read_bytes()).decode()
+    return {"type": "image_url", "image_url": {"url": f"data:image/{kind};base64,{data}"}}
+
+
+def test_images_switch_on_the_adapter_that_comes_with_the_model():
+    """Phi-4-multimodal as it is published: its folder vision-lora is for chats with images, and for no others."""
+    conversation = [
+        {"role": "user", "content": [phi_image("rgb.png"), text(QUESTION)]},
+        {"role": "assistant", "content": "Waves."},
+        {"role": "user", "content": [text("And here?"), phi_image("photo.jpg", "jpeg")]},
+    ]
+    words = [{"role": "user", "content": QUESTION}]
+
+    def best(name):
+        logits, (rows, vocabulary) = tensor(name, PHI)
+        last = logits[(rows - 1) * vocabulary:]
+        total = math.log(sum(math.exp(x) for x in last))
+        return sorted((x - total for x in last), reverse=True)[:5]
+
+    def top(reply):
+        return [t.logprob for t in reply.choices[0].logprobs.content[0].top_logprobs]
+
+    options = dict(max_tokens=1, logprobs=True, top_logprobs=5)
+    with serve("--model", str(PHI), "--served-model-name", "see", "--dtype", "float32") as base:
+        client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
+        reply = ask(client, conversation, **options)
+        assert reply.model == "see"
+        assert reply.usage.prompt_tokens == len(tensor("ids", PHI)[0])
+        assert top(reply) == pytest.approx(best("adapted_logits"), abs=2e-2)
+        assert top(reply) != pytest.approx(best("logits"), abs=2e-2)
+        assert {model.id for model in client.models.list()} == {"see", "image"}
+        alone = top(ask(client, words, **options))
+        named = client.chat.completions.create(model="image", messages=words, temperature=0, **options)
+        assert top(named) != pytest.approx(alone, abs=1e-3)
+    with serve("--model", str(PHI), "--served-model-name", "see", "--dtype", "float32", "--limit-mm-per-prompt", '{"image": 0}') as base:
+        client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
+        assert [model.id for model in client.models.list()] == ["see"]

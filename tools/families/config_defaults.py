@@ -150,6 +150,8 @@ CLASSES = {
     "OrionForCausalLM": ("llama", "LlamaConfig"),
     "PanguEmbeddedForCausalLM": ("llama", "LlamaConfig"),
     "Phi3ForCausalLM": ("phi3", "Phi3Config"),
+    "Phi4MMForCausalLM": ("phi4_multimodal", "Phi4MultimodalConfig"),
+    "Phi4MultimodalForCausalLM": ("phi4_multimodal", "Phi4MultimodalConfig"),
     "PhiForCausalLM": ("phi", "PhiConfig"),
     "PhiMoEForCausalLM": ("phimoe", "PhimoeConfig"),
     "PhimoeForCausalLM": ("phimoe", "PhimoeConfig"),

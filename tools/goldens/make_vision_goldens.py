@@ -14,19 +14,25 @@ A case is a directory with a checkpoint, its tokenizer, image processor and chat
   answer        I32 [12]                          what the model says to it, the most likely token each time
   logits        F32 [60, vocab]                   the logits of its last 60 tokens
   bf16_kl       F32 [60]                          KL(f32 || transformers' bf16) at each of them
+Of Phi-4-multimodal, besides:
+  whole.NAME    F32 [3, size, size]               the numbers of the whole picture, which is made of the tiles
+  adapted       I32 [12], F32 [60, vocab]         answer and logits with the adapter for images, in vision-lora (adapted_answer, adapted_logits)
 All is computed in f32 but the last. Weights are stored in bf16.
 """
+import contextlib
 import json
 import os
 import shutil
 import sys
+import unittest.mock
 
 import numpy
 import tokenizers
 import torch
+import torchvision.transforms.v2.functional
 import transformers
 from PIL import Image
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 TEMPLATE = (
     "<|im_start|>{% for message in messages %}{{message['role'] | capitalize}}{% if message['content'][0]['type'] == 'image' %}{{':'}}"
@@ -96,7 +102,17 @@ GEMMA4 = dict(queries=0.25, model=transformers.Gemma4ForConditionalGeneration, c
               text=GEMMA4_TEXT | dict(num_key_value_heads=1, hidden_size_per_layer_input=16, num_kv_shared_layers=1, use_double_wide_mlp=True),
               vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=3, head_dim=24,
                           patch_size=6, pooling_kernel_size=2, position_embedding_size=150, use_clipped_linears=True))
+PHI4 = dict(padded=True, model=transformers.Phi4MultimodalForCausalLM, config=transformers.Phi4MultimodalConfig, end="<|end|>",
+            sizes=dict(size={"height": 48, "width": 48}, patch_size=6, dynamic_hd=3),
+            text={k: v for k, v in TEXT.items() if k != "model_type"} | dict(
+                tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.75)),
+            vision=dict(hidden_size=48, intermediate_size=56, num_hidden_layers=3, num_attention_heads=2, image_size=48, crop_size=48, patch_size=6),
+            audio=dict(hidden_size=16, intermediate_size=16, num_blocks=1, num_attention_heads=2, ext_pw_out_channel=16,
+                       depthwise_separable_out_channel=16, nemo_conv_channels=16, input_size=16))
 CASES = {
+    # Tiles on white, whose patches of white are not seen. With transformers' names and resampling, and as Microsoft has published it.
+    "phi4_multimodal": PHI4 | dict(tokens=("<|image|>", "<|audio|>")),
+    "phi4_mm": PHI4 | dict(tokens=("<|endoftext10|>", "<|endoftext11|>")),
     "gemma4": GEMMA4,
     # The larger models: tokens of an image see each other in layers with a window; what the encoder makes is standardised.
     "gemma4-whole": GEMMA4 | dict(
@@ -342,6 +358,106 @@ def make_budget(directory, case):
     return images, processor
 
 
+torch_resize = torchvision.transforms.v2.functional.resize
+
+
+class PaddedImages(transformers.Phi4MultimodalImageProcessor):
+    """Whose tokens are counted for any size: transformers counts those of 32 x 32 patches."""
+
+    def preprocess(self, images, **options):
+        out = super().preprocess(images, **options)
+        side = self.size["height"] // self.patch_size // 2
+        out["num_img_tokens"] = [n - 256 - 16 + side * side + side for n in out["num_img_tokens"]]
+        return out
+
+
+def resize_with_pillow(image, size, **options):
+    """Of bytes, without options, as tiles are resized."""
+    if options:
+        return torch_resize(image, size, **options)
+    resized = Image.fromarray(image.permute(1, 2, 0).numpy()).resize((size[1], size[0]), Image.Resampling.BILINEAR)
+    return torch.from_numpy(numpy.asarray(resized).copy()).permute(2, 0, 1)
+
+
+def make_padded(directory, case):
+    image_token, audio_token = case["tokens"]
+    published = image_token == "<|endoftext10|>"
+    template = ("{% for message in messages %}<|{{ message['role'] }}|>{% for part in message['content'] %}{% if part['type'] == 'image' %}" + image_token +
+                "{% else %}{{ part['text'] }}{% endif %}{% endfor %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}")
+    tokenizer = write_tokenizer(directory, template, ["<|end|>", "<|user|>", "<|assistant|>", image_token, audio_token], case["end"],
+                                dict(image_token=image_token, audio_token=audio_token))
+    ids = [tokenizer.convert_tokens_to_ids(token) for token in case["tokens"]]
+    config = case["config"](vision_config=case["vision"] | dict(image_token_id=ids[0]), audio_config=case["audio"] | dict(audio_token_id=ids[1]), **case["text"])
+    save_model(directory, case, config)
+    images = PaddedImages(**case["sizes"])
+    images.save_pretrained(directory)
+    path = os.path.join(directory, "preprocessor_config.json")
+    with open(path) as file:
+        settings = json.load(file)
+    settings["image_processor_type"] = "Phi4MMImageProcessor" if published else "Phi4MultimodalImageProcessor"
+    with open(path, "w") as file:
+        json.dump(settings, file, indent=2)
+    module = sys.modules[transformers.Phi4MultimodalImageProcessor.__module__]
+    images.resized = unittest.mock.patch.object(module.tvF, "resize", resize_with_pillow) if published else contextlib.nullcontext()
+    processor = transformers.Phi4MultimodalProcessor(images, transformers.Phi4MultimodalFeatureExtractor(), tokenizer, chat_template=template)
+    return images, processor
+
+
+def padded_of(image, images, model):
+    with images.resized:
+        inputs = images(image, return_tensors="pt")
+    pixels, embed = inputs["image_pixel_values"], model.model.embed_tokens_extend.image_embed
+    tokens = inputs["num_img_tokens"][0]
+    with torch.no_grad():
+        rows = embed(torch.full((1, tokens), model.config.vision_config.image_token_id), torch.zeros(1, tokens, model.config.hidden_size),
+                     pixels, inputs["image_sizes"], inputs["image_attention_mask"])
+    tiles = (pixels[0, 1:] * 127.5 + 127.5).round().to(torch.uint8).permute(0, 2, 3, 1)
+    images.whole = pixels[0, 0].float()
+    return tiles, pixels[0, 1].float(), rows
+
+
+def write_adapter(directory, model):
+    """An adapter of all the layers' matrices, as PEFT stores it; the model has it from now on."""
+    rank, alpha = 4, 6
+    tensors = {}
+    with torch.no_grad():
+        for name, module in model.named_modules():
+            if not name.startswith("model.layers.") or not isinstance(module, torch.nn.Linear):
+                continue
+            a, b = 0.3 * torch.randn(rank, module.in_features), 0.3 * torch.randn(module.out_features, rank)
+            module.weight += alpha / rank * b @ a
+            tensors |= {f"base_model.model.{name}.lora_A.weight": a, f"base_model.model.{name}.lora_B.weight": b}
+    folder = os.path.join(directory, "vision-lora")
+    os.makedirs(folder)
+    save_file(tensors, os.path.join(folder, "adapter_model.safetensors"))
+    with open(os.path.join(folder, "adapter_config.json"), "w") as file:
+        json.dump(dict(peft_type="LORA", r=rank, lora_alpha=alpha, bias="none", target_modules=["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]), file, indent=2)
+    return tensors
+
+
+def publish(directory, adapter):
+    """Gives a checkpoint the names that Microsoft's have, with the adapters beside the matrices."""
+    path = os.path.join(directory, "model.safetensors")
+    tensors = {}
+    for name, tensor in load_file(path).items():
+        if name.startswith("model.layers.") and name.endswith("_proj.weight"):
+            name = name.replace(".weight", ".base_layer.weight")
+        for ours, theirs in (("img_projection_up", "img_projection.0"), ("img_projection_down", "img_projection.2"),
+                             ("sub_img_feature_extensor", "sub_GN"), ("global_img_feature_extensor", "glb_GN")):
+            name = name.replace(ours, theirs)
+        tensors[name] = tensor
+    for name, tensor in adapter.items():
+        for kind in ("vision", "speech"):
+            tensors[name.removeprefix("base_model.model.").replace(".weight", f".{kind}.weight")] = tensor.to(torch.bfloat16)
+    save_file(tensors, path, metadata={"format": "pt"})
+    path = os.path.join(directory, "config.json")
+    with open(path) as file:
+        config = json.load(file)
+    config |= dict(architectures=["Phi4MMForCausalLM"], model_type="phi4mm")
+    with open(path, "w") as file:
+        json.dump(config, file, indent=2)
+
+
 def save_model(directory, case, config):
     model = case["model"](config).eval()
     randomise(model)
@@ -429,7 +545,7 @@ def budget_of(image, images, model):
 
 
 # By a field that only cases of the kind have.
-KINDS = {"scale": (make_tiles, tiles_of), "square": (make_square, square_of), "any_size": (make_any_size, resized_of), "ratio": (make_ratio, ratio_of),
+KINDS = {"padded": (make_padded, padded_of), "scale": (make_tiles, tiles_of), "square": (make_square, square_of), "any_size": (make_any_size, resized_of), "ratio": (make_ratio, ratio_of),
          "longest_edge": (make_longest_edge, longest_of), "pinned": (make_pinned, pinned_of), "budget": (make_budget, budget_of)}
 
 
@@ -450,6 +566,8 @@ def make(directory, case):
         golden.setdefault("numbers", numbers)
         golden[f"tiles.{name}"] = tiles
         golden[f"rows.{name}"] = rows
+        if "padded" in case:
+            golden[f"whole.{name}"] = images.whole
     first = read_picture(paths["rgb.png"])
     if "scale" in case:
         for name in ("lanczos", "bicubic", "bilinear"):
@@ -463,13 +581,22 @@ def make(directory, case):
     ]
     text = processor.apply_chat_template(messages, add_generation_prompt=True)
     pictures = [read_picture(paths[name]) for name in ("rgb.png", "photo.jpg")]
-    inputs = dict(processor(text=text, images=pictures, return_tensors="pt"))
+    with getattr(images, "resized", contextlib.nullcontext()):
+        inputs = dict(processor(text=text, images=pictures, return_tensors="pt"))
     logits = logits_of(wide, inputs)
     with torch.no_grad():
         answer = wide.generate(**inputs, max_new_tokens=12, do_sample=False, eos_token_id=None)[0, inputs["input_ids"].shape[1]:]
     # Loaded anew, so that the weights' format is the only difference.
     narrow = case["model"].from_pretrained(directory, dtype=torch.bfloat16).eval()
     kl = torch.nn.functional.kl_div(logits_of(narrow, inputs).log_softmax(-1), logits.log_softmax(-1), log_target=True, reduction="none")
+    if "padded" in case:
+        adapter = write_adapter(directory, wide)
+        golden["adapted_logits"] = logits_of(wide, inputs)
+        with torch.no_grad():
+            adapted = wide.generate(**inputs, max_new_tokens=12, do_sample=False, eos_token_id=None)[0, inputs["input_ids"].shape[1]:]
+        golden["adapted_answer"] = adapted.to(torch.int32)
+        if case["tokens"][0] == "<|endoftext10|>":
+            publish(directory, adapter)
     golden["ids"] = inputs["input_ids"][0].to(torch.int32)
     golden["answer"] = answer.to(torch.int32)
     golden["logits"] = logits

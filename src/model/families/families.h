@@ -134,6 +134,7 @@ Result<ModelSpec> describe_orion(const Config& config);
 Result<ModelSpec> describe_pangu(const Config& config);
 Result<ModelSpec> describe_phi(const Config& config);
 Result<ModelSpec> describe_phi3(const Config& config);
+Result<ModelSpec> describe_phi4_multimodal(const Config& config);
 Result<ModelSpec> describe_phimoe(const Config& config);
 Result<ModelSpec> describe_qwen2(const Config& config);
 Result<ModelSpec> describe_qwen2_5_vl(const Config& config);

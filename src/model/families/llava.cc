@@ -37,23 +37,15 @@ constexpr std::string_view kSiglipVision = R"({"hidden_act": "gelu_pytorch_tanh"
 
 // What is taken of the encoder is the output of one of its layers, counted from the end, without the class
 // token.
-Result<> cut_tower(const Config& config, int absent, ModelSpec& tower) {
+Result<> choose_layer(const Config& config, int absent, ModelSpec& tower) {
   const std::string_view whole = tower.image->class_token ? "default" : "full";
   TRY(const std::string strategy, config.text("vision_feature_select_strategy", std::string(whole)));
   if (strategy != whole)
     return field_failure("vision_feature_select_strategy", ErrorCode::unsupported,
                          "{} is \"{}\"; only {} is supported", config.where("vision_feature_select_strategy"),
                          strategy, whole);
-  const int layers = static_cast<int>(tower.layers.size());
-  TRY(const int layer, config.integer("vision_feature_layer", {-layers, -1}, absent));
-  tower.layers.resize(static_cast<std::size_t>(layers + 1 + layer));
-  if (tower.layers.empty())
-    return invalid("vision_feature_layer", "{} is {}: no layer is left", config.where("vision_feature_layer"),
-                   layer);
-  for (int i = layers + 1 + layer; i < layers; ++i)
-    tower.names.ignorable.push_back(fmt::format("encoder.layers.{}.*", i));
-  tower.final_norm = {};
-  return {};
+  TRY(const int layer, config.integer("vision_feature_layer", {-static_cast<int>(tower.layers.size()), -1}, absent));
+  return cut_tower(tower, layer, config.where("vision_feature_layer"));
 }
 
 void set_names(Names& names, const std::string& prefix) {
@@ -96,7 +88,7 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
         "vision_config.model_type", ErrorCode::unsupported,
         "config.json: vision_config.model_type is \"{}\"; supported are clip_vision_model and pixtral", kind);
   TRY(ModelSpec tower, describe_clip(given, kVision));
-  TRY_VOID(cut_tower(config, -2, tower));
+  TRY_VOID(choose_layer(config, -2, tower));
   TRY_VOID(add_projector(config, text, tower));
   return tower;
 }
@@ -115,7 +107,7 @@ Result<ModelSpec> describe_tiled_tower(const Config& config, const ModelSpec& te
         kind);
   TRY(ModelSpec tower,
       kind == "clip_vision_model" ? describe_clip(given, kVision) : describe_siglip(given, kSiglipVision));
-  TRY_VOID(cut_tower(config, siglip ? -1 : -2, tower));
+  TRY_VOID(choose_layer(config, siglip ? -1 : -2, tower));
   tower.image->tiled = true;
   TRY_VOID(add_projector(config, text, tower));
   return tower;

@@ -140,6 +140,8 @@ constexpr std::array kFamilies = {
     Family{"OrionForCausalLM", describe_orion},
     Family{"PanguEmbeddedForCausalLM", describe_pangu},
     Family{"Phi3ForCausalLM", describe_phi3},
+    Family{"Phi4MMForCausalLM", describe_phi4_multimodal},
+    Family{"Phi4MultimodalForCausalLM", describe_phi4_multimodal},
     Family{"PhiForCausalLM", describe_phi},
     Family{"PhiMoEForCausalLM", describe_phimoe},
     Family{"PhimoeForCausalLM", describe_phimoe},

@@ -136,4 +136,13 @@ Result<ModelSpec> describe_siglip(Config config, std::string_view defaults) {
   return describe_tower(config, {});
 }
 
+Result<> cut_tower(ModelSpec& tower, int layer, const std::string& where) {
+  const int layers = static_cast<int>(tower.layers.size()), left = layers + 1 + layer;
+  if (left < 1) return invalid("vision_config", "{} is {}: no layer is left", where, layer);
+  tower.layers.resize(static_cast<std::size_t>(left));
+  for (int i = left; i < layers; ++i) tower.names.ignorable.push_back(fmt::format("encoder.layers.{}.*", i));
+  tower.final_norm = {};
+  return {};
+}
+
 }  // namespace octavo

@@ -35,4 +35,8 @@ Result<ModelSpec> describe_pixtral_tower(const Config& config, const ModelSpec& 
 Result<ModelSpec> describe_clip(Config config, std::string_view defaults = kClipDefaults);
 Result<ModelSpec> describe_siglip(Config config, std::string_view defaults = kSiglipDefaults);
 
+// Leaves what is behind a layer of such an encoder, counted from the end, the norm behind the last one included, out of
+// it. Error: no layer is left, as the field `where` says.
+Result<> cut_tower(ModelSpec& tower, int layer, const std::string& where);
+
 }  // namespace octavo

@@ -107,12 +107,12 @@ TEST_F(TranscriptionTest, SoundBecomesText) {
   EXPECT_THAT(request.sampling.bad_word_ids, ElementsAre(ElementsAre(1), ElementsAre(2)));
   EXPECT_THAT(request.sampling.begin_suppress_tokens, ElementsAre(220));
   EXPECT_EQ(request.sampling.max_tokens, 86);
-  ASSERT_EQ(request.images.size(), 1U);
+  ASSERT_EQ(request.media.size(), 1U);
   const auto mel = media::VisionGolden("whisper", media::kSoundRoot).values<float>("mel");
-  ASSERT_EQ(request.images[0].pixels.size(), mel.size() * 4);
+  ASSERT_EQ(request.media[0].bytes.size(), mel.size() * 4);
   for (std::size_t i = 0; i < mel.size(); ++i) {
     float own = 0;
-    std::memcpy(&own, request.images[0].pixels.data() + 4 * i, 4);
+    std::memcpy(&own, request.media[0].bytes.data() + 4 * i, 4);
     ASSERT_NEAR(own, mel[i], 1e-5) << i;
   }
 }
@@ -124,7 +124,7 @@ TEST_F(TranscriptionTest, LanguageIsFound) {
   EXPECT_THAT(requests_[0].prompt, ElementsAre(kBegin));
   EXPECT_THAT(requests_[0].sampling.allowed_token_ids, ElementsAre(258, 259, 260, 261));
   EXPECT_THAT(requests_[1].prompt, ElementsAre(kBegin, kGerman, kTranscribe, kNoTimes));
-  EXPECT_EQ(requests_[0].images[0].digest, requests_[1].images[0].digest);
+  EXPECT_EQ(requests_[0].media[0].digest, requests_[1].media[0].digest);
 }
 
 TEST_F(TranscriptionTest, Translations) {

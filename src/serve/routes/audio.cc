@@ -32,7 +32,7 @@ class LanguageFinder final : public OutputSink {
   static Result<> start(const ServicePtr& service, const ExchangePtr& exchange,
                         openai::TranscriptionRequest request, HeardSound sound) {
     Request asked = language_request(*service, sound);
-    const Price price{.answers = 1, .bytes = 2 * std::ssize(asked.images[0].pixels)};
+    const Price price{.answers = 1, .bytes = 2 * std::ssize(asked.media[0].bytes)};
     TRY(Admission::Ticket ticket, service->admission.admit(client_of(*service, exchange->request()), price));
     const auto finder = std::make_shared<LanguageFinder>(service, exchange, std::move(request),
                                                          std::move(sound), std::move(ticket));

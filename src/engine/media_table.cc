@@ -1,11 +1,13 @@
-#include "engine/image_table.h"
+#include "engine/media_table.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace octavo {
 
-ImageTable::Entry* ImageTable::find(Hash128 digest) {
+MediaTable::Entry* MediaTable::find(Hash128 digest) {
   const auto found = std::ranges::find_if(
       entries_, [&](const Entry& entry) { return entry.image && entry.digest == digest; });
   return found == entries_.end() ? nullptr : &*found;
@@ -13,14 +15,14 @@ ImageTable::Entry* ImageTable::find(Hash128 digest) {
 
 // A free place, after those used longest ago have left as far as memory is needed; null: all others are in
 // use.
-ImageTable::Entry* ImageTable::place_for(std::int64_t tokens) {
+MediaTable::Entry* MediaTable::place_for(std::int64_t tokens) {
   while (tokens_ + tokens > tokens_max_) {
     Entry* oldest = nullptr;
     for (Entry& entry : entries_)
       if (entry.image && entry.image.use_count() == 1 && (!oldest || entry.last_used < oldest->last_used))
         oldest = &entry;
     if (oldest == nullptr) return nullptr;
-    executor_.drop_image(oldest->image->place);
+    executor_.drop_media(oldest->image->place);
     tokens_ -= oldest->tokens;
     *oldest = {};
   }
@@ -30,7 +32,7 @@ ImageTable::Entry* ImageTable::place_for(std::int64_t tokens) {
 
 // False: there is more to do, or no memory for it yet. One that nobody waits for any more is given up when
 // the next begins.
-Result<bool> ImageTable::encode(const ImagePart& part) {
+Result<bool> MediaTable::encode(const MediaPart& part, const Slices& slices) {
   if (!begun_ || begun_->digest != part.digest) {
     begun_.reset();
     const int tokens = std::max(1, part.tokens);
@@ -38,20 +40,29 @@ Result<bool> ImageTable::encode(const ImagePart& part) {
     blocked_ = entry == nullptr;
     if (blocked_) return false;
     const int place = static_cast<int>(entry - entries_.data());
-    TRY_VOID(executor_.begin_image(place, part));
+    TRY_VOID(executor_.begin_media(place, part));
     begun_ = {part.digest, place, tokens};
   }
-  if (!executor_.advance_image()) return false;
+  if (!advance_encoder(slices)) return false;
   entries_[static_cast<std::size_t>(begun_->place)] = {
       .digest = begun_->digest,
-      .image = std::make_shared<const EncodedImage>(EncodedImage{begun_->place}),
+      .image = std::make_shared<const EncodedMedia>(EncodedMedia{begun_->place}),
       .tokens = begun_->tokens};
   tokens_ += begun_->tokens;
   begun_.reset();
   return true;
 }
 
-std::optional<ImageTable::Ready> ImageTable::advance() {
+bool MediaTable::advance_encoder(const Slices& slices) {
+  for (std::int64_t began_us = now_us();;) {
+    if (executor_.advance_media(slices.rows)) return true;
+    const std::int64_t ended_us = now_us();
+    if (2 * ended_us - began_us > slices.until_us) return false;
+    began_us = ended_us;
+  }
+}
+
+std::optional<MediaTable::Ready> MediaTable::advance(const Slices& slices) {
   blocked_ = false;
   bool encoded = false;
   while (!waiting_.empty()) {
@@ -64,21 +75,21 @@ std::optional<ImageTable::Ready> ImageTable::advance() {
       waiting_.pop_front();
       return Ready{accepted->id, std::move(result)};
     };
-    const std::vector<ImagePart>& parts = accepted->request.images;
-    const std::size_t next = accepted->images.size();
+    const std::vector<MediaPart>& parts = accepted->request.media;
+    const std::size_t next = accepted->encoded.size();
     if (next == parts.size()) return done({});
     Entry* entry = find(parts[next].digest);
     if (entry == nullptr && encoded) return std::nullopt;
     if (entry == nullptr) {
-      const Result<bool> made = encode(parts[next]);
+      const Result<bool> made = encode(parts[next], slices);
       if (!made) return done(std::unexpected(made.error()));
       if (!*made) return std::nullopt;
       encoded = true;
       entry = find(parts[next].digest);
     }
     entry->last_used = ++uses_;
-    accepted->images.push_back(entry->image);
-    accepted->request.images[next].pixels = {};
+    accepted->encoded.push_back(entry->image);
+    accepted->request.media[next].bytes = {};
   }
   return std::nullopt;
 }

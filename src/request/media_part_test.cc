@@ -1,4 +1,4 @@
-#include "request/image_part.h"
+#include "request/media_part.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,14 +13,14 @@ using testing::IsEmpty;
 
 constexpr Hash128 kIdentity{7, 9};
 
-ImagePart part(std::uint64_t digest, int first, int tokens) {
-  return {.digest = {digest, 0}, .first = first, .tokens = tokens, .pixels = {}};
+MediaPart part(std::uint64_t digest, int first, int tokens) {
+  return {.digest = {digest, 0}, .first = first, .tokens = tokens, .bytes = {}};
 }
 
 TEST(ImageIdentities, BlocksWithoutImagesKeepTheirs) {
-  EXPECT_THAT(image_identities(kIdentity, {}, 4), IsEmpty());
-  const std::vector<ImagePart> images{part(1, 5, 6)};
-  const auto identities = image_identities(kIdentity, images, 4);
+  EXPECT_THAT(media_identities(kIdentity, {}, 4), IsEmpty());
+  const std::vector<MediaPart> images{part(1, 5, 6)};
+  const auto identities = media_identities(kIdentity, images, 4);
   ASSERT_EQ(identities.size(), 3u);
   EXPECT_EQ(identities[0], kIdentity);
   EXPECT_NE(identities[1], kIdentity);
@@ -28,7 +28,7 @@ TEST(ImageIdentities, BlocksWithoutImagesKeepTheirs) {
 }
 
 TEST(ImageIdentities, TellImagesAndPlacesApart) {
-  const auto of = [](std::vector<ImagePart> images) { return image_identities({}, images, 8).at(0); };
+  const auto of = [](std::vector<MediaPart> images) { return media_identities({}, images, 8).at(0); };
   const Hash128 one = of({part(1, 0, 2)});
   EXPECT_EQ(one, of({part(1, 0, 2)}));
   EXPECT_NE(one, of({part(2, 0, 2)}));
@@ -39,7 +39,7 @@ TEST(ImageIdentities, TellImagesAndPlacesApart) {
 
 // A sound is in the identity of all blocks, and in none of its own.
 TEST(ImageIdentities, SoundsBelongToTheWholePrompt) {
-  EXPECT_THAT(image_identities(kIdentity, std::vector{part(1, 0, 0)}, 4), IsEmpty());
+  EXPECT_THAT(media_identities(kIdentity, std::vector{part(1, 0, 0)}, 4), IsEmpty());
   EXPECT_EQ(with_sources(kIdentity, {}), kIdentity);
   EXPECT_EQ(with_sources(kIdentity, std::vector{part(1, 0, 2)}), kIdentity);
   const Hash128 one = with_sources(kIdentity, std::vector{part(1, 0, 0)});
@@ -51,9 +51,9 @@ TEST(ImageIdentities, SoundsBelongToTheWholePrompt) {
 TEST(ImageIdentities, GoIntoTheKeysOfTheirBlocksAndOfThoseBehind) {
   const PrefixHasher hasher({}, 4);
   const std::vector<TokenId> tokens(16, 3);
-  const auto keys = [&](const std::vector<ImagePart>& images) {
+  const auto keys = [&](const std::vector<MediaPart>& images) {
     std::vector<Hash128> result;
-    hasher.extend(tokens, kIdentity, result, image_identities(kIdentity, images, 4));
+    hasher.extend(tokens, kIdentity, result, media_identities(kIdentity, images, 4));
     return result;
   };
   const auto text = keys({}), first = keys({part(1, 4, 2)}), second = keys({part(2, 4, 2)});
@@ -66,7 +66,7 @@ TEST(ImageIdentities, GoIntoTheKeysOfTheirBlocksAndOfThoseBehind) {
 
 // A grid of 2 rows and 3 columns takes 3 positions, one of 3 rows and 1 column 3, as Qwen2-VL counts them.
 TEST(GridPositions, TokensBehindAnImageStandBehindItsFurthest) {
-  std::vector<ImagePart> images{part(1, 2, 6), part(2, 9, 3)};
+  std::vector<MediaPart> images{part(1, 2, 6), part(2, 9, 3)};
   images[0].columns = 3;
   images[1].columns = 1;
   GridPositions axes;
@@ -83,9 +83,9 @@ TEST(GridPositions, TokensBehindAnImageStandBehindItsFurthest) {
 
 // Three parts of 2 x 1 tokens, as far apart in time as Qwen2.5-VL has it: what follows stands behind the last of them.
 TEST(GridPositions, PartsOfAVideoBeginTogether) {
-  std::vector<ImagePart> parts{part(1, 1, 2), part(2, 3, 2), part(3, 5, 2)};
+  std::vector<MediaPart> parts{part(1, 1, 2), part(2, 3, 2), part(3, 5, 2)};
   for (int i = 0; i < 3; ++i) {
-    ImagePart& one = parts[static_cast<std::size_t>(i)];
+    MediaPart& one = parts[static_cast<std::size_t>(i)];
     one.columns = 2;
     one.frames = 2;
     one.time = 3 * i;
@@ -105,8 +105,8 @@ TEST(GridPositions, PartsOfAVideoBeginTogether) {
 }
 
 TEST(ImageIdentities, TellTimesOfVideosApart) {
-  const auto of = [](ImagePart image) { return image_identities({}, std::vector{image}, 8).at(0); };
-  ImagePart later = part(1, 0, 2);
+  const auto of = [](MediaPart image) { return media_identities({}, std::vector{image}, 8).at(0); };
+  MediaPart later = part(1, 0, 2);
   later.time = 1;
   EXPECT_NE(of(part(1, 0, 2)), of(later));
 }

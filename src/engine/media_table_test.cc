@@ -1,9 +1,11 @@
-#include "engine/image_table.h"
+#include "engine/media_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
+
+#include "base/clock.h"
 
 namespace octavo {
 namespace {
@@ -17,20 +19,20 @@ class FakeExecutor final : public Executor {
   Result<> forward(const Batch&) override { return {}; }
   Result<> sample(std::span<const std::int32_t>, std::span<const SampleRow>) override { return {}; }
   Result<std::span<SampledToken>> collect() override { return std::span<SampledToken>(); }
-  Result<> begin_image(int place, const ImagePart& part) override {
-    if (part.pixels == "broken") return failure(ErrorCode::resource_exhausted, "no memory");
+  Result<> begin_media(int place, const MediaPart& part) override {
+    if (part.bytes == "broken") return failure(ErrorCode::resource_exhausted, "no memory");
     EXPECT_FALSE(places.contains(place));
-    begun = {place, part.pixels};
+    begun = {place, part.bytes};
     slices_done = 0;
     return {};
   }
-  bool advance_image() override {
+  bool advance_media(int) override {
     if (++slices_done < slices) return false;
     places.insert(begun);
     ++encoded;
     return true;
   }
-  void drop_image(int place) override { EXPECT_EQ(places.erase(place), 1u); }
+  void drop_media(int place) override { EXPECT_EQ(places.erase(place), 1u); }
 
   std::map<int, std::string> places;
   std::pair<int, std::string> begun;
@@ -38,7 +40,7 @@ class FakeExecutor final : public Executor {
   int encoded = 0;
 };
 
-class ImageTableTest : public testing::Test {
+class MediaTableTest : public testing::Test {
  protected:
   static constexpr int kTokens = 10;
 
@@ -46,7 +48,7 @@ class ImageTableTest : public testing::Test {
     auto accepted = std::make_shared<Accepted>();
     accepted->id = id;
     for (const std::string& pixels : images)
-      accepted->request.images.push_back(
+      accepted->request.media.push_back(
           {hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(pixels)), 0), 0, kTokens, pixels});
     table_.add(accepted);
     return accepted;
@@ -56,49 +58,55 @@ class ImageTableTest : public testing::Test {
   std::vector<RequestId> advance() {
     std::vector<RequestId> ready;
     do {
-      if (const auto one = table_.advance()) ready.push_back(one->id);
+      if (const auto one = table_.advance({})) ready.push_back(one->id);
     } while (table_.encoding());
     return ready;
   }
   std::vector<std::string> seen(const Accepted& accepted) {
     std::vector<std::string> pixels;
-    for (const auto& image : accepted.images) pixels.push_back(executor_.places.at(image->place));
+    for (const auto& image : accepted.encoded) pixels.push_back(executor_.places.at(image->place));
     return pixels;
   }
 
   FakeExecutor executor_;
-  ImageTable table_{executor_, 3 * kTokens};
+  MediaTable table_{executor_, 3 * kTokens};
 };
 
-TEST_F(ImageTableTest, EncodesOneImageAtATime) {
+TEST_F(MediaTableTest, EncodesOneImageAtATime) {
   const auto first = request(1, {"a", "b"});
-  EXPECT_FALSE(table_.advance().has_value());
+  EXPECT_FALSE(table_.advance({}).has_value());
   EXPECT_EQ(executor_.encoded, 1);
   EXPECT_TRUE(table_.encoding());
-  const auto ready = table_.advance();
+  const auto ready = table_.advance({});
   ASSERT_TRUE(ready.has_value());
   EXPECT_EQ(ready->id, 1u);
   EXPECT_THAT(seen(*first), ElementsAre("a", "b"));
-  EXPECT_TRUE(first->request.images[0].pixels.empty());
+  EXPECT_TRUE(first->request.media[0].bytes.empty());
   EXPECT_FALSE(table_.encoding());
 }
 
-TEST_F(ImageTableTest, RunsOneSliceAtATime) {
+TEST_F(MediaTableTest, RunsOneSliceAtATime) {
   executor_.slices = 3;
   const auto first = request(1, {"a"});
   for (int slice = 0; slice < 2; ++slice) {
-    EXPECT_FALSE(table_.advance().has_value());
+    EXPECT_FALSE(table_.advance({}).has_value());
     EXPECT_TRUE(table_.encoding());
     EXPECT_EQ(executor_.encoded, 0);
   }
-  EXPECT_EQ(table_.advance()->id, 1u);
+  EXPECT_EQ(table_.advance({})->id, 1u);
   EXPECT_THAT(seen(*first), ElementsAre("a"));
 }
 
-TEST_F(ImageTableTest, WhatNobodyWaitsForIsGivenUp) {
+TEST_F(MediaTableTest, RunsAsManySlicesAsThereIsTimeFor) {
+  executor_.slices = 3;
+  const auto first = request(1, {"a"});
+  EXPECT_EQ(table_.advance({.until_us = now_us() + 1'000'000'000'000})->id, 1u);
+}
+
+TEST_F(MediaTableTest, WhatNobodyWaitsForIsGivenUp) {
   executor_.slices = 2;
   auto first = request(1, {"a"});
-  EXPECT_FALSE(table_.advance().has_value());
+  EXPECT_FALSE(table_.advance({}).has_value());
   first.reset();
   const auto second = request(2, {"b", "c", "d"});
   EXPECT_THAT(advance(), ElementsAre(2));
@@ -107,16 +115,16 @@ TEST_F(ImageTableTest, WhatNobodyWaitsForIsGivenUp) {
 }
 
 // For whomever it was begun.
-TEST_F(ImageTableTest, WhatSomebodyElseWaitsForGoesOn) {
+TEST_F(MediaTableTest, WhatSomebodyElseWaitsForGoesOn) {
   executor_.slices = 2;
   auto first = request(1, {"a"});
   const auto second = request(2, {"a"});
-  EXPECT_FALSE(table_.advance().has_value());
+  EXPECT_FALSE(table_.advance({}).has_value());
   first.reset();
-  EXPECT_EQ(table_.advance()->id, 2u);
+  EXPECT_EQ(table_.advance({})->id, 2u);
 }
 
-TEST_F(ImageTableTest, EqualImagesAreEncodedOnce) {
+TEST_F(MediaTableTest, EqualImagesAreEncodedOnce) {
   auto first = request(1, {"a", "a"});
   const auto second = request(2, {"b", "a"});
   EXPECT_THAT(advance(), ElementsAre(1, 2));
@@ -127,7 +135,7 @@ TEST_F(ImageTableTest, EqualImagesAreEncodedOnce) {
   EXPECT_EQ(executor_.encoded, 2);
 }
 
-TEST_F(ImageTableTest, TheOneUsedLongestAgoLeaves) {
+TEST_F(MediaTableTest, TheOneUsedLongestAgoLeaves) {
   auto first = request(1, {"a", "b", "c"});
   advance();
   first.reset();
@@ -145,7 +153,7 @@ TEST_F(ImageTableTest, TheOneUsedLongestAgoLeaves) {
   EXPECT_EQ(executor_.encoded, 5);  // b had left
 }
 
-TEST_F(ImageTableTest, WaitsForMemoryOfOthersAndAbortedOnesAreForgotten) {
+TEST_F(MediaTableTest, WaitsForMemoryOfOthersAndAbortedOnesAreForgotten) {
   auto first = request(1, {"a", "b"});
   EXPECT_THAT(advance(), ElementsAre(1));
   const auto second = request(2, {"c", "d"});
@@ -159,14 +167,14 @@ TEST_F(ImageTableTest, WaitsForMemoryOfOthersAndAbortedOnesAreForgotten) {
   EXPECT_THAT(seen(*second), ElementsAre("c", "d"));
 }
 
-TEST_F(ImageTableTest, AnErrorEndsItsRequestAlone) {
+TEST_F(MediaTableTest, AnErrorEndsItsRequestAlone) {
   const auto first = request(1, {"broken"});
   const auto second = request(2, {"a"});
-  const auto failed = table_.advance();
+  const auto failed = table_.advance({});
   ASSERT_TRUE(failed.has_value());
   EXPECT_EQ(failed->id, 1u);
   EXPECT_FALSE(failed->result.has_value());
-  const auto ready = table_.advance();
+  const auto ready = table_.advance({});
   ASSERT_TRUE(ready.has_value());
   EXPECT_TRUE(ready->result.has_value());
   EXPECT_EQ(ready->id, 2u);

@@ -17,31 +17,36 @@
 
 namespace octavo {
 
-class ImageTable {
+class MediaTable {
  public:
   // tokens_max: of all images in memory, at least as many as one request may have. A sound or a prompt counts as one: places are
   // below tokens_max where there is nothing else.
-  ImageTable(Executor& executor, std::int64_t tokens_max) : executor_(executor), tokens_max_(tokens_max) {}
+  MediaTable(Executor& executor, std::int64_t tokens_max) : executor_(executor), tokens_max_(tokens_max) {}
 
   // All below: on the engine's thread.
 
   // A request with images. Requests take turns: where memory is short, those behind wait until others have ended.
   void add(std::shared_ptr<Accepted> accepted) { waiting_.push_back(std::move(accepted)); }
 
-  // A request whose images are all there now (Accepted::images), or the error for it.
+  // A request whose images are all there now (Accepted::encoded), or the error for it.
   struct Ready {
     RequestId id;
     Result<> result;
   };
-  // Runs the encoder once at most.
-  std::optional<Ready> advance();
+  // Runs the encoder on one part at most: a slice of so many rows (Executor::advance_media), and further ones that are
+  // likely to end by then.
+  struct Slices {
+    int rows = 0;
+    std::int64_t until_us = 0;
+  };
+  std::optional<Ready> advance(const Slices& slices);
   // Whether advance() has something to do.
   bool encoding() const { return !waiting_.empty() && !blocked_; }
 
  private:
   struct Entry {
     Hash128 digest;
-    std::shared_ptr<const EncodedImage> image;  // null: the place is free
+    std::shared_ptr<const EncodedMedia> image;  // null: the place is free
     std::int64_t tokens = 0;
     std::uint64_t last_used = 0;
   };
@@ -55,7 +60,8 @@ class ImageTable {
 
   Entry* find(Hash128 digest);
   Entry* place_for(std::int64_t tokens);
-  Result<bool> encode(const ImagePart& part);
+  Result<bool> encode(const MediaPart& part, const Slices& slices);
+  bool advance_encoder(const Slices& slices);
 
   Executor& executor_;
   const std::int64_t tokens_max_;

@@ -1,4 +1,4 @@
-#include "request/image_part.h"
+#include "request/media_part.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,64 +12,75 @@ std::size_t bytes_of(const EngineInfo::SoundRule& rule) {
   return sizeof(float) * static_cast<std::size_t>(rule.mels) * static_cast<std::size_t>(rule.frames);
 }
 
-Result<> check_sound_beside(std::span<const ImagePart> sounds, const EngineInfo& engine) {
+Result<> check_sound_beside(std::span<const MediaPart> sounds, const EngineInfo& engine) {
   if (sounds.size() != 1)
     return invalid("file", "{} transcribes sound: use /v1/audio/transcriptions or /v1/audio/translations",
                    engine.architecture);
   const std::size_t bytes = bytes_of(engine.sound);
-  if (sounds[0].pixels.size() != bytes || sounds[0].tokens != 0)
-    return invalid("file", "a spectrogram has {} bytes, got {}", bytes, sounds[0].pixels.size());
+  if (sounds[0].bytes.size() != bytes || sounds[0].tokens != 0)
+    return invalid("file", "a spectrogram has {} bytes, got {}", bytes, sounds[0].bytes.size());
   return {};
 }
 
-Result<> check_source(std::span<const ImagePart> sources, const EngineInfo& engine) {
+Result<> check_source(std::span<const MediaPart> sources, const EngineInfo& engine) {
   if (sources.size() != 1)
     return invalid("prompt", "{} reads prompts with an encoder: use /v1/completions", engine.architecture);
-  const ImagePart& source = sources[0];
+  const MediaPart& source = sources[0];
   if (source.columns < 1 || source.columns > engine.source.tokens)
     return invalid("prompt", "the encoder reads 1 to {} tokens, got {}", engine.source.tokens, source.columns);
   std::vector<TokenId> ids(static_cast<std::size_t>(source.columns));
   const std::size_t bytes = ids.size() * sizeof(TokenId);
-  if (source.pixels.size() != bytes || source.tokens != 0)
+  if (source.bytes.size() != bytes || source.tokens != 0)
     return invalid("prompt", "{} tokens for the encoder have {} bytes, got {}", source.columns, bytes,
-                   source.pixels.size());
-  std::memcpy(ids.data(), source.pixels.data(), bytes);
+                   source.bytes.size());
+  std::memcpy(ids.data(), source.bytes.data(), bytes);
   for (const TokenId id : ids)
     if (id < 0 || id >= engine.vocab_size)
       return invalid("prompt", "token id must be in [0, {}), got {}", engine.vocab_size, id);
   return {};
 }
 
-Result<> check_sound(const ImagePart& sound, const EngineInfo::SoundRule& rule) {
+Result<> check_sound(const MediaPart& sound, const EngineInfo::SoundRule& rule) {
   if (sound.tokens < 1 || sound.tokens > rule.tokens)
     return invalid("images", "a sound stands for 1 to {} tokens, got {}", rule.tokens, sound.tokens);
   const int rows = rule.frames / 2;
   if (sound.columns > rows || sound.columns / (rows / rule.tokens) != sound.tokens || sound.row_breaks)
     return invalid("images", "a sound of {} tokens cannot have {} rows", sound.tokens, sound.columns);
-  if (sound.pixels.size() != bytes_of(rule))
-    return invalid("images", "a spectrogram has {} bytes, got {}", bytes_of(rule), sound.pixels.size());
+  if (sound.bytes.size() != bytes_of(rule))
+    return invalid("images", "a spectrogram has {} bytes, got {}", bytes_of(rule), sound.bytes.size());
   return {};
 }
 
 // Numbers that a client's image cannot have are refused before anything is taken for them.
-Result<> check_tiles(const ImagePart& image, const EngineInfo::ImageRule& rule) {
+Result<> check_tiles(const MediaPart& image, const EngineInfo::ImageRule& rule) {
   constexpr int kTilesMax = 1 << 10;
-  const ImagePart::Tiles& t = image.tiles;
+  const MediaPart::Tiles& t = image.tiles;
   const auto side = static_cast<int>(std::lround(std::sqrt(rule.tokens)));
   const bool grid = t.tile_rows > 0 && t.tile_columns > 0 && t.tile_rows <= kTilesMax / t.tile_columns;
+  if (grid && rule.whole_last > 0) {
+    const auto seen = [&](int patches, int tiles, int tokens) {
+      const int merge = rule.whole_last, all = tiles * side * merge;
+      return patches <= all && patches > all - side * merge && tokens == (patches + merge - 1) / merge;
+    };
+    if (!seen(t.patch_rows, t.tile_rows, t.rows) || !seen(t.patch_columns, t.tile_columns, t.columns) ||
+        t.out_rows != t.rows || t.out_columns != t.columns || t.top != 0 || t.left != 0)
+      return invalid("images", "an image has no such patches in its tiles");
+  } else if (t.patch_rows != 0 || t.patch_columns != 0) {
+    return invalid("images", "all patches of an image are seen here");
+  }
   if (!grid || t.top < 0 || t.left < 0 || t.rows < 0 || t.columns < 0 ||
       t.top + t.rows > t.tile_rows * side || t.left + t.columns > t.tile_columns * side || t.out_rows < 0 ||
       t.out_rows > t.rows || t.out_columns < 0 || t.out_columns > t.columns)
     return invalid("images", "an image has no such grid of tiles");
-  const std::int64_t tokens = rule.tokens + std::int64_t{t.out_rows} * (t.out_columns + 1);
+  const std::int64_t tokens = tokens_of(t, rule);
   if (image.tokens == tokens) return {};
   return invalid("images", "an image of this grid stands for {} tokens, got {}", tokens, image.tokens);
 }
 
 // before: null, or the part in front of it.
-Result<> check_grid(const ImagePart& image, const ImagePart* before, const EngineInfo::ImageRule& rule) {
+Result<> check_grid(const MediaPart& image, const MediaPart* before, const EngineInfo::ImageRule& rule) {
   if (rule.tiled) return check_tiles(image, rule);
-  if (image.tiles != ImagePart::Tiles()) return invalid("images", "an image is no grid of tiles here");
+  if (image.tiles != MediaPart::Tiles()) return invalid("images", "an image is no grid of tiles here");
   if (rule.size > 0 && image.tokens != rule.tokens)
     return invalid("images", "an image stands for {} tokens, got {}", rule.tokens, image.tokens);
   if (rule.size > 0 && image.frames == 0) return {};
@@ -87,20 +98,21 @@ Result<> check_grid(const ImagePart& image, const ImagePart* before, const Engin
   return {};
 }
 
-std::size_t bytes_of(const ImagePart& image, const EngineInfo::ImageRule& rule) {
+std::size_t bytes_of(const MediaPart& image, const EngineInfo::ImageRule& rule) {
   const auto square = [](int side) {
     return std::size_t{3} * static_cast<std::size_t>(side) * static_cast<std::size_t>(side);
   };
-  if (rule.tiled) return square(rule.size) * static_cast<std::size_t>(image.tiles.tiles());
+  if (rule.tiled)
+    return square(rule.size) * static_cast<std::size_t>(image.tiles.tiles() - (rule.whole_last > 0 ? 1 : 0));
   if (rule.size > 0) return square(rule.size);
   return square(rule.unit) * static_cast<std::size_t>(image.tokens) * static_cast<std::size_t>(std::max(1, image.frames));
 }
 
-Result<> check_image(const ImagePart& image, const ImagePart* before, const EngineInfo::ImageRule& rule) {
+Result<> check_image(const MediaPart& image, const MediaPart* before, const EngineInfo::ImageRule& rule) {
   TRY_VOID(check_grid(image, before, rule));
   const std::size_t bytes = bytes_of(image, rule);
-  if (image.pixels.size() != bytes)
-    return invalid("images", "an image has {} bytes of pixels, got {}", bytes, image.pixels.size());
+  if (image.bytes.size() != bytes)
+    return invalid("images", "an image has {} bytes of pixels, got {}", bytes, image.bytes.size());
   return {};
 }
 
@@ -110,7 +122,12 @@ Hash128 hash_of(std::span<const std::uint64_t> numbers) {
 
 }  // namespace
 
-Result<> check_images(std::span<const ImagePart> images, std::size_t prompt_tokens,
+std::int64_t tokens_of(const MediaPart::Tiles& tiles, const EngineInfo::ImageRule& rule) {
+  const std::int64_t grid = std::int64_t{tiles.out_rows} * (tiles.out_columns + 1);
+  return grid + rule.tokens + (rule.whole_last > 0 ? 1 + std::lround(std::sqrt(rule.tokens)) : 0);
+}
+
+Result<> check_media(std::span<const MediaPart> images, std::size_t prompt_tokens,
                       const EngineInfo& engine) {
   if (engine.source.tokens > 0) return check_source(images, engine);
   const bool hears = engine.sound.mels > 0;
@@ -119,8 +136,8 @@ Result<> check_images(std::span<const ImagePart> images, std::size_t prompt_toke
   if (!hears && engine.image.tokens == 0)
     return invalid("images", "{} is not a multimodal model", engine.architecture);
   std::int64_t end = 0;
-  const ImagePart* before = nullptr;
-  for (const ImagePart& image : images) {
+  const MediaPart* before = nullptr;
+  for (const MediaPart& image : images) {
     TRY_VOID(hears ? check_sound(image, engine.sound) : check_image(image, before, engine.image));
     before = &image;
     if (image.first < end ||
@@ -132,9 +149,9 @@ Result<> check_images(std::span<const ImagePart> images, std::size_t prompt_toke
   return {};
 }
 
-std::vector<Hash128> image_identities(Hash128 identity, std::span<const ImagePart> images, int block_size) {
+std::vector<Hash128> media_identities(Hash128 identity, std::span<const MediaPart> images, int block_size) {
   std::vector<Hash128> identities;
-  for (const ImagePart& image : images) {
+  for (const MediaPart& image : images) {
     if (image.tokens == 0) continue;
     const int last = (image.first + image.span() - 1) / block_size;
     identities.resize(static_cast<std::size_t>(last) + 1, identity);
@@ -149,13 +166,13 @@ std::vector<Hash128> image_identities(Hash128 identity, std::span<const ImagePar
   return identities;
 }
 
-std::vector<std::pair<int, int>> image_spans(std::span<const ImagePart> images) {
+std::vector<std::pair<int, int>> media_spans(std::span<const MediaPart> images) {
   std::vector<std::pair<int, int>> spans;
-  for (const ImagePart& image : images) spans.emplace_back(image.first, image.first + image.span());
+  for (const MediaPart& image : images) spans.emplace_back(image.first, image.first + image.span());
   return spans;
 }
 
-void append_grid_positions(std::span<const ImagePart> images, int first, int count, GridPositions& axes) {
+void append_grid_positions(std::span<const MediaPart> images, int first, int count, GridPositions& axes) {
   auto part = images.begin();
   int saved = 0;              // tokens of what has begun, less the positions that it takes
   int begin = 0, behind = 0;  // of the video or image that has begun: its position, that of what follows it
@@ -180,15 +197,15 @@ void append_grid_positions(std::span<const ImagePart> images, int first, int cou
   }
 }
 
-ImagePart source_of(std::span<const TokenId> text) {
+MediaPart source_of(std::span<const TokenId> text) {
   const auto bytes = std::as_bytes(text);
   return {.digest = hash_bytes(HashAlgorithm::sha256, bytes, 0),
-          .pixels = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
+          .bytes = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
           .columns = static_cast<int>(text.size())};
 }
 
-Hash128 with_sources(Hash128 identity, std::span<const ImagePart> images) {
-  for (const ImagePart& image : images)
+Hash128 with_sources(Hash128 identity, std::span<const MediaPart> images) {
+  for (const MediaPart& image : images)
     if (image.tokens == 0)
       identity = hash_of(
           std::array<std::uint64_t, 4>{identity.low, identity.high, image.digest.low, image.digest.high});

@@ -1,0 +1,86 @@
+// Phi-4-multimodal (Abouelenin et al., "Phi-4-Mini Technical Report", 2025) with images: a SigLIP encoder of tiles, whose
+// patches are averaged in squares, and two matrices in front of Phi-4-mini. As Microsoft has published it, the layers'
+// matrices are stored beside LoRA adapters for images and for sound, which are read as any other adapter.
+#include "model/families/common.h"
+#include "model/families/families.h"
+#include "model/families/towers.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::string_view kVision = R"({"hidden_act": "gelu_pytorch_tanh",
+    "hidden_size": 1152,
+    "image_size": 448,
+    "intermediate_size": 4304,
+    "layer_norm_eps": 1e-06,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "num_hidden_layers": 27,
+    "patch_size": 14,
+    "vocab_size": 1})";  // which it has not
+constexpr int kImageToken = 200010;
+
+const std::string kImages = "model.embed_tokens_extend.image_embed.";
+
+Names text_names(Names names, const std::string& wrapped) {
+  for (std::vector<std::string>* fused : {&names.qkv, &names.up})
+    for (std::string& name : *fused) name += wrapped;
+  names.out += wrapped;
+  names.down += wrapped;
+  names.ignorable = {"*.rotary_emb.inv_freq", "model.embed_tokens_extend.*"};
+  for (const char* adapter : {"vision", "speech"})
+    for (const char* side : {"A", "B"}) names.ignorable.push_back(fmt::format("*.lora_{}.{}.weight", side, adapter));
+  return names;
+}
+
+Names tower_names(Names names) {
+  const std::string tower = kImages + "img_processor.";
+  for (std::string& dropped : names.ignorable) dropped = tower + dropped;
+  names.prefixes = {tower};
+  names.projector = {kImages + "img_projection_up", kImages + "img_projection_down"};
+  names.newline = kImages + "sub_img_feature_extensor";
+  names.separator = kImages + "global_img_feature_extensor";
+  for (const std::string& other : {tower + "post_layernorm.*", tower + "head.*", std::string("model.layers.*"),
+                                   std::string("model.embed_tokens.*"), std::string("model.norm.*"), std::string("lm_head.*"),
+                                   std::string("model.embed_tokens_extend.audio_embed.*")})
+    names.ignorable.push_back(other);
+  return names;
+}
+
+Names published(Names names) {
+  names.projector = {kImages + "img_projection.0", kImages + "img_projection.2"};
+  names.newline = kImages + "sub_GN";
+  names.separator = kImages + "glb_GN";
+  return names;
+}
+
+Result<ModelSpec> describe_tower(Config config, const ModelSpec& text) {
+  TRY(ModelSpec tower, describe_siglip(config, kVision));
+  ImageInput& image = *tower.image;
+  TRY_VOID(config.integer("crop_size", {image.image_size, image.image_size}, image.image_size));
+  TRY(const int layer, config.integer("feature_layer", {-static_cast<int>(tower.layers.size()) - 1, -1}, -2));
+  TRY_VOID(cut_tower(tower, layer, config.where("feature_layer")));
+  image.merge = 2;
+  image.tiled = image.whole_last = true;
+  image.out_dim = text.dim;
+  image.projector = {.mean = true, .activation = Activation::gelu, .hidden = text.dim, .bias = true};
+  tower.names = tower_names(tower.names);
+  tower.other_names = published(tower.names);
+  return tower;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_phi4_multimodal(const Config& config) {
+  TRY(ModelSpec spec, describe_phi3(config));
+  spec.other_names = text_names(spec.names, ".base_layer");
+  spec.names = text_names(spec.names, "");
+  TRY(const std::optional<Config> given, config.object("vision_config"));
+  const Config vision = given.value_or(Config());
+  TRY(spec.media_token, vision.integer("image_token_id", {0, kMaxVocab}, kImageToken));
+  TRY(ModelSpec tower, describe_tower(vision, spec));
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+}  // namespace octavo
