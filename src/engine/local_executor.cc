@@ -234,7 +234,7 @@ Result<> LocalExecutor::forward(const Batch& batch) {
                       cache_.layers());
   };
   copy_states(batch.restored_states);
-  const View between = decoder_->residual(batch.tokens());
+  const View between = decoder_->handed_on(batch.tokens());
   if (options_.ranks != nullptr && options_.ranks->from_stage_before)
     hand_on(*options_.ranks->from_stage_before, between);
   TRY_VOID(ranks_status());

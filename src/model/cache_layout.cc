@@ -101,9 +101,15 @@ CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
   whole_spec.stage = {};
   CacheLayout layout = whole_layout(whole_spec, options);
   const Network network = network_of(spec);
-  const auto all = layout.layers.begin();
-  layout.layers = {all + static_cast<std::ptrdiff_t>(spec.first_layer()),
-                   all + static_cast<std::ptrdiff_t>(spec.end_layer())};
+  const std::vector<CacheLayer> all = std::move(layout.layers);
+  layout.layers = {all.begin() + static_cast<std::ptrdiff_t>(spec.first_layer()),
+                   all.begin() + static_cast<std::ptrdiff_t>(spec.end_layer())};
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const int entries = layout.layers[i].entries;
+    if (entries < 0) continue;
+    layout.layers[i].entries = static_cast<int>(layout.layers.size());
+    layout.layers.push_back(all[static_cast<std::size_t>(entries)]);
+  }
   for (LayerGroup& group : layout.groups) group.layers = 0;
   layout.planes = 0;
   layout.state_floats = 0;

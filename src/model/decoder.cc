@@ -208,7 +208,7 @@ void Decoder::begin(const ForwardBatch& batch) {
     pending_ = {.delta = pending_.delta, .norm = norm, .replaces = true};
   if (model_.spec.layer_inputs) make_layer_inputs(batch);
   if (model_.spec.streams) make_streams();
-  if (model_.spec.hyper) copy_streams();
+  if (model_.spec.hyper && model_.spec.stage.is_first()) copy_streams();
   if (const std::int64_t dim = model_.spec.dim; pair_.all)
     backend_.ops.gather_rows(*backend_.stream, {.x = residual_.rows(rows_),
                                                 .rows = every_row_.rows(rows_),
@@ -233,7 +233,10 @@ void Decoder::run_layers(const ForwardBatch& batch, std::span<const KvLayer> cac
     if (batch.deep) project_deep(i, batch.deep);
   }
   if (end < model_.network.layers.size()) return;
-  if (model_.spec.hyper) return collapse_streams(model_.network.output_streams, false);
+  if (model_.spec.hyper) {
+    if (model_.spec.stage.is_last()) collapse_streams(model_.network.output_streams, false);
+    return;
+  }
   add(pending_, {}, {});
   if (model_.spec.streams) join_streams();
 }

@@ -90,7 +90,7 @@ class Decoder {
                               const DecoderLimits& limits, ProcessGroup* group = nullptr);
 
   // Runs the layers of this stage; `cache` is beside CacheLayout::layers. A stage that is not the first begins with
-  // what residual() holds. Leaves the final residual for logits(), on the device: when what it enqueues was
+  // what handed_on() holds. Leaves the final residual for logits(), on the device: when what it enqueues was
   // recorded, a replay does the same.
   void forward(const ForwardBatch& batch, std::span<const KvLayer> cache) {
     begin(batch);
@@ -113,8 +113,10 @@ class Decoder {
   // one. rows: i32 [n]
   void read_hidden(const Decoder& from, const View& rows);
 
-  // f32 [tokens, dim]: of a step of so many tokens, what stages hand on.
+  // f32 [tokens, dim]: of a step of so many tokens.
   View residual(std::int64_t tokens) const { return residual_.rows(tokens); }
+  // What stages hand on: the residual or, f32 [tokens, streams * dim], all that there are.
+  View handed_on(std::int64_t tokens) const { return (model_.spec.hyper ? streams_ : residual_).rows(tokens); }
 
   // Logits of these rows of the last forward(): rows i32 [r], out f32 [r, vocab], or
   // empty on a rank that has no use for them. adapters: of rows by their places here; null: none changes the

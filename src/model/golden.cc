@@ -164,7 +164,7 @@ class Reader {
     const std::vector<std::int32_t> starts{0, count};
     const Buffer device_starts = uploaded(backend_, std::span(starts));
     const StepAdapters adapters = step_adapters(starts, device_starts, device_rows);
-    const View between = decoder_->residual(count);
+    const View between = decoder_->handed_on(count);
     const std::span<std::byte> rows_between(reinterpret_cast<std::byte*>(between.as<float>()),
                                             static_cast<std::size_t>(between.bytes()));
     if (ranks_.from_stage_before) ranks_.from_stage_before->broadcast(rows_between);

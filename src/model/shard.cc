@@ -26,7 +26,9 @@ Result<> check(const Shard&, const LightningAttention&) { return refused("lightn
 Result<> check(const Shard&, const Laurel&) { return refused("second paths beside attention"); }
 Result<> check(const Shard&, const ShortConv&) { return {}; }  // see check_shard
 Result<> check(const Shard& shard, const LatentAttention& a) { return divides(shard, a.heads, "heads"); }
-Result<> check(const Shard&, const CompressedAttention&) { return refused("compressed attention"); }
+Result<> check(const Shard& shard, const CompressedAttention& a) {
+  return divides(shard, a.out_groups, "groups of heads");
+}
 Result<> check(const Shard& shard, const DeltaNet& net) { return divides(shard, net.key_heads, "key heads"); }
 Result<> check(const Shard& shard, const Mamba2& m) { return divides(shard, m.groups, "groups of Mamba2 heads"); }
 Result<> check(const Shard&, const Mamba&) { return refused("Mamba layers"); }
@@ -64,7 +66,7 @@ Result<> check(const Shard& shard, const Attention& a) {
 Result<> check_shard(const ModelSpec& spec) {
   if (spec.shard.size == 1) return {};
   if (spec.layer_inputs) return refused("inputs of layers");
-  if (spec.streams || spec.hyper) return refused("several residuals");
+  if (spec.streams) return refused("several residuals");
   if (spec.has_cross()) return refused("cross attention");
   if (spec.head) return refused("a head (embeddings, rerankers)");
   if (spec.token_types > 0) return refused("token types");
@@ -98,7 +100,7 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
            (attention != nullptr && attention->source >= 0);
   };
   if (stages > 1 &&
-      (spec.layer_inputs || spec.streams || spec.hyper || std::ranges::any_of(spec.layers, reads_another)))
+      (spec.layer_inputs || spec.streams || std::ranges::any_of(spec.layers, reads_another)))
     return field_failure(
         kStages, ErrorCode::unsupported,
         "must be 1 for models whose layers share matrices, keys or values, or have several residuals or inputs of "

@@ -20,6 +20,9 @@ bool is_float(const StoredTensor& t) {
   return t.dtype == DType::f32 || t.dtype == DType::f16 || t.dtype == DType::bf16;
 }
 
+// Scales that are powers of two, each an exponent plus 127.
+bool are_exponents(const StoredTensor& t) { return t.format == "U8" || t.format == "F8_E8M0"; }
+
 using Shape = std::vector<std::int64_t>;
 
 Result<> check_shape(const StoredTensor& tensor, const Shape& shape) {
@@ -121,10 +124,12 @@ class Joiner {
       TRY_VOID(words_of_rows(base, *matrix, joined));
     else
       TRY_VOID(bytes_of_rows(base, *matrix, joined));
-    const bool nvfp4 = joined.encoding == Encoding::mxfp4;
-    if (!nvfp4 && !is_float(matrix->scales))
-      return failure(ErrorCode::unsupported, "tensor {} is {}, scales can be F32, F16 or BF16",
-                     matrix->scales.name, matrix->scales.format);
+    const bool nvfp4 = !matrix->global_scale.name.empty();
+    const bool exponents = format_.packing == Packing::fp8 && are_exponents(matrix->scales);
+    if (!nvfp4 && !exponents && !is_float(matrix->scales))
+      return failure(ErrorCode::unsupported, "tensor {} is {}, scales can be F32, F16 or BF16{}",
+                     matrix->scales.name, matrix->scales.format,
+                     format_.packing == Packing::fp8 ? ", and F8_E8M0 or U8 as powers of two" : "");
     joined.format = nvfp4 ? "nvfp4" : name(joined.encoding);
     joined.packed = std::move(matrix);
     joined_.push_back(std::move(joined));
@@ -237,11 +242,30 @@ class Joiner {
     return {};
   }
 
+  // The experts of DeepSeek-V4, beside matrices in fp8: mxfp4, whose bytes are called I8.
+  Result<> mxfp4_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
+    constexpr std::int64_t kGroup = PackedItems::kBlockColumns;
+    const std::int64_t rows = m.codes.shape[0], cols = 2 * m.codes.shape[1];
+    TRY(m.scales, need(base + ".scale"));
+    if (!are_exponents(m.scales))
+      return failure(ErrorCode::unsupported, "tensor {} is {}, scales of mxfp4 are F8_E8M0 or U8", m.scales.name,
+                     m.scales.format);
+    if (cols % kGroup != 0)
+      return failure(ErrorCode::corrupt, "tensor {}: mxfp4 has groups of {} columns, it has {}", m.codes.name,
+                     kGroup, cols);
+    TRY_VOID(check_shape(m.scales, {rows, cols / kGroup}));
+    m.code_items = {.bits = 4, .other_stride = cols};
+    m.scale_cols = kGroup;
+    m.scale_row_stride = cols / kGroup;
+    joined.shape = {rows, cols};
+    joined.encoding = Encoding::mxfp4;
+    return {};
+  }
+
   // compressed-tensors, int-quantized and float-quantized, and fp8: a byte each.
   Result<> bytes_of_rows(const std::string& base, PackedMatrix& m, StoredTensor& joined) {
     const bool integers = m.codes.format == "I8";
-    if (integers && format_.packing == Packing::fp8)
-      return failure(ErrorCode::unsupported, "tensor {} is I8, quantization_config says fp8", m.codes.name);
+    if (integers && format_.packing == Packing::fp8) return mxfp4_rows(base, m, joined);
     joined.shape = m.codes.shape;
     joined.encoding = integers ? Encoding::int8 : Encoding::fp8;
     m.code_items = {.is_signed = integers, .offset = integers ? 128 : 0, .other_stride = joined.shape[1]};
@@ -251,7 +275,7 @@ class Joiner {
   // Scales beside a matrix that is stored [rows, columns]: of all, of each row, of groups or of blocks.
   Result<> scales_of_rows(const std::string& base, PackedMatrix& m, const Shape& shape, int bits) {
     const std::int64_t rows = shape[0], cols = shape[1];
-    for (const char* suffix : {".weight_scale_inv", ".qscale_weight", ".weight_scale"})
+    for (const char* suffix : {".weight_scale_inv", ".qscale_weight", ".weight_scale", ".scale"})
       if (m.scales.name.empty()) {
         TRY(m.scales, take(base + suffix));
       }

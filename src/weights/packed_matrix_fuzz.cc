@@ -37,11 +37,13 @@ struct Format {
 };
 constexpr std::array kFormats = {Format{"I32", 4, octavo::DType::i32}, Format{"I64", 8, octavo::DType::i64},
                                  Format{"F32", 4, octavo::DType::f32}, Format{"F16", 2, octavo::DType::f16},
-                                 Format{"I8", 1, octavo::DType::i8},   Format{"F8_E4M3", 1, std::nullopt}};
+                                 Format{"I8", 1, octavo::DType::i8},   Format{"F8_E4M3", 1, std::nullopt},
+                                 Format{"U8", 1, octavo::DType::u8},   Format{"F8_E8M0", 1, std::nullopt}};
 constexpr std::array kNames = {
     "a.qweight",       "a.qzeros",       "a.scales",           "a.g_idx",
     "a.weight_packed", "a.weight_scale", "a.weight_shape",     "a.weight_zero_point",
-    "a.weight_g_idx",  "a.weight",       "a.weight_scale_inv", "b.weight"};
+    "a.weight_g_idx",  "a.weight",       "a.weight_scale_inv", "a.scale",
+    "b.weight"};
 // Some that overflow beside each other.
 constexpr std::array<std::int64_t, 10> kExtents = {
     0, 1, 2, 3, 4, 8, 16, 33, std::int64_t{1} << 40, std::int64_t{1} << 62};

@@ -75,6 +75,21 @@ File compressed_file() {
   return file;
 }
 
+// As DeepSeek-V4 is published: a matrix in fp8 of blocks, one in mxfp4, both with powers of two as scales.
+File deepseek_file() {
+  File file;
+  file.add<std::uint8_t>("a.weight", "F8_E4M3", {3, 4}, std::vector<std::uint8_t>(12, 0x38));
+  file.add<std::uint8_t>("a.scale", "F8_E8M0", {2, 2}, {127, 128, 126, 0});
+  std::vector<std::int8_t> codes(2 * 32, 0);
+  codes[0] = 0x21;       // 0.5, 1
+  codes[16] = 0x0f;      // -6
+  codes[32] = -0x60;     // of the second row: 0, -1
+  file.add<std::int8_t>("b.weight", "I8", {2, 32}, codes);
+  file.add<std::uint8_t>("b.scale", "F8_E8M0", {2, 2}, {127, 128, 120, 127});
+  return file;
+}
+constexpr PackedFormat kDeepseek{.packing = Packing::fp8, .block_rows = 2, .block_cols = 2};
+
 std::vector<float> numbers(const StoredTensor& tensor) {
   ThreadPool pool(1);
   const auto made = unpack(tensor, pool);
@@ -108,6 +123,23 @@ TEST(PackedMatrix, GptqInAnyOrderOfColumns) {
   const auto all = numbers(tensors->front());
   EXPECT_EQ(all[2], 0.5f * (2 - 7));
   EXPECT_EQ(all[3], 0.5f * (3 - 8));
+}
+
+TEST(PackedMatrix, Fp8AndMxfp4OfDeepseek) {
+  const File file = deepseek_file();
+  const auto tensors = join_packed(file.tensors, kDeepseek);
+  ASSERT_TRUE(tensors.has_value()) << tensors.error().message;
+  ASSERT_EQ(tensors->size(), 2u);
+  EXPECT_THAT(numbers(tensors->front()), testing::ElementsAre(1, 1, 2, 2, 1, 1, 2, 2, 0.5, 0.5, 0x1p-127F, 0x1p-127F));
+  const StoredTensor& b = tensors->back();
+  EXPECT_EQ(b.encoding, Encoding::mxfp4);
+  EXPECT_THAT(b.shape, testing::ElementsAre(2, 64));
+  const auto all = numbers(b);
+  EXPECT_EQ(all[0], 0.5F);
+  EXPECT_EQ(all[1], 1);
+  EXPECT_EQ(all[32], -12);
+  EXPECT_EQ(all[64], 0);
+  EXPECT_EQ(all[65], -0x1p-7F);
 }
 
 // As in consolidated.safetensors: one scale of all numbers, and one of the activations, which is left out.
@@ -371,6 +403,15 @@ const Damage kDamages[] = {
      "tensor a_blocks has shape [2, 1, 4, 8], mxfp4 is"},
     {"NanExponent", mxfp4_file, kMxfp4, [](File& f) { f.put<std::uint8_t>("a_scales", 1, 255); },
      "tensor a_scales holds NaN"},
+    {"PowersOfTwoOfIntegers", deepseek_file, kCompressed, [](File&) {}, "tensor a.scale is F8_E8M0"},
+    {"NanInBlocks", deepseek_file, kDeepseek, [](File& f) { f.put<std::uint8_t>("a.scale", 3, 255); },
+     "tensor a.scale holds NaN"},
+    {"NoExponentsOfExperts", deepseek_file, kDeepseek, [](File& f) { f.remove("b.scale"); },
+     "tensor b.scale is missing"},
+    {"FewExponentsOfExperts", deepseek_file, kDeepseek, [](File& f) { f.at("b.scale").shape = {4, 1}; },
+     "tensor b.scale has shape [4, 1], quantization_config asks for [2, 2]"},
+    {"NarrowExperts", deepseek_file, kDeepseek, [](File& f) { f.at("b.weight").shape = {4, 8}; },
+     "tensor b.weight: mxfp4 has groups of 32 columns, it has 16"},
     {"NoGlobalScale", [] { return nvfp4_file(false); }, kCompressed,
      [](File& f) { f.remove("a.weight_global_scale"); }, "tensor a.weight_global_scale is missing"},
     {"GlobalScaleOfNone", [] { return nvfp4_file(false); }, kCompressed,
@@ -385,8 +426,11 @@ const Damage kDamages[] = {
     {"IntegersInFp8",
      compressed_file,
      {.packing = Packing::fp8},
-     [](File& f) { f.remove("a.weight_packed"); },
-     "b.weight_scale has shape [2, 2]: scales of [3, 4]"},
+     [](File& f) {
+       f.remove("a.weight_packed");
+       f.remove("b.weight");
+     },
+     "tensor c.scale is missing"},
 };
 
 class PackedMatrixDamage : public testing::TestWithParam<Damage> {};

@@ -24,7 +24,8 @@ constexpr std::array kFormats = {
     Format{"I16", 2, std::nullopt},  Format{"U16", 2, std::nullopt},     Format{"F16", 2, DType::f16},
     Format{"BF16", 2, DType::bf16},  Format{"I32", 4, DType::i32},       Format{"U32", 4, std::nullopt},
     Format{"F32", 4, DType::f32},    Format{"F64", 8, std::nullopt},     Format{"I64", 8, DType::i64},
-    Format{"U64", 8, std::nullopt},  Format{"F8_E4M3", 1, std::nullopt}, Format{"F8_E5M2", 1, std::nullopt}};
+    Format{"U64", 8, std::nullopt},  Format{"F8_E4M3", 1, std::nullopt}, Format{"F8_E5M2", 1, std::nullopt},
+    Format{"F8_E8M0", 1, std::nullopt}};
 
 // One entry as the header has it.
 struct Entry {

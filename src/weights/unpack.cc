@@ -61,7 +61,8 @@ Result<float> global_factor(const PackedMatrix& m) {
 Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
   const PackedMatrix& m = *tensor.packed;
   const std::int64_t rows = tensor.shape[0], cols = tensor.shape[1];
-  const bool exponents = m.scales.format == "U8";
+  const bool exponents = m.scales.format == "U8" || m.scales.format == "F8_E8M0";
+  const int exponent_of_one = tensor.encoding == Encoding::mxfp4 ? 128 : 127;  // values of e2m1 are doubled
   const bool nvfp4 = !m.global_scale.name.empty();
   float factor = 1;
   if (nvfp4) {
@@ -92,7 +93,7 @@ Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool) {
         if (exponents) {
           const int exponent = std::to_integer<int>(m.scales.bytes[static_cast<std::size_t>(scale)]);
           if (exponent == kNanExponent) nan_scale = true;
-          out.scales[place] = std::ldexp(1.0F, exponent - 128);  // values of e2m1 are doubled
+          out.scales[place] = std::ldexp(1.0F, exponent - exponent_of_one);
         } else if (nvfp4) {
           const Float8E4M3 number{
               std::to_integer<std::uint8_t>(m.scales.bytes[static_cast<std::size_t>(scale)])};

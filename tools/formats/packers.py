@@ -90,6 +90,11 @@ def int_quantized(w, symmetric=True, scale_type=torch.bfloat16):
     return tensors, numbers(codes, zeros, scales, np.zeros(w.shape[1], int))
 
 
+def powers_of_two(least):
+    """The least powers of two that are not below these numbers, as E8M0."""
+    return torch.tensor(2.0 ** np.ceil(np.log2(least))).to(torch.float8_e8m0fnu)
+
+
 def fp8(w, block=None, scale_type=torch.float32, name="weight_scale"):
     """block: (rows, columns) that share a scale; None: all."""
     rows, cols = w.shape
@@ -98,7 +103,7 @@ def fp8(w, block=None, scale_type=torch.float32, name="weight_scale"):
     for i in range(scales.shape[0]):
         for j in range(scales.shape[1]):
             scales[i, j] = np.abs(w[i * height:(i + 1) * height, j * width:(j + 1) * width]).max() / 448
-    stored = torch.tensor(scales).to(scale_type)
+    stored = powers_of_two(scales) if scale_type == torch.float8_e8m0fnu else torch.tensor(scales).to(scale_type)
     full = stored.to(torch.float32).numpy()[np.arange(rows)[:, None] // height, np.arange(cols)[None] // width]
     codes = torch.tensor(w / full).clamp(-448, 448).to(torch.float8_e4m3fn)
     tensors = {"weight": codes, name: stored if block else stored.reshape(1)}
@@ -106,6 +111,17 @@ def fp8(w, block=None, scale_type=torch.float32, name="weight_scale"):
 
 
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+
+
+def mxfp4(w):
+    """Numbers in e2m1, two in a byte that DeepSeek calls I8, and a power of two for each 32 columns."""
+    g = grouped(w, 32)
+    scales = powers_of_two(np.abs(g).max(-1) / 6)
+    full = scales.to(torch.float32).numpy()[..., None]
+    codes = np.abs(np.abs(g / full)[..., None] - E2M1).argmin(-1)
+    made = np.where(g < 0, -1, 1) * E2M1[codes] * full
+    codes = (codes + 8 * (g < 0)).reshape(w.shape).astype(np.uint8)
+    return {"weight": torch.tensor(codes[:, ::2] | codes[:, 1::2] << 4).view(torch.int8), "scale": scales}, made.reshape(w.shape)
 
 
 def nvfp4(w, modelopt=False):

@@ -22,6 +22,9 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "formats"))
+import packers  # noqa: E402
+
 VOCAB = 128
 TOKENS = 40
 
@@ -138,6 +141,53 @@ def deepseek_v4_tensors(tensors):
             name = re.sub(pattern, to, name)
         renamed[name] = tensor
     return renamed
+
+
+# The matrices that DeepSeek publishes in fp8 and in fp4, by transformers' names and by its own.
+FP8_OF_V4 = re.compile(r"self_attn\.(q_[ab]|kv|o_[ab])_proj\.|\.attn\.(wq_[ab]|wkv|wo_[ab])\.|indexer\.(q_b_proj|wq_b)\.|shared_experts\.")
+FP4_OF_V4 = re.compile(r"\.experts\.")
+FP8_BLOCK = (32, 32)
+
+
+def packed_of_v4(name, matrix):
+    """What is stored for a matrix of DeepSeek-V4, and its numbers; nothing for those that stay as they are."""
+    if FP8_OF_V4.search(name):
+        return packers.fp8(matrix, FP8_BLOCK, torch.float8_e8m0fnu, "scale")
+    return packers.mxfp4(matrix) if FP4_OF_V4.search(name) else None
+
+
+def as_v4_is_published(model, generator):
+    hashed_routers(model, generator)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if p.dim() > 1 and (packed := packed_of_v4(name, p.float().reshape(-1, p.shape[-1]).numpy())):
+                p.copy_(torch.tensor(packed[1]).reshape(p.shape))
+
+
+def published_v4_tensors(tensors):
+    """Numbers that are on the formats' grids become their codes. Layers of multi-token prediction stand beside the others."""
+    tensors = deepseek_v4_tensors(tensors)
+    tensors["mtp.0.ffn.experts.0.w1.weight"] = tensors["layers.0.ffn.experts.0.w1.weight"].clone()
+    stored = {}
+    for name, tensor in tensors.items():
+        packed = packed_of_v4(name, tensor.float().numpy()) if tensor.dim() == 2 else None
+        if not packed:
+            stored[name] = tensor
+            continue
+        assert (torch.tensor(packed[1]) == tensor.float()).all(), name
+        stored |= {name.removesuffix("weight") + part: value for part, value in packed[0].items()}
+    return stored
+
+
+def published_v4(config):
+    """As DeepSeek writes it, with a layer of multi-token prediction."""
+    ratios = dict(sliding_attention=0, compressed_sparse_attention=4, heavily_compressed_attention=128)
+    layers, mlps, ropes = config.pop("layer_types"), config.pop("mlp_layer_types"), config.pop("rope_parameters")
+    config.pop("compress_rates")
+    scaling = {name: value for name, value in ropes["compress"].items() if name in ("factor", "original_max_position_embeddings", "beta_fast", "beta_slow")}
+    return dict(config, compress_ratios=[ratios[kind] for kind in layers] + [0], num_hash_layers=mlps.count("hash_moe"), num_nextn_predict_layers=1,
+                qk_rope_head_dim=int(config["head_dim"] * config.pop("partial_rotary_factor")), rope_scaling=dict(scaling, type="yarn"), rope_theta=ropes["main"]["rope_theta"],
+                compress_rope_theta=ropes["compress"]["rope_theta"], expert_dtype="fp4", quantization_config=dict(quant_method="fp8", activation_scheme="dynamic", fmt="e4m3", scale_fmt="ue8m0", weight_block_size=FP8_BLOCK))
 
 
 def olmo_hybrid_tensors(tensors):
@@ -795,6 +845,13 @@ CASES = {
                                        layer_types=["sliding_attention"] + ["heavily_compressed_attention", "compressed_sparse_attention"] * 2,
                                        compress_rates=dict(compressed_sparse_attention=4, heavily_compressed_attention=8),
                                        mlp_layer_types=["hash_moe"] * 2 + ["moe"] * 3), dict(weights=hashed_routers, tensors=deepseek_v4_tensors)),
+    "deepseek_v4-fp8-mxfp4": ("DeepseekV4", dict({name: value for name, value in BASE.items() if name != "intermediate_size"}, num_attention_heads=4, head_dim=32,
+                                                 partial_rotary_factor=1 / 2, q_lora_rank=32, num_hidden_layers=3, moe_intermediate_size=32, n_routed_experts=4,
+                                                 num_experts_per_tok=2, sliding_window=9, o_groups=2, o_lora_rank=32, index_n_heads=2, index_head_dim=32,
+                                                 index_topk=12, hc_mult=2, hc_sinkhorn_iters=5, rope_parameters=dict(YARN, factor=16.0, original_max_position_embeddings=16),
+                                                 layer_types=["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"],
+                                                 mlp_layer_types=["hash_moe"] * 2 + ["moe"]),
+                              dict(weights=as_v4_is_published, tensors=published_v4_tensors, config=published_v4, folder="../quantized")),
     "olmo_hybrid": ("OlmoHybrid", dict(SMALL, num_hidden_layers=4, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=20, linear_value_head_dim=24,
                                        layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"],
                                        rope_parameters=dict(rope_type="default", rope_theta=5e5)), dict(tensors=olmo_hybrid_tensors)),

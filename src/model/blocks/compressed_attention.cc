@@ -95,12 +95,14 @@ class CompressedAttentionBlock final : public Block {
       index_weights_ = name.linear({begin + "indexer.weights_proj"}, {indexer.heads}, dim, false);
       index_weights_.weight.use = MatrixUse::router;
     }
-    for (std::int64_t group = 0; group < spec.out_groups; ++group) {
+    const std::int64_t first = name.shard.first(spec.out_groups);
+    for (std::int64_t group = first; group < first + spec.out_groups / name.shard.size; ++group) {
       LinearParameter& part = groups_.emplace_back(
           name.linear({begin + "wo_a"}, {std::int64_t{spec.out_groups} * spec.out_rank}, group_dim(), false));
       keep_rows(part, {{group * spec.out_rank, spec.out_rank}});
     }
     out_ = name.linear({begin + "wo_b"}, {dim}, std::int64_t{spec.out_groups} * spec.out_rank, false);
+    if (name.shard.size > 1) split(name.shard);
   }
 
   void list(ParameterList& list) override {
@@ -215,6 +217,16 @@ class CompressedAttentionBlock final : public Block {
   }
 
  private:
+  // Each rank has some groups of heads, and all latents, keys and entries.
+  void split(const Shard& shard) {
+    const std::int64_t head = shard.first(spec_.heads), group = shard.first(spec_.out_groups);
+    spec_.heads /= shard.size;
+    spec_.out_groups /= shard.size;
+    keep_rows(q_, {{head * spec_.head_dim, queries()}});
+    keep_rows(sinks_, {{head, spec_.heads}});
+    keep_columns(out_, group * spec_.out_rank, std::int64_t{spec_.out_groups} * spec_.out_rank, true);
+  }
+
   struct Work {
     View down, q_latent, q, seen, grouped, index_q, index_weights, chosen;
     Compressor::Work entries, index_entries;

@@ -32,7 +32,6 @@ class ExpertsBlock final : public Block {
       table_.below = spec.count;
       table_.parts[0].integers = true;
     }
-    if (mlp.limit > 0 && mlp.activation != Activation::swigluoai) bounds_ = gate_bounds(mlp);
     if (spec.scales) scales_ = name.vector({names.expert_scales}, {spec.count});
     if (reads_residual()) {
       router_norm_ = {
@@ -44,6 +43,7 @@ class ExpertsBlock final : public Block {
       for (MatrixParameter& up : up_) up.order = up_bias_.order;
     }
     if (name.shard.size > 1) name.shard.whole_experts ? spread(name.shard) : keep_part_of_each(name.shard);
+    if (mlp.limit > 0 && mlp.activation != Activation::swigluoai) bounds_ = gate_bounds(spec_.expert);
     if (!spec.shared) return;
     shared_ = make_mlp(*spec.shared, name, dim, names.shared_up, names.shared_down);
     if (!spec.shared_gate) return;
