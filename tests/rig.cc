@@ -98,7 +98,7 @@ Rig::Rig(const RigOptions& options) {
       draft = load_draft(shared, engine, executor->model().spec, scheduler).value();
     scheduler.max_draft_tokens = options.speculation->num_speculative_tokens;
     parts.proposer = make_proposer(shared, *options.speculation, *executor, std::move(draft), scheduler).value();
-    parts.draft_policy = draft_policy(*options.speculation, usual_free_tokens(*shared->device));
+    parts.draft_policy = draft_policy(*options.speculation, options.block_size, usual_free_tokens(*shared->device));
   }
   parts.executor = std::move(executor);
   engine_ = Engine::start(std::move(scheduler), {.vocab_size = kVocab}, std::move(parts)).value();

@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kCounts[] = {12, 16, 24, kFreeTokensMost};
+constexpr int kCounts[] = {1, 2, 4, kFreeTokensFewest, 12, 16, 24, kFreeTokensMost};
 // Of a step of one token. A draft token that is right half of the time is worth more than its share of this.
 constexpr double kMostTime = 1.75;
 constexpr int kRuns = 5;  // of which the fastest counts
@@ -39,10 +39,21 @@ Batch batch_of(int tokens, const SchedulerOptions& scheduler, int vocab) {
   return batch;
 }
 
+bool is_free(const StepTimes& times, int tokens) {
+  return times.knows(tokens) && static_cast<double>(times.of(tokens)) <= kMostTime * static_cast<double>(times.of(1));
+}
+
 }  // namespace
 
-Result<int> measure_free_tokens(Executor& executor, const SchedulerOptions& scheduler, int vocab,
-                                const std::function<std::int64_t()>& now) {
+int free_tokens_of(const StepTimes& times) {
+  int free = kFreeTokensFewest;
+  for (const int count : kCounts)
+    if (is_free(times, count)) free = std::max(free, count);
+  return free;
+}
+
+Result<StepTimes> measure_step_times(Executor& executor, const SchedulerOptions& scheduler, int vocab,
+                                     const std::function<std::int64_t()>& now) {
   SamplingParams params;
   params.temperature = 0;
   const SequenceSampling sampling(params, {}, {}, 0, vocab);
@@ -63,16 +74,16 @@ Result<int> measure_free_tokens(Executor& executor, const SchedulerOptions& sche
   const int most = std::min({scheduler.max_num_batched_tokens, scheduler.max_model_len,
                              scheduler.num_blocks * scheduler.block_size});
   TRY_VOID(fastest(1));  // memory is touched for the first time
-  TRY(const std::int64_t one, fastest(1));
-  int free = kFreeTokensFewest;
+  StepTimes times;
   for (const int count : kCounts) {
     if (count > most) break;
     TRY(const std::int64_t time, fastest(count));
-    if (static_cast<double>(time) > kMostTime * static_cast<double>(one)) break;
-    free = count;
+    times.note(count, time);
+    if (count > kFreeTokensFewest && !is_free(times, count)) break;
   }
-  log_info("a step takes up to {} tokens along with draft tokens; one token takes {} us", free, one / 1000);
-  return free;
+  log_info("a step takes up to {} tokens along with draft tokens; one token takes {} us", free_tokens_of(times),
+           times.of(1) / 1000);
+  return times;
 }
 
 }  // namespace octavo

@@ -32,12 +32,14 @@ class Timed final : public Executor {
   std::vector<SampledToken> results_;
 };
 
-int measured(Timed& executor, int num_blocks = 64) {
+StepTimes times_of(Timed& executor, int num_blocks) {
   SchedulerOptions scheduler;
   scheduler.num_blocks = num_blocks;
   scheduler.max_model_len = 1024;
-  return measure_free_tokens(executor, scheduler, 100, [&] { return executor.now; }).value();
+  return measure_step_times(executor, scheduler, 100, [&] { return executor.now; }).value();
 }
+
+int measured(Timed& executor, int num_blocks = 64) { return free_tokens_of(times_of(executor, num_blocks)); }
 
 TEST(FreeTokens, AreThoseThatHardlyTakeLonger) {
   Timed alike([](int) { return 1000; });
@@ -51,7 +53,14 @@ TEST(FreeTokens, AreThoseThatHardlyTakeLonger) {
 TEST(FreeTokens, AreMeasuredOnceWhereStepsAreSlow) {
   Timed slow([](int tokens) { return 1'000'000'000 + 10'000'000 * tokens; });
   EXPECT_EQ(measured(slow), kFreeTokensMost);
-  EXPECT_EQ(slow.steps, (std::vector<int>{1, 1, 12, 16, 24, 32}));
+  EXPECT_EQ(slow.steps, (std::vector<int>{1, 1, 2, 4, 8, 12, 16, 24, 32}));
+}
+
+TEST(FreeTokens, AreFoundWithTheTimesOfSteps) {
+  Timed by_token([](int tokens) { return 1000 * tokens; });
+  const StepTimes times = times_of(by_token, 64);
+  for (const int tokens : {1, 3, 8, 12}) EXPECT_EQ(times.of(tokens), 1000 * tokens);
+  EXPECT_EQ(times.of(32), 12'000);  // what takes longer than it may is not measured
 }
 
 TEST(FreeTokens, FitIntoTheCache) {

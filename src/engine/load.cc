@@ -463,7 +463,8 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   MemoryPlan memory = memory_of(options, device);
   int free_tokens = usual_free_tokens(device);
   if (options.speculation && state_bytes > 0)
-    scheduler.draft_states = draft_policy(*options.speculation, free_tokens).most_of_step(scheduler.max_num_seqs);
+    scheduler.draft_states =
+        draft_policy(*options.speculation, scheduler.block_size, free_tokens).most_of_step(scheduler.max_num_seqs);
   memory.reserved = executor->later_bytes() + (draft ? draft->later_bytes() : 0);
   if (!pools || scheduler.enable_prefix_caching)
     TRY_VOID(plan_cache(options, memory, block_bytes + draft_block_bytes, state_bytes, source_bytes, scheduler));
@@ -500,11 +501,13 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                     .kv_events = options.kv_events,
                     .kv_transfer = options.kv_transfer};
   if (options.speculation) {
+    StepTimes times;
     // Where draft tokens have states, there are as many of these as was thought before.
     if (device.shares_host_memory() && scheduler.draft_states == 0 && options.speculation->per_batch_size.empty()) {
-      TRY(free_tokens, measure_free_tokens(*parts.executor, scheduler, info.vocab_size));
+      TRY(times, measure_step_times(*parts.executor, scheduler, info.vocab_size));
+      free_tokens = free_tokens_of(times);
     }
-    parts.draft_policy = draft_policy(*options.speculation, free_tokens);
+    parts.draft_policy = draft_policy(*options.speculation, scheduler.block_size, free_tokens, times);
     TRY(parts.proposer, make_proposer(backend, *options.speculation, local, std::move(draft), scheduler));
   }
   return Engine::start(std::move(scheduler), std::move(info), std::move(parts));

@@ -159,11 +159,14 @@ int usual_free_tokens(const Device& device) {
   return device.shares_host_memory() ? kFreeTokensFewest : kFreeTokensOnDevice;
 }
 
-DraftPolicy draft_policy(const SpeculativeOptions& options, int free_tokens) {
+// Who begins again to read a text does so where a block begins, and is to have read some of it.
+DraftPolicy draft_policy(const SpeculativeOptions& options, int block_size, int free_tokens, const StepTimes& times) {
   return DraftPolicy({.most = options.num_speculative_tokens,
                       .free_tokens = free_tokens,
                       .per_batch_size = options.per_batch_size,
-                      .by_acceptance = true});
+                      .by_acceptance = options.per_batch_size.empty(),
+                      .times = times,
+                      .lead = options.head() != nullptr ? 2 * block_size : 0});
 }
 
 }  // namespace octavo

@@ -59,7 +59,7 @@ Result<std::unique_ptr<Proposer>> make_proposer(const std::shared_ptr<Backend>& 
 // How many tokens a step takes along for little more than the price of one, where that is not measured.
 int usual_free_tokens(const Device& device);
 
-// How many draft tokens a sequence gets.
-DraftPolicy draft_policy(const SpeculativeOptions& options, int free_tokens);
+// How many draft tokens a sequence gets. times: as far as they are known.
+DraftPolicy draft_policy(const SpeculativeOptions& options, int block_size, int free_tokens, const StepTimes& times = {});
 
 }  // namespace octavo

@@ -340,8 +340,6 @@ void StepLoop::note_texts(std::span<const SampledToken> results) {
   const Batch::Group& group =
       batch_.groups[keeps_all != groups.end() ? static_cast<std::size_t>(keeps_all - groups.begin()) : 0];
   const int sequences = static_cast<int>(plan_.sequences.size());
-  // Who begins again to read a text does so where a block begins, and is to have read some of it.
-  const int soon = 2 * scheduler_.options().block_size;
   std::size_t row = 0;
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
     const PlannedSequence& s = plan_.sequences[i];
@@ -367,14 +365,21 @@ void StepLoop::note_texts(std::span<const SampledToken> results) {
                       .next = next,
                       .slots = std::span(group.slots).subspan(first, count),
                       .blocks = std::span(group.tables).subspan(i * stride, stride),
-                      .wanted = takes_drafts(answer) && draft_policy_.may_want(sequences, answer.acceptance, soon)});
+                      .wanted = takes_drafts(answer) && draft_policy_.may_want(sequences, answer.acceptance)});
   }
 }
 
 // Draft tokens, for all who want some.
 Result<> StepLoop::propose() {
-  if (proposer_ != nullptr && !executor_.asynchronous()) TRY_VOID(proposer_->read(texts_));
-  if (drafting_.empty()) return {};
+  if (proposer_ == nullptr || executor_.asynchronous()) return {};
+  const std::int64_t began_ns = now_ns();
+  TRY_VOID(proposer_->read(texts_));
+  if (!drafting_.empty()) TRY_VOID(draft_texts());
+  draft_policy_.note_proposed(now_ns() - began_ns);
+  return {};
+}
+
+Result<> StepLoop::draft_texts() {
   drafts_.resize(std::max(drafts_.size(), drafting_.size()));
   const std::span<Draft> drafts = std::span(drafts_).first(drafting_.size());
   const int sequences = static_cast<int>(plan_.sequences.size());
@@ -457,6 +462,7 @@ void StepLoop::note_computed(StepNumber step, StepRecord record, std::int64_t be
   record.microseconds = now_us - record.began_us;
   recent_steps_[step % recent_steps_.size()] = record;
   computed_us_ = now_us;
+  draft_policy_.note_step(record.prompt_tokens == 0 ? record.answer_tokens : 0, record.microseconds * 1000);
   if (record.prompt_tokens <= record.answer_tokens) return;
   const double seconds =
       static_cast<double>(record.microseconds) * 1e-6 / (record.prompt_tokens + record.answer_tokens);

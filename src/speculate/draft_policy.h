@@ -1,11 +1,12 @@
-// How many tokens to propose for a sequence: as many as are likely to be accepted, and as a step of so many
-// sequences still takes along at little cost. Integers only.
+// How many tokens to propose for a sequence: as many as are worth their time, by how often they were accepted lately
+// and by what steps and the proposer take. Integers only; times are arguments.
 #pragma once
 
-#include <span>
+#include <cstdint>
 #include <vector>
 
 #include "speculate/options.h"
+#include "speculate/step_times.h"
 
 namespace octavo {
 
@@ -14,8 +15,6 @@ namespace octavo {
 class Acceptance {
  public:
   static constexpr int kOne = 1 << 12;
-  static constexpr int kProbeEvery = 16;       // steps without a draft token before one is tried
-  static constexpr int kProbeEveryMost = 256;  // the same, when all that were tried have failed
 
   void note(bool came_true);
   int rate() const { return rate_; }  // of kOne
@@ -24,8 +23,7 @@ class Acceptance {
   friend class DraftPolicy;
   bool is_new_ = true;
   int rate_ = kOne;
-  int undrafted_ = 0;  // steps since the last draft token
-  int wait_ = kProbeEvery;
+  int try_in_ = 0;  // steps until a draft token is tried; 0: none is to be
 };
 
 struct DraftPolicyOptions {
@@ -34,32 +32,52 @@ struct DraftPolicyOptions {
   // would be more, there are fewer draft tokens. 0: no limit.
   int free_tokens = 0;
   std::vector<TokensPerBatchSize> per_batch_size = {};  // in place of free_tokens
-  bool by_acceptance = false;  // draft tokens are cut where they are not likely to be accepted
+  bool by_acceptance = false;  // draft tokens are cut where they are not worth their time
+  StepTimes times = {};        // what is known of them before the first step
+  int lead = 0;                // steps that the proposer follows a text before it proposes
 };
 
 class DraftPolicy {
  public:
-  explicit DraftPolicy(DraftPolicyOptions options = {}) : options_(std::move(options)) {}
+  explicit DraftPolicy(DraftPolicyOptions options = {}) : options_(std::move(options)), times_(options_.times) {}
 
   // Draft tokens of one of `sequences` sequences in the next step, from 0 to `most`. With by_acceptance one is
-  // tried after kProbeEvery steps without any, or nothing would ever be learnt again; after twice as many each
-  // time that it fails. A sequence without a record begins with that of all.
-  int count(int sequences, Acceptance& acceptance) const;
+  // tried at times where they are not worth it, or nothing would ever be learnt again: as often as half a hundredth of
+  // all time pays for. A sequence without a record begins with that of all.
+  int count(int sequences, Acceptance& acceptance);
 
   // Draft tokens of a step with at most so many sequences, at most.
   int most_of_step(int sequences) const;
 
-  // Whether count() may be more than 0 within so many steps, if as many sequences run.
-  bool may_want(int sequences, const Acceptance& acceptance, int steps) const;
+  // Whether count() may be more than 0 within `lead` steps, if as many sequences run.
+  bool may_want(int sequences, const Acceptance& acceptance);
 
   // What came of a draft token of this sequence: into its record, and into that of all.
   void note(Acceptance& acceptance, bool came_true);
 
+  // A step has taken so long. tokens: 0 where it has computed prompts, too.
+  void note_step(int tokens, std::int64_t ns);
+  // So has the proposer, since the step before.
+  void note_proposed(std::int64_t ns);
+
  private:
   int limit(int sequences) const;
+  int worthwhile(int sequences, const Acceptance& acceptance) const;
 
   DraftPolicyOptions options_;
+  StepTimes times_;
   int rate_of_all_ = Acceptance::kOne;  // a running mean over some hundred draft tokens
+  std::int64_t draft_ns_ = 0;           // of the proposer, for a draft token
+  // Since draft_ns_ was last changed.
+  std::int64_t proposer_ns_ = 0;
+  std::int64_t proposed_ = 0;
+
+  std::int64_t trying_ns_ = 0;  // that tries may take; below 0: they have taken more
+  // Of the step.
+  bool chosen_ = false;  // a sequence, for the next try
+  bool worth_ = false;   // draft tokens are worth it for a sequence
+  int wanted_ = 0;       // draft tokens, of such sequences
+  int tries_ = 0;        // of others
 };
 
 }  // namespace octavo

@@ -1,7 +1,9 @@
 #include "speculate/draft_policy.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 
 namespace octavo {
@@ -14,7 +16,7 @@ TEST(DraftPolicy, AsksForAsManyAsThereMayBe) {
 }
 
 TEST(DraftPolicy, AStepThatIsFullTakesNoDrafts) {
-  const DraftPolicy policy({.most = 4, .free_tokens = 32});
+  DraftPolicy policy({.most = 4, .free_tokens = 32});
   Acceptance any;
   EXPECT_EQ(policy.count(1, any), 4);
   EXPECT_EQ(policy.count(6, any), 4);
@@ -27,29 +29,12 @@ TEST(DraftPolicy, AStepThatIsFullTakesNoDrafts) {
 }
 
 TEST(DraftPolicy, RangesOfBatchSizesSayHowMany) {
-  const DraftPolicy policy({.most = 4, .free_tokens = 2, .per_batch_size = {{1, 2, 3}, {5, 8, 0}}});
+  DraftPolicy policy({.most = 4, .free_tokens = 2, .per_batch_size = {{1, 2, 3}, {5, 8, 0}}});
   Acceptance any;
   EXPECT_EQ(policy.count(2, any), 3);
   EXPECT_EQ(policy.count(3, any), 4);  // in no range
   EXPECT_EQ(policy.count(5, any), 0);
   EXPECT_EQ(policy.count(9, any), 4);
-}
-
-TEST(DraftPolicy, DraftsThatAreNotAcceptedBecomeRare) {
-  const DraftPolicy policy({.most = 4, .by_acceptance = true});
-  Acceptance never;
-  EXPECT_EQ(policy.count(1, never), 4);
-  for (int i = 0; i < 100; ++i) never.note(false);
-  // After 16, 32, 64, 128 steps, then after every 256.
-  int draft_tokens = 0;
-  for (int step = 0; step < 240 + 6 * Acceptance::kProbeEveryMost; ++step) {
-    const int count = policy.count(1, never);
-    for (int i = 0; i < count; ++i) never.note(false);
-    draft_tokens += count;
-  }
-  EXPECT_EQ(draft_tokens, 4 + 6);
-  for (int i = 0; i < 100; ++i) never.note(true);
-  EXPECT_EQ(policy.count(1, never), 4);
 }
 
 // Where draft tokens are accepted nowhere, new sequences do not begin with many.
@@ -64,35 +49,114 @@ TEST(DraftPolicy, ANewSequenceBeginsWithTheRecordOfAll) {
   EXPECT_EQ(policy.count(1, first), 0);
 }
 
-// A text that begins to repeat itself gets draft tokens again as soon as one is accepted.
-TEST(DraftPolicy, OneThatIsAcceptedIsFollowedByOthers) {
-  const DraftPolicy policy({.most = 4, .by_acceptance = true});
-  Acceptance record;
-  for (int i = 0; i < 100; ++i) record.note(false);
-  int step = 0;
-  while (policy.count(1, record) == 0) ++step;
-  EXPECT_LT(step, Acceptance::kProbeEvery);
-  record.note(true);
-  EXPECT_EQ(policy.count(1, record), 1);
-  for (int i = 0; i < 8; ++i) record.note(true);
-  EXPECT_GE(policy.count(1, record), 2);
+// One sequence with a drafter whose draft tokens come true as `comes_true` says; steps and proposer take so long.
+struct Timed {
+  DraftPolicy policy;
+  std::function<std::int64_t(int)> step_ns;
+  std::int64_t draft_ns;  // of a draft token
+  std::int64_t read_ns;   // of a step of which the proposer reads the text
+  Acceptance record = {};
+  std::int64_t ns = 0, tokens = 0, drafts = 0;
+
+  void step(int sequences, const std::function<bool()>& comes_true) {
+    int rows = 0;
+    std::int64_t proposer_ns = policy.may_want(sequences, record) ? read_ns : 0;
+    for (int i = 0; i < sequences; ++i) {
+      const int count = policy.count(sequences, record);
+      proposer_ns += draft_ns * count;
+      drafts += count;
+      rows += 1 + count;
+      ++tokens;
+      bool accepted = true;
+      for (int k = 0; k < count && accepted; ++k) {
+        accepted = comes_true();
+        policy.note(record, accepted);
+        tokens += accepted ? 1 : 0;
+      }
+    }
+    policy.note_proposed(proposer_ns);
+    policy.note_step(rows, step_ns(rows));
+    ns += proposer_ns + step_ns(rows);
+  }
+};
+
+Timed timed_of(int most, std::int64_t draft_ns, std::int64_t read_ns = 0, int lead = 0) {
+  const auto step_ns = [](int rows) { return std::int64_t{90'000} + 10'000 * rows; };
+  StepTimes times;
+  for (const int rows : {1, 2, 4, 8, 16, 32}) times.note(rows, step_ns(rows));
+  return {DraftPolicy({.most = most, .free_tokens = 32, .by_acceptance = true, .times = times, .lead = lead}), step_ns,
+          draft_ns, read_ns};
 }
 
+// A hundredth of the time at most, whatever the proposer costs.
+TEST(DraftPolicy, DraftsThatAreNeverAcceptedCostHardlyAnything) {
+  for (const int sequences : {1, 2, 4, 8, 16})
+    for (const std::int64_t draft_ns : {0, 1'000, 30'000, 1'000'000})
+      for (const std::int64_t read_ns : {0, 15'000}) {
+        SCOPED_TRACE(fmt::format("{} sequences, {} ns, {} ns", sequences, draft_ns, read_ns));
+        Timed run = timed_of(4, draft_ns, read_ns, read_ns > 0 ? 32 : 0);
+        for (int i = 0; i < 2000; ++i) run.step(sequences, [] { return false; });
+        const std::int64_t drafts = run.drafts;
+        run.ns = run.tokens = 0;
+        for (int i = 0; i < 40'000; ++i) run.step(sequences, [] { return false; });
+        const double alone = static_cast<double>(run.step_ns(sequences)) / sequences;
+        EXPECT_LE(static_cast<double>(run.ns) / static_cast<double>(run.tokens), 1.01 * alone);
+        EXPECT_GT(run.drafts, drafts);  // nothing would ever be learnt again
+      }
+}
+
+// Nor is it slower than without where draft tokens come true as often as they only just pay, or do not.
+TEST(DraftPolicy, IsNotSlowerThanWithoutAtAnyRate) {
+  std::mt19937 random(5);
+  for (const int sequences : {1, 4, 8})
+    for (const std::int64_t draft_ns : {1'000, 15'000, 40'000})
+      for (const unsigned tenths : {1U, 3U, 5U, 7U, 9U}) {
+        SCOPED_TRACE(fmt::format("{} sequences, {} ns, 0.{}", sequences, draft_ns, tenths));
+        Timed run = timed_of(4, draft_ns);
+        const auto comes_true = [&] { return random() % 10 < tenths; };
+        for (int i = 0; i < 2000; ++i) run.step(sequences, comes_true);
+        run.ns = run.tokens = 0;
+        for (int i = 0; i < 20'000; ++i) run.step(sequences, comes_true);
+        const double alone = static_cast<double>(run.step_ns(sequences)) / sequences;
+        EXPECT_LE(static_cast<double>(run.ns) / static_cast<double>(run.tokens), 1.02 * alone);
+      }
+}
+
+// A text that begins to repeat itself gets draft tokens again soon, and then as many as there may be.
+TEST(DraftPolicy, OneThatIsAcceptedIsFollowedByOthers) {
+  Timed run = timed_of(4, 5'000);
+  for (int i = 0; i < 1000; ++i) run.step(1, [] { return false; });
+  for (int i = 0; i < 100; ++i) run.step(1, [] { return true; });
+  EXPECT_EQ(run.policy.count(1, run.record), 4);
+}
+
+// What a proposer takes is found out, and that it takes less.
+TEST(DraftPolicy, AProposerThatIsTooSlowIsAskedForLittle) {
+  Timed run = timed_of(4, 200'000);
+  for (int i = 0; i < 5000; ++i) run.step(1, [] { return true; });
+  const std::int64_t before = run.drafts;
+  for (int i = 0; i < 5000; ++i) run.step(1, [] { return true; });
+  EXPECT_LT(run.drafts - before, 50);
+  run.draft_ns = 5'000;
+  for (int i = 0; i < 5000; ++i) run.step(1, [] { return true; });
+  EXPECT_EQ(run.policy.count(1, run.record), 4);
+}
+
+// From the step on in which it is chosen for a try, so that the proposer has read what it proposes from.
 TEST(DraftPolicy, SaysWhetherDraftTokensMayBeWantedSoon) {
-  const DraftPolicy policy({.most = 4, .free_tokens = 8, .by_acceptance = true});
-  Acceptance record;
-  EXPECT_TRUE(policy.may_want(4, record, 1));
-  EXPECT_FALSE(policy.may_want(5, record, 1000));
-  for (int i = 0; i < 100; ++i) record.note(false);
-  for (int tries = 0; tries < 8; ++tries) {
-    // However long the wait is: 20 steps before its end at the latest.
-    int steps_ahead = 0;
-    for (bool tried = false; !tried;) {
-      steps_ahead = policy.may_want(1, record, 20) ? steps_ahead + 1 : 0;
-      tried = policy.count(1, record) > 0;
+  Timed run = timed_of(4, 1'000, 0, 20);
+  Acceptance any;
+  EXPECT_TRUE(run.policy.may_want(4, any));
+  EXPECT_FALSE(run.policy.may_want(17, any));
+  for (int i = 0; i < 1000; ++i) run.step(1, [] { return false; });
+  for (int tries = 0; tries < 3; ++tries) {
+    int ahead = 0;
+    for (const std::int64_t drafts = run.drafts; run.drafts == drafts;) {
+      ahead = run.policy.may_want(1, run.record) ? ahead + 1 : 0;
+      run.step(1, [] { return false; });
     }
-    EXPECT_EQ(steps_ahead, tries == 0 ? Acceptance::kProbeEvery : 20);
-    record.note(false);
+    if (tries == 0) continue;  // it may have been chosen before
+    EXPECT_EQ(ahead, 20);
   }
 }
 
@@ -103,7 +167,7 @@ TEST(DraftPolicy, FollowsTheRecordAndTheBatch) {
   for (int round = 0; round < 300; ++round) {
     const int most = 1 + static_cast<int>(random() % kDraftTokensMax);
     const int free_tokens = static_cast<int>(random() % 100);
-    const DraftPolicy policy({.most = most, .free_tokens = free_tokens, .by_acceptance = true});
+    DraftPolicy policy({.most = most, .free_tokens = free_tokens, .by_acceptance = true});
     Acceptance record;
     const auto truth = random() % 11;
     for (int i = 0; i < 60; ++i) {

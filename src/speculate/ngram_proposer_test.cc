@@ -28,6 +28,8 @@ TEST(NgramProposer, RepeatsBeyondTheEnd) {
   EXPECT_THAT(propose({1, 1}, 3, {4, 4}), ElementsAre(4, 4, 4));
 }
 
+TEST(NgramProposer, SaysNothingUnasked) { EXPECT_THAT(propose({2, 4}, 0, {1, 2, 3, 1, 2}), IsEmpty()); }
+
 TEST(NgramProposer, HasNothingToSayWithoutAMatch) {
   EXPECT_THAT(propose({2, 4}, 3, {1, 2, 3, 1}), IsEmpty());
   EXPECT_THAT(propose({1, 4}, 3, {5}), IsEmpty());

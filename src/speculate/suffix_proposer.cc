@@ -20,6 +20,7 @@ Result<> SuffixProposer::propose(std::span<Draft> drafts) {
     own.isolated = draft.isolated;
     while (own.text.size() < draft.text.size()) own.text.append(draft.text[own.text.size()]);
     draft.tokens.clear();
+    if (draft.most <= 0) continue;  // nothing is looked up for nothing
     best_ = 0;
     propose(own.text, draft);
     if (draft.isolated) continue;

@@ -1,9 +1,9 @@
 """What a tree of draft tokens would gain over a chain, from how draft tokens rank: docs/speculative.md has the figures.
 
-    python draft_trees.py --model ../../models/demo --draft ../../models/demo-draft --eagle DIR --rows DIR [--ranks FILE]
+    python draft_trees.py --model ../../models/demo --draft ../../models/demo-draft --rows DIR [--ranks FILE]
 
 For places of held-out texts it is computed how many tokens the drafter finds likelier than the one that the model says, for each draft
-token behind right ones: of the draft model, of the linear EAGLE head, and in FILE, by `fit_eagle3.py --ranks`, of an EAGLE-3 head. A tree accepts a node when its
+token behind right ones: of the draft model, and in FILE, by `fit_eagle3.py --ranks`, of an EAGLE-3 head. A tree accepts a node when its
 whole path is right. The best tree of n nodes has those that are right most often; it is fixed for all places, as vLLM's
 `speculative_token_tree` is. The chain is the best of at most as many nodes, no deeper than the tree may be.
 """
@@ -15,12 +15,10 @@ import collections
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor
 
 from corpus import SHORT_ROW
-from fit_eagle import inputs_of
 from fit_eagle3 import batches, own_answers
 from model import DRAFT, MAIN, LanguageModel, ModelConfig
 from train import Rows
@@ -44,24 +42,6 @@ def ranks_of_draft_model(model: LanguageModel, draft: LanguageModel, texts: list
         said = model(ids).argmax(-1)
         rank = ranks_of(draft(ids), said)
         found.append(chains_of([rank[:, depth:] for depth in range(DEPTH)], ids, said, answers))
-    return torch.cat(found)
-
-
-@torch.no_grad()
-def ranks_of_eagle(model: LanguageModel, folder: Path, texts: list[tuple[Tensor, Tensor]]) -> Tensor:
-    """The same of the head that fit_eagle.py makes: its chain begins one place on, with the token that the model has just said."""
-    tensors = load_file(folder / "model.safetensors")
-    weight = torch.cat([tensors["fc.weight"].float(), tensors["fc.bias"].float()[:, None]], dim=-1)
-    output = model.model.embed_tokens.weight
-    found = []
-    for ids, answers in texts:
-        x = model.hidden(ids)
-        said, embedded = F.linear(x, output).argmax(-1), model.model.embed_tokens(ids)
-        ranks = []
-        for depth in range(DEPTH):
-            x = inputs_of(embedded[:, depth + 1 :], x[:, :-1]) @ weight.T
-            ranks.append(ranks_of(F.linear(x, output), said[:, depth + 1 :]))
-        found.append(chains_of(ranks, ids[:, 1:], said[:, 1:], answers[:, 1:]))
     return torch.cat(found)
 
 
@@ -99,7 +79,7 @@ def report(name: str, ranks: Tensor) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("model", "draft", "eagle", "rows"):
+    for name in ("model", "draft", "rows"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--ranks", type=Path)
     args = parser.parse_args()
@@ -110,7 +90,6 @@ def main() -> None:
     texts = batches(Rows(args.rows, "heldout", SHORT_ROW), own_answers(args.model, ROWS), ROWS)
     for name, some in (("corpus", texts[::2]), ("own answers", texts[1::2])):
         report(f"draft model, {name}", ranks_of_draft_model(model, draft, some))
-        report(f"EAGLE, {name}", ranks_of_eagle(model, args.eagle, some))
 
 
 if __name__ == "__main__":

@@ -21,10 +21,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from corpus import SHORT_ROW
-from fit_eagle import DIM, read
 from model import MAIN, LanguageModel
 from train import Rows
 
+DIM = MAIN.hidden_size
 PLACES, BLOCKS, INNER = 3, 2, 256
 BATCH, RATE = 512, 2e-3
 

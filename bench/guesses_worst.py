@@ -1,0 +1,97 @@
+"""What speculative decoding costs where it gains nothing: texts of which no draft token comes true, batch by batch, in one run.
+
+    python guesses_worst.py [--octavo PROGRAM] [--batches 1 2 3 4 6 8 16 64] [--methods ngram draft_model ..] [--tokens 192] [--rounds 7]
+
+The demo model with a last norm of almost 0 draws each of a hundred allowed tokens as often as any other, behind a prompt of such: what came
+behind a token before says nothing of what comes now, and what a draft model takes for likely is wrong. For each method two servers run, one without
+draft tokens, and take turns; each figure is the median over rounds of the processor time of the engine's process without draft tokens over
+that with them: 0.98 is 2 % slower. `accepted` is the share of draft tokens that came true all the same. `none` compares a server with its like:
+what differs there is the machine.
+"""
+
+import argparse
+import itertools
+import json
+import pathlib
+import random
+import shutil
+import statistics
+import struct
+import tempfile
+
+from guesses import METHODS
+from server import PROGRAM, ROOT, Server
+
+# The same proposers where they propose as often as they can, and do not draw as the model does.
+EAGER = {"ngram": {"prompt_lookup_min": 1}, "draft_model": {"draft_sample_method": "greedy"}, "eagle3": {"draft_sample_method": "greedy"}}
+
+
+def write_flat_model(folder):
+    """The demo model; the numbers of its last norm are 1/256 of what they are. Tokens cost what they cost there."""
+    shutil.copytree(ROOT / "models/demo", folder)
+    path = folder / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    (length,) = struct.unpack_from("<Q", data)
+    norm = json.loads(data[8 : 8 + length])["model.norm.weight"]
+    assert norm["dtype"] == "BF16", norm
+    for at in range(8 + length + norm["data_offsets"][0], 8 + length + norm["data_offsets"][1], 2):
+        (bits,) = struct.unpack_from("<H", data, at)
+        struct.pack_into("<H", data, at, bits - (8 << 7) if bits & 0x7F80 > 8 << 7 else 0)
+    path.write_bytes(data)
+    return folder
+
+
+def answer(server, args, batch, seed):
+    """Seconds of the engine's processor time for `batch` answers at a time."""
+    numbers = random.Random(seed)
+    allowed = numbers.sample(range(300, 2000), 100)
+    prompts = [numbers.choices(allowed, k=args.prompt) for _ in range(batch)]
+    before = server.engine_seconds()
+    server.ask("/v1/completions", dict(model="demo", prompt=prompts, max_tokens=args.tokens, ignore_eos=True, temperature=1, seed=seed, allowed_token_ids=allowed))
+    return server.engine_seconds() - before
+
+
+def serve(args, model, *more):
+    return Server(args.octavo, model, "--device", "cpu", "--cpu-threads", 1, "--served-model-name", "demo", "--max-num-seqs", max(args.batches),
+                  "--no-enable-prefix-caching", *more)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--octavo", default=PROGRAM)
+    parser.add_argument("--methods", nargs="+", choices=["none", *METHODS], default=["none", *METHODS])
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 2, 3, 4, 6, 8, 16, 64])
+    parser.add_argument("--prompt", type=int, default=64)
+    parser.add_argument("--tokens", type=int, default=192)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--warmup", type=int, default=10, help="answers before the first round")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        model = write_flat_model(pathlib.Path(scratch) / "flat")
+        for method in args.methods:
+            config = [] if method == "none" else ["--speculative-config", json.dumps(METHODS[method] | EAGER.get(method, {}))]
+            seeds = itertools.count(1)  # no text comes again
+            with serve(args, model) as plain, serve(args, model, *config) as drafting:
+                for _ in range(args.warmup):  # before it has seen any, a proposer is believed
+                    answer(drafting, args, 1, next(seeds))
+                worst = 2.0
+                for batch in args.batches:
+                    drafts, accepted = (drafting.metric(f"vllm:spec_decode_num_{what}_tokens_total") for what in ("draft", "accepted"))
+                    shares = []
+                    for turn in range(args.rounds + 1):
+                        order = [plain, drafting] if turn % 2 else [drafting, plain]
+                        seed = next(seeds)
+                        seconds = {server: answer(server, args, batch, seed) for server in order}
+                        shares.append(seconds[plain] / seconds[drafting])
+                    del shares[0]  # both begin
+                    worst = min(worst, statistics.median(shares))
+                    drafts, accepted = (drafting.metric(f"vllm:spec_decode_num_{what}_tokens_total") - before
+                                        for what, before in (("draft", drafts), ("accepted", accepted)))
+                    tokens = batch * args.tokens * (args.rounds + 1)
+                    print(f"{method:<12} batch {batch:<3} {statistics.median(shares):.3f}   rounds {' '.join(f'{share:.2f}' for share in sorted(shares))}"
+                          f"   draft tokens {drafts / tokens:.3f} of a token, accepted {accepted / max(drafts, 1):.0%}", flush=True)
+                print(f"{method:<12} worst {worst:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
