@@ -36,24 +36,39 @@ std::span<std::byte> KvMemory::state_piece(KvPlace place) const {
   return all.subspan(begin, std::min(all.size() - begin, piece));
 }
 
+// Of a block with all layers of its group.
+std::size_t KvMemory::block_bytes() const {
+  return pieces_.groups.empty() ? 0 : static_cast<std::size_t>(layers_[pieces_.groups[0].layers[0]].stride_bytes);
+}
+
+void KvMemory::prefault() {
+  if (in_host_memory_ && !blocks_.empty()) prefault_ = std::make_unique<Prefault>(blocks_);
+}
+
+void KvMemory::used(std::int64_t block) const {
+  if (prefault_) prefault_->used(static_cast<std::size_t>(block + 1) * block_bytes());
+}
+
 NativeBlocks KvMemory::native_blocks() const {
   if (!in_host_memory_) return {};
-  const auto bytes = pieces_.groups.empty()
-                         ? std::size_t{0}
-                         : static_cast<std::size_t>(layers_[pieces_.groups[0].layers[0]].stride_bytes);
+  const std::size_t bytes = block_bytes();
   return {.layout = fmt::format("{}, {} bytes", exchange_->layout, bytes),
           .memory = [this, bytes](KvPlace place) {
+            if (!pieces_.is_state(place.part)) used(place.number);
             return pieces_.is_state(place.part) ? state_piece(place)
                                                 : blocks_.subspan(static_cast<std::size_t>(place.number) * bytes, bytes);
           }};
 }
 
 void KvMemory::release() {
+  const bool ahead = prefault_ != nullptr;
+  prefault_.reset();
   for (const Buffer* buffer : {&bytes_, &state_bytes_})
     if (buffer->bytes() > 0)
       CHECK(madvise(buffer->data(), buffer->bytes(), MADV_DONTNEED) == 0, "memory that is not page-aligned");
   if (const std::span<std::byte> shared = segment_.bytes(); !shared.empty())
     CHECK(madvise(shared.data(), shared.size(), MADV_REMOVE) == 0, "shared memory that cannot be given back");
+  if (ahead) prefault();
 }
 
 void KvMemory::export_piece(KvPlace place, std::span<std::byte> out) const {
@@ -77,6 +92,7 @@ void KvMemory::import_piece(KvPlace place, std::span<const std::byte> bytes) con
     std::ranges::copy(bytes.first(piece.size()), piece.begin());
     return;
   }
+  used(place.number);
   for (const std::size_t layer : pieces_.groups[static_cast<std::size_t>(place.part)].layers) {
     const auto size = static_cast<std::size_t>(kv_exchange_bytes(layers_[layer].spec));
     exchange_->import_block(layers_[layer], place.number, bytes.first(size));

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/error.h"
 #include "dist/shared_memory.h"
 #include "engine/piece_layout.h"
+#include "engine/prefault.h"
 #include "kernels/kv_exchange.h"
 #include "kernels/ops.h"
 #include "model/cache_layout.h"
@@ -37,6 +39,11 @@ class KvMemory {
   // Of blocks that are shared; else empty.
   const SharedMemory& segment() const { return segment_; }
 
+  // From now on host memory behind the blocks in use is touched before it is needed (Prefault).
+  void prefault();
+  // A block is written to, or will be in a moment. Any thread.
+  void used(std::int64_t block) const;
+
   // Gives all of it back to the system, which hands out zeroed memory where it is touched again. Host memory alone.
   void release();
 
@@ -44,6 +51,7 @@ class KvMemory {
 
  private:
   std::span<std::byte> state_piece(KvPlace place) const;
+  std::size_t block_bytes() const;
 
   Buffer bytes_, state_bytes_;
   SharedMemory segment_;  // in place of bytes_
@@ -53,6 +61,7 @@ class KvMemory {
   PieceLayout pieces_;
   const KvExchange* exchange_ = nullptr;
   bool in_host_memory_ = true;
+  std::unique_ptr<Prefault> prefault_;  // last: it ends before its memory does
 };
 
 }  // namespace octavo

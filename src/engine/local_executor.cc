@@ -120,6 +120,7 @@ Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_s
   TRY(cache_,
       KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1), state_slots,
                          options_.shared_cache));
+  cache_.prefault();
   return {};
 }
 
@@ -266,9 +267,11 @@ void LocalExecutor::pack(const Batch& batch) {
     put<std::int32_t>(inputs_memory_.host(inputs_.axes).subspan(axis * each, each),
                       own.empty() ? batch.positions : own, 0);
   }
-  for (std::size_t g = 0; g < plans_.size(); ++g)
-    put<std::int64_t>(inputs_memory_.host(inputs_.slots[g]), batch.groups[g].slots,
-                      blocks_ * layout_.block_size);
+  for (std::size_t g = 0; g < plans_.size(); ++g) {
+    const std::vector<std::int64_t>& slots = batch.groups[g].slots;
+    put<std::int64_t>(inputs_memory_.host(inputs_.slots[g]), slots, blocks_ * layout_.block_size);
+    if (!slots.empty()) cache_.used(std::ranges::max(slots) / layout_.block_size);
+  }
 }
 
 // Finds the tokens that were still being sampled when the step was planned. Returns how many still are,
