@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
@@ -11,6 +12,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -116,6 +118,9 @@ void follow_parent() {
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
+  // A starter that has died before this has told nobody, but has closed its end of the socket.
+  pollfd end{kChildSocket, 0, 0};
+  if (poll(&end, 1, 0) > 0) _exit(EXIT_FAILURE);
 }
 
 }  // namespace octavo::remote

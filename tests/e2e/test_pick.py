@@ -31,7 +31,8 @@ def picker(endpoints, *flags, secure="--secure-serving=false"):
     """The ports of ext_proc and of health checks, and the base URL of the metrics."""
     grpc, health = free_port(), free_port()
     command = f"build/release/octavo pick {secure} --host 127.0.0.1 --grpc-port {grpc} --grpc-health-port {health} --metrics-port {{port}}"
-    with running(" ".join([command, "--endpoints", *endpoints, *flags])) as (process, base):
+    given = list(endpoints)
+    with running(" ".join([command, *(["--endpoints", *given] if given else []), *flags])) as (process, base):
         yield grpc, health, base
         process.terminate()
         assert process.wait(timeout=PATIENCE) == 0

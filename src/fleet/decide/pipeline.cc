@@ -5,7 +5,9 @@
 #include "fleet/decide/burst.h"
 #include "fleet/decide/eligible.h"
 #include "fleet/decide/held_blocks_owner.h"
+#include "fleet/decide/kv_source.h"
 #include "fleet/decide/latency.h"
+#include "fleet/decide/session.h"
 
 namespace octavo::fleet {
 
@@ -15,6 +17,7 @@ Result<Pipeline> Pipeline::make(PipelineConfig config) {
     config.plugins.push_back({.name = "", .type = "max-score-picker"});
   TRY(auto plugins, Plugins::make(config.plugins));
   TRY(Profile profile, Profile::make(*plugins, config.steps, "policy"));
+  TRY(auto by_header, make_by_header(config, *plugins));
   std::optional<Prefill> prefill;
   if (config.prefill) {
     TRY(Profile own, Profile::make(*plugins, config.prefill->steps, "prefill"));
@@ -24,7 +27,28 @@ Result<Pipeline> Pipeline::make(PipelineConfig config) {
   if (config.encode) {
     TRY(encode, Profile::make(*plugins, *config.encode, "encode"));
   }
-  return Pipeline(std::move(plugins), std::move(profile), std::move(prefill), std::move(encode));
+  return Pipeline(std::move(plugins), std::move(profile), std::move(by_header), std::move(prefill),
+                  std::move(encode));
+}
+
+Result<std::optional<Pipeline::ByHeader>> Pipeline::make_by_header(PipelineConfig& config, Plugins& plugins) {
+  if (!config.by_header) return std::nullopt;
+  ByHeader made{plugins.reads_header(config.by_header->header), std::move(config.by_header->unnamed), {}};
+  for (const auto& [name, steps] : config.by_header->profiles) {
+    TRY(Profile profile, Profile::make(plugins, steps, name));
+    made.profiles.emplace(name, std::move(profile));
+  }
+  return made;
+}
+
+// Null: there is none of that name.
+Profile* Pipeline::profile_of(const RouteRequest& request) {
+  if (!by_header_) return &profile_;
+  std::string_view name = request.header(by_header_->header).value_or("");
+  while (name.starts_with(' ')) name.remove_prefix(1);
+  while (name.ends_with(' ')) name.remove_suffix(1);
+  const auto found = by_header_->profiles.find(name.empty() ? by_header_->unnamed : name);
+  return found == by_header_->profiles.end() ? nullptr : &found->second;
 }
 
 // The first one of its kind; null: there is none.
@@ -38,6 +62,9 @@ Kind* Pipeline::find() const {
 LatencyPredictor* Pipeline::predictor() const { return find<LatencyPredictor>(); }
 const BurstPrefixProducer* Pipeline::burst() const { return find<BurstPrefixProducer>(); }
 
+KvSource* Pipeline::kv_source() const { return find<KvSource>(); }
+const AgentIdentity* Pipeline::agents() const { return find<AgentIdentity>(); }
+
 HeldBlocks* Pipeline::held_blocks() const {
   auto* owner = find<HeldBlocksOwner>();
   return owner ? &owner->held_blocks() : nullptr;
@@ -50,7 +77,8 @@ void Pipeline::choose(Cycle& cycle, Role part, std::span<const EndpointId> exclu
 
 void Pipeline::rank(Cycle& cycle, Candidates& candidates, Decision& decision) {
   plugins_->produce(cycle);
-  profile_.run(cycle, candidates, decision);
+  Profile* profile = profile_of(cycle.request);
+  profile ? profile->run(cycle, candidates, decision) : decision.clear();
 }
 
 void Pipeline::rank_prefill(Cycle& cycle, EndpointId answering, Candidates& candidates, Decision& decision) {

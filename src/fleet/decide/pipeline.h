@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "fleet/decide/plugins.h"
@@ -13,8 +15,10 @@
 
 namespace octavo::fleet {
 
+class AgentIdentity;
 class BurstPrefixProducer;
 class HeldBlocks;
+class KvSource;
 class LatencyPredictor;
 
 // Prompts that another endpoint computes before the chosen one answers: those of at least so many tokens, of
@@ -25,12 +29,20 @@ struct PrefillRule {
   std::int64_t new_tokens = 0;
 };
 
+// One profile of several, by what a header of the request names.
+struct ProfilesByHeader {
+  std::string header = "epp-profile";
+  std::string unnamed = "decode";  // of requests whose header names none
+  std::map<std::string, std::vector<StepConfig>, std::less<>> profiles = {};
+};
+
 struct PipelineConfig {
   std::vector<PluginConfig> plugins = {};
   std::vector<StepConfig> steps = {};
   std::optional<PrefillRule> prefill = {};
   std::optional<std::vector<StepConfig>> encode =
       {};  // the profile that chooses who encodes images and sound
+  std::optional<ProfilesByHeader> by_header = {};  // in place of `steps`
 };
 
 // One thread at a time.
@@ -50,7 +62,8 @@ class Pipeline {
   // What the plugins read of a request's headers, beside what every request is read with.
   std::span<const std::string> headers() const { return plugins_->headers(); }
 
-  // The same for candidates that the caller has found; they are used up.
+  // The same for candidates that the caller has found; they are used up. An empty ranking: nobody is left, or
+  // the request's header names no profile.
   void rank(Cycle& cycle, Candidates& candidates, Decision& decision);
 
   // Who of the candidates, which are used up, computes the prompt that `answering` answers; to be asked after
@@ -74,6 +87,10 @@ class Pipeline {
   LatencyPredictor* predictor() const;
   // Who places requests that come at the same moment; null: nobody does.
   const BurstPrefixProducer* burst() const;
+  // Who knows whose blocks may be fetched; null: nobody does.
+  KvSource* kv_source() const;
+  // Where agents' sessions stand; null: nobody asks.
+  const AgentIdentity* agents() const;
   // What endpoints have told of their caches; null: nobody keeps it.
   HeldBlocks* held_blocks() const;
   void expire(std::int64_t now_us) { plugins_->expire(now_us); }
@@ -84,18 +101,27 @@ class Pipeline {
     Profile profile;
   };
 
+  struct ByHeader {
+    std::string header, unnamed;
+    std::map<std::string, Profile, std::less<>> profiles;
+  };
+
   template <class Kind>
   Kind* find() const;
+  static Result<std::optional<ByHeader>> make_by_header(PipelineConfig& config, Plugins& plugins);
+  Profile* profile_of(const RouteRequest& request);
 
-  Pipeline(std::unique_ptr<Plugins> plugins, Profile profile, std::optional<Prefill> prefill,
-           std::optional<Profile> encode)
+  Pipeline(std::unique_ptr<Plugins> plugins, Profile profile, std::optional<ByHeader> by_header,
+           std::optional<Prefill> prefill, std::optional<Profile> encode)
       : plugins_(std::move(plugins)),
         profile_(std::move(profile)),
+        by_header_(std::move(by_header)),
         prefill_(std::move(prefill)),
         encode_(std::move(encode)) {}
 
   std::unique_ptr<Plugins> plugins_;
   Profile profile_;
+  std::optional<ByHeader> by_header_;
   std::optional<Prefill> prefill_;
   std::optional<Profile> encode_;
   Candidates candidates_;

@@ -12,6 +12,7 @@ constexpr PluginRow kTable[] = {
     {"concurrency-detector", make_concurrency_detector},
     {"decode-filter", make_decode_filter},
     {"encode-filter", make_encode_filter},
+    {"endpoint-attribute-filter", make_endpoint_attribute_filter},
     {"header-based-testing-filter", make_header_based_testing_filter},
     {"label-selector-filter", make_label_selector_filter},
     {"load-imbalance-filter", make_load_imbalance_filter},
@@ -27,6 +28,7 @@ constexpr PluginRow kTable[] = {
     // Scorers
     {"active-request-scorer", make_active_request_scorer},
     {"context-length-aware", make_context_length_aware},  // a filter, too
+    {"endpoint-attribute-scorer", make_endpoint_attribute_scorer},
     {"header-label-affinity-scorer", make_header_label_affinity_scorer},
     {"kv-cache-utilization-scorer", make_kv_cache_utilization_scorer},
     {"kv-cost-scorer", make_kv_cost_scorer},
@@ -52,10 +54,12 @@ constexpr PluginRow kTable[] = {
     {"sticky-key-picker", make_sticky_key_picker},
     {"weighted-random-picker", make_weighted_random_picker},
     // Producers
+    {"agent-identity", make_agent_identity},
     {"approx-prefix-cache-producer", make_recent_prefix_producer},
     {"burst-prefix-cache-producer", make_burst_prefix_producer},
     {"mm-embeddings-cache-producer", make_media_cache_producer},
     {"predicted-latency-producer", make_predicted_latency_producer},
+    {"p2p-source-producer", make_p2p_source},
     {"precise-prefix-cache-producer", make_precise_prefix_producer},
     {"session-id-producer", make_session_id_producer},
     {"topology-extractor", make_topology_extractor},

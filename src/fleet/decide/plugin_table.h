@@ -25,12 +25,15 @@ std::span<const PluginRow> plugin_table();
 
 // One function for each row; a plugin's file defines its own.
 std::unique_ptr<Plugin> make_active_request_scorer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_agent_identity(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_burst_prefix_producer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_concurrency_detector(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_consistent_hashing_picker(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_context_length_aware(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_decode_filter(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_encode_filter(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_endpoint_attribute_filter(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_endpoint_attribute_scorer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_header_based_testing_filter(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_header_label_affinity_scorer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_kv_cache_utilization_scorer(Parameters&, Plugins&);
@@ -46,6 +49,7 @@ std::unique_ptr<Plugin> make_max_score_picker(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_media_cache_producer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_media_cache_scorer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_no_hit_lru_scorer(Parameters&, Plugins&);
+std::unique_ptr<Plugin> make_p2p_source(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_precise_prefix_producer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_predicted_latency_producer(Parameters&, Plugins&);
 std::unique_ptr<Plugin> make_prefill_filter(Parameters&, Plugins&);

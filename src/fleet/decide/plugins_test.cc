@@ -7,8 +7,10 @@
 #include <map>
 #include <set>
 
+#include "fleet/decide/kv_source.h"
 #include "fleet/decide/pipeline.h"
 #include "fleet/decide/plugin_table.h"
+#include "fleet/decide/session.h"
 #include "fleet/decide/test_fleet.h"
 
 namespace octavo::fleet {
@@ -33,6 +35,12 @@ std::vector<double> scores(TestFleet& fleet, Pipeline& policy, const RouteReques
 
 // What a plugin cannot do without.
 const std::map<std::string_view, boost::json::object> kNeeded{
+    {"endpoint-attribute-filter",
+     {{"attribute", "GPUUtilization"},
+      {"producer", "dcgm-extractor"},
+      {"algorithm", {{"type", "threshold"}, {"threshold", {{"operator", "LessThanOrEqual"}, {"value", 0.9}}}}}}},
+    {"endpoint-attribute-scorer",
+     {{"attributeKey", "depth"}, {"algorithm", {{"type", "linear_lower_is_better"}}}}},
     {"header-label-affinity-scorer", {{"headerName", "X-Tier"}, {"labelKey", "tier"}}},
     {"session-id-producer", {{"cookieName", "sid"}}},
     {"utilization-filter",
@@ -67,6 +75,174 @@ TEST(Plugins, LimitsOnFiguresTakeEndpointsAway) {
   EXPECT_TRUE(fleet.rank(full, prompt("p")).empty());
   Pipeline all = pipeline({{"", "utilization-detector"}}, {{"utilization-detector"}});
   EXPECT_EQ(fleet.rank(all, prompt("p")).size(), 3U) << "nobody can take more: all are left";
+}
+
+void set_attribute(TestFleet& fleet, EndpointId id, AttributeKey key, double value) {
+  fleet.fleet.update(id, [&](EndpointState& s) {
+    s.attributes = std::make_shared<const Attributes>(Attributes{{std::move(key), value}});
+  });
+}
+
+TEST(Plugins, AThresholdOnAnAttributeTakesEndpointsAway) {
+  const AttributeKey busy{"GPUUtilization", "dcgm-extractor"};
+  TestFleet fleet(3);
+  PluginConfig config = needed("endpoint-attribute-filter");
+  const auto left = [&] {
+    Pipeline policy = pipeline({config}, {{"endpoint-attribute-filter"}});
+    return fleet.rank(policy, prompt("p")).size();
+  };
+  EXPECT_EQ(left(), 3U) << "nobody's is known: all pass";
+  set_attribute(fleet, 0, busy, 0.95);
+  set_attribute(fleet, 1, busy, 0.9);
+  EXPECT_EQ(left(), 2U);
+  config.parameters["onMissing"] = "Fail";
+  EXPECT_EQ(left(), 1U);
+  set_attribute(fleet, 1, busy, 0.91);
+  EXPECT_EQ(left(), 0U);
+  config.parameters["fallbackOnEmpty"] = true;
+  EXPECT_EQ(left(), 3U);
+  config.parameters["fallbackOnEmpty"] = false;
+  const auto passes = [&](const char* compare, double value) {
+    config.parameters["algorithm"].at("threshold") = {{"operator", compare}, {"value", value}};
+    return left();
+  };
+  EXPECT_EQ(passes("LessThan", 0.95), 1U);
+  EXPECT_EQ(passes("GreaterThan", 0.91), 1U);
+  EXPECT_EQ(passes("GreaterThanOrEqual", 0.91), 2U);
+  EXPECT_EQ(passes("Equal", 0.95), 1U);
+  EXPECT_EQ(passes("NotEqual", 0.5), 2U);
+}
+
+TEST(Plugins, AnAttributeScoresWithinItsRange) {
+  const AttributeKey depth{"depth", "core-metrics-extractor"};
+  TestFleet fleet(4);
+  PluginConfig config = needed("endpoint-attribute-scorer");
+  const auto scored = [&] {
+    Pipeline policy = pipeline({config}, {{"endpoint-attribute-scorer"}});
+    return scores(fleet, policy);
+  };
+  set_attribute(fleet, 0, depth, 10);
+  set_attribute(fleet, 1, depth, 10);
+  EXPECT_THAT(scored(), ElementsAre(1, 1, 0, 0)) << "of two nothing is known";
+  set_attribute(fleet, 1, depth, 14);
+  set_attribute(fleet, 2, depth, 11);
+  EXPECT_THAT(scored(), ElementsAre(1, 0, 0.75, 0));
+  auto& algorithm = config.parameters["algorithm"].as_object();
+  algorithm["type"] = "linear_higher_is_better";
+  EXPECT_THAT(scored(), ElementsAre(0, 1, 0.25, 0));
+  algorithm["normalization"] = {{"fixedRange", {{"min", 12}, {"max", 20}}}};
+  EXPECT_THAT(scored(), ElementsAre(0, 0.25, 0, 0));
+  set_attribute(fleet, 3, depth, 100);
+  EXPECT_THAT(scored(), ElementsAre(0, 0.25, 0, 1)) << "clamped";
+}
+
+TEST(Plugins, AttributesAreNamedWithWhoFindsThem) {
+  const auto field = [](std::string_view type, const char* name, boost::json::value value) {
+    PluginConfig config = needed(std::string(type));
+    config.parameters[name] = std::move(value);
+    const auto made = Plugins::make(std::span(&config, 1));
+    return made ? "" : made.error().field.substr(made.error().field.rfind("parameters") + 11);
+  };
+  EXPECT_EQ(field("endpoint-attribute-filter", "attribute", ""), "attribute");
+  EXPECT_EQ(field("endpoint-attribute-filter", "producer", "queue-scorer"), "producer");
+  EXPECT_EQ(field("endpoint-attribute-scorer", "attributeKey", "a/b"), "attributeKey");
+  EXPECT_EQ(field("endpoint-attribute-filter", "onMissing", "Perhaps"), "onMissing");
+  EXPECT_EQ(field("endpoint-attribute-filter", "algorithm", {{"type", "topK"}}), "algorithm.type");
+  EXPECT_EQ(field("endpoint-attribute-filter", "algorithm", {{"type", "threshold"}}), "algorithm.threshold");
+  EXPECT_EQ(field("endpoint-attribute-scorer", "algorithm",
+                  {{"type", "linear_lower_is_better"}, {"normalization", {{"fixedRange", {{"min", 1}, {"max", 1}}}}}}),
+            "algorithm.normalization.fixedRange.min");
+}
+
+TEST(Plugins, AHeaderNamesTheProfile) {
+  TestFleet fleet(2);
+  fleet.fleet.update(0, [](EndpointState& s) { s.waiting = 9, s.kv_usage = 0.1; });
+  fleet.fleet.update(1, [](EndpointState& s) { s.waiting = 1, s.kv_usage = 0.9; });
+  auto made = Pipeline::make({.plugins = {{"", "queue-scorer"}, {"", "kv-cache-utilization-scorer"}},
+                              .by_header = ProfilesByHeader{.header = "EPP-Profile",
+                                                            .unnamed = "queue",
+                                                            .profiles = {{"queue", {{"queue-scorer"}}},
+                                                                         {"kv", {{"kv-cache-utilization-scorer"}}}}}});
+  ASSERT_TRUE(made);
+  EXPECT_THAT(made->headers(), ElementsAre("epp-profile"));
+  RouteRequest request = prompt("p");
+  EXPECT_EQ(fleet.rank(*made, request).front(), 1U) << "none is named";
+  request.headers = {{"epp-profile", " kv "}};
+  EXPECT_EQ(fleet.rank(*made, request).front(), 0U);
+  request.headers = {{"epp-profile", "queue"}};
+  EXPECT_EQ(fleet.rank(*made, request).front(), 1U);
+  request.headers = {{"epp-profile", "another"}};
+  EXPECT_TRUE(fleet.rank(*made, request).empty());
+}
+
+TEST(Plugins, APeerIsASourceOfBlocks) {
+  TestFleet fleet(3);
+  PluginConfig config{"", "p2p-source-producer", {{"minCachedTokenDelta", 64}}};
+  Pipeline policy = pipeline({config, {"", "queue-scorer"}}, {{"queue-scorer"}});
+  const RouteRequest request = [] {
+    RouteRequest r = prompt(std::string(4 * 256, 'x'));
+    r.headers = {{"x-request-id", "a"}};
+    return r;
+  }();
+  const auto source = [&](const RouteRequest& asked, EndpointId computing) -> EndpointId {
+    const auto view = fleet.fleet.view();
+    Cycle cycle{*view, asked, fleet.inflight, fleet.now_us, Draws(++fleet.seed)};
+    policy.choose(cycle, Role::both, {}, fleet.decision);
+    Candidates all;
+    for (const Member& member : view->members) all.push_back(&member);
+    const Member* found = policy.kv_source()->source(cycle, all, computing);
+    return found ? found->id : kNoEndpoint;
+  };
+  const auto hold = [&](const RouteRequest& sent, EndpointId id) {
+    const auto view = fleet.fleet.view();
+    Cycle cycle{*view, sent, fleet.inflight, fleet.now_us, Draws(1)};
+    policy.choose(cycle, Role::both, {}, fleet.decision);
+    policy.sent(cycle, id);
+  };
+  EXPECT_EQ(source(request, 0), kNoEndpoint) << "nobody holds anything";
+  hold(request, 1);
+  EXPECT_EQ(source(request, 0), 1U);
+  EXPECT_EQ(source(request, 1), kNoEndpoint) << "it is who computes";
+  RouteRequest shorter = request;
+  shorter.tokens.resize(64);
+  hold(shorter, 0);
+  EXPECT_EQ(source(shorter, 0), kNoEndpoint) << "it holds as much";
+  EXPECT_EQ(source(request, 0), 1U);
+  hold(request, 2);
+  std::set<EndpointId> drawn;
+  RouteRequest other = request;
+  for (int i = 0; i < 100; ++i) {
+    other.headers = {{"x-request-id", std::to_string(i)}};
+    drawn.insert(source(other, 0));
+    EXPECT_EQ(source(other, 0), source(other, 0)) << "the id decides";
+  }
+  EXPECT_THAT(drawn, ElementsAre(1, 2));
+  fleet.fleet.update(1, [](EndpointState& s) { s.waiting = 1'000'000; });
+  EXPECT_EQ(source(request, 0), 2U);
+}
+
+TEST(Plugins, AgentsSayTheirSessionsInHeadersOfTheirOwn) {
+  Pipeline policy = pipeline({{"", "agent-identity", {{"additionalSessionHeaders", {"X-Mine"}}}},
+                              {"",
+                               "session-affinity-filter",
+                               {{"strategy", "session_id"},
+                                {"sessionIdConfig", {{"sources", {{{"attribute", "agent-identity"}}}}}}}}},
+                             {{"session-affinity-filter"}});
+  ASSERT_TRUE(policy.agents());
+  const auto session = [&](HeaderFields headers) {
+    const RouteRequest request{.headers = std::move(headers)};
+    return std::string(session_of(policy.agents()->sources, request));
+  };
+  EXPECT_EQ(session({{"session_id", "old"}}), "old");
+  EXPECT_EQ(session({{"session_id", "old"}, {"session-id", "new"}}), "new");
+  EXPECT_EQ(session({{"x-claude-code-session-id", "c"}, {"session-id", "new"}}), "c");
+  EXPECT_EQ(session({{"x-claude-code-session-id", "c"}, {"x-mine", "m"}}), "m");
+  EXPECT_EQ(session({{"x-session-id", "other"}}), "");
+  TestFleet fleet(8);
+  RouteRequest request = prompt("p");
+  request.headers = {{"session-id", "mine"}};
+  const EndpointId home = fleet.send(policy, request).endpoint;
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(fleet.send(policy, request).endpoint, home);
 }
 
 TEST(Plugins, AHeaderAsksForALabel) {

@@ -19,17 +19,19 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// {header: name}, or {attribute: "SessionIDDataKey", producer: name of a session-id-producer}.
-SessionSource read_source(Parameters& fields, Plugins& plugins) {
-  std::string header, attribute, producer = "session-id-producer";
+// {header: name}, {attribute: "SessionIDDataKey", producer: name of a session-id-producer}, or
+// {attribute: "agent-identity"}.
+std::vector<SessionSource> read_source(Parameters& fields, Plugins& plugins) {
+  std::string header, attribute;
   fields.read("header", header);
   fields.read("attribute", attribute);
+  std::string producer = attribute == "agent-identity" ? attribute : "session-id-producer";
   fields.read("producer", producer);
   if (header.empty() == attribute.empty()) fields.fail("header", "must be given, or attribute, and not both");
-  if (attribute.empty()) return {.header = plugins.reads_header(header)};
+  if (attribute.empty()) return {{.header = plugins.reads_header(header)}};
   const auto* known = dynamic_cast<const SessionIdProducer*>(plugins.find(producer));
-  if (!known) fields.fail("producer", "must name a session-id-producer");
-  return known ? known->source : SessionSource();
+  if (!known) fields.fail("producer", "must name a session-id-producer, or agent-identity");
+  return known ? known->sources : std::vector<SessionSource>();
 }
 
 }  // namespace
@@ -44,6 +46,12 @@ std::string_view SessionSource::id(const RouteRequest& request) const {
     if (equals != std::string_view::npos && pair.substr(0, equals) == cookie)
       return trimmed(pair.substr(equals + 1));
   }
+  return {};
+}
+
+std::string_view session_of(std::span<const SessionSource> sources, const RouteRequest& request) {
+  for (const SessionSource& source : sources)
+    if (const std::string_view id = source.id(request); !id.empty()) return id;
   return {};
 }
 
@@ -80,19 +88,13 @@ void SessionAffinity::read_ids(Parameters& parameters, Plugins& plugins) {
       const std::string where = fmt::format("sources[{}]", i);
       if (!sources->get_array()[i].is_object()) return fields.fail(where, "must be an object");
       Parameters source(sources->get_array()[i].get_object(), "");
-      sources_.push_back(read_source(source, plugins));
+      for (SessionSource& one : read_source(source, plugins)) sources_.push_back(std::move(one));
       if (const auto done = source.done(); !done)
         return fields.fail(where + "." + done.error().field, done.error().message);
     }
   });
   if (sources_.empty()) sources_.push_back({.header = plugins.reads_header("x-session-id")});
   keys_.idle_max_us = static_cast<std::int64_t>(ttl * 1e6);
-}
-
-std::string_view SessionAffinity::session(const RouteRequest& request) const {
-  for (const SessionSource& source : sources_)
-    if (const std::string_view id = source.id(request); !id.empty()) return id;
-  return {};
 }
 
 const Member* SessionAffinity::home(const Cycle& cycle, std::span<const Member* const> candidates) {
@@ -102,7 +104,7 @@ const Member* SessionAffinity::home(const Cycle& cycle, std::span<const Member* 
         candidates, [&](const Member* member) { return name && member->endpoint->name == *name; });
     return named != candidates.end() ? *named : nullptr;
   }
-  const EndpointId bound = keys_.find(session(cycle.request));
+  const EndpointId bound = keys_.find(session_of(sources_, cycle.request));
   const auto found = std::ranges::find(candidates, bound, &Member::id);
   home_was_there_ = found != candidates.end();
   return home_was_there_ ? *found : nullptr;
@@ -114,7 +116,7 @@ void SessionAffinity::add_answer_headers(const Member& endpoint, HeaderFields& f
 
 // What others have outweighed does not move the session.
 void SessionAffinity::sent(const Cycle& cycle, EndpointId endpoint) {
-  const std::string_view id = session(cycle.request);
+  const std::string_view id = session_of(sources_, cycle.request);
   if (id.empty()) return;
   const EndpointId bound = keys_.find(id);
   if (bound == kNoEndpoint || bound == endpoint || !home_was_there_) keys_.put(id, endpoint, cycle.now_us);

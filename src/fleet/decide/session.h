@@ -1,6 +1,7 @@
 // A request's session, and the endpoint that it stays with.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,11 +23,17 @@ struct SessionSource {
   std::string_view id(const RouteRequest& request) const;
 };
 
+// Of the first of these that it has.
+std::string_view session_of(std::span<const SessionSource> sources, const RouteRequest& request);
+
 // session-id-producer: says where sessions stand.
 class SessionIdProducer : public Plugin {
  public:
-  SessionSource source;
+  std::vector<SessionSource> sources;
 };
+
+// agent-identity: as well. Whose requests wait in one queue, where no header says it.
+class AgentIdentity : public SessionIdProducer {};
 
 // What session-affinity-filter and session-affinity-scorer have in common. By strategy a session is
 //   encoded_endpoint_header: what the answer's header says of the endpoint, and the client sends again;
@@ -48,10 +55,9 @@ class SessionAffinity : public virtual Plugin {
  private:
   void read_token(Parameters& parameters, Plugins& plugins);
   void read_ids(Parameters& parameters, Plugins& plugins);
-  std::string_view session(const RouteRequest& request) const;
 
   std::string token_header_;            // encoded_endpoint_header's; "": session_id, and the rest counts
-  std::vector<SessionSource> sources_;  // the first one that a request has counts
+  std::vector<SessionSource> sources_;
   StickyKeys keys_;
   bool home_was_there_ = false;  // when the last request's home was asked for
 };

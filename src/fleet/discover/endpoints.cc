@@ -51,6 +51,7 @@ Result<Endpoint> read_endpoint(const json::value& entry, const std::string& wher
   endpoint.name = address + ":" + port;
   endpoint.url = "http://" + endpoint.name;
   endpoint.role = role_of_labels(endpoint.labels);
+  endpoint.pod = name;
   return endpoint;
 }
 

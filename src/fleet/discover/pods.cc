@@ -83,7 +83,7 @@ std::string selector_query(const LabelSelector& selector) {
 std::optional<Pod> ready_pod(const json::object& object) {
   const json::object& metadata = part(object, "metadata");
   const json::object& status = part(object, "status");
-  Pod pod{.name = text_of(metadata, "name"), .ip = text_of(status, "podIP")};
+  Pod pod{.name = text_of(metadata, "name"), .ip = text_of(status, "podIP"), .node = text_of(status, "hostIP")};
   const bool runs = text_of(status, "phase") == "Running" && is_ready(status);
   if (!runs || pod.ip.empty() || metadata.contains("deletionTimestamp")) return std::nullopt;
   for (const auto& [key, value] : part(metadata, "labels"))
@@ -103,6 +103,8 @@ std::vector<Endpoint> endpoints_of(const Pod& pod, const std::vector<int>& ports
     endpoint->labels = pod.labels;
     endpoint->role = role_of_labels(pod.labels);
     endpoint->bootstrap_port = pod.bootstrap_port;
+    endpoint->pod = pod.name;
+    endpoint->node = pod.node;
     endpoints.push_back(*std::move(endpoint));
   }
   return endpoints;

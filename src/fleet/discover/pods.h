@@ -26,6 +26,7 @@ std::string selector_query(const LabelSelector& selector);
 struct Pod {
   std::string name = {};
   std::string ip = {};
+  std::string node = {};  // the address of its machine; "": not told
   std::map<std::string, std::string> labels = {};
   int bootstrap_port = 0;  // the annotation sglang.ai/bootstrap-port; 0: none
 };

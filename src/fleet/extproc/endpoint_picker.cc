@@ -7,6 +7,8 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "fleet/decide/eligible.h"
+#include "fleet/decide/kv_source.h"
+#include "fleet/decide/session.h"
 
 namespace octavo::fleet {
 namespace {
@@ -31,7 +33,13 @@ EndpointPicker::EndpointPicker(Pipeline pipeline)
     : seed_(secret_seed()),
       pipeline_(std::move(pipeline)),
       predictor_(pipeline_.predictor()),
-      burst_(pipeline_.burst()) {}
+      burst_(pipeline_.burst()),
+      kv_source_(pipeline_.kv_source()),
+      agents_(pipeline_.agents()) {}
+
+std::string_view EndpointPicker::agent(const RouteRequest& request) const {
+  return agents_ ? session_of(agents_->sources, request) : std::string_view();
+}
 
 Candidates EndpointPicker::candidates(const FleetView& view, const RouteRequest& request,
                                       const Subset& subset) const {
@@ -80,6 +88,8 @@ std::expected<Pick, Refusal> EndpointPicker::pick(const RouteRequest& request, c
   pick.inputs = inputs;
   pick.encoders = encoders(cycle, subset);
   pick.prefiller = prefiller(cycle, answering, subset);
+  const std::string& computing = pick.prefiller.empty() ? pick.endpoints.front().name : pick.prefiller;
+  pick.kv_source = kv_source(cycle, computing, subset);
   pipeline_.sent(cycle, answering);
   return pick;
 }
@@ -112,6 +122,14 @@ std::string EndpointPicker::encoders(Cycle& cycle, const Subset& subset) {
   for (std::size_t i = 0; i < decision_.picked; ++i)
     names += (i > 0 ? "," : "") + cycle.view.find(decision_.ranking[i].endpoint)->endpoint->name;
   return names;
+}
+
+// Beside who computes the prompt.
+std::string EndpointPicker::kv_source(Cycle& cycle, std::string_view computing, const Subset& subset) {
+  if (!kv_source_) return {};
+  const Candidates found = candidates(cycle.view, cycle.request, subset);
+  const Member* source = kv_source_->source(cycle, found, cycle.view.find(computing)->id);
+  return source ? source->endpoint->name : std::string();
 }
 
 std::expected<Pick, Refusal> EndpointPicker::pick_any(const Subset& subset) {
@@ -218,18 +236,37 @@ void EndpointPicker::release_if_idle(EndpointId id) {
 void EndpointPicker::scraped(std::vector<Scrape> scrapes) {
   const std::lock_guard lock(mutex_);
   fleet_.update([&](Member& member) {
-    const auto scrape = std::ranges::find(scrapes, member.id, &Scrape::endpoint);
-    if (scrape == scrapes.end()) return false;
-    const Availability before = member.state.availability;
-    slots_[member.id].health->probed(scrape->answered);
-    if (scrape->state) member.state = std::move(*scrape->state);
-    member.state.availability = slots_[member.id].health->availability(0);
-    if (member.state.availability == before) return scrape->state.has_value();
-    const bool available = member.state.availability == Availability::available;
-    log_info("{} {}", member.endpoint->name, available ? "answers" : "does not answer");
-    if (!available) forget(member.id);  // what it held may be gone when it comes back
-    return true;
+    bool changed = false;
+    for (Scrape& scrape : scrapes)
+      if (scrape.endpoint == member.id) changed |= take(scrape, member);
+    return changed;
   });
+}
+
+// Whether it changes what is known of the member.
+bool EndpointPicker::take(Scrape& scrape, Member& member) {
+  EndpointState& state = member.state;
+  bool changed = scrape.state.has_value();
+  if (scrape.state) {
+    if (scrape.state->attributes) scrape.attributes.insert(scrape.state->attributes->begin(), scrape.state->attributes->end());
+    scrape.state->attributes = state.attributes;
+    scrape.state->availability = state.availability;
+    state = *std::move(scrape.state);
+  }
+  if (!scrape.attributes.empty()) {
+    if (state.attributes) scrape.attributes.insert(state.attributes->begin(), state.attributes->end());
+    state.attributes = std::make_shared<const Attributes>(std::move(scrape.attributes));
+    changed = true;
+  }
+  if (!scrape.answered) return changed;
+  const Availability before = state.availability;
+  slots_[member.id].health->probed(*scrape.answered);
+  state.availability = slots_[member.id].health->availability(0);
+  if (state.availability == before) return changed;
+  const bool available = state.availability == Availability::available;
+  log_info("{} {}", member.endpoint->name, available ? "answers" : "does not answer");
+  if (!available) forget(member.id);  // what it held may be gone when it comes back
+  return true;
 }
 
 void EndpointPicker::expire() {

@@ -34,6 +34,7 @@ struct Pick {
   std::vector<Endpoint> endpoints;   // the chosen one, then those to fall back on
   std::string prefiller = {};        // who computes the prompt for it; "": it does
   std::string encoders = {};         // who encodes its images, commas between; "": whoever computes it
+  std::string kv_source = {};        // who holds more of the prompt than who computes it; "": nobody
   HeaderFields answer_headers = {};  // for the client to send again
   std::optional<LatencyInputs> inputs = {};  // of what learns from how long its answer takes
   Booking booking;                           // at the chosen one; give it back with ended()
@@ -60,6 +61,8 @@ class EndpointPicker {
   std::expected<Pick, Refusal> pick_any(const Subset& subset);
   // What the plugins read of a request's headers, see scan_request().
   std::span<const std::string> headers() const { return pipeline_.headers(); }
+  // The agent's session that the request belongs to; "": none.
+  std::string_view agent(const RouteRequest& request) const;
   // Who places requests that come at the same moment; null: nobody does.
   const BurstPrefixProducer* burst() const { return burst_; }
   // Where a request may be placed together with others.
@@ -80,8 +83,9 @@ class EndpointPicker {
   // requests.
   struct Scrape {
     EndpointId endpoint = kNoEndpoint;
-    bool answered = false;
+    std::optional<bool> answered = {};        // nothing: somebody else was asked
     std::optional<EndpointState> state = {};  // as read; availability does not count
+    Attributes attributes = {};               // what is known now, beside those of the state; others stay
   };
   void scraped(std::vector<Scrape> scrapes);
   void expire();  // about once a second: old prefixes go
@@ -101,7 +105,9 @@ class EndpointPicker {
   Candidates candidates(const FleetView& view, const RouteRequest& request, const Subset& subset) const;
   std::string prefiller(Cycle& cycle, EndpointId answering, const Subset& subset);
   std::string encoders(Cycle& cycle, const Subset& subset);
+  std::string kv_source(Cycle& cycle, std::string_view computing, const Subset& subset);
   Pick booked(const Decision& decision, const FleetView& view, std::int64_t tokens);
+  bool take(Scrape& scrape, Member& member);
   Result<> add(Endpoint endpoint);
   void remove(EndpointId id);
   void forget(EndpointId id);
@@ -120,6 +126,8 @@ class EndpointPicker {
   Pipeline pipeline_;
   LatencyPredictor* const predictor_;       // the pipeline's; null: it has none
   const BurstPrefixProducer* const burst_;  // as well
+  KvSource* const kv_source_;               // as well
+  const AgentIdentity* const agents_;       // as well
   Inflight inflight_;
   std::vector<Slot> slots_;  // [EndpointId]
   Decision decision_;

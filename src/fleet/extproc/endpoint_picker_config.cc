@@ -13,6 +13,7 @@
 #include "fleet/decide/plugin_table.h"
 #include "fleet/extproc/flow_control_config.h"
 #include "fleet/extproc/prefill_config.h"
+#include "fleet/extproc/setup_table.h"
 #include "yaml/yaml.h"
 
 namespace octavo::fleet {
@@ -24,138 +25,29 @@ constexpr std::array<std::string_view, 2> kApiVersions{"llm-d.ai/v1alpha1",
                                                        "inference.networking.x-k8s.io/v1alpha1"};
 constexpr std::string_view kKind = "EndpointPickerConfig";
 constexpr std::string_view kPrecise = "precise-prefix-cache-producer";
-constexpr std::array<std::string_view, 3> kNoSteps{"-producer", "-extractor", "-admitter"};  // ends of types
-constexpr std::int64_t kRenderUsMax = 600'000'000;
-const PageSource kModelsPage{.path = "/v1/models", .interval_us = 1'000'000};
-
-// Plugins that do not decide, but say where what is decided from comes from.
-void read_handler(Parameters&, EndpointPickerConfig&) {}
-
-void read_page_source(Parameters& parameters, PageSource& source) {
-  std::string scheme = "http";
-  bool insecure = true;
-  parameters.read("scheme", scheme);
-  if (scheme != "http") parameters.fail("scheme", "must be \"http\", there is no other yet");
-  parameters.read("insecureSkipVerify", insecure);  // of https
-  parameters.read("path", source.path);
-  if (!source.path.starts_with('/')) parameters.fail("path", "must begin with a slash");
-  parameters.read_duration("interval", source.interval_us);
-}
-
-void read_metrics_source(Parameters& parameters, EndpointPickerConfig& config) {
-  read_page_source(parameters, config.metrics);
-}
-
-void read_models_source(Parameters& parameters, EndpointPickerConfig& config) {
-  read_page_source(parameters, config.models.emplace(kModelsPage));
-}
-
-void read_file_discovery(Parameters& parameters, EndpointPickerConfig& config) {
-  FileDiscovery discovery;
-  parameters.read("path", discovery.path);
-  parameters.read("watchFile", discovery.watch);
-  if (discovery.path.empty()) parameters.fail("path", "must name a file");
-  config.discovery = discovery;
-}
-
-// There is one book of what is in flight; it grows with answers and guesses nothing.
-void read_inflight_producer(Parameters& parameters, EndpointPickerConfig&) {
-  bool estimates = false;
-  parameters.read("addEstimatedOutputTokens", estimates);
-  if (estimates) parameters.fail("addEstimatedOutputTokens", "must be false: answers count as they come");
-}
-
-// Prompts given as tokens are used as they are; others are asked for, or four bytes count as one.
-void read_token_producer(Parameters& parameters, EndpointPickerConfig& config) {
-  RenderSource source;
-  parameters.read("modelName", source.model);
-  const bool asks = parameters.get("vllm") || !source.model.empty();
-  parameters.read_object("vllm", [&](Parameters& fields) {
-    std::string url = "http://localhost:8000";
-    fields.read("url", url);
-    while (url.ends_with('/')) url.pop_back();
-    if (auto address = http::parse_base_url(url))
-      source.address = *std::move(address);
-    else
-      fields.fail("url", "must be like \"http://localhost:8000\"");
-    for (const auto& [name, ms] :
-         {std::pair("timeout", &source.timeout_ms), {"mmTimeout", &source.media_timeout_ms}}) {
-      std::int64_t us = std::int64_t{1000} * *ms;
-      fields.read_duration(name, us);
-      if (us < 1000 || us > kRenderUsMax) fields.fail(name, "must be from 1 ms to 10 minutes");
-      *ms = static_cast<int>(std::clamp(us, std::int64_t{1000}, kRenderUsMax) / 1000);
-    }
-  });
-  if (parameters.get("vllm") && source.model.empty()) parameters.fail("modelName", "must be given with vllm");
-  const auto* estimate = parameters.get("estimate");
-  if (estimate && !(estimate->is_object() && estimate->get_object().empty()))
-    parameters.fail("estimate", "must be {}: of prompts only the text counts");
-  if (asks && estimate) parameters.fail("estimate", "must not be given beside modelName and vllm");
-  if (asks) config.tokens = std::move(source);
-}
-
-// Sidecars of data-parallel engines pass requests on to the rank that a header names.
-void read_data_parallel(Parameters& parameters, EndpointPickerConfig& config) {
-  std::int64_t port = 8000;
-  parameters.read("primaryPort", port, 1, 65535);
-  config.primary_port = static_cast<int>(port);
-}
-
-void read_cache_events(Parameters& parameters, CacheEventsSource& source) {
-  constexpr std::int64_t kPortMax = 65535;
-  std::string engine = "vllm", selector;
-  std::int64_t concurrency = 4, port = source.port, replay_port = source.replay_port;
-  parameters.read("zmqEndpoint", source.bind);
-  parameters.read("topicFilter", source.topic);
-  parameters.read("concurrency", concurrency, 1, 1024);  // one thread does
-  parameters.read("engineType", engine);
-  if (engine != "vllm" && engine != "sglang") parameters.fail("engineType", "must be \"vllm\" or \"sglang\"");
-  parameters.read("discoverPods", source.discover);
-  parameters.read_object("podDiscoveryConfig", [&](Parameters& fields) {
-    fields.read("podLabelSelector", selector);
-    fields.read("socketPort", port, 1, kPortMax);
-    fields.read("replaySocketPort", replay_port, 0, kPortMax);
-    if (auto labels = parse_label_selector(selector, "podLabelSelector"))
-      source.pods = *std::move(labels);
-    else
-      fields.fail("podLabelSelector", labels.error().message);
-  });
-  source.port = static_cast<int>(port);
-  source.replay_port = static_cast<int>(replay_port);
-}
+constexpr std::array<std::string_view, 4> kNoSteps{"-producer", "-extractor", "-admitter",
+                                                   "-identity"};  // ends of types
 
 // Those that llm-d calls alpha.
-constexpr std::string_view kExperimental[] = {"burst-prefix-cache-producer", "header-label-affinity-scorer",
-                                              "priority-holdback-policy",    "session-affinity-filter",
-                                              "session-affinity-scorer",     "soft-reflective-ceiling-policy",
-                                              "topology-affinity-filter",    "topology-affinity-scorer",
-                                              "topology-extractor",          "utilization-filter"};
-
-enum class Kind : std::uint8_t { handler, source, extractor, discovery, parser, producer };
-
-struct SetupRow {
-  std::string_view type;
-  Kind kind;
-  void (*read)(Parameters&, EndpointPickerConfig&);
-};
-constexpr SetupRow kSetupTable[] = {
-    {"anthropic-parser", Kind::parser, read_handler},
-    {"core-metrics-extractor", Kind::extractor, read_handler},
-    {"data-parallel-profile-handler", Kind::handler, read_data_parallel},
-    {"endpoint-notification-source", Kind::source, read_handler},  // all are told who comes and goes
-    {"file-discovery", Kind::discovery, read_file_discovery},
-    {"inflight-load-producer", Kind::producer, read_inflight_producer},
-    {"metrics-data-source", Kind::source, read_metrics_source},
-    {"models-data-extractor", Kind::extractor, read_handler},
-    {"models-data-source", Kind::source, read_models_source},
-    {"openai-parser", Kind::parser, read_handler},
-    {"passthrough-parser", Kind::parser, read_handler},
-    {"sglanghttp-parser", Kind::parser, read_handler},
-    {"single-profile-handler", Kind::handler, read_handler},
-    {"token-producer", Kind::producer, read_token_producer},
-    {"tokenizer", Kind::producer, read_token_producer},  // its old name
-    {"vllmhttp-parser", Kind::parser, read_handler},
-};
+constexpr std::string_view kExperimental[] = {"agent-identity",
+                                              "burst-prefix-cache-producer",
+                                              "dcgm-data-source",
+                                              "dcgm-extractor",
+                                              "endpoint-attribute-filter",
+                                              "endpoint-attribute-scorer",
+                                              "header-label-affinity-scorer",
+                                              "header-profile-handler",
+                                              "p2p-source-producer",
+                                              "priority-holdback-policy",
+                                              "priority-then-time-eviction-order-policy",
+                                              "session-affinity-filter",
+                                              "session-affinity-scorer",
+                                              "sheddable-eviction-filter",
+                                              "soft-reflective-ceiling-policy",
+                                              "topology-affinity-filter",
+                                              "topology-affinity-scorer",
+                                              "topology-extractor",
+                                              "utilization-filter"};
 
 class Reader {
  public:
@@ -202,7 +94,7 @@ class Reader {
   struct Setup {
     std::string name;
     std::string type;
-    Kind kind;
+    SetupKind kind;
   };
 
   // Calls `read_item` for each object of a list.
@@ -255,11 +147,11 @@ class Reader {
       if (config.type.ends_with("-detector")) config_.pipeline.plugins.push_back(config);  // a filter, too
       return parameters.done();
     }
-    const auto row = std::ranges::find(kSetupTable, config.type, &SetupRow::type);
-    if (row == std::end(kSetupTable)) {
+    const auto row = std::ranges::find(setup_table(), config.type, &SetupRow::type);
+    if (row == setup_table().end()) {
       if (config.type == kPrecise) TRY_VOID(read_precise(config, where + ".parameters"));
       if (config.type.ends_with("-producer") || config.type.ends_with("-extractor"))
-        setups_.push_back({name, config.type, Kind::extractor});
+        setups_.push_back({name, config.type, SetupKind::extractor});
       config_.pipeline.plugins.push_back(std::move(config));  // Plugins::make knows its type, or not
       return {};
     }
@@ -283,7 +175,7 @@ class Reader {
   }
 
   // A reference to a plugin of this kind.
-  Result<> check_reference(const json::object& holder, const std::string& where, Kind kind,
+  Result<> check_reference(const json::object& holder, const std::string& where, SetupKind kind,
                            std::string_view other_field = {}) {
     Parameters fields(holder, where);
     std::string name;
@@ -297,11 +189,11 @@ class Reader {
   }
 
   Result<> read_extractor(const json::object& extractor, const std::string& where) {
-    return check_reference(extractor, where, Kind::extractor);
+    return check_reference(extractor, where, SetupKind::extractor);
   }
 
   Result<> read_source(const json::object& source, const std::string& where) {
-    TRY_VOID(check_reference(source, where, Kind::source, "extractors"));
+    TRY_VOID(check_reference(source, where, SetupKind::source, "extractors"));
     const auto* extractors = source.if_contains("extractors");
     return extractors ? each(*extractors, where + ".extractors", &Reader::read_extractor) : Result<>();
   }
@@ -318,7 +210,7 @@ class Reader {
   }
 
   Result<> read_parser(const json::object& parser, const std::string& where) {
-    TRY_VOID(check_reference(parser, where, Kind::parser));
+    TRY_VOID(check_reference(parser, where, SetupKind::parser));
     const std::string name(parser.at("pluginRef").as_string());
     const std::string& type = std::ranges::find(setups_, name, &Setup::name)->type;
     config_.parsers.openai |= type == "openai-parser";
@@ -342,7 +234,7 @@ class Reader {
     if (!discovery) return {};
     if (!discovery->is_object()) return invalid("dataLayer.discovery", "must be an object");
     discovery_chosen_ = true;
-    return check_reference(discovery->get_object(), "dataLayer.discovery", Kind::discovery);
+    return check_reference(discovery->get_object(), "dataLayer.discovery", SetupKind::discovery);
   }
 
   Result<> read_step(const json::object& step, const std::string& where) {

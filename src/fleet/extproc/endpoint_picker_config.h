@@ -11,6 +11,7 @@
 #include "fleet/extproc/flow_gate.h"
 #include "fleet/extproc/processor.h"
 #include "fleet/extproc/prompt_renderer.h"
+#include "fleet/observe/engine_metrics.h"
 
 namespace octavo::fleet {
 
@@ -23,6 +24,8 @@ struct FileDiscovery {
 struct PageSource {
   std::string path = {};
   std::int64_t interval_us = 0;  // rounded up to what --refresh-metrics-interval says
+  int port = 0;                  // 0: the endpoint's own
+  bool at_node = false;          // at the address of its machine
 };
 
 // Where engines tell what their prefix caches hold.
@@ -41,6 +44,8 @@ struct EndpointPickerConfig {
 
   PipelineConfig pipeline;
   PageSource metrics = {.path = "/metrics"};
+  EngineKinds engines;                    // how to read it
+  std::optional<PageSource> gpus = {};    // dcgm-exporter; nothing: nobody asks how busy GPUs are
   std::optional<PageSource> models = {};  // nothing: which adapters endpoints serve is not asked
   Parsers parsers = {};
   std::optional<FileDiscovery> discovery = {};

@@ -56,6 +56,77 @@ dataLayer:
   EXPECT_TRUE(config.discovery->watch);
 }
 
+TEST(EndpointPickerConfig, HowBusyGpusAre) {
+  const std::string yaml = R"(
+plugins:
+- {type: dcgm-data-source, name: gpus, parameters: {port: 9401, useNodeAddress: true, interval: "1s"}}
+- {type: dcgm-extractor}
+- type: endpoint-attribute-filter
+  parameters:
+    {attribute: GPUUtilization, producer: dcgm-extractor, algorithm: {type: threshold, threshold: {operator: LessThan, value: 0.9}}}
+dataLayer: {sources: [{pluginRef: gpus, extractors: [{pluginRef: dcgm-extractor}]}]}
+)";
+  const auto config = parse_endpoint_picker_config(yaml, true);
+  ASSERT_TRUE(config) << config.error().field << ": " << config.error().message;
+  ASSERT_TRUE(config->gpus);
+  EXPECT_EQ(config->gpus->path, "/metrics");
+  EXPECT_EQ(config->gpus->port, 9401);
+  EXPECT_TRUE(config->gpus->at_node);
+  EXPECT_EQ(config->gpus->interval_us, 1'000'000);
+  EXPECT_EQ(steps(*config), "endpoint-attribute-filterx1 ");
+}
+
+TEST(EndpointPickerConfig, AHeaderNamesTheProfile) {
+  const std::string handler =
+      "plugins: [{type: queue-scorer}, {type: header-profile-handler, parameters: {headerName: X-Stage, "
+      "defaultProfile: a}}]\n";
+  const auto config = parse_endpoint_picker_config(
+      handler + "schedulingProfiles: [{name: a, plugins: [{pluginRef: queue-scorer}]}, {name: b}]", true);
+  ASSERT_TRUE(config) << config.error().field << ": " << config.error().message;
+  ASSERT_TRUE(config->pipeline.by_header);
+  EXPECT_EQ(config->pipeline.by_header->header, "X-Stage");
+  EXPECT_EQ(config->pipeline.by_header->unnamed, "a");
+  EXPECT_EQ(config->pipeline.by_header->profiles.size(), 2U);
+  const auto single = parse_endpoint_picker_config(
+      handler + "schedulingProfiles: [{name: only, plugins: [{pluginRef: queue-scorer}]}]", true);
+  ASSERT_TRUE(single);
+  EXPECT_FALSE(single->pipeline.by_header) << "there is nothing to choose";
+  EXPECT_EQ(steps(*single), "queue-scorerx1 ");
+  const auto two = parse_endpoint_picker_config(
+      "plugins: [{type: header-profile-handler}, {type: disagg-profile-handler}]\n"
+      "schedulingProfiles: [{name: decode}]",
+      true);
+  ASSERT_FALSE(two);
+  EXPECT_EQ(two.error().field, "plugins");
+}
+
+TEST(EndpointPickerConfig, MetricsOfEnginesThatNobodyKnows) {
+  const auto config = read(R"(
+plugins:
+- type: core-metrics-extractor
+  parameters:
+    engineLabelKey: engine
+    engineConfigs:
+    - name: mine
+      queuedRequestsSpec: "my_requests{state=queued}"
+      cacheInfoSpec: my_cache
+      cacheBlockSizeLabelName: size
+      customMetrics: [{attributeKey: heat, metricSpec: my_heat}]
+    defaultEngine: mine
+)");
+  EndpointState state;
+  EXPECT_TRUE(read_engine_metrics("my_requests{state=\"running\"} 9\nmy_requests{state=\"queued\"} 3\n"
+                                  "my_cache{size=\"32\",num_gpu_blocks=\"100\"} 1\nmy_heat 70.5\n",
+                                  state, config.engines.of({})));
+  EXPECT_EQ(state.waiting, 3);
+  EXPECT_EQ(state.block_size, 32);
+  EXPECT_EQ(state.num_blocks, 100);
+  EXPECT_EQ(state.attribute({"heat", "core-metrics-extractor"}), 70.5);
+  EXPECT_TRUE(read_engine_metrics("sglang:num_queue_reqs 5\n", state,
+                                  config.engines.of({.labels = {{"engine", "sglang"}}})));
+  EXPECT_EQ(state.waiting, 5);
+}
+
 TEST(EndpointPickerConfig, WithoutProfilesAllPluginsMakeOne) {
   EXPECT_EQ(
       steps(read(
@@ -250,7 +321,9 @@ TEST(EndpointPickerConfig, WhatIsAlphaIsAskedFor) {
   for (const std::string plugin :
        {"topology-extractor", "topology-affinity-filter", "topology-affinity-scorer",
         "soft-reflective-ceiling-policy", "priority-holdback-policy, parameters: {minCeiling: 0.5}",
-        "session-affinity-scorer", "burst-prefix-cache-producer"}) {
+        "session-affinity-scorer", "burst-prefix-cache-producer", "dcgm-data-source", "dcgm-extractor",
+        "agent-identity", "p2p-source-producer", "header-profile-handler, parameters: {}",
+        "sheddable-eviction-filter", "priority-then-time-eviction-order-policy"}) {
     const std::string yaml = "plugins: [{type: queue-scorer}, {type: " + plugin + "}]";
     const auto refused = parse_endpoint_picker_config(yaml);
     ASSERT_FALSE(refused) << plugin;
@@ -273,7 +346,7 @@ TEST(EndpointPickerConfig, MistakesNameTheField) {
   expect("flowControl: []", "flowControl");
   expect("flowControl: {maxSize: 1}", "flowControl.maxSize");
   expect("flowControl: {maxBytes: 1X}", "flowControl.maxBytes");
-  expect("flowControl: {enableEviction: true}", "flowControl.enableEviction");
+  expect("flowControl: {enableEviction: 1}", "flowControl.enableEviction");
   expect("flowControl: {saturationDetector: {pluginRef: x}}", "flowControl.saturationDetector.pluginRef");
   expect("flowControl: {priorityBands: [{}]}", "flowControl.priorityBands[0].priority");
   expect("flowControl: {priorityBands: [{priority: 1}, {priority: 1}]}",
@@ -317,6 +390,17 @@ TEST(EndpointPickerConfig, MistakesNameTheField) {
   expect("plugins: [{type: metrics-data-source, parameters: {scheme: https}}]",
          "plugins[0].parameters.scheme");
   expect("plugins: [{type: metrics-data-source, parameters: {port: 1}}]", "plugins[0].parameters.port");
+  const auto engine = [&](const std::string& parameters, const std::string& field) {
+    expect("plugins: [{type: core-metrics-extractor, parameters: {" + parameters + "}}]",
+           "plugins[0].parameters." + field);
+  };
+  engine("engineConfigs: {}", "engineConfigs");
+  engine("engineConfigs: [{}]", "engineConfigs[0].name");
+  engine("engineConfigs: [{name: a}, {name: a}]", "engineConfigs[1].name");
+  engine("engineConfigs: [{name: a, kvUsageSpec: '{b=c}'}]", "engineConfigs[0].kvUsageSpec");
+  engine("engineConfigs: [{name: a, customMetrics: [{attributeKey: b}]}]",
+         "engineConfigs[0].customMetrics[0].metricSpec");
+  engine("defaultEngine: a", "defaultEngine");
   expect("plugins: [{type: file-discovery}]", "plugins[0].parameters.path");
   expect("plugins: [{type: max-score-picker, parameters: {maxNumOfEndpoints: 0}}]",
          "plugins[0].parameters.maxNumOfEndpoints");

@@ -62,6 +62,18 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
     }
     answers_.clear();
     if (processor_.over()) call_->finish(grpc::Status::ok);
+    if (processor_.begins())
+      processor_.evictable([stream = weak_from_this()] {
+        if (const auto self = stream.lock()) self->evict();
+      });
+  }
+
+  // On any thread.
+  void evict() {
+    call_->post([self = shared_from_this()] {
+      self->processor_.evict(self->answers_);
+      self->send();
+    });
   }
 
   Processor processor_;

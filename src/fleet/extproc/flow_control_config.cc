@@ -73,7 +73,8 @@ bool FlowControlConfig::read_plugin(const std::string& name, std::string_view ty
   } else if (const Ordering* ordering = find_ordering(type)) {
     orderings_[name] = ordering;
   } else {
-    return false;
+    // What llm-d's only policies of eviction do is done without them.
+    return type == "sheddable-eviction-filter" || type == "priority-then-time-eviction-order-policy";
   }
   return true;
 }
@@ -128,7 +129,7 @@ Result<> FlowControlConfig::read_section(const json::value& section) {
     fields.read_duration("noEndpointRequestTTL", flow.no_endpoint_ttl_us.emplace());
   bool eviction = false;
   fields.read("enableEviction", eviction);
-  if (eviction) fields.fail("enableEviction", "must be false: requests that run are not evicted yet");
+  options_.evicts = eviction;
   std::string usage_limit = "static-usage-limit-policy";
   fields.read("usageLimitPolicyPluginRef", usage_limit);
   if (const auto* limit = named(fields, "usageLimitPolicyPluginRef", usage_limit, usage_limits_))

@@ -17,6 +17,7 @@ const std::vector<double> kSeconds{.001, .002, .005, .01, .02, .05, .1, .2, .5, 
 
 FlowGate::FlowGate(EndpointPicker& picker, FlowGateOptions options)
     : picker_(picker), detector_(options.detector), flow_(std::move(options.flow)), seconds_(kSeconds) {
+  if (options.evicts) reclamation_.emplace();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -60,6 +61,17 @@ void FlowGate::ended(const std::string& fairness_id, std::int64_t input_tokens, 
   flow_.ended(fairness_id, input_tokens, output_tokens, now_us());
 }
 
+void FlowGate::runs(std::uint64_t id, int priority, std::function<void()> evict) {
+  const std::lock_guard lock(mutex_);
+  reclamation_->started(id, priority, now_us());
+  running_[id] = std::move(evict);
+}
+
+void FlowGate::stopped(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  if (running_.erase(id) > 0) reclamation_->ended(id, now_us());
+}
+
 void FlowGate::stop() {
   Told told;
   {
@@ -86,12 +98,27 @@ void FlowGate::step(std::unique_lock<std::mutex>& lock) {
   Told told;
   for (const auto& ended : flow_.expire(now_us(), picker_.view()->members.empty()))
     settle(ended.item.id, ended.item.arrived_us, ended.outcome, told);
-  // Without endpoints nothing goes, however little is taken.
-  if (const auto item = picker_.view()->members.empty() ? std::nullopt : flow_.next(saturation(), now_us()))
-    settle(item->id, item->arrived_us, FlowOutcome::dispatched, told);
+  std::vector<std::function<void()>> evicted;
+  if (!picker_.view()->members.empty()) {  // without endpoints nothing goes, however little is taken
+    const double taken = saturation();
+    if (const auto item = flow_.next(taken, now_us()))
+      settle(item->id, item->arrived_us, FlowOutcome::dispatched, told);
+    else
+      evicted = victims(taken);
+  }
   lock.unlock();
   tell(told);  // who goes is booked before the next one's turn
+  for (const auto& evict : evicted) evict();
   lock.lock();
+}
+
+std::vector<std::function<void()>> FlowGate::victims(double saturation) {
+  std::vector<std::function<void()>> found;
+  if (!reclamation_) return found;
+  for (const std::uint64_t id : reclamation_->victims(saturation, flow_.blocked(saturation), now_us()))
+    found.push_back(running_.at(id));
+  evictions_ += static_cast<std::int64_t>(found.size());
+  return found;
 }
 
 double FlowGate::saturation() const { return picker_.saturation(detector_); }
@@ -127,6 +154,8 @@ std::string FlowGate::metrics() const {
               taken);
   write_histogram(out, "llm_d_epp_flow_control_request_queue_duration_seconds", "How long requests waited.",
                   seconds_);
+  write_counter(out, "octavo_pick_flow_control_evictions_total",
+                "Running requests that ended for those that waited.", evictions_);
   write_counters(out, "octavo_pick_flow_control_outcomes_total", "What became of requests that waited.",
                  "outcome", outcomes_);
   return out;

@@ -6,9 +6,11 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include "fleet/decide/saturation.h"
 #include "fleet/extproc/endpoint_picker.h"
@@ -20,6 +22,7 @@ namespace octavo::fleet {
 struct FlowGateOptions {
   FlowOptions flow = {};
   SaturationDetector detector = UtilizationDetector{};
+  bool evicts = false;  // requests that run may end for those that wait
 };
 
 class FlowGate {
@@ -36,6 +39,11 @@ class FlowGate {
   void enqueue(FlowItem item, Then then);
   // Of one that still waits; of others nothing happens.
   void cancel(std::uint64_t id);
+  bool evicts() const { return reclamation_.has_value(); }
+  // One that was let go runs: `evict` is called, on the gate's thread, when it is to end. Only where the gate
+  // evicts.
+  void runs(std::uint64_t id, int priority, std::function<void()> evict);
+  void stopped(std::uint64_t id);  // of one that does not run nothing happens
   // One that was let go has ended, with so many tokens of prompt and answer.
   void ended(const std::string& fairness_id, std::int64_t input_tokens, std::int64_t output_tokens);
   // All that wait are told; nobody waits from now on.
@@ -49,6 +57,7 @@ class FlowGate {
 
   void run();
   void step(std::unique_lock<std::mutex>& lock);
+  std::vector<std::function<void()>> victims(double saturation);
   double saturation() const;
   void settle(std::uint64_t id, std::int64_t arrived_us, FlowOutcome outcome, Told& told);
   static void tell(Told& told);
@@ -58,6 +67,9 @@ class FlowGate {
   mutable std::mutex mutex_;  // of all below
   std::condition_variable arrived_;
   FlowControl flow_;
+  std::optional<Reclamation> reclamation_;
+  std::unordered_map<std::uint64_t, std::function<void()>> running_;  // how each is told to end
+  std::int64_t evictions_ = 0;
   std::unordered_map<std::uint64_t, Then> waiting_;
   std::uint64_t last_id_ = 0;
   bool stopping_ = false;

@@ -17,13 +17,16 @@ void PagePoller::start() {
 void PagePoller::tick() {
   const auto view = fleet_.view();
   for (const Member& member : view->members)
-    if (asked_.insert(member.id).second) ask(member);
+    if ((!options_.at_node || !member.endpoint->node.empty()) && asked_.insert(member.id).second) ask(member);
   loop_.after(options_.interval_ms, [this] { tick(); });
 }
 
 void PagePoller::ask(const Member& member) {
   const auto page = std::make_shared<http::Response>();
-  loop_.call({.address = *http::parse_base_url(member.endpoint->url),
+  http::Address address = *http::parse_base_url(member.endpoint->url);
+  if (options_.port > 0) address.port = static_cast<std::uint16_t>(options_.port);
+  if (options_.at_node) address.host = member.endpoint->node;
+  loop_.call({.address = std::move(address),
               .target = options_.path,
               .connect_ms = options_.timeout_ms,
               .timeout_ms = options_.timeout_ms},

@@ -29,7 +29,18 @@ PollOptions poll_options(const PickOptions& options, const PageSource& source) {
   const int tick = options.scrape_interval_ms;
   return {.path = source.path,
           .interval_ms = std::max(1, (own_ms + tick - 1) / tick) * tick,  // a multiple of the tick
+          .port = source.port,
+          .at_node = source.at_node,
           .timeout_ms = options.scrape_timeout_ms};
+}
+
+Scraper::Pages pages(const PickOptions& options) {
+  const auto poll = [&](const PageSource& source) { return poll_options(options, source); };
+  const EndpointPickerConfig& config = options.config;
+  return {.metrics = poll(config.metrics),
+          .engines = config.engines,
+          .models = config.models.transform(poll),
+          .gpus = config.gpus.transform(poll)};
 }
 
 // Of no other picker.
@@ -49,9 +60,7 @@ struct PickServer::State {
         events(options.config.events),
         client(std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = 1})),
         loop(client->next_loop()),
-        scraper(*picker, loop, poll_options(options, options.config.metrics),
-                options.config.models.transform(
-                    [&](const PageSource& source) { return poll_options(options, source); })) {}
+        scraper(*picker, loop, pages(options)) {}
   ~State() {
     collector.reset();
     subscriber.reset();

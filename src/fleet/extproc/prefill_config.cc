@@ -17,6 +17,8 @@ constexpr std::int64_t kTokensMax = std::int64_t{1} << 31;
 bool PrefillConfig::read_plugin(const std::string& name, std::string_view type, Parameters& parameters) {
   if (type == "disagg-profile-handler") {
     read_handler(parameters);
+  } else if (type == "header-profile-handler") {
+    read_header_handler(parameters);
   } else if (type == "always-disagg-pd-decider") {
     deciders_[name] = {};
   } else if (type == "always-disagg-multimodal-decider") {
@@ -51,11 +53,24 @@ void PrefillConfig::read_handler(Parameters& parameters) {
   });
 }
 
+void PrefillConfig::read_header_handler(Parameters& parameters) {
+  ProfilesByHeader& by_header = by_header_.emplace();
+  parameters.read("headerName", by_header.header);
+  parameters.read("defaultProfile", by_header.unnamed);
+  if (by_header.header.empty()) parameters.fail("headerName", "must be the name of a header");
+}
+
 Result<> PrefillConfig::choose_profiles(std::map<std::string, std::vector<StepConfig>, std::less<>> profiles,
                                         PipelineConfig& pipeline) const {
   constexpr std::string_view kField = "schedulingProfiles";
+  if (handled_ && by_header_) return invalid("plugins", "must name one profile handler at most");
+  if (by_header_ && profiles.size() > 1) {
+    pipeline.by_header = by_header_;
+    pipeline.by_header->profiles = std::move(profiles);
+    return {};
+  }
   if (!handled_) {
-    if (profiles.size() != 1) return invalid(kField, "must be one where no disagg-profile-handler is named");
+    if (profiles.size() != 1) return invalid(kField, "must be one where no profile handler is named that chooses");
     pipeline.steps = std::move(profiles.begin()->second);
     return {};
   }

@@ -1,9 +1,10 @@
-// The part of an EndpointPickerConfig that says which prompts are computed, and which images encoded, at
-// endpoints of their own.
+// The part of an EndpointPickerConfig that says which profile chooses for a request: which prompts are computed,
+// and which images encoded, at endpoints of their own; what a header names.
 #pragma once
 
 #include <boost/json/fwd.hpp>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,19 +19,21 @@ class Parameters;
 
 class PrefillConfig {
  public:
-  // disagg-profile-handler and its deciders. False: the type is none of these. Mistakes are left in the
+  // disagg-profile-handler and its deciders; header-profile-handler. False: the type is none of these. Mistakes are left in the
   // parameters.
   bool read_plugin(const std::string& name, std::string_view type, Parameters& parameters);
 
-  // The profiles of the file by name: with the handler that of decoding and, where a decider is named, those
-  // of prefill and of encoding; without it there must be one.
+  // The profiles of the file by name: with the first handler that of decoding and, where a decider is named,
+  // those of prefill and of encoding; with the second any of them; without either there must be one.
   Result<> choose_profiles(std::map<std::string, std::vector<StepConfig>, std::less<>> profiles,
                            PipelineConfig& pipeline) const;
 
  private:
   void read_handler(Parameters& parameters);
+  void read_header_handler(Parameters& parameters);
 
   bool handled_ = false;
+  std::optional<ProfilesByHeader> by_header_;
   std::string decode_ = "decode";
   std::string prefill_ = "prefill";
   std::string encode_ = "encode";

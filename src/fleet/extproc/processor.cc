@@ -26,6 +26,7 @@ constexpr std::string_view kDestination = "x-gateway-destination-endpoint";
 // Read by sidecars, and not the client's to say.
 constexpr std::string_view kPrefiller = "x-prefiller-host-port";
 constexpr std::string_view kEncoders = "x-encoder-hosts-ports";
+constexpr std::string_view kKvSource = "x-kv-cache-source-host-port";
 constexpr std::string_view kRank = "x-data-parallel-host-port";
 constexpr std::string_view kSubset = "x-gateway-destination-endpoint-subset";
 constexpr std::string_view kScores = "x-gateway-destination-endpoint-scores";
@@ -326,7 +327,10 @@ FlowItem Processor::flow_item() const {
   const auto priority = rules->objectives.find(objective.value_or(""));
   if (priority != rules->objectives.end()) item.priority = priority->second;
   const auto fairness = header("x-llm-d-inference-fairness-id", "x-gateway-inference-fairness-id");
-  if (fairness && !fairness->empty()) item.fairness_id = *fairness;
+  if (fairness && !fairness->empty())
+    item.fairness_id = *fairness;
+  else if (const std::string_view agent = context_.picker.agent(route_); !agent.empty())
+    item.fairness_id = agent;
   const std::string_view slo = header("x-llm-d-slo-ttft-ms", "x-slo-ttft-ms").value_or("");
   constexpr std::int64_t kDayMs = 86'400'000;
   std::int64_t ms = 0;
@@ -339,6 +343,7 @@ FlowItem Processor::flow_item() const {
 void Processor::hold(std::function<void()> resume) {
   FlowItem item = flow_item();
   fairness_id_ = item.fairness_id;
+  priority_ = item.priority;
   item.id = context_.gate->new_id();
   held_ = item.id;
   context_.gate->enqueue(std::move(item), [this, resume = std::move(resume)](FlowOutcome outcome) {
@@ -351,6 +356,22 @@ void Processor::hold(std::function<void()> resume) {
 void Processor::cancel() {
   cancelled_ = true;
   if (const std::uint64_t held = held_) context_.gate->cancel(held);
+}
+
+bool Processor::begins() const {
+  return context_.gate && context_.gate->evicts() && begun_ && !evictable_ &&
+         booking_.endpoint != kNoEndpoint && held_ > 0;
+}
+
+void Processor::evictable(std::function<void()> evict) {
+  evictable_ = true;
+  context_.gate->runs(held_, priority_, std::move(evict));
+}
+
+void Processor::evict(Answers& answers) {
+  if (!begun_ || over_) return;
+  end_with(429, "request evicted by flow control", "evicted", answers);
+  response_ended();
 }
 
 void Processor::take_turn(Answers& answers) {
@@ -401,8 +422,10 @@ void Processor::add_choice(const Pick& pick, Answers& answers) {
   HeaderMutation& headers = *common.mutable_header_mutation();
   set_header(headers, kDestination, names);
   const std::string rank = context_.options.primary_port > 0 ? pick.endpoints.front().name : "";
-  for (const auto& [name, value] :
-       {std::pair(kPrefiller, pick.prefiller), {kEncoders, pick.encoders}, {kRank, rank}}) {
+  for (const auto& [name, value] : {std::pair(kPrefiller, pick.prefiller),
+                                    {kEncoders, pick.encoders},
+                                    {kKvSource, pick.kv_source},
+                                    {kRank, rank}}) {
     if (!value.empty())
       set_header(headers, name, value);
     else if (request_.headers.find(name))
@@ -426,13 +449,17 @@ void Processor::add_choice(const Pick& pick, Answers& answers) {
 }
 
 void Processor::refuse(const Refusal& refusal, Answers& answers) {
+  end_with(refusal.status, fmt::format("inference error: {} - {}", code_name(refusal.status), refusal.message),
+           refusal.dropped_reason, answers);
+}
+
+void Processor::end_with(int status, std::string body, std::string_view dropped_reason, Answers& answers) {
   over_ = true;
-  told_.status = refusal.status;
+  told_.status = status;
   auto& immediate = *answers.emplace_back().mutable_immediate_response();
-  immediate.mutable_status()->set_code(refusal.status);
-  immediate.set_body(fmt::format("inference error: {} - {}", code_name(refusal.status), refusal.message));
-  if (!refusal.dropped_reason.empty())
-    set_header(*immediate.mutable_headers(), kDroppedReason, refusal.dropped_reason);
+  immediate.mutable_status()->set_code(status);
+  immediate.set_body(std::move(body));
+  if (!dropped_reason.empty()) set_header(*immediate.mutable_headers(), kDroppedReason, dropped_reason);
 }
 
 void Processor::on_response_headers(const ext_proc::HttpHeaders& headers, Answers& answers) {
@@ -477,6 +504,7 @@ void Processor::response_ended() {
   told_.output_tokens = usage.output_tokens;
   if (booking_.endpoint != kNoEndpoint && inputs_ && told_.status == 200) tell_latency();
   if (booking_.endpoint != kNoEndpoint) context_.picker.ended(booking_);
+  if (evictable_) context_.gate->stopped(held_);
   if (!std::exchange(begun_, false)) return;
   told_.seconds = seconds();
   if (context_.gate && told_.input_tokens >= 0)

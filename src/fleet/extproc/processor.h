@@ -94,6 +94,12 @@ class Processor {
   void go_on(std::vector<ext_proc::ProcessingResponse>& answers);
   void cancel();
 
+  // Whether it runs from now on, and may be told to end: then evictable() is due, once. `evict` is called on
+  // another thread; evict() then appends the answer that ends the request, unless it has ended.
+  bool begins() const;
+  void evictable(std::function<void()> evict);
+  void evict(std::vector<ext_proc::ProcessingResponse>& answers);
+
   // The last answer refuses the request: nothing follows it.
   bool over() const { return over_; }
 
@@ -129,6 +135,7 @@ class Processor {
   // The message that says where the request goes: to its headers, or to its buffered body.
   void add_choice(const Pick& pick, Answers& answers);
   void refuse(const Refusal& refusal, Answers& answers);
+  void end_with(int status, std::string body, std::string_view dropped_reason, Answers& answers);
   Subset subset_of(const ext_proc::ProcessingRequest& message) const;
   double seconds() const;
 
@@ -152,6 +159,8 @@ class Processor {
   EndpointId burst_home_ = kNoEndpoint;            // of its wait for others
   HeaderFields answer_headers_;
   std::atomic<std::uint64_t> held_ = 0;  // at the gate; 0: it was never there
+  int priority_ = 0;                     // there
+  bool evictable_ = false;
   std::atomic<bool> cancelled_ = false;
   bool begun_ = false;
   bool decided_ = false;

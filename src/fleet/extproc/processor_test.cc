@@ -453,6 +453,43 @@ TEST_F(ProcessorTest, ARequestWaitsForItsTurn) {
   EXPECT_EQ(answers_.at(0).immediate_response().status().code(), 503);
 }
 
+TEST_F(ProcessorTest, ARunningRequestEndsForOneOfAHigherPriority) {
+  begin(1, {.rules = {.objectives = {{"batch", -1}}},
+            .flow = FlowGateOptions{.detector = ConcurrencyDetector{.requests_max = 1}, .evicts = true}});
+  const auto start = [&](Processor& processor, const char* objective, std::promise<void>& resumed) {
+    std::vector<ProcessingResponse> none;
+    CHECK(processor.process(request_headers({{"x-llm-d-inference-objective", objective}}), none));
+    CHECK(processor.process(request_body(kBody), none));
+    processor.wait([&] { resumed.set_value(); });
+  };
+  Processor batch(*context_), chat(*context_);
+  std::promise<void> goes, evicted, follows;
+  start(batch, "batch", goes);
+  goes.get_future().wait();
+  EXPECT_FALSE(batch.begins());
+  batch.go_on(answers_);
+  ASSERT_TRUE(batch.begins());
+  batch.evictable([&] { evicted.set_value(); });
+  EXPECT_FALSE(batch.begins());
+  start(chat, "chat", follows);
+  evicted.get_future().wait();
+  answers_.clear();
+  batch.evict(answers_);
+  ASSERT_EQ(answers_.size(), 1U);
+  const auto& immediate = answers_[0].immediate_response();
+  EXPECT_EQ(immediate.status().code(), 429);
+  EXPECT_EQ(immediate.body(), "request evicted by flow control");
+  EXPECT_EQ(headers_of(immediate.headers()).at("x-llm-d-request-dropped-reason"), "evicted");
+  EXPECT_TRUE(batch.over());
+  batch.evict(answers_);
+  EXPECT_EQ(answers_.size(), 1U) << "once";
+  follows.get_future().wait();
+  answers_.clear();
+  chat.go_on(answers_);
+  EXPECT_EQ(choice_headers().at("x-gateway-destination-endpoint"), "10.0.0.1:8000");
+  EXPECT_THAT(context_->gate->metrics(), HasSubstr("octavo_pick_flow_control_evictions_total 1"));
+}
+
 TEST_F(ProcessorTest, AClientThatLeavesBeforeItsRequestWaitsIsNotWaitedFor) {
   begin(1, {.flow = FlowGateOptions{.detector = ConcurrencyDetector{.requests_max = 1}}});
   const auto busy = picker_->pick_any({});
@@ -521,6 +558,45 @@ TEST_F(ProcessorTest, AClientThatSendsTheAnswersTokenStaysThere) {
 }
 
 // Who has answered is known to keep a limit that everybody keeps, who has not is not.
+TEST_F(ProcessorTest, WhoHoldsMoreOfAPromptIsNamedToWhoComputesIt) {
+  constexpr std::string_view kSource = "x-kv-cache-source-host-port";
+  begin(2, {},
+        {{{"", "p2p-source-producer"}, {"", "active-request-scorer"}}, {{"active-request-scorer"}}});
+  const std::string body = R"({"model":"m","prompt":")" + std::string(2000, 'x') + R"("})";
+  CHECK(send(request_headers({{std::string(kSource), "10.9.9.9:1"}})));
+  CHECK(send(request_body(body)));
+  const std::string first = choice_headers().at("x-gateway-destination-endpoint");
+  EXPECT_FALSE(choice_headers().contains(std::string(kSource)));
+  const auto& removed = answers_.at(0).request_headers().response().header_mutation().remove_headers();
+  EXPECT_THAT(removed, testing::Contains(std::string(kSource))) << "it is not the client's to say";
+  const auto busy = std::move(processor_);
+  next();
+  CHECK(send(request_headers()));
+  CHECK(send(request_body(body)));
+  EXPECT_NE(choice_headers().at("x-gateway-destination-endpoint"), first) << "that one is busy";
+  EXPECT_EQ(choice_headers().at(std::string(kSource)), first);
+}
+
+TEST_F(ProcessorTest, HowBusyGpusAreIsKnownBesideEnginesOwnMetrics) {
+  begin(2);
+  const AttributeKey busy{"GPUUtilization", "dcgm-extractor"}, depth{"depth", "core-metrics-extractor"};
+  const EndpointId id = picker_->view()->members.at(0).id;
+  EndpointState read;
+  read.waiting = 3;
+  read.attributes = std::make_shared<const Attributes>(Attributes{{depth, 7}});
+  picker_->scraped({{.endpoint = id, .answered = true, .state = read},
+                    {.endpoint = id, .attributes = {{busy, 0.5}}}});
+  read.attributes.reset();
+  read.waiting = 4;
+  picker_->scraped({{.endpoint = id, .answered = true, .state = read}});
+  const auto view = picker_->view();
+  const EndpointState& state = view->members.at(0).state;
+  EXPECT_EQ(state.waiting, 4);
+  EXPECT_EQ(state.attribute(busy), 0.5);
+  EXPECT_EQ(state.attribute(depth), 7);
+  EXPECT_EQ(state.availability, Availability::available);
+}
+
 TEST_F(ProcessorTest, LatenciesAreLearntFromAnswers) {
   begin(2, {},
         {{{"", "slo-headroom-tier-filter", {{"epsilonExploreNeg", 0}}}, {"", "random-picker"}},

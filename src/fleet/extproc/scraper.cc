@@ -3,25 +3,31 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "fleet/decide/attribute.h"
 #include "fleet/observe/engine_metrics.h"
+#include "fleet/observe/gpu_metrics.h"
 #include "fleet/observe/model_cards.h"
 
 namespace octavo::fleet {
 
-Scraper::Scraper(EndpointPicker& picker, http::ClientLoop& loop, PollOptions metrics,
-                 std::optional<PollOptions> models)
+Scraper::Scraper(EndpointPicker& picker, http::ClientLoop& loop, Pages pages)
     : picker_(picker),
       loop_(loop),
-      metrics_(picker.fleet(), loop, std::move(metrics),
+      engines_(std::move(pages.engines)),
+      metrics_(picker.fleet(), loop, std::move(pages.metrics),
                [this](const auto&... read) { metrics_read(read...); }) {
-  if (models)
-    models_.emplace(picker.fleet(), loop, *std::move(models),
+  if (pages.models)
+    models_.emplace(picker.fleet(), loop, *std::move(pages.models),
                     [this](const auto&... read) { models_read(read...); });
+  if (pages.gpus)
+    gpus_.emplace(picker.fleet(), loop, *std::move(pages.gpus),
+                  [this](const auto&... read) { gpus_read(read...); });
 }
 
 void Scraper::start() {
   metrics_.start();
   if (models_) models_->start();
+  if (gpus_) gpus_->start();
 }
 
 // Nothing: the page says nothing of its load, or the endpoint is gone.
@@ -30,13 +36,26 @@ std::optional<EndpointState> Scraper::state_in(EndpointId id, const Result<http:
   const Member* member = view->find(id);
   if (!member || !page || page->status != 200) return std::nullopt;
   EndpointState state = member->state;
-  if (!read_engine_metrics(page->body, state)) return std::nullopt;
+  state.attributes.reset();  // those that this page has
+  if (!read_engine_metrics(page->body, state, engines_.of(*member->endpoint))) return std::nullopt;
   state.observed_us = now_us();
   return state;
 }
 
 void Scraper::metrics_read(const Member& asked, const Result<http::Response>& page) {
-  scrapes_.push_back({.endpoint = asked.id, .answered = page.has_value(), .state = state_in(asked.id, page)});
+  hand_over({.endpoint = asked.id, .answered = page.has_value(), .state = state_in(asked.id, page)});
+}
+
+// What exporters say says nothing of whether engines answer; what they said last stays.
+void Scraper::gpus_read(const Member& asked, const Result<http::Response>& page) {
+  if (!page || page->status != 200) return;
+  if (const auto busy = read_gpu_utilization(page->body, asked.endpoint->pod))
+    hand_over({.endpoint = asked.id,
+               .attributes = {{{std::string(kGpuUtilization), std::string(kGpuMetrics)}, *busy}}});
+}
+
+void Scraper::hand_over(EndpointPicker::Scrape scrape) {
+  scrapes_.push_back(std::move(scrape));
   if (scrapes_.size() > 1) return;
   // Behind the answers that have arrived with this one.
   loop_.post([this] { picker_.scraped(std::exchange(scrapes_, {})); });

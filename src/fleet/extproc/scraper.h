@@ -1,4 +1,5 @@
-// Reads what every endpoint says of itself: its metrics, and the LoRA adapters that it serves.
+// Reads what every endpoint says of itself: its metrics, the LoRA adapters that it serves, how busy its GPUs
+// are.
 #pragma once
 
 #include <optional>
@@ -6,26 +7,35 @@
 
 #include "fleet/extproc/endpoint_picker.h"
 #include "fleet/extproc/page_poller.h"
+#include "fleet/observe/engine_metrics.h"
 
 namespace octavo::fleet {
 
 // Must outlive the client whose loop it runs on.
 class Scraper {
  public:
-  // `models`: where the list of models is; nothing: nobody asks for it.
-  Scraper(EndpointPicker& picker, http::ClientLoop& loop, PollOptions metrics,
-          std::optional<PollOptions> models);
+  struct Pages {
+    PollOptions metrics = {};
+    EngineKinds engines;                    // how to read them
+    std::optional<PollOptions> models = {};  // the list of models; nothing: nobody asks for it
+    std::optional<PollOptions> gpus = {};    // dcgm-exporter's, as well
+  };
+
+  Scraper(EndpointPicker& picker, http::ClientLoop& loop, Pages pages);
   void start();
 
  private:
   void metrics_read(const Member& asked, const Result<http::Response>& page);
   std::optional<EndpointState> state_in(EndpointId id, const Result<http::Response>& page) const;
   void models_read(const Member& asked, const Result<http::Response>& page);
+  void gpus_read(const Member& asked, const Result<http::Response>& page);
+  void hand_over(EndpointPicker::Scrape scrape);
 
   EndpointPicker& picker_;
   http::ClientLoop& loop_;
+  const EngineKinds engines_;
   PagePoller metrics_;
-  std::optional<PagePoller> models_;
+  std::optional<PagePoller> models_, gpus_;
   std::vector<EndpointPicker::Scrape> scrapes_;  // handed to the picker together
 };
 

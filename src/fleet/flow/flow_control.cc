@@ -72,6 +72,17 @@ std::optional<FlowItem> FlowControl::next(double saturation, std::int64_t now_us
   return std::nullopt;
 }
 
+std::vector<BlockedBand> FlowControl::blocked(double saturation) const {
+  std::vector<BlockedBand> blocked;
+  auto ceiling = ceilings_.begin();
+  for (const auto& [priority, band] : bands_) {
+    if (ceiling == ceilings_.end()) break;
+    if (band.requests > 0 && saturation >= *ceiling) blocked.push_back({priority, *ceiling});
+    ++ceiling;
+  }
+  return blocked;
+}
+
 void FlowControl::ended(std::string_view fairness_id, std::int64_t input_tokens, std::int64_t output_tokens,
                         std::int64_t now_us) {
   std::set<FairnessPolicy*> told;  // bands may share one

@@ -15,6 +15,7 @@
 #include "fleet/flow/fairness.h"
 #include "fleet/flow/flow_item.h"
 #include "fleet/flow/ordering.h"
+#include "fleet/flow/reclamation.h"
 #include "fleet/flow/usage_limit.h"
 
 namespace octavo::fleet {
@@ -48,6 +49,10 @@ class FlowControl {
   // The one that goes now; nothing: nobody waits, or saturation (1: all is taken) says that they must. Bands
   // are strict: a lower one goes only when no higher one waits.
   std::optional<FlowItem> next(double saturation, std::int64_t now_us);
+
+  // The bands, the highest first, in which requests wait because of the saturation that next() was last asked
+  // with.
+  std::vector<BlockedBand> blocked(double saturation) const;
 
   // A request that went has ended, with so many tokens of prompt and answer.
   void ended(std::string_view fairness_id, std::int64_t input_tokens, std::int64_t output_tokens,
@@ -99,7 +104,7 @@ class FlowControl {
   std::uint64_t arrived_ = 0;    // so many so far
   std::vector<FlowHead> heads_;  // scratch
   std::vector<int> priorities_;
-  std::vector<double> ceilings_;
+  std::vector<double> ceilings_;  // of next()'s last turn
 };
 
 }  // namespace octavo::fleet

@@ -38,6 +38,21 @@ TEST(FlowControl, NothingGoesWhileAllIsTaken) {
   EXPECT_FALSE(flow.next(0, 0));
 }
 
+TEST(FlowControl, BandsThatWaitForRoomAreTold) {
+  FlowControl flow({.usage_limit = static_usage_limit(0.9)});
+  EXPECT_TRUE(flow.blocked(1).empty());
+  flow.enqueue({.id = 1, .priority = -1}, false);
+  flow.enqueue({.id = 2, .priority = 5}, false);
+  EXPECT_FALSE(flow.next(1, 0));
+  const auto blocked = flow.blocked(1);
+  ASSERT_EQ(blocked.size(), 2U);
+  EXPECT_EQ(blocked[0].priority, 5);
+  EXPECT_EQ(blocked[0].ceiling, 0.9);
+  EXPECT_EQ(blocked[1].priority, -1);
+  EXPECT_TRUE(flow.next(0.5, 0));
+  EXPECT_TRUE(flow.blocked(0.5).empty());
+}
+
 TEST(FlowControl, OrderingWithinAFlow) {
   const auto order = [](const char* type) {
     FlowControl flow({.default_band = {.ordering = find_ordering(type)}});

@@ -1,44 +1,57 @@
 #include "fleet/observe/engine_metrics.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <optional>
-#include <string>
-
-#include "fleet/observe/metric_line.h"
 
 namespace octavo::fleet {
 namespace {
 
-enum class Gauge { waiting, running, kv_usage, cache_config, block_size, num_blocks, adapters };
-
-struct Name {
-  std::string_view name;
-  Gauge gauge;
+struct Row {
+  std::string_view engine;
+  Figure figure;
+  std::string_view name, label = {}, value = {};
+  std::string_view block_size_label = "block_size", num_blocks_label = "num_gpu_blocks";
 };
 
-constexpr std::array kNames{
-    Name{"vllm:num_requests_waiting", Gauge::waiting},
-    Name{"vllm:num_requests_running", Gauge::running},
-    Name{"vllm:kv_cache_usage_perc", Gauge::kv_usage},
-    Name{"vllm:gpu_cache_usage_perc", Gauge::kv_usage},  // its name before vLLM 0.10
-    Name{"vllm:cache_config_info", Gauge::cache_config},
-    Name{"vllm:lora_requests_info", Gauge::adapters},
-    Name{"sglang:num_queue_reqs", Gauge::waiting},
-    Name{"sglang:num_running_reqs", Gauge::running},
-    Name{"sglang:token_usage", Gauge::kv_usage},
-    Name{"sglang:cache_config_info", Gauge::cache_config},
-    Name{"trtllm_num_requests_waiting", Gauge::waiting},
-    Name{"trtllm_num_requests_running", Gauge::running},
-    Name{"trtllm_kv_cache_utilization", Gauge::kv_usage},
-    Name{"trtllm_kv_cache_tokens_per_block", Gauge::block_size},
-    Name{"trtllm_kv_cache_max_blocks", Gauge::num_blocks},
+constexpr std::string_view kTriton = "triton";
+constexpr std::string_view kTritonLlm = "triton-tensorrt-llm";
+constexpr std::string_view kTritonRequests = "nv_trt_llm_request_metrics";
+constexpr std::string_view kTritonBlocks = "nv_trt_llm_kv_cache_block_metrics";
+constexpr std::string_view kOldLabel = "inference.networking.k8s.io/engine-type";
+
+constexpr Row kRows[] = {
+    {"vllm", Figure::waiting, "vllm:num_requests_waiting"},
+    {"vllm", Figure::running, "vllm:num_requests_running"},
+    {"vllm", Figure::kv_usage, "vllm:kv_cache_usage_perc"},
+    {"vllm", Figure::kv_usage, "vllm:gpu_cache_usage_perc"},  // its name before vLLM 0.10
+    {"vllm", Figure::cache_config, "vllm:cache_config_info"},
+    {"vllm", Figure::adapters, "vllm:lora_requests_info"},
+    {"sglang", Figure::waiting, "sglang:num_queue_reqs"},
+    {"sglang", Figure::running, "sglang:num_running_reqs"},
+    {"sglang", Figure::kv_usage, "sglang:token_usage"},
+    {"sglang", Figure::cache_config, "sglang:cache_config_info", "", "", "page_size", "num_pages"},
+    {"trtllm-serve", Figure::waiting, "trtllm_num_requests_waiting"},
+    {"trtllm-serve", Figure::running, "trtllm_num_requests_running"},
+    {"trtllm-serve", Figure::kv_usage, "trtllm_kv_cache_utilization"},
+    {"trtllm-serve", Figure::block_size, "trtllm_kv_cache_tokens_per_block"},
+    {"trtllm-serve", Figure::num_blocks, "trtllm_kv_cache_max_blocks"},
+    {kTritonLlm, Figure::waiting, kTritonRequests, "request_type", "waiting"},
+    {kTritonLlm, Figure::running, kTritonRequests, "request_type", "scheduled"},
+    {kTritonLlm, Figure::kv_usage, kTritonBlocks, "kv_cache_block_type", "fraction"},
+    {kTritonLlm, Figure::block_size, kTritonBlocks, "kv_cache_block_type", "tokens_per"},
+    {kTritonLlm, Figure::num_blocks, kTritonBlocks, "kv_cache_block_type", "max"},
+    {kTriton, Figure::waiting, "nv_inference_pending_request_count"},
+    {kTriton, Figure::running, "nv_inference_exec_count"},
 };
 
-std::optional<Gauge> gauge_of(std::string_view name) {
-  const auto found = std::ranges::find(kNames, name, &Name::name);
-  return found == kNames.end() ? std::nullopt : std::optional(found->gauge);
+EngineMetric metric_of(const Row& row) {
+  EngineMetric metric{.figure = row.figure,
+                      .metric = {.name = std::string(row.name)},
+                      .block_size_label = std::string(row.block_size_label),
+                      .num_blocks_label = std::string(row.num_blocks_label)};
+  if (!row.label.empty()) metric.metric.labels.emplace_back(row.label, row.value);
+  return metric;
 }
 
 std::int64_t number(std::string_view text) {
@@ -63,56 +76,106 @@ std::vector<std::string> list(std::string_view text) {
 constexpr int kCountMax = 1 << 30;
 int count(double value) { return static_cast<int>(std::clamp(value, 0.0, static_cast<double>(kCountMax))); }
 
+// Puts one page's samples together.
+class PageReader {
+ public:
+  explicit PageReader(EndpointState& state) : state_(state) {}
+
+  void read(const EngineMetric& metric, const MetricLine& line) {
+    switch (metric.figure) {
+      case Figure::waiting:
+        waiting_ = std::max(waiting_, 0.0) + line.value;
+        break;
+      case Figure::running:
+        running_ = std::max(running_, 0.0) + line.value;
+        break;
+      case Figure::kv_usage:
+        kv_usage_ = std::max(kv_usage_, line.value);
+        break;
+      case Figure::block_size:
+        state_.block_size = count(line.value);
+        break;
+      case Figure::num_blocks:
+        state_.num_blocks = count(line.value);
+        break;
+      case Figure::cache_config:
+        state_.block_size =
+            count(static_cast<double>(number(metric_label(line.labels, metric.block_size_label))));
+        state_.num_blocks = number(metric_label(line.labels, metric.num_blocks_label));
+        break;
+      case Figure::adapters:
+        read_adapters(line);
+        break;
+      case Figure::custom:
+        custom_.try_emplace(metric.attribute, std::clamp(line.value, -kAttributeMax, kAttributeMax));
+        break;
+    }
+  }
+
+  void finish() {
+    if (waiting_ >= 0) state_.waiting = count(waiting_);
+    if (running_ >= 0) state_.running = count(running_);
+    if (kv_usage_ >= 0) state_.kv_usage = std::clamp(kv_usage_, 0.0, 1.0);
+    if (custom_.empty()) return;
+    if (state_.attributes) custom_.insert(state_.attributes->begin(), state_.attributes->end());
+    state_.attributes = std::make_shared<const Attributes>(std::move(custom_));
+  }
+
+ private:
+  // Its value is a time: the latest series counts.
+  void read_adapters(const MetricLine& line) {
+    if (line.value < adapters_since_) return;
+    adapters_since_ = line.value;
+    state_.adapters = std::make_shared<const AdapterState>(
+        AdapterState{list(metric_label(line.labels, "running_lora_adapters")),
+                     list(metric_label(line.labels, "waiting_lora_adapters")),
+                     count(static_cast<double>(number(metric_label(line.labels, "max_lora"))))});
+  }
+
+  EndpointState& state_;
+  double waiting_ = -1, running_ = -1, kv_usage_ = -1, adapters_since_ = -1;
+  Attributes custom_;
+};
+
 }  // namespace
 
-bool read_engine_metrics(std::string_view page, EndpointState& state) {
-  double waiting = -1, running = -1, kv_usage = -1, adapters_since = -1;
+EngineKinds::EngineKinds() {
+  for (const Row& row : kRows) {
+    kinds[std::string(row.engine)].push_back(metric_of(row));
+    if (row.engine != kTriton) any.push_back(metric_of(row));
+  }
+}
+
+const EngineMetrics& EngineKinds::of(const Endpoint& endpoint) const {
+  for (const std::string_view key : {std::string_view(label), kOldLabel}) {
+    const auto named = endpoint.labels.find(std::string(key));
+    if (named == endpoint.labels.end() || named->second.empty()) continue;
+    if (const auto kind = kinds.find(named->second); kind != kinds.end()) return kind->second;
+    break;
+  }
+  return unlabelled.empty() ? any : kinds.at(unlabelled);
+}
+
+const EngineKinds& known_engines() {
+  static const EngineKinds kKnown;
+  return kKnown;
+}
+
+bool read_engine_metrics(std::string_view page, EndpointState& state, const EngineMetrics& metrics) {
+  PageReader reader(state);
   bool any = false;
   while (!page.empty()) {
     const std::size_t end = std::min(page.find('\n'), page.size());
     const auto sample = read_metric(page.substr(0, end));
     page.remove_prefix(std::min(end + 1, page.size()));
-    const std::optional<Gauge> gauge = sample ? gauge_of(sample->name) : std::nullopt;
-    if (!gauge) continue;
-    any = true;
-    const auto& [name, labels, value] = *sample;
-    switch (*gauge) {
-      case Gauge::waiting:
-        waiting = std::max(waiting, 0.0) + value;
-        break;
-      case Gauge::running:
-        running = std::max(running, 0.0) + value;
-        break;
-      case Gauge::kv_usage:
-        kv_usage = std::max(kv_usage, value);
-        break;
-      case Gauge::block_size:
-        state.block_size = count(value);
-        break;
-      case Gauge::num_blocks:
-        state.num_blocks = count(value);
-        break;
-      case Gauge::cache_config: {
-        const std::string_view page_size = metric_label(labels, "page_size");
-        const std::string_view pages = metric_label(labels, "num_pages");
-        state.block_size = count(
-            static_cast<double>(number(page_size.empty() ? metric_label(labels, "block_size") : page_size)));
-        state.num_blocks = number(pages.empty() ? metric_label(labels, "num_gpu_blocks") : pages);
-        break;
-      }
-      case Gauge::adapters:  // its value is a time: the latest series counts
-        if (value < adapters_since) break;
-        adapters_since = value;
-        state.adapters = std::make_shared<const AdapterState>(
-            AdapterState{list(metric_label(labels, "running_lora_adapters")),
-                         list(metric_label(labels, "waiting_lora_adapters")),
-                         count(static_cast<double>(number(metric_label(labels, "max_lora"))))});
-        break;
+    if (!sample) continue;
+    for (const EngineMetric& metric : metrics) {
+      if (!metric.metric.matches(*sample)) continue;
+      any = true;
+      reader.read(metric, *sample);
     }
   }
-  if (waiting >= 0) state.waiting = count(waiting);
-  if (running >= 0) state.running = count(running);
-  if (kv_usage >= 0) state.kv_usage = std::clamp(kv_usage, 0.0, 1.0);
+  reader.finish();
   return any;
 }
 

@@ -1,16 +1,56 @@
-// What an engine's /metrics page says of its load: Prometheus' text format, the names of vLLM, SGLang and
-// TensorRT-LLM.
+// What an engine's /metrics page says of its load: Prometheus' text format.
 #pragma once
 
+#include <map>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "fleet/observe/metric_spec.h"
 #include "fleet/view/endpoint.h"
 
 namespace octavo::fleet {
 
-// Writes what it finds into `state`: waiting, running, kv_usage, block_size, num_blocks, adapters. Fields
-// that the page does not speak of stay as they are. Of several series of one name the values are added up, of
-// kv_usage the largest counts. False: the page has none of the names. Lines that make no sense are skipped.
-bool read_engine_metrics(std::string_view page, EndpointState& state);
+enum class Figure : std::uint8_t {
+  waiting,
+  running,
+  kv_usage,
+  cache_config,  // an info metric: the sizes are labels
+  block_size,
+  num_blocks,
+  adapters,  // vLLM's info metric of LoRA
+  custom,    // an attribute of the endpoint
+};
+
+// What a metric stands for.
+struct EngineMetric {
+  Figure figure = Figure::custom;
+  MetricSpec metric = {};
+  std::string block_size_label = "block_size";  // of cache_config
+  std::string num_blocks_label = "num_gpu_blocks";
+  AttributeKey attribute = {};  // of custom
+};
+using EngineMetrics = std::vector<EngineMetric>;
+
+// The metrics of each kind of engine, and how one knows which kind an endpoint is.
+struct EngineKinds {
+  EngineKinds();  // llm-d's: vllm, sglang, trtllm-serve, triton-tensorrt-llm, triton
+
+  std::string label = "llm-d.ai/engine-type";
+  std::string unlabelled = {};  // what endpoints without that label are; "": any of `any`
+  std::map<std::string, EngineMetrics, std::less<>> kinds;
+  EngineMetrics any;  // of all that llm-d knows but triton, whose names mean something else elsewhere
+
+  const EngineMetrics& of(const Endpoint& endpoint) const;
+};
+
+const EngineKinds& known_engines();
+
+// Writes what it finds into `state`: waiting, running, kv_usage, block_size, num_blocks, adapters, attributes.
+// Fields that the page does not speak of stay as they are. Of several series of one name the values are added
+// up, of kv_usage the largest counts, of custom ones the first. False: the page has none of the names. Lines
+// that make no sense are skipped.
+bool read_engine_metrics(std::string_view page, EndpointState& state,
+                         const EngineMetrics& metrics = known_engines().any);
 
 }  // namespace octavo::fleet

@@ -51,6 +51,56 @@ TEST(EngineMetrics, ReadsSglangsAndTensorRts) {
   EXPECT_EQ(state.running, 9);
 }
 
+TEST(EngineMetrics, ReadsTritons) {
+  EndpointState state;
+  EXPECT_TRUE(
+      read_engine_metrics("nv_trt_llm_request_metrics{model=\"m\",request_type=\"waiting\",version=\"1\"} 4\n"
+                          "nv_trt_llm_request_metrics{model=\"m\",request_type=\"scheduled\",version=\"1\"} 6\n"
+                          "nv_trt_llm_request_metrics{model=\"m\",request_type=\"max\",version=\"1\"} 512\n"
+                          "nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=\"fraction\"} 0.25\n"
+                          "nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=\"tokens_per\"} 64\n"
+                          "nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=\"max\"} 1000\n"
+                          "nv_inference_exec_count{model=\"m\"} 100000\n",
+                          state));
+  EXPECT_EQ(state.waiting, 4);
+  EXPECT_EQ(state.running, 6);
+  EXPECT_EQ(state.kv_usage, 0.25);
+  EXPECT_EQ(state.block_size, 64);
+  EXPECT_EQ(state.num_blocks, 1000);
+}
+
+TEST(EngineMetrics, ALabelSaysWhichNamesCount) {
+  const EngineKinds& kinds = known_engines();
+  constexpr std::string_view kPage = "nv_inference_pending_request_count 2\nvllm:num_requests_waiting 7\n";
+  struct Case {
+    const char *label, *engine;
+    int waiting;
+  };
+  for (const auto& [label, engine, waiting] : {Case{"llm-d.ai/engine-type", "triton", 2},
+                                               Case{"inference.networking.k8s.io/engine-type", "triton", 2},
+                                               Case{"llm-d.ai/engine-type", "vllm", 7},
+                                               Case{"llm-d.ai/engine-type", "unheard-of", 7},
+                                               Case{"other", "triton", 7}}) {
+    EndpointState state;
+    EXPECT_TRUE(read_engine_metrics(kPage, state, kinds.of({.labels = {{label, engine}}})));
+    EXPECT_EQ(state.waiting, waiting) << label << "=" << engine;
+  }
+  EndpointState state;
+  EXPECT_FALSE(read_engine_metrics(kPage, state, kinds.of({.labels = {{"llm-d.ai/engine-type", "sglang"}}})));
+}
+
+TEST(EngineMetrics, CustomOnesAreAttributes) {
+  const AttributeKey depth{"depth", "core-metrics-extractor"}, other{"other", "dcgm-extractor"};
+  const EngineMetrics metrics{{.metric = {"my_queue", {{"pool", "a"}}}, .attribute = depth}};
+  EndpointState state;
+  state.attributes = std::make_shared<const Attributes>(Attributes{{depth, 1}, {other, 2}});
+  EXPECT_TRUE(read_engine_metrics("my_queue{pool=\"b\"} 5\nmy_queue{pool=\"a\"} 8\nmy_queue{pool=\"a\"} 9\n",
+                                  state, metrics));
+  EXPECT_EQ(state.attribute(depth), 8);
+  EXPECT_EQ(state.attribute(other), 2);
+  EXPECT_FALSE(state.attribute({"depth", "dcgm-extractor"}));
+}
+
 TEST(EngineMetrics, NonsenseIsSkipped) {
   EndpointState state;
   for (const char* page :

@@ -5,7 +5,9 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace octavo::fleet {
@@ -29,7 +31,9 @@ struct Endpoint {
   std::string kv_replay_endpoint = {};  // where they can be asked for again
   int priority = 0;  // of SRV records: while one with a lower number is available, it gets no request
   int weight = 1;    // of SRV records: among those of its priority
-  int bootstrap_port = 0;               // of a prefill endpoint that speaks SGLang's transfer; 0: none
+  int bootstrap_port = 0;  // of a prefill endpoint that speaks SGLang's transfer; 0: none
+  std::string pod = {};    // the name of its pod; "": not known
+  std::string node = {};   // the address of the machine it is on; "": not known
 };
 
 // May a request be sent there?
@@ -47,6 +51,11 @@ struct AdapterState {
   int active_max = 0;
 };
 
+// Numbers that policies may be told to read: by name and by who found them (see decide/attribute.h).
+using AttributeKey = std::pair<std::string, std::string>;
+using Attributes = std::map<AttributeKey, double>;
+inline constexpr double kAttributeMax = 1e300;  // of their absolute values: differences are numbers
+
 inline constexpr std::int64_t kNeverObserved = std::numeric_limits<std::int64_t>::min();
 
 // What it last said of itself.
@@ -59,6 +68,13 @@ struct EndpointState {
   int block_size = 0;   // tokens; 0: not known
   std::int64_t num_blocks = 0;
   std::shared_ptr<const AdapterState> adapters = {};  // null: not known
+  std::shared_ptr<const Attributes> attributes = {};  // null: there are none
+
+  std::optional<double> attribute(const AttributeKey& key) const {
+    if (!attributes) return std::nullopt;
+    const auto found = attributes->find(key);
+    return found == attributes->end() ? std::nullopt : std::optional(found->second);
+  }
 };
 
 // An endpoint in the fleet.

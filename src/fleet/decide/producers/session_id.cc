@@ -8,12 +8,12 @@ namespace octavo::fleet {
 
 std::unique_ptr<Plugin> make_session_id_producer(Parameters& parameters, Plugins& plugins) {
   auto plugin = std::make_unique<SessionIdProducer>();
-  parameters.read("headerName", plugin->source.header);
-  parameters.read("cookieName", plugin->source.cookie);
-  if (plugin->source.header.empty() == plugin->source.cookie.empty())
+  SessionSource& source = plugin->sources.emplace_back();
+  parameters.read("headerName", source.header);
+  parameters.read("cookieName", source.cookie);
+  if (source.header.empty() == source.cookie.empty())
     parameters.fail("headerName", "must be given, or cookieName, and not both");
-  plugin->source.header =
-      plugins.reads_header(plugin->source.header.empty() ? "cookie" : plugin->source.header);
+  source.header = plugins.reads_header(source.header.empty() ? "cookie" : source.header);
   return plugin;
 }
 
