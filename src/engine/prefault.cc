@@ -1,9 +1,8 @@
 #include "engine/prefault.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
+
+#include "base/priority.h"
 
 namespace octavo {
 namespace {
@@ -35,7 +34,7 @@ void Prefault::used(std::size_t end) {
 }
 
 void Prefault::run() {
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);  // of this thread alone
+  lower_priority(kPrepares);
   for (std::size_t known = 0, touched = 0;;) {
     used_.wait(known);
     if (stopping_) return;

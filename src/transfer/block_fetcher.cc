@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/priority.h"
 
 namespace octavo {
 
@@ -39,6 +40,7 @@ void BlockFetcher::post(LoadTask task) {
 }
 
 void BlockFetcher::run(Worker& worker) {
+  lower_priority(kMoves);  // steps go first: streams that run notice nothing
   std::unique_lock lock(mutex_);
   for (;;) {
     came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });

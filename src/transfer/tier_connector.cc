@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/priority.h"
 #include "transfer/block_files.h"
 #include "transfer/store_blocks.h"
 
@@ -148,6 +149,7 @@ void TierConnector::load(LoadTask task) {
 }
 
 void TierConnector::read_loop() {
+  lower_priority(kMoves);
   std::unique_lock lock(mutex_);
   for (;;) {
     load_came_.wait(lock, [&] { return stopping_ || !loads_.empty(); });
@@ -257,6 +259,7 @@ std::optional<KvTransferParams> TierConnector::store(const KvPrompt&, StoreTask 
 }
 
 void TierConnector::write_loop() {
+  lower_priority(kPrepares);
   std::unique_lock lock(mutex_);
   for (;;) {
     store_came_.wait(lock, [&] { return stopping_ || !stores_.empty(); });
