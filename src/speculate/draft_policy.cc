@@ -8,7 +8,7 @@ namespace {
 // Without times: below this, the work for a draft token is worth more than the chance of its being accepted.
 constexpr int kLeastLikely = Acceptance::kOne / 4;
 // Of a step's time: what draft tokens are to gain at least, as all that goes into the sum is an estimate.
-constexpr int kLeastGain = 16;
+constexpr int kLeastGain = 64;
 // Of all time: what tries may take.
 constexpr int kShareOfTries = 256;
 constexpr int kDraftsOfMean = 128;
@@ -17,7 +17,7 @@ constexpr int kDraftsOfMean = 128;
 
 void Acceptance::note(bool came_true) {
   is_new_ = false;
-  rate_ += ((came_true ? kOne : 0) - rate_) / 8;
+  rate_ += ((came_true ? kOne : 0) - rate_) / 16;
   // A text that begins to repeat itself goes on so: the next try follows at once, until the rate tells.
   if (came_true && rate_ < kOne / 2) try_in_ = 1;
 }
