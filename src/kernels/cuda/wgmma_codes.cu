@@ -10,7 +10,7 @@ namespace octavo::cuda {
 namespace {
 
 constexpr int kStepColumns = static_cast<int>(kLaneColumns);
-constexpr int kSteps = static_cast<int>(kSlice) / kStepColumns;  // of a slice
+[[maybe_unused]] constexpr int kSteps = static_cast<int>(kSlice) / kStepColumns;  // of a slice; not on older devices
 constexpr int kQuarter = 32, kQuarters = kStepColumns / kQuarter;
 constexpr int kScaleBytes = kQuarters * static_cast<int>(sizeof(GroupScale));  // of a row of a tile
 
@@ -19,7 +19,6 @@ template <Format kFormat, class S>
 struct Stage {
   static constexpr bool kNarrow = kFormat == Format::q4 || kFormat == Format::e2m1;
   static constexpr int kRowBytes = kNarrow ? kStepColumns / 2 : kStepColumns;
-  static constexpr int kChunks = kRowBytes / 16;
   static constexpr int kCodesAt = S::kN * kStepColumns * 2;
   static constexpr int kScalesAt = kCodesAt + S::kOutputs * kRowBytes;
   static constexpr int kBytes = kScalesAt + S::kOutputs * kScaleBytes;
@@ -36,7 +35,8 @@ struct Stage {
 template <class T, Format kFormat, class S>
 struct CodeRing {
   using At = Stage<kFormat, S>;
-  static constexpr int kRowsApart = S::kTeamThreads / At::kChunks;  // of the copies of a thread
+  static constexpr int kChunks = At::kRowBytes / 16;            // of a row's codes
+  static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // of the copies of a thread
   static constexpr int kCopies = S::kOutputs / kRowsApart;
 
   const MatmulParams& p;
@@ -64,11 +64,11 @@ struct CodeRing {
     if (first < p.cols) {
       unsigned char* to = stage(step);
       x.begin(to, first);
-      const int chunk = me % At::kChunks;
+      const int chunk = me % kChunks;
       const std::int64_t code = p.w.codes_at + first / kStepColumns * At::kRowBytes + chunk * 16;
 #pragma unroll
       for (int i = 0; i < kCopies; ++i) {
-        const int r = me / At::kChunks + i * kRowsApart;
+        const int r = me / kChunks + i * kRowsApart;
         const bool there = output + r < p.rows;
         copy_async(to + At::kCodesAt + At::chunk_at(r, chunk),
                    there ? row_of(p.w, output + r) + code : p.w.data, there);

@@ -4,7 +4,7 @@
 namespace octavo::cuda {
 namespace {
 
-constexpr int kSteps = static_cast<int>(kSlice / kTileColumns);  // of a slice
+[[maybe_unused]] constexpr int kSteps = static_cast<int>(kSlice / kTileColumns);  // of a slice
 
 template <class S>
 constexpr int kStageBytes = (S::kOutputs + S::kN) * kTileRowBytes;
