@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "base/scratch_directory.h"
+#include "base/test_eventually.h"
 #include "engine/load.h"
 #include "engine/test_rig.h"
 #include "kernels/backends.h"
@@ -414,7 +415,8 @@ TEST(CausalEmbedder, ReadsCachedPrefixes) {
   for (int round = 0; round < 2; ++round)
     for (std::size_t i = 0; i < texts.size(); ++i)
       EXPECT_EQ(pooled(*cached, std::span(texts).subspan(i, 1))[0], expected[i]) << round << " " << i;
-  EXPECT_GE(hits(*cached), 96 + 96 + 288);  // the branch twice, the longest text once
+  // The branch twice, the longest text once. Statistics follow the answer that they are of.
+  EXPECT_TRUE(eventually([&] { return hits(*cached) == 96 + 96 + 288; })) << hits(*cached);
   // Vectors of all tokens need all tokens, and leave the same in the cache.
   const auto tokens = [&](Engine& engine) {
     return pooled(engine, std::span(texts).last(1), [](std::size_t) { return Task::token_embed; });

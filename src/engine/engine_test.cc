@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
 
+#include "base/test_eventually.h"
 #include "engine/test_rig.h"
 
 namespace octavo {
@@ -222,9 +224,7 @@ TEST_P(EngineModes, ADeadDeviceEndsEverythingAndSaysSo) {
   ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(1, 20), 20), sink).has_value());
   sink->wait_ended(1);
   EXPECT_EQ(sink->record().ends[0].finished, FinishReason::error);
-  for (int i = 0; i < 60'000 && rig.engine->own_stats().healthy; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_FALSE(rig.engine->own_stats().healthy);
+  EXPECT_TRUE(eventually([&] { return !rig.engine->own_stats().healthy; }));
   EXPECT_EQ(rig.engine->submit(request_for(some_prompt(1, 20), 20), sink).error().code,
             ErrorCode::unavailable);
 }
@@ -278,15 +278,11 @@ TEST(Engine, AStepThatWaitsForNothingIsSeen) {
   parts.watch = {.quiet_us = 50'000, .device_step_us = 50'000};
   const auto engine = Engine::start(options, info, std::move(parts)).value();
   auto sink = std::make_shared<Recorder>();
-  const auto eventually_hangs = [&](bool wanted) {
-    for (int i = 0; i < 60'000 && engine->own_stats().hangs != wanted; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return engine->own_stats().hangs == wanted;
-  };
+  const auto hangs = [&] { return engine->own_stats().hangs; };
   ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 20), sink).has_value());
-  EXPECT_TRUE(eventually_hangs(true));
+  EXPECT_TRUE(eventually(hangs));
   device.may_fail.set_value();
-  EXPECT_TRUE(eventually_hangs(false));
+  EXPECT_TRUE(eventually(std::not_fn(hangs)));
 }
 
 TEST(Engine, RefusesWhatCannotBeServed) {
@@ -316,12 +312,9 @@ TEST(Engine, BoundsAnswersThatWait) {
   EXPECT_EQ(refused.error().code, ErrorCode::resource_exhausted);
   rig.engine->abort(*id);
   sink->wait_ended(3);
-  for (int i = 0; i < 60'000; ++i) {  // the places come free just after the last output
-    if (rig.engine->submit(request_for(some_prompt(1, 20), 5), std::make_shared<Recorder>()).has_value())
-      return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  FAIL() << "places were not given back";
+  EXPECT_TRUE(eventually([&] {  // the places come free just after the last output
+    return rig.engine->submit(request_for(some_prompt(1, 20), 5), std::make_shared<Recorder>()).has_value();
+  }));
 }
 
 TEST(Engine, ASmallQueueLetsTheWholeBatchRun) {

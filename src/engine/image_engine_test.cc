@@ -8,6 +8,7 @@
 #include <future>
 
 #include "base/scratch_directory.h"
+#include "base/test_eventually.h"
 #include "engine/image_encoder.h"
 #include "engine/load.h"
 #include "engine/test_answers.h"
@@ -464,7 +465,7 @@ TEST(ImageModels, PromptsComeBackFromATier) {
         const EngineStats stats = engine->own_stats();
         return stats.generation_tokens >= generated && stats.kv_tier.stored_blocks > 0 && stats.kv_transfer.held_blocks == 0;
       };
-      while (!at_rest()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_TRUE(eventually(at_rest));
       engine->reset_prefix_cache();
       return std::pair(tokens, engine->own_stats().kv_transfer.hits - before);
     };

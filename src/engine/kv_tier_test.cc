@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/scratch_directory.h"
+#include "base/test_eventually.h"
 #include "engine/load.h"
 #include "engine/test_answers.h"
 #include "engine/test_rig.h"
@@ -17,12 +18,6 @@ namespace fs = std::filesystem;
 KvTransferOptions tier_options(const ScratchDirectory& folder, std::int64_t bytes = std::int64_t{1} << 30) {
   return {.enabled = true,
           .tier = KvTierOptions{.place = folder.path(), .bytes = bytes, .load_always = true}};
-}
-
-template <class Condition>
-bool eventually(Condition&& condition) {
-  for (int i = 0; i < 30'000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return condition();
 }
 
 // Nothing is on its way between cache and disk, and nobody keeps blocks.

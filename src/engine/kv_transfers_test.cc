@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/test_eventually.h"
 #include "engine/load.h"
 #include "engine/test_answers.h"
 #include "engine/test_rig.h"
@@ -31,15 +32,6 @@ KvTransferParams prefill(Engine& engine, Request request) {
   EXPECT_EQ(record.ends[0].finished, FinishReason::length);
   EXPECT_TRUE(record.ends[0].kv_transfer.has_value());
   return record.ends[0].kv_transfer.value_or(KvTransferParams{});
-}
-
-template <class Condition>
-bool eventually(Condition&& condition) {
-  // Longer than a lease: what a lost message leaves behind goes when its lease ends.
-  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  while (!condition() && std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return condition();
 }
 
 std::int64_t failures(const Engine& engine) {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "base/test_eventually.h"
 #include "engine/test_rig.h"
 
 namespace octavo::remote {
@@ -18,14 +19,6 @@ EngineProcessOptions simulated(std::vector<std::string> flags) {
   options.command = {"simulated_engine"};
   options.command.insert(options.command.end(), flags.begin(), flags.end());
   return options;
-}
-
-bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 60'000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(1ms);
-  }
-  return false;
 }
 
 // Kills the engine that runs now and waits for the next.

@@ -8,6 +8,7 @@
 #include <functional>
 #include <thread>
 
+#include "base/test_eventually.h"
 #include "http/client.h"
 #include "http/sse.h"
 #include "serve/api_server.h"
@@ -28,15 +29,6 @@ inline std::vector<TokenId> ending(std::string_view text) {
   std::vector<TokenId> ids = bytes_of(text);
   ids.push_back(kEndToken);
   return ids;
-}
-
-inline bool eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + 60s;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
 }
 
 class ServeTest : public ::testing::Test {

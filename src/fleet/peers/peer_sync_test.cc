@@ -8,6 +8,8 @@
 #include <thread>
 #include <zmq.hpp>
 
+#include "base/test_eventually.h"
+
 namespace octavo::fleet {
 namespace {
 
@@ -17,12 +19,6 @@ std::string free_port() {
   socket.bind("tcp://127.0.0.1:*");
   const std::string endpoint = socket.get(zmq::sockopt::last_endpoint);
   return endpoint.substr(endpoint.rfind(':') + 1);
-}
-
-template <class Condition>
-bool eventually(Condition condition) {
-  for (int i = 0; i < 6000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  return condition();
 }
 
 // A router's book, without the router.

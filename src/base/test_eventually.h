@@ -1,0 +1,20 @@
+// For tests: waits for a state that another thread or process reaches.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+namespace octavo {
+
+// False: not within two minutes, which is longer than whatever a test waits for takes on a busy machine.
+template <class Condition>
+bool eventually(Condition&& condition) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+}  // namespace octavo
