@@ -1,6 +1,7 @@
 #include "hub/selection.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <iterator>
@@ -11,9 +12,17 @@ namespace {
 
 constexpr std::string_view kGguf = ".gguf";
 constexpr std::string_view kSafetensors = ".safetensors";
-constexpr WeightFiles kUsual{"model", "model.safetensors", "model.safetensors.index.json"};
-constexpr WeightFiles kMistral{"consolidated", "consolidated.safetensors",
-                               "consolidated.safetensors.index.json"};
+constexpr std::string_view kTorch = "pytorch_model.bin";
+// In the order in which they are wanted.
+constexpr std::array kWeightFiles = {
+    WeightFiles{"model", "model.safetensors", "model.safetensors.index.json"},
+    WeightFiles{"consolidated", "consolidated.safetensors", "consolidated.safetensors.index.json"},
+    WeightFiles{"pytorch_model", kTorch, "pytorch_model.bin.index.json"},
+};
+
+bool is_there(std::span<const std::string> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
 
 std::string upper(std::string_view text) {
   std::string out(text);
@@ -35,11 +44,13 @@ bool has_variant(std::string_view stem, std::string_view variant) {
 }
 
 // Of a module of Sentence Transformers: "1_Pooling/config.json", "2_Dense/model.safetensors".
-bool is_module_file(std::string_view name) {
+bool is_module_file(std::string_view name, std::span<const std::string> names) {
   const std::size_t slash = name.find('/');
-  if (slash == std::string_view::npos) return false;
-  const std::string_view file = name.substr(slash + 1);
-  return is_digits(name.substr(0, name.find('_'))) && (file == "config.json" || file == "model.safetensors");
+  if (slash == std::string_view::npos || !is_digits(name.substr(0, name.find('_')))) return false;
+  const std::string_view folder = name.substr(0, slash), file = name.substr(slash + 1);
+  const std::string_view usual = kWeightFiles.front().single;
+  return file == "config.json" || file == usual ||
+         (file == kTorch && !is_there(names, fmt::format("{}/{}", folder, usual)));
 }
 
 // Phi-4-multimodal's adapter for images.
@@ -48,27 +59,29 @@ bool is_own_adapter(std::string_view name) {
 }
 
 // Of a repository's own folder, small, and not of another framework's weights.
-bool is_description(std::string_view name) {
+bool is_description(std::string_view name, std::span<const std::string> names) {
   if (name.find('/') != std::string_view::npos)
-    return is_module_file(name) || is_own_adapter(name) ||
+    return is_module_file(name, names) || is_own_adapter(name) ||
            (name.starts_with("additional_chat_templates/") && name.ends_with(".jinja"));
   if (name.ends_with(".json")) return !name.ends_with(".index.json");
   return name.ends_with(".jinja") || name == "tokenizer.model" || name == "merges.txt" || name == "vocab.txt";
 }
 
-// "model.safetensors", "model-00001-of-00002.safetensors", Medusa heads as their authors call them; not a second
-// copy in another layout.
-bool is_shard_of(std::string_view stem, std::string_view name) {
-  return (name.starts_with(stem) || name.starts_with("medusa_lm_head.")) && name.ends_with(kSafetensors) &&
-         name.find('/') == std::string_view::npos;
+// "model.safetensors", "model-00001-of-00002.safetensors", Medusa heads as their authors call them; not a
+// second copy in another layout.
+bool is_shard_of(const WeightFiles& files, std::string_view name) {
+  const std::string_view extension = files.single.substr(files.single.rfind('.'));
+  return (name.starts_with(files.stem) || name.starts_with("medusa_lm_head.")) && name.ends_with(extension) &&
+         name.find('/') == std::string_view::npos && name != files.single;
 }
 
 }  // namespace
 
 const WeightFiles& weight_files(std::span<const std::string> names) {
-  const auto is_there = [&](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
-  const bool usual = is_there(kUsual.single) || is_there(kUsual.index);
-  return !usual && (is_there(kMistral.single) || is_there(kMistral.index)) ? kMistral : kUsual;
+  const auto* found = std::ranges::find_if(kWeightFiles, [&](const WeightFiles& files) {
+    return is_there(names, files.single) || is_there(names, files.index);
+  });
+  return found != kWeightFiles.end() ? *found : kWeightFiles.front();
 }
 
 Part part_of(std::string_view name) {
@@ -102,8 +115,9 @@ Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, 
     return parts;
   }
   if (stems.empty())
-    return field_failure("model", ErrorCode::not_found, "there are no weights: {}",
-                         variant.empty() ? "neither safetensors nor GGUF files" : "no GGUF files");
+    return field_failure(
+        "model", ErrorCode::not_found, "there are no weights: {}",
+        variant.empty() ? "neither safetensors, pytorch_model.bin nor GGUF files" : "no GGUF files");
   return field_failure(
       "model", ErrorCode::not_found, "{}; say which after a colon, as org/name:Q4_K_M. GGUF files: {}",
       fitting.empty() ? fmt::format("no GGUF file is {}", variant) : "which GGUF file is meant?",
@@ -111,16 +125,15 @@ Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, 
 }
 
 Result<std::vector<std::string>> files_needed(std::span<const std::string> names, std::string_view variant) {
-  const auto is_there = [&](std::string_view name) { return std::ranges::find(names, name) != names.end(); };
   std::vector<std::string> weights;
   const WeightFiles& files_of = weight_files(names);
-  const bool sharded = is_there(files_of.index);
+  const bool sharded = is_there(names, files_of.index);
   for (const std::string& name : names)
-    if (sharded ? is_shard_of(files_of.stem, name) && name != files_of.single : name == files_of.single)
-      weights.push_back(name);
+    if (sharded ? is_shard_of(files_of, name) : name == files_of.single) weights.push_back(name);
   if (!variant.empty() || weights.empty()) return gguf_parts(names, variant);
   std::vector<std::string> files;
-  std::ranges::copy_if(names, std::back_inserter(files), is_description);
+  for (const std::string& name : names)
+    if (is_description(name, names)) files.push_back(name);
   if (sharded) files.emplace_back(files_of.index);
   std::ranges::sort(weights);
   std::ranges::move(weights, std::back_inserter(files));

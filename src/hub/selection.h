@@ -10,15 +10,15 @@
 
 namespace octavo::hub {
 
-// What a repository calls its safetensors: one file, or shards that an index lists.
+// What a repository calls its weights: one file, or shards that an index lists.
 struct WeightFiles {
   std::string_view stem, single, index;
 };
-// Hugging Face's where they are among the names, else Mistral's.
+// Hugging Face's safetensors where they are among the names, else Mistral's, else PyTorch's.
 const WeightFiles& weight_files(std::span<const std::string> names);
 
-// Configuration, tokenizer, chat templates and safetensors; or, where `variant` names them or there are no
-// safetensors, the GGUF file or the parts of it. In the order in which they are wanted: weights last. Errors:
+// Configuration, tokenizer, chat templates and weight_files(); or, where `variant` names them or there are no
+// such weights, the GGUF file or the parts of it. In the order in which they are wanted: weights last. Errors:
 // not_found, field "model": no weights, or no telling which.
 Result<std::vector<std::string>> files_needed(std::span<const std::string> names, std::string_view variant);
 

@@ -67,12 +67,15 @@ TEST(Selection, ModulesOfSentenceTransformers) {
 }
 
 TEST(Selection, TheAdapterForImagesOfPhi4Multimodal) {
-  const Names names = {"config.json", "model.safetensors", "speech-lora/adapter_config.json",
-                       "speech-lora/adapter_model.safetensors", "vision-lora/adapter_config.json",
+  const Names names = {"config.json",
+                       "model.safetensors",
+                       "speech-lora/adapter_config.json",
+                       "speech-lora/adapter_model.safetensors",
+                       "vision-lora/adapter_config.json",
                        "vision-lora/adapter_model.safetensors"};
   EXPECT_THAT(files_needed(names, "").value(),
-              ElementsAre("config.json", "vision-lora/adapter_config.json", "vision-lora/adapter_model.safetensors",
-                          "model.safetensors"));
+              ElementsAre("config.json", "vision-lora/adapter_config.json",
+                          "vision-lora/adapter_model.safetensors", "model.safetensors"));
 }
 
 TEST(Selection, TheGgufFileOfAVariant) {
@@ -95,11 +98,26 @@ TEST(Selection, AnOnlyGgufFileNeedsNoName) {
   EXPECT_THAT(files_needed(Names{"a.gguf", "README.md"}, "").value(), ElementsAre("a.gguf"));
 }
 
+TEST(Selection, PyTorchsFilesWhereThereAreNoOthers) {
+  EXPECT_THAT(
+      files_needed(Names{"1_Dense/config.json", "1_Dense/pytorch_model.bin", "config.json",
+                         "flax_model.msgpack", "pytorch_model.bin", "training_args.bin"},
+                   "")
+          .value(),
+      ElementsAre("1_Dense/config.json", "1_Dense/pytorch_model.bin", "config.json", "pytorch_model.bin"));
+  EXPECT_THAT(files_needed(Names{"config.json", "pytorch_model-00001-of-00002.bin",
+                                 "pytorch_model-00002-of-00002.bin", "pytorch_model.bin.index.json"},
+                           "")
+                  .value(),
+              ElementsAre("config.json", "pytorch_model.bin.index.json", "pytorch_model-00001-of-00002.bin",
+                          "pytorch_model-00002-of-00002.bin"));
+}
+
 TEST(Selection, SaysThatThereIsNothingToLoad) {
-  const auto files = files_needed(Names{"config.json", "pytorch_model.bin"}, "");
+  const auto files = files_needed(Names{"config.json", "tf_model.h5"}, "");
   ASSERT_FALSE(files.has_value());
   EXPECT_EQ(files.error().code, ErrorCode::not_found);
-  EXPECT_THAT(files.error().message, HasSubstr("neither safetensors nor GGUF"));
+  EXPECT_THAT(files.error().message, HasSubstr("neither safetensors, pytorch_model.bin nor GGUF"));
 }
 
 TEST(Selection, Parts) {

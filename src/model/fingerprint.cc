@@ -49,7 +49,7 @@ Result<std::string> model_fingerprint(const std::string& path, const std::string
       if (entry.path().filename() == "config.json" || entry.path().filename() == "params.json")
         files.push_back(entry.path());
     for (const fs::directory_entry& entry : fs::directory_iterator(tensors, error))
-      if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
+      if (entry.path().extension() == ".safetensors" || entry.path().extension() == ".bin") files.push_back(entry.path());
   } else {
     files.emplace_back(tensors);
   }

@@ -1,28 +1,41 @@
 #include "weights/checkpoint.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/json/object.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 
 #include "weights/gguf.h"
 #include "weights/json.h"
 #include "weights/safetensors.h"
+#include "weights/torch_file.h"
 
 namespace octavo {
 namespace {
 
-constexpr std::string_view kMedusaHeads = "medusa_lm_head.safetensors";  // as Medusa's authors call theirs
+namespace fs = std::filesystem;
+
+// What the weights of a folder are called, in the order in which they are looked for: one file, or shards
+// that NAME.index.json lists.
+constexpr std::string_view kSafetensors = ".safetensors";
+constexpr std::array<std::string_view, 4> kWeights = {
+    "model.safetensors",
+    "consolidated.safetensors",    // Mistral's
+    "medusa_lm_head.safetensors",  // as Medusa's authors call theirs
+    "pytorch_model.bin",           // of torch.save
+};
 
 constexpr std::size_t kShardsMax = 10'000;
 constexpr JsonLimits kIndexLimits{.bytes = kSafetensorsHeaderBytesMax, .depth = 8};
 
 using ShardOfTensor = std::map<std::string, std::string, std::less<>>;
 
-// The weight_map of an index file: tensor name -> file name.
-Result<ShardOfTensor> read_index(const std::string& path) {
+// The weight_map of an index file: tensor name -> file name, which has the extension of what the index is of.
+Result<ShardOfTensor> read_index(const std::string& path, std::string_view extension) {
   TRY(const boost::json::value tree, read_json_file(path, kIndexLimits));
   const auto* top = tree.if_object();
   const auto* entry = top != nullptr ? top->if_contains("weight_map") : nullptr;
@@ -34,7 +47,7 @@ Result<ShardOfTensor> read_index(const std::string& path) {
     if (text == nullptr) return failure(ErrorCode::corrupt, "{}: weight_map must hold file names", path);
     const std::string file_name(text->data(), text->size());
     // A file of the same directory and no other.
-    if (file_name.contains('/') || file_name.contains('\0') || !file_name.ends_with(".safetensors")) {
+    if (file_name.contains('/') || file_name.contains('\0') || !file_name.ends_with(extension)) {
       return failure(ErrorCode::corrupt, "{}: \"{}\" is not the name of a shard", path, file_name);
     }
     shard_of.emplace(std::string(name), file_name);
@@ -59,12 +72,65 @@ Result<> check_shard(const ShardOfTensor& shard_of, std::span<const StoredTensor
   return {};
 }
 
-// Whether the directory has weights in one file `stem`.safetensors, or in shards that its index lists.
-bool has_weights(const std::filesystem::path& directory, std::string_view stem) {
+fs::path index_of(const fs::path& directory, std::string_view file) {
+  return directory / fmt::format("{}.index.json", file);
+}
+
+// Which of kWeights the directory has.
+std::optional<std::string_view> find_weights(const fs::path& directory) {
   std::error_code ignored;
-  const std::string file = fmt::format("{}.safetensors", stem);
-  return std::filesystem::exists(directory / file, ignored) ||
-         std::filesystem::exists(directory / (file + ".index.json"), ignored);
+  for (const std::string_view file : kWeights)
+    if (fs::exists(directory / file, ignored) || fs::exists(index_of(directory, file), ignored)) return file;
+  return std::nullopt;
+}
+
+struct Opened {
+  std::vector<MappedFile> files;
+  std::vector<StoredTensor> tensors;  // ascending by name
+};
+
+Result<Opened> open_weights(const fs::path& directory) {
+  const auto single = find_weights(directory);
+  if (!single)
+    return failure(ErrorCode::not_found, "there is no {} and no {} in {}", kWeights.front(), kWeights.back(),
+                   directory.string());
+  const bool torch = !single->ends_with(kSafetensors);
+  const std::string index = index_of(directory, *single);
+  std::error_code ec;
+  ShardOfTensor shard_of;
+  std::vector<std::string> names;
+  if (fs::exists(index, ec)) {
+    TRY(shard_of, read_index(index, single->substr(single->rfind('.'))));
+    for (const auto& [tensor, file] : shard_of) names.push_back(file);
+    std::ranges::sort(names);
+    names.erase(std::ranges::unique(names).begin(), names.end());
+    if (names.size() > kShardsMax) {
+      return failure(ErrorCode::corrupt, "{}: {} shards, the limit is {}", index, names.size(), kShardsMax);
+    }
+  } else {
+    names.emplace_back(*single);
+  }
+
+  Opened opened;
+  for (const std::string& name : names) {
+    TRY(MappedFile file, MappedFile::open(directory / name));
+    TRY(std::vector<StoredTensor> tensors,
+        torch ? parse_torch_file(file.bytes(), file.path()) : parse_safetensors(file.bytes(), file.path()));
+    if (!shard_of.empty()) TRY_VOID(check_shard(shard_of, tensors, name));
+    opened.files.push_back(std::move(file));
+    std::ranges::move(tensors, std::back_inserter(opened.tensors));
+  }
+  std::ranges::sort(opened.tensors, {}, &StoredTensor::name);
+  // Each tensor of a shard is one of the index: none is missing where there are as many.
+  if (!shard_of.empty() && opened.tensors.size() != shard_of.size()) {
+    for (const auto& [tensor, file] : shard_of) {
+      if (!std::ranges::binary_search(opened.tensors, tensor, {}, &StoredTensor::name)) {
+        return failure(ErrorCode::corrupt, "the index has tensor {} in {}, which does not hold it", tensor,
+                       file);
+      }
+    }
+  }
+  return opened;
 }
 
 bool is_lfs_pointer(const std::filesystem::path& path) {
@@ -77,7 +143,6 @@ bool is_lfs_pointer(const std::filesystem::path& path) {
 }  // namespace
 
 Result<> check_model_path(const std::string& path) {
-  namespace fs = std::filesystem;
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return field_failure("model", ErrorCode::not_found, "there is no {}", path);
   std::vector<std::string> pointers;
@@ -95,7 +160,7 @@ Result<> check_model_path(const std::string& path) {
 }
 
 bool is_consolidated(const std::string& directory) {
-  return has_weights(directory, "consolidated") && !has_weights(directory, "model");
+  return find_weights(directory) == "consolidated.safetensors";
 }
 
 Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat& packed) {
@@ -110,60 +175,17 @@ Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat&
 }
 
 Result<Checkpoint> Checkpoint::open_directory(const std::string& directory, const PackedFormat& packed) {
-  namespace fs = std::filesystem;
-  const fs::path base(directory);
-  const std::string single = is_consolidated(directory) ? "consolidated.safetensors" : "model.safetensors";
-  const std::string index = base / (single + ".index.json");
-  std::error_code ec;
-  ShardOfTensor shard_of;
-  std::vector<std::string> names;
-  if (fs::exists(index, ec)) {
-    TRY(shard_of, read_index(index));
-    for (const auto& [tensor, file] : shard_of) names.push_back(file);
-    std::ranges::sort(names);
-    names.erase(std::ranges::unique(names).begin(), names.end());
-    if (names.size() > kShardsMax) {
-      return failure(ErrorCode::corrupt, "{}: {} shards, the limit is {}", index, names.size(), kShardsMax);
-    }
-  } else if (fs::exists(base / single, ec)) {
-    names.push_back(single);
-  } else if (fs::exists(base / kMedusaHeads, ec)) {
-    names.emplace_back(kMedusaHeads);
-  } else {
-    return failure(ErrorCode::not_found, "{} has neither model.safetensors nor model.safetensors.index.json",
-                   directory);
-  }
-
+  TRY(Opened opened, open_weights(directory));
   Checkpoint checkpoint;
-  for (const std::string& name : names) {
-    TRY(MappedFile file, MappedFile::open(base / name));
-    TRY(std::vector<StoredTensor> tensors, parse_safetensors(file.bytes(), file.path()));
-    if (!shard_of.empty()) TRY_VOID(check_shard(shard_of, tensors, name));
-    checkpoint.files_.push_back(std::move(file));
-    std::ranges::move(tensors, std::back_inserter(checkpoint.tensors_));
-  }
-  std::ranges::sort(checkpoint.tensors_, {}, &StoredTensor::name);
-  if (!shard_of.empty() && checkpoint.tensors_.size() != shard_of.size()) {
-    for (const auto& [tensor, file] : shard_of) {
-      if (checkpoint.find(tensor) == nullptr) {
-        return failure(ErrorCode::corrupt, "the index has tensor {} in {}, which does not hold it", tensor,
-                       file);
-      }
-    }
-  }
-  TRY(checkpoint.tensors_, join_packed(std::move(checkpoint.tensors_), packed));
+  checkpoint.files_ = std::move(opened.files);
+  TRY(checkpoint.tensors_, join_packed(std::move(opened.tensors), packed));
   return checkpoint;
 }
 
 Result<> Checkpoint::add_folder(const std::string& directory, const std::string& folder) {
-  const std::filesystem::path path = std::filesystem::path(directory) / folder / "model.safetensors";
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
-    return failure(ErrorCode::not_found, "there is no {}", path.string());
-  TRY(MappedFile file, MappedFile::open(path));
-  TRY(std::vector<StoredTensor> tensors, parse_safetensors(file.bytes(), file.path()));
-  files_.push_back(std::move(file));
-  for (StoredTensor& tensor : tensors) {
+  TRY(Opened opened, open_weights(fs::path(directory) / folder));
+  std::ranges::move(opened.files, std::back_inserter(files_));
+  for (StoredTensor& tensor : opened.tensors) {
     tensor.name = fmt::format("{}/{}", folder, tensor.name);
     tensors_.push_back(std::move(tensor));
   }

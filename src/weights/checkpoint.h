@@ -1,5 +1,6 @@
 // The tensors of a model: model.safetensors in a directory, the shards that model.safetensors.index.json
-// lists, the same under Mistral's names (consolidated.safetensors), or a GGUF file.
+// lists, the same under Mistral's names (consolidated.safetensors); where there are none, pytorch_model.bin
+// or its shards; or a GGUF file.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tensor/buffer.h"
 #include "tensor/mapped_file.h"
 #include "weights/packed_matrix.h"
 
@@ -25,12 +27,16 @@ bool is_consolidated(const std::string& directory);
 
 class Checkpoint {
  public:
+  // Of tensors whose bytes lie in `memory`; ascending by name, each name once.
+  Checkpoint(std::vector<StoredTensor> tensors, Buffer memory)
+      : memory_(std::move(memory)), tensors_(std::move(tensors)) {}
+
   // Maps the files; reads only their headers, and joins packed matrices. `path` is a directory or a GGUF
-  // file. Errors: not_found when there is neither file; corrupt when a file is damaged, or the index and the
-  // shards contradict each other; see join_packed.
+  // file. Errors: not_found when there are no weights; corrupt when a file is damaged, or the index and the
+  // shards contradict each other; unsupported, see parse_torch_file; see join_packed.
   static Result<Checkpoint> open(const std::string& path, const PackedFormat& packed = {});
 
-  // Maps `directory`/`folder`/model.safetensors as well; its tensors have "folder/" in front of their names.
+  // Maps the weights of `directory`/`folder` as well; its tensors have "folder/" in front of their names.
   // Errors: as open().
   Result<> add_folder(const std::string& directory, const std::string& folder);
 
@@ -47,9 +53,11 @@ class Checkpoint {
   Result<> intact() const;
 
  private:
+  Checkpoint() = default;
   static Result<Checkpoint> open_directory(const std::string& directory, const PackedFormat& packed);
 
   std::vector<MappedFile> files_;
+  Buffer memory_;
   std::vector<StoredTensor> tensors_;
 };
 

@@ -98,7 +98,7 @@ TEST_F(CheckpointTest, Shards) {
   EXPECT_EQ(view_of(*checkpoint->find("a")).as<float>()[0], 3);
 }
 
-TEST_F(CheckpointTest, NothingThere) { EXPECT_THAT(error(), HasSubstr("has neither model.safetensors nor")); }
+TEST_F(CheckpointTest, NothingThere) { EXPECT_THAT(error(), HasSubstr("there is no model.safetensors")); }
 
 TEST_F(CheckpointTest, IndexAndShardsMustAgree) {
   const auto with_index = [&](std::string_view map) {
