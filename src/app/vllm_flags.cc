@@ -173,7 +173,7 @@ constexpr VllmFlag kFlags[] = {
     any("--renderer-num-workers", value, "two threads render and tokenise prompts"),
 
     // Loading
-    only("auto|hf|safetensors", "--load-format", value, "safetensors or GGUF, as found"),
+    works("--load-format"),
     works("--download-dir"),
     any("--safetensors-load-strategy", value, "files are mapped"),
     any("--safetensors-prefetch-num-threads", value, "files are mapped"),
@@ -181,7 +181,7 @@ constexpr VllmFlag kFlags[] = {
     only("{}", "--model-loader-extra-config", value, "there is one loader"),
     any("--ignore-patterns", values, "only what a model needs is downloaded"),
     any("--use-tqdm-on-load", nothing, "a terminal gets a progress bar, a log file none"),
-    any("--pt-load-map-location", value, "no pickled checkpoints are read"),
+    any("--pt-load-map-location", value, "files are mapped"),
 
     // Attention and recurrent layers
     any("--attention-backend", value, "the device has one backend"),

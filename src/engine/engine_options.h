@@ -49,6 +49,8 @@ struct EngineOptions {
   int data_parallel_size = 1;  // how many these are; they share processors and memory
   std::string model_dir;
   std::string weights_dir;  // that the weights are read from, in place of model_dir's; "": model_dir's
+  // auto: files, as found (hf, safetensors and pt say the same); dummy: weights are made up (weights/dummy.h).
+  std::string load_format = "auto";
   std::string device = "auto";  // auto (cuda where there is one, else cpu), cpu, cuda or reference
   std::string dtype = "auto";   // of the weights
   std::string runner = "auto";  // auto (what the model is made for), generate or pooling

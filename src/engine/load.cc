@@ -340,6 +340,7 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
 // Of all of the model, on any device.
 Result<LoadOptions> load_options(const EngineOptions& options) {
   LoadOptions load{.max_model_len = options.max_model_len,
+                   .dummy = options.load_format == "dummy",
                    .weights = options.weights_dir,
                    .threads = options.threads,
                    .images = options.images_max > 0,

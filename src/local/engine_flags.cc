@@ -104,6 +104,13 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->capture_default_str()
       ->group("Model");
   command
+      .add_option("--load-format", o.load_format,
+                  "auto: safetensors, else PyTorch's files (hf, safetensors and pt say the same), or a GGUF file; dummy: "
+                  "config.json alone is read and the weights are made up, to measure with")
+      ->check(CLI::IsMember({"auto", "hf", "safetensors", "pt", "dummy"}))
+      ->capture_default_str()
+      ->group("Model");
+  command
       .add_option(
           "--runner", o.runner,
           "generate: the model continues texts; pooling: it makes vectors or scores of them; auto: as "

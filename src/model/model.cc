@@ -2,7 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 
 #include "base/log.h"
@@ -17,6 +19,7 @@
 #include "model/shard.h"
 #include "model/sound_processor.h"
 #include "model/weight_loader.h"
+#include "weights/dummy.h"
 
 namespace octavo {
 namespace {
@@ -248,6 +251,22 @@ Result<> set_pooling(const Reading& reading, ModelSpec& spec) {
   return {};
 }
 
+// With every tensor that the spec's network, or what encodes its images or sounds, may be loaded from.
+Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& options, const ModelSpec& spec) {
+  if (is_gguf(path)) return invalid("load_format", "dummy weights are for folders with a config.json, not for GGUF files");
+  TRY(const Config config, Config::load(path, options.reading.overrides));
+  TRY(const PackedFormat packed, packed_format(config));
+  if (packed.packing != Packing::none)
+    return field_failure("load_format", ErrorCode::unsupported, "dummy weights are plain, config.json has those of {}",
+                         name(packed.packing));
+  ModelSpec whole = spec;  // as files have it
+  whole.shard = {};
+  whole.stage = {};
+  std::vector<Slot> slots = network_of(whole).parameters().slots();
+  if (spec.tower) std::ranges::copy(network_of(*spec.tower).parameters().slots(), std::back_inserter(slots));
+  return dummy_checkpoint(slots);
+}
+
 // Spec and network, and the checkpoint with the tensors that it names.
 Result<Checkpoint> describe_model(const std::string& path, const LoadOptions& options, Model& model) {
   TRY(model.spec, load_spec(path, options.reading));
@@ -262,8 +281,9 @@ Result<Checkpoint> describe_model(const std::string& path, const LoadOptions& op
     model.spec.stage = stages[static_cast<std::size_t>(options.stage)];
   }
   TRY(model.max_model_len, checked_length(model.spec, options.max_model_len));
-  TRY(Checkpoint checkpoint, open_checkpoint(path, options.reading.overrides, options.weights));
-  if (const auto& head = model.spec.head)
+  TRY(Checkpoint checkpoint, options.dummy ? dummy_weights(path, options, model.spec)
+                                           : open_checkpoint(path, options.reading.overrides, options.weights));
+  if (const auto& head = model.spec.head; head && !options.dummy)
     for (const HeadLayer& layer : head->layers)
       if (!layer.folder.empty())
         TRY_VOID(checkpoint.add_folder(options.weights.empty() ? path : options.weights, layer.folder));

@@ -51,6 +51,7 @@ struct LoadOptions {
   Encoding quantization = Encoding::plain;
   std::optional<int> max_model_len = {};  // nullopt: what the model is meant for
   Reading reading = {};
+  bool dummy = false;                     // no files are read: the weights are made up (weights/dummy.h)
   std::string weights = {};               // that the tensors are read from, in place of the model's; "": the model's
   int threads = 0;                        // that read and check; 0: as many as this process may use
   bool images = true, videos = true, sounds = true;  // false: what encodes them alone is left out

@@ -202,6 +202,32 @@ TEST(VectorsWithRows, AreNotReadFromCodes) {
   EXPECT_THAT(model.error().message, HasSubstr("q_norm.weight is fp8; a vector can be F32, F16 or BF16"));
 }
 
+TEST(DummyWeights, OfEveryNetworkThatFilesAreOf) {
+  Backend backend = make_reference_backend();
+  int networks = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator("tests/data/models")) {
+    const ScratchDirectory directory;
+    for (const char* file : {"config.json", "params.json"})
+      if (fs::exists(entry.path() / file)) fs::copy(entry.path() / file, directory / file);
+    const auto model = Model::load(directory.path(), backend, {.dummy = true});
+    ASSERT_TRUE(model) << entry.path() << ": " << model.error().message;
+    const auto real = Model::load(entry.path(), backend, {.dtype = ModelDType::bfloat16});
+    EXPECT_EQ((*model)->weight_bytes, (*real)->weight_bytes) << entry.path();
+    ++networks;
+  }
+  EXPECT_GT(networks, 100);
+}
+
+TEST_F(ModelLoad, DummyWeightsAreOfPlainFolders) {
+  const LoadOptions dummy{.dummy = true};
+  fs::remove(directory_ / "model.safetensors");
+  EXPECT_EQ(error(dummy), "loaded");
+  replace("config.json", "{", R"({"quantization_config": {"quant_method": "fp8"},)");
+  EXPECT_THAT(error(dummy), HasSubstr("dummy weights are plain, config.json has those of fp8"));
+  const auto gguf = Model::load("tests/data/gguf/bloom/model.gguf", backend_, dummy);
+  EXPECT_THAT(gguf.error().message, HasSubstr("not for GGUF files"));
+}
+
 TEST(EmbedScale, IsRoundedToTheFormatOfTheWeights) {
   Backend backend = make_reference_backend();
   const auto scale = [&](ModelDType dtype) {

@@ -30,6 +30,17 @@ def test_generate_is_repeatable_and_takes_suffixes():
     assert small.stdout == plain.stdout
 
 
+def test_dummy_weights_need_no_files(tmp_path):
+    for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(f"models/demo/{file}", tmp_path)
+    missing = run("generate", "--model", str(tmp_path), "-p", "Once")
+    assert missing.returncode != 0 and "there is no model.safetensors" in missing.stderr
+    flags = ["generate", "-p", "Once", "--max-tokens", "5", "--ignore-eos", "--temperature", "0", "--load-format", "dummy"]
+    answers = [run(*flags, "--model", str(tmp_path), *more) for more in ([], ["--tensor-parallel-size", "2"])]
+    assert all(answer.returncode == 0 for answer in answers), answers
+    assert run(*flags, "--model", str(tmp_path)).stdout == answers[0].stdout
+
+
 def test_generate_reads_and_writes_json_lines(tmp_path):
     prompts = tmp_path / "in.jsonl"
     results = tmp_path / "out.jsonl"
