@@ -110,7 +110,7 @@ Result<> BlockFiles::find_all() {
     const std::lock_guard lock(mutex_);
     for (const auto& [time, key] : found) add(key);
   }
-  make_room(most_);
+  remove_files(evict(most_));
   return {};
 }
 
@@ -137,18 +137,21 @@ std::vector<Hash128> BlockFiles::take_gone() {
   return std::exchange(gone_, {});
 }
 
-// The engine's thread asks what is there: it does not wait until files are removed.
-void BlockFiles::make_room(std::size_t most) {
+// Those that make room: the engine's thread, which asks what is there, does not wait for what happens to their files.
+std::vector<Hash128> BlockFiles::evict(std::size_t most) {
   std::vector<Hash128> evicted;
-  {
-    const std::lock_guard lock(mutex_);
-    while (places_.size() > most) {
-      evicted.push_back(uses_.front());
-      forget(evicted.back());
-    }
-    evicted_ += std::ssize(evicted);
+  const std::lock_guard lock(mutex_);
+  while (places_.size() > most) {
+    evicted.push_back(uses_.front());
+    forget(evicted.back());
   }
-  remove_files(evicted);
+  evicted_ += std::ssize(evicted);
+  return evicted;
+}
+
+bool BlockFiles::is_read(Hash128 key) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::find(reading_, key) != reading_.end();
 }
 
 void BlockFiles::remove_files(std::span<const Hash128> keys) const {
@@ -182,25 +185,34 @@ void BlockFiles::touch(std::span<const Hash128> keys) {
 }
 
 Result<> BlockFiles::read(Hash128 key, std::span<std::byte> packed) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!places_.contains(key)) return failure(ErrorCode::not_found, "{} is gone", path_of(key).string());
+    reading_.push_back(key);
+  }
+  const Result<> good = read_file(key, packed);
+  {
+    const std::lock_guard lock(mutex_);
+    reading_.erase(std::ranges::find(reading_, key));
+  }
+  if (!good && good.error().code != ErrorCode::io) remove(std::span(&key, 1));
+  return good;
+}
+
+Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> packed) const {
   const fs::path path = path_of(key);
   const File file(path, O_RDONLY);
-  if (file.fd() < 0 && errno != ENOENT) return refused("open", path);
-  Result<> good = failure(ErrorCode::not_found, "{} is gone", path.string());
-  if (file.fd() >= 0) {
-    std::size_t done = 0;
-    while (done < packed.size()) {
-      const ssize_t got = ::read(file.fd(), packed.data() + done, packed.size() - done);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return refused("read", path);
-      if (got == 0) break;
-      done += static_cast<std::size_t>(got);
-    }
-    good = done == packed.size()
-               ? verify(format_, key, packed)
-               : failure(ErrorCode::corrupt, "a KV block of {} of {} bytes", done, packed.size());
+  if (file.fd() < 0 && errno == ENOENT) return failure(ErrorCode::not_found, "{} is gone", path.string());
+  if (file.fd() < 0) return refused("open", path);
+  std::size_t done = 0;
+  while (done < packed.size()) {
+    const ssize_t got = ::read(file.fd(), packed.data() + done, packed.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return refused("read", path);
+    if (got == 0) return failure(ErrorCode::corrupt, "a KV block of {} of {} bytes", done, packed.size());
+    done += static_cast<std::size_t>(got);
   }
-  if (!good) remove(std::span(&key, 1));
-  return good;
+  return verify(format_, key, packed);
 }
 
 Result<> BlockFiles::write(Hash128 key, std::span<const std::byte> packed) {
@@ -210,9 +222,13 @@ Result<> BlockFiles::write(Hash128 key, std::span<const std::byte> packed) {
   fs::create_directory(path.parent_path(), error);
   if (error)
     return failure(ErrorCode::io, "cannot make {}: {}", path.parent_path().string(), error.message());
-  make_room(most_ - 1);  // before the file is there, so that the folder never holds more
+  // Before the file is there, so that the folder never holds more. Nobody begins to read what is evicted.
+  std::vector<Hash128> evicted = evict(most_ - 1);
+  if (!evicted.empty() && !is_read(evicted.back()) && rename(path_of(evicted.back()).c_str(), unfinished.c_str()) == 0)
+    evicted.pop_back();
+  remove_files(evicted);
   const auto write_all = [&]() -> Result<> {
-    const File file(unfinished, O_WRONLY | O_CREAT | O_TRUNC);
+    const File file(unfinished, O_WRONLY | O_CREAT | O_NOFOLLOW);
     if (file.fd() < 0) return refused("open", unfinished);
     while (!packed.empty()) {
       const ssize_t put = ::write(file.fd(), packed.data(), packed.size());

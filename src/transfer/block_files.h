@@ -4,8 +4,9 @@
 //   FOLDER/<digest of the format>-<engine>/<first 2 digits of the key>/<key>.kv
 //
 // A file is a packed block (block_format.h). It is written under another name and renamed when it is whole;
-// what a crash or a full disk has left of one is told by its checksum. The order of use outlives the process
-// as the files' times. Any thread.
+// what a crash or a full disk has left of one is told by its key and checksum. Where there is room for no more
+// files, the one of the block that makes room is overwritten: making and deleting files is most of what writing
+// small blocks costs. The order of use outlives the process as the files' times. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +58,9 @@ class BlockFiles final : public BlockStore {
   std::filesystem::path path_of(Hash128 key) const;
   void add(Hash128 key);  // mutex_ is held
   void forget(Hash128 key);
-  void make_room(std::size_t most);
+  std::vector<Hash128> evict(std::size_t most);
+  bool is_read(Hash128 key) const;
+  Result<> read_file(Hash128 key, std::span<std::byte> packed) const;
   void remove_files(std::span<const Hash128> keys) const;
 
   const std::filesystem::path folder_;
@@ -68,6 +71,7 @@ class BlockFiles final : public BlockStore {
   mutable std::mutex mutex_;  // guards all below
   Uses uses_;
   std::unordered_map<Hash128, Uses::iterator, HashOfHash> places_;
+  std::vector<Hash128> reading_;  // their files are not overwritten
   std::vector<Hash128> gone_;
   std::int64_t evicted_ = 0;
 };
