@@ -6,8 +6,8 @@ peer; and what keeping them there costs prompts that nobody asks for again.
 first token  of the same prompt, one way after the other: computed; in the prefix cache; loaded from files, which lie in the page
              cache; fetched from another server over shared memory and over TCP, also as bytes a second and as a share of what a
              plain copy moves in the same run: memory to memory, and a socket of the loopback
-throughput   tokens a second of prompts that never come again, with a tier on disk as a share of those without, in turns; by wall
-             clock, and by the engine's processor time, which other programs disturb less
+throughput   tokens a second of prompts that never come again, with a tier on disk as a share of those without, in turns: one that
+             fills, one that is full; by wall clock, and by the engine's processor time, which other programs disturb less
 
 Without --model it is the demo model's shape, for prompts of 8,192 tokens; with --shape 1b a Llama of a billion parameters, drawn at random, with
 the demo's tokenizer (2 GB in the temporary folder).
@@ -78,8 +78,8 @@ def connectors(*kinds):
     return ["--kv-transfer-config", json.dumps(whole)]
 
 
-def disk(folder):
-    return "SharedStorageConnector", {"shared_storage_path": str(folder), "bytes_to_use": 8 << 30, "load_always": True}
+def disk(folder, size=8 << 30):
+    return "SharedStorageConnector", {"shared_storage_path": str(folder), "bytes_to_use": size, "load_always": True}
 
 
 def peer(**extra):
@@ -160,22 +160,25 @@ def first_tokens(args, model, scratch, draws):
 
 def throughput(args, model, scratch, draws):
     limits = ["--device", "cpu", "--max-model-len", 1024, "--max-num-seqs", args.streams]
-    figures = {"without": [], "with": []}
 
     def answer(server, prompt):
         return len(list(server.stream(prompt=prompt, max_tokens=64, temperature=0)))
 
-    with Server(args.server, model, *limits) as plain, Server(args.server, model, *limits, *connectors(disk(scratch / "unused"))) as tiered:
-        for turn in range(args.rounds + 1):
-            for name, server in (("without", plain), ("with", tiered)):
-                prompts = [[draws.randrange(300, 2000) for _ in range(512)] for _ in range(2 * args.streams)]
-                began, used = time.perf_counter(), server.processor_seconds()
-                with ThreadPoolExecutor(args.streams) as pool:
-                    count = sum(pool.map(lambda prompt: answer(server, prompt), prompts))
-                if turn > 0:
-                    figures[name].append((count / (time.perf_counter() - began), count / (server.processor_seconds() - used)))
-    clock, processor = (statistics.median(a[i] / b[i] for a, b in zip(figures["with"], figures["without"])) for i in (0, 1))
-    print(f"throughput with a tier and no reuse, {args.streams} streams: {clock:.3f} of that without by the clock, {processor:.3f} by processor time")
+    def turn(server):
+        """Tokens a second, by the clock and by processor time."""
+        prompts = [[draws.randrange(300, 2000) for _ in range(512)] for _ in range(2 * args.streams)]
+        began, used = time.perf_counter(), server.processor_seconds()
+        with ThreadPoolExecutor(args.streams) as pool:
+            count = sum(pool.map(lambda prompt: answer(server, prompt), prompts))
+        return count / (time.perf_counter() - began), count / (server.processor_seconds() - used)
+
+    filled = disk(scratch / "full", 32 << 20)  # less than the first turn's blocks, which is not counted
+    with Server(args.server, model, *limits) as plain, Server(args.server, model, *limits, *connectors(disk(scratch / "fills"))) as fills, \
+         Server(args.server, model, *limits, *connectors(filled)) as full:  # fmt: skip
+        turns = [[turn(server) for server in (plain, fills, full)] for _ in range(args.rounds + 1)][1:]
+    for at, name in ((1, "fills"), (2, "is full")):
+        clock, processor = (statistics.median(each[at][i] / each[0][i] for each in turns) for i in (0, 1))
+        print(f"throughput with a tier that {name} and no reuse, {args.streams} streams: {clock:.3f} of that without by the clock, {processor:.3f} by processor time")
 
 
 def main():

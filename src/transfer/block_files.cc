@@ -58,7 +58,7 @@ class File {
 }  // namespace
 
 Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, BlockFormat format,
-                                                     std::int64_t bytes_max, int engine) {
+                                                     std::int64_t bytes_max, int engine, EvictionPolicy policy) {
   const std::int64_t most = bytes_max / static_cast<std::int64_t>(format.stride());
   if (most < 1) return invalid("", "{} bytes hold no KV block of {}", bytes_max, format.stride());
   const fs::path own = fs::path(folder) / fmt::format("{}-{}", name_of(format.digest()), engine);
@@ -72,16 +72,17 @@ Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, 
     close(lock);
     return failure(ErrorCode::unavailable, "{} is used by another engine", own.string());
   }
-  std::unique_ptr<BlockFiles> files(new BlockFiles(own, std::move(format), most, lock));
+  std::unique_ptr<BlockFiles> files(new BlockFiles(own, std::move(format), most, lock, policy));
   TRY_VOID(files->find_all());
   return files;
 }
 
-BlockFiles::BlockFiles(fs::path folder, BlockFormat format, std::int64_t most, int lock)
+BlockFiles::BlockFiles(fs::path folder, BlockFormat format, std::int64_t most, int lock, EvictionPolicy policy)
     : folder_(std::move(folder)),
       format_(std::move(format)),
       most_(static_cast<std::size_t>(most)),
-      lock_(lock) {}
+      lock_(lock),
+      order_(make_eviction_order(policy, most_)) {}
 
 BlockFiles::~BlockFiles() { close(lock_); }
 
@@ -108,28 +109,18 @@ Result<> BlockFiles::find_all() {
   std::ranges::sort(found);
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [time, key] : found) add(key);
+    for (const auto& [time, key] : found) {
+      order_->add(key);
+      order_->use(key);
+    }
   }
-  make_room(most_);
+  remove_files(evict(most_));
   return {};
-}
-
-void BlockFiles::add(Hash128 key) {
-  const auto [place, is_new] = places_.try_emplace(key);
-  if (is_new) place->second = uses_.insert(uses_.end(), key);
-}
-
-void BlockFiles::forget(Hash128 key) {
-  const auto place = places_.find(key);
-  if (place == places_.end()) return;
-  uses_.erase(place->second);
-  places_.erase(place);
-  gone_.push_back(key);
 }
 
 void BlockFiles::forget_all() {
   const std::lock_guard lock(mutex_);
-  while (!uses_.empty()) forget(Hash128(uses_.front()));
+  while (order_->size() > 0) gone_.push_back(order_->evict());
 }
 
 std::vector<Hash128> BlockFiles::take_gone() {
@@ -137,18 +128,19 @@ std::vector<Hash128> BlockFiles::take_gone() {
   return std::exchange(gone_, {});
 }
 
-// The engine's thread asks what is there: it does not wait until files are removed.
-void BlockFiles::make_room(std::size_t most) {
+// Those that make room: the engine's thread, which asks what is there, does not wait for what happens to their files.
+std::vector<Hash128> BlockFiles::evict(std::size_t most) {
   std::vector<Hash128> evicted;
-  {
-    const std::lock_guard lock(mutex_);
-    while (places_.size() > most) {
-      evicted.push_back(uses_.front());
-      forget(evicted.back());
-    }
-    evicted_ += std::ssize(evicted);
-  }
-  remove_files(evicted);
+  const std::lock_guard lock(mutex_);
+  while (order_->size() > most) evicted.push_back(order_->evict());
+  gone_.insert(gone_.end(), evicted.begin(), evicted.end());
+  evicted_ += std::ssize(evicted);
+  return evicted;
+}
+
+bool BlockFiles::is_read(Hash128 key) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::find(reading_, key) != reading_.end();
 }
 
 void BlockFiles::remove_files(std::span<const Hash128> keys) const {
@@ -161,13 +153,14 @@ void BlockFiles::remove_files(std::span<const Hash128> keys) const {
 void BlockFiles::remove(std::span<const Hash128> keys) {
   remove_files(keys);
   const std::lock_guard lock(mutex_);
-  for (const Hash128& key : keys) forget(key);
+  for (const Hash128& key : keys)
+    if (order_->remove(key)) gone_.push_back(key);
 }
 
 std::vector<bool> BlockFiles::contains(std::span<const Hash128> keys) const {
   std::vector<bool> there;
   const std::lock_guard lock(mutex_);
-  for (const Hash128& key : keys) there.push_back(places_.contains(key));
+  for (const Hash128& key : keys) there.push_back(order_->contains(key));
   return there;
 }
 
@@ -176,31 +169,39 @@ void BlockFiles::touch(std::span<const Hash128> keys) {
     utimensat(AT_FDCWD, path_of(*key).c_str(), nullptr,
               0);  // without it a restart knows the order less exactly
     const std::lock_guard lock(mutex_);
-    if (const auto place = places_.find(*key); place != places_.end())
-      uses_.splice(uses_.end(), uses_, place->second);
+    order_->use(*key);
   }
 }
 
 Result<> BlockFiles::read(Hash128 key, std::span<std::byte> packed) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!order_->contains(key)) return failure(ErrorCode::not_found, "{} is gone", path_of(key).string());
+    reading_.push_back(key);
+  }
+  const Result<> good = read_file(key, packed);
+  {
+    const std::lock_guard lock(mutex_);
+    reading_.erase(std::ranges::find(reading_, key));
+  }
+  if (!good && good.error().code != ErrorCode::io) remove(std::span(&key, 1));
+  return good;
+}
+
+Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> packed) const {
   const fs::path path = path_of(key);
   const File file(path, O_RDONLY);
-  if (file.fd() < 0 && errno != ENOENT) return refused("open", path);
-  Result<> good = failure(ErrorCode::not_found, "{} is gone", path.string());
-  if (file.fd() >= 0) {
-    std::size_t done = 0;
-    while (done < packed.size()) {
-      const ssize_t got = ::read(file.fd(), packed.data() + done, packed.size() - done);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return refused("read", path);
-      if (got == 0) break;
-      done += static_cast<std::size_t>(got);
-    }
-    good = done == packed.size()
-               ? verify(format_, key, packed)
-               : failure(ErrorCode::corrupt, "a KV block of {} of {} bytes", done, packed.size());
+  if (file.fd() < 0 && errno == ENOENT) return failure(ErrorCode::not_found, "{} is gone", path.string());
+  if (file.fd() < 0) return refused("open", path);
+  std::size_t done = 0;
+  while (done < packed.size()) {
+    const ssize_t got = ::read(file.fd(), packed.data() + done, packed.size() - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return refused("read", path);
+    if (got == 0) return failure(ErrorCode::corrupt, "a KV block of {} of {} bytes", done, packed.size());
+    done += static_cast<std::size_t>(got);
   }
-  if (!good) remove(std::span(&key, 1));
-  return good;
+  return verify(format_, key, packed);
 }
 
 Result<> BlockFiles::write(Hash128 key, std::span<const std::byte> packed) {
@@ -210,9 +211,13 @@ Result<> BlockFiles::write(Hash128 key, std::span<const std::byte> packed) {
   fs::create_directory(path.parent_path(), error);
   if (error)
     return failure(ErrorCode::io, "cannot make {}: {}", path.parent_path().string(), error.message());
-  make_room(most_ - 1);  // before the file is there, so that the folder never holds more
+  // Before the file is there, so that the folder never holds more. Nobody begins to read what is evicted.
+  std::vector<Hash128> evicted = evict(most_ - 1);
+  if (!evicted.empty() && !is_read(evicted.back()) && rename(path_of(evicted.back()).c_str(), unfinished.c_str()) == 0)
+    evicted.pop_back();
+  remove_files(evicted);
   const auto write_all = [&]() -> Result<> {
-    const File file(unfinished, O_WRONLY | O_CREAT | O_TRUNC);
+    const File file(unfinished, O_WRONLY | O_CREAT | O_NOFOLLOW);
     if (file.fd() < 0) return refused("open", unfinished);
     while (!packed.empty()) {
       const ssize_t put = ::write(file.fd(), packed.data(), packed.size());
@@ -229,13 +234,13 @@ Result<> BlockFiles::write(Hash128 key, std::span<const std::byte> packed) {
     return written;
   }
   const std::lock_guard lock(mutex_);
-  add(key);
+  order_->add(key);
   return {};
 }
 
 std::int64_t BlockFiles::count() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<std::int64_t>(places_.size());
+  return static_cast<std::int64_t>(order_->size());
 }
 
 std::int64_t BlockFiles::evicted() const {

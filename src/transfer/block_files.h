@@ -1,27 +1,27 @@
-// KV blocks as files of a folder, a file for each, the least recently used removed where they would take more
-// than so many bytes.
+// KV blocks as files of a folder, a file for each, some of them evicted where they would take more than so many
+// bytes.
 //
 //   FOLDER/<digest of the format>-<engine>/<first 2 digits of the key>/<key>.kv
 //
 // A file is a packed block (block_format.h). It is written under another name and renamed when it is whole;
-// what a crash or a full disk has left of one is told by its checksum. The order of use outlives the process
-// as the files' times. Any thread.
+// what a crash or a full disk has left of one is told by its key and checksum. Where there is room for no more
+// files, the one of the block that makes room is overwritten: making and deleting files is most of what writing
+// small blocks costs. The order of use outlives the process as the files' times. Any thread.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "transfer/block_format.h"
 #include "transfer/block_store.h"
+#include "transfer/eviction_order.h"
 
 namespace octavo {
 
@@ -30,7 +30,8 @@ class BlockFiles final : public BlockStore {
   // Makes the folder, or finds what is in it. engine: its number; each has its own files. Errors: no room for
   // a single block; another process has these files open; the system refuses.
   static Result<std::unique_ptr<BlockFiles>> open(const std::string& folder, BlockFormat format,
-                                                  std::int64_t bytes_max, int engine);
+                                                  std::int64_t bytes_max, int engine,
+                                                  EvictionPolicy policy = EvictionPolicy::lru);
   ~BlockFiles() override;
   BlockFiles(const BlockFiles&) = delete;
   BlockFiles& operator=(const BlockFiles&) = delete;
@@ -50,14 +51,12 @@ class BlockFiles final : public BlockStore {
   std::int64_t evicted() const override;
 
  private:
-  using Uses = std::list<Hash128>;  // the last used last
-
-  BlockFiles(std::filesystem::path folder, BlockFormat format, std::int64_t most, int lock);
+  BlockFiles(std::filesystem::path folder, BlockFormat format, std::int64_t most, int lock, EvictionPolicy policy);
   Result<> find_all();
   std::filesystem::path path_of(Hash128 key) const;
-  void add(Hash128 key);  // mutex_ is held
-  void forget(Hash128 key);
-  void make_room(std::size_t most);
+  std::vector<Hash128> evict(std::size_t most);
+  bool is_read(Hash128 key) const;
+  Result<> read_file(Hash128 key, std::span<std::byte> packed) const;
   void remove_files(std::span<const Hash128> keys) const;
 
   const std::filesystem::path folder_;
@@ -66,8 +65,8 @@ class BlockFiles final : public BlockStore {
   const int lock_;          // an open file, locked
 
   mutable std::mutex mutex_;  // guards all below
-  Uses uses_;
-  std::unordered_map<Hash128, Uses::iterator, HashOfHash> places_;
+  std::unique_ptr<EvictionOrder> order_;
+  std::vector<Hash128> reading_;  // their files are not overwritten
   std::vector<Hash128> gone_;
   std::int64_t evicted_ = 0;
 };

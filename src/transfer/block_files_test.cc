@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "base/scratch_directory.h"
@@ -55,12 +59,16 @@ struct Files {
       if (entry.path().filename() == name) return entry.path();
     return {};
   }
-  int count_on_disk() const {
-    int count = 0;
+  // Numbers of the inodes.
+  std::set<ino_t> on_disk() const {
+    std::set<ino_t> numbers;
+    struct stat status;
     for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
-      count += entry.is_regular_file() && entry.path().filename() != "lock";
-    return count;
+      if (entry.is_regular_file() && entry.path().filename() != "lock" && stat(entry.path().c_str(), &status) == 0)
+        numbers.insert(status.st_ino);
+    return numbers;
   }
+  int count_on_disk() const { return static_cast<int>(on_disk().size()); }
 };
 
 TEST(BlockFiles, WhatIsWrittenIsReadAlsoByTheNextProcess) {
@@ -88,6 +96,42 @@ TEST(BlockFiles, TheLeastRecentlyUsedMakeRoom) {
   EXPECT_FALSE(f.files->contains(key(1)));
   EXPECT_EQ(f.files->evicted(), 3);
   EXPECT_EQ(f.count_on_disk(), 4);
+}
+
+TEST(BlockFiles, FilesOfEvictedBlocksAreThoseOfTheNext) {
+  Files f(4);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(f.put(i));
+  const std::set<ino_t> files = f.on_disk();
+  for (int i = 4; i < 30; ++i) {
+    if (i == 10) fs::resize_file(f.path(6), 100);
+    if (i == 20) fs::remove(f.path(16));
+    ASSERT_TRUE(f.put(i));
+    if (i < 20) {
+      EXPECT_EQ(f.on_disk(), files);
+    }
+  }
+  EXPECT_EQ(f.count_on_disk(), 4);
+  f.open(4);
+  for (int i = 26; i < 30; ++i) EXPECT_TRUE(f.get(i)) << i;
+}
+
+TEST(BlockFiles, WhoReadsABlockThatIsEvictedSeesItOrNone) {
+  Files f(4);
+  std::atomic<int> last = 0;
+  int seen = 0;
+  std::thread reader([&] {
+    for (int turn = 0; last < 3000; ++turn) {
+      const Result<> read = f.get(last - turn % 5);
+      seen += read.has_value();
+      EXPECT_TRUE(read || read.error().code == ErrorCode::not_found) << read.error().message;
+    }
+  });
+  while (last < 3000) {
+    EXPECT_TRUE(f.put(last));
+    ++last;
+  }
+  reader.join();
+  EXPECT_GT(seen, 0);
 }
 
 TEST(BlockFiles, TheOrderOfUseOutlivesTheProcess) {
@@ -123,6 +167,15 @@ TEST(BlockFiles, SpoiltFilesAreErrorsAndGo) {
   EXPECT_EQ(spoil(3, flip(20)), ErrorCode::invalid_argument);  // another format
   EXPECT_EQ(spoil(4, [&](std::fstream&) { fs::resize_file(f.path(4), 3000); }), ErrorCode::corrupt);
   EXPECT_EQ(spoil(5, [&](std::fstream&) { fs::resize_file(f.path(5), 0); }), ErrorCode::corrupt);
+  // A crash of the system: the file has its name, but not all that was written.
+  const auto half_of_another = [](std::ptrdiff_t begin, std::ptrdiff_t end) {
+    return [=](std::fstream& file) {
+      const auto other = block(7);
+      file.seekp(begin).write(reinterpret_cast<const char*>(other.data()) + begin, end - begin);
+    };
+  };
+  EXPECT_EQ(spoil(8, half_of_another(0, 4096)), ErrorCode::invalid_argument);
+  EXPECT_EQ(spoil(9, half_of_another(4096, kStride)), ErrorCode::corrupt);
   // A good block under another's name.
   EXPECT_EQ(spoil(6,
                   [&](std::fstream& file) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -116,6 +117,17 @@ Result<> read_tier(const json::value& value, KvTierOptions& tier) {
   return {};
 }
 
+Result<> read_policy(const json::value& value, std::string_view field, EvictionPolicy& out) {
+  std::string name;
+  TRY_VOID(read_field(value, field, name));
+  const auto found = std::ranges::find(kEvictionPolicyNames, name);
+  if (found == std::end(kEvictionPolicyNames))
+    return field_failure(field, ErrorCode::unsupported, "must be one of {}, got {}", fmt::join(kEvictionPolicyNames, ", "),
+                         quoted_text(name));
+  out = static_cast<EvictionPolicy>(found - std::begin(kEvictionPolicyNames));
+  return {};
+}
+
 Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
   KvTierOptions& tier = out.tier.emplace();
   const auto take = [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
@@ -125,12 +137,12 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
     if (key == "store_threshold") return read_field(item, field, 0, 1 << 30, tier.store_threshold);
     if (key == "max_tracker_size") return read_field(item, field, 1, 1 << 26, tier.max_tracker_size);
     if (key == "cpu_bytes_to_use") return read_bytes(item, field, bytes);  // there is no tier of host memory
-    if (key == "spec_name" || key == "eviction_policy") {
-      const std::string_view only = key == "spec_name" ? "TieringOffloadingSpec" : "lru";
+    if (key == "eviction_policy") return read_policy(item, field, tier.eviction);
+    if (key == "spec_name") {
+      constexpr std::string_view kOnly = "TieringOffloadingSpec";
       TRY_VOID(read_field(item, field, text));
-      if (text != only)
-        return field_failure(field, ErrorCode::unsupported, "must be \"{}\", got {}", only,
-                             quoted_text(text));
+      if (text != kOnly)
+        return field_failure(field, ErrorCode::unsupported, "must be \"{}\", got {}", kOnly, quoted_text(text));
       return {};
     }
     return no_field(key);
@@ -139,6 +151,9 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
   if (tier.place.empty())
     return invalid("kv_connector_extra_config.secondary_tiers",
                    "must be given: the cache itself is in host memory, a tier below it is a disk");
+  if (tier.eviction != EvictionPolicy::lru && is_store_url(tier.place))
+    return field_failure("kv_connector_extra_config.eviction_policy", ErrorCode::unsupported,
+                         "is of a folder: what a store evicts is its server's business");
   return {};
 }
 

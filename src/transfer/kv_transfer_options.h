@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "transfer/eviction_order.h"
 
 namespace octavo {
 
@@ -22,6 +23,7 @@ struct KvTierOptions {
   std::string place{};  // a folder, or the URL of a store: see is_store_url
   StoreKeys keys{};
   std::int64_t bytes = std::int64_t{16} << 30;  // at most
+  EvictionPolicy eviction = EvictionPolicy::lru;  // of a folder
   int store_threshold = 0;        // a block is written when so many prompts have had it; up to 1: at once
   int max_tracker_size = 64'000;  // blocks for which that is counted
   bool load_always = false;       // also what is computed faster

@@ -91,6 +91,23 @@ TEST(KvTransferOptions, ReadsTiers) {
   EXPECT_EQ(offloading.tier->store_threshold, 2);
   EXPECT_EQ(offloading.tier->max_tracker_size, 7);
   EXPECT_TRUE(offloading.tier->load_always);
+  EXPECT_EQ(offloading.tier->eviction, EvictionPolicy::lru);
+}
+
+TEST(KvTransferOptions, FoldersEvictByAPolicy) {
+  const auto options = [](std::string_view policy, std::string_view place) {
+    return parse_kv_transfer_config(fmt::format(
+        R"({{"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {{
+             "eviction_policy": "{}", "secondary_tiers": [{{"type": "fs", "root_dir": "{}"}}]}}}})",
+        policy, place));
+  };
+  EXPECT_EQ(options("arc", "/b")->tier->eviction, EvictionPolicy::arc);
+  EXPECT_TRUE(options("lru", "redis://a:1"));
+  for (const auto& wrong : {options("mru", "/b"), options("arc", "redis://a:1")}) {
+    ASSERT_FALSE(wrong);
+    EXPECT_EQ(wrong.error().field, "kv_connector_extra_config.eviction_policy");
+    EXPECT_EQ(wrong.error().code, ErrorCode::unsupported);
+  }
 }
 
 TEST(KvTransferOptions, AModuleIsASharedLibrary) {

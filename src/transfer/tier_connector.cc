@@ -26,7 +26,7 @@ Result<std::unique_ptr<KvConnector>> TierConnector::open(const KvTierOptions& op
   if (is_store_url(options.place)) {
     TRY(store, StoreBlocks::open(options.place, options.keys, format));
   } else {
-    TRY(store, BlockFiles::open(options.place, format, options.bytes, engine));
+    TRY(store, BlockFiles::open(options.place, format, options.bytes, engine, options.eviction));
     log_info("KV blocks on disk: {} found in {}", store->count(), options.place);
   }
   return std::unique_ptr<KvConnector>(

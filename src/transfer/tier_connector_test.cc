@@ -113,6 +113,23 @@ TEST(TierConnector, BlocksComeBackAlsoToTheNextProcess) {
   EXPECT_EQ(tier.load(keys, 0, 500, true).loaded, 0) << "cancelled";
 }
 
+TEST(TierConnector, UnderArcWhatTwoPromptsHadStays) {
+  for (const EvictionPolicy policy : {EvictionPolicy::lru, EvictionPolicy::arc}) {
+    Tier tier;
+    tier.options.bytes = 20 * static_cast<std::int64_t>(kFormat.stride());
+    tier.options.eviction = policy;
+    tier.open();
+    const auto shared = some_keys(5);
+    auto longer = shared;
+    for (const Hash128& key : some_keys(5, 99)) longer.push_back(key);
+    EXPECT_TRUE(tier.store(shared, 100));
+    EXPECT_TRUE(tier.store(longer, 100));
+    for (std::uint64_t other = 6; other < 30; ++other) EXPECT_TRUE(tier.store(some_keys(10, other), 100));
+    EXPECT_EQ(tier.connector->matched({.keys = shared}), policy == EvictionPolicy::arc ? 5 : 0);
+    EXPECT_EQ(tier.stats().blocks, 20);
+  }
+}
+
 // What the tier knows once it has asked.
 int matched(Tier& tier, const KvPrompt& prompt) {
   for (;;)
