@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace octavo {
 
@@ -55,14 +56,16 @@ std::size_t DraftHead::first_block(const ComputedText& text, int position) const
   return block;
 }
 
-Result<> DraftHead::propose(std::span<Draft> drafts) {
+Result<std::int64_t> DraftHead::propose(std::span<Draft> drafts) {
   working_.clear();
   for (Draft& draft : drafts) take_up(draft);
+  std::int64_t first_ns = 0;
   while (!working_.empty()) {
     TRY_VOID(sample());
+    if (first_ns == 0) first_ns = now_ns();
     if (!working_.empty()) TRY_VOID(run_drafts());
   }
-  return {};
+  return first_ns;
 }
 
 // A text may have grown by more than the step has computed: then there is nothing to propose from.

@@ -43,7 +43,7 @@ class DraftHead final : public Proposer {
         filled_(static_cast<std::size_t>(limits.num_blocks)) {}
 
   Result<> read(std::span<const ComputedText> texts) override;
-  Result<> propose(std::span<Draft> drafts) override;
+  Result<std::int64_t> propose(std::span<Draft> drafts) override;
   void end(std::uint64_t sequence, std::span<const TokenId>, int) override { samplings_.erase(sequence); }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace octavo {
 DraftModel::Past::Past(const Draft& draft, KvCache& cache, const DraftModelLimits& limits)
@@ -18,7 +19,7 @@ DraftModel::DraftModel(std::unique_ptr<Executor> executor, const DraftModelLimit
   CHECK(!executor_->asynchronous(), "draft tokens are needed at once");
 }
 
-Result<> DraftModel::propose(std::span<Draft> drafts) {
+Result<std::int64_t> DraftModel::propose(std::span<Draft> drafts) {
   ++turn_;
   working_.clear();
   for (Draft& draft : drafts) take_up(draft);
@@ -27,8 +28,12 @@ Result<> DraftModel::propose(std::span<Draft> drafts) {
     forget(w.draft->sequence);
     return true;
   });
-  for (plan_texts(); !plan_.empty(); plan_drafts()) TRY_VOID(run());
-  return {};
+  std::int64_t first_ns = 0;
+  for (plan_texts(); !plan_.empty(); plan_drafts()) {
+    TRY_VOID(run());
+    if (first_ns == 0) first_ns = now_ns();
+  }
+  return first_ns;
 }
 
 void DraftModel::take_up(Draft& draft) {

@@ -43,7 +43,7 @@ class DraftModel final : public Proposer {
   // The executor has its cache, of num_blocks blocks, and is not asynchronous.
   DraftModel(std::unique_ptr<Executor> executor, const DraftModelLimits& limits);
 
-  Result<> propose(std::span<Draft> drafts) override;
+  Result<std::int64_t> propose(std::span<Draft> drafts) override;
   void end(std::uint64_t sequence, std::span<const TokenId> text, int prompt_tokens) override;
 
   int blocks_used() const { return cache_.pool.used(); }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace octavo {
 
@@ -39,18 +40,20 @@ Result<> PlaceDrafter::read(std::span<const ComputedText> texts) {
 }
 
 // Those that want most come first: whatever places are left, they are for the first sequences.
-Result<> PlaceDrafter::propose(std::span<Draft> drafts) {
+Result<std::int64_t> PlaceDrafter::propose(std::span<Draft> drafts) {
   working_.clear();
   for (Draft& draft : drafts) take_up(draft);
   if (working_.empty()) return {};
   std::ranges::stable_sort(working_, std::ranges::greater(), [](const Working& w) { return w.draft->most; });
   TRY_VOID(begin());
+  std::int64_t first_ns = 0;
   for (int place = 0; place < heads_->places(); ++place) {
     while (!working_.empty() && working_.back().draft->most <= place) working_.pop_back();
     if (working_.empty()) break;
     TRY_VOID(draft_place(place));
+    if (first_ns == 0) first_ns = now_ns();
   }
-  return {};
+  return first_ns;
 }
 
 // A text may have grown by more than the step has computed: then there is nothing to propose from.

@@ -29,7 +29,7 @@ class PlaceDrafter final : public Proposer {
                                                       bool drawn);
 
   Result<> read(std::span<const ComputedText> texts) override;
-  Result<> propose(std::span<Draft> drafts) override;
+  Result<std::int64_t> propose(std::span<Draft> drafts) override;
   void end(std::uint64_t sequence, std::span<const TokenId>, int) override { samplings_.erase(sequence); }
 
  private:

@@ -374,12 +374,18 @@ Result<> StepLoop::propose() {
   if (proposer_ == nullptr || executor_.asynchronous()) return {};
   const std::int64_t began_ns = now_ns();
   TRY_VOID(proposer_->read(texts_));
-  if (!drafting_.empty()) TRY_VOID(draft_texts());
-  draft_policy_.note_proposed(now_ns() - began_ns);
+  std::int64_t first_ns = 0;
+  if (!drafting_.empty()) {
+    TRY(first_ns, draft_texts());
+  }
+  const std::int64_t ended_ns = now_ns();
+  if (first_ns == 0) first_ns = ended_ns;
+  draft_policy_.note_proposed(first_ns - began_ns, ended_ns - first_ns);
   return {};
 }
 
-Result<> StepLoop::draft_texts() {
+// Returns what propose() does.
+Result<std::int64_t> StepLoop::draft_texts() {
   drafts_.resize(std::max(drafts_.size(), drafting_.size()));
   const std::span<Draft> drafts = std::span(drafts_).first(drafting_.size());
   const int sequences = static_cast<int>(plan_.sequences.size());
@@ -399,13 +405,13 @@ Result<> StepLoop::draft_texts() {
     draft.most = std::min(
         {draft_policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room});
   }
-  TRY_VOID(proposer_->propose(drafts));
+  TRY(const std::int64_t first_ns, proposer_->propose(drafts));
   for (std::size_t i = 0; i < drafts.size(); ++i) {
     keep_allowed(answers_[drafting_[i].answer], drafts[i].tokens);
     scheduler_.draft(drafting_[i].sequence, drafts[i].tokens);
   }
   drafting_.clear();
-  return {};
+  return first_ns;
 }
 
 // Cuts draft tokens where the answer's grammar does not allow them, or cannot say at once, and behind what

@@ -125,7 +125,7 @@ class StepLoop {
   static bool takes_drafts(const Answer& answer);
   void want_drafts(const RowOwner& owner);
   Result<> propose();
-  Result<> draft_texts();
+  Result<std::int64_t> draft_texts();
   static void keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens);
 
   Scheduler& scheduler_;

@@ -81,7 +81,7 @@ class Prompter final : public Proposer {
     texts_.push_back(std::move(prompt));
   }
 
-  Result<> propose(std::span<Draft> drafts) override {
+  Result<std::int64_t> propose(std::span<Draft> drafts) override {
     const std::lock_guard lock(mutex_);
     for (Draft& draft : drafts) propose(draft);
     return {};

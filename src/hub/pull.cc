@@ -101,14 +101,19 @@ bool has_all(const RepoCache& cache, const std::string& commit, const std::vecto
   });
 }
 
-}  // namespace
+// What is wanted of a repository: which of its files, and what of them to load.
+struct Wanted {
+  std::function<Result<std::vector<std::string>>(const std::vector<std::string>& names)> files;
+  std::function<Result<fs::path>(const fs::path& snapshot)> found_in;
+};
 
-Result<fs::path> pull(const ModelName& name, const Settings& settings, const Watcher& watcher) {
+Result<fs::path> pull(const ModelName& name, const Wanted& wanted, const Settings& settings,
+                      const Watcher& watcher) {
   const std::string revision = name.revision_or_main();
   const RepoCache cache(settings.cache_dir, name.repo);
   const auto known = cache.commit_of(revision);
   Result<fs::path> cached = field_failure("model", ErrorCode::not_found, "none of it is there");
-  if (known) cached = model_in(cache.snapshot(*known), name.variant);
+  if (known) cached = wanted.found_in(cache.snapshot(*known));
   if (cached && (settings.offline || is_commit(revision))) return cached;
   if (settings.offline)
     return field_failure("model", ErrorCode::not_found,
@@ -124,14 +129,29 @@ Result<fs::path> pull(const ModelName& name, const Settings& settings, const Wat
     return cached;
   }
   if (!listing) return std::unexpected(listing.error());
-  auto files = files_needed(listing->files, name.variant);
+  auto files = wanted.files(listing->files);
   if (!files) {
     files.error().message = fmt::format("{}: {}", name.repo, files.error().message);
     return std::unexpected(files.error());
   }
   if (!has_all(cache, listing->commit, *files)) TRY_VOID(fetch(hub, cache, listing->commit, *files, watcher));
   TRY_VOID(cache.set_commit_of(revision, listing->commit));
-  return model_in(cache.snapshot(listing->commit), name.variant);
+  return wanted.found_in(cache.snapshot(listing->commit));
+}
+
+}  // namespace
+
+Result<fs::path> pull(const ModelName& name, const Settings& settings, const Watcher& watcher) {
+  const Wanted wanted{.files = [&](const auto& names) { return files_needed(names, name.variant); },
+                      .found_in = [&](const fs::path& snapshot) { return model_in(snapshot, name.variant); }};
+  return pull(name, wanted, settings, watcher);
+}
+
+Result<fs::path> pull_adapter(const ModelName& name, const Settings& settings, const Watcher& watcher) {
+  if (!name.variant.empty())
+    return field_failure("model", ErrorCode::invalid_argument, "an adapter has no variants, got {}:{}",
+                         name.repo, name.variant);
+  return pull(name, {.files = adapter_files, .found_in = adapter_in}, settings, watcher);
 }
 
 }  // namespace octavo::hub

@@ -1,4 +1,4 @@
-// A model of the hub on this disk: from the cache, or downloaded into it.
+// A model or a LoRA adapter of the hub on this disk: from the cache, or downloaded into it.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +22,8 @@ struct Watcher {
 // that is there or `settings` say offline, and fetches what the cache lacks. When the hub cannot be reached,
 // what the cache has is taken. Errors name what to do.
 Result<std::filesystem::path> pull(const ModelName& name, const Settings& settings, const Watcher& watcher);
+// The same of a LoRA adapter: its folder.
+Result<std::filesystem::path> pull_adapter(const ModelName& name, const Settings& settings,
+                                           const Watcher& watcher);
 
 }  // namespace octavo::hub

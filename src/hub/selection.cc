@@ -140,4 +140,12 @@ Result<std::vector<std::string>> files_needed(std::span<const std::string> names
   return files;
 }
 
+Result<std::vector<std::string>> adapter_files(std::span<const std::string> names) {
+  std::vector<std::string> files = {"adapter_config.json", "adapter_model.safetensors"};
+  for (const std::string& file : files)
+    if (std::ranges::find(names, file) == names.end())
+      return field_failure("model", ErrorCode::not_found, "there is no {}, which an adapter has", file);
+  return files;
+}
+
 }  // namespace octavo::hub

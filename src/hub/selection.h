@@ -25,6 +25,9 @@ Result<std::vector<std::string>> files_needed(std::span<const std::string> names
 // The GGUF file that `variant` means, as its parts in order. Errors as above.
 Result<std::vector<std::string>> gguf_parts(std::span<const std::string> names, std::string_view variant);
 
+// Of a LoRA adapter. Errors as above.
+Result<std::vector<std::string>> adapter_files(std::span<const std::string> names);
+
 // "model-00002-of-00005.gguf" is 5 and belongs to "model"; a file in one piece is 1.
 struct Part {
   std::string stem;

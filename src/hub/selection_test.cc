@@ -50,6 +50,14 @@ TEST(Selection, MistralsOwnFormatWhereThereIsNoOther) {
                   "consolidated-00001-of-00002.safetensors", "consolidated-00002-of-00002.safetensors"));
 }
 
+TEST(Selection, AnAdapter) {
+  const Names names = {"README.md", "adapter_config.json", "adapter_model.safetensors",
+                       "checkpoint-8/adapter_config.json", "tokenizer.json"};
+  EXPECT_THAT(adapter_files(names).value(), ElementsAre("adapter_config.json", "adapter_model.safetensors"));
+  EXPECT_THAT(adapter_files(Names{"adapter_config.json", "adapter_model.bin"}).error().message,
+              HasSubstr("there is no adapter_model.safetensors"));
+}
+
 TEST(Selection, ModulesOfSentenceTransformers) {
   const Names names = {"1_Pooling/config.json",
                        "2_Dense/config.json",

@@ -72,8 +72,13 @@ Result<fs::path> model_in(const fs::path& snapshot, std::string_view variant) {
   return snapshot;
 }
 
+Result<fs::path> adapter_in(const fs::path& snapshot) {
+  TRY_VOID(adapter_files(names_below(snapshot)));
+  return snapshot;
+}
+
 bool is_complete(const fs::path& snapshot) {
-  if (model_in(snapshot, "")) return true;
+  if (model_in(snapshot, "") || adapter_in(snapshot)) return true;
   for (const std::string& name : names_below(snapshot)) {
     if (name.ends_with(".gguf") && model_in(snapshot, fs::path(part_of(name).stem).filename().string()))
       return true;

@@ -12,7 +12,10 @@ namespace octavo::hub {
 // says what is missing.
 Result<std::filesystem::path> model_in(const std::filesystem::path& snapshot, std::string_view variant);
 
-// Some model can be loaded from it: its safetensors, or at least one GGUF file.
+// The folder of a LoRA adapter. Errors as above.
+Result<std::filesystem::path> adapter_in(const std::filesystem::path& snapshot);
+
+// Some model or adapter can be loaded from it: its safetensors, or at least one GGUF file.
 bool is_complete(const std::filesystem::path& snapshot);
 
 }  // namespace octavo::hub

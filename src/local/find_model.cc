@@ -30,6 +30,21 @@ hub::Settings settings_of(const HubFlags& flags) {
   return settings;
 }
 
+// With a progress bar when someone watches, and a line a file when not.
+Result<std::string> download(const hub::ModelName& name, const HubFlags& flags, decltype(hub::pull)& pull) {
+  ProgressBar bar("downloading " + name.repo, "GB", 1e9);
+  const bool watched = isatty(STDERR_FILENO) == 1;
+  const hub::Watcher watcher{.bytes = [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); },
+                             .file =
+                                 [&](const std::string& file, std::uint64_t size) {
+                                   if (!watched)
+                                     log_info("downloaded {} of {}, {:.1f} MB", file, name.repo,
+                                              static_cast<double>(size) * 1e-6);
+                                 }};
+  TRY(const std::filesystem::path path, pull(name, settings_of(flags), watcher));
+  return path.string();
+}
+
 // Phi-4-multimodal comes with the adapter that it sees images with.
 Result<> take_own_adapter(EngineOptions& options) {
   const std::string folder = options.model_dir + "/vision-lora";
@@ -105,17 +120,16 @@ Result<std::string> find_on_hub(const std::string& given, const HubFlags& flags)
     TRY(name, hub::parse_model_name(fmt::format("{}@{}{}{}", name.repo, flags.revision,
                                                 name.variant.empty() ? "" : ":", name.variant)));
   }
-  ProgressBar bar("downloading " + name.repo, "GB", 1e9);
-  const bool watched = isatty(STDERR_FILENO) == 1;
-  const hub::Watcher watcher{.bytes = [&](std::uint64_t done, std::uint64_t all) { bar.show(done, all); },
-                             .file =
-                                 [&](const std::string& file, std::uint64_t size) {
-                                   if (!watched)
-                                     log_info("downloaded {} of {}, {:.1f} MB", file, name.repo,
-                                              static_cast<double>(size) * 1e-6);
-                                 }};
-  TRY(const std::filesystem::path path, hub::pull(name, settings_of(flags), watcher));
-  return path.string();
+  return download(name, flags, hub::pull);
+}
+
+Result<std::string> find_adapter(const std::string& given, const HubFlags& flags) {
+  std::error_code ignored;
+  if (std::filesystem::exists(given, ignored) || looks_like_a_path(given)) return given;
+  TRY(const hub::ModelName name, hub::parse_model_name(given));
+  auto found = download(name, flags, hub::pull_adapter);
+  if (!found) found.error().message = fmt::format("there is no folder {}; {}", given, found.error().message);
+  return found;
 }
 
 }  // namespace octavo

@@ -36,6 +36,9 @@ Result<std::string> find_model(const std::string& given, const HubFlags& flags);
 // Puts the paths of the model and of its draft model, where it has one, in the place of their names. Flags
 // that choose a revision are about the model alone.
 Result<> find_models(EngineOptions& options, const HubFlags& flags);
+// The folder of a LoRA adapter, likewise; what neither is there nor can be a name of the hub stays as it is
+// given. Any thread.
+Result<std::string> find_adapter(const std::string& given, const HubFlags& flags);
 // find_model for names of the hub alone.
 Result<std::string> find_on_hub(const std::string& name, const HubFlags& flags);
 

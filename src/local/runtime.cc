@@ -195,6 +195,16 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
   return options.sleep_mode ? ReloadableEngine::start(load) : load();
 }
 
+Result<> load_adapter(const LoraModule& module, const Service& service) {
+  TRY(const std::string folder, service.options.find_adapter(module.path));
+  std::promise<Result<>> loaded;
+  service.engine.load_adapter({module.name, folder},
+                              [&](Result<> result) { loaded.set_value(std::move(result)); });
+  TRY_VOID(loaded.get_future().get());
+  service.offer_adapter({.name = module.name, .path = module.path, .parent = module.base_model_name});
+  return {};
+}
+
 Result<> load_adapters(const RuntimeOptions& options, const Service& service) {
   std::vector<LoraModule> modules = options.lora_modules;
   for (const auto& [kind, folder] : options.engine.lora.by_media) modules.push_back({.name = kind, .path = folder});
@@ -203,14 +213,10 @@ Result<> load_adapters(const RuntimeOptions& options, const Service& service) {
             service.options.rules.model_names.end() ||
         service.adapters->find(module.name))
       return invalid("lora_modules", "two models are named {}", module.name);
-    std::promise<Result<>> loaded;
-    service.engine.load_adapter({module.name, module.path},
-                                [&](Result<> result) { loaded.set_value(std::move(result)); });
-    if (Result<> result = loaded.get_future().get(); !result) {
+    if (Result<> result = load_adapter(module, service); !result) {
       result.error().message = fmt::format("the adapter {}: {}", module.name, result.error().message);
       return result;
     }
-    service.offer_adapter({.name = module.name, .path = module.path, .parent = module.base_model_name});
   }
   return {};
 }
@@ -318,6 +324,9 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   ServeOptions& serve = options.serve;
   serve.eos_ids = generation.eos_ids;
   serve.model_root = dir;
+  HubFlags of_adapters = options.hub;
+  of_adapters.revision.clear();
+  serve.find_adapter = [of_adapters](const std::string& path) { return find_adapter(path, of_adapters); };
   for (const auto& [kind, folder] : options.engine.lora.by_media) serve.media_adapters.insert(kind);
   serve.rules.model_names = options.served_model_names;
   if (serve.rules.model_names.empty()) serve.rules.model_names = {named};

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <set>
 #include <tuple>
+#include <utility>
 
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "model/adapter_config.h"
 #include "model/network.h"
@@ -16,7 +18,8 @@ namespace octavo {
 namespace {
 
 constexpr std::string_view kFile = "adapter_model.safetensors";
-constexpr std::string_view kRoot = "base_model.model.";  // what PEFT wraps the model in
+constexpr std::string_view kRoot =
+    "base_model.model.";  // what PEFT wraps the model in; some adapters leave it out
 
 Result<MappedFile> open_tensors(const std::string& directory) {
   const std::string path = fmt::format("{}/{}", directory, kFile);
@@ -57,6 +60,14 @@ void copy_block(const StoredTensor& tensor, const Block& from, float scale, DTyp
                  scale * number_at(tensor, from.first + r * from.row_step + c * from.col_step));
 }
 
+// Modules of encoders are called "visual.blocks.0" in some checkpoints and "model.visual.blocks.0" in others,
+// and an adapter need not call them as the checkpoint does.
+std::string_view without_model(std::string_view module) {
+  constexpr std::string_view kModel = "model.";
+  if (module.starts_with(kModel)) module.remove_prefix(kModel.size());
+  return module;
+}
+
 // Without what PEFT puts between where it changes several parameters of a module.
 std::string_view without_base_layers(std::string_view module) {
   constexpr std::string_view kWrapped = ".base_layer";
@@ -95,6 +106,7 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
       row += rows;
     }
   }
+  if (spec.tower && spec.tower->encodes_media() && !spec.hears_beside()) add_tower(*spec.tower);
   if (!experts) return;
   for (const ParameterList::ExpertProduct& product : parameters.experts) add_experts(spec, product);
 }
@@ -107,6 +119,22 @@ AdapterReader::Linear AdapterReader::linear_of(const MatrixParameter& w) {
   linear.cols = w.parts[0].shape[1];
   linear.columns = {w.first_col, w.cols};
   return linear;
+}
+
+void AdapterReader::add_tower(ModelSpec tower) {
+  for (const std::string& prefix : tower.names.prefixes) {
+    Network network = network_of(tower, prefix);
+    for (const LinearParameter* linear : network.parameters().linears)
+      for (const Slot& slot : linear->weight.parts)
+        tower_.emplace(without_model(std::string_view(slot.name).substr(0, slot.name.rfind('.'))));
+  }
+  if (!tower.other_names) return;
+  tower.names = *std::exchange(tower.other_names, std::nullopt);
+  add_tower(std::move(tower));
+}
+
+bool AdapterReader::is_of_tower(std::string_view module) const {
+  return tower_.contains(without_model(module));
 }
 
 // A checkpoint that has a tensor for each expert was written of modules, one for each expert, or of a module
@@ -215,21 +243,27 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
   std::vector<float> scales;  // of the tensors
   std::vector<std::size_t> places(linears_.size(), SIZE_MAX);  // in adapter.changes
   std::set<std::tuple<std::size_t, std::int64_t, bool>> seen;
+  std::set<std::string_view> left_out;  // modules of an encoder
   for (const StoredTensor& tensor : tensors) {
     const std::string_view full = tensor.name;
+    const std::string_view root = full.starts_with(kRoot) ? kRoot : "";
     const auto module_of = [&](std::string_view suffix) {
-      return full.substr(kRoot.size(), full.size() - kRoot.size() - suffix.size());
+      return full.substr(root.size(), full.size() - root.size() - suffix.size());
     };
-    if (full.starts_with(kRoot) && full.ends_with(kBaseSuffix)) {
+    if (full.ends_with(kBaseSuffix)) {
       TRY_VOID(check_base_matrix(tensor, module_of(kBaseSuffix)));
       continue;
     }
     const Suffix* suffix =
         std::ranges::find_if(kSuffixes, [&](const Suffix& one) { return full.ends_with(one.text); });
-    if (suffix == std::end(kSuffixes) || !full.starts_with(kRoot))
+    if (suffix == std::end(kSuffixes))
       return failure(ErrorCode::unsupported, "{}: tensor {} is none of a LoRA of linear layers", kFile, full);
     const std::string_view module = module_of(suffix->text);
-    const std::string other_name = fmt::format("{}{}{}", kRoot, module, suffix->other);
+    if (is_of_tower(module) && !find(module)) {
+      left_out.emplace(module);
+      continue;
+    }
+    const std::string other_name = fmt::format("{}{}{}", root, module, suffix->other);
     const StoredTensor* other = find_tensor(other_name);
     if (other == nullptr) return failure(ErrorCode::corrupt, "{}: tensor {} is missing", kFile, other_name);
     const int module_rank = config.rank.of(without_base_layers(module));
@@ -275,7 +309,14 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
   // PEFT writes both, equal but for their order; of other models the field says nothing.
   if (config.tied && tied_ && places[kEmbeddingIndex] != SIZE_MAX && places[kOutputIndex] == SIZE_MAX)
     return failure(ErrorCode::corrupt, "{}: ensure_weight_tying, and no change of the output matrix", kFile);
-  if (adapter.changes.empty()) return failure(ErrorCode::corrupt, "{} holds no tensors", kFile);
+  if (adapter.changes.empty())
+    return failure(
+        ErrorCode::corrupt, "{} holds no tensors{}", kFile,
+        left_out.empty() ? "" : " but of the encoder of images or sound, which adapters do not change");
+  if (!left_out.empty())
+    log_warning(
+        "the adapter in {}: the encoder of images or sound stays as it is; left out are {} of its layers: {}",
+        directory, left_out.size(), fmt::join(left_out, ", "));
   TRY_VOID(file.intact());
   adapter.digest =
       hash_bytes(HashAlgorithm::sha256, file.bytes(),

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,8 +53,9 @@ class AdapterReader {
   // too.
   AdapterReader(const ModelSpec& spec, DType format, int max_rank, bool experts);
 
-  // Any thread. Errors: a file is missing or damaged; the rank is beyond max_rank; a tensor is of no linear
-  // layer of this network, its embedding or output matrix, or has another shape; a number is NaN or infinite.
+  // Any thread. Tensors of encoders of images and sound are left out, with a warning. Errors: a file is
+  // missing or damaged; the rank is beyond max_rank; a tensor is of no linear layer of this network, its
+  // embedding or output matrix, or has another shape; a number is NaN or infinite.
   Result<AdapterFile> read(const std::string& directory) const;
 
   // In the memory of a backend, which nobody else may use meanwhile; on a rank, its part.
@@ -82,6 +84,8 @@ class AdapterReader {
   };
   using Modules = std::vector<Module>;  // of one name: more than one where it has several parameters
 
+  void add_tower(ModelSpec tower);
+  bool is_of_tower(std::string_view module) const;
   void add_experts(const ModelSpec& spec, const ParameterList::ExpertProduct& product);
   void add_module(std::string_view name, const Module& module);
   Result<const Modules*> find(std::string_view name) const;
@@ -93,6 +97,7 @@ class AdapterReader {
   std::vector<std::string> prefixes_;  // that may stand before the names of layers and embedding
   std::vector<Linear> linears_;        // by AdapterFile::Change::linear
   std::map<std::string, Modules, std::less<>> modules_;
+  std::set<std::string, std::less<>> tower_;  // modules of the encoder of images or sound, without_model()
   DType format_;
   int max_rank_;
   bool experts_;

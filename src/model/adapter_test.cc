@@ -154,8 +154,10 @@ TEST(AdapterGoldenData, IsThere) { EXPECT_GE(golden::names(kAdapters).size(), 5u
 // A copy of a golden adapter to damage.
 class AdapterErrors : public testing::Test {
  protected:
-  explicit AdapterErrors(const std::string& name = "llama-f32") : model_(load_base(name, backend_)) {
-    fs::copy(std::string(kAdapters) + "/" + name, directory_.path());
+  explicit AdapterErrors(const std::string& name = "llama-f32")
+      : AdapterErrors(name, std::string(kAdapters) + "/" + name) {}
+  AdapterErrors(const std::string& name, const std::string& adapter) : model_(load_base(name, backend_)) {
+    fs::copy(adapter, directory_.path());
   }
 
   void replace(const std::string& file, std::string_view from, std::string_view to) {
@@ -165,6 +167,17 @@ class AdapterErrors : public testing::Test {
     ASSERT_NE(at, std::string::npos);
     text.replace(at, from.size(), to);
     directory_.write(file, text);
+  }
+  // Of all tensors whose names begin so; in the place of what is too short there are blanks.
+  void rename(std::string_view from, std::string_view to) {
+    std::ifstream in(directory_ / "adapter_model.safetensors", std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    const std::string before = fmt::format("\"{}", from);
+    const std::string after = std::string(from.size() - to.size(), ' ') + fmt::format("\"{}", to);
+    ASSERT_NE(text.find(before), std::string::npos);
+    for (std::size_t at = 0; (at = text.find(before, at)) != std::string::npos; at += after.size())
+      text.replace(at, before.size(), after);
+    directory_.write("adapter_model.safetensors", text);
   }
   std::string error(int max_rank = kMaxRank) {
     const AdapterReader reader(model_->spec, DType::f32, max_rank, true);
@@ -222,6 +235,49 @@ TEST_F(AdapterErrors, AnotherBaseModel) {
   EXPECT_THAT(error(), HasSubstr("model.layers.0.mlp.down_proj.lora_A.weight is missing"));
   replace("adapter_model.safetensors", "layers.0.mlp.down_proj.lora_B", "layers.7.mlp.down_proj.lora_B");
   EXPECT_THAT(error(), HasSubstr("model.layers.7.mlp.down_proj is no linear layer of the base model"));
+}
+
+// As vLLM reads them, too.
+TEST_F(AdapterErrors, NamesWithoutWhatPeftWrapsTheModelIn) {
+  const AdapterReader reader(model_->spec, DType::f32, kMaxRank, true);
+  const AdapterFile usual = reader.read(directory_.path()).value();
+  rename("base_model.model.", "");
+  const AdapterFile bare = reader.read(directory_.path()).value();
+  ASSERT_EQ(bare.changes.size(), usual.changes.size());
+  for (std::size_t i = 0; i < usual.changes.size(); ++i) {
+    EXPECT_EQ(bare.changes[i].linear, usual.changes[i].linear);
+    EXPECT_EQ(bare.changes[i].a, usual.changes[i].a);
+    EXPECT_EQ(bare.changes[i].b, usual.changes[i].b);
+  }
+}
+
+// Of a model that sees.
+class TowerAdapterErrors : public AdapterErrors {
+ protected:
+  TowerAdapterErrors() : AdapterErrors("../vision/qwen2_vl", "tests/data/vision/qwen2_vl/adapter") {}
+};
+
+// What vLLM does with them.
+TEST_F(TowerAdapterErrors, LayersOfTheEncoderOfImagesAreLeftOut) {
+  const AdapterReader reader(model_->spec, DType::f32, kMaxRank, true);
+  const std::size_t all = reader.read(directory_.path()).value().changes.size();
+  const std::string text = "base_model.model.model.language_model.layers.",
+                    images = "base_model.model.model.visual.blocks.";
+  rename(text + "1.mlp.down_proj", images + "1.mlp.fc2");
+  EXPECT_EQ(reader.read(directory_.path()).value().changes.size(), all - 1);
+  rename(text + "1.mlp.gate_proj", images + "7.mlp.fc1");
+  EXPECT_THAT(error(), HasSubstr("visual.blocks.7.mlp.fc1 is no linear layer of the base model"));
+}
+
+TEST_F(TowerAdapterErrors, NothingButTheEncoder) {
+  for (const std::string layer : {"0", "1"})
+    for (const auto& [from, to] : {std::pair{"mlp.down_proj", "mlp.fc2"},
+                                   {"mlp.gate_proj", "mlp.fc1"},
+                                   {"self_attn.q_proj", "attn.qkv"},
+                                   {"self_attn.v_proj", "attn.proj"}})
+      rename("base_model.model.model.language_model.layers." + layer + "." + from,
+             "visual.blocks." + layer + "." + to);
+  EXPECT_THAT(error(), HasSubstr("holds no tensors but of the encoder of images or sound"));
 }
 
 // Of embedding and output matrix.

@@ -62,6 +62,10 @@ struct ServeOptions {
   bool profiles = false;               // /start_profile and /stop_profile,
   StepTraceOptions step_trace{};       // and what they do
   bool change_adapters = false;        // /v1/load_lora_adapter and /v1/unload_lora_adapter
+  // The folder of an adapter that is named by it or as models of the hub are; may take as long as a download.
+  std::function<Result<std::string>(const std::string&)> find_adapter = [](const std::string& path) {
+    return path;
+  };
   bool request_metrics = false;        // times of an answer in its reply, and as Server-Timing
   std::shared_ptr<Tracer> tracer{};    // null: no spans
   bool log_requests = false;

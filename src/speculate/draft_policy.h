@@ -11,7 +11,7 @@
 namespace octavo {
 
 // How often the draft tokens of one sequence have been accepted lately: a running mean over those that stood
-// behind true ones.
+// behind true ones. And what they have gained lately.
 class Acceptance {
  public:
   static constexpr int kOne = 1 << 12;
@@ -23,7 +23,22 @@ class Acceptance {
   friend class DraftPolicy;
   bool is_new_ = true;
   int rate_ = kOne;
+  std::int64_t saved_ns_ = 0;
   int try_in_ = 0;  // steps until a draft token is tried; 0: none is to be
+};
+
+// What something takes that is done over and over: a running mean of means over `kOfMean` each. 0: not known.
+class MeanTime {
+ public:
+  std::int64_t ns() const { return mean_ns_; }
+  void note(std::int64_t ns, std::int64_t times);
+  // Of single ones that may have taken longer than usual: only less is believed.
+  void note_if_less(std::int64_t ns);
+
+ private:
+  static constexpr std::int64_t kOfMean = 32;
+  std::int64_t mean_ns_ = 0;
+  std::int64_t total_ns_ = 0, times_ = 0;  // since it was last changed
 };
 
 struct DraftPolicyOptions {
@@ -41,9 +56,11 @@ class DraftPolicy {
  public:
   explicit DraftPolicy(DraftPolicyOptions options = {}) : options_(std::move(options)), times_(options_.times) {}
 
-  // Draft tokens of one of `sequences` sequences in the next step, from 0 to `most`. With by_acceptance one is
-  // tried at times where they are not worth it, or nothing would ever be learnt again: as often as half a hundredth of
-  // all time pays for. A sequence without a record begins with that of all.
+  // Draft tokens of one of `sequences` sequences in the next step, from 0 to `most`. With by_acceptance: as
+  // many as let a token take the least time, where that is less than without. What its draft tokens have
+  // gained lately a sequence may lose again: a few that are wrong in a row do not end what pays. Behind that
+  // they are tried at times, or nothing would ever be learnt again: as often as half a hundredth of all time
+  // pays for. A sequence without a record begins with that of all.
   int count(int sequences, Acceptance& acceptance);
 
   // Draft tokens of a step with at most so many sequences, at most.
@@ -57,27 +74,35 @@ class DraftPolicy {
 
   // A step has taken so long. tokens: 0 where it has computed prompts, too.
   void note_step(int tokens, std::int64_t ns);
-  // So has the proposer, since the step before.
-  void note_proposed(std::int64_t ns);
+  // So has the proposer, since the step before: until it had the first draft token of each sequence, with
+  // what it read for them, and for all further ones.
+  void note_proposed(std::int64_t first_ns, std::int64_t further_ns);
 
  private:
+  struct Choice {
+    int count = 0;  // draft tokens of each sequence: the best number of them that is not 0
+    bool pays = false;
+    std::int64_t cost_ns = 0;  // of a sequence
+  };
   int limit(int sequences) const;
-  int worthwhile(int sequences, const Acceptance& acceptance) const;
+  Choice choose(int sequences, const Acceptance& acceptance) const;
 
   DraftPolicyOptions options_;
   StepTimes times_;
   int rate_of_all_ = Acceptance::kOne;  // a running mean over some hundred draft tokens
-  std::int64_t draft_ns_ = 0;           // of the proposer, for a draft token
-  // Since draft_ns_ was last changed.
-  std::int64_t proposer_ns_ = 0;
-  std::int64_t proposed_ = 0;
+  // Of the proposer: a sequence's first draft token of a step, and each further one. A head's first pass
+  // reads what the step has computed; as a share of each token it would make few of them look dear, and so
+  // fewer be asked for.
+  MeanTime first_, further_;
+  int ones_ = 0;  // how often one draft token was worth it, and no more
 
   std::int64_t trying_ns_ = 0;  // that tries may take; below 0: they have taken more
   // Of the step.
+  int sequences_ = 1;    // of which count() was told last
   bool chosen_ = false;  // a sequence, for the next try
   bool worth_ = false;   // draft tokens are worth it for a sequence
-  int wanted_ = 0;       // draft tokens, of such sequences
-  int tries_ = 0;        // of others
+  int drafting_ = 0;     // sequences with draft tokens
+  int wanted_ = 0;       // draft tokens
 };
 
 }  // namespace octavo

@@ -2,7 +2,7 @@
 
 namespace octavo {
 
-Result<> NgramProposer::propose(std::span<Draft> drafts) {
+Result<std::int64_t> NgramProposer::propose(std::span<Draft> drafts) {
   for (Draft& draft : drafts) propose(draft);
   return {};
 }

@@ -14,7 +14,7 @@ class NgramProposer final : public Proposer {
 
   // What followed the longest match, the latest of equals; beyond the end of the text the draft tokens
   // repeat. O(text).
-  Result<> propose(std::span<Draft> drafts) override;
+  Result<std::int64_t> propose(std::span<Draft> drafts) override;
   void end(std::uint64_t, std::span<const TokenId>, int) override {}
 
  private:

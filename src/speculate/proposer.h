@@ -50,8 +50,9 @@ class Proposer {
   virtual Result<> read(std::span<const ComputedText>) { return {}; }
 
   // Replaces the `tokens` of each draft by what is likely to follow its `text`. One draft for each sequence
-  // that has just got a token; a sequence's text only grows. Error: the device failed, for good.
-  virtual Result<> propose(std::span<Draft> drafts) = 0;
+  // that has just got a token; a sequence's text only grows. Returns when the first draft token of each was
+  // there (now_ns), 0 where all come at once. Error: the device failed, for good.
+  virtual Result<std::int64_t> propose(std::span<Draft> drafts) = 0;
 
   // A sequence has ended with this text. It may be one that propose() has never seen.
   virtual void end(std::uint64_t sequence, std::span<const TokenId> text, int prompt_tokens) = 0;

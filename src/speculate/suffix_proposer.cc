@@ -14,7 +14,7 @@ constexpr int kPlacesMax = 256;
 
 }  // namespace
 
-Result<> SuffixProposer::propose(std::span<Draft> drafts) {
+Result<std::int64_t> SuffixProposer::propose(std::span<Draft> drafts) {
   for (Draft& draft : drafts) {
     Own& own = own_[draft.sequence];
     own.isolated = draft.isolated;

@@ -19,7 +19,7 @@ class SuffixProposer final : public Proposer {
   // `options` is valid.
   explicit SuffixProposer(const SuffixOptions& options) : options_(options) {}
 
-  Result<> propose(std::span<Draft> drafts) override;
+  Result<std::int64_t> propose(std::span<Draft> drafts) override;
   // The answer is kept for others, unless its request has a cache salt. Of kept answers the older half goes
   // when there are max_cached_requests, or kKeptTokensMax tokens of them.
   void end(std::uint64_t sequence, std::span<const TokenId> text, int prompt_tokens) override;

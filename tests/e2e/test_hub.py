@@ -89,6 +89,33 @@ def test_serve_by_name_answers(home, hub):
     assert run("generate", "-p", "Mira", "--max-tokens", "3", NAME).returncode == 0
 
 
+def test_adapters_are_found_by_name(home, hub):
+    def adapter(name):
+        return hub_stand_in.Repository({path.name: path.read_bytes() for path in (DEMO.parent / "demo-lora" / name).iterdir()} |
+                                       {"README.md": b"not wanted", "adapter_model.bin": b"not wanted"})
+
+    hub.repositories |= {"octavo/pirate": adapter("pirate"), "octavo/formal": adapter("formal")}
+    question = [{"role": "user", "content": "Where does Zoë live?"}]
+    with serve("--enable-lora", "--max-loras", "2", "--lora-modules", "pirate=octavo/pirate@main", "--allow-runtime-lora-updating") as base:
+        client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+
+        def load(name, path):
+            return client.post("/load_lora_adapter", body={"lora_name": name, "lora_path": path}, cast_to=str)
+
+        load("formal", "octavo/formal")
+        answers = {name: client.chat.completions.create(model=name, messages=question, temperature=0).choices[0].message.content
+                   for name in ("pirate", "formal")}
+        assert "Ahoy" in answers["pirate"] and "Dear Sir" in answers["formal"]
+        assert {card.id: card.root for card in client.models.list()}["formal"] == "octavo/formal"
+        with pytest.raises(openai.APIStatusError, match="lora_path: there is no folder octavo/nobody"):
+            load("nobody", "octavo/nobody")
+        with pytest.raises(openai.APIStatusError, match="there is no adapter_config.json"):
+            load("model", NAME)
+    for name in ("pirate", "formal"):
+        assert sorted(path.name for path in (home / f"hub/models--octavo--{name}/snapshots" / ("1" * 40)).iterdir()) == [
+            "adapter_config.json", "adapter_model.safetensors"]
+
+
 def test_a_cut_connection_is_resumed(home, hub):
     """Each time some more bytes come, and then none."""
     cuts = []

@@ -46,12 +46,19 @@ Result<> load_adapter(const ServicePtr& service, const ExchangePtr& exchange) {
   if (is_model(*service, name)) return invalid("lora_name", "`{}` is the name of the base model", name);
   if (!in_place && service->adapters->find(name))
     return invalid("lora_name", "the LoRA adapter '{}' has already been loaded (load_inplace replaces it)", name);
-  service->engine.load_adapter(
-      {name, path}, [service, name, path, done = answer(exchange, fmt::format("Success: LoRA adapter '{}' added successfully", name))](
-                        const Result<>& loaded) {
+  const AdapterDone done =
+      [service, name, path,
+       answer = answer(exchange, fmt::format("Success: LoRA adapter '{}' added successfully", name))](
+          const Result<>& loaded) {
         if (loaded) service->offer_adapter({.name = name, .path = path, .parent = {}});
-        done(loaded);
-      });
+        answer(loaded);
+      };
+  const bool taken = service->fetchers.try_post([service, name, path, done] {
+    const Result<std::string> folder = service->options.find_adapter(path);
+    if (!folder) return done(field_failure("lora_path", folder.error().code, "{}", folder.error().message));
+    service->engine.load_adapter({name, *folder}, done);
+  });
+  if (!taken) return failure(ErrorCode::unavailable, "too many adapters are being fetched");
   return {};
 }
 
