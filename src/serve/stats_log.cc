@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/log.h"
@@ -25,6 +26,18 @@ std::optional<std::string> stats_line(const EngineStats& before, const EngineSta
       percent(now.blocks_used, now.blocks_total), percent(since(&EngineStats::prefix_hits), looked_up));
 }
 
+std::vector<std::string> stats_lines(std::span<const EngineStats> before, std::span<const EngineStats> now,
+                                     double seconds) {
+  std::vector<std::string> lines;
+  for (const EngineStats& engine : now) {
+    const auto earlier = std::ranges::find(before, engine.engine, &EngineStats::engine);
+    // One that has died counts from zero.
+    if (earlier == before.end() || engine.prompt_tokens < earlier->prompt_tokens) continue;
+    if (auto line = stats_line(*earlier, engine, seconds)) lines.push_back(*std::move(line));
+  }
+  return lines;
+}
+
 StatsLog::StatsLog(const EngineClient& engine, double seconds)
     : engine_(engine), seconds_(seconds), thread_([this] { run(); }) {}
 
@@ -42,10 +55,7 @@ void StatsLog::run() {
   std::unique_lock lock(mutex_);
   while (!ends_.wait_for(lock, std::chrono::duration<double>(seconds_), [this] { return ended_; })) {
     std::vector<EngineStats> now = engine_.stats();
-    for (std::size_t i = 0; i < now.size(); ++i)
-      // An engine that has died counts from zero.
-      if (now[i].prompt_tokens >= before[i].prompt_tokens)
-        if (const auto line = stats_line(before[i], now[i], seconds_)) log_info("{}", *line);
+    for (const std::string& line : stats_lines(before, now, seconds_)) log_info("{}", line);
     before = std::move(now);
   }
 }

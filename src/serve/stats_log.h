@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +15,10 @@ namespace octavo {
 
 // What an engine did in the `seconds` between two snapshots; nothing: it was idle all the time.
 std::optional<std::string> stats_line(const EngineStats& before, const EngineStats& now, double seconds);
+
+// The same of all engines, some of which may have come or gone meanwhile.
+std::vector<std::string> stats_lines(std::span<const EngineStats> before, std::span<const EngineStats> now,
+                                     double seconds);
 
 class StatsLog {
  public:

@@ -33,6 +33,22 @@ TEST(StatsLog, ALineTellsWhatWasDoneMeanwhile) {
   EXPECT_TRUE(stats_line(before, now, 10)) << "requests wait, but nothing happens: that is worth a line";
 }
 
+TEST(StatsLog, EnginesComeAndGoBetweenTwoLines) {
+  const auto engine = [](int number, int prompt_tokens) {
+    EngineStats stats;
+    stats.engine = number;
+    stats.prompt_tokens = prompt_tokens;
+    return stats;
+  };
+  const std::vector<EngineStats> one{engine(0, 10)}, three{engine(0, 20), engine(1, 500), engine(2, 700)},
+      others{engine(0, 30), engine(2, 900)}, again{engine(0, 5), engine(2, 900)};
+  EXPECT_THAT(stats_lines(one, three, 10), testing::ElementsAre(HasSubstr("Engine 000: Avg prompt throughput: 1.0")));
+  EXPECT_THAT(stats_lines(three, others, 10),
+              testing::ElementsAre(HasSubstr("Engine 000: Avg prompt throughput: 1.0"),
+                                   HasSubstr("Engine 002: Avg prompt throughput: 20.0")));
+  EXPECT_THAT(stats_lines(others, again, 10), testing::IsEmpty()) << "the first has died, the other is idle";
+}
+
 TEST(ProcessMetrics, AreThoseOfThisProcess) {
   const std::string text = process_metrics();
   for (const char* name : {"cpu_seconds_total", "start_time_seconds", "virtual_memory_bytes",
