@@ -73,7 +73,7 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
       experts_(experts),
       tied_(spec.tied),
       embed_scale_(spec.embed_scale) {
-  const RowRange tokens{spec.shard.first(spec.vocab), spec.vocab / spec.shard.size};
+  const RowRange tokens{spec.shard.first(spec.vocab), spec.shard.count(spec.vocab)};
   linears_.push_back({.rows = spec.dim, .cols = spec.vocab, .parts = 1, .columns = tokens});
   linears_.push_back({.rows = spec.vocab, .cols = spec.dim, .parts = 1, .order = {tokens}, .columns = {0, spec.dim}});
   modules_[spec.names.embedding] = {{.linear = kEmbeddingIndex, .rows = spec.dim}};
@@ -103,8 +103,8 @@ AdapterReader::Linear AdapterReader::linear_of(const MatrixParameter& w) {
   Linear linear{.rows = w.rows, .cols = w.cols, .parts = std::ssize(w.parts), .order = w.order, .columns = {0, w.cols}};
   if (!w.sharded) return linear;
   linear.rows = 0;
-  for (const Slot& slot : w.parts) linear.rows += slot.shape[0];
-  linear.cols = w.parts[0].shape[1];
+  for (const Slot& slot : w.parts) linear.rows += slot.shape[w.transposed ? 1 : 0];
+  linear.cols = w.parts[0].shape[w.transposed ? 0 : 1];
   linear.columns = {w.first_col, w.cols};
   return linear;
 }

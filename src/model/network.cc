@@ -309,7 +309,7 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
   const Names& names = spec.names;
   const Namer top(names, prefix);
   const auto split = [&](MatrixParameter table) {
-    if (spec.shard.size > 1) keep_rows(table, {{spec.shard.first(spec.vocab), spec.vocab / spec.shard.size}});
+    if (spec.shard.size > 1) keep_rows(table, {{spec.shard.first(spec.vocab), spec.shard.count(spec.vocab)}});
     return table;
   };
   Network network;
