@@ -78,7 +78,7 @@ Result<> LocalExecutor::allocate() {
 
   if (options_.max_adapters > 0)
     reader_.emplace(model_->spec, model_->activation, options_.max_adapter_rank,
-                    device().shares_host_memory() && options_.ranks == nullptr);
+                    device().shares_host_memory() && model_->spec.shard.size == 1);
   if (model_->spec.has_cross()) {
     TRY(source_encoder_,
         SourceEncoder::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));

@@ -79,7 +79,9 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
   modules_[spec.names.embedding] = {{.linear = kEmbeddingIndex, .rows = spec.dim}};
   modules_[spec.names.lm_head] = {{.linear = kOutputIndex, .rows = spec.vocab}};
   const std::string layers = prefixes_[0] + spec.names.layers;
-  Network network = network_of(spec);
+  ModelSpec whole = spec;
+  whole.stage = {};
+  Network network = network_of(whole);
   const ParameterList parameters = network.parameters();
   for (const LinearParameter* linear : parameters.linears) {
     const MatrixParameter& w = linear->weight;
@@ -95,8 +97,20 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
       row += rows;
     }
   }
-  if (!experts) return;
-  for (const ParameterList::ExpertProduct& product : parameters.experts) add_experts(spec, product);
+  if (experts)
+    for (const ParameterList::ExpertProduct& product : parameters.experts) add_experts(spec, product);
+  note_own(spec);
+}
+
+void AdapterReader::note_own(const ModelSpec& spec) {
+  linears_[kEmbeddingIndex].own = spec.stage.is_first();
+  linears_[kOutputIndex].own = spec.stage.is_last();
+  Network network = network_of(spec);
+  const ParameterList parameters = network.parameters();
+  for (const LinearParameter* linear : parameters.linears) linears_[linear->index].own = true;
+  for (const ParameterList::ExpertProduct& product : parameters.experts)
+    for (const MatrixParameter& expert : *product.matrices)
+      if (experts_) linears_[expert.index].own = true;
 }
 
 AdapterReader::Linear AdapterReader::linear_of(const MatrixParameter& w) {
@@ -285,6 +299,7 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
 
 Result<AdapterChange> AdapterReader::prepare(const AdapterFile::Change& change, Backend& backend) const {
   const Linear& linear = linears_[change.linear];
+  if (!linear.own) return AdapterChange{};
   const auto part = [&](const std::vector<std::byte>& bytes, std::int64_t rows, std::int64_t cols) {
     return MatrixPart{.values = View::of(const_cast<std::byte*>(bytes.data()), format_, {rows, cols})};
   };
@@ -306,7 +321,8 @@ Result<AdapterChange> AdapterReader::prepare(const AdapterFile::Change& change, 
 
 std::int64_t AdapterReader::bytes_max() const {
   std::int64_t numbers = 0;
-  for (const Linear& linear : linears_) numbers += rank(linear) * (linear.rows + linear.cols);
+  for (const Linear& linear : linears_)
+    if (linear.own) numbers += rank(linear) * (linear.rows + linear.cols);
   return numbers * static_cast<std::int64_t>(size_of(format_));
 }
 
@@ -392,9 +408,9 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
 
 void add_expert_changes(const StepContext& step, const View& x, const ExpertPlaces& all_places,
                         const View& y) {
+  // Where none has such changes, adapters have no places for them.
+  if (step.adapters == nullptr || step.adapters->adapters[0]->size() <= all_places.index) return;
   Backend& backend = step.backend;
-  if (step.adapters == nullptr || !backend.device->shares_host_memory())
-    return;  // there none has such changes
   const StepAdapters& all = *step.adapters;
   const std::int64_t experts = all_places.starts.size(0) - 1;
   const auto change = [&](std::size_t adapter, std::int64_t expert) -> const AdapterChange& {

@@ -74,8 +74,8 @@ struct VectorParameter {
 };
 VectorParameter constant_vector(std::vector<float> elements);
 
-// What LoRA adapters can change, by number: the embedding, the output matrix, all linear products, then those
-// of experts, one number for each expert.
+// What LoRA adapters can change, by number: the embedding, the output matrix, all linear products of the whole network,
+// then those of experts, one number for each expert.
 constexpr std::size_t kEmbeddingIndex = 0, kOutputIndex = 1, kFirstLinearIndex = 2;
 
 // Numbers below and above are cut off: of each column (ClampArgs).

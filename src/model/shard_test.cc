@@ -31,7 +31,9 @@ struct Split {
   std::uint16_t redundant_experts = 0;
   Encoding quantization = Encoding::plain;  // while loading
   bool moves = false;  // before each chunk each layer's experts go somewhere else
+  std::string adapter = {};  // a folder: all tokens have it
 };
+constexpr int kAdapterRank = 8;
 
 // Where they go: each expert somewhere.
 ExpertPlacement some_placement(std::uint64_t seed, std::size_t experts, std::size_t places) {
@@ -77,6 +79,19 @@ Ranked run_on(const Split& split, const Golden& golden, ModelDType dtype, const 
       out.error = model.error();
       return;
     }
+    Adapter adapter;
+    if (!split.adapter.empty()) {
+      const AdapterReader reader((*model)->spec, (*model)->activation, kAdapterRank, layout.tensor == 1);
+      const auto file = reader.read(split.adapter);
+      if (!file) {
+        out.error = file.error();
+        return;
+      }
+      adapter.resize(reader.linears());
+      for (const AdapterFile::Change& change : file->changes)
+        adapter[change.linear] = reader.prepare(change, backend).value();
+    }
+    const bool adapted = !adapter.empty();
     const RankGroups own = make_groups(layout, rank, [&](std::size_t i, const std::vector<int>& members) {
       const auto place = static_cast<int>(std::ranges::find(members, rank) - members.begin());
       return std::make_unique<SharedMemoryGroup>(
@@ -90,7 +105,7 @@ Ranked run_on(const Split& split, const Golden& golden, ModelDType dtype, const 
       if (split.moves) move_experts(**model, *own.tensor, seed += 100);
     };
     out.logits = golden::run(**model, backend, golden.ids, chunks, {.dtype = (*model)->activation},
-                             {}, own, before_chunk)
+                             {adapted ? &adapter : nullptr, adapted ? kAdapterRank : 0}, own, before_chunk)
                      .value();
     EXPECT_TRUE(own.status().has_value());
   };
@@ -214,6 +229,30 @@ TEST_P(ShardQuantised, EveryLayoutIsTheModel) {
                 .logits);
 }
 
+// Each rank takes of an adapter what belongs to its matrices.
+class ShardAdapter : public testing::TestWithParam<std::string> {};
+
+TEST_P(ShardAdapter, EveryLayoutIsTheModelWithIt) {
+  Golden golden = golden::read(GetParam(), "tests/data/adapters");
+  const std::string adapter = std::exchange(golden.directory, std::string(golden::kModels) + "/" + golden.name);
+  const std::vector<int> whole{static_cast<int>(golden.ids.size())};
+  const auto run = [&](const RankLayout& layout, const std::vector<int>& chunks) {
+    return run_on({.layout = layout, .adapter = adapter}, golden, ModelDType::float32, chunks);
+  };
+  const Ranked one = run({}, whole), stages = run({1, 2}, {13, 1, 2, 16});
+  ASSERT_FALSE(one.error || stages.error);
+  EXPECT_LE(golden::max_difference(one.logits, golden.logits), 1e-4F);
+  EXPECT_EQ(one.logits, stages.logits);
+  const Ranked two = run({2, 1}, whole), both = run({2, 2}, {13, 1, 2, 16});
+  ASSERT_EQ(two.error.has_value(), both.error.has_value());
+  if (two.error) {
+    fmt::print("{:<22} 2 ranks: {}\n", golden.name, two.error->message);
+    return;
+  }
+  EXPECT_LE(golden::max_difference(two.logits, golden.logits), 1e-4F);
+  EXPECT_EQ(two.logits, both.logits);
+}
+
 std::string test_name(const testing::TestParamInfo<std::string>& param) {
   std::string name = param.param;
   std::ranges::replace(name, '-', '_');
@@ -221,6 +260,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& param) {
 }
 INSTANTIATE_TEST_SUITE_P(Families, ShardGolden, testing::ValuesIn(golden::names()), test_name);
 INSTANTIATE_TEST_SUITE_P(Formats, ShardQuantised, testing::ValuesIn(golden::names(golden::kQuantized)), test_name);
+INSTANTIATE_TEST_SUITE_P(Families, ShardAdapter, testing::ValuesIn(golden::names("tests/data/adapters")), test_name);
 
 TEST(Shard, EachRankLoadsItsPartAlone) {
   Golden demo{.name = "demo", .directory = "models/demo", .ids = {1, 2, 3}, .logits = {}, .bf16_kl = {}, .max_model_len = {}};
