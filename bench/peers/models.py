@@ -27,6 +27,18 @@ SHAPES = {
         "head_dim": 64,
         "rope_theta": 500000.0,
     },
+    "llama-100m": {  # small enough for two ranks and their copies on any machine
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": 32000,
+        "hidden_size": 768,
+        "intermediate_size": 2048,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "num_key_value_heads": 4,
+        "head_dim": 64,
+        "rope_theta": 500000.0,
+    },
     "llama-3-8b": {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",

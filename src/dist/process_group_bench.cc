@@ -67,7 +67,7 @@ BENCHMARK(all_reduce)
     ->ArgNames({"ranks", "bytes"})
     ->UseRealTime();
 
-// A step's plan.
+// A step's plan; as many bytes as are summed, which another processor has just written.
 void broadcast(benchmark::State& state) {
   run(state, [&](SharedMemoryGroup& group) {
     thread_local std::vector<std::byte> plan;
@@ -75,7 +75,7 @@ void broadcast(benchmark::State& state) {
     group.broadcast(plan);
   });
 }
-BENCHMARK(broadcast)->ArgsProduct({{2, 4}, {256, 4 << 10}})->ArgNames({"ranks", "bytes"})->UseRealTime();
+BENCHMARK(broadcast)->ArgsProduct({{2, 4}, {256, 4 << 10, 64 << 10}})->ArgNames({"ranks", "bytes"})->UseRealTime();
 
 void copy(benchmark::State& state) {
   std::vector<std::byte> from(static_cast<std::size_t>(state.range(0))), to(from.size());

@@ -54,6 +54,7 @@ class SharedMemoryGroup final : public ProcessGroup {
   bool begin_round();
   void post();
   bool wait_all();
+  void add_all(std::span<float> own) const;
   bool wait(int rank, std::uint32_t round);
   bool sleep(int rank, std::uint32_t round);
 

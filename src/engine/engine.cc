@@ -264,7 +264,7 @@ void Engine::take(AdapterCommand& command) {
 
 void Engine::advance_adapters() {
   const auto is_used = [&](int place) {
-    bool used = false;
+    bool used = steps_.uses_adapter(place);
     answers_.for_all([&](AnswerIndex, const Answer& answer) { used |= answer.adapter == place; });
     return used;
   };

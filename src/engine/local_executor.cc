@@ -78,7 +78,7 @@ Result<> LocalExecutor::allocate() {
 
   if (options_.max_adapters > 0)
     reader_.emplace(model_->spec, model_->activation, options_.max_adapter_rank,
-                    device().shares_host_memory() && options_.ranks == nullptr);
+                    device().shares_host_memory() && model_->spec.shard.size == 1);
   if (model_->spec.has_cross()) {
     TRY(source_encoder_,
         SourceEncoder::create(*model_, layout_, backend_, options_.max_tokens, options_.max_sequences));
@@ -491,18 +491,20 @@ std::size_t LocalExecutor::sequence_of(std::int32_t token) const {
 Result<> LocalExecutor::give_logits(std::span<const std::int32_t> tokens) {
   const auto chunk = static_cast<std::size_t>(logit_rows(options_));
   for (std::size_t begin = 0; begin < tokens.size(); begin += chunk)
-    TRY_VOID(chunk_logits(tokens.subspan(begin, std::min(chunk, tokens.size() - begin)), {}));
+    TRY_VOID(chunk_logits(tokens.subspan(begin, std::min(chunk, tokens.size() - begin))));
   return {};
 }
 
-Result<> LocalExecutor::chunk_logits(std::span<const std::int32_t> tokens, const View& logits) {
+Result<View> LocalExecutor::chunk_logits(std::span<const std::int32_t> tokens) {
+  const View logits = logits_.view(DType::f32, {std::ssize(tokens), model_->spec.vocab});
   sort_rows(tokens);
   const ByAdapter& sorted = adapted_rows_;
   TRY(const auto uploaded, upload_rows({tokens, sorted.numbers, sorted.starts}));
   const StepAdapters adapters{
       .adapters = sorted.adapters, .host_starts = sorted.starts, .starts = uploaded[2], .tokens = uploaded[1]};
   decoder_->logits(uploaded[0], logits, sorted.adapters.empty() ? nullptr : &adapters);
-  return ranks_status();
+  TRY_VOID(ranks_status());
+  return logits;
 }
 
 Result<> LocalExecutor::read_hidden(const LocalExecutor& from, std::span<const std::int32_t> rows) {
@@ -526,8 +528,7 @@ Result<LocalExecutor::RowViews> LocalExecutor::upload_rows(const RowLists& lists
 }
 
 Result<> LocalExecutor::sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
-  const View logits = logits_.view(DType::f32, {static_cast<std::int64_t>(rows.size()), model_->spec.vocab});
-  TRY_VOID(chunk_logits(tokens, logits));
+  TRY(const View logits, chunk_logits(tokens));
   TRY_VOID(sampler_.launch(logits, rows));
   sampling_ = true;
   return {};

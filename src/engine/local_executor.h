@@ -138,7 +138,7 @@ class LocalExecutor final : public Executor {
   Result<RowViews> upload_rows(const RowLists& lists);
   Result<> plan_wholes(const Batch& batch);
   Result<> add_whole_plans();
-  Result<> chunk_logits(std::span<const std::int32_t> tokens, const View& logits);
+  Result<View> chunk_logits(std::span<const std::int32_t> tokens);
   Result<> sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
   void take_chunk();
   void note_owners(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);

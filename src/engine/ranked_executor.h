@@ -34,6 +34,9 @@ class RankedExecutor final : public Executor {
   Result<> forward(const Batch& batch) override;
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   Result<std::span<SampledToken>> collect() override { return own_->collect(); }
+  // Rank 0 has the rows of all tokens, whole.
+  bool pools() const override { return own_->pools(); }
+  Result<std::span<const float>> pool(std::span<const std::int32_t> starts) override { return own_->pool(starts); }
   Result<AdapterFile> read_adapter(const std::string& path) const override { return own_->read_adapter(path); }
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;

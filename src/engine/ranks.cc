@@ -96,7 +96,6 @@ Result<> check_ranks(const EngineOptions& options) {
     return refuse(fmt::format("on devices other than cpu, this is {}", options.device));
   if (options.kv_transfer.enabled && (options.mpi || options.nodes.count > 1))
     return refuse("with --kv-transfer-config over several hosts");
-  if (stages && options.lora.enabled) return refuse("with LoRA adapters");
   if (stages && options.speculation) return refuse("with --speculative-config");
   if (options.data_parallel_size > 1 && (options.mpi || options.nodes.count > 1))
     return field_failure("data_parallel_size", ErrorCode::unsupported, "must be 1 over several hosts, got {}",

@@ -80,6 +80,12 @@ Result<bool> StepLoop::run_in_stages() {
   return true;
 }
 
+bool StepLoop::uses_adapter(int place) const {
+  return std::ranges::any_of(launched_, [place](const Launched& step) {
+    return std::ranges::count(step.batch.adapters, place) > 0;
+  });
+}
+
 void StepLoop::place_images() {
   batch_.images.clear();
   batch_.sources.clear();

@@ -57,6 +57,9 @@ class StepLoop {
   // Scheduler::finish; the proposer hears of it.
   bool finish(SequenceId sequence);
 
+  // Whether a step on its way has tokens with the adapter in this place.
+  bool uses_adapter(int place) const;
+
   const Histogram& step_tokens() const { return step_tokens_; }
   const RecentSteps& recent_steps() const { return recent_steps_; }
   // What a token of a prompt takes: a running mean over steps that compute more of these than of others. 0:

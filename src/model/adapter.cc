@@ -84,13 +84,15 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
       experts_(experts),
       tied_(spec.tied),
       embed_scale_(spec.embed_scale) {
-  const RowRange tokens{spec.shard.first(spec.vocab), spec.vocab / spec.shard.size};
+  const RowRange tokens{spec.shard.first(spec.vocab), spec.shard.count(spec.vocab)};
   linears_.push_back({.rows = spec.dim, .cols = spec.vocab, .parts = 1, .columns = tokens});
   linears_.push_back({.rows = spec.vocab, .cols = spec.dim, .parts = 1, .order = {tokens}, .columns = {0, spec.dim}});
   modules_[spec.names.embedding] = {{.linear = kEmbeddingIndex, .rows = spec.dim}};
   modules_[spec.names.lm_head] = {{.linear = kOutputIndex, .rows = spec.vocab}};
   const std::string layers = prefixes_[0] + spec.names.layers;
-  Network network = network_of(spec);
+  ModelSpec whole = spec;
+  whole.stage = {};
+  Network network = network_of(whole);
   const ParameterList parameters = network.parameters();
   for (const LinearParameter* linear : parameters.linears) {
     const MatrixParameter& w = linear->weight;
@@ -107,16 +109,28 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
     }
   }
   if (spec.tower && spec.tower->encodes_media() && !spec.hears_beside()) add_tower(*spec.tower);
-  if (!experts) return;
-  for (const ParameterList::ExpertProduct& product : parameters.experts) add_experts(spec, product);
+  if (experts)
+    for (const ParameterList::ExpertProduct& product : parameters.experts) add_experts(spec, product);
+  note_own(spec);
+}
+
+void AdapterReader::note_own(const ModelSpec& spec) {
+  linears_[kEmbeddingIndex].own = spec.stage.is_first();
+  linears_[kOutputIndex].own = spec.stage.is_last();
+  Network network = network_of(spec);
+  const ParameterList parameters = network.parameters();
+  for (const LinearParameter* linear : parameters.linears) linears_[linear->index].own = true;
+  for (const ParameterList::ExpertProduct& product : parameters.experts)
+    for (const MatrixParameter& expert : *product.matrices)
+      if (experts_) linears_[expert.index].own = true;
 }
 
 AdapterReader::Linear AdapterReader::linear_of(const MatrixParameter& w) {
   Linear linear{.rows = w.rows, .cols = w.cols, .parts = std::ssize(w.parts), .order = w.order, .columns = {0, w.cols}};
   if (!w.sharded) return linear;
   linear.rows = 0;
-  for (const Slot& slot : w.parts) linear.rows += slot.shape[0];
-  linear.cols = w.parts[0].shape[1];
+  for (const Slot& slot : w.parts) linear.rows += slot.shape[w.transposed ? 1 : 0];
+  linear.cols = w.parts[0].shape[w.transposed ? 0 : 1];
   linear.columns = {w.first_col, w.cols};
   return linear;
 }
@@ -326,6 +340,7 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
 
 Result<AdapterChange> AdapterReader::prepare(const AdapterFile::Change& change, Backend& backend) const {
   const Linear& linear = linears_[change.linear];
+  if (!linear.own) return AdapterChange{};
   const auto part = [&](const std::vector<std::byte>& bytes, std::int64_t rows, std::int64_t cols) {
     return MatrixPart{.values = View::of(const_cast<std::byte*>(bytes.data()), format_, {rows, cols})};
   };
@@ -347,7 +362,8 @@ Result<AdapterChange> AdapterReader::prepare(const AdapterFile::Change& change, 
 
 std::int64_t AdapterReader::bytes_max() const {
   std::int64_t numbers = 0;
-  for (const Linear& linear : linears_) numbers += rank(linear) * (linear.rows + linear.cols);
+  for (const Linear& linear : linears_)
+    if (linear.own) numbers += rank(linear) * (linear.rows + linear.cols);
   return numbers * static_cast<std::int64_t>(size_of(format_));
 }
 
@@ -433,9 +449,9 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
 
 void add_expert_changes(const StepContext& step, const View& x, const ExpertPlaces& all_places,
                         const View& y) {
+  // Where none has such changes, adapters have no places for them.
+  if (step.adapters == nullptr || step.adapters->adapters[0]->size() <= all_places.index) return;
   Backend& backend = step.backend;
-  if (step.adapters == nullptr || !backend.device->shares_host_memory())
-    return;  // there none has such changes
   const StepAdapters& all = *step.adapters;
   const std::int64_t experts = all_places.starts.size(0) - 1;
   const auto change = [&](std::size_t adapter, std::int64_t expert) -> const AdapterChange& {

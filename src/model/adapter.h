@@ -49,8 +49,8 @@ using Adapter = std::vector<AdapterChange>;
 // Reads PEFT's folders: adapter_config.json and adapter_model.safetensors.
 class AdapterReader {
  public:
-  // For adapters of this network, whose activations are in `format`; with `experts`, of its single experts,
-  // too.
+  // For adapters of this network, of all its stages, whose activations are in `format`; with `experts`, of its single
+  // experts, too.
   AdapterReader(const ModelSpec& spec, DType format, int max_rank, bool experts);
 
   // Any thread. Tensors of encoders of images and sound are left out, with a warning. Errors: a file is
@@ -58,7 +58,8 @@ class AdapterReader {
   // embedding or output matrix, or has another shape; a number is NaN or infinite.
   Result<AdapterFile> read(const std::string& directory) const;
 
-  // In the memory of a backend, which nobody else may use meanwhile; on a rank, its part.
+  // In the memory of a backend, which nobody else may use meanwhile; on a rank, its part, and nothing of the layers of
+  // other stages.
   Result<AdapterChange> prepare(const AdapterFile::Change& change, Backend& backend) const;
 
   // Products that an adapter can change.
@@ -72,6 +73,7 @@ class AdapterReader {
     std::int64_t rows = 0, cols = 0, parts = 0;
     std::vector<RowRange> order{};
     RowRange columns{};
+    bool own = false;  // of this stage
   };
   static Linear linear_of(const MatrixParameter& w);
   // Where a module of the checkpoint is in its matrix. One that has a parameter for all experts (PEFT's
@@ -92,6 +94,7 @@ class AdapterReader {
   Result<const Module*> find(std::string_view name, const StoredTensor& a, const StoredTensor& b,
                              int rank) const;
   Result<> check_base_matrix(const StoredTensor& tensor, std::string_view module) const;
+  void note_own(const ModelSpec& spec);
   std::int64_t rank(const Linear& linear) const { return linear.parts * max_rank_; }
 
   std::vector<std::string> prefixes_;  // that may stand before the names of layers and embedding

@@ -84,8 +84,7 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   const auto element = static_cast<std::int64_t>(size_of(activation));
   const bool split = spec.shard.size > 1;
   const std::int64_t rows = 4 + (needs.second ? 2 : 1) * (element + (split ? 4 : element));
-  const std::int64_t own =
-      split ? 4 * (limits.max_tokens + limits.max_logit_rows * spec.vocab / spec.shard.size) : 0;
+  const std::int64_t own_ids = split ? 4 * limits.max_tokens : 0;
   const std::int64_t inputs = spec.layer_inputs ? std::ssize(spec.layers) * spec.layer_inputs->size : 0;
   std::int64_t angles = 0;  // of a token
   for (const RopeSpec& rope : spec.ropes) angles += rope.rotary_dim;
@@ -95,7 +94,7 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   const std::int64_t first_values = first_values_of(spec) * element;
   return limits.max_tokens *
              (spec.dim * rows + pairs + streams + inputs * (4 + 2 * element) + 4 * angles + first_values) +
-         own + needs.scratch_bytes +
+         own_ids + needs.scratch_bytes +
          adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_logit_rows,
                                limits.max_adapter_rank) +
          limits.max_logit_rows * spec.dim * (4 + element) +
@@ -143,7 +142,9 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
   }
   if (group_ != nullptr) {
     TRY_VOID(allocate(own_ids_, DType::i32, {n}));
-    TRY_VOID(allocate(own_logits_, DType::f32, {limits.max_logit_rows, model_.spec.vocab / group_->size()}));
+    Shard shard = model_.spec.shard;
+    for (shard.rank = 0; shard.rank <= shard.size; ++shard.rank)
+      logit_bytes_.push_back(static_cast<std::size_t>(shard.first(model_.spec.vocab)) * sizeof(float));
   }
   if (model_.spec.layer_inputs) {
     const std::int64_t all = std::ssize(model_.spec.layers) * model_.spec.layer_inputs->size;
@@ -566,20 +567,18 @@ void Decoder::logits(const View& rows, const View& out, const StepAdapters* adap
                                            .delta_norm = {},
                                            .norm = model_.network.final_norm.norm(),
                                            .out = x});
-  const View own = group_ != nullptr ? own_logits_.rows(count) : out;
+  const Shard& shard = model_.spec.shard;
+  const View own = out.columns(shard.first(model_.spec.vocab), shard.count(model_.spec.vocab));
   backend_.ops.matmul(
       *backend_.stream,
       {.x = x, .w = model_.network.output(), .bias = model_.network.logits_bias.value, .y = own});
   if (adapters != nullptr)
     add_changes(backend_, *adapters, Scratch(adapter_scratch_.all), x, kOutputIndex, own);
   if (group_ != nullptr) {
-    const auto bytes = [](const View& view, std::int64_t row) {
-      return view ? std::as_writable_bytes(
-                        std::span(view.row<float>(row), static_cast<std::size_t>(view.size(1))))
-                  : std::span<std::byte>();
-    };
-    for (std::int64_t row = 0; row < count; ++row) group_->all_gather(bytes(own, row), bytes(out, row));
-    if (!out) return;
+    for (std::int64_t row = 0; row < count; ++row)
+      group_->gather(std::as_writable_bytes(std::span(out.row<float>(row), static_cast<std::size_t>(out.size(1)))),
+                     logit_bytes_, 0);
+    if (group_->rank() > 0) return;
   }
   const ModelSpec& spec = model_.spec;
   if (spec.logits_scale == 1 && spec.logits_soft_cap == 0) return;

@@ -85,7 +85,7 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
 class Decoder {
  public:
   // group: of the ranks that hold the other parts of the model; it lives longer, and tells of failures. Ranks
-  // run the same steps; rank 0 alone needs a place for logits.
+  // run the same steps.
   static Result<Decoder> make(const Model& model, const CacheLayout& layout, Backend& backend,
                               const DecoderLimits& limits, ProcessGroup* group = nullptr);
 
@@ -118,9 +118,8 @@ class Decoder {
   // What stages hand on: the residual or, f32 [tokens, streams * dim], all that there are.
   View handed_on(std::int64_t tokens) const { return (model_.spec.hyper ? streams_ : residual_).rows(tokens); }
 
-  // Logits of these rows of the last forward(): rows i32 [r], out f32 [r, vocab], or
-  // empty on a rank that has no use for them. adapters: of rows by their places here; null: none changes the
-  // output matrix.
+  // Logits of these rows of the last forward(): rows i32 [r], out f32 [r, vocab], of which ranks other than 0 fill
+  // their part alone. adapters: of rows by their places here; null: none changes the output matrix.
   void logits(const View& rows, const View& out, const StepAdapters* adapters = nullptr);
 
   // What the head makes of tokens [starts[s], starts[s + 1]) of the last forward(), of whole sequences or of
@@ -229,7 +228,8 @@ class Decoder {
   Workspace adapter_scratch_;
   Workspace logit_residual_, logit_x_;  // [logit rows, dim]
   Workspace zeros_;                     // f32, of run_head_layer()
-  Workspace own_ids_, own_logits_;      // of this rank's part of the vocabulary
+  Workspace own_ids_;                   // of this rank's part of the vocabulary
+  std::vector<std::size_t> logit_bytes_;  // [ranks + 1]: where the ranks' parts of a row of logits begin
   std::vector<int> kept_layers_;
   std::vector<Workspace> kept_;  // f32 [tokens, dim], beside them
   // Of HiddenInput.

@@ -144,6 +144,12 @@ MatrixPart column_range(const MatrixPart& part, std::int64_t begin, std::int64_t
   return {part.encoding, of(part.values), of(part.scales), of(part.zeros)};
 }
 
+// Whether a rank's part of a matrix is rows and columns of its tensors as they stand in the checkpoint.
+bool stands_together(const MatrixParameter& parameter) {
+  return !parameter.transposed && !parameter.scale &&
+         std::ranges::all_of(parameter.order, [](const RowRange& range) { return range.step == 1; });
+}
+
 // A rank's part of plain tensors: of each range of `order` its rows and columns, and no other bytes of the
 // checkpoint.
 Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors,
@@ -210,7 +216,7 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
   if (!all_plain) formats.plain = formats.activation;
 
   std::vector<LoadedPart> loaded;
-  const bool own_bytes = parameter.sharded && all_plain;
+  const bool own_bytes = parameter.sharded && all_plain && stands_together(parameter);
   if (own_bytes) {
     TRY(loaded, load_shard(tensors, parameter, formats, pool));
   } else {

@@ -303,13 +303,33 @@ NormParameter standard_norm(const ModelSpec& spec, const Namer& top) {
   return norm;
 }
 
+// Numbers products as adapters know them: as in the whole network, whatever stage this is of.
+void number_products(const ModelSpec& spec, const std::string& prefix, Network& network) {
+  const ParameterList own = network.parameters();
+  std::size_t linear = kFirstLinearIndex, expert = kFirstLinearIndex + own.linears.size();
+  if (spec.stage.count > 1) {
+    ModelSpec all = spec;
+    all.stage = {};
+    Network whole = network_of(all, prefix);
+    expert = kFirstLinearIndex + whole.parameters().linears.size();
+    ParameterList before;
+    for (std::size_t i = 0; i < spec.first_layer(); ++i)
+      for (Block* block : whole.layers[i].blocks()) block->list(before);
+    linear += before.linears.size();
+    for (const ParameterList::ExpertProduct& product : before.experts) expert += product.matrices->size();
+  }
+  for (LinearParameter* each : own.linears) each->index = linear++;
+  for (const ParameterList::ExpertProduct& product : own.experts)
+    for (MatrixParameter& each : *product.matrices) each.index = expert++;
+}
+
 }  // namespace
 
 Network network_of(const ModelSpec& spec, const std::string& prefix) {
   const Names& names = spec.names;
   const Namer top(names, prefix);
   const auto split = [&](MatrixParameter table) {
-    if (spec.shard.size > 1) keep_rows(table, {{spec.shard.first(spec.vocab), spec.vocab / spec.shard.size}});
+    if (spec.shard.size > 1) keep_rows(table, {{spec.shard.first(spec.vocab), spec.shard.count(spec.vocab)}});
     return table;
   };
   Network network;
@@ -400,11 +420,7 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
       network.logits_bias.size = output.rows;
     }
   }
-  std::size_t index = kFirstLinearIndex;
-  const ParameterList parameters = network.parameters();
-  for (LinearParameter* linear : parameters.linears) linear->index = index++;
-  for (const ParameterList::ExpertProduct& product : parameters.experts)
-    for (MatrixParameter& expert : *product.matrices) expert.index = index++;
+  number_products(spec, prefix, network);
   return network;
 }
 

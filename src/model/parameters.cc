@@ -96,6 +96,13 @@ void keep_columns(LinearParameter& linear, std::int64_t begin, std::int64_t coun
   if (!bias) linear.bias = {};
 }
 
+void keep_columns(VectorParameter& rows, const std::vector<RowRange>& columns) {
+  const std::int64_t count = rows.size / rows.row;
+  rows.order = chosen(rows.order, columns);
+  rows.row = count_of(columns);
+  rows.size = count * rows.row;
+}
+
 std::vector<Slot> ParameterList::slots() const {
   std::vector<Slot> slots;
   const auto append = [&](const auto* p) { slots.insert(slots.end(), p->parts.begin(), p->parts.end()); };

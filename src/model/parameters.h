@@ -39,7 +39,7 @@ struct MatrixParameter {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   bool difference = false;     // of the two rows of `order`: the first less the second, the only row
-  bool sharded = false;        // of plain tensors no more is read than the rows of `order` and, of all, it has
+  bool sharded = false;        // a rank's part, which is all that is read of plain tensors where it stands together
   std::int64_t first_col = 0;  // columns [first_col, first_col + cols)
   MatrixUse use = MatrixUse::layer;
   std::size_t index = 0;  // of an expert's: as LinearParameter::index
@@ -74,8 +74,8 @@ struct VectorParameter {
 };
 VectorParameter constant_vector(std::vector<float> elements);
 
-// What LoRA adapters can change, by number: the embedding, the output matrix, all linear products, then those
-// of experts, one number for each expert.
+// What LoRA adapters can change, by number: the embedding, the output matrix, all linear products of the whole network,
+// then those of experts, one number for each expert.
 constexpr std::size_t kEmbeddingIndex = 0, kOutputIndex = 1, kFirstLinearIndex = 2;
 
 // Numbers below and above are cut off: of each column (ClampArgs).
@@ -109,6 +109,7 @@ void keep_rows(VectorParameter& vector, const std::vector<RowRange>& rows);
 void keep_rows(LinearParameter& linear, const std::vector<RowRange>& rows);
 void keep_columns(MatrixParameter& matrix, std::int64_t begin, std::int64_t count);
 void keep_columns(LinearParameter& linear, std::int64_t begin, std::int64_t count, bool bias);
+void keep_columns(VectorParameter& rows, const std::vector<RowRange>& columns);  // of VectorParameter::row
 
 // The parameters of a network that are there, in the order of the forward pass.
 struct ParameterList {

@@ -45,9 +45,8 @@ Result<> check(const Shard& shard, const Experts& experts) {
                      shard.redundant_experts, experts.count, shard.size, most);
     return {};
   }
-  if (experts.expert.up_bias || experts.expert.down_bias)
-    return refused("experts that have biases, unless --enable-expert-parallel keeps them whole");
-  return divides(shard, experts.expert.hidden, "hidden units of an expert");
+  const std::int64_t hidden = experts.expert.hidden;
+  return shard.together(hidden) > 1 ? Result<>() : divides(shard, hidden, "hidden units of an expert");
 }
 
 Result<> check(const Shard&, const MlpAndExperts&) { return refused("experts beside a dense MLP"); }
@@ -68,14 +67,6 @@ Result<> check_shard(const ModelSpec& spec) {
   if (spec.layer_inputs) return refused("inputs of layers");
   if (spec.streams) return refused("several residuals");
   if (spec.has_cross()) return refused("cross attention");
-  if (spec.head) return refused("a head (embeddings, rerankers)");
-  if (spec.token_types > 0) return refused("token types");
-  if (spec.names.transposed) return refused("transposed matrices");
-  TRY_VOID(divides(spec.shard, spec.vocab, "tokens of the vocabulary"));
-  const auto has_experts = [](const LayerSpec& layer) { return std::holds_alternative<Experts>(layer.feed_forward); };
-  const bool cut = spec.names.expert_storage != ExpertStorage::stacked_transposed && !spec.names.expert_interleaved;
-  if (!spec.shard.whole_experts && !cut && std::ranges::any_of(spec.layers, has_experts))
-    return refused("experts stored transposed or interleaved, unless --enable-expert-parallel keeps them whole");
   for (const LayerSpec& layer : spec.layers) {
     if (layer.shared) return refused("layers that share attention and MLP");
     if (std::holds_alternative<ShortConv>(layer.mixer)) TRY_VOID(divides(spec.shard, spec.dim, "channels"));
@@ -105,7 +96,8 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
         kStages, ErrorCode::unsupported,
         "must be 1 for models whose layers share matrices, keys or values, or have several residuals or inputs of "
         "their own");
-  ModelSpec whole = spec;
+  ModelSpec whole = spec;  // the same for all ranks
+  whole.shard = {};
   whole.stage = {};
   Network network = network_of(whole);
   std::vector<double> begins(static_cast<std::size_t>(layers) + 1);  // numbers in front of each layer

@@ -614,8 +614,11 @@ struct Shard {
   std::uint16_t redundant_experts =
       0;  // then: places beside those that hold each expert of a layer once (expert_placement.h)
 
-  // Where this rank's part of n items begins that all have equally many of.
-  std::int64_t first(std::int64_t n) const { return n / size * rank; }
+  // Where this rank's part of n items begins, and how many they are: parts differ by one where size does not divide n.
+  std::int64_t first(std::int64_t n) const { return n * rank / size; }
+  std::int64_t count(std::int64_t n) const { return n * (rank + 1) / size - first(n); }
+  // Of n hidden units of an expert, so many stay together: those that share a scale in MXFP4, where there are enough.
+  std::int64_t together(std::int64_t n) const { return n % 32 == 0 && n / 32 >= size ? 32 : 1; }
 };
 
 // Pipeline parallelism: which layers a process holds. The first stage has the embedding as well, the last

@@ -67,7 +67,7 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
     }
   }
   if (parameter.parts.size() > 1 && parameter.parts[0].shape.size() == 2)
-    stored = side_by_side(stored, parameter.parts, std::ssize(stored) / parameter.row);
+    stored = side_by_side(stored, parameter.parts, parameter.parts[0].shape[0]);
   if (parameter.scale) {
     const StoredTensor& scale = *checkpoint.find(parameter.scale->name);
     for (std::size_t i = 0; i < stored.size(); ++i)
@@ -79,8 +79,8 @@ Result<std::vector<float>> load_vector(const Checkpoint& checkpoint, const Vecto
   if (!parameter.kept_rows.empty()) stored = rows_of(stored, parameter.row, parameter.kept_rows);
   if (parameter.order.empty()) return stored;
   std::vector<float> ordered;
-  const std::int64_t row = parameter.row > 0 ? parameter.row : parameter.size;
-  for (std::int64_t begin = 0; begin < parameter.size; begin += row)
+  const std::int64_t rows = parameter.row > 0 ? parameter.size / parameter.row : 1, row = std::ssize(stored) / rows;
+  for (std::int64_t begin = 0; begin < rows * row; begin += row)
     for (const RowRange& range : parameter.order)
       for (std::int64_t i = 0; i < range.count; ++i)
         ordered.push_back(range.begin < 0 ? 0 : stored[static_cast<std::size_t>(begin + range.begin + i * range.step)]);

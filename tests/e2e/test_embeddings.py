@@ -183,6 +183,41 @@ def test_cohere_and_jina_style_bodies(embedder):
     assert all(close(item["embedding"], vector) for item, vector in zip(data, expected))
 
 
+@pytest.mark.parametrize(
+    ("case", "made"),
+    [
+        ("roberta", "first"),  # post-norms, learned positions; a vocabulary of 97 tokens, which ranks share unevenly
+        ("embedding_gemma", "mean"),  # tokens see both sides within windows, a dense layer behind the pooling
+        ("qwen3-embedder", "last"),
+        ("xlm-roberta-classifier", "scores"),
+        ("qwen3-word-reranker-untied", "scores"),  # two rows of the output matrix
+        ("qwen2-process-reward", "tokens"),
+    ],
+)
+def test_two_ranks_read_texts(case, made, tmp_path):
+    folder = folder_of(case, tmp_path / case)
+    flags = ["--model", str(folder), "--runner", "pooling", "--dtype", "float32", "--device", "cpu"]
+    if case.startswith("qwen3-word"):
+        overrides = {"architectures": ["Qwen3ForSequenceClassification"], "classifier_from_token": ["h", "d"], "is_original_qwen3_reranker": True}
+        flags += ["--hf-overrides", json.dumps(overrides)]
+    all = tensors(ENCODERS / case / "golden.safetensors")
+    texts = [list(all["ids"][begin:end]) for begin, end in zip(all["starts"], all["starts"][1:])]
+
+    def read(base, texts):
+        body = {"input": texts} | ({"task": "token_classify"} if made == "tokens" else {})
+        reply = http_client.post(base + "/pooling", json=body)
+        assert reply.status_code == 200, reply.text
+        rows = [item["data"] for item in reply.json()["data"]]
+        return [[x for row in rows for x in (row if isinstance(row, list) else [row])] for rows in rows]
+
+    with serve(*flags) as base:
+        one = read(base, texts)
+    with serve(*flags, "--tensor-parallel-size", "2") as base:
+        two = read(base, texts)
+        assert [read(base, [text])[0] for text in texts] == two  # bit for bit, in whatever company
+    assert len(one) == len(texts) and all(close(ours, theirs) for ours, theirs in zip(two, one))
+
+
 CHAT = "{% for m in messages %}{{ m.content }} {% endfor %}{% if add_generation_prompt %}go{% endif %}"
 
 

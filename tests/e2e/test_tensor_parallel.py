@@ -66,6 +66,25 @@ def test_adapters_on_ranks(tmp_path):
     def all_of(base):
         return [answers(base, PROMPTS[i : i + 1], model)[0] for i, model in enumerate(models)]
 
+    def all_at_once(base):
+        """Adapters take turns in the only place while steps are on their way; some streams are left in the middle."""
+        found = [None] * 24
+
+        def run(i):
+            model, prompt = models[i % 4], PROMPTS[i % 4]
+            if i % 3 == 2:
+                with client_of(base).completions.create(model=model, prompt=prompt, max_tokens=400, stream=True) as stream:
+                    next(iter(stream))
+            else:
+                found[i] = answers(base, [prompt], model)[0]
+
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(found))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found
+
     with serve(*flags) as base:
         one = all_of(base)
     with serve(*flags, "--tensor-parallel-size", "2") as base:
@@ -76,6 +95,10 @@ def test_adapters_on_ranks(tmp_path):
         assert text == wanted
         assert max(abs(a - b) for a, b in zip(ours, theirs)) < 1e-3
     assert len({text for text, _ in two}) == len(models)
+    for layout, expected in (("-pp 2", one), ("-pp 2 -tp 2", two)):
+        with serve(*flags, *layout.split()) as base:
+            assert all_of(base) == expected
+            assert [found for found in all_at_once(base) if found] == [expected[i % 4] for i in range(24) if i % 3 < 2]
 
 
 def streams(base, first_pieces=lambda: None):

@@ -49,16 +49,16 @@ def free_port():
 class Server:
     """A process of `octavo serve`, or of `vllm serve`, and what can be read of it."""
 
-    def __init__(self, *flags, port=None, program=ROOT / "build/release/octavo", **environment):
-        self.port = port or free_port()
-        command = [program, "serve", ROOT / "models/demo", "--port", str(self.port), *flags]
+    def __init__(self, *flags, port=None, program=ROOT / "build/release/octavo", model="demo", **environment):
+        self.port, self.log = port or free_port(), []
+        command = [program, "serve", ROOT / "models" / model, "--port", str(self.port), *flags]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
         for line in self.process.stderr:
             if "ready on" in line or "Application startup complete" in line:
                 break
         else:
             sys.exit("the server ended before it was ready")
-        self.drained = threading.Thread(target=self.process.stderr.read)
+        self.drained = threading.Thread(target=lambda: self.log.extend(self.process.stderr))
         self.drained.start()
 
     def processes(self):

@@ -706,6 +706,9 @@ CASES = {
                                           norm_topk_prob=False), dict(config=legacy)),
     "gpt_oss": ("GptOss", dict(SMALL, head_dim=24, num_hidden_layers=3, num_local_experts=4, num_experts_per_tok=2,
                                sliding_window=8, swiglu_limit=1.5, rope_parameters=dict(YARN, truncate=False)), {}),
+    # Heads and hidden units that two ranks share evenly, tokens that they do not.
+    "gpt_oss-even": ("GptOss", dict(BASE, vocab_size=VOCAB + 1, head_dim=16, intermediate_size=48, num_hidden_layers=1, num_local_experts=3,
+                                    num_experts_per_tok=2, rope_parameters=YARN), {}),
     "gpt_oss-mxfp4": ("GptOss", dict(BASE, head_dim=16, intermediate_size=96, num_local_experts=3, num_experts_per_tok=2,
                                      sliding_window=8, rope_parameters=dict(YARN, truncate=False)),
                       dict(weights=on_mxfp4_grid, tensors=mxfp4_tensors, config=mxfp4, folder="../quantized")),

@@ -255,15 +255,18 @@ class ExpertsBlock final : public Block {
     keep(down_);
   }
 
-  // Each rank has some of the hidden units of every expert.
+  // Each rank has some of the hidden units of every expert, and rank 0 what is added to their sum.
   void keep_part_of_each(const Shard& shard) {
     Mlp& mlp = spec_.expert;
-    const std::int64_t whole = mlp.hidden, first = shard.first(whole);
-    mlp.hidden /= shard.size;
+    const std::int64_t whole = mlp.hidden, together = shard.together(whole);
+    const std::int64_t first = shard.first(whole / together) * together;
+    mlp.hidden = static_cast<int>(shard.count(whole / together) * together);
     std::vector<RowRange> rows{{first, mlp.hidden}};
     if (mlp.gated) rows.push_back({whole + first, mlp.hidden});
     for (MatrixParameter& up : up_) keep_rows(up, rows);
     for (MatrixParameter& down : down_) keep_columns(down, first, mlp.hidden);
+    if (up_bias_.size > 0) keep_columns(up_bias_, rows);
+    if (shard.rank > 0) down_bias_ = {};
   }
 
   // Those of all experts, or of this rank's places.

@@ -1,0 +1,114 @@
+"""A model over several processes, asked the same again and again in other company: an answer's bits do not change.
+
+    .venv/bin/python tests/soak/layout_pairs.py --count 10000 [--seconds 3600] [LAYOUT ...]
+
+For each layout (all of them, unless some are named) a server whose cache is small, so that requests are preempted, and prompts are cut
+wherever a step ends. Each of 48 requests, greedy and drawn, is asked alone; then 24 clients ask them in random order, and some leave in
+the middle. A pair is an answer and what was answered alone: text and log-probabilities, bit for bit. What stages answer must be
+what one stage does, too, and what experts answer that move under load must be what those do that stay. Prints a table; a difference, or no
+answer, ends the program with an error.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import time
+
+from kv_pairs import Prompts, ask, words
+from serving import Server, http
+
+TIGHT = ["--device=cpu", "--num-gpu-blocks-override=80", "--max-model-len=512", "--max-num-seqs=16", "--max-num-batched-tokens=192"]
+REQUESTS, CLIENTS = 48, 24
+RANKS, STAGES = "--tensor-parallel-size", "--pipeline-parallel-size"
+EXPERTS = [f"{RANKS}=2", "--enable-expert-parallel"]
+MOVING = ["--enable-eplb", "--eplb-config=" + json.dumps({"window_size": 20, "step_interval": 25, "num_redundant_experts": 2})]
+
+# The model, the flags, and the layout whose bits it must have.
+LAYOUTS = {
+    "one process": ("demo", [], None),
+    "2 ranks": ("demo", [f"{RANKS}=2"], None),
+    "4 ranks": ("demo", [f"{RANKS}=4"], None),
+    "2 stages": ("demo", [f"{STAGES}=2"], "one process"),
+    "2 stages of 2 ranks": ("demo", [f"{RANKS}=2", f"{STAGES}=2"], "2 ranks"),
+    "parts of experts": ("demo-moe", [f"{RANKS}=2"], None),
+    "whole experts": ("demo-moe", EXPERTS, None),
+    "experts that move": ("demo-moe", [*EXPERTS, *MOVING], "whole experts"),
+}
+
+
+def requests(seed):
+    prompts = Prompts(seed)
+    for _ in range(REQUESTS):
+        body = prompts.body()
+        yield body | {"prompt": body["prompt"][:400]}
+
+
+async def leave(server, body):
+    """Asks, and is gone before the end."""
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(http(body | {"max_tokens": 100, "stream": True}))
+    await writer.drain()
+    await asyncio.sleep(0.05)
+    writer.close()
+
+
+async def pairs_of(layout, count, until, seed, alone):
+    """How many pairs, what differs, preemptions, moves of experts."""
+    model, flags, same = LAYOUTS[layout]
+    server, bodies = Server(*TIGHT, *flags, model=model), list(requests(seed))
+    try:
+        expected = [words(await ask(server, body)) for body in bodies]
+        wrong = [(layout, same, i) for i in range(REQUESTS) if same in alone and expected[i] != alone[same][i]]
+        alone[layout] = expected
+        draws, done = random.Random(seed), 0
+
+        async def client():
+            nonlocal done
+            while done < count and time.monotonic() < until and not wrong:
+                i = draws.randrange(REQUESTS)
+                if draws.random() < 0.05:
+                    await leave(server, bodies[i])
+                elif (got := words(await ask(server, bodies[i]))) != expected[i]:
+                    wrong.append((layout, got, expected[i]))
+                else:
+                    done += 1
+
+        await asyncio.gather(*[client() for _ in range(CLIENTS)])
+        preemptions = int(await server.metric("vllm:num_preemptions_total"))
+        await server.stop()
+        return done, wrong, preemptions, sum("EPLB: balancedness" in line for line in server.log)
+    finally:
+        server.process.kill()
+
+
+async def soak(count, seconds, seed, layouts):
+    alone, total, until = {}, 0, time.monotonic() + seconds
+    for number, layout in enumerate(layouts, 1):
+        begin = time.monotonic()
+        share = begin + (until - begin) / (len(layouts) - number + 1)
+        done, wrong, preemptions, moves = await pairs_of(layout, -(-count // len(layouts)), share, seed, alone)
+        total += done
+        print(f"{layout:20}  {done} pairs, {len(wrong)} differences, {preemptions} preemptions, {moves} plans that moved experts, "
+              f"{time.monotonic() - begin:.0f} s", flush=True)
+        if wrong or (layout == "experts that move" and not moves):
+            sys.exit(f"not what it must be: {wrong[:3]}")
+    print(f"{total} pairs, 0 differences")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=10_000, help="pairs of all layouts together")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="at most")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("layouts", nargs="*", metavar="LAYOUT", help=f"of: {', '.join(LAYOUTS)}")
+    options = parser.parse_args()
+    layouts = options.layouts or list(LAYOUTS)
+    if unknown := [layout for layout in layouts if layout not in LAYOUTS]:
+        parser.error(f"no layouts: {', '.join(unknown)}")
+    asyncio.run(soak(options.count, options.seconds, options.seed, layouts))
+
+
+if __name__ == "__main__":
+    main()
