@@ -1,9 +1,9 @@
 """What KV blocks that lie somewhere else are worth: time to the first token of a prompt that is computed, in memory, on disk, at a
 peer; and what keeping them there costs prompts that nobody asks for again.
 
-    python kv_tiers.py [--server PROGRAM] [--model DIR | --shape 1b] [--prompt 4096] [--rounds 5] [--streams 16]
+    python kv_tiers.py [--server PROGRAM] [--model DIR | --shape 1b] [--prompt 4096] [--rounds 5] [--streams 16] [--only first-token]
 
-first token  of the same prompt, one way after the other: computed; in the prefix cache; loaded from files, which lie in the page
+first-token  of the same prompt, one way after the other: computed; in the prefix cache; loaded from files, which lie in the page
              cache; fetched from another server over shared memory and over TCP, also as bytes a second and as a share of what a
              plain copy moves in the same run: memory to memory, and a socket of the loopback
 throughput   tokens a second of prompts that never come again, with a tier on disk as a share of those without, in turns: one that
@@ -189,13 +189,16 @@ def main():
     parser.add_argument("--prompt", type=int, default=4096, help="tokens")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--streams", type=int, default=16)
+    parser.add_argument("--only", choices=["first-token", "throughput"])
     args = parser.parse_args()
     draws = random.Random(1)
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         model = args.model or {"demo": longer_demo, "1b": random_1b}[args.shape](scratch / "model")
-        first_tokens(args, model, scratch, draws)
-        throughput(args, model, scratch, draws)
+        if args.only != "throughput":
+            first_tokens(args, model, scratch, draws)
+        if args.only != "first-token":
+            throughput(args, model, scratch, draws)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 
 Prints {"ready": seconds since the start} once; then answers {"prompts": [[ids]], "tokens": n, "shared": k} with
 {"first": s, "end": s}: when the first token of all and the last one came. Each prompt is answered with exactly n tokens,
-greedily; the first k ids of all prompts are the same. Prompts are new each time, so that no engine finds one in a cache.
+greedily; the first k ids of all prompts are the same. Prompts are new each time, so that no engine finds one in a cache, but
+for workloads that measure just that.
 """
 
 from __future__ import annotations

@@ -52,6 +52,18 @@ SHAPES = {
         "rope_theta": 500000.0,
         "tie_word_embeddings": False,
     },
+    "smollm2-135m": {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": 49152,
+        "hidden_size": 576,
+        "intermediate_size": 1536,
+        "num_hidden_layers": 30,
+        "num_attention_heads": 9,
+        "num_key_value_heads": 3,
+        "head_dim": 64,
+        "rope_theta": 100000.0,
+    },
     "qwen3-0.6b": {
         "architectures": ["Qwen3ForCausalLM"],
         "model_type": "qwen3",

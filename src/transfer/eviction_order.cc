@@ -1,8 +1,9 @@
 #include "transfer/eviction_order.h"
 
 #include <algorithm>
-
-#include "base/check.h"
+#include <array>
+#include <list>
+#include <unordered_map>
 
 namespace octavo {
 namespace {

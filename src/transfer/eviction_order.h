@@ -1,13 +1,10 @@
 // Which of a tier's blocks makes room for the next one.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <list>
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string_view>
-#include <unordered_map>
 
 #include "base/hash.h"
 
