@@ -77,11 +77,14 @@ fi
 python=python3
 [ -x .venv/bin/python ] && .venv/bin/python -c 'import torch' 2>/dev/null && python=.venv/bin/python
 failed=() left=()
-step() {  # step NAME SECONDS COMMAND..: its output goes to NAME.log, whether it passed to NAME.status
-  local name=$1 limit=$2 begin=$SECONDS status=passed
+# step NAME SECONDS COMMAND..: its output goes to NAME.log, whether it passed to NAME.status. It begins when the call has half
+# of its seconds left.
+step() {
+  local name=$1 limit=$2 begin=$SECONDS rest=$((seconds - SECONDS)) status=passed
   shift 2
   if [ -z "$again" ] && grep -qs ' passed ' "$out/$name.status"; then return; fi
-  if [ $((SECONDS + limit)) -gt "$seconds" ]; then left+=("$name"); return; fi
+  if [ "$rest" -lt $((limit / 2)) ]; then left+=("$name"); return; fi
+  [ "$rest" -ge "$limit" ] || limit=$rest
   timeout "$limit" "$@" >"$out/$name.log" 2>&1 || { status=failed; failed+=("$name"); tail -20 "$out/$name.log"; }
   printf '%-20s %-7s %4d s\n' "$name" "$status" $((SECONDS - begin)) | tee "$out/$name.status"
 }

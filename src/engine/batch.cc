@@ -72,4 +72,28 @@ void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch) {
     pack_group(plan, g, block_size, batch.groups[static_cast<std::size_t>(g)]);
 }
 
+Batch new_texts(std::span<const int> tokens, int group_count, int block_size, int vocab) {
+  const auto blocks_of = [&](int count) { return (count + block_size - 1) / block_size; };
+  Batch batch;
+  batch.query_starts = {0};
+  Batch::Group group{.tables = {}, .table_stride = blocks_of(std::ranges::max(tokens)), .slots = {}};
+  std::int32_t block = 0;
+  for (std::size_t s = 0; s < tokens.size(); ++s) {
+    for (int i = 0; i < tokens[s]; ++i) {
+      batch.ids.push_back(batch.tokens() * 37 % vocab);
+      batch.positions.push_back(i);
+      group.slots.push_back(std::int64_t{block} * block_size + i);
+    }
+    batch.query_starts.push_back(batch.tokens());
+    batch.lengths.push_back(tokens[s]);
+    batch.sequences.push_back(static_cast<SequenceId>(s));
+    batch.state_slots.push_back(static_cast<std::int32_t>(s));
+    for (int b = 0; b < group.table_stride; ++b)
+      group.tables.push_back(b < blocks_of(tokens[s]) ? block++ : kNoBlock);
+  }
+  batch.types.resize(batch.positions.size());
+  batch.groups.assign(static_cast<std::size_t>(group_count), group);
+  return batch;
+}
+
 }  // namespace octavo

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "request/media_part.h"
@@ -64,5 +65,8 @@ struct Batch {
 
 // Lays the plan out in `batch`, whose memory is reused from step to step.
 void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch);
+
+// Texts of so many tokens each, from their first token on, for steps that measure: any ids, in blocks and states 0, 1 ..
+Batch new_texts(std::span<const int> tokens, int group_count, int block_size, int vocab);
 
 }  // namespace octavo

@@ -46,4 +46,8 @@ void DecodeRecordings::run(Stream& stream, int size, const std::function<void()>
   stream.replay(*entry.recording);
 }
 
+void DecodeRecordings::forget() {
+  for (Entry& entry : entries_) entry = {};
+}
+
 }  // namespace octavo

@@ -28,6 +28,9 @@ class DecodeRecordings {
   // second time it is recorded, and from then on replayed.
   void run(Stream& stream, int size, const std::function<void()>& work);
 
+  // Memory that they know of goes: all begin anew. Nothing of them is under way.
+  void forget();
+
  private:
   struct Entry {
     bool ran = false;

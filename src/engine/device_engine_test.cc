@@ -51,6 +51,18 @@ TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
     }
 }
 
+// With the memory that the largest steps have left.
+TEST_P(DeviceEngine, MeasuresWhatTheCacheCanHave) {
+  const std::vector<CollectedAnswer> expected = answers(options_);
+  EngineOptions options = options_;
+  options.threads = 2;
+  options.max_num_batched_tokens = 48;
+  options.max_num_seqs = 6;
+  const auto large = load_engine(options).value();
+  EXPECT_GT(large->info().cache_bytes, 1 << 20);
+  EXPECT_TRUE(answers_of(*large, 7) == expected);
+}
+
 TEST_P(DeviceEngine, SaysWhatTheCpuSaysInSinglePrecision) {
   options_.dtype = "float32";
   EngineOptions cpu = options_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include "base/log.h"
@@ -16,28 +15,6 @@ constexpr int kCounts[] = {1, 2, 4, kFreeTokensFewest, 12, 16, 24, kFreeTokensMo
 constexpr double kMostTime = 1.75;
 constexpr int kRuns = 5;  // of which the fastest counts
 constexpr std::int64_t kPatienceNs = 100'000'000;  // for the runs of a size
-
-// So many tokens of one text.
-Batch batch_of(int tokens, const SchedulerOptions& scheduler, int vocab) {
-  Batch batch;
-  for (int i = 0; i < tokens; ++i) batch.ids.push_back(i * 37 % vocab);
-  batch.positions.resize(static_cast<std::size_t>(tokens));
-  std::iota(batch.positions.begin(), batch.positions.end(), 0);
-  batch.types.resize(batch.positions.size());
-  batch.query_starts = {0, tokens};
-  batch.lengths = {tokens};
-  batch.sequences = {SequenceId{0}};
-  batch.state_slots = {0};
-  const int blocks = (tokens + scheduler.block_size - 1) / scheduler.block_size;
-  for (std::size_t g = 0; g < scheduler.groups.size(); ++g) {
-    Batch::Group& group = batch.groups.emplace_back();
-    group.table_stride = blocks;
-    group.tables.resize(static_cast<std::size_t>(blocks));
-    std::iota(group.tables.begin(), group.tables.end(), 0);
-    group.slots.assign(batch.positions.begin(), batch.positions.end());
-  }
-  return batch;
-}
 
 bool is_free(const StepTimes& times, int tokens) {
   return times.knows(tokens) && static_cast<double>(times.of(tokens)) <= kMostTime * static_cast<double>(times.of(1));
@@ -58,7 +35,8 @@ Result<StepTimes> measure_step_times(Executor& executor, const SchedulerOptions&
   params.temperature = 0;
   const SequenceSampling sampling(params, {}, {}, 0, vocab);
   const auto fastest = [&](int tokens) -> Result<std::int64_t> {
-    const Batch batch = batch_of(tokens, scheduler, vocab);
+    const Batch batch =
+        new_texts({{tokens}}, static_cast<int>(scheduler.groups.size()), scheduler.block_size, vocab);
     const std::vector<SampleRow> rows(batch.positions.size(), {.sequence = &sampling, .output = {}});
     std::int64_t best = std::numeric_limits<std::int64_t>::max();
     const std::int64_t begin = now();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/log.h"
 #include "engine/image_encoder.h"
 #include "engine/sound_rows.h"
 #include "engine/tiled_image_encoder.h"
@@ -124,6 +125,53 @@ Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_s
   return {};
 }
 
+Result<> LocalExecutor::rehearse() {
+  std::vector<int> texts;
+  for (int left = options_.max_tokens; left > 0 && std::ssize(texts) < options_.max_sequences; left -= texts.back())
+    texts.push_back(std::min(left, model_->max_model_len));
+  const int most = std::min(options_.max_sequences, options_.max_tokens);
+  const std::vector<int> decoding(static_cast<std::size_t>(recordings_.sizes().empty() ? most : recordings_.sizes().back()), 1);
+  const std::int64_t blocks = options_.max_tokens / layout_.block_size + options_.max_sequences;
+  TRY_VOID(allocate_cache(blocks, options_.max_sequences));
+  const auto available = [&] { return static_cast<std::int64_t>(backend_.device->available_bytes()); };
+  TRY_VOID(rehearse_step(texts));
+  TRY_VOID(rehearse_step(decoding));
+  const std::int64_t before = available();
+  if (!recordings_.sizes().empty()) TRY_VOID(rehearse_step(decoding));  // which is recorded now
+  recording_bytes_ = std::max<std::int64_t>(before - available(), 0);
+  recordings_.forget();
+  cache_ = {};
+  blocks_ = 0;
+  log_info("after the largest steps {} MiB of {} MiB are left; a recording takes {} KiB", available() >> 20,
+           backend_.device->memory_bytes() >> 20, *recording_bytes_ >> 10);
+  return {};
+}
+
+// With all that a request can ask of the sampler but penalties, whose memory grows with its text.
+Result<> LocalExecutor::rehearse_step(std::span<const int> texts) {
+  const int vocab = static_cast<int>(model_->spec.vocab);
+  const Batch batch = new_texts(texts, static_cast<int>(plans_.size()), layout_.block_size, vocab);
+  TRY_VOID(forward(batch));
+  if (pools()) {
+    TRY_VOID(pool(batch.query_starts));
+    return {};
+  }
+  SamplingParams params;
+  params.top_p = 0.9;
+  params.top_k = std::min(vocab, 50);
+  params.logprobs = std::min(vocab, 20);
+  const SequenceSampling sampling(params, {}, {}, 0, vocab);
+  const std::vector<std::int32_t> mask(static_cast<std::size_t>((vocab + 31) / 32), -1);
+  std::vector<std::int32_t> last;
+  for (std::size_t s = 0; s < texts.size(); ++s) last.push_back(batch.query_starts[s + 1] - 1);
+  const std::vector<SampleRow> rows(last.size(), {.sequence = &sampling, .output = {}, .mask = mask});
+  TRY_VOID(sample(last, rows));
+  TRY_VOID(collect());
+  backend_.stream->synchronize();
+  results_.clear();
+  return {};
+}
+
 Result<BlockFormat> LocalExecutor::block_format() const {
   if (!cache_.exchanges())
     return failure(ErrorCode::unsupported, "KV blocks do not leave the device {} yet", backend_.name);
@@ -143,13 +191,16 @@ Result<> LocalExecutor::release_cache() {
 }
 
 std::int64_t LocalExecutor::later_bytes() const {
-  constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20;
+  // Without a rehearsal; and of what one does not run: code for other numbers of rows, masks, histories.
+  constexpr std::int64_t kRecordingsAndCode = std::int64_t{512} << 20, kRest = std::int64_t{128} << 20;
   const std::int64_t adapters = reader_ ? options_.max_adapters * reader_->bytes_max() : 0;
   const std::int64_t images = row_encoder_
                                   ? image_tokens_max(model_->max_model_len) * row_encoder_->row_bytes() +
                                         row_encoder_->later_bytes(model_->max_model_len)
                                   : 0;
-  return adapters + images + (backend_.stream->asynchronous() ? kRecordingsAndCode : 0);
+  const std::int64_t own =
+      recording_bytes_ ? kRest + std::ssize(recordings_.sizes()) * *recording_bytes_ : kRecordingsAndCode;
+  return adapters + images + (backend_.stream->asynchronous() ? own : 0);
 }
 
 void LocalExecutor::lay_out_inputs(std::size_t tokens, std::size_t pending) {

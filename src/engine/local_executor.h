@@ -53,6 +53,10 @@ class LocalExecutor final : public Executor {
                                                        const LocalExecutorOptions& options);
   ~LocalExecutor() override { backend_.stream->synchronize(); }
 
+  // Of a device with memory of its own, before allocate_cache(): runs the largest steps once, with a cache of their own
+  // that goes again (as vLLM's profile run). What is otherwise allocated late is there then, and later_bytes() knows
+  // what recordings take. Errors: there is not enough memory; those of steps.
+  Result<> rehearse();
   // Once, before the first step, on all ranks. Errors: there is not enough memory; see ExpertBalancer.
   // sources: places for sounds or prompts, of models with cross attention.
   Result<> allocate_cache(std::int64_t blocks, std::int64_t state_slots, std::int64_t sources = 0);
@@ -64,7 +68,7 @@ class LocalExecutor final : public Executor {
   View residual(std::int64_t tokens) const { return decoder_->residual(tokens); }
   // What a device of its own memory must have left when the cache is there too: the part of the sampler's
   // memory that grows with what requests ask for, recordings, and the code of kernels, which is loaded when
-  // it first runs.
+  // it first runs. Without a rehearsal: an estimate.
   std::int64_t later_bytes() const;
   // What the layers keep of one sound or prompt; 0: they look at none.
   std::int64_t source_bytes() const { return source_encoder_ ? source_encoder_->place_bytes() : 0; }
@@ -114,6 +118,7 @@ class LocalExecutor final : public Executor {
   LocalExecutor(std::shared_ptr<Backend> backend, std::unique_ptr<Model> model, CacheLayout layout,
                 const LocalExecutorOptions& options);
   Result<> allocate();
+  Result<> rehearse_step(std::span<const int> tokens);
   Result<> ranks_status() const;
   static void hand_on(ProcessGroup& stages, const View& rows);
   void lay_out_inputs(std::size_t tokens, std::size_t pending);
@@ -158,6 +163,7 @@ class LocalExecutor final : public Executor {
   std::unique_ptr<ExpertBalancer> balancer_;           // null: experts stay where they are
   std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one a cache group
   DecodeRecordings recordings_;
+  std::optional<std::int64_t> recording_bytes_;  // of one, as rehearsed
 
   std::optional<AdapterReader> reader_;  // with max_adapters
   std::vector<Adapter> adapters_;        // by place

@@ -60,6 +60,9 @@ std::vector<SampledToken> generate(Backend backend, const std::string& name) {
   auto executor = LocalExecutor::create(std::make_shared<Backend>(std::move(backend)), std::move(model), layout,
                                         {.max_tokens = 64, .max_sequences = 4})
                       .value();
+  if (!executor->device().shares_host_memory()) {
+    EXPECT_TRUE(executor->rehearse());
+  }
   EXPECT_TRUE(executor->allocate_cache(64, 1));
   std::vector<TokenId> ids;
   for (int i = 0; i < kPrompt; ++i) ids.push_back((7 * i + 3) % vocab);
@@ -120,6 +123,47 @@ TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
     sample(0);
     EXPECT_EQ(device::work_done(), collected) << "sample() waited in step " << step;
   }
+}
+
+// What steps allocate late is there before the cache is measured, but for recordings, whose size is known by then.
+TEST(ExecutorOnADevice, StepsTakeWhatTheRehearsalSays) {
+  Backend backend = make_cuda_backend().value();
+  auto model = Model::load("tests/data/models/llama", backend, {.threads = 2}).value();
+  const CacheLayout layout =
+      cache_layout(model->spec, {.block_size = kBlockSize, .dtype = model->activation});
+  const int vocab = model->spec.vocab;
+  auto executor = LocalExecutor::create(std::make_shared<Backend>(std::move(backend)), std::move(model), layout,
+                                        {.max_tokens = 64, .max_sequences = 4})
+                      .value();
+  const auto available = [&] { return static_cast<std::int64_t>(executor->device().available_bytes()); };
+  const std::int64_t estimated = executor->later_bytes(), before = available();
+  ASSERT_TRUE(executor->rehearse());
+  const std::int64_t rehearsed = available(), later = executor->later_bytes();
+  EXPECT_LT(later, estimated);
+  EXPECT_LT(before - rehearsed, std::int64_t{64} << 20) << "its cache is gone";
+  ASSERT_TRUE(executor->allocate_cache(64, 1));
+  const std::int64_t cached = available();
+  const SamplingParams wanted = params();
+  const SequenceSampling sampling(wanted, {}, {}, 42, vocab);
+  const auto step = [&](const std::vector<int>& texts) {
+    const Batch batch = new_texts(texts, 1, kBlockSize, vocab);
+    EXPECT_TRUE(executor->forward(batch));
+    std::vector<std::int32_t> last;
+    for (std::size_t s = 0; s < texts.size(); ++s) last.push_back(batch.query_starts[s + 1] - 1);
+    const std::vector<SampleRow> rows(last.size(), {.sequence = &sampling, .output = {}});
+    EXPECT_TRUE(executor->sample(last, rows));
+    EXPECT_TRUE(executor->collect());
+  };
+  step({64});
+  step({16, 16, 16, 16});
+  constexpr auto kGraph = static_cast<std::int64_t>(cuda::emulated::kGraphBytes);
+  EXPECT_LT(cached - available(), kGraph);
+  for (const int sequences : {1, 2, 4})  // all sizes
+    for (int i = 0; i < 3; ++i) step(std::vector<int>(static_cast<std::size_t>(sequences), 1));
+  const std::int64_t grown = cached - available();
+  EXPECT_GE(grown, 3 * kGraph);
+  EXPECT_LT(grown, 4 * kGraph);
+  EXPECT_LE(grown, later);
 }
 #endif
 

@@ -2,6 +2,7 @@
 // however the work is cut.
 #include <gtest/gtest.h>
 
+#include <tuple>
 #include <utility>
 
 #include "kernels/test_backends.h"
@@ -309,7 +310,7 @@ Shape random_shape(TestRandom& random) {
   if (random.integer(0, 3) > 0) return shape;
   // Latent attention.
   shape.spec.kv_heads = 1;
-  shape.q_heads = random.pick({1, 4, 16, 40});
+  shape.q_heads = random.pick({1, 4, 16, 40, 64});
   shape.rope.rotary_dim = random.pick({8, 16, 64});
   shape.spec.values_in_keys = random.pick({32, 64, 96});
   if (random.coin()) {
@@ -441,6 +442,37 @@ TEST_P(AttentionOf, IsTheSameHoweverTheWorkIsCut) {
         ASSERT_TRUE(chunked.outputs[s] == alone.outputs[s])
             << "round " << round << " sequence " << s << " of " << lengths.size() << ", chunks up to "
             << chunk;
+    }
+  }
+}
+
+// DeepSeek-V2, V3 and V3.2, at the sizes that they have.
+TEST_P(AttentionOf, LatentsOfPublishedSizes) {
+  Backend tested = make(2);
+  Backend reference = make_reference_backend();
+  TestRandom random(17);
+  for (const auto [heads, index_dim, dtype] : {std::tuple{16, 0, DType::bf16}, {128, 0, DType::bf16},
+                                               {16, 0, DType::f8_e4m3}, {64, 128, DType::bf16}}) {
+    Shape shape{};
+    shape.spec = {.kv_heads = 1,
+                  .head_dim = 576 + index_dim,
+                  .block_size = 64,
+                  .dtype = dtype,
+                  .values_in_keys = 512,
+                  .index_dim = index_dim};
+    if (!tested.ops.supports(shape.spec, heads)) continue;
+    shape.q_heads = heads;
+    shape.activation = DType::bf16;
+    shape.rope.rotary_dim = 64;
+    const Sequences sequences(shape, {150, 3}, random);
+    Runner whole(tested, sequences), decoding(tested, sequences), expected(reference, sequences);
+    whole.run_alone();
+    expected.run_alone();
+    decoding.step({140, 1});
+    for (int i = 0; i < 10; ++i) decoding.step({1, i < 2 ? 1 : 0});
+    for (std::size_t s = 0; s < 2; ++s) {
+      ASSERT_LE(difference(whole.outputs[s], expected.outputs[s], 0.02, 0.01), 1) << heads << " heads";
+      ASSERT_TRUE(decoding.outputs[s] == whole.outputs[s]) << heads << " heads, index " << index_dim;
     }
   }
 }

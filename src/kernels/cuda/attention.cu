@@ -2,48 +2,13 @@
 // queries that share a head are rows of one tile) through some of the pieces: scores of a whole piece in
 // registers, its softmax, its values mixed. Decoding runs the same code on tiles of 16 rows, so that it has
 // the same bits as a prompt.
-#include "kernels/cuda/attention_rows.h"
-#include "kernels/cuda/mma.h"
+#include "kernels/cuda/attention_tiles.h"
 
 namespace octavo::cuda {
 namespace {
 
-constexpr int kTileRows = 16;  // of a warp
 constexpr int kTokenTiles = kPieceTokens / 8;
 constexpr int kPad = 8;  // numbers between rows in shared memory, so that eight rows lie in different banks
-
-// Eight numbers of the cache, those of 8 bits times their vector's scale.
-template <class T>
-__device__ uint4 load8(const std::byte* data, Format format, float scale) {
-  if (format != Format::f8 && format != Format::q8) return *reinterpret_cast<const uint4*>(data);
-  const uint2 packed = *reinterpret_cast<const uint2*>(data);
-  const auto number = [&](std::uint32_t word, int i) {
-    const auto bits = static_cast<std::uint8_t>(word >> (8 * i));
-    return format == Format::f8 ? to_float(F8{bits}) : static_cast<float>(static_cast<signed char>(bits)) * scale;
-  };
-  const auto pair = [&](std::uint32_t word, int i) {
-    return pack<T>(number(word, 2 * i), number(word, 2 * i + 1));
-  };
-  return {pair(packed.x, 0), pair(packed.x, 1), pair(packed.y, 0), pair(packed.y, 1)};
-}
-
-// Whether one of two packed numbers is infinite or NaN; and such numbers replaced by zero.
-template <class T>
-__device__ bool not_finite(std::uint16_t bits) {
-  constexpr std::uint16_t kExponent = std::is_same_v<T, Bf16> ? 0x7f80 : 0x7c00;
-  return (bits & kExponent) == kExponent;
-}
-template <class T>
-__device__ bool any_not_finite(std::uint32_t packed) {
-  return not_finite<T>(static_cast<std::uint16_t>(packed)) ||
-         not_finite<T>(static_cast<std::uint16_t>(packed >> 16));
-}
-template <class T>
-__device__ std::uint32_t finite(std::uint32_t packed) {
-  if (not_finite<T>(static_cast<std::uint16_t>(packed))) packed &= 0xffff0000;
-  if (not_finite<T>(static_cast<std::uint16_t>(packed >> 16))) packed &= 0x0000ffff;
-  return packed;
-}
 
 // Dimensions of the values that a block mixes. Sums for 256 of them would not fit into registers: two blocks
 // share such heads, and both work the scores out.
@@ -343,7 +308,7 @@ void run_units(StreamHandle stream, const AttentionParams& p, std::int64_t first
 template <class T, int kDim>
 void run_dim(StreamHandle stream, const AttentionParams& p) {
   run_units<T, kDim, kNarrowRows / kTileRows>(stream, p, 0, p.narrow_units);
-  run_units<T, kDim, wide_rows(kDim) / kTileRows>(stream, p, p.narrow_units, p.wide_units);
+  run_units<T, kDim, wide_rows(kDim, false) / kTileRows>(stream, p, p.narrow_units, p.wide_units);
 }
 
 // The states of a row's pieces, one after the other. A block does one row.
@@ -380,16 +345,16 @@ void attention(StreamHandle stream, const AttentionParams& p) {
     using T = decltype(t);
     if constexpr (sizeof(T) == 2) {
       const bool latent = p.cache.layout.values_in_keys > 0;
-      if (!latent && (p.cache.format == p.q.format || p.cache.layout.element_bytes == 1)) {
-        if (dim <= 64) {
-          run_dim<T, 64>(stream, p);
-        } else if (dim <= 128) {
-          run_dim<T, 128>(stream, p);
-        } else {
-          run_dim<T, 256>(stream, p);
-        }
-      } else {
+      if ((p.cache.format != p.q.format && p.cache.layout.element_bytes != 1) || (latent && !takes_latent(p))) {
         attention_plain(stream, p);
+      } else if (latent) {
+        attention_latent(stream, p);
+      } else if (dim <= 64) {
+        run_dim<T, 64>(stream, p);
+      } else if (dim <= 128) {
+        run_dim<T, 128>(stream, p);
+      } else {
+        run_dim<T, 256>(stream, p);
       }
     } else {
       attention_plain(stream, p);

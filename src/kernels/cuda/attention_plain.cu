@@ -1,5 +1,5 @@
 // Attention in f32, for activations in f32, for caches in another 16-bit format than the activations, and for latent
-// and sparse attention: no tensor cores, a row at a time. Thread j has token j of the piece while scores are made, and
+// attention that attention_latent.cu does not take: no tensor cores, a row at a time. Thread j has token j of the piece while scores are made, and
 // dimensions j, j + 128 .. while values are mixed.
 #include "kernels/cuda/attention_rows.h"
 

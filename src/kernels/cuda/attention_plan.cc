@@ -18,7 +18,7 @@ AttentionSchedule::AttentionSchedule(const AttentionLimits& limits, std::int64_t
       states_(states),
       group_(limits.q_heads / limits.kv.kv_heads) {
   most_tiles_ =
-      2 * std::int64_t{limits.max_sequences} + limits.max_tokens * group_ / wide_rows(limits.kv.head_dim);
+      2 * std::int64_t{limits.max_sequences} + limits.max_tokens * group_ / wide_rows(limits.kv.head_dim, limits.kv.values_in_keys > 0);
   most_units_ = std::max(most_tiles_, blocks_wanted / limits.kv.kv_heads);
   tiles_.reserve(static_cast<std::size_t>(most_tiles_));
   merges_.reserve(static_cast<std::size_t>(most_tiles_));

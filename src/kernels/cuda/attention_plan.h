@@ -44,7 +44,7 @@ class AttentionSchedule {
   void add(const Tile& tile, std::int32_t pieces_to_a_unit);
   void pad(std::int64_t sequences);
   std::int64_t rows_of_tiles(std::int64_t rows) const {
-    return rows <= kNarrowRows ? kNarrowRows : wide_rows(limits_.kv.head_dim);
+    return rows <= kNarrowRows ? kNarrowRows : wide_rows(limits_.kv.head_dim, limits_.kv.values_in_keys > 0);
   }
 
   AttentionLimits limits_;

@@ -188,6 +188,7 @@ __device__ inline unsigned char* shared_memory() {
 template <class... Params, class... Args>
 void launch(StreamHandle stream, dim3 grid, int threads, std::size_t shared_bytes, void (*kernel)(Params...),
             const Args&... args) {
+  emulated::load_code(reinterpret_cast<const void*>(kernel));
   emulated::enqueue(stream, [=] { emulated::run(grid, threads, shared_bytes, [&] { kernel(args...); }); });
 }
 template <class... Params>

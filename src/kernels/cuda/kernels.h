@@ -404,9 +404,10 @@ struct AttentionParams {
 };
 constexpr int kPieceTokens = 128;
 constexpr int kMaxLatentKey = 1152;  // numbers of a key of latent attention
+constexpr int kMaxTiledLatent = 512;  // numbers of a value of latent attention on tensor cores
 constexpr int kNarrowRows = 16;
 // Rows of a wide unit.
-constexpr int wide_rows(int head_dim) { return head_dim > 128 ? 32 : 64; }
+constexpr int wide_rows(int head_dim, bool latent) { return head_dim > 128 || latent ? 32 : 64; }
 void attention(StreamHandle stream, const AttentionParams& p);
 
 // As ChooseTokensArgs, in chunks of queries whose scores fit into `scores`.

@@ -272,13 +272,17 @@ class CudaLargeAttention : public CudaLargeStrides {
  protected:
   static constexpr int kLength = 300, kBlockCount = (kLength + 15) / 16, kDim = 32;
 
+  // latent: numbers of a value of latent attention; 0: keys and values
   template <class T>
-  void run(std::int64_t blocks_wanted) {
+  void run(std::int64_t blocks_wanted, int latent = 0) {
+    layout_ = kPacked;
+    layout_.values_in_keys = latent;
+    if (latent > 0) layout_.kv_heads = 1;
     AttentionSchedule schedule({.max_tokens = 16,
                                 .max_sequences = 1,
                                 .max_length = kLength,
                                 .q_heads = 4,
-                                .kv = {.kv_heads = 2, .head_dim = kDim}},
+                                .kv = {.kv_heads = layout_.kv_heads, .head_dim = kDim, .values_in_keys = latent}},
                                blocks_wanted, 1000);
     const std::vector<std::int32_t> starts{0, 2}, lengths{kLength};
     schedule.fill({.query_starts = starts, .lengths = lengths, .block_tables = {}, .table_stride = 0});
@@ -288,7 +292,7 @@ class CudaLargeAttention : public CudaLargeStrides {
 
   template <class T>
   std::vector<T> attend(const AttentionSchedule& schedule, std::int64_t stride, bool far) {
-    KvLayout layout = kPacked;
+    KvLayout layout = layout_;
     layout.element_bytes = sizeof(T);
     layout.stride_bytes = far ? (kFar * 2 / (kBlockCount - 1) + 15) / 16 * 16 : layout.block_bytes();
     std::vector<AttentionMerge> merges = schedule.merges();
@@ -317,7 +321,7 @@ class CudaLargeAttention : public CudaLargeStrides {
     attention(stream_, {.q = q.view(),
                         .out = out.view(),
                         .q_heads = 4,
-                        .group = 2,
+                        .group = 4 / layout.kv_heads,
                         .cache = {cache.at<std::byte>(0), layout, format_of_type<T>},
                         .query_starts = starts.at<std::int32_t>(0),
                         .lengths = lengths.at<std::int32_t>(0),
@@ -338,8 +342,15 @@ class CudaLargeAttention : public CudaLargeStrides {
                         .sinks = nullptr});
     return contents(out);
   }
+
+ private:
+  KvLayout layout_ = kPacked;
 };
 
+TEST_F(CudaLargeAttention, OfLatentsOnTensorCores) {
+  run<Half>(0, 24);
+  run<Half>(100, 24);
+}
 TEST_F(CudaLargeAttention, OnTensorCores) {
   run<Half>(0);
   run<Half>(100);

@@ -39,6 +39,9 @@ namespace octavo::cuda::emulated {
 // Work for a stream, which may begin when somebody waits for it and no earlier.
 void enqueue(CUstream_st* stream, std::function<void()> work);
 
+// A kernel is launched: from its first time on its code takes memory.
+void load_code(const void* kernel);
+
 // Runs `body` once for every thread of every block.
 void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<void()>& body);
 

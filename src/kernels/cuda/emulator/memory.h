@@ -23,6 +23,10 @@ std::size_t device_bytes();
 std::vector<std::byte> device_contents();
 void set_device_contents(const std::vector<std::byte>& contents);
 
+// What the device's memory holds beside allocations: a graph takes as much as this, the code of a kernel from its first
+// launch on the second.
+constexpr std::size_t kGraphBytes = std::size_t{1} << 20, kCodeBytes = std::size_t{256} << 10;
+
 // Whether devices that are opened from now on have Hopper's products of a warpgroup; they begin without.
 void set_wgmma(bool there);
 

@@ -78,6 +78,8 @@ struct Memory {
   std::recursive_mutex mutex;
   std::map<void*, Allocation> allocations;
   int users = 0;
+  std::set<const void*> code;  // kernels that have been launched
+  std::size_t graphs = 0;
 
   void protect(int mode) {
     for (const auto& [address, a] : allocations) CHECK(mprotect(a.pages, a.bytes, mode) == 0);
@@ -86,6 +88,11 @@ struct Memory {
 Memory& memory() {
   static Memory m;
   return m;
+}
+
+void count_graphs(int more) {
+  const std::lock_guard lock(memory().mutex);
+  memory().graphs += static_cast<std::size_t>(more);
 }
 
 std::atomic<bool> has_wgmma = false;
@@ -111,6 +118,11 @@ void enqueue(CUstream_st* stream, Work work) {
   }
   stream->queue.push_back(std::move(work));
   ++stream->enqueued;
+}
+
+void load_code(const void* kernel) {
+  const std::lock_guard lock(memory().mutex);
+  memory().code.insert(kernel);
 }
 
 void set_wgmma(bool there) { has_wgmma = there; }
@@ -158,7 +170,9 @@ constexpr std::size_t kMemoryBytes = std::size_t{8} << 30;
 Result<DeviceInfo> open() { return DeviceInfo{"emulated", 4, kMemoryBytes, has_wgmma}; }
 std::size_t free_bytes() {
   const std::lock_guard lock(memory().mutex);
-  return kMemoryBytes - std::min(kMemoryBytes, emulated::device_bytes());
+  const std::size_t used = emulated::device_bytes() + memory().graphs * emulated::kGraphBytes +
+                           memory().code.size() * emulated::kCodeBytes;
+  return kMemoryBytes - std::min(kMemoryBytes, used);
 }
 
 Result<void*> allocate(std::size_t bytes) {
@@ -242,6 +256,7 @@ void begin_graph(StreamHandle stream) {
   stream->recorder = std::this_thread::get_id();
 }
 GraphHandle end_graph(StreamHandle stream) {
+  count_graphs(1);
   const std::lock_guard lock(stream->mutex);
   return std::exchange(stream->graph, nullptr);
 }
@@ -249,7 +264,10 @@ void launch_graph(StreamHandle stream, GraphHandle graph) {
   CHECK(stream->graph == nullptr, "a graph in a graph");
   for (const Work& work : graph->works) emulated::enqueue(stream, work);
 }
-void destroy_graph(GraphHandle graph) { delete graph; }
+void destroy_graph(GraphHandle graph) {
+  count_graphs(-1);
+  delete graph;
+}
 
 }  // namespace runtime
 }  // namespace octavo::cuda

@@ -1,0 +1,390 @@
+// Latent attention on tensor cores: keys of up to any size, whose first numbers are the values, one key head
+// for all heads of queries. A block takes a tile of rows, the heads of one query or of some, through pieces
+// as attention.cu does. Keys are too wide to lie in shared memory whole, so columns of queries and keys come
+// through a ring, kTileColumns at a time, and those with the values come a second time when they are mixed.
+//
+// Four warps share the rows of a tile: each has a quarter of a piece's tokens while scores are made, and of
+// every kTileColumns of the values a quarter while they are mixed. Between the two, probabilities go through
+// shared memory. Who has which tokens does not depend on the tile's rows, so that decoding has the same bits
+// as a prompt.
+#include "kernels/cuda/attention_tiles.h"
+#include "kernels/cuda/wgmma.h"
+
+namespace octavo::cuda {
+namespace {
+
+constexpr int kSharers = 4;                             // warps
+constexpr int kSharedTokens = kPieceTokens / kSharers;  // of each
+constexpr int kTokenTiles = kSharedTokens / 8;
+constexpr int kSlots = 3;    // of the ring
+constexpr int kLocated = 3;  // pieces whose tokens' places are known at a time
+constexpr int kValueChunks = kMaxTiledLatent / kTileColumns;
+
+// kGroups of four warps, each with 16 rows. kBytes: numbers of the cache have 8 bits.
+template <class T, bool kBytes, int kGroups>
+struct LatentTile {
+  static constexpr int kThreads = kGroups * kSharers * kWarp;
+  static constexpr int kRows = kGroups * kTileRows;
+  static constexpr int kTokenBytes = kPieceTokens * kTileRowBytes;
+  static constexpr int kSlotBytes = kTokenBytes + kRows * kTileRowBytes;
+  static constexpr int kProbabilityBytes = kPieceTokens / kTileColumns * kRows * kTileRowBytes;
+  static constexpr int kCopiedRows =
+      kThreads / 8;  // at a time: a row's chunks of 16 bytes are eight threads'
+
+  struct Shared {
+    unsigned char slots[kSlots][kSlotBytes];  // tokens, then queries
+    unsigned char probabilities[kProbabilityBytes];
+    const std::byte* keys[kLocated][kPieceTokens];  // null: a token that no row sees, zeros
+    float scales[kLocated][kPieceTokens];
+    int begin[kRows], end[kRows];                      // what a row sees
+    float max[kSharers][kRows], sum[kSharers][kRows];  // of a piece's part
+    bool bad[kGroups][kSharers];                       // some number of the piece is not finite
+  };
+
+  const AttentionParams& p;
+  const AttentionUnit unit;
+  Shared& shared;
+  const int group, part;  // of the warp
+  const int chunks, value_chunks;
+  const T* queries[kRows / kCopiedRows];  // of the rows that this thread copies; null: none
+  int first_piece, past_piece;
+  // The next chunk to come, and the next to be used.
+  int coming_piece, coming_chunk = 0, coming_slot = 0, slot = kSlots - 1;
+
+  // Of rows lane / 4 and lane / 4 + 8 of the group: the state, and what a piece brings.
+  float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
+  float values[2 * kValueChunks][4];
+  float of_state[2], of_piece[2];         // weights
+  float* states[2] = {nullptr, nullptr};  // where a piece's go, if to memory
+  std::uint32_t probabilities[kPieceTokens / 16][4];
+  bool bad = false;
+
+  __device__ LatentTile(const AttentionParams& params, const AttentionUnit& of_unit)
+      : p(params),
+        unit(of_unit),
+        shared(*reinterpret_cast<Shared*>(shared_memory())),
+        group(warp() / kSharers),
+        part(warp() % kSharers),
+        chunks((params.cache.layout.score_dim() + kTileColumns - 1) / kTileColumns),
+        value_chunks((params.cache.layout.value_dim() + kTileColumns - 1) / kTileColumns) {
+    const SequenceRows rows(p, unit.sequence);
+    const Pieces seen = pieces_of(rows, unit.row_begin, unit.row_end - 1);
+    first_piece = unit.piece_begin > seen.begin ? unit.piece_begin : static_cast<int>(seen.begin);
+    past_piece = unit.piece_end < seen.end ? unit.piece_end : static_cast<int>(seen.end);
+    coming_piece = first_piece;
+    for (int r = thread(); r < kRows; r += kThreads) {
+      const bool there = unit.row_begin + r < unit.row_end;
+      shared.begin[r] = there ? static_cast<int>(rows.begin(unit.row_begin + r)) : 0;
+      shared.end[r] = there ? static_cast<int>(rows.end(unit.row_begin + r)) : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < kRows / kCopiedRows; ++i) {
+      const int row = unit.row_begin + thread() / 8 + i * kCopiedRows;
+      queries[i] = row < unit.row_end ? static_cast<const T*>(p.q.data) +
+                                            element_at(rows.query(row), p.q.stride,
+                                                       rows.column(row, 0, p.cache.layout.score_dim()))
+                                      : nullptr;
+    }
+#pragma unroll
+    for (int n = 0; n < 2 * kValueChunks; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) values[n][e] = 0;
+  }
+
+  // A row of the block's, of those that this lane has sums of.
+  __device__ int row_of(int i) const { return group * kTileRows + lane() / 4 + 8 * i; }
+
+  // Where the keys of a piece lie, for all threads behind the next barrier.
+  __device__ void locate(int piece) {
+    const SequenceRows rows(p, unit.sequence);
+    const std::int64_t first = rows.begin(unit.row_begin), past = rows.end(unit.row_end - 1);
+    for (int i = thread(); i < kPieceTokens; i += kThreads) {
+      const std::int64_t at = std::int64_t{piece} * kPieceTokens + i;
+      const bool there = piece < past_piece && at >= first && at < past;
+      const std::int64_t token = there ? rows.token(unit.row_begin, at) : 0;
+      shared.keys[piece % kLocated][i] = there ? cached(p, rows, 0, 0, token) : nullptr;
+      shared.scales[piece % kLocated][i] = there ? cached_scale(p, rows, 0, 0, token) : 0;
+    }
+  }
+
+  // Has the next chunk come: of queries and keys, or of the values.
+  __device__ void begin_chunk() {
+    if (coming_piece < past_piece) {
+      const bool keys = coming_chunk < chunks;
+      const int column = (keys ? coming_chunk : coming_chunk - chunks) * kTileColumns + thread() % 8 * 8;
+      const bool there = column < p.cache.layout.score_dim();
+      unsigned char* to = shared.slots[coming_slot];
+      const std::byte* const* from = shared.keys[coming_piece % kLocated];
+#pragma unroll 1  // of which there are ten copies
+      for (int i = thread() / 8; i < kPieceTokens; i += kCopiedRows) {
+        const bool real = there && from[i] != nullptr;
+        const std::byte* numbers = real ? from[i] + column * (kBytes ? 1 : 2) : p.cache.data;
+        unsigned char* place = to + swizzled(i, thread() % 8);
+        if constexpr (kBytes) {
+          *reinterpret_cast<uint4*>(place) =
+              real ? load8<T>(numbers, p.cache.format, shared.scales[coming_piece % kLocated][i])
+                   : uint4{0, 0, 0, 0};
+        } else {
+          copy_async(place, numbers, real);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kRows / kCopiedRows; ++i) {
+        if (!keys) break;
+        const bool real = there && queries[i] != nullptr;
+        copy_async(to + kTokenBytes + swizzled(thread() / 8 + i * kCopiedRows, thread() % 8),
+                   real ? queries[i] + column : p.q.data, real);
+      }
+      if (++coming_chunk == chunks + value_chunks) {
+        coming_chunk = 0;
+        ++coming_piece;
+      }
+      coming_slot = (coming_slot + 1) % kSlots;
+    }
+    commit_copies();
+  }
+
+  // The next chunk, when it is there.
+  __device__ const unsigned char* next_chunk() {
+    wait_copies<kSlots - 2>();
+    __syncthreads();  // nor does anybody use the chunk before it any more
+    begin_chunk();
+    slot = (slot + 1) % kSlots;
+    return shared.slots[slot];
+  }
+
+  // scores[n][..]: of the warp's tokens 8n to 8n + 7 as in mma.h's D.
+  __device__ void multiply_keys(const unsigned char* chunk, float (&scores)[kTokenTiles][4]) {
+    const unsigned char* q = chunk + kTokenBytes;
+#pragma unroll
+    for (int d = 0; d < kTileColumns / 8; d += 2) {
+      std::uint32_t a[4];
+      load_matrices(a, q + swizzled(group * kTileRows + lane() % 16, d + lane() / 16));
+#pragma unroll
+      for (int n = 0; n < kTokenTiles; n += 2) {
+        std::uint32_t b[4];
+        load_matrices(b, chunk + swizzled(part * kSharedTokens + n * 8 + lane() / 16 * 8 + lane() % 8,
+                                          d + lane() / 8 % 2));
+        multiply_add<T>(scores[n], a, {b[0], b[1]});
+        multiply_add<T>(scores[n + 1], a, {b[2], b[3]});
+      }
+    }
+  }
+
+  // Scores of the warp's tokens to the probabilities of all tokens of its rows, the piece being merged into
+  // the state's maximum and sum. A number of a key that is not finite makes every product with it not finite:
+  // whoever sees it gets NaN, and values are mixed without it, because zero times it would be NaN for the
+  // others, too.
+  __device__ void soften(int piece, float (&scores)[kTokenTiles][4]) {
+    bool spoilt = false;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = row_of(i);
+      const int begin = shared.begin[row], end = shared.end[row];
+      const float slope = slope_of(p, 0, unit.row_begin + row);
+      float most = kMinusInfinity;
+#pragma unroll
+      for (int n = 0; n < kTokenTiles; ++n)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const int at = piece * kPieceTokens + part * kSharedTokens + n * 8 + lane() % 4 * 2 + e;
+          float& score = scores[n][2 * i + e];
+          const bool finite = fabsf(score) < INFINITY;
+          spoilt = spoilt || !finite;
+          if (at < begin || at >= end) {
+            score = kMinusInfinity;
+          } else {
+            score = finite ? score_of(p, score, slope, at - end + 1) : NAN;
+          }
+          most = fmaxf(most, score);
+        }
+      most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, 1));
+      most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, 2));
+      if (lane() % 4 == 0) shared.max[part][row] = most;
+    }
+    spoilt = __ballot_sync(kAllLanes, spoilt) != 0;
+    if (lane() == 0) shared.bad[group][part] = spoilt;
+    __syncthreads();
+    bad = false;
+#pragma unroll
+    for (int w = 0; w < kSharers; ++w) bad = bad || shared.bad[group][w];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = row_of(i);
+      const float most = piece_max(row);
+      const float shift = most == kMinusInfinity ? 0 : most;  // of a row that sees nothing here
+      float total = 0;
+#pragma unroll
+      for (int n = 0; n < kTokenTiles; ++n) {
+        float(&pair)[4] = scores[n];
+#pragma unroll
+        for (int e = 0; e < 2; ++e) total += pair[2 * i + e] = exponential(pair[2 * i + e] - shift);
+        *reinterpret_cast<std::uint32_t*>(probabilities_of(row, part * kTokenTiles + n) + lane() % 4 * 4) =
+            pack<T>(pair[2 * i], pair[2 * i + 1]);
+      }
+      total += __shfl_xor_sync(kAllLanes, total, 1);
+      total += __shfl_xor_sync(kAllLanes, total, 2);
+      if (lane() % 4 == 0) shared.sum[part][row] = total;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < kPieceTokens / 16; ++k)
+      load_matrices(probabilities[k], probabilities_of(group * kTileRows + lane() % 16, 2 * k + lane() / 16));
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = row_of(i);
+      const Weights w = weigh(max[i], piece_max(row));
+      of_state[i] = w.state;
+      of_piece[i] = w.piece;
+      max[i] = w.max;
+      sum[i] = merged(sum[i], piece_sum(row), w);
+      if (unit.merge < 0 || unit.row_begin + row >= unit.row_end) continue;
+      states[i] = state_of(p, p.merges[unit.merge], 0, unit.row_begin + row, piece);
+      if (part != 0 || lane() % 4 != 0) continue;
+      states[i][p.cache.layout.head_dim] = piece_max(row);
+      states[i][p.cache.layout.head_dim + 1] = piece_sum(row);
+    }
+  }
+  __device__ float piece_max(int row) const {
+    float most = shared.max[0][row];
+#pragma unroll
+    for (int w = 1; w < kSharers; ++w) most = fmaxf(most, shared.max[w][row]);
+    return most;
+  }
+  __device__ float piece_sum(int row) const {
+    float total = shared.sum[0][row];
+#pragma unroll
+    for (int w = 1; w < kSharers; ++w) total += shared.sum[w][row];
+    return total;
+  }
+  // Those of eight tokens.
+  __device__ unsigned char* probabilities_of(int row, int eight) const {
+    return shared.probabilities + eight / 8 * kRows * kTileRowBytes + swizzled(row, eight % 8);
+  }
+
+  // The warp's columns of a chunk of the values: 16 from this one on.
+  __device__ void mix(int c, const unsigned char* chunk) {
+    float mixed[2][4];
+#pragma unroll
+    for (int e = 0; e < 4; ++e) mixed[0][e] = mixed[1][e] = 0;
+#pragma unroll
+    for (int k = 0; k < kPieceTokens / 16; ++k) {
+      std::uint32_t b[4];
+      load_matrices_transposed(b, chunk + swizzled(k * 16 + lane() % 16, part * 2 + lane() / 16));
+      if (bad)
+        for (std::uint32_t& numbers : b) numbers = finite<T>(numbers);
+      multiply_add<T>(mixed[0], probabilities[k], {b[0], b[1]});
+      multiply_add<T>(mixed[1], probabilities[k], {b[2], b[3]});
+    }
+    if (unit.merge >= 0) return to_memory(c, mixed);
+#pragma unroll
+    for (int n = 0; n < 2; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        values[2 * c + n][e] =
+            merged(values[2 * c + n][e], mixed[n][e], {0, of_state[e / 2], of_piece[e / 2]});
+  }
+  __device__ int column_of(int c, int n, int e) const {
+    return c * kTileColumns + part * 16 + n * 8 + lane() % 4 * 2 + e;
+  }
+  __device__ void to_memory(int c, const float (&mixed)[2][4]) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int column = column_of(c, e / 2, e % 2);
+        if (states[i] != nullptr && column < p.cache.layout.value_dim())
+          states[i][column] = mixed[e / 2][2 * i + e % 2];
+      }
+  }
+
+  __device__ void run() {
+    for (int piece = first_piece; piece < first_piece + kLocated - 1; ++piece) locate(piece);
+    __syncthreads();
+    for (int i = 0; i < kSlots - 1; ++i) begin_chunk();
+#pragma unroll 1
+    for (int piece = first_piece; piece < past_piece; ++piece) {
+      float scores[kTokenTiles][4];
+#pragma unroll
+      for (int n = 0; n < kTokenTiles; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) scores[n][e] = 0;
+#pragma unroll 1
+      for (int c = 0; c < chunks; ++c) {
+        const unsigned char* chunk = next_chunk();
+        if (c == 0) locate(piece + kLocated - 1);
+        multiply_keys(chunk, scores);
+      }
+      soften(piece, scores);
+#pragma unroll
+      for (int c = 0; c < kValueChunks; ++c)
+        if (c < value_chunks) mix(c, next_chunk());
+    }
+    wait_copies<0>();
+    if (unit.merge < 0) store();
+  }
+
+  __device__ void store() {
+    const SequenceRows rows(p, unit.sequence);
+    const int dim = p.cache.layout.value_dim();
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = unit.row_begin + row_of(i);
+      if (row >= unit.row_end) continue;
+      T* out =
+          static_cast<T*>(p.out.data) + element_at(rows.query(row), p.out.stride, rows.column(row, 0, dim));
+      const float total = with_sink(p, 0, row, max[i], sum[i]);
+#pragma unroll
+      for (int n = 0; n < 2 * kValueChunks; ++n)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          if (const int column = column_of(n / 2, n % 2, e); column < dim)
+            out[column] = from_float<T>(values[n][2 * i + e] / total);
+    }
+  }
+};
+
+template <class T, bool kBytes, int kGroups>
+__global__ void __launch_bounds__(LatentTile<T, kBytes, kGroups>::kThreads)
+    latent_kernel(AttentionParams p, std::int64_t first_unit) {
+  const AttentionUnit unit = p.units[first_unit + block_x()];
+  if (unit.row_begin == unit.row_end) return;
+  LatentTile<T, kBytes, kGroups> tile(p, unit);
+  tile.run();
+}
+
+template <class T, bool kBytes, int kGroups>
+void run_units(StreamHandle stream, const AttentionParams& p, std::int64_t first, std::int64_t count) {
+  using Tile = LatentTile<T, kBytes, kGroups>;
+  constexpr std::size_t kSharedBytes = sizeof(typename Tile::Shared);
+  static_assert(kSharedBytes <= 99 << 10, "more shared memory than compute capability 8.9 has");
+  allow_shared(latent_kernel<T, kBytes, kGroups>, kSharedBytes);
+  launch(stream, static_cast<unsigned>(count), Tile::kThreads, kSharedBytes, latent_kernel<T, kBytes, kGroups>, p,
+         first);
+}
+
+template <class T, bool kBytes>
+void run_tiles(StreamHandle stream, const AttentionParams& p) {
+  run_units<T, kBytes, kNarrowRows / kTileRows>(stream, p, 0, p.narrow_units);
+  run_units<T, kBytes, wide_rows(kMaxLatentKey, true) / kTileRows>(stream, p, p.narrow_units, p.wide_units);
+}
+
+}  // namespace
+
+bool takes_latent(const AttentionParams& p) {
+  const KvLayout& layout = p.cache.layout;
+  return layout.values_in_keys > 0 && layout.values_in_keys <= kMaxTiledLatent &&
+         layout.score_dim() % 8 == 0 &&
+         (p.chosen == nullptr || p.group % wide_rows(layout.head_dim, true) == 0);
+}
+
+void attention_latent(StreamHandle stream, const AttentionParams& p) {
+  for_activation(p.q.format, [&](auto t) {
+    using T = decltype(t);
+    if constexpr (sizeof(T) == 2) {
+      p.cache.layout.element_bytes == 1 ? run_tiles<T, true>(stream, p) : run_tiles<T, false>(stream, p);
+    }
+  });
+}
+
+}  // namespace octavo::cuda
