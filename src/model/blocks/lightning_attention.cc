@@ -11,10 +11,10 @@ class LightningAttentionBlock final : public Block {
  public:
   LightningAttentionBlock(const LightningAttention& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
-        in_(name.linear({name.names.lightning + "qkv_proj"}, {3 * spec.inner()}, dim, false)),
-        gate_(name.linear({name.names.lightning + "output_gate"}, {spec.inner()}, dim, false)),
-        out_(name.linear({name.names.lightning + "out_proj"}, {dim}, spec.inner(), false)),
-        norm_(name.norm(spec.norm, name.names.lightning + "norm", spec.inner())),
+        in_(name.linear({tensor(name, "qkv_proj", "attn_qkv")}, {3 * spec.inner()}, dim, false)),
+        gate_(name.linear({tensor(name, "output_gate", "attn_gate")}, {spec.inner()}, dim, false)),
+        out_(name.linear({tensor(name, "out_proj", "attn_output")}, {dim}, spec.inner(), false)),
+        norm_(name.norm(spec.norm, tensor(name, "norm", "attn_norm_2"), spec.inner())),
         none_(constant_vector(std::vector(spec.rates.size(), 0.0F))) {
     // Stored head by head, queries, keys, values; here all values, all keys, all queries.
     for (const std::int64_t kind : {2, 1, 0})
@@ -73,6 +73,10 @@ class LightningAttentionBlock final : public Block {
   }
 
  private:
+  static std::string tensor(const Namer& name, const char* usual, const char* in_gguf) {
+    return name.names.behind(name.names.lightning, usual, in_gguf);
+  }
+
   struct Work {
     View in, gate, heads;
   };
