@@ -38,6 +38,7 @@ Result<> check(const Shard& shard, const Mlp& mlp) { return divides(shard, mlp.h
 Result<> check(const Shard& shard, const Experts& experts) {
   if (experts.shared) TRY_VOID(check(shard, *experts.shared));
   if (shard.whole_experts) {
+    if (experts.identities > 0) return refused("experts that do nothing, with --enable-expert-parallel");
     if (experts.count < shard.size)
       return invalid(kField, "is {}, the model has {} experts", shard.size, experts.count);
     if (const int most = experts.count * (shard.size - 1); shard.redundant_experts > most)
@@ -73,7 +74,9 @@ Result<> check_shard(const ModelSpec& spec) {
   if (spec.names.transposed) return refused("transposed matrices");
   TRY_VOID(divides(spec.shard, spec.vocab, "tokens of the vocabulary"));
   const auto has_experts = [](const LayerSpec& layer) { return std::holds_alternative<Experts>(layer.feed_forward); };
-  const bool cut = spec.names.expert_storage != ExpertStorage::stacked_transposed && !spec.names.expert_interleaved;
+  const ExpertStorage storage = spec.names.expert_storage;
+  const bool cut = storage != ExpertStorage::stacked_transposed && storage != ExpertStorage::flat &&
+                   !spec.names.expert_interleaved;
   if (!spec.shard.whole_experts && !cut && std::ranges::any_of(spec.layers, has_experts))
     return refused("experts stored transposed or interleaved, unless --enable-expert-parallel keeps them whole");
   for (const LayerSpec& layer : spec.layers) {
@@ -83,6 +86,7 @@ Result<> check_shard(const ModelSpec& spec) {
     TRY_VOID(std::visit(half, layer.mixer));
     TRY_VOID(std::visit(half, layer.second_mixer));
     TRY_VOID(std::visit(half, layer.feed_forward));
+    if (layer.shortcut) TRY_VOID(check(spec.shard, *layer.shortcut));
   }
   return {};
 }
@@ -96,15 +100,15 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
                          spec.head ? "a head (embeddings, rerankers)" : "encoders of images or sound");
   const auto reads_another = [](const LayerSpec& layer) {
     const auto* attention = std::get_if<Attention>(&layer.mixer);
-    return layer.shared || std::holds_alternative<TimeMix>(layer.mixer) ||
+    return layer.shared || layer.shortcut || layer.blend || std::holds_alternative<TimeMix>(layer.mixer) ||
            (attention != nullptr && attention->source >= 0);
   };
   if (stages > 1 &&
       (spec.layer_inputs || spec.streams || std::ranges::any_of(spec.layers, reads_another)))
     return field_failure(
         kStages, ErrorCode::unsupported,
-        "must be 1 for models whose layers share matrices, keys or values, or have several residuals or inputs of "
-        "their own");
+        "must be 1 for models whose layers share matrices, keys, values or residuals, or have several residuals or "
+        "inputs of their own");
   ModelSpec whole = spec;
   whole.stage = {};
   Network network = network_of(whole);
