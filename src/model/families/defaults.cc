@@ -3126,7 +3126,6 @@ constexpr std::array kDefaults = {
          "vocab_size": 128815})"},
     Defaults{"Step3p5ForCausalLM",
      R"({"attention_bias": false,
-         "gating": true,
          "head_dim": 128,
          "hidden_act": "silu",
          "hidden_size": 4096,
