@@ -140,12 +140,13 @@ class EncoderEngine : public testing::TestWithParam<std::string> {
 // What a model without the files of Sentence Transformers makes of a text.
 std::string_view made_by(std::string_view name) {
   if (name.ends_with("classifier") || name.ends_with("reranker")) return "scores";
-  if (name == "colbert" || name == "qwen2-process-reward") return "tokens";
+  if (name.starts_with("colbert") || name == "qwen2-process-reward") return "tokens";
   if (name == "jina_v3" || name == "nomic_bert" || name == "embedding_gemma") return "mean";
-  return name == "qwen3-embedder" ? "last" : "first";
+  return name == "qwen3-embedder" || name == "gemma2-embedder" ? "last" : "first";
 }
 
 TEST_P(EncoderEngine, GivesTheNumbersOfTransformers) { agree(kRoot + GetParam(), made_by(GetParam())); }
+
 
 std::string test_name(const testing::TestParamInfo<std::string>& param) {
   std::string name = param.param;
@@ -153,11 +154,22 @@ std::string test_name(const testing::TestParamInfo<std::string>& param) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
-                         testing::Values("bert", "bert-classifier", "bert-reranker", "colbert",
-                                         "embedding_gemma", "gte", "jina_v3", "modernbert", "modernbert-classifier",
-                                         "nomic_bert", "qwen2-process-reward", "qwen3-embedder",
-                                         "qwen3-reranker", "roberta", "xlm-roberta-classifier"),
+                         testing::Values("bert", "bert-classifier", "bert-filler", "bert-reranker", "colbert",
+                                         "colbert-modernbert", "embedding_gemma", "gemma2-embedder", "gpt2-classifier",
+                                         "gte", "gte-classifier", "jamba-classifier", "jina_v3", "modernbert",
+                                         "modernbert-classifier", "nomic_bert", "qwen2-process-reward",
+                                         "qwen3-embedder", "qwen3-reranker", "roberta", "roberta-filler",
+                                         "xlm-roberta-classifier"),
                          test_name);
+
+// GGUF files of some cases, made by tools/goldens/gguf_encoders.py.
+class EncoderGgufFile : public EncoderEngine {};
+INSTANTIATE_TEST_SUITE_P(Families, EncoderGgufFile,
+                         testing::Values("bert", "embedding_gemma", "jina_v3", "modernbert", "nomic_bert",
+                                         "qwen3-embedder", "roberta"),
+                         test_name);
+
+TEST_P(EncoderGgufFile, GivesTheSame) { agree(kRoot + GetParam() + "/model.gguf", made_by(GetParam())); }
 
 // Models that say "yes" or "no" of a pair, whose tokens 7 and 11 these are.
 constexpr const char* kOfWords = R"("classifier_token_ids": [11, 7]})";

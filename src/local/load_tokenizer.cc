@@ -41,6 +41,10 @@ Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   TRY(v.eos, id("eos_token_id"));
   TRY(v.unknown, id("unknown_token_id"));
   TRY(v.padding, id("padding_token_id"));
+  TRY(v.classifier, id("cls_token_id"));
+  TRY(v.separator, id("seperator_token_id"));  // so it is spelt
+  TRY(v.lowercase, metadata.boolean(key("normalizer.lowercase")));
+  TRY(v.strip_accents, metadata.boolean(key("normalizer.strip_accents")));
   TRY(v.add_bos, metadata.boolean(key("add_bos_token")));
   TRY(v.add_eos, metadata.boolean(key("add_eos_token")));
   TRY(v.add_space_prefix, metadata.boolean(key("add_space_prefix")));

@@ -24,10 +24,10 @@ struct Field {
 };
 constexpr std::string_view kKeyHeads = "attention.head_count_kv";
 constexpr std::string_view kHidden = "feed_forward_length";
-constexpr std::size_t kFieldsOfShape = 7;          // the first ones
+constexpr std::size_t kFieldsOfShape = 7;  // the first ones
 constexpr Field kFields[] = {
     {"embedding_length", {"hidden_size", "n_embd", "d_model"}},
-    {"block_count", {"num_hidden_layers", "n_layer", "n_layers"}},
+    {"block_count", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}},
     {"attention.head_count", {"num_attention_heads", "n_head", "n_heads"}},
     {kKeyHeads, {"num_key_value_heads", "num_kv_heads"}},
     {"attention.key_length", {"head_dim"}},
@@ -105,6 +105,9 @@ class Translation {
     TRY_VOID(add_rotation());
     TRY_VOID(add_scaling());
     TRY_VOID(add_special_cases());
+    if (const StoredTensor* types = gguf_.find("token_types.weight");
+        types != nullptr && types->shape.size() == 2)
+      set("type_vocab_size", static_cast<double>(types->shape[0]), "the rows of token_types.weight");
     return Config::of(std::move(fields_), gguf_.metadata.what(), std::move(names_));
   }
 
@@ -128,14 +131,17 @@ class Translation {
 
   // Whether its attention is latent.
   bool is_latent() const {
-    return architecture_.name == "deepseek2" || architecture_.name == "mistral4" || is_sparse();
+    const std::string_view name = architecture_.name;
+    return name == "deepseek2" || name == "kimi-linear" || name == "minicpm3" || name == "mistral4" ||
+           is_sparse();
   }
   bool is_sparse() const { return architecture_.name == "glm-dsa" || architecture_.name == "deepseek32"; }
 
   // Whether layers may differ in their numbers of heads of keys, and in their widths.
   bool has_lists() const {
-    constexpr std::string_view kNames[] = {"gemma3n", "gemma4",  "granitehybrid", "jamba",
-                                           "lfm2",    "lfm2moe", "nemotron_h",    "nemotron_h_moe"};
+    constexpr std::string_view kNames[] = {"gemma3n", "gemma4",      "granitehybrid",
+                                           "jamba",   "kimi-linear", "lfm2",
+                                           "lfm2moe", "nemotron_h",  "nemotron_h_moe"};
     return std::ranges::find(kNames, architecture_.name) != std::end(kNames);
   }
   // The greatest number is the field's.
@@ -210,7 +216,7 @@ class Translation {
     TRY(const auto blocks, gguf_.metadata.count(key("block_count"), kGgufLayersMax));
     TRY(const auto predictors, gguf_.metadata.count(key("nextn_predict_layers"), kGgufLayersMax));
     const std::int64_t layers = blocks.value_or(0) - predictors.value_or(0);  // those come behind the others
-    const bool halves = architecture_.name != "granitehybrid";
+    const bool halves = architecture_.name.starts_with("nemotron_h");
     json::array kinds;
     for (std::int64_t i = 0; i < layers; ++i) {
       const auto layer = static_cast<std::size_t>(i);
@@ -232,6 +238,35 @@ class Translation {
     if (!field("num_local_experts")) fields_["num_local_experts"] = 0.0;
     if (!field("shared_intermediate_size"))
       set("shared_intermediate_size", field("intermediate_size"), key(kHidden));
+    return {};
+  }
+
+  // Which layers turn.
+  Result<> add_granite_windows() {
+    if (field("num_local_experts").value_or(0) > 0)
+      fields_["architectures"] = json::array{"GraniteMoeSWAForCausalLM"};
+    if (!field("shared_intermediate_size")) fields_["shared_intermediate_size"] = 0.0;
+    if (!gguf_.metadata.is_list(key("attention.rope_pattern"))) return {};
+    TRY(const std::vector<double> turning, layer_numbers(key("attention.rope_pattern")));
+    json::array bases;
+    for (const double turns : turning)
+      bases.emplace_back(turns != 0 ? field("rope_theta").value_or(10000) : 0.0);
+    fields_["layer_rope_theta"] = std::move(bases);
+    return {};
+  }
+
+  // Files have the width of windows, to both sides together, and every how many layers has none.
+  Result<> add_modernbert() {
+    set("local_attention", field("sliding_window"), key("attention.sliding_window"));
+    const std::string pattern = key("attention.sliding_window_pattern");
+    if (!gguf_.metadata.is_list(pattern)) {
+      TRY(const auto period, gguf_.metadata.number(pattern));
+      set("global_attn_every_n_layers", period.value_or(3), pattern);
+    }
+    set("global_rope_theta", field("rope_theta"), key("rope.freq_base"));
+    set("local_rope_theta", field("rope_local_base_freq").value_or(10000), key("rope.freq_base_swa"));
+    TRY(const auto activation, gguf_.metadata.text(key("hidden_activation")));
+    if (activation) fields_["hidden_activation"] = text_of(*activation);
     return {};
   }
 
@@ -287,6 +322,68 @@ class Translation {
     set("route_scale", field("routed_scaling_factor").value_or(1), key("expert_weights_scale"));
     fields_["mup_enabled"] = true;
     fields_["global_attn_every_n_layers"] = 4;
+  }
+
+  // Files of MiniCPM3, and older ones of MiniCPM, do not say what both have been published with.
+  void add_minicpm() {
+    const double layers = field("num_hidden_layers").value_or(0), dim = field("hidden_size").value_or(0);
+    const auto embedding = field("embedding_multiplier"), residual = field("residual_multiplier"),
+               logits = field("logits_scaling");
+    set("scale_emb", embedding.value_or(12), key("embedding_scale"));
+    set("scale_depth", residual ? *residual * std::sqrt(layers) : 1.4, key("residual_scale"));
+    set("dim_model_base", logits.value_or(0) != 0 ? dim / *logits : 256.0, key("logit_scale"));
+  }
+
+  // Which of softmax and sigmoid scores experts; sigmoid where a file does not say it.
+  Result<> add_scores(std::string_view named) {
+    constexpr double kSoftmax = 1;
+    TRY(const auto scores, gguf_.metadata.number(key("expert_gating_func")));
+    fields_[text_of(named)] = scores == kSoftmax ? "softmax" : "sigmoid";
+    return {};
+  }
+
+  // Experts are as wide as the field says that is dense layers' elsewhere.
+  Result<> add_cohere2_moe() {
+    set("prefix_dense_intermediate_size", field("intermediate_size"), key(kHidden));
+    set("intermediate_size", field("moe_intermediate_size"), key("expert_feed_forward_length"));
+    return add_scores("expert_selection_fn");
+  }
+
+  // Files say how wide the shared experts are together, and have what each layer has of its experts.
+  Result<> add_hunyuan_v3() {
+    const auto each = field("moe_intermediate_size"), shared = field("shared_intermediate_size");
+    if (each.value_or(0) > 0 && shared)
+      set("num_shared_experts", *shared / *each, key("expert_shared_feed_forward_length"));
+    if (const auto* normed = fields_.if_contains("norm_topk_prob")) fields_["route_norm"] = *normed;
+    set("router_scaling_factor", field("routed_scaling_factor").value_or(1), key("expert_weights_scale"));
+    TRY_VOID(add_expert_layers());
+    return {};
+  }
+
+  // Layers with a router have experts.
+  Result<> add_expert_layers() {
+    TRY(const auto layers, gguf_.metadata.count(key("block_count"), kGgufLayersMax));
+    const double own = field("num_hidden_layers").value_or(0);  // without those of multi-token prediction
+    json::array kinds;
+    for (std::int64_t i = 0; i < layers.value_or(0) && static_cast<double>(i) < own; ++i)
+      kinds.emplace_back(gguf_.find(fmt::format("blk.{}.ffn_gate_inp.weight", i)) != nullptr ? "sparse"
+                                                                                             : "dense");
+    fields_["mlp_layer_types"] = std::move(kinds);
+    return {};
+  }
+
+  // Only layers that see everything are stretched.
+  void add_mellum() {
+    json::object whole{{"rope_type", "default"}};
+    if (const auto* stretched = fields_.if_contains("rope_scaling"); stretched && stretched->is_object())
+      whole = stretched->as_object();
+    const auto theta = field("rope_theta"), local = field("rope_local_base_freq");
+    if (theta) whole["rope_theta"] = *theta;
+    json::object sliding{{"rope_type", "default"}};
+    if (local || theta) sliding["rope_theta"] = local ? *local : *theta;
+    fields_["rope_scaling"] = nullptr;
+    fields_["rope_parameters"] =
+        json::object{{"full_attention", std::move(whole)}, {"sliding_attention", std::move(sliding)}};
   }
 
   Result<> add_rwkv7() {
@@ -399,11 +496,14 @@ class Translation {
   Result<> add_experts() {
     TRY(const auto normed, gguf_.metadata.boolean(key("expert_weights_norm")));
     const std::string_view name = architecture_.name;
-    const bool always = name == "qwen3moe" || name == "qwen3next" || name == "lfm2moe";
+    const bool always = name == "qwen3moe" || name == "qwen3vlmoe" || name == "qwen3next" ||
+                        name == "lfm2moe" || name == "mellum" || name == "kimi-linear";
     if (normed || always || is_latent()) fields_["norm_topk_prob"] = normed.value_or(always);
     TRY(const auto predictors, gguf_.metadata.count(key("nextn_predict_layers"), kGgufLayersMax));
     fields_["num_nextn_predict_layers"] = predictors.value_or(0);
     const auto layers = field("num_hidden_layers");
+    // DeepSeek-V4's files say how many it has, and count them as layers only where they are there.
+    if (name == "deepseek4" && !some_have("nextn.eh_proj.weight")) return {};
     if (predictors && layers) fields_["num_hidden_layers"] = *layers - static_cast<double>(*predictors);
     return {};
   }
@@ -420,7 +520,7 @@ class Translation {
   // The share of a head that turns.
   Result<> add_rotation() {
     TRY(const auto turning, gguf_.metadata.number(key("rope.dimension_count")));
-    if (!turning || !(head_dim() > 0) || is_latent()) return {};
+    if (!turning || !(head_dim() > 0) || is_latent() || architecture_.name == "deepseek4") return {};
     double share = *turning / head_dim();
     // A little more where it is rounded: a family takes the whole part of share * head_dim.
     if (share < 1) share = std::nextafter(share, 1.0);
@@ -486,6 +586,8 @@ class Translation {
     if (!field("routed_scaling_factor")) fields_["routed_scaling_factor"] = 1.0;
     if (field("n_routed_experts").value_or(0) == 0) fields_["n_routed_experts"] = nullptr;
     if (is_sparse()) return add_indexer();
+    if (architecture_.name == "minicpm3") return {};
+    if (architecture_.name == "kimi-linear") return add_kimi_linear();
     constexpr double kSigmoid = 2;
     const double layers = field("num_hidden_layers").value_or(0);
     const bool lite_glm = (layers == 47 || layers == 48) && field("vocab_size") == 154880;
@@ -504,6 +606,34 @@ class Translation {
     fields_["architectures"] = json::array{"DeepseekV2ForCausalLM"};
     if (field("n_group").value_or(1) > 1) fields_["topk_method"] = "group_limited_greedy";
     return {};
+  }
+
+  // What has heads of keys is latent attention.
+  Result<> add_kimi_linear() {
+    TRY(const auto head_dim, gguf_.metadata.number(key("kda.head_dim")));
+    set("linear_head_dim", head_dim, key("kda.head_dim"));
+    set("linear_num_heads", field("num_attention_heads"), key("attention.head_count"));
+    return add_kinds();
+  }
+
+  Result<> add_deepseek_v4() {
+    constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+        {"attention.output_group_count", "o_groups"},
+        {"attention.output_lora_rank", "o_lora_rank"},
+        {"attention.compress_rope_freq_base", "compress_rope_theta"},
+        {"rope.dimension_count", "qk_rope_head_dim"},
+        {"hash_layer_count", "num_hash_layers"},
+        {"swiglu_clamp_exp", "swiglu_limit"},
+        {"hyper_connection.count", "hc_mult"},
+        {"hyper_connection.sinkhorn_iterations", "hc_sinkhorn_iters"},
+        {"hyper_connection.epsilon", "hc_eps"}};
+    for (const auto& [stored, wanted] : kNames) {
+      TRY(const auto number, gguf_.metadata.number(key(stored)));
+      set(wanted, number, key(stored));
+    }
+    TRY(const std::vector<double> rates, layer_numbers(key("attention.compress_ratios")));
+    fields_["compress_ratios"] = json::array(rates.begin(), rates.end());
+    return add_indexer();
   }
 
   Result<> add_indexer() {
@@ -532,12 +662,34 @@ class Translation {
     return {};
   }
 
-  // Of gated delta nets, and which layers have one.
   Result<> add_delta_nets() {
     const std::string inner_key = key("ssm.inner_size");
     TRY(const auto inner, gguf_.metadata.number(inner_key));
     if (inner && field("linear_num_value_heads").value_or(0) > 0)
       set("linear_value_head_dim", *inner / *field("linear_num_value_heads"), inner_key);
+    return add_recurrent_layers();
+  }
+
+  // Of MiniMax-01: one number for all of its multipliers of residuals, none of the others.
+  Result<> add_minimax() {
+    TRY(const auto residual, gguf_.metadata.number(key("residual_scale")));
+    for (const char* half : {"full_attn", "linear_attn", "mlp"}) {
+      set(fmt::format("{}_alpha_factor", half), residual.value_or(1), key("residual_scale"));
+      fields_[fmt::format("{}_beta_factor", half)] = 1.0;
+    }
+    if (!gguf_.metadata.is_list(key("attention.recurrent_layers"))) {
+      const auto interval = static_cast<std::int64_t>(field("full_attention_interval").value_or(8));
+      json::array types;
+      for (std::int64_t i = 1; static_cast<double>(i) <= field("num_hidden_layers").value_or(0); ++i)
+        types.emplace_back(i % std::max<std::int64_t>(interval, 1) == 0 ? "full_attention"
+                                                                        : "linear_attention");
+      fields_["layer_types"] = std::move(types);
+    }
+    return add_recurrent_layers();
+  }
+
+  // Which layers have a state in place of their past.
+  Result<> add_recurrent_layers() {
     const std::string layers_key = key("attention.recurrent_layers");
     if (!gguf_.metadata.is_list(layers_key)) return {};
     TRY(std::vector<double> recurrent, layer_numbers(layers_key));
@@ -588,11 +740,24 @@ class Translation {
     if (field("mamba_d_ssm") && !name.starts_with("qwen3")) TRY_VOID(add_mamba());
     if (name == "mistral3") TRY_VOID(add_mistral3());
     if (name == "rwkv7") TRY_VOID(add_rwkv7());
+    if (name == "exaone")
+      set("layer_norm_epsilon", field("rms_norm_eps"), key("attention.layer_norm_rms_epsilon"));
+    if (name == "orion") set("rms_norm_eps", field("layer_norm_eps"), key("attention.layer_norm_epsilon"));
+    if (name.starts_with("minicpm")) add_minicpm();
+    if (name == "bailingmoe2") TRY_VOID(add_scores("score_function"));
+    if (name == "cohere2moe") TRY_VOID(add_cohere2_moe());
+    if (name == "hy_v3") TRY_VOID(add_hunyuan_v3());
+    if (name == "mellum") add_mellum();
+    if (name == "granite_swa") TRY_VOID(add_granite_windows());
+    if (name == "minimax-01") TRY_VOID(add_minimax());
+    if (name == "modern-bert") TRY_VOID(add_modernbert());
+    if (name == "gemma-embedding") fields_["use_bidirectional_attention"] = true;
+    if (name == "deepseek4") TRY_VOID(add_deepseek_v4());
     if (name == "afmoe") add_afmoe();
     if (name == "gemma3n") TRY_VOID(add_gemma3n());
     if (name == "gemma4") TRY_VOID(add_gemma4());
     if (name.starts_with("qwen35") || name == "qwen3next") TRY_VOID(add_delta_nets());
-    if (name == "gemma2" || name == "gemma3") {
+    if (name == "gemma2" || name == "gemma3" || name == "gemma-embedding") {
       // The 27B models alone scale their scores by another size than the head's.
       const bool largest = field("num_hidden_layers") == (name == "gemma2" ? 46 : 62);
       fields_["query_pre_attn_scalar"] =

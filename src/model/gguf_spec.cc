@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <ranges>
 #include <set>
 
@@ -15,22 +16,31 @@ namespace {
 
 constexpr std::array kArchitectures = {
     GgufArchitecture{"afmoe", "AfmoeForCausalLM"},
+    GgufArchitecture{"apertus", "ApertusForCausalLM"},
     GgufArchitecture{"arcee", "ArceeForCausalLM", true},
     GgufArchitecture{"baichuan", "BaiChuanForCausalLM", true},
+    GgufArchitecture{"bailingmoe", "BailingMoeForCausalLM", true},
+    GgufArchitecture{"bailingmoe2", "BailingMoeV2ForCausalLM"},
+    GgufArchitecture{"bert", "BertModel"},
     GgufArchitecture{"bloom", "BloomForCausalLM"},
     GgufArchitecture{"chatglm", "GlmForCausalLM"},
     GgufArchitecture{"cohere2", "Cohere2ForCausalLM"},
+    GgufArchitecture{"cohere2moe", "Cohere2MoeForCausalLM"},
     GgufArchitecture{"command-r", "CohereForCausalLM"},
+    GgufArchitecture{"deepseek", "DeepseekForCausalLM", true},
     GgufArchitecture{"deepseek2", "DeepseekV3ForCausalLM"},
     GgufArchitecture{"deepseek32", "DeepseekV32ForCausalLM"},
+    GgufArchitecture{"deepseek4", "DeepseekV4ForCausalLM"},
     GgufArchitecture{"dots1", "Dots1ForCausalLM"},
     GgufArchitecture{"ernie4_5", "Ernie4_5ForCausalLM"},
     GgufArchitecture{"ernie4_5-moe", "Ernie4_5_MoeForCausalLM"},
+    GgufArchitecture{"exaone", "ExaoneForCausalLM"},
     GgufArchitecture{"exaone4", "Exaone4ForCausalLM"},
     GgufArchitecture{"exaone-moe", "ExaoneMoeForCausalLM"},
     GgufArchitecture{"falcon", "FalconForCausalLM"},
     GgufArchitecture{"falcon-h1", "FalconH1ForCausalLM"},
     GgufArchitecture{"gemma", "GemmaForCausalLM"},
+    GgufArchitecture{"gemma-embedding", "Gemma3TextModel"},
     GgufArchitecture{"gemma2", "Gemma2ForCausalLM"},
     GgufArchitecture{"gemma3", "Gemma3ForCausalLM"},
     GgufArchitecture{"gemma3n", "Gemma3nForCausalLM"},
@@ -42,44 +52,61 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"gpt2", "GPT2LMHeadModel"},
     GgufArchitecture{"gptneox", "GPTNeoXForCausalLM"},
     GgufArchitecture{"granite", "GraniteForCausalLM", true},
+    GgufArchitecture{"granite_swa", "GraniteSWAForCausalLM", true},
     GgufArchitecture{"granitehybrid", "GraniteMoeHybridForCausalLM", true},
     GgufArchitecture{"granitemoe", "GraniteMoeSharedForCausalLM", true},
     GgufArchitecture{"hunyuan-dense", "HunYuanDenseV1ForCausalLM"},
     GgufArchitecture{"hunyuan-moe", "HunYuanMoEV1ForCausalLM"},
+    GgufArchitecture{"hy_v3", "HYV3ForCausalLM"},
     GgufArchitecture{"internlm2", "InternLM2ForCausalLM", true},
+    GgufArchitecture{"jais2", "Jais2ForCausalLM"},
     GgufArchitecture{"jamba", "JambaForCausalLM"},
     GgufArchitecture{"lfm2", "Lfm2ForCausalLM"},
     GgufArchitecture{"lfm2moe", "Lfm2MoeForCausalLM"},
+    GgufArchitecture{"jina-bert-v3", "JinaEmbeddingsV3Model"},
+    GgufArchitecture{"kimi-linear", "KimiLinearForCausalLM"},
     GgufArchitecture{"llama", "LlamaForCausalLM", true},
     GgufArchitecture{"llama4", "Llama4ForCausalLM"},
     GgufArchitecture{"mamba", "MambaForCausalLM"},
     GgufArchitecture{"mamba2", "Mamba2ForCausalLM"},
+    GgufArchitecture{"mellum", "MellumForCausalLM"},
+    GgufArchitecture{"minicpm", "MiniCPMForCausalLM", true},
+    GgufArchitecture{"minicpm3", "MiniCPM3ForCausalLM"},
+    GgufArchitecture{"minimax-01", "MiniMaxText01ForCausalLM"},
     GgufArchitecture{"minimax-m2", "MiniMaxM2ForCausalLM"},
     GgufArchitecture{"mistral3", "Ministral3ForCausalLM", true},
     GgufArchitecture{"mistral4", "Mistral4ForCausalLM"},
+    GgufArchitecture{"modern-bert", "ModernBertModel"},
     GgufArchitecture{"mpt", "MptForCausalLM"},
     GgufArchitecture{"nemotron", "NemotronForCausalLM"},
     GgufArchitecture{"nemotron_h", "NemotronHForCausalLM"},
     GgufArchitecture{"nemotron_h_moe", "NemotronHForCausalLM"},
+    GgufArchitecture{"nomic-bert", "NomicBertModel"},
     GgufArchitecture{"olmo", "OlmoForCausalLM", true},
     GgufArchitecture{"olmo2", "Olmo2ForCausalLM"},
     GgufArchitecture{"olmoe", "OlmoeForCausalLM"},
+    GgufArchitecture{"orion", "OrionForCausalLM"},
+    GgufArchitecture{"pangu-embedded", "PanguEmbeddedForCausalLM"},
     GgufArchitecture{"phi2", "PhiForCausalLM"},
     GgufArchitecture{"phi3", "Phi3ForCausalLM"},
     GgufArchitecture{"phimoe", "PhimoeForCausalLM"},
     GgufArchitecture{"qwen2", "Qwen2ForCausalLM"},
     GgufArchitecture{"qwen2moe", "Qwen2MoeForCausalLM"},
+    GgufArchitecture{"qwen2vl", "Qwen2ForCausalLM"},
     GgufArchitecture{"qwen3", "Qwen3ForCausalLM"},
     GgufArchitecture{"qwen35", "Qwen3_5ForCausalLM"},
     GgufArchitecture{"qwen35moe", "Qwen3_5MoeForCausalLM"},
     GgufArchitecture{"qwen3moe", "Qwen3MoeForCausalLM"},
     GgufArchitecture{"qwen3next", "Qwen3NextForCausalLM"},
+    GgufArchitecture{"qwen3vl", "Qwen3ForCausalLM"},
+    GgufArchitecture{"qwen3vlmoe", "Qwen3MoeForCausalLM"},
     GgufArchitecture{"rwkv7", "RWKV7ForCausalLM"},
     GgufArchitecture{"seed_oss", "SeedOssForCausalLM"},
     GgufArchitecture{"smollm3", "SmolLM3ForCausalLM", true},
     GgufArchitecture{"stablelm", "StableLmForCausalLM"},
     GgufArchitecture{"starcoder", "GPTBigCodeForCausalLM"},
     GgufArchitecture{"starcoder2", "Starcoder2ForCausalLM"},
+    GgufArchitecture{"xverse", "XverseForCausalLM", true},
 };
 
 // Which tensors there are says what else the network has: those of each layer, or of some.
@@ -115,31 +142,37 @@ void adapt(LayerSpec& layer, const Layers& layers) {
   layer.scaled = layer.scaled && layers.have("layer_output_scale.weight");
 }
 
-Names names_of(const Gguf& gguf, const Layers& layers) {
+Names names_of(const ModelSpec& spec, const Gguf& gguf, const Layers& layers) {
   const auto list = [](auto... names) { return std::vector<std::string>{names...}; };
   const bool rwkv = layers.have("time_mix_lerp_fused.weight");  // whose second norm is the MLP's
+  const bool lightning = std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
+    return std::holds_alternative<LightningAttention>(layer.mixer);  // which has a second norm inside
+  });
+  const bool two_norms = layers.have("attn_norm_2.weight") && !rwkv && !lightning;
   // Falcon's norm of attention came later, and Seed-OSS calls its second one by its place.
   const auto* mlp_norm = rwkv                                        ? "attn_norm_2"
-                         : layers.have("attn_norm_2.weight")         ? "attn_norm"
+                         : two_norms                                 ? "attn_norm"
                          : layers.have("ffn_norm.weight")            ? "ffn_norm"
                          : layers.have("post_attention_norm.weight") ? "post_attention_norm"
                                                                      : "attn_norm";  // layers of one half
   const bool fused_experts = layers.have("ffn_gate_up_exps.weight");
-  const bool hybrid = layers.have("ssm_a");  // whose fused projections are those of delta nets
+  const bool hybrid = layers.have("ssm_a") || lightning;  // whose fused projections are not attention's
   const bool halves = layers.have("attn_k_b.weight");
   return {
       .prefixes = {""},
       .lm_head = "output",
       .embedding = "token_embd",
       .positions = "position_embd",
+      .token_types = "token_types",
       .embedding_norm = "token_embd_norm",
       .final_norm =
           gguf.find("output_norm.weight") != nullptr ? "output_norm" : "token_embd_norm",  // the second: LFM2
       .layers = "blk.",
-      .attention_norm = layers.have("attn_norm_2.weight") && !rwkv ? "attn_norm_2" : "attn_norm",
-      .attention_post_norm = "post_attention_norm",
+      .attention_norm = two_norms ? "attn_norm_2" : "attn_norm",
+      .attention_post_norm =
+          layers.have("attn_output_norm.weight") ? "attn_output_norm" : "post_attention_norm",
       .mlp_norm = mlp_norm,
-      .mlp_post_norm = "post_ffw_norm",
+      .mlp_post_norm = layers.have("layer_output_norm.weight") ? "layer_output_norm" : "post_ffw_norm",
       .q_norm = "attn_q_norm",
       .k_norm = "attn_k_norm",
       .qkv = layers.have("attn_qkv.weight") && !hybrid    ? list("attn_qkv")
@@ -162,6 +195,11 @@ Names names_of(const Gguf& gguf, const Layers& layers) {
       .stream_out = "altup_unembd_proj",
       .streams = "altup_",
       .laurel = "laurel_",
+      .kimi = "",
+      .lightning_in = "attn_qkv",
+      .lightning_gate = "attn_gate",
+      .lightning_norm = "attn_norm_2",
+      .lightning_out = "attn_output",
       .latent_q = "attn_q",
       .latent_q_down = "attn_q_a",
       .latent_q_norm = "attn_q_a_norm",
@@ -184,6 +222,8 @@ Names names_of(const Gguf& gguf, const Layers& layers) {
       .conv = "shortconv.conv",
       .conv_out = "shortconv.out_proj",
       .mamba = "ssm_",
+      .compressed = "",
+      .output_streams = "output_hc_",
       .time_mix = "time_mix_",
       .time_shares = list("time_mix_lerp_fused.weight"),
       .channel_shares = "channel_mix_lerp_k.weight",
@@ -191,6 +231,7 @@ Names names_of(const Gguf& gguf, const Layers& layers) {
       .router_norm = "ffn_gate_inp.scale",
       .expert_scales = "ffn_down_exps.scale",
       .choice_bias = "exp_probs_b.bias",
+      .expert_table = "ffn_gate_tid2eid.weight",
       .gguf = true,
       .expert_storage = ExpertStorage::stacked,
       .expert_up = fused_experts                         ? list("ffn_gate_up_exps.weight")
@@ -219,7 +260,7 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
   spec.logits_bias = gguf.find("output.bias") != nullptr;
   spec.embed_scale_rounds = false;  // llama.cpp, whose files these are, keeps it in single precision
   for (RopeSpec& rope : spec.ropes) rope.interleaved = rope.interleaved || interleaved;
-  spec.names = names_of(gguf, layers);
+  spec.names = names_of(spec, gguf, layers);
   // Layers that read the keys and values of others may have matrices for them.
   for (std::size_t i = 0; i < spec.layers.size(); ++i)
     if (const auto* attention = std::get_if<Attention>(&spec.layers[i].mixer);
@@ -234,16 +275,84 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
   spec.predictor.reset();  // under other names
 }
 
+// How a model makes one vector of a text's, where the file says it: those that generate have no such key.
+Result<> set_head(ModelSpec& spec, const Gguf& gguf, std::string_view architecture) {
+  TRY(const auto causal, gguf.metadata.boolean(fmt::format("{}.attention.causal", architecture)));
+  for (LayerSpec& layer : spec.layers)
+    if (auto* attention = std::get_if<Attention>(&layer.mixer); attention && !causal.value_or(true))
+      attention->causal = false;
+  const std::string key = fmt::format("{}.pooling_type", architecture);
+  constexpr std::pair<double, Pool> kPools[] = {{1, Pool::mean}, {2, Pool::first}, {3, Pool::last}};
+  TRY(const auto stored, gguf.metadata.number(key));
+  if (stored.value_or(0) != 0) {
+    const auto* found = std::ranges::find(kPools, *stored, &std::pair<double, Pool>::first);
+    if (found == std::end(kPools))
+      return field_failure(
+          "pooling_type", ErrorCode::unsupported,
+          "{}: {} is {}; supported are 1 (mean), 2 (the first token's) and 3 (the last one's)",
+          gguf.metadata.what(), key, *stored);
+    if (!spec.head) spec.head = Head{.normalise = true};
+    spec.head->pool = found->second;
+  }
+  for (const char* matrix : {"dense_2", "dense_3"})  // EmbeddingGemma's, of Sentence Transformers
+    if (const StoredTensor* tensor = gguf.find(fmt::format("{}.weight", matrix));
+        tensor != nullptr && spec.head && tensor->shape[0] <= 1 << 20)
+      spec.head->layers.push_back(
+          {.name = matrix, .outputs = static_cast<int>(tensor->shape[0]), .bias = false});
+  return {};
+}
+
+// xIELU's numbers of a layer, or of all.
+Result<std::vector<double>> xielu_numbers(const Gguf& gguf, const std::string& key, std::size_t layers) {
+  std::vector<double> numbers;
+  if (gguf.metadata.is_list(key)) {
+    TRY(numbers, gguf.metadata.numbers(key));
+  } else {
+    TRY(const auto one, gguf.metadata.number(key));
+    if (one) numbers.assign(layers, *one);
+  }
+  if (numbers.size() != layers)
+    return field_failure(key, ErrorCode::corrupt, "{}: {} has {} items, there are {} layers",
+                         gguf.metadata.what(), key, numbers.size(), layers);
+  if (std::ranges::all_of(numbers, [](double one) { return std::isfinite(one); })) return numbers;
+  return field_failure(key, ErrorCode::corrupt, "{}: {}: one is not finite", gguf.metadata.what(), key);
+}
+
+// Apertus's are metadata, under keys without the architecture's name.
+Result<> set_slopes(ModelSpec& spec, const Gguf& gguf) {
+  const auto is_xielu = [](const LayerSpec& layer) {
+    const auto* mlp = std::get_if<Mlp>(&layer.feed_forward);
+    return mlp != nullptr && mlp->activation == Activation::xielu;
+  };
+  if (std::ranges::none_of(spec.layers, is_xielu)) return {};
+  constexpr std::pair<const char*, double> kConstants[] = {{"xielu.beta", 0.5}, {"xielu.eps", -1e-6}};
+  for (const auto& [key, constant] : kConstants) {
+    TRY(const std::vector<double> stored, xielu_numbers(gguf, key, spec.layers.size()));
+    for (const double one : stored)
+      if (std::abs(one / constant - 1) > 0.01)  // files have them in BF16
+        return field_failure(key, ErrorCode::unsupported, "{}: {} has {}; only {} is supported",
+                             gguf.metadata.what(), key, one, constant);
+  }
+  TRY(const auto above, xielu_numbers(gguf, "xielu.alpha_p", spec.layers.size()));
+  TRY(const auto below, xielu_numbers(gguf, "xielu.alpha_n", spec.layers.size()));
+  for (std::size_t i = 0; i < spec.layers.size(); ++i)
+    spec.layers[i].mlp().slopes = {static_cast<float>(above[i]), static_cast<float>(below[i])};
+  return {};
+}
+
 // That the file's router scores experts as the family does.
 Result<> check_router(const ModelSpec& spec, const Gguf& gguf, std::string_view architecture) {
-  constexpr double kSoftmax = 1, kSigmoid = 2;  // another one: softmax over those chosen
+  constexpr double kSoftmax = 1, kSigmoid = 2, kSqrtSoftplus = 4;  // another one: softmax over those chosen
   const std::string key = fmt::format("{}.expert_gating_func", architecture);
   TRY(const auto stored, gguf.metadata.number(key));
   for (const LayerSpec& layer : spec.layers) {
     const auto* experts = std::get_if<Experts>(&layer.feed_forward);
     if (experts == nullptr || stored.value_or(0) == 0) continue;
-    const double own = experts->router.scores == RouterScores::sigmoid ? kSigmoid : kSoftmax;
-    if (*stored == own || (own == kSoftmax && *stored != kSigmoid && experts->router.renormalise)) continue;
+    const double own = experts->router.scores == RouterScores::sigmoid         ? kSigmoid
+                       : experts->router.scores == RouterScores::sqrt_softplus ? kSqrtSoftplus
+                                                                               : kSoftmax;
+    const bool of_chosen = *stored != kSigmoid && *stored != kSqrtSoftplus;
+    if (*stored == own || (own == kSoftmax && of_chosen && experts->router.renormalise)) continue;
     return field_failure("expert_gating_func", ErrorCode::unsupported, "{}: {} is {}; supported here is {}",
                          gguf.metadata.what(), key, *stored, own);
   }
@@ -263,6 +372,8 @@ Result<ModelSpec> gguf_spec(const Gguf& gguf) {
   TRY(const Config config, gguf_config(gguf, *architecture));
   TRY(ModelSpec spec, describe(config));
   TRY_VOID(check_router(spec, gguf, architecture->name));
+  TRY_VOID(set_head(spec, gguf, architecture->name));
+  TRY_VOID(set_slopes(spec, gguf));
   adapt(spec, gguf, architecture->interleaved);
   TRY(const auto predictors,
       gguf.metadata.count(fmt::format("{}.nextn_predict_layers", architecture->name), kGgufLayersMax));

@@ -105,6 +105,44 @@ TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
   EXPECT_THAT(error(gemma), HasSubstr("rope_freqs.weight divides the angles of pair 1 by 8"));
 }
 
+// Apertus's activation has two numbers in each layer.
+TEST_F(GgufSpec, NumbersOfActivations) {
+  const auto apertus = [](std::vector<float> alphas, float beta) {
+    GgufBuilder file;
+    file.text("general.architecture", "apertus");
+    for (const auto& [name, value] :
+         {std::pair("embedding_length", 64u), std::pair("block_count", 2u),
+          std::pair("context_length", 4096u), std::pair("feed_forward_length", 128u),
+          std::pair("attention.head_count", 4u)})
+      file.u32(std::string("apertus.") + name, value);
+    std::string items = GgufBuilder::raw(GgufType::f32) + GgufBuilder::raw(std::uint64_t{alphas.size()});
+    for (const float alpha : alphas) items += GgufBuilder::raw(alpha);
+    file.value("xielu.alpha_p", GgufType::list, items).f32("xielu.alpha_n", 0.25F);
+    file.f32("xielu.beta", beta).f32("xielu.eps", -9.98e-7F);
+    file.tensor("token_embd.weight", {64, 10}, kF32, std::string(64 * 10 * 4, '\0'));
+    return file;
+  };
+  const auto made = spec(apertus({0.5F, 0.75F}, 0.5F));
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  EXPECT_THAT(*std::get<Mlp>(made->layers[1].feed_forward).slopes, ElementsAre(0.75F, 0.25F));
+  EXPECT_THAT(error(apertus({0.5F}, 0.5F)), HasSubstr("xielu.alpha_p has 1 items, there are 2 layers"));
+  EXPECT_THAT(error(apertus({0.5F, NAN}, 0.5F)), HasSubstr("xielu.alpha_p: one is not finite"));
+  EXPECT_THAT(error(apertus({0.5F, 0.5F}, 0.7F)), HasSubstr("only 0.5 is supported"));
+}
+
+TEST_F(GgufSpec, AFileThatSaysHowItPoolsMakesVectors) {
+  EXPECT_FALSE(spec(llama())->head.has_value());
+  EXPECT_FALSE(spec(llama().u32("llama.pooling_type", 0))->head.has_value());
+  const auto made = spec(llama().u32("llama.pooling_type", 3));
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  EXPECT_EQ(made->head->pool, Pool::last);
+  EXPECT_THAT(error(llama().u32("llama.pooling_type", 4)),
+              HasSubstr("llama.pooling_type is 4; supported are"));
+  // Tokens that see those behind them do not generate.
+  EXPECT_THAT(error(llama().value("llama.attention.causal", GgufType::boolean, std::string(1, '\0'))),
+              HasSubstr("needs --runner pooling"));
+}
+
 TEST_F(GgufSpec, Llama) {
   const auto made = spec(llama().f32("llama.rope.freq_base", 5e5F));
   ASSERT_TRUE(made.has_value()) << made.error().message;
@@ -189,7 +227,7 @@ TEST_F(GgufSpec, ErrorsNameTheKey) {
               HasSubstr("llama.attention.head_count 4 is not a multiple"));
   EXPECT_THAT(
       error(GgufBuilder().text("general.architecture", "rwkv6")),
-      HasSubstr("general.architecture is \"rwkv6\"; supported are afmoe, arcee, baichuan, bloom, chatglm, "));
+      HasSubstr("general.architecture is \"rwkv6\"; supported are afmoe, apertus, arcee, baichuan, "));
   EXPECT_THAT(error(GgufBuilder()), HasSubstr("general.architecture is \"\""));
   EXPECT_THAT(error(GgufBuilder().text("general.architecture", "llama")),
               HasSubstr("token_embd.weight is not there, or no matrix"));

@@ -33,9 +33,10 @@ StreamMixer stream_mixer(const ModelSpec& model, const Namer& name) {
 StreamWeights stream_weights(const HyperConnections& hyper, std::int64_t dim, const Namer& name,
                              const std::string& begin, bool mixes) {
   const std::int64_t rows = mixes ? hyper.rows() : hyper.count;
-  return {.matrix = name.rows_of_vectors({begin + "fn"}, rows, hyper.count * dim),
-          .base = name.vector({begin + "base"}, {rows}),
-          .scale = name.vector({begin + "scale"}, {mixes ? 3 : 1})};
+  const auto tensor = [&](const std::string& part) { return begin + part + (name.names.gguf ? ".weight" : ""); };
+  return {.matrix = name.rows_of_vectors({tensor("fn")}, rows, hyper.count * dim),
+          .base = name.vector({tensor("base")}, {rows}),
+          .scale = name.vector({tensor("scale")}, {mixes ? 3 : 1})};
 }
 
 Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name) {

@@ -342,6 +342,7 @@ struct Mlp {
   // quick_gelu is x * sigmoid(1.702 x).
   float gate_scale = 1;
   std::optional<float> tail = {};  // KeepTailArgs::deviations: of gates, no more goes into the activation
+  std::optional<std::array<float, 2>> slopes = {};  // of xielu; nothing: the checkpoint has Names::slopes
 
   std::int64_t up_dim() const { return gated ? 2 * std::int64_t{hidden} : hidden; }
 };

@@ -169,6 +169,75 @@ json::object sentence_piece(std::string_view unknown, bool prefix) {
             {"byte_fallback", true}}}};
 }
 
+// BERT's files have SentencePiece's sign before tokens that begin words, and no "##" before others.
+std::vector<std::string> word_pieces(const GgufVocabulary& v) {
+  constexpr std::string_view kBegin = kBlank;
+  std::vector<std::string> tokens;
+  for (std::size_t id = 0; id < v.tokens.size(); ++id) {
+    const std::string_view token = v.tokens[id];
+    const bool whole = type_of(v, id) == kControl, begins = token.starts_with(kBegin);
+    tokens.push_back(whole    ? std::string(token)
+                     : begins ? std::string(token.substr(kBegin.size()))
+                              : fmt::format("##{}", token));
+  }
+  return tokens;
+}
+
+// Around one text, and around two.
+json::object bert_template(std::string_view classifier, std::int64_t classifier_id,
+                           std::string_view separator, std::int64_t separator_id) {
+  const auto special = [](std::string_view token, int type) {
+    return json::value{{"SpecialToken", {{"id", view(token)}, {"type_id", type}}}};
+  };
+  const auto text = [](const char* which, int type) {
+    return json::value{{"Sequence", {{"id", which}, {"type_id", type}}}};
+  };
+  const auto token = [](std::string_view content, std::int64_t id) {
+    return json::value{
+        {"id", view(content)}, {"ids", json::array{id}}, {"tokens", json::array{view(content)}}};
+  };
+  json::object tokens;
+  tokens[view(classifier)] = token(classifier, classifier_id);
+  tokens[view(separator)] = token(separator, separator_id);
+  return {{"type", "TemplateProcessing"},
+          {"single", json::array{special(classifier, 0), text("A", 0), special(separator, 0)}},
+          {"pair", json::array{special(classifier, 0), text("A", 0), special(separator, 0), text("B", 1),
+                               special(separator, 1)}},
+          {"special_tokens", std::move(tokens)}};
+}
+
+// A tokenizer.json without its added tokens and its vocabulary.
+Result<json::object> word_piece(const GgufVocabulary& v) {
+  const auto found = [&](std::optional<std::int64_t> id, std::string_view token) -> std::int64_t {
+    return id ? *id : std::ranges::find(v.tokens, token) - v.tokens.begin();
+  };
+  const std::int64_t classifier = found(v.classifier, "[CLS]"), separator = found(v.separator, "[SEP]"),
+                     unknown = found(v.unknown, "[UNK]");
+  for (const std::int64_t id : {classifier, separator, unknown})
+    if (id < 0 || id >= std::ssize(v.tokens))
+      return failure(
+          ErrorCode::corrupt,
+          "tokenizer.ggml: a token before or behind texts, or for what is unknown, is not among the {}",
+          v.tokens.size());
+  const auto text = [&](std::int64_t id) { return v.tokens[static_cast<std::size_t>(id)]; };
+  const bool lowercase = v.lowercase.value_or(true);
+  return json::object{
+      {"normalizer",
+       {{"type", "BertNormalizer"},
+        {"clean_text", true},
+        {"handle_chinese_chars", true},
+        {"strip_accents", v.strip_accents.value_or(lowercase)},
+        {"lowercase", lowercase}}},
+      {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+      {"post_processor", bert_template(text(classifier), classifier, text(separator), separator)},
+      {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
+      {"model",
+       {{"type", "WordPiece"},
+        {"unk_token", view(text(unknown))},
+        {"continuing_subword_prefix", "##"},
+        {"max_input_chars_per_word", 100}}}};
+}
+
 // What tokenizer_config.json would say.
 TokenizerConfig config_of(const GgufVocabulary& v, bool add_bos) {
   TokenizerConfig config;
@@ -190,13 +259,16 @@ TokenizerConfig config_of(const GgufVocabulary& v, bool add_bos) {
 Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   GgufVocabulary v = given;
   // Gemma 4's are SentencePiece's tokens with a list of merges in place of scores.
-  const bool scored = v.model == "llama", pieces = scored || v.model == "gemma4";
-  if (!pieces && v.model != "gpt2")
+  const bool scored = v.model == "llama", pieces = scored || v.model == "gemma4", words = v.model == "bert";
+  if (!pieces && !words && v.model != "gpt2")
     return field_failure("tokenizer.ggml.model", ErrorCode::unsupported,
-                         "tokenizer.ggml.model is \"{}\"; supported are gpt2, llama and gemma4", v.model);
+                         "tokenizer.ggml.model is \"{}\"; supported are bert, gpt2, llama and gemma4",
+                         v.model);
   TRY_VOID(check_lists(v));
+  const std::vector<std::string> restored = words ? word_pieces(v) : std::vector<std::string>();
+  for (std::size_t id = 0; id < restored.size(); ++id) v.tokens[id] = restored[id];
   const PreTokenizer* pre = find_pre_tokenizer(v.pre.empty() ? "default" : v.pre);
-  if (!pieces && pre == nullptr)
+  if (!pieces && !words && pre == nullptr)
     return field_failure("tokenizer.ggml.pre", ErrorCode::unsupported,
                          "tokenizer.ggml.pre is \"{}\"; supported are {}", v.pre,
                          fmt::join(pre_tokenizers() | std::views::transform(&PreTokenizer::name), ", "));
@@ -207,19 +279,29 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
     if (id && (*id < 0 || *id >= std::ssize(v.tokens)))
       return failure(ErrorCode::corrupt, "tokenizer.ggml: special token {}, there are {} tokens", *id,
                      v.tokens.size());
-  const std::string_view unknown = v.unknown ? v.tokens[static_cast<std::size_t>(*v.unknown)] : "";
-  json::object tree =
-      pieces ? sentence_piece(unknown, v.add_space_prefix.value_or(scored)) : byte_level(*pre);
+  json::object tree;
+  if (words) {
+    TRY(tree, word_piece(v));
+  } else {
+    const std::string_view unknown = v.unknown ? v.tokens[static_cast<std::size_t>(*v.unknown)] : "";
+    tree = pieces ? sentence_piece(unknown, v.add_space_prefix.value_or(scored)) : byte_level(*pre);
+  }
   tree["version"] = "1.0";
   tree["added_tokens"] = added_tokens(v);
   std::string model = json::serialize(tree["model"]);
   tree.erase("model");
   std::string text = json::serialize(tree);
   TRY(const std::string ids, vocabulary_text(v));
-  TRY(const std::string merges, scored ? merges_of_scores(v) : listed_merges(v));
   text.back() = model.back() = ',';  // both go on
-  text += fmt::format("\"model\":{}\"vocab\":{},\"merges\":{}}}}}", model, ids, merges);
-  return Tokenizer::parse(text, config_of(v, v.add_bos.value_or(pieces || (pre != nullptr && pre->add_bos))));
+  text += fmt::format("\"model\":{}\"vocab\":{}", model, ids);
+  if (!words) {
+    TRY(const std::string merges, scored ? merges_of_scores(v) : listed_merges(v));
+    text += fmt::format(",\"merges\":{}", merges);
+  }
+  // BERT's template has what stands before texts.
+  const bool adds_bos = !words && v.add_bos.value_or(pieces || (pre != nullptr && pre->add_bos));
+  if (words) v.add_eos = false;
+  return Tokenizer::parse(text + "}}", config_of(v, adds_bos));
 }
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
 // The tokenizer that a GGUF file describes: a list of tokens, with merges (byte-level BPE) or scores
-// (SentencePiece), put into the words of tokenizer.json.
+// (SentencePiece) or neither (WordPiece), put into the words of tokenizer.json.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,15 @@ namespace octavo {
 
 // The metadata under tokenizer.ggml, and tokenizer.chat_template.
 struct GgufVocabulary {
-  std::string_view model;  // "gpt2": byte-level BPE; "llama": SentencePiece
+  std::string_view model;  // "gpt2": byte-level BPE; "llama": SentencePiece; "bert": WordPiece
   std::string_view pre;    // gpt2: the name of what splits the text into words; "": "default"
   std::vector<std::string_view> tokens = {};
   std::vector<double> types = {};             // of the tokens; empty: all are ordinary
   std::vector<std::string_view> merges = {};  // gpt2: "first second", the most urgent first
   std::vector<double> scores = {};            // llama: of the tokens; what has the highest is merged first
   std::optional<std::int64_t> bos = {}, eos = {}, unknown = {}, padding = {};
+  std::optional<std::int64_t> classifier = {}, separator = {};  // bert: around texts; nothing: [CLS] and [SEP]
+  std::optional<bool> lowercase = {}, strip_accents = {};       // bert; nothing: true, and as lowercase
   std::optional<bool> add_bos = {}, add_eos = {}, add_space_prefix = {};
   std::vector<NamedTemplate> chat_templates = {};
 };

@@ -22,6 +22,7 @@ struct Taken {
   Taken(const std::string& name, std::string_view model, std::string_view pre) {
     const auto tree = fixtures::read_json("tokenizers/" + name + "/tokenizer.json");
     const auto& bpe = tree.at("model").as_object();
+    const bool words = model == "bert";
     std::map<std::int64_t, std::string> by_id;
     for (const auto& [token, id] : bpe.at("vocab").as_object()) by_id[id.as_int64()] = token;
     std::map<std::int64_t, double> types;
@@ -30,13 +31,15 @@ struct Taken {
       types[added.at("id").as_int64()] = added.at("special").as_bool() ? 3 : 4;
     }
     for (const auto& [id, token] : by_id) {
-      tokens.push_back(token);
+      tokens.push_back(!words || types.contains(id) ? token
+                       : token.starts_with("##")    ? token.substr(2)
+                                                    : "\u2581" + token);
       vocabulary.types.push_back(types.contains(id)                              ? types[id]
                                  : token.starts_with("<0x") && token.size() == 6 ? 6
                                                                                  : 1);
     }
     std::map<std::string, double> scores;
-    for (const auto& merge : bpe.at("merges").as_array()) {
+    for (const auto& merge : words ? boost::json::array() : bpe.at("merges").as_array()) {
       const std::string left = fixtures::text(merge.at(0)), right = fixtures::text(merge.at(1));
       merges.push_back(left + " " + right);
       scores.emplace(left + right, -static_cast<double>(scores.size()));
@@ -47,7 +50,7 @@ struct Taken {
       vocabulary.tokens.push_back(token);
       vocabulary.scores.push_back(scores.contains(token) ? scores[token] : -1e9);
     }
-    if (model != "llama") vocabulary.merges.assign(merges.begin(), merges.end());
+    if (model != "llama" && !words) vocabulary.merges.assign(merges.begin(), merges.end());
   }
 };
 
@@ -88,7 +91,8 @@ INSTANTIATE_TEST_SUITE_P(
     Kinds, GgufTokenizer,
     testing::Values(Case{"gpt2", "gpt2", "gpt-2", {}, {}}, Case{"llama3", "gpt2", "llama-bpe", {}, 700},
                     Case{"qwen", "gpt2", "qwen2", {}, {}}, Case{"llama2", "llama", "default", {}, {}},
-                    Case{"gemma", "llama", "default", false, {}}, Case{"gemma", "gemma4", "", {}, 1, 0}),
+                    Case{"gemma", "llama", "default", false, {}}, Case{"gemma", "gemma4", "", {}, 1, 0},
+                    Case{"bert", "bert", "", {}, {}, 1}),
     [](const auto& one) { return one.param.name + "_" + one.param.model; });
 
 TEST(GgufTokenizer, EverySplitIsAnExpression) {
@@ -116,8 +120,9 @@ TEST(GgufTokenizer, WrongVocabularies) {
     return tokenizer ? "accepted" : tokenizer.error().message;
   };
   using V = GgufVocabulary;
-  EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }),
-              HasSubstr("supported are gpt2, llama and gemma4"));
+  EXPECT_THAT(error(bytes, [](V& v) { v.model = "rwkv"; }),
+              HasSubstr("supported are bert, gpt2, llama and gemma4"));
+  EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }), HasSubstr("is not among the 701"));
   EXPECT_THAT(error(bytes, [](V& v) { v.pre = "martian"; }),
               HasSubstr("tokenizer.ggml.pre is \"martian\"; supported are chatglm-bpe, "));
   EXPECT_THAT(error(bytes, [](V& v) { v.tokens.clear(); }), HasSubstr("tokens is not there, or empty"));

@@ -6,6 +6,7 @@ import ctypes
 import json
 import math
 import pathlib
+import re
 
 import gguf
 import numpy as np
@@ -23,26 +24,59 @@ ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qw
                  "Olmo3ForCausalLM": "olmo2", "PhiForCausalLM": "phi2", "SeedOssForCausalLM": "seed_oss",
                  "SmolLM3ForCausalLM": "smollm3", "Starcoder2ForCausalLM": "starcoder2",
                  "Dots1ForCausalLM": "dots1", "Ernie4_5_MoeForCausalLM": "ernie4_5-moe", "Glm4MoeForCausalLM": "glm4moe",
-                 "GptOssForCausalLM": "gpt-oss", "GraniteMoeSharedForCausalLM": "granitemoe", "HunYuanMoEV1ForCausalLM": "hunyuan-moe",
+                 "DeepseekV4ForCausalLM": "deepseek4", "GptOssForCausalLM": "gpt-oss", "GraniteMoeSharedForCausalLM": "granitemoe", "HunYuanMoEV1ForCausalLM": "hunyuan-moe",
                  "Lfm2MoeForCausalLM": "lfm2moe", "MiniMaxM2ForCausalLM": "minimax-m2", "MixtralForCausalLM": "llama",
                  "OlmoeForCausalLM": "olmoe", "Qwen2MoeForCausalLM": "qwen2moe", "Qwen3MoeForCausalLM": "qwen3moe",
                  "DeepseekV2ForCausalLM": "deepseek2", "DeepseekV3ForCausalLM": "deepseek2", "Qwen3NextForCausalLM": "qwen3next",
                  "Llama4ForCausalLM": "llama4", "PhimoeForCausalLM": "phimoe", "FalconH1ForCausalLM": "falcon-h1", "GraniteMoeHybridForCausalLM": "granitehybrid", "JambaForCausalLM": "jamba",
                  "MambaForCausalLM": "mamba", "FalconMambaForCausalLM": "mamba", "Mamba2ForCausalLM": "mamba2", "NemotronHForCausalLM": "nemotron_h",
                  "Ministral3ForCausalLM": "mistral3", "Gemma3nForCausalLM": "gemma3n", "Gemma4ForCausalLM": "gemma4",
-                 "Mistral4ForCausalLM": "mistral4", "ExaoneMoeForCausalLM": "exaone-moe", "RWKV7ForCausalLM": "rwkv7", "GlmMoeDsaForCausalLM": "glm-dsa", "DeepseekV32ForCausalLM": "deepseek32", "AfmoeForCausalLM": "afmoe", "Qwen3_5ForCausalLM": "qwen35", "Qwen3_5MoeForCausalLM": "qwen35moe"}
-LATENT = ("deepseek2", "deepseek32", "mistral4", "glm-dsa")
+                 "Mistral4ForCausalLM": "mistral4", "ExaoneMoeForCausalLM": "exaone-moe", "RWKV7ForCausalLM": "rwkv7", "GlmMoeDsaForCausalLM": "glm-dsa", "DeepseekV32ForCausalLM": "deepseek32", "AfmoeForCausalLM": "afmoe", "Qwen3_5ForCausalLM": "qwen35", "Qwen3_5MoeForCausalLM": "qwen35moe",
+                 "ApertusForCausalLM": "apertus", "Cohere2MoeForCausalLM": "cohere2moe", "GraniteMoeSWAForCausalLM": "granite_swa", "GraniteSWAForCausalLM": "granite_swa",
+                 "HYV3ForCausalLM": "hy_v3", "Jais2ForCausalLM": "jais2", "KimiLinearForCausalLM": "kimi-linear", "MellumForCausalLM": "mellum", "MiniCPM3ForCausalLM": "minicpm3",
+                 "MiniMaxForCausalLM": "minimax-01"}
+INTERLEAVED = ("arcee", "bailingmoe", "deepseek", "granite", "granite_swa", "granitehybrid", "granitemoe", "llama", "minicpm", "mistral3", "olmo", "smollm3", "xverse")
+# Without a gate of their shared experts, which transformers' networks that stand for them have.
+NO_SHARED_GATES = ("bailingmoe", "deepseek")
+# Where the package gguf does not know an architecture, or not all of its tensors: architectures with tensors of the same names.
+NAMES_LIKE = ("bailingmoe2", "gpt-oss", "kimi-linear", "deepseek2")
+LATENT = ("deepseek2", "deepseek32", "kimi-linear", "minicpm3", "mistral4", "glm-dsa")
+PLAIN = ("hc_attn_", "hc_ffn_", "output_hc_", "_compressor_ape", "_compressor_norm")
+NOT_STORED = (".act_fn.", "slope_rate", "query_decay", "key_decay", "diagonal_decay")
 RWKV7_PLAIN = ("time_mix_w1", "time_mix_w2", "time_mix_lerp_fused", "time_mix_r_k")
-SIGMOID_ROUTERS = ("afmoe", "dots1", "exaone-moe", "glm4moe", "lfm2moe", "minimax-m2")
+SIGMOID_ROUTERS = ("afmoe", "bailingmoe2", "cohere2moe", "dots1", "exaone-moe", "glm4moe", "hy_v3", "kimi-linear", "lfm2moe", "minimax-m2")
 
 
 def arch_of(model):
-    arch = ARCHITECTURES[type(model).__name__]
+    """That of its class, or of what it stands for: `stands_for` of its configuration."""
+    arch = getattr(model.config, "stands_for", None) or ARCHITECTURES[type(model).__name__]
     return "nemotron_h_moe" if arch == "nemotron_h" and "moe" in model.config.layers_block_type else arch
 
 
-def enum_of(arch):
-    return next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == arch)
+class Open(torch.nn.Module):
+    """In place of the gate of a shared expert: it always counts in full."""
+
+    def forward(self, x):
+        return torch.full(x.shape[:-1] + (1,), 1e4, dtype=x.dtype)
+
+
+def stand_for(model, arch):
+    """Makes a network of transformers that computes the same stand for one that it has not got."""
+    model.config.stands_for = arch
+    for module in model.modules() if arch in NO_SHARED_GATES else ():
+        if hasattr(module, "shared_expert_gate"):
+            module.shared_expert_gate = Open()
+
+
+class TensorNames:
+    """GGUF's names of transformers' tensors."""
+
+    def __init__(self, arch, layers):
+        enums = {name: kind for kind, name in gguf.MODEL_ARCH_NAMES.items()}
+        self.maps = [gguf.get_tensor_name_map(enums[name], layers) for name in (arch, *NAMES_LIKE) if name in enums]
+
+    def get_name(self, name, try_suffixes):
+        return next(found for names in self.maps if (found := names.get_name(name, try_suffixes=try_suffixes)))
 
 
 def interleave(tensor, heads):
@@ -131,9 +165,13 @@ def mamba_transform(name, config):
     return (lambda t: t.reshape(groups, -1)), (lambda t: t)
 
 
-def transform(name, config):
+def transform(name, config, arch):
     """(there, back) of a tensor of transformers' name."""
     kind, heads = config.model_type, getattr(config, "num_attention_heads", 0)
+    if arch == "kimi-linear":
+        if name.endswith("A_log"):
+            return (lambda t: -np.exp(t)), (lambda t: np.log(-t))
+        return (lambda t: t), (lambda t: t)
     if name.endswith(("A_log", ".D", "conv1d.weight", "mamba.norm.weight", "mixer.norm.weight")) and "linear_attn" not in name:
         return mamba_transform(name, config)
     if kind == "falcon_h1":
@@ -143,7 +181,7 @@ def transform(name, config):
         return delta_transform(name, config)
     if kind.startswith(("qwen3_next", "qwen3_5")) and name.endswith("norm.weight"):
         return (lambda t: t + 1), (lambda t: t - 1)
-    if kind in ("llama", "mistral", "mixtral", "granite", "granitemoeshared", "granitemoehybrid", "ministral3", "arcee", "olmo", "smollm3") and ("q_proj" in name or "k_proj" in name):
+    if arch in INTERLEAVED and ("q_proj" in name or "k_proj" in name):
         n = heads if "q_proj" in name else config.num_key_value_heads
         return (lambda t: interleave(t, n)), (lambda t: halves(t, n))
     if kind.startswith("gemma") and not kind.startswith(("gemma3n", "gemma4")) and name.endswith("norm.weight"):
@@ -182,10 +220,12 @@ def add_rope(writer, arch, config):
         turning = int(dim * full["partial_rotary_factor"] / 2)
         writer.add_tensor("rope_freqs.weight", np.array([1.0] * turning + [1e30] * (dim // 2 - turning), np.float32))
         return
+    if arch == "deepseek4":
+        rope = dict(rope["compress"], rope_theta=rope["main"]["rope_theta"])
     local = rope.get("sliding_attention")
     rope = rope.get("full_attention", rope)
     writer.add_rope_freq_base(rope["rope_theta"])
-    if local and local["rope_theta"] != 10000:
+    if local and (local["rope_theta"] != 10000 or arch == "mellum"):
         writer.add_rope_freq_base_swa(local["rope_theta"])
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     head_dim = getattr(config, "qk_rope_head_dim", None) or head_dim
@@ -224,23 +264,35 @@ def add_rope(writer, arch, config):
 def add_experts(writer, arch, experts, first):
     """first(names): the first of these fields that is there."""
     writer.add_expert_count(experts)
-    writer.add_expert_used_count(first("num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts"))
+    writer.add_expert_used_count(first("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "top_k_experts"))
     if arch == "llama4":
         writer.add_expert_feed_forward_length(first("intermediate_size"))
         writer.add_interleave_moe_layer_step(first("interleave_moe_layer_step"))
     for add, fields in ((writer.add_expert_feed_forward_length, ("moe_intermediate_size",)),
-                        (writer.add_expert_shared_count, ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")),
-                        (writer.add_expert_shared_feed_forward_length, ("shared_expert_intermediate_size", "shared_intermediate_size")),
-                        (writer.add_leading_dense_block_count, ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")),
+                        (writer.add_expert_shared_count, ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts") if arch != "hy_v3" else ()),
+                        (writer.add_expert_shared_feed_forward_length, ("shared_expert_intermediate_size", "shared_intermediate_size") if arch not in NO_SHARED_GATES else ()),
+                        (writer.add_leading_dense_block_count, ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index") if arch != "hy_v3" else ()),
                         (writer.add_expert_weights_scale, ("routed_scaling_factor",)),
-                        (writer.add_expert_group_count, ("n_group",)), (writer.add_expert_group_used_count, ("topk_group",))):
+                        (writer.add_expert_group_count, ("n_group", "num_expert_group")), (writer.add_expert_group_used_count, ("topk_group",))):
         if first(*fields) is not None:
             add(first(*fields))
-    if arch in ("dots1", "exaone-moe", "glm4moe", "nemotron_h_moe") or arch in LATENT and first("norm_topk_prob"):
+    if arch in ("bailingmoe", "bailingmoe2", "cohere2moe", "dots1", "exaone-moe", "glm4moe", "nemotron_h_moe") or arch in LATENT and first("norm_topk_prob"):
         writer.add_expert_weights_norm(first("norm_topk_prob"))
     if arch == "afmoe":
         writer.add_expert_weights_norm(first("route_norm"))
         writer.add_expert_weights_scale(first("route_scale"))
+    if arch == "hy_v3":
+        writer.add_expert_weights_norm(first("route_norm"))
+        writer.add_expert_weights_scale(first("router_scaling_factor"))
+        writer.add_expert_shared_feed_forward_length(first("moe_intermediate_size") * first("num_shared_experts"))
+    if arch == "bailingmoe2":
+        writer.add_expert_shared_feed_forward_length(first("moe_intermediate_size") * first("n_shared_experts"))
+    if arch == "cohere2moe":
+        writer.add_expert_feed_forward_length(first("intermediate_size"))
+        writer.add_expert_shared_feed_forward_length(first("intermediate_size") * first("num_shared_experts"))
+    if arch in NO_SHARED_GATES:
+        writer.add_expert_shared_count(first("shared_expert_intermediate_size") // first("moe_intermediate_size"))
+        writer.add_leading_dense_block_count(len(first("mlp_only_layers")))
     if arch == "ernie4_5-moe":
         writer.add_interleave_moe_layer_step(first("moe_layer_interval"))
     if arch in SIGMOID_ROUTERS or first("model_type") in ("deepseek_v3", "deepseek_v32", "glm_moe_dsa"):
@@ -259,13 +311,36 @@ def add_latents(writer, config):
     if whole_latents(config):
         writer.add_head_count_kv(config.num_attention_heads)
         writer.add_key_length(q_dim)
-        writer.add_value_length(config.v_head_dim)
+        if config.model_type != "minicpm3":
+            writer.add_value_length(config.v_head_dim)
         return
-    writer.add_head_count_kv(1)
+    if config.model_type == "kimi_linear":
+        writer.add_head_count_kv([int(kind == "full_attention") for kind in config.layer_types])
+        writer.add_ssm_conv_kernel(config.linear_conv_kernel_dim)
+        writer.add_kda_head_dim(config.linear_head_dim)
+        writer.add_rope_dimension_count(config.qk_rope_head_dim)
+    else:
+        writer.add_head_count_kv(1)
     writer.add_key_length(config.kv_lora_rank + config.qk_rope_head_dim)
     writer.add_value_length(config.kv_lora_rank)
     writer.add_key_length_mla(q_dim)
     writer.add_value_length_mla(config.v_head_dim)
+
+
+def add_deepseek4(writer, arch, config):
+    writer.add_q_lora_rank(config.q_lora_rank)
+    writer.add_indexer_head_count(config.index_n_heads)
+    writer.add_indexer_key_length(config.index_head_dim)
+    writer.add_indexer_top_k(config.index_topk)
+    rates = {"sliding_attention": 0, **config.compress_rates}
+    writer.add_array(f"{arch}.attention.compress_ratios", [rates[kind] for kind in config.layer_types])
+    writer.add_array(f"{arch}.swiglu_clamp_exp", [config.swiglu_limit] * config.num_hidden_layers)
+    for key, number in (("attention.output_lora_rank", config.o_lora_rank), ("attention.output_group_count", config.o_groups),
+                        ("hash_layer_count", config.mlp_layer_types.count("hash_moe")), ("expert_gating_func", 4), ("nextn_predict_layers", 1),
+                        ("hyper_connection.count", config.hc_mult), ("hyper_connection.sinkhorn_iterations", config.hc_sinkhorn_iters)):
+        writer.add_uint32(f"{arch}.{key}", number)
+    writer.add_float32(f"{arch}.hyper_connection.epsilon", config.hc_eps)
+    writer.add_float32(f"{arch}.attention.compress_rope_freq_base", config.compress_rope_theta)
 
 
 def add_delta_nets(writer, arch, config):
@@ -365,11 +440,11 @@ def add_metadata(writer, arch, config):
         return add_rwkv7(writer, config)
     c = config.to_dict()
     first = lambda *names: next((c[n] for n in names if c.get(n) is not None), None)
-    writer.add_context_length(first("max_position_embeddings", "n_positions", "max_seq_len") or 128)
+    writer.add_context_length(first("max_position_embeddings", "n_positions", "max_seq_len", "model_max_length") or 128)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
     if not arch.startswith("nemotron_h") and not c.get("use_double_wide_mlp"):
-        writer.add_feed_forward_length(first("intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_hidden_size") or 4 * config.hidden_size)
+        writer.add_feed_forward_length(first("intermediate_size_mlp", "prefix_dense_intermediate_size", "intermediate_size", "n_inner", "ffn_hidden_size") or 4 * config.hidden_size)
     writer.add_head_count(first("num_attention_heads") or 0)
     one = arch in ("falcon", "starcoder") and c["multi_query"] and not c.get("new_decoder_architecture")
     kv_heads = 1 if one else first("num_key_value_heads", "num_kv_heads", "num_attention_heads")
@@ -386,6 +461,16 @@ def add_metadata(writer, arch, config):
         add_layer_inputs(writer, arch, config)
     if first("linear_num_key_heads"):
         add_delta_nets(writer, arch, config)
+    if arch == "deepseek4":
+        add_deepseek4(writer, arch, config)
+    if arch == "minimax-01":
+        writer.add_residual_scale(config.full_attn_alpha_factor)
+        writer.add_array(f"{arch}.attention.recurrent_layers", [kind == "linear_attention" for kind in config.layer_types])
+    if arch == "granite_swa":
+        if first("layer_rope_theta"):
+            writer.add_array(f"{arch}.attention.rope_pattern", [theta != 0 for theta in config.layer_rope_theta])
+    if arch in ("qwen2vl", "qwen3vl", "qwen3vlmoe"):
+        writer.add_rope_dimension_sections([2, 1, 1, 0])
     if first("head_dim") and arch not in (*LATENT, "gemma4", "mamba2"):
         writer.add_key_length(first("head_dim"))
         writer.add_value_length(first("head_dim"))
@@ -398,7 +483,7 @@ def add_metadata(writer, arch, config):
         writer.add_parallel_residual(config.use_parallel_residual)
     if first("sliding_window"):
         writer.add_sliding_window(first("sliding_window"))
-    if arch.startswith(("gemma", "exaone", "olmo")) and "sliding_attention" in (first("layer_types") or []):
+    if arch.startswith(("cohere2moe", "gemma", "exaone", "granite_swa", "mellum", "olmo")) and "sliding_attention" in (first("layer_types") or []):
         writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in c["layer_types"]])
     if first("attn_logit_softcapping"):
         writer.add_attn_logit_softcapping(first("attn_logit_softcapping"))
@@ -406,6 +491,7 @@ def add_metadata(writer, arch, config):
         writer.add_final_logit_softcapping(first("final_logit_softcapping"))
     if arch.startswith("granite"):
         writer.add_attention_scale(config.attention_multiplier)
+    if arch.startswith("granite") or arch == "minicpm":
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_logit_scale(config.logits_scaling)
@@ -413,7 +499,7 @@ def add_metadata(writer, arch, config):
         pass  # the configuration has experts all the same
     elif experts := first("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"):
         add_experts(writer, arch, experts, first)
-    if arch in ("command-r", "cohere2"):
+    if arch in ("command-r", "cohere2", "cohere2moe"):
         writer.add_logit_scale(config.logit_scale)
     if arch == "mpt":
         writer.add_max_alibi_bias(config.attn_config.alibi_bias_max)
@@ -471,7 +557,7 @@ def add_tokenizer(writer, size, directory, model, pre, bos=None):
 
 def whole_latents(config):
     """As files of 2024 have them."""
-    return config.n_shared_experts == 2
+    return getattr(config, "n_shared_experts", 2) == 2
 
 
 def key_head_parts(config):
@@ -509,10 +595,16 @@ def pieces(name, config):
         name = name.replace("mlp.gate.moe_statics", "mlp.moe_statics").replace("mlp.e_score", "block_sparse_moe.e_score")
         stem = name if name.endswith("expert_bias") else name.removesuffix("_bias")
         return [stem + ".bias"], *one[1:]
+    if config.model_type == "kimi_linear" and name.endswith("conv1d.weight"):
+        return ([name.replace("conv1d", part + "_conv1d") for part in "qkv"],
+                lambda t: [part.reshape(1, -1, 1, t.shape[2]) for part in np.split(t, 3)],
+                lambda parts: np.concatenate([part.reshape(-1, 1, part.shape[-1]) for part in parts]))
+    if config.model_type == "granitemoe_swa" and name.endswith("input_linear.weight"):
+        return [name.replace("shared_mlp.input_linear", "mlp.shared_expert.up_proj")], *one[1:]
     if name.endswith("in_proj_qkvz.weight"):
         return ([name.replace("qkvz", part) for part in ("qkv", "z")], lambda t: delta_rows(t, config),
                 lambda parts: delta_heads(parts, config))
-    if name.endswith(("linear_attn.dt_bias", "mamba.dt_bias", "mixer.dt_bias")):
+    if name.endswith(("forget_gate.dt_bias", "linear_attn.dt_bias", "mamba.dt_bias", "mixer.dt_bias")):
         return [name.replace("dt_bias", "dt_proj.bias")], *one[1:]
     if name.endswith("kv_b_proj.weight") and not whole_latents(config):
         heads, rows = config.num_attention_heads, (config.qk_nope_head_dim, config.v_head_dim)
@@ -545,11 +637,30 @@ def experts_of(config):
     return getattr(config, "num_local_experts", 1)
 
 
+# Names that the package gguf does not know, by kind of model: of a layer's tensors, and of others.
+OWN_NAMES = {
+    "minimax": {"self_attn.qkv_proj": "attn_qkv", "self_attn.output_gate": "attn_gate", "self_attn.out_proj": "attn_output", "self_attn.norm": "attn_norm_2"},
+    "deepseek_v4": {
+        **{f"self_attn.{ours}": theirs for ours, theirs in (
+            ("q_a_proj", "attn_q_a"), ("q_a_norm", "attn_q_a_norm"), ("q_b_proj", "attn_q_b"), ("kv_proj", "attn_kv"), ("kv_norm", "attn_kv_a_norm"),
+            ("o_a_proj", "attn_output_a"), ("o_b_proj", "attn_output_b"), ("compressor.indexer.q_b_proj", "indexer.attn_q_b"),
+            ("compressor.indexer.scorer.weights_proj", "indexer.proj"))},
+        **{f"self_attn.{ours}.{part}": f"{theirs}_{name}" for ours, theirs in (("compressor", "attn_compressor"), ("compressor.indexer", "indexer_compressor"))
+           for part, name in (("position_bias", "ape"), ("kv_proj", "kv"), ("gate_proj", "gate"), ("kv_norm", "norm"))},
+        **{f"{half}_hc.{part}": f"hc_{half}_{part}" for half in ("attn", "ffn") for part in ("fn", "base", "scale")},
+        **{f"model.hc_head.hc_{part}": f"output_hc_{part}" for part in ("fn", "base", "scale")},
+        "mlp.gate.tid2eid": "ffn_gate_tid2eid"}}
+
+
 def stored_name(names, name, config):
     if config.model_type == "rwkv7":
         return rwkv7_name(names, name)
     if name.endswith(".scale"):
         return name
+    name = name.replace("forget_gate.", "")
+    stem, layer = name.removesuffix(".weight"), re.match(r"model\.layers\.(\d+)\.", name)
+    if found := OWN_NAMES.get(config.model_type, {}).get(stem[layer.end():] if layer else stem):
+        return f"blk.{layer[1]}.{found}.weight" if layer else f"{found}.weight"
     if config.model_type == "bloom":
         name = name.removeprefix("transformer.")
     if config.model_type == "nemotron_h":
@@ -562,9 +673,13 @@ def stored_name(names, name, config):
     return names.get_name(name, try_suffixes=(".weight", ".bias"))
 
 
-def stacked(state):
-    """Matrices of a list of Gemma 3n as one tensor."""
+def stacked(state, arch):
+    """Matrices of a list of Gemma 3n as one tensor, and others that files have in one."""
     stacks = {}
+    if arch == "bailingmoe2":
+        for name in [name for name in state if name.endswith("q_proj.weight")]:
+            parts = [state.pop(name.replace("q_proj", part + "_proj")) for part in "qkv"]
+            state[name.replace("self_attn.q_proj", "attention.query_key_value")] = torch.cat(parts)
     for name in [name for name in state if "altup_" in name]:
         stem, number, _ = name.rsplit(".", 2)
         stacks.setdefault(stem + ".weight", {})[int(number)] = state.pop(name)
@@ -573,7 +688,11 @@ def stacked(state):
     return dict(state, **{name: torch.stack([parts[i] for i in range(len(parts))]) for name, parts in stacks.items()})
 
 
-def unstacked(state):
+def unstacked(state, config):
+    for name in [name for name in state if name.endswith("attention.query_key_value.weight")]:
+        rows = [heads * config.head_dim for heads in (config.num_attention_heads, *[config.num_key_value_heads] * 2)]
+        for part, matrix in zip("qkv", state.pop(name).split(rows)):
+            state[name.replace("attention.query_key_value", f"self_attn.{part}_proj")] = matrix
     for name in [name for name in state if "altup_" in name]:
         for i, matrix in enumerate(state.pop(name)):
             state[name.replace(".weight", f".{i}.weight")] = matrix
@@ -588,18 +707,25 @@ def write(model, path, formats, tokenizer=None):
     config = model.config
     arch = arch_of(model)
     writer = gguf.GGUFWriter(str(path), arch)
-    names = gguf.get_tensor_name_map(enum_of(arch), config.num_hidden_layers)
+    names = TensorNames(arch, config.num_hidden_layers)
     add_metadata(writer, arch, config)
     if tokenizer:
         add_tokenizer(writer, config.vocab_size, *tokenizer)
     else:
         writer.add_tokenizer_model("no_vocab")
         writer.add_vocab_size(config.vocab_size)
+    if arch == "apertus":
+        for kind, add in (("alpha_n", writer.add_xielu_alpha_n), ("alpha_p", writer.add_xielu_alpha_p), ("beta", writer.add_xielu_beta),
+                          ("eps", writer.add_xielu_eps)):
+            add([getattr(layer.mlp.act_fn, kind).float().item() for layer in model.model.layers])
     tied = config.tie_word_embeddings
-    for name, tensor in stacked(model.state_dict()).items():
-        if tied and name == "lm_head.weight":
+    for name, tensor in stacked(model.state_dict(), arch).items():
+        if tied and name == "lm_head.weight" or any(part in name for part in NOT_STORED):
             continue
-        there, _ = transform(name, config)
+        if name.endswith("tid2eid"):
+            writer.add_tensor(stored_name(names, name, config), tensor.numpy().astype(np.int32))
+            continue
+        there, _ = transform(name, config, arch)
         parts, cut, _ = pieces(name, config)
         for part, data in zip(parts, cut(there(tensor.float().numpy()))):
             data, new = np.ascontiguousarray(data), stored_name(names, part, config)
@@ -607,7 +733,7 @@ def write(model, path, formats, tokenizer=None):
             matrix = data.ndim >= 2 and new.endswith(".weight") and not new.endswith(("_norm.weight", "gate_inp.weight", "_coef.weight")) and "conv" not in new.replace("shortconv.in", "").replace("shortconv.out", "")
             if ".time_mix_r_k" in new:
                 data = data.reshape(-1)
-            kind = formats(new, data) if matrix and not any(part in new for part in RWKV7_PLAIN) else gguf.GGMLQuantizationType.F32
+            kind = formats(new, data) if matrix and not any(part in new for part in RWKV7_PLAIN + PLAIN) else gguf.GGMLQuantizationType.F32
             writer.add_tensor(new, gguf.quants.quantize(data, kind), raw_dtype=kind)
             if new.startswith("blk.0.time_mix_a"):  # what nothing reads, and llama.cpp wants to be there
                 writer.add_tensor(new.replace("mix_a", "mix_v"), gguf.quants.quantize(data, kind), raw_dtype=kind)
@@ -629,17 +755,19 @@ def requantize(source, target, kind):
 
 def load_back(model, path):
     """Gives the model the numbers that the file holds."""
-    config = model.config
-    names = gguf.get_tensor_name_map(enum_of(arch_of(model)), config.num_hidden_layers)
+    config, arch = model.config, arch_of(model)
+    names = TensorNames(arch, config.num_hidden_layers)
     stored = {t.name: t for t in gguf.GGUFReader(str(path)).tensors}
     state = {}
-    for name, tensor in stacked(model.state_dict()).items():
+    for name, tensor in stacked(model.state_dict(), arch).items():
+        if any(part in name for part in (*NOT_STORED, "tid2eid")):
+            continue
         parts, _, join = pieces(name, config)
         new = [stored_name(names, part, config) for part in parts]
         if new[0] not in stored:
             continue  # tied
         data = [np.array(gguf.quants.dequantize(stored[n].data, stored[n].tensor_type), np.float32) for n in new]
-        _, back = transform(name, config)
+        _, back = transform(name, config, arch)
         state[name] = torch.from_numpy(np.ascontiguousarray(back(join(data)))).reshape(tensor.shape)
-    model.load_state_dict(unstacked(state), strict=False)
+    model.load_state_dict(unstacked(state, config), strict=False)
     model.tie_weights()

@@ -22,7 +22,7 @@ import sys
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 LENGTHS = [1, 7, 40, 33, 290]
 YES, NO = 7, 11  # tokens of rerankers that say a word
@@ -52,6 +52,19 @@ class ColBert(transformers.BertPreTrainedModel):
         return torch.nn.functional.normalize(self.linear(self.bert(**inputs).last_hidden_state), dim=-1)
 
 
+class ColBertOfModernBert(transformers.ModernBertPreTrainedModel):
+    """As PyLate has it, but for the matrix, which it stores in a folder of its own."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = transformers.ModernBertModel(config)
+        self.linear = torch.nn.Linear(config.hidden_size, config.dim, bias=False)
+        self.post_init()
+
+    def forward(self, **inputs):
+        return torch.nn.functional.normalize(self.linear(self.model(**inputs).last_hidden_state), dim=-1)
+
+
 class ProcessReward(transformers.Qwen2PreTrainedModel):
     """Qwen2ForProcessRewardModel, as Qwen2.5-Math-PRM has it beside its weights."""
 
@@ -66,7 +79,21 @@ class ProcessReward(transformers.Qwen2PreTrainedModel):
         return self.score(self.model(**inputs).last_hidden_state)
 
 
+# The architectures of classes that transformers has not got, or has under another name.
+ARCHITECTURES = {"ColBert": "HF_ColBERT", "ColBertOfModernBert": "ColBERTModernBertModel", "ProcessReward": "Qwen2ForProcessRewardModel",
+                 "GteForSequenceClassification": "GteNewForSequenceClassification"}
+
 CASES = {
+    "bert-filler": (transformers.BertForMaskedLM, transformers.BertConfig(**BERT)),
+    "roberta-filler": (transformers.RobertaForMaskedLM, transformers.RobertaConfig(**ROBERTA)),
+    "colbert-modernbert": (ColBertOfModernBert, transformers.ModernBertConfig(**MODERN, dim=20)),
+    "gte-classifier": (transformers.GteForSequenceClassification, transformers.GteConfig(**dict(ROTARY, type_vocab_size=1), num_labels=3)),
+    "gemma2-embedder": (transformers.Gemma2Model, transformers.Gemma2Config(**DECODER, query_pre_attn_scalar=24, sliding_window=24)),
+    "gpt2-classifier": (transformers.GPT2ForSequenceClassification, transformers.GPT2Config(
+        vocab_size=97, n_embd=48, n_layer=2, n_head=2, n_positions=320, pad_token_id=0, num_labels=3)),
+    "jamba-classifier": (transformers.JambaForSequenceClassification, transformers.JambaConfig(
+        **{name: value for name, value in DECODER.items() if name != "head_dim"} | dict(num_hidden_layers=4), attn_layer_period=3, attn_layer_offset=1,
+        expert_layer_period=2, expert_layer_offset=1, num_experts=3, num_experts_per_tok=2, mamba_d_state=12, mamba_dt_rank=5, use_mamba_kernels=False, num_labels=3)),
     "qwen2-process-reward": (ProcessReward, transformers.Qwen2Config(
         **{name: value for name, value in DECODER.items() if name != "head_dim"}, num_labels=2)),
     "colbert": (ColBert, transformers.BertConfig(**BERT, dim=20)),
@@ -92,6 +119,24 @@ CASES = {
     "xlm-roberta-classifier": (transformers.XLMRobertaForSequenceClassification,
                                transformers.XLMRobertaConfig(**ROBERTA, num_labels=5)),
 }
+
+
+def move_linear(directory):
+    """Puts the matrix behind the encoder into a folder, as Sentence Transformers does."""
+    path = os.path.join(directory, "model.safetensors")
+    tensors = load_file(path)
+    linear = tensors.pop("linear.weight")
+    save_file(tensors, path)
+    folder = os.path.join(directory, "1_Dense")
+    os.makedirs(folder)
+    save_file({"linear.weight": linear}, os.path.join(folder, "model.safetensors"))
+    dense = {"in_features": linear.shape[1], "out_features": linear.shape[0], "bias": False, "activation_function": "torch.nn.modules.linear.Identity"}
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+               {"idx": 1, "name": "1", "path": "1_Dense", "type": "pylate.models.Dense.Dense"}]
+    for name, content in ((os.path.join(folder, "config.json"), dense), (os.path.join(directory, "modules.json"), modules)):
+        with open(name, "w") as file:
+            json.dump(content, file, indent=1)
+            file.write("\n")
 
 
 ADAPTED = ["word_embeddings", "q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"]
@@ -130,13 +175,15 @@ def make(directory, kind, config):
                 p.copy_((0.3 if p.dim() == 1 else 0.12) * torch.randn_like(p))
     model = model.to(torch.bfloat16)
     model.save_pretrained(directory)
-    if kind in (ColBert, ProcessReward):
+    if kind.__name__ in ARCHITECTURES:
         path = os.path.join(directory, "config.json")
         with open(path) as file:
             saved = json.load(file)
         with open(path, "w") as file:
-            json.dump(saved | {"architectures": ["HF_ColBERT" if kind is ColBert else "Qwen2ForProcessRewardModel"]}, file, indent=2)
+            json.dump(saved | {"architectures": [ARCHITECTURES[kind.__name__]]}, file, indent=2)
     model = kind.from_pretrained(directory, dtype=torch.float32).eval()  # its rotary frequencies were never rounded
+    if kind.__name__.endswith("MaskedLM"):
+        model = model.base_model
     generator = torch.Generator().manual_seed(1)
     golden = {"ids": [], "types": [], "starts": [0]}
     rows = {}
@@ -146,7 +193,7 @@ def make(directory, kind, config):
         types = (torch.arange(length) >= length // 2).long()[None] * (getattr(config, "type_vocab_size", 0) > 1)
         with torch.no_grad():
             out = model(input_ids=ids, **({"token_type_ids": types} if hasattr(config, "type_vocab_size") else {}))
-        if isinstance(model, (ColBert, ProcessReward)):
+        if isinstance(model, (ColBert, ColBertOfModernBert, ProcessReward)):
             rows.setdefault("tokens", []).append(out[0])
         elif isinstance(model, transformers.Qwen3ForCausalLM):
             rows.setdefault("scores", []).append((out.logits[0, -1, YES] - out.logits[0, -1, NO])[None])
@@ -173,6 +220,11 @@ def make(directory, kind, config):
     tensors = {name: torch.tensor(values, dtype=torch.int32) for name, values in golden.items()}
     tensors |= {name: (torch.cat if name == "tokens" else torch.stack)(values).contiguous() for name, values in rows.items()}
     save_file(tensors, os.path.join(directory, "golden.safetensors"))
+    if kind is ColBertOfModernBert:
+        move_linear(directory)
+    if kind is transformers.GteForSequenceClassification:  # under the names of Alibaba's own files
+        path = os.path.join(directory, "model.safetensors")
+        save_file({name.replace("gte.", "new."): tensor for name, tensor in load_file(path).items()}, path)
 
 
 def main():

@@ -18,6 +18,7 @@ import own_models
 
 VOCAB = 48
 TOKENS = 12
+MANY_TOKENS = {"deepseek4": 140}  # whose entries stand for up to 128 tokens
 BASE = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4,
             num_key_value_heads=2, head_dim=8, max_position_embeddings=128, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 WIDE = dict(BASE, hidden_size=256, num_hidden_layers=1, num_attention_heads=2,
@@ -41,8 +42,53 @@ HYBRID_EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_siz
 MAMBA2 = dict(mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16, mamba_d_conv=4, mamba_expand=2)
 FALCON = dict(vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, num_attention_heads=4)
 
-# name: (class, configuration, format of the matrices)
+# name: (class, configuration, format of the matrices), and for networks that transformers has not got, the architecture that this one,
+# computing the same, stands for
 CASES = {
+    "exaone": ("Llama", dict(BASE, rope_parameters=LLAMA3), "Q4_0", "exaone"),
+    "xverse": ("Llama", BASE, "Q4_0", "xverse"),
+    "internlm3": ("Llama", dict(BASE, attention_bias=True, mlp_bias=True), "Q4_0"),
+    "pangu-embedded": ("Llama", dict(BASE, attention_bias=True), "Q4_0", "pangu-embedded"),
+    "orion": ("StableLm", dict(NEOX, num_key_value_heads=2, use_qkv_bias=False, rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=1.0)),
+              "Q4_0", "orion"),
+    "minicpm": ("Granite", dict(BASE, attention_multiplier=8 ** -0.5, embedding_multiplier=12.0, logits_scaling=4.0, residual_multiplier=0.9), "Q4_0", "minicpm"),
+    "minicpm3": ("MiniCPM3", dict(NEOX, hidden_size=128, q_lora_rank=32, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8, v_head_dim=32, scale_emb=12,
+                                  scale_depth=1.4, dim_model_base=256, tie_word_embeddings=True), "Q4_0"),
+    "jais2": ("Jais2", BASE, "Q4_0"),
+    "apertus": ("Apertus", dict(BASE, rope_parameters=LLAMA3), "Q4_0"),
+    "qwen2vl": ("Qwen2", BASE, "Q4_0", "qwen2vl"),
+    "qwen3vl": ("Qwen3", BASE, "Q4_0", "qwen3vl"),
+    "qwen3vlmoe": ("Qwen3Moe", dict(BASE, moe_intermediate_size=64, num_experts=4, num_experts_per_tok=2, norm_topk_prob=True), "Q4_0", "qwen3vlmoe"),
+    "bailingmoe": ("Qwen2Moe", dict(NEOX, num_key_value_heads=2, qkv_bias=False, moe_intermediate_size=32, shared_expert_intermediate_size=64, num_experts=3,
+                                    num_experts_per_tok=2, norm_topk_prob=True, mlp_only_layers=[0]), "Q4_0", "bailingmoe"),
+    "bailingmoe2": ("Glm4Moe", dict(DEEPSEEK, use_qk_norm=True, n_routed_experts=6, n_group=3, topk_group=2,
+                                    rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), "Q4_0", "bailingmoe2"),
+    "deepseek": ("Qwen2Moe", dict(NEOX, num_key_value_heads=2, qkv_bias=False, moe_intermediate_size=32, shared_expert_intermediate_size=64, num_experts=5,
+                                  num_experts_per_tok=3, mlp_only_layers=[0]), "Q4_0", "deepseek"),
+    "cohere2moe": ("Cohere2Moe", dict(BASE, num_hidden_layers=4, logit_scale=0.5, sliding_window=6, num_experts=4, num_experts_per_tok=2, num_shared_experts=2,
+                                      first_k_dense_replace=1, prefix_dense_intermediate_size=64, expert_selection_fn="sigmoid"), "Q4_0"),
+    "hy_v3": ("HYV3", dict(BASE, num_hidden_layers=3, moe_intermediate_size=32, num_experts=5, num_experts_per_tok=2, num_shared_experts=2), "Q4_0"),
+    "mellum": ("Mellum", dict(BASE, num_hidden_layers=3, moe_intermediate_size=32, num_experts=5, num_experts_per_tok=2, sliding_window=6,
+                              layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                              rope_parameters=dict(full_attention=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32, rope_theta=1e4),
+                                                   sliding_attention=dict(rope_type="default", rope_theta=5e4))), "Q4_0"),
+    "granite_swa": ("GraniteSWA", dict(BASE, num_hidden_layers=4, sliding_window=6, layer_rope_theta=[0, 1e4, 1e4, 1e4], attention_multiplier=0.2, embedding_multiplier=12.0,
+                                       logits_scaling=8.0, residual_multiplier=0.22), "Q4_0"),
+    "granite_swa-moe": ("GraniteMoeSWA", dict(BASE, num_hidden_layers=3, sliding_window=6, shared_intermediate_size=32, attention_multiplier=0.2, embedding_multiplier=12.0,
+                                              logits_scaling=8.0, residual_multiplier=0.22, **EXPERTS), "Q4_0"),
+    "deepseek4": ("DeepseekV4", dict({name: value for name, value in BASE.items() if name != "intermediate_size"}, num_key_value_heads=1, head_dim=32, max_position_embeddings=256,
+                                     partial_rotary_factor=0.25, q_lora_rank=32, num_hidden_layers=4, moe_intermediate_size=32, n_routed_experts=4, num_experts_per_tok=2,
+                                     sliding_window=9, o_groups=2, o_lora_rank=32, index_n_heads=2, index_head_dim=32, index_topk=3, hc_mult=2, hc_sinkhorn_iters=5,
+                                     swiglu_limit=1.5, rope_parameters=dict(YARN, factor=16.0, original_max_position_embeddings=16, truncate=True),
+                                     layer_types=["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention", "compressed_sparse_attention"],
+                                     compress_rates=dict(compressed_sparse_attention=4, heavily_compressed_attention=128), mlp_layer_types=["hash_moe"] + ["moe"] * 3),
+                  "Q8_0"),
+    "minimax-01": ("MiniMax", dict(BASE, num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"], full_attn_alpha_factor=1.5,
+                                   linear_attn_alpha_factor=1.5, mlp_alpha_factor=1.5, full_attn_beta_factor=1.0, linear_attn_beta_factor=1.0, mlp_beta_factor=1.0,
+                                   **EXPERTS), "Q4_0"),
+    "kimi-linear": ("KimiLinear", dict(LATENT, num_hidden_layers=4, q_lora_rank=None, linear_num_heads=4, linear_head_dim=32, n_shared_experts=1, norm_topk_prob=True,
+                                       routed_scaling_factor=2.5, n_group=1, topk_group=1, num_local_experts=4,
+                                       layer_types=["linear_attention", "full_attention", "linear_attention", "full_attention"]), "Q4_0"),
     "rwkv7": ("RWKV7", dict(vocab_size=VOCAB, hidden_size=128, head_dim=64, num_hidden_layers=2, intermediate_size=96, decay_low_rank_dim=32,
                             a_low_rank_dim=64, v_low_rank_dim=32, gate_low_rank_dim=32, norm_eps=1e-5, norm_first=True, norm_bias=True, fuse_norm=False,
                             tie_word_embeddings=False), "Q8_0"),
@@ -162,11 +208,12 @@ MODEL_CLASSES = {"GPT2": "GPT2LMHeadModel", "Gemma3Text": "Gemma3ForCausalLM", "
 SPLIT_NAMES = ("model-00001-of-00002.gguf", "model-00002-of-00002.gguf")
 
 
-def random_model(name, fields):
+def random_model(name, fields, stands_for=None):
     torch.manual_seed(sum(map(ord, name)) + len(fields))
     named = lambda what: getattr(own_models, what, None) or getattr(transformers, what)
     config = named(name + "Config")(**fields)
     model = named(MODEL_CLASSES.get(name, name + "ForCausalLM"))._from_config(config)
+    gguf_files.stand_for(model, stands_for)
     with torch.no_grad():
         for parameter_name, p in model.named_parameters():
             norm = parameter_name.endswith("norm.weight") or "layernorm" in parameter_name
@@ -179,6 +226,8 @@ def random_model(name, fields):
         for buffer_name, b in model.named_buffers():
             if buffer_name.endswith("bias"):  # of the choice of experts
                 b.copy_(torch.randn(b.shape) * 0.3)
+            if buffer_name.endswith("tid2eid"):  # each token's experts differ
+                b.copy_(torch.rand(len(b), config.n_routed_experts).argsort(-1)[:, :b.shape[1]])
             if buffer_name.endswith("layer_scalar"):
                 b.copy_(torch.rand(b.shape) + 0.5)
     return model.eval()
@@ -212,11 +261,11 @@ def split(path):
 
 
 def make(out, name):
-    family, fields, kind = CASES[name]
+    family, fields, kind, *stands_for = CASES[name]
     directory = out / name
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "model.gguf"
-    model = random_model(family, fields)
+    model = random_model(family, fields, *stands_for)
     if kind.endswith("_K_M"):
         gguf_files.write(model, directory / "plain.gguf", lambda *_: gguf.GGMLQuantizationType.F32)
         gguf_files.requantize(directory / "plain.gguf", path, kind)
@@ -225,7 +274,7 @@ def make(out, name):
         format_of = mixed if kind == "mixed" else lambda *_: gguf.GGMLQuantizationType[kind]
         gguf_files.write(model, path, format_of)
     gguf_files.load_back(model, path)
-    ids = torch.randint(3, VOCAB, (1, TOKENS))
+    ids = torch.randint(3, VOCAB, (1, MANY_TOKENS.get(name, TOKENS)))
     with torch.no_grad():
         logits = model(ids).logits[0].float().contiguous()
     golden = {"ids": ids[0].to(torch.int32), "logits": logits}

@@ -555,6 +555,21 @@ def spread_slopes(model, generator):
                 p.copy_(torch.randn(p.shape, generator=generator))
 
 
+def refined_web(config):
+    """As the first files of Falcon 40B."""
+    names = dict(num_hidden_layers="n_layer", num_attention_heads="n_head", num_kv_heads="n_head_kv")
+    own = {new: config[old] for old, new in names.items()}
+    kept = ("vocab_size", "hidden_size", "alibi", "bias", "layer_norm_epsilon", "parallel_attn", "bos_token_id", "eos_token_id")
+    return dict({field: config[field] for field in kept}, **own, architectures=["RWForCausalLM"], model_type="RefinedWeb", torch_dtype="bfloat16")
+
+
+def stablelm_epoch(config):
+    """As the first files of StableLM 3B."""
+    config = legacy(config)
+    own = dict(norm_eps=config.pop("layer_norm_eps"), rope_pct=config.pop("partial_rotary_factor"))
+    return dict(config, **own, architectures=["StableLMEpochForCausalLM"], model_type="stablelm_epoch")
+
+
 def older_bloom(config):
     config["n_embed"] = config.pop("hidden_size")
     config["num_attention_heads"] = config.pop("n_head")
@@ -838,6 +853,8 @@ CASES = {
     "glm4": ("Glm4", dict(BASE, head_dim=32), {}),
     "stablelm": ("StableLm", dict(BASE, use_qkv_bias=True, rope_parameters=dict(
         rope_type="default", rope_theta=1e4, partial_rotary_factor=0.25)), {}),
+    "stablelm-epoch": ("StableLm", dict(SMALL, use_qkv_bias=True, rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)),
+                       dict(config=stablelm_epoch)),
     "stablelm-parallel": ("StableLm", dict(BASE, qk_layernorm=True, use_parallel_residual=True, rope_parameters=dict(
         rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), dict(config=legacy)),
     "qwen3_moe": ("Qwen3Moe", dict(BASE, head_dim=24, num_hidden_layers=3, moe_intermediate_size=40, num_experts=5,
@@ -1056,6 +1073,8 @@ CASES = {
                                   new_decoder_architecture=True, bos_token_id=1, eos_token_id=2), {}),
     "falcon-one-norm": ("Falcon", dict(vocab_size=VOCAB, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=1, ffn_hidden_size=80,
                                        new_decoder_architecture=True, num_ln_in_parallel_attn=1, bos_token_id=1, eos_token_id=2), {}),
+    "falcon-refined_web": ("Falcon", dict(vocab_size=VOCAB, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=2, new_decoder_architecture=True,
+                                          bos_token_id=1, eos_token_id=2), dict(config=refined_web)),
     "falcon-rw": ("Falcon", dict(vocab_size=VOCAB, hidden_size=48, num_hidden_layers=2, num_attention_heads=6, alibi=True, multi_query=False,
                                  parallel_attn=False, bias=True, bos_token_id=1, eos_token_id=2),
                   dict(attention="sdpa")),  # eager attention has the slopes twice, in the mask too

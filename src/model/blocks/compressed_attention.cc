@@ -16,13 +16,16 @@ namespace {
 // Makes entries.
 class Compressor {
  public:
-  // `begin`: what stands before the names of its tensors.
-  Compressor(const CompressedAttention& spec, const Namer& name, const std::string& begin,
+  // `usual` and `in_gguf`: what stands before the names of its tensors.
+  Compressor(const CompressedAttention& spec, const Namer& name, const char* usual, const char* in_gguf,
              std::int64_t entry_dim, std::int64_t dim)
       : dim_(entry_dim), sets_(spec.sets()), rate_(spec.rate), rope_(static_cast<std::size_t>(spec.rope)) {
-    in_ = name.linear({begin + "wkv", begin + "wgate"}, {sets_ * dim_, sets_ * dim_}, dim, false);
+    const Names& names = name.names;
+    const std::string begin = names.behind(names.compressed, usual, in_gguf);
+    in_ = name.linear({names.behind(begin, "wkv", "kv"), names.behind(begin, "wgate", "gate")},
+                      {sets_ * dim_, sets_ * dim_}, dim, false);
     in_.weight.use = MatrixUse::plain;
-    bias_ = name.rows_of_vectors({begin + "ape"}, rate_, sets_ * dim_);
+    bias_ = name.rows_of_vectors({names.behind(begin, "ape", "ape.weight")}, rate_, sets_ * dim_);
     norm_ = name.norm(spec.norm, begin + "norm", dim_);
   }
 
@@ -78,30 +81,38 @@ class CompressedAttentionBlock final : public Block {
  public:
   CompressedAttentionBlock(const CompressedAttention& spec, const Namer& name, std::int64_t dim)
       : spec_(spec) {
-    const std::string& begin = name.names.compressed;
-    down_ = name.linear({begin + "wq_a", begin + "wkv"}, {spec.q_rank, spec.head_dim}, dim, false);
-    q_latent_norm_ = name.norm(spec.norm, begin + "q_norm", spec.q_rank);
-    q_ = name.linear({begin + "wq_b"}, {queries()}, spec.q_rank, false);
+    const auto tensor = [&](const char* usual, const char* in_gguf) {
+      return name.names.behind(name.names.compressed, usual, in_gguf);
+    };
+    down_ = name.linear({tensor("wq_a", "attn_q_a"), tensor("wkv", "attn_kv")}, {spec.q_rank, spec.head_dim},
+                        dim, false);
+    q_latent_norm_ = name.norm(spec.norm, tensor("q_norm", "attn_q_a_norm"), spec.q_rank);
+    q_ = name.linear({tensor("wq_b", "attn_q_b")}, {queries()}, spec.q_rank, false);
     NormSpec own = spec.norm;
     own.stored = false;
     q_norm_ = name.norm(own, "", spec.head_dim);
-    kv_norm_ = name.norm(spec.norm, begin + "kv_norm", spec.head_dim);
+    kv_norm_ = name.norm(spec.norm, tensor("kv_norm", "attn_kv_a_norm"), spec.head_dim);
     sinks_ = name.vector({name.names.sinks}, {spec.heads});
-    if (spec.rate > 0) compressor_.emplace(spec, name, begin + "compressor.", spec.head_dim, dim);
+    if (spec.rate > 0) compressor_.emplace(spec, name, "compressor.", "attn_compressor_", spec.head_dim, dim);
     if (spec.indexer) {
       const Indexer& indexer = *spec.indexer;
-      index_compressor_.emplace(spec, name, begin + "indexer.compressor.", indexer.head_dim, dim);
-      index_q_ = name.linear({begin + "indexer.wq_b"}, {index_queries()}, spec.q_rank, false);
-      index_weights_ = name.linear({begin + "indexer.weights_proj"}, {indexer.heads}, dim, false);
+      index_compressor_.emplace(spec, name, "indexer.compressor.", "indexer_compressor_", indexer.head_dim,
+                                dim);
+      index_q_ =
+          name.linear({tensor("indexer.wq_b", "indexer.attn_q_b")}, {index_queries()}, spec.q_rank, false);
+      index_weights_ =
+          name.linear({tensor("indexer.weights_proj", "indexer.proj")}, {indexer.heads}, dim, false);
       index_weights_.weight.use = MatrixUse::router;
     }
     const std::int64_t first = name.shard.first(spec.out_groups);
     for (std::int64_t group = first; group < first + spec.out_groups / name.shard.size; ++group) {
       LinearParameter& part = groups_.emplace_back(
-          name.linear({begin + "wo_a"}, {std::int64_t{spec.out_groups} * spec.out_rank}, group_dim(), false));
+          name.linear({tensor("wo_a", "attn_output_a")}, {std::int64_t{spec.out_groups} * spec.out_rank},
+                      group_dim(), false));
       keep_rows(part, {{group * spec.out_rank, spec.out_rank}});
     }
-    out_ = name.linear({begin + "wo_b"}, {dim}, std::int64_t{spec.out_groups} * spec.out_rank, false);
+    out_ = name.linear({tensor("wo_b", "attn_output_b")}, {dim},
+                       std::int64_t{spec.out_groups} * spec.out_rank, false);
     if (name.shard.size > 1) split(name.shard);
   }
 

@@ -4,25 +4,31 @@
 namespace octavo {
 namespace {
 
-std::vector<std::string> of_each(const std::string& prefix, const std::string& suffix) {
-  return {prefix + "q" + suffix, prefix + "k" + suffix, prefix + "v" + suffix};
+// Of queries, of keys and of values: '{}' stands for the letter.
+std::vector<std::string> of_each(const std::string& name) {
+  std::vector<std::string> names;
+  for (const char* letter : {"q", "k", "v"}) names.push_back(fmt::format(fmt::runtime(name), letter));
+  return names;
 }
 
 class KimiDeltaBlock final : public Block {
  public:
   KimiDeltaBlock(const KimiDelta& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
-        conv_(name, of_each(name.names.kimi, "_conv1d"), 3 * spec.inner(), spec.conv_width, false),
-        in_(name.linear(of_each(name.names.kimi, "_proj"), std::vector(3, spec.inner()), dim, false)),
-        low_(name.linear({name.names.kimi + "f_a_proj", name.names.kimi + "g_a_proj"},
+        conv_(name, of_each(tensor(name, "{}_conv1d", "ssm_conv1d_{}")), 3 * spec.inner(), spec.conv_width,
+              false),
+        in_(name.linear(of_each(tensor(name, "{}_proj", "attn_{}")), std::vector(3, spec.inner()), dim,
+                        false)),
+        low_(name.linear({tensor(name, "f_a_proj", "ssm_f_a"), tensor(name, "g_a_proj", "ssm_g_a")},
                          std::vector<std::int64_t>(2, spec.head_dim), dim, false)),
-        rates_(name.linear({name.names.kimi + "f_b_proj"}, {spec.inner()}, spec.head_dim, false)),
-        gate_(name.linear({name.names.kimi + "g_b_proj"}, {spec.inner()}, spec.head_dim, false)),
-        beta_(name.linear({name.names.kimi + "b_proj"}, {spec.heads}, dim, false)),
-        out_(name.linear({name.names.kimi + "o_proj"}, {dim}, spec.inner(), false)),
-        a_log_(name.vector({name.names.kimi + "A_log"}, {spec.heads})),
-        dt_bias_(name.vector({name.names.kimi + "dt_bias"}, {spec.inner()})),
-        norm_(name.norm(spec.norm, name.names.kimi + "o_norm", spec.head_dim)) {
+        rates_(name.linear({tensor(name, "f_b_proj", "ssm_f_b")}, {spec.inner()}, spec.head_dim, false)),
+        gate_(name.linear({tensor(name, "g_b_proj", "ssm_g_b")}, {spec.inner()}, spec.head_dim, false)),
+        beta_(name.linear({tensor(name, "b_proj", "ssm_beta")}, {spec.heads}, dim, false)),
+        out_(name.linear({tensor(name, "o_proj", "attn_output")}, {dim}, spec.inner(), false)),
+        a_log_(name.vector({tensor(name, "A_log", "ssm_a")}, {spec.heads})),
+        dt_bias_(name.vector({tensor(name, "dt_bias", "ssm_dt.bias")}, {spec.inner()})),
+        norm_(name.norm(spec.norm, tensor(name, "o_norm", "ssm_norm"), spec.head_dim)) {
+    a_log_.rates = name.names.gguf;
     a_log_.parts[0].shape = {1, 1, spec.heads, 1};
     beta_.weight.use = MatrixUse::router;
   }
@@ -87,6 +93,10 @@ class KimiDeltaBlock final : public Block {
   }
 
  private:
+  static std::string tensor(const Namer& name, const char* usual, const char* in_gguf) {
+    return name.names.behind(name.names.kimi, usual, in_gguf);
+  }
+
   struct Work {
     View in, low, ba, gate, mixed, heads;
   };

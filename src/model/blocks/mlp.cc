@@ -25,7 +25,9 @@ class MlpBlock final : public Block {
       up_.weight.order = {{spec.hidden, spec.hidden}, {0, spec.hidden}};
       up_.bias.order = up_.bias.parts.empty() ? std::vector<RowRange>() : up_.weight.order;
     }
-    if (spec.activation == Activation::xielu) slopes_ = name.vector(name.names.slopes, {1, 1});
+    if (spec.activation == Activation::xielu)
+      slopes_ = spec.slopes ? constant_vector({spec.slopes->begin(), spec.slopes->end()})
+                            : name.vector(name.names.slopes, {1, 1});
     if (name.shard.size > 1) split(name.shard);
     if (spec_.limit > 0 && spec.activation != Activation::swigluoai) bounds_ = gate_bounds(spec_);
   }
@@ -111,7 +113,7 @@ class MlpBlock final : public Block {
   Mlp spec_;
   LinearParameter up_, down_;
   std::vector<LinearParameter> apart_;  // of Names::bounded: gate and up, in place of up_
-  BoundsParameter bounds_;  // of Mlp::limit
+  BoundsParameter bounds_;              // of Mlp::limit
   VectorParameter slopes_;
 };
 

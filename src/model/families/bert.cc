@@ -70,9 +70,21 @@ Result<> shift_positions(ModelSpec& spec, const Config& config) {
 }
 
 // As a model without the files of Sentence Transformers is taken: the first token's vector, of length 1.
-void embed_first(ModelSpec& spec) {
+void embed_first(ModelSpec& spec, const std::string& before) {
   spec.head = Head{.pool = Pool::first, .normalise = true};
-  spec.names.ignorable.emplace_back("pooler.*");
+  spec.names.ignorable.push_back(before + "pooler.*");
+}
+
+Result<ModelSpec> describe_bert_embedder(const Config& config, const std::string& before) {
+  TRY(ModelSpec spec, describe_encoder(config, before));
+  embed_first(spec, before);
+  return spec;
+}
+
+Result<ModelSpec> describe_roberta_embedder(const Config& config, const std::string& before) {
+  TRY(ModelSpec spec, describe_bert_embedder(config, before));
+  TRY_VOID(shift_positions(spec, config));
+  return spec;
 }
 
 void set_layers(Head& head, int dim, const std::string& dense, const std::string& classifier) {
@@ -82,10 +94,11 @@ void set_layers(Head& head, int dim, const std::string& dense, const std::string
 
 }  // namespace
 
-Result<ModelSpec> describe_bert(const Config& config) {
-  TRY(ModelSpec spec, describe_encoder(config, ""));
-  embed_first(spec);
-  return spec;
+Result<ModelSpec> describe_bert(const Config& config) { return describe_bert_embedder(config, ""); }
+
+// Files that were trained to fill gaps.
+Result<ModelSpec> describe_bert_filler(const Config& config) {
+  return describe_bert_embedder(config, "bert.");
 }
 
 Result<ModelSpec> describe_bert_classifier(const Config& config) {
@@ -104,11 +117,10 @@ Result<ModelSpec> describe_colbert(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_roberta(const Config& config) {
-  TRY(ModelSpec spec, describe_encoder(config, ""));
-  TRY_VOID(shift_positions(spec, config));
-  embed_first(spec);
-  return spec;
+Result<ModelSpec> describe_roberta(const Config& config) { return describe_roberta_embedder(config, ""); }
+
+Result<ModelSpec> describe_roberta_filler(const Config& config) {
+  return describe_roberta_embedder(config, "roberta.");
 }
 
 Result<ModelSpec> describe_roberta_classifier(const Config& config) {

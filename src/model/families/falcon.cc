@@ -1,12 +1,14 @@
 // Falcon (Almazrouei et al., 2023): parallel halves, few key heads; falcon-rw has ALiBi instead of rotation.
+// The first files call it RW ("RefinedWeb").
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
+namespace {
 
-Result<ModelSpec> describe_falcon(const Config& config) {
+// `newer`: the 40B model's several key heads.
+Result<ModelSpec> describe(const Config& config, bool newer) {
   TRY(const bool alibi, config.boolean("alibi", false));
-  TRY(const bool newer, config.boolean("new_decoder_architecture", false));
   TRY(const bool one_key_head, config.boolean("multi_query", true));
   TRY(const bool parallel, config.boolean("parallel_attn", true));
   TRY(const bool bias, config.boolean("bias", false));
@@ -43,6 +45,21 @@ Result<ModelSpec> describe_falcon(const Config& config) {
                 .down = "mlp.dense_4h_to_h",
                 .qkv_order = QkvOrder::by_head};
   return spec;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_falcon(const Config& config) {
+  TRY(const bool newer, config.boolean("new_decoder_architecture", false));
+  return describe(config, newer);
+}
+
+Result<ModelSpec> describe_refined_web(const Config& file) {
+  const Config config = file.with_names({{"hidden_size", "n_embed"},
+                                         {"num_attention_heads", "n_head"},
+                                         {"num_hidden_layers", "n_layer"},
+                                         {"num_kv_heads", "n_head_kv"}});
+  return describe(config, file.has("n_head_kv"));
 }
 
 }  // namespace octavo

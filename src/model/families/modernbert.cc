@@ -80,6 +80,13 @@ Result<ModelSpec> describe_modernbert(const Config& config) {
   return spec;
 }
 
+// A vector for each token. The matrix behind it is in a folder of Sentence Transformers (PyLate).
+Result<ModelSpec> describe_colbert_modernbert(const Config& config) {
+  TRY(ModelSpec spec, describe_modernbert(config));
+  spec.head = Head{.each_token = true, .normalise = true};
+  return spec;
+}
+
 Result<ModelSpec> describe_modernbert_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_encoder(config, "model."));
   spec.names.ignorable.clear();

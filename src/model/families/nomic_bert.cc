@@ -1,6 +1,6 @@
-// Encoders as BERT with rotary embeddings: Nomic BERT (Nussbaum et al., "Nomic Embed", 2024) and GTE (Zhang et al.,
-// "mGTE", 2024), with gated MLPs, and Jina v3 (Sturua et al., "jina-embeddings-v3", 2024), an XLM-RoBERTa whose tasks are
-// LoRA adapters.
+// Encoders as BERT with rotary embeddings: Nomic BERT (Nussbaum et al., "Nomic Embed", 2024) and GTE (Zhang
+// et al., "mGTE", 2024), with gated MLPs, and Jina v3 (Sturua et al., "jina-embeddings-v3", 2024), an
+// XLM-RoBERTa whose tasks are LoRA adapters.
 #include <utility>
 
 #include "model/families/common.h"
@@ -109,6 +109,16 @@ Result<ModelSpec> describe_gte(const Config& config) {
   names.mlp_post_norm = "mlp_ln";
   names.ignorable = {"pooler.*", "classifier.*", "lm_head.*", "*.inv_freq"};
   spec.head = Head{.pool = Pool::first, .normalise = true};
+  return spec;
+}
+
+Result<ModelSpec> describe_gte_classifier(const Config& config) {
+  TRY(ModelSpec spec, describe_gte(config));
+  spec.names.prefixes = {"new."};
+  spec.names.ignorable = {"lm_head.*", "*.inv_freq"};
+  TRY(spec.head, read_classifier(config));
+  spec.head->layers = {{.name = "new.pooler.dense", .outputs = spec.dim, .activation = Activation::tanh},
+                       {.name = "classifier", .outputs = static_cast<int>(spec.head->labels.size())}};
   return spec;
 }
 

@@ -1,5 +1,6 @@
 // StableLM 2 (Bellagente et al., 2024): layer norms, a quarter of each head turns; the 12B adds norms of
-// queries and keys, and halves in parallel.
+// queries and keys, and halves in parallel. The first files (StableLM 3B-4E1T, Zephyr 3B, 2023) have names of
+// their own for two fields.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -23,6 +24,11 @@ Result<ModelSpec> describe_stablelm(const Config& config) {
   spec.names.q_norm = "self_attn.q_layernorm.norms.{}";
   spec.names.k_norm = "self_attn.k_layernorm.norms.{}";
   return spec;
+}
+
+Result<ModelSpec> describe_stablelm_epoch(const Config& config) {
+  return describe_stablelm(
+      config.with_names({{"layer_norm_eps", "norm_eps"}, {"partial_rotary_factor", "rope_pct"}}));
 }
 
 }  // namespace octavo
