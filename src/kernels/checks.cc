@@ -515,10 +515,10 @@ void check(const GatherRowsArgs& args) {
   CHECK(args.x.rank == 2);
   const std::int64_t n = args.x.size(0);
   const std::int64_t dim = args.x.size(1);
-  expect("gather_rows x", args.x, DType::f32, {n, dim});
+  expect_activation("gather_rows x", args.x, {n, dim});
   CHECK(args.out.rank == 2);
   const std::int64_t r = args.out.size(0);
-  expect("gather_rows out", args.out, DType::f32, {r, dim});
+  expect("gather_rows out", args.out, args.x.dtype, {r, dim});
   expect("gather_rows rows", args.rows, DType::i32, {r});
 }
 

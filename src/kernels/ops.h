@@ -504,9 +504,9 @@ struct MatchSizeArgs {
 
 // out[i] = x[rows[i]]
 struct GatherRowsArgs {
-  View x;     // f32 [n, dim]
+  View x;     // f32 or act [n, dim]
   View rows;  // i32 [r]
-  View out;   // f32 [r, dim]
+  View out;   // as x [r, dim]
 };
 
 // out[s] = the first, the last or the mean of rows [starts[s], starts[s + 1]) of x, of which there is one at

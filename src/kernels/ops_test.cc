@@ -226,8 +226,17 @@ TEST_P(Operators, GatherRowsAndScaleLogits) {
     const std::int64_t r = random.integer(1, 40);
     const std::int64_t dim = random.pick({7, 64, 1000, 40000});
     const TestTensor x = random.tensor(DType::f32, {n, dim}, -100, 100);
+    const TestTensor narrow = random.tensor(random.pick({DType::bf16, DType::f16}), {n, dim});
     std::vector<std::int32_t> rows;
     for (int i = 0; i < r; ++i) rows.push_back(random.integer(0, static_cast<int>(n) - 1));
+    const auto copied = [&](Backend& backend) {
+      TestTensor out(narrow.dtype(), {r, dim});
+      OnDevice on(backend);
+      backend.ops.gather_rows(*backend.stream, {on(narrow.view()), on(View::of(std::span(rows))), on(out.view())});
+      on.fetch();
+      return out;
+    };
+    ASSERT_EQ(copied(*tested), copied(reference));
     const float cap = random.pick({0.0f, 30.0f});
     const auto run = [&](Backend& backend) {
       TestTensor out(DType::f32, {r, dim});

@@ -280,6 +280,22 @@ Result<std::optional<Config>> Config::object(std::string_view field) const {
   return std::optional(std::move(nested));
 }
 
+Result<std::vector<Config>> Config::list(std::string_view field) const {
+  const auto* value = find(field);
+  std::vector<Config> found;
+  if (value == nullptr) return found;
+  if (!value->is_array() || value->get_array().size() > kListMax)
+    return invalid(path_of(field), "{} must be a list of at most {} objects", where(field), kListMax);
+  for (const auto& item : value->get_array()) {
+    if (!item.is_object()) return invalid(path_of(field), "{} must be a list of objects", where(field));
+    Config& one = found.emplace_back();
+    one.fields_ = item.get_object();
+    one.path_ = fmt::format("{}[{}].", path_of(field), found.size() - 1);
+    one.file_ = file_;
+  }
+  return found;
+}
+
 Result<std::vector<Config>> Config::objects(std::string_view field) const {
   constexpr std::size_t kObjectsMax = 64;
   TRY(const std::optional<Config> all, object(field));

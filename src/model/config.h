@@ -75,6 +75,8 @@ class Config {
   // A nested object, looked up with the rules above; its errors say "rope_scaling.factor". nullopt when it is
   // not there.
   Result<std::optional<Config>> object(std::string_view field) const;
+  // The objects of a list; empty when it is not there.
+  Result<std::vector<Config>> list(std::string_view field) const;
   // The objects that are the values of a nested object, at most 64; none when it is not there.
   Result<std::vector<Config>> objects(std::string_view field) const;
 

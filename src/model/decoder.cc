@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <set>
 #include <utility>
 
 namespace octavo {
@@ -52,6 +53,18 @@ bool shares_matrices(const ModelSpec& spec) {
   return std::ranges::any_of(spec.layers, [](const LayerSpec& layer) { return layer.shared.has_value(); });
 }
 
+bool has_shortcuts(const ModelSpec& spec) {
+  return std::ranges::any_of(spec.layers, [](const LayerSpec& layer) { return layer.shortcut.has_value(); });
+}
+
+// The layers before which the residual is kept for others: Blend.
+std::set<int> blended_layers(const ModelSpec& spec) {
+  std::set<int> layers;
+  for (const LayerSpec& layer : spec.layers)
+    if (layer.blend) layers.insert(layer.blend->layer);
+  return layers;
+}
+
 // Of the first layer's values, which the others read: TimeMix.
 std::int64_t first_values_of(const ModelSpec& spec) {
   for (const LayerSpec& layer : spec.layers)
@@ -92,8 +105,11 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   if (spec.hyper) streams = 4 * (std::int64_t{spec.hyper->count} * spec.dim + spec.hyper->rows());
   const std::int64_t pairs = shares_matrices(spec) ? 2 * (4 + element) * spec.dim + 4 : 0;
   const std::int64_t first_values = first_values_of(spec) * element;
+  const std::int64_t blends = 4 * std::ssize(blended_layers(spec)) * spec.dim;
+  const std::int64_t shortcut = has_shortcuts(spec) ? (split ? 4 : element) * spec.dim : 0;
   return limits.max_tokens *
-             (spec.dim * rows + pairs + streams + inputs * (4 + 2 * element) + 4 * angles + first_values) +
+             (spec.dim * rows + pairs + streams + blends + shortcut + inputs * (4 + 2 * element) + 4 * angles +
+              first_values) +
          own_ids + needs.scratch_bytes +
          adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_logit_rows,
                                limits.max_adapter_rank) +
@@ -140,6 +156,7 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
     TRY_VOID(allocate(second_x_, act, {n, dim}));
     TRY_VOID(allocate(second_delta_, delta, {n, dim}));
   }
+  if (has_shortcuts(model_.spec)) TRY_VOID(allocate(shortcut_, delta, {n, dim}));
   if (group_ != nullptr) {
     TRY_VOID(allocate(own_ids_, DType::i32, {n}));
     Shard shard = model_.spec.shard;
@@ -166,12 +183,13 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
   }
   if (const std::int64_t values = first_values_of(model_.spec); values > 0)
     TRY_VOID(allocate(first_values_, act, {n, values}));
+  for (const int layer : blended_layers(model_.spec)) TRY_VOID(allocate(earlier_[layer], DType::f32, {n, dim}));
   const bool shares = shares_matrices(model_.spec);
   if (shares) {
     TRY_VOID(allocate(pair_, DType::f32, {n, 2 * dim}));
     TRY_VOID(allocate(pair_x_, act, {n, 2 * dim}));
   }
-  if (model_.spec.hidden || model_.spec.streams || model_.spec.hyper || shares || !kept_.empty()) {
+  if (model_.spec.hidden || model_.spec.streams || model_.spec.hyper || shares || !kept_.empty() || !earlier_.empty()) {
     TRY_VOID(allocate(every_row_, DType::i32, {n}));
     std::vector<std::int32_t> numbers(static_cast<std::size_t>(n));
     std::iota(numbers.begin(), numbers.end(), 0);
@@ -229,7 +247,10 @@ void Decoder::run_layers(const ForwardBatch& batch, std::span<const KvLayer> cac
     if (const auto& inputs = model_.spec.layer_inputs)
       step.layer_input =
           inputs_.rows(rows_).columns(static_cast<std::int64_t>(i) * inputs->size, inputs->size);
+    blend_residual(i);
     run_layer(model_.spec.layers[model_.spec.first_layer() + i], model_.network.layers[i], step);
+    if (i > 0 && model_.network.layers[i - 1].shortcut)
+      add(std::exchange(pending_, {.delta = shortcut_.rows(rows_), .norm = {}}), {}, {});
     add_deep_rows(i, batch.images);
     if (batch.deep) project_deep(i, batch.deep);
   }
@@ -253,6 +274,8 @@ StepContext Decoder::context(const ForwardBatch& batch) {
           .scratch = Scratch(scratch_.all),
           .adapters = batch.adapters,
           .adapter_scratch = Scratch(adapter_scratch_.all),
+          .slots = batch.groups.empty() || !batch.groups[0].slots ? View{}
+                                                                   : batch.groups[0].slots.rows(rows_.first, rows_.count),
           .wholes = batch.wholes,
           .ids = batch.ids ? batch.ids.rows(rows_.first, rows_.count) : View{},
           .cross_plan = batch.cross.plan,
@@ -447,6 +470,22 @@ void Decoder::keep_residual(std::size_t layer) {
   }
 }
 
+// LayerSpec::blend of this layer, and the residual that later ones ask for.
+void Decoder::blend_residual(std::size_t layer) {
+  const Ops& ops = backend_.ops;
+  const std::optional<Blend>& blend = model_.spec.layers[layer].blend;
+  const auto kept = earlier_.find(static_cast<int>(layer));
+  if (blend || kept != earlier_.end()) add(std::exchange(pending_, {}), {}, {});
+  if (kept != earlier_.end())
+    ops.gather_rows(*backend_.stream,
+                    {.x = residual_.rows(rows_), .rows = every_row_.rows(rows_), .out = kept->second.rows(rows_)});
+  if (blend)
+    ops.add_norm(*backend_.stream, {.residual = residual_.rows(rows_),
+                                    .delta = earlier_.at(blend->layer).rows(rows_),
+                                    .delta_scale = blend->share / (1 - blend->share),
+                                    .residual_scale = model_.network.layers[layer].rest.value});
+}
+
 // rows: f32 [n, dim], contiguous, in host memory.
 void Decoder::sum_over_ranks(const View& rows) {
   group_->all_reduce({rows.as<float>(), static_cast<std::size_t>(rows.elements())});
@@ -505,6 +544,7 @@ void Decoder::run_layer(const LayerSpec& spec, const Layer& layer, const StepCon
         own.state = step.state.columns(layer.mixer_state_floats(), floats);
       take(*layer.feed_forward, layer.feed_forward_norm, layer.feed_forward_post_norm,
            spec.feed_forward_scale);
+      if (layer.shortcut) run(*layer.shortcut, step, x, shortcut_.rows(rows_));
     }
     if (model_.spec.streams) return correct_streams(layer, step);
     if (layer.input) take(*layer.input, {}, layer.input_post_norm, 1);

@@ -1,6 +1,7 @@
 // The forward pass: one for all families, written over the operators of kernels/ops.h.
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -165,6 +166,7 @@ class Decoder {
   void embed(const ForwardBatch& batch);
   void join_hidden();
   void keep_residual(std::size_t layer);
+  void blend_residual(std::size_t layer);
   void make_layer_inputs(const ForwardBatch& batch);
   View stream(int number) const;
   void make_streams();
@@ -217,6 +219,8 @@ class Decoder {
   Workspace residual_;                 // f32 [tokens, dim]
   Workspace x_, delta_;                // [tokens, dim]; sums over ranks are f32
   Workspace second_x_, second_delta_;  // the same, for the feed-forward of parallel layers
+  Workspace shortcut_;                 // as delta_: of LayerSpec::shortcut, until the next layer's end
+  std::map<int, Workspace> earlier_;   // of Blend: the residual before these layers, f32 [tokens, dim]
   // Of all layers' inputs, [tokens, layers * size]: what is made of ids (f32), of embeddings, and both.
   Workspace input_sum_, input_delta_, inputs_;
   // Of Streams: all of them [tokens, streams * dim], of which the residual is the first; what that was before

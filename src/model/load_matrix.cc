@@ -128,6 +128,30 @@ Result<LoadedPart> load_part(const StoredTensor& stored, const MatrixFormats& fo
   return quantized(std::move(loaded), stored.name, formats, pool);
 }
 
+// Rows of zeros, in the format of those beside them.
+Result<LoadedPart> zeros(std::int64_t rows, std::int64_t cols, const MatrixFormats& formats, ThreadPool& pool) {
+  LoadedPart made;
+  made.memory.resize(static_cast<std::size_t>(rows * cols) * size_of(formats.plain));
+  made.part = {.values = View::of(made.memory.data(), formats.plain, {rows, cols})};
+  return quantized(std::move(made), "", formats, pool);
+}
+
+// Behind each run of `stored` columns of a plain part, zeros up to `count`.
+void widen_runs(LoadedPart& loaded, std::int64_t stored, std::int64_t count, ThreadPool& pool) {
+  const View from = loaded.part.values;
+  const auto element = static_cast<std::int64_t>(size_of(from.dtype));
+  const std::int64_t rows = from.size(0), runs = from.size(1) / stored;
+  std::vector<std::byte> memory(static_cast<std::size_t>(rows * runs * count * element));
+  pool.for_ranges(rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin * runs; i < end * runs; ++i)
+      std::memcpy(memory.data() + i * count * element,
+                  static_cast<const std::byte*>(from.rows(i / runs, 1).data) + i % runs * stored * element,
+                  static_cast<std::size_t>(stored * element));
+  });
+  loaded.memory = std::move(memory);
+  loaded.part = {.values = View::of(loaded.memory.data(), from.dtype, {rows, runs * count})};
+}
+
 // Whether columns [begin, begin + count) are whole blocks and groups of it.
 bool has_columns(const MatrixPart& part, std::int64_t begin, std::int64_t count) {
   const bool plain = part.encoding == Encoding::plain;
@@ -157,6 +181,10 @@ Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors
                                            ThreadPool& pool) {
   std::vector<LoadedPart> loaded;
   for (RowRange range : parameter.order) {
+    if (range.begin < 0) {
+      TRY(loaded.emplace_back(), zeros(range.count, parameter.cols, formats, pool));
+      continue;
+    }
     auto tensor = tensors.begin();
     for (; range.begin >= tensor->shape[0]; ++tensor) range.begin -= tensor->shape[0];
     std::vector<std::byte> cut;
@@ -169,9 +197,15 @@ Result<std::vector<LoadedPart>> load_shard(std::span<const StoredTensor> tensors
   return loaded;
 }
 
-std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<const RowRange> order) {
+// `gap`: rows of zeros, as many as the longest range of them has.
+std::vector<MatrixPart> parts_of(std::span<const LoadedPart> loaded, std::span<const RowRange> order,
+                                 const LoadedPart& gap) {
   std::vector<MatrixPart> parts;
   for (RowRange range : order) {
+    if (range.begin < 0) {
+      parts.push_back(gap.part.row_range(0, range.count, 1));
+      continue;
+    }
     auto one = loaded.begin();
     for (; range.begin >= one->part.rows(); ++one) range.begin -= one->part.rows();
     parts.push_back(one->part.row_range(range.begin, range.count, range.step));
@@ -198,7 +232,8 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
                               const MatrixFormats& wanted, Backend& backend, ThreadPool& pool) {
   std::vector<StoredTensor> tensors;
   for (const Slot& slot : parameter.parts) {
-    const StoredTensor& tensor = *checkpoint.find(slot.name);
+    StoredTensor tensor = *checkpoint.find(slot.name);
+    if (parameter.slices > 0) tensor.shape = {parameter.slices, tensor.shape[0] / parameter.slices, tensor.shape[1]};
     tensors.push_back(parameter.slice < 0 ? tensor : slice_of(tensor, parameter.slice));
     std::vector<std::int64_t>& shape = tensors.back().shape;
     if (shape.size() > 2) {  // of a convolution whose pieces do not overlap; of a stack of matrices
@@ -216,7 +251,13 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
   if (!all_plain) formats.plain = formats.activation;
 
   std::vector<LoadedPart> loaded;
-  const bool own_bytes = parameter.sharded && all_plain && stands_together(parameter);
+  const bool widens = parameter.run_cols > 0;
+  const bool own_bytes = parameter.sharded && all_plain && !widens && stands_together(parameter);
+  std::int64_t gap_rows = 0;
+  for (const RowRange& range : parameter.order)
+    if (range.begin < 0) gap_rows = std::max(gap_rows, range.count);
+  const bool pads = gap_rows > 0 || widens;  // with zeros: what is stored quantised becomes plain
+  if (!all_plain && pads) formats.quantization = Encoding::plain;
   if (own_bytes) {
     TRY(loaded, load_shard(tensors, parameter, formats, pool));
   } else {
@@ -226,8 +267,15 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
       if (parameter.channels > 0) {
         TRY(tensor, by_place(tensor, parameter.channels, turned));
       }
-      TRY(LoadedPart part, load_part(tensor, formats, parameter.transposed, scale, pool));
+      MatrixFormats stored = formats;
+      if (widens) stored.quantization = Encoding::plain;
+      TRY(LoadedPart part, load_part(tensor, stored, parameter.transposed, scale, pool));
       if (parameter.channels > 0) part.cut = std::move(turned);
+      if (pads && !all_plain && part.part.encoding != Encoding::plain) dequantize_part(part, formats.plain, pool);
+      if (widens) {
+        widen_runs(part, parameter.stored_run_cols, parameter.run_cols, pool);
+        TRY(part, quantized(std::move(part), tensor.name, formats, pool));
+      }
       if (parameter.sharded && !has_columns(part.part, parameter.first_col, parameter.cols))
         dequantize_part(part, formats.plain, pool);
       loaded.push_back(std::move(part));
@@ -238,8 +286,12 @@ Result<WeightPtr> load_matrix(const Checkpoint& checkpoint, const MatrixParamete
     for (LoadedPart& one : loaded)
       if (!is_plain(one)) dequantize_part(one, formats.plain, pool);
 
+  LoadedPart gap;
+  if (gap_rows > 0 && !own_bytes) {
+    TRY(gap, zeros(gap_rows, loaded[0].part.cols(), formats, pool));
+  }
   std::vector<MatrixPart> parts =
-      parts_of(loaded, own_bytes ? std::span<const RowRange>() : std::span(parameter.order));
+      parts_of(loaded, own_bytes ? std::span<const RowRange>() : std::span(parameter.order), gap);
   if (parameter.sharded && !own_bytes)
     for (MatrixPart& part : parts) part = column_range(part, parameter.first_col, parameter.cols);
   if (parameter.turned)

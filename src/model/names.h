@@ -11,6 +11,7 @@ namespace octavo {
 enum class QkvOrder : std::uint8_t {
   by_kind,  // all queries, all keys, all values
   by_head,  // the queries of the first key head, this and its value, then those of the second ...
+  values_by_head,  // all queries, then the first key and its value, the second ...
 };
 
 // How a checkpoint holds the matrices of experts.
@@ -18,9 +19,10 @@ enum class ExpertStorage : std::uint8_t {
   each,                // a tensor for each; '{}' in its name is the expert's number
   stacked,             // one tensor [experts, outputs, inputs]
   stacked_transposed,  // one tensor [experts, inputs, outputs]
+  flat,                // one tensor [experts * hidden units, dim]
 };
 
-// What the checkpoint calls its tensors. Layer names are relative to layers + number + "."; names of matrices
+// What the checkpoint calls its tensors. '#' in the name of a layer's is LayerSpec::part. Layer names are relative to layers + number + "."; names of matrices
 // come without ".weight" and ".bias". A list of names stands for matrices stacked by rows, in this order.
 struct Names {
   std::vector<std::string> prefixes = {"model."};  // alternatives before every name but lm_head's
@@ -45,6 +47,7 @@ struct Names {
   std::string k_norm = "self_attn.k_norm";
   std::vector<std::string> qkv = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
   std::string out = "self_attn.o_proj";
+  std::string head_gate = "self_attn.g_proj";
   std::vector<std::string> up = {"mlp.gate_proj", "mlp.up_proj"};  // the gate first
   std::string down = "mlp.down_proj";
   std::vector<std::string> slopes = {"mlp.act_fn.alpha_p", "mlp.act_fn.alpha_n"};  // of xielu
@@ -66,7 +69,11 @@ struct Names {
       "altup.";  // what stands before the names of a layer's tensors, of these and the three below
   std::string laurel = "laurel.";
   std::string kimi = "self_attn.";
-  std::string lightning = "self_attn.";
+  std::string lightning_in = "self_attn.qkv_proj";
+  QkvOrder lightning_order = QkvOrder::by_head;
+  std::string lightning_gate = "self_attn.output_gate";
+  std::string lightning_norm = "self_attn.norm";
+  std::string lightning_out = "self_attn.out_proj";
 
   std::string cross_q = {};
   std::vector<std::string> cross_kv = {};

@@ -50,15 +50,22 @@ Layer layer_of(const ModelSpec& model, const LayerSpec& spec, const Namer& name)
     layer.cross_post_norm = name.norm(spec.post_norm, name.names.cross_post_norm, model.dim);
   }
   layer.feed_forward = std::visit(block, spec.feed_forward);
+  if (spec.shortcut) layer.shortcut = make_block(*spec.shortcut, name, model.dim);
+  if (spec.blend) layer.rest = constant_vector({1 - spec.blend->share});
+  const auto post_norm = [&](const NormSpec& norm, const std::string& tensor) {
+    return norm.stored && tensor.empty() ? NormParameter{} : name.norm(norm, tensor, model.dim);
+  };
   if (layer.mixer) {
     if (spec.mixer_normed && !name.names.attention_norm.empty())
       layer.mixer_norm = name.norm(spec.pre_norm, name.names.attention_norm, model.dim);
-    layer.mixer_post_norm = name.norm(spec.post_norm, name.names.attention_post_norm, model.dim);
+    layer.mixer_post_norm = post_norm(spec.post_norm, name.names.attention_post_norm);
   }
   if (layer.feed_forward) {
     if (spec.residual != Residual::parallel_shared)
       layer.feed_forward_norm = name.norm(spec.pre_norm, name.names.mlp_norm, model.dim);
-    layer.feed_forward_post_norm = name.norm(spec.post_norm, name.names.mlp_post_norm, model.dim);
+    NormSpec last = spec.post_norm;
+    last.weight_offset = spec.last_offset.value_or(last.weight_offset);
+    layer.feed_forward_post_norm = post_norm(last, name.names.mlp_post_norm);
   }
   if (model.layer_inputs) {
     layer.input = make_block(*model.layer_inputs, name, model.dim);
@@ -192,7 +199,8 @@ void add_image_input(const ModelSpec& spec, const Namer& top, const std::string&
 std::vector<Block*> Layer::blocks() const {
   std::vector<Block*> there;
   if (shared) there.push_back(shared.get());
-  for (Block* block : {mixer.get(), second_mixer.get(), cross.get(), feed_forward.get(), input.get()})
+  for (Block* block :
+       {mixer.get(), second_mixer.get(), cross.get(), feed_forward.get(), shortcut.get(), input.get()})
     if (block != nullptr) there.push_back(block);
   return there;
 }
@@ -246,6 +254,8 @@ ParameterList Network::parameters() {
     list.add(layer.feed_forward_norm);
     if (layer.feed_forward) layer.feed_forward->list(list);
     list.add(layer.feed_forward_post_norm);
+    if (layer.shortcut) layer.shortcut->list(list);
+    list.add(layer.rest);
     if (layer.input) layer.input->list(list);
     list.add(layer.input_post_norm);
     list.add(layer.mixed_scale);
@@ -375,9 +385,11 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     network.stream_out.push_back(product(names.stream_out));
   }
   for (std::size_t i = spec.first_layer(); i < spec.end_layer(); ++i) {
+    const LayerSpec& own = spec.layers[i];
+    const std::size_t number = own.number < 0 ? i : static_cast<std::size_t>(own.number);
     const std::string layer =
-        names.only_layer.empty() ? fmt::format("{}{}.", names.layers, i) : names.only_layer;
-    const Namer name(names, prefix + layer + spec.layers[i].prefix, spec.shard);
+        names.only_layer.empty() ? fmt::format("{}{}.", names.layers, number) : names.only_layer;
+    const Namer name(names, prefix + layer + own.prefix, spec.shard, own.part);
     network.layers.push_back(layer_of(spec, spec.layers[i], name));
     if (const auto& shared = spec.layers[i].shared) {
       const Namer owned(names,

@@ -29,7 +29,8 @@ struct Layer {
   NormParameter mixer_norm, mixer_post_norm, cross_norm, cross_post_norm, feed_forward_norm, feed_forward_post_norm,
       input_post_norm;
   std::unique_ptr<SharedTransformerBlock> shared;                          // these: null: the layer has no
-  std::unique_ptr<Block> mixer, second_mixer, cross, feed_forward, input;  // such part
+  std::unique_ptr<Block> mixer, second_mixer, cross, feed_forward, shortcut, input;  // such part
+  VectorParameter rest;                                                    // of LayerSpec::blend: 1 - its share
   VectorParameter mixed_scale, passed_scale;                               // where they are not 1
   StreamMixer streams;
   StreamWeights mixer_streams, feed_forward_streams;

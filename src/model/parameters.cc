@@ -128,6 +128,12 @@ VectorParameter bound(const std::string& tensor, const char* name, std::int64_t 
 
 }  // namespace
 
+std::string Namer::full(const std::string& name) const {
+  std::string found = prefix_ + name;
+  if (const std::size_t place = found.find('#'); place != found.npos) found.replace(place, 1, part_);
+  return found;
+}
+
 NormParameter Namer::norm(const NormSpec& spec, const std::string& name, std::int64_t size) const {
   if (spec.kind == NormKind::none) return {};
   if (!spec.stored)
@@ -150,19 +156,20 @@ LinearParameter Namer::linear(const std::vector<std::string>& tensors, const std
     p.weight.rows += rows[i];
     std::vector<std::int64_t> shape{rows[i], cols};
     if (names.transposed) std::swap(shape[0], shape[1]);
-    p.weight.parts.push_back({prefix_ + tensors[i] + ".weight", std::move(shape)});
+    p.weight.parts.push_back({full(tensors[i]) + ".weight", std::move(shape)});
     biases.push_back(tensors[i] + ".bias");
   }
   if (bias) p.bias = vector(biases, rows);
   if (!names.bounded || tensors.size() > 1 || !tensors[0].ends_with(kBounded)) return p;
-  const std::string tensor = prefix_ + tensors[0];
+  const std::string tensor = full(tensors[0]);
   p.input = {bound(tensor, ".input_min", cols), bound(tensor, ".input_max", cols)};
   p.output = {bound(tensor, ".output_min", rows[0]), bound(tensor, ".output_max", rows[0])};
   return p;
 }
 
 std::vector<MatrixParameter> Namer::experts(const std::vector<std::string>& tensors, std::int64_t count,
-                                            std::int64_t rows, std::int64_t cols) const {
+                                            std::int64_t rows, std::int64_t cols, bool down) const {
+  const bool flat = names.expert_storage == ExpertStorage::flat;
   const std::vector<std::int64_t> part_rows(tensors.size(), rows / std::ssize(tensors));
   std::vector<MatrixParameter> experts;
   for (std::int64_t e = 0; e < count; ++e) {
@@ -173,14 +180,16 @@ std::vector<MatrixParameter> Namer::experts(const std::vector<std::string>& tens
       continue;
     }
     MatrixParameter p;
-    p.transposed = names.expert_storage == ExpertStorage::stacked_transposed;
+    p.transposed = names.expert_storage == ExpertStorage::stacked_transposed || (flat && down);
     p.slice = e;
+    if (flat) p.slices = count;
     p.rows = rows;
     p.cols = cols;
     for (const std::string& tensor : tensors) {
       std::vector<std::int64_t> shape{count, part_rows[0], cols};
       if (p.transposed) std::swap(shape[1], shape[2]);
-      p.parts.push_back({prefix_ + tensor, std::move(shape)});
+      if (flat) shape = {count * shape[1], shape[2]};
+      p.parts.push_back({full(tensor), std::move(shape)});
     }
     experts.push_back(std::move(p));
   }
@@ -189,7 +198,7 @@ std::vector<MatrixParameter> Namer::experts(const std::vector<std::string>& tens
 
 MatrixParameter Namer::stack(const std::string& tensor, std::int64_t count, std::int64_t rows,
                              std::int64_t cols) const {
-  return {.parts = {{prefix_ + tensor + ".weight", {count, rows, cols}}},
+  return {.parts = {{full(tensor) + ".weight", {count, rows, cols}}},
           .order = {},
           .rows = count * rows,
           .cols = cols,
@@ -200,7 +209,7 @@ VectorParameter Namer::rows_of_vectors(const std::vector<std::string>& tensors, 
                                        std::int64_t row) const {
   VectorParameter p;
   for (const std::string& tensor : tensors)
-    p.parts.push_back({prefix_ + tensor, {rows, row / std::ssize(tensors)}});
+    p.parts.push_back({full(tensor), {rows, row / std::ssize(tensors)}});
   p.size = rows * row;
   p.row = row;
   return p;
@@ -208,7 +217,7 @@ VectorParameter Namer::rows_of_vectors(const std::vector<std::string>& tensors, 
 
 MatrixParameter Namer::table(const std::string& name, std::int64_t rows, std::int64_t cols,
                              MatrixUse use) const {
-  return {.parts = {{prefix_ + name + ".weight", {rows, cols}}},
+  return {.parts = {{full(name) + ".weight", {rows, cols}}},
           .order = {},
           .rows = rows,
           .cols = cols,
@@ -220,7 +229,7 @@ VectorParameter Namer::vector(const std::vector<std::string>& tensors,
                               const std::vector<std::int64_t>& sizes) const {
   VectorParameter p;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    p.parts.push_back({prefix_ + tensors[i], {sizes[i]}});
+    p.parts.push_back({full(tensors[i]), {sizes[i]}});
     p.size += sizes[i];
   }
   return p;

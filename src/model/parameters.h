@@ -12,7 +12,7 @@
 
 namespace octavo {
 
-// Rows begin, begin + step .. of a matrix, or elements of a vector; of a vector, begin -1: zeros.
+// Rows begin, begin + step .. of a matrix, or elements of a vector; begin -1: zeros.
 struct RowRange {
   std::int64_t begin;
   std::int64_t count;
@@ -31,8 +31,11 @@ enum class MatrixUse : std::uint8_t {
 struct MatrixParameter {
   std::vector<Slot> parts;      // empty: the network has no such matrix
   std::int64_t slice = -1;      // from 0 on: the tensors are stacks [slices, ..], and this is one of them
+  std::int64_t slices = 0;      // not 0: so many, whose rows stand one behind the other in the checkpoint
   bool transposed = false;      // each tensor is stored [cols, rows]
   bool turned = false;          // each range of `order` [count, cols] counts as its transpose [cols, count]
+  // Not 0: each run of so many columns of a tensor is followed by zeros, up to `run_cols`.
+  std::int64_t stored_run_cols = 0, run_cols = 0;
   std::int64_t channels = 0;    // not 0: each row is stored [channels, cols / channels] and counts transposed
   std::optional<Slot> scale = {};  // a vector [rows] in the checkpoint, by which the rows are multiplied
   std::vector<RowRange> order;  // not empty: of the stack these rows in this order, each range of one tensor
@@ -134,8 +137,8 @@ struct ParameterList {
 // Finds the names and shapes of a network's tensors; `prefix` comes before every name.
 class Namer {
  public:
-  Namer(const Names& all, std::string prefix, const Shard& part = {})
-      : names(all), shard(part), prefix_(std::move(prefix)) {}
+  Namer(const Names& all, std::string prefix, const Shard& of = {}, std::string part = {})
+      : names(all), shard(of), prefix_(std::move(prefix)), part_(std::move(part)) {}
 
   const Names& names;
   const Shard shard;  // for blocks, which know how they are split
@@ -145,9 +148,9 @@ class Namer {
   LinearParameter linear(const std::vector<std::string>& tensors, const std::vector<std::int64_t>& rows,
                          std::int64_t cols, bool bias) const;
   // One matrix for each of `count` experts, stored as names.expert_storage says: the tensors' rows, `rows` in
-  // all, stacked.
+  // all, stacked. `down`: their columns are the hidden units.
   std::vector<MatrixParameter> experts(const std::vector<std::string>& tensors, std::int64_t count,
-                                       std::int64_t rows, std::int64_t cols) const;
+                                       std::int64_t rows, std::int64_t cols, bool down = false) const;
   // A stack [count, rows, cols] as one matrix [count * rows, cols].
   MatrixParameter stack(const std::string& tensor, std::int64_t count, std::int64_t rows,
                         std::int64_t cols) const;
@@ -160,7 +163,9 @@ class Namer {
                          const std::vector<std::int64_t>& sizes) const;
 
  private:
-  std::string prefix_;
+  std::string full(const std::string& name) const;
+
+  std::string prefix_, part_;  // LayerSpec::part
 };
 
 }  // namespace octavo

@@ -253,8 +253,13 @@ TEST(PublishedConfigs, OptionsThatAreNotThereAreNamed) {
             "apply_residual_connection_post_layernorm");
   EXPECT_EQ(error("MptForCausalLM", R"("no_bias": false)"), "no_bias");
   EXPECT_EQ(error("MptForCausalLM", R"("attn_config": {"alibi": false})"), "alibi");
-  EXPECT_EQ(error("MptForCausalLM", R"("attn_config": {"clip_qkv": 6})"), "clip_qkv");
-  EXPECT_EQ(error("OlmoForCausalLM", R"("clip_qkv": 8)"), "clip_qkv");
+  EXPECT_EQ(error("OlmoeForCausalLM", R"("clip_qkv": 8)"), "clip_qkv");
+  EXPECT_EQ(error("DbrxForCausalLM", R"("ffn_config": {"moe_normalize_expert_weights": 2.0})"), "ffn_config");
+  EXPECT_EQ(error("DeciLMForCausalLM", R"("num_hidden_layers": 1)"), "block_configs");
+  EXPECT_EQ(error("DeciLMForCausalLM", R"("num_hidden_layers": 1, "block_configs": [{"attention":
+                  {"replace_with_linear": true}, "ffn": {"no_op": true}}])"), "replace_with_linear");
+  EXPECT_EQ(error("LongcatFlashForCausalLM", R"("zero_expert_type": "copy")"), "zero_expert_type");
+  EXPECT_EQ(error("TeleChat2ForCausalLM", R"("embed_layernorm": true)"), "embed_layernorm");
   EXPECT_EQ(error("Ernie4_5_MoeForCausalLM", R"("use_bias": true)"), "use_bias");
   EXPECT_EQ(error("HunYuanMoEV1ForCausalLM", R"("num_experts": [8, 16])"), "num_experts");
   EXPECT_EQ(error("Llama4ForCausalLM", R"("num_experts_per_tok": 2)"), "num_experts_per_tok");

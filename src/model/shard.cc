@@ -38,6 +38,7 @@ Result<> check(const Shard& shard, const Mlp& mlp) { return divides(shard, mlp.h
 Result<> check(const Shard& shard, const Experts& experts) {
   if (experts.shared) TRY_VOID(check(shard, *experts.shared));
   if (shard.whole_experts) {
+    if (experts.identities > 0) return refused("experts that do nothing, with --enable-expert-parallel");
     if (experts.count < shard.size)
       return invalid(kField, "is {}, the model has {} experts", shard.size, experts.count);
     if (const int most = experts.count * (shard.size - 1); shard.redundant_experts > most)
@@ -67,6 +68,10 @@ Result<> check_shard(const ModelSpec& spec) {
   if (spec.layer_inputs) return refused("inputs of layers");
   if (spec.streams) return refused("several residuals");
   if (spec.has_cross()) return refused("cross attention");
+  const auto has_experts = [](const LayerSpec& layer) { return std::holds_alternative<Experts>(layer.feed_forward); };
+  if (!spec.shard.whole_experts && spec.names.expert_storage == ExpertStorage::flat &&
+      std::ranges::any_of(spec.layers, has_experts))
+    return refused("experts stored in one matrix, unless --enable-expert-parallel keeps them whole");
   for (const LayerSpec& layer : spec.layers) {
     if (layer.shared) return refused("layers that share attention and MLP");
     if (std::holds_alternative<ShortConv>(layer.mixer)) TRY_VOID(divides(spec.shard, spec.dim, "channels"));
@@ -74,6 +79,7 @@ Result<> check_shard(const ModelSpec& spec) {
     TRY_VOID(std::visit(half, layer.mixer));
     TRY_VOID(std::visit(half, layer.second_mixer));
     TRY_VOID(std::visit(half, layer.feed_forward));
+    if (layer.shortcut) TRY_VOID(check(spec.shard, *layer.shortcut));
   }
   return {};
 }
@@ -87,15 +93,15 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
                          spec.head ? "a head (embeddings, rerankers)" : "encoders of images or sound");
   const auto reads_another = [](const LayerSpec& layer) {
     const auto* attention = std::get_if<Attention>(&layer.mixer);
-    return layer.shared || std::holds_alternative<TimeMix>(layer.mixer) ||
+    return layer.shared || layer.shortcut || layer.blend || std::holds_alternative<TimeMix>(layer.mixer) ||
            (attention != nullptr && attention->source >= 0);
   };
   if (stages > 1 &&
       (spec.layer_inputs || spec.streams || std::ranges::any_of(spec.layers, reads_another)))
     return field_failure(
         kStages, ErrorCode::unsupported,
-        "must be 1 for models whose layers share matrices, keys or values, or have several residuals or inputs of "
-        "their own");
+        "must be 1 for models whose layers share matrices, keys, values or residuals, or have several residuals or "
+        "inputs of their own");
   ModelSpec whole = spec;  // the same for all ranks
   whole.shard = {};
   whole.stage = {};

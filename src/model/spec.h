@@ -139,6 +139,9 @@ struct Attention {
   // What each head puts out is multiplied by the sigmoid of a gate, whose rows follow each head's queries, or are
   // the fourth matrix of Names::qkv.
   bool output_gate = false;
+  bool head_gate = false;        // what each head puts out is multiplied by the sigmoid of a number of its own
+  float clip = 0;                // queries, keys and values are cut beyond it, on both sides; 0: they are not
+  int value_dim = 0;             // of a head's values, where they are narrower than its keys, and zeros follow; 0: as wide
   NormSpec v_norm = {};          // of each head's values; its weight is not stored
   bool keys_are_values = false;  // one projection makes both, before their norms
   int source = -1;               // the layer whose keys and values it reads; -1: it has its own
@@ -149,6 +152,7 @@ struct Attention {
 
   int q_dim() const { return q_heads * head_dim; }
   int kv_dim() const { return kv_heads * head_dim; }
+  int stored_value_dim() const { return value_dim > 0 ? value_dim : head_dim; }
   int qkv_dim() const { return q_dim() + 2 * kv_dim(); }
 };
 
@@ -186,6 +190,8 @@ struct LatentAttention {
   bool bias = false;         // of the projections to the latents, and of the last
   float scale = 1;           // of the scores
   int rope = -1;             // index into ModelSpec::ropes
+  float latent_scale = 1;    // what the latent of keys and values is multiplied by, behind its norm
+  bool head_gate = false;    // as Attention's
   bool temperature = false;  // ModelSpec::temperature counts
   std::optional<Indexer> indexer = {};  // nothing: a query sees all tokens; with q_rank
 
@@ -249,7 +255,12 @@ struct LightningAttention {
   int heads = 0;
   int head_dim = 0;
   std::vector<float> rates;  // of each head
-  NormSpec norm = {};        // of what all heads put out, before its gate
+  NormSpec norm = {};        // of what all heads put out, or those of each group, before its gate
+  int norm_groups = 1;
+  bool silu = true;          // queries, keys and values pass it
+  NormSpec qk_norm = {};     // of each head's queries and keys
+  float scale = 1;           // of queries; with qk_norm
+  int rope = -1;             // index into ModelSpec::ropes; -1: none
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 };
@@ -326,6 +337,7 @@ struct Mlp {
   float alpha = 1;  // of swigluoai
   // Of swigluoai. Of others, above 0: gates are cut above it, and what they are multiplied with on both sides.
   float limit = 0;
+  float gate_limit = 0;  // of gates alone, in place of limit; 0: it is the same
   // Of what goes into a gate's activation; not of swigluoai. Where it is not 1, what has no gate is its own:
   // quick_gelu is x * sigmoid(1.702 x).
   float gate_scale = 1;
@@ -346,6 +358,7 @@ struct Experts {
   RouterRule router;
   bool router_bias = false;
   bool choice_bias = false;        // RouteArgs::bias
+  int identities = 0;              // more of them, behind the others, that put out what they read
   int vocab = 0;  // not 0: which ones a token goes to says a table of so many ids, the router how much they count
   bool scales = false;             // what each puts out is multiplied by a number of its own
   NormSpec router_norm = {};       // of the residual, which the router reads; none: it reads what experts do
@@ -426,17 +439,30 @@ using FeedForward = std::variant<std::monostate, Mlp, ChannelMix, Experts, MlpAn
 //   from_norm        x = pre(x), x += F(x), likewise, as MiniMax has it
 enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_norm, from_norm };
 
+// What the residual becomes before a layer: `share` of what it was before an earlier one, and the rest of itself.
+struct Blend {
+  int layer = 0;
+  float share = 0;
+};
+
 struct LayerSpec {
   std::string prefix = {};  // what stands before the names of its tensors, behind its number
+  int number = -1;          // that number; -1: its place among the layers
+  std::string part = {};    // what '#' in these names stands for
+  std::optional<Blend> blend = {};
   std::optional<SharedTransformer> shared = {};  // in front of the mixer, of serial layers
   Mixer mixer = {};
   Mixer second_mixer = {};  // beside the mixer, behind the same norm; where layers are serial
   std::optional<CrossAttention> cross = {};  // between the halves, of serial layers and of those with post_norm
   FeedForward feed_forward = {};
+  // Experts that read what the feed-forward does; what they put out is added behind the next layer (LongCat-Flash, 2025).
+  std::optional<Experts> shortcut = {};
   Residual residual = Residual::serial;
   NormSpec pre_norm = {};    // kind none: no norm in this place
   bool mixer_normed = true;  // the mixer has pre_norm, too
-  NormSpec post_norm = {};   // of the halves' outputs; both places used: "sandwich"
+  // Of the halves' outputs; both places used: "sandwich". A half whose norm has no name has none.
+  NormSpec post_norm = {};
+  std::optional<float> last_offset = {};  // NormSpec::weight_offset of the feed-forward's, where it is not the mixer's
   float residual_scale = 1;
   // What the halves put out is multiplied by, besides.
   float mixer_scale = 1;

@@ -22,6 +22,7 @@ FILE = FAMILIES / "defaults.cc"
 
 # Architecture: module and class of its configuration; None: it is in GIVEN alone.
 CLASSES = {
+    "AXK1ForCausalLM": ("axk1", "AXK1Config"),
     "AfmoeForCausalLM": ("afmoe", "AfmoeConfig"),
     "ApertusForCausalLM": ("apertus", "ApertusConfig"),
     "AquilaForCausalLM": ("llama", "LlamaConfig"),
@@ -31,6 +32,7 @@ CLASSES = {
     "BaichuanForCausalLM": ("llama", "LlamaConfig"),
     "BailingMoeForCausalLM": ("llama", "LlamaConfig"),
     "BailingMoeV2ForCausalLM": ("llama", "LlamaConfig"),
+    "BailingMoeV2_5ForCausalLM": ("deepseek_v3", "DeepseekV3Config"),
     "BambaForCausalLM": ("bamba", "BambaConfig"),
     "BartForConditionalGeneration": ("bart", "BartConfig"),
     "BertForMaskedLM": ("bert", "BertConfig"),
@@ -44,6 +46,8 @@ CLASSES = {
     "CohereForCausalLM": ("cohere", "CohereConfig"),
     "ColBERTModernBertModel": ("modernbert", "ModernBertConfig"),
     "CwmForCausalLM": ("cwm", "CwmConfig"),
+    "DbrxForCausalLM": ("dbrx", "DbrxConfig"),
+    "DeciLMForCausalLM": ("llama", "LlamaConfig"),
     "DeepseekForCausalLM": ("llama", "LlamaConfig"),
     "DeepseekV2ForCausalLM": ("deepseek_v2", "DeepseekV2Config"),
     "DeepseekV32ForCausalLM": ("deepseek_v32", "DeepseekV32Config"),
@@ -120,11 +124,13 @@ CLASSES = {
     "LlavaForConditionalGeneration": ("llama", "LlamaConfig"),
     "LlavaNextForConditionalGeneration": ("llama", "LlamaConfig"),
     "LlavaOnevisionForConditionalGeneration": ("qwen2", "Qwen2Config"),
+    "LongcatFlashForCausalLM": ("longcat_flash", "LongcatFlashConfig"),
     "MPTForCausalLM": ("mpt", "MptConfig"),
     "Mamba2ForCausalLM": ("mamba2", "Mamba2Config"),
     "MambaForCausalLM": ("mamba", "MambaConfig"),
     "MellumForCausalLM": ("mellum", "MellumConfig"),
     "MiMoForCausalLM": ("qwen2", "Qwen2Config"),
+    "MiMoV2FlashForCausalLM": ("mimo_v2_flash", "MiMoV2FlashConfig"),
     "MiniCPM3ForCausalLM": ("minicpm3", "MiniCPM3Config"),
     "MiniCPMForCausalLM": ("llama", "LlamaConfig"),
     "MiniMaxForCausalLM": ("minimax", "MiniMaxConfig"),
@@ -156,12 +162,15 @@ CLASSES = {
     "OlmoeForCausalLM": ("olmoe", "OlmoeConfig"),
     "OrionForCausalLM": ("llama", "LlamaConfig"),
     "PanguEmbeddedForCausalLM": ("llama", "LlamaConfig"),
+    "PanguUltraMoEForCausalLM": ("deepseek_v3", "DeepseekV3Config"),
+    "Param2MoEForCausalLM": ("llama", "LlamaConfig"),
     "Phi3ForCausalLM": ("phi3", "Phi3Config"),
     "Phi4MMForCausalLM": ("phi4_multimodal", "Phi4MultimodalConfig"),
     "Phi4MultimodalForCausalLM": ("phi4_multimodal", "Phi4MultimodalConfig"),
     "PhiForCausalLM": ("phi", "PhiConfig"),
     "PhiMoEForCausalLM": ("phimoe", "PhimoeConfig"),
     "PhimoeForCausalLM": ("phimoe", "PhimoeConfig"),
+    "Plamo3ForCausalLM": None,
     "Qwen2AudioForConditionalGeneration": ("qwen2", "Qwen2Config"),
     "Qwen2ForCausalLM": ("qwen2", "Qwen2Config"),
     "Qwen2ForProcessRewardModel": ("qwen2", "Qwen2Config"),
@@ -187,16 +196,22 @@ CLASSES = {
     "RobertaForMaskedLM": ("roberta", "RobertaConfig"),
     "RobertaForSequenceClassification": ("roberta", "RobertaConfig"),
     "RobertaModel": ("roberta", "RobertaConfig"),
+    "SarvamMLAForCausalLM": ("deepseek_v3", "DeepseekV3Config"),
+    "SarvamMoEForCausalLM": ("llama", "LlamaConfig"),
     "SeedOssForCausalLM": ("seed_oss", "SeedOssConfig"),
     "SmolLM3ForCausalLM": ("smollm3", "SmolLM3Config"),
     "SmolVLMForConditionalGeneration": ("llama", "LlamaConfig"),
+    "SolarForCausalLM": ("llama", "LlamaConfig"),
     "SolarOpenForCausalLM": ("solar_open", "SolarOpenConfig"),
     "StableLMEpochForCausalLM": ("stablelm", "StableLmConfig"),
     "StableLmForCausalLM": ("stablelm", "StableLmConfig"),
     "Starcoder2ForCausalLM": ("starcoder2", "Starcoder2Config"),
     "Step3TextForCausalLM": ("llama", "LlamaConfig"),
+    "Step3p5ForCausalLM": ("step3p7", "Step3p7TextConfig"),
     "T5ForConditionalGeneration": ("t5", "T5Config"),
+    "TeleChat2ForCausalLM": ("llama", "LlamaConfig"),
     "TeleChat3ForCausalLM": ("llama", "LlamaConfig"),
+    "TeleFLMForCausalLM": ("llama", "LlamaConfig"),
     "VaultGemmaForCausalLM": ("vaultgemma", "VaultGemmaConfig"),
     "WhisperForConditionalGeneration": ("whisper", "WhisperConfig"),
     "XLMRobertaForMaskedLM": ("xlm_roberta", "XLMRobertaConfig"),
@@ -226,6 +241,16 @@ GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMFor
              "a_low_rank_dim": 64, "decay_low_rank_dim": 64, "fuse_norm": True, "gate_low_rank_dim": 128, "head_dim": 64, "hidden_act": "sqrelu",
              "hidden_ratio": 4, "hidden_size": 2048, "norm_bias": True, "norm_eps": 1e-5, "norm_first": True, "num_hidden_layers": 24,
              "tie_word_embeddings": False, "v_low_rank_dim": 16, "vocab_size": 32000},
+         **dict.fromkeys(("SarvamMLAForCausalLM", "SarvamMoEForCausalLM", "Param2MoEForCausalLM"), {
+             "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1, "norm_topk_prob": True, "num_shared_experts": 1, "score_function": "sigmoid"}),
+         "PanguUltraMoEForCausalLM": {"n_group": 1, "topk_group": 1, "rope_theta": 10000.0},
+         "Plamo3ForCausalLM": {
+             "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 13312, "max_position_embeddings": 32768,
+             "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 4, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0,
+             "rope_local_theta": 10000.0, "sliding_window": 2048, "sliding_window_pattern": 8, "tie_word_embeddings": False, "vocab_size": 32000},
+         "SolarForCausalLM": {"bskcn_1": [12, 20, 32, 44], "bskcn_2": [20, 32], "bskcn_3": [16, 24, 36, 48], "bskcn_4": [28, 40], "bskcn_tv": [0.9, 0.8]},
+         "TeleChat2ForCausalLM": {"hidden_act": "silu", "max_position_embeddings": 8192},
+         "TeleFLMForCausalLM": {"input_mult": 1.0, "output_mult": 1.0, "mup_scale_factor": 1.0},
          "Lfm2ForCausalLM": {"hidden_act": "silu"}, "Lfm2MoeForCausalLM": {"hidden_act": "silu"},
          "MiniCPMForCausalLM": {"dim_model_base": 1, "scale_depth": 1, "scale_emb": 1}}
 
@@ -264,7 +289,8 @@ def defaults(module, name, read):
     rope = getattr(kind(), "rope_parameters", None) or {}
     if "full_attention" in rope:  # Gemma 3
         found["rope_theta"] = rope["full_attention"]["rope_theta"]
-        found["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
+        if "sliding_attention" in rope:
+            found["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"]
         rope = {}
     if rope.get("rope_type", "default") != "default":
         found["rope_parameters"] = rope

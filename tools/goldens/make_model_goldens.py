@@ -660,6 +660,146 @@ def lfm2_indices(config):
     return dict(legacy(config), block_ff_dim=config.pop("intermediate_size"), tie_embedding=config.pop("tie_word_embeddings"))
 
 
+def decided_longcat(model, generator):
+    """So that some tokens go to experts that do nothing, and most choices are decided."""
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if name.endswith("classifier.weight"):
+                p.mul_(4)
+        for name, b in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                b.copy_(0.05 * torch.randn(b.shape, generator=generator))
+
+
+def real_experts(count):
+    """transformers has matrices of experts that do nothing, too."""
+    return lambda tensors: {name: t for name, t in tensors.items() if not re.search(r"experts\.\d+\.", name) or int(re.search(r"experts\.(\d+)\.", name)[1]) < count}
+
+
+def norms_by_one_more(model, generator):
+    """Of Step-3.5, which stores what is added to one."""
+    biased_routers(model, generator)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if name.endswith("norm.weight"):
+                p.sub_(1)
+
+
+def decided_dbrx(model, generator):
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if name.endswith(("norm_1.weight", "norm_2.weight")):
+                p.add_(1)
+            if name.endswith("router.layer.weight"):
+                p.mul_(4)
+
+
+def published_mimo_v2(config):
+    """As Xiaomi writes it."""
+    ropes, kinds = config.pop("rope_parameters"), config.pop("layer_types")
+    config["moe_layer_freq"] = [int(kind == "sparse") for kind in config.pop("mlp_layer_types")]
+    return dict(config, layernorm_epsilon=config.pop("rms_norm_eps"), hybrid_layer_pattern=[int(kind == "sliding_attention") for kind in kinds],
+                rope_theta=ropes["full_attention"]["rope_theta"], swa_rope_theta=ropes["sliding_attention"]["rope_theta"],
+                partial_rotary_factor=ropes["full_attention"]["partial_rotary_factor"], swa_num_key_value_heads=2 * config["num_key_value_heads"],
+                sliding_window_size=config["sliding_window"] - 1, add_swa_attention_sink_bias=True, n_shared_experts=None, routed_scaling_factor=None)
+
+
+def step3p5(config):
+    """Step-3.5-Flash as StepFun writes it: Step-3.7's text."""
+    config = config["text_config"]
+    ropes, kinds = config.pop("rope_parameters"), config["layer_types"]
+    sparse = config.pop("mlp_layer_types")
+    kept = {field: config[field] for field in (*BASE, "head_dim", "sliding_window", "rms_norm_eps", "moe_intermediate_size", "share_expert_dim", "moe_router_scaling_factor",
+                                               "swiglu_limits", "swiglu_limits_shared") if field in config}
+    kept["num_attention_groups"] = kept.pop("num_key_value_heads")
+    theta = [ropes[kind]["rope_theta"] for kind in kinds]
+    shares = [ropes[kind]["partial_rotary_factor"] for kind in kinds]
+    return dict(kept, architectures=["Step3p5ForCausalLM"], model_type="step3p5", layer_types=kinds + ["full_attention"], num_nextn_predict_layers=1,
+                swiglu_limits=kept["swiglu_limits"] + [0.0], swiglu_limits_shared=kept["swiglu_limits_shared"] + [0.0], rope_theta=theta + [1e4], partial_rotary_factors=shares + [1.0],
+                rope_scaling={name: value for name, value in LLAMA3.items() if name != "rope_theta"}, yarn_only_types=["full_attention"], moe_num_experts=config["n_routed_experts"],
+                moe_top_k=config["num_experts_per_tok"], moe_router_activation="sigmoid", use_moe_router_bias=True, norm_expert_weight=True, use_head_wise_attn_gate=True,
+                moe_layers_enum=",".join(str(i) for i, kind in enumerate(sparse) if kind == "sparse"), att_impl_type="GQA", dtype="bfloat16",
+                attention_other_setting=dict(attention_type="sliding_attention", num_attention_heads=config["num_sliding_attention_heads"],
+                                             num_attention_groups=kept["num_attention_groups"], head_dim=config["head_dim"]))
+
+
+def text_tensors(tensors):
+    """Without what sees, and with a layer of multi-token prediction behind the others."""
+    kept = {name: t for name, t in tensors.items() if not name.startswith(("vision_model.", "vit_large_projector."))}
+    return dict(kept, **{"model.layers.3.eh_proj.weight": torch.zeros(4, 4)})
+
+
+TELECHAT2 = renamed("TeleChat2ForCausalLM", (r"^model\.embed_tokens", "transformer.word_embeddings"), (r"^model\.norm", "transformer.ln_f"), (r"^model\.layers", "transformer.h"),
+                    (r"self_attn\.q_proj", "self_attention.query"), (r"self_attn\.o_proj", "self_attention.dense"),
+                    fields=[("num_hidden_layers", "n_layer"), ("num_attention_heads", "n_head"), ("intermediate_size", "ffn_hidden_size"), ("rms_norm_eps", "layer_norm_epsilon"),
+                            ("max_position_embeddings", "seq_length")])
+
+
+def no_first_biases(model, generator):
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if re.search(r"(q|k|v|gate|up)_proj\.bias$", name):
+                p.zero_()
+
+
+def telechat2_tensors(tensors):
+    """Keys and values in one matrix, head by head; no biases but of the last matrices."""
+    tensors = {name: t for name, t in TELECHAT2[1](tensors).items() if not re.search(r"(query|k_proj|v_proj|gate_proj|up_proj)\.bias$", name)}
+    for i in range(2):
+        keys, values = (tensors.pop(f"transformer.h.{i}.self_attn.{kind}_proj.weight") for kind in "kv")
+        pairs = [part for both in zip(keys.split(16), values.split(16)) for part in both]
+        tensors[f"transformer.h.{i}.self_attention.key_value.weight"] = torch.cat(pairs)
+    return tensors
+
+
+TELEFLM = renamed("TeleFLMForCausalLM", config=lambda saved: {
+    **legacy({name: value for name, value in saved.items() if name not in ("attention_multiplier", "embedding_multiplier", "logits_scaling", "residual_multiplier")}),
+    "use_mup": True, "input_mult": saved["embedding_multiplier"], "mup_scale_factor": saved["logits_scaling"] * 2, "output_mult": 2.0})
+
+PLAMO3 = renamed("Plamo3ForCausalLM", (r"^model\.layers", "model.layers.layers"), ("input_layernorm", "pre_mixer_norm"), ("post_attention_layernorm", "post_mixer_norm"),
+                 ("pre_feedforward_layernorm", "pre_mlp_norm"), ("post_feedforward_layernorm", "post_mlp_norm"), ("self_attn", "mixer"))
+
+
+def plamo3(config):
+    ropes = config["rope_parameters"]
+    kept = {field: config[field] for field in (*BASE, "head_dim", "rms_norm_eps", "sliding_window", "layer_types")}
+    return dict(kept, architectures=["Plamo3ForCausalLM"], model_type="plamo3", rope_theta=ropes["full_attention"]["rope_theta"],
+                rope_local_theta=ropes["sliding_attention"]["rope_theta"], tie_word_embeddings=False, dtype="bfloat16")
+
+
+def plamo3_tensors(tensors):
+    """Gemma 3's, whose embeddings count 8 times and whose norms behind the halves are by 1 + w."""
+    tensors = PLAMO3[1](tensors)
+    tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
+    tensors["model.embed_tokens.weight"] = tensors["model.embed_tokens.weight"] * 8
+    for i in range(3):
+        layer = f"model.layers.layers.{i}."
+        for fused, parts in (("mixer.qkv_proj", ("mixer.q_proj", "mixer.k_proj", "mixer.v_proj")), ("mlp.gate_up_proj", ("mlp.gate_proj", "mlp.up_proj"))):
+            tensors[f"{layer}{fused}.weight"] = torch.cat([tensors.pop(f"{layer}{part}.weight") for part in parts])
+        for norm, offset in (("post_mixer_norm", 1 / 5), ("post_mlp_norm", 5 ** -1.5)):
+            tensors[f"{layer}{norm}.weight"] = tensors[f"{layer}{norm}.weight"].float() + (1 - offset)
+    return tensors
+
+
+def sarvam_mla(config):
+    config = legacy(config)
+    config.pop("model_type")
+    for old, new in (("n_routed_experts", "num_experts"), ("n_shared_experts", "num_shared_experts")):
+        config[new] = config.pop(old)
+    return dict(config, architectures=["SarvamMLAForCausalLM"], model_type="sarvam_mla", score_function="sigmoid", moe_router_enable_expert_bias=True, num_nextn_predict_layers=0)
+
+
+def bailing_hybrid(config):
+    """As Ling 2.5's files."""
+    config = sarvam_mla(config)
+    return dict(config, architectures=["BailingMoeV2_5ForCausalLM"], model_type="bailing_hybrid", head_dim=config.pop("linear_head_dim"), rope_theta=config.pop("linear_theta"),
+                partial_rotary_factor=config.pop("linear_share"), use_qk_norm=True, use_bias=False, use_qkv_bias=False)
+
+
+def pangu_ultra(config):
+    return dict(legacy(config), architectures=["PanguUltraMoEForCausalLM"], model_type="pangu_ultra_moe", sandwich_norm=True, router_enable_expert_bias=True, num_nextn_predict_layers=0)
+
+
 # name: (config class, model class, configuration, options)
 CASES = {
     "llama": ("Llama", dict(BASE, num_key_value_heads=4), {}),
@@ -1048,6 +1188,54 @@ CASES = {
     "minicpm3": ("MiniCPM3", dict(SMALL, num_key_value_heads=3, num_attention_heads=3, q_lora_rank=24, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=8,
                                   v_head_dim=32, scale_emb=6, scale_depth=1.2, dim_model_base=20, tie_word_embeddings=True,
                                   rope_parameters=longrope(4, original_max_position_embeddings=32, factor=8.0)), dict(max_model_len=64)),
+    "axk1": ("AXK1", dict(LATENT, num_key_value_heads=4, q_lora_rank=24, n_group=4, topk_group=2, routed_scaling_factor=2.5), dict(weights=biased_routers)),
+    "dbrx": ("Dbrx", dict(vocab_size=VOCAB, d_model=48, n_heads=3, n_layers=2, max_seq_len=256, rope_parameters=dict(rope_type="default", rope_theta=5e5),
+                      attn_config=dict(kv_n_heads=1, clip_qkv=1.2, rope_theta=5e5), ffn_config=dict(
+        ffn_hidden_size=40, moe_num_experts=5, moe_top_k=2), pad_token_id=0, bos_token_id=1, eos_token_id=2), dict(weights=decided_dbrx)),
+    "decilm": ("DeciLM", dict(SMALL, num_hidden_layers=4, num_attention_heads=4, block_configs=[
+        dict(attention=dict(n_heads_in_group=2), ffn=dict(ffn_mult=1.3)), dict(attention=dict(no_op=True), ffn=dict(intermediate_size=40)),
+        dict(attention=dict(n_heads_in_group=4), ffn=dict(no_op=True)), dict(attention=dict(n_heads_in_group=1, no_op=False), ffn=dict(ffn_mult=0.4))]), dict(config=legacy)),
+    "longcat_flash": ("LongcatFlash", dict(vocab_size=VOCAB, hidden_size=48, num_layers=2, num_attention_heads=3, q_lora_rank=24, kv_lora_rank=32, qk_nope_head_dim=24,
+                                           qk_rope_head_dim=8, head_dim=8, v_head_dim=32, ffn_hidden_size=64, expert_ffn_hidden_size=40, n_routed_experts=4, zero_expert_num=3,
+                                           moe_topk=3, routed_scaling_factor=1.5, max_position_embeddings=256, pad_token_id=0, bos_token_id=1, eos_token_id=2),
+                      dict(weights=decided_longcat, tensors=real_experts(4))),
+    "mimo_v2_flash": ("MiMoV2Flash", dict(SMALL, num_attention_heads=4, num_hidden_layers=3, head_dim=24, v_head_dim=16, moe_intermediate_size=40, n_routed_experts=5,
+                                          num_experts_per_tok=2, sliding_window=9, layer_types=["full_attention", "sliding_attention", "sliding_attention"]),
+                      dict(weights=biased_routers)),
+    "mimo_v2_flash-published": ("MiMoV2Flash", dict(BASE, num_hidden_layers=3, head_dim=48, v_head_dim=32, attention_bias=True, moe_intermediate_size=24, n_routed_experts=3,
+                                                    num_experts_per_tok=2, sliding_window=12, layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+                                dict(weights=biased_routers, config=published_mimo_v2)),
+    "pangu_ultra": ("DeepseekV3", dict(LATENT, q_lora_rank=24, n_group=1, topk_group=1, routed_scaling_factor=2.5),
+                    dict(model="PanguUltraMoEForCausalLM", weights=biased_routers, config=pangu_ultra, tensors=lambda tensors: {
+                        name.replace("mlp.gate.e_score", "mlp.e_score"): t for name, t in tensors.items()})),
+    "bailing-v2_5": ("DeepseekV3", dict(LATENT, num_attention_heads=6, num_key_value_heads=6, num_hidden_layers=4, q_lora_rank=24, n_group=1, topk_group=1, routed_scaling_factor=2.5,
+                                        layer_group_size=3, group_norm_size=2, linear_head_dim=16, linear_share=0.5, linear_theta=1e4),
+                     dict(model="BailingMoeV2_5ForCausalLM", weights=biased_routers, config=bailing_hybrid, tensors=lambda tensors: {
+                         name.replace("embed_tokens", "word_embeddings").replace("self_attn", "attention").replace("o_proj", "dense").replace("e_score_correction_bias", "expert_bias"): t
+                         for name, t in tensors.items()})),
+    "param2": ("Glm4Moe", dict(SMALL, head_dim=24, use_qk_norm=True, moe_intermediate_size=40, n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=2, n_group=1,
+                               topk_group=1, first_k_dense_replace=1, routed_scaling_factor=1.5),
+               dict(weights=biased_routers, tensors=bailing_tensors, config=lambda config: dict(
+                   bailing(config), architectures=["Param2MoEForCausalLM"], num_shared_experts=2, moe_shared_expert_intermediate_size=80))),
+    "plamo3": ("Gemma3Text", dict(BASE, num_hidden_layers=3, head_dim=24, query_pre_attn_scalar=24, sliding_window=9, hidden_activation="silu", rms_norm_eps=1e-6,
+                                  layer_types=["sliding_attention", "full_attention", "sliding_attention"], rope_parameters=dict(
+                                      full_attention=dict(rope_type="default", rope_theta=1e6), sliding_attention=dict(rope_type="default", rope_theta=1e4))),
+               dict(config=plamo3, tensors=plamo3_tensors)),
+    "sarvam_mla": ("DeepseekV3", dict(LATENT, n_group=1, topk_group=1, routed_scaling_factor=2.5, rms_norm_eps=1e-6), dict(weights=biased_routers, config=sarvam_mla)),
+    "sarvam_moe": ("Glm4Moe", dict(SMALL, head_dim=16, use_qk_norm=True, moe_intermediate_size=24, n_routed_experts=4, num_experts_per_tok=2, n_shared_experts=1, n_group=1,
+                                   topk_group=1, first_k_dense_replace=1, routed_scaling_factor=2.5),
+                   dict(weights=biased_routers, tensors=bailing_tensors, config=lambda config: dict(bailing(config), architectures=["SarvamMoEForCausalLM"]))),
+    "solar": ("Solar", dict(SMALL, num_hidden_layers=6, head_dim=24, bskcn_1=[1, 3], bskcn_2=[2], bskcn_3=[2, 4], bskcn_4=[5], bskcn_tv=[0.9, 0.8]), dict(config=legacy)),
+    "step3p5": ("Step3p7", dict(vision_config=dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, image_size=28), text_config=dict(
+        {name: value for name, value in SMALL.items()}, num_hidden_layers=3, head_dim=24, sliding_window=9, num_sliding_attention_heads=4, moe_intermediate_size=40,
+        n_routed_experts=5, num_experts_per_tok=2, share_expert_dim=56, moe_router_scaling_factor=1.7, layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+        mlp_layer_types=["dense", "sparse", "sparse"], swiglu_limits=[0.0, 0.5, 0.0], swiglu_limits_shared=[0.4, 0.0, 1.0], rope_parameters=dict(
+            full_attention=dict(LLAMA3, partial_rotary_factor=0.5), sliding_attention=dict(rope_type="default", rope_theta=5e3, partial_rotary_factor=1.0)))),
+                dict(model="Step3p7ForConditionalGeneration", weights=norms_by_one_more, config=step3p5, tensors=text_tensors)),
+    "telechat2": ("Llama", dict(BASE, attention_bias=True, mlp_bias=True), dict(weights=no_first_biases, config=TELECHAT2[0], tensors=telechat2_tensors)),
+    "teleflm": ("Granite", dict(SMALL, head_dim=16, embedding_multiplier=3.0, logits_scaling=2.5, residual_multiplier=1.0, attention_multiplier=0.25), dict(
+        config=TELEFLM[0], tensors=TELEFLM[1])),
+    "olmo-clip": ("Olmo", dict(BASE, clip_qkv=0.7), {}),
     "gpt_neox-serial": ("GPTNeoX", dict(SMALL, use_parallel_residual=False, attention_bias=False, rope_parameters=dict(
         rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)), dict(config=legacy_gpt_neox, tensors=first_gpt_neox_tensors)),
 }

@@ -1,11 +1,15 @@
 """Networks that transformers has not got, from the formulas of their papers, for make_model_goldens.py.
 
 Plain torch: slow and easy to check."""
+import copy
+
 import torch
 from torch import nn
 from torch.nn import functional as F
-from transformers import PretrainedConfig, PreTrainedModel
+from transformers import DeepseekV3ForCausalLM, LlamaConfig, LlamaForCausalLM, PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutput
+from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3DecoderLayer
+from transformers.models.llama.modeling_llama import LlamaAttention, LlamaMLP
 
 
 class RmsNorm(nn.Module):
@@ -273,3 +277,140 @@ class RWKV7ForCausalLM(PreTrainedModel):
 
     def forward(self, input_ids, use_cache=False):
         return CausalLMOutput(logits=self.lm_head(self.model(input_ids[0]))[None])
+
+
+class DeciLMConfig(LlamaConfig):
+    model_type = "nemotron-nas"
+    block_configs: list | None = None
+
+
+class Nothing(nn.Module):
+    def __init__(self, pair=False):
+        super().__init__()
+        self.pair = pair
+
+    def forward(self, hidden_states, **_):
+        zeros = torch.zeros_like(hidden_states)
+        return (zeros, None) if self.pair else zeros
+
+
+class DeciLMForCausalLM(LlamaForCausalLM):
+    """Llama whose layers have their own key heads and MLPs, or lack a half (Puzzle, 2024)."""
+
+    config_class = DeciLMConfig
+
+    def __init__(self, config):
+        super().__init__(config)
+        for number, (layer, block) in enumerate(zip(self.model.layers, config.block_configs)):
+            own = copy.deepcopy(config)
+            if block["attention"].get("no_op"):
+                layer.self_attn, layer.input_layernorm = Nothing(pair=True), nn.Identity()
+            else:
+                own.num_key_value_heads = config.num_attention_heads // block["attention"]["n_heads_in_group"]
+                layer.self_attn = LlamaAttention(own, number)
+            if block["ffn"].get("no_op"):
+                layer.mlp, layer.post_attention_layernorm = Nothing(), nn.Identity()
+            else:
+                multiple = int(2 * block["ffn"].get("ffn_mult", 0) * config.hidden_size / 3)
+                own.intermediate_size = block["ffn"].get("intermediate_size", -(-multiple // 256) * 256)
+                layer.mlp = LlamaMLP(own)
+
+
+class SolarConfig(LlamaConfig):
+    model_type = "solar"
+    bskcn_1: list | None = None
+    bskcn_2: list | None = None
+    bskcn_3: list | None = None
+    bskcn_4: list | None = None
+    bskcn_tv: list | None = None
+
+
+class SolarForCausalLM(LlamaForCausalLM):
+    """Llama that mixes what came into earlier layers with what comes into later ones."""
+
+    config_class = SolarConfig
+
+    def __init__(self, config):
+        super().__init__(config)
+        kept = {}
+        share = config.bskcn_tv[1]
+
+        def before(number):
+            def hook(_, inputs, kwargs):
+                x = inputs[0]
+                pairs = ((config.bskcn_1, config.bskcn_3), (config.bskcn_2, config.bskcn_4))
+                for which, (keeps, _) in enumerate(pairs):
+                    if number in keeps:
+                        kept[which] = x
+                for which, (_, mixes) in enumerate(pairs):
+                    if number in mixes:
+                        x = kept[which] * share + x * (1 - share)
+                return (x, *inputs[1:]), kwargs
+            return hook
+
+        for number, layer in enumerate(self.model.layers):
+            layer.register_forward_pre_hook(before(number), with_kwargs=True)
+
+
+class SandwichLayer(DeepseekV3DecoderLayer):
+    def __init__(self, config, number):
+        super().__init__(config, number)
+        self.pre_mlp_layernorm = RmsNorm(config.hidden_size, config.rms_norm_eps)
+        self.post_mlp_layernorm = RmsNorm(config.hidden_size, config.rms_norm_eps)
+
+    def forward(self, hidden_states, **kwargs):
+        attended, _ = self.self_attn(hidden_states=self.input_layernorm(hidden_states), **kwargs)
+        x = hidden_states + self.post_attention_layernorm(attended)
+        return x + self.post_mlp_layernorm(self.mlp(self.pre_mlp_layernorm(x)))
+
+
+class PanguUltraMoEForCausalLM(DeepseekV3ForCausalLM):
+    """DeepSeek-V3 with norms on both sides of the halves."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model.layers = nn.ModuleList(SandwichLayer(config, i) for i in range(config.num_hidden_layers))
+
+
+class GroupedLightning(nn.Module):
+    """Ling 2.5's lightning attention: normed queries and keys that turn, a norm of each group of heads, a gate."""
+
+    def __init__(self, config, number):
+        super().__init__()
+        self.heads, self.dim, self.groups, self.theta = config.num_attention_heads, config.linear_head_dim, config.group_norm_size, config.linear_theta
+        self.turning = int(self.dim * config.linear_share)
+        inner, hidden = self.heads * self.dim, config.hidden_size
+        self.query_key_value = nn.Linear(hidden, 3 * inner, bias=False)
+        self.g_proj = nn.Linear(hidden, inner, bias=False)
+        self.dense = nn.Linear(inner, hidden, bias=False)
+        self.query_layernorm, self.key_layernorm = RmsNorm(self.dim, config.rms_norm_eps), RmsNorm(self.dim, config.rms_norm_eps)
+        self.g_norm = RmsNorm(inner, config.rms_norm_eps)
+        whole = 2 ** (self.heads.bit_length() - 1)
+        slopes = [2 ** (-8 * i / whole) for i in range(1, whole + 1)] + [2 ** (-4 * i / whole) for i in range(1, 2 * (self.heads - whole), 2)]
+        self.rates = [slope * (1 - number / (config.num_hidden_layers - 1) + 1e-5) for slope in slopes]
+
+    def forward(self, hidden_states, **_):
+        x = hidden_states[0]
+        n = x.shape[0]
+        q, k, v = self.query_key_value(x).float().view(n, 3, self.heads, self.dim).unbind(1)
+        q, k = (torch.cat([turned(y[..., :self.turning], self.theta), y[..., self.turning:]], -1)
+                for y in (self.query_layernorm(q).float(), self.key_layernorm(k).float()))
+        kept = torch.tensor(self.rates).neg().exp()[:, None, None]
+        state, out = torch.zeros(self.heads, self.dim, self.dim), []
+        for t in range(n):
+            state = kept * state + k[t][:, :, None] * v[t][:, None]
+            out.append(torch.einsum("hk,hkv->hv", q[t] * self.dim ** -0.5, state))
+        grouped = torch.stack(out).view(n, self.groups, -1)
+        grouped = grouped * torch.rsqrt(grouped.square().mean(-1, keepdim=True) + self.g_norm.eps)
+        normed = grouped.view(n, -1) * self.g_norm.weight * self.g_proj(x).float().sigmoid()
+        return self.dense(normed.to(x.dtype))[None], None
+
+
+class BailingMoeV2_5ForCausalLM(DeepseekV3ForCausalLM):
+    """DeepSeek-V3 with such attention in all but each layer_group_size-th layer."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        for number, layer in enumerate(self.model.layers):
+            if (number + 1) % config.layer_group_size:
+                layer.self_attn = GroupedLightning(config, number)

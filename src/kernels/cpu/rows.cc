@@ -209,8 +209,9 @@ void gate(Stream& stream, const GateArgs& args) {
 void gather_rows(Stream& stream, const GatherRowsArgs& args) {
   check_indices("row", args.rows, args.x.size(0));
   const std::int64_t dim = args.out.size(1);
+  const std::size_t bytes = static_cast<std::size_t>(dim) * size_of(args.x.dtype);
   for_rows(stream, args.out.size(0), dim, [&](std::int64_t i) {
-    std::copy_n(args.x.row<float>(args.rows.as<std::int32_t>()[i]), dim, args.out.row<float>(i));
+    std::memcpy(row_address(args.out, i), row_address(args.x, args.rows.as<std::int32_t>()[i]), bytes);
   });
 }
 

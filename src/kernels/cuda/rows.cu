@@ -174,9 +174,10 @@ __global__ void __launch_bounds__(kThreads) gate_kernel(GateParams p) {
   }
 }
 
+template <class T>
 __global__ void gather_kernel(GatherRowsParams p) {
   const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
-  if (k < p.dim) element<float>(p.out, row, k) = element<float>(p.x, p.rows[row], k);
+  if (k < p.dim) element<T>(p.out, row, k) = element<T>(p.x, p.rows[row], k);
 }
 
 __global__ void pool_kernel(PoolParams p) {
@@ -280,7 +281,9 @@ void gate(StreamHandle stream, const GateParams& p) {
 }
 
 void gather_rows(StreamHandle stream, const GatherRowsParams& p) {
-  launch(stream, element_grid(p.n, p.dim), kThreads, 0, gather_kernel, p);
+  for_activation(p.x.format, [&](auto t) {
+    launch(stream, element_grid(p.n, p.dim), kThreads, 0, gather_kernel<decltype(t)>, p);
+  });
 }
 
 void pool(StreamHandle stream, const PoolParams& p) {

@@ -16,9 +16,11 @@ std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   if (a.source >= 0) return {a.q_dim()};
   if (a.q_rank > 0) return {a.kv_dim(), a.kv_dim()};
   if (matrices == 1) return {a.qkv_dim()};
+  const int values = a.kv_heads * a.stored_value_dim();
   if (a.keys_are_values) return {a.q_dim(), a.kv_dim()};
+  if (matrices == 2) return {a.q_dim(), a.kv_dim() + values};
   if (matrices == 4) return {a.q_dim(), a.kv_dim(), a.kv_dim(), a.q_dim()};  // gates
-  return {a.output_gate ? 2 * a.q_dim() : a.q_dim(), a.kv_dim(), a.kv_dim()};
+  return {a.output_gate ? 2 * a.q_dim() : a.q_dim(), a.kv_dim(), values};
 }
 
 // Rows that come key head by key head (queries k v, queries k v, ...), in the order of all queries, all keys,
@@ -33,6 +35,26 @@ std::vector<RowRange> by_kind(const Attention& a) {
   append(0, queries);
   append(queries, 1);
   append(queries + 1, 1);
+  return order;
+}
+
+// The same where each value comes behind its key, and all of them behind the queries.
+std::vector<RowRange> values_last(const Attention& a) {
+  std::vector<RowRange> order{{0, a.q_dim()}};
+  for (const int kind : {0, 1})
+    for (std::int64_t head = 0; head < a.kv_heads; ++head)
+      order.push_back({a.q_dim() + (2 * head + kind) * a.head_dim, a.head_dim});
+  return order;
+}
+
+// Zeros behind the values of each head, which are narrower than its keys.
+std::vector<RowRange> values_widened(const Attention& a) {
+  const std::int64_t dim = a.value_dim;
+  std::vector<RowRange> order{{0, a.q_dim() + a.kv_dim()}};
+  for (std::int64_t head = 0; head < a.kv_heads; ++head) {
+    order.push_back({a.q_dim() + a.kv_dim() + head * dim, dim});
+    order.push_back({-1, a.head_dim - dim});
+  }
   return order;
 }
 
@@ -128,6 +150,12 @@ class AttentionBlock final : public Block {
       if (spec.qkv_bias) qkv_.bias.size = spec.qkv_dim();
     }
     if (names.qkv_order == QkvOrder::by_head) qkv_.weight.order = qkv_.bias.order = by_kind(spec);
+    if (names.qkv_order == QkvOrder::values_by_head) qkv_.weight.order = qkv_.bias.order = values_last(spec);
+    if (spec.value_dim > 0) {
+      qkv_.weight.order = qkv_.bias.order = values_widened(spec);
+      qkv_.weight.rows = spec.qkv_dim();
+      if (spec.qkv_bias) qkv_.bias.size = spec.qkv_dim();
+    }
     if (spec.output_gate && rows.size() < 4) qkv_.weight.order = qkv_.bias.order = gates_last(spec);
     if (names.bounded) {
       for (std::size_t i = 0; i < rows.size(); ++i)
@@ -142,9 +170,19 @@ class AttentionBlock final : public Block {
     if (spec.sinks) sinks_ = name.vector({names.sinks}, {spec.q_heads});
     if (!spec.slopes.empty()) slopes_ = constant_vector(spec.slopes);
     if (spec.distance_bias.buckets > 0) distance_bias_ = distance_bias(spec, name);
-    out_ = name.linear({names.out}, {dim}, spec.q_dim(), spec.out_bias);
+    out_ = name.linear({names.out}, {dim}, std::int64_t{spec.q_heads} * spec.stored_value_dim(), spec.out_bias);
+    if (spec.value_dim > 0) {
+      out_.weight.stored_run_cols = spec.value_dim;
+      out_.weight.run_cols = spec.head_dim;
+      out_.weight.cols = spec.q_dim();
+    }
+    if (spec.head_gate) head_gate_ = name.linear({names.head_gate}, {spec.q_heads}, dim, false);
     if (!names.out_scale.empty()) out_.scale_by(name.vector({names.out_scale}, {dim}).parts[0]);
     if (name.shard.size > 1) split(name.shard);
+    if (spec.clip > 0) {
+      const std::vector<float> most(static_cast<std::size_t>(spec_.qkv_dim()), spec.clip);
+      bounds_ = {.least = constant_vector(std::vector<float>(most.size(), -spec.clip)), .most = constant_vector(most)};
+    }
   }
 
   void list(ParameterList& list) override {
@@ -159,6 +197,8 @@ class AttentionBlock final : public Block {
     list.add(sinks_);
     list.add(slopes_);
     list.add(distance_bias_);
+    list.add(bounds_);
+    list.add(head_gate_);
     list.add(out_);
   }
 
@@ -193,7 +233,7 @@ class AttentionBlock final : public Block {
     const BlockCost attention{.cached = 2 * static_cast<double>(read + written) * spec_.kv_dim(),
                               .operations = 4 * seen * spec_.q_dim()};
     return linear_cost(q_down_, pass) + linear_cost(q_up_, pass) + linear_cost(qkv_, pass) + attention +
-           linear_cost(out_, pass);
+           linear_cost(head_gate_, pass) + linear_cost(out_, pass);
   }
 
   std::string text() const override {
@@ -211,7 +251,9 @@ class AttentionBlock final : public Block {
     if (spec_.distance_bias.buckets > 0)
       text += fmt::format(", biases of {} distances", spec_.distance_bias.buckets);
     if (spec_.sinks) text += ", sinks";
-    if (spec_.output_gate) text += ", gated";
+    if (spec_.output_gate || spec_.head_gate) text += ", gated";
+    if (spec_.clip > 0) text += fmt::format(", clipped at {}", spec_.clip);
+    if (spec_.value_dim > 0) text += fmt::format(", values of {}", spec_.value_dim);
     if (spec_.soft_cap > 0) text += fmt::format(", scores capped at {}", spec_.soft_cap);
     return text;
   }
@@ -219,7 +261,7 @@ class AttentionBlock final : public Block {
   void store_rows(const StepContext& step, const View& x) const override { project(step, x); }
 
   void run(const StepContext& step, const View& x, const View& out) const override {
-    const auto [qkv, q, attended, low, latent, within, squares, row] = project(step, x);
+    const auto [qkv, q, attended, gates, low, latent, within, squares, row] = project(step, x);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     if (spec_.temperature) {
@@ -247,6 +289,7 @@ class AttentionBlock final : public Block {
         attend(span.token, span.count, *span.plans[step.group], false);
     if (spec_.output_gate)
       ops.gate(stream, {.x = attended, .gate = qkv.columns(spec_.qkv_dim(), spec_.q_dim()), .y = attended});
+    if (spec_.head_gate) gate_heads(step, x, head_gate_, gates, attended);
     linear(step, attended, out_, out);
   }
 
@@ -273,12 +316,13 @@ class AttentionBlock final : public Block {
   }
 
   struct Work {
-    View qkv, q, attended, low, latent, bounded, squares, row;
+    View qkv, q, attended, gates, low, latent, bounded, squares, row;
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
     return {.qkv = scratch.take(act, {n, q_up_.weight.rows + qkv_.weight.rows}),
             .q = scratch.take(act, {n, spec_.q_heads, spec_.head_dim}),
             .attended = scratch.take(act, {n, spec_.q_dim()}),
+            .gates = scratch.take(DType::f32, {n, head_gate_.weight.rows}),
             .low = scratch.take(DType::f32, {n, spec_.q_rank}),
             .latent = scratch.take(act, {n, spec_.q_rank}),
             .bounded = scratch.take(act, {n, apart_.empty() ? 0 : apart_[0].weight.cols}),
@@ -312,6 +356,11 @@ class AttentionBlock final : public Block {
     Scratch scratch = step.scratch;
     const Work work = take(scratch, step.tokens, x.dtype);
     multiply(step, x, work);
+    if (bounds_.least.value) {
+      const View qkv = work.qkv.columns(0, spec_.qkv_dim());
+      step.backend.ops.clamp(*step.backend.stream,
+                             {.x = qkv, .least = bounds_.least.value, .most = bounds_.most.value, .y = qkv});
+    }
     if (over_ranks_) norm_over_ranks(step, work);
     step.backend.ops.qkv_store(
         *step.backend.stream,
@@ -388,6 +437,7 @@ class AttentionBlock final : public Block {
                               static_cast<double>(whole.kv_heads) / (spec_.kv_heads * shard.size)};
     }
     if (whole.sinks) keep_rows(sinks_, {own_heads});
+    if (whole.head_gate) keep_rows(head_gate_, {own_heads});
     if (whole.slopes.empty()) return;
     const auto first = whole.slopes.begin() + own_heads.begin;
     slopes_ = constant_vector({first, first + spec_.q_heads});
@@ -403,6 +453,8 @@ class AttentionBlock final : public Block {
   std::optional<OverRanks> over_ranks_;
   NormParameter q_norm_, v_norm_, k_norm_, q_latent_norm_;
   VectorParameter sinks_, slopes_, distance_bias_;
+  BoundsParameter bounds_;     // of Attention::clip
+  LinearParameter head_gate_;  // of Attention::head_gate
   LinearParameter q_down_, q_up_;  // of Attention::q_rank; qkv_ then makes keys and values
   LinearParameter qkv_, out_;
   std::vector<LinearParameter> apart_;  // of Names::bounded: queries, keys and values, in place of qkv_

@@ -41,6 +41,19 @@ void linear(const StepContext& step, const View& x, const LinearParameter& w, co
   if (step.adapters != nullptr) add_changes(step.backend, *step.adapters, step.adapter_scratch, x, w.index, y);
 }
 
+void gate_heads(const StepContext& step, const View& x, const LinearParameter& w, const View& gates, const View& values) {
+  linear(step, x, w, gates);
+  const std::int64_t heads = gates.elements(), dim = values.elements() / heads;
+  const View rows = View::of(values.data, values.dtype, {heads, dim});
+  // As a shared expert beside which none is chosen.
+  step.backend.ops.combine(*step.backend.stream,
+                           {.y = View::of(nullptr, values.dtype, {0, dim}),
+                            .places = View::of(nullptr, DType::i32, {heads, 0}),
+                            .shared = rows,
+                            .shared_gate = View::of(gates.data, gates.dtype, {heads, 1}),
+                            .out = rows});
+}
+
 std::string_view name(Activation activation) {
   switch (activation) {
     case Activation::silu:

@@ -94,7 +94,7 @@ struct StepContext {
 
   KvLayer cache = {};
   const AttentionPlan* plan = nullptr;
-  View slots = {};  // i64 [tokens]
+  View slots = {};  // i64 [tokens]; of a layer that keeps nothing in the cache: another's
   std::span<const WholeSpan> wholes = {};
   std::size_t group = 0;  // the layer's cache group
   // Where it keeps entries (Block::entries()).
@@ -122,6 +122,10 @@ struct StepContext {
 
 // y = x * w^T + bias, and what adapters change: every linear product of every block.
 void linear(const StepContext& step, const View& x, const LinearParameter& w, const View& y);
+
+// What each head has put out, act [tokens, heads * dim], is multiplied by the sigmoid of a number of its own, which is a
+// product of x: gates f32 [tokens, heads].
+void gate_heads(const StepContext& step, const View& x, const LinearParameter& w, const View& gates, const View& values);
 
 class Block {
  public:

@@ -15,12 +15,12 @@ class ExpertsBlock final : public Block {
       : spec_(spec), dim_(dim), inner_(spec.latent > 0 ? spec.latent : dim), shard_(name.shard) {
     const Names& names = name.names;
     const Mlp& mlp = spec.expert;
-    router_ = name.linear({names.router}, {spec.count}, dim, spec.router_bias);
+    router_ = name.linear({names.router}, {choices()}, dim, spec.router_bias);
     router_.weight.use = MatrixUse::router;
-    if (spec.choice_bias) choice_bias_ = name.vector({names.choice_bias}, {spec.count});
-    if (spec.choice_bias && names.choice_bias_row) choice_bias_.parts[0].shape = {1, spec.count};
+    if (spec.choice_bias) choice_bias_ = name.vector({names.choice_bias}, {choices()});
+    if (spec.choice_bias && names.choice_bias_row) choice_bias_.parts[0].shape = {1, choices()};
     up_ = name.experts(names.expert_up, spec.count, mlp.up_dim(), inner_);
-    down_ = name.experts({names.expert_down}, spec.count, inner_, mlp.hidden);
+    down_ = name.experts({names.expert_down}, spec.count, inner_, mlp.hidden, true);
     if (spec.latent > 0) {
       latent_ = name.linear({names.expert_latent}, {inner_}, dim, false);
       lift_ = name.linear({names.expert_lift}, {dim}, inner_, false);
@@ -92,7 +92,7 @@ class ExpertsBlock final : public Block {
   // As if the tokens chose evenly.
   BlockCost cost(const Pass& pass) const override {
     const auto tokens = static_cast<double>(pass.tokens), count = static_cast<double>(spec_.count);
-    const double chosen = spec_.router.chosen;
+    const double chosen = spec_.router.chosen * count / static_cast<double>(choices());
     const double met = count * (1 - std::pow(1 - chosen / count, tokens));
     const auto expert = static_cast<double>(up_[0].elements() + down_[0].elements());
     BlockCost cost = linear_cost(router_, pass) + linear_cost(shared_gate_, pass) +
@@ -105,6 +105,7 @@ class ExpertsBlock final : public Block {
     const Mlp& mlp = spec_.expert;
     std::string text = fmt::format("{} of {} experts, MLP {} {}{}", spec_.router.chosen, spec_.count,
                                    mlp.hidden, mlp.gated ? "gated " : "", name(mlp.activation));
+    if (spec_.identities > 0) text += fmt::format(" beside {} that do nothing", spec_.identities);
     if (spec_.latent > 0) text += fmt::format(" of a latent of {}", spec_.latent);
     if (shared_) text += fmt::format(", and a shared {}", shared_->text());
     return text;
@@ -144,7 +145,8 @@ class ExpertsBlock final : public Block {
                     {expert_x, w.row_tokens.rows(first, count), w.own_starts, w.down.rows(first, count)});
       spread_->gather(*step.ranks, w.down);
     } else {
-      run_experts(step, w, {expert_x, w.tokens, w.starts, w.down});
+      if (spec_.identities > 0) pass_through(step, expert_x, w);
+      run_experts(step, w, {expert_x, w.tokens, w.starts.rows(0, std::int64_t{spec_.count} + 1), w.down});
     }
     if (shared_) shared_->run(rest, x, w.shared);
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
@@ -172,6 +174,8 @@ class ExpertsBlock final : public Block {
   }
 
  private:
+  std::int64_t choices() const { return std::int64_t{spec_.count} + spec_.identities; }
+
   struct Work {
     View router_x, logits, given, weights, places, tokens, starts, weighed, latent, up, hidden, down, shared, gate, joined,
         lifted;
@@ -181,12 +185,12 @@ class ExpertsBlock final : public Block {
     const std::int64_t chosen = spec_.router.chosen, places = n * chosen;
     return {
         .router_x = scratch.take(act, {reads_residual() ? n : 0, dim_}),
-        .logits = scratch.take(DType::f32, {n, spec_.count}),
+        .logits = scratch.take(DType::f32, {n, choices()}),
         .given = spec_.vocab > 0 ? scratch.take(DType::f32, {n, chosen}) : View{},
         .weights = scratch.take(DType::f32, {n, chosen}),
         .places = scratch.take(DType::i32, {n, chosen}),
         .tokens = scratch.take(DType::i32, {places}),
-        .starts = scratch.take(DType::i32, {std::int64_t{spec_.count} + 1}),
+        .starts = scratch.take(DType::i32, {choices() + 1}),
         .weighed = scratch.take(act, {spec_.weigh_input ? n : 0, dim_}),
         .latent = scratch.take(act, {spec_.latent > 0 ? n : 0, inner_}),
         .up = scratch.take(act, {places, spec_.expert.up_dim()}),
@@ -202,6 +206,16 @@ class ExpertsBlock final : public Block {
         .up_bias = scratch.take(DType::f32,
                                 {spread_ && up_bias_.size > 0 ? std::ssize(up_) : 0, spec_.expert.up_dim()}),
         .down_bias = scratch.take(DType::f32, {spread_ && down_bias_.size > 0 ? std::ssize(up_) : 0, inner_})};
+  }
+
+  // What each place reads is what it puts out, until experts write to theirs. Of several ranks, the first one's alone
+  // counts.
+  void pass_through(const StepContext& step, const View& x, const Work& w) const {
+    if (shard_.rank > 0) {
+      std::memset(w.down.data, 0, static_cast<std::size_t>(w.down.bytes()));
+      return;
+    }
+    step.backend.ops.gather_rows(*step.backend.stream, {.x = x, .rows = w.tokens, .out = w.down});
   }
 
   // y = down(activate(up(x[tokens]))), by the expert of each row.

@@ -113,6 +113,7 @@ class LatentAttentionBlock final : public Block {
     }
     down_ = name.linear(down, rows, dim, spec.bias);
     kv_norm_ = name.norm(spec.norm, names.latent_norm, spec.kv_rank);
+    if (spec.latent_scale != 1) kv_norm_.weight.factors = {{0, spec.kv_rank, spec.latent_scale}};
     q_ = name.linear({spec.q_rank > 0 ? names.latent_q_up : names.latent_q}, {spec.heads * spec.q_dim()},
                      spec.q_rank > 0 ? spec.q_rank : dim, false);
     if (names.latent_up_key.empty()) {
@@ -124,6 +125,7 @@ class LatentAttentionBlock final : public Block {
     up_key_.use = up_value_.use = MatrixUse::plain;
     if (spec.indexer) indexer_.emplace(*spec.indexer, name, spec.q_rank, dim);
     out_ = name.linear({names.out}, {dim}, std::int64_t{spec.heads} * spec.value_dim, spec.bias);
+    if (spec.head_gate) gate_ = name.linear({names.head_gate}, {spec.heads}, dim, false);
     if (name.shard.size > 1) split(name.shard);
   }
 
@@ -135,6 +137,7 @@ class LatentAttentionBlock final : public Block {
     list.add(up_key_);
     list.add(up_value_);
     if (indexer_) indexer_->list(list);
+    list.add(gate_);
     list.add(out_);
   }
 
@@ -162,7 +165,7 @@ class LatentAttentionBlock final : public Block {
     const auto up = static_cast<double>(up_key_.elements() + up_value_.elements());
     return linear_cost(down_, pass) + linear_cost(q_, pass) +
            BlockCost{.weights = up, .operations = 2 * up * tokens} + attention + linear_cost(out_, pass) +
-           (indexer_ ? indexer_->cost(pass) : BlockCost{});
+           linear_cost(gate_, pass) + (indexer_ ? indexer_->cost(pass) : BlockCost{});
   }
 
   std::string text() const override {
@@ -214,12 +217,13 @@ class LatentAttentionBlock final : public Block {
                     {.x = View::of(w.latents.data, x.dtype, {step.tokens, spec_.heads, spec_.kv_rank}),
                      .w = *up_value_.weight,
                      .y = View::of(w.values.data, x.dtype, {step.tokens, spec_.heads, spec_.value_dim})});
+    if (spec_.head_gate) gate_heads(step, x, gate_, w.gates, w.values);
     linear(step, w.values, out_, out);
   }
 
  private:
   struct Work {
-    View down, q_latent, q, absorbed, latents, values;
+    View down, q_latent, q, absorbed, latents, values, gates;
     IndexerPart::Work index;
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
@@ -230,6 +234,7 @@ class LatentAttentionBlock final : public Block {
             .absorbed = scratch.take(act, {n, heads, spec_.key_dim()}),
             .latents = scratch.take(act, {n, heads * spec_.kv_rank}),
             .values = scratch.take(act, {n, heads * spec_.value_dim}),
+            .gates = scratch.take(DType::f32, {n, gate_.weight.rows}),
             .index = indexer_ ? indexer_->take(scratch, n, act) : IndexerPart::Work{}};
   }
 
@@ -261,13 +266,14 @@ class LatentAttentionBlock final : public Block {
     up_key_.rows = std::int64_t{spec_.heads} * spec_.kv_rank;
     if (up_key_.turned) up_key_.sharded = false;  // its columns are the tensor's rows
     keep_rows(up_value_, {own(spec_.value_dim)});
+    if (gate_.weight.rows > 0) keep_rows(gate_, {own(1)});
     keep_columns(out_, own(spec_.value_dim).begin, own(spec_.value_dim).count, shard.rank == 0);
   }
 
   LatentAttention spec_;
   NormParameter q_norm_, kv_norm_;
   LinearParameter down_;  // into the latents: of queries where they have one, then of keys and values
-  LinearParameter q_, out_;
+  LinearParameter q_, gate_, out_;
   MatrixParameter up_key_, up_value_;  // W_UK_h^T and W_UV_h of all heads
   std::optional<IndexerPart> indexer_;  // each rank has all of it
 };

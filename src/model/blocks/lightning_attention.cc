@@ -1,6 +1,7 @@
 // Lightning attention: the scan of Mamba2 with steps of 1, whose B are the keys, C the queries and x the
 // values.
 #include <cmath>
+#include <limits>
 
 #include "model/blocks/recurrent.h"
 
@@ -11,15 +12,21 @@ class LightningAttentionBlock final : public Block {
  public:
   LightningAttentionBlock(const LightningAttention& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
-        in_(name.linear({tensor(name, "qkv_proj", "attn_qkv")}, {3 * spec.inner()}, dim, false)),
-        gate_(name.linear({tensor(name, "output_gate", "attn_gate")}, {spec.inner()}, dim, false)),
-        out_(name.linear({tensor(name, "out_proj", "attn_output")}, {dim}, spec.inner(), false)),
-        norm_(name.norm(spec.norm, tensor(name, "norm", "attn_norm_2"), spec.inner())),
+        in_(name.linear({name.names.lightning_in}, {3 * spec.inner()}, dim, false)),
+        gate_(name.linear({name.names.lightning_gate}, {spec.inner()}, dim, false)),
+        out_(name.linear({name.names.lightning_out}, {dim}, spec.inner(), false)),
+        norm_(name.norm(spec.norm, name.names.lightning_norm, spec.inner())),
+        q_norm_(name.norm(spec.qk_norm, name.names.q_norm, spec.head_dim)),
+        k_norm_(name.norm(spec.qk_norm, name.names.k_norm, spec.head_dim)),
         none_(constant_vector(std::vector(spec.rates.size(), 0.0F))) {
-    // Stored head by head, queries, keys, values; here all values, all keys, all queries.
+    if (spec.norm_groups > 1) norm_.weight.row = spec.inner() / spec.norm_groups;
+    if (spec.scale != 1) q_norm_.weight.factors = {{0, spec.head_dim, spec.scale}};
+    // Stored as queries, keys, values, of all heads or head by head; here all values, all keys, all queries.
+    const bool by_head = name.names.lightning_order == QkvOrder::by_head;
     for (const std::int64_t kind : {2, 1, 0})
       for (std::int64_t head = 0; head < spec.heads; ++head)
-        in_.weight.order.push_back({(3 * head + kind) * spec.head_dim, spec.head_dim});
+        in_.weight.order.push_back(
+            {(by_head ? 3 * head + kind : kind * spec.heads + head) * spec.head_dim, spec.head_dim});
     std::vector<float> logs;
     for (const float rate : spec.rates) logs.push_back(std::log(rate));
     rates_ = constant_vector(std::move(logs));
@@ -31,6 +38,8 @@ class LightningAttentionBlock final : public Block {
     list.add(rates_);
     list.add(none_);
     list.add(norm_);
+    list.add(q_norm_);
+    list.add(k_norm_);
     list.add(out_);
   }
 
@@ -60,7 +69,9 @@ class LightningAttentionBlock final : public Block {
     Stream& stream = *step.backend.stream;
     linear(step, x, in_, in);
     linear(step, x, gate_, gate);
-    ops.activate(stream, {.x = in, .activation = Activation::silu, .gated = false, .y = in});
+    if (spec_.silu) ops.activate(stream, {.x = in, .activation = Activation::silu, .gated = false, .y = in});
+    turn(step, in.columns(spec_.inner(), spec_.inner()), k_norm_.norm());
+    turn(step, in.columns(2 * spec_.inner(), spec_.inner()), q_norm_.norm());
     ops.scan(stream, {.xbc = in,
                       .groups = spec_.heads,
                       .a_log = rates_.value,
@@ -73,8 +84,25 @@ class LightningAttentionBlock final : public Block {
   }
 
  private:
-  static std::string tensor(const Namer& name, const char* usual, const char* in_gguf) {
-    return name.names.behind(name.names.lightning, usual, in_gguf);
+  // Rows of heads are normalised and turned in place.
+  void turn(const StepContext& step, const View& rows, const Norm& norm) const {
+    if (norm.kind == NormKind::none && spec_.rope < 0) return;
+    View heads = rows;
+    heads.rank = 3;
+    heads.shape = {step.tokens, spec_.heads, spec_.head_dim};
+    heads.stride = {rows.stride[0], spec_.head_dim, 1};
+    KvLayer cache;  // nothing goes there
+    cache.spec = {.kv_heads = 1, .head_dim = spec_.head_dim, .block_size = 1};
+    cache.blocks = std::numeric_limits<std::int64_t>::max();
+    step.backend.ops.qkv_store(*step.backend.stream,
+                               {.qkv = rows,
+                                .q_heads = spec_.heads,
+                                .q_norm = norm,
+                                .stores = false,
+                                .rope = spec_.rope >= 0 ? step.ropes[static_cast<std::size_t>(spec_.rope)] : Rope{},
+                                .slots = step.slots,
+                                .cache = cache,
+                                .q_out = heads});
   }
 
   struct Work {
@@ -88,7 +116,7 @@ class LightningAttentionBlock final : public Block {
 
   LightningAttention spec_;
   LinearParameter in_, gate_, out_;
-  NormParameter norm_;
+  NormParameter norm_, q_norm_, k_norm_;
   VectorParameter rates_, none_;  // as ScanArgs has them: logarithms, and no share of the values themselves
 };
 

@@ -127,6 +127,7 @@ BoundsParameter gate_bounds(const Mlp& mlp) {
   constexpr float kNone = std::numeric_limits<float>::infinity();
   std::vector<float> least(static_cast<std::size_t>(mlp.up_dim()), -mlp.limit), most(least.size(), mlp.limit);
   if (mlp.gated) std::fill_n(least.begin(), mlp.hidden, -kNone);
+  if (mlp.gated && mlp.gate_limit > 0) std::fill_n(most.begin(), mlp.hidden, mlp.gate_limit);
   return {.least = constant_vector(std::move(least)), .most = constant_vector(std::move(most))};
 }
 

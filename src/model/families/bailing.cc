@@ -1,29 +1,35 @@
 // Ling and Ring (Ant Group, 2025): DeepSeek's experts beside plain attention whose queries, keys and values are
 // one matrix. The first ones choose by softmax; version 2 by sigmoid with a learned bias, norms queries and keys,
-// and turns half of each head.
+// and turns half of each head; so do Sarvam 30B (2026) and Param 2 (BharatGen, 2026). Version 2.5 (2026): lightning
+// attention in most layers, latent attention in the others.
+#include <cmath>
+
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
 namespace {
 
-// The width of the shared experts, where it is not that of the others.
-Result<> set_shared_width(ModelSpec& spec, const Config& config) {
-  if (!config.has("moe_shared_expert_intermediate_size")) return {};
-  TRY(const int width, config.integer("moe_shared_expert_intermediate_size", {1, 1 << 20}));
-  TRY(const int shared, config.integer("n_shared_experts", {0, kMaxExperts}, 0));
-  for (LayerSpec& layer : spec.layers)
-    if (auto* experts = std::get_if<Experts>(&layer.feed_forward); experts && experts->shared)
-      experts->shared->hidden = width * shared;
-  return {};
+// DeepSeek's names for the fields.
+Config named(const Config& file) {
+  return file.with_names({{"n_routed_experts", "num_experts"},
+                          {"n_shared_experts", "num_shared_experts"},
+                          {"scoring_func", "score_function"}});
+}
+
+void set_bailing_names(Names& names) {
+  names.embedding = "word_embeddings";
+  names.qkv = {"attention.query_key_value"};
+  names.out = "attention.dense";
+  names.q_norm = "attention.query_layernorm";
+  names.k_norm = "attention.key_layernorm";
+  names.choice_bias = "mlp.gate.expert_bias";
 }
 
 }  // namespace
 
 Result<ModelSpec> describe_bailing(const Config& file) {
-  const Config config = file.with_names({{"n_routed_experts", "num_experts"},
-                                         {"n_shared_experts", "num_shared_experts"},
-                                         {"scoring_func", "score_function"}});
+  const Config config = named(file);
   for (const char* field : {"norm_head", "multi_gate"}) TRY_VOID(refuse(config, field, true));
   TRY(ModelSpec spec, describe_dense(config, {.rotary_fraction = "partial_rotary_factor"}));
   TRY_VOID(set_rotary_dim(spec, config, spec.layers[0].attention().head_dim));
@@ -43,13 +49,67 @@ Result<ModelSpec> describe_bailing(const Config& file) {
       spec, config, scores == "sigmoid" ? RouterScores::sigmoid : RouterScores::softmax));
   TRY_VOID(set_shared_width(spec, config));
   spec.predictor.reset();
+  set_bailing_names(spec.names);
+  return spec;
+}
+
+Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
+  const Config config = named(file);
+  for (const char* field : {"norm_head", "multi_gate", "use_bias", "use_qkv_bias"}) TRY_VOID(refuse(config, field, true));
+  TRY_VOID(refuse(config, "use_qk_norm", false));
+  TRY(ModelSpec spec, describe_deepseek_v3(config));
+  TRY_VOID(set_shared_width(spec, config));
+  spec.predictor.reset();
+  LightningAttention lightning{.heads = std::get<LatentAttention>(spec.layers[0].mixer).heads,
+                               .head_dim = 0,
+                               .rates = {},
+                               .norm = spec.final_norm,
+                               .qk_norm = spec.final_norm,
+                               .rope = 1};
+  TRY(lightning.head_dim, config.integer("head_dim", {2, kMaxStateDim}, spec.dim / lightning.heads));
+  TRY(lightning.norm_groups, config.integer("group_norm_size", {1, lightning.heads}, 1));
+  if (lightning.heads % lightning.norm_groups != 0 || lightning.inner() > kMaxGateDim)
+    return invalid("group_norm_size", "{}: {} heads of {} in {} groups", config.where("group_norm_size"), lightning.heads,
+                   lightning.head_dim, lightning.norm_groups);
+  lightning.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(lightning.head_dim)));
+  TRY(lightning.silu, config.boolean("linear_silu", false));
+  TRY(lightning.silu, config.boolean("use_linear_silu", lightning.silu));
+  TRY(const RopeSpec rope, read_rope(config, {.rotary_fraction = "partial_rotary_factor"}, lightning.head_dim,
+                                     spec.max_positions));
+  spec.ropes.push_back(rope);
+  TRY(const bool turns, config.boolean("linear_rope", true));
+  if (!turns) lightning.rope = -1;
+  TRY(const int period, config.integer("layer_group_size", {1, 1024}, 1));
+  const std::vector<float> slopes = alibi_slopes(lightning.heads, 8);
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    std::get<LatentAttention>(spec.layers[i].mixer).norm = spec.final_norm;
+    if ((i + 1) % static_cast<std::size_t>(period) == 0) continue;
+    const double depth = spec.layers.size() > 1 ? static_cast<double>(i) / static_cast<double>(spec.layers.size() - 1) : 0;
+    lightning.rates.clear();
+    for (const float slope : slopes) lightning.rates.push_back(static_cast<float>(slope * (1 - depth + 1e-5)));
+    spec.layers[i].mixer = lightning;
+  }
+  set_bailing_names(spec.names);
   Names& names = spec.names;
-  names.embedding = "word_embeddings";
-  names.qkv = {"attention.query_key_value"};
-  names.out = "attention.dense";
-  names.q_norm = "attention.query_layernorm";
-  names.k_norm = "attention.key_layernorm";
-  names.choice_bias = "mlp.gate.expert_bias";
+  for (std::string* name : {&names.latent_q, &names.latent_q_down, &names.latent_q_norm, &names.latent_q_up,
+                            &names.latent_down, &names.latent_norm, &names.latent_up})
+    name->replace(0, std::string_view("self_attn").size(), "attention");
+  names.lightning_in = "attention.query_key_value";
+  names.lightning_order = QkvOrder::by_kind;
+  names.lightning_gate = "attention.g_proj";
+  names.lightning_norm = "attention.g_norm";
+  names.lightning_out = "attention.dense";
+  names.ignorable.emplace_back("model.mtp*");
+  return spec;
+}
+
+Result<ModelSpec> describe_param2(const Config& config) {
+  TRY(ModelSpec spec, describe_bailing(config));
+  if (!config.has("moe_shared_expert_intermediate_size")) return spec;
+  for (LayerSpec& layer : spec.layers)  // here it is the width of all of them
+    if (auto* experts = std::get_if<Experts>(&layer.feed_forward); experts && experts->shared) {
+      TRY(experts->shared->hidden, config.integer("moe_shared_expert_intermediate_size", {1, 1 << 20}));
+    }
   return spec;
 }
 

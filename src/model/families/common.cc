@@ -68,6 +68,7 @@ Result<RopeScaling> read_scaling(const Config& config, const Dialect& dialect, c
   TRY(const std::string older, rope.text("type", "default"));
   TRY(std::string kind, rope.text("rope_type", older));
   if (kind == "su" || (kind == "yarn" && dialect.yarn_is_longrope)) kind = "longrope";
+  if (kind == "deepseek_yarn") kind = "yarn";
   RopeScaling s;
   s.original_positions = positions;
   if (kind == "default" || kind == "mrope") return s;  // mrope: RopeSpec::axes
@@ -229,8 +230,13 @@ Result<Experts> read_experts(const Config& config, const Mlp& like, std::string_
 
 Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers) {
   TRY(const int dense, config.integer("first_k_dense_replace", {0, 1024}, 0));
-  TRY(const int step, config.integer("moe_layer_freq", {1, 1024}, 1));
+  constexpr std::string_view kEach = "moe_layer_freq";
+  const bool each = config.is_list(kEach);
+  TRY(const std::vector<int> marks, each ? config.integers(kEach, {0, 1}) : std::vector<int>());
+  TRY(const int step, each ? 1 : config.integer(kEach, {1, 1024}, 1));
   TRY(const std::vector<std::string> types, config.texts("mlp_layer_types"));
+  if (each && marks.size() != layers)
+    return invalid(kEach, "{} has {} entries, there are {} layers", config.where(kEach), marks.size(), layers);
   if (!types.empty() && types.size() != layers)
     return invalid("mlp_layer_types", "{} has {} entries, there are {} layers",
                    config.where("mlp_layer_types"), types.size(), layers);
@@ -241,8 +247,9 @@ Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers
                            type);
   std::vector<bool> sparse;
   for (int i = 0; std::cmp_less(i, layers); ++i)
-    sparse.push_back(types.empty() ? i >= dense && i % step == 0
-                                   : types[static_cast<std::size_t>(i)] == "sparse");
+    sparse.push_back(!types.empty() ? types[static_cast<std::size_t>(i)] == "sparse"
+                     : each         ? marks[static_cast<std::size_t>(i)] == 1
+                                    : i >= dense && i % step == 0);
   return sparse;
 }
 
@@ -369,6 +376,21 @@ Result<> refuse(const Config& config, std::string_view field, bool unsupported) 
 Result<float> multiplier(const Config& config, std::string_view field) {
   TRY(const double value, config.number(field, {1e-9, 1e9}));
   return static_cast<float>(value);
+}
+
+Result<float> read_clip(const Config& config) {
+  TRY(const double value, config.number("clip_qkv", {1e-9, 1e9}, 0.0));
+  return static_cast<float>(value);
+}
+
+Result<> set_shared_width(ModelSpec& spec, const Config& config) {
+  if (!config.has("moe_shared_expert_intermediate_size")) return {};
+  TRY(const int width, config.integer("moe_shared_expert_intermediate_size", {1, 1 << 20}));
+  TRY(const int shared, config.integer("n_shared_experts", {0, kMaxExperts}, 0));
+  for (LayerSpec& layer : spec.layers)
+    if (auto* experts = std::get_if<Experts>(&layer.feed_forward); experts && experts->shared)
+      experts->shared->hidden = width * shared;
+  return {};
 }
 
 Result<float> soft_cap(const Config& config, std::string_view field) {

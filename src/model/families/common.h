@@ -37,14 +37,23 @@ Result<ModelSpec> describe_dense(const Config& config, const Dialect& dialect = 
 // `hidden` says, of which num_experts_per_tok are chosen.
 Result<Experts> read_experts(const Config& config, const Mlp& like, std::string_view hidden);
 
-// Which layers have experts: as mlp_layer_types lists them, else each moe_layer_freq-th one from
-// first_k_dense_replace on.
+// Which layers have experts: as mlp_layer_types lists them or, with 0 and 1, moe_layer_freq; else each
+// moe_layer_freq-th one from first_k_dense_replace on.
 Result<std::vector<bool>> sparse_layers(const Config& config, std::size_t layers);
 
 // Experts as DeepSeek's models have them, in the layers from config.first_k_dense_replace on:
 // n_routed_experts, of which a token goes to num_experts_per_tok in topk_group of n_group groups, and
 // n_shared_experts that are one MLP. Nothing changes where n_routed_experts is null.
 Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScores scores);
+
+// Where shared experts are not as wide as the others together: moe_shared_expert_intermediate_size each.
+Result<> set_shared_width(ModelSpec& spec, const Config& config);
+
+// A dense network with DeepSeek's latent attention.
+Result<ModelSpec> describe_latent(const Config& config);
+
+// What queries, keys and values are cut beyond: clip_qkv, 0 where it is null.
+Result<float> read_clip(const Config& config);
 
 // The head of a sequence classifier: its labels, and what their scores become, as vLLM and Sentence
 // Transformers read it. `dense` is the family's.

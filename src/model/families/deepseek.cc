@@ -37,27 +37,6 @@ Result<double> score_stretch(const Config& config, const RopeSpec& rope) {
   return stretch * stretch;
 }
 
-// A dense network with latent attention.
-Result<ModelSpec> describe_latent(const Config& config) {
-  TRY(ModelSpec spec, describe_dense(config, {.head_dim = "qk_rope_head_dim"}));
-  LatentAttention a{.heads = spec.layers[0].attention().q_heads,
-                    .rope_dim = spec.layers[0].attention().head_dim,
-                    .norm = {.kind = NormKind::rms, .eps = 1e-6F},
-                    .rope = 0};
-  if (config.has("q_lora_rank")) {
-    TRY(a.q_rank, config.integer("q_lora_rank", kDim));
-  }
-  TRY(a.kv_rank, read_head_rows(config, "kv_lora_rank", kMaxLatentDim));
-  TRY(a.nope_dim, config.integer("qk_nope_head_dim", {1, kMaxLatentDim}));
-  TRY(a.value_dim, read_head_rows(config, "v_head_dim", kMaxLatentDim, spec.dim / a.heads));
-  TRY(a.bias, config.boolean("attention_bias", false));
-  TRY(const double stretch, score_stretch(config, spec.ropes[0]));
-  a.scale = static_cast<float>(stretch / std::sqrt(static_cast<double>(a.q_dim())));
-  for (LayerSpec& layer : spec.layers) layer.mixer = a;
-  TRY(spec.ropes[0].interleaved, config.boolean("rope_interleave", true));
-  return spec;
-}
-
 // `interleaved`: how the indexer's heads turn.
 Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
@@ -92,6 +71,26 @@ Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
 }
 
 }  // namespace
+
+Result<ModelSpec> describe_latent(const Config& config) {
+  TRY(ModelSpec spec, describe_dense(config, {.head_dim = "qk_rope_head_dim"}));
+  LatentAttention a{.heads = spec.layers[0].attention().q_heads,
+                    .rope_dim = spec.layers[0].attention().head_dim,
+                    .norm = {.kind = NormKind::rms, .eps = 1e-6F},
+                    .rope = 0};
+  if (config.has("q_lora_rank")) {
+    TRY(a.q_rank, config.integer("q_lora_rank", kDim));
+  }
+  TRY(a.kv_rank, read_head_rows(config, "kv_lora_rank", kMaxLatentDim));
+  TRY(a.nope_dim, config.integer("qk_nope_head_dim", {1, kMaxLatentDim}));
+  TRY(a.value_dim, read_head_rows(config, "v_head_dim", kMaxLatentDim, spec.dim / a.heads));
+  TRY(a.bias, config.boolean("attention_bias", false));
+  TRY(const double stretch, score_stretch(config, spec.ropes[0]));
+  a.scale = static_cast<float>(stretch / std::sqrt(static_cast<double>(a.q_dim())));
+  for (LayerSpec& layer : spec.layers) layer.mixer = a;
+  TRY(spec.ropes[0].interleaved, config.boolean("rope_interleave", true));
+  return spec;
+}
 
 Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScores scores) {
   if (!config.has("n_routed_experts")) return {};

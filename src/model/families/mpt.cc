@@ -19,20 +19,20 @@ Result<ModelSpec> describe_mpt(const Config& config) {
                                               .eps = "layer_norm_epsilon",
                                               .norm = {.kind = NormKind::layer},
                                               .rotary = false}));
+  float clip = 0;
   double most = 8, scale = spec.layers[0].attention().scale;
   TRY(const std::optional<Config> attention, config.object("attn_config"));
   if (attention) {
     TRY_VOID(refuse(*attention, "alibi", false));
     TRY_VOID(refuse(*attention, "qk_ln", true));
     TRY_VOID(refuse(*attention, "prefix_lm", true));
-    if (attention->has("clip_qkv"))
-      return field_failure("clip_qkv", ErrorCode::unsupported, "{} is set; queries and keys are not clipped",
-                           attention->where("clip_qkv"));
+    TRY(clip, read_clip(*attention));
     TRY(most, attention->number("alibi_bias_max", {1e-3, 1e3}, most));
     TRY(scale, attention->number("softmax_scale", {1e-9, 1e9}, scale));
   }
   for (LayerSpec& layer : spec.layers) {
     layer.attention().scale = static_cast<float>(scale);
+    layer.attention().clip = clip;
     layer.attention().slopes = alibi_slopes(layer.attention().q_heads, most);
     layer.mlp().gated = false;
     layer.mlp().activation = Activation::gelu;

@@ -13,10 +13,17 @@
 namespace octavo {
 namespace {
 
+// OLMoE clips behind the norms.
 Result<> refuse_clipping(const Config& config) {
   if (!config.has("clip_qkv")) return {};
-  return field_failure("clip_qkv", ErrorCode::unsupported, "{} is set; queries and keys are not clipped",
+  return field_failure("clip_qkv", ErrorCode::unsupported, "{} is set; normed queries and keys are not clipped",
                        config.where("clip_qkv"));
+}
+
+Result<> set_clip(ModelSpec& spec, const Config& config) {
+  TRY(const float clip, read_clip(config));
+  for (LayerSpec& layer : spec.layers) layer.attention().clip = clip;
+  return {};
 }
 
 // A dense network with norms behind the halves, and such ones of queries and keys.
@@ -51,11 +58,11 @@ Result<> set_exaone_windows(ModelSpec& spec, const Config& config) {
 }  // namespace
 
 Result<ModelSpec> describe_olmo(const Config& config) {
-  TRY_VOID(refuse_clipping(config));
   TRY(ModelSpec spec,
       describe_dense(config, {.eps = "", .norm = {.kind = NormKind::layer, .eps = 1e-5F, .stored = false}}));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = layer.attention().out_bias = bias;
+  TRY_VOID(set_clip(spec, config));
   return spec;
 }
 

@@ -1,5 +1,7 @@
 // Step-3 (StepFun, 2025): queries of a normed latent in attention with one key head, experts beside a shared
 // one.
+#include "model/families/step3.h"
+
 #include <charconv>
 #include <ranges>
 
@@ -34,6 +36,23 @@ Result<std::vector<int>> expert_layers(const Config& config, int layers) {
 
 }  // namespace
 
+Result<std::vector<bool>> step3_expert_layers(const Config& config, std::size_t layers) {
+  if (config.has("mlp_layer_types")) return sparse_layers(config, layers);
+  TRY(const std::vector<int> numbers, expert_layers(config, static_cast<int>(layers)));
+  std::vector<bool> sparse(layers, false);
+  for (const int i : numbers) sparse[static_cast<std::size_t>(i)] = true;
+  return sparse;
+}
+
+void set_step3_names(Names& names) {
+  names.router = "moe.gate";
+  names.expert_storage = ExpertStorage::stacked;
+  names.expert_up = {"moe.gate_proj.weight", "moe.up_proj.weight"};
+  names.expert_down = "moe.down_proj.weight";
+  names.shared_up = {"share_expert.gate_proj", "share_expert.up_proj"};
+  names.shared_down = "share_expert.down_proj";
+}
+
 Result<ModelSpec> describe_step3(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.kv_heads = "num_attention_groups", .positions = "max_position_embedding"}));
@@ -50,20 +69,14 @@ Result<ModelSpec> describe_step3(const Config& config) {
   TRY(experts.router.renormalise, config.boolean("norm_expert_weight"));
   TRY(experts.expert.hidden, config.integer("moe_intermediate_size", {1, 1 << 20}));
   TRY(experts.shared->hidden, config.integer("share_expert_dim", {1, 1 << 20}));
-  const int layers = static_cast<int>(spec.layers.size());
   spec.layers.assign(spec.layers.size(), LayerSpec(spec.layers[0]));
-  TRY(const std::vector<int> sparse, expert_layers(config, layers));
-  for (const int i : sparse) spec.layers[static_cast<std::size_t>(i)].feed_forward = experts;
-  Names& names = spec.names;
-  names.latent_q_down = "self_attn.q_proj";
-  names.latent_q_norm = "self_attn.inter_norm";
-  names.latent_q_up = "self_attn.wq";
-  names.router = "moe.gate";
-  names.expert_storage = ExpertStorage::stacked;
-  names.expert_up = {"moe.gate_proj.weight", "moe.up_proj.weight"};
-  names.expert_down = "moe.down_proj.weight";
-  names.shared_up = {"share_expert.gate_proj", "share_expert.up_proj"};
-  names.shared_down = "share_expert.down_proj";
+  TRY(const std::vector<bool> sparse, step3_expert_layers(config, spec.layers.size()));
+  for (std::size_t i = 0; i < sparse.size(); ++i)
+    if (sparse[i]) spec.layers[i].feed_forward = experts;
+  set_step3_names(spec.names);
+  spec.names.latent_q_down = "self_attn.q_proj";
+  spec.names.latent_q_norm = "self_attn.inter_norm";
+  spec.names.latent_q_up = "self_attn.wq";
   return spec;
 }
 

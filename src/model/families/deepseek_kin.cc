@@ -1,0 +1,60 @@
+// Networks that are DeepSeek-V3 but for a little. A.X K1 (SK Telecom, 2026): a norm behind the experts.
+// Sarvam 105B (2026): Ling's names for the fields. openPangu Ultra (Huawei, 2025): norms on both sides of the
+// halves.
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+// Of the latents, too, which DeepSeek norms with an epsilon of their own.
+void share_epsilon(ModelSpec& spec) {
+  for (LayerSpec& layer : spec.layers) std::get<LatentAttention>(layer.mixer).norm = spec.final_norm;
+}
+
+void set_choice_bias(ModelSpec& spec, bool biased) {
+  for (LayerSpec& layer : spec.layers)
+    if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->choice_bias = biased;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_axk1(const Config& config) {
+  TRY(ModelSpec spec, describe_deepseek_v3(config));
+  TRY(const std::string method, config.text("topk_method", "noaux_tc"));
+  set_choice_bias(spec, method == "noaux_tc");
+  for (LayerSpec& layer : spec.layers)
+    if (std::holds_alternative<Experts>(layer.feed_forward)) layer.post_norm = layer.pre_norm;
+  spec.names.mlp_post_norm = "post_mlp_layernorm";
+  spec.names.ignorable.emplace_back("*.post_mlp_layernorm.weight");  // dense layers store it, too
+  return spec;
+}
+
+Result<ModelSpec> describe_sarvam_mla(const Config& file) {
+  const Config config = file.with_names({{"n_routed_experts", "num_experts"},
+                                         {"n_shared_experts", "num_shared_experts"},
+                                         {"scoring_func", "score_function"}});
+  TRY(ModelSpec spec, describe_deepseek_v3(config));
+  share_epsilon(spec);
+  TRY(const bool biased, config.boolean("moe_router_enable_expert_bias", true));
+  set_choice_bias(spec, biased);
+  TRY_VOID(set_shared_width(spec, config));
+  return spec;
+}
+
+Result<ModelSpec> describe_pangu_ultra(const Config& config) {
+  TRY(ModelSpec spec, describe_deepseek_v3(config));
+  share_epsilon(spec);
+  TRY(const bool biased, config.boolean("router_enable_expert_bias", false));
+  set_choice_bias(spec, biased);
+  spec.names.choice_bias = "mlp.e_score_correction_bias";
+  TRY(const bool sandwich, config.boolean("sandwich_norm", false));
+  if (!sandwich) return spec;
+  for (LayerSpec& layer : spec.layers) layer.post_norm = layer.pre_norm;
+  spec.names.attention_post_norm = "post_attention_layernorm";
+  spec.names.mlp_norm = "pre_mlp_layernorm";
+  spec.names.mlp_post_norm = "post_mlp_layernorm";
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,59 @@
+// LongCat-Flash (Meituan, 2025): each layer is two of latent attention with an MLP, and experts that read
+// what the first MLP does and count behind the second one. Some experts do nothing.
+#include <cmath>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+
+Result<ModelSpec> describe_longcat(const Config& file) {
+  const Config config =
+      file.with_names({{"num_hidden_layers", "num_layers"}, {"intermediate_size", "ffn_hidden_size"}});
+  TRY(ModelSpec spec, describe_latent(config));
+  if (spec.layers.size() > 512)
+    return invalid("num_layers", "{} is {}, it must lie in [1, 512]", config.where("num_hidden_layers"),
+                   spec.layers.size());
+  LayerSpec layer = spec.layers[0];
+  auto& attention = std::get<LatentAttention>(layer.mixer);
+  if (attention.q_rank == 0) return invalid("q_lora_rank", "{} is missing", config.where("q_lora_rank"));
+  const auto dim = static_cast<double>(spec.dim);
+  TRY(const bool q_scaled, config.boolean("mla_scale_q_lora", true));
+  TRY(const bool kv_scaled, config.boolean("mla_scale_kv_lora", true));
+  if (q_scaled) attention.scale *= static_cast<float>(std::sqrt(dim / attention.q_rank));
+  if (kv_scaled) attention.latent_scale = static_cast<float>(std::sqrt(dim / attention.kv_rank));
+  Experts experts{
+      .count = 0, .router = {.scores = RouterScores::softmax}, .choice_bias = true, .expert = layer.mlp()};
+  TRY(experts.count, config.integer("n_routed_experts", {1, kMaxExperts}));
+  TRY(experts.identities, config.integer("zero_expert_num", {0, kMaxExperts - experts.count}, 0));
+  TRY(const std::string kind, config.text("zero_expert_type", "identity"));
+  if (kind != "identity")
+    return field_failure("zero_expert_type", ErrorCode::unsupported, "{} is \"{}\"; supported is identity",
+                         config.where("zero_expert_type"), kind);
+  TRY(experts.router.chosen, config.integer("moe_topk", {1, experts.count + experts.identities}));
+  TRY(experts.router.scale, multiplier(config, "routed_scaling_factor"));
+  TRY(experts.expert.hidden, config.integer("expert_ffn_hidden_size", {1, 1 << 20}));
+  TRY_VOID(refuse(config, "router_bias", true));
+  const int layers = static_cast<int>(spec.layers.size());
+  spec.layers.clear();
+  for (int i = 0; i < 2 * layers; ++i) {
+    layer.number = i / 2;
+    layer.part = i % 2 == 0 ? "0" : "1";
+    layer.shortcut = i % 2 == 0 ? std::optional(experts) : std::nullopt;
+    spec.layers.push_back(layer);
+  }
+  Names& names = spec.names;
+  names.attention_norm = "input_layernorm.#";
+  names.mlp_norm = "post_attention_layernorm.#";
+  for (std::string* name : {&names.latent_q_down, &names.latent_q_norm, &names.latent_q_up,
+                            &names.latent_down, &names.latent_norm, &names.latent_up, &names.out})
+    name->insert(std::string_view("self_attn.").size(), "#.");
+  names.up = {"mlps.#.gate_proj", "mlps.#.up_proj"};
+  names.down = "mlps.#.down_proj";
+  names.router = "mlp.router.classifier";
+  names.choice_bias = "mlp.router.e_score_correction_bias";
+  names.ignorable.emplace_back("model.mtp.*");
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,64 @@
+// MiMo-V2-Flash (Xiaomi, 2025): windows with sinks and more key heads in most layers, values narrower than
+// keys, DeepSeek-V3's experts without shared ones.
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+namespace {
+
+// Which layers have windows: a list of kinds, or of numbers; else all but the first and every sixth.
+Result<std::vector<bool>> window_layers(const Config& config, std::size_t layers) {
+  TRY(const std::vector<std::string> kinds, config.texts("layer_types"));
+  TRY(const std::vector<int> numbers, config.integers("hybrid_layer_pattern", {0, 1}));
+  const std::string_view field = kinds.empty() ? "hybrid_layer_pattern" : "layer_types";
+  if (const std::size_t listed = kinds.empty() ? numbers.size() : kinds.size();
+      listed > 0 && listed != layers)
+    return invalid(field, "{} has {} entries, there are {} layers", config.where(field), listed, layers);
+  std::vector<bool> windows;
+  for (std::size_t i = 0; i < layers; ++i)
+    windows.push_back(!kinds.empty()     ? kinds[i] == "sliding_attention"
+                      : !numbers.empty() ? numbers[i] == 1
+                                         : i > 0 && (i + 1) % 6 != 0);
+  return windows;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_mimo_v2(const Config& file) {
+  const Config config = file.with_names({{"rms_norm_eps", "layernorm_epsilon"}});
+  const Dialect dialect{.rotary_fraction = "partial_rotary_factor"};
+  TRY(ModelSpec spec, describe_dense(config, dialect));
+  Attention full = spec.layers[0].attention();
+  TRY(full.qkv_bias, config.boolean("attention_bias", false));
+  TRY(full.value_dim, config.integer("v_head_dim", {1, full.head_dim}));
+  if (full.value_dim == full.head_dim) full.value_dim = 0;
+  Attention local = full;
+  TRY(local.kv_heads, config.integer("swa_num_key_value_heads", {1, full.q_heads}, 2 * full.kv_heads));
+  if (full.q_heads % local.kv_heads != 0)
+    return invalid("swa_num_key_value_heads", "{} {} does not divide num_attention_heads {}",
+                   config.where("swa_num_key_value_heads"), local.kv_heads, full.q_heads);
+  TRY(local.window, config.integer("sliding_window", {1, 1 << 27}));
+  if (config.has("sliding_window_size")) {  // a query sees so many tokens before it
+    TRY(local.window, config.integer("sliding_window_size", {1, (1 << 27) - 1}));
+    ++local.window;
+  }
+  TRY(local.sinks, config.boolean("add_swa_attention_sink_bias", true));
+  TRY(const std::vector<bool> windows, window_layers(config, spec.layers.size()));
+  float scale = 1;
+  if (config.has("attention_value_scale")) {
+    TRY(scale, multiplier(config, "attention_value_scale"));
+  }
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    spec.layers[i].mixer = windows[i] ? local : full;
+    spec.layers[i].mixer_scale = scale;
+  }
+  TRY_VOID(set_ropes_by_kind(spec, config, dialect));
+  TRY(spec.ropes[1].theta, config.number("swa_rope_theta", {1, 1e12}, spec.ropes[1].theta));
+  TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
+  spec.predictor.reset();
+  spec.names.sinks = "self_attn.attention_sink_bias";
+  spec.names.ignorable.emplace_back("model.mtp.*");
+  return spec;
+}
+
+}  // namespace octavo

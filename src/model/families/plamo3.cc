@@ -1,0 +1,38 @@
+// PLaMo 3 (Preferred Networks, 2025): sandwich norms by 1 + w before the halves and by less behind them,
+// norms of queries and keys, windows in most layers, which turn by a base of their own.
+#include <cmath>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+
+Result<ModelSpec> describe_plamo3(const Config& file) {
+  const Config config = file.with_names({{"rope_local_base_freq", "rope_local_theta"}});
+  const Dialect dialect{.norm = {.kind = NormKind::rms, .weight_offset = 1}};
+  TRY(ModelSpec spec, describe_dense(config, dialect));
+  TRY(const int pattern, config.integer("sliding_window_pattern", {1, 1024}, 8));
+  TRY_VOID(set_windows(spec, config, [pattern](int layer) { return (layer + 1) % pattern != 0; }));
+  TRY_VOID(set_ropes_by_kind(spec, config, dialect));
+  TRY(spec.ropes[1].theta, config.number("rope_local_base_freq", {1, 1e12}, spec.ropes[1].theta));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().qk_norm = QkNorm::shared;
+    layer.attention().qk_norm_spec = layer.post_norm = layer.pre_norm;
+    layer.post_norm.weight_offset = 1.0F / 5;
+    layer.last_offset = static_cast<float>(std::pow(5, -1.5));
+  }
+  Names& names = spec.names;
+  names.layers = "layers.layers.";
+  names.attention_norm = "pre_mixer_norm";
+  names.attention_post_norm = "post_mixer_norm";
+  names.mlp_norm = "pre_mlp_norm";
+  names.mlp_post_norm = "post_mlp_norm";
+  names.qkv = {"mixer.qkv_proj"};
+  names.q_norm = "mixer.q_norm";
+  names.k_norm = "mixer.k_norm";
+  names.out = "mixer.o_proj";
+  names.up = {"mlp.gate_up_proj"};
+  return spec;
+}
+
+}  // namespace octavo

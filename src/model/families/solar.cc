@@ -1,0 +1,33 @@
+// Solar Pro (Upstage, 2024): Llama that mixes the residuals before earlier layers into those before later
+// ones.
+#include <algorithm>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+
+Result<ModelSpec> describe_solar(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  const int layers = static_cast<int>(spec.layers.size());
+  TRY(const std::vector<double> shares, config.numbers("bskcn_tv", 2, {0, 0.999}));  // in training, and else
+  // Each layer of the second list takes what was before the last one of the first that came before it.
+  for (const auto& [kept, mixed] : {std::pair("bskcn_1", "bskcn_3"), std::pair("bskcn_2", "bskcn_4")}) {
+    TRY(const std::vector<int> from, config.integers(kept, {0, 1 << 20}));
+    TRY(const std::vector<int> to, config.integers(mixed, {0, 1 << 20}));
+    for (const int layer : to) {
+      if (layer >= layers) continue;  // lists are for the whole model, of which some files have the beginning
+      int source = -1;
+      for (const int earlier : from)
+        if (earlier <= layer) source = std::max(source, earlier);
+      LayerSpec& spec_of = spec.layers[static_cast<std::size_t>(layer)];
+      if (source < 0 || spec_of.blend)
+        return field_failure(mixed, ErrorCode::unsupported, "{}: layer {} has {} earlier residual",
+                             config.where(mixed), layer, source < 0 ? "no" : "more than one");
+      spec_of.blend = Blend{.layer = source, .share = static_cast<float>(shares[1])};
+    }
+  }
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,17 @@
+// What StepFun's models have in common.
+#pragma once
+
+#include <vector>
+
+#include "model/config.h"
+#include "model/names.h"
+
+namespace octavo {
+
+// The layers with experts: mlp_layer_types or moe_layers_enum; all but the first where neither is there.
+Result<std::vector<bool>> step3_expert_layers(const Config& config, std::size_t layers);
+
+// What the tensors of experts are called.
+void set_step3_names(Names& names);
+
+}  // namespace octavo

@@ -1,0 +1,138 @@
+// Step-3.5-Flash (StepFun, 2026): norms by 1 + w, also of queries and keys, gates of heads, windows in most
+// layers, which have query heads and a base of the rotation of their own, DeepSeek-V3's experts beside a
+// shared one, gates cut in some.
+#include <cmath>
+#include <utility>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+#include "model/families/step3.h"
+
+namespace octavo {
+namespace {
+
+// The first so many numbers of a list that may go on with those of layers of multi-token prediction; none
+// where it is not there.
+Result<std::vector<double>> layer_numbers(const Config& config, std::string_view field, std::size_t layers,
+                                          Config::RealRange range) {
+  if (!config.is_list(field)) return std::vector<double>();
+  TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 0));
+  auto numbers = config.numbers(field, layers + static_cast<std::size_t>(predictors), range);
+  if (!numbers && predictors > 0) numbers = config.numbers(field, layers, range);
+  TRY(std::vector<double> found, std::move(numbers));
+  found.resize(layers);
+  return found;
+}
+
+// What goes into silu where it puts out `limit`.
+float before_silu(double limit) {
+  double x = limit;
+  for (int i = 0; i < 50; ++i) x = limit * (1 + std::exp(-x));
+  return static_cast<float>(x);
+}
+
+// Gates are cut behind their activation, which grows where it is above 0: before it, at what it makes of
+// that.
+void set_limit(Mlp& mlp, double limit) {
+  if (limit == 0) return;
+  mlp.limit = static_cast<float>(limit);
+  mlp.gate_limit = before_silu(limit);
+}
+
+Result<> set_heads(ModelSpec& spec, const Config& config) {
+  TRY(std::vector<std::string> kinds, config.texts("layer_types"));
+  if (kinds.size() < spec.layers.size())
+    return invalid("layer_types", "{} has {} entries, there are {} layers", config.where("layer_types"),
+                   kinds.size(), spec.layers.size());
+  Attention full = spec.layers[0].attention();
+  full.rope = 0;
+  TRY(full.qkv_bias, config.boolean("attention_bias", false));
+  full.out_bias = full.qkv_bias;
+  full.qk_norm = QkNorm::shared;
+  full.qk_norm_spec = spec.final_norm;
+  TRY(const bool gated, config.boolean("use_head_wise_attn_gate", true));
+  full.head_gate = gated;
+  Attention local = full;
+  local.rope = 1;
+  TRY(local.window, config.integer("sliding_window", {1, 1 << 27}));
+  TRY(local.q_heads, config.integer("num_sliding_attention_heads", {1, 4096}, full.q_heads));
+  TRY(const std::optional<Config> other, config.object("attention_other_setting"));
+  if (other) {
+    TRY(local.q_heads, other->integer("num_attention_heads", {1, 4096}, full.q_heads));
+    TRY(local.kv_heads, other->integer("num_attention_groups", {1, 4096}, full.kv_heads));
+    TRY(local.head_dim, other->integer("head_dim", {2, 4096}, full.head_dim));
+  }
+  if (local.q_heads % local.kv_heads != 0 || local.head_dim != full.head_dim)
+    return invalid("attention_other_setting", "{}: {} query heads, {} key heads of {}, not of {}",
+                   config.where("attention_other_setting"), local.q_heads, local.kv_heads, local.head_dim,
+                   full.head_dim);
+  for (std::size_t i = 0; i < spec.layers.size(); ++i)
+    spec.layers[i].mixer = kinds[i] == "sliding_attention" ? local : full;
+  return {};
+}
+
+// A base, and a share of each head that turns, for each layer; those of a kind are alike.
+Result<> set_ropes(ModelSpec& spec, const Config& config) {
+  const std::size_t layers = spec.layers.size();
+  TRY(const std::vector<double> bases, layer_numbers(config, "rope_theta", layers, {1, 1e12}));
+  TRY(const std::vector<double> shares, layer_numbers(config, "partial_rotary_factors", layers, {0, 1}));
+  const Dialect dialect{.theta = bases.empty() ? "rope_theta" : "",
+                        .rotary_fraction = "partial_rotary_factor"};
+  const int head_dim = spec.layers[0].attention().head_dim;
+  for (const char* kind : {"full_attention", "sliding_attention"}) {
+    TRY(RopeSpec rope, read_rope(config, dialect, head_dim, spec.max_positions, kind));
+    for (std::size_t i = 0; i < layers; ++i) {
+      if (!std::cmp_equal(spec.layers[i].attention().rope, spec.ropes.size())) continue;
+      if (!bases.empty()) rope.theta = bases[i];
+      if (!shares.empty()) rope.rotary_dim = static_cast<int>(head_dim * shares[i]) / 2 * 2;
+    }
+    spec.ropes.push_back(std::move(rope));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_step3p5(const Config& file) {
+  const Config config = file.with_names({{"num_key_value_heads", "num_attention_groups"},
+                                         {"n_routed_experts", "moe_num_experts"},
+                                         {"num_experts_per_tok", "moe_top_k"}});
+  TRY(ModelSpec spec,
+      describe_dense(config, {.norm = {.kind = NormKind::rms, .weight_offset = 1}, .rotary = false}));
+  const std::size_t layers = spec.layers.size();
+  TRY_VOID(set_heads(spec, config));
+  TRY_VOID(set_ropes(spec, config));
+  const Mlp mlp = spec.layers[0].mlp();
+  Experts experts{
+      .count = 0, .router = {.renormalise = true, .scores = RouterScores::sigmoid}, .expert = mlp};
+  experts.choice_bias = true;
+  TRY(experts.count, config.integer("n_routed_experts", {1, kMaxExperts}));
+  TRY(experts.router.chosen, config.integer("num_experts_per_tok", {1, experts.count}));
+  TRY(experts.router.scale, multiplier(config, "moe_router_scaling_factor"));
+  TRY(experts.expert.hidden, config.integer("moe_intermediate_size", {1, 1 << 20}));
+  experts.shared = mlp;
+  TRY(experts.shared->hidden, config.integer("share_expert_dim", {1, 1 << 20}));
+  TRY(const std::vector<double> limits, layer_numbers(config, "swiglu_limits", layers, {0, 1e6}));
+  TRY(const std::vector<double> shared_limits,
+      layer_numbers(config, "swiglu_limits_shared", layers, {0, 1e6}));
+  TRY(const std::vector<bool> sparse, step3_expert_layers(config, layers));
+  for (std::size_t i = 0; i < layers; ++i) {
+    LayerSpec& layer = spec.layers[i];
+    Experts own = experts;
+    if (!limits.empty()) set_limit(own.expert, limits[i]);
+    if (!shared_limits.empty()) {
+      set_limit(*own.shared, shared_limits[i]);
+      set_limit(layer.mlp(), shared_limits[i]);
+    }
+    if (sparse[i]) layer.feed_forward = std::move(own);
+  }
+  set_step3_names(spec.names);
+  spec.names.choice_bias = "moe.router_bias";
+  for (const char* other : {"vision_model.*", "vit_large_projector.*"})
+    spec.names.ignorable.emplace_back(other);
+  for (int i = 0; i < 8; ++i)
+    spec.names.ignorable.push_back(fmt::format("model.layers.{}.*", layers + static_cast<std::size_t>(i)));
+  return spec;
+}
+
+}  // namespace octavo

@@ -1,0 +1,39 @@
+// TeleChat2 (China Telecom, 2024): Llama under GPT-2's names, whose keys and values are one matrix, head by
+// head. TeleFLM (2024): Llama with multipliers of the embeddings and of the logits.
+#include "model/families/common.h"
+#include "model/families/families.h"
+
+namespace octavo {
+
+Result<ModelSpec> describe_telechat2(const Config& file) {
+  const Config config = file.with_names({{"num_hidden_layers", "n_layer"},
+                                         {"num_attention_heads", "n_head"},
+                                         {"intermediate_size", "ffn_hidden_size"},
+                                         {"rms_norm_eps", "layer_norm_epsilon"},
+                                         {"max_position_embeddings", "seq_length"}});
+  TRY(ModelSpec spec, describe_dense(config));
+  TRY_VOID(refuse(config, "embed_layernorm", true));
+  for (LayerSpec& layer : spec.layers) layer.attention().out_bias = layer.mlp().down_bias = true;
+  Names& names = spec.names;
+  names.prefixes = {"transformer."};
+  names.embedding = "word_embeddings";
+  names.final_norm = "ln_f";
+  names.layers = "h.";
+  names.qkv = {"self_attention.query", "self_attention.key_value"};
+  names.qkv_order = QkvOrder::values_by_head;
+  names.out = "self_attention.dense";
+  return spec;
+}
+
+Result<ModelSpec> describe_teleflm(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  TRY(const bool scaled, config.boolean("use_mup", false));
+  if (!scaled) return spec;
+  TRY(spec.embed_scale, multiplier(config, "input_mult"));
+  TRY(const float logits, multiplier(config, "output_mult"));
+  TRY(const float width, multiplier(config, "mup_scale_factor"));
+  spec.logits_scale = logits / width;
+  return spec;
+}
+
+}  // namespace octavo
