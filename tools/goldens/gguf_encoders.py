@@ -45,7 +45,7 @@ def add_metadata(writer, arch, config, offset):
         writer.add_sliding_window(config["local_attention"])
         writer.add_sliding_window_pattern(config.get("global_attn_every_n_layers", 3))
     if arch == "gemma-embedding":
-        writer.add_sliding_window(2 * (config["sliding_window"] - 1))  # transformers keeps the half
+        writer.add_sliding_window(config["sliding_window"])
         writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config["layer_types"]])
 
 

@@ -229,7 +229,7 @@ def add_rope(writer, arch, config):
         writer.add_rope_freq_base_swa(local["rope_theta"])
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     head_dim = getattr(config, "qk_rope_head_dim", None) or head_dim
-    dims = head_dim if arch in LATENT else int(head_dim * rope.get("partial_rotary_factor", 1))
+    dims = head_dim if arch in (*LATENT, "deepseek4") else int(head_dim * rope.get("partial_rotary_factor", 1))
     writer.add_rope_dimension_count(dims)
     kind = rope.get("rope_type", "default")
     if kind == "linear":
@@ -655,12 +655,12 @@ OWN_NAMES = {
 def stored_name(names, name, config):
     if config.model_type == "rwkv7":
         return rwkv7_name(names, name)
-    if name.endswith(".scale"):
-        return name
-    name = name.replace("forget_gate.", "")
     stem, layer = name.removesuffix(".weight"), re.match(r"model\.layers\.(\d+)\.", name)
     if found := OWN_NAMES.get(config.model_type, {}).get(stem[layer.end():] if layer else stem):
         return f"blk.{layer[1]}.{found}.weight" if layer else f"{found}.weight"
+    if name.endswith(".scale"):
+        return name
+    name = name.replace("forget_gate.", "")
     if config.model_type == "bloom":
         name = name.removeprefix("transformer.")
     if config.model_type == "nemotron_h":
