@@ -36,7 +36,7 @@ Result<StepTimes> measure_step_times(Executor& executor, const SchedulerOptions&
   const SequenceSampling sampling(params, {}, {}, 0, vocab);
   const auto fastest = [&](int tokens) -> Result<std::int64_t> {
     const Batch batch =
-        new_texts({{tokens}}, static_cast<int>(scheduler.groups.size()), scheduler.block_size, vocab);
+        new_texts({&tokens, 1}, static_cast<int>(scheduler.groups.size()), scheduler.block_size, vocab);
     const std::vector<SampleRow> rows(batch.positions.size(), {.sequence = &sampling, .output = {}});
     std::int64_t best = std::numeric_limits<std::int64_t>::max();
     const std::int64_t begin = now();
