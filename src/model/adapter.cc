@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -85,8 +86,16 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
       tied_(spec.tied),
       embed_scale_(spec.embed_scale) {
   const RowRange tokens{spec.shard.first(spec.vocab), spec.shard.count(spec.vocab)};
-  linears_.push_back({.rows = spec.dim, .cols = spec.vocab, .parts = 1, .columns = tokens});
-  linears_.push_back({.rows = spec.vocab, .cols = spec.dim, .parts = 1, .order = {tokens}, .columns = {0, spec.dim}});
+  linears_.push_back({.rows = spec.dim,
+                      .cols = spec.vocab,
+                      .parts = 1,
+                      .blocks = {{.order = {{0, spec.dim}}}},
+                      .columns = tokens});
+  linears_.push_back({.rows = spec.vocab,
+                      .cols = spec.dim,
+                      .parts = 1,
+                      .blocks = {{.order = {tokens}}},
+                      .columns = {0, spec.dim}});
   modules_[spec.names.embedding] = {{.linear = kEmbeddingIndex, .rows = spec.dim}};
   modules_[spec.names.lm_head] = {{.linear = kOutputIndex, .rows = spec.vocab}};
   const std::string layers = prefixes_[0] + spec.names.layers;
@@ -97,6 +106,7 @@ AdapterReader::AdapterReader(const ModelSpec& spec, DType format, int max_rank, 
   for (const LinearParameter* linear : parameters.linears) {
     const MatrixParameter& w = linear->weight;
     linears_.push_back(linear_of(w));
+    if (w.padded()) continue;  // an adapter has no rows or columns for its zeros
     std::int64_t row = 0;
     for (std::size_t p = 0; p < w.parts.size(); ++p) {
       const Slot& slot = w.parts[p];
@@ -126,13 +136,40 @@ void AdapterReader::note_own(const ModelSpec& spec) {
 }
 
 AdapterReader::Linear AdapterReader::linear_of(const MatrixParameter& w) {
-  Linear linear{.rows = w.rows, .cols = w.cols, .parts = std::ssize(w.parts), .order = w.order, .columns = {0, w.cols}};
+  if (w.padded())
+    return {.rows = w.rows, .cols = w.cols, .parts = std::ssize(w.parts), .blocks = {{}}, .columns = {0, w.cols}};
+  std::vector<std::int64_t> part_rows;
+  for (const Slot& slot : w.parts) part_rows.push_back(slot.shape[w.transposed ? 1 : 0]);
+  Linear linear{.rows = w.rows,
+                .cols = w.cols,
+                .parts = std::ssize(w.parts),
+                .blocks = blocks_of(part_rows, w.order),
+                .columns = {0, w.cols}};
   if (!w.sharded) return linear;
-  linear.rows = 0;
-  for (const Slot& slot : w.parts) linear.rows += slot.shape[w.transposed ? 1 : 0];
+  linear.rows = std::accumulate(part_rows.begin(), part_rows.end(), std::int64_t{0});
   linear.cols = w.parts[0].shape[w.transposed ? 0 : 1];
   linear.columns = {w.first_col, w.cols};
   return linear;
+}
+
+// Rows of one part that follow each other are a block. Where those of several take turns, all are one.
+std::vector<AdapterReader::Linear::Block> AdapterReader::blocks_of(std::span<const std::int64_t> part_rows,
+                                                                   std::vector<RowRange> order) {
+  std::vector<std::int64_t> ends(part_rows.size());
+  std::partial_sum(part_rows.begin(), part_rows.end(), ends.begin());
+  if (order.empty())
+    for (std::size_t p = 0; p < ends.size(); ++p) order.push_back({ends[p] - part_rows[p], part_rows[p]});
+  std::erase_if(order, [](const RowRange& range) { return range.count == 0; });
+  const auto part_of = [&](std::int64_t row) { return std::ranges::upper_bound(ends, row) - ends.begin(); };
+  std::vector<Linear::Block> blocks;
+  for (const RowRange& range : order) {
+    const std::int64_t part = part_of(range.begin);
+    const bool turns = part_of(range.begin + (range.count - 1) * range.step) != part;
+    if (blocks.empty() || blocks.back().part != part) blocks.push_back({.part = part});
+    blocks.back().order.push_back(range);
+    if (turns || blocks.size() > part_rows.size()) return {{.part = -1, .order = std::move(order)}};
+  }
+  return blocks;
 }
 
 void AdapterReader::add_tower(ModelSpec tower) {
@@ -157,8 +194,12 @@ void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::Expe
   const std::vector<MatrixParameter>& matrices = *product.matrices;
   const std::int64_t count = std::ssize(matrices);
   for (const MatrixParameter& w : matrices) {
-    linears_.push_back(
-        {.rows = w.rows, .cols = w.cols, .parts = std::ssize(w.parts), .order = w.order, .columns = {0, w.cols}});
+    const std::vector<std::int64_t> part_rows(w.parts.size(), w.rows / std::ssize(w.parts));
+    linears_.push_back({.rows = w.rows,
+                        .cols = w.cols,
+                        .parts = std::ssize(w.parts),
+                        .blocks = blocks_of(part_rows, w.order),
+                        .columns = {0, w.cols}});
     if (w.slice > 0) continue;
     std::int64_t row = 0;
     for (std::size_t p = 0; p < w.parts.size(); ++p) {
@@ -350,20 +391,31 @@ Result<AdapterChange> AdapterReader::prepare(const AdapterFile::Change& change, 
                                          : part(change.a, rank(linear), linear.cols)};
   if (!of_embedding) a[0].values = a[0].values.columns(first, count);
   const MatrixPart all_b = part(change.b, linear.rows, rank(linear));
-  std::vector<MatrixPart> b;
-  for (const RowRange& range : linear.order)
-    b.push_back(all_b.row_range(range.begin, range.count, range.step));
-  if (b.empty()) b.push_back(all_b);
   AdapterChange prepared;
   TRY(prepared.a, backend.ops.prepare(*backend.device, {.parts = a, .activation = format_}));
-  TRY(prepared.b, backend.ops.prepare(*backend.device, {.parts = b, .activation = format_}));
+  std::int64_t row = 0;
+  for (const Linear::Block& block : linear.blocks) {
+    std::vector<MatrixPart> b;
+    const std::int64_t column = std::max<std::int64_t>(block.part, 0) * max_rank_;
+    for (const RowRange& range : block.order) {
+      MatrixPart& rows = b.emplace_back(all_b.row_range(range.begin, range.count, range.step));
+      if (block.part >= 0) rows.values = rows.values.columns(column, max_rank_);
+    }
+    TRY(WeightPtr weight, backend.ops.prepare(*backend.device, {.parts = b, .activation = format_}));
+    const std::int64_t rows = weight->rows();
+    prepared.blocks.push_back({std::move(weight), row, column});
+    row += rows;
+  }
   return prepared;
 }
 
 std::int64_t AdapterReader::bytes_max() const {
   std::int64_t numbers = 0;
-  for (const Linear& linear : linears_)
-    if (linear.own) numbers += rank(linear) * (linear.rows + linear.cols);
+  for (const Linear& linear : linears_) {
+    if (!linear.own) continue;
+    const bool blocks = linear.blocks[0].part >= 0;
+    numbers += rank(linear) * linear.cols + (blocks ? max_rank_ : rank(linear)) * linear.rows;
+  }
   return numbers * static_cast<std::int64_t>(size_of(format_));
 }
 
@@ -380,6 +432,20 @@ Lists take_lists(Scratch& scratch, std::int64_t tokens, std::int64_t places) {
           .places = scratch.take(DType::i32, {places}),
           .rows = scratch.take(DType::i32, {places}),
           .starts = scratch.take(DType::i32, {std::int64_t{kAtOnce} + 1})};
+}
+
+// delta = low B^T, for groups of rows with a change each.
+void multiply_b(Backend& backend, std::span<const AdapterChange* const> changes, const View& low,
+                const View& starts, const View& delta) {
+  std::array<const Weight*, kAtOnce> b{};
+  for (std::size_t i = 0; i < changes[0]->blocks.size(); ++i) {
+    for (std::size_t g = 0; g < changes.size(); ++g) b[g] = changes[g]->blocks[i].b.get();
+    const AdapterChange::Block& block = changes[0]->blocks[i];
+    backend.ops.grouped_matmul(*backend.stream, {.x = low.columns(block.first_column, block.b->cols()),
+                                                 .starts = starts,
+                                                 .w = std::span(b).first(changes.size()),
+                                                 .y = delta.columns(block.first_row, block.b->rows())});
+  }
 }
 
 }  // namespace
@@ -414,7 +480,8 @@ std::int64_t adapter_scratch_bytes(const ModelSpec& spec, DType activation, std:
 
 void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, const View& x, std::size_t index,
                  const View& y) {
-  std::array<const Weight*, kAtOnce> a{}, b{};
+  std::array<const Weight*, kAtOnce> a{};
+  std::array<const AdapterChange*, kAtOnce> changes{};
   const Scratch empty = scratch;
   for (std::size_t next = 0; next < all.adapters.size();) {
     // Adapters next to each other that change this product.
@@ -424,7 +491,7 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
       const AdapterChange& change = (*all.adapters[next])[index];
       if (!change.a) break;
       a[count] = change.a.get();
-      b[count] = change.b.get();
+      changes[count] = &change;
     }
     if (count == 0) {
       ++next;
@@ -435,12 +502,12 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
     const std::int64_t places = all.tokens.size(0);
     scratch = empty;
     const View low = scratch.take(x.dtype, {places, a[0]->rows()});
-    const View delta = scratch.take(x.dtype, {places, b[0]->rows()});
+    const View delta = scratch.take(x.dtype, {places, y.size(1)});
     const View starts =
         all.starts.rows(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(count) + 1);
     ops.grouped_matmul(
         stream, {.x = x, .rows = all.tokens, .starts = starts, .w = std::span(a).first(count), .y = low});
-    ops.grouped_matmul(stream, {.x = low, .starts = starts, .w = std::span(b).first(count), .y = delta});
+    multiply_b(backend, std::span(changes).first(count), low, starts, delta);
     const std::int64_t first = all.host_starts[begin], end = all.host_starts[next];
     ops.add_rows(stream,
                  {.x = delta.rows(first, end - first), .rows = all.tokens.rows(first, end - first), .y = y});
@@ -465,7 +532,8 @@ void add_expert_changes(const StepContext& step, const View& x, const ExpertPlac
     for (std::int32_t p = all.host_starts[i]; p < all.host_starts[i + 1]; ++p)
       adapters[all.tokens.as<std::int32_t>()[p]] = static_cast<std::int32_t>(i);
 
-  std::array<const Weight*, kAtOnce> a{}, b{};
+  std::array<const Weight*, kAtOnce> a{};
+  std::array<const AdapterChange*, kAtOnce> changes{};
   std::size_t groups = 0;
   std::int32_t filled = 0;
   auto *places = lists.places.as<std::int32_t>(), *rows = lists.rows.as<std::int32_t>(),
@@ -475,7 +543,7 @@ void add_expert_changes(const StepContext& step, const View& x, const ExpertPlac
     if (groups == 0) return;
     Scratch own = scratch;
     const View low = own.take(x.dtype, {filled, a[0]->rows()}),
-               delta = own.take(x.dtype, {filled, b[0]->rows()});
+               delta = own.take(x.dtype, {filled, y.size(1)});
     const View group_starts = lists.starts.rows(0, static_cast<std::int64_t>(groups) + 1);
     const Ops& ops = backend.ops;
     Stream& stream = *backend.stream;
@@ -484,8 +552,7 @@ void add_expert_changes(const StepContext& step, const View& x, const ExpertPlac
                                 .starts = group_starts,
                                 .w = std::span(a).first(groups),
                                 .y = low});
-    ops.grouped_matmul(stream,
-                       {.x = low, .starts = group_starts, .w = std::span(b).first(groups), .y = delta});
+    multiply_b(backend, std::span(changes).first(groups), low, group_starts, delta);
     ops.add_rows(stream, {.x = delta, .rows = lists.places.rows(0, filled), .y = y});
     groups = 0;
     filled = 0;
@@ -503,7 +570,7 @@ void add_expert_changes(const StepContext& step, const View& x, const ExpertPlac
       }
       if (filled == before) continue;
       a[groups] = change(i, e).a.get();
-      b[groups] = change(i, e).b.get();
+      changes[groups] = &change(i, e);
       starts[++groups] = filled;
       if (groups == kAtOnce) multiply();
     }
@@ -520,7 +587,7 @@ void add_embedding_changes(Backend& backend, const StepAdapters& all, const Scra
   for (std::size_t i = 0; i < all.adapters.size(); ++i) {
     const AdapterChange& change = (*all.adapters[i])[kEmbeddingIndex];
     if (!change.a) continue;
-    const Weight* b = change.b.get();
+    const Weight* b = change.blocks[0].b.get();
     Scratch own = scratch;
     const View found = own.take(DType::f32, {n, b->cols()});
     const View low = own.take(b->activation(), {n, b->cols()});

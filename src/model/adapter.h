@@ -38,9 +38,15 @@ struct AdapterFile {
   Hash128 digest;  // of the files
 };
 
-// The low-rank matrices of one linear product in the memory of a backend; null: it stays as it is.
+// The low-rank matrices of one linear product in the memory of a backend; null: it stays as it is. B is zero
+// but for its blocks: some of its rows, one behind the other, and the columns that they have numbers in.
 struct AdapterChange {
-  WeightPtr a, b;
+  struct Block {
+    WeightPtr b;
+    std::int64_t first_row = 0, first_column = 0;
+  };
+  WeightPtr a;
+  std::vector<Block> blocks{};  // of every adapter alike
 };
 
 // By AdapterFile::Change::linear.
@@ -68,14 +74,21 @@ class AdapterReader {
   std::int64_t bytes_max() const;
 
  private:
-  // The whole matrix, as adapters know it, and what of it this rank has: rows in this order, and columns.
+  // The whole matrix, as adapters know it, and what of it this rank has: rows, by the blocks that they are of
+  // B, and columns.
   struct Linear {
+    struct Block {
+      std::int64_t part = 0;  // of all rows; -1: they are of several parts
+      std::vector<RowRange> order{};
+    };
     std::int64_t rows = 0, cols = 0, parts = 0;
-    std::vector<RowRange> order{};
+    std::vector<Block> blocks{};
     RowRange columns{};
     bool own = false;  // of this stage
   };
   static Linear linear_of(const MatrixParameter& w);
+  static std::vector<Linear::Block> blocks_of(std::span<const std::int64_t> part_rows,
+                                              std::vector<RowRange> order);
   // Where a module of the checkpoint is in its matrix. One that has a parameter for all experts (PEFT's
   // target_parameters) is in as many matrices, from `linear` on: A [experts * r, cols] has each expert's rows
   // together, B [rows, r * experts] its columns far apart.

@@ -142,6 +142,30 @@ TEST(Adapter, IsAsGoodAsMergedWeights) {
   }
 }
 
+// Query, key and value are one matrix, gate and up another: each has a B of its own, without zeros for the
+// others.
+TEST(Adapter, LayersThatAreOneMatrixHaveBlocks) {
+  Backend backend = make_reference_backend();
+  const auto model = load_base("llama-f32", backend);
+  const AdapterReader reader(model->spec, model->activation, kMaxRank, true);
+  const Adapter adapter =
+      prepared(reader, reader.read(golden::read("llama-f32", kAdapters).directory).value(), backend);
+  std::vector<std::size_t> counts;
+  for (const AdapterChange& change : adapter) {
+    if (!change.a) continue;
+    counts.push_back(change.blocks.size());
+    std::int64_t row = 0;
+    for (const AdapterChange::Block& block : change.blocks) {
+      EXPECT_EQ(block.b->cols(), kMaxRank);
+      EXPECT_EQ(block.first_row, row);
+      EXPECT_EQ(block.first_column, (&block - change.blocks.data()) * kMaxRank);
+      row += block.b->rows();
+    }
+    EXPECT_EQ(change.a->rows(), std::ssize(change.blocks) * kMaxRank);
+  }
+  EXPECT_THAT(counts, testing::IsSupersetOf({std::size_t{3}, std::size_t{2}, std::size_t{1}}));
+}
+
 std::string test_name(const testing::TestParamInfo<std::string>& param) {
   std::string name = param.param;
   std::ranges::replace(name, '-', '_');

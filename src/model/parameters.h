@@ -2,6 +2,7 @@
 // it is loaded, its values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -49,6 +50,10 @@ struct MatrixParameter {
   WeightPtr weight;  // null until it is loaded
 
   std::int64_t elements() const { return rows * cols; }
+  // Whether zeros that no tensor holds are among its rows or columns.
+  bool padded() const {
+    return run_cols > 0 || std::ranges::any_of(order, [](const RowRange& range) { return range.begin < 0; });
+  }
 };
 
 // Elements [begin, begin + count) of a vector, multiplied.

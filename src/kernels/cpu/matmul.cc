@@ -38,14 +38,13 @@ struct TiledX {
   const std::byte* data;
   std::int64_t rows;
   std::int64_t tile_rows;
-  std::int64_t row_unit;     // a tile has room for a multiple of so many rows
   std::int64_t tile_stride;  // bytes from tile to tile
   std::int64_t row_stride;
-  bool as_is;  // in the order of memory: a row's units are side by side
+  bool blocks;  // for matrix tiles, of 16 units of each row; else a row's units are side by side
   std::int64_t tiles() const { return (rows + tile_rows - 1) / tile_rows; }
   std::int64_t rows_of(std::int64_t tile) const { return std::min(tile_rows, rows - tile * tile_rows); }
   std::int64_t unit_stride(std::int64_t tile) const {
-    return as_is ? 4 : round_up(rows_of(tile), row_unit) * 4;
+    return blocks ? round_up(rows_of(tile), kMatrixRows) * 4 : 4;
   }
 };
 
@@ -85,23 +84,18 @@ void read_units(const Product& product, std::int64_t row, std::int64_t unit, std
   }
 }
 
-// Units [unit, unit + count) of one tile of x, the rows interleaved unit by unit. Put together aside: lines
-// that other processors have read are best written all at once.
-void interleave(const Product& product, std::int64_t first_row, std::int64_t rows, std::int64_t unit,
-                std::int64_t count, std::byte* tile) {
-  alignas(64) std::uint32_t part[kPieceUnits];
-  alignas(64) std::uint32_t piece[kPieceUnits * kMostVectorRows];
-  for (std::int64_t r = 0; r < rows; ++r) {
-    read_units(product, first_row + r, unit, count, part);
-    for (std::int64_t i = 0; i < count; ++i) piece[i * rows + r] = part[i];
-  }
-  std::memcpy(tile + unit * rows * 4, piece, static_cast<std::size_t>(count * rows * 4));
+// Units [unit, unit + count) of one tile of x, row by row.
+void lay_rows(const Product& product, const TiledX& x, std::int64_t first_row, std::int64_t rows,
+              std::int64_t unit, std::int64_t count, std::byte* tile) {
+  for (std::int64_t r = 0; r < rows; ++r)
+    read_units(product, first_row + r, unit, count,
+               reinterpret_cast<std::uint32_t*>(tile + r * x.row_stride + unit * 4));
 }
 
-// The same for matrix tiles: blocks of 16 units, each row's side by side. Rows that only fill a block up keep
+// For matrix tiles: blocks of 16 units, each row's side by side. Rows that only fill a block up keep
 // what was there; nobody looks at their sums.
-void lay_blocks(const Product& product, std::int64_t first_row, std::int64_t rows, std::int64_t unit,
-                std::int64_t count, std::byte* tile) {
+void lay_blocks(const Product& product, const TiledX&, std::int64_t first_row, std::int64_t rows,
+                std::int64_t unit, std::int64_t count, std::byte* tile) {
   alignas(64) std::uint32_t part[kPieceUnits];
   const std::int64_t block_rows = round_up(rows, kMatrixRows);
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -120,27 +114,26 @@ TiledX tile_x(const Product& product, ThreadPool& pool, std::int64_t first_row, 
                .tile_rows = !matrix               ? even_tile_rows(rows, product.kernels.tile_rows)
                             : rows <= kMatrixRows ? kMatrixRows
                                                   : 2 * kMatrixRows,
-               .row_unit = matrix ? kMatrixRows : 1,
                .tile_stride = 0,
-               .row_stride = matrix ? kMatrixSteps * 4 : 4,
-               .as_is = false};
+               .row_stride = matrix ? kMatrixSteps * 4 : product.units * 4 + kRowGap,
+               .blocks = matrix};
   if (tiled.tiles() == 1 && (rows == 1 || product.x_rows == nullptr)) {
     const std::int64_t whole = matrix ? 2 * kMatrixSteps : 2;
-    tiled.as_is =
+    const bool as_is =
         product.dot ? product.w.cols() % whole == 0 : x.dtype == DType::f32 && product.w.layout().unit == 1;
+    if (as_is) {
+      tiled.row_stride = x.stride[0] * static_cast<std::int64_t>(size_of(x.dtype));
+      tiled.data = static_cast<const std::byte*>(x.data) + product.x_row(first_row) * tiled.row_stride;
+      tiled.blocks = false;
+      return tiled;
+    }
   }
-  if (tiled.as_is) {
-    const std::int64_t stride = x.stride[0] * static_cast<std::int64_t>(size_of(x.dtype));
-    tiled.data = static_cast<const std::byte*>(x.data) + product.x_row(first_row) * stride;
-    tiled.row_stride = stride;
-    return tiled;
-  }
-  tiled.tile_stride = tiled.tile_rows * product.units * 4;
+  tiled.tile_stride = tiled.tile_rows * (matrix ? product.units * 4 : tiled.row_stride);
   for_pieces(pool, tiled.tiles(), product.units, kPieceUnits,
              [&](std::int64_t tile, std::int64_t unit, std::int64_t count) {
-               (matrix ? lay_blocks : interleave)(product, first_row + tile * tiled.tile_rows,
-                                                  tiled.rows_of(tile), unit, count,
-                                                  scratch + tile * tiled.tile_stride);
+               (matrix ? lay_blocks : lay_rows)(product, tiled, first_row + tile * tiled.tile_rows,
+                                                tiled.rows_of(tile), unit, count,
+                                                scratch + tile * tiled.tile_stride);
              });
   return tiled;
 }
@@ -218,6 +211,8 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
   for (std::int64_t step = 0; step < layout.steps(); step += stretch) {
     const std::int64_t steps = std::min(stretch, layout.steps() - step);
     const std::int64_t begin = step * layout.step_bytes(), bytes = steps * layout.step_bytes();
+    const std::int64_t ahead_bytes = bytes / tiles,
+                       ahead_step = layout.step_bytes() / tiles;  // slow: not for each panel
     for (std::int64_t panel = unit.panel_begin; panel < unit.panel_end; ++panel) {
       const std::byte* w = product.w.data() + panel * layout.panel_bytes() + begin;
       if (product.widened()) {
@@ -227,7 +222,7 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
       const std::byte* next =
           product.w.data() + next_stretch(unit, panel, begin, begin + bytes, layout.panel_bytes());
       for (std::int64_t tile = 0; tile < tiles; ++tile) {
-        const std::byte* ahead = next + tile * (bytes / tiles);
+        const std::byte* ahead = next + tile * ahead_bytes;
         const std::int64_t rows = x.rows_of(first_tile + tile);
         const std::int64_t unit_stride = x.unit_stride(first_tile + tile);
         multiply_tile(
@@ -246,7 +241,7 @@ void multiply_unit(const Product& product, const TiledX& x, std::int64_t first_r
                 .c_stride = columns,
                 .accumulate = step > 0,
                 .ahead = tiles > 1 ? &ahead : nullptr,
-                .ahead_step_stride = layout.step_bytes() / tiles,
+                .ahead_step_stride = ahead_step,
             });
       }
     }
@@ -303,7 +298,7 @@ void head_matmul(Stream& stream, const HeadMatmulArgs& args) {
                 {view.stride[0], view.stride[2]}};
   };
   cpu.pool().for_units(heads * blocks, [&](int, std::int64_t i) {
-    alignas(64) std::byte scratch[kRows * kMaxLatentDim * 4];
+    alignas(64) std::byte scratch[kRows * (kMaxLatentDim * 4 + kRowGap)];
     const std::int64_t head = i / blocks, row = i % blocks * kRows;
     const MatmulArgs of_head{.x = head_of(args.x, head), .w = w, .y = head_of(args.y, head)};
     Product product = product_of(of_head, nullptr, w, cpu.kernels());

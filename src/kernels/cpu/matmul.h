@@ -24,9 +24,13 @@ constexpr std::int64_t kMatmulRows = 384;
 constexpr std::int64_t kUnitRows = 192;     // rows of x of a unit of work
 constexpr std::int64_t kUnitColumns = 256;  // outputs of a unit
 
+// Between rows of x that are laid out one after another: without it those of 1024 columns would share the
+// same few lines of the first-level cache.
+constexpr std::int64_t kRowGap = 64;
+
 // Working memory of a product with this many columns, which matrix tiles round up to 32.
 constexpr std::size_t matmul_scratch_bytes(std::int64_t cols) {
-  return static_cast<std::size_t>(kMatmulRows * ((cols + 31) / 32 * 32)) * sizeof(float);
+  return static_cast<std::size_t>(kMatmulRows * ((cols + 31) / 32 * 32 * 4 + kRowGap));
 }
 
 // Rows of x of a tile, at most `most`, so that all tiles are about as high. More than half as
@@ -58,10 +62,11 @@ constexpr std::int64_t next_stretch(const MatmulUnit& unit, std::int64_t panel, 
 template <class Body>
 void for_matmul_units(ThreadPool& pool, std::int64_t rows, std::int64_t tile_rows, std::int64_t panels,
                       std::int64_t width, bool shared, Body&& body) {
-  constexpr std::int64_t kUnitsPerThread = 16;  // so that threads finish together
+  constexpr std::int64_t kUnitsPerThread =
+      16;  // so that threads finish together; one alone takes as few as there can be
   const std::int64_t unit_rows = std::max<std::int64_t>(1, kUnitRows / tile_rows) * tile_rows;
   const std::int64_t row_blocks = (rows + unit_rows - 1) / unit_rows;
-  const std::int64_t wanted = kUnitsPerThread * pool.size();
+  const std::int64_t wanted = shared && pool.size() > 1 ? kUnitsPerThread * pool.size() : 1;
   const std::int64_t unit_panels =
       std::clamp<std::int64_t>(panels * row_blocks / wanted, 1, kUnitColumns / width);
   const std::int64_t units = row_blocks * ((panels + unit_panels - 1) / unit_panels);
