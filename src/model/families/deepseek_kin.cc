@@ -22,7 +22,7 @@ void set_choice_bias(ModelSpec& spec, bool biased) {
 Result<ModelSpec> describe_axk1(const Config& config) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
   TRY(const std::string method, config.text("topk_method", "noaux_tc"));
-  set_choice_bias(spec, method == "noaux_tc");
+  set_choice_bias(spec, std::string_view(method) == "noaux_tc");
   for (LayerSpec& layer : spec.layers)
     if (std::holds_alternative<Experts>(layer.feed_forward)) layer.post_norm = layer.pre_norm;
   spec.names.mlp_post_norm = "post_mlp_layernorm";
