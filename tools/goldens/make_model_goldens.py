@@ -1192,7 +1192,7 @@ CASES = {
     "dbrx": ("Dbrx", dict(vocab_size=VOCAB, d_model=48, n_heads=3, n_layers=2, max_seq_len=256, rope_parameters=dict(rope_type="default", rope_theta=5e5),
                       attn_config=dict(kv_n_heads=1, clip_qkv=1.2, rope_theta=5e5), ffn_config=dict(
         ffn_hidden_size=40, moe_num_experts=5, moe_top_k=2), pad_token_id=0, bos_token_id=1, eos_token_id=2), dict(weights=decided_dbrx)),
-    "decilm": ("DeciLM", dict(SMALL, num_hidden_layers=4, num_attention_heads=4, block_configs=[
+    "decilm": ("DeciLM", dict(SMALL, num_hidden_layers=4, num_attention_heads=4, head_dim=24, block_configs=[
         dict(attention=dict(n_heads_in_group=2), ffn=dict(ffn_mult=1.3)), dict(attention=dict(no_op=True), ffn=dict(intermediate_size=40)),
         dict(attention=dict(n_heads_in_group=4), ffn=dict(no_op=True)), dict(attention=dict(n_heads_in_group=1, no_op=False), ffn=dict(ffn_mult=0.4))]), dict(config=legacy)),
     "longcat_flash": ("LongcatFlash", dict(vocab_size=VOCAB, hidden_size=48, num_layers=2, num_attention_heads=3, q_lora_rank=24, kv_lora_rank=32, qk_nope_head_dim=24,
