@@ -2,7 +2,7 @@
 
     python parallel.py MODEL --vllm PROGRAM [--octavo PROGRAM] [--layouts one tp dp] [--dtype float32] [--streams 16] [--rounds 3]
 
-For each layout one server at a time: the time between two tokens of a single stream (median), and the tokens a second of `streams` answers at a
+For each layout one server at a time, bound to processors 0 and 1, one for each process where there are two: the time between two tokens of a single stream (median), and the tokens a second of `streams` answers at a
 time, prompts of 128 tokens and answers of 64 (median of the rounds, behind one that does not count). MODEL: a folder as models.py makes it.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import pathlib
 import random
 import statistics
@@ -63,6 +64,7 @@ def main() -> None:
     asked = prompts(args.vocabulary)
     flags = [args.model, "--served-model-name", NAME, "--dtype", args.dtype, "--max-model-len", 1024, "--max-num-seqs", args.streams]
     for layout in args.layouts:
+        os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "0|1" if LAYOUTS[layout] else "0-1"  # which Octavo reads, too
         for name, program, more in (("octavo", args.octavo, ["--device", "cpu"]), ("vllm", args.vllm, ["--enforce-eager"])):
             began = time.perf_counter()
             with Server(program, *flags, *LAYOUTS[layout], *more) as server:

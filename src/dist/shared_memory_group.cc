@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "base/check.h"
@@ -129,10 +130,8 @@ void SharedMemoryGroup::add_all(std::span<float> own) const {
       return rank == options_.rank ? piece.data() : reinterpret_cast<const float*>(slot(rank)) + begin;
     };
     std::copy_n(numbers(0), piece.size(), sums.data());
-    for (int rank = 1; rank < options_.size; ++rank) {
-      const float* more = numbers(rank);
-      for (std::size_t i = 0; i < piece.size(); ++i) sums[i] += more[i];
-    }
+    for (int rank = 1; rank < options_.size; ++rank)
+      std::transform(sums.data(), sums.data() + piece.size(), numbers(rank), sums.data(), std::plus<>());
     std::copy_n(sums.data(), piece.size(), piece.data());
   }
 }
