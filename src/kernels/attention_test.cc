@@ -451,7 +451,7 @@ TEST_P(AttentionOf, LatentsOfPublishedSizes) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
   TestRandom random(17);
-  for (const auto [heads, index_dim, dtype, length] : {std::tuple{16, 0, DType::bf16, 140}, {128, 0, DType::bf16, 20},
+  for (const auto& [heads, index_dim, dtype, length] : {std::tuple{16, 0, DType::bf16, 140}, {128, 0, DType::bf16, 20},
                                                        {16, 0, DType::f8_e4m3, 40}, {64, 128, DType::bf16, 50}}) {
     Shape shape{};
     shape.spec = {.kv_heads = 1,
