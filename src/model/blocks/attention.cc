@@ -50,7 +50,7 @@ std::vector<RowRange> values_last(const Attention& a) {
 // Zeros behind the values of each head, which are narrower than its keys.
 std::vector<RowRange> values_widened(const Attention& a) {
   const std::int64_t dim = a.value_dim;
-  std::vector<RowRange> order{{0, a.q_dim() + a.kv_dim()}};
+  std::vector<RowRange> order{{0, a.q_dim()}, {a.q_dim(), a.kv_dim()}};
   for (std::int64_t head = 0; head < a.kv_heads; ++head) {
     order.push_back({a.q_dim() + a.kv_dim() + head * dim, dim});
     order.push_back({-1, a.head_dim - dim});
