@@ -282,13 +282,14 @@ def add_experts(writer, arch, experts, first):
         writer.add_expert_weights_norm(first("route_norm"))
         writer.add_expert_weights_scale(first("route_scale"))
     if arch == "hy_v3":
-        writer.add_expert_weights_norm(first("route_norm"))
+        writer.add_expert_weights_norm(True)
         writer.add_expert_weights_scale(first("router_scaling_factor"))
         writer.add_expert_shared_feed_forward_length(first("moe_intermediate_size") * first("num_shared_experts"))
     if arch == "bailingmoe2":
         writer.add_expert_shared_feed_forward_length(first("moe_intermediate_size") * first("n_shared_experts"))
     if arch == "cohere2moe":
         writer.add_expert_feed_forward_length(first("intermediate_size"))
+        writer.add_leading_dense_block_count(first("mlp_layer_types").count("dense"))
         writer.add_expert_shared_feed_forward_length(first("intermediate_size") * first("num_shared_experts"))
     if arch in NO_SHARED_GATES:
         writer.add_expert_shared_count(first("shared_expert_intermediate_size") // first("moe_intermediate_size"))
