@@ -190,12 +190,16 @@ def test_cohere_and_jina_style_bodies(embedder):
         ("embedding_gemma", "mean"),  # tokens see both sides within windows, a dense layer behind the pooling
         ("qwen3-embedder", "last"),
         ("xlm-roberta-classifier", "scores"),
+        ("qwen3-word-reranker-untied", "scores"),  # two rows of the output matrix
         ("qwen2-process-reward", "tokens"),
     ],
 )
 def test_two_ranks_read_texts(case, made, tmp_path):
     folder = folder_of(case, tmp_path / case)
     flags = ["--model", str(folder), "--runner", "pooling", "--dtype", "float32", "--device", "cpu"]
+    if case.startswith("qwen3-word"):
+        overrides = {"architectures": ["Qwen3ForSequenceClassification"], "classifier_from_token": ["h", "d"], "is_original_qwen3_reranker": True}
+        flags += ["--hf-overrides", json.dumps(overrides)]
     given = tensors(ENCODERS / case / "golden.safetensors")
     texts = [list(given["ids"][begin:end]) for begin, end in zip(given["starts"], given["starts"][1:])]
 
