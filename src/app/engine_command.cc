@@ -39,6 +39,13 @@ std::vector<std::string> command_with(const EngineOptions& options, const char* 
   return arguments;
 }
 
+// What the parent has found, too, but its command line has only names of: models, and the tokens of words.
+Result<> settle(RuntimeOptions& runtime) {
+  EngineOptions& options = runtime.engine;
+  TRY_VOID(find_models(options, runtime.hub));
+  return name_classifier_tokens(options, runtime.tokenizer.empty() ? options.model_dir : runtime.tokenizer);
+}
+
 }  // namespace
 
 std::vector<std::string> engine_command(const EngineOptions& options) {
@@ -49,7 +56,7 @@ Result<> run_engine(RuntimeOptions runtime, int rank) {
   EngineOptions& options = runtime.engine;
   remote::follow_parent();
   if (rank > 0) {
-    TRY_VOID(find_models(options, runtime.hub));
+    TRY_VOID(settle(runtime));
     return run_rank(options, rank);
   }
   remote::EngineHost host(remote::kChildSocket);
@@ -62,15 +69,8 @@ Result<> run_engine(RuntimeOptions runtime, int rank) {
     TRY(GenerationConfig config, load_generation_config(options.model_dir));
     return grammar_vocabulary(*tokenizer, std::move(config.eos_ids));
   };
-  // The parent has found the draft model, too, but its command line has the name alone.
-  if (const Result<> found = find_models(options, runtime.hub); !found) {
-    host.failed(found.error());
-    return {};
-  }
-  if (const Result<> named =
-          name_classifier_tokens(options, runtime.tokenizer.empty() ? options.model_dir : runtime.tokenizer);
-      !named) {
-    host.failed(named.error());
+  if (const Result<> settled = settle(runtime); !settled) {
+    host.failed(settled.error());
     return {};
   }
   const auto engine =
@@ -124,7 +124,7 @@ Result<> run_host_of_ranks(const EngineOptions& options) {
 }
 
 Result<> run_mpi_rank(RuntimeOptions runtime) {
-  TRY_VOID(find_models(runtime.engine, runtime.hub));
+  TRY_VOID(settle(runtime));
   return run_rank(runtime.engine, runtime.engine.mpi->rank);
 }
 

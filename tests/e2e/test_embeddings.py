@@ -200,8 +200,8 @@ def test_two_ranks_read_texts(case, made, tmp_path):
     if case.startswith("qwen3-word"):
         overrides = {"architectures": ["Qwen3ForSequenceClassification"], "classifier_from_token": ["h", "d"], "is_original_qwen3_reranker": True}
         flags += ["--hf-overrides", json.dumps(overrides)]
-    all = tensors(ENCODERS / case / "golden.safetensors")
-    texts = [list(all["ids"][begin:end]) for begin, end in zip(all["starts"], all["starts"][1:])]
+    given = tensors(ENCODERS / case / "golden.safetensors")
+    texts = [list(given["ids"][begin:end]) for begin, end in zip(given["starts"], given["starts"][1:])]
 
     def read(base, texts):
         body = {"input": texts} | ({"task": "token_classify"} if made == "tokens" else {})

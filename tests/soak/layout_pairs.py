@@ -42,7 +42,7 @@ def requests(seed):
     prompts = Prompts(seed)
     for _ in range(REQUESTS):
         body = prompts.body()
-        yield body | {"prompt": body["prompt"][:400]}
+        yield body | {"prompt": body["prompt"][:160]}
 
 
 async def leave(server, body):
