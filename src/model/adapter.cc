@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -195,10 +196,16 @@ void AdapterReader::add_experts(const ModelSpec& spec, const ParameterList::Expe
   const std::int64_t count = std::ssize(matrices);
   for (const MatrixParameter& w : matrices) {
     const std::vector<std::int64_t> part_rows(w.parts.size(), w.rows / std::ssize(w.parts));
+    std::vector<Linear::Block> blocks = blocks_of(part_rows, w.order);
+    if (w.slice < 0 && blocks.size() > 1) {  // a parameter of all experts (below) has no zeros in B
+      Linear::Block whole{.part = -1};
+      for (const Linear::Block& block : blocks) std::ranges::copy(block.order, std::back_inserter(whole.order));
+      blocks = {std::move(whole)};
+    }
     linears_.push_back({.rows = w.rows,
                         .cols = w.cols,
                         .parts = std::ssize(w.parts),
-                        .blocks = blocks_of(part_rows, w.order),
+                        .blocks = std::move(blocks),
                         .columns = {0, w.cols}});
     if (w.slice > 0) continue;
     std::int64_t row = 0;
