@@ -238,10 +238,11 @@ Result<json::object> word_piece(const GgufVocabulary& v) {
         {"max_input_chars_per_word", 100}}}};
 }
 
-// What tokenizer_config.json would say.
-TokenizerConfig config_of(const GgufVocabulary& v, bool add_bos) {
+// What tokenizer_config.json would say. `add_bos` nothing: what stands around texts is in a template.
+TokenizerConfig config_of(const GgufVocabulary& v, std::optional<bool> add_bos) {
   TokenizerConfig config;
-  json::object object = {{"add_bos_token", add_bos}, {"add_eos_token", v.add_eos.value_or(false)}};
+  json::object object;
+  if (add_bos) object = {{"add_bos_token", *add_bos}, {"add_eos_token", v.add_eos.value_or(false)}};
   for (const auto& [name, id] : {std::pair("bos_token", v.bos), std::pair("eos_token", v.eos),
                                  std::pair("unk_token", v.unknown), std::pair("pad_token", v.padding)}) {
     if (!id) continue;
@@ -298,10 +299,9 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
     TRY(const std::string merges, scored ? merges_of_scores(v) : listed_merges(v));
     text += fmt::format(",\"merges\":{}", merges);
   }
-  // BERT's template has what stands before texts.
-  const bool adds_bos = !words && v.add_bos.value_or(pieces || (pre != nullptr && pre->add_bos));
-  if (words) v.add_eos = false;
-  return Tokenizer::parse(text + "}}", config_of(v, adds_bos));
+  std::optional<bool> add_bos;
+  if (!words) add_bos = v.add_bos.value_or(pieces || (pre != nullptr && pre->add_bos));
+  return Tokenizer::parse(text + "}}", config_of(v, add_bos));
 }
 
 }  // namespace octavo
