@@ -461,7 +461,9 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   const bool pools = executor->pools();
   scheduler.max_steps_in_flight = std::max(executor->steps_in_flight(), options.pipeline_parallel_size);
   const Device& device = executor->device();
-  const bool measures = !device.shares_host_memory() && options.kv_cache_memory_bytes == 0 && !options.num_blocks;
+  // Texts that are read take few blocks, if any: for them an estimate is enough.
+  const bool measures =
+      !device.shares_host_memory() && options.kv_cache_memory_bytes == 0 && !options.num_blocks && !pools;
   if (measures) TRY_VOID(executor->rehearse());
   MemoryPlan memory = memory_of(options, device);
   int free_tokens = usual_free_tokens(device);
