@@ -67,16 +67,18 @@ def answers(trained):
 @pytest.mark.parametrize("flags", [[], ["--tensor-parallel-size=2"], ["--data-parallel-size=2"], ["--quantization=int8"]],
                          ids=["one engine", "ranks", "engines", "int8"])
 def test_answers_are_those_of_a_server_of_each_folder(answers, trained, flags):
+    # Codes are other numbers, and ranks add in another order: they say what a fresh server of the same layout says.
+    as_one_engine = flags in ([], ["--data-parallel-size=2"])
     with serve(f"--model={DEMO}", *FLAGS, *flags) as base:
         before = ask(base)
-        assert flags == ["--quantization=int8"] or before[0] == answers[0][0]
+        assert not as_one_engine or before[0] == answers[0][0]
         assert reload(base, trained) == {"results": [None]}
         after = [ask(base) for _ in range(4)]
-        if flags == ["--quantization=int8"]:
+        if as_one_engine:
+            assert [text for text, _ in after] == [answers[1][0]] * 4
+        else:
             with serve(f"--model={trained}", *FLAGS, *flags) as fresh:
                 assert after == [ask(fresh)] * 4
-        else:
-            assert [text for text, _ in after] == [answers[1][0]] * 4
         if not flags:
             assert (before, after[0]) == tuple(answers)
         reload(base, DEMO)
