@@ -1221,7 +1221,7 @@ CASES = {
                                   layer_types=["sliding_attention", "full_attention", "sliding_attention"], rope_parameters=dict(
                                       full_attention=dict(rope_type="default", rope_theta=1e6), sliding_attention=dict(rope_type="default", rope_theta=1e4))),
                dict(config=plamo3, tensors=plamo3_tensors)),
-    "sarvam_mla": ("DeepseekV3", dict(LATENT, n_group=1, topk_group=1, routed_scaling_factor=2.5, rms_norm_eps=1e-6), dict(weights=biased_routers, config=sarvam_mla)),
+    "sarvam_mla": ("DeepseekV3", dict(LATENT, moe_intermediate_size=40, n_group=1, topk_group=1, routed_scaling_factor=2.5, rms_norm_eps=1e-6), dict(weights=biased_routers, config=sarvam_mla)),
     "sarvam_moe": ("Glm4Moe", dict(SMALL, head_dim=16, use_qk_norm=True, moe_intermediate_size=24, n_routed_experts=4, num_experts_per_tok=2, n_shared_experts=1, n_group=1,
                                    topk_group=1, first_k_dense_replace=1, routed_scaling_factor=2.5),
                    dict(weights=biased_routers, tensors=bailing_tensors, config=lambda config: dict(bailing(config), architectures=["SarvamMoEForCausalLM"]))),
