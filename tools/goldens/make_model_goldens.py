@@ -1205,7 +1205,7 @@ CASES = {
     "mimo_v2_flash-published": ("MiMoV2Flash", dict(BASE, num_hidden_layers=3, head_dim=48, v_head_dim=32, attention_bias=True, moe_intermediate_size=24, n_routed_experts=3,
                                                     num_experts_per_tok=2, sliding_window=12, layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
                                 dict(weights=biased_routers, config=published_mimo_v2)),
-    "pangu_ultra": ("DeepseekV3", dict(LATENT, q_lora_rank=24, n_group=1, topk_group=1, routed_scaling_factor=2.5),
+    "pangu_ultra": ("DeepseekV3", dict(LATENT, moe_intermediate_size=32, q_lora_rank=24, n_group=1, topk_group=1, routed_scaling_factor=2.5),
                     dict(model="PanguUltraMoEForCausalLM", weights=biased_routers, config=pangu_ultra, tensors=lambda tensors: {
                         name.replace("mlp.gate.e_score", "mlp.e_score"): t for name, t in tensors.items()})),
     "bailing-v2_5": ("DeepseekV3", dict(LATENT, num_attention_heads=6, num_key_value_heads=6, num_hidden_layers=4, q_lora_rank=24, n_group=1, topk_group=1, routed_scaling_factor=2.5,
