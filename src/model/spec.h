@@ -491,7 +491,7 @@ struct HeadLayer {
   std::optional<Activation> activation = {};
   NormSpec norm = {};  // behind the activation
   std::string norm_name = {};
-  // Not empty: a folder beside config.json whose model.safetensors holds the matrix; `name` begins with it.
+  // Not empty: a folder beside config.json whose weights are the matrix; `name` begins with it.
   std::string folder = {};
   // Not empty: of a matrix with a row for each token of the vocabulary, these; with `difference` there are
   // two, and the only output is the first one's less the second's.
