@@ -11,7 +11,8 @@
 #     ops        times of every operator
 #     decode     a decoding step's time beside its bytes, over batches and contexts, on a Llama-3-8B shape
 #     engine     times of whole engines on Llama-3.2-1B and Llama-3-8B shapes, with graphs and without, overlapping and not
-#     torch      the same in PyTorch
+#     torch      PyTorch's operators at the same shapes
+#     torch_engine   whole engines' workloads in PyTorch, compiled
 #   tools/gpu_check.sh pack
 #     builds, and puts programs, libraries, scripts and what the tests read into build/gpu_check.tar.xz. For a machine that
 #     cannot build: unpack it anywhere, and call tools/gpu_check.sh there. It needs Python 3; decode, engine and torch PyTorch.
@@ -58,7 +59,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 parts=("$@")
-[ $# -gt 0 ] || parts=(tests sanitizer serve ops decode engine torch)
+[ $# -gt 0 ] || parts=(tests sanitizer serve ops decode engine torch torch_engine)
 
 if [ -x bin/octavo ]; then
   bin=bin
@@ -85,8 +86,27 @@ step() {
   if [ -z "$again" ] && grep -qs ' passed ' "$out/$name.status"; then return; fi
   if [ "$rest" -lt $((limit / 2)) ]; then left+=("$name"); return; fi
   [ "$rest" -ge "$limit" ] || limit=$rest
-  timeout "$limit" "$@" >"$out/$name.log" 2>&1 || { status=failed; failed+=("$name"); tail -20 "$out/$name.log"; }
+  timeout "$limit" "$@" >"$out/$name.log" 2>&1 || {
+    status=failed failed+=("$name")
+    grep -E '^\[  FAILED' "$out/$name.log" | sort -u | head -40 || true
+    tail -20 "$out/$name.log"
+  }
   printf '%-20s %-7s %4d s\n' "$name" "$status" $((SECONDS - begin)) | tee "$out/$name.status"
+}
+
+# shards PROGRAM FILTER: a test program in as many parts as there are processors, at once: the reference on the host is what they
+# wait for.
+shards() {
+  local count status=0 parts=()
+  count=$(nproc)
+  for ((i = 0; i < count; ++i)); do
+    GTEST_TOTAL_SHARDS=$count GTEST_SHARD_INDEX=$i "$1" --gtest_filter="$2" >"$out/shard_$i.log" 2>&1 &
+    parts+=($!)
+  done
+  for part in "${parts[@]}"; do wait "$part" || status=1; done
+  cat "$out"/shard_*.log
+  rm "$out"/shard_*.log
+  return $status
 }
 
 # A server on a port of its own; the load, and that it ends when it is told to.
@@ -105,14 +125,14 @@ serve() {
   wait $server
   return $answered
 }
-export -f serve
+export -f serve shards
 export bin out
 
 for part in "${parts[@]}"; do
   case $part in
     tests)
-      step operators 150 "$bin/kernels_test" --gtest_filter='*/cuda:*Cuda*'
-      step goldens 150 "$bin/model_test" --gtest_filter='*ModelGolden*:*QuantizedGolden.Cuda*'
+      step operators 150 bash -c "shards '$bin/kernels_test' '*/cuda:*Cuda*'"
+      step goldens 150 bash -c "shards '$bin/model_test' '*ModelGolden*:*QuantizedGolden.Cuda*'"
       step executor 150 "$bin/engine_test" --gtest_filter='*ExecutorOn*:*DeviceEngine*:Refused*:Speculation.OnADevice*'
       ;;
     sanitizer)
@@ -128,18 +148,21 @@ for part in "${parts[@]}"; do
       step serve 90 bash -c serve
       ;;
     ops)
-      step ops 240 sh -c "'$bin/octavo' bench ops --device cuda --repeats 5 --json >'$out/ops.json'"
+      step ops 240 sh -c "'$bin/octavo' bench ops --device cuda --repeats 5 --filter 'Llama-3-8B' --json >'$out/ops.json'"
       ;;
     decode)
       step decode_short 240 "$python" bench/gpu/decode.py "$bin/octavo" "$out/decode_short.json" --context 1024
-      step decode_long 240 "$python" bench/gpu/decode.py "$bin/octavo" "$out/decode_long.json" --context 16384
+      step decode_long 240 "$python" bench/gpu/decode.py "$bin/octavo" "$out/decode_long.json" --context 16256 --batches 1 16
       ;;
     engine)
       step engine_1b 240 "$python" bench/gpu/engine.py "$bin/octavo" "$out/engine_1b.json" --shapes llama-3.2-1b
       step engine_8b 240 "$python" bench/gpu/engine.py "$bin/octavo" "$out/engine_8b.json" --shapes llama-3-8b
       ;;
     torch)
-      step torch 300 "$python" bench/gpu/torch_decoder.py "$out/torch.json"
+      step torch 60 "$python" bench/gpu/torch_ops.py "$out/torch_ops.json"
+      ;;
+    torch_engine)
+      step torch_engine 300 "$python" bench/gpu/torch_decoder.py "$out/torch.json"
       ;;
     *)
       echo "gpu_check: no part is called $part" >&2

@@ -1,7 +1,8 @@
-"""Octavo's engine on a device, on generated checkpoints: seconds of each workload, as JSON.
+"""Octavo's engine on a device: seconds of each workload, as JSON.
 
-    python engine.py OCTAVO OUT.json [--device cuda] [--models DIR] [--shapes llama-3.2-1b ..]
+    python engine.py OCTAVO OUT.json [--device cuda] [--shapes llama-3.2-1b ..]
 
+Weights are dummies that the program makes by itself.
 The 1B shape is measured again without CUDA graphs and without overlapping steps.
 """
 
@@ -25,11 +26,11 @@ VARIANTS = {
 }
 
 
-def seconds(octavo: str, model: Path, device: str, workload: str, flags: list[str]) -> float:
+def seconds(octavo: str, model: str, device: str, workload: str, flags: list[str]) -> float:
     """The median batch, after two that warm up: graphs are recorded when a step of their size comes again."""
     batch, prompt, tokens = WORKLOADS[workload]
     with tempfile.NamedTemporaryFile(suffix=".json") as result:
-        command = [octavo, "bench", "latency", str(model), "--device", device, "--output-json", result.name]
+        command = [octavo, "bench", "latency", model, "--load-format", "dummy", "--device", device, "--output-json", result.name]
         command += ["--batch-size", str(batch), "--input-len", str(prompt), "--output-len", str(tokens)]
         command += ["--num-iters-warmup", "2", "--num-iters", "3", "--max-num-seqs", "256", "--max-model-len", "4096"]
         command += ["--max-num-batched-tokens", "4096", "--no-enable-prefix-caching", *flags]
@@ -42,26 +43,24 @@ def main() -> None:
     parser.add_argument("octavo")
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--models", type=Path, default=Path(tempfile.gettempdir()) / "octavo_gpu_models")
     parser.add_argument("--shapes", nargs="*", default=list(SHAPES))
     parser.add_argument("--workloads", nargs="*", default=list(WORKLOADS))
     args = parser.parse_args()
     found: dict[str, dict[str, float]] = {}
     for shape in args.shapes:
-        folder = args.models / shape
-        if not (folder / "tokenizer.json").exists():  # written last
-            models.make(shape, folder)
         runs = [(shape, [], SHAPES.get(shape, WORKLOADS))]
         if shape == "llama-3.2-1b":
             runs += [(f"{shape}, {name}", flags, loads) for name, (flags, loads) in VARIANTS.items()]
-        for name, flags, loads in runs:
-            found[name] = {}
-            for workload in loads:
-                if workload not in args.workloads:
-                    continue
-                found[name][workload] = seconds(args.octavo, folder, args.device, workload, flags)
-                print(name, workload, found[name][workload], flush=True)
-                args.out.write_text(json.dumps(found))  # what is there when time runs out
+        with tempfile.TemporaryDirectory() as folder:
+            models.describe(shape, Path(folder))
+            for name, flags, loads in runs:
+                found[name] = {}
+                for workload in loads:
+                    if workload not in args.workloads:
+                        continue
+                    found[name][workload] = seconds(args.octavo, folder, args.device, workload, flags)
+                    print(name, workload, found[name][workload], flush=True)
+                    args.out.write_text(json.dumps(found))  # what is there when time runs out
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """One table and one JSON from what tools/gpu_check.sh has left in a folder: ops.json, decode_*.json, engine_*.json,
-torch.json, *.status.
+torch.json, torch_ops.json, *.status.
 
     python table.py FOLDER      prints the table, writes FOLDER/result.json
 """
@@ -20,8 +20,8 @@ def read(file: Path) -> dict:
         return {}
 
 
-def operators(ops: dict, limits: dict) -> list[dict]:
-    """Each case with the share of the bandwidth of a copy, Octavo's own measurement, and of cuBLASLt's peak."""
+def operators(ops: dict, limits: dict, torch: dict) -> list[dict]:
+    """Each case with the share of the bandwidth of a copy, Octavo's own measurement, of cuBLASLt's peak, and PyTorch's time over Octavo's."""
     rows = []
     for case in ops.get("cases", []):
         row = {
@@ -33,22 +33,23 @@ def operators(ops: dict, limits: dict) -> list[dict]:
         }
         if "bf16_flops" in limits:
             row["share_of_peak"] = case["operations"] / case["seconds"] / limits["bf16_flops"]
+        if row["what"] in torch:
+            row["times_torch"] = torch[row["what"]] / case["seconds"]
         rows.append(row)
     return rows
 
 
-def decoding(steps: list[dict], bandwidth: float | None) -> list[dict]:
+def decoding(steps: list[dict]) -> list[dict]:
     """Steps of Llama-3-8B with the share of a copy's bandwidth that they read at."""
-    rows = []
-    for step in steps:
-        rate = step["bytes"] / step["seconds"]
-        row = {
-            "what": f"step of {step['batch']} sequences of {step['context']} tokens",
-            "microseconds": step["seconds"] * 1e6,
-            "gigabytes_per_second": rate / 1e9,
+    return [
+        {
+            "what": f"step of {step['batch_size']} sequences of {step['input_len']} tokens",
+            "microseconds": step["seconds"] / step["steps"] * 1e6,
+            "gigabytes_per_second": step["bytes_per_second"] / 1e9,
+            "share_of_copy": step["share_of_read_bandwidth"],
         }
-        rows.append(row | ({"share_of_copy": rate / bandwidth} if bandwidth else {}))
-    return rows
+        for step in steps
+    ]
 
 
 def engines(engine: dict, torch: dict) -> list[dict]:
@@ -77,18 +78,18 @@ def text(rows: list[dict]) -> str:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    ops, torch = read(folder / "ops.json"), read(folder / "torch.json")
+    ops, torch, torch_ops = (read(folder / f"{name}.json") for name in ("ops", "torch", "torch_ops"))
     engine = {name: times for file in sorted(folder.glob("engine_*.json")) for name, times in read(file).items()}
-    steps = [step for file in sorted(folder.glob("decode_*.json"), reverse=True) for step in read(file)]
+    steps = [step for file in sorted(folder.glob("decode_*.json"), reverse=True) for step in read(file).get("batches", [])]
     status = {file.stem: file.read_text().split()[1] for file in sorted(folder.glob("*.status"))}
-    limits = torch.get("limits", {})
+    limits = torch_ops.get("limits", {})
     result = {
         "status": status,
         "device": ops.get("device"),
         "octavo_copy_bytes_per_second": ops.get("bytes_per_second"),
         "limits": limits,
-        "operators": operators(ops, limits),
-        "decoding": decoding(steps, ops.get("bytes_per_second") or limits.get("copy_bytes_per_second")),
+        "operators": operators(ops, limits, torch_ops),
+        "decoding": decoding(steps),
         "engines": engines(engine, torch),
     }
     (folder / "result.json").write_text(json.dumps(result, indent=1))

@@ -176,6 +176,13 @@ def config_of(name: str) -> dict:
     return COMMON | SHAPES[name]
 
 
+def describe(name: str, folder: Path) -> None:
+    """What is no weight: enough for --load-format dummy."""
+    config = config_of(name)
+    (folder / "config.json").write_text(json.dumps(config, indent=1))
+    write_tokenizer(folder, config["vocab_size"])
+
+
 def make(name: str, folder: Path) -> None:
     """Norms of one, matrices with a deviation that keeps the activations near one. Needs PyTorch alone; a GPU makes them
     faster (and makes other ones)."""
@@ -199,8 +206,7 @@ def make(name: str, folder: Path) -> None:
                 numbers = torch.randn(shape, generator=random, device=device)
                 numbers = (numbers * shape[1] ** -0.5).bfloat16().cpu()
             file.write(ctypes.string_at(numbers.data_ptr(), 2 * numbers.numel()))
-    (folder / "config.json").write_text(json.dumps(config, indent=1))
-    write_tokenizer(folder, config["vocab_size"])
+    describe(name, folder)
 
 
 def interleave(matrix, heads: int):

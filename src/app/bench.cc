@@ -37,6 +37,7 @@ struct BenchCommand {
   RuntimeOptions runtime;
   BatchShape shape{.input_len = 32, .output_len = 128};
   int batch_size = 8;
+  std::vector<int> batch_sizes{8};  // of steps
   int warmup_iterations = 3;
   int iterations = 10;
   int num_prompts = 100;
@@ -137,72 +138,25 @@ struct DecodeTimes {
   double seconds = 0;
   std::array<double, kOpNames.size()> in_operators{};  // seconds
   double steps = 0;
-  double weight_bytes = 0;
 };
 
 // Runs a batch and tells what it spent from the moment when every request had its first token.
-Result<DecodeTimes> run_decoding(EngineClient& engine, const BenchCommand& c, std::uint64_t& number,
-                                 OpTimes& times) {
+Result<DecodeTimes> run_decoding(EngineClient& engine, const BatchShape& shape, int batch_size,
+                                 std::uint64_t& number, OpTimes& times) {
   std::int64_t began = 0;
-  TRY_VOID(run_batch(engine, c.shape, c.batch_size, number, [&] {
+  TRY_VOID(run_batch(engine, shape, batch_size, number, [&] {
     for (std::size_t i = 0; i < kOpNames.size(); ++i) times.nanoseconds[i] = times.calls[i] = 0;
-    times.weight_bytes = 0;
     began = now_us();
   }));
   DecodeTimes spent{.seconds = static_cast<double>(now_us() - began) * 1e-6,
-                    .steps = static_cast<double>(times.calls[0]),  // each embeds once
-                    .weight_bytes = static_cast<double>(times.weight_bytes)};
+                    .steps = static_cast<double>(times.calls[0])};  // each embeds once
   for (std::size_t i = 0; i < kOpNames.size(); ++i)
     spent.in_operators[i] = static_cast<double>(times.nanoseconds[i]) * 1e-9;
   return spent;
 }
 
-// Where the time of a decoding step goes: operators, and all the rest; and, on a processor, how near it comes
-// to reading each weight and each cached key and value once, at the rate at which plain reading gets them.
-Result<> bench_step(BenchCommand& c) {
-  if (c.shape.output_len < 2)
-    return invalid("output-len", "must be 2 or more: a prompt's step gives the first token");
-  EngineOptions& options = c.runtime.engine;
-  TRY_VOID(find_models(options, c.runtime.hub));
-  options.max_num_seqs = std::max(options.max_num_seqs, c.batch_size);
-  OpTimes times;
-  options.enforce_eager = true;  // a replay would call no operator
-  bool on_host = false;
-  const LoadHooks hooks{.dress = [&](Backend backend) {
-    on_host = !backend.stream->asynchronous();
-    return timed_backend(std::move(backend), times);
-  }};
-  TRY(const auto loaded, load_engine(options, hooks));
-  std::optional<HostLimits> limits;
-  if (on_host) {
-    TRY(const CpuIsa isa, usable_isa());
-    TRY(limits, HostLimits::make(options.threads, isa));
-  }
-  EngineClient& engine = *loaded;
-  const EngineInfo info = engine.info();
-  std::uint64_t number = 0;
-  TRY_VOID(run_batch(engine, c.shape, c.batch_size, number));  // warm-up
-  // Of a context half written; windows, which would be less, are not looked at.
-  const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks / options.block_size *
-                              (c.shape.input_len + c.shape.output_len / 2.0) * c.batch_size;
-  DecodeTimes all;
-  double bytes_per_step = 0;
-  std::vector<double> rates, shares;
-  ProgressBar bar("measuring", "rounds", 1);
-  for (int round = 0; round < c.rounds; ++round) {
-    bar.show(static_cast<std::size_t>(round), static_cast<std::size_t>(c.rounds));
-    const double before = limits ? limits->bandwidth() : 0;
-    TRY(const DecodeTimes spent, run_decoding(engine, c, number, times));
-    all.seconds += spent.seconds;
-    all.steps += spent.steps;
-    for (std::size_t i = 0; i < kOpNames.size(); ++i) all.in_operators[i] += spent.in_operators[i];
-    if (!limits) continue;
-    const double plain = (before + limits->bandwidth()) / 2;
-    bytes_per_step = spent.weight_bytes / spent.steps + cached_bytes;
-    rates.push_back(bytes_per_step * spent.steps / spent.seconds);
-    shares.push_back(rates.back() / plain);
-  }
-  bar.finish();
+// Where the time of the steps went: operators, and all the rest.
+void print_parts(const DecodeTimes& all, object& result) {
   constexpr std::string_view kRow = "{:<16} {:>12.1f} {:>8.2f}%\n";
   object parts;
   double rest = all.seconds;
@@ -210,26 +164,95 @@ Result<> bench_step(BenchCommand& c) {
     fmt::print(kRow, part, spent * 1e6 / all.steps, 100 * spent / all.seconds);
     parts[part] = spent;
   };
-  fmt::print("{:.0f} steps of {} sequences\n{:<16} {:>12} {:>9}\n", all.steps, c.batch_size, "part",
-             "us per step", "share");
+  fmt::print("{:<16} {:>12} {:>9}\n", "part", "us per step", "share");
   for (std::size_t i = 0; i < kOpNames.size(); ++i) {
     rest -= all.in_operators[i];
     print(kOpNames[i], all.in_operators[i]);
   }
   print("everything else", rest);
-  object result{{"seconds", all.seconds}, {"steps", all.steps}, {"parts", parts}};
-  if (limits) {
-    std::ranges::sort(rates);
-    std::ranges::sort(shares);
-    const double rate = percentile_of(rates, 50), share = percentile_of(shares, 50);
-    fmt::print(
-        "{:.3f} GB of weights and cache a step: {:.1f} GB/s, {:.2f} of plain reading ({:.2f} to {:.2f})\n",
-        bytes_per_step * 1e-9, rate * 1e-9, share, shares.front(), shares.back());
-    result["bytes_per_step"] = bytes_per_step;
-    result["bytes_per_second"] = rate;
-    result["share_of_read_bandwidth"] = share;
+  result["parts"] = std::move(parts);
+}
+
+// Decoding steps of one batch size: how near they come to reading each weight and each cached key and value
+// once, at the rate at which plain reading (on a device, copying) gets them; on a processor also where the
+// time went. On a device steps are replays of recordings, which call no operator: there weights are counted
+// in the warm-up.
+Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int batch_size,
+                             MachineLimits& limits, bool on_host, OpTimes& times) {
+  std::uint64_t number = 0;
+  TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
+  const EngineInfo info = engine.info();
+  // Of a context half written; windows, which would be less, are not looked at.
+  const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
+                              c.runtime.engine.block_size * (c.shape.input_len + c.shape.output_len / 2.0) *
+                              batch_size;
+  const double bytes_per_step = static_cast<double>(times.weight_bytes) + cached_bytes;
+  DecodeTimes all;
+  std::vector<double> rates, shares;
+  ProgressBar bar("measuring", "rounds", 1);
+  for (int round = 0; round < c.rounds; ++round) {
+    bar.show(static_cast<std::size_t>(round), static_cast<std::size_t>(c.rounds));
+    number = 0;  // the same prompts, which a device finds in its cache: all first tokens are one step's
+    const double before = limits.bandwidth();
+    TRY(DecodeTimes spent, run_decoding(engine, c.shape, batch_size, number, times));
+    if (!on_host) spent.steps = c.shape.output_len - 1;
+    const double plain = (before + limits.bandwidth()) / 2;
+    all.seconds += spent.seconds;
+    all.steps += spent.steps;
+    for (std::size_t i = 0; i < kOpNames.size(); ++i) all.in_operators[i] += spent.in_operators[i];
+    rates.push_back(bytes_per_step * spent.steps / spent.seconds);
+    shares.push_back(rates.back() / plain);
   }
-  return write_json(c.output_json, result);
+  bar.finish();
+  std::ranges::sort(rates);
+  std::ranges::sort(shares);
+  const double rate = percentile_of(rates, 50), share = percentile_of(shares, 50);
+  object result{{"batch_size", batch_size},         {"input_len", c.shape.input_len},
+                {"seconds", all.seconds},           {"steps", all.steps},
+                {"bytes_per_step", bytes_per_step}, {"bytes_per_second", rate},
+                {"share_of_read_bandwidth", share}};
+  fmt::print("{:.0f} steps of {} sequences, {:.1f} us each\n", all.steps, batch_size,
+             bytes_per_step / rate * 1e6);
+  if (on_host) print_parts(all, result);
+  fmt::print("{:.3f} GB of weights and cache a step: {:.1f} GB/s, {:.2f} of plain {} ({:.2f} to {:.2f})\n",
+             bytes_per_step * 1e-9, rate * 1e-9, share, on_host ? "reading" : "copying", shares.front(),
+             shares.back());
+  std::fflush(stdout);
+  return result;
+}
+
+Result<> bench_step(BenchCommand& c) {
+  if (c.shape.output_len < 2)
+    return invalid("output-len", "must be 2 or more: a prompt's step gives the first token");
+  EngineOptions& options = c.runtime.engine;
+  TRY_VOID(find_models(options, c.runtime.hub));
+  options.max_num_seqs = std::max(options.max_num_seqs, std::ranges::max(c.batch_sizes));
+  OpTimes times;
+  std::unique_ptr<MachineLimits> limits;
+  bool on_host = false;
+  const LoadHooks hooks{.dress = [&](Backend backend) {
+    on_host = !backend.stream->asynchronous();
+    return timed_backend(std::move(backend), times);
+  }};
+  std::unique_ptr<Backend> copying;  // of a device
+  TRY(const auto loaded, load_engine(options, hooks));
+  if (on_host) {
+    TRY(const CpuIsa isa, usable_isa());
+    TRY(HostLimits host, HostLimits::make(options.threads, isa));
+    limits = std::make_unique<HostLimits>(std::move(host));
+  } else {
+    TRY(Backend cuda, make_cuda_backend());
+    copying = std::make_unique<Backend>(std::move(cuda));
+    TRY(DeviceLimits device, DeviceLimits::make(*copying));
+    limits = std::make_unique<DeviceLimits>(std::move(device));
+  }
+  boost::json::array results;
+  for (const int batch_size : c.batch_sizes) {
+    TRY(object result, measure_steps(*loaded, c, batch_size, *limits, on_host, times));
+    results.push_back(std::move(result));
+    TRY_VOID(write_json(c.output_json, {{"batches", results}}));  // what is there if a later one fails
+  }
+  return {};
 }
 
 void add_common(CLI::App& command, BenchCommand& c) {
@@ -282,7 +305,7 @@ void add_bench(CLI::App& program, Outcome& outcome) {
   CLI::App* step =
       bench->add_subcommand("step", "Where the time of a decoding step goes: each operator, and the rest");
   add_common(*step, *options);
-  step->add_option("--batch-size", options->batch_size, "Requests at a time")
+  step->add_option("--batch-size", options->batch_sizes, "Requests at a time, one or several numbers")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   step->add_option("--rounds", options->rounds, "Measured batches")

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kBatches[] = {1, 4, 16, 64, 512};
+constexpr std::int64_t kBatches[] = {1, 4, 16, 64, 512, 4096};  // the last on devices alone
 constexpr std::int64_t kDistinctRows = 64;  // the others repeat them
 
 struct ProductFormat {
@@ -92,6 +92,7 @@ Result<> matrix_cases(Backend& backend, const OpShapes& shapes, const Matrix& ma
   std::vector<WeightPtr> copies;
   for (const std::int64_t m : kBatches) {
     if (m > 64 && matrix.rows == shapes.vocab) continue;  // logits are for last tokens only
+    if (m > 512 && !backend.stream->asynchronous()) continue;
     OpCase c{.operation = fmt::format("matmul {} {}", shapes.name, matrix.name),
              .shape = fmt::format("{} x {} x {}", m, matrix.cols, matrix.rows),
              .format = std::string(format.name),

@@ -22,6 +22,7 @@ void timed(Stream& stream, const Args& args) {
   (timing.ops->*kOp)(stream, args);
   timing.times->nanoseconds[kName] += now_ns() - begin;
   ++timing.times->calls[kName];
+  if constexpr (std::is_same_v<Args, EmbedArgs>) timing.times->weight_bytes = 0;
   if constexpr (std::is_same_v<Args, MatmulArgs> || std::is_same_v<Args, HeadMatmulArgs>)
     timing.times->weight_bytes += static_cast<std::int64_t>(args.w.bytes());
 }

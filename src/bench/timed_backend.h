@@ -45,7 +45,8 @@ inline constexpr std::array<std::string_view, 31> kOpNames = {"embed",
 struct OpTimes {
   std::array<std::atomic<std::int64_t>, kOpNames.size()> nanoseconds{};
   std::array<std::atomic<std::int64_t>, kOpNames.size()> calls{};
-  std::atomic<std::int64_t> weight_bytes{0};  // of the matrices multiplied with
+  std::atomic<std::int64_t> weight_bytes{
+      0};  // of the matrices multiplied with since the last embedding: a step's
 };
 
 // One at a time: operators are plain functions, which find `times` in one place.

@@ -169,14 +169,16 @@ def test_bench_ops_writes_json():
 
 def test_bench_step_says_where_the_time_went(tmp_path):
     result = tmp_path / "step.json"
-    bench = run("bench", "step", "--batch-size", "2", "--input-len", "8", "--output-len", "4",
+    bench = run("bench", "step", "--batch-size", "2", "3", "--input-len", "8", "--output-len", "4",
                 "--output-json", str(result))
     assert bench.returncode == 0, bench.stderr
-    step = json.loads(result.read_text())
-    assert step["steps"] >= 4
-    assert {"matmul", "attention", "sample", "everything else"} <= step["parts"].keys()
-    assert sum(step["parts"].values()) == pytest.approx(step["seconds"])
-    assert all(part in bench.stdout for part in step["parts"])
+    batches = json.loads(result.read_text())["batches"]
+    assert [step["batch_size"] for step in batches] == [2, 3]
+    for step in batches:
+        assert step["steps"] >= 4
+        assert {"matmul", "attention", "sample", "everything else"} <= step["parts"].keys()
+        assert sum(step["parts"].values()) == pytest.approx(step["seconds"])
+        assert all(part in bench.stdout for part in step["parts"])
 
 
 @pytest.mark.parametrize("arguments, says", [
