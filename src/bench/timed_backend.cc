@@ -13,6 +13,7 @@ struct Timing {
   const Ops* ops = nullptr;
   OpTimes* times = nullptr;
   std::optional<Ops> timed;
+  std::optional<std::int64_t> step_bytes;  // since the embedding of a step that is not sampled yet
 };
 Timing timing;
 
@@ -22,9 +23,11 @@ void timed(Stream& stream, const Args& args) {
   (timing.ops->*kOp)(stream, args);
   timing.times->nanoseconds[kName] += now_ns() - begin;
   ++timing.times->calls[kName];
-  if constexpr (std::is_same_v<Args, EmbedArgs>) timing.times->weight_bytes = 0;
+  if constexpr (std::is_same_v<Args, EmbedArgs>) timing.step_bytes = 0;
   if constexpr (std::is_same_v<Args, MatmulArgs> || std::is_same_v<Args, HeadMatmulArgs>)
-    timing.times->weight_bytes += static_cast<std::int64_t>(args.w.bytes());
+    if (timing.step_bytes) *timing.step_bytes += static_cast<std::int64_t>(args.w.bytes());
+  if constexpr (std::is_same_v<Args, SampleArgs>)
+    if (timing.step_bytes) timing.times->weight_bytes = *std::exchange(timing.step_bytes, std::nullopt);
 }
 
 template <std::size_t kName, auto kOp, class Args>

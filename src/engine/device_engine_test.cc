@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/scratch_directory.h"
+#include "base/test_eventually.h"
 #include "engine/load.h"
 #include "engine/test_answers.h"
 #include "kernels/backends.h"
@@ -82,14 +83,16 @@ TEST_P(DeviceEngine, PromptsComeBackFromATierToTheBit) {
   options_.num_blocks = 48;
   const auto engine = make_engine(options_);
   if (!engine) {
-    EXPECT_THAT(engine.error().message, testing::HasSubstr("states of recurrent layers do not leave the device"));
+    EXPECT_THAT(engine.error().message,
+                testing::HasSubstr("states of recurrent layers do not leave the device"));
     return;
   }
-  for (int round = 0; round < 2; ++round) {
-    EXPECT_TRUE(answers_of(**engine, 7) == expected) << round;
+  // Blocks are stored beside the steps: the first rounds may find none.
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_TRUE(answers_of(**engine, 7) == expected);
     (*engine)->reset_prefix_cache();
-  }
-  EXPECT_GT((*engine)->own_stats().kv_transfer.hits, 0);
+    return (*engine)->own_stats().kv_transfer.hits > 0;
+  }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, DeviceEngine,

@@ -1,41 +1,61 @@
 // Attention over pages on tensor cores. A block takes a tile of rows of one sequence and one key head (the
 // queries that share a head are rows of one tile) through some of the pieces: scores of a whole piece in
-// registers, its softmax, its values mixed. Decoding runs the same code on tiles of 16 rows, so that it has
-// the same bits as a prompt.
+// registers, its softmax, its values mixed. Keys and values are on their way while the piece before them is
+// worked on.
+//
+// Narrow tiles, those of decoding, are 16 rows that four warps share: each has a quarter of a piece's tokens
+// while scores are made and a quarter of the values' columns while they are mixed; probabilities go through
+// shared memory. Of a wide tile each warp has 16 rows for itself. Every sum has the same order in both, so
+// that decoding has the same bits as a prompt.
 #include "kernels/cuda/attention_tiles.h"
+#include "kernels/cuda/wgmma.h"
 
 namespace octavo::cuda {
 namespace {
 
 constexpr int kTokenTiles = kPieceTokens / 8;
-constexpr int kPad = 8;  // numbers between rows in shared memory, so that eight rows lie in different banks
+constexpr int kPad = 8;    // numbers between rows in shared memory, so that eight rows lie in different banks
+constexpr int kParts = 4;  // of a piece, whose probabilities are summed by themselves
+constexpr int kPartTiles = kTokenTiles / kParts;
 
-// Dimensions of the values that a block mixes. Sums for 256 of them would not fit into registers: two blocks
-// share such heads, and both work the scores out.
-template <int kDim>
-constexpr int kMixedDim = kDim > 128 ? 128 : kDim;
-
-template <class T, int kDim, int kWarps>
+template <class T, int kDim, int kWarps, bool kShared>
 struct Tile {
   static constexpr int kThreads = kWarps * kWarp;
   static constexpr int kStride = kDim + kPad;
-  static constexpr int kRows = kWarps * kTileRows;
-  static constexpr int kMixed = kMixedDim<kDim>;
-  static constexpr std::size_t kSharedBytes = (kRows + kPieceTokens) * kStride * sizeof(T) + 16;
+  static constexpr int kRows = (kShared ? 1 : kWarps) * kTileRows;
+  static constexpr int kSharers = kShared ? kWarps : 1;
+  static_assert(kSharers == 1 || kSharers == kParts);
+  static constexpr int kMyTiles = kTokenTiles / kSharers;  // of a warp's tokens
+  // Columns of the values that a block mixes. A warp's sums for 256 of them would not fit into its registers:
+  // two blocks share such heads, and both work the scores out.
+  static constexpr int kMixed = !kShared && kDim > 128 ? 128 : kDim;
+  static constexpr int kMyMixed = kMixed / kSharers;  // of a warp
+  // Whether values have memory of their own, so that they come together with the keys.
+  static constexpr bool kApart = kDim <= 128;
+
+  struct Shared {
+    union {
+      T queries[kRows][kStride];
+      uint4 probabilities[kShared ? kPieceTokens / 16 : 1][kWarp];  // of the rows' only copy of the queries, which are in registers then
+    };
+    T keys[kPieceTokens][kStride];
+    T values[kApart ? kPieceTokens : 1][kStride];
+    const std::byte* tokens[2][kPieceTokens];  // of a piece, by turns: the keys; null: a token that no row sees
+    float max[kSharers][kTileRows], sum[kSharers][kTileRows];  // of a piece's parts, if warps share it
+  };
 
   const AttentionParams& p;
   const AttentionUnit unit;
   const SequenceRows rows;
   const std::int64_t head;
-  const int first_column;  // of the values
-  T* const queries;        // shared: [kRows][kStride]
-  T* const tokens;         // shared: [kPieceTokens][kStride], keys or values
-  int* const spoilt;       // shared: some value of the piece is not finite
+  const int first_column;  // of the block's values
+  Shared& shared;
+  std::uint32_t queries[kShared ? kDim / 16 : 1][4];
 
   // Of rows lane / 4 and lane / 4 + 8 of the warp.
   int row[2], begin[2], end[2];  // the tokens that a row sees
   float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
-  float values[kMixed / 8][4];
+  float values[kMyMixed / 8][4];
 
   __device__ Tile(const AttentionParams& params, const AttentionUnit& of_unit)
       : p(params),
@@ -43,19 +63,30 @@ struct Tile {
         rows(params, of_unit.sequence),
         head(block_y()),
         first_column(static_cast<int>(blockIdx.z) * kMixed),
-        queries(reinterpret_cast<T*>(shared_memory())),
-        tokens(queries + kRows * kStride),
-        spoilt(reinterpret_cast<int*>(tokens + kPieceTokens * kStride)) {
+        shared(*reinterpret_cast<Shared*>(shared_memory())) {
     for (int i = 0; i < 2; ++i) {
-      row[i] = unit.row_begin + warp() * kTileRows + lane() / 4 + 8 * i;
+      row[i] = unit.row_begin + first_row() + lane() / 4 + 8 * i;
       const bool there = row[i] < unit.row_end;
       begin[i] = there ? static_cast<int>(rows.begin(row[i])) : 0;
       end[i] = there ? static_cast<int>(rows.end(row[i])) : 0;
     }
 #pragma unroll
-    for (int n = 0; n < kMixed / 8; ++n)
+    for (int n = 0; n < kMyMixed / 8; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e) values[n][e] = 0;
+  }
+
+  // What a warp has of the block's rows, of a piece's tokens in tiles of 8, and of the block's columns.
+  __device__ static int first_row() { return kShared ? 0 : warp() * kTileRows; }
+  __device__ static int first_tile() { return kShared ? warp() * kMyTiles : 0; }
+  __device__ static int my_column() { return kShared ? warp() * kMyMixed : 0; }
+
+  __device__ T (&value_rows())[kPieceTokens][kStride] {
+    if constexpr (kApart) {
+      return shared.values;
+    } else {
+      return shared.keys;
+    }
   }
 
   // Numbers beyond head_dim and rows beyond the unit's are zeros.
@@ -70,50 +101,76 @@ struct Tile {
         numbers = *reinterpret_cast<const uint4*>(
             static_cast<const T*>(p.q.data) +
             element_at(rows.query(r), p.q.stride, rows.column(r, head, dim) + d));
-      *reinterpret_cast<uint4*>(queries + i / kChunks * kStride + d) = numbers;
+      T* const to = shared.queries[i / kChunks] + d;
+      *reinterpret_cast<uint4*>(to) = numbers;
+    }
+    if constexpr (kShared) {
+      __syncthreads();
+#pragma unroll
+      for (int d = 0; d < kDim / 16; ++d)
+        load_matrices(queries[d], &shared.queries[lane() % 16][d * 16 + lane() / 16 * 8]);
     }
   }
 
-  // Keys (0) or the block's part of the values (1) of a piece; tokens that no row of the unit sees are zeros
-  // and not looked at.
-  template <int kWhich>
-  __device__ void load_tokens(int piece) {
-    constexpr int kChunks = (kWhich == 0 ? kDim : kMixed) / 8;
-    const int dim = p.cache.layout.head_dim, element = p.cache.layout.element_bytes;
-    const int begin_column = kWhich == 0 ? 0 : first_column;
+  // Where a piece's tokens are, for all threads behind the next barrier.
+  __device__ void locate(int piece) {
     const auto first = static_cast<int>(rows.begin(unit.row_begin)),
                past = static_cast<int>(rows.end(unit.row_end - 1));
-    bool bad = false;
-#pragma unroll 4
-    for (int i = thread(); i < kPieceTokens * kChunks; i += kThreads) {
-      const int token = piece * kPieceTokens + i / kChunks;
-      const int d = i % kChunks * 8;
-      uint4 numbers{0, 0, 0, 0};
-      if (token >= first && token < past && begin_column + d < dim)
-        numbers =
-            load8<T>(cached(p, rows, kWhich, head, token) + (begin_column + d) * element, p.cache.format,
-                     cached_scale(p, rows, kWhich, head, token));
-      bad = bad || any_not_finite<T>(numbers.x) || any_not_finite<T>(numbers.y) ||
-            any_not_finite<T>(numbers.z) || any_not_finite<T>(numbers.w);
-      *reinterpret_cast<uint4*>(tokens + i / kChunks * kStride + d) = numbers;
+    for (int i = thread(); i < kPieceTokens; i += kThreads) {
+      const int token = piece * kPieceTokens + i;
+      shared.tokens[piece % 2][i] = token >= first && token < past ? cached(p, rows, 0, head, token) : nullptr;
     }
-    if (kWhich == 1 && bad) *spoilt = 1;
   }
 
-  // scores[n][..]: tokens 8n to 8n + 7 as in mma.h's D.
-  __device__ void multiply_keys(float (&scores)[kTokenTiles][4]) {
+  // Has keys (0) or the block's columns of the values (1) of a piece come; tokens that no row of the unit sees
+  // are zeros and not looked at.
+  template <int kWhich>
+  __device__ void begin_tokens(int piece, int past_piece) {
+    if (piece < past_piece) {
+      constexpr int kChunks = (kWhich == 0 ? kDim : kMixed) / 8;
+      const KvLayout& layout = p.cache.layout;
+      const int column = (kWhich == 0 ? 0 : first_column) + thread() % kChunks * 8;
+      const bool in_row = column < layout.head_dim;
+      const std::int64_t offset =
+          layout.vector(0, kWhich, 0, 0) - layout.vector(0, 0, 0, 0) + column * layout.element_bytes;
+      static_assert(kThreads % kChunks == 0);
+#pragma unroll 4
+      for (int i = thread() / kChunks; i < kPieceTokens; i += kThreads / kChunks) {
+        const std::byte* token = shared.tokens[piece % 2][i];
+        const bool there = in_row && token != nullptr;
+        T* to = (kWhich == 0 ? shared.keys : value_rows())[i] + thread() % kChunks * 8;
+        if (layout.element_bytes == 1) {
+          *reinterpret_cast<uint4*>(to) =
+              there ? load8<T>(token + offset, p.cache.format,
+                               cached_scale(p, rows, kWhich, head, piece * kPieceTokens + i))
+                    : uint4{0, 0, 0, 0};
+        } else {
+          copy_async(to, there ? token + offset : p.cache.data, there);
+        }
+      }
+    }
+    commit_copies();
+  }
+
+  // scores[n][..]: the warp's tokens 8n to 8n + 7 as in mma.h's D.
+  __device__ void multiply_keys(float (&scores)[kMyTiles][4]) {
 #pragma unroll
-    for (int n = 0; n < kTokenTiles; ++n)
+    for (int n = 0; n < kMyTiles; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e) scores[n][e] = 0;
-    const T* q = queries + (warp() * kTileRows + lane() % 16) * kStride + lane() / 16 * 8;
-    const T* k = tokens + (lane() / 16 * 8 + lane() % 8) * kStride + lane() / 8 % 2 * 8;
-#pragma unroll 1
+    const T* q = &shared.queries[first_row() + lane() % 16][lane() / 16 * 8];
+    const T* k = &shared.keys[first_tile() * 8 + lane() / 16 * 8 + lane() % 8][lane() / 8 % 2 * 8];
+#pragma unroll(kShared ? kDim / 16 : 1)
     for (int d = 0; d < kDim; d += 16) {
       std::uint32_t a[4];
-      load_matrices(a, q + d);
+      if constexpr (kShared) {
 #pragma unroll
-      for (int n = 0; n < kTokenTiles; n += 2) {
+        for (int i = 0; i < 4; ++i) a[i] = queries[d / 16][i];
+      } else {
+        load_matrices(a, q + d);
+      }
+#pragma unroll
+      for (int n = 0; n < kMyTiles; n += 2) {
         std::uint32_t b[4];
         load_matrices(b, k + n * 8 * kStride + d);
         multiply_add<T>(scores[n], a, {b[0], b[1]});
@@ -122,9 +179,9 @@ struct Tile {
     }
   }
 
-  // Scores to probabilities, packed as mma.h's A: probabilities[k] are tokens 16k to 16k + 15. Gives each
-  // row's maximum and sum.
-  __device__ void soften(int piece, float (&scores)[kTokenTiles][4],
+  // Scores to probabilities, packed as mma.h's A: probabilities[k] are tokens 16k to 16k + 15 of the piece.
+  // Gives each row's maximum and sum. All warps of a shared tile are behind a barrier then.
+  __device__ void soften(int piece, float (&scores)[kMyTiles][4],
                          std::uint32_t (&probabilities)[kTokenTiles / 2][4], float (&piece_max)[2],
                          float (&piece_sum)[2]) {
 #pragma unroll
@@ -132,10 +189,10 @@ struct Tile {
       float most = kMinusInfinity;
       const float slope = slope_of(p, head, row[i]);
 #pragma unroll
-      for (int n = 0; n < kTokenTiles; ++n)
+      for (int n = 0; n < kMyTiles; ++n)
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          const int token = piece * kPieceTokens + n * 8 + lane() % 4 * 2 + e;
+          const int token = piece * kPieceTokens + (first_tile() + n) * 8 + lane() % 4 * 2 + e;
           float& score = scores[n][2 * i + e];
           score = token >= begin[i] && token < end[i] ? score_of(p, score, slope, token - end[i] + 1)
                                                            : kMinusInfinity;
@@ -143,44 +200,90 @@ struct Tile {
         }
       most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, 1));
       most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, 2));
-      float total = 0;
-      const float shift = most == kMinusInfinity ? 0 : most;  // of a row that sees nothing here
-#pragma unroll
-      for (int n = 0; n < kTokenTiles; ++n)
-#pragma unroll
-        for (int e = 0; e < 2; ++e) total += scores[n][2 * i + e] = exponential(scores[n][2 * i + e] - shift);
-      total += __shfl_xor_sync(kAllLanes, total, 1);
-      total += __shfl_xor_sync(kAllLanes, total, 2);
       piece_max[i] = most;
-      piece_sum[i] = total;
+      if (kShared && lane() % 4 == 0) shared.max[warp()][lane() / 4 + 8 * i] = most;
+    }
+    if constexpr (kShared) {
+      __syncthreads();
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+#pragma unroll
+        for (int part = 0; part < kParts; ++part)
+          piece_max[i] = fmaxf(piece_max[i], shared.max[part][lane() / 4 + 8 * i]);
     }
 #pragma unroll
-    for (int k = 0; k < kTokenTiles / 2; ++k)
+    for (int i = 0; i < 2; ++i) {
+      const float shift = piece_max[i] == kMinusInfinity ? 0 : piece_max[i];  // of a row that sees nothing here
+      piece_sum[i] = 0;
+#pragma unroll
+      for (int first = 0; first < kMyTiles; first += kPartTiles) {
+        float total = 0;
+#pragma unroll
+        for (int n = first; n < first + kPartTiles; ++n)
+#pragma unroll
+          for (int e = 0; e < 2; ++e) total += scores[n][2 * i + e] = exponential(scores[n][2 * i + e] - shift);
+        total += __shfl_xor_sync(kAllLanes, total, 1);
+        total += __shfl_xor_sync(kAllLanes, total, 2);
+        piece_sum[i] += total;
+      }
+      if (kShared && lane() % 4 == 0) shared.sum[warp()][lane() / 4 + 8 * i] = piece_sum[i];
+    }
+#pragma unroll
+    for (int k = 0; k < kMyTiles / 2; ++k)
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         probabilities[k][i] = pack<T>(scores[2 * k][2 * i], scores[2 * k][2 * i + 1]);
         probabilities[k][2 + i] = pack<T>(scores[2 * k + 1][2 * i], scores[2 * k + 1][2 * i + 1]);
       }
+    if constexpr (kShared) {
+#pragma unroll
+      for (int k = 0; k < kMyTiles / 2; ++k)
+        shared.probabilities[first_tile() / 2 + k][lane()] = {probabilities[k][0], probabilities[k][1],
+                                                              probabilities[k][2], probabilities[k][3]};
+      __syncthreads();
+#pragma unroll
+      for (int k = 0; k < kTokenTiles / 2; ++k) {
+        const uint4 all = shared.probabilities[k][lane()];
+        probabilities[k][0] = all.x;
+        probabilities[k][1] = all.y;
+        probabilities[k][2] = all.z;
+        probabilities[k][3] = all.w;
+      }
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        piece_sum[i] = 0;
+#pragma unroll
+        for (int part = 0; part < kParts; ++part) piece_sum[i] += shared.sum[part][lane() / 4 + 8 * i];
+      }
+    }
   }
 
-  // 16 dimensions of the piece's mixed values. Zero times infinity would carry a value to rows that do not
-  // see its token, so a piece with such values is mixed without them, and then those who see them get their
-  // NaN.
-  __device__ void mix(int piece, int d, bool bad, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
+  // 16 columns of the piece's mixed values, from the block's column d on. Zero times infinity would carry a
+  // value to rows that do not see its token: when a result is not finite they are mixed again without such
+  // values, and then those who see them get their NaN.
+  __device__ void mix(int piece, int d, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
                       float (&mixed)[2][4]) {
+    const T* v = &value_rows()[lane() % 16][d + lane() / 16 * 8];
+    const auto multiply = [&](bool finite_alone) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) mixed[0][e] = mixed[1][e] = 0;
-    const T* v = tokens + (lane() % 16) * kStride + d + lane() / 16 * 8;
+      for (int e = 0; e < 4; ++e) mixed[0][e] = mixed[1][e] = 0;
 #pragma unroll
-    for (int k = 0; k < kTokenTiles / 2; ++k) {
-      std::uint32_t b[4];
-      load_matrices_transposed(b, v + k * 16 * kStride);
-      if (bad)
-        for (std::uint32_t& numbers : b) numbers = finite<T>(numbers);
-      multiply_add<T>(mixed[0], probabilities[k], {b[0], b[1]});
-      multiply_add<T>(mixed[1], probabilities[k], {b[2], b[3]});
-    }
-    if (bad) spoil(piece, d, mixed);
+      for (int k = 0; k < kTokenTiles / 2; ++k) {
+        std::uint32_t b[4];
+        load_matrices_transposed(b, v + k * 16 * kStride);
+        if (finite_alone)
+          for (std::uint32_t& numbers : b) numbers = finite<T>(numbers);
+        multiply_add<T>(mixed[0], probabilities[k], {b[0], b[1]});
+        multiply_add<T>(mixed[1], probabilities[k], {b[2], b[3]});
+      }
+    };
+    multiply(false);
+    float zero = 0;  // of finite numbers
+#pragma unroll
+    for (int e = 0; e < 4; ++e) zero += mixed[0][e] * 0 + mixed[1][e] * 0;
+    if (__ballot_sync(kAllLanes, zero != 0) == 0) return;
+    multiply(true);
+    spoil(piece, d, mixed);
   }
   __device__ void spoil(int piece, int d, float (&mixed)[2][4]) {
 #pragma unroll 1
@@ -189,36 +292,44 @@ struct Tile {
       for (int e = 0; e < 8; ++e) {
         const int at = piece * kPieceTokens + token;
         const int i = e / 2 % 2;
-        const T value = tokens[token * kStride + d + e / 4 * 8 + lane() % 4 * 2 + e % 2];
+        const T value = value_rows()[token][d + e / 4 * 8 + lane() % 4 * 2 + e % 2];
         if (at >= begin[i] && at < end[i] && not_finite<T>(value.bits)) mixed[e / 4][e % 4] = NAN;
       }
   }
 
-  __device__ void run_piece(int piece) {
-    if (thread() == 0) *spoilt = 0;
-    load_tokens<0>(piece);
+  __device__ void run_pieces(int first, int past) {
+    locate(first);
     __syncthreads();
-    std::uint32_t probabilities[kTokenTiles / 2][4];
-    float piece_max[2], piece_sum[2];
-    {
-      float scores[kTokenTiles][4];
-      multiply_keys(scores);
-      soften(piece, scores, probabilities, piece_max, piece_sum);
+    begin_tokens<0>(first, past);
+    if (kApart) begin_tokens<1>(first, past);
+#pragma unroll 1
+    for (int piece = first; piece < past; ++piece) {
+      if (piece + 1 < past) locate(piece + 1);
+      wait_copies<kApart ? 1 : 0>();  // the keys are there
+      __syncthreads();
+      std::uint32_t probabilities[kTokenTiles / 2][4];
+      float piece_max[2], piece_sum[2];
+      {
+        float scores[kMyTiles][4];
+        multiply_keys(scores);
+        soften(piece, scores, probabilities, piece_max, piece_sum);
+      }
+      if constexpr (!kShared) __syncthreads();
+      kApart ? begin_tokens<0>(piece + 1, past) : begin_tokens<1>(piece, past);
+      wait_copies<kApart ? 1 : 0>();  // the values are there
+      __syncthreads();
+      if (unit.merge < 0) {
+        mix_into_state(piece, probabilities, piece_max, piece_sum);
+      } else {
+        mix_into_memory(piece, probabilities, piece_max, piece_sum);
+      }
+      __syncthreads();
+      kApart ? begin_tokens<1>(piece + 1, past) : begin_tokens<0>(piece + 1, past);
     }
-    __syncthreads();
-    load_tokens<1>(piece);
-    __syncthreads();
-    const bool bad = *spoilt != 0;
-    if (unit.merge < 0) {
-      mix_into_state(piece, bad, probabilities, piece_max, piece_sum);
-    } else {
-      mix_into_memory(piece, bad, probabilities, piece_max, piece_sum);
-    }
-    __syncthreads();
+    wait_copies<0>();
   }
 
-  __device__ void mix_into_state(int piece, bool bad,
-                                 const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
+  __device__ void mix_into_state(int piece, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
                                  const float (&piece_max)[2], const float (&piece_sum)[2]) {
     const Weights weights[2] = {weigh(max[0], piece_max[0]), weigh(max[1], piece_max[1])};
 #pragma unroll
@@ -227,9 +338,9 @@ struct Tile {
       sum[i] = merged(sum[i], piece_sum[i], weights[i]);
     }
 #pragma unroll
-    for (int n = 0; n < kMixed / 8; n += 2) {
+    for (int n = 0; n < kMyMixed / 8; n += 2) {
       float mixed[2][4];
-      mix(piece, n * 8, bad, probabilities, mixed);
+      mix(piece, my_column() + n * 8, probabilities, mixed);
 #pragma unroll
       for (int j = 0; j < 2; ++j)
 #pragma unroll
@@ -237,8 +348,7 @@ struct Tile {
     }
   }
 
-  __device__ void mix_into_memory(int piece, bool bad,
-                                  const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
+  __device__ void mix_into_memory(int piece, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
                                   const float (&piece_max)[2], const float (&piece_sum)[2]) {
     const int dim = p.cache.layout.head_dim;
     float* state[2] = {nullptr, nullptr};
@@ -246,14 +356,14 @@ struct Tile {
     for (int i = 0; i < 2; ++i) {
       if (row[i] >= unit.row_end) continue;
       state[i] = state_of(p, p.merges[unit.merge], head, row[i], piece);
-      if (lane() % 4 != 0 || first_column > 0) continue;
+      if (lane() % 4 != 0 || first_column + my_column() > 0) continue;
       state[i][dim] = piece_max[i];
       state[i][dim + 1] = piece_sum[i];
     }
 #pragma unroll 1
-    for (int d = 0; d < kMixed; d += 16) {
+    for (int d = my_column(); d < my_column() + kMyMixed; d += 16) {
       float mixed[2][4];
-      mix(piece, d, bad, probabilities, mixed);
+      mix(piece, d, probabilities, mixed);
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
         const int column = first_column + d + e / 4 * 8 + lane() % 4 * 2 + e % 2;
@@ -271,44 +381,45 @@ struct Tile {
                element_at(rows.query(row[i]), p.out.stride, rows.column(row[i], head, dim));
       const float total = with_sink(p, head, row[i], max[i], sum[i]);
 #pragma unroll
-      for (int n = 0; n < kMixed / 8; ++n)
+      for (int n = 0; n < kMyMixed / 8; ++n)
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          const int column = first_column + n * 8 + lane() % 4 * 2 + e;
+          const int column = first_column + my_column() + n * 8 + lane() % 4 * 2 + e;
           if (column < dim) out[column] = from_float<T>(values[n][2 * i + e] / total);
         }
     }
   }
 };
 
-template <class T, int kDim, int kWarps>
+template <class T, int kDim, int kWarps, bool kShared>
 __global__ void __launch_bounds__(kWarps* kWarp)
     attention_kernel(AttentionParams p, std::int64_t first_unit) {
   const AttentionUnit unit = p.units[first_unit + block_x()];
   if (unit.row_begin == unit.row_end) return;
-  Tile<T, kDim, kWarps> tile(p, unit);
+  Tile<T, kDim, kWarps, kShared> tile(p, unit);
   tile.load_queries();
   const Pieces seen = pieces_of(tile.rows, tile.unit.row_begin, tile.unit.row_end - 1);
   const int begin = tile.unit.piece_begin > seen.begin ? tile.unit.piece_begin : static_cast<int>(seen.begin);
   const int end = tile.unit.piece_end < seen.end ? tile.unit.piece_end : static_cast<int>(seen.end);
-#pragma unroll 1
-  for (int piece = begin; piece < end; ++piece) tile.run_piece(piece);
+  tile.run_pieces(begin, end);
   if (tile.unit.merge < 0) tile.store();
 }
 
-template <class T, int kDim, int kWarps>
+template <class T, int kDim, int kWarps, bool kShared>
 void run_units(StreamHandle stream, const AttentionParams& p, std::int64_t first, std::int64_t count) {
-  constexpr std::size_t kBytes = Tile<T, kDim, kWarps>::kSharedBytes;
-  allow_shared(attention_kernel<T, kDim, kWarps>, kBytes);
+  using Units = Tile<T, kDim, kWarps, kShared>;
+  constexpr std::size_t kBytes = sizeof(typename Units::Shared);
+  const auto kernel = attention_kernel<T, kDim, kWarps, kShared>;
+  allow_shared(kernel, kBytes);
   const dim3 grid(static_cast<unsigned>(count), static_cast<unsigned>(p.cache.layout.kv_heads),
-                  kDim / kMixedDim<kDim>);
-  launch(stream, grid, kWarps * kWarp, kBytes, attention_kernel<T, kDim, kWarps>, p, first);
+                  kDim / Units::kMixed);
+  launch(stream, grid, kWarps * kWarp, kBytes, kernel, p, first);
 }
 
 template <class T, int kDim>
 void run_dim(StreamHandle stream, const AttentionParams& p) {
-  run_units<T, kDim, kNarrowRows / kTileRows>(stream, p, 0, p.narrow_units);
-  run_units<T, kDim, wide_rows(kDim, false) / kTileRows>(stream, p, p.narrow_units, p.wide_units);
+  run_units<T, kDim, kParts, true>(stream, p, 0, p.narrow_units);
+  run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.narrow_units, p.wide_units);
 }
 
 // The states of a row's pieces, one after the other. A block does one row.
@@ -326,6 +437,7 @@ __global__ void __launch_bounds__(kMergeThreads) merge_kernel(AttentionParams p)
            element_at(rows.query(row), p.out.stride, rows.column(row, head, value_dim));
   for (int d = thread(); d < value_dim; d += kMergeThreads) {
     float max = kMinusInfinity, sum = 0, value = 0;
+#pragma unroll 8  // so that states are read ahead
     for (std::int64_t piece = seen.begin; piece < seen.end; ++piece) {
       const float* state = state_of(p, m, head, row, piece);
       const Weights weights = weigh(max, state[dim]);

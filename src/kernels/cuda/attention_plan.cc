@@ -1,25 +1,30 @@
 #include "kernels/cuda/attention_plan.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/check.h"
 
 namespace octavo::cuda {
 namespace {
 
+constexpr std::int64_t kMostTurns = 3;  // of blocks: tiles are not shared out into more
+constexpr std::int64_t kBeginning = 1;  // what a unit costs before its first piece, in pieces
+
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-AttentionSchedule::AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_wanted,
+AttentionSchedule::AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_at_a_time,
                                      std::int64_t states)
     : limits_(limits),
-      blocks_wanted_(blocks_wanted),
+      blocks_at_a_time_(blocks_at_a_time),
+      most_blocks_(kMostTurns * blocks_at_a_time),
       states_(states),
       group_(limits.q_heads / limits.kv.kv_heads) {
-  most_tiles_ =
-      2 * std::int64_t{limits.max_sequences} + limits.max_tokens * group_ / wide_rows(limits.kv.head_dim, limits.kv.values_in_keys > 0);
-  most_units_ = std::max(most_tiles_, blocks_wanted / limits.kv.kv_heads);
+  most_tiles_ = 2 * std::int64_t{limits.max_sequences} +
+                limits.max_tokens * group_ / wide_rows(limits.kv.head_dim, limits.kv.values_in_keys > 0);
+  most_units_ = std::max(most_tiles_, most_blocks_ / limits.kv.kv_heads);
   tiles_.reserve(static_cast<std::size_t>(most_tiles_));
   merges_.reserve(static_cast<std::size_t>(most_tiles_));
   units_.reserve(static_cast<std::size_t>(most_units_));
@@ -71,25 +76,26 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
   }
 }
 
-// The fewest with which the step's units do not exceed what fills the device; all of a tile's if there is no
-// such number.
+// Of the numbers that make no more blocks than kMostTurns of them the one with which all are done first; all
+// of a tile's if there is none.
 std::int32_t AttentionSchedule::pieces_to_a_unit() const {
-  const auto blocks = [&](std::int32_t pieces) {
-    std::int64_t sum = 0;
-    for (const Tile& tile : tiles_) sum += quotient_up(tile.pieces(), pieces);
-    return sum * limits_.kv.kv_heads;
-  };
-  std::int32_t low = 1, high = 1;
-  for (const Tile& tile : tiles_) high = std::max(high, tile.pieces());
-  while (low < high) {
-    const std::int32_t middle = low + (high - low) / 2;
-    if (blocks(middle) <= blocks_wanted_) {
-      high = middle;
-    } else {
-      low = middle + 1;
+  std::int32_t most = 1;
+  for (const Tile& tile : tiles_) most = std::max(most, tile.pieces());
+  std::int32_t best = most;
+  std::int64_t best_time = std::numeric_limits<std::int64_t>::max();
+  for (std::int32_t units = 1; units <= most; ++units) {  // of the longest tile
+    const auto pieces = static_cast<std::int32_t>(quotient_up(most, units));
+    std::int64_t blocks = 0;
+    for (const Tile& tile : tiles_) blocks += quotient_up(tile.pieces(), pieces) * limits_.kv.kv_heads;
+    if (units > 1 && blocks > most_blocks_) break;
+    const std::int64_t time =
+        quotient_up(blocks, std::max<std::int64_t>(blocks_at_a_time_, 1)) * (pieces + kBeginning);
+    if (time < best_time) {
+      best = pieces;
+      best_time = time;
     }
   }
-  return low;
+  return best;
 }
 
 void AttentionSchedule::add(const Tile& tile, std::int32_t pieces_to_a_unit) {
@@ -110,11 +116,11 @@ void AttentionSchedule::add(const Tile& tile, std::int32_t pieces_to_a_unit) {
 }
 
 // Up to what decoding so many sequences can take. Tiles are only shared out, into two units or more, while
-// that makes no more units than fill the device.
+// that makes no more blocks than most_blocks_.
 void AttentionSchedule::pad(std::int64_t sequences) {
   const std::int64_t tile_rows = rows_of_tiles(group_);
   const std::int64_t tiles = sequences * quotient_up(group_, tile_rows);
-  const std::int64_t filling = blocks_wanted_ / limits_.kv.kv_heads;
+  const std::int64_t filling = most_blocks_ / limits_.kv.kv_heads;
   const std::int64_t merges = std::min(filling / 2, tiles);
   CHECK(std::ssize(units_) <= std::max(tiles, filling) && std::ssize(merges_) <= merges,
         "{} units and {} merges of {} tiles", units_.size(), merges_.size(), tiles);

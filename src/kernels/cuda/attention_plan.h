@@ -2,9 +2,9 @@
 //
 // The rows of a sequence that share a key head (row = query * group + head in the group) are cut into tiles:
 // one of at most kNarrowRows when there are no more, as in decoding, else wide ones. A tile goes through its
-// pieces of kPieceTokens tokens in one unit, unless there are too few units to fill the device: then the
-// pieces are shared out, as many to a unit as a search over that number finds to fit (FlashInfer, Ye et al.,
-// 2024), each piece's state goes to memory, and a second kernel merges them. A piece's result does not depend
+// pieces of kPieceTokens tokens in one unit, unless the device is done sooner when its pieces are shared out:
+// as many to a unit as a search over that number finds best (FlashInfer, Ye et al., 2024). Then each piece's
+// state goes to memory, and a second kernel merges them. A piece's result does not depend
 // on any of this.
 #pragma once
 
@@ -17,8 +17,9 @@ namespace octavo::cuda {
 
 class AttentionSchedule {
  public:
-  // `blocks_wanted` blocks fill the device; at most `states` states fit into its memory.
-  AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_wanted, std::int64_t states);
+  // The device runs `blocks_at_a_time` blocks (0: no tile is shared out); at most `states` states fit into
+  // its memory.
+  AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_at_a_time, std::int64_t states);
 
   void fill(const AttentionShape& shape);
 
@@ -48,7 +49,7 @@ class AttentionSchedule {
   }
 
   AttentionLimits limits_;
-  std::int64_t blocks_wanted_, states_;
+  std::int64_t blocks_at_a_time_, most_blocks_, states_;
   std::int64_t most_tiles_ = 0, most_units_ = 0;
   std::int64_t group_;
   std::vector<Tile> tiles_;

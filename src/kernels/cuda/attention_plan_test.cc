@@ -92,13 +92,13 @@ TEST(CudaAttentionSchedule, RecordedStepsOfOneSizeLaunchTheSame) {
   const auto integer = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
   for (int round = 0; round < 40; ++round) {
     const int kv_heads = integer(1, 8), group = integer(1, 40), dim = integer(0, 1) == 0 ? 128 : 256;
-    const int size = integer(1, 64), wanted = integer(0, 1500);
+    const int size = integer(1, 64), at_a_time = integer(0, 500);
     const int window = integer(0, 1) == 0 ? 0 : integer(1, 2000);
     const AttentionLimits limits = limits_of(kv_heads * group, kv_heads, dim, window);
     using Launches = std::tuple<std::size_t, std::int64_t, std::size_t, std::int64_t>;
     std::optional<Launches> first;
     for (int step_of_size = 0; step_of_size < 20; ++step_of_size) {
-      AttentionSchedule schedule(limits, wanted, integer(0, 50000));
+      AttentionSchedule schedule(limits, at_a_time, integer(0, 50000));
       Step step;
       const int sequences = integer(1, size);
       for (int s = 0; s < sequences; ++s) step.add(1, integer(1, integer(0, 1) == 0 ? 100 : 20000));
@@ -118,18 +118,18 @@ TEST(CudaAttentionSchedule, RecordedStepsOfOneSizeLaunchTheSame) {
 }
 
 TEST(CudaAttentionSchedule, SharesALongSequenceOut) {
-  AttentionSchedule schedule(limits_of(32, 8, 128), 1056, 1 << 20);
+  AttentionSchedule schedule(limits_of(32, 8, 128), 352, 1 << 20);
   Step step;
   step.add(1, 1 << 17);  // 1,024 pieces
   schedule.fill(step.shape());
-  EXPECT_EQ(schedule.units().size(), 128u);  // eight pieces each: 1,024 blocks of the 1,056 wanted
+  EXPECT_EQ(schedule.units().size(), 43u);  // of 24 pieces: 344 blocks, all at once
   EXPECT_EQ(schedule.merges().size(), 1u);
   EXPECT_EQ(schedule.states_used(), std::int64_t{4} * 1024 * 8);
 }
 
 // A window of 1,024 tokens reaches into nine of 1,024 pieces: a unit each.
 TEST(CudaAttentionSchedule, SharesOutWhatAWindowSees) {
-  AttentionSchedule schedule(limits_of(32, 8, 128, 1024), 1056, 1 << 20);
+  AttentionSchedule schedule(limits_of(32, 8, 128, 1024), 352, 1 << 20);
   Step step;
   step.add(1, (1 << 17) - 50);
   schedule.fill(step.shape());
@@ -137,8 +137,17 @@ TEST(CudaAttentionSchedule, SharesOutWhatAWindowSees) {
   EXPECT_EQ(schedule.states_used(), std::int64_t{4} * 9 * 8);
 }
 
+// 512 blocks of 32 pieces take two turns of 396; 1,024 of 16 take three, which are shorter.
+TEST(CudaAttentionSchedule, SharesOutWhereTheLastTurnWouldBeShort) {
+  AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20);
+  Step step;
+  for (int s = 0; s < 64; ++s) step.add(1, 4096);
+  schedule.fill(step.shape());
+  EXPECT_EQ(schedule.units().size(), 128u);
+}
+
 TEST(CudaAttentionSchedule, LeavesFullBatchesWhole) {
-  AttentionSchedule schedule(limits_of(32, 8, 128), 400, 1 << 20);
+  AttentionSchedule schedule(limits_of(32, 8, 128), 132, 1 << 20);
   Step step;
   for (int s = 0; s < 64; ++s) step.add(1, 4096);
   schedule.fill(step.shape());
@@ -147,7 +156,7 @@ TEST(CudaAttentionSchedule, LeavesFullBatchesWhole) {
 }
 
 TEST(CudaAttentionSchedule, DoesNotSplitWithoutRoomForStates) {
-  AttentionSchedule schedule(limits_of(32, 8, 128), 1056, 100);
+  AttentionSchedule schedule(limits_of(32, 8, 128), 352, 100);
   Step step;
   step.add(1, 1 << 16);
   schedule.fill(step.shape());

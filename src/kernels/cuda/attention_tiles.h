@@ -24,16 +24,11 @@ __device__ inline uint4 load8(const std::byte* data, Format format, float scale)
   return {pair(packed.x, 0), pair(packed.x, 1), pair(packed.y, 0), pair(packed.y, 1)};
 }
 
-// Whether one of two packed numbers is infinite or NaN; and such numbers replaced by zero.
+// Whether a number is infinite or NaN; and two packed numbers with such ones replaced by zero.
 template <class T>
 __device__ inline bool not_finite(std::uint16_t bits) {
   constexpr std::uint16_t kExponent = std::is_same_v<T, Bf16> ? 0x7f80 : 0x7c00;
   return (bits & kExponent) == kExponent;
-}
-template <class T>
-__device__ inline bool any_not_finite(std::uint32_t packed) {
-  return not_finite<T>(static_cast<std::uint16_t>(packed)) ||
-         not_finite<T>(static_cast<std::uint16_t>(packed >> 16));
 }
 template <class T>
 __device__ inline std::uint32_t finite(std::uint32_t packed) {

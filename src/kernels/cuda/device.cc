@@ -7,9 +7,9 @@ namespace octavo::cuda {
 namespace {
 
 constexpr std::size_t kAlignment = 16;
-// Blocks that a processor should have to choose from, and what partial states may take of the device's
-// memory.
-constexpr std::int64_t kBlocksPerProcessor = 8;
+// Blocks of attention that a processor has room for when heads have 128 numbers (Hopper), of latent
+// attention, and what partial states may take of the device's memory.
+constexpr std::int64_t kBlocksPerProcessor = 3, kLatentBlocksPerProcessor = 1;
 constexpr std::int64_t kMostStateBytes = std::int64_t{128} << 20;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -120,8 +120,10 @@ Result<std::unique_ptr<CudaAttentionPlan>> CudaAttentionPlan::make(CudaDevice& d
   const std::int64_t pieces = (seen + kPieceTokens - 1) / kPieceTokens;
   const std::int64_t states =
       std::min(limits.max_tokens * std::int64_t{limits.q_heads} * pieces, kMostStateBytes / state_bytes);
-  std::unique_ptr<CudaAttentionPlan> plan(
-      new CudaAttentionPlan(device, limits, device.processors() * kBlocksPerProcessor, states));
+  std::unique_ptr<CudaAttentionPlan> plan(new CudaAttentionPlan(
+      device, limits,
+      device.processors() * (limits.kv.values_in_keys > 0 ? kLatentBlocksPerProcessor : kBlocksPerProcessor),
+      states));
   TRY_VOID(device.stream().reserve_scratch(static_cast<std::size_t>(std::max(
       states * state_bytes, limits.kv.index_dim > 0 ? queries_scored(limits) * score_bytes(limits) : 0))));
   const std::size_t bytes = plan->most_bytes();

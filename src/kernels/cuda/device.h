@@ -118,9 +118,9 @@ class CudaAttentionPlan final : public AttentionPlan {
   bool causal() const { return limits_.causal; }
 
  private:
-  CudaAttentionPlan(CudaDevice& on, const AttentionLimits& limits, std::int64_t blocks_wanted,
+  CudaAttentionPlan(CudaDevice& on, const AttentionLimits& limits, std::int64_t blocks_at_a_time,
                     std::int64_t states)
-      : on_(on), limits_(limits), schedule_(limits, blocks_wanted, states) {}
+      : on_(on), limits_(limits), schedule_(limits, blocks_at_a_time, states) {}
   template <class T>
   const T* stage(std::span<const T> items);
   std::size_t most_bytes() const;

@@ -274,7 +274,7 @@ class CudaLargeAttention : public CudaLargeStrides {
 
   // latent: numbers of a value of latent attention; 0: keys and values
   template <class T>
-  void run(std::int64_t blocks_wanted, int latent = 0) {
+  void run(std::int64_t blocks_at_a_time, int latent = 0) {
     layout_ = kPacked;
     layout_.values_in_keys = latent;
     if (latent > 0) layout_.kv_heads = 1;
@@ -283,10 +283,10 @@ class CudaLargeAttention : public CudaLargeStrides {
                                 .max_length = kLength,
                                 .q_heads = 4,
                                 .kv = {.kv_heads = layout_.kv_heads, .head_dim = kDim, .values_in_keys = latent}},
-                               blocks_wanted, 1000);
+                               blocks_at_a_time, 1000);
     const std::vector<std::int32_t> starts{0, 2}, lengths{kLength};
     schedule.fill({.query_starts = starts, .lengths = lengths, .block_tables = {}, .table_stride = 0});
-    ASSERT_EQ(schedule.merges().empty(), blocks_wanted == 0);
+    ASSERT_EQ(schedule.merges().empty(), blocks_at_a_time == 0);
     compare([&](auto stride) { return attend<T>(schedule, stride(128), stride(1) == kFar); });
   }
 

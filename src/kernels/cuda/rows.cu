@@ -5,6 +5,7 @@ namespace octavo::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kNormThreads = 1024;  // of residuals: a row of a model is long, and one alone waits for memory
 
 template <class T>
 __device__ T& element(const Rows& rows, std::int64_t row, std::int64_t column) {
@@ -17,17 +18,17 @@ struct Moments {
 };
 
 // value(i) is the row's number i; every thread of the block calls.
-template <class Value>
+template <int kCount = kThreads, class Value>
 __device__ Moments moments_of(const NormParams& norm, std::int64_t dim, float* partials, Value value) {
   if (norm.kind == NormKind::affine) return {0, 1};
   const auto count = static_cast<float>(dim);
   float mean = 0;
   if (norm.kind == NormKind::layer) {
-    for (std::int64_t i = thread(); i < dim; i += kThreads) mean += value(i);
+    for (std::int64_t i = thread(); i < dim; i += kCount) mean += value(i);
     mean = block_sum(mean, partials) / count;
   }
   float squares = 0;
-  for (std::int64_t i = thread(); i < dim; i += kThreads)
+  for (std::int64_t i = thread(); i < dim; i += kCount)
     squares = fmaf(value(i) - mean, value(i) - mean, squares);
   squares = block_sum(squares, partials);
   return {mean, 1.0f / sqrtf(squares / count + norm.eps)};
@@ -49,15 +50,15 @@ __global__ void embed_kernel(EmbedParams p) {
 }
 
 template <class Delta, class Out>
-__global__ void __launch_bounds__(kThreads) add_norm_kernel(AddNormParams p) {
+__global__ void __launch_bounds__(kNormThreads) add_norm_kernel(AddNormParams p) {
   OCTAVO_SHARED(float, partials, [kWarp]);
   const std::int64_t row = block_x();
   // Each thread reads again only what it wrote itself.
   if (p.delta.data != nullptr) {
     const auto delta = [&](std::int64_t i) { return to_float(element<Delta>(p.delta, row, i)); };
     Moments m{0, 1};
-    if (p.delta_norm.kind != NormKind::none) m = moments_of(p.delta_norm, p.dim, partials, delta);
-    for (std::int64_t i = thread(); i < p.dim; i += kThreads) {
+    if (p.delta_norm.kind != NormKind::none) m = moments_of<kNormThreads>(p.delta_norm, p.dim, partials, delta);
+    for (std::int64_t i = thread(); i < p.dim; i += kNormThreads) {
       const float x =
           p.delta_norm.kind == NormKind::none ? delta(i) : normalized(p.delta_norm, m, delta(i), i);
       float& residual = element<float>(p.residual, row, i);
@@ -65,12 +66,12 @@ __global__ void __launch_bounds__(kThreads) add_norm_kernel(AddNormParams p) {
     }
   }
   if (p.residual_scale != nullptr)
-    for (std::int64_t i = thread(); i < p.dim; i += kThreads) element<float>(p.residual, row, i) *= *p.residual_scale;
+    for (std::int64_t i = thread(); i < p.dim; i += kNormThreads) element<float>(p.residual, row, i) *= *p.residual_scale;
   if (p.out.data == nullptr && !p.replace) return;
   const auto residual = [&](std::int64_t i) { return element<float>(p.residual, row, i); };
   Moments m{0, 1};
-  if (p.norm.kind != NormKind::none) m = moments_of(p.norm, p.dim, partials, residual);
-  for (std::int64_t i = thread(); i < p.dim; i += kThreads) {
+  if (p.norm.kind != NormKind::none) m = moments_of<kNormThreads>(p.norm, p.dim, partials, residual);
+  for (std::int64_t i = thread(); i < p.dim; i += kNormThreads) {
     const float x = p.norm.kind == NormKind::none ? residual(i) : normalized(p.norm, m, residual(i), i);
     if (p.replace) element<float>(p.residual, row, i) = x;
     if (p.out.data != nullptr) element<Out>(p.out, row, i) = from_float<Out>(x);
@@ -246,7 +247,7 @@ void embed(StreamHandle stream, const EmbedParams& p) {
 void add_norm(StreamHandle stream, const AddNormParams& p) {
   for_activation(p.delta.format, [&](auto delta) {
     for_activation(p.out.format, [&](auto out) {
-      launch(stream, row_grid(p.n), kThreads, 0, add_norm_kernel<decltype(delta), decltype(out)>, p);
+      launch(stream, row_grid(p.n), kNormThreads, 0, add_norm_kernel<decltype(delta), decltype(out)>, p);
     });
   });
 }
