@@ -147,7 +147,7 @@ void run_head_matmul(Stream& stream, const HeadMatmulArgs& args) {
                              .heads = static_cast<int>(args.y.size(1)),
                              .x_head = args.x.stride[1],
                              .y_head = args.y.stride[1],
-                             .wgmma = cuda_stream(stream).wgmma()});
+                             .hopper = cuda_stream(stream).hopper()});
 }
 
 void run_choose_tokens(Stream& stream, const ChooseTokensArgs& args) {
@@ -228,7 +228,7 @@ void run_matmul(Stream& stream, const MatmulArgs& args) {
                              .w = numbers_of(args.w),
                              .bias = data_of<float>(args.bias),
                              .y = rows_of(args.y),
-                             .wgmma = cuda_stream(stream).wgmma()});
+                             .hopper = cuda_stream(stream).hopper()});
 }
 
 void run_activate(Stream& stream, const ActivateArgs& args) {
@@ -310,7 +310,7 @@ void run_grouped_matmul(Stream& stream, const GroupedMatmulArgs& args) {
                                                  .bias = data_of<float>(args.bias),
                                                  .y = rows_of(args.y),
                                                  .x_rows = data_of<std::int32_t>(args.rows),
-                                                 .wgmma = cuda_stream(stream).wgmma()},
+                                                 .hopper = cuda_stream(stream).hopper()},
                                      .w = addresses,
                                      .experts = std::ssize(args.w),
                                      .starts = args.starts.as<std::int32_t>()});
@@ -627,7 +627,7 @@ const KvExchange* cuda_kv_exchange() { return &cuda::kKvExchange; }
 
 Result<Backend> make_cuda_backend() {
   TRY(cuda::runtime::DeviceInfo info, cuda::runtime::open());
-  auto stream = std::make_unique<cuda::CudaStream>(info.wgmma);
+  auto stream = std::make_unique<cuda::CudaStream>(info);
   auto device = std::make_unique<cuda::CudaDevice>(std::move(info), *stream);
   return Backend{
       .name = "cuda", .ops = cuda::kCudaOps, .device = std::move(device), .stream = std::move(stream)};

@@ -48,7 +48,8 @@ Format format_of(DType type) {
   }
 }
 
-CudaStream::CudaStream(bool wgmma) : handle_(runtime::make_stream()), wgmma_(wgmma) {
+CudaStream::CudaStream(const runtime::DeviceInfo& info)
+    : handle_(runtime::make_stream()), hopper_{.processors = info.wgmma ? info.processors : 0} {
   for (runtime::EventHandle& event : events_) event = runtime::make_event();
 }
 CudaStream::~CudaStream() {

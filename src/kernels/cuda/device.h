@@ -26,7 +26,7 @@ class CudaRecording final : public Recording {
 
 class CudaStream final : public Stream {
  public:
-  explicit CudaStream(bool wgmma);
+  explicit CudaStream(const runtime::DeviceInfo& info);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -38,7 +38,7 @@ class CudaStream final : public Stream {
   std::unique_ptr<Recording> record(const std::function<void()>& work) override;
   void replay(const Recording& recording) override;
   StreamHandle handle() const { return handle_; }
-  bool wgmma() const { return wgmma_; }
+  const Hopper& hopper() const { return hopper_; }
 
   // Working memory of one operator at a time: the states of attention, the sampler's copy of the logits. Is
   // reserved before the first step, because recordings know where it lies.
@@ -47,7 +47,7 @@ class CudaStream final : public Stream {
 
  private:
   StreamHandle handle_;
-  bool wgmma_;
+  Hopper hopper_;
   // Mark m is event m % size. Who waits for a mark as old as that waits for a later one instead: so there are
   // many more than the marks of the two steps that staging looks back on.
   std::array<runtime::EventHandle, 256> events_{};

@@ -263,6 +263,11 @@ struct ScaleLogitsParams {
 };
 void scale_logits(StreamHandle stream, const ScaleLogitsParams& p);
 
+// A device with Hopper's instructions.
+struct Hopper {
+  int processors = 0;  // 0: it is none
+};
+
 struct MatmulParams {
   std::int64_t m, rows, cols;
   Rows x;
@@ -273,7 +278,7 @@ struct MatmulParams {
   // Products side by side: number h of x and y, so many elements behind those before it, with rows [h * rows, ..) of w.
   int heads = 1;
   std::int64_t x_head = 0, y_head = 0;
-  bool wgmma = false;  // the device has Hopper's instructions
+  Hopper hopper = {};
 };
 void matmul(StreamHandle stream, const MatmulParams& p);
 

@@ -176,7 +176,7 @@ __global__ void plain_expert_kernel(ExpertChunk chunk) {
 }
 
 bool by_wgmma(const MatmulParams& p) {
-  return p.wgmma && p.x.format != Format::f32 && (p.w.by_lanes || p.w.format == p.x.format);
+  return p.hopper.processors > 0 && p.x.format != Format::f32 && (p.w.by_lanes || p.w.format == p.x.format);
 }
 
 // Calls body(x, format) for the 16-bit type of x and the format of the weights, as types.

@@ -216,7 +216,7 @@ Result<WeightPtr> prepare(Device& device, const MatrixSource& source) {
         }));
     return std::make_unique<const CudaWeight>(rows, cols, format, like, std::move(data));
   }
-  TRY(const WeightRows like, layout_of(source, static_cast<CudaDevice&>(device).stream().wgmma()));
+  TRY(const WeightRows like, layout_of(source, static_cast<CudaDevice&>(device).stream().hopper().processors > 0));
   CodedRow coded(like, cols);
   TRY(Buffer data,
       upload(device, source, like.stride,

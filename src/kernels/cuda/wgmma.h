@@ -110,6 +110,10 @@ __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
   OCTAVO_R32                                                                                                \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, " \
   "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define OCTAVO_R96                                                                                          \
+  OCTAVO_R64                                                                                                \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, " \
+  "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 // shape, registers of D, and the three operands behind them; layouts: which operands in shared memory are transposed
 #define OCTAVO_PRODUCT(shape, type, registers, a, b, p, layouts)                                             \
   "{\n.reg .pred p;\nsetp.ne.b32 p, " p ", 0;\nwgmma.mma_async.sync.aligned." shape ".f32." type "." type    \
@@ -132,7 +136,10 @@ __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
   OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "%32", "%33", "%34", "0, 0", OCTAVO_A_IN_SHARED,      \
                     OCTAVO_D16(0), OCTAVO_D16(16));                                                         \
   OCTAVO_PRODUCT_OF(128, "m64n128k16", type, OCTAVO_R64, "%64", "%65", "%66", "0, 0", OCTAVO_A_IN_SHARED,    \
-                    OCTAVO_D16(0), OCTAVO_D16(16), OCTAVO_D16(32), OCTAVO_D16(48))
+                    OCTAVO_D16(0), OCTAVO_D16(16), OCTAVO_D16(32), OCTAVO_D16(48));                         \
+  OCTAVO_PRODUCT_OF(192, "m64n192k16", type, OCTAVO_R96, "%96", "%97", "%98", "0, 0", OCTAVO_A_IN_SHARED,    \
+                    OCTAVO_D16(0), OCTAVO_D16(16), OCTAVO_D16(32), OCTAVO_D16(48), OCTAVO_D16(64),          \
+                    OCTAVO_D16(80))
 #define OCTAVO_PRODUCTS_OF_REGISTERS(type)                                                                   \
   OCTAVO_PRODUCT_OF(8, "m64n8k16", type, OCTAVO_R4, "{%4, %5, %6, %7}", "%8", "%9", "0",                     \
                     OCTAVO_A_IN_REGISTERS, OCTAVO_D4(0));                                                   \

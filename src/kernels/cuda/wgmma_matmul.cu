@@ -120,15 +120,30 @@ __global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads, 1
 #endif
 }
 
-// Calls body() with kN, kTall, kTeams and kStages for so many rows of x.
+// Calls body() with kN, kTall, kTeams and kStages for so many rows of x that a block finds.
 template <class Body>
 void for_shape(std::int64_t m, Body&& body) {
   if (m <= 8) return body.template operator()<8, 1, 4, 5>();
   if (m <= 16) return body.template operator()<16, 1, 4, 5>();
   if (m <= 32) return body.template operator()<32, 1, 4, 4>();
-  if (m <= 64) return body.template operator()<64, 1, 4, 3>();
+  if (m <= 64) return body.template operator()<64, 1, 2, 6>();
   if (m <= 128) return body.template operator()<128, 1, 2, 4>();
   body.template operator()<128, 2, 1, 6>();
+}
+
+// How long blocks of 128 outputs and `columns` rows of x take for a product that fills the device, in units of their own:
+// what they read from L2 at a time, for each time that all processors have a block.
+std::int64_t time_of(const MatmulParams& p, std::int64_t columns) {
+  constexpr std::int64_t kOutputs = 128;
+  const std::int64_t blocks = std::int64_t{pieces(p.rows, kOutputs)} * pieces(p.m, columns) * p.heads;
+  return pieces(blocks, p.hopper.processors) * (kOutputs + columns);
+}
+
+// The same for all rows of a product.
+template <class Body>
+void for_shape_of(const MatmulParams& p, Body&& body) {
+  if (p.m > 128 && time_of(p, 192) < time_of(p, 128)) return body.template operator()<192, 2, 1, 5>();
+  for_shape(p.m, body);
 }
 
 }  // namespace
@@ -136,7 +151,7 @@ void for_shape(std::int64_t m, Body&& body) {
 void wgmma_matmul(StreamHandle stream, const MatmulParams& p) {
   for_activation(p.x.format, [&]<class T>(T) {
     if constexpr (sizeof(T) == 2)
-      for_shape(p.m, [&]<int kN, int kTall, int kTeams, int kStages>() {
+      for_shape_of(p, [&]<int kN, int kTall, int kTeams, int kStages>() {
         using S = Shape<kN, kTall, kTeams, kStages>;
         constexpr std::size_t kBytes = S::shared_bytes(kStageBytes<S>);
         const auto run = [&](void (*kernel)(MatmulParams)) {
