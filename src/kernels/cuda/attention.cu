@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kTokenTiles = kPieceTokens / 8;
 constexpr int kPad = 8;    // numbers between rows in shared memory, so that eight rows lie in different banks
+constexpr int kAllTokens = 0x7fffffff;  // what a row that is not there sees: pieces need not be looked through for it
 constexpr int kParts = 4;  // of a piece, whose probabilities are summed by themselves
 constexpr int kPartTiles = kTokenTiles / kParts;
 
@@ -68,7 +69,7 @@ struct Tile {
       row[i] = unit.row_begin + first_row() + lane() / 4 + 8 * i;
       const bool there = row[i] < unit.row_end;
       begin[i] = there ? static_cast<int>(rows.begin(row[i])) : 0;
-      end[i] = there ? static_cast<int>(rows.end(row[i])) : 0;
+      end[i] = there ? static_cast<int>(rows.end(row[i])) : kAllTokens;
     }
 #pragma unroll
     for (int n = 0; n < kMyMixed / 8; ++n)
@@ -179,25 +180,41 @@ struct Tile {
     }
   }
 
+  // Products to scores, minus infinity where a row does not see the token. Gives the factor that is still missing.
+  __device__ float make_scores(int piece, float (&scores)[kMyTiles][4]) {
+    const int first = piece * kPieceTokens + first_tile() * 8 + lane() % 4 * 2;
+    const auto each = [&](auto change) {
+#pragma unroll
+      for (int n = 0; n < kMyTiles; ++n)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) scores[n][e] = change(scores[n][e], e / 2, first + n * 8 + e % 2);
+    };
+    const bool plain = p.slopes == nullptr && p.soft_cap <= 0;
+    if (!plain) {
+      const float slopes[2] = {slope_of(p, head, row[0]), slope_of(p, head, row[1])};
+      each([&](float product, int i, int token) { return score_of(p, product, slopes[i], token - end[i] + 1); });
+    }
+    const int past = (piece + 1) * kPieceTokens;
+    if (piece * kPieceTokens < begin[0] || piece * kPieceTokens < begin[1] || past > end[0] || past > end[1])
+      each([&](float score, int i, int token) {
+        return token >= begin[i] && token < end[i] ? score : kMinusInfinity;
+      });
+    return plain ? p.scale : 1;
+  }
+
   // Scores to probabilities, packed as mma.h's A: probabilities[k] are tokens 16k to 16k + 15 of the piece.
   // Gives each row's maximum and sum. All warps of a shared tile are behind a barrier then.
   __device__ void soften(int piece, float (&scores)[kMyTiles][4],
                          std::uint32_t (&probabilities)[kTokenTiles / 2][4], float (&piece_max)[2],
                          float (&piece_sum)[2]) {
+    const float scale = make_scores(piece, scores), scale_of_2 = scale * kLog2E;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       float most = kMinusInfinity;
-      const float slope = slope_of(p, head, row[i]);
 #pragma unroll
       for (int n = 0; n < kMyTiles; ++n)
 #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const int token = piece * kPieceTokens + (first_tile() + n) * 8 + lane() % 4 * 2 + e;
-          float& score = scores[n][2 * i + e];
-          score = token >= begin[i] && token < end[i] ? score_of(p, score, slope, token - end[i] + 1)
-                                                           : kMinusInfinity;
-          most = fmaxf(most, score);
-        }
+        for (int e = 0; e < 2; ++e) most = fmaxf(most, scores[n][2 * i + e]);
       most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, 1));
       most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, 2));
       piece_max[i] = most;
@@ -213,7 +230,7 @@ struct Tile {
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const float shift = piece_max[i] == kMinusInfinity ? 0 : piece_max[i];  // of a row that sees nothing here
+      const float shift = piece_max[i] == kMinusInfinity ? 0 : piece_max[i] * -scale_of_2;  // of a row that sees nothing here
       piece_sum[i] = 0;
 #pragma unroll
       for (int first = 0; first < kMyTiles; first += kPartTiles) {
@@ -221,7 +238,8 @@ struct Tile {
 #pragma unroll
         for (int n = first; n < first + kPartTiles; ++n)
 #pragma unroll
-          for (int e = 0; e < 2; ++e) total += scores[n][2 * i + e] = exponential(scores[n][2 * i + e] - shift);
+          for (int e = 0; e < 2; ++e)
+            total += scores[n][2 * i + e] = power_of_2(fmaf(scores[n][2 * i + e], scale_of_2, shift));
         total += __shfl_xor_sync(kAllLanes, total, 1);
         total += __shfl_xor_sync(kAllLanes, total, 2);
         piece_sum[i] += total;
@@ -235,6 +253,8 @@ struct Tile {
         probabilities[k][i] = pack<T>(scores[2 * k][2 * i], scores[2 * k][2 * i + 1]);
         probabilities[k][2 + i] = pack<T>(scores[2 * k + 1][2 * i], scores[2 * k + 1][2 * i + 1]);
       }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) piece_max[i] *= scale;
     if constexpr (kShared) {
 #pragma unroll
       for (int k = 0; k < kMyTiles / 2; ++k)
@@ -423,7 +443,7 @@ void run_dim(StreamHandle stream, const AttentionParams& p) {
 }
 
 // The states of a row's pieces, one after the other. A block does one row.
-constexpr int kMergeThreads = 64;
+constexpr int kMergeThreads = 128;
 
 template <class T>
 __global__ void __launch_bounds__(kMergeThreads) merge_kernel(AttentionParams p) {

@@ -11,7 +11,19 @@ namespace octavo::cuda {
 
 constexpr float kMinusInfinity = -INFINITY;
 
-__device__ inline float exponential(float x) { return exp2f(x * 1.44269504f); }
+constexpr float kLog2E = 1.44269504f;
+
+// 2^x; what would be subnormal is zero.
+__device__ inline float power_of_2(float x) {
+#ifdef __CUDACC__
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return exp2f(x);
+#endif
+}
+__device__ inline float exponential(float x) { return power_of_2(x * kLog2E); }
 
 // The rows of one sequence for one key head, flat: row = query * group + head in the group.
 struct SequenceRows {
@@ -105,7 +117,7 @@ __device__ inline float* state_of(const AttentionParams& p, const AttentionMerge
 }
 
 __device__ inline const std::byte* cached(const AttentionParams& p, const SequenceRows& rows, int which,
-                                          std::int64_t head, std::int64_t token) {
+                                          std::int64_t head, int token) {
   const KvLayout& layout = p.cache.layout;
   return p.cache.data +
          layout.vector(rows.table[token / layout.block_size], which, head, token % layout.block_size);
@@ -113,7 +125,7 @@ __device__ inline const std::byte* cached(const AttentionParams& p, const Sequen
 
 // By which the numbers of a vector are multiplied.
 __device__ inline float cached_scale(const AttentionParams& p, const SequenceRows& rows, int which,
-                                     std::int64_t head, std::int64_t token) {
+                                     std::int64_t head, int token) {
   const KvLayout& layout = p.cache.layout;
   if (!layout.scaled) return 1;
   return *reinterpret_cast<const float*>(

@@ -2,8 +2,8 @@
 //
 // What min_p, top_k and top_p keep is a beginning of the order of tokens, so its last token says all. It is
 // found by bisection: over the logits, as integers of the same order, and among equal ones over the ids; each
-// step adds up the tokens or the integer masses above a bound. Sums of integers know no order, so the tokens
-// are those of every other backend.
+// step adds up the tokens or the integer masses above a bound. After a few steps the tokens that it can still be
+// lie in shared memory. Sums of integers know no order, so the tokens are those of every other backend.
 //
 // This file is compiled without fused multiply-adds (sampling_math.h).
 #include "kernels/cuda/gpu.h"
@@ -16,7 +16,9 @@ using sampling::Softmax;
 using Key = std::uint32_t;
 using Mass = std::uint64_t;
 
-constexpr int kThreads = 512;
+constexpr int kThreads = 1024;
+constexpr int kFew = 4096;       // tokens that lie in shared memory, once no more than these can be the last kept one
+constexpr int kByValue = 16;     // steps of a search that halve a range of logits and not of their keys
 constexpr int kWarps = kThreads / kWarp;
 
 // Integers in the order of the floats; both zeros are the same.
@@ -24,6 +26,8 @@ __device__ Key key_of(float logit) {
   const std::uint32_t bits = float_to_bits(logit + 0.0f);
   return (bits >> 31) != 0 ? ~bits : bits | 0x80000000;
 }
+
+__device__ float logit_of(Key key) { return bits_to_float((key >> 31) != 0 ? key & 0x7fffffff : ~key); }
 
 // The last token that is kept.
 struct Bound {
@@ -36,6 +40,9 @@ struct Shared {
   Mass masses[kWarp];
   Mass of_warps[kWarps];
   std::int64_t drawn;
+  Key keys[kFew];
+  std::int32_t ids[kFew];
+  int few;
 };
 
 // One list of a row.
@@ -101,6 +108,7 @@ class RowSampler {
 
   template <class Body>
   __device__ void for_tokens(Body body) const {
+#pragma unroll 8  // so that logits are read ahead
     for (std::int64_t id = thread(); id < p_.vocab; id += kThreads) body(id);
   }
   __device__ Mass sum(Mass mine) { return block_sum(mine, shared_.masses); }
@@ -119,7 +127,7 @@ class RowSampler {
     constexpr Mass kBroken = Mass{1} << 40;
     const Mass found = most(broken ? kBroken : key);
     max_key_ = static_cast<Key>(found);
-    max_ = bits_to_float((max_key_ >> 31) != 0 ? max_key_ & 0x7fffffff : ~max_key_);
+    max_ = logit_of(max_key_);
     return found < kBroken && max_ != -INFINITY;
   }
 
@@ -187,15 +195,52 @@ class RowSampler {
     return shortened(kept, sampling::mass_to_keep(top_p, total_mass(logits_, kept)), mass);
   }
 
-  // The sum of `weight` over tokens that are kept and whose key is in [low, high].
+  // Tokens that are kept and whose key is in [low, high]: how many, and the sum of their weights.
+  struct Range {
+    Mass tokens, weight;
+  };
   template <class Weight>
-  __device__ Mass weight_between(const Bound& kept, Key low, Key high, Weight weight) {
-    Mass mine = 0;
+  __device__ Range range_between(const Bound& kept, Key low, Key high, Weight weight) {
+    Range mine{0, 0};
     for_tokens([&](std::int64_t id) {
       const Key key = key_of(logits_[id]);
-      if (key >= low && key <= high && kept.keeps(key, id)) mine += weight(logits_[id]);
+      if (key < low || key > high || !kept.keeps(key, id)) return;
+      ++mine.tokens;
+      mine.weight += weight(logits_[id]);
     });
+    return {sum(mine.tokens), sum(mine.weight)};
+  }
+  // Puts the tokens of a range of at most kFew into shared memory, in any order.
+  __device__ void collect(const Bound& kept, Key low, Key high) {
+    __syncthreads();
+    if (thread() == 0) shared_.few = 0;
+    __syncthreads();
+    for_tokens([&](std::int64_t id) {
+      const Key key = key_of(logits_[id]);
+      if (key < low || key > high || !kept.keeps(key, id)) return;
+      const int place = atomicAdd(&shared_.few, 1);
+      shared_.keys[place] = key;
+      shared_.ids[place] = static_cast<std::int32_t>(id);
+    });
+    __syncthreads();
+  }
+  // The sum of weight(key, id) over those.
+  template <class Weight>
+  __device__ Mass sum_of_few(Weight weight) {
+    Mass mine = 0;
+    for (int i = thread(); i < shared_.few; i += kThreads) mine += weight(shared_.keys[i], shared_.ids[i]);
     return sum(mine);
+  }
+
+  // In (low, high]: at first by value, not far below the upper end, for keys are dense around zero.
+  __device__ Key middle_of(Key low, Key high, int step) const {
+    if (step < kByValue) {
+      const float upper = logit_of(high), least = upper - 64 / softmax_.inverse_temperature;
+      const float lower = logit_of(low) > least ? logit_of(low) : least;
+      const Key key = key_of(lower + (upper - lower) / 2);
+      if (key > low && key <= high) return key;
+    }
+    return low + (high - low) / 2 + 1;
   }
 
   // The first token in order with which the weights add up to `target`; `kept` where all of them do not.
@@ -203,33 +248,52 @@ class RowSampler {
   __device__ Bound shortened(const Bound& kept, Mass target, Weight weight) {
     Key low = kept.key, high = max_key_;  // the last token's key is between
     Mass above = 0;                       // the weight of keys greater than `high`
-    if (weight_between(kept, low, high, weight) < target) return kept;
-    while (low < high) {
-      const Key middle = low + (high - low) / 2 + 1;
-      const Mass upper = weight_between(kept, middle, high, weight);
-      if (above + upper >= target) {
-        low = middle;
+    Range inside = range_between(kept, low, high, weight);
+    if (inside.weight < target) return kept;
+    bool few = false;
+    for (int step = 0; low < high; ++step) {
+      if (!few && inside.tokens <= kFew) {
+        collect(kept, low, high);
+        few = true;
+      }
+      const Key middle = middle_of(low, high, step);
+      Range upper{0, 0};
+      if (few) {
+        upper.weight = sum_of_few([&](Key key, std::int64_t) {
+          return key >= middle && key <= high ? weight(logit_of(key)) : 0;
+        });
       } else {
-        above += upper;
+        upper = range_between(kept, middle, high, weight);
+      }
+      if (above + upper.weight >= target) {
+        low = middle;
+        inside = upper;
+      } else {
+        above += upper.weight;
         high = middle - 1;
+        inside.tokens -= upper.tokens;
       }
     }
     // Tokens of one key weigh the same.
-    const float logit = bits_to_float((low >> 31) != 0 ? low & 0x7fffffff : ~low);
-    const Mass each = weight(logit);
-    return {low, nth_of_key(kept, low, (target - above + each - 1) / each)};
+    const Mass each = weight(logit_of(low));
+    return {low, nth_of_key(kept, low, (target - above + each - 1) / each, few)};
   }
 
-  // The id of the n-th kept token of this key.
-  __device__ std::int64_t nth_of_key(const Bound& kept, Key key, Mass n) {
+  // The id of the n-th kept token of this key; few: it is among those in shared memory.
+  __device__ std::int64_t nth_of_key(const Bound& kept, Key key, Mass n, bool few) {
     std::int64_t low = 0, high = p_.vocab - 1;
     while (low < high) {
       const std::int64_t middle = low + (high - low) / 2;
-      Mass mine = 0;
-      for_tokens([&](std::int64_t id) {
-        if (id <= middle && key_of(logits_[id]) == key && kept.keeps(key, id)) ++mine;
-      });
-      if (sum(mine) >= n) {
+      Mass found = 0;
+      if (few) {
+        found = sum_of_few([&](Key k, std::int64_t id) { return Mass{k == key && id <= middle}; });
+      } else {
+        for_tokens([&](std::int64_t id) {
+          if (id <= middle && key_of(logits_[id]) == key && kept.keeps(key, id)) ++found;
+        });
+        found = sum(found);
+      }
+      if (found >= n) {
         high = middle;
       } else {
         low = middle + 1;
