@@ -1,5 +1,6 @@
 // octavo bench ops: every operator against this machine's limits, which are measured between its own runs.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/json/serialize.hpp>
@@ -21,7 +22,7 @@ struct OpsCommand {
   std::string device = "cpu";
   int threads = 0;
   std::string isa;
-  std::string filter;
+  std::vector<std::string> filter;
   int repeats = 9;
   bool json = false;
 };
@@ -78,7 +79,9 @@ boost::json::object json_of(const OpCase& c, const Finding& f) {
           {"share_of_limit", f.of_limit()}};
 }
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+bool contains_all(std::string_view text, const std::vector<std::string>& parts) {
+  return std::ranges::all_of(parts, [&](const std::string& part) { return text.contains(part); });
+}
 
 // What is measured, and against what.
 struct Machine {
@@ -120,8 +123,8 @@ Result<> bench_ops(const OpsCommand& command) {
   int measured = 0;
   const OpVisitor visitor{.wanted =
                               [&](const OpCase& c) {
-                                return contains(fmt::format("{} {} {}", c.operation, c.shape, c.format),
-                                                command.filter);
+                                return contains_all(fmt::format("{} {} {}", c.operation, c.shape, c.format),
+                                                    command.filter);
                               },
                           .measure =
                               [&](const OpCase& c) {
@@ -135,7 +138,8 @@ Result<> bench_ops(const OpsCommand& command) {
                               }};
   for (const OpShapes& shapes : machine.shapes)
     for (const auto part : kOpCaseParts) TRY_VOID(part(backend, shapes, visitor));
-  if (measured == 0) return invalid("filter", "no operator's line contains '{}'", command.filter);
+  if (measured == 0)
+    return invalid("filter", "no operator's line contains '{}'", fmt::join(command.filter, "' and '"));
   if (command.json)
     fmt::print("{}\n", boost::json::serialize(boost::json::object{{"device", backend.device->name()},
                                                                   {"bytes_per_second", bandwidth},
@@ -164,7 +168,8 @@ void add_bench_ops(CLI::App& bench, Outcome& outcome) {
       ->capture_default_str();
   ops->add_option("--isa", options->isa,
                   "Instruction set, such as avx2; the best that there is when left out");
-  ops->add_option("--filter", options->filter, "Only lines that contain this, such as 'int4' or 'decode'");
+  ops->add_option("--filter", options->filter,
+                  "Only lines that contain this, such as 'int4' or 'decode', or several such");
   ops->add_option("--repeats", options->repeats, "Runs of each operator; their median counts")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

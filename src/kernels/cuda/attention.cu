@@ -31,6 +31,7 @@ struct Tile {
   // two blocks share such heads, and both work the scores out.
   static constexpr int kMixed = !kShared && kDim > 128 ? 128 : kDim;
   static constexpr int kMyMixed = kMixed / kSharers;  // of a warp
+  static constexpr int kMixedAtOnce = kMyMixed < 32 ? kMyMixed : 32;
   // Whether values have memory of their own, so that they come together with the keys.
   static constexpr bool kApart = kDim <= 128;
 
@@ -48,8 +49,8 @@ struct Tile {
   const AttentionParams& p;
   const AttentionUnit unit;
   const SequenceRows rows;
-  const std::int64_t head;
-  const int first_column;  // of the block's values
+  const int first_token, past_token;  // that any row of the unit sees
+  const int head, first_column;  // of the block's values
   Shared& shared;
   std::uint32_t queries[kShared ? kDim / 16 : 1][4];
 
@@ -62,14 +63,16 @@ struct Tile {
       : p(params),
         unit(of_unit),
         rows(params, of_unit.sequence),
-        head(block_y()),
+        first_token(rows.begin(of_unit.row_begin)),
+        past_token(rows.end(of_unit.row_end - 1)),
+        head(static_cast<int>(block_y())),
         first_column(static_cast<int>(blockIdx.z) * kMixed),
         shared(*reinterpret_cast<Shared*>(shared_memory())) {
     for (int i = 0; i < 2; ++i) {
       row[i] = unit.row_begin + first_row() + lane() / 4 + 8 * i;
       const bool there = row[i] < unit.row_end;
-      begin[i] = there ? static_cast<int>(rows.begin(row[i])) : 0;
-      end[i] = there ? static_cast<int>(rows.end(row[i])) : kAllTokens;
+      begin[i] = there ? rows.begin(row[i]) : 0;
+      end[i] = there ? rows.end(row[i]) : kAllTokens;
     }
 #pragma unroll
     for (int n = 0; n < kMyMixed / 8; ++n)
@@ -95,7 +98,7 @@ struct Tile {
     constexpr int kChunks = kDim / 8;
     const int dim = p.cache.layout.head_dim;
     for (int i = thread(); i < kRows * kChunks; i += kThreads) {
-      const std::int64_t r = unit.row_begin + i / kChunks;
+      const int r = unit.row_begin + i / kChunks;
       const int d = i % kChunks * 8;
       uint4 numbers{0, 0, 0, 0};
       if (r < unit.row_end && d < dim)
@@ -115,11 +118,9 @@ struct Tile {
 
   // Where a piece's tokens are, for all threads behind the next barrier.
   __device__ void locate(int piece) {
-    const auto first = static_cast<int>(rows.begin(unit.row_begin)),
-               past = static_cast<int>(rows.end(unit.row_end - 1));
     for (int i = thread(); i < kPieceTokens; i += kThreads) {
       const int token = piece * kPieceTokens + i;
-      shared.tokens[piece % 2][i] = token >= first && token < past ? cached(p, rows, 0, head, token) : nullptr;
+      shared.tokens[piece % 2][i] = token >= first_token && token < past_token ? cached(p, rows, 0, head, token) : nullptr;
     }
   }
 
@@ -161,7 +162,7 @@ struct Tile {
       for (int e = 0; e < 4; ++e) scores[n][e] = 0;
     const T* q = &shared.queries[first_row() + lane() % 16][lane() / 16 * 8];
     const T* k = &shared.keys[first_tile() * 8 + lane() / 16 * 8 + lane() % 8][lane() / 8 % 2 * 8];
-#pragma unroll(kShared ? kDim / 16 : 1)
+#pragma unroll(kShared ? kDim / 16 : 2)
     for (int d = 0; d < kDim; d += 16) {
       std::uint32_t a[4];
       if constexpr (kShared) {
@@ -203,8 +204,8 @@ struct Tile {
   }
 
   // Scores to probabilities, packed as mma.h's A: probabilities[k] are tokens 16k to 16k + 15 of the piece.
-  // Gives each row's maximum and sum. All warps of a shared tile are behind a barrier then.
-  __device__ void soften(int piece, float (&scores)[kMyTiles][4],
+  // Gives each row's maximum and sum. Has the next tokens come as soon as no warp needs the keys any more.
+  __device__ void soften(int piece, int past, float (&scores)[kMyTiles][4],
                          std::uint32_t (&probabilities)[kTokenTiles / 2][4], float (&piece_max)[2],
                          float (&piece_sum)[2]) {
     const float scale = make_scores(piece, scores), scale_of_2 = scale * kLog2E;
@@ -220,8 +221,9 @@ struct Tile {
       piece_max[i] = most;
       if (kShared && lane() % 4 == 0) shared.max[warp()][lane() / 4 + 8 * i] = most;
     }
+    __syncthreads();
+    kApart ? begin_tokens<0>(piece + 1, past) : begin_tokens<1>(piece, past);  // where the keys have been
     if constexpr (kShared) {
-      __syncthreads();
 #pragma unroll
       for (int i = 0; i < 2; ++i)
 #pragma unroll
@@ -278,38 +280,45 @@ struct Tile {
     }
   }
 
-  // 16 columns of the piece's mixed values, from the block's column d on. Zero times infinity would carry a
+  // kMixedAtOnce columns of the piece's mixed values, from the block's column d on: as many chains of sums, so that one need
+  // not wait for another. Zero times infinity would carry a
   // value to rows that do not see its token: when a result is not finite they are mixed again without such
   // values, and then those who see them get their NaN.
   __device__ void mix(int piece, int d, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
-                      float (&mixed)[2][4]) {
+                      float (&mixed)[kMixedAtOnce / 8][4]) {
     const T* v = &value_rows()[lane() % 16][d + lane() / 16 * 8];
     const auto multiply = [&](bool finite_alone) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) mixed[0][e] = mixed[1][e] = 0;
+      for (int n = 0; n < kMixedAtOnce / 8; ++n)
 #pragma unroll
-      for (int k = 0; k < kTokenTiles / 2; ++k) {
-        std::uint32_t b[4];
-        load_matrices_transposed(b, v + k * 16 * kStride);
-        if (finite_alone)
-          for (std::uint32_t& numbers : b) numbers = finite<T>(numbers);
-        multiply_add<T>(mixed[0], probabilities[k], {b[0], b[1]});
-        multiply_add<T>(mixed[1], probabilities[k], {b[2], b[3]});
-      }
+        for (int e = 0; e < 4; ++e) mixed[n][e] = 0;
+#pragma unroll
+      for (int k = 0; k < kTokenTiles / 2; ++k)
+#pragma unroll
+        for (int n = 0; n < kMixedAtOnce / 8; n += 2) {
+          std::uint32_t b[4];
+          load_matrices_transposed(b, v + k * 16 * kStride + n * 8);
+          if (finite_alone)
+            for (std::uint32_t& numbers : b) numbers = finite<T>(numbers);
+          multiply_add<T>(mixed[n], probabilities[k], {b[0], b[1]});
+          multiply_add<T>(mixed[n + 1], probabilities[k], {b[2], b[3]});
+        }
     };
     multiply(false);
     float zero = 0;  // of finite numbers
 #pragma unroll
-    for (int e = 0; e < 4; ++e) zero += mixed[0][e] * 0 + mixed[1][e] * 0;
+    for (int n = 0; n < kMixedAtOnce / 8; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) zero = fmaf(mixed[n][e], 0, zero);
     if (__ballot_sync(kAllLanes, zero != 0) == 0) return;
     multiply(true);
     spoil(piece, d, mixed);
   }
-  __device__ void spoil(int piece, int d, float (&mixed)[2][4]) {
+  __device__ void spoil(int piece, int d, float (&mixed)[kMixedAtOnce / 8][4]) {
 #pragma unroll 1
     for (int token = 0; token < kPieceTokens; ++token)
 #pragma unroll
-      for (int e = 0; e < 8; ++e) {
+      for (int e = 0; e < kMixedAtOnce / 2; ++e) {
         const int at = piece * kPieceTokens + token;
         const int i = e / 2 % 2;
         const T value = value_rows()[token][d + e / 4 * 8 + lane() % 4 * 2 + e % 2];
@@ -332,10 +341,8 @@ struct Tile {
       {
         float scores[kMyTiles][4];
         multiply_keys(scores);
-        soften(piece, scores, probabilities, piece_max, piece_sum);
+        soften(piece, past, scores, probabilities, piece_max, piece_sum);
       }
-      if constexpr (!kShared) __syncthreads();
-      kApart ? begin_tokens<0>(piece + 1, past) : begin_tokens<1>(piece, past);
       wait_copies<kApart ? 1 : 0>();  // the values are there
       __syncthreads();
       if (unit.merge < 0) {
@@ -358,11 +365,11 @@ struct Tile {
       sum[i] = merged(sum[i], piece_sum[i], weights[i]);
     }
 #pragma unroll
-    for (int n = 0; n < kMyMixed / 8; n += 2) {
-      float mixed[2][4];
+    for (int n = 0; n < kMyMixed / 8; n += kMixedAtOnce / 8) {
+      float mixed[kMixedAtOnce / 8][4];
       mix(piece, my_column() + n * 8, probabilities, mixed);
 #pragma unroll
-      for (int j = 0; j < 2; ++j)
+      for (int j = 0; j < kMixedAtOnce / 8; ++j)
 #pragma unroll
         for (int e = 0; e < 4; ++e) values[n + j][e] = merged(values[n + j][e], mixed[j][e], weights[e / 2]);
     }
@@ -381,11 +388,11 @@ struct Tile {
       state[i][dim + 1] = piece_sum[i];
     }
 #pragma unroll 1
-    for (int d = my_column(); d < my_column() + kMyMixed; d += 16) {
-      float mixed[2][4];
+    for (int d = my_column(); d < my_column() + kMyMixed; d += kMixedAtOnce) {
+      float mixed[kMixedAtOnce / 8][4];
       mix(piece, d, probabilities, mixed);
 #pragma unroll
-      for (int e = 0; e < 8; ++e) {
+      for (int e = 0; e < kMixedAtOnce / 2; ++e) {
         const int column = first_column + d + e / 4 * 8 + lane() % 4 * 2 + e % 2;
         if (state[e / 2 % 2] != nullptr && column < dim) state[e / 2 % 2][column] = mixed[e / 4][e % 4];
       }
@@ -399,28 +406,28 @@ struct Tile {
       if (row[i] >= unit.row_end) continue;
       T* out = static_cast<T*>(p.out.data) +
                element_at(rows.query(row[i]), p.out.stride, rows.column(row[i], head, dim));
-      const float total = with_sink(p, head, row[i], max[i], sum[i]);
+      const float inverse = inverse_sum(p, head, row[i], max[i], sum[i]);
 #pragma unroll
       for (int n = 0; n < kMyMixed / 8; ++n)
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           const int column = first_column + my_column() + n * 8 + lane() % 4 * 2 + e;
-          if (column < dim) out[column] = from_float<T>(values[n][2 * i + e] / total);
+          if (column < dim) out[column] = from_float<T>(values[n][2 * i + e] * inverse);
         }
     }
   }
 };
 
 template <class T, int kDim, int kWarps, bool kShared>
-__global__ void __launch_bounds__(kWarps* kWarp)
+__global__ void __launch_bounds__(kWarps* kWarp, kDim > 128 ? 1 : kShared ? 3 : 2)
     attention_kernel(AttentionParams p, std::int64_t first_unit) {
   const AttentionUnit unit = p.units[first_unit + block_x()];
   if (unit.row_begin == unit.row_end) return;
   Tile<T, kDim, kWarps, kShared> tile(p, unit);
   tile.load_queries();
-  const Pieces seen = pieces_of(tile.rows, tile.unit.row_begin, tile.unit.row_end - 1);
-  const int begin = tile.unit.piece_begin > seen.begin ? tile.unit.piece_begin : static_cast<int>(seen.begin);
-  const int end = tile.unit.piece_end < seen.end ? tile.unit.piece_end : static_cast<int>(seen.end);
+  const Pieces seen = pieces_of(tile.rows, unit.row_begin, unit.row_end - 1);
+  const int begin = unit.piece_begin > seen.begin ? unit.piece_begin : seen.begin;
+  const int end = unit.piece_end < seen.end ? unit.piece_end : seen.end;
   tile.run_pieces(begin, end);
   if (tile.unit.merge < 0) tile.store();
 }
@@ -448,7 +455,8 @@ constexpr int kMergeThreads = 128;
 template <class T>
 __global__ void __launch_bounds__(kMergeThreads) merge_kernel(AttentionParams p) {
   const AttentionMerge m = p.merges[block_x()];
-  const std::int64_t head = block_y() / p.merge_rows_max, row = m.row_begin + block_y() % p.merge_rows_max;
+  const int head = static_cast<int>(block_y() / p.merge_rows_max);
+  const int row = m.row_begin + static_cast<int>(block_y() % p.merge_rows_max);
   if (row >= m.row_end) return;
   const SequenceRows rows(p, m.sequence);
   const int dim = p.cache.layout.head_dim, value_dim = p.cache.layout.value_dim();
@@ -458,14 +466,14 @@ __global__ void __launch_bounds__(kMergeThreads) merge_kernel(AttentionParams p)
   for (int d = thread(); d < value_dim; d += kMergeThreads) {
     float max = kMinusInfinity, sum = 0, value = 0;
 #pragma unroll 8  // so that states are read ahead
-    for (std::int64_t piece = seen.begin; piece < seen.end; ++piece) {
+    for (int piece = seen.begin; piece < seen.end; ++piece) {
       const float* state = state_of(p, m, head, row, piece);
       const Weights weights = weigh(max, state[dim]);
       max = weights.max;
       sum = merged(sum, state[dim + 1], weights);
       value = merged(value, state[d], weights);
     }
-    out[d] = from_float<T>(value / with_sink(p, head, row, max, sum));
+    out[d] = from_float<T>(value * inverse_sum(p, head, row, max, sum));
   }
 }
 

@@ -97,11 +97,11 @@ struct LatentTile {
   // Where the keys of a piece lie, for all threads behind the next barrier.
   __device__ void locate(int piece) {
     const SequenceRows rows(p, unit.sequence);
-    const std::int64_t first = rows.begin(unit.row_begin), past = rows.end(unit.row_end - 1);
+    const int first = rows.begin(unit.row_begin), past = rows.end(unit.row_end - 1);
     for (int i = thread(); i < kPieceTokens; i += kThreads) {
-      const std::int64_t at = std::int64_t{piece} * kPieceTokens + i;
+      const int at = piece * kPieceTokens + i;
       const bool there = piece < past_piece && at >= first && at < past;
-      const std::int64_t token = there ? rows.token(unit.row_begin, at) : 0;
+      const int token = there ? rows.token(unit.row_begin, at) : 0;
       shared.keys[piece % kLocated][i] = there ? cached(p, rows, 0, 0, token) : nullptr;
       shared.scales[piece % kLocated][i] = there ? cached_scale(p, rows, 0, 0, token) : 0;
     }
@@ -333,13 +333,13 @@ struct LatentTile {
       if (row >= unit.row_end) continue;
       T* out =
           static_cast<T*>(p.out.data) + element_at(rows.query(row), p.out.stride, rows.column(row, 0, dim));
-      const float total = with_sink(p, 0, row, max[i], sum[i]);
+      const float inverse = inverse_sum(p, 0, row, max[i], sum[i]);
 #pragma unroll
       for (int n = 0; n < 2 * kValueChunks; ++n)
 #pragma unroll
         for (int e = 0; e < 2; ++e)
           if (const int column = column_of(n / 2, n % 2, e); column < dim)
-            out[column] = from_float<T>(values[n][2 * i + e] / total);
+            out[column] = from_float<T>(values[n][2 * i + e] * inverse);
     }
   }
 };

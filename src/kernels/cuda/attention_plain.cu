@@ -34,33 +34,33 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
   OCTAVO_SHARED(float, partials, [kWarp]);
   const AttentionUnit unit = p.units[block_x()];
   const SequenceRows rows(p, unit.sequence);
-  const std::int64_t head = block_y();
+  const int head = static_cast<int>(block_y());
   const int dim = p.cache.layout.score_dim(), value_dim = p.cache.layout.value_dim();
   const int state_dim = p.cache.layout.head_dim;
 #pragma unroll 1
-  for (std::int64_t row = unit.row_begin; row < unit.row_end; ++row) {
-    const std::int64_t column = rows.column(row, head, dim);
+  for (int row = unit.row_begin; row < unit.row_end; ++row) {
+    const int column = rows.column(row, head, dim);
     __syncthreads();
     for (int d = thread(); d < dim; d += kThreads)
       query[d] =
           to_float(static_cast<const T*>(p.q.data)[element_at(rows.query(row), p.q.stride, column + d)]);
     const Pieces seen = pieces_of(rows, row, row);
-    const std::int64_t first = unit.piece_begin > seen.begin ? unit.piece_begin : seen.begin;
-    const std::int64_t past = unit.piece_end < seen.end ? unit.piece_end : seen.end;
+    const int first = unit.piece_begin > seen.begin ? unit.piece_begin : seen.begin;
+    const int past = unit.piece_end < seen.end ? unit.piece_end : seen.end;
     float max = kMinusInfinity, sum = 0, values[kPerThread] = {};
 #pragma unroll 1
-    for (std::int64_t piece = first; piece < past; ++piece) {
+    for (int piece = first; piece < past; ++piece) {
       __syncthreads();
-      const std::int64_t at = piece * kPieceTokens + thread();
+      const int at = piece * kPieceTokens + thread();
       float score = kMinusInfinity;
       if (at >= rows.begin(row) && at < rows.end(row)) {
-        const std::int64_t token = rows.token(row, at);
+        const int token = rows.token(row, at);
         const std::byte* key = cached(p, rows, 0, head, token);
         float product = 0;
         for (int d = 0; d < dim; ++d) product = fmaf(query[d], number(key, p.cache.format, d), product);
         product *= cached_scale(p, rows, 0, head, token);
         score = score_of(p, product, slope_of(p, head, row), at - rows.end(row) + 1);
-        tokens[thread()] = static_cast<int>(token);
+        tokens[thread()] = token;
         value_scales[thread()] = cached_scale(p, rows, 1, head, token);
       }
       const float piece_max = block_max(score, partials);
@@ -70,9 +70,9 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
       const Weights weights = weigh(max, piece_max);
       max = weights.max;
       sum = merged(sum, piece_sum, weights);
-      const std::int64_t begin =
+      const int begin =
           rows.begin(row) > piece * kPieceTokens ? rows.begin(row) : piece * kPieceTokens;
-      const std::int64_t end =
+      const int end =
           rows.end(row) < (piece + 1) * kPieceTokens ? rows.end(row) : (piece + 1) * kPieceTokens;
       float* state = unit.merge < 0 ? nullptr : state_of(p, p.merges[unit.merge], head, row, piece);
 #pragma unroll
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
         const int d = thread() + j * kThreads;
         if (d >= value_dim) break;
         float mixed = 0;
-        for (std::int64_t t = begin - piece * kPieceTokens; t < end - piece * kPieceTokens; ++t)
+        for (int t = begin - piece * kPieceTokens; t < end - piece * kPieceTokens; ++t)
           mixed = fmaf(probabilities[t],
                        number(cached(p, rows, 1, head, tokens[t]), p.cache.format, d) * value_scales[t], mixed);
         values[j] = merged(values[j], mixed, weights);
@@ -92,13 +92,13 @@ __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
       }
     }
     if (unit.merge >= 0) continue;
-    sum = with_sink(p, head, row, max, sum);
+    const float inverse = inverse_sum(p, head, row, max, sum);
 #pragma unroll
     for (int j = 0; j < kPerThread; ++j) {
       const int d = thread() + j * kThreads;
       if (d < value_dim)
         static_cast<T*>(p.out.data)[element_at(rows.query(row), p.out.stride, rows.column(row, head, value_dim) + d)] =
-            from_float<T>(values[j] / sum);
+            from_float<T>(values[j] * inverse);
     }
   }
 }

@@ -25,15 +25,17 @@ __device__ inline float power_of_2(float x) {
 }
 __device__ inline float exponential(float x) { return power_of_2(x * kLog2E); }
 
-// The rows of one sequence for one key head, flat: row = query * group + head in the group.
+// The rows of one sequence for one key head, flat: row = query * group + head in the group. In 32 bits, for divisions of 64
+// are slow.
 struct SequenceRows {
-  std::int64_t first_query;  // of the step
-  std::int64_t first_position, length;
+  int first_query;  // of the step
+  int first_position, length;
   int group, window, chunk;
   bool causal;
   const std::int32_t* table;
   const std::int32_t* chosen;
-  std::int64_t chosen_stride, chosen_most;
+  std::int64_t chosen_stride;
+  int chosen_most;
 
   __device__ SequenceRows(const AttentionParams& p, std::int64_t s)
       : first_query(p.query_starts[s]),
@@ -46,28 +48,24 @@ struct SequenceRows {
         table(p.tables + p.table_starts[s]),
         chosen(p.chosen),
         chosen_stride(p.chosen_stride),
-        chosen_most(p.chosen_most) {}
+        chosen_most(static_cast<int>(p.chosen_most)) {}
 
   // A row sees tokens [begin, end); of sparse attention as many of those that its query has chosen, in their order,
   // and token(row, i) is the i-th of them.
-  __device__ std::int64_t begin(std::int64_t row) const {
+  __device__ int begin(int row) const {
     if (chunk > 0) return position(row) / chunk * chunk;
     return window > 0 && position(row) >= window ? position(row) + 1 - window : 0;
   }
-  __device__ std::int64_t end(std::int64_t row) const {
+  __device__ int end(int row) const {
     if (chosen != nullptr && position(row) >= chosen_most) return chosen_most;
     if (causal) return position(row) + 1;
-    return window > 0 && position(row) + window < length ? position(row) + window : length;
+    return window > 0 && window < length - position(row) ? position(row) + window : length;
   }
-  __device__ std::int64_t token(std::int64_t row, std::int64_t i) const {
-    return chosen != nullptr ? chosen[query(row) * chosen_stride + i] : i;
-  }
-  __device__ std::int64_t position(std::int64_t row) const { return first_position + row / group; }
+  __device__ int token(int row, int i) const { return chosen != nullptr ? chosen[query(row) * chosen_stride + i] : i; }
+  __device__ int position(int row) const { return first_position + row / group; }
   // Column of a row's head in q and out, of the heads that belong to key head `head`.
-  __device__ std::int64_t column(std::int64_t row, std::int64_t head, int head_dim) const {
-    return (head * group + row % group) * head_dim;
-  }
-  __device__ std::int64_t query(std::int64_t row) const { return first_query + row / group; }
+  __device__ int column(int row, int head, int head_dim) const { return (head * group + row % group) * head_dim; }
+  __device__ int query(int row) const { return first_query + row / group; }
 };
 
 // How a row's state and a piece's are weighed when they become one; a maximum of minus infinity stands for
@@ -86,27 +84,26 @@ __device__ inline float merged(float state, float piece, const Weights& w) {
 
 // The pieces [begin, end) that rows [first, last] see any token of.
 struct Pieces {
-  std::int64_t begin, end;
+  int begin, end;
 };
-__device__ inline Pieces pieces_of(const SequenceRows& rows, std::int64_t first, std::int64_t last) {
+__device__ inline Pieces pieces_of(const SequenceRows& rows, int first, int last) {
   return {rows.begin(first) / kPieceTokens, (rows.end(last) + kPieceTokens - 1) / kPieceTokens};
 }
 
 // `slope` is the row's, `ahead` how many tokens the key is ahead of the query.
-__device__ inline float score_of(const AttentionParams& p, float product, float slope, std::int64_t ahead) {
+__device__ inline float score_of(const AttentionParams& p, float product, float slope, int ahead) {
   const float score = product * p.scale;
   if (p.slopes != nullptr) return fmaf(slope, static_cast<float>(ahead), score);
   return p.soft_cap > 0 ? p.soft_cap * tanhf(score / p.soft_cap) : score;
 }
 
-__device__ inline float slope_of(const AttentionParams& p, std::int64_t head, std::int64_t row) {
+__device__ inline float slope_of(const AttentionParams& p, std::int64_t head, int row) {
   return p.slopes == nullptr ? 0 : p.slopes[head * p.group + row % p.group];
 }
 
-// A row's sum with the share of its head's sink.
-__device__ inline float with_sink(const AttentionParams& p, std::int64_t head, std::int64_t row, float max,
-                                  float sum) {
-  return p.sinks == nullptr ? sum : sum + exponential(p.sinks[head * p.group + row % p.group] - max);
+// What a row's sums of values are multiplied with in the end: one over its sum with the share of its head's sink.
+__device__ inline float inverse_sum(const AttentionParams& p, std::int64_t head, int row, float max, float sum) {
+  return 1 / (p.sinks == nullptr ? sum : sum + exponential(p.sinks[head * p.group + row % p.group] - max));
 }
 
 // Where a piece's state of a row goes: value_dim values; at head_dim the maximum and the sum.
