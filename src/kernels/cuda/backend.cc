@@ -628,6 +628,7 @@ const KvExchange* cuda_kv_exchange() { return &cuda::kKvExchange; }
 Result<Backend> make_cuda_backend() {
   TRY(cuda::runtime::DeviceInfo info, cuda::runtime::open());
   auto stream = std::make_unique<cuda::CudaStream>(info);
+  TRY_VOID(stream->reserve_products());
   auto device = std::make_unique<cuda::CudaDevice>(std::move(info), *stream);
   return Backend{
       .name = "cuda", .ops = cuda::kCudaOps, .device = std::move(device), .stream = std::move(stream)};

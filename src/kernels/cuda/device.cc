@@ -84,6 +84,17 @@ Result<> CudaStream::reserve_scratch(std::size_t bytes) {
   return {};
 }
 
+Result<> CudaStream::reserve_products() {
+  if (hopper_.processors == 0) return {};
+  constexpr std::int64_t kSumsOfProcessor = 128 << 10;  // a product of 28,672 columns and 8,192 outputs has no more
+  constexpr std::size_t kArrivedBytes = kMostSharedTiles * sizeof(std::int32_t);
+  hopper_.sums_room = hopper_.processors * kSumsOfProcessor;
+  TRY(products_, device_buffer(kArrivedBytes + static_cast<std::size_t>(hopper_.sums_room) * sizeof(float)));
+  hopper_.arrived = static_cast<std::int32_t*>(products_.data());
+  hopper_.sums = reinterpret_cast<float*>(static_cast<std::byte*>(products_.data()) + kArrivedBytes);
+  return {};
+}
+
 void* CudaStream::scratch(std::size_t bytes) const {
   CHECK(bytes <= scratch_.bytes(), "{} bytes of scratch memory, {} reserved", bytes, scratch_.bytes());
   return scratch_.data();

@@ -44,6 +44,8 @@ class CudaStream final : public Stream {
   // reserved before the first step, because recordings know where it lies.
   Result<> reserve_scratch(std::size_t bytes);
   void* scratch(std::size_t bytes) const;
+  // What products on Hopper share; once, before the first operator.
+  Result<> reserve_products();
 
  private:
   StreamHandle handle_;
@@ -52,7 +54,7 @@ class CudaStream final : public Stream {
   // many more than the marks of the two steps that staging looks back on.
   std::array<runtime::EventHandle, 256> events_{};
   Mark marks_ = 0;
-  Buffer scratch_;
+  Buffer scratch_, products_;
 };
 
 // Operators of this backend are only ever called with its own stream.

@@ -204,6 +204,23 @@ __device__ inline int thread() { return static_cast<int>(threadIdx.x); }
 __device__ inline int lane() { return thread() % kWarp; }
 __device__ inline int warp() { return thread() / kWarp; }
 
+// ---- Blocks that share work.
+
+// Whether this block is the last of `blocks` that come here, each once: what all of them wrote before, it reads behind
+// this by read_shared_work. `arrived` is zero before and after. Every thread must call.
+__device__ inline bool last_to_arrive(std::int32_t* arrived, int blocks) {
+  OCTAVO_SHARED(int, before, [1]);
+  __threadfence();
+  __syncthreads();
+  if (thread() == 0) before[0] = atomicAdd(arrived, 1);
+  __syncthreads();
+  if (before[0] < blocks - 1) return false;
+  __threadfence();
+  if (thread() == 0) *arrived = 0;
+  return true;
+}
+__device__ inline float read_shared_work(const float* at) { return __ldcg(at); }
+
 // ---- Sums and maxima over a warp and a block, in an order that is always the same. All threads get the
 // result.
 

@@ -263,10 +263,14 @@ struct ScaleLogitsParams {
 };
 void scale_logits(StreamHandle stream, const ScaleLogitsParams& p);
 
-// A device with Hopper's instructions.
+// A device with Hopper's instructions, and where blocks that share a tile of a product's outputs meet.
 struct Hopper {
-  int processors = 0;  // 0: it is none
+  int processors = 0;               // 0: it is none
+  float* sums = nullptr;            // of the tiles' slices
+  std::int64_t sums_room = 0;
+  std::int32_t* arrived = nullptr;  // kMostSharedTiles numbers, which are 0 between kernels
 };
+constexpr std::int64_t kMostSharedTiles = 4096;
 
 struct MatmulParams {
   std::int64_t m, rows, cols;

@@ -88,7 +88,7 @@ __device__ inline bool find_expert(const ExpertChunk& chunk, int tile_rows, Matm
   return false;
 }
 
-inline unsigned pieces(std::int64_t items, std::int64_t each) {
+__host__ __device__ inline unsigned pieces(std::int64_t items, std::int64_t each) {
   return static_cast<unsigned>((items + each - 1) / each);
 }
 

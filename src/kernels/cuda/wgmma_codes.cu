@@ -42,15 +42,19 @@ struct CodeRing {
   const MatmulParams& p;
   unsigned char* const stages;
   const int team, me;
-  const int scales_each;  // of a row in a step: 1, or one for each quarter
+  const std::int64_t first_slice, end;  // slices from this one on, columns before that one
+  const int scales_each;                // of a row in a step: 1, or one for each quarter
   const XTiles<T, S, kStepColumns> x;
   const std::int64_t output;
 
-  __device__ CodeRing(const MatmulParams& product, unsigned char* memory, std::int64_t row, std::int64_t first_output)
+  __device__ CodeRing(const MatmulParams& product, const Part& part, unsigned char* memory, std::int64_t row,
+                      std::int64_t first_output)
       : p(product),
         stages(memory),
-        team(thread() / S::kTeamThreads),
+        team(S::team()),
         me(thread() % S::kTeamThreads),
+        first_slice(part.first),
+        end(part.end),
         scales_each(product.w.groups == 1 || product.w.group % kStepColumns == 0 ? 1 : kQuarters),
         x(product, me, row),
         output(first_output) {}
@@ -59,9 +63,9 @@ struct CodeRing {
 
   // Step `step` of those that the team has in all its slices; beyond them nothing.
   __device__ void begin(std::int64_t step) {
-    const std::int64_t slice = step / kSteps * S::kTeams + team;
+    const std::int64_t slice = first_slice + step / kSteps * S::kTeams + team;
     const std::int64_t first = slice * kSlice + step % kSteps * kStepColumns;
-    if (first < p.cols) {
+    if (first < end) {
       unsigned char* to = stage(step);
       x.begin(to, first);
       const int chunk = me % kChunks;
@@ -201,27 +205,27 @@ __device__ inline void multiply_step(const CodeRing<T, kFormat, S>& ring, std::i
 
 // Rows [row, row + kN) of x, outputs from `output` on.
 template <class T, Format kFormat, class S>
-__device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t output) {
+__device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t output, const Part& part) {
   constexpr int kAhead = S::kStages - 1;
   unsigned char* memory = memory_of_tiles();
-  const int team = thread() / S::kTeamThreads, tall = thread() / kWarpgroup % S::kTall;
+  const int team = S::team(), tall = thread() / kWarpgroup % S::kTall;
   float* const together = totals_of(memory);
-  CodeRing<T, kFormat, S> ring(p, memory + S::kTotalBytes + team * S::kStages * Stage<kFormat, S>::kBytes, row, output);
-  float part[S::kN / 2], sum[S::kN / 2], total[S::kN / 2];
+  CodeRing<T, kFormat, S> ring(p, part, memory + S::kTotalBytes + team * S::kStages * Stage<kFormat, S>::kBytes, row,
+                               output);
+  float products[S::kN / 2], sum[S::kN / 2], total[S::kN / 2];
 #pragma unroll
-  for (int i = 0; i < S::kN / 2; ++i) part[i] = total[i] = 0;
+  for (int i = 0; i < S::kN / 2; ++i) products[i] = total[i] = 0;
 
-  const std::int64_t slices = (p.cols + kSlice - 1) / kSlice;
   std::int64_t step = 0;
   for (; step < kAhead; ++step) ring.begin(step);
   step = 0;
 #pragma unroll 1
-  for (std::int64_t first = 0; first < slices; first += S::kTeams) {
+  for (std::int64_t first = part.first; first * kSlice < part.end; first += S::kTeams) {
     const std::int64_t slice = first + team;
 #pragma unroll
     for (int i = 0; i < S::kN / 2; ++i) sum[i] = 0;
-    if (slice < slices) {
-      const std::int64_t columns = p.cols - slice * kSlice < kSlice ? p.cols - slice * kSlice : kSlice;
+    if (slice * kSlice < part.end) {
+      const std::int64_t left = part.end - slice * kSlice, columns = left < kSlice ? left : kSlice;
       const int steps = static_cast<int>((columns + kStepColumns - 1) / kStepColumns);
 #pragma unroll 1
       for (int i = 0; i < steps; ++i, ++step) {
@@ -229,32 +233,40 @@ __device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t 
         show_to_products();
         named_barrier(1 + team, S::kTeamThreads);
         ring.begin(step + kAhead);  // where the step before this one has been
-        multiply_step(ring, step, tall, part, sum);
+        multiply_step(ring, step, tall, products, sum);
       }
     }
-    add_slices<S>(total, together, sum, slice, slices);
+    keep_slice<S>(part, total, together, sum, slice);
   }
   wait_copies<0>();
+  if (!has_all_slices<S>(part, total)) return;
   p.y.format == Format::f32 ? store_totals<float, S>(p, row, output, total, together)
                             : store_totals<T, S>(p, row, output, total, together);
 }
 
-// Of experts, or, where there are none, of the product alone.
+template <Format kFormat, class S>
+constexpr int kBlocks = S::kTeams > 1 ? 1 : S::blocks_on_processor(Stage<kFormat, S>::kBytes);
+
+// Of experts, or, where there are none, of the product alone, where a block has `slices_each` slices of a tile.
 template <class T, Format kFormat, int kN, int kTall, int kTeams, int kStages>
-__global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads, 1) wgmma_code_kernel(ExpertChunk chunk) {
+__global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads,
+                                  (kBlocks<kFormat, Shape<kN, kTall, kTeams, kStages>>))
+    wgmma_code_kernel(ExpertChunk chunk, int slices_each) {
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
   using S = Shape<kN, kTall, kTeams, kStages>;
   MatmulParams p = chunk.product;
   TilePlace place{block_y() * kN, block_x() * S::kOutputs};
+  Part part = whole_tile(p);
   if (chunk.experts == 0) {
     p = p.y.format == Format::f32 ? of_head<T, float>(p) : of_head<T, T>(p);
     place = place_of_block<S>(p);
+    part = part_of_block<S>(p, slices_each);
   } else {
     std::int64_t tile = block_y();
     if (!find_expert(chunk, kN, p, tile)) return;
     place.row = tile * kN;
   }
-  code_tile<T, kFormat, S>(p, place.row, place.output);
+  code_tile<T, kFormat, S>(p, place.row, place.output, part);
 #endif
 }
 
@@ -267,32 +279,38 @@ void for_codes(Format format, Body&& body) {
   body(std::integral_constant<Format, Format::q8>());
 }
 
-// Calls body() with kN, kTall, kTeams and kStages for so many rows of x.
+// Calls body() with kN, kTall, kTeams and kStages for so many rows of x that a block finds. Where they are one product's,
+// blocks share its tiles, else the teams of a block do.
 template <class Body>
-void for_shape(std::int64_t m, Body&& body) {
+void for_shape(std::int64_t m, bool experts, Body&& body) {
+  if (!experts && m <= 8) return body.template operator()<8, 1, 1, 6>();
+  if (!experts && m <= 32) return body.template operator()<32, 1, 1, 5>();
   if (m <= 8) return body.template operator()<8, 1, 4, 4>();
   if (m <= 32) return body.template operator()<32, 1, 4, 3>();
-  if (m <= 128) return body.template operator()<64, 1, 2, 4>();
+  if (experts && m <= 128) return body.template operator()<64, 1, 2, 4>();
   body.template operator()<64, 2, 1, 5>();
 }
 
 // rows_each: rows of x that a block finds.
 void run(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each) {
   const MatmulParams& p = chunk.product;
+  const bool experts = chunk.experts > 0;
   for_activation(p.x.format, [&]<class T>(T) {
     if constexpr (sizeof(T) == 2)
       for_codes(p.w.format, [&](auto format) {
-        for_shape(rows_each, [&]<int kN, int kTall, int kTeams, int kStages>() {
+        for_shape(rows_each, experts, [&]<int kN, int kTall, int kTeams, int kStages>() {
           constexpr Format kFormat = decltype(format)::value;
           using S = Shape<kN, kTall, kTeams, kStages>;
-          constexpr std::size_t kBytes = S::shared_bytes(Stage<kFormat, S>::kBytes);
+          constexpr int kStageBytes = Stage<kFormat, S>::kBytes;
+          constexpr std::size_t kBytes = S::shared_bytes(kStageBytes);
           const auto kernel = wgmma_code_kernel<T, kFormat, kN, kTall, kTeams, kStages>;
-          const dim3 grid = chunk.experts == 0
-                                ? dim3(blocks_of<S>(p), 1, static_cast<unsigned>(p.heads))
-                                : dim3(pieces(p.rows, S::kOutputs),
-                                       pieces(p.m, kN) + static_cast<unsigned>(chunk.experts));
+          const int slices_each =
+              experts ? 0 : schedule_of<S>(p, kBlocks<kFormat, S>, kStageBytes * kSteps, true).slices_each;
+          const dim3 grid = experts ? dim3(pieces(p.rows, S::kOutputs),
+                                           pieces(p.m, kN) + static_cast<unsigned>(chunk.experts))
+                                    : grid_of<S>(p, slices_each);
           allow_shared(kernel, kBytes);
-          launch(stream, grid, S::kThreads, kBytes, kernel, chunk);
+          launch(stream, grid, S::kThreads, kBytes, kernel, chunk, slices_each);
         });
       });
   });

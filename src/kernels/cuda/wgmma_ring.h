@@ -5,8 +5,8 @@
 // order, as in matmul.cu: the bits of an output do not depend on how many rows of x a tile has, nor on who computes a
 // slice.
 //
-// Tiles of both operands come through a ring in shared memory. A team of warpgroups has a ring of its own: with few
-// rows of x a block has one tile and its teams share out the slices, with many one team computes two tiles of outputs.
+// Tiles of both operands come through a ring in shared memory. A team of warpgroups has a ring of its own: a block's teams
+// share out the slices of a tile, or one team computes one or two tiles of outputs.
 #pragma once
 
 #include "kernels/cuda/matmul_rows.h"
@@ -25,9 +25,15 @@ struct Shape {
   static constexpr int kTotalBytes = kTeams > 1 ? kN * kTileRows * 4 : 0;
   static_assert(kTall == 1 || kTeams == 1);
 
+  __device__ static int team() { return kTeams == 1 ? 0 : thread() / kTeamThreads; }
+
   static constexpr std::size_t shared_bytes(int stage_bytes) {
     const std::size_t bytes = kTotalBytes + kTeams * kStages * stage_bytes + kSwizzleBytes;
     return bytes <= (227 << 10) ? bytes : throw "more shared memory than there is";
+  }
+  // That a processor has room for: of its 228 KiB a block takes 1 for itself, and a little for static variables.
+  static constexpr int blocks_on_processor(int stage_bytes) {
+    return static_cast<int>((228 << 10) / (shared_bytes(stage_bytes) + 1100));
   }
 };
 
@@ -97,7 +103,7 @@ __device__ inline void add_slices(float (&total)[S::kN / 2], float* together, co
     for (int i = 0; i < S::kN / 2; ++i) total[i] += sum[i];
   } else {
     for (int turn = 0; turn < S::kTeams; ++turn) {
-      if (turn == thread() / S::kTeamThreads && slice < slices)
+      if (turn == S::team() && slice < slices)
 #pragma unroll
         for (int i = 0; i < S::kN / 2; ++i)
           together[i * kWarpgroup] = (slice > 0 ? together[i * kWarpgroup] : 0) + sum[i];
@@ -110,7 +116,7 @@ __device__ inline void add_slices(float (&total)[S::kN / 2], float* together, co
 template <class Y, class S>
 __device__ inline void store_totals(const MatmulParams& p, std::int64_t row, std::int64_t output,
                                     const float (&total)[S::kN / 2], const float* together) {
-  const int team = thread() / S::kTeamThreads, tall = thread() / kWarpgroup % S::kTall;
+  const int team = S::team(), tall = thread() / kWarpgroup % S::kTall;
   const std::int64_t first = output + tall * kTileRows + warp() % 4 * 16 + lane() / 4;
 #pragma unroll
   for (int i = 0; i < S::kN / 2; ++i) {
@@ -135,8 +141,107 @@ __device__ inline TilePlace place_of_block(const MatmulParams& p) {
   return {(group + place % height) * S::kN, place / height * S::kOutputs};
 }
 template <class S>
-unsigned blocks_of(const MatmulParams& p) {
+__host__ __device__ unsigned blocks_of(const MatmulParams& p) {
   return pieces(p.rows, S::kOutputs) * pieces(p.m, S::kN);
+}
+
+// A block's share of its tile: slices from `first` on, columns before `end`. Where other blocks have more of them, all leave
+// their slices' sums in memory, and the last to arrive adds them.
+struct Part {
+  std::int64_t first, end, slices;
+  int blocks = 1;  // that share the tile
+  float* sums = nullptr;
+  std::int32_t* arrived = nullptr;
+};
+__host__ __device__ inline std::int64_t slices_of(const MatmulParams& p) { return (p.cols + kSlice - 1) / kSlice; }
+__device__ inline Part whole_tile(const MatmulParams& p) { return {0, p.cols, slices_of(p)}; }
+
+// In a grid of grid_of(): block y has so many slices each of tile x.
+template <class S>
+__device__ inline Part part_of_block(const MatmulParams& p, int slices_each) {
+  Part part = whole_tile(p);
+  if (part.slices <= slices_each) return part;
+  const std::int64_t tile = std::int64_t{blockIdx.z} * blocks_of<S>(p) + block_x();
+  part.first = block_y() * slices_each;
+  const std::int64_t end = (part.first + slices_each) * kSlice;
+  if (end < part.end) part.end = end;
+  part.blocks = static_cast<int>(pieces(part.slices, slices_each));
+  part.sums = p.hopper.sums + tile * part.slices * (S::kOutputs * S::kN);
+  part.arrived = p.hopper.arrived + tile;
+  return part;
+}
+template <class S>
+dim3 grid_of(const MatmulParams& p, int slices_each) {
+  return {blocks_of<S>(p), pieces(slices_of(p), slices_each), static_cast<unsigned>(p.heads)};
+}
+
+// Where a thread's sums of a slice lie, S::kThreads apart.
+template <class S>
+__device__ inline float* sums_of_slice(const Part& part, std::int64_t slice) {
+  return part.sums + slice * (S::kN / 2 * S::kThreads) + thread();
+}
+
+// Behind a team's slice, every thread of the block: adds its sums, or leaves them for the block that adds them all.
+template <class S>
+__device__ inline void keep_slice(const Part& part, float (&total)[S::kN / 2], float* together,
+                                  const float (&sum)[S::kN / 2], std::int64_t slice) {
+  if constexpr (S::kTeams == 1) {
+    if (part.blocks > 1) {
+#pragma unroll
+      for (int i = 0; i < S::kN / 2; ++i) sums_of_slice<S>(part, slice)[i * S::kThreads] = sum[i];
+      return;
+    }
+  }
+  add_slices<S>(total, together, sum, slice, part.slices);
+}
+
+// Behind all slices of a block: whether `total` has those of the others, too, in their order.
+template <class S>
+__device__ inline bool has_all_slices(const Part& part, float (&total)[S::kN / 2]) {
+  if constexpr (S::kTeams == 1) {
+    constexpr int kAtOnce = S::kN < 64 ? 128 / S::kN : 2;  // so that reading takes little time
+    if (part.blocks == 1) return true;
+    if (!last_to_arrive(part.arrived, part.blocks)) return false;
+#pragma unroll 1
+    for (std::int64_t first = 0; first < part.slices; first += kAtOnce) {
+      float sums[kAtOnce][S::kN / 2];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j)
+#pragma unroll
+        for (int i = 0; i < S::kN / 2; ++i)
+          if (first + j < part.slices)
+            sums[j][i] = read_shared_work(sums_of_slice<S>(part, first + j) + i * S::kThreads);
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j)
+#pragma unroll
+        for (int i = 0; i < S::kN / 2; ++i)
+          if (first + j < part.slices) total[i] += sums[j][i];
+    }
+  }
+  return true;
+}
+
+// How blocks of a shape do a product: so many slices each; and how long they take: the bytes that a processor reads and
+// writes, when all have as many blocks as they have room for.
+struct Schedule {
+  int slices_each;
+  std::int64_t time;
+};
+// on_processor: blocks; slice_bytes: that a block reads; shares: whether blocks can.
+template <class S>
+Schedule schedule_of(const MatmulParams& p, int on_processor, std::int64_t slice_bytes, bool shares) {
+  constexpr std::int64_t kTile = S::kOutputs * S::kN, kSharedBytes = kTile * 4 * 2;
+  const std::int64_t slices = slices_of(p), tiles = std::int64_t{blocks_of<S>(p)} * p.heads;
+  const auto time_of = [&](std::int64_t each) {
+    const std::int64_t blocks = tiles * pieces(slices, each);
+    return pieces(blocks, p.hopper.processors * on_processor) * on_processor * each *
+           (slice_bytes + (each < slices ? kSharedBytes : 0));
+  };
+  Schedule best{static_cast<int>(slices), time_of(slices)};
+  if (!shares || tiles > kMostSharedTiles || tiles * slices * kTile > p.hopper.sums_room) return best;
+  for (int each = best.slices_each - 1; each > 0; --each)
+    if (const std::int64_t time = time_of(each); time < best.time - best.time / 8) best = {each, time};  // a clear gain
+  return best;
 }
 
 }  // namespace octavo::cuda

@@ -61,7 +61,7 @@ TEST_F(Wgmma, ProductsAreTheReferencesAndTheSameForEveryBatch) {
   };
   // Slices: less than one, some that the teams share unevenly, more than there are teams; rows for each tile.
   for (const Case& c : {Case{1, 8, 24}, {7, 72, 1000}, {16, 130, 1100}, {30, 64, 5200}, {64, 100, 2050},
-                        {128, 64, 2112}, {130, 136, 1096}, {300, 130, 1030}}) {
+                        {128, 64, 2112}, {130, 136, 1096}, {300, 130, 1030}, {5, 64, 17500}, {60, 300, 3100}}) {
     const DType format = random.pick({DType::bf16, DType::f16}), out = random.pick({format, DType::f32});
     const TestTensor x = random.tensor(format, {c.m, c.cols}), matrix = random.tensor(format, {c.rows, c.cols});
     const TestTensor bias = random.tensor(DType::f32, {c.rows});
@@ -83,6 +83,22 @@ TEST_F(Wgmma, ProductsAreTheReferencesAndTheSameForEveryBatch) {
         ASSERT_TRUE(run(tested, m) == all.rows(0, m)) << m << " of " << c.m;
       }
   }
+}
+
+// Blocks that share tiles find the counts at zero again, and memory that the last product has used.
+TEST_F(Wgmma, SharedTilesAreRecorded) {
+  const std::int64_t m = 3, rows = 200, cols = 5000;
+  const TestTensor x = random.tensor(DType::bf16, {m, cols}), matrix = random.tensor(DType::bf16, {rows, cols});
+  const std::vector<MatrixPart> parts{{.values = matrix.view()}};
+  const WeightPtr w = tested.ops.prepare(*tested.device, {parts, DType::bf16}).value();
+  TestTensor at_once(DType::f32, {m, rows}), recorded(DType::f32, {m, rows});
+  OnDevice on(tested);
+  const View in = on(x.view()), out = on(recorded.view());
+  tested.ops.matmul(*tested.stream, {.x = in, .w = *w, .y = on(at_once.view())});
+  const auto recording = tested.stream->record([&] { tested.ops.matmul(*tested.stream, {.x = in, .w = *w, .y = out}); });
+  for (int i = 0; i < 3; ++i) tested.stream->replay(*recording);
+  on.fetch();
+  EXPECT_TRUE(recorded == at_once);
 }
 
 // Rows that are gathered, experts without any, and more rows of one than a tile has.

@@ -95,6 +95,11 @@ std::uint16_t float_to_bfloat(float x);
 #define blockDim (::octavo::cuda::emulated::block_size())
 
 inline void __syncthreads() { octavo::cuda::emulated::block_barrier(); }
+inline void __threadfence() {}
+template <class T>
+T __ldcg(const T* at) {
+  return *at;
+}
 inline void __syncwarp() { octavo::cuda::emulated::warp_barrier(); }
 template <class T>
 T __shfl_xor_sync(unsigned, T x, int mask) {
