@@ -27,6 +27,8 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"cohere2", "Cohere2ForCausalLM"},
     GgufArchitecture{"cohere2moe", "Cohere2MoeForCausalLM"},
     GgufArchitecture{"command-r", "CohereForCausalLM"},
+    GgufArchitecture{"dbrx", "DbrxForCausalLM"},
+    GgufArchitecture{"deci", "DeciLMForCausalLM", true},
     GgufArchitecture{"deepseek", "DeepseekForCausalLM", true},
     GgufArchitecture{"deepseek2", "DeepseekV3ForCausalLM"},
     GgufArchitecture{"deepseek32", "DeepseekV32ForCausalLM"},
@@ -70,6 +72,7 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"mamba", "MambaForCausalLM"},
     GgufArchitecture{"mamba2", "Mamba2ForCausalLM"},
     GgufArchitecture{"mellum", "MellumForCausalLM"},
+    GgufArchitecture{"mimo2", "MiMoV2FlashForCausalLM"},
     GgufArchitecture{"minicpm", "MiniCPMForCausalLM", true},
     GgufArchitecture{"minicpm3", "MiniCPM3ForCausalLM"},
     GgufArchitecture{"minimax-01", "MiniMaxText01ForCausalLM"},
@@ -90,6 +93,7 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"phi2", "PhiForCausalLM"},
     GgufArchitecture{"phi3", "Phi3ForCausalLM"},
     GgufArchitecture{"phimoe", "PhimoeForCausalLM"},
+    GgufArchitecture{"plamo3", "Plamo3ForCausalLM"},
     GgufArchitecture{"qwen2", "Qwen2ForCausalLM"},
     GgufArchitecture{"qwen2moe", "Qwen2MoeForCausalLM"},
     GgufArchitecture{"qwen2vl", "Qwen2ForCausalLM"},
@@ -106,6 +110,7 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"stablelm", "StableLmForCausalLM"},
     GgufArchitecture{"starcoder", "GPTBigCodeForCausalLM"},
     GgufArchitecture{"starcoder2", "Starcoder2ForCausalLM"},
+    GgufArchitecture{"step35", "Step3p5ForCausalLM"},
     GgufArchitecture{"xverse", "XverseForCausalLM", true},
 };
 
@@ -136,6 +141,7 @@ void adapt(LayerSpec& layer, const Layers& layers) {
     mlp->down_bias = layers.have("ffn_down.bias");
   }
   for (NormSpec* norm : {&layer.pre_norm, &layer.post_norm}) norm->weight_offset = 0;
+  layer.last_offset.reset();
   // Files of Qwen3-Next have b and a of a key head's value heads beside each other, those of Qwen3.5 have
   // none of a key head's value heads beside each other.
   if (auto* net = std::get_if<DeltaNet>(&layer.mixer)) net->tiled = layers.have("ssm_beta.weight");
@@ -154,10 +160,16 @@ Names names_of(const ModelSpec& spec, const Gguf& gguf, const Layers& layers) {
                          : two_norms                                 ? "attn_norm"
                          : layers.have("ffn_norm.weight")            ? "ffn_norm"
                          : layers.have("post_attention_norm.weight") ? "post_attention_norm"
+                         : layers.have("attn_output_norm.weight")    ? "attn_output_norm"  // DBRX
                                                                      : "attn_norm";  // layers of one half
   const bool fused_experts = layers.have("ffn_gate_up_exps.weight");
   const bool hybrid = layers.have("ssm_a") || lightning;  // whose fused projections are not attention's
   const bool halves = layers.have("attn_k_b.weight");
+  const bool gates = layers.have("attn_gate.weight");
+  const bool head_gates = gates && std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
+                            const auto* attention = std::get_if<Attention>(&layer.mixer);
+                            return attention != nullptr && attention->head_gate;
+                          });
   return {
       .prefixes = {""},
       .lm_head = "output",
@@ -175,10 +187,11 @@ Names names_of(const ModelSpec& spec, const Gguf& gguf, const Layers& layers) {
       .mlp_post_norm = layers.have("layer_output_norm.weight") ? "layer_output_norm" : "post_ffw_norm",
       .q_norm = "attn_q_norm",
       .k_norm = "attn_k_norm",
-      .qkv = layers.have("attn_qkv.weight") && !hybrid    ? list("attn_qkv")
-             : layers.have("attn_gate.weight") && !hybrid ? list("attn_q", "attn_k", "attn_v", "attn_gate")
-                                                          : list("attn_q", "attn_k", "attn_v"),
+      .qkv = layers.have("attn_qkv.weight") && !hybrid ? list("attn_qkv")
+             : gates && !head_gates && !hybrid         ? list("attn_q", "attn_k", "attn_v", "attn_gate")
+                                                       : list("attn_q", "attn_k", "attn_v"),
       .out = "attn_output",
+      .head_gate = "attn_gate",
       .up = rwkv                             ? list("channel_mix_key")
             : layers.have("ffn_gate.weight") ? list("ffn_gate", "ffn_up")
                                              : list("ffn_up"),
