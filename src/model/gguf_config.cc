@@ -274,6 +274,7 @@ class Translation {
     set("local_rope_theta", field("rope_local_base_freq").value_or(10000), key("rope.freq_base_swa"));
     TRY(const auto activation, gguf_.metadata.text(key("hidden_activation")));
     if (activation) fields_["hidden_activation"] = text_of(*activation);
+    fields_["norm_bias"] = gguf_.find("output_norm.bias") != nullptr;
     return {};
   }
 
@@ -482,6 +483,25 @@ class Translation {
       if (auto* list = scaling->as_object().if_contains(name); list != nullptr && list->is_array())
         if (const auto count = static_cast<std::size_t>(pairs); list->as_array().size() > count)
           list->as_array().resize(count);
+  }
+
+  // The words of T5, whose layers are numbered in each half.
+  Result<> add_t5() {
+    constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+        {"attention.head_count", "num_heads"},
+        {"attention.key_length", "d_kv"},
+        {"attention.layer_norm_rms_epsilon", "layer_norm_epsilon"},
+        {"attention.relative_buckets_count", "relative_attention_num_buckets"},
+        {"decoder_block_count", "num_decoder_layers"},
+        {"decoder_start_token_id", "decoder_start_token_id"},
+        {"feed_forward_length", "d_ff"}};
+    for (const auto& [stored, wanted] : kNames) {
+      TRY(const auto number, gguf_.metadata.number(key(stored)));
+      set(wanted, number, key(stored));
+    }
+    const bool gated = gguf_.find("enc.blk.0.ffn_gate.weight") != nullptr;
+    fields_["feed_forward_proj"] = gated ? "gated-gelu" : "relu";
+    return {};
   }
 
   // Its windows' base has a name of its own.
@@ -858,6 +878,7 @@ class Translation {
     if (name == "mimo2") TRY_VOID(add_mimo2());
     if (name == "step35") TRY_VOID(add_step35());
     if (name == "plamo3") add_plamo3();
+    if (name == "t5") TRY_VOID(add_t5());
     if (name == "granite_swa") TRY_VOID(add_granite_windows());
     if (name == "minimax-01") TRY_VOID(add_minimax());
     if (name == "modern-bert") TRY_VOID(add_modernbert());
