@@ -166,8 +166,9 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
 // GGUF files of some cases, made by tools/goldens/gguf_encoders.py.
 class EncoderGgufFile : public EncoderEngine {};
 INSTANTIATE_TEST_SUITE_P(Families, EncoderGgufFile,
-                         testing::Values("bert", "embedding_gemma", "jina_v3", "modernbert", "nomic_bert",
-                                         "qwen3-embedder", "roberta"),
+                         testing::Values("bert", "embedding_gemma", "jina_v3", "modernbert",
+                                         "modernbert-classifier", "nomic_bert", "qwen3-embedder",
+                                         "qwen3-word-reranker", "roberta", "xlm-roberta-classifier"),
                          test_name);
 
 TEST_P(EncoderGgufFile, GivesTheSame) { agree(kRoot + GetParam() + "/model.gguf", made_by(GetParam())); }

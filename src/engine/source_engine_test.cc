@@ -28,7 +28,7 @@ struct TestOptions {
 
 class SourceEngine : public testing::TestWithParam<const char*> {
  protected:
-  std::string model() const { return "tests/data/source/" + std::string(GetParam()); }
+  std::string model() const { return "tests/data/source/" + std::string(GetParam()) + file_; }
   const media::VisionGolden& golden() {
     if (!golden_) golden_.emplace(GetParam(), "tests/data/source/");
     return *golden_;
@@ -80,6 +80,8 @@ class SourceEngine : public testing::TestWithParam<const char*> {
     return most;
   }
 
+  std::string file_ = {};  // "/model.gguf", or nothing: the folder
+
  private:
   std::optional<media::VisionGolden> golden_;
 };
@@ -103,6 +105,26 @@ TEST_P(SourceEngine, ComputesWhatTransformersComputes) {
     if (make_cpu_backend({.threads = 1, .isa = isa})) {
       EXPECT_LE(distance(*engine_of({.isa = isa}), "long"), bound) << octavo::name(isa);
     }
+}
+
+// GGUF files with their tokenizers: of flan-t5 with the same numbers, made by tools/goldens/gguf_encoders.py.
+class SourceGgufFile : public SourceEngine {};
+INSTANTIATE_TEST_SUITE_P(Cases, SourceGgufFile, testing::Values("t5-gguf", "flan-t5"), [](const auto& test) {
+  std::string name = test.param;
+  std::erase(name, '-');
+  return name;
+});
+
+TEST_P(SourceGgufFile, GivesTheSame) {
+  file_ = "/model.gguf";
+  EXPECT_LE(distance(*engine_of(), "long"), 2e-3);
+  EXPECT_LE(distance(*engine_of({.device = "reference"}), "short"), 2e-3);
+  const auto engine = engine_of();
+  const auto expected = tokens("said");
+  Request request =
+      request_of(engine->info().source.begin, tokens("text"), static_cast<int>(expected.size()));
+  request.sampling.ignore_eos = true;
+  EXPECT_EQ(run(*engine, std::move(request)).tokens, expected);
 }
 
 TEST_P(SourceEngine, SaysWhatTransformersSays) {

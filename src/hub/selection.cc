@@ -141,11 +141,14 @@ Result<std::vector<std::string>> files_needed(std::span<const std::string> names
 }
 
 Result<std::vector<std::string>> adapter_files(std::span<const std::string> names) {
-  std::vector<std::string> files = {"adapter_config.json", "adapter_model.safetensors"};
-  for (const std::string& file : files)
-    if (std::ranges::find(names, file) == names.end())
-      return field_failure("model", ErrorCode::not_found, "there is no {}, which an adapter has", file);
-  return files;
+  constexpr std::string_view kConfig = "adapter_config.json", kUsual = "adapter_model.safetensors",
+                             kPickled = "adapter_model.bin";
+  if (!is_there(names, kConfig))
+    return field_failure("model", ErrorCode::not_found, "there is no {}, which an adapter has", kConfig);
+  for (const std::string_view weights : {kUsual, kPickled})
+    if (is_there(names, weights)) return std::vector{std::string(kConfig), std::string(weights)};
+  return field_failure("model", ErrorCode::not_found, "there is no {} and no {}: an adapter has one of them",
+                       kUsual, kPickled);
 }
 
 }  // namespace octavo::hub

@@ -51,11 +51,17 @@ TEST(Selection, MistralsOwnFormatWhereThereIsNoOther) {
 }
 
 TEST(Selection, AnAdapter) {
-  const Names names = {"README.md", "adapter_config.json", "adapter_model.safetensors",
-                       "checkpoint-8/adapter_config.json", "tokenizer.json"};
+  const Names names = {"README.md",
+                       "adapter_config.json",
+                       "adapter_model.bin",
+                       "adapter_model.safetensors",
+                       "checkpoint-8/adapter_config.json",
+                       "tokenizer.json"};
   EXPECT_THAT(adapter_files(names).value(), ElementsAre("adapter_config.json", "adapter_model.safetensors"));
-  EXPECT_THAT(adapter_files(Names{"adapter_config.json", "adapter_model.bin"}).error().message,
-              HasSubstr("there is no adapter_model.safetensors"));
+  EXPECT_THAT(adapter_files(Names{"adapter_config.json", "adapter_model.bin"}).value(),
+              ElementsAre("adapter_config.json", "adapter_model.bin"));
+  EXPECT_THAT(adapter_files(Names{"adapter_config.json"}).error().message,
+              HasSubstr("there is no adapter_model.safetensors and no adapter_model.bin"));
 }
 
 TEST(Selection, ModulesOfSentenceTransformers) {

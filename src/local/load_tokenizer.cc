@@ -47,7 +47,11 @@ Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   TRY(v.strip_accents, metadata.boolean(key("normalizer.strip_accents")));
   TRY(v.add_bos, metadata.boolean(key("add_bos_token")));
   TRY(v.add_eos, metadata.boolean(key("add_eos_token")));
+  TRY(v.add_separator, metadata.boolean(key("add_sep_token")));
   TRY(v.add_space_prefix, metadata.boolean(key("add_space_prefix")));
+  TRY(v.single_spaces, metadata.boolean(key("remove_extra_whitespaces")));
+  TRY(const std::vector<double> charsmap, metadata.numbers(key("precompiled_charsmap")));
+  for (const double byte : charsmap) v.charsmap += static_cast<char>(static_cast<int>(byte));
   TRY(v.chat_templates, chat_templates(metadata));
   return v;
 }

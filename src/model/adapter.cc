@@ -15,20 +15,33 @@
 #include "model/network.h"
 #include "tensor/mapped_file.h"
 #include "weights/safetensors.h"
+#include "weights/torch_file.h"
 
 namespace octavo {
 namespace {
 
-constexpr std::string_view kFile = "adapter_model.safetensors";
+// The first that is there counts, as for PEFT.
+constexpr std::string_view kFiles[] = {"adapter_model.safetensors", "adapter_model.bin"};
 constexpr std::string_view kRoot =
     "base_model.model.";  // what PEFT wraps the model in; some adapters leave it out
 
-Result<MappedFile> open_tensors(const std::string& directory) {
-  const std::string path = fmt::format("{}/{}", directory, kFile);
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
-    return failure(ErrorCode::not_found, "{} has no {} (pickled .bin files are not read)", directory, kFile);
-  return MappedFile::open(path);
+struct TensorFile {
+  std::string_view name;  // of kFiles
+  MappedFile file;
+  std::vector<StoredTensor> tensors;  // ascending by name
+};
+
+Result<TensorFile> open_tensors(const std::string& directory) {
+  for (const std::string_view name : kFiles) {
+    const std::string path = fmt::format("{}/{}", directory, name);
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) continue;
+    TRY(MappedFile file, MappedFile::open(path));
+    TRY(std::vector<StoredTensor> tensors, name.ends_with(".bin") ? parse_torch_file(file.bytes(), name)
+                                                                  : parse_safetensors(file.bytes(), name));
+    return TensorFile{name, std::move(file), std::move(tensors)};
+  }
+  return failure(ErrorCode::not_found, "{} has no {}", directory, fmt::join(kFiles, " and no "));
 }
 
 std::string text_of(std::span<const std::int64_t> shape) {
@@ -248,10 +261,9 @@ Result<const AdapterReader::Modules*> AdapterReader::find(std::string_view name)
           found != modules_.end() && !is_output(found))
         return &found->second;
   if (!experts_ && name.contains(".experts"))
-    return failure(ErrorCode::unsupported, "{}: {}: adapters of single experts are for processors alone",
-                   kFile, name);
-  return failure(ErrorCode::unsupported,
-                 "{}: {} is no linear layer of the base model that an adapter can change", kFile, name);
+    return failure(ErrorCode::unsupported, "{}: adapters of single experts are for processors alone", name);
+  return failure(ErrorCode::unsupported, "{} is no linear layer of the base model that an adapter can change",
+                 name);
 }
 
 // Of a module's parameters the one that these have the shapes of.
@@ -267,8 +279,8 @@ Result<const AdapterReader::Module*> AdapterReader::find(std::string_view name, 
   }
   const bool a_fits = a.shape == a_shape;
   const StoredTensor& wrong = a_fits ? b : a;
-  return failure(ErrorCode::corrupt, "{}: tensor {} is {} {}; the base model and r = {} ask for {}", kFile,
-                 wrong.name, wrong.format, text_of(wrong.shape), rank, text_of(a_fits ? b_shape : a_shape));
+  return failure(ErrorCode::corrupt, "tensor {} is {} {}; the base model and r = {} ask for {}", wrong.name,
+                 wrong.format, text_of(wrong.shape), rank, text_of(a_fits ? b_shape : a_shape));
 }
 
 // Of another shape they belong to another vocabulary.
@@ -278,23 +290,34 @@ Result<> AdapterReader::check_base_matrix(const StoredTensor& tensor, std::strin
   const Linear& linear = linears_[index];
   const bool is_output = index == kOutputIndex;
   if (!is_output && index != kEmbeddingIndex)
-    return failure(ErrorCode::unsupported, "{}: tensor {} is a matrix of the base model", kFile, tensor.name);
+    return failure(ErrorCode::unsupported, "tensor {} is a matrix of the base model", tensor.name);
   const std::vector<std::int64_t> shape{is_output ? linear.rows : linear.cols,
                                         is_output ? linear.cols : linear.rows};
   if (tensor.shape != shape)
     return failure(ErrorCode::corrupt,
-                   "{}: tensor {} is {}; the base model has {}, and an adapter cannot change it", kFile,
-                   tensor.name, text_of(tensor.shape), text_of(shape));
+                   "tensor {} is {}; the base model has {}, and an adapter cannot change it", tensor.name,
+                   text_of(tensor.shape), text_of(shape));
   return {};
 }
 
 Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
   TRY(const AdapterConfig config, load_adapter_config(directory));
   if (const int rank = config.rank_max(); rank > max_rank_)
-    return invalid("max_lora_rank", "the adapter's r is {}, the server takes at most {} (--max-lora-rank)", rank,
-                   max_rank_);
-  TRY(const MappedFile file, open_tensors(directory));
-  TRY(const std::vector<StoredTensor> tensors, parse_safetensors(file.bytes(), kFile));
+    return invalid("max_lora_rank", "the adapter's r is {}, the server takes at most {} (--max-lora-rank)",
+                   rank, max_rank_);
+  TRY(const TensorFile stored, open_tensors(directory));
+  auto adapter = read_tensors(directory, config, stored.tensors);
+  if (!adapter) {
+    adapter.error().message.insert(0, fmt::format("{}: ", stored.name));
+    return adapter;
+  }
+  TRY_VOID(stored.file.intact());
+  adapter->digest = hash_bytes(HashAlgorithm::sha256, stored.file.bytes(), adapter->digest.low);
+  return adapter;
+}
+
+Result<AdapterFile> AdapterReader::read_tensors(const std::string& directory, const AdapterConfig& config,
+                                                std::span<const StoredTensor> tensors) const {
   ThreadPool pool(1);
   const auto find_tensor = [&](const std::string& name) {
     const auto found = std::ranges::lower_bound(tensors, name, {}, &StoredTensor::name);
@@ -319,7 +342,7 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
     const Suffix* suffix =
         std::ranges::find_if(kSuffixes, [&](const Suffix& one) { return full.ends_with(one.text); });
     if (suffix == std::end(kSuffixes))
-      return failure(ErrorCode::unsupported, "{}: tensor {} is none of a LoRA of linear layers", kFile, full);
+      return failure(ErrorCode::unsupported, "tensor {} is none of a LoRA of linear layers", full);
     const std::string_view module = module_of(suffix->text);
     if (is_of_tower(module) && !find(module)) {
       left_out.emplace(module);
@@ -327,7 +350,7 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
     }
     const std::string other_name = fmt::format("{}{}{}", root, module, suffix->other);
     const StoredTensor* other = find_tensor(other_name);
-    if (other == nullptr) return failure(ErrorCode::corrupt, "{}: tensor {} is missing", kFile, other_name);
+    if (other == nullptr) return failure(ErrorCode::corrupt, "tensor {} is missing", other_name);
     const int module_rank = config.rank.of(without_base_layers(module));
     const float scale = config.scale_of(without_base_layers(module));
     TRY(const Module* at,
@@ -336,10 +359,10 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
     const Linear& linear = linears_[at->linear];
     const bool of_embedding = at->linear == kEmbeddingIndex;
     if (of_embedding != suffix->of_embedding)
-      return failure(ErrorCode::corrupt, "{}: tensor {} is none of {}", kFile, full,
+      return failure(ErrorCode::corrupt, "tensor {} is none of {}", full,
                      of_embedding ? "an embedding" : "a linear layer");
     if (!tensor.plain() || !tensor.usable())
-      return failure(ErrorCode::corrupt, "{}: tensor {} is {}, which is no format of an adapter", kFile, full,
+      return failure(ErrorCode::corrupt, "tensor {} is {}, which is no format of an adapter", full,
                      tensor.format);
     TRY_VOID(check_finite(tensor, pool));
 
@@ -347,7 +370,7 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
     for (std::int64_t e = 0; e < at->experts; ++e) {
       const std::size_t index = at->linear + static_cast<std::size_t>(e);
       if (!seen.emplace(index, at->part, suffix->is_a).second)
-        return failure(ErrorCode::corrupt, "{}: tensor {} is there under another name, too", kFile, full);
+        return failure(ErrorCode::corrupt, "tensor {} is there under another name, too", full);
       std::size_t& place = places[index];
       if (place == SIZE_MAX) {
         place = adapter.changes.size();
@@ -370,19 +393,16 @@ Result<AdapterFile> AdapterReader::read(const std::string& directory) const {
   }
   // PEFT writes both, equal but for their order; of other models the field says nothing.
   if (config.tied && tied_ && places[kEmbeddingIndex] != SIZE_MAX && places[kOutputIndex] == SIZE_MAX)
-    return failure(ErrorCode::corrupt, "{}: ensure_weight_tying, and no change of the output matrix", kFile);
+    return failure(ErrorCode::corrupt, "ensure_weight_tying, and no change of the output matrix");
   if (adapter.changes.empty())
     return failure(
-        ErrorCode::corrupt, "{} holds no tensors{}", kFile,
+        ErrorCode::corrupt, "it holds no tensors{}",
         left_out.empty() ? "" : " but of the encoder of images or sound, which adapters do not change");
   if (!left_out.empty())
     log_warning(
         "the adapter in {}: the encoder of images or sound stays as it is; left out are {} of its layers: {}",
         directory, left_out.size(), fmt::join(left_out, ", "));
-  TRY_VOID(file.intact());
-  adapter.digest =
-      hash_bytes(HashAlgorithm::sha256, file.bytes(),
-                 hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(scales)), 0).low);
+  adapter.digest = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(scales)), 0);
   return adapter;
 }
 

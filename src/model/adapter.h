@@ -52,7 +52,10 @@ struct AdapterChange {
 // By AdapterFile::Change::linear.
 using Adapter = std::vector<AdapterChange>;
 
-// Reads PEFT's folders: adapter_config.json and adapter_model.safetensors.
+struct AdapterConfig;
+
+// Reads PEFT's folders: adapter_config.json and adapter_model.safetensors, or adapter_model.bin where there
+// is none.
 class AdapterReader {
  public:
   // For adapters of this network, of all its stages, whose activations are in `format`; with `experts`, of its single
@@ -99,6 +102,9 @@ class AdapterReader {
   };
   using Modules = std::vector<Module>;  // of one name: more than one where it has several parameters
 
+  // With a digest of the scales alone.
+  Result<AdapterFile> read_tensors(const std::string& directory, const AdapterConfig& config,
+                                   std::span<const StoredTensor> tensors) const;
   void add_tower(ModelSpec tower);
   bool is_of_tower(std::string_view module) const;
   void add_experts(const ModelSpec& spec, const ParameterList::ExpertProduct& product);

@@ -142,6 +142,30 @@ TEST(Adapter, IsAsGoodAsMergedWeights) {
   }
 }
 
+// torch.save wrote the same numbers; where both files are there, safetensors count.
+TEST(Adapter, OfATorchFileIsTheSame) {
+  Backend backend = make_reference_backend();
+  const auto model = load_base("llama-f32", backend);
+  const AdapterReader reader(model->spec, model->activation, kMaxRank, true);
+  const std::string pickled = "tests/data/torch/adapter", usual = fmt::format("{}/llama-f32", kAdapters);
+  const AdapterFile expected = reader.read(usual).value(), read = reader.read(pickled).value();
+  ASSERT_EQ(read.changes.size(), expected.changes.size());
+  for (std::size_t i = 0; i < read.changes.size(); ++i) {
+    EXPECT_EQ(read.changes[i].linear, expected.changes[i].linear);
+    EXPECT_EQ(read.changes[i].a, expected.changes[i].a);
+    EXPECT_EQ(read.changes[i].b, expected.changes[i].b);
+  }
+  EXPECT_NE(read.digest, expected.digest);  // of other bytes
+  const ScratchDirectory both;
+  fs::copy(usual, both.path());
+  fs::copy_file(pickled + "/adapter_model.bin", both / "adapter_model.bin");
+  EXPECT_EQ(reader.read(both.path()).value().digest, expected.digest);
+  both.write("adapter_model.bin", "no pickle");
+  fs::remove(both / "adapter_model.safetensors");
+  EXPECT_THAT(reader.read(both.path()).error().message,
+              HasSubstr("adapter_model.bin: torch.save did not write it"));
+}
+
 // Query, key and value are one matrix, gate and up another: each has a B of its own, without zeros for the
 // others.
 TEST(Adapter, LayersThatAreOneMatrixHaveBlocks) {
@@ -218,7 +242,7 @@ TEST_F(AdapterErrors, NameWhatIsWrong) {
   EXPECT_EQ(error(), "read");
   EXPECT_THAT(error(3), HasSubstr("r is 4, the server takes at most 3"));
   fs::remove(directory_ / "adapter_model.safetensors");
-  EXPECT_THAT(error(), HasSubstr("has no adapter_model.safetensors"));
+  EXPECT_THAT(error(), HasSubstr("has no adapter_model.safetensors and no adapter_model.bin"));
 }
 
 TEST_F(AdapterErrors, UnsupportedKinds) {

@@ -22,13 +22,14 @@ struct Field {
   std::string_view key;  // after the architecture's name
   std::array<std::string_view, 6> fields;
 };
+constexpr std::string_view kHeads = "attention.head_count";
 constexpr std::string_view kKeyHeads = "attention.head_count_kv";
 constexpr std::string_view kHidden = "feed_forward_length";
 constexpr std::size_t kFieldsOfShape = 7;  // the first ones
 constexpr Field kFields[] = {
     {"embedding_length", {"hidden_size", "n_embd", "d_model"}},
     {"block_count", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}},
-    {"attention.head_count", {"num_attention_heads", "n_head", "n_heads"}},
+    {kHeads, {"num_attention_heads", "n_head", "n_heads"}},
     {kKeyHeads, {"num_key_value_heads", "num_kv_heads"}},
     {"attention.key_length", {"head_dim"}},
     {kHidden, {"intermediate_size", "n_inner", "ffn_hidden_size"}},
@@ -85,8 +86,8 @@ class Translation {
   Result<Config> config() {
     fields_["architectures"] = {text_of(architecture_.family)};
     for (const Field& field : kFields) {
-      if ((field.key == kKeyHeads || field.key == kHidden) && has_lists() &&
-          gguf_.metadata.is_list(key(field.key))) {
+      const bool of_layers = field.key == kHeads || field.key == kKeyHeads || field.key == kHidden;
+      if (of_layers && has_lists() && gguf_.metadata.is_list(key(field.key))) {
         TRY_VOID(add_list(field));
         continue;
       }
@@ -137,11 +138,11 @@ class Translation {
   }
   bool is_sparse() const { return architecture_.name == "glm-dsa" || architecture_.name == "deepseek32"; }
 
-  // Whether layers may differ in their numbers of heads of keys, and in their widths.
+  // Whether layers may differ in their numbers of heads, and in their widths.
   bool has_lists() const {
-    constexpr std::string_view kNames[] = {"gemma3n", "gemma4",      "granitehybrid",
-                                           "jamba",   "kimi-linear", "lfm2",
-                                           "lfm2moe", "nemotron_h",  "nemotron_h_moe"};
+    constexpr std::string_view kNames[] = {"deci",  "gemma3n",     "gemma4",         "granitehybrid",
+                                           "jamba", "kimi-linear", "lfm2",           "lfm2moe",
+                                           "mimo2", "nemotron_h",  "nemotron_h_moe", "step35"};
     return std::ranges::find(kNames, architecture_.name) != std::end(kNames);
   }
   // The greatest number is the field's.
@@ -165,6 +166,12 @@ class Translation {
       return field_failure(name, ErrorCode::corrupt, "{}: {} has {} items, a network has 1 to {} layers",
                            gguf_.metadata.what(), name, items.size(), kGgufLayersMax);
     return items;
+  }
+
+  // The first layer that has a window, or the first that has none.
+  static std::size_t first_layer(std::span<const double> slides, bool sliding) {
+    const auto found = std::ranges::find_if(slides, [=](double one) { return (one != 0) == sliding; });
+    return static_cast<std::size_t>(found - slides.begin());
   }
 
   // Short convolutions have no heads.
@@ -267,6 +274,7 @@ class Translation {
     set("local_rope_theta", field("rope_local_base_freq").value_or(10000), key("rope.freq_base_swa"));
     TRY(const auto activation, gguf_.metadata.text(key("hidden_activation")));
     if (activation) fields_["hidden_activation"] = text_of(*activation);
+    fields_["norm_bias"] = gguf_.find("output_norm.bias") != nullptr;
     return {};
   }
 
@@ -373,17 +381,133 @@ class Translation {
   }
 
   // Only layers that see everything are stretched.
-  void add_mellum() {
-    json::object whole{{"rope_type", "default"}};
+  void set_ropes(json::object whole, json::object sliding) {
     if (const auto* stretched = fields_.if_contains("rope_scaling"); stretched && stretched->is_object())
-      whole = stretched->as_object();
+      whole.insert(stretched->as_object().begin(), stretched->as_object().end());
     const auto theta = field("rope_theta"), local = field("rope_local_base_freq");
     if (theta) whole["rope_theta"] = *theta;
-    json::object sliding{{"rope_type", "default"}};
     if (local || theta) sliding["rope_theta"] = local ? *local : *theta;
+    for (json::object* rope : {&whole, &sliding}) rope->emplace("rope_type", "default");
     fields_["rope_scaling"] = nullptr;
     fields_["rope_parameters"] =
         json::object{{"full_attention", std::move(whole)}, {"sliding_attention", std::move(sliding)}};
+  }
+
+  // DBRX has half of its fields in objects.
+  void add_dbrx() {
+    const auto stored = [&](std::string_view name) {
+      const auto* value = fields_.if_contains(text_of(name));
+      return value != nullptr ? *value : json::value();
+    };
+    const auto heads = field("num_key_value_heads");
+    fields_["attn_config"] = {{"kv_n_heads", heads ? json::value(*heads) : stored("n_heads")},
+                              {"clip_qkv", stored("clip_qkv")}};
+    fields_["ffn_config"] = {{"moe_num_experts", stored("moe_num_experts")},
+                             {"moe_top_k", stored("moe_k")},
+                             {"ffn_hidden_size", stored("ffn_hidden_size")}};
+  }
+
+  // Layers without heads have no attention, those without a width no MLP.
+  Result<> add_deci() {
+    TRY(const auto layers, gguf_.metadata.count(key("block_count"), kGgufLayersMax));
+    json::array blocks;
+    for (std::size_t i = 0; std::cmp_less(i, layers.value_or(0)); ++i) {
+      const double heads = of_layer(kHeads, i, "num_attention_heads").value_or(0);
+      const double key_heads = of_layer(kKeyHeads, i, "num_key_value_heads").value_or(heads);
+      const double width = of_layer(kHidden, i, "intermediate_size").value_or(0);
+      json::object attention{{"n_heads_in_group", heads / key_heads}}, mlp{{"intermediate_size", width}};
+      if (key_heads == 0) attention = {{"replace_with_linear", true}};
+      if (heads == 0) attention = {{"no_op", true}};
+      if (width == 0) mlp = {{"no_op", true}};
+      blocks.push_back({{"attention", std::move(attention)}, {"ffn", std::move(mlp)}});
+    }
+    fields_["block_configs"] = std::move(blocks);
+    return {};
+  }
+
+  // Layers with windows have key heads of their own. Weights of those chosen are always divided by their sum.
+  Result<> add_mimo2() {
+    TRY(const std::vector<double> slides, layer_numbers(key("attention.sliding_window_pattern")));
+    TRY(const auto value_dim, gguf_.metadata.number(key("attention.value_length")));
+    TRY(const auto scale, gguf_.metadata.number(key("attention.value_scale")));
+    const auto key_heads = [&](bool sliding) {
+      return of_layer(kKeyHeads, first_layer(slides, sliding), "num_key_value_heads");
+    };
+    const auto full = key_heads(false), local = key_heads(true);
+    set("num_key_value_heads", full, key(kKeyHeads));
+    set("swa_num_key_value_heads", local, key(kKeyHeads));
+    set("v_head_dim", value_dim.value_or(head_dim()), key("attention.value_length"));
+    set("attention_value_scale", scale.value_or(1), key("attention.value_scale"));
+    fields_["add_swa_attention_sink_bias"] = some_have("attn_sinks.weight");
+    set_ropes({}, {});
+    return add_expert_layers();
+  }
+
+  // Layers with windows have heads of their own, and turn as a whole where the others turn by half of that.
+  Result<> add_step35() {
+    TRY(const std::vector<double> slides, layer_numbers(key("attention.sliding_window_pattern")));
+    TRY(const auto turning, gguf_.metadata.number(key("rope.dimension_count")));
+    TRY(const auto local_turning, gguf_.metadata.number(key("rope.dimension_count_swa")));
+    const std::size_t full = first_layer(slides, false), local = first_layer(slides, true);
+    json::object other;
+    for (const auto& [stored, name, others_name] :
+         {std::tuple(kHeads, "num_attention_heads", "num_attention_heads"),
+          std::tuple(kKeyHeads, "num_key_value_heads", "num_attention_groups")}) {
+      if (const auto heads = of_layer(stored, local, name)) other[others_name] = *heads;
+      set(name, of_layer(stored, full, name), key(stored));
+    }
+    fields_["attention_other_setting"] = std::move(other);
+    fields_["use_head_wise_attn_gate"] = some_have("attn_gate.weight");
+    set("share_expert_dim", field("shared_expert_intermediate_size"),
+        key("expert_shared_feed_forward_length"));
+    set("moe_router_scaling_factor", field("routed_scaling_factor").value_or(1), key("expert_weights_scale"));
+    if (const auto* normed = fields_.if_contains("norm_topk_prob")) fields_["norm_expert_weight"] = *normed;
+    for (const auto& [stored, name] : {std::pair("swiglu_clamp_exp", "swiglu_limits"),
+                                       std::pair("swiglu_clamp_shexp", "swiglu_limits_shared")})
+      if (gguf_.metadata.is_list(key(stored))) {
+        TRY(const std::vector<double> limits, layer_numbers(key(stored)));
+        fields_[name] = json::array(limits.begin(), limits.end());
+      }
+    const double all = turning.value_or(head_dim());
+    cut_divisors(all / 4);
+    set_ropes({{"partial_rotary_factor", share_of(all / 2)}},
+              {{"partial_rotary_factor", share_of(local_turning.value_or(all))}});
+    return add_expert_layers();
+  }
+
+  // Tensors of divisors may be as long as the longest layers' pairs.
+  void cut_divisors(double pairs) {
+    auto* scaling = fields_.if_contains("rope_scaling");
+    if (scaling == nullptr || !scaling->is_object() || !(pairs >= 1 && pairs <= kPairsMax)) return;
+    for (const char* name : {"long_factor", "short_factor"})
+      if (auto* list = scaling->as_object().if_contains(name); list != nullptr && list->is_array())
+        if (const auto count = static_cast<std::size_t>(pairs); list->as_array().size() > count)
+          list->as_array().resize(count);
+  }
+
+  // The words of T5, whose layers are numbered in each half.
+  Result<> add_t5() {
+    constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+        {"attention.head_count", "num_heads"},
+        {"attention.key_length", "d_kv"},
+        {"attention.layer_norm_rms_epsilon", "layer_norm_epsilon"},
+        {"attention.relative_buckets_count", "relative_attention_num_buckets"},
+        {"decoder_block_count", "num_decoder_layers"},
+        {"decoder_start_token_id", "decoder_start_token_id"},
+        {"feed_forward_length", "d_ff"}};
+    for (const auto& [stored, wanted] : kNames) {
+      TRY(const auto number, gguf_.metadata.number(key(stored)));
+      set(wanted, number, key(stored));
+    }
+    const bool gated = gguf_.find("enc.blk.0.ffn_gate.weight") != nullptr;
+    fields_["feed_forward_proj"] = gated ? "gated-gelu" : "relu";
+    return {};
+  }
+
+  // Its windows' base has a name of its own.
+  void add_plamo3() {
+    const auto local = field("rope_local_base_freq");
+    set("rope_local_theta", local ? local : field("rope_theta"), key("rope.freq_base_swa"));
   }
 
   Result<> add_rwkv7() {
@@ -436,11 +560,7 @@ class Translation {
     TRY(const auto dim, gguf_.metadata.number(key("attention.key_length_swa")));
     TRY(const auto turning, gguf_.metadata.number(key("rope.dimension_count_swa")));
     TRY(const std::vector<double> slides, layer_numbers(key("attention.sliding_window_pattern")));
-    const auto first = [&](bool sliding) {
-      const auto found = std::ranges::find_if(slides, [=](double one) { return (one != 0) == sliding; });
-      return static_cast<std::size_t>(found - slides.begin());
-    };
-    const std::size_t full = first(false);
+    const std::size_t full = first_layer(slides, false);
     if (turning && turning != dim)
       return field_failure("rope.dimension_count_swa", ErrorCode::unsupported,
                            "{}: {} is {}; heads of windows turn as a whole here", gguf_.metadata.what(),
@@ -451,7 +571,8 @@ class Translation {
       own["num_key_value_heads"] = *heads;
     fields_["per_layer_config"] = json::object{{fmt::format("{}", full), std::move(own)}};
     set("head_dim", dim, key("attention.key_length_swa"));
-    set("num_key_value_heads", of_layer(kKeyHeads, first(true), "num_key_value_heads"), key(kKeyHeads));
+    set("num_key_value_heads", of_layer(kKeyHeads, first_layer(slides, true), "num_key_value_heads"),
+        key(kKeyHeads));
     fields_["attention_k_eq_v"] = gguf_.find(fmt::format("blk.{}.attn_v.weight", full)) == nullptr;
     if (const auto widths = lists_.find(kHidden); widths != lists_.end()) {
       const auto [least, most] = std::ranges::minmax(widths->second);
@@ -497,7 +618,7 @@ class Translation {
     TRY(const auto normed, gguf_.metadata.boolean(key("expert_weights_norm")));
     const std::string_view name = architecture_.name;
     const bool always = name == "qwen3moe" || name == "qwen3vlmoe" || name == "qwen3next" ||
-                        name == "lfm2moe" || name == "mellum" || name == "kimi-linear";
+                        name == "lfm2moe" || name == "mellum" || name == "kimi-linear" || name == "mimo2";
     if (normed || always || is_latent()) fields_["norm_topk_prob"] = normed.value_or(always);
     TRY(const auto predictors, gguf_.metadata.count(key("nextn_predict_layers"), kGgufLayersMax));
     fields_["num_nextn_predict_layers"] = predictors.value_or(0);
@@ -521,12 +642,16 @@ class Translation {
   Result<> add_rotation() {
     TRY(const auto turning, gguf_.metadata.number(key("rope.dimension_count")));
     if (!turning || !(head_dim() > 0) || is_latent() || architecture_.name == "deepseek4") return {};
-    double share = *turning / head_dim();
-    // A little more where it is rounded: a family takes the whole part of share * head_dim.
-    if (share < 1) share = std::nextafter(share, 1.0);
     for (const char* name : {"partial_rotary_factor", "rotary_pct", "rotary_share"})
-      set(name, share, key("rope.dimension_count"));
+      set(name, share_of(*turning), key("rope.dimension_count"));
     return {};
+  }
+
+  // Of so many elements that turn. A little more where it is rounded: a family takes the whole part of share
+  // * head_dim.
+  double share_of(double turning) const {
+    const double share = turning / head_dim();
+    return share < 1 ? std::nextafter(share, 1.0) : share;
   }
 
   Result<> add_scaling() {
@@ -747,7 +872,13 @@ class Translation {
     if (name == "bailingmoe2") TRY_VOID(add_scores("score_function"));
     if (name == "cohere2moe") TRY_VOID(add_cohere2_moe());
     if (name == "hy_v3") TRY_VOID(add_hunyuan_v3());
-    if (name == "mellum") add_mellum();
+    if (name == "mellum") set_ropes({}, {});
+    if (name == "dbrx") add_dbrx();
+    if (name == "deci") TRY_VOID(add_deci());
+    if (name == "mimo2") TRY_VOID(add_mimo2());
+    if (name == "step35") TRY_VOID(add_step35());
+    if (name == "plamo3") add_plamo3();
+    if (name == "t5") TRY_VOID(add_t5());
     if (name == "granite_swa") TRY_VOID(add_granite_windows());
     if (name == "minimax-01") TRY_VOID(add_minimax());
     if (name == "modern-bert") TRY_VOID(add_modernbert());
@@ -786,9 +917,10 @@ class Translation {
         return field_failure(pattern, ErrorCode::corrupt,
                              "{}: {} has {} items, a network has at most {} layers", gguf_.metadata.what(),
                              pattern, sliding.size(), kGgufLayersMax);
+      const double own = field("num_hidden_layers").value_or(0);  // without those of multi-token prediction
       json::array types;
-      for (const double slides : sliding)
-        types.emplace_back(slides != 0 ? "sliding_attention" : "full_attention");
+      for (std::size_t i = 0; i < sliding.size() && static_cast<double>(i) < own; ++i)
+        types.emplace_back(sliding[i] != 0 ? "sliding_attention" : "full_attention");
       fields_["layer_types"] = std::move(types);
     } else {
       TRY(const auto period, gguf_.metadata.number(pattern));

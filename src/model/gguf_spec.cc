@@ -27,6 +27,8 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"cohere2", "Cohere2ForCausalLM"},
     GgufArchitecture{"cohere2moe", "Cohere2MoeForCausalLM"},
     GgufArchitecture{"command-r", "CohereForCausalLM"},
+    GgufArchitecture{"dbrx", "DbrxForCausalLM"},
+    GgufArchitecture{"deci", "DeciLMForCausalLM", true},
     GgufArchitecture{"deepseek", "DeepseekForCausalLM", true},
     GgufArchitecture{"deepseek2", "DeepseekV3ForCausalLM"},
     GgufArchitecture{"deepseek32", "DeepseekV32ForCausalLM"},
@@ -70,6 +72,7 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"mamba", "MambaForCausalLM"},
     GgufArchitecture{"mamba2", "Mamba2ForCausalLM"},
     GgufArchitecture{"mellum", "MellumForCausalLM"},
+    GgufArchitecture{"mimo2", "MiMoV2FlashForCausalLM"},
     GgufArchitecture{"minicpm", "MiniCPMForCausalLM", true},
     GgufArchitecture{"minicpm3", "MiniCPM3ForCausalLM"},
     GgufArchitecture{"minimax-01", "MiniMaxText01ForCausalLM"},
@@ -90,6 +93,7 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"phi2", "PhiForCausalLM"},
     GgufArchitecture{"phi3", "Phi3ForCausalLM"},
     GgufArchitecture{"phimoe", "PhimoeForCausalLM"},
+    GgufArchitecture{"plamo3", "Plamo3ForCausalLM"},
     GgufArchitecture{"qwen2", "Qwen2ForCausalLM"},
     GgufArchitecture{"qwen2moe", "Qwen2MoeForCausalLM"},
     GgufArchitecture{"qwen2vl", "Qwen2ForCausalLM"},
@@ -106,8 +110,12 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"stablelm", "StableLmForCausalLM"},
     GgufArchitecture{"starcoder", "GPTBigCodeForCausalLM"},
     GgufArchitecture{"starcoder2", "Starcoder2ForCausalLM"},
+    GgufArchitecture{"step35", "Step3p5ForCausalLM"},
+    GgufArchitecture{"t5", "T5ForConditionalGeneration"},
     GgufArchitecture{"xverse", "XverseForCausalLM", true},
 };
+
+constexpr std::int64_t kLabelsMax = 65536;
 
 // Which tensors there are says what else the network has: those of each layer, or of some.
 class Layers {
@@ -136,6 +144,7 @@ void adapt(LayerSpec& layer, const Layers& layers) {
     mlp->down_bias = layers.have("ffn_down.bias");
   }
   for (NormSpec* norm : {&layer.pre_norm, &layer.post_norm}) norm->weight_offset = 0;
+  layer.last_offset.reset();
   // Files of Qwen3-Next have b and a of a key head's value heads beside each other, those of Qwen3.5 have
   // none of a key head's value heads beside each other.
   if (auto* net = std::get_if<DeltaNet>(&layer.mixer)) net->tiled = layers.have("ssm_beta.weight");
@@ -154,10 +163,16 @@ Names names_of(const ModelSpec& spec, const Gguf& gguf, const Layers& layers) {
                          : two_norms                                 ? "attn_norm"
                          : layers.have("ffn_norm.weight")            ? "ffn_norm"
                          : layers.have("post_attention_norm.weight") ? "post_attention_norm"
+                         : layers.have("attn_output_norm.weight")    ? "attn_output_norm"  // DBRX
                                                                      : "attn_norm";  // layers of one half
   const bool fused_experts = layers.have("ffn_gate_up_exps.weight");
   const bool hybrid = layers.have("ssm_a") || lightning;  // whose fused projections are not attention's
   const bool halves = layers.have("attn_k_b.weight");
+  const bool gates = layers.have("attn_gate.weight");
+  const bool head_gates = gates && std::ranges::any_of(spec.layers, [](const LayerSpec& layer) {
+                            const auto* attention = std::get_if<Attention>(&layer.mixer);
+                            return attention != nullptr && attention->head_gate;
+                          });
   return {
       .prefixes = {""},
       .lm_head = "output",
@@ -175,10 +190,11 @@ Names names_of(const ModelSpec& spec, const Gguf& gguf, const Layers& layers) {
       .mlp_post_norm = layers.have("layer_output_norm.weight") ? "layer_output_norm" : "post_ffw_norm",
       .q_norm = "attn_q_norm",
       .k_norm = "attn_k_norm",
-      .qkv = layers.have("attn_qkv.weight") && !hybrid    ? list("attn_qkv")
-             : layers.have("attn_gate.weight") && !hybrid ? list("attn_q", "attn_k", "attn_v", "attn_gate")
-                                                          : list("attn_q", "attn_k", "attn_v"),
+      .qkv = layers.have("attn_qkv.weight") && !hybrid ? list("attn_qkv")
+             : gates && !head_gates && !hybrid         ? list("attn_q", "attn_k", "attn_v", "attn_gate")
+                                                       : list("attn_q", "attn_k", "attn_v"),
       .out = "attn_output",
+      .head_gate = "attn_gate",
       .up = rwkv                             ? list("channel_mix_key")
             : layers.have("ffn_gate.weight") ? list("ffn_gate", "ffn_up")
                                              : list("ffn_up"),
@@ -253,7 +269,43 @@ Names names_of(const ModelSpec& spec, const Gguf& gguf, const Layers& layers) {
   };
 }
 
+// Of one half of T5, "enc." or "dec.".
+Names half_names(const std::string& half, const Gguf& gguf) {
+  const auto list = [](auto... names) { return std::vector<std::string>{names...}; };
+  const bool gated = gguf.find(half + "blk.0.ffn_gate.weight") != nullptr;
+  return {
+      .prefixes = {""},
+      .lm_head = gguf.find("output.weight") != nullptr ? "output" : "token_embd",
+      .embedding = "token_embd",
+      .final_norm = half + "output_norm",
+      .layers = half + "blk.",
+      .attention_norm = "attn_norm",
+      .mlp_norm = "ffn_norm",
+      .cross_norm = "cross_attn_norm",
+      .qkv = list("attn_q", "attn_k", "attn_v"),
+      .out = "attn_o",
+      .up = gated ? list("ffn_gate", "ffn_up") : list("ffn_up"),
+      .down = "ffn_down",
+      .distance_bias = half + "blk.0.attn_rel_b.weight",
+      .cross_q = "cross_attn_q",
+      .cross_kv = list("cross_attn_k", "cross_attn_v"),
+      .cross_out = "cross_attn_o",
+  };
+}
+
+// A network that reads prompts with an encoder.
+void adapt_halves(ModelSpec& spec, const Gguf& gguf) {
+  ModelSpec tower = *spec.tower;
+  tower.names = half_names("enc.", gguf);
+  tower.names.ignorable = {"dec.*", "output.weight"};
+  spec.names = half_names("dec.", gguf);
+  spec.names.ignorable = {"enc.*", "dec.blk.0.cross_attn_rel_b.weight"};
+  spec.other_names.reset();
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+}
+
 void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
+  if (spec.tower) return adapt_halves(spec, gguf);
   const Layers layers(gguf);
   for (LayerSpec& layer : spec.layers) adapt(layer, layers);
   spec.final_norm.weight_offset = 0;
@@ -275,7 +327,56 @@ void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
   spec.predictor.reset();  // under other names
 }
 
-// How a model makes one vector of a text's, where the file says it: those that generate have no such key.
+// Of a reranker or classifier: scores of the last token's row; of an encoder's first one, or, of ModernBERT,
+// of the mean, behind a layer that it has for that.
+Result<> set_scores(ModelSpec& spec, const Gguf& gguf, std::string_view architecture) {
+  const StoredTensor* scores = gguf.find("cls.output.weight");
+  const bool encoder = architecture == "bert", modern = architecture == "modern-bert";
+  for (const char* needed : {"cls.output.weight", "cls.weight"}) {
+    const StoredTensor* tensor = gguf.find(needed);
+    if (tensor == nullptr && (tensor == scores || encoder || modern))
+      return failure(ErrorCode::unsupported, "{}: {}.pooling_type is 4 (scores) and there is no {}",
+                     gguf.metadata.what(), architecture, needed);
+  }
+  if (scores->shape.size() != 2 || scores->shape[0] > kLabelsMax)
+    return failure(ErrorCode::corrupt, "{}: cls.output.weight must have a row for each of 1 to {} labels",
+                   gguf.metadata.what(), kLabelsMax);
+  Head head{.pool = modern ? Pool::mean : encoder ? Pool::first : Pool::last};
+  if (gguf.find("cls.weight") != nullptr) {
+    HeadLayer dense{.name = "cls",
+                    .outputs = spec.dim,
+                    .bias = gguf.find("cls.bias") != nullptr,
+                    .activation = modern ? Activation::gelu : Activation::tanh};
+    if (gguf.find("cls.norm.weight") != nullptr) {
+      dense.norm = spec.final_norm;
+      dense.norm.bias = gguf.find("cls.norm.bias") != nullptr;
+      dense.norm_name = "cls.norm";
+    }
+    head.layers.push_back(std::move(dense));
+  }
+  TRY(const std::vector<std::string_view> labels,
+      gguf.metadata.texts(fmt::format("{}.classifier.output_labels", architecture)));
+  HeadLayer last{.name = "cls.output",
+                 .outputs = static_cast<int>(scores->shape[0]),
+                 .bias = gguf.find("cls.output.bias") != nullptr};
+  if (std::ranges::equal(labels, std::array{"yes", "no"}) && last.outputs == 2 && !last.bias) {
+    last.rows = {0, 1};  // Qwen3's rerankers: how much rather the model says yes than no
+    last.table = 2;
+    last.outputs = 1;
+    last.difference = true;
+  }
+  for (int i = 0; i < last.outputs; ++i)
+    head.labels.push_back(std::ssize(labels) == last.outputs
+                              ? std::string(labels[static_cast<std::size_t>(i)])
+                              : fmt::format("LABEL_{}", i));
+  head.label_activation = last.outputs == 1 ? LabelActivation::sigmoid : LabelActivation::softmax;
+  head.layers.push_back(std::move(last));
+  spec.head = std::move(head);
+  return {};
+}
+
+// How a model makes one vector of a text's, or scores, where the file says it: those that generate have no
+// such key.
 Result<> set_head(ModelSpec& spec, const Gguf& gguf, std::string_view architecture) {
   TRY(const auto causal, gguf.metadata.boolean(fmt::format("{}.attention.causal", architecture)));
   for (LayerSpec& layer : spec.layers)
@@ -284,12 +385,13 @@ Result<> set_head(ModelSpec& spec, const Gguf& gguf, std::string_view architectu
   const std::string key = fmt::format("{}.pooling_type", architecture);
   constexpr std::pair<double, Pool> kPools[] = {{1, Pool::mean}, {2, Pool::first}, {3, Pool::last}};
   TRY(const auto stored, gguf.metadata.number(key));
+  if (stored == 4) return set_scores(spec, gguf, architecture);
   if (stored.value_or(0) != 0) {
     const auto* found = std::ranges::find(kPools, *stored, &std::pair<double, Pool>::first);
     if (found == std::end(kPools))
       return field_failure(
           "pooling_type", ErrorCode::unsupported,
-          "{}: {} is {}; supported are 1 (mean), 2 (the first token's) and 3 (the last one's)",
+          "{}: {} is {}; supported are 1 (mean), 2 (the first token's), 3 (the last one's) and 4 (scores)",
           gguf.metadata.what(), key, *stored);
     if (!spec.head) spec.head = Head{.normalise = true};
     spec.head->pool = found->second;

@@ -97,6 +97,15 @@ TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
       .value("jamba.attention.head_count_kv", GgufType::list, numbers({0, 2, 2, 0}));
   EXPECT_THAT(error(jamba), HasSubstr("layers with attention come in no period"));
 
+  GgufBuilder deci = file("deci").f32("deci.attention.layer_norm_rms_epsilon", 1e-5F);
+  deci.value("deci.attention.head_count_kv", GgufType::list, numbers({2, 0}));
+  EXPECT_THAT(error(deci), HasSubstr("replace_with_linear is true; this is not supported"));
+
+  EXPECT_THAT(error(file("bert")
+                        .u32("bert.pooling_type", 4)
+                        .tensor("cls.output.weight", {64, 1}, kF32, std::string(64 * 4, '\0'))),
+              HasSubstr("bert.pooling_type is 4 (scores) and there is no cls.weight"));
+
   GgufBuilder gemma =
       file("gemma4").value("gemma4.attention.sliding_window_pattern", GgufType::list, numbers({1, 0}));
   std::string divisors;
@@ -136,8 +145,10 @@ TEST_F(GgufSpec, AFileThatSaysHowItPoolsMakesVectors) {
   const auto made = spec(llama().u32("llama.pooling_type", 3));
   ASSERT_TRUE(made.has_value()) << made.error().message;
   EXPECT_EQ(made->head->pool, Pool::last);
+  EXPECT_THAT(error(llama().u32("llama.pooling_type", 5)),
+              HasSubstr("llama.pooling_type is 5; supported are"));
   EXPECT_THAT(error(llama().u32("llama.pooling_type", 4)),
-              HasSubstr("llama.pooling_type is 4; supported are"));
+              HasSubstr("llama.pooling_type is 4 (scores) and there is no cls.output.weight"));
   // Tokens that see those behind them do not generate.
   EXPECT_THAT(error(llama().value("llama.attention.causal", GgufType::boolean, std::string(1, '\0'))),
               HasSubstr("needs --runner pooling"));

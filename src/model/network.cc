@@ -100,8 +100,8 @@ std::vector<HeadParameter> head_of(const ModelSpec& spec) {
   std::vector<HeadParameter> head;
   std::int64_t inputs = spec.dim;
   for (const HeadLayer& layer : spec.head->layers) {
-    head.push_back({.linear = name.linear({layer.name}, {layer.rows.empty() ? layer.outputs : spec.vocab},
-                                          inputs, layer.bias),
+    const int stored = layer.rows.empty() ? layer.outputs : layer.table > 0 ? layer.table : spec.vocab;
+    head.push_back({.linear = name.linear({layer.name}, {stored}, inputs, layer.bias),
                     .norm = name.norm(layer.norm, layer.norm_name, layer.outputs)});
     if (!layer.rows.empty()) {
       std::vector<RowRange> rows;

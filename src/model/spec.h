@@ -493,9 +493,10 @@ struct HeadLayer {
   std::string norm_name = {};
   // Not empty: a folder beside config.json whose weights are the matrix; `name` begins with it.
   std::string folder = {};
-  // Not empty: of a matrix with a row for each token of the vocabulary, these; with `difference` there are
-  // two, and the only output is the first one's less the second's.
+  // Not empty: of a matrix with a row for each token of the vocabulary, or with `table` of them, these; with
+  // `difference` there are two, and the only output is the first one's less the second's.
   std::vector<int> rows = {};
+  int table = 0;
   bool difference = false;
 };
 

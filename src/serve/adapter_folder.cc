@@ -26,7 +26,7 @@ bool is_path_downwards(const std::string& name) {
 
 fs::file_time_type changed_at(const fs::path& folder) {
   auto latest = fs::file_time_type::min();
-  for (const char* file : {kConfig, "adapter_model.safetensors"}) {
+  for (const char* file : {kConfig, "adapter_model.safetensors", "adapter_model.bin"}) {
     std::error_code error;
     if (const auto time = fs::last_write_time(folder / file, error); !error) latest = std::max(latest, time);
   }

@@ -16,7 +16,7 @@ namespace octavo::fixtures {
 inline const std::filesystem::path kRoot = "tests/data/text";
 
 inline const std::vector<std::string> kTokenizers = {"gpt2",  "llama3", "qwen", "llama2", "mistral",
-                                                     "gemma", "t5",     "bert", "gpt1"};
+                                                     "gemma", "t5",     "xlmr", "bert",   "gpt1"};
 
 inline boost::json::value read_json(const std::filesystem::path& path) {
   const Result<std::string> text = read_text_file(kRoot / path, 16u << 20);

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/base64.h"
 #include "text/pre_tokenizers.h"
 #include "text/utf8.h"
 
@@ -19,7 +20,7 @@ namespace {
 namespace json = boost::json;
 
 // tokenizer.ggml.token_type
-constexpr double kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4;
+constexpr double kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6;
 
 constexpr std::size_t kTokenBytesMax = 4096;
 constexpr const char* kBlank = "\u2581";  // SentencePiece's sign for a space
@@ -36,7 +37,7 @@ Result<> check_lists(const GgufVocabulary& v) {
                    v.tokens.size());
   };
   if (!v.types.empty()) TRY_VOID(as_long("token_type", v.types.size()));
-  if (v.model == "llama") TRY_VOID(as_long("scores", v.scores.size()));
+  if (v.model == "llama" || v.model == "t5") TRY_VOID(as_long("scores", v.scores.size()));
   if (!std::ranges::all_of(v.scores, [](double score) { return std::isfinite(score); }))
     return failure(ErrorCode::corrupt, "tokenizer.ggml.scores: one is not finite");
   for (std::size_t id = 0; id < v.tokens.size(); ++id) {
@@ -51,18 +52,20 @@ Result<> check_lists(const GgufVocabulary& v) {
 
 std::string quoted(std::string_view text) { return json::serialize(view(text)); }
 
-// {"token": id, ..}. The two long parts of the text are written as they come: as trees they would take many
-// times its memory.
-Result<std::string> vocabulary_text(const GgufVocabulary& v) {
+// {"token": id, ..}, or [["token", score], ..] of unigrams. The two long parts of the text are written as
+// they come: as trees they would take many times its memory.
+Result<std::string> vocabulary_text(const GgufVocabulary& v, bool unigrams) {
   std::unordered_set<std::string_view> seen;
-  std::string text = "{";
+  std::string text = unigrams ? "[" : "{";
   for (std::size_t id = 0; id < v.tokens.size(); ++id) {
     if (!seen.insert(v.tokens[id]).second)
       return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens: token {}, \"{}\", comes twice", id,
                      v.tokens[id]);
-    text += fmt::format("{}{}:{}", id > 0 ? "," : "", quoted(v.tokens[id]), id);
+    if (id > 0) text += ",";
+    text += unigrams ? fmt::format("[{},{}]", quoted(v.tokens[id]), v.scores[id])
+                     : fmt::format("{}:{}", quoted(v.tokens[id]), id);
   }
-  return text + "}";
+  return text + (unigrams ? "]" : "}");
 }
 
 // [["first", "second"], ..]
@@ -183,26 +186,35 @@ std::vector<std::string> word_pieces(const GgufVocabulary& v) {
   return tokens;
 }
 
-// Around one text, and around two.
-json::object bert_template(std::string_view classifier, std::int64_t classifier_id,
-                           std::string_view separator, std::int64_t separator_id) {
-  const auto special = [](std::string_view token, int type) {
-    return json::value{{"SpecialToken", {{"id", view(token)}, {"type_id", type}}}};
+// What stands before a text, behind it, and between two; the second text, and what is behind it, are of
+// `second_type`.
+struct Around {
+  std::optional<std::int64_t> begin = {}, end = {}, between = {};
+  int second_type = 0;
+};
+
+json::object template_of(const GgufVocabulary& v, const Around& around) {
+  json::object tokens;
+  const auto append = [&](json::array& to, const std::optional<std::int64_t>& id, int type) {
+    if (!id) return;
+    const json::string_view token = view(v.tokens[static_cast<std::size_t>(*id)]);
+    tokens[token] = {{"id", token}, {"ids", json::array{*id}}, {"tokens", json::array{token}}};
+    to.push_back(json::value{{"SpecialToken", {{"id", token}, {"type_id", type}}}});
   };
   const auto text = [](const char* which, int type) {
     return json::value{{"Sequence", {{"id", which}, {"type_id", type}}}};
   };
-  const auto token = [](std::string_view content, std::int64_t id) {
-    return json::value{
-        {"id", view(content)}, {"ids", json::array{id}}, {"tokens", json::array{view(content)}}};
-  };
-  json::object tokens;
-  tokens[view(classifier)] = token(classifier, classifier_id);
-  tokens[view(separator)] = token(separator, separator_id);
+  json::array single;
+  append(single, around.begin, 0);
+  single.push_back(text("A", 0));
+  append(single, around.end, 0);
+  json::array pair = single;
+  append(pair, around.between, 0);
+  pair.push_back(text("B", around.second_type));
+  append(pair, around.end, around.second_type);
   return {{"type", "TemplateProcessing"},
-          {"single", json::array{special(classifier, 0), text("A", 0), special(separator, 0)}},
-          {"pair", json::array{special(classifier, 0), text("A", 0), special(separator, 0), text("B", 1),
-                               special(separator, 1)}},
+          {"single", std::move(single)},
+          {"pair", std::move(pair)},
           {"special_tokens", std::move(tokens)}};
 }
 
@@ -229,13 +241,49 @@ Result<json::object> word_piece(const GgufVocabulary& v) {
         {"strip_accents", v.strip_accents.value_or(lowercase)},
         {"lowercase", lowercase}}},
       {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-      {"post_processor", bert_template(text(classifier), classifier, text(separator), separator)},
+      {"post_processor", template_of(v, {.begin = classifier, .end = separator, .second_type = 1})},
       {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},
       {"model",
        {{"type", "WordPiece"},
         {"unk_token", view(text(unknown))},
         {"continuing_subword_prefix", "##"},
         {"max_input_chars_per_word", 100}}}};
+}
+
+// A tokenizer.json without its added tokens and its vocabulary: T5's, and XLM-R's, which has a begin.
+Result<json::object> unigram(const GgufVocabulary& v) {
+  const auto missing = [](std::string_view key) {
+    return failure(ErrorCode::corrupt, "tokenizer.ggml.{} is missing", key);
+  };
+  if (!v.unknown) return missing("unknown_token_id");
+  Around around;
+  if (v.add_bos.value_or(false)) {
+    if (!v.bos) return missing("bos_token_id");
+    around.begin = v.bos;
+  }
+  if (v.add_eos.value_or(true)) {
+    if (!v.eos) return missing("eos_token_id");
+    around.end = v.eos;
+  }
+  if (v.add_separator.value_or(around.begin.has_value())) around.between = v.separator ? v.separator : v.eos;
+  const json::object blanks = {{"type", "Metaspace"},
+                               {"replacement", kBlank},
+                               {"prepend_scheme", v.add_space_prefix.value_or(true) ? "always" : "never"},
+                               {"split", true}};
+  json::array steps;
+  if (v.single_spaces.value_or(false)) steps.push_back(json::object{{"type", "WhitespaceSplit"}});
+  steps.push_back(blanks);
+  return json::object{
+      {"normalizer", v.charsmap.empty() ? json::value(nullptr)
+                                        : json::value{{"type", "Precompiled"},
+                                                      {"precompiled_charsmap", encode_base64(v.charsmap)}}},
+      {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}}},
+      {"post_processor", template_of(v, around)},
+      {"decoder", blanks},
+      {"model",
+       {{"type", "Unigram"},
+        {"unk_id", *v.unknown},
+        {"byte_fallback", std::ranges::count(v.types, kByte) > 0}}}};
 }
 
 // What tokenizer_config.json would say. `add_bos` nothing: what stands around texts is in a template.
@@ -260,29 +308,36 @@ TokenizerConfig config_of(const GgufVocabulary& v, std::optional<bool> add_bos) 
 Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   GgufVocabulary v = given;
   // Gemma 4's are SentencePiece's tokens with a list of merges in place of scores.
-  const bool scored = v.model == "llama", pieces = scored || v.model == "gemma4", words = v.model == "bert";
-  if (!pieces && !words && v.model != "gpt2")
+  const bool scored = v.model == "llama", pieces = scored || v.model == "gemma4", words = v.model == "bert",
+             unigrams = v.model == "t5", bytes = v.model == "gpt2";
+  if (!pieces && !words && !unigrams && !bytes)
     return field_failure("tokenizer.ggml.model", ErrorCode::unsupported,
-                         "tokenizer.ggml.model is \"{}\"; supported are bert, gpt2, llama and gemma4",
+                         "tokenizer.ggml.model is \"{}\"; supported are bert, gpt2, llama, gemma4 and t5",
                          v.model);
   TRY_VOID(check_lists(v));
   const std::vector<std::string> restored = words ? word_pieces(v) : std::vector<std::string>();
   for (std::size_t id = 0; id < restored.size(); ++id) v.tokens[id] = restored[id];
   const PreTokenizer* pre = find_pre_tokenizer(v.pre.empty() ? "default" : v.pre);
-  if (!pieces && !words && pre == nullptr)
+  if (bytes && pre == nullptr)
     return field_failure("tokenizer.ggml.pre", ErrorCode::unsupported,
                          "tokenizer.ggml.pre is \"{}\"; supported are {}", v.pre,
                          fmt::join(pre_tokenizers() | std::views::transform(&PreTokenizer::name), ", "));
   if (scored && !v.unknown) v.unknown = 0;
   if (scored && !v.bos && v.tokens.size() > 2) v.bos = 1;
   if (scored && !v.eos && v.tokens.size() > 2) v.eos = 2;
-  for (const auto& id : {v.bos, v.eos, v.unknown, v.padding})
+  if (unigrams && !v.unknown)
+    if (const auto found = std::ranges::find(v.types, kUnknown); found != v.types.end())
+      v.unknown = found - v.types.begin();
+  if (unigrams && !v.eos && v.tokens.size() > 1) v.eos = 1;
+  for (const auto& id : {v.bos, v.eos, v.unknown, v.padding, v.separator})
     if (id && (*id < 0 || *id >= std::ssize(v.tokens)))
       return failure(ErrorCode::corrupt, "tokenizer.ggml: special token {}, there are {} tokens", *id,
                      v.tokens.size());
   json::object tree;
   if (words) {
     TRY(tree, word_piece(v));
+  } else if (unigrams) {
+    TRY(tree, unigram(v));
   } else {
     const std::string_view unknown = v.unknown ? v.tokens[static_cast<std::size_t>(*v.unknown)] : "";
     tree = pieces ? sentence_piece(unknown, v.add_space_prefix.value_or(scored)) : byte_level(*pre);
@@ -292,15 +347,15 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   std::string model = json::serialize(tree["model"]);
   tree.erase("model");
   std::string text = json::serialize(tree);
-  TRY(const std::string ids, vocabulary_text(v));
+  TRY(const std::string ids, vocabulary_text(v, unigrams));
   text.back() = model.back() = ',';  // both go on
   text += fmt::format("\"model\":{}\"vocab\":{}", model, ids);
-  if (!words) {
+  if (pieces || bytes) {
     TRY(const std::string merges, scored ? merges_of_scores(v) : listed_merges(v));
     text += fmt::format(",\"merges\":{}", merges);
   }
   std::optional<bool> add_bos;
-  if (!words) add_bos = v.add_bos.value_or(pieces || (pre != nullptr && pre->add_bos));
+  if (pieces || bytes) add_bos = v.add_bos.value_or(pieces || (pre != nullptr && pre->add_bos));
   return Tokenizer::parse(text + "}}", config_of(v, add_bos));
 }
 

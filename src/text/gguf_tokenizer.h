@@ -1,9 +1,10 @@
 // The tokenizer that a GGUF file describes: a list of tokens, with merges (byte-level BPE) or scores
-// (SentencePiece) or neither (WordPiece), put into the words of tokenizer.json.
+// (SentencePiece's two kinds) or neither (WordPiece), put into the words of tokenizer.json.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,16 +16,23 @@ namespace octavo {
 
 // The metadata under tokenizer.ggml, and tokenizer.chat_template.
 struct GgufVocabulary {
-  std::string_view model;  // "gpt2": byte-level BPE; "llama": SentencePiece; "bert": WordPiece
-  std::string_view pre;    // gpt2: the name of what splits the text into words; "": "default"
+  // "gpt2": byte-level BPE; "llama": SentencePiece; "t5": SentencePiece's unigrams; "bert": WordPiece.
+  std::string_view model;
+  std::string_view pre;  // gpt2: the name of what splits the text into words; "": "default"
   std::vector<std::string_view> tokens = {};
   std::vector<double> types = {};             // of the tokens; empty: all are ordinary
   std::vector<std::string_view> merges = {};  // gpt2: "first second", the most urgent first
-  std::vector<double> scores = {};            // llama: of the tokens; what has the highest is merged first
+  // Of the tokens. llama: what has the highest is merged first; t5: a text's are those with the highest sum.
+  std::vector<double> scores = {};
   std::optional<std::int64_t> bos = {}, eos = {}, unknown = {}, padding = {};
   std::optional<std::int64_t> classifier = {}, separator = {};  // bert: around texts; nothing: [CLS] and [SEP]
   std::optional<bool> lowercase = {}, strip_accents = {};       // bert; nothing: true, and as lowercase
   std::optional<bool> add_bos = {}, add_eos = {}, add_space_prefix = {};
+  std::optional<bool> add_separator =
+      {};  // t5: of pairs, between the texts; nothing: where texts have a begin
+  std::optional<bool> single_spaces =
+      {};                     // t5: runs of blanks are one, and none is at the ends; nothing: they stay
+  std::string charsmap = {};  // t5: SentencePiece's compiled normalization, as bytes; "": none
   std::vector<NamedTemplate> chat_templates = {};
 };
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/base64.h"
 #include "text/fixtures.h"
 
 namespace octavo {
@@ -22,9 +23,21 @@ struct Taken {
   Taken(const std::string& name, std::string_view model, std::string_view pre) {
     const auto tree = fixtures::read_json("tokenizers/" + name + "/tokenizer.json");
     const auto& bpe = tree.at("model").as_object();
-    const bool words = model == "bert";
+    const bool words = model == "bert", unigrams = model == "t5";
     std::map<std::int64_t, std::string> by_id;
-    for (const auto& [token, id] : bpe.at("vocab").as_object()) by_id[id.as_int64()] = token;
+    std::map<std::string, double> scores;
+    if (unigrams) {
+      for (const auto& piece : bpe.at("vocab").as_array()) {
+        by_id[std::ssize(by_id)] = fixtures::text(piece.at(0));
+        scores[fixtures::text(piece.at(0))] = piece.at(1).to_number<double>();
+      }
+      vocabulary.charsmap =
+          decode_base64(fixtures::text(tree.at("normalizer").at("precompiled_charsmap"))).value();
+      vocabulary.single_spaces = vocabulary.add_bos = vocabulary.add_eos = true;
+      vocabulary.eos = 2;
+    } else {
+      for (const auto& [token, id] : bpe.at("vocab").as_object()) by_id[id.as_int64()] = token;
+    }
     std::map<std::int64_t, double> types;
     for (const auto& added : tree.at("added_tokens").as_array()) {
       by_id[added.at("id").as_int64()] = fixtures::text(added.at("content"));
@@ -38,8 +51,7 @@ struct Taken {
                                  : token.starts_with("<0x") && token.size() == 6 ? 6
                                                                                  : 1);
     }
-    std::map<std::string, double> scores;
-    for (const auto& merge : words ? boost::json::array() : bpe.at("merges").as_array()) {
+    for (const auto& merge : words || unigrams ? boost::json::array() : bpe.at("merges").as_array()) {
       const std::string left = fixtures::text(merge.at(0)), right = fixtures::text(merge.at(1));
       merges.push_back(left + " " + right);
       scores.emplace(left + right, -static_cast<double>(scores.size()));
@@ -50,7 +62,7 @@ struct Taken {
       vocabulary.tokens.push_back(token);
       vocabulary.scores.push_back(scores.contains(token) ? scores[token] : -1e9);
     }
-    if (model != "llama" && !words) vocabulary.merges.assign(merges.begin(), merges.end());
+    if (model != "llama" && !words && !unigrams) vocabulary.merges.assign(merges.begin(), merges.end());
   }
 };
 
@@ -92,8 +104,27 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"gpt2", "gpt2", "gpt-2", {}, {}}, Case{"llama3", "gpt2", "llama-bpe", {}, 700},
                     Case{"qwen", "gpt2", "qwen2", {}, {}}, Case{"llama2", "llama", "default", {}, {}},
                     Case{"gemma", "llama", "default", false, {}}, Case{"gemma", "gemma4", "", {}, 1, 0},
-                    Case{"bert", "bert", "", {}, {}, 1}),
+                    Case{"bert", "bert", "", {}, {}, 1}, Case{"xlmr", "t5", "default", true, 0, 3}),
     [](const auto& one) { return one.param.name + "_" + one.param.model; });
+
+TEST(GgufTokenizer, UnigramsFramePairs) {
+  Taken taken("xlmr", "t5", "default");
+  taken.vocabulary.bos = 0;
+  taken.vocabulary.unknown = 3;
+  const Tokenizer original = fixtures::tokenizer("xlmr");
+  const auto pair = [](const Tokenizer& tokenizer) {
+    return tokenizer.encode_texts("How are you?", "Quite well.").value().ids;
+  };
+  EXPECT_EQ(pair(tokenizer_of(taken.vocabulary).value()), pair(original));
+  // T5's texts have an end alone.
+  taken.vocabulary.add_bos = {};
+  taken.vocabulary.add_eos = {};
+  std::vector<std::int32_t> ids = original.encode("Quite well.", false).value();
+  ids.push_back(2);
+  EXPECT_EQ(tokenizer_of(taken.vocabulary)->encode("Quite well.", true).value(), ids);
+  taken.vocabulary.unknown = {};  // nor does a type say it
+  EXPECT_THAT(tokenizer_of(taken.vocabulary).error().message, HasSubstr("unknown_token_id is missing"));
+}
 
 TEST(GgufTokenizer, EverySplitIsAnExpression) {
   const Taken taken("gpt2", "gpt2", "gpt-2");
@@ -121,7 +152,7 @@ TEST(GgufTokenizer, WrongVocabularies) {
   };
   using V = GgufVocabulary;
   EXPECT_THAT(error(bytes, [](V& v) { v.model = "rwkv"; }),
-              HasSubstr("supported are bert, gpt2, llama and gemma4"));
+              HasSubstr("supported are bert, gpt2, llama, gemma4 and t5"));
   EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }), HasSubstr("is not among the 701"));
   EXPECT_THAT(error(bytes, [](V& v) { v.pre = "martian"; }),
               HasSubstr("tokenizer.ggml.pre is \"martian\"; supported are chatglm-bpe, "));

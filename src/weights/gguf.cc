@@ -212,9 +212,9 @@ Result<Gguf> Gguf::open(const std::string& path) {
       return failure(ErrorCode::corrupt, "{}: split.tensors.count is {}, the {} files have {} tensors", path,
                      *in_all, count, gguf.tensors.size());
   }
-  // Falcon-H1's files leave the end of one name out.
+  // Files of Falcon-H1 and PLaMo leave the end of some norms' names out.
   for (StoredTensor& tensor : gguf.tensors)
-    if (tensor.name.starts_with("blk.") && tensor.name.ends_with(".ffn_norm")) tensor.name += ".weight";
+    if (tensor.name.starts_with("blk.") && tensor.name.ends_with("_norm")) tensor.name += ".weight";
   std::ranges::sort(gguf.tensors, {}, &StoredTensor::name);
   const auto twice = std::ranges::adjacent_find(gguf.tensors, {}, &StoredTensor::name);
   if (twice != gguf.tensors.end())

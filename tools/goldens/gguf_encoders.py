@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Cases of make_encoder_goldens.py as GGUF files beside their checkpoints, with the same numbers in BF16, as llama.cpp's own conversion
-writes them: names, metadata, positions that begin at 0, norms by 1 + w as such.
+"""Cases of make_encoder_goldens.py and T5's of make_source_goldens.py as GGUF files beside their checkpoints, with the same numbers in BF16,
+as llama.cpp's own conversion writes them: names, metadata, positions that begin at 0, norms by 1 + w as such; T5's with their tokenizer.
 
 Usage: gguf_encoders.py DIRECTORY ...
 """
@@ -13,7 +13,9 @@ import numpy as np
 from safetensors.torch import load_file
 
 ARCHITECTURES = {"BertModel": "bert", "RobertaModel": "bert", "NomicBertModel": "nomic-bert", "ModernBertModel": "modern-bert", "Gemma3TextModel": "gemma-embedding",
-                 "JinaEmbeddingsV3Model": "jina-bert-v3", "Qwen3Model": "qwen3"}
+                 "JinaEmbeddingsV3Model": "jina-bert-v3", "Qwen3Model": "qwen3", "XLMRobertaForSequenceClassification": "bert", "ModernBertForSequenceClassification": "modern-bert",
+                 "Qwen3ForCausalLM": "qwen3", "T5ForConditionalGeneration": "t5"}  # the last: a reranker of words
+WORDS = (7, 11)  # that it says for yes and for no
 POOLING = {"bert": gguf.PoolingType.CLS, "modern-bert": gguf.PoolingType.CLS, "qwen3": gguf.PoolingType.LAST}  # of others: the mean
 
 
@@ -28,7 +30,12 @@ def add_metadata(writer, arch, config, offset):
     writer.add_head_count(heads)
     writer.add_head_count_kv(first("num_key_value_heads") or heads)
     writer.add_causal_attention(arch == "qwen3")
-    writer.add_pooling_type(POOLING.get(arch, gguf.PoolingType.MEAN))
+    family = config["architectures"][0]
+    if family.endswith(("ForSequenceClassification", "ForCausalLM")):
+        writer.add_pooling_type(gguf.PoolingType.RANK)
+        writer.add_classifier_output_labels(list(config["id2label"].values()) if "Classification" in family else ["yes", "no"])
+    else:
+        writer.add_pooling_type(POOLING.get(arch, gguf.PoolingType.MEAN))
     if first("rms_norm_eps"):
         writer.add_layer_norm_rms_eps(first("rms_norm_eps"))
     if first("layer_norm_eps", "norm_eps"):
@@ -49,16 +56,55 @@ def add_metadata(writer, arch, config, offset):
         writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config["layer_types"]])
 
 
+def add_t5(writer, config, directory):
+    tokenizer = json.loads((directory / "tokenizer.json").read_text())
+    tokens, scores = zip(*tokenizer["model"]["vocab"])
+    more = config["vocab_size"] - len(tokens)
+    writer.add_tokenizer_model("t5")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list([*tokens, *(f"[PAD{i}]" for i in range(more))])
+    writer.add_token_scores([*scores, *[-10000.0] * more])
+    types = {0: gguf.TokenType.CONTROL, 1: gguf.TokenType.CONTROL, 2: gguf.TokenType.UNKNOWN}
+    writer.add_token_types([types.get(i, gguf.TokenType.NORMAL if i < len(tokens) else gguf.TokenType.UNUSED) for i in range(config["vocab_size"])])
+    writer.add_add_space_prefix(True)
+    writer.add_remove_extra_whitespaces(True)
+    for add, token in ((writer.add_eos_token_id, 1), (writer.add_unk_token_id, 2), (writer.add_pad_token_id, 0)):
+        add(token)
+    writer.add_context_length(config["n_positions"])
+    writer.add_embedding_length(config["d_model"])
+    writer.add_feed_forward_length(config["d_ff"])
+    writer.add_block_count(config["num_layers"])
+    writer.add_decoder_block_count(config["num_decoder_layers"])
+    writer.add_head_count(config["num_heads"])
+    writer.add_key_length(config["d_kv"])
+    writer.add_value_length(config["d_kv"])
+    writer.add_layer_norm_eps(config["layer_norm_epsilon"])
+    writer.add_layer_norm_rms_eps(config["layer_norm_epsilon"])
+    writer.add_relative_attn_buckets_count(config["relative_attention_num_buckets"])
+    writer.add_decoder_start_token_id(config["decoder_start_token_id"])
+
+
 def write(directory):
     config = json.loads((directory / "config.json").read_text())
     arch = ARCHITECTURES[config["architectures"][0]]
-    offset = config["pad_token_id"] + 1 if config["architectures"][0] == "RobertaModel" else 0
+    family = config["architectures"][0]
+    offset = config["pad_token_id"] + 1 if "Roberta" in family else 0
     writer = gguf.GGUFWriter(str(directory / "model.gguf"), arch)
-    add_metadata(writer, arch, config, offset)
+    if arch == "t5":
+        add_t5(writer, config, directory)
+    else:
+        add_metadata(writer, arch, config, offset)
     enum = next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == arch)
-    names = gguf.get_tensor_name_map(enum, config["num_hidden_layers"])
-    for name, tensor in load_file(directory / "model.safetensors").items():
-        name = name.removeprefix("roberta.")
+    names = gguf.get_tensor_name_map(enum, config.get("num_hidden_layers") or max(config["num_layers"], config["num_decoder_layers"]))
+    tensors = load_file(directory / "model.safetensors")
+    if arch == "t5":
+        tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith("embed_tokens.weight")}
+    if family == "Qwen3ForCausalLM":
+        tensors["classifier.weight"] = tensors["model.embed_tokens.weight"][list(WORDS)]
+    for name, tensor in tensors.items():
+        name = name.removeprefix("roberta.").removeprefix("model." if arch == "modern-bert" else "")
+        if name in ("classifier.weight", "classifier.bias"):
+            name = name.replace("classifier", "classifier.out_proj")
         if name.startswith("pooler.") or name.endswith("position_ids"):
             continue
         data = tensor.float().numpy()
@@ -66,8 +112,11 @@ def write(directory):
             data = data[offset:]
         if arch == "gemma-embedding" and name.endswith("norm.weight"):
             data = data + 1
-        new = names.get_name(name, try_suffixes=(".weight", ".bias")) or names.get_name("model." + name, try_suffixes=(".weight", ".bias"))
-        plain = data.ndim == 1 or new.startswith(("position_embd", "token_types"))
+        if name.startswith("classifier.out_proj"):  # which not every architecture has in the package gguf
+            new = name.replace("classifier.out_proj", "cls.output")
+        else:
+            new = names.get_name(name, try_suffixes=(".weight", ".bias")) or names.get_name("model." + name, try_suffixes=(".weight", ".bias"))
+        plain = data.ndim == 1 or new.startswith(("position_embd", "token_types")) or "_rel_b" in new
         kind = gguf.GGMLQuantizationType.F32 if plain else gguf.GGMLQuantizationType.BF16
         writer.add_tensor(new, gguf.quants.quantize(np.ascontiguousarray(data), kind), raw_dtype=kind)
     writer.write_header_to_file()

@@ -34,8 +34,8 @@ ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qw
                  "Mistral4ForCausalLM": "mistral4", "ExaoneMoeForCausalLM": "exaone-moe", "RWKV7ForCausalLM": "rwkv7", "GlmMoeDsaForCausalLM": "glm-dsa", "DeepseekV32ForCausalLM": "deepseek32", "AfmoeForCausalLM": "afmoe", "Qwen3_5ForCausalLM": "qwen35", "Qwen3_5MoeForCausalLM": "qwen35moe",
                  "ApertusForCausalLM": "apertus", "Cohere2MoeForCausalLM": "cohere2moe", "GraniteMoeSWAForCausalLM": "granite_swa", "GraniteSWAForCausalLM": "granite_swa",
                  "HYV3ForCausalLM": "hy_v3", "Jais2ForCausalLM": "jais2", "KimiLinearForCausalLM": "kimi-linear", "MellumForCausalLM": "mellum", "MiniCPM3ForCausalLM": "minicpm3",
-                 "MiniMaxForCausalLM": "minimax-01"}
-INTERLEAVED = ("arcee", "bailingmoe", "deepseek", "granite", "granite_swa", "granitehybrid", "granitemoe", "llama", "minicpm", "mistral3", "olmo", "smollm3", "xverse")
+                 "MiniMaxForCausalLM": "minimax-01", "DbrxForCausalLM": "dbrx", "DeciLMForCausalLM": "deci", "MiMoV2FlashForCausalLM": "mimo2", "Step3p5ForCausalLM": "step35"}
+INTERLEAVED = ("arcee", "bailingmoe", "deci", "deepseek", "granite", "granite_swa", "granitehybrid", "granitemoe", "llama", "minicpm", "mistral3", "olmo", "smollm3", "xverse")
 # Without a gate of their shared experts, which transformers' networks that stand for them have.
 NO_SHARED_GATES = ("bailingmoe", "deepseek")
 # Where the package gguf does not know an architecture, or not all of its tensors: architectures with tensors of the same names.
@@ -44,7 +44,8 @@ LATENT = ("deepseek2", "deepseek32", "kimi-linear", "minicpm3", "mistral4", "glm
 PLAIN = ("hc_attn_", "hc_ffn_", "output_hc_", "_compressor_ape", "_compressor_norm")
 NOT_STORED = (".act_fn.", "slope_rate", "query_decay", "key_decay", "diagonal_decay")
 RWKV7_PLAIN = ("time_mix_w1", "time_mix_w2", "time_mix_lerp_fused", "time_mix_r_k")
-SIGMOID_ROUTERS = ("afmoe", "bailingmoe2", "cohere2moe", "dots1", "exaone-moe", "glm4moe", "hy_v3", "kimi-linear", "lfm2moe", "minimax-m2")
+SIGMOID_ROUTERS = ("afmoe", "bailingmoe2", "cohere2moe", "dots1", "exaone-moe", "glm4moe", "hy_v3", "kimi-linear", "lfm2moe", "mimo2", "minimax-m2", "step35")
+FUSED_QKV = ("bailingmoe2", "plamo3")
 
 
 def arch_of(model):
@@ -182,11 +183,13 @@ def transform(name, config, arch):
     if kind.startswith(("qwen3_next", "qwen3_5")) and name.endswith("norm.weight"):
         return (lambda t: t + 1), (lambda t: t - 1)
     if arch in INTERLEAVED and ("q_proj" in name or "k_proj" in name):
-        n = heads if "q_proj" in name else config.num_key_value_heads
+        n = heads if "q_proj" in name else layer_heads(arch, config)[1][int(name.split(".")[2])]
         return (lambda t: interleave(t, n)), (lambda t: halves(t, n))
     if kind.startswith("gemma") and not kind.startswith(("gemma3n", "gemma4")) and name.endswith("norm.weight"):
         return (lambda t: t + 1), (lambda t: t - 1)
-    if kind == "nemotron" and name.endswith("norm.weight"):
+    if arch == "plamo3" and name.endswith("embed_tokens.weight"):  # Gemma 3's count so many times
+        return (lambda t: t * config.hidden_size ** 0.5), (lambda t: t / config.hidden_size ** 0.5)
+    if kind in ("nemotron", "step3p5") and name.endswith("norm.weight"):
         return (lambda t: t + 1), (lambda t: t - 1)
     if kind in ("gpt_neox", "bloom") and "query_key_value" in name:
         return (lambda t: by_kind(t, heads)), (lambda t: by_head(t, heads))
@@ -197,6 +200,20 @@ def transform(name, config, arch):
     if kind == "gpt2" and ".weight" in name and (".c_" in name):
         return np.transpose, np.transpose
     return (lambda t: t), (lambda t: t)
+
+
+def layer_heads(arch, config):
+    """Heads and key heads of each layer."""
+    heads, key_heads = config.num_attention_heads, config.num_key_value_heads
+    slides = [kind == "sliding_attention" for kind in getattr(config, "layer_types", None) or [None] * config.num_hidden_layers]
+    if arch == "deci":
+        groups = [None if block["attention"].get("no_op") else block["attention"]["n_heads_in_group"] for block in config.block_configs]
+        return [heads if group else 0 for group in groups], [heads // group if group else 0 for group in groups]
+    if arch == "mimo2":  # and of a layer of multi-token prediction
+        return [heads] * (len(slides) + 1), [2 * key_heads if one else key_heads for one in (*slides, True)]
+    if arch == "step35":
+        return [config.num_sliding_attention_heads if one else heads for one in slides], [key_heads] * len(slides)
+    return [heads] * len(slides), [key_heads] * len(slides)
 
 
 def full_heads(config):
@@ -229,7 +246,7 @@ def add_rope(writer, arch, config):
         writer.add_rope_freq_base_swa(local["rope_theta"])
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     head_dim = getattr(config, "qk_rope_head_dim", None) or head_dim
-    dims = head_dim if arch in (*LATENT, "deepseek4") else int(head_dim * rope.get("partial_rotary_factor", 1))
+    dims = head_dim if arch in (*LATENT, "deepseek4", "step35") else int(head_dim * rope.get("partial_rotary_factor", 1))
     writer.add_rope_dimension_count(dims)
     kind = rope.get("rope_type", "default")
     if kind == "linear":
@@ -246,11 +263,14 @@ def add_rope(writer, arch, config):
         if arch in ("mistral3", "mistral4"):
             writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
     elif kind == "llama3":
+        dims = int(head_dim * rope.get("partial_rotary_factor", 1))
         wavelength = 2 * math.pi * rope["rope_theta"] ** (np.arange(0, dims, 2, dtype=np.float32) / dims)
         turns = rope["original_max_position_embeddings"] / wavelength
         low, high = rope["low_freq_factor"], rope["high_freq_factor"]
         blend = (turns - low) / (high - low)
         factors = np.where(turns < low, rope["factor"], np.where(turns > high, 1, 1 / ((1 - blend) / rope["factor"] + blend)))
+        if arch == "step35":
+            factors = np.concatenate([factors, np.ones(head_dim // 2 - len(factors))])
         writer.add_tensor("rope_freqs.weight", factors.astype(np.float32))
     elif kind == "longrope":
         original = rope["original_max_position_embeddings"]
@@ -281,6 +301,12 @@ def add_experts(writer, arch, experts, first):
     if arch == "afmoe":
         writer.add_expert_weights_norm(first("route_norm"))
         writer.add_expert_weights_scale(first("route_scale"))
+    if arch == "step35":
+        writer.add_expert_weights_norm(True)
+        writer.add_expert_weights_scale(first("moe_router_scaling_factor"))
+        writer.add_expert_shared_feed_forward_length(first("share_expert_dim"))
+        writer.add_swiglu_clamp_exp(first("swiglu_limits"))
+        writer.add_swiglu_clamp_shexp(first("swiglu_limits_shared"))
     if arch == "hy_v3":
         writer.add_expert_weights_norm(True)
         writer.add_expert_weights_scale(first("router_scaling_factor"))
@@ -411,6 +437,26 @@ def add_layer_inputs(writer, arch, config):
         writer.add_feed_forward_length([fields["intermediate_size"] * (1 + (i >= first)) for i in range(layers)])
 
 
+def add_dbrx(writer, config):
+    writer.add_block_count(config.n_layers)
+    writer.add_context_length(config.max_seq_len)
+    writer.add_embedding_length(config.d_model)
+    writer.add_feed_forward_length(config.ffn_config.ffn_hidden_size)
+    writer.add_head_count(config.n_heads)
+    writer.add_head_count_kv(config.attn_config.kv_n_heads)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_clamp_kqv(config.attn_config.clip_qkv)
+    writer.add_expert_count(config.ffn_config.moe_num_experts)
+    writer.add_expert_used_count(config.ffn_config.moe_top_k)
+    writer.add_layer_norm_eps(1e-5)
+
+
+def deci_widths(config):
+    """Of each layer's MLP."""
+    rounded = lambda multiple: -(-int(2 * multiple * config.hidden_size / 3) // 256) * 256
+    return [0 if block["ffn"].get("no_op") else rounded(block["ffn"]["ffn_mult"]) for block in config.block_configs]
+
+
 def add_rwkv7(writer, config):
     writer.add_context_length(1048576)
     writer.add_embedding_length(config.hidden_size)
@@ -437,19 +483,22 @@ def rwkv7_name(names, name):
 
 
 def add_metadata(writer, arch, config):
-    if arch == "rwkv7":
-        return add_rwkv7(writer, config)
+    if arch in ("dbrx", "rwkv7"):
+        return {"dbrx": add_dbrx, "rwkv7": add_rwkv7}[arch](writer, config)
     c = config.to_dict()
     first = lambda *names: next((c[n] for n in names if c.get(n) is not None), None)
     writer.add_context_length(first("max_position_embeddings", "n_positions", "max_seq_len", "model_max_length") or 128)
     writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_hidden_layers)
+    writer.add_block_count(config.num_hidden_layers + (arch == "mimo2"))
     if not arch.startswith("nemotron_h") and not c.get("use_double_wide_mlp"):
-        writer.add_feed_forward_length(first("intermediate_size_mlp", "prefix_dense_intermediate_size", "intermediate_size", "n_inner", "ffn_hidden_size") or 4 * config.hidden_size)
-    writer.add_head_count(first("num_attention_heads") or 0)
+        writer.add_feed_forward_length(deci_widths(config) if arch == "deci" else first("intermediate_size_mlp", "prefix_dense_intermediate_size", "intermediate_size", "n_inner", "ffn_hidden_size") or 4 * config.hidden_size)
+    listed = arch in ("deci", "mimo2", "step35")
+    writer.add_head_count(layer_heads(arch, config)[0] if listed else first("num_attention_heads") or 0)
     one = arch in ("falcon", "starcoder") and c["multi_query"] and not c.get("new_decoder_architecture")
     kv_heads = 1 if one else first("num_key_value_heads", "num_kv_heads", "num_attention_heads")
-    if arch.startswith("lfm2"):
+    if listed:
+        writer.add_head_count_kv(layer_heads(arch, config)[1])
+    elif arch.startswith("lfm2"):
         writer.add_head_count_kv([kv_heads if kind == "full_attention" else 0 for kind in config.layer_types])
         writer.add_shortconv_l_cache(config.conv_L_cache)
     elif arch in LATENT:
@@ -474,7 +523,9 @@ def add_metadata(writer, arch, config):
         writer.add_rope_dimension_sections([2, 1, 1, 0])
     if first("head_dim") and arch not in (*LATENT, "gemma4", "mamba2"):
         writer.add_key_length(first("head_dim"))
-        writer.add_value_length(first("head_dim"))
+        writer.add_value_length(first("v_head_dim", "head_dim"))
+    if first("attention_value_scale"):
+        writer.add_float32(f"{arch}.attention.value_scale", config.attention_value_scale)
     if first("rms_norm_eps") or arch.startswith("lfm2"):
         writer.add_layer_norm_rms_eps(first("rms_norm_eps", "norm_eps"))
     epsilons = ("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps")
@@ -484,8 +535,13 @@ def add_metadata(writer, arch, config):
         writer.add_parallel_residual(config.use_parallel_residual)
     if first("sliding_window"):
         writer.add_sliding_window(first("sliding_window"))
-    if arch.startswith(("cohere2moe", "gemma", "exaone", "granite_swa", "mellum", "olmo")) and "sliding_attention" in (first("layer_types") or []):
-        writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in c["layer_types"]])
+    if arch == "plamo3":
+        writer.add_sliding_window_pattern(c["layer_types"].index("full_attention") + 1)
+    if arch.startswith(("cohere2moe", "gemma", "exaone", "granite_swa", "mellum", "mimo2", "olmo", "step35")) and "sliding_attention" in (first("layer_types") or []):
+        writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in c["layer_types"]] + [True] * (arch == "mimo2"))
+    if arch == "mimo2":
+        writer.add_nextn_predict_layers(1)
+        writer.add_tensor(f"blk.{config.num_hidden_layers}.nextn.eh_proj.weight", np.zeros((4, 4), np.float32))
     if first("attn_logit_softcapping"):
         writer.add_attn_logit_softcapping(first("attn_logit_softcapping"))
     if first("final_logit_softcapping"):
@@ -592,6 +648,11 @@ def pieces(name, config):
         return [name + ".weight"], *one[1:]
     if name.endswith((".sinks", ".experts.down_proj", "mixer.experts.up_proj")):
         one = ([name + ".weight"], *one[1:])
+    if ".experts.mlp." in name:  # of DBRX: units of an expert behind those of another; the last matrix's are its columns
+        units = lambda t: t.reshape(config.ffn_config.moe_num_experts, -1, t.shape[1])
+        if name.endswith("w2"):
+            return [name + ".weight"], lambda t: [units(t).swapaxes(1, 2)], lambda parts: parts[0].swapaxes(1, 2).reshape(-1, parts[0].shape[1])
+        return [name + ".weight"], lambda t: [units(t)], lambda parts: parts[0].reshape(-1, parts[0].shape[2])
     if name.endswith(("e_score_correction_bias", "experts.down_proj_bias", "expert_bias")):
         name = name.replace("mlp.gate.moe_statics", "mlp.moe_statics").replace("mlp.e_score", "block_sparse_moe.e_score")
         stem = name if name.endswith("expert_bias") else name.removesuffix("_bias")
@@ -638,8 +699,9 @@ def experts_of(config):
     return getattr(config, "num_local_experts", 1)
 
 
-# Names that the package gguf does not know, by kind of model: of a layer's tensors, and of others.
+# Names that the package gguf does not know, by kind of model, or by what it stands for: of a layer's tensors, and of others.
 OWN_NAMES = {
+    "plamo3": {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"},
     "minimax": {"self_attn.qkv_proj": "attn_qkv", "self_attn.output_gate": "attn_gate", "self_attn.out_proj": "attn_output", "self_attn.norm": "attn_norm_2"},
     "deepseek_v4": {
         **{f"self_attn.{ours}": theirs for ours, theirs in (
@@ -657,7 +719,9 @@ def stored_name(names, name, config):
     if config.model_type == "rwkv7":
         return rwkv7_name(names, name)
     stem, layer = name.removesuffix(".weight"), re.match(r"model\.layers\.(\d+)\.", name)
-    if found := OWN_NAMES.get(config.model_type, {}).get(stem[layer.end():] if layer else stem):
+    if found := OWN_NAMES.get(getattr(config, "stands_for", None) or config.model_type, {}).get(stem[layer.end():] if layer else stem):
+        if config.model_type == "gemma3_text" and found.startswith("post_"):  # PLaMo's files leave the end out
+            return f"blk.{layer[1]}.{found}"
         return f"blk.{layer[1]}.{found}.weight" if layer else f"{found}.weight"
     if name.endswith(".scale"):
         return name
@@ -677,10 +741,14 @@ def stored_name(names, name, config):
 def stacked(state, arch):
     """Matrices of a list of Gemma 3n as one tensor, and others that files have in one."""
     stacks = {}
-    if arch == "bailingmoe2":
+    if arch in FUSED_QKV:
         for name in [name for name in state if name.endswith("q_proj.weight")]:
             parts = [state.pop(name.replace("q_proj", part + "_proj")) for part in "qkv"]
             state[name.replace("self_attn.q_proj", "attention.query_key_value")] = torch.cat(parts)
+    if arch == "plamo3":
+        for name in [name for name in state if name.endswith("gate_proj.weight")]:
+            parts = [state.pop(name.replace("gate_proj", part + "_proj")) for part in ("gate", "up")]
+            state[name.replace("gate_proj", "gate_up_proj")] = torch.cat(parts)
     for name in [name for name in state if "altup_" in name]:
         stem, number, _ = name.rsplit(".", 2)
         stacks.setdefault(stem + ".weight", {})[int(number)] = state.pop(name)
@@ -694,6 +762,10 @@ def unstacked(state, config):
         rows = [heads * config.head_dim for heads in (config.num_attention_heads, *[config.num_key_value_heads] * 2)]
         for part, matrix in zip("qkv", state.pop(name).split(rows)):
             state[name.replace("attention.query_key_value", f"self_attn.{part}_proj")] = matrix
+    if getattr(config, "stands_for", None) == "plamo3":
+        for name in [name for name in state if name.endswith("gate_up_proj.weight")]:
+            for part, matrix in zip(("gate", "up"), state.pop(name).chunk(2)):
+                state[name.replace("gate_up_proj", part + "_proj")] = matrix
     for name in [name for name in state if "altup_" in name]:
         for i, matrix in enumerate(state.pop(name)):
             state[name.replace(".weight", f".{i}.weight")] = matrix

@@ -83,6 +83,24 @@ CASES = {
                                      layer_types=["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention", "compressed_sparse_attention"],
                                      compress_rates=dict(compressed_sparse_attention=4, heavily_compressed_attention=128), mlp_layer_types=["hash_moe"] + ["moe"] * 3),
                   "F32"),
+    "dbrx": ("Dbrx", dict(vocab_size=VOCAB, d_model=32, n_heads=4, n_layers=2, max_seq_len=128, rope_parameters=dict(rope_type="default", rope_theta=5e5),
+                          attn_config=dict(kv_n_heads=2, clip_qkv=0.8, rope_theta=5e5), ffn_config=dict(ffn_hidden_size=64, moe_num_experts=4, moe_top_k=2)), "F16"),
+    "deci": ("DeciLM", dict(NEOX, num_hidden_layers=4, rope_parameters=LLAMA3, block_configs=[
+        dict(attention=dict(n_heads_in_group=2), ffn=dict(ffn_mult=1.3)), dict(attention=dict(no_op=True), ffn=dict(ffn_mult=0.4)),
+        dict(attention=dict(n_heads_in_group=4), ffn=dict(no_op=True)), dict(attention=dict(n_heads_in_group=1), ffn=dict(ffn_mult=13.0))]), "Q4_0"),
+    "mimo2": ("MiMoV2Flash", dict(BASE, num_hidden_layers=3, head_dim=24, v_head_dim=16, moe_intermediate_size=32, n_routed_experts=5, num_experts_per_tok=2,
+                                  sliding_window=6, layer_types=["full_attention", "sliding_attention", "sliding_attention"], rope_parameters=dict(
+                                      full_attention=dict(rope_type="default", rope_theta=1e6, partial_rotary_factor=0.334),
+                                      sliding_attention=dict(rope_type="default", rope_theta=5e3, partial_rotary_factor=0.334))), "Q8_0"),
+    "plamo3": ("Gemma3Text", dict(BASE, num_hidden_layers=3, query_pre_attn_scalar=8, sliding_window=6, hidden_activation="silu", rms_norm_eps=1e-6, tie_word_embeddings=False,
+                                  layer_types=["sliding_attention", "full_attention", "sliding_attention"], rope_parameters=dict(
+                                      full_attention=dict(rope_type="default", rope_theta=1e6), sliding_attention=dict(rope_type="default", rope_theta=5e3))),
+               "Q4_0", "plamo3"),
+    "step35": ("Step3p5", dict(BASE, num_hidden_layers=3, num_sliding_attention_heads=6, sliding_window=6, moe_intermediate_size=32, n_routed_experts=5, num_experts_per_tok=2,
+                               share_expert_dim=64, moe_router_scaling_factor=1.7, layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+                               mlp_layer_types=["dense", "sparse", "sparse"], swiglu_limits=[0.0, 0.5, 0.0], swiglu_limits_shared=[0.4, 0.0, 1.0], rope_parameters=dict(
+                                   full_attention=dict(LLAMA3, partial_rotary_factor=0.5), sliding_attention=dict(rope_type="default", rope_theta=5e3, partial_rotary_factor=1.0))),
+               "F16"),
     "minimax-01": ("MiniMax", dict(BASE, num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"], full_attn_alpha_factor=1.5,
                                    linear_attn_alpha_factor=1.5, mlp_alpha_factor=1.5, full_attn_beta_factor=1.0, linear_attn_beta_factor=1.0, mlp_beta_factor=1.0,
                                    **EXPERTS), "Q4_0"),
@@ -216,12 +234,12 @@ def random_model(name, fields, stands_for=None):
     gguf_files.stand_for(model, stands_for)
     with torch.no_grad():
         for parameter_name, p in model.named_parameters():
-            norm = parameter_name.endswith("norm.weight") or "layernorm" in parameter_name
-            less_one = "gemma" in config.model_type and not config.model_type.startswith(("gemma3n", "gemma4")) or config.model_type.startswith(("qwen3_5", "qwen3_next")) and "linear_attn" not in parameter_name
+            norm = parameter_name.endswith("norm.weight") or "layernorm" in parameter_name or "norm_attn_norm.norm_" in parameter_name
+            less_one = "gemma" in config.model_type and not config.model_type.startswith(("gemma3n", "gemma4")) or config.model_type.startswith(("qwen3_5", "qwen3_next", "step3p5")) and "linear_attn" not in parameter_name
             p.copy_(torch.randn(p.shape) * (3 / max(p.shape)) ** 0.5 + (1 if norm and not less_one and p.ndim == 1 else 0))
             if parameter_name.endswith("A_log"):
                 p.sub_(2)  # states that remember
-            if parameter_name.endswith(("mlp.gate.weight", "router.weight", "gate.wg.weight")):
+            if parameter_name.endswith(("mlp.gate.weight", "router.weight", "router.layer.weight", "gate.wg.weight")):
                 p.mul_(4)  # so that roundings rarely turn a choice
         for buffer_name, b in model.named_buffers():
             if buffer_name.endswith("bias"):  # of the choice of experts

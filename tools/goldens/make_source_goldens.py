@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/data/source/: tiny random models that read prompts with an encoder, and what transformers computes with them.
 
-Needs torch, transformers and tokenizers (made with 2.13, 5.23 and 0.23). Usage: make_source_goldens.py OUT_DIR [CASE ...]
+Needs torch, transformers, tokenizers and gguf (made with 2.13, 5.23, 0.23 and 0.19). Usage: make_source_goldens.py OUT_DIR [CASE ...]
 
 A case is a checkpoint with its tokenizer (T5's is a Unigram model) and golden.safetensors. NAME is short or long:
   source.NAME  I32 [n]           a prompt
@@ -13,8 +13,10 @@ A case is a checkpoint with its tokenizer (T5's is a Unigram model) and golden.s
 All is computed in f32. Weights are stored in bf16.
 """
 import os
+import pathlib
 import sys
 
+import gguf_encoders
 import tokenizers
 import torch
 import transformers
@@ -30,6 +32,8 @@ T5 = dict(vocab_size=VOCAB, d_model=48, d_kv=16, d_ff=72, num_layers=2, num_deco
 CASES = {
     "t5": (transformers.T5ForConditionalGeneration, transformers.T5Config(
         **T5, relative_attention_num_buckets=20, relative_attention_max_distance=50)),
+    # As a GGUF file alone, which cannot say how far distances count.
+    "t5-gguf": (transformers.T5ForConditionalGeneration, transformers.T5Config(**dict(T5, num_heads=3))),
     "flan-t5": (transformers.T5ForConditionalGeneration, transformers.T5Config(
         **dict(T5, d_kv=24, num_heads=3), feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
     "bart": (transformers.BartForConditionalGeneration, transformers.BartConfig(
@@ -114,6 +118,10 @@ def make(case, directory):
     print(case, golden["greedy.short"].tolist(), golden["said"].tolist(), tokenizer.decode(golden["said"][0]))
     save_file({name: (t[0] if t.is_floating_point() else t[0].to(torch.int32)).contiguous() for name, t in golden.items()},
               f"{directory}/golden.safetensors")
+    if case == "t5-gguf":
+        gguf_encoders.write(pathlib.Path(directory))
+        for file in ("model.safetensors", "tokenizer.json", "tokenizer_config.json", "generation_config.json", "config.json"):
+            os.remove(f"{directory}/{file}")
 
 
 def main():

@@ -1,16 +1,19 @@
 """Makes tests/data/text: small tokenizers of every kind, and what Python says of them; chat renders by transformers.
 
-    python tools/goldens/make_text_goldens.py [--retrain]          (transformers and tokenizers installed)
+    python tools/goldens/make_text_goldens.py [--retrain]          (transformers, tokenizers and sentencepiece installed)
 
 The tokenizers are trained here, on the few lines below, into the same pipelines that the named models have. Training
 breaks ties at random, so a tokenizer that is there stays unless --retrain asks for new ones.
 """
 
+import io
 import json
 import pathlib
 import random
 import sys
 
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 import transformers_render
 from conversations import CONVERSATIONS, NOW, SPECIAL_TOKENS
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
@@ -137,6 +140,38 @@ def t5():
     return tokenizer
 
 
+# What XLM-R's normalization has many thousand lines of: characters, and what is put in their place.
+RULES = {"\t": " ", "\n": " ", "\r": " ", "\u3000": " ", "\u200b": "", "\ufeff": "", "\x01": "", "\x7f": "", "e\u0301": "é", "ﬁ": "fi", "½": "1⁄2", "…": "..."} | {
+    chr(0xFEE0 + code): chr(code) for code in range(0x21, 0x7F)}
+
+
+def xlmr():
+    """Trained by SentencePiece, and put into tokenizers' words as transformers does it."""
+    lines = OUT / "rules.tsv"
+    codes = lambda text: " ".join(f"{ord(letter):X}" for letter in text)
+    lines.write_text("".join(f"{codes(source)}\t{codes(target)}\n" for source, target in sorted(RULES.items())))
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS), model_writer=written, vocab_size=500, hard_vocab_limit=False, character_coverage=0.98, normalization_rule_tsv=str(lines),
+        minloglevel=2)
+    lines.unlink()
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=written.getvalue())
+    model = sentencepiece_model_pb2.ModelProto.FromString(written.getvalue())
+    names = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+    names += [(pieces.id_to_piece(i), pieces.get_score(i)) for i in range(3, pieces.get_piece_size())] + [("<mask>", 0.0)]
+    tokenizer = Tokenizer(models.Unigram(names, unk_id=3, byte_fallback=False))
+    tokenizer.normalizer = normalizers.Precompiled(model.normalizer_spec.precompiled_charsmap)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")])
+    tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+    tokenizer.add_special_tokens(special("<s>", "<pad>", "</s>", "<unk>", "<mask>"))
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    for text in TEXTS:
+        ids = [i + 1 if i > 2 else 3 for i in pieces.encode(text)]
+        if "<" not in text and ids != tokenizer.encode(text, add_special_tokens=False).ids:
+            print(f"xlmr: SentencePiece reads {text!r} as {ids}, tokenizers as {tokenizer.encode(text, add_special_tokens=False).ids}")
+    return tokenizer
+
+
 def bert():
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -203,7 +238,7 @@ def chat_goldens():
 
 
 def main():
-    for build in (gpt2, llama3, qwen, llama2, mistral, gemma, t5, bert, gpt1):
+    for build in (gpt2, llama3, qwen, llama2, mistral, gemma, t5, xlmr, bert, gpt1):
         path = OUT / "tokenizers" / build.__name__ / "tokenizer.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         if "--retrain" in sys.argv or not path.exists():

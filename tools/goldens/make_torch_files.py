@@ -6,6 +6,7 @@ Needs torch and safetensors (made with torch 2.13). Usage: make_torch_files.py D
   formats.safetensors            the same tensors
   *.bin in refused/              what is no dictionary of dense tensors
   opt/                           tests/data/models/opt in two shards of pytorch_model
+  adapter/                       tests/data/adapters/llama-f32 as adapter_model.bin
 """
 import collections
 import json
@@ -69,6 +70,12 @@ def write_opt(source, into):
     (into / "pytorch_model.bin.index.json").write_text(json.dumps(index, indent=1) + "\n")
 
 
+def write_adapter(source, into):
+    into.mkdir()
+    shutil.copy(source / "adapter_config.json", into)
+    torch.save(load_file(source / "adapter_model.safetensors"), into / "adapter_model.bin")
+
+
 def main():
     data = pathlib.Path(sys.argv[1])
     into = data / "torch"
@@ -77,6 +84,7 @@ def main():
     write_formats(into)
     write_refused(into / "refused")
     write_opt(data / "models/opt", into / "opt")
+    write_adapter(data / "adapters/llama-f32", into / "adapter")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import copy
 import torch
 from torch import nn
 from torch.nn import functional as F
-from transformers import DeepseekV3ForCausalLM, LlamaConfig, LlamaForCausalLM, PretrainedConfig, PreTrainedModel
+from transformers import DeepseekV3ForCausalLM, LlamaConfig, LlamaForCausalLM, PretrainedConfig, PreTrainedModel, Step3p7TextConfig, Step3p7TextModel
 from transformers.modeling_outputs import CausalLMOutput
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3DecoderLayer
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaMLP
@@ -147,6 +147,28 @@ class Step3TextForCausalLM(PreTrainedModel):
 
     def forward(self, input_ids, use_cache=False):
         return CausalLMOutput(logits=self.lm_head(self.model(input_ids[0]))[None])
+
+
+Step3p5Config = Step3p7TextConfig
+
+
+class Step3p5ForCausalLM(PreTrainedModel):
+    """The text of Step-3.7, which transformers has with images alone."""
+
+    config_class = Step3p5Config
+
+    def __init__(self, config):
+        config.allow_global_per_layer_attribute_access = True  # gguf_files.py knows which layers have other numbers of heads
+        super().__init__(config)
+        self.model = Step3p7TextModel(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.post_init()
+
+    def _init_weights(self, module):
+        """Whoever makes it sets them."""
+
+    def forward(self, input_ids, use_cache=False):
+        return CausalLMOutput(logits=self.lm_head(self.model(input_ids, use_cache=use_cache).last_hidden_state))
 
 
 class RWKV7Config(PretrainedConfig):

@@ -15,8 +15,8 @@ namespace {
 std::vector<std::int64_t> qkv_rows(const Attention& a, std::size_t matrices) {
   if (a.source >= 0) return {a.q_dim()};
   if (a.q_rank > 0) return {a.kv_dim(), a.kv_dim()};
-  if (matrices == 1) return {a.qkv_dim()};
   const int values = a.kv_heads * a.stored_value_dim();
+  if (matrices == 1) return {a.q_dim() + a.kv_dim() + values};
   if (a.keys_are_values) return {a.q_dim(), a.kv_dim()};
   if (matrices == 2) return {a.q_dim(), a.kv_dim() + values};
   if (matrices == 4) return {a.q_dim(), a.kv_dim(), a.kv_dim(), a.q_dim()};  // gates

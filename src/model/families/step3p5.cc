@@ -106,6 +106,7 @@ Result<ModelSpec> describe_step3p5(const Config& file) {
   Experts experts{
       .count = 0, .router = {.renormalise = true, .scores = RouterScores::sigmoid}, .expert = mlp};
   experts.choice_bias = true;
+  TRY_VOID(refuse(config, "norm_expert_weight", false));
   TRY(experts.count, config.integer("n_routed_experts", {1, kMaxExperts}));
   TRY(experts.router.chosen, config.integer("num_experts_per_tok", {1, experts.count}));
   TRY(experts.router.scale, multiplier(config, "moe_router_scaling_factor"));
