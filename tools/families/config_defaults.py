@@ -38,6 +38,7 @@ CLASSES = {
     "BertForMaskedLM": ("bert", "BertConfig"),
     "BertForSequenceClassification": ("bert", "BertConfig"),
     "BertModel": ("bert", "BertConfig"),
+    "BgeM3EmbeddingModel": ("xlm_roberta", "XLMRobertaConfig"),
     "BloomForCausalLM": ("bloom", "BloomConfig"),
     "ChatGLMForConditionalGeneration": ("glm", "GlmConfig"),
     "ChatGLMModel": ("glm", "GlmConfig"),
@@ -278,7 +279,7 @@ DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # else half of 42 elem
 def fields_that_families_read():
     """Every string in quotes in src/model/families that could be a field's name."""
     sources = [path.read_text() for path in FAMILIES.glob("*") if path != FILE]
-    return set(re.findall(r'"([a-zA-Z_0-9]+)"', "\n".join(sources))) - {"model_type"}
+    return set(re.findall(r'"([a-zA-Z_0-9]+)"', "\n".join(sources))) - {"model_type", "bos_token_id", "eos_token_id"}
 
 
 def defaults(module, name, read):

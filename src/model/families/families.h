@@ -164,6 +164,7 @@ Result<ModelSpec> describe_qwen3_vl(const Config& config);
 Result<ModelSpec> describe_qwen3_vl_moe(const Config& config);
 Result<ModelSpec> describe_refined_web(const Config& config);
 Result<ModelSpec> describe_roberta(const Config& config);
+Result<ModelSpec> describe_bge_m3(const Config& config);
 Result<ModelSpec> describe_roberta_classifier(const Config& config);
 Result<ModelSpec> describe_roberta_filler(const Config& config);
 Result<ModelSpec> describe_rwkv7(const Config& config);

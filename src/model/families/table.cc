@@ -28,6 +28,7 @@ constexpr std::array kFamilies = {
     Family{"BertForMaskedLM", describe_bert_filler},
     Family{"BertForSequenceClassification", describe_bert_classifier},
     Family{"BertModel", describe_bert},
+    Family{"BgeM3EmbeddingModel", describe_bge_m3},
     Family{"BloomForCausalLM", describe_bloom},
     Family{"ChatGLMForConditionalGeneration", describe_chatglm},
     Family{"ChatGLMModel", describe_chatglm},
