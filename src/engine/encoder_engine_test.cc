@@ -143,7 +143,8 @@ class EncoderEngine : public testing::TestWithParam<std::string> {
 std::string_view made_by(std::string_view name) {
   if (name.ends_with("classifier") || name.ends_with("reranker")) return "scores";
   if (name.starts_with("colbert") || name == "qwen2-process-reward") return "tokens";
-  if (name == "jina_v3" || name == "nomic_bert" || name == "embedding_gemma") return "mean";
+  if (name == "jina_v3" || name == "nomic_bert" || name == "nomic_moe" || name == "embedding_gemma")
+    return "mean";
   return name == "qwen3-embedder" || name == "gemma2-embedder" ? "last" : "first";
 }
 
@@ -157,10 +158,11 @@ std::string test_name(const testing::TestParamInfo<std::string>& param) {
 }
 INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
                          testing::Values("bert", "bert-classifier", "bert-filler", "bert-reranker", "colbert",
-                                         "colbert-modernbert", "embedding_gemma", "gemma2-embedder", "gpt2-classifier",
-                                         "gte", "gte-classifier", "jamba-classifier", "jina_v3", "modernbert",
-                                         "modernbert-classifier", "nomic_bert", "qwen2-process-reward",
-                                         "qwen3-embedder", "qwen3-reranker", "roberta", "roberta-filler",
+                                         "colbert-modernbert", "embedding_gemma", "gemma2-embedder",
+                                         "gpt2-classifier", "gte", "gte-classifier", "jamba-classifier",
+                                         "jina_v3", "modernbert", "modernbert-classifier", "nomic_bert",
+                                         "nomic_moe", "qwen2-process-reward", "qwen3-embedder",
+                                         "qwen3-reranker", "roberta", "roberta-filler",
                                          "xlm-roberta-classifier"),
                          test_name);
 

@@ -366,6 +366,7 @@ struct Experts {
   std::optional<Mlp> shared = {};  // one more, which every token passes
   bool shared_gate = false;        // and which counts as much as a gate of its own says
   bool weigh_input = false;        // the one chosen expert's weight counts before it, not behind it
+  bool sum_bias = false;           // what they put out together has a bias; not with `shared`
   // Not 0: experts read a product of the input with so many numbers, and what they put out together is lifted by
   // a matrix to the network's width (Nemotron 3, 2026).
   int latent = 0;
