@@ -126,6 +126,7 @@ CLASSES = {
     "LlavaNextForConditionalGeneration": ("llama", "LlamaConfig"),
     "LlavaOnevisionForConditionalGeneration": ("qwen2", "Qwen2Config"),
     "LongcatFlashForCausalLM": ("longcat_flash", "LongcatFlashConfig"),
+    "MBartForConditionalGeneration": ("mbart", "MBartConfig"),
     "MPTForCausalLM": ("mpt", "MptConfig"),
     "Mamba2ForCausalLM": ("mamba2", "Mamba2Config"),
     "MambaForCausalLM": ("mamba", "MambaConfig"),

@@ -36,6 +36,7 @@ Result<ModelSpec> describe_bailing(const Config& config);
 Result<ModelSpec> describe_bailing_hybrid(const Config& config);
 Result<ModelSpec> describe_bamba(const Config& config);
 Result<ModelSpec> describe_bart(const Config& config);
+Result<ModelSpec> describe_mbart(const Config& config);
 Result<ModelSpec> describe_bert(const Config& config);
 Result<ModelSpec> describe_bert_classifier(const Config& config);
 Result<ModelSpec> describe_bert_filler(const Config& config);

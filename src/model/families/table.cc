@@ -116,6 +116,7 @@ constexpr std::array kFamilies = {
     Family{"LlavaNextForConditionalGeneration", describe_llava_next},
     Family{"LlavaOnevisionForConditionalGeneration", describe_llava_onevision},
     Family{"LongcatFlashForCausalLM", describe_longcat},
+    Family{"MBartForConditionalGeneration", describe_mbart},
     Family{"MPTForCausalLM", describe_mpt},
     Family{"Mamba2ForCausalLM", describe_mamba2},
     Family{"MambaForCausalLM", describe_mamba},
