@@ -139,7 +139,8 @@ void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, 
     info.sound = {.mels = sound->mels,
                   .frames = sound->frames(),
                   .tokens = sound->tokens(),
-                  .token_id = spec.media_token};
+                  .token_id = spec.media_token,
+                  .whole = sound->whole};
   else
     info.image = image_rule(spec, max_model_len);
 }

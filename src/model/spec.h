@@ -587,6 +587,8 @@ struct SoundInput {
   // Of sound in prompts: so many of them become one row of the text, of out_dim. 0: layers of the text look
   // at the encoder's rows.
   int joined = 0;
+  bool whole =
+      false;  // with joined: it sees windows of full length alone, the silence behind a sound as well
   int out_dim = 0;
   Projector projector = {};
 

@@ -120,8 +120,8 @@ void fields(Is<EngineInfo::ImageRule> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<EngineInfo::SoundRule> auto& value, F&& f) {
-  auto& [mels, frames, places, tokens, token_id] = value;
-  f(mels, frames, places, tokens, token_id);
+  auto& [mels, frames, places, tokens, token_id, whole] = value;
+  f(mels, frames, places, tokens, token_id, whole);
 }
 template <class F>
 void fields(Is<EngineInfo::SourceRule> auto& value, F&& f) {

@@ -53,12 +53,14 @@ struct EngineInfo {
   // A sound is a log-mel spectrogram f32 [mels, frames]; no mels: the model does not hear. Sounds in prompts
   // stand for up to `tokens` tokens each, one for `frames / tokens` frames, each of them `token_id`. No
   // tokens: every prompt comes with one sound beside it, of which the engine remembers `places` at a time.
+  // whole: a sound is cut into windows of that size, each of which stands for all of these tokens.
   struct SoundRule {
     int mels = 0;
     int frames = 0;
     int places = 0;
     int tokens = 0;
     int token_id = 0;
+    bool whole = false;
   };
   SoundRule sound{};
 

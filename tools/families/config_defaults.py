@@ -215,6 +215,7 @@ CLASSES = {
     "TeleChat3ForCausalLM": ("llama", "LlamaConfig"),
     "TeleFLMForCausalLM": ("llama", "LlamaConfig"),
     "VaultGemmaForCausalLM": ("vaultgemma", "VaultGemmaConfig"),
+    "VoxtralForConditionalGeneration": ("llama", "LlamaConfig"),
     "WhisperForConditionalGeneration": ("whisper", "WhisperConfig"),
     "XLMRobertaForMaskedLM": ("xlm_roberta", "XLMRobertaConfig"),
     "XLMRobertaForSequenceClassification": ("xlm_roberta", "XLMRobertaConfig"),
@@ -251,6 +252,9 @@ GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMFor
              "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 4, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0,
              "rope_local_theta": 10000.0, "sliding_window": 2048, "sliding_window_pattern": 8, "tie_word_embeddings": False, "vocab_size": 32000},
          "SolarForCausalLM": {"bskcn_1": [12, 20, 32, 44], "bskcn_2": [20, 32], "bskcn_3": [16, 24, 36, 48], "bskcn_4": [28, 40], "bskcn_tv": [0.9, 0.8]},
+         "VoxtralForConditionalGeneration": {
+             "head_dim": 128, "hidden_size": 3072, "intermediate_size": 8192, "max_position_embeddings": 131072, "num_hidden_layers": 30,
+             "num_key_value_heads": 8, "rms_norm_eps": 1e-5, "rope_theta": 100000000.0, "vocab_size": 131072},
          "TeleChat2ForCausalLM": {"hidden_act": "silu", "max_position_embeddings": 8192},
          "TeleFLMForCausalLM": {"input_mult": 1.0, "output_mult": 1.0, "mup_scale_factor": 1.0},
          "Lfm2ForCausalLM": {"hidden_act": "silu"}, "Lfm2MoeForCausalLM": {"hidden_act": "silu"},

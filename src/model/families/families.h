@@ -183,6 +183,7 @@ Result<ModelSpec> describe_t5(const Config& config);
 Result<ModelSpec> describe_telechat2(const Config& config);
 Result<ModelSpec> describe_teleflm(const Config& config);
 Result<ModelSpec> describe_vault_gemma(const Config& config);
+Result<ModelSpec> describe_voxtral(const Config& config);
 Result<ModelSpec> describe_whisper(const Config& config);
 Result<ModelSpec> describe_zamba2(const Config& config);
 

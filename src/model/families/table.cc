@@ -205,6 +205,7 @@ constexpr std::array kFamilies = {
     Family{"TeleChat3ForCausalLM", describe_llama},
     Family{"TeleFLMForCausalLM", describe_teleflm},
     Family{"VaultGemmaForCausalLM", describe_vault_gemma},
+    Family{"VoxtralForConditionalGeneration", describe_voxtral},
     Family{"WhisperForConditionalGeneration", describe_whisper},
     Family{"XLMRobertaForMaskedLM", describe_roberta_filler},
     Family{"XLMRobertaForSequenceClassification", describe_roberta_classifier},
