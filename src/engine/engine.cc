@@ -61,7 +61,8 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
         task.text->advance();
         inbox_.mask_ready(task.sequence);
       }),
-      steps_(*scheduler_, *executor_, answers_, masks_, proposer_.get(), std::move(parts.draft_policy)),
+      steps_(info_, *scheduler_, *executor_, answers_, masks_, proposer_.get(),
+             std::move(parts.draft_policy)),
       watch_(parts.watch, executor_->asynchronous()) {}
 
 Engine::~Engine() {
@@ -227,8 +228,8 @@ void Engine::schedule(AnswerIndex index) {
          .max_total_tokens = max_total_tokens(request),
          .priority = request.priority,
          .identity = answer.accepted->identity,
-         .read_prefix_cache = request.read_prefix_cache && !request.sampling.prompt_logprobs &&
-                              request.task != Task::token_embed,
+         .read_prefix_cache =
+             request.read_prefix_cache && !request.sampling.prompt_logprobs && !is_of_tokens(request.task),
          .tag = index,
          .second_text = request.second_text.value_or(kNoSecondText),
          .extras = media_identities(answer.accepted->identity, request.media, info_.block_size),

@@ -50,10 +50,10 @@ class Executor {
   virtual Result<std::span<SampledToken>> collect() = 0;
 
   // True for a model with a head: forward() gets whole prompts, and pool() instead of sample() and collect()
-  // gives the head's numbers for tokens [starts[i], starts[i + 1]) of the batch, of each i; good until the
-  // next forward().
+  // gives the numbers of head heads[i] (ModelSpec::head_at) for tokens [starts[i], starts[i + 1]) of the
+  // batch, of each i; good until the next forward().
   virtual bool pools() const { return false; }
-  virtual Result<std::span<const float>> pool(std::span<const std::int32_t>) {
+  virtual Result<std::span<const float>> pool(std::span<const std::int32_t>, std::span<const std::uint8_t>) {
     return failure(ErrorCode::unsupported, "this executor samples tokens");
   }
   // Reads a LoRA adapter's folder; any thread. Errors: see AdapterReader.

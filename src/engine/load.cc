@@ -75,23 +75,41 @@ void read_whole_texts(SchedulerOptions& s, bool prefixes) {
   s.num_blocks = blocks * static_cast<int>(s.groups.size());
 }
 
-// What a client must know of a head.
+Task task_of(const Head& head) {
+  if (head.each_token) return head.labels.empty() ? Task::token_embed : Task::token_classify;
+  return head.labels.empty() ? Task::embed : Task::classify;
+}
+
+ScoreActivation activation_of(const Head& head) {
+  switch (head.label_activation) {
+    case LabelActivation::none:
+      break;
+    case LabelActivation::sigmoid:
+      return ScoreActivation::sigmoid;
+    case LabelActivation::softmax:
+      return ScoreActivation::softmax;
+    case LabelActivation::relu:
+      return ScoreActivation::relu;
+  }
+  return ScoreActivation::none;
+}
+
+// What a client must know of the heads.
 void describe_head(const ModelSpec& spec, EngineInfo& info) {
   const Head& head = *spec.head;
-  info.task = head.each_token ? Task::token_embed : head.labels.empty() ? Task::embed : Task::classify;
+  info.task = task_of(head);
   info.pooled_size = pooled_size(spec);
   info.normalise = head.normalise;
   info.labels = head.labels;
-  switch (head.label_activation) {
-    case LabelActivation::none:
-      info.score_activation = ScoreActivation::none;
-      break;
-    case LabelActivation::sigmoid:
-      info.score_activation = ScoreActivation::sigmoid;
-      break;
-    case LabelActivation::softmax:
-      info.score_activation = ScoreActivation::softmax;
-      break;
+  info.score_activation = activation_of(head);
+  for (std::size_t i = 1; i < spec.heads(); ++i) {
+    const Head& of_tokens = spec.head_at(i);
+    info.token_heads.push_back({.task = task_of(of_tokens),
+                                .size = pooled_size(spec, i),
+                                .normalise = of_tokens.normalise,
+                                .activation = activation_of(of_tokens),
+                                .left_out_first = of_tokens.left_out_first,
+                                .left_out_last = of_tokens.left_out_last});
   }
 }
 
@@ -121,7 +139,8 @@ void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, 
     info.sound = {.mels = sound->mels,
                   .frames = sound->frames(),
                   .tokens = sound->tokens(),
-                  .token_id = spec.media_token};
+                  .token_id = spec.media_token,
+                  .whole = sound->whole};
   else
     info.image = image_rule(spec, max_model_len);
 }

@@ -100,7 +100,10 @@ Result<> LocalExecutor::allocate() {
     row_memory_.add<std::int32_t>(adapters_.size() + 1);
   }
   TRY_VOID(row_memory_.fit(*backend_.device, *backend_.stream));
-  const auto columns = static_cast<std::size_t>(pools() ? pooled_size(model_->spec) : model_->spec.vocab);
+  const ModelSpec& spec = model_->spec;
+  int widest = pools() ? 0 : spec.vocab;
+  for (std::size_t head = 0; head < spec.heads(); ++head) widest = std::max(widest, pooled_size(spec, head));
+  const auto columns = static_cast<std::size_t>(widest);
   TRY(logits_, backend_.device->allocate(static_cast<std::size_t>(rows) * columns * 4));
   if (pools()) pooled_.reserve(sequences * columns);
   groups_.reserve(layout_.groups.size());
@@ -153,7 +156,7 @@ Result<> LocalExecutor::rehearse_step(std::span<const int> texts) {
   const Batch batch = new_texts(texts, static_cast<int>(plans_.size()), layout_.block_size, vocab);
   TRY_VOID(forward(batch));
   if (pools()) {
-    TRY_VOID(pool(batch.query_starts));
+    TRY_VOID(pool(batch.query_starts, std::vector<std::uint8_t>(texts.size())));
     return {};
   }
   SamplingParams params;
@@ -595,20 +598,28 @@ Result<std::span<SampledToken>> LocalExecutor::collect() {
   return std::span<SampledToken>(results_);
 }
 
-Result<std::span<const float>> LocalExecutor::pool(std::span<const std::int32_t> starts) {
+Result<std::span<const float>> LocalExecutor::pool(std::span<const std::int32_t> starts,
+                                                   std::span<const std::uint8_t> heads) {
   const auto chunk = static_cast<std::size_t>(logit_rows(options_));
-  const auto size = static_cast<std::size_t>(pooled_size(model_->spec));
-  const std::size_t rows = starts.size() - 1;
-  pooled_.resize(rows * size);
+  const auto size_of = [&](std::uint8_t head) {
+    return static_cast<std::size_t>(pooled_size(model_->spec, head));
+  };
+  std::size_t numbers = 0, done = 0;
+  for (const std::uint8_t head : heads) numbers += size_of(head);
+  pooled_.resize(numbers);
   decoder_->norm_rows();
-  for (std::size_t begin = 0; begin < rows; begin += chunk) {
-    const std::size_t count = std::min(chunk, rows - begin);
+  for (std::size_t begin = 0, count = 0; begin < heads.size(); begin += count) {
+    const std::uint8_t head = heads[begin];
+    const auto rest = heads.subspan(begin, std::min(chunk, heads.size() - begin));
+    count = static_cast<std::size_t>(
+        std::ranges::find_if(rest, [&](std::uint8_t other) { return other != head; }) - rest.begin());
     TRY(const auto uploaded, upload_rows({starts.subspan(begin, count + 1), {}, {}}));
-    const View out =
-        logits_.view(DType::f32, {static_cast<std::int64_t>(count), static_cast<std::int64_t>(size)});
-    decoder_->pool(uploaded[0], out);
-    backend_.device->download(*backend_.stream, pooled_.data() + begin * size, out);
+    const View out = logits_.view(
+        DType::f32, {static_cast<std::int64_t>(count), static_cast<std::int64_t>(size_of(head))});
+    decoder_->pool(uploaded[0], head, out);
+    backend_.device->download(*backend_.stream, pooled_.data() + done, out);
     backend_.stream->synchronize();
+    done += count * size_of(head);
   }
   return std::span<const float>(pooled_);
 }

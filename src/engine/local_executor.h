@@ -83,7 +83,8 @@ class LocalExecutor final : public Executor {
   Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
   Result<std::span<SampledToken>> collect() override;
   bool pools() const override { return model_->spec.head.has_value(); }
-  Result<std::span<const float>> pool(std::span<const std::int32_t> starts) override;
+  Result<std::span<const float>> pool(std::span<const std::int32_t> starts,
+                                      std::span<const std::uint8_t> heads) override;
   Result<AdapterFile> read_adapter(const std::string& path) const override { return reader_->read(path); }
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;

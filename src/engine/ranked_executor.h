@@ -36,7 +36,10 @@ class RankedExecutor final : public Executor {
   Result<std::span<SampledToken>> collect() override { return own_->collect(); }
   // Rank 0 has the rows of all tokens, whole.
   bool pools() const override { return own_->pools(); }
-  Result<std::span<const float>> pool(std::span<const std::int32_t> starts) override { return own_->pool(starts); }
+  Result<std::span<const float>> pool(std::span<const std::int32_t> starts,
+                                      std::span<const std::uint8_t> heads) override {
+    return own_->pool(starts, heads);
+  }
   Result<AdapterFile> read_adapter(const std::string& path) const override { return own_->read_adapter(path); }
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;

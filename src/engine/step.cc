@@ -485,27 +485,27 @@ void StepLoop::note_computed(StepNumber step, StepRecord record, std::int64_t be
 
 // Prompts are computed whole: each ends with the numbers that the model makes of it.
 Result<> StepLoop::commit_pooled(const StepRecord& record, std::int64_t began_us) {
-  const auto each_token = [&](const PlannedSequence& s) {
-    return answers_[s.tag].accepted->request.task == Task::token_embed;
-  };
+  const auto task_of = [&](const PlannedSequence& s) { return answers_[s.tag].accepted->request.task; };
   pooled_starts_.assign(1, 0);
+  pooled_heads_.clear();
   std::int32_t end = 0;
   for (const PlannedSequence& s : plan_.sequences) {
     end += s.count;
-    while (each_token(s) && pooled_starts_.back() + 1 < end)
+    while (is_of_tokens(task_of(s)) && pooled_starts_.back() + 1 < end)
       pooled_starts_.push_back(pooled_starts_.back() + 1);
     pooled_starts_.push_back(end);
+    pooled_heads_.resize(pooled_starts_.size() - 1, static_cast<std::uint8_t>(info_.head_for(task_of(s))));
   }
-  TRY(const std::span<const float> pooled, executor_.pool(pooled_starts_));
+  TRY(const std::span<const float> pooled, executor_.pool(pooled_starts_, pooled_heads_));
   const std::int64_t now = now_us();
   note_computed(plan_.step, record, began_us, now);
-  const std::size_t size = pooled.size() / (pooled_starts_.size() - 1);
   std::size_t begin = 0;
   for (const PlannedSequence& s : plan_.sequences) {
-    CHECK(s.samples && (s.first == 0 || !each_token(s)), "tokens [{}, {}) of a prompt that is pooled",
+    const Task task = task_of(s);
+    CHECK(s.samples && (s.first == 0 || !is_of_tokens(task)), "tokens [{}, {}) of a prompt that is pooled",
           s.first, s.end());
-    const std::span<const float> own =
-        pooled.subspan(begin, size * static_cast<std::size_t>(each_token(s) ? s.count : 1));
+    const int numbers = info_.size_for(task) * (is_of_tokens(task) ? s.count : 1);
+    const std::span<const float> own = pooled.subspan(begin, static_cast<std::size_t>(numbers));
     begin += own.size();
     const bool finite = std::ranges::all_of(own, [](float x) { return std::isfinite(x); });
     if (finite) {

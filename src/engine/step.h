@@ -27,6 +27,7 @@
 #include "engine/batch.h"
 #include "engine/executor.h"
 #include "engine/mask_worker.h"
+#include "request/engine_info.h"
 #include "request/engine_stats.h"
 #include "schedule/scheduler.h"
 #include "speculate/draft_policy.h"
@@ -37,9 +38,10 @@ namespace octavo {
 class StepLoop {
  public:
   // proposer: may be null.
-  StepLoop(Scheduler& scheduler, Executor& executor, AnswerTable& answers, MaskWorker& mask_worker,
-           Proposer* proposer, DraftPolicy draft_policy)
-      : scheduler_(scheduler),
+  StepLoop(const EngineInfo& info, Scheduler& scheduler, Executor& executor, AnswerTable& answers,
+           MaskWorker& mask_worker, Proposer* proposer, DraftPolicy draft_policy)
+      : info_(info),
+        scheduler_(scheduler),
         executor_(executor),
         answers_(answers),
         mask_worker_(mask_worker),
@@ -131,6 +133,7 @@ class StepLoop {
   Result<std::int64_t> draft_texts();
   static void keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens);
 
+  const EngineInfo& info_;
   Scheduler& scheduler_;
   Executor& executor_;
   AnswerTable& answers_;
@@ -148,7 +151,8 @@ class StepLoop {
   std::vector<TokenId> bans_;                     // scratch
   std::vector<RowOwner> drafting_;                // sequences that may take draft tokens into the next step
   std::vector<Draft> drafts_;                     // for those, and further ones kept for their memory
-  std::vector<std::int32_t> pooled_starts_;       // scratch
+  std::vector<std::int32_t> pooled_starts_;       // these two: scratch
+  std::vector<std::uint8_t> pooled_heads_;
   std::vector<ComputedText> texts_;               // of the step, for a proposer
   std::deque<Launched> launched_;                 // oldest first; of executors with several stages
   StepNumber flying_ = 0;                         // the step that is sampled and not committed yet; 0: none

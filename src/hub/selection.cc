@@ -58,13 +58,17 @@ bool is_own_adapter(std::string_view name) {
   return name == "vision-lora/adapter_config.json" || name == "vision-lora/adapter_model.safetensors";
 }
 
+// What BGE-M3 makes of tokens.
+bool is_head(std::string_view name) { return name == "colbert_linear.pt" || name == "sparse_linear.pt"; }
+
 // Of a repository's own folder, small, and not of another framework's weights.
 bool is_description(std::string_view name, std::span<const std::string> names) {
   if (name.find('/') != std::string_view::npos)
     return is_module_file(name, names) || is_own_adapter(name) ||
            (name.starts_with("additional_chat_templates/") && name.ends_with(".jinja"));
   if (name.ends_with(".json")) return !name.ends_with(".index.json");
-  return name.ends_with(".jinja") || name == "tokenizer.model" || name == "merges.txt" || name == "vocab.txt";
+  return name.ends_with(".jinja") || is_head(name) || name == "tokenizer.model" || name == "merges.txt" ||
+         name == "vocab.txt";
 }
 
 // "model.safetensors", "model-00001-of-00002.safetensors", Medusa heads as their authors call them; not a

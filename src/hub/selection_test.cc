@@ -80,6 +80,13 @@ TEST(Selection, ModulesOfSentenceTransformers) {
                           "config.json", "modules.json", "model.safetensors"));
 }
 
+TEST(Selection, HeadsOfBgeM3) {
+  const Names names = {"colbert_linear.pt", "config.json", "onnx/model.onnx", "pytorch_model.bin",
+                       "sparse_linear.pt"};
+  EXPECT_THAT(files_needed(names, "").value(),
+              ElementsAre("colbert_linear.pt", "config.json", "sparse_linear.pt", "pytorch_model.bin"));
+}
+
 TEST(Selection, TheAdapterForImagesOfPhi4Multimodal) {
   const Names names = {"config.json",
                        "model.safetensors",

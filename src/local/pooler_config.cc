@@ -73,6 +73,10 @@ Result<> read_pooler_config(const boost::json::object& config, RuntimeOptions& o
   PoolingRules rules;
   std::string type;
   TRY_VOID(read_type(f, type));
+  std::string task;
+  TRY_VOID(f.text("task", task));
+  rules.task = task_named(task);
+  if (!task.empty() && !rules.task) return invalid("task", "must be {}, got \"{}\"", kTaskNames, task);
   for (const std::string_view name : {"normalize", "use_activation"}) {  // the first is what it was called
     if (f.any(name) == nullptr) continue;
     bool activated = true;

@@ -35,6 +35,9 @@ TEST(PoolerConfig, GoesToTheEngineAndToTheServer) {
   EXPECT_EQ(steps->engine.pooling_type, "ALL");
   EXPECT_EQ(steps->serve.pooling.step_tag, 12);
   EXPECT_EQ(steps->serve.pooling.returned, (std::vector<int>{1, 0}));
+  const auto task = read(R"({"task": "token_classify"})");
+  ASSERT_TRUE(task) << task.error().message;
+  EXPECT_EQ(task->serve.pooling.task, Task::token_classify);
 }
 
 TEST(PoolerConfig, ErrorsNameTheField) {
@@ -52,6 +55,7 @@ TEST(PoolerConfig, ErrorsNameTheField) {
   EXPECT_EQ(field(R"({"pooling_type": "ALL", "returned_token_ids": [5]})"), "returned_token_ids");
   EXPECT_EQ(field(R"({"pooling_type": "STEP", "step_tag_id": -5})"), "step_tag_id");
   EXPECT_EQ(field(R"({"dimensions": 0})"), "dimensions");
+  EXPECT_EQ(field(R"({"task": "generate"})"), "task");
   EXPECT_EQ(field(R"({"poolingtype": "CLS"})"), "poolingtype");
 }
 

@@ -287,6 +287,8 @@ Result<> set_sound(const GenerationConfig& generation, const Runtime& runtime, c
 // What --pooler-config asks of the server.
 Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
   if (info.task == Task::generate) return {};
+  if (rules.task && !info.does(*rules.task))
+    return invalid("pooler_config", "task is one that {} models do not do", info.architecture);
   if (rules.dimensions && *rules.dimensions > info.pooled_size)
     return invalid("pooler_config", "dimensions must be at most {}, got {}", info.pooled_size,
                    *rules.dimensions);

@@ -76,25 +76,27 @@ void LogMel::powers(std::span<const double> frame, std::span<double> out) const 
   for (std::size_t k = 0; k < kBins; ++k) out[k] = real[k] * real[k] + imaginary[k] * imaginary[k];
 }
 
-std::vector<float> LogMel::operator()(std::span<const float> samples) const {
-  const int size = config_.samples(), frames = config_.frames();
-  CHECK(std::ssize(samples) <= size, "{} samples of a window of {}", samples.size(), size);
+std::vector<float> LogMel::operator()(std::span<const float> samples, int windows) const {
+  const int size = windows * config_.samples(), frames = config_.frames();
+  CHECK(std::ssize(samples) <= size, "{} samples of windows of {}", samples.size(), size);
   const auto columns = static_cast<std::size_t>(frames);
-  std::vector<double> logs(bands_.size() * columns, std::log10(kFloor));
+  const std::size_t numbers = bands_.size() * columns;  // of a window
+  std::vector<double> logs(numbers * static_cast<std::size_t>(windows), std::log10(kFloor));
   std::array<double, kFft> frame;
   std::array<double, kBins> power;
-  for (int t = 0; t < frames; ++t) {
+  for (int t = 0; t < windows * frames; ++t) {
     const int begin = t * kHop - kHalf;
     if (begin >= std::ssize(samples) && begin + kFft <= size) continue;  // silence
     for (int i = 0; i < kFft; ++i)
       frame[static_cast<std::size_t>(i)] =
           mirrored(samples, size, begin + i) * window_[static_cast<std::size_t>(i)];
     powers(frame, power);
+    double* const column = logs.data() + static_cast<std::size_t>(t / frames) * numbers + t % frames;
     for (std::size_t b = 0; b < bands_.size(); ++b) {
       double sum = 0;
       for (std::size_t k = 0; k < bands_[b].weights.size(); ++k)
         sum += bands_[b].weights[k] * power[static_cast<std::size_t>(bands_[b].first) + k];
-      logs[b * columns + static_cast<std::size_t>(t)] = std::log10(std::max(sum, kFloor));
+      column[b * columns] = std::log10(std::max(sum, kFloor));
     }
   }
   const double least = *std::ranges::max_element(logs) - 8;

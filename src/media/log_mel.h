@@ -23,9 +23,10 @@ class LogMel {
   explicit LogMel(const MelConfig& config);
 
   const MelConfig& config() const { return config_; }
-  // samples: at most config().samples(), silence follows them. Gives [mels, frames]: the power in each of a
-  // number of triangular bands on Slaney's mel scale, as (max(log10, greatest - 8) + 4) / 4.
-  std::vector<float> operator()(std::span<const float> samples) const;
+  // samples: at most as many as the windows hold, silence follows them. Gives [windows, mels, frames]: the
+  // power in each of a number of triangular bands on Slaney's mel scale, as (max(log10, greatest of all - 8)
+  // + 4) / 4.
+  std::vector<float> operator()(std::span<const float> samples, int windows = 1) const;
 
  private:
   static constexpr int kBins = MelConfig::kFft / 2 + 1;

@@ -35,6 +35,20 @@ TEST(LogMel, IsThatOfTransformers) {
         << bin;
 }
 
+// Frames see across the border of two windows, and the loudest of both counts.
+TEST(LogMel, OfSeveralWindowsIsThatOfTheWholeSound) {
+  const VisionGolden golden("voxtral", kSoundRoot);
+  const std::string file = file_bytes(std::string(kSoundRoot) + "long.wav");
+  const std::vector<float> samples = decode_sound(std::as_bytes(std::span(file)), MelConfig::kRate).value();
+  const std::vector<float> mel = LogMel({.mels = 80, .seconds = 2})(samples, 2);
+  ASSERT_EQ(mel.size(), 2 * 80U * 200);
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_LE(difference(std::span(mel).subspan(i * 80 * 200, 80U * 200),
+                         golden.values<float>(fmt::format("mel.long.wav.{}", i))),
+              1e-5)
+        << i;
+}
+
 // Silence is as loud as the floor, however long the window.
 TEST(LogMel, OfSilenceIsFlat) {
   const LogMel log_mel({.mels = 80, .seconds = 30});

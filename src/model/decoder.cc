@@ -40,12 +40,13 @@ std::int64_t head_bytes(const Head& head, std::int64_t rows, DType activation) {
   return scratch.bytes();
 }
 
-// Numbers of zeros that they need.
-std::int64_t head_zeros(const Head& head, std::int64_t rows) {
+// Numbers of zeros that those of all heads need.
+std::int64_t head_zeros(const ModelSpec& spec, std::int64_t rows) {
   std::int64_t most = 0;
-  for (const HeadLayer& layer : head.layers)
-    if (layer.activation || layer.norm.kind != NormKind::none)
-      most = std::max(most, rows * std::int64_t{layer.outputs});
+  for (std::size_t i = 0; i < spec.heads(); ++i)
+    for (const HeadLayer& layer : spec.head_at(i).layers)
+      if (layer.activation || layer.norm.kind != NormKind::none)
+        most = std::max(most, rows * std::int64_t{layer.outputs});
   return most;
 }
 
@@ -84,9 +85,9 @@ Needs needs_of(const ModelSpec& spec, const Network& network, const DecoderLimit
   }
   if (spec.encodes_media() && spec.joined() > 0)
     needs.scratch_bytes = std::max(needs.scratch_bytes, projector_bytes(spec, tokens, activation));
-  if (spec.head)
+  for (std::size_t i = 0; i < spec.heads(); ++i)
     needs.scratch_bytes =
-        std::max(needs.scratch_bytes, head_bytes(*spec.head, limits.max_logit_rows, activation));
+        std::max(needs.scratch_bytes, head_bytes(spec.head_at(i), limits.max_logit_rows, activation));
   return needs;
 }
 
@@ -107,14 +108,12 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   const std::int64_t first_values = first_values_of(spec) * element;
   const std::int64_t blends = 4 * std::ssize(blended_layers(spec)) * spec.dim;
   const std::int64_t shortcut = has_shortcuts(spec) ? (split ? 4 : element) * spec.dim : 0;
-  return limits.max_tokens *
-             (spec.dim * rows + pairs + streams + blends + shortcut + inputs * (4 + 2 * element) + 4 * angles +
-              first_values) +
+  return limits.max_tokens * (spec.dim * rows + pairs + streams + blends + shortcut +
+                              inputs * (4 + 2 * element) + 4 * angles + first_values) +
          own_ids + needs.scratch_bytes +
          adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_logit_rows,
                                limits.max_adapter_rank) +
-         limits.max_logit_rows * spec.dim * (4 + element) +
-         (spec.head ? 4 * head_zeros(*spec.head, limits.max_logit_rows) : 0);
+         limits.max_logit_rows * spec.dim * (4 + element) + 4 * head_zeros(spec, limits.max_logit_rows);
 }
 
 Result<Decoder> Decoder::make(const Model& model, const CacheLayout& layout, Backend& backend,
@@ -196,8 +195,7 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
     backend_.device->upload(*backend_.stream, every_row_.all, numbers.data());
     backend_.stream->synchronize();
   }
-  if (const std::int64_t zeros = model_.spec.head ? head_zeros(*model_.spec.head, limits.max_logit_rows) : 0;
-      zeros > 0)
+  if (const std::int64_t zeros = head_zeros(model_.spec, limits.max_logit_rows); zeros > 0)
     TRY_VOID(allocate(zeros_, DType::f32, {zeros}));
   TRY_VOID(allocate(logit_residual_, DType::f32, {limits.max_logit_rows, dim}));
   return allocate(logit_x_, act, {limits.max_logit_rows, dim});
@@ -626,9 +624,10 @@ void Decoder::logits(const View& rows, const View& out, const StepAdapters* adap
                             {.logits = out, .scale = spec.logits_scale, .soft_cap = spec.logits_soft_cap});
 }
 
-int pooled_size(const ModelSpec& spec) {
-  CHECK(spec.head.has_value(), "{} has no head", spec.architecture);
-  return spec.head->layers.empty() ? spec.dim : spec.head->layers.back().outputs;
+int pooled_size(const ModelSpec& spec, std::size_t head) {
+  CHECK(head < spec.heads(), "{} has {} heads", spec.architecture, spec.heads());
+  const Head& of = spec.head_at(head);
+  return of.layers.empty() ? spec.dim : of.layers.back().outputs;
 }
 
 void Decoder::norm_rows() {
@@ -637,10 +636,10 @@ void Decoder::norm_rows() {
                           {.residual = residual_.rows(rows_), .norm = norm, .replace = true});
 }
 
-void Decoder::pool(const View& starts, const View& out) {
+void Decoder::pool(const View& starts, std::size_t index, const View& out) {
   const Ops& ops = backend_.ops;
   Stream& stream = *backend_.stream;
-  const Head& head = *model_.spec.head;
+  const Head& head = model_.spec.head_at(index);
   const std::int64_t count = out.size(0);
   const View pooled = head.layers.empty() ? out : logit_residual_.rows(count);
   ops.pool(stream, {.x = residual_.rows(rows_), .starts = starts, .pool = head.pool, .out = pooled});
@@ -650,7 +649,7 @@ void Decoder::pool(const View& starts, const View& out) {
   Scratch scratch(scratch_.all);
   for (std::size_t i = 0; i < head.layers.size(); ++i) {
     const bool last = i + 1 == head.layers.size();
-    x = run_head_layer(head.layers[i], model_.network.head[i], scratch, x, last ? out : View());
+    x = run_head_layer(head.layers[i], model_.network.heads[index][i], scratch, x, last ? out : View());
   }
 }
 

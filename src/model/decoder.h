@@ -75,8 +75,8 @@ struct DecoderLimits {
       {};  // before each of these layers the residual is kept (HiddenInput::layers)
 };
 
-// Numbers that a model with a head makes of a text.
-int pooled_size(const ModelSpec& spec);
+// Numbers that a model's head makes of a text or of a token.
+int pooled_size(const ModelSpec& spec, std::size_t head = 0);
 
 // Bytes of a decoder's workspaces.
 std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const DecoderLimits& limits);
@@ -123,11 +123,11 @@ class Decoder {
   // their part alone. adapters: of rows by their places here; null: none changes the output matrix.
   void logits(const View& rows, const View& out, const StepAdapters* adapters = nullptr);
 
-  // What the head makes of tokens [starts[s], starts[s + 1]) of the last forward(), of whole sequences or of
+  // What a head makes of tokens [starts[s], starts[s + 1]) of the last forward(), of whole sequences or of
   // single tokens: starts i32 [s + 1], out f32 [s, pooled_size]; s as limits.max_logit_rows says. Vectors are
   // not normalised yet. Once before: the norm behind the layers.
   void norm_rows();
-  void pool(const View& starts, const View& out);
+  void pool(const View& starts, std::size_t head, const View& out);
 
   // The rows of the last forward() behind the final norm: act [n, dim], good until the next.
   View rows();

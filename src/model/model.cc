@@ -267,6 +267,17 @@ Result<Checkpoint> dummy_weights(const std::string& path, const LoadOptions& opt
   return dummy_checkpoint(slots);
 }
 
+// What heads have beside the network's files.
+Result<> add_head_files(const std::string& directory, const ModelSpec& spec, Checkpoint& checkpoint) {
+  for (std::size_t i = 0; i < spec.heads(); ++i)
+    for (const HeadLayer& layer : spec.head_at(i).layers) {
+      if (!layer.folder.empty()) TRY_VOID(checkpoint.add_folder(directory, layer.folder));
+      if (!layer.file.empty())
+        TRY_VOID(checkpoint.add_torch_file(std::filesystem::path(directory) / layer.file, layer.name + '.'));
+    }
+  return {};
+}
+
 // Spec and network, and the checkpoint with the tensors that it names.
 Result<Checkpoint> describe_model(const std::string& path, const LoadOptions& options, Model& model) {
   TRY(model.spec, load_spec(path, options.reading));
@@ -283,10 +294,8 @@ Result<Checkpoint> describe_model(const std::string& path, const LoadOptions& op
   TRY(model.max_model_len, checked_length(model.spec, options.max_model_len));
   TRY(Checkpoint checkpoint, options.dummy ? dummy_weights(path, options, model.spec)
                                            : open_checkpoint(path, options.reading.overrides, options.weights));
-  if (const auto& head = model.spec.head; head && !options.dummy)
-    for (const HeadLayer& layer : head->layers)
-      if (!layer.folder.empty())
-        TRY_VOID(checkpoint.add_folder(options.weights.empty() ? path : options.weights, layer.folder));
+  if (!options.dummy)
+    TRY_VOID(add_head_files(options.weights.empty() ? path : options.weights, model.spec, checkpoint));
   auto network = checked_network(model.spec, checkpoint);
   if (!network)
     return std::unexpected(with_absent_fields(std::move(network.error()), path, options.reading.overrides));

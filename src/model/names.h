@@ -130,6 +130,7 @@ struct Names {
   std::string expert_down = "mlp.experts.{}.down_proj";
   std::vector<std::string> expert_up_bias = {};  // [experts, outputs]
   std::string expert_down_bias = {};
+  std::string expert_sum_bias = {};  // of Experts::sum_bias
   bool expert_interleaved = false;  // rows of gate and up take turns
   std::string expert_latent = {};  // these two: of Experts::latent
   std::string expert_lift = {};

@@ -94,12 +94,12 @@ void add_hidden_input(const ModelSpec& spec, const Namer& top, Network& network)
       top.linear({names.joint}, {spec.dim}, input.joined ? spec.dim + row : row, input.joint_bias);
 }
 
-std::vector<HeadParameter> head_of(const ModelSpec& spec) {
+std::vector<HeadParameter> head_of(const ModelSpec& spec, const Head& of) {
   const Names plain;  // heads are stored [outputs, inputs], whatever the layers are
   const Namer name(plain, "");
   std::vector<HeadParameter> head;
   std::int64_t inputs = spec.dim;
-  for (const HeadLayer& layer : spec.head->layers) {
+  for (const HeadLayer& layer : of.layers) {
     const int stored = layer.rows.empty() ? layer.outputs : layer.table > 0 ? layer.table : spec.vocab;
     head.push_back({.linear = name.linear({layer.name}, {stored}, inputs, layer.bias),
                     .norm = name.norm(layer.norm, layer.norm_name, layer.outputs)});
@@ -271,10 +271,11 @@ ParameterList Network::parameters() {
   add_streams(output_streams);
   for (LinearParameter& linear : stream_out) list.add(linear);
   list.add(final_norm);
-  for (HeadParameter& layer : head) {
-    list.add(layer.linear);
-    list.add(layer.norm);
-  }
+  for (std::vector<HeadParameter>& head : heads)
+    for (HeadParameter& layer : head) {
+      list.add(layer.linear);
+      list.add(layer.norm);
+    }
   const auto add = [&list](ProjectorParameter& of) {
     list.add(of.norm);
     list.add(of.merger);
@@ -406,7 +407,7 @@ Network network_of(const ModelSpec& spec, const std::string& prefix) {
     network.final_norm = standard_norm(spec, top);
   else if (stage.is_last())
     network.final_norm = top.norm(spec.final_norm, names.final_norm, spec.dim);
-  if (spec.head) network.head = head_of(spec);
+  for (std::size_t i = 0; i < spec.heads(); ++i) network.heads.push_back(head_of(spec, spec.head_at(i)));
   if (spec.image) add_image_input(spec, top, prefix, network);
   if (spec.sound) {
     std::int64_t channels = spec.sound->mels;

@@ -71,7 +71,7 @@ struct Network {
   std::vector<Layer> layers;
   StreamWeights output_streams;
   NormParameter final_norm;
-  std::vector<HeadParameter> head;
+  std::vector<std::vector<HeadParameter>> heads;  // of ModelSpec::head_at
   NormParameter token_norm, hidden_norm;  // these two and joint: of HiddenInput
   LinearParameter joint;
   const Network* other =

@@ -366,6 +366,7 @@ struct Experts {
   std::optional<Mlp> shared = {};  // one more, which every token passes
   bool shared_gate = false;        // and which counts as much as a gate of its own says
   bool weigh_input = false;        // the one chosen expert's weight counts before it, not behind it
+  bool sum_bias = false;           // what they put out together has a bias; not with `shared`
   // Not 0: experts read a product of the input with so many numbers, and what they put out together is lifted by
   // a matrix to the network's width (Nemotron 3, 2026).
   int latent = 0;
@@ -481,7 +482,7 @@ struct LayerSpec {
 };
 
 // How the scores of labels become what a client sees.
-enum class LabelActivation : std::uint8_t { none, sigmoid, softmax };
+enum class LabelActivation : std::uint8_t { none, sigmoid, softmax, relu };
 
 // A matrix behind the pooling, and what becomes of its product. Names come without a prefix.
 struct HeadLayer {
@@ -493,6 +494,8 @@ struct HeadLayer {
   std::string norm_name = {};
   // Not empty: a folder beside config.json whose weights are the matrix; `name` begins with it.
   std::string folder = {};
+  // Not empty: a file of torch.save beside config.json that has the matrix, as "weight" and "bias".
+  std::string file = {};
   // Not empty: of a matrix with a row for each token of the vocabulary, or with `table` of them, these; with
   // `difference` there are two, and the only output is the first one's less the second's.
   std::vector<int> rows = {};
@@ -509,6 +512,9 @@ struct Head {
   std::vector<HeadLayer> layers = {};
   std::vector<std::string> labels = {};  // of the last layer's outputs; empty: they are a vector
   LabelActivation label_activation = LabelActivation::none;
+  // With each_token: tokens of which nothing is to be seen where they begin or end a text; -1: none.
+  int left_out_first = -1;
+  int left_out_last = -1;
 };
 
 // What makes rows of a language model's input of an encoder's: squares of merge x merge neighbours of an
@@ -582,6 +588,8 @@ struct SoundInput {
   // Of sound in prompts: so many of them become one row of the text, of out_dim. 0: layers of the text look
   // at the encoder's rows.
   int joined = 0;
+  bool whole =
+      false;  // with joined: it sees windows of full length alone, the silence behind a sound as well
   int out_dim = 0;
   Projector projector = {};
 
@@ -684,6 +692,8 @@ struct ModelSpec {
   float logits_scale = 1;
   float logits_soft_cap = 0;      // 0: none
   std::optional<Head> head = {};  // nothing: it continues texts
+  // With a head: what else it makes, of each token (BGE-M3: Chen et al., "M3-Embedding", 2024).
+  std::vector<Head> token_heads = {};
   Names names;
   std::optional<Names> other_names = {};    // some checkpoints use these instead
   std::optional<Predictor> predictor = {};  // in the same checkpoint
@@ -701,6 +711,9 @@ struct ModelSpec {
   // The tokens of an image see all of it, not only those before them, in layers with Attention::whole_images.
   bool whole_images = false;
 
+  // The head, then those of tokens.
+  std::size_t heads() const { return head ? 1 + token_heads.size() : 0; }
+  const Head& head_at(std::size_t index) const { return index == 0 ? *head : token_heads[index - 1]; }
   bool has_axes() const {
     return std::ranges::any_of(ropes, [](const RopeSpec& rope) { return !rope.axes.empty(); });
   }

@@ -120,8 +120,8 @@ void fields(Is<EngineInfo::ImageRule> auto& value, F&& f) {
 }
 template <class F>
 void fields(Is<EngineInfo::SoundRule> auto& value, F&& f) {
-  auto& [mels, frames, places, tokens, token_id] = value;
-  f(mels, frames, places, tokens, token_id);
+  auto& [mels, frames, places, tokens, token_id, whole] = value;
+  f(mels, frames, places, tokens, token_id, whole);
 }
 template <class F>
 void fields(Is<EngineInfo::SourceRule> auto& value, F&& f) {
@@ -129,13 +129,18 @@ void fields(Is<EngineInfo::SourceRule> auto& value, F&& f) {
   f(tokens, places, begin);
 }
 template <class F>
+void fields(Is<EngineInfo::TokenHead> auto& value, F&& f) {
+  auto& [task, size, normalise, activation, left_out_first, left_out_last] = value;
+  f(task, size, normalise, activation, left_out_first, left_out_last);
+}
+template <class F>
 void fields(Is<EngineInfo> auto& value, F&& f) {
   auto& [index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size,
-         max_model_len, max_num_seqs, max_queued, max_logprobs, priorities, image, sound, source, task, pooled_size,
-         normalise, labels, score_activation, max_loras] = value;
+         max_model_len, max_num_seqs, max_queued, max_logprobs, priorities, image, sound, source, task,
+         pooled_size, normalise, labels, score_activation, token_heads, max_loras] = value;
   f(index, engines, architecture, weight_bytes, cache_bytes, num_blocks, block_size, vocab_size,
-    max_model_len, max_num_seqs, max_queued, max_logprobs, priorities, image, sound, source, task, pooled_size,
-    normalise, labels, score_activation, max_loras);
+    max_model_len, max_num_seqs, max_queued, max_logprobs, priorities, image, sound, source, task,
+    pooled_size, normalise, labels, score_activation, token_heads, max_loras);
 }
 template <class F>
 void fields(Is<StepRecord> auto& value, F&& f) {

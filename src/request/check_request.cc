@@ -24,6 +24,8 @@ std::string_view what_it_does(Task task) {
       return "score texts";
     case Task::token_embed:
       return "make a vector of each token";
+    case Task::token_classify:
+      return "score each token";
   }
   return "";
 }
@@ -36,8 +38,7 @@ Result<> check_request(const Request& request, const EngineInfo& engine) {
     return invalid("data_parallel_rank", "must be in [{}, {}), got {}", first, end, *request.engine);
   TRY_VOID(check_ids("prompt", request.prompt, engine.vocab_size));
   if (request.prompt.empty()) return invalid("prompt", "the prompt is empty, at least 1 token is needed");
-  const bool of_each_token = request.task == Task::token_embed && engine.task == Task::embed;
-  if (request.task != engine.task && !of_each_token)
+  if (!engine.does(request.task))
     return invalid("task", "{} models cannot do this: they {}", engine.architecture,
                    what_it_does(engine.task));
   if (engine.task != Task::generate) {

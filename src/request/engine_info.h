@@ -1,6 +1,7 @@
 // What a client learns from an engine when it starts: what it runs, and what it takes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -52,12 +53,14 @@ struct EngineInfo {
   // A sound is a log-mel spectrogram f32 [mels, frames]; no mels: the model does not hear. Sounds in prompts
   // stand for up to `tokens` tokens each, one for `frames / tokens` frames, each of them `token_id`. No
   // tokens: every prompt comes with one sound beside it, of which the engine remembers `places` at a time.
+  // whole: a sound is cut into windows of that size, each of which stands for all of these tokens.
   struct SoundRule {
     int mels = 0;
     int frames = 0;
     int places = 0;
     int tokens = 0;
     int token_id = 0;
+    bool whole = false;
   };
   SoundRule sound{};
 
@@ -72,12 +75,43 @@ struct EngineInfo {
   SourceRule source{};
   int places() const { return sound.places > 0 ? sound.places : source.places; }
 
-  Task task = Task::generate;  // of every request
+  Task task = Task::generate;  // of requests
   // Of the other tasks:
-  int pooled_size = 0;                // of Output::pooled, with token_embed of each token
+  int pooled_size = 0;                // of Output::pooled, of a text or of each token
   bool normalise = false;             // vectors are meant to have length 1
   std::vector<std::string> labels{};  // beside the scores
   ScoreActivation score_activation = ScoreActivation::none;
+
+  // Of a model of texts that has a head of its own for their tokens, another task of requests. Those tokens
+  // are meant to be left out that begin or end a text; -1: none.
+  struct TokenHead {
+    Task task = Task::token_embed;
+    int size = 0;
+    bool normalise = false;
+    ScoreActivation activation = ScoreActivation::none;
+    int left_out_first = -1;
+    int left_out_last = -1;
+  };
+  std::vector<TokenHead> token_heads{};
+
+  const TokenHead* token_head(Task of) const {
+    const auto found = std::ranges::find(token_heads, of, &TokenHead::task);
+    return found != token_heads.end() ? &*found : nullptr;
+  }
+  // Of the model's heads the one for a task: 0, or that of a token_head.
+  int head_for(Task of) const {
+    const TokenHead* head = token_head(of);
+    return head != nullptr ? static_cast<int>(head - token_heads.data()) + 1 : 0;
+  }
+  // Whether requests may have this task. A model of texts makes vectors of their tokens, too.
+  bool does(Task of) const {
+    return of == task || token_head(of) != nullptr || (of == Task::token_embed && task == Task::embed);
+  }
+  // Of Output::pooled, of a text or of each token.
+  int size_for(Task of) const {
+    const TokenHead* head = token_head(of);
+    return head != nullptr ? head->size : pooled_size;
+  }
 };
 
 }  // namespace octavo

@@ -44,6 +44,8 @@ Result<> check_sound(const MediaPart& sound, const EngineInfo::SoundRule& rule) 
   if (sound.tokens < 1 || sound.tokens > rule.tokens)
     return invalid("images", "a sound stands for 1 to {} tokens, got {}", rule.tokens, sound.tokens);
   const int rows = rule.frames / 2;
+  if (rule.whole && sound.tokens != rule.tokens)
+    return invalid("images", "a window of sound stands for {} tokens, got {}", rule.tokens, sound.tokens);
   if (sound.columns > rows || sound.columns / (rows / rule.tokens) != sound.tokens || sound.row_breaks)
     return invalid("images", "a sound of {} tokens cannot have {} rows", sound.tokens, sound.columns);
   if (sound.bytes.size() != bytes_of(rule))

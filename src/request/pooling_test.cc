@@ -25,6 +25,9 @@ TEST(Pooling, ScoresBecomeProbabilities) {
   EXPECT_EQ(scores, logits);
   activate(ScoreActivation::sigmoid, scores);
   EXPECT_THAT(scores, ElementsAre(0.5F, FloatEq(1), testing::FloatNear(0, 1e-30F)));
+  scores = {-2, 0.5F};
+  activate(ScoreActivation::relu, scores);
+  EXPECT_THAT(scores, ElementsAre(0, 0.5F));
   scores = {1000, 1000};  // whose exponentials are beyond a double
   activate(ScoreActivation::softmax, scores);
   EXPECT_THAT(scores, ElementsAre(0.5F, 0.5F));

@@ -37,7 +37,7 @@ struct ThinkingBudget {
 
 struct Request {
   std::string name;              // the caller's id, for logs and traces
-  Task task = Task::generate;    // as the engine's; token_embed also of one that embeds
+  Task task = Task::generate;    // see EngineInfo::does
   std::vector<TokenId> prompt;   // at least one token
   SamplingParams sampling;       // validated
   std::vector<TokenId> eos_ids;  // end the text unless ignore_eos; sorted

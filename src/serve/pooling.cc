@@ -50,7 +50,8 @@ Pooling::Pooling(std::shared_ptr<Service> service, PoolingPlan plan, Admission::
 
 Result<> Pooling::start(std::shared_ptr<Service> service, PoolingPlan plan,
                         std::shared_ptr<http::Exchange> exchange) {
-  auto ticket = service->admission.admit(plan.client, price_of(plan, service->engine_info.pooled_size));
+  auto ticket =
+      service->admission.admit(plan.client, price_of(plan, service->engine_info.size_for(plan.task)));
   if (!ticket) {
     service->metrics.admission_rejected();
     return std::unexpected(std::move(ticket.error()));

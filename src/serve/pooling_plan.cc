@@ -61,43 +61,48 @@ bool activated(const Service& service, const openai::PoolingFields& fields) {
   return fields.activated.value_or(service.options.pooling.activated.value_or(true));
 }
 
-// What the model's numbers become.
-void activate(const Service& service, bool wanted, std::span<float> vector) {
+// What the model's numbers for a task become.
+void activate(const Service& service, Task task, bool wanted, std::span<float> vector) {
   const EngineInfo& info = service.engine_info;
-  if (info.labels.empty()) {
-    if (wanted && info.normalise) normalise(vector);
+  const EngineInfo::TokenHead* own = info.token_head(task);
+  if (task == Task::embed || task == Task::token_embed) {
+    if (wanted && (own != nullptr ? own->normalise : info.normalise)) normalise(vector);
     return;
   }
   const PoolingRules& rules = service.options.pooling;
   for (float& score : vector) score = (score - rules.score_mean) / rules.score_sigma;
-  if (wanted) octavo::activate(info.score_activation, vector);
+  if (wanted) octavo::activate(own != nullptr ? own->activation : info.score_activation, vector);
 }
 
 // Numbers of a vector, of those that the server gives.
-int size_of(const Service& service) {
+int size_of(const Service& service, Task task) {
   const std::vector<int>& returned = service.options.pooling.returned;
-  return returned.empty() ? service.engine_info.pooled_size : static_cast<int>(returned.size());
+  return returned.empty() ? service.engine_info.size_for(task) : static_cast<int>(returned.size());
 }
 
 // The same with each of the vectors, one behind the other, of which the first `kept` numbers stay.
-void activate_each(const Service& service, bool wanted, std::size_t kept, std::vector<float>& vectors) {
-  const auto size = static_cast<std::size_t>(size_of(service));
+void activate_each(const Service& service, Task task, bool wanted, std::size_t kept,
+                   std::vector<float>& vectors) {
+  const auto size = static_cast<std::size_t>(size_of(service, task));
   const std::size_t count = vectors.size() / size;
   for (std::size_t i = 0; i < count; ++i) {
     const std::span<float> vector(vectors.data() + i * kept, kept);
     std::copy_n(vectors.begin() + static_cast<std::ptrdiff_t>(i * size), kept, vector.begin());
-    activate(service, wanted, vector);
+    activate(service, task, wanted, vector);
   }
   vectors.resize(count * kept);
 }
 
 // Of the vectors of a text's tokens those that the server gives.
-void choose(const Service& service, std::span<const TokenId> ids, std::vector<float>& vectors) {
+void choose(const Service& service, Task task, std::span<const TokenId> ids, std::vector<float>& vectors) {
   const PoolingRules& rules = service.options.pooling;
-  const auto size = static_cast<std::size_t>(service.engine_info.pooled_size);
+  const EngineInfo::TokenHead* head = service.engine_info.token_head(task);
+  const auto size = static_cast<std::size_t>(service.engine_info.size_for(task));
   std::vector<float> chosen;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (rules.step_tag && ids[i] != *rules.step_tag) continue;
+    if (head != nullptr && i == 0 && ids[i] == head->left_out_first) continue;
+    if (head != nullptr && i + 1 == ids.size() && ids[i] == head->left_out_last) continue;
     const std::span<const float> vector = std::span(vectors).subspan(i * size, size);
     if (rules.returned.empty()) chosen.insert(chosen.end(), vector.begin(), vector.end());
     for (const int index : rules.returned) chosen.push_back(vector[static_cast<std::size_t>(index)]);
@@ -106,24 +111,24 @@ void choose(const Service& service, std::span<const TokenId> ids, std::vector<fl
 }
 
 // How many of a vector's numbers a client gets.
-Result<int> kept_of(const Service& service, std::optional<int> asked, std::string_view field) {
-  const int size = size_of(service);
+Result<int> kept_of(const Service& service, Task task, std::optional<int> asked, std::string_view field) {
+  const int size = size_of(service, task);
   if (asked && *asked > size) return invalid(field, "must be at most {}, got {}", size, *asked);
-  return asked.value_or(service.options.pooling.dimensions.value_or(size));
+  return asked.value_or(std::min(size, service.options.pooling.dimensions.value_or(size)));
 }
 
 // The vector of each text, of those of the chunks.
-Vectors of_texts(const Service& service, bool wanted, int kept, std::span<const std::vector<int>> lengths,
-                 Vectors&& chunks) {
+Vectors of_texts(const Service& service, Task task, bool wanted, int kept,
+                 std::span<const std::vector<int>> lengths, Vectors&& chunks) {
   for (std::vector<float>& chunk : chunks)
-    activate_each(service, wanted, static_cast<std::size_t>(kept), chunk);
+    activate_each(service, task, wanted, static_cast<std::size_t>(kept), chunk);
   if (lengths.size() == chunks.size()) return std::move(chunks);
   Vectors texts;
   std::span<const std::vector<float>> rest = chunks;
   for (const std::vector<int>& own : lengths) {
     texts.push_back(mean_of_chunks(rest.first(own.size()), own));
     rest = rest.subspan(own.size());
-    if (own.size() > 1) activate(service, wanted, texts.back());
+    if (own.size() > 1) activate(service, task, wanted, texts.back());
   }
   return texts;
 }
@@ -227,17 +232,18 @@ Begun begin_plan(const Service& service, openai::PoolingFields fields, std::stri
 using Writer = std::string (*)(const Service&, const openai::EmbeddingRequest&, std::size_t index,
                                const std::vector<float>& vector);
 
-// of_tokens: a model that makes vectors of texts may be asked for those of their tokens.
+// any_task: a model that makes several things may be asked for each.
 Result<PoolingPlan> for_each_text(const Service& service, const boost::json::object& body,
                                   std::string_view id, std::string_view prefix, Writer write,
-                                  bool of_tokens = false) {
+                                  bool any_task = false) {
   TRY(openai::EmbeddingRequest request, openai::parse_embedding_request(body, service.options.rules));
-  const Task own = service.engine_info.task, asked = request.task.value_or(own);
-  if (asked != own && !(of_tokens && asked == Task::token_embed && own == Task::embed))
-    return invalid("task", "{} models do something else", service.engine_info.architecture);
-  if (request.scores_tokens && service.engine_info.labels.empty())
-    return invalid("task", "{} models score no tokens", service.engine_info.architecture);
-  TRY(request.dimensions, kept_of(service, request.dimensions, "dimensions"));
+  const EngineInfo& info = service.engine_info;
+  const Task usual = any_task ? service.options.pooling.task.value_or(info.task) : info.task;
+  const Task asked = request.task.value_or(usual);
+  if (any_task ? !info.does(asked) : asked != info.task)
+    return invalid("task", "{} models do something else", info.architecture);
+  request.task = asked;
+  TRY(request.dimensions, kept_of(service, asked, request.dimensions, "dimensions"));
   const std::size_t longest = longest_text(service, asked);
   TextChunks texts;
   const auto add = [&](Tokenizer::Texts text) {
@@ -255,17 +261,17 @@ Result<PoolingPlan> for_each_text(const Service& service, const boost::json::obj
   }
   request.input.clear();
   request.chat.reset();
-  std::vector<std::vector<TokenId>> steps;  // the tokens of each text, where some are chosen
+  std::vector<std::vector<TokenId>> read;  // the tokens of each text, where some are chosen
   if (const PoolingRules& rules = service.options.pooling;
-      asked == Task::token_embed && (rules.step_tag || !rules.returned.empty()))
-    for (const Tokenizer::Texts& text : texts.chunks) steps.push_back(text.ids);
+      is_of_tokens(asked) && (rules.step_tag || !rules.returned.empty() || info.token_head(asked) != nullptr))
+    for (const Tokenizer::Texts& text : texts.chunks) read.push_back(text.ids);
   Begun begun = begin_plan(service, request.fields, id, prefix, std::move(texts.chunks));
   begun.plan.task = asked;
   begun.plan.reply = [&service, request = std::move(request), frame = std::move(begun.frame),
-                      lengths = std::move(texts.lengths), steps = std::move(steps), write](Vectors&& chunks) {
-    for (std::size_t i = 0; i < steps.size(); ++i) choose(service, steps[i], chunks[i]);
-    const Vectors vectors = of_texts(service, activated(service, request.fields), *request.dimensions,
-                                     lengths, std::move(chunks));
+                      lengths = std::move(texts.lengths), read = std::move(read), write](Vectors&& chunks) {
+    for (std::size_t i = 0; i < read.size(); ++i) choose(service, *request.task, read[i], chunks[i]);
+    const Vectors vectors = of_texts(service, *request.task, activated(service, request.fields),
+                                     *request.dimensions, lengths, std::move(chunks));
     return frame(
         joined(vectors.size(), [&](std::size_t i) { return write(service, request, i, vectors[i]); }));
   };
@@ -320,8 +326,8 @@ Result<Tokenizer::Texts> pair_in_template(const Service& service, const std::str
 Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest request, std::string_view id,
                                 std::string_view prefix, ScoreReply reply) {
   const EngineInfo& info = service.engine_info;
-  const bool scores_tokens = info.task == Task::token_embed && !info.labels.empty();
-  if (info.task == Task::generate || scores_tokens) return no_task(service, "score texts");
+  if (info.task == Task::generate || info.task == Task::token_classify)
+    return no_task(service, "score texts");
   const bool reads_pairs = info.task == Task::classify;
   if (reads_pairs && info.pooled_size != 1)
     return invalid("model", "scores of pairs need a model of one label, this one has {}", info.pooled_size);
@@ -351,14 +357,14 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
     std::vector<float> scores;
     if (service.engine_info.task == Task::classify) {
       for (std::vector<float>& vector : vectors) {
-        activate(service, wanted, vector);
+        activate(service, Task::classify, wanted, vector);
         scores.push_back(vector[0]);
       }
     } else {
       const auto size = static_cast<std::size_t>(service.engine_info.pooled_size);
       const bool of_tokens = service.engine_info.task == Task::token_embed;
       for (std::vector<float>& vector : vectors)
-        if (of_tokens) activate_each(service, wanted, size, vector);
+        if (of_tokens) activate_each(service, Task::token_embed, wanted, size, vector);
       for (std::size_t i = 0; i < documents; ++i) {
         const std::vector<float>&query = vectors[queries == 1 ? 0 : i], &document = vectors[queries + i];
         scores.push_back(of_tokens ? late_interaction(query, document, size) : cosine(query, document));
@@ -395,10 +401,12 @@ Result<PoolingPlan> plan_vectors(const Service& service, const Body& body, std::
       [](const Service& s, const openai::EmbeddingRequest& request, std::size_t i,
          const std::vector<float>& vector) {
         const int size = *request.dimensions;
-        const bool of_tokens = request.task.value_or(s.engine_info.task) == Task::token_embed;
+        // Weights of tokens are a list of numbers, as in vLLM.
+        const bool weights = size == 1 && s.engine_info.token_head(*request.task) != nullptr;
         const std::string data = request.base64 ? base64(vector)
-                                 : of_tokens    ? lists(vector, static_cast<std::size_t>(size))
-                                                : numbers(vector);
+                                 : is_of_tokens(*request.task) && !weights
+                                     ? lists(vector, static_cast<std::size_t>(size))
+                                     : numbers(vector);
         return fmt::format(R"({{"index":{},"object":"pooling","data":{}}})", i, data);
       },
       true);
@@ -448,7 +456,7 @@ std::string_view name_of(VectorType type) {
 Result<PoolingPlan> plan_embed_by_type(const Service& service, const Body& body, std::string_view id) {
   if (service.engine_info.task != Task::embed) return no_task(service, "make vectors of texts");
   TRY(openai::EmbedByTypeRequest request, openai::parse_embed_by_type_request(body, service.options.rules));
-  TRY(const int kept, kept_of(service, request.dimensions, "output_dimension"));
+  TRY(const int kept, kept_of(service, Task::embed, request.dimensions, "output_dimension"));
   const std::string_view prompt = prompt_for(service, request.input_type);
   TextChunks texts;
   for (const std::string& text : request.texts) {
@@ -460,7 +468,7 @@ Result<PoolingPlan> plan_embed_by_type(const Service& service, const Body& body,
   begun.plan.reply = [&service, kept, request = std::move(request), frame = std::move(begun.frame),
                       lengths = std::move(texts.lengths)](Vectors&& chunks) {
     const Vectors vectors =
-        of_texts(service, activated(service, request.fields), kept, lengths, std::move(chunks));
+        of_texts(service, Task::embed, activated(service, request.fields), kept, lengths, std::move(chunks));
     const std::string embeddings = joined(request.types.size(), [&](std::size_t t) {
       const VectorType type = request.types[t];
       return fmt::format(R"("{}":[{}])", name_of(type), joined(vectors.size(), [&](std::size_t i) {

@@ -33,7 +33,7 @@ struct PoolingPlan {
     return sum;
   }
   // That the model gives for all texts: of `size` numbers each.
-  std::int64_t vectors() const { return task == Task::token_embed ? tokens() : std::ssize(texts); }
+  std::int64_t vectors() const { return is_of_tokens(task) ? tokens() : std::ssize(texts); }
 };
 
 enum class PoolingRoute : std::uint8_t { embeddings, embed_by_type, pooling, classify, score, rerank };

@@ -265,7 +265,7 @@ TEST_F(TokenVectorsTest, ATaskIsOneOfTheModels) {
 // A reward model: labels of each token, of which those are given that end a step of what is judged.
 TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
   const std::vector<std::string> labels{"bad", "good"};
-  serve_tokens(Task::token_embed, labels);
+  serve_tokens(Task::token_classify, labels);
   const auto tokens = [&](const std::string& fields) {
     return reply("/pooling", R"({"input":["ax\u0001b\u0001","c"])" + fields + "}").at("data").as_array();
   };
@@ -275,18 +275,70 @@ TEST_F(TokenVectorsTest, OfStepsAreProbabilitiesOfLabels) {
   EXPECT_NEAR(numbers(all[0].at("data").at(2))[0], sigmoid(1), 1e-6);
   EXPECT_THAT(refusal("/score", R"({"text_1":"a","text_2":"b"})"), HasSubstr("do not score texts"));
 
-  serve_tokens(Task::token_embed, labels, {.step_tag = 1});
+  serve_tokens(Task::token_classify, labels, {.step_tag = 1});
   const json::array steps = tokens("");
   ASSERT_EQ(steps.at(0).at("data").as_array().size(), 2U);
   EXPECT_NEAR(numbers(steps[0].at("data").at(1))[0], sigmoid(1), 1e-6);
   EXPECT_TRUE(steps.at(1).at("data").as_array().empty());
 
-  serve_tokens(Task::token_embed, labels, {.step_tag = 'x', .returned = {1, 0, 1}});
+  serve_tokens(Task::token_classify, labels, {.step_tag = 'x', .returned = {1, 0, 1}});
   const json::array chosen = tokens(R"(,"use_activation":false)");
   EXPECT_EQ(numbers(chosen[0].at("data").at(0)), (std::vector<double>{'x', 0, 'x'}));
 
   serve_tokens(Task::token_embed);
-  EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"token_classify"})"), HasSubstr("score no tokens"));
+  EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"token_classify"})"), HasSubstr("something else"));
+}
+
+// A model with heads of its own for tokens: weights (id - 98), and vectors (id, its place).
+TEST_F(PoolingTest, HeadsOfTokensLeaveOutWhatBeginsAndEndsAText) {
+  serve(
+      [](const Request& r, int) {
+        Script script;
+        if (r.task == Task::embed) script.pooled = {0, 2};
+        for (std::size_t i = 0; i < r.prompt.size(); ++i) {
+          if (r.task == Task::token_classify) script.pooled.push_back(static_cast<float>(r.prompt[i] - 98));
+          if (r.task == Task::token_embed)
+            script.pooled.insert(script.pooled.end(),
+                                 {static_cast<float>(r.prompt[i]), static_cast<float>(i), 0});
+        }
+        return script;
+      },
+      [&](ServeOptions& options, http::ServerOptions&) {
+        options.rules.max_model_len = 20;
+        options.pooling = {.task = Task::token_classify, .dimensions = 2};
+        engine_->described = {.architecture = "M3",
+                              .max_model_len = 20,
+                              .task = Task::embed,
+                              .pooled_size = 2,
+                              .normalise = true,
+                              .token_heads = {{.task = Task::token_embed, .size = 3, .left_out_first = '<'},
+                                              {.task = Task::token_classify,
+                                               .size = 1,
+                                               .activation = ScoreActivation::relu,
+                                               .left_out_first = '<',
+                                               .left_out_last = '>'}}};
+      });
+  const auto data = [&](const std::string& fields) {
+    return reply("/pooling", R"({"input":["<abc>","<","d<>e"])" + fields + "}").at("data").as_array();
+  };
+  for (const char* task : {"", R"(,"task":"token_classify")"}) {
+    const json::array weights = data(task);
+    EXPECT_EQ(numbers(weights.at(0).at("data")), (std::vector<double>{0, 0, 1}));
+    EXPECT_TRUE(weights.at(1).at("data").as_array().empty());
+    EXPECT_EQ(numbers(weights.at(2).at("data")), (std::vector<double>{2, 0, 0, 3}));
+  }
+  EXPECT_EQ(numbers(data(R"(,"use_activation":false)").at(0).at("data")), (std::vector<double>{-1, 0, 1}));
+  const json::array vectors = data(R"(,"task":"token_embed")");
+  ASSERT_EQ(vectors.at(0).at("data").as_array().size(), 4U);
+  EXPECT_EQ(numbers(vectors.at(0).at("data").at(3)), (std::vector<double>{'>', 4}));
+  EXPECT_EQ(numbers(data(R"(,"task":"embed")").at(0).at("data")), (std::vector<double>{0, 1}));
+  EXPECT_EQ(numbers(reply("/v1/embeddings", R"({"input":"ab"})").at("data").at(0).at("embedding")),
+            (std::vector<double>{0, 1}));
+  EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"classify"})"),
+              HasSubstr("M3 models do something else"));
+  EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"embed&token_classify"})"), HasSubstr("task"));
+  EXPECT_THAT(refusal("/pooling", R"({"input":"a","task":"token_classify","dimensions":2})"),
+              HasSubstr("at most 1"));
 }
 
 // Each token of the query counts as much as the document's token that is most like it.

@@ -130,23 +130,28 @@ Result<ReadMedia> read_sound(const Service& service, const openai::ChatPrompt::M
   TRY(const std::string file, bytes_of(given));
   TRY(const std::vector<float> samples,
       media::decode_sound(std::as_bytes(std::span(file)), media::MelConfig::kRate));
-  if (std::ssize(samples) > config.samples())
+  const int windows =
+      rule.whole ? static_cast<int>((std::ssize(samples) + config.samples() - 1) / config.samples()) : 1;
+  if (!rule.whole && std::ssize(samples) > config.samples())
     return invalid("", "the sound has {:.1f} seconds, the model hears {} at a time",
                    static_cast<double>(samples.size()) / media::MelConfig::kRate, config.seconds);
   // Frames that begin within the sound; a row of the encoder has two of them, a token some rows.
   const std::int64_t frames = (std::ssize(samples) + media::MelConfig::kHop - 1) / media::MelConfig::kHop;
-  const std::int64_t rows = (frames + 1) / 2, tokens = rows / (rule.frames / 2 / rule.tokens);
-  if (tokens < 1) return invalid("", "the sound is too short to be heard");
-  if (tokens > tokens_max) return std::unexpected(no_room("sound", tokens, service));
-  const std::vector<float> mel = sound.log_mel(samples);
-  const auto bytes = std::as_bytes(std::span(mel));
-  MediaPart part{.tokens = static_cast<int>(tokens),
-                 .bytes = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()),
-                 .columns = static_cast<int>(rows)};
-  part.digest = digest_of(part);
+  const std::int64_t rows = rule.whole ? rule.frames / 2 : (frames + 1) / 2;
+  const std::int64_t tokens = rows / (rule.frames / 2 / rule.tokens);
+  if (tokens < 1 || windows < 1) return invalid("", "the sound is too short to be heard");
+  if (windows * tokens > tokens_max) return std::unexpected(no_room("sound", windows * tokens, service));
+  const std::vector<float> mel = sound.log_mel(samples, windows);
+  const std::string_view bytes(reinterpret_cast<const char*>(mel.data()), mel.size() * sizeof(float));
+  const std::size_t size = bytes.size() / static_cast<std::size_t>(windows);  // of a window
   ReadMedia read;
-  for (std::int64_t i = 0; i < tokens; ++i) read.text += sound.token;
-  read.parts.push_back(std::move(part));
+  for (std::int64_t i = 0; i < windows * tokens; ++i) read.text += sound.token;
+  for (std::size_t at = 0; at < bytes.size(); at += size) {
+    read.parts.push_back({.tokens = static_cast<int>(tokens),
+                          .bytes = std::string(bytes.substr(at, size)),
+                          .columns = static_cast<int>(rows)});
+    read.parts.back().digest = digest_of(read.parts.back());
+  }
   return read;
 }
 

@@ -213,16 +213,20 @@ TEST_F(ImagesTest, LimitsAreTold) {
 class PromptSoundTest : public ServeTest {
  protected:
   void serve_sound(int context = 400) {
-    tokenizer_ = Tokenizer::load(golden_.directory).value();
+    serve_sound(golden_, {.mels = 80, .frames = 200, .tokens = 50, .token_id = 259}, "<|AUDIO|>", context);
+  }
+  void serve_sound(const VisionGolden& golden, const EngineInfo::SoundRule& rule, const std::string& token,
+                   int context) {
+    tokenizer_ = Tokenizer::load(golden.directory).value();
     template_ =
-        ChatTemplate::compile(media::file_bytes(golden_.directory + "/chat_template.jinja"), {}).value();
+        ChatTemplate::compile(media::file_bytes(golden.directory + "/chat_template.jinja"), {}).value();
     serve([](const Request&, int) { return Script{.tokens = {40, 41, 257}}; },
           [&](ServeOptions& options, http::ServerOptions&) {
-            engine_->described.sound = {.mels = 80, .frames = 200, .tokens = 50, .token_id = 259};
+            engine_->described.sound = rule;
             options.rules.limits.vocab_size = 272;
             options.rules.max_model_len = context;
             options.rules.sounds_max = 2;
-            options.prompt_sound = PromptSound{media::LogMel({.mels = 80, .seconds = 2}), "<|AUDIO|>"};
+            options.prompt_sound = PromptSound{media::LogMel({.mels = 80, .seconds = 2}), token};
             options.template_takes_parts = true;
             options.eos_ids = {257};
           });
@@ -239,31 +243,19 @@ class PromptSoundTest : public ServeTest {
         {"messages", json::array{json::object{{"role", "user"}, {"content", std::move(parts)}}}}});
   }
 
-  const VisionGolden golden_{"qwen2_audio", media::kSoundRoot};
-};
-
-TEST_F(PromptSoundTest, ReachesTheEngineAsTransformersPreparesIt) {
-  serve_sound();
-  const json::object url{{"type", "audio_url"},
-                         {"audio_url", {{"url", "data:audio/wav;base64," + base64(file("short.wav"))}}}};
-  const std::string body = json::serialize(json::object{
-      {"model", "demo"},
-      {"messages",
-       json::array{
-           json::object{{"role", "user"},
-                        {"content", json::array{input(file("chirp.wav")), text("What is this sound?")}}},
-           json::object{{"role", "assistant"}, {"content", "A chirp."}},
-           json::object{{"role", "user"}, {"content", json::array{text("And this?"), url}}}}}});
-  reply("/v1/chat/completions", body);
-  const Request& request = engine_->last_request;
-  EXPECT_EQ(request.prompt, golden_.values<TokenId>("ids"));
-  ASSERT_EQ(request.media.size(), 2U);
-  EXPECT_TRUE(check_media(request.media, request.prompt.size(), engine_->described).has_value());
-  const auto frames = golden_.values<std::int32_t>("frames");
-  for (std::size_t i = 0; i < 2; ++i) {
-    const MediaPart& part = request.media[i];
-    EXPECT_EQ(part.columns, (frames[i] + 1) / 2);
-    const auto mel = golden_.values<float>(i == 0 ? "mel.chirp.wav" : "mel.short.wav");
+  // About this sound and another one.
+  static std::string conversation(const std::string& first) {
+    const json::object url{{"type", "audio_url"},
+                           {"audio_url", {{"url", "data:audio/wav;base64," + base64(file("short.wav"))}}}};
+    return json::serialize(json::object{
+        {"model", "demo"},
+        {"messages",
+         json::array{json::object{{"role", "user"},
+                                  {"content", json::array{input(file(first)), text("What is this sound?")}}},
+                     json::object{{"role", "assistant"}, {"content", "A chirp."}},
+                     json::object{{"role", "user"}, {"content", json::array{text("And this?"), url}}}}}});
+  }
+  static void expect_spectrogram(const MediaPart& part, const std::vector<float>& mel) {
     ASSERT_EQ(part.bytes.size(), 4 * mel.size());
     for (std::size_t k = 0; k < mel.size(); ++k) {
       float value = 0;
@@ -271,6 +263,45 @@ TEST_F(PromptSoundTest, ReachesTheEngineAsTransformersPreparesIt) {
       ASSERT_NEAR(value, mel[k], 1e-5F) << k;
     }
   }
+
+  const VisionGolden golden_{"qwen2_audio", media::kSoundRoot};
+};
+
+TEST_F(PromptSoundTest, ReachesTheEngineAsTransformersPreparesIt) {
+  serve_sound();
+  reply("/v1/chat/completions", conversation("chirp.wav"));
+  const Request& request = engine_->last_request;
+  EXPECT_EQ(request.prompt, golden_.values<TokenId>("ids"));
+  ASSERT_EQ(request.media.size(), 2U);
+  EXPECT_TRUE(check_media(request.media, request.prompt.size(), engine_->described).has_value());
+  const auto frames = golden_.values<std::int32_t>("frames");
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(request.media[i].columns, (frames[i] + 1) / 2);
+    expect_spectrogram(request.media[i], golden_.values<float>(i == 0 ? "mel.chirp.wav" : "mel.short.wav"));
+  }
+}
+
+// Where windows are seen whole, a longer sound is several of them.
+TEST_F(PromptSoundTest, AWindowOrSeveral) {
+  const VisionGolden golden("voxtral", media::kSoundRoot);
+  serve_sound(golden, {.mels = 80, .frames = 200, .tokens = 25, .token_id = 260, .whole = true}, "[AUDIO]",
+              400);
+  reply("/v1/chat/completions", conversation("long.wav"));
+  const Request& request = engine_->last_request;
+  EXPECT_EQ(request.prompt, golden.values<TokenId>("ids"));
+  ASSERT_EQ(request.media.size(), 3U);
+  EXPECT_TRUE(check_media(request.media, request.prompt.size(), engine_->described).has_value());
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(request.media[i].columns, 100);
+    expect_spectrogram(request.media[i],
+                       golden.values<float>(i == 2 ? "mel.short.wav.0" : fmt::format("mel.long.wav.{}", i)));
+  }
+  EXPECT_NE(request.media[0].digest, request.media[1].digest);
+  serve_sound(golden, {.mels = 80, .frames = 200, .tokens = 25, .token_id = 260, .whole = true}, "[AUDIO]",
+              49);
+  const http::Response response = post("/v1/chat/completions", chat({input(file("long.wav"))}));
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(response.body, HasSubstr("the sound stands for 50 tokens"));
 }
 
 TEST_F(PromptSoundTest, ErrorsNameThePart) {

@@ -7,12 +7,14 @@
 #include <span>
 #include <vector>
 
+#include "request/pooling.h"
 #include "request/sampling_params.h"
 #include "text/tokenizer.h"
 
 namespace octavo {
 
 struct PoolingRules {
+  std::optional<Task> task{};  // of /pooling, where a request says nothing; nothing: the model's
   std::optional<bool>
       activated{};  // vectors are normalised and scores activated where a request says nothing
   std::optional<int> dimensions{};  // of vectors, likewise

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "text/bridge.h"
+#include "text/tekken.h"
 #include "text/utf8.h"
 
 namespace octavo {
@@ -12,16 +13,20 @@ void Tokenizer::Free::operator()(bridge::TokenizerHandle* handle) const {
 }
 
 Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_dir) {
-  std::error_code ignored;
-  for (const char* other : {"tekken.json", "rwkv_vocab_v20230424.txt"})  // Mistral's, RWKV's
-    if (!std::filesystem::exists(model_dir / "tokenizer.json", ignored) &&
-        std::filesystem::exists(model_dir / other, ignored))
-      return field_failure("tokenizer", ErrorCode::unsupported,
-                           "{} has {}, which is not read yet: tokenizer.json is needed beside it",
-                           model_dir.string(), other);
-  TRY(const std::string json, read_text_file(model_dir / "tokenizer.json", kTokenizerFileBytesMax));
+  const auto there = [&](const char* file) {
+    std::error_code ignored;
+    return std::filesystem::exists(model_dir / file, ignored);
+  };
+  const bool tekken = !there("tokenizer.json") && there("tekken.json");  // Mistral's
+  constexpr const char* kRwkv = "rwkv_vocab_v20230424.txt";
+  if (!tekken && !there("tokenizer.json") && there(kRwkv))
+    return field_failure("tokenizer", ErrorCode::unsupported,
+                         "{} has {}, which is not read yet: tokenizer.json is needed beside it",
+                         model_dir.string(), kRwkv);
+  TRY(const std::string json,
+      read_text_file(model_dir / (tekken ? "tekken.json" : "tokenizer.json"), kTokenizerFileBytesMax));
   TRY(TokenizerConfig config, read_tokenizer_config(model_dir));
-  Result<Tokenizer> tokenizer = parse(json, std::move(config));
+  Result<Tokenizer> tokenizer = tekken ? tokenizer_of_tekken(json, config) : parse(json, std::move(config));
   if (!tokenizer)
     tokenizer.error().message = fmt::format("{}: {}", model_dir.string(), tokenizer.error().message);
   return tokenizer;

@@ -142,7 +142,7 @@ TEST(Tokenizer, RefusesBadFiles) {
   const ScratchDirectory mistral;
   mistral.write("tekken.json", "{}");
   EXPECT_THAT(Tokenizer::load(mistral.path()).error().message,
-              testing::HasSubstr("has tekken.json, which is"));
+              testing::HasSubstr("tekken.json: config must be"));
   const ScratchDirectory rwkv;
   rwkv.write("rwkv_vocab_v20230424.txt", "1 '\\x00' 1\n");
   EXPECT_THAT(Tokenizer::load(rwkv.path()).error().message,

@@ -185,12 +185,24 @@ Result<Checkpoint> Checkpoint::open_directory(const std::string& directory, cons
 Result<> Checkpoint::add_folder(const std::string& directory, const std::string& folder) {
   TRY(Opened opened, open_weights(fs::path(directory) / folder));
   std::ranges::move(opened.files, std::back_inserter(files_));
-  for (StoredTensor& tensor : opened.tensors) {
-    tensor.name = fmt::format("{}/{}", folder, tensor.name);
+  add(std::move(opened.tensors), folder + '/');
+  return {};
+}
+
+Result<> Checkpoint::add_torch_file(const std::string& path, const std::string& before) {
+  TRY(MappedFile file, MappedFile::open(path));
+  TRY(std::vector<StoredTensor> tensors, parse_torch_file(file.bytes(), file.path()));
+  files_.push_back(std::move(file));
+  add(std::move(tensors), before);
+  return {};
+}
+
+void Checkpoint::add(std::vector<StoredTensor> tensors, const std::string& before) {
+  for (StoredTensor& tensor : tensors) {
+    tensor.name.insert(0, before);
     tensors_.push_back(std::move(tensor));
   }
   std::ranges::sort(tensors_, {}, &StoredTensor::name);
-  return {};
 }
 
 const StoredTensor* Checkpoint::find(std::string_view name) const {

@@ -39,6 +39,8 @@ class Checkpoint {
   // Maps the weights of `directory`/`folder` as well; its tensors have "folder/" in front of their names.
   // Errors: as open().
   Result<> add_folder(const std::string& directory, const std::string& folder);
+  // Likewise a file of torch.save; its tensors have `before` in front of their names.
+  Result<> add_torch_file(const std::string& path, const std::string& before);
 
   // Ascending by name, each name once.
   std::span<const StoredTensor> tensors() const { return tensors_; }
@@ -55,6 +57,7 @@ class Checkpoint {
  private:
   Checkpoint() = default;
   static Result<Checkpoint> open_directory(const std::string& directory, const PackedFormat& packed);
+  void add(std::vector<StoredTensor> tensors, const std::string& before);
 
   std::vector<MappedFile> files_;
   Buffer memory_;

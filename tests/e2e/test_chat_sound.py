@@ -1,4 +1,4 @@
-"""A model that hears in its prompts, with OpenAI's client: a small random one (tests/data/sound/qwen2_audio), with what transformers says."""
+"""Models that hear in their prompts, with OpenAI's client: small random ones (tests/data/sound), with what transformers says."""
 
 import base64
 import pathlib
@@ -10,7 +10,7 @@ from conftest import serve
 from test_vision import tensor
 
 SOUNDS = pathlib.Path("tests/data/sound")
-CASE = SOUNDS / "qwen2_audio"
+FIRST = {"qwen2_audio": "chirp.wav", "voxtral": "long.wav"}  # of the golden's conversation; the second has two windows
 
 
 def sound(name):
@@ -21,16 +21,22 @@ def text(words):
     return {"type": "text", "text": words}
 
 
-CONVERSATION = [
-    {"role": "user", "content": [sound("chirp.wav"), text("What is this sound?")]},
-    {"role": "assistant", "content": "A chirp."},
-    {"role": "user", "content": [text("And this?"), sound("short.wav")]},
-]
+def conversation(case):
+    return [
+        {"role": "user", "content": [sound(FIRST[case.name]), text("What is this sound?")]},
+        {"role": "assistant", "content": "A chirp."},
+        {"role": "user", "content": [text("And this?"), sound("short.wav")]},
+    ]
+
+
+@pytest.fixture(scope="module", params=list(FIRST))
+def case(request):
+    return SOUNDS / request.param
 
 
 @pytest.fixture(scope="module")
-def client():
-    with serve("--model", str(CASE), "--served-model-name", "hear", "--dtype", "float32", "--max-num-seqs", "4", "--max-num-batched-tokens", "32",
+def client(case):
+    with serve("--model", str(case), "--served-model-name", "hear", "--dtype", "float32", "--max-num-seqs", "4", "--max-num-batched-tokens", "32",
                "--limit-mm-per-prompt", '{"audio": 2}', "--enable-prompt-tokens-details") as base:
         yield openai.OpenAI(base_url=f"{base}/v1", api_key="none")
 
@@ -39,11 +45,11 @@ def ask(client, messages, **options):
     return client.chat.completions.create(model="hear", messages=messages, **{"temperature": 0, "max_tokens": 8, **options})
 
 
-def test_greedy_answers_are_those_of_transformers(client):
-    ids, _ = tensor("ids", CASE)
-    answer, _ = tensor("answer", CASE)
+def test_greedy_answers_are_those_of_transformers(client, case):
+    ids, _ = tensor("ids", case)
+    answer, _ = tensor("answer", case)
     for again in (False, True):
-        reply = ask(client, CONVERSATION, max_tokens=len(answer), extra_body={"ignore_eos": True, "return_token_ids": True})
+        reply = ask(client, conversation(case), max_tokens=len(answer), extra_body={"ignore_eos": True, "return_token_ids": True})
         assert reply.choices[0].token_ids == list(answer)
         assert reply.usage.prompt_tokens == len(ids)
         cached = reply.usage.prompt_tokens_details
@@ -64,9 +70,9 @@ def test_limits_are_told(client):
         ask(client, [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}]}])
 
 
-def test_text_alone():
-    with serve("--model", str(CASE), "--served-model-name", "hear", "--language-model-only") as base:
+def test_text_alone(case):
+    with serve("--model", str(case), "--served-model-name", "hear", "--language-model-only") as base:
         client = openai.OpenAI(base_url=f"{base}/v1", api_key="none")
         with pytest.raises(openai.BadRequestError, match="hear is not a multimodal model"):
-            ask(client, CONVERSATION)
+            ask(client, conversation(case))
         assert ask(client, [{"role": "user", "content": "Text."}]).usage.completion_tokens > 0

@@ -4,13 +4,15 @@ computed."""
 import json
 import math
 import pathlib
+import shlex
 import shutil
 import struct
+import subprocess
 
 import openai
 import pytest
 
-from conftest import http_client, serve
+from conftest import http_client, serve, serve_command
 
 ENCODERS = pathlib.Path("tests/data/encoders")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -169,6 +171,36 @@ def test_each_token_has_a_vector(tmp_path):
         assert refusal.status_code == 400 and "do not make vectors of texts" in refusal.text
 
 
+def test_bge_m3_gives_vectors_and_weights_of_tokens(tmp_path):
+    folder = folder_of("bge-m3", tmp_path / "m3")
+    given = tensors(ENCODERS / "bge-m3/golden.safetensors")
+    width = len(given["vectors"]) // len(given["ids"])
+    begin, end = given["starts"][1:3]
+    ids, weights = list(given["ids"][begin:end]), list(given["weights"][begin:end])
+    vectors = [list(given["vectors"][i * width:(i + 1) * width]) for i in range(begin, end)]
+    overrides = json.dumps({"architectures": ["BgeM3EmbeddingModel"]})
+    with serve("--model", str(folder), "--dtype", "float32", "--hf-overrides", overrides, "--pooler-config",
+               json.dumps({"task": "token_classify"})) as base:
+
+        def read(ids, **more):
+            reply = http_client.post(base + "/pooling", json={"input": ids} | more)
+            assert reply.status_code == 200, reply.text
+            return reply.json()["data"][0]["data"]
+
+        assert close(read(ids), weights) and any(weights)
+        assert close(read(ids, task="token_classify"), weights)
+        made = read(ids, task="token_embed")
+        assert len(made) == len(ids) and all(close(ours, theirs) for ours, theirs in zip(made, vectors))
+        # Of <s> and </s> there are no weights, of <s> no vector.
+        assert len(read([0, *ids, 2])) == len(ids) and len(read([0, *ids, 2], task="token_embed")) == len(ids) + 1
+        client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
+        dense = client.embeddings.create(model=str(folder), input=ids).data[0].embedding
+        assert close(read(ids, task="embed"), dense)
+    command = serve_command("--model", str(folder), "--pooler-config", json.dumps({"task": "classify"})).replace("{port}", "0")
+    refused = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=600)
+    assert refused.returncode != 0 and "task is one that XLMRobertaModel models do not do" in refused.stderr
+
+
 def test_cohere_and_jina_style_bodies(embedder):
     client = openai.OpenAI(base_url=embedder + "/v1", api_key="none", max_retries=0)
     texts = ["the quick brown fox", "jumps"]
@@ -192,6 +224,7 @@ def test_cohere_and_jina_style_bodies(embedder):
         ("xlm-roberta-classifier", "scores"),
         ("qwen3-word-reranker-untied", "scores"),  # two rows of the output matrix
         ("qwen2-process-reward", "tokens"),
+        ("nomic_moe", "mean"),  # experts, whose sum has a bias that one rank adds
     ],
 )
 def test_two_ranks_read_texts(case, made, tmp_path):
@@ -200,6 +233,7 @@ def test_two_ranks_read_texts(case, made, tmp_path):
     if case.startswith("qwen3-word"):
         overrides = {"architectures": ["Qwen3ForSequenceClassification"], "classifier_from_token": ["h", "d"], "is_original_qwen3_reranker": True}
         flags += ["--hf-overrides", json.dumps(overrides)]
+    ranks = ["--tensor-parallel-size", "2"] + (["--enable-expert-parallel"] if case == "nomic_moe" else [])
     given = tensors(ENCODERS / case / "golden.safetensors")
     texts = [list(given["ids"][begin:end]) for begin, end in zip(given["starts"], given["starts"][1:])]
 
@@ -212,7 +246,7 @@ def test_two_ranks_read_texts(case, made, tmp_path):
 
     with serve(*flags) as base:
         one = read(base, texts)
-    with serve(*flags, "--tensor-parallel-size", "2") as base:
+    with serve(*flags, *ranks) as base:
         two = read(base, texts)
         assert [read(base, [text])[0] for text in texts] == two  # bit for bit, in whatever company
     assert len(one) == len(texts) and all(close(ours, theirs) for ours, theirs in zip(two, one))

@@ -1,5 +1,5 @@
-"""Models that read prompts with an encoder, with OpenAI's client: small random T5, Flan-T5 and BART (tests/data/source), whose answers
-transformers has computed."""
+"""Models that read prompts with an encoder, with OpenAI's client: small random T5, Flan-T5, BART and mBART (tests/data/source), whose
+answers transformers has computed."""
 
 import json
 import pathlib
@@ -14,8 +14,8 @@ from conftest import http_client, serve
 
 ROOT = pathlib.Path("tests/data/source")
 TEXT = "summarize: the encoder reads all of a prompt at once."  # as tools/goldens/make_source_goldens.py has it
-END = {"t5": 1, "flan-t5": 1, "bart": 2}
-BEGIN = {"t5": 1, "flan-t5": 1, "bart": 2}  # tokens that the decoder's text begins with
+END = {"t5": 1, "flan-t5": 1, "bart": 2, "mbart": 2}
+BEGIN = {"t5": 1, "flan-t5": 1, "bart": 2, "mbart": 1}  # tokens that the decoder's text begins with
 
 
 def tokens(case, name):

@@ -38,6 +38,7 @@ CLASSES = {
     "BertForMaskedLM": ("bert", "BertConfig"),
     "BertForSequenceClassification": ("bert", "BertConfig"),
     "BertModel": ("bert", "BertConfig"),
+    "BgeM3EmbeddingModel": ("xlm_roberta", "XLMRobertaConfig"),
     "BloomForCausalLM": ("bloom", "BloomConfig"),
     "ChatGLMForConditionalGeneration": ("glm", "GlmConfig"),
     "ChatGLMModel": ("glm", "GlmConfig"),
@@ -125,6 +126,7 @@ CLASSES = {
     "LlavaNextForConditionalGeneration": ("llama", "LlamaConfig"),
     "LlavaOnevisionForConditionalGeneration": ("qwen2", "Qwen2Config"),
     "LongcatFlashForCausalLM": ("longcat_flash", "LongcatFlashConfig"),
+    "MBartForConditionalGeneration": ("mbart", "MBartConfig"),
     "MPTForCausalLM": ("mpt", "MptConfig"),
     "Mamba2ForCausalLM": ("mamba2", "Mamba2Config"),
     "MambaForCausalLM": ("mamba", "MambaConfig"),
@@ -213,6 +215,7 @@ CLASSES = {
     "TeleChat3ForCausalLM": ("llama", "LlamaConfig"),
     "TeleFLMForCausalLM": ("llama", "LlamaConfig"),
     "VaultGemmaForCausalLM": ("vaultgemma", "VaultGemmaConfig"),
+    "VoxtralForConditionalGeneration": ("llama", "LlamaConfig"),
     "WhisperForConditionalGeneration": ("whisper", "WhisperConfig"),
     "XLMRobertaForMaskedLM": ("xlm_roberta", "XLMRobertaConfig"),
     "XLMRobertaForSequenceClassification": ("xlm_roberta", "XLMRobertaConfig"),
@@ -249,6 +252,9 @@ GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMFor
              "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 4, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0,
              "rope_local_theta": 10000.0, "sliding_window": 2048, "sliding_window_pattern": 8, "tie_word_embeddings": False, "vocab_size": 32000},
          "SolarForCausalLM": {"bskcn_1": [12, 20, 32, 44], "bskcn_2": [20, 32], "bskcn_3": [16, 24, 36, 48], "bskcn_4": [28, 40], "bskcn_tv": [0.9, 0.8]},
+         "VoxtralForConditionalGeneration": {
+             "head_dim": 128, "hidden_size": 3072, "intermediate_size": 8192, "max_position_embeddings": 131072, "num_hidden_layers": 30,
+             "num_key_value_heads": 8, "rms_norm_eps": 1e-5, "rope_theta": 100000000.0, "vocab_size": 131072},
          "TeleChat2ForCausalLM": {"hidden_act": "silu", "max_position_embeddings": 8192},
          "TeleFLMForCausalLM": {"input_mult": 1.0, "output_mult": 1.0, "mup_scale_factor": 1.0},
          "Lfm2ForCausalLM": {"hidden_act": "silu"}, "Lfm2MoeForCausalLM": {"hidden_act": "silu"},
@@ -278,7 +284,7 @@ DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # else half of 42 elem
 def fields_that_families_read():
     """Every string in quotes in src/model/families that could be a field's name."""
     sources = [path.read_text() for path in FAMILIES.glob("*") if path != FILE]
-    return set(re.findall(r'"([a-zA-Z_0-9]+)"', "\n".join(sources))) - {"model_type"}
+    return set(re.findall(r'"([a-zA-Z_0-9]+)"', "\n".join(sources))) - {"model_type", "bos_token_id", "eos_token_id"}
 
 
 def defaults(module, name, read):

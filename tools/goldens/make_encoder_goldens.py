@@ -10,6 +10,7 @@ A case is a directory with config.json, model.safetensors and golden.safetensors
   first, last, mean, max, mean_sqrt_len_tokens, weightedmean F32 [sequences, dim]   of models without labels: the first token's
                                vector, the last one's, the mean of all, and what sentence-transformers calls so
   tokens      F32 [n, dim]             of ColBERT: the vectors of all tokens, of length 1; of process reward models: their labels' logits
+  vectors, weights F32 [n, dim], [n, 1]   of BGE-M3: of all tokens, the vectors of length 1
   scores      F32 [sequences, labels]  of classifiers: their logits; of rerankers that say a word: how much larger that of token
                                        7 ("yes") is than that of token 11 ("no")
   adapted     F32 [sequences, dim]     of a case with a folder `adapter`: the means with that LoRA adapter
@@ -25,6 +26,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 LENGTHS = [1, 7, 40, 33, 290]
+OF_TOKENS = ("tokens", "vectors", "weights")
 YES, NO = 7, 11  # tokens of rerankers that say a word
 
 # Odd sizes: heads of 24, an odd number of heads and labels.
@@ -50,6 +52,75 @@ class ColBert(transformers.BertPreTrainedModel):
 
     def forward(self, **inputs):
         return torch.nn.functional.normalize(self.linear(self.bert(**inputs).last_hidden_state), dim=-1)
+
+
+class BgeM3(transformers.XLMRobertaModel):
+    """As FlagEmbedding computes BGE-M3: the heads of tokens are in files of their own."""
+
+    def __init__(self, config):
+        super().__init__(config, add_pooling_layer=False)
+        self.colbert_linear = torch.nn.Linear(config.hidden_size, config.hidden_size)
+        self.sparse_linear = torch.nn.Linear(config.hidden_size, 1)
+        self.post_init()
+
+    def of_tokens(self, hidden):
+        """Vectors and weights, of the tokens that begin and end a text as well."""
+        return torch.nn.functional.normalize(self.colbert_linear(hidden), dim=-1), torch.relu(self.sparse_linear(hidden))
+
+
+class NomicExperts(torch.nn.Module):
+    """Nomic v2's experts: the softmax over all counts, and one bias is added to the sum."""
+
+    def __init__(self, dim, hidden, count, chosen):
+        super().__init__()
+        self.shape, self.chosen = (count, hidden, dim), chosen
+        self.router = torch.nn.Linear(dim, count, bias=False)
+        self.w1, self.w2 = (torch.nn.Parameter(torch.empty(count * hidden, dim)) for _ in range(2))
+        self.bias = torch.nn.Parameter(torch.empty(dim))
+
+    def forward(self, x):
+        weights, chosen = self.router(x).softmax(-1).topk(self.chosen)
+        up, down = self.w1.view(self.shape), self.w2.view(self.shape)
+        out = sum((weights * (chosen == e)).sum(-1, keepdim=True) * (torch.nn.functional.gelu(x @ up[e].T) @ down[e]) for e in range(self.shape[0]))
+        return out + self.bias
+
+
+class NomicMoe(transformers.JinaEmbeddingsV3Model):
+    """Nomic v2: but for experts and names, Jina v3 computes the same."""
+
+    def __init__(self, config):
+        super().__init__(config, add_pooling_layer=False)
+        for layer in self.layers[1::2]:
+            layer.mlp = NomicExperts(config.hidden_size, config.intermediate_size, config.num_experts, config.moe_top_k)
+        self.post_init()
+
+
+def name_as_nomic(directory):
+    """Writes a NomicMoe as Nomic's own files have it."""
+    path = os.path.join(directory, "model.safetensors")
+    tensors = load_file(path)
+    renamed = {}
+    for name, tensor in tensors.items():
+        if "self_attn.q_proj" in name:
+            renamed[name.replace("self_attn.q_proj", "attn.Wqkv")] = torch.cat([tensors[name.replace("q_proj", p)] for p in ("q_proj", "k_proj", "v_proj")])
+        elif "self_attn.k_proj" not in name and "self_attn.v_proj" not in name:
+            renamed[name] = tensor
+    for old, new in (("embeddings.LayerNorm", "emb_ln"), ("self_attn.o_proj", "attn.out_proj"), ("post_attention_layernorm", "norm1"), ("post_mlp_layernorm", "norm2"),
+                     ("mlp.router", "mlp.router.layer"), ("mlp.w1", "mlp.experts.mlp.w1"), ("mlp.w2", "mlp.experts.mlp.w2"), ("mlp.bias", "mlp.experts.bias")):
+        renamed = {name.replace(old, new): tensor for name, tensor in renamed.items()}
+    renamed = {f"encoder.{name}" if name.startswith("layers.") else name: tensor for name, tensor in renamed.items()}
+    save_file(renamed, path, {"format": "pt"})
+    with open(os.path.join(directory, "config.json")) as file:
+        old = json.load(file)
+    config = dict(architectures=["NomicBertModel"], model_type="nomic_bert", activation_function="gelu", n_embd=old["hidden_size"], n_head=old["num_attention_heads"],
+                  n_inner=old["intermediate_size"], n_layer=old["num_hidden_layers"], n_positions=old["max_position_embeddings"],
+                  layer_norm_epsilon=old["layer_norm_eps"], rotary_emb_base=old["rope_parameters"]["rope_theta"], rotary_emb_fraction=1.0,
+                  rotary_emb_interleaved=False, prenorm=False, use_rms_norm=None, parallel_block=False, qkv_proj_bias=True, mlp_fc1_bias=True,
+                  mlp_fc2_bias=True, moe_every_n_layers=2, moe_top_k=old["moe_top_k"], num_experts=old["num_experts"], num_shared_experts=0,
+                  moe_normalize_expert_weights=False, expert_choice_router=False, type_vocab_size=1, vocab_size=old["vocab_size"], pad_token_id=1)
+    with open(os.path.join(directory, "config.json"), "w") as file:
+        json.dump(config, file, indent=2)
+        file.write("\n")
 
 
 class ColBertOfModernBert(transformers.ModernBertPreTrainedModel):
@@ -81,7 +152,7 @@ class ProcessReward(transformers.Qwen2PreTrainedModel):
 
 # The architectures of classes that transformers has not got, or has under another name.
 ARCHITECTURES = {"ColBert": "HF_ColBERT", "ColBertOfModernBert": "ColBERTModernBertModel", "ProcessReward": "Qwen2ForProcessRewardModel",
-                 "GteForSequenceClassification": "GteNewForSequenceClassification"}
+                 "GteForSequenceClassification": "GteNewForSequenceClassification", "BgeM3": "XLMRobertaModel"}
 
 CASES = {
     "bert-filler": (transformers.BertForMaskedLM, transformers.BertConfig(**BERT)),
@@ -96,6 +167,7 @@ CASES = {
         expert_layer_period=2, expert_layer_offset=1, num_experts=3, num_experts_per_tok=2, mamba_d_state=12, mamba_dt_rank=5, use_mamba_kernels=False, num_labels=3)),
     "qwen2-process-reward": (ProcessReward, transformers.Qwen2Config(
         **{name: value for name, value in DECODER.items() if name != "head_dim"}, num_labels=2)),
+    "bge-m3": (BgeM3, transformers.XLMRobertaConfig(**ROBERTA, bos_token_id=0, eos_token_id=2)),
     "colbert": (ColBert, transformers.BertConfig(**BERT, dim=20)),
     "modernbert": (transformers.ModernBertModel, transformers.ModernBertConfig(**MODERN)),
     "modernbert-classifier": (transformers.ModernBertForSequenceClassification,
@@ -107,6 +179,9 @@ CASES = {
         layer_types=["sliding_attention", "full_attention"])),
     "jina_v3": (transformers.JinaEmbeddingsV3Model, transformers.JinaEmbeddingsV3Config(
         **dict(ROTARY, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2), rope_parameters=dict(rope_type="default", rope_theta=20000.0))),
+    "nomic_moe": (NomicMoe, transformers.JinaEmbeddingsV3Config(
+        **dict(ROTARY, hidden_size=64, num_attention_heads=4, num_hidden_layers=4, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2),
+        num_experts=5, moe_top_k=2)),
     "qwen3-embedder": (transformers.Qwen3Model, transformers.Qwen3Config(**DECODER)),
     "qwen3-reranker": (transformers.Qwen3ForSequenceClassification, transformers.Qwen3Config(**DECODER, num_labels=1)),
     "qwen3-word-reranker": (transformers.Qwen3ForCausalLM, transformers.Qwen3Config(**DECODER, tie_word_embeddings=True)),
@@ -137,6 +212,15 @@ def move_linear(directory):
         with open(name, "w") as file:
             json.dump(content, file, indent=1)
             file.write("\n")
+
+
+def move_heads(directory):
+    """Puts BGE-M3's heads of tokens where its authors have them."""
+    path = os.path.join(directory, "model.safetensors")
+    tensors = load_file(path)
+    for name in ("colbert_linear", "sparse_linear"):
+        torch.save({part: tensors.pop(f"{name}.{part}") for part in ("weight", "bias")}, os.path.join(directory, f"{name}.pt"))
+    save_file(tensors, path, {"format": "pt"})
 
 
 ADAPTED = ["word_embeddings", "q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"]
@@ -200,6 +284,9 @@ def make(directory, kind, config):
         elif hasattr(out, "logits"):
             rows.setdefault("scores", []).append(out.logits[0])
         else:
+            if isinstance(model, BgeM3):
+                for kind_of, made in zip(("vectors", "weights"), model.of_tokens(out.last_hidden_state[0])):
+                    rows.setdefault(kind_of, []).append(made.detach())
             rows.setdefault("first", []).append(out.last_hidden_state[0, 0])
             rows.setdefault("last", []).append(out.last_hidden_state[0, -1])
             rows.setdefault("mean", []).append(out.last_hidden_state[0].mean(0))
@@ -211,17 +298,21 @@ def make(directory, kind, config):
         golden["ids"] += ids[0].tolist()
         golden["types"] += types[0].tolist()
         golden["starts"].append(golden["starts"][-1] + length)
-    if isinstance(model, transformers.JinaEmbeddingsV3Model):
+    if kind is transformers.JinaEmbeddingsV3Model:
         adapt(os.path.join(directory, "adapter"), model)
         starts = golden["starts"]
         with torch.no_grad():
             rows["adapted"] = [model(input_ids=torch.tensor([golden["ids"][begin:end]])).last_hidden_state[0].mean(0)
                                for begin, end in zip(starts, starts[1:])]
     tensors = {name: torch.tensor(values, dtype=torch.int32) for name, values in golden.items()}
-    tensors |= {name: (torch.cat if name == "tokens" else torch.stack)(values).contiguous() for name, values in rows.items()}
+    tensors |= {name: (torch.cat if name in OF_TOKENS else torch.stack)(values).contiguous() for name, values in rows.items()}
     save_file(tensors, os.path.join(directory, "golden.safetensors"))
     if kind is ColBertOfModernBert:
         move_linear(directory)
+    if kind is BgeM3:
+        move_heads(directory)
+    if kind is NomicMoe:
+        name_as_nomic(directory)
     if kind is transformers.GteForSequenceClassification:  # under the names of Alibaba's own files
         path = os.path.join(directory, "model.safetensors")
         save_file({name.replace("gte.", "new."): tensor for name, tensor in load_file(path).items()}, path)

@@ -2,6 +2,7 @@
 """Makes tests/data/sound/: a tiny random Whisper, a few sounds, and what transformers computes with them.
 
 Needs torch, transformers, tokenizers, soundfile and numpy (made with 2.13, 5.23, 0.23, 0.14 and 2.4). Usage: make_sound_goldens.py OUT_DIR
+[CASE ...]
 
 OUT_DIR gets sounds (WAV, and the same in other formats), and OUT_DIR/whisper a checkpoint with its tokenizer, feature extractor and golden.safetensors:
   mel          F32 [80, 200]        the spectrogram of chirp.wav, as numpy computes it in double precision
@@ -19,9 +20,14 @@ OUT_DIR/qwen2_audio is a tiny random Qwen2-Audio with its chat template. Its gol
   ids          I32 [n]              a conversation about the two
   logits       F32 [60, vocab]      of its last 60 tokens
   answer       I32 [12]             what the model says to it
+OUT_DIR/voxtral is a tiny random Voxtral, likewise; long.wav has two windows. Its golden.safetensors:
+  mel.NAME.I   F32 [80, 200]        window I of the spectrogram of NAME (long.wav, short.wav)
+  rows.NAME.I  F32 [25, dim]        what stands in the language model's input for it
+  ids, logits, answer               as above
 All is computed in f32. Weights are stored in bf16. A window has 2 seconds, 100 rows.
 """
 import os
+import shutil
 import sys
 
 import numpy
@@ -48,6 +54,7 @@ def chirp(seconds, rate, seed=0):
 
 def write_sounds(directory):
     soundfile.write(f"{directory}/chirp.wav", chirp(1.3, RATE), RATE, subtype="PCM_16")
+    soundfile.write(f"{directory}/long.wav", numpy.concatenate([chirp(1.3, RATE), 0.5 * chirp(1.9, RATE, 5)]), RATE, subtype="PCM_16")
     soundfile.write(f"{directory}/short.wav", chirp(0.7101, RATE, 3), RATE, subtype="PCM_16")
     short = chirp(0.25, 44100)
     stereo = numpy.stack([short, 0.5 * short], axis=1)
@@ -190,6 +197,76 @@ def make_chat(directory, sounds):
     save_file({name: tensor.contiguous() for name, tensor in golden.items()}, f"{directory}/golden.safetensors")
 
 
+VOXTRAL_CHAT = (
+    "<s>{% for message in messages %}{% if message['role'] == 'user' %}[INST]{% if message['content'] is string %}{{ message['content'] }}{% else %}"
+    "{% for part in message['content'] %}{% if part['type'] == 'audio' %}[BEGIN_AUDIO][AUDIO]{% else %}{{ part['text'] }}{% endif %}{% endfor %}{% endif %}"
+    "[/INST]{% else %}{{ message['content'] }}</s>{% endif %}{% endfor %}"
+)
+
+
+def write_voxtral_tokenizer(directory):
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab={letter: i for i, letter in enumerate(LETTERS)}, merges=[]))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    special = ["<s>", "</s>", "[INST]", "[/INST]", "[AUDIO]", "[BEGIN_AUDIO]"]
+    tokenizer.add_special_tokens([tokenizers.AddedToken(token, normalized=False, special=True) for token in special])
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="</s>")
+    fast.chat_template = VOXTRAL_CHAT
+    fast.save_pretrained(directory)
+    return fast
+
+
+def make_voxtral(directory, sounds):
+    torch.manual_seed(0)
+    os.makedirs(directory)
+    tokenizer = write_voxtral_tokenizer(directory)
+    features = transformers.WhisperFeatureExtractor(feature_size=80, chunk_length=SECONDS)
+    features.save_pretrained(directory)
+    end = tokenizer.convert_tokens_to_ids("</s>")
+    config = transformers.VoxtralConfig(
+        audio_config=dict(model_type="voxtral_encoder", hidden_size=48, num_hidden_layers=2, num_attention_heads=2, intermediate_size=192,
+                          num_mel_bins=80, max_source_positions=ROWS),
+        text_config=dict(model_type="llama", vocab_size=272, hidden_size=72, intermediate_size=80, num_hidden_layers=2, num_attention_heads=3,
+                         num_key_value_heads=1, head_dim=24, max_position_embeddings=512, eos_token_id=end, pad_token_id=end, bos_token_id=end - 1),
+        audio_token_id=tokenizer.convert_tokens_to_ids("[AUDIO]"))
+    model = transformers.VoxtralForConditionalGeneration(config).eval()
+    randomise(model)
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() > 1:
+                p.mul_(0.5)
+    model.to(torch.bfloat16).save_pretrained(directory)
+    wide = transformers.VoxtralForConditionalGeneration.from_pretrained(directory, dtype=torch.float32).eval()
+    golden, windows = {}, []
+    for name, sound in sounds.items():
+        # As VoxtralProcessor has it, but for the conversation's tokens, which come of mistral_common there.
+        count = -(-len(sound) // (SECONDS * RATE))
+        padded = numpy.zeros(count * SECONDS * RATE, dtype=numpy.float32)
+        padded[: len(sound)] = sound
+        mel = torch.from_numpy(features._np_extract_fbank_features(padded[None], "cpu")[0].astype(numpy.float32))
+        own = mel.reshape(80, -1, 2 * ROWS).transpose(0, 1)
+        golden |= {f"mel.{name}.{i}": window for i, window in enumerate(own)}
+        windows.append(own)
+    text = tokenizer.apply_chat_template([
+        {"role": "user", "content": [{"type": "audio"}, {"type": "text", "text": "What is this sound?"}]},
+        {"role": "assistant", "content": "A chirp."},
+        {"role": "user", "content": [{"type": "text", "text": "And this?"}, {"type": "audio"}]}], tokenize=False)
+    pieces = text.split("[AUDIO]")
+    text = "".join(piece + "[AUDIO]" * (ROWS // 4 * len(own)) for piece, own in zip(pieces, windows)) + pieces[-1]
+    ids = torch.tensor([tokenizer(text, add_special_tokens=False)["input_ids"]])
+    inputs = dict(input_ids=ids, input_features=torch.cat(windows), attention_mask=torch.ones_like(ids))
+    rows = []
+    wide.model.multi_modal_projector.register_forward_hook(lambda module, args, out: rows.append(out))
+    with torch.no_grad():
+        golden["logits"] = wide(**inputs).logits[0, -60:]
+        golden["answer"] = wide.generate(**inputs, max_new_tokens=12, do_sample=False, eos_token_id=None)[0, ids.shape[1]:].to(torch.int32)
+    parts = [f"{name}.{i}" for name, own in zip(sounds, windows) for i in range(len(own))]
+    golden |= {f"rows.{part}": own.clone() for part, own in zip(parts, rows[0].split(ROWS // 4))}
+    golden["ids"] = ids[0].to(torch.int32)
+    print(tokenizer.decode(golden["answer"]), parts, ids.shape)
+    save_file({name: tensor.contiguous() for name, tensor in golden.items()}, f"{directory}/golden.safetensors")
+
+
 LETTERS = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
 SPACE = LETTERS.index("\u0120")
 # All bytes that are no text on their own, and some that are.
@@ -197,8 +274,15 @@ SUPPRESSED = list(range(257, 268)) + [369, 370, 371]  # special tokens, and ids 
 SUPPRESSED += [i for i, letter in enumerate(LETTERS) if i != SPACE and (not letter.isascii() or letter in "()[]#*")]
 
 if __name__ == "__main__":
-    os.makedirs(sys.argv[1], exist_ok=True)
-    write_sounds(sys.argv[1])
-    chirped = soundfile.read(f"{sys.argv[1]}/chirp.wav", dtype="float32")[0]
-    make(f"{sys.argv[1]}/whisper", chirped)
-    make_chat(f"{sys.argv[1]}/qwen2_audio", {"chirp.wav": chirped, "short.wav": soundfile.read(f"{sys.argv[1]}/short.wav", dtype="float32")[0]})
+    out, wanted = sys.argv[1], sys.argv[2:] or ["whisper", "qwen2_audio", "voxtral"]
+    os.makedirs(out, exist_ok=True)
+    write_sounds(out)
+    samples = {name: soundfile.read(f"{out}/{name}", dtype="float32")[0] for name in ("chirp.wav", "short.wav", "long.wav")}
+    for case in wanted:
+        shutil.rmtree(f"{out}/{case}", ignore_errors=True)
+    if "whisper" in wanted:
+        make(f"{out}/whisper", samples["chirp.wav"])
+    if "qwen2_audio" in wanted:
+        make_chat(f"{out}/qwen2_audio", {name: samples[name] for name in ("chirp.wav", "short.wav")})
+    if "voxtral" in wanted:
+        make_voxtral(f"{out}/voxtral", {name: samples[name] for name in ("long.wav", "short.wav")})

@@ -29,6 +29,9 @@ VOCAB = 120
 
 T5 = dict(vocab_size=VOCAB, d_model=48, d_kv=16, d_ff=72, num_layers=2, num_decoder_layers=3, num_heads=5, pad_token_id=0,
           eos_token_id=1, decoder_start_token_id=0, n_positions=320)
+BART = dict(vocab_size=VOCAB, d_model=48, encoder_layers=2, decoder_layers=3, encoder_attention_heads=3, decoder_attention_heads=2,
+            encoder_ffn_dim=56, decoder_ffn_dim=72, max_position_embeddings=320, scale_embedding=True, pad_token_id=1, bos_token_id=0,
+            eos_token_id=2)
 CASES = {
     "t5": (transformers.T5ForConditionalGeneration, transformers.T5Config(
         **T5, relative_attention_num_buckets=20, relative_attention_max_distance=50)),
@@ -37,14 +40,13 @@ CASES = {
     "flan-t5": (transformers.T5ForConditionalGeneration, transformers.T5Config(
         **dict(T5, d_kv=24, num_heads=3), feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
     "bart": (transformers.BartForConditionalGeneration, transformers.BartConfig(
-        vocab_size=VOCAB, d_model=48, encoder_layers=2, decoder_layers=3, encoder_attention_heads=3, decoder_attention_heads=2,
-        encoder_ffn_dim=56, decoder_ffn_dim=72, max_position_embeddings=320, scale_embedding=True, pad_token_id=1, bos_token_id=0,
-        eos_token_id=2, decoder_start_token_id=2, forced_bos_token_id=0, forced_eos_token_id=None)),
+        **BART, decoder_start_token_id=2, forced_bos_token_id=0, forced_eos_token_id=None)),
+    "mbart": (transformers.MBartForConditionalGeneration, transformers.MBartConfig(**BART, decoder_start_token_id=7, forced_eos_token_id=None)),
 }
 
 
 def tokenizer_of(case, directory):
-    if case == "bart":
+    if case.endswith("bart"):
         tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
         tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = tokenizers.decoders.ByteLevel()
@@ -68,18 +70,22 @@ def tokenizer_of(case, directory):
 def randomise(model):
     """So that attention is sharp and no half drowns the others: what it says depends on the prompt and on what it has said."""
     bart = hasattr(model, "final_logits_bias")
+    # Norms before the halves: the residual keeps the last token, which the halves must outweigh.
+    mbart = isinstance(model, transformers.MBartForConditionalGeneration)
     with torch.no_grad():
         for name, p in model.named_parameters():
             if "norm" in name and name.endswith("weight"):
                 p.copy_(1 + 0.3 * torch.randn_like(p))
             elif "relative_attention_bias" in name:
                 p.copy_(2 * torch.randn_like(p))
+            elif mbart and "positions" in name:
+                p.copy_(3 * torch.randn_like(p))
             elif "shared" in name or "positions" in name:
                 p.copy_((0.2 if bart else 0.4) * torch.randn_like(p))
             elif name.endswith("Attention.q.weight"):  # nothing scales T5's scores: as its makers begin with them
                 p.copy_(0.1 * torch.randn_like(p))
             elif bart and "q_proj" not in name and "k_proj" not in name:
-                p.copy_(0.18 * torch.randn_like(p))
+                p.copy_((0.4 if mbart and p.dim() > 1 else 0.05 if mbart else 0.18) * torch.randn_like(p))
             else:
                 p.copy_((0.1 if p.dim() == 1 else 0.35) * torch.randn_like(p))
         if bart:

@@ -27,6 +27,7 @@ class ExpertsBlock final : public Block {
     }
     if (mlp.up_bias) up_bias_ = name.rows_of_vectors(names.expert_up_bias, spec.count, mlp.up_dim());
     if (mlp.down_bias) down_bias_ = name.rows_of_vectors({names.expert_down_bias}, spec.count, inner_);
+    if (spec.sum_bias) sum_bias_ = name.vector({names.expert_sum_bias}, {dim});
     if (spec.vocab > 0) {
       table_ = name.rows_of_vectors({names.expert_table}, spec.vocab, spec.router.chosen);
       table_.below = spec.count;
@@ -42,6 +43,7 @@ class ExpertsBlock final : public Block {
       up_bias_.order = {{0, mlp.hidden, 2}, {1, mlp.hidden, 2}};
       for (MatrixParameter& up : up_) up.order = up_bias_.order;
     }
+    if (name.shard.rank > 0) sum_bias_ = {};
     if (name.shard.size > 1) name.shard.whole_experts ? spread(name.shard) : keep_part_of_each(name.shard);
     if (mlp.limit > 0 && mlp.activation != Activation::swigluoai) bounds_ = gate_bounds(spec_.expert);
     if (!spec.shared) return;
@@ -67,6 +69,7 @@ class ExpertsBlock final : public Block {
     list.experts.push_back({&down_, spec_.router.chosen});
     list.add(up_bias_);
     list.add(down_bias_);
+    list.add(sum_bias_);
     list.add(lift_);
     if (shared_) shared_->list(list);
     list.add(shared_gate_);
@@ -149,6 +152,9 @@ class ExpertsBlock final : public Block {
       run_experts(step, w, {expert_x, w.tokens, w.starts.rows(0, std::int64_t{spec_.count} + 1), w.down});
     }
     if (shared_) shared_->run(rest, x, w.shared);
+    // Each row of what is added is the bias: between it and itself.
+    if (sum_bias_.value)
+      ops.clamp(stream, {.x = x, .least = sum_bias_.value, .most = sum_bias_.value, .y = w.shared});
     if (spec_.shared_gate) linear(step, x, shared_gate_, w.gate);
     // Of experts that are spread, rank 0 has what all of them put out.
     const bool adds = !spread_ || shard_.rank == 0;
@@ -158,7 +164,7 @@ class ExpertsBlock final : public Block {
     ops.combine(stream, {.y = w.down.rows(0, step.tokens * chosen),
                          .places = w.places.columns(0, chosen),
                          .weights = spec_.weigh_input ? View{} : w.weights.columns(0, chosen),
-                         .shared = shared_ && !lifts ? w.shared : View{},
+                         .shared = (shared_ && !lifts) || sum_bias_.value ? w.shared : View{},
                          .shared_gate = spec_.shared_gate ? w.gate : View{},
                          .out = lifts || sums_follow ? w.joined : out});
     if (lifts) {
@@ -196,7 +202,7 @@ class ExpertsBlock final : public Block {
         .up = scratch.take(act, {places, spec_.expert.up_dim()}),
         .hidden = scratch.take(act, {places, spec_.expert.hidden}),
         .down = scratch.take(act, {places, inner_}),
-        .shared = scratch.take(act, {shared_ ? n : 0, dim_}),
+        .shared = scratch.take(act, {shared_ || sum_bias_.size > 0 ? n : 0, dim_}),
         .gate = scratch.take(DType::f32, {spec_.shared_gate ? n : 0, 1}),
         .joined = scratch.take(act, {shard_.size > 1 || spec_.latent > 0 ? n : 0, inner_}),
         .lifted = scratch.take(DType::f32, {spec_.latent > 0 ? n : 0, dim_}),
@@ -303,7 +309,7 @@ class ExpertsBlock final : public Block {
   LinearParameter latent_, lift_;  // of Experts::latent
   std::vector<MatrixParameter> up_, down_;
   NormParameter router_norm_;
-  VectorParameter choice_bias_, table_, scales_, up_bias_, down_bias_;
+  VectorParameter choice_bias_, table_, scales_, up_bias_, down_bias_, sum_bias_;
   BoundsParameter bounds_;  // of Mlp::limit
   std::vector<const Weight*> up_weights_, down_weights_;
   std::unique_ptr<Block> shared_;

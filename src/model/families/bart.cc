@@ -1,5 +1,7 @@
-// BART (Lewis et al., "BART: Denoising Sequence-to-Sequence Pre-training", 2020): an encoder of prompts and a decoder
-// whose layers look at its rows between their halves, both with learned positions and norms behind the residual.
+// BART (Lewis et al., "BART: Denoising Sequence-to-Sequence Pre-training", 2020): an encoder of prompts and a
+// decoder whose layers look at its rows between their halves, both with learned positions and norms behind
+// the residual. mBART (Liu et al., "Multilingual Denoising Pre-training for Neural Machine Translation",
+// 2020) has norms before the halves and one behind the layers.
 #include <cmath>
 #include <utility>
 
@@ -11,7 +13,9 @@ namespace {
 
 constexpr int kPositionOffset = 2;  // rows of the tables of positions in front of the first token's
 
-Names bart_names(const std::string& half) {
+enum class NormPlace : std::uint8_t { behind, before };
+
+Names bart_names(const std::string& half, NormPlace place) {
   Names names;
   names.prefixes = {"model.", ""};
   names.logits_bias = "final_logits_bias";
@@ -19,9 +23,11 @@ Names bart_names(const std::string& half) {
   names.positions = half + "embed_positions";
   names.embedding_norm = half + "layernorm_embedding";
   names.layers = half + "layers.";
-  names.attention_post_norm = "self_attn_layer_norm";
-  names.cross_post_norm = "encoder_attn_layer_norm";
-  names.mlp_post_norm = "final_layer_norm";
+  const bool before = place == NormPlace::before;
+  if (before) names.final_norm = half + "layer_norm";
+  (before ? names.attention_norm : names.attention_post_norm) = "self_attn_layer_norm";
+  (before ? names.cross_norm : names.cross_post_norm) = "encoder_attn_layer_norm";
+  (before ? names.mlp_norm : names.mlp_post_norm) = "final_layer_norm";
   names.out = "self_attn.out_proj";
   names.up = {"fc1"};
   names.down = "fc2";
@@ -31,13 +37,20 @@ Names bart_names(const std::string& half) {
   return names;
 }
 
-Result<ModelSpec> describe_half(const Config& config, std::string_view layers, std::string_view heads,
-                                std::string_view hidden, bool causal) {
+// The fields of one half.
+struct Half {
+  std::string_view layers, heads, hidden;
+  bool causal = false;
+};
+constexpr Half kEncoder{"encoder_layers", "encoder_attention_heads", "encoder_ffn_dim"};
+constexpr Half kDecoder{"decoder_layers", "decoder_attention_heads", "decoder_ffn_dim", true};
+
+Result<ModelSpec> describe_half(const Config& config, const Half& half, NormPlace place) {
   TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
-                                              .layers = layers,
-                                              .heads = heads,
-                                              .kv_heads = heads,
-                                              .hidden = hidden,
+                                              .layers = half.layers,
+                                              .heads = half.heads,
+                                              .kv_heads = half.heads,
+                                              .hidden = half.hidden,
                                               .head_dim = "",
                                               .activation = "activation_function",
                                               .eps = "",
@@ -47,11 +60,14 @@ Result<ModelSpec> describe_half(const Config& config, std::string_view layers, s
   if (scaled) spec.embed_scale = std::sqrt(static_cast<float>(spec.dim));
   spec.learned_positions = spec.max_positions + kPositionOffset;
   spec.first_position = kPositionOffset;
-  spec.embedding_norm = std::exchange(spec.final_norm, {});
+  spec.embedding_norm = spec.final_norm;
+  if (place == NormPlace::behind) spec.final_norm = {};
   for (LayerSpec& layer : spec.layers) {
-    layer.residual = Residual::post_norm;
-    layer.post_norm = std::exchange(layer.pre_norm, {});
-    layer.attention().causal = causal;
+    if (place == NormPlace::behind) {
+      layer.residual = Residual::post_norm;
+      layer.post_norm = std::exchange(layer.pre_norm, {});
+    }
+    layer.attention().causal = half.causal;
     layer.attention().qkv_bias = layer.attention().out_bias = true;
     layer.mlp().gated = false;
     layer.mlp().up_bias = layer.mlp().down_bias = true;
@@ -59,28 +75,29 @@ Result<ModelSpec> describe_half(const Config& config, std::string_view layers, s
   return spec;
 }
 
-}  // namespace
-
-Result<ModelSpec> describe_bart(const Config& config) {
-  TRY(ModelSpec spec,
-      describe_half(config, "decoder_layers", "decoder_attention_heads", "decoder_ffn_dim", true));
-  TRY(ModelSpec tower,
-      describe_half(config, "encoder_layers", "encoder_attention_heads", "encoder_ffn_dim", false));
+Result<ModelSpec> describe_both(const Config& config, NormPlace place) {
+  TRY(ModelSpec spec, describe_half(config, kDecoder, place));
+  TRY(ModelSpec tower, describe_half(config, kEncoder, place));
   const Attention& own = spec.layers[0].attention();
   for (LayerSpec& layer : spec.layers)
     layer.cross = CrossAttention{
         .heads = own.q_heads, .head_dim = own.head_dim, .scale = own.scale, .bias = true, .k_bias = true};
   TRY(tower.source, read_source(config, tower));
   spec.logits_bias = true;
-  spec.names = bart_names("decoder.");
+  spec.names = bart_names("decoder.", place);
   spec.names.ignorable = {"model.encoder.*", "encoder.*", "model.decoder.embed_tokens.weight",
                           "decoder.embed_tokens.weight"};
   tower.tied = true;  // it puts out rows alone
-  tower.names = bart_names("encoder.");
+  tower.names = bart_names("encoder.", place);
   tower.names.ignorable = {"model.decoder.*", "decoder.*", "model.encoder.embed_tokens.weight",
                            "encoder.embed_tokens.weight", "final_logits_bias"};
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }
+
+}  // namespace
+
+Result<ModelSpec> describe_bart(const Config& config) { return describe_both(config, NormPlace::behind); }
+Result<ModelSpec> describe_mbart(const Config& config) { return describe_both(config, NormPlace::before); }
 
 }  // namespace octavo

@@ -1,7 +1,7 @@
 // BERT (Devlin et al., 2019) and its kin: encoders, which read a text from both sides. Norms behind the
 // residual, learned positions, token types. RoBERTa (Liu et al., 2019) and XLM-RoBERTa (Conneau et al., 2020)
 // differ in where positions begin and in the classifier's names. ColBERT (Khattab and Zaharia, 2020): BERT
-// with a vector for each token.
+// with a vector for each token. BGE-M3 does all of it.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -118,6 +118,27 @@ Result<ModelSpec> describe_colbert(const Config& config) {
 }
 
 Result<ModelSpec> describe_roberta(const Config& config) { return describe_roberta_embedder(config, ""); }
+
+// BGE-M3 (Chen et al., "M3-Embedding", 2024): an XLM-RoBERTa that makes a vector of each token as well, for
+// late interaction, and a weight of each, for lookups by words.
+Result<ModelSpec> describe_bge_m3(const Config& config) {
+  TRY(ModelSpec spec, describe_roberta(config));
+  const Config::Range tokens{0, spec.vocab - 1};
+  TRY(const int first, config.integer("bos_token_id", tokens, 0));
+  TRY(const int last, config.integer("eos_token_id", tokens, 2));
+  spec.token_heads = {
+      {.each_token = true,
+       .normalise = true,
+       .layers = {{.name = "colbert_linear", .outputs = spec.dim, .file = "colbert_linear.pt"}},
+       .left_out_first = first},
+      {.each_token = true,
+       .layers = {{.name = "sparse_linear", .outputs = 1, .file = "sparse_linear.pt"}},
+       .labels = {"weight"},
+       .label_activation = LabelActivation::relu,
+       .left_out_first = first,
+       .left_out_last = last}};
+  return spec;
+}
 
 Result<ModelSpec> describe_roberta_filler(const Config& config) {
   return describe_roberta_embedder(config, "roberta.");

@@ -1,6 +1,7 @@
 // Encoders as BERT with rotary embeddings: Nomic BERT (Nussbaum et al., "Nomic Embed", 2024) and GTE (Zhang
-// et al., "mGTE", 2024), with gated MLPs, and Jina v3 (Sturua et al., "jina-embeddings-v3", 2024), an
-// XLM-RoBERTa whose tasks are LoRA adapters.
+// et al., "mGTE", 2024), with gated MLPs; Nomic v2 (Nussbaum and Duderstadt, "Training Sparse Mixture of
+// Experts Text Embedding Models", 2025), with biases, no gates, and experts in every second layer; and Jina
+// v3 (Sturua et al., "jina-embeddings-v3", 2024), an XLM-RoBERTa whose tasks are LoRA adapters.
 #include <utility>
 
 #include "model/families/common.h"
@@ -11,8 +12,10 @@ namespace {
 
 constexpr Config::Range kTypes{0, 1024};
 
-Result<ModelSpec> describe_encoder(const Config& config) {
+// activation: the field that says which.
+Result<ModelSpec> describe_encoder(const Config& config, std::string_view activation = "hidden_act") {
   TRY(ModelSpec spec, describe_dense(config, {.kv_heads = "num_attention_heads",
+                                              .activation = activation,
                                               .eps = "layer_norm_eps",
                                               .norm = {.kind = NormKind::layer, .bias = true}}));
   TRY(spec.token_types, config.integer("type_vocab_size", kTypes));
@@ -30,36 +33,79 @@ Result<ModelSpec> describe_encoder(const Config& config) {
   return spec;
 }
 
+// The first files of Nomic's name a gated MLP by its gate.
+Result<> read_first_activation(const Config& config, Mlp& mlp) {
+  TRY(const std::string name, config.text("activation_function"));
+  mlp.gated = name != "gelu";
+  mlp.activation = name == "swiglu" ? Activation::silu : Activation::gelu;
+  if (name == "swiglu" || name == "geglu" || name == "gelu") return {};
+  return field_failure("activation_function", ErrorCode::unsupported,
+                       "{} is \"{}\"; supported are swiglu, geglu and gelu",
+                       config.where("activation_function"), name);
+}
+
+// `expert`: what each is like, but for biases; all of them have one together.
+Result<Experts> read_experts(const Config& config, Mlp expert) {
+  TRY_VOID(config.integer("num_shared_experts", {0, 0}, 0));
+  TRY_VOID(refuse(config, "expert_choice_router", true));
+  if (expert.gated)
+    return field_failure("activation_function", ErrorCode::unsupported, "{}: gated experts are not supported",
+                         config.where("activation_function"));
+  expert.up_bias = expert.down_bias = false;
+  Experts experts{.count = 0, .router = {}, .expert = expert, .sum_bias = true};
+  TRY(experts.count, config.integer("num_experts", {1, kMaxExperts}));
+  TRY(experts.router.chosen, config.integer("moe_top_k", {1, experts.count}));
+  TRY(experts.router.renormalise, config.boolean("moe_normalize_expert_weights", false));
+  return experts;
+}
+
 }  // namespace
 
 // The first files have fields of their own, those of transformers BERT's.
 Result<ModelSpec> describe_nomic_bert(const Config& file) {
-  const Config config = file.has("n_embd") ? file.with_names({{"hidden_size", "n_embd"},
-                                                              {"num_hidden_layers", "n_layer"},
-                                                              {"num_attention_heads", "n_head"},
-                                                              {"intermediate_size", "n_inner"},
-                                                              {"max_position_embeddings", "n_positions"},
-                                                              {"layer_norm_eps", "layer_norm_epsilon"},
-                                                              {"rope_theta", "rotary_emb_base"},
-                                                              {"hidden_act", "activation_function"}})
-                                           : file;
-  for (const char* field : {"prenorm", "qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "use_rms_norm",
-                            "parallel_block", "rotary_emb_interleaved"})
+  const bool first = file.has("n_embd");
+  const Config config = first ? file.with_names({{"hidden_size", "n_embd"},
+                                                 {"num_hidden_layers", "n_layer"},
+                                                 {"num_attention_heads", "n_head"},
+                                                 {"intermediate_size", "n_inner"},
+                                                 {"max_position_embeddings", "n_positions"},
+                                                 {"layer_norm_eps", "layer_norm_epsilon"},
+                                                 {"rope_theta", "rotary_emb_base"}})
+                              : file;
+  for (const char* field : {"prenorm", "use_rms_norm", "parallel_block", "rotary_emb_interleaved"})
     TRY_VOID(refuse(config, field, true));
-  TRY(const int experts, config.integer("moe_every_n_layers", {0, 1024}, 0));
-  if (experts > 0)
-    return field_failure("moe_every_n_layers", ErrorCode::unsupported, "{} is {}; experts are not supported",
-                         config.where("moe_every_n_layers"), experts);
-  TRY(ModelSpec spec, describe_encoder(config));
+  TRY_VOID(config.number("rotary_emb_fraction", {1, 1}, 1.0));
+  TRY(ModelSpec spec, describe_encoder(config, first ? "" : "hidden_act"));
+  Mlp mlp = spec.layers[0].mlp();
+  if (first) TRY_VOID(read_first_activation(file, mlp));
+  TRY(const bool attention_bias, config.boolean("qkv_proj_bias", false));
+  TRY(mlp.up_bias, config.boolean("mlp_fc1_bias", false));
+  TRY(mlp.down_bias, config.boolean("mlp_fc2_bias", false));
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention().qkv_bias = layer.attention().out_bias = attention_bias;
+    layer.feed_forward = mlp;
+  }
+  TRY(const int experts_every, config.integer("moe_every_n_layers", {0, 1024}, 0));
+  if (experts_every > 1) {
+    TRY(const Experts experts, read_experts(config, mlp));
+    for (std::size_t i = 1; i < spec.layers.size(); i += static_cast<std::size_t>(experts_every))
+      spec.layers[i].feed_forward = experts;
+  }
   Names& names = spec.names;
   names.embedding_norm = "emb_ln";
   names.layers = "encoder.layers.";
   names.qkv = {"attn.Wqkv"};
   names.out = "attn.out_proj";
   names.attention_post_norm = "norm1";
-  names.up = {"mlp.fc12", "mlp.fc11"};
+  names.up =
+      mlp.gated ? std::vector<std::string>{"mlp.fc12", "mlp.fc11"} : std::vector<std::string>{"mlp.fc1"};
   names.down = "mlp.fc2";
   names.mlp_post_norm = "norm2";
+  names.router = "mlp.router.layer";
+  names.expert_storage = ExpertStorage::flat;
+  names.expert_up = {"mlp.experts.mlp.w1"};
+  names.expert_down = "mlp.experts.mlp.w2";
+  names.expert_sum_bias = "mlp.experts.bias";
   spec.head = Head{.pool = Pool::mean, .normalise = true};
   return spec;
 }

@@ -152,20 +152,11 @@ Result<EmbeddingRequest> parse_embedding_request(const json::object& body, const
   TRY_VOID(f.integer("dimensions", request.dimensions, 1));
   std::string task;
   TRY_VOID(f.text("task", task));
-  if (task == "embed")
-    request.task = Task::embed;
-  else if (task == "classify")
-    request.task = Task::classify;
-  else if (task == "token_embed" || task == "token_classify")
-    request.task = Task::token_embed;
-  else if (std::ranges::find(kJinaTasks, task) != kJinaTasks.end())
+  request.task = task_named(task);
+  if (std::ranges::find(kJinaTasks, task) != kJinaTasks.end())
     request.input_type = task;
-  else if (!task.empty())
-    return invalid(
-        "task",
-        "must be \"embed\", \"token_embed\", \"classify\" or \"token_classify\", or one of Jina's: {}",
-        fmt::join(kJinaTasks, ", "));
-  request.scores_tokens = task == "token_classify";
+  else if (!task.empty() && !request.task)
+    return invalid("task", "must be {}, or one of Jina's: {}", kTaskNames, fmt::join(kJinaTasks, ", "));
   TRY_VOID(take_adapter_of(request.input_type, rules, request.fields));
   finish_pooling_fields(f, request.fields);
   return request;

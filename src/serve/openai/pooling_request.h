@@ -32,8 +32,7 @@ struct EmbeddingRequest {
   std::optional<ChatPrompt> chat;  // in place of input: one text, made by the chat template
   bool base64 = false;
   std::optional<int> dimensions;  // the first ones of a vector
-  std::optional<Task> task;       // nothing: what the model does
-  bool scores_tokens = false;     // token_embed of a model whose vectors are scores of labels
+  std::optional<Task> task;       // nothing: what the server does
   std::string input_type;         // Jina's task: what the texts are, "retrieval.query" ..
 };
 

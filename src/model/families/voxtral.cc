@@ -1,0 +1,67 @@
+// Voxtral (Liu et al., 2025): Whisper's encoder over whole windows of sound, some of its rows side by side,
+// and two matrices in front of a Mistral.
+#include <utility>
+
+#include "model/families/common.h"
+#include "model/families/families.h"
+#include "model/families/towers.h"
+
+namespace octavo {
+namespace {
+
+// The last two it has not.
+constexpr std::string_view kAudio = R"({"activation_function": "gelu",
+    "hidden_size": 1280,
+    "num_attention_heads": 20,
+    "intermediate_size": 5120,
+    "num_hidden_layers": 32,
+    "max_source_positions": 1500,
+    "num_mel_bins": 128,
+    "max_position_embeddings": 1,
+    "vocab_size": 1})";
+
+Result<ModelSpec> describe_tower(Config config, int out_dim) {
+  config.set_defaults(kAudio);
+  TRY_VOID(refuse(config, "scale_embedding", true));
+  TRY(ModelSpec tower,
+      describe_whisper_encoder(config.with_names({{"d_model", "hidden_size"},
+                                                  {"encoder_layers", "num_hidden_layers"},
+                                                  {"encoder_attention_heads", "num_attention_heads"},
+                                                  {"encoder_ffn_dim", "intermediate_size"}}),
+                               "audio_tower."));
+  SoundInput& sound = *tower.sound;
+  const int wide = tower.layers[0].mlp().hidden;
+  sound.joined = wide / tower.dim;
+  if (wide % tower.dim != 0 || sound.rows % sound.joined != 0)
+    return invalid(
+        "audio_config",
+        "{}: intermediate_size {} is that of some rows of {}, of which max_source_positions has {}",
+        config.where("intermediate_size"), wide, tower.dim, sound.rows);
+  sound.whole = true;
+  sound.out_dim = out_dim;
+  sound.projector = {.activation = Activation::gelu, .hidden = out_dim};
+  tower.names.projector = {"multi_modal_projector.linear_1", "multi_modal_projector.linear_2"};
+  tower.names.ignorable = {"language_model.*"};
+  return tower;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_voxtral(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  spec.names.prefixes = {"language_model.model."};
+  spec.names.lm_head = "language_model.lm_head";
+  for (const char* other : {"audio_tower.*", "multi_modal_projector.*"})
+    spec.names.ignorable.emplace_back(other);
+  TRY(spec.media_token, config.integer("audio_token_id", {0, kMaxVocab}, 24));
+  TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
+  if (activation != "gelu")
+    return field_failure("projector_hidden_act", ErrorCode::unsupported, "{} is \"{}\"; supported is gelu",
+                         config.where("projector_hidden_act"), activation);
+  TRY(const std::optional<Config> audio, config.object("audio_config"));
+  TRY(ModelSpec tower, describe_tower(audio.value_or(Config()), spec.dim));
+  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  return spec;
+}
+
+}  // namespace octavo
