@@ -5,7 +5,7 @@ namespace octavo::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kNormThreads = 1024;  // of residuals: a row of a model is long, and one alone waits for memory
+constexpr int kLongThreads = 1024, kLong = 2048;  // for rows of residuals that are longer: one alone waits for memory
 
 template <class T>
 __device__ T& element(const Rows& rows, std::int64_t row, std::int64_t column) {
@@ -49,16 +49,16 @@ __global__ void embed_kernel(EmbedParams p) {
   }
 }
 
-template <class Delta, class Out>
-__global__ void __launch_bounds__(kNormThreads) add_norm_kernel(AddNormParams p) {
+template <class Delta, class Out, int kCount>
+__global__ void __launch_bounds__(kCount) add_norm_kernel(AddNormParams p) {
   OCTAVO_SHARED(float, partials, [kWarp]);
   const std::int64_t row = block_x();
   // Each thread reads again only what it wrote itself.
   if (p.delta.data != nullptr) {
     const auto delta = [&](std::int64_t i) { return to_float(element<Delta>(p.delta, row, i)); };
     Moments m{0, 1};
-    if (p.delta_norm.kind != NormKind::none) m = moments_of<kNormThreads>(p.delta_norm, p.dim, partials, delta);
-    for (std::int64_t i = thread(); i < p.dim; i += kNormThreads) {
+    if (p.delta_norm.kind != NormKind::none) m = moments_of<kCount>(p.delta_norm, p.dim, partials, delta);
+    for (std::int64_t i = thread(); i < p.dim; i += kCount) {
       const float x =
           p.delta_norm.kind == NormKind::none ? delta(i) : normalized(p.delta_norm, m, delta(i), i);
       float& residual = element<float>(p.residual, row, i);
@@ -66,12 +66,12 @@ __global__ void __launch_bounds__(kNormThreads) add_norm_kernel(AddNormParams p)
     }
   }
   if (p.residual_scale != nullptr)
-    for (std::int64_t i = thread(); i < p.dim; i += kNormThreads) element<float>(p.residual, row, i) *= *p.residual_scale;
+    for (std::int64_t i = thread(); i < p.dim; i += kCount) element<float>(p.residual, row, i) *= *p.residual_scale;
   if (p.out.data == nullptr && !p.replace) return;
   const auto residual = [&](std::int64_t i) { return element<float>(p.residual, row, i); };
   Moments m{0, 1};
-  if (p.norm.kind != NormKind::none) m = moments_of<kNormThreads>(p.norm, p.dim, partials, residual);
-  for (std::int64_t i = thread(); i < p.dim; i += kNormThreads) {
+  if (p.norm.kind != NormKind::none) m = moments_of<kCount>(p.norm, p.dim, partials, residual);
+  for (std::int64_t i = thread(); i < p.dim; i += kCount) {
     const float x = p.norm.kind == NormKind::none ? residual(i) : normalized(p.norm, m, residual(i), i);
     if (p.replace) element<float>(p.residual, row, i) = x;
     if (p.out.data != nullptr) element<Out>(p.out, row, i) = from_float<Out>(x);
@@ -247,7 +247,10 @@ void embed(StreamHandle stream, const EmbedParams& p) {
 void add_norm(StreamHandle stream, const AddNormParams& p) {
   for_activation(p.delta.format, [&](auto delta) {
     for_activation(p.out.format, [&](auto out) {
-      launch(stream, row_grid(p.n), kNormThreads, 0, add_norm_kernel<decltype(delta), decltype(out)>, p);
+      using Delta = decltype(delta);
+      using Out = decltype(out);
+      p.dim > kLong ? launch(stream, row_grid(p.n), kLongThreads, 0, add_norm_kernel<Delta, Out, kLongThreads>, p)
+                    : launch(stream, row_grid(p.n), kThreads, 0, add_norm_kernel<Delta, Out, kThreads>, p);
     });
   });
 }
