@@ -142,8 +142,9 @@ class EncoderEngine : public testing::TestWithParam<std::string> {
 // What a model without the files of Sentence Transformers makes of a text.
 std::string_view made_by(std::string_view name) {
   if (name.ends_with("classifier") || name.ends_with("reranker")) return "scores";
-  if (name.starts_with("colbert") || name == "qwen2-process-reward") return "tokens";
-  if (name == "jina_v3" || name == "nomic_bert" || name == "nomic_moe" || name == "embedding_gemma")
+  if (name.starts_with("colbert") || name.ends_with("-reward") || name.ends_with("-tokens")) return "tokens";
+  if (name == "llama-both-ways" || name == "voyage" || name == "jina_v3" || name == "nomic_bert" ||
+      name == "nomic_moe" || name == "embedding_gemma")
     return "mean";
   return name == "qwen3-embedder" || name == "gemma2-embedder" ? "last" : "first";
 }
@@ -157,12 +158,14 @@ std::string test_name(const testing::TestParamInfo<std::string>& param) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
-                         testing::Values("bert", "bert-classifier", "bert-filler", "bert-reranker", "colbert",
-                                         "colbert-modernbert", "embedding_gemma", "gemma2-embedder",
-                                         "gpt2-classifier", "gte", "gte-classifier", "jamba-classifier",
-                                         "jina_v3", "modernbert", "modernbert-classifier", "nomic_bert",
-                                         "nomic_moe", "qwen2-process-reward", "qwen3-embedder",
-                                         "qwen3-reranker", "roberta", "roberta-filler",
+                         testing::Values("bert", "bert-classifier", "bert-filler", "bert-reranker",
+                                         "bert-tokens", "llama-both-ways", "llama-both-ways-reranker",
+                                         "internlm2-reward", "modernbert-tokens", "qwen2-reward", "voyage",
+                                         "xlm-roberta-tokens", "colbert", "colbert-modernbert",
+                                         "embedding_gemma", "gemma2-embedder", "gpt2-classifier", "gte",
+                                         "gte-classifier", "jamba-classifier", "jina_v3", "modernbert",
+                                         "modernbert-classifier", "nomic_bert", "nomic_moe", "qwen2-process-reward",
+                                         "qwen3-embedder", "qwen3-reranker", "roberta", "roberta-filler",
                                          "xlm-roberta-classifier"),
                          test_name);
 

@@ -9,7 +9,7 @@ A case is a directory with config.json, model.safetensors and golden.safetensors
   starts  I32 [sequences + 1]  where each sequence begins
   first, last, mean, max, mean_sqrt_len_tokens, weightedmean F32 [sequences, dim]   of models without labels: the first token's
                                vector, the last one's, the mean of all, and what sentence-transformers calls so
-  tokens      F32 [n, dim]             of ColBERT: the vectors of all tokens, of length 1; of process reward models: their labels' logits
+  tokens      F32 [n, dim]             of ColBERT: the vectors of all tokens, of length 1; of reward models and classifiers of tokens: their labels' logits
   vectors, weights F32 [n, dim], [n, 1]   of BGE-M3: of all tokens, the vectors of length 1
   scores      F32 [sequences, labels]  of classifiers: their logits; of rerankers that say a word: how much larger that of token
                                        7 ("yes") is than that of token 11 ("no")
@@ -24,6 +24,8 @@ import sys
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+
+import make_model_goldens
 
 LENGTHS = [1, 7, 40, 33, 290]
 OF_TOKENS = ("tokens", "vectors", "weights")
@@ -150,8 +152,66 @@ class ProcessReward(transformers.Qwen2PreTrainedModel):
         return self.score(self.model(**inputs).last_hidden_state)
 
 
+class Reward(ProcessReward):
+    """Qwen2ForRewardModel, as Qwen2.5-Math-RM has it beside its weights."""
+
+
+class OneReward(transformers.LlamaPreTrainedModel):
+    """What InternLM2ForRewardModel computes."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = transformers.LlamaModel(config)
+        self.v_head = torch.nn.Linear(config.hidden_size, 1, bias=False)
+        self.post_init()
+
+    def forward(self, input_ids):
+        return self.v_head(self.model(input_ids=input_ids).last_hidden_state)
+
+
+def seeing_both_ways(model, input_ids):
+    return model(input_ids=input_ids, attention_mask=torch.zeros(1, 1, *[input_ids.shape[1]] * 2))
+
+
+class LlamaBidirectionalModel(transformers.LlamaModel):
+    """As NVIDIA has it beside its retrievers' weights."""
+
+    def forward(self, input_ids, attention_mask=None):
+        if attention_mask is None:
+            return seeing_both_ways(self, input_ids)
+        return super().forward(input_ids=input_ids, attention_mask=attention_mask, use_cache=False)
+
+
+class LlamaBidirectionalForSequenceClassification(transformers.LlamaPreTrainedModel):
+    """Scores of the mean."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = transformers.LlamaModel(config)
+        self.score = torch.nn.Linear(config.hidden_size, config.num_labels, bias=False)
+        self.post_init()
+
+    def forward(self, input_ids):
+        return transformers.modeling_outputs.SequenceClassifierOutput(logits=self.score(seeing_both_ways(self.model, input_ids).last_hidden_state.mean(1)))
+
+
+class VoyageQwen3BidirectionalEmbedModel(transformers.Qwen3PreTrainedModel):
+    """As Voyage AI has it beside its weights: the matrix stands behind each token, which is the same."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = transformers.Qwen3Model(config)
+        self.linear = torch.nn.Linear(config.hidden_size, config.num_labels, bias=False)
+        self.post_init()
+
+    def forward(self, input_ids):
+        mask = torch.zeros(1, 1, *[input_ids.shape[1]] * 2)
+        rows = self.model(input_ids=input_ids, attention_mask=dict(full_attention=mask)).last_hidden_state
+        return transformers.modeling_outputs.BaseModelOutput(last_hidden_state=self.linear(rows))
+
+
 # The architectures of classes that transformers has not got, or has under another name.
-ARCHITECTURES = {"ColBert": "HF_ColBERT", "ColBertOfModernBert": "ColBERTModernBertModel", "ProcessReward": "Qwen2ForProcessRewardModel",
+ARCHITECTURES = {"ColBert": "HF_ColBERT", "ColBertOfModernBert": "ColBERTModernBertModel", "ProcessReward": "Qwen2ForProcessRewardModel", "Reward": "Qwen2ForRewardModel",
                  "GteForSequenceClassification": "GteNewForSequenceClassification", "BgeM3": "XLMRobertaModel"}
 
 CASES = {
@@ -168,6 +228,14 @@ CASES = {
     "qwen2-process-reward": (ProcessReward, transformers.Qwen2Config(
         **{name: value for name, value in DECODER.items() if name != "head_dim"}, num_labels=2)),
     "bge-m3": (BgeM3, transformers.XLMRobertaConfig(**ROBERTA, bos_token_id=0, eos_token_id=2)),
+    "internlm2-reward": (OneReward, transformers.LlamaConfig(**DECODER)),
+    "qwen2-reward": (Reward, transformers.Qwen2Config(**{name: value for name, value in DECODER.items() if name != "head_dim"}, num_labels=1)),
+    "llama-both-ways": (LlamaBidirectionalModel, transformers.LlamaConfig(**DECODER, pooling="avg", attn_implementation="eager")),
+    "llama-both-ways-reranker": (LlamaBidirectionalForSequenceClassification, transformers.LlamaConfig(**DECODER, pooling="avg", num_labels=1, attn_implementation="eager")),
+    "voyage": (VoyageQwen3BidirectionalEmbedModel, transformers.Qwen3Config(**DECODER, num_labels=20)),
+    "bert-tokens": (transformers.BertForTokenClassification, transformers.BertConfig(**BERT, num_labels=5)),
+    "xlm-roberta-tokens": (transformers.XLMRobertaForTokenClassification, transformers.XLMRobertaConfig(**ROBERTA, num_labels=3)),
+    "modernbert-tokens": (transformers.ModernBertForTokenClassification, transformers.ModernBertConfig(**MODERN, num_labels=3)),
     "colbert": (ColBert, transformers.BertConfig(**BERT, dim=20)),
     "modernbert": (transformers.ModernBertModel, transformers.ModernBertConfig(**MODERN)),
     "modernbert-classifier": (transformers.ModernBertForSequenceClassification,
@@ -221,6 +289,18 @@ def move_heads(directory):
     for name in ("colbert_linear", "sparse_linear"):
         torch.save({part: tensors.pop(f"{name}.{part}") for part in ("weight", "bias")}, os.path.join(directory, f"{name}.pt"))
     save_file(tensors, path, {"format": "pt"})
+
+
+def rename_internlm2(directory):
+    """Puts Llama's words into those of InternLM2's files."""
+    path = os.path.join(directory, "model.safetensors")
+    tensors = make_model_goldens.internlm2_tensors(load_file(path))
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+    path = os.path.join(directory, "config.json")
+    with open(path) as file:
+        config = make_model_goldens.INTERNLM2[0](json.load(file))
+    with open(path, "w") as file:
+        json.dump(dict(config, architectures=["InternLM2ForRewardModel"]), file, indent=2)
 
 
 ADAPTED = ["word_embeddings", "q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"]
@@ -277,10 +357,12 @@ def make(directory, kind, config):
         types = (torch.arange(length) >= length // 2).long()[None] * (getattr(config, "type_vocab_size", 0) > 1)
         with torch.no_grad():
             out = model(input_ids=ids, **({"token_type_ids": types} if hasattr(config, "type_vocab_size") else {}))
-        if isinstance(model, (ColBert, ColBertOfModernBert, ProcessReward)):
+        if isinstance(model, (ColBert, ColBertOfModernBert, OneReward, ProcessReward)):
             rows.setdefault("tokens", []).append(out[0])
         elif isinstance(model, transformers.Qwen3ForCausalLM):
             rows.setdefault("scores", []).append((out.logits[0, -1, YES] - out.logits[0, -1, NO])[None])
+        elif type(model).__name__.endswith("ForTokenClassification"):
+            rows.setdefault("tokens", []).append(out.logits[0])
         elif hasattr(out, "logits"):
             rows.setdefault("scores", []).append(out.logits[0])
         else:
@@ -313,6 +395,8 @@ def make(directory, kind, config):
         move_heads(directory)
     if kind is NomicMoe:
         name_as_nomic(directory)
+    if kind is OneReward:
+        rename_internlm2(directory)
     if kind is transformers.GteForSequenceClassification:  # under the names of Alibaba's own files
         path = os.path.join(directory, "model.safetensors")
         save_file({name.replace("gte.", "new."): tensor for name, tensor in load_file(path).items()}, path)

@@ -4,6 +4,7 @@
 // with a vector for each token. BGE-M3 does all of it.
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 
 namespace octavo {
 namespace {
@@ -92,6 +93,14 @@ void set_layers(Head& head, int dim, const std::string& dense, const std::string
                  {.name = classifier, .outputs = static_cast<int>(head.labels.size())}};
 }
 
+Result<> score_tokens(ModelSpec& spec, const Config& config, const std::string& before) {
+  TRY(spec.head, read_classifier(config));
+  spec.head->each_token = true;
+  spec.head->layers = {{.name = "classifier", .outputs = static_cast<int>(spec.head->labels.size())}};
+  spec.names.ignorable.push_back(before + "pooler.*");
+  return {};
+}
+
 }  // namespace
 
 Result<ModelSpec> describe_bert(const Config& config) { return describe_bert_embedder(config, ""); }
@@ -105,6 +114,19 @@ Result<ModelSpec> describe_bert_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_encoder(config, "bert."));
   TRY(spec.head, read_classifier(config));
   set_layers(*spec.head, spec.dim, "bert.pooler.dense", "classifier");
+  return spec;
+}
+
+Result<ModelSpec> describe_bert_token_classifier(const Config& config) {
+  TRY(ModelSpec spec, describe_encoder(config, "bert."));
+  TRY_VOID(score_tokens(spec, config, "bert."));
+  return spec;
+}
+
+Result<ModelSpec> describe_roberta_token_classifier(const Config& config) {
+  TRY(ModelSpec spec, describe_encoder(config, "roberta."));
+  TRY_VOID(shift_positions(spec, config));
+  TRY_VOID(score_tokens(spec, config, "roberta."));
   return spec;
 }
 

@@ -2,6 +2,7 @@
 // halves, gated MLPs and rotary embeddings, of which two layers of three look no further than a window.
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 
 namespace octavo {
 namespace {
@@ -88,15 +89,22 @@ Result<ModelSpec> describe_colbert_modernbert(const Config& config) {
 }
 
 Result<ModelSpec> describe_modernbert_classifier(const Config& config) {
-  TRY(ModelSpec spec, describe_encoder(config, "model."));
-  spec.names.ignorable.clear();
-  TRY(Head head, read_classifier(config));
+  TRY(ModelSpec spec, describe_modernbert_token_classifier(config));
+  spec.head->each_token = false;
   TRY(const std::string pooling, config.text("classifier_pooling"));
   if (pooling != "cls" && pooling != "mean")
     return field_failure("classifier_pooling", ErrorCode::unsupported,
                          "{} is \"{}\"; supported are cls and mean", config.where("classifier_pooling"),
                          pooling);
-  head.pool = pooling == "cls" ? Pool::first : Pool::mean;
+  spec.head->pool = pooling == "cls" ? Pool::first : Pool::mean;
+  return spec;
+}
+
+Result<ModelSpec> describe_modernbert_token_classifier(const Config& config) {
+  TRY(ModelSpec spec, describe_encoder(config, "model."));
+  spec.names.ignorable.clear();
+  TRY(Head head, read_classifier(config));
+  head.each_token = true;
   TRY(const std::string activation, config.text("classifier_activation"));
   if (activation != "gelu")
     return field_failure("classifier_activation", ErrorCode::unsupported,

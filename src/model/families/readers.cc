@@ -68,4 +68,66 @@ Result<ModelSpec> describe_qwen2_process_reward(const Config& config) {
   return spec;
 }
 
+Result<ModelSpec> describe_qwen2_reward(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen2_process_reward(config));
+  spec.head->labels = {"LABEL_0"};  // whatever the file says
+  spec.head->label_activation = LabelActivation::sigmoid;
+  spec.head->layers.back().outputs = 1;
+  return spec;
+}
+
+Result<ModelSpec> describe_internlm2_reward(const Config& config) {
+  TRY(ModelSpec spec, describe_internlm2(config));
+  spec.head = Head{.each_token = true,
+                   .layers = {{.name = "v_head", .outputs = 1, .bias = false}},
+                   .labels = {"LABEL_0"},
+                   .label_activation = LabelActivation::sigmoid};
+  return spec;
+}
+
+namespace {
+
+// The file must say how rows become one.
+Result<Pool> read_pooling(const Config& config) {
+  constexpr std::pair<std::string_view, Pool> kPools[] = {
+      {"avg", Pool::mean}, {"cls", Pool::first}, {"last", Pool::last}};
+  TRY(const std::string pooling, config.text("pooling"));
+  const auto* found = std::ranges::find(kPools, pooling, &std::pair<std::string_view, Pool>::first);
+  if (found == std::end(kPools))
+    return field_failure("pooling", ErrorCode::unsupported, "{} is \"{}\"; supported are avg, cls and last",
+                         config.where("pooling"), pooling);
+  return found->second;
+}
+
+ModelSpec seeing_both_ways(ModelSpec spec) {
+  for (LayerSpec& layer : spec.layers) layer.attention().causal = false;
+  return spec;
+}
+
+}  // namespace
+
+Result<ModelSpec> describe_voyage(const Config& config) {
+  TRY(ModelSpec spec, describe_qwen3(config));
+  spec = as_embedder(seeing_both_ways(std::move(spec)));
+  TRY(const std::vector<std::string> outputs, config.numbered_texts("id2label"));
+  HeadLayer linear{.name = "linear", .bias = false};
+  TRY(linear.outputs, config.integer("num_labels", {1, 1 << 16}, static_cast<int>(outputs.size())));
+  spec.head->layers.push_back(std::move(linear));
+  return spec;
+}
+
+Result<ModelSpec> describe_llama_both_ways(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  spec = as_embedder(seeing_both_ways(std::move(spec)));
+  TRY(spec.head->pool, read_pooling(config));
+  return spec;
+}
+
+Result<ModelSpec> describe_llama_both_ways_classifier(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  TRY(spec, as_classifier(seeing_both_ways(std::move(spec)), config));
+  TRY(spec.head->pool, read_pooling(config));
+  return spec;
+}
+
 }  // namespace octavo

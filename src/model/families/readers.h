@@ -28,5 +28,20 @@ Result<ModelSpec> describe_decoder_classifier(const Config& config) {
 
 // Qwen2.5-Math-PRM (Zhang et al., 2025): scores of labels of each token.
 Result<ModelSpec> describe_qwen2_process_reward(const Config& config);
+// Qwen2.5-Math-RM (Yang et al., 2024) and InternLM2-Reward (Cai et al., 2024): one score of each token.
+Result<ModelSpec> describe_qwen2_reward(const Config& config);
+Result<ModelSpec> describe_internlm2_reward(const Config& config);
+
+// Llama whose tokens see both ways (NVIDIA's retrievers of the Nemotron family, 2025).
+Result<ModelSpec> describe_llama_both_ways(const Config& config);
+Result<ModelSpec> describe_llama_both_ways_classifier(const Config& config);
+
+// voyage-4-nano (Voyage AI, 2026): Qwen3 whose tokens see both ways, and a matrix behind their mean.
+Result<ModelSpec> describe_voyage(const Config& config);
+
+// Scores of labels of each token, such as kinds of names.
+Result<ModelSpec> describe_bert_token_classifier(const Config& config);
+Result<ModelSpec> describe_roberta_token_classifier(const Config& config);
+Result<ModelSpec> describe_modernbert_token_classifier(const Config& config);
 
 }  // namespace octavo
