@@ -290,7 +290,13 @@ TEST(PublishedConfigs, OptionsThatAreNotThereAreNamed) {
           R"("layer_types": ["full_attention"], "num_hidden_layers": 1, "sliding_window": 8, "norm_expert_weight": false)"),
       "norm_expert_weight");
   EXPECT_EQ(error("NomicBertModel", R"("prenorm": true)"), "prenorm");
-  EXPECT_EQ(error("NomicBertModel", R"("moe_every_n_layers": 2)"), "moe_every_n_layers");
+  EXPECT_EQ(error("NomicBertModel", R"("moe_every_n_layers": 2)"), "activation_function");
+  EXPECT_EQ(error("NomicBertModel",
+                  R"("n_embd": 64, "n_layer": 2, "n_head": 4, "n_inner": 64, "n_positions": 64,)"
+                  R"("layer_norm_epsilon": 1e-5, "rotary_emb_base": 1000, "activation_function": "glu")"),
+            "activation_function");
+  EXPECT_EQ(error("VoxtralForConditionalGeneration", R"("audio_config": {"intermediate_size": 5000})"),
+            "audio_config");
   EXPECT_EQ(error("GemmaForCausalLM", R"("use_bidirectional_attention": true)"),
             "use_bidirectional_attention");
   EXPECT_EQ(error("Mistral3ForConditionalGeneration", R"("vision_config": {"model_type": "siglip"})"),

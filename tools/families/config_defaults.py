@@ -277,6 +277,7 @@ ROPE_NAMES_OF = {"gpt_neox": {"rope_theta": "rotary_emb_base", "partial_rotary_f
 # Fields that a configuration's class has not got: as the published files have them, or as the class derives them.
 DERIVED = {"glm4_moe": {"head_dim": lambda config: 128},  # else half of 42 elements would turn, which no code can do
            "t5": {"decoder_start_token_id": lambda config: 0, "n_positions": lambda config: 512},
+           "mbart": {"decoder_start_token_id": lambda config: config.bos_token_id},  # as generate() has it
            "bloom": {"seq_length": lambda config: 2048},
            "glm4_moe_lite": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")},
            "glm_moe_dsa": {"first_k_dense_replace": lambda config: config.mlp_layer_types.index("sparse")},

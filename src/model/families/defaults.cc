@@ -1942,6 +1942,7 @@ constexpr std::array kDefaults = {
          "decoder_attention_heads": 16,
          "decoder_ffn_dim": 4096,
          "decoder_layers": 12,
+         "decoder_start_token_id": 0,
          "encoder_attention_heads": 16,
          "encoder_ffn_dim": 4096,
          "encoder_layers": 12,
