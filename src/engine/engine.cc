@@ -323,7 +323,7 @@ void Engine::end_pauses(const Result<>& result) {
 // A slice has as many rows as a step has tokens. Beside answers that go on, slices are small and take half as long as
 // the last step together: so the answers' tokens come half as late again.
 void Engine::advance_media() {
-  constexpr int kPieces = 16, kRowsMin = 4;
+  constexpr int kPieces = 16, kRowsMin = 16;
   MediaTable::Slices slices{.rows = scheduler_->options().max_num_batched_tokens};
   const std::int64_t step_us = std::exchange(step_us_, 0);
   if (step_us > 0 && !executor_->asynchronous())
