@@ -198,9 +198,9 @@ def make_chat(directory, sounds):
 
 
 VOXTRAL_CHAT = (
-    "<s>{% for message in messages %}{% if message['role'] == 'user' %}[INST]{% if message['content'] is string %}{{ message['content'] }}{% else %}"
+    "<s>{% for message in messages %}{% if message['role'] == 'user' %}[INST]{% endif %}{% if message['content'] is string %}{{ message['content'] }}{% else %}"
     "{% for part in message['content'] %}{% if part['type'] == 'audio' %}[BEGIN_AUDIO][AUDIO]{% else %}{{ part['text'] }}{% endif %}{% endfor %}{% endif %}"
-    "[/INST]{% else %}{{ message['content'] }}</s>{% endif %}{% endfor %}"
+    "{% if message['role'] == 'user' %}[/INST]{% else %}</s>{% endif %}{% endfor %}"
 )
 
 
