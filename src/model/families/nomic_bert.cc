@@ -63,7 +63,7 @@ Result<Experts> read_experts(const Config& config, Mlp expert) {
 
 // The first files have fields of their own, those of transformers BERT's.
 Result<ModelSpec> describe_nomic_bert(const Config& file) {
-  const bool first = file.has("n_embd");
+  const bool first = file.has("activation_function");
   const Config config = first ? file.with_names({{"hidden_size", "n_embd"},
                                                  {"num_hidden_layers", "n_layer"},
                                                  {"num_attention_heads", "n_head"},
