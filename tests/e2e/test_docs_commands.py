@@ -79,6 +79,7 @@ ELSEWHERE = {
     "octavo serve openai/whisper": "test_says_what_transformers_says",
     "octavo serve google/flan-t5": "test_answers_are_those_of_transformers",
     "curl http://localhost:8000/v1/completions -d '{\"prompt\": \"Translate": "test_answers_are_those_of_transformers",
+    "octavo serve BAAI/bge-m3": "test_bge_m3_gives_vectors_and_weights_of_tokens",
     "octavo serve jinaai/": "test_adapters_read_texts_for_tasks",
     "octavo serve MODEL --kv-transfer-config '{\"kv_connector\": \"Mine\"": "needs a library of the reader's; LibraryStore's unit tests load one",
     "octavo serve MODEL --enable-lora": "test_they_are_listed_with_their_parent",
