@@ -3,7 +3,7 @@
     python decode.py OCTAVO OUT.json [--device cuda] [--context 1024] [--batches 1 16 64 256] [--shape llama-3-8b]
 
 Weights are dummies that the program makes by itself. Prompts are cached after the first batch of a size, so that a measured batch
-is decoding steps alone. Batches that do not fit into the device's memory are refused by name.
+is decoding steps alone. The first batch that does not fit into the KV cache ends the run, with what was measured before it in OUT.json.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "peers"))
 import models  # noqa: E402
 
+STEPS = 64  # of a batch
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -25,14 +27,13 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--context", type=int, default=1024)
     parser.add_argument("--batches", nargs="*", default=["1", "16", "64", "256"])
-    parser.add_argument("--steps", type=int, default=64)
     parser.add_argument("--shape", default="llama-3-8b")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         models.describe(args.shape, Path(folder))
         command = [args.octavo, "bench", "step", folder, "--load-format", "dummy", "--device", args.device]
-        command += ["--batch-size", *args.batches, "--input-len", str(args.context), "--output-len", str(args.steps + 1)]
-        command += ["--max-model-len", str(args.context + args.steps + 32), "--max-num-batched-tokens", "8192"]
+        command += ["--batch-size", *args.batches, "--input-len", str(args.context), "--output-len", str(STEPS + 1)]
+        command += ["--max-model-len", str(args.context + STEPS + 32), "--max-num-batched-tokens", "8192"]
         sys.exit(subprocess.run([*command, "--rounds", "3", "--output-json", str(args.out)]).returncode)
 
 

@@ -179,9 +179,14 @@ void print_parts(const DecodeTimes& all, object& result) {
 // in the warm-up.
 Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int batch_size,
                              MachineLimits& limits, bool on_host, OpTimes& times) {
+  const EngineInfo info = engine.info();
+  const std::int64_t held = std::int64_t{info.num_blocks} * c.runtime.engine.block_size;
+  const std::int64_t needed = std::int64_t{batch_size} * (c.shape.input_len + c.shape.output_len);
+  if (needed > held)  // some would wait, and a step would not be one of all
+    return invalid("batch-size", "{} sequences have {} tokens in the end, the KV cache holds {}", batch_size,
+                   needed, held);
   std::uint64_t number = 0;
   TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
-  const EngineInfo info = engine.info();
   // Of a context half written; windows, which would be less, are not looked at.
   const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
                               c.runtime.engine.block_size * (c.shape.input_len + c.shape.output_len / 2.0) *

@@ -360,14 +360,21 @@ TEST_P(AttentionOf, AgreesWithTheReference) {
     Runner expected(reference, sequences);
     got.run_in_random_steps(random, random.pick({1, 7, 200}));
     expected.run_alone();
-    // Keys and values are rounded to the cache's format by both, though one in the middle between two numbers of fp8 may
-    // become either; probabilities by the tested one alone.
+    // Keys and values are rounded to the cache's format by both; probabilities by the tested one alone. A key or value in
+    // the middle between two numbers of fp8 may become either, which few results show.
     const bool halves = shape.spec.dtype != DType::f32 || shape.activation != DType::f32;
-    const double relative = shape.spec.dtype == DType::f8_e4m3 ? 0.125 : 0.01;
-    for (std::size_t s = 0; s < lengths.size(); ++s)
-      ASSERT_LE(difference(got.outputs[s], expected.outputs[s], halves ? 0.02 : 2e-5, relative), 1)
+    const bool fp8 = shape.spec.dtype == DType::f8_e4m3;
+    for (std::size_t s = 0; s < lengths.size(); ++s) {
+      const TestTensor& results = got.outputs[s];
+      std::int64_t beyond = 0;
+      for (std::int64_t i = 0; i < results.elements(); ++i) {
+        const double wanted = expected.outputs[s][i];
+        if (!(std::abs(results[i] - wanted) <= (halves ? 0.02 : 2e-5) + 0.01 * std::abs(wanted))) ++beyond;
+      }
+      ASSERT_LE(beyond, fp8 ? results.elements() / 100'000 : 0)
           << "round " << round << " head_dim " << shape.spec.head_dim << " kv " << name(shape.spec.dtype)
           << " act " << name(shape.activation) << " window " << shape.window << " length " << lengths[s];
+    }
   }
 }
 
