@@ -30,7 +30,6 @@ Result<ModelSpec> describe_tower(Config config, int out_dim) {
   tower.names.final_norm = "";
   tower.names.projector = {"multi_modal_projector.linear"};
   tower.names.projector_norm = "audio_tower.layer_norm";
-  tower.names.ignorable = {"language_model.*"};
   return tower;
 }
 
@@ -38,14 +37,10 @@ Result<ModelSpec> describe_tower(Config config, int out_dim) {
 
 Result<ModelSpec> describe_qwen2_audio(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2(config));
-  spec.names.prefixes = {"language_model.model."};
-  spec.names.lm_head = "language_model.lm_head";
-  for (const char* other : {"audio_tower.*", "multi_modal_projector.*"})
-    spec.names.ignorable.emplace_back(other);
   TRY(spec.media_token, config.integer("audio_token_index", {0, kMaxVocab}, 151646));
   TRY(const std::optional<Config> audio, config.object("audio_config"));
   TRY(ModelSpec tower, describe_tower(audio.value_or(Config()), spec.dim));
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  join_hearing(spec, std::move(tower));
   return spec;
 }
 

@@ -1,5 +1,8 @@
 #include "model/families/towers.h"
 
+#include <memory>
+#include <utility>
+
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -93,6 +96,15 @@ Result<ModelSpec> describe_tower(const Config& config, ImageInput image) {
 }
 
 }  // namespace
+
+void join_hearing(ModelSpec& text, ModelSpec&& tower) {
+  text.names.prefixes = {"language_model.model."};
+  text.names.lm_head = "language_model.lm_head";
+  for (const char* other : {"audio_tower.*", "multi_modal_projector.*"})
+    text.names.ignorable.emplace_back(other);
+  tower.names.ignorable = {"language_model.*"};
+  text.tower = std::make_shared<const ModelSpec>(std::move(tower));
+}
 
 Result<ModelSpec> describe_seeing_text(const Config& config) {
   TRY(ModelSpec spec, describe_text(config));

@@ -16,6 +16,9 @@ extern const std::string_view kClipDefaults, kSiglipDefaults;
 // Whisper's encoder, by the fields of its configuration; names of tensors begin with `prefix`.
 Result<ModelSpec> describe_whisper_encoder(const Config& config, const std::string& prefix);
 
+// A language model and such an encoder in one checkpoint: language_model, audio_tower and multi_modal_projector.
+void join_hearing(ModelSpec& text, ModelSpec&& tower);
+
 // The language model of LLaVA and its like, by the model_type of text_config, with the names of its tensors
 // in a checkpoint beside vision_tower and multi_modal_projector.
 Result<ModelSpec> describe_seeing_text(const Config& config);

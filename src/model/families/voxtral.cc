@@ -41,7 +41,6 @@ Result<ModelSpec> describe_tower(Config config, int out_dim) {
   sound.out_dim = out_dim;
   sound.projector = {.activation = Activation::gelu, .hidden = out_dim};
   tower.names.projector = {"multi_modal_projector.linear_1", "multi_modal_projector.linear_2"};
-  tower.names.ignorable = {"language_model.*"};
   return tower;
 }
 
@@ -49,10 +48,6 @@ Result<ModelSpec> describe_tower(Config config, int out_dim) {
 
 Result<ModelSpec> describe_voxtral(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
-  spec.names.prefixes = {"language_model.model."};
-  spec.names.lm_head = "language_model.lm_head";
-  for (const char* other : {"audio_tower.*", "multi_modal_projector.*"})
-    spec.names.ignorable.emplace_back(other);
   TRY(spec.media_token, config.integer("audio_token_id", {0, kMaxVocab}, 24));
   TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
   if (activation != "gelu")
@@ -60,7 +55,7 @@ Result<ModelSpec> describe_voxtral(const Config& config) {
                          config.where("projector_hidden_act"), activation);
   TRY(const std::optional<Config> audio, config.object("audio_config"));
   TRY(ModelSpec tower, describe_tower(audio.value_or(Config()), spec.dim));
-  spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
+  join_hearing(spec, std::move(tower));
   return spec;
 }
 
