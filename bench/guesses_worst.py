@@ -1,10 +1,10 @@
 """What speculative decoding costs where it gains nothing: texts of which no draft token comes true, batch by batch, in one run.
 
-    python guesses_worst.py [--octavo PROGRAM] [--batches 1 2 3 4 6 8 16 64] [--methods ngram draft_model ..] [--tokens 192] [--rounds 7]
+    python guesses_worst.py [--octavo PROGRAM] [--batches 1 2 3 4 6 8 16 64] [--methods ngram draft_model ..] [--tokens 192] [--starts 5] [--rounds 4]
 
 The demo model with a last norm of almost 0 draws each of a hundred allowed tokens as often as any other, behind a prompt of such: what came
 behind a token before says nothing of what comes now, and what a draft model takes for likely is wrong. For each method two servers run, one without
-draft tokens, and take turns; each figure is the median over rounds of the processor time of the engine's process without draft tokens over
+draft tokens, and take turns on one processor; each figure is the median over rounds and starts of the processor time of the engine's process without draft tokens over
 that with them: 0.98 is 2 % slower. `accepted` is the share of draft tokens that came true all the same. `none` compares a server with its like:
 what differs there is the machine.
 """
@@ -12,6 +12,7 @@ what differs there is the machine.
 import argparse
 import itertools
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -56,6 +57,23 @@ def serve(args, model, *more):
                   "--no-enable-prefix-caching", *more)
 
 
+def compare(args, model, config, shares, proposed):
+    """One more start of both servers: adds to the shares of each batch, and to the numbers of draft tokens and of accepted ones."""
+    with serve(args, model) as plain, serve(args, model, *config) as drafting:
+        for _ in range(args.warmup):  # before it has seen any, a proposer is believed
+            answer(drafting, args, 1, next(args.seeds))
+        for batch in args.batches:
+            before = [drafting.metric(f"vllm:spec_decode_num_{what}_tokens_total") for what in ("draft", "accepted")]
+            for turn in range(args.rounds + 1):
+                order = [plain, drafting] if turn % 2 else [drafting, plain]
+                seed = next(args.seeds)
+                seconds = {server: answer(server, args, batch, seed) for server in order}
+                if turn > 0:  # both begin
+                    shares[batch].append(seconds[plain] / seconds[drafting])
+            for i, what in enumerate(("draft", "accepted")):
+                proposed[batch][i] += drafting.metric(f"vllm:spec_decode_num_{what}_tokens_total") - before[i]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--octavo", default=PROGRAM)
@@ -63,34 +81,25 @@ def main():
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 2, 3, 4, 6, 8, 16, 64])
     parser.add_argument("--prompt", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=192)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--starts", type=int, default=5, help="of both servers: two programs differ by where their memory lies, too")
+    parser.add_argument("--rounds", type=int, default=4, help="of each start")
     parser.add_argument("--warmup", type=int, default=10, help="answers before the first round")
     args = parser.parse_args()
+    args.seeds = itertools.count(1)  # no text comes again
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # one processor is not as fast as another
     with tempfile.TemporaryDirectory() as scratch:
         model = write_flat_model(pathlib.Path(scratch) / "flat")
         for method in args.methods:
             config = [] if method == "none" else ["--speculative-config", json.dumps(METHODS[method] | EAGER.get(method, {}))]
-            seeds = itertools.count(1)  # no text comes again
-            with serve(args, model) as plain, serve(args, model, *config) as drafting:
-                for _ in range(args.warmup):  # before it has seen any, a proposer is believed
-                    answer(drafting, args, 1, next(seeds))
-                worst = 2.0
-                for batch in args.batches:
-                    drafts, accepted = (drafting.metric(f"vllm:spec_decode_num_{what}_tokens_total") for what in ("draft", "accepted"))
-                    shares = []
-                    for turn in range(args.rounds + 1):
-                        order = [plain, drafting] if turn % 2 else [drafting, plain]
-                        seed = next(seeds)
-                        seconds = {server: answer(server, args, batch, seed) for server in order}
-                        shares.append(seconds[plain] / seconds[drafting])
-                    del shares[0]  # both begin
-                    worst = min(worst, statistics.median(shares))
-                    drafts, accepted = (drafting.metric(f"vllm:spec_decode_num_{what}_tokens_total") - before
-                                        for what, before in (("draft", drafts), ("accepted", accepted)))
-                    tokens = batch * args.tokens * (args.rounds + 1)
-                    print(f"{method:<12} batch {batch:<3} {statistics.median(shares):.3f}   rounds {' '.join(f'{share:.2f}' for share in sorted(shares))}"
-                          f"   draft tokens {drafts / tokens:.3f} of a token, accepted {accepted / max(drafts, 1):.0%}", flush=True)
-                print(f"{method:<12} worst {worst:.3f}", flush=True)
+            shares, proposed = {batch: [] for batch in args.batches}, {batch: [0, 0] for batch in args.batches}
+            for _ in range(args.starts):
+                compare(args, model, config, shares, proposed)
+            for batch, found in shares.items():
+                quarter, middle, three_quarters = statistics.quantiles(found, n=4)
+                drafts, accepted = proposed[batch]
+                tokens = batch * args.tokens * (args.rounds + 1) * args.starts
+                print(f"{method:<12} batch {batch:<3} {middle:.3f}   half of all rounds {quarter:.2f} to {three_quarters:.2f}"
+                      f"   draft tokens {drafts / tokens:.3f} of a token, accepted {accepted / max(drafts, 1):.0%}", flush=True)
 
 
 if __name__ == "__main__":
