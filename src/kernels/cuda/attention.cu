@@ -421,6 +421,7 @@ struct Tile {
 template <class T, int kDim, int kWarps, bool kShared>
 __global__ void __launch_bounds__(kWarps* kWarp, kDim > 128 ? 1 : kShared ? 3 : 2)
     attention_kernel(AttentionParams p, std::int64_t first_unit) {
+  wait_for_kernels();
   const AttentionUnit unit = p.units[first_unit + block_x()];
   if (unit.row_begin == unit.row_end) return;
   Tile<T, kDim, kWarps, kShared> tile(p, unit);
@@ -454,6 +455,7 @@ constexpr int kMergeThreads = 128;
 
 template <class T>
 __global__ void __launch_bounds__(kMergeThreads) merge_kernel(AttentionParams p) {
+  wait_for_kernels();
   const AttentionMerge m = p.merges[block_x()];
   const int head = static_cast<int>(block_y() / p.merge_rows_max);
   const int row = m.row_begin + static_cast<int>(block_y() % p.merge_rows_max);

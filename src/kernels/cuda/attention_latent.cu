@@ -347,6 +347,7 @@ struct LatentTile {
 template <class T, bool kBytes, int kGroups>
 __global__ void __launch_bounds__(LatentTile<T, kBytes, kGroups>::kThreads)
     latent_kernel(AttentionParams p, std::int64_t first_unit) {
+  wait_for_kernels();
   const AttentionUnit unit = p.units[first_unit + block_x()];
   if (unit.row_begin == unit.row_end) return;
   LatentTile<T, kBytes, kGroups> tile(p, unit);

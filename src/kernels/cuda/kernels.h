@@ -272,6 +272,14 @@ struct Hopper {
 };
 constexpr std::int64_t kMostSharedTiles = 4096;
 
+// A matrix of 16-bit numbers, of which tiles of 64 columns and `tile_rows` rows are copied. Rows begin at multiples
+// of 16 bytes; what lies beyond the matrix is zero.
+struct TileSource {
+  const void* data;
+  std::int64_t rows, columns, stride_bytes;
+  int tile_rows;  // at most 256
+};
+
 struct MatmulParams {
   std::int64_t m, rows, cols;
   Rows x;
