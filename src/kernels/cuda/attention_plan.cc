@@ -16,14 +16,16 @@ std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / 
 }  // namespace
 
 AttentionSchedule::AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_at_a_time,
-                                     std::int64_t states)
+                                     std::int64_t states, bool hopper)
     : limits_(limits),
+      by_wgmma_(prompts_by_wgmma(hopper, limits.kv)),
+      wide_rows_(by_wgmma_ ? kWgmmaRows : wide_rows(limits.kv.head_dim, limits.kv.values_in_keys > 0)),
       blocks_at_a_time_(blocks_at_a_time),
       most_blocks_(kMostTurns * blocks_at_a_time),
       states_(states),
       group_(limits.q_heads / limits.kv.kv_heads) {
   most_tiles_ = 2 * std::int64_t{limits.max_sequences} +
-                limits.max_tokens * group_ / wide_rows(limits.kv.head_dim, limits.kv.values_in_keys > 0);
+                limits.max_tokens * group_ / wide_rows_;
   most_units_ = std::max(most_tiles_, most_blocks_ / limits.kv.kv_heads);
   tiles_.reserve(static_cast<std::size_t>(most_tiles_));
   merges_.reserve(static_cast<std::size_t>(most_tiles_));
