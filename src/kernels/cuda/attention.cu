@@ -69,8 +69,10 @@ struct Tile {
   __device__ static int first_tile() { return kShared ? warp() * kMyTiles : 0; }
   __device__ static int my_column() { return kShared ? warp() * kMyMixed : 0; }
 
-  __device__ T (&value_rows())[kPieceTokens][kStride] {
-    if constexpr (kApart) {
+  // Of keys (0) or values (1).
+  template <int kWhich>
+  __device__ T (&token_rows())[kPieceTokens][kStride] {
+    if constexpr (kWhich == 1 && kApart) {
       return shared.values;
     } else {
       return shared.keys;
@@ -120,22 +122,42 @@ struct Tile {
       const std::int64_t offset =
           layout.vector(0, kWhich, 0, 0) - layout.vector(0, 0, 0, 0) + column * layout.element_bytes;
       static_assert(kThreads % kChunks == 0);
+      if (layout.element_bytes == 1) {
+        load_tokens<kWhich, kChunks>(piece, offset, in_row);
+      } else {
 #pragma unroll 4
-      for (int i = thread() / kChunks; i < kPieceTokens; i += kThreads / kChunks) {
-        const std::byte* token = shared.tokens[piece % 2][i];
-        const bool there = in_row && token != nullptr;
-        T* to = (kWhich == 0 ? shared.keys : value_rows())[i] + thread() % kChunks * 8;
-        if (layout.element_bytes == 1) {
-          *reinterpret_cast<uint4*>(to) =
-              there ? load8<T>(token + offset, p.cache.format,
-                               cached_scale(p, rows, kWhich, head, piece * kPieceTokens + i))
-                    : uint4{0, 0, 0, 0};
-        } else {
-          copy_async(to, there ? token + offset : p.cache.data, there);
+        for (int i = thread() / kChunks; i < kPieceTokens; i += kThreads / kChunks) {
+          const std::byte* token = shared.tokens[piece % 2][i];
+          const bool there = in_row && token != nullptr;
+          copy_async(&token_rows<kWhich>()[i][thread() % kChunks * 8], there ? token + offset : p.cache.data, there);
         }
       }
     }
     commit_copies();
+  }
+  // The same for numbers of 8 bits, which go through registers: as many as fit are read before the first is written, so that
+  // reading them takes little time.
+  template <int kWhich, int kChunks>
+  __device__ void load_tokens(int piece, std::int64_t offset, bool in_row) {
+    constexpr int kAtOnce = 8, kRowsApart = kThreads / kChunks;
+    static_assert(kPieceTokens % (kAtOnce * kRowsApart) == 0);
+#pragma unroll 1
+    for (int first = thread() / kChunks; first < kPieceTokens; first += kAtOnce * kRowsApart) {
+      uint2 numbers[kAtOnce];
+      float scales[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        const int i = first + j * kRowsApart;
+        const std::byte* token = shared.tokens[piece % 2][i];
+        const bool there = in_row && token != nullptr;
+        numbers[j] = there ? *reinterpret_cast<const uint2*>(token + offset) : uint2{0, 0};
+        scales[j] = there ? cached_scale(p, rows, kWhich, head, piece * kPieceTokens + i) : 0;
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j)
+        *reinterpret_cast<uint4*>(&token_rows<kWhich>()[first + j * kRowsApart][thread() % kChunks * 8]) =
+            unpack8<T>(numbers[j], p.cache.format, scales[j]);
+    }
   }
 
   // scores[n][..]: the warp's tokens 8n to 8n + 7 as in mma.h's D.
@@ -218,7 +240,7 @@ struct Tile {
   // not wait for another.
   __device__ void mix(int piece, int d, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
                       float (&mixed)[kMixedAtOnce / 8][4]) {
-    const auto at = [&](int token, int column) { return &value_rows()[token][d + column]; };
+    const auto at = [&](int token, int column) { return &token_rows<1>()[token][d + column]; };
     mix_values<T>(probabilities, at, false, mixed);
     mend_values<T>(mine, piece, probabilities, at, mixed);
   }
