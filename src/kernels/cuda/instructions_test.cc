@@ -1,6 +1,5 @@
-// A warp's products (mma.h) and a warpgroup's (wgmma.h) must have the same bits: prompts go through the one, decoding
-// through the other. Nobody promises it of the hardware; this asks it.
-#include "kernels/cuda/products_test.h"
+// What kernels take for granted of a device's instructions, and nobody promises.
+#include "kernels/cuda/instructions_test.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +12,8 @@
 namespace octavo::cuda {
 namespace {
 
-TEST(CudaProducts, OfAWarpAndOfAWarpgroupAreTheSame) {
+// Prompts go through a warpgroup's (wgmma.h), decoding through a warp's (mma.h).
+TEST(CudaInstructions, ProductsOfAWarpgroupHaveTheBitsOfAWarps) {
   const auto device = runtime::open();
   if (!device || !(device->wgmma || device->name == "emulated")) GTEST_SKIP() << "no device with wgmma";
   constexpr std::size_t kOutputs = 2 * kProductRows * kProductSide;
@@ -52,6 +52,28 @@ TEST(CudaProducts, OfAWarpAndOfAWarpgroupAreTheSame) {
       ASSERT_LE(std::abs(results[i] - exact), 1e-5 * size) << "round " << round << " result " << i;
     }
     EXPECT_EQ(different, 0u) << "of " << kOutputs << " results, round " << round << " " << name(type);
+  }
+  runtime::destroy_stream(stream);
+}
+
+TEST(CudaInstructions, Fp8IsConvertedExactly) {
+  if (!runtime::open()) GTEST_SKIP() << "no device";
+  const StreamHandle stream = runtime::make_stream();
+  for (const DType type : {DType::bf16, DType::f16}) {
+    void* const device = runtime::allocate(512).value();
+    convert_codes(stream, type == DType::bf16 ? Format::bf16 : Format::f16, device);
+    TestTensor numbers(type, {256});
+    runtime::copy_to_host(stream, numbers.data(), device, 512);
+    runtime::synchronize(stream);
+    runtime::release(device);
+    for (int code = 0; code < 256; ++code) {
+      const float wanted = to_f32(Float8E4M3{static_cast<std::uint8_t>(code)});
+      if (std::isnan(wanted)) {
+        EXPECT_TRUE(std::isnan(numbers[code])) << code;
+      } else {
+        EXPECT_EQ(numbers[code], wanted) << code << " " << name(type);
+      }
+    }
   }
   runtime::destroy_stream(stream);
 }

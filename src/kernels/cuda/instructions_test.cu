@@ -1,4 +1,4 @@
-#include "kernels/cuda/products_test.h"
+#include "kernels/cuda/instructions_test.h"
 
 #include "kernels/cuda/attention_pieces.h"
 #include "kernels/cuda/wgmma.h"
@@ -89,7 +89,20 @@ __global__ void __launch_bounds__(kWarpgroup) products_kernel(const T* a, const 
 #endif
 }
 
+template <class T>
+__global__ void codes_kernel(uint4* numbers) {
+  const auto first = static_cast<unsigned>(thread()) * 8;
+  const auto four = [](unsigned code) { return code | (code + 1) << 8 | (code + 2) << 16 | (code + 3) << 24; };
+  numbers[thread()] = unpack8<T>(uint2{four(first), four(first + 4)}, Format::f8, 0);
+}
+
 }  // namespace
+
+void convert_codes(StreamHandle stream, Format format, void* numbers) {
+  for_activation(format, [&]<class T>(T) {
+    if constexpr (sizeof(T) == 2) launch(stream, {1}, kWarp, 0, codes_kernel<T>, static_cast<uint4*>(numbers));
+  });
+}
 
 void multiply_both_ways(StreamHandle stream, Format format, const void* a, const void* b, float* by_warpgroup,
                         float* by_warp) {
