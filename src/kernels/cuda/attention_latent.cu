@@ -122,7 +122,8 @@ struct LatentTile {
         unsigned char* place = to + swizzled(i, thread() % 8);
         if constexpr (kBytes) {
           *reinterpret_cast<uint4*>(place) =
-              real ? load8<T>(numbers, p.cache.format, shared.scales[coming_piece % kLocated][i])
+              real ? unpack8<T>(*reinterpret_cast<const uint2*>(numbers), p.cache.format,
+                                shared.scales[coming_piece % kLocated][i])
                    : uint4{0, 0, 0, 0};
         } else {
           copy_async(place, numbers, real);

@@ -155,6 +155,26 @@ TEST(CudaAttentionSchedule, LeavesFullBatchesWhole) {
   EXPECT_TRUE(schedule.merges().empty());
 }
 
+// 344 blocks of up to 16 pieces take one turn. Of 6 pieces they would take two, but a piece's states of 192 rows are three
+// times as many bytes as its keys and values.
+TEST(CudaAttentionSchedule, LeavesPromptsWhole) {
+  AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20, true);
+  Step step;
+  step.add(2048, 2048);
+  schedule.fill(step.shape());
+  EXPECT_EQ(schedule.units().size(), 43u);
+  EXPECT_TRUE(schedule.merges().empty());
+}
+
+// The last tokens of a long prompt are one tile: its pieces are shared out all the same.
+TEST(CudaAttentionSchedule, SharesTheEndOfALongPromptOut) {
+  AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20, true);
+  Step step;
+  step.add(20, 16384);
+  schedule.fill(step.shape());
+  EXPECT_GT(schedule.units().size(), 16u);
+}
+
 TEST(CudaAttentionSchedule, DoesNotSplitWithoutRoomForStates) {
   AttentionSchedule schedule(limits_of(32, 8, 128), 352, 100);
   Step step;

@@ -188,6 +188,7 @@ void CudaAttentionPlan::fill(CudaStream& stream, const AttentionShape& shape) {
   step_.units = stage(std::span<const AttentionUnit>(schedule_.units()));
   step_.narrow_units = schedule_.narrow_units();
   step_.wide_units = std::ssize(schedule_.units()) - schedule_.narrow_units();
+  step_.prompts_by_wgmma = schedule_.by_wgmma();
   step_.merges = stage(std::span<const AttentionMerge>(schedule_.merges()));
   step_.merge_count = std::ssize(schedule_.merges());
   step_.merge_rows_max = schedule_.merge_rows_max();
@@ -203,6 +204,7 @@ void CudaAttentionPlan::describe(AttentionParams& params) const {
   params.units = step_.units;
   params.narrow_units = step_.narrow_units;
   params.wide_units = step_.wide_units;
+  params.prompts_by_wgmma = step_.prompts_by_wgmma;
   params.merges = step_.merges;
   params.merge_count = step_.merge_count;
   params.merge_rows_max = step_.merge_rows_max;

@@ -114,14 +114,18 @@ void for_activation(Format format, Body&& body) {
   body(float{});
 }
 
-// Two 16-bit numbers in a register, the first in the lower half.
-template <class T>
-__device__ inline std::uint32_t pack(float low, float high) {
-  return from_float<T>(low).bits | static_cast<std::uint32_t>(from_float<T>(high).bits) << 16;
-}
-
-// Of two such registers, in the arithmetic of T.
+// Two 16-bit numbers in a register, the first in the lower half; and of two such registers, in the arithmetic of T.
 #ifdef __CUDACC__
+template <class T>
+__device__ inline std::uint32_t pack(float low, float high) {  // one instruction
+  if constexpr (std::is_same_v<T, Bf16>) {
+    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+    return reinterpret_cast<const std::uint32_t&>(both);
+  } else {
+    const __half2 both = __floats2half2_rn(low, high);
+    return reinterpret_cast<const std::uint32_t&>(both);
+  }
+}
 template <class T, class Apply>
 __device__ inline std::uint32_t of_pairs(std::uint32_t x, std::uint32_t y, Apply apply) {
   using Pair = std::conditional_t<std::is_same_v<T, Bf16>, __nv_bfloat162, __half2>;
@@ -137,6 +141,10 @@ __device__ inline std::uint32_t multiply_pairs(std::uint32_t x, std::uint32_t y)
   return of_pairs<T>(x, y, [](auto a, auto b) { return __hmul2(a, b); });
 }
 #else
+template <class T>
+std::uint32_t pack(float low, float high) {
+  return from_float<T>(low).bits | static_cast<std::uint32_t>(from_float<T>(high).bits) << 16;
+}
 // Half `i` of a register.
 template <class T>
 float half_of(std::uint32_t pair, int i) {

@@ -37,15 +37,6 @@ struct Shape {
   }
 };
 
-// Where a block's memory begins, so that tiles may lie there.
-__device__ inline unsigned char* memory_of_tiles() {
-  unsigned char* memory = shared_memory();
-#ifdef __CUDACC__
-  memory += (kSwizzleBytes - shared_address(memory) % kSwizzleBytes) % kSwizzleBytes;
-#endif
-  return memory;
-}
-
 // Rows of x on their way to a team's stages: kColumns columns of kN rows, tiles of 64 columns side by side.
 template <class T, class S, int kColumns>
 struct XTiles {

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "kernels/backends.h"
-#include "kernels/cuda/emulator/memory.h"
 #include "kernels/test_backends.h"
 #include "kernels/test_quant.h"
 
@@ -14,12 +13,6 @@ namespace {
 
 class Wgmma : public testing::Test {
  protected:
-  static Backend hopper() {
-    cuda::emulated::set_wgmma(true);
-    Backend backend = make_cuda_backend().value();
-    cuda::emulated::set_wgmma(false);
-    return backend;
-  }
   static TestTensor as_f32(const TestTensor& from) {
     TestTensor to(DType::f32, {from.view().size(0), from.view().size(1)});
     for (std::int64_t i = 0; i < to.view().size(0) * to.view().size(1); ++i) to.set(i, from[i]);
@@ -50,7 +43,7 @@ class Wgmma : public testing::Test {
     return y;
   }
 
-  Backend tested = hopper(), reference = make_reference_backend();
+  Backend tested = make_emulated_hopper().value(), reference = make_reference_backend();
   TestRandom random{41};
 };
 

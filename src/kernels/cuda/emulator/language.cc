@@ -157,6 +157,14 @@ void wait(Barrier& barrier) {
   fiber.waits = nullptr;
 }
 
+Barrier& named(int id, int threads) {
+  Barrier& barrier = machine().named.at(static_cast<std::size_t>(id));
+  CHECK(id > 0 && threads % static_cast<int>(kLanes) == 0 && (barrier.arrived == 0 || barrier.members == threads),
+        "barrier {} of {} threads", id, threads);
+  barrier.members = threads;
+  return barrier;
+}
+
 void run_block(int threads) {
   Machine& m = machine();
   m.block = {.members = threads};
@@ -253,12 +261,11 @@ void wait_for_kernels() { machine().current->has_waited = true; }
 void block_barrier() { wait(machine().block); }
 void warp_barrier() { wait(machine().current->warp->barrier); }
 
-void named_barrier(int id, int threads) {
-  Barrier& barrier = machine().named.at(static_cast<std::size_t>(id));
-  CHECK(id > 0 && threads % static_cast<int>(kLanes) == 0 && (barrier.arrived == 0 || barrier.members == threads),
-        "barrier {} of {} threads", id, threads);
-  barrier.members = threads;
-  wait(barrier);
+void named_barrier(int id, int threads) { wait(named(id, threads)); }
+void named_arrival(int id, int threads) {
+  Barrier& barrier = named(id, threads);
+  ++barrier.arrived;
+  barrier.release_if_full();
 }
 
 void begin_later(Later kind, std::function<void()> work) {

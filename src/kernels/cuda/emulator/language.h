@@ -56,8 +56,9 @@ void wait_for_kernels();  // every thread must have called before it ends
 
 void block_barrier();
 void warp_barrier();
-// Of the `threads` threads of the block that come to barrier `id`, 1 to 15.
+// Of the `threads` threads of the block that come to barrier `id`, 1 to 15; those that arrive do not wait there.
 void named_barrier(int id, int threads);
+void named_arrival(int id, int threads);
 
 // What a thread has begun and a device does later: copies into shared memory, products of a warpgroup. Each is done as
 // late as may be, when a thread waits for it: what is read too early or overwritten too soon is wrong every time.
