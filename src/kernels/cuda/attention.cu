@@ -332,9 +332,9 @@ void run_units(StreamHandle stream, const AttentionParams& p, std::int64_t first
 
 template <class T, int kDim>
 void run_dim(StreamHandle stream, const AttentionParams& p) {
-  run_units<T, kDim, kParts, true>(stream, p, 0, p.narrow_units);
-  if (p.prompts_by_wgmma) return attention_wgmma(stream, p);
-  run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.narrow_units, p.wide_units);
+  if (!p.by_wgmma.narrow) run_units<T, kDim, kParts, true>(stream, p, 0, p.narrow_units);
+  if (!p.by_wgmma.wide)
+    run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.narrow_units, p.wide_units);
 }
 
 // The states of a row's pieces, one after the other. A block does one row.
@@ -377,12 +377,15 @@ void attention(StreamHandle stream, const AttentionParams& p) {
         attention_plain(stream, p);
       } else if (latent) {
         attention_latent(stream, p);
-      } else if (dim <= 64) {
-        run_dim<T, 64>(stream, p);
-      } else if (dim <= 128) {
-        run_dim<T, 128>(stream, p);
       } else {
-        run_dim<T, 256>(stream, p);
+        attention_wgmma(stream, p);
+        if (dim <= 64) {
+          run_dim<T, 64>(stream, p);
+        } else if (dim <= 128) {
+          run_dim<T, 128>(stream, p);
+        } else {
+          run_dim<T, 256>(stream, p);
+        }
       }
     } else {
       attention_plain(stream, p);
