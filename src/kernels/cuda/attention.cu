@@ -154,9 +154,10 @@ struct Tile {
         scales[j] = there ? cached_scale(p, rows, kWhich, head, piece * kPieceTokens + i) : 0;
       }
 #pragma unroll
-      for (int j = 0; j < kAtOnce; ++j)
-        *reinterpret_cast<uint4*>(&token_rows<kWhich>()[first + j * kRowsApart][thread() % kChunks * 8]) =
-            unpack8<T>(numbers[j], p.cache.format, scales[j]);
+      for (int j = 0; j < kAtOnce; ++j) {
+        T* const to = token_rows<kWhich>()[first + j * kRowsApart] + thread() % kChunks * 8;
+        *reinterpret_cast<uint4*>(to) = unpack8<T>(numbers[j], p.cache.format, scales[j]);
+      }
     }
   }
 
@@ -333,9 +334,9 @@ void run_units(StreamHandle stream, const AttentionParams& p, std::int64_t first
 
 template <class T, int kDim>
 void run_dim(StreamHandle stream, const AttentionParams& p) {
-  run_units<T, kDim, kParts, true>(stream, p, 0, p.narrow_units);
-  if (p.prompts_by_wgmma) return attention_wgmma(stream, p);
-  run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.narrow_units, p.wide_units);
+  if (!p.by_wgmma.narrow) run_units<T, kDim, kParts, true>(stream, p, 0, p.narrow_units);
+  if (!p.by_wgmma.wide)
+    run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.narrow_units, p.wide_units);
 }
 
 // The states of a row's pieces, one after the other. A block does one row.
@@ -379,12 +380,15 @@ void attention(StreamHandle stream, const AttentionParams& p) {
         attention_plain(stream, p);
       } else if (latent) {
         attention_latent(stream, p);
-      } else if (dim <= 64) {
-        run_dim<T, 64>(stream, p);
-      } else if (dim <= 128) {
-        run_dim<T, 128>(stream, p);
       } else {
-        run_dim<T, 256>(stream, p);
+        attention_wgmma(stream, p);
+        if (dim <= 64) {
+          run_dim<T, 64>(stream, p);
+        } else if (dim <= 128) {
+          run_dim<T, 128>(stream, p);
+        } else {
+          run_dim<T, 256>(stream, p);
+        }
       }
     } else {
       attention_plain(stream, p);

@@ -56,16 +56,19 @@ __device__ inline float make_scores(const AttentionParams& p, int head, const La
   return plain ? p.scale : 1;
 }
 
-// Each row's largest score.
+// Each row's largest score. Some chains, so that one comparison need not wait for another.
 template <int kTiles>
 __device__ inline void find_most(const float (&scores)[kTiles][4], float (&most)[2]) {
+  static_assert(kTiles >= 4);
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    most[i] = kMinusInfinity;
+    float chains[4];
 #pragma unroll
-    for (int n = 0; n < kTiles; ++n)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) most[i] = fmaxf(most[i], scores[n][2 * i + e]);
+    for (int n = 0; n < kTiles; ++n) {
+      const float larger = fmaxf(scores[n][2 * i], scores[n][2 * i + 1]);
+      chains[n % 4] = n < 4 ? larger : fmaxf(chains[n % 4], larger);
+    }
+    most[i] = fmaxf(fmaxf(chains[0], chains[1]), fmaxf(chains[2], chains[3]));
     most[i] = fmaxf(most[i], __shfl_xor_sync(kAllLanes, most[i], 1));
     most[i] = fmaxf(most[i], __shfl_xor_sync(kAllLanes, most[i], 2));
   }
@@ -134,12 +137,12 @@ template <class T, int kTiles, class At>
 __device__ inline void mend_values(const LaneRows& rows, int piece,
                                    const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at,
                                    float (&mixed)[kTiles][4]) {
-  float zero = 0;  // of finite numbers
+  float zero[4] = {0, 0, 0, 0};  // of finite numbers
 #pragma unroll
   for (int n = 0; n < kTiles; ++n)
 #pragma unroll
-    for (int e = 0; e < 4; ++e) zero = fmaf(mixed[n][e], 0, zero);
-  if (__ballot_sync(kAllLanes, zero != 0) == 0) return;
+    for (int e = 0; e < 4; ++e) zero[e] = fmaf(mixed[n][e], 0, zero[e]);
+  if (__ballot_sync(kAllLanes, (zero[0] + zero[1]) + (zero[2] + zero[3]) != 0) == 0) return;
   mix_values<T>(probabilities, at, true, mixed);
 #pragma unroll 1
   for (int token = 0; token < kPieceTokens; ++token)

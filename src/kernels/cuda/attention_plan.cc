@@ -20,8 +20,8 @@ std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / 
 AttentionSchedule::AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_at_a_time,
                                      std::int64_t states, bool hopper)
     : limits_(limits),
-      by_wgmma_(prompts_by_wgmma(hopper, limits.kv)),
-      wide_rows_(by_wgmma_ ? kWgmmaRows : wide_rows(limits.kv.head_dim, limits.kv.values_in_keys > 0)),
+      by_wgmma_(attention_by_wgmma(hopper, limits.kv)),
+      wide_rows_(by_wgmma_.wide ? kWgmmaRows : wide_rows(limits.kv.head_dim, limits.kv.values_in_keys > 0)),
       blocks_at_a_time_(blocks_at_a_time),
       most_blocks_(kMostTurns * blocks_at_a_time),
       states_(states),

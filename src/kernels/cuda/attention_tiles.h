@@ -44,7 +44,7 @@ __device__ inline uint4 unpack8(uint2 packed, Format format, float scale) {
 // Whether a number is infinite or NaN; and two packed numbers with such ones replaced by zero.
 template <class T>
 __device__ inline bool not_finite(std::uint16_t bits) {
-  constexpr std::uint16_t kExponent = std::is_same_v<T, Bf16> ? 0x7f80 : 0x7c00;
+  constexpr int kExponent = std::is_same_v<T, Bf16> ? 0x7f80 : 0x7c00;
   return (bits & kExponent) == kExponent;
 }
 template <class T>

@@ -1,9 +1,9 @@
-// Attention of prompts on Hopper's tensor cores, after FlashAttention-3 (Shah et al., 2024). A block takes 192 rows of one
-// sequence and one key head, 64 to a warpgroup, through pieces as attention.cu does: wgmma makes the scores of a whole
-// piece from queries and keys in shared memory, and mixes values by probabilities that never leave their registers.
+// Attention on Hopper's tensor cores, after FlashAttention-3 (Shah et al., 2024). A block takes rows of one sequence and one
+// key head, 64 to a warpgroup, through pieces as attention.cu does: wgmma makes the scores of a whole piece from queries
+// and keys in shared memory, and mixes values by probabilities that never leave their registers.
 //
-// Keys and values of the next piece are on their way while this one is worked on. Warpgroups begin their scores one after
-// the other, so that one has tensor cores to itself while others make probabilities.
+// Keys and values of the next pieces are on their way while one is worked on. Warpgroups begin their scores one after the
+// other, so that one has tensor cores to itself while others make probabilities.
 //
 // Sums are those of attention.cu, step by step: what a prompt's row gets here, it gets there when it is decoded.
 #include "kernels/cuda/attention_pieces.h"
@@ -13,19 +13,19 @@ namespace octavo::cuda {
 namespace {
 
 constexpr int kGroupRows = 64;  // of a warpgroup
-constexpr int kGroups = kWgmmaRows / kGroupRows;
-constexpr int kThreads = kGroups * kWarpgroup;
 
-template <class T, int kDim>
-struct PromptTile {
+// kGroups warpgroups; kStages pieces in shared memory.
+template <class T, int kDim, int kGroups, int kStages>
+struct Tile {
+  static constexpr int kThreads = kGroups * kWarpgroup, kRows = kGroups * kGroupRows;
   static constexpr int kTiles = kDim / kTileColumns;  // of 64 columns, side by side
   static constexpr int kChunks = kDim / 8;            // of 16 bytes, of a vector
-  static constexpr int kQueryBytes = kWgmmaRows * kTileRowBytes, kTokenBytes = kPieceTokens * kTileRowBytes;  // of a tile
+  static constexpr int kQueryBytes = kRows * kTileRowBytes, kTokenBytes = kPieceTokens * kTileRowBytes;  // of a tile
 
   struct Shared {
     unsigned char queries[kTiles][kQueryBytes];
-    unsigned char keys[2][kTiles][kTokenBytes], values[2][kTiles][kTokenBytes];  // of two pieces, by turns
-    const std::byte* tokens[2][kPieceTokens];  // likewise: where keys are in the cache; null: a token that no row sees
+    unsigned char keys[kStages][kTiles][kTokenBytes], values[kStages][kTiles][kTokenBytes];  // of pieces, by turns
+    const std::byte* tokens[kStages][kPieceTokens];  // likewise: the keys in the cache; null: a token that no row sees
   };
   static constexpr std::size_t kSharedBytes = sizeof(Shared) + kSwizzleBytes;
 
@@ -40,7 +40,7 @@ struct PromptTile {
   const LaneRows mine;  // of the warp's rows
   LaneState<kDim / 8> state;
 
-  __device__ PromptTile(const AttentionParams& params, const AttentionUnit& of_unit, int past)
+  __device__ Tile(const AttentionParams& params, const AttentionUnit& of_unit, int past)
       : p(params),
         unit(of_unit),
         rows(params, of_unit.sequence),
@@ -56,7 +56,7 @@ struct PromptTile {
   // Has the queries come; numbers beyond head_dim and rows beyond the unit's are zeros.
   __device__ void begin_queries() {
     const int dim = p.cache.layout.head_dim;
-    for (int i = thread(); i < kWgmmaRows * kChunks; i += kThreads) {
+    for (int i = thread(); i < kRows * kChunks; i += kThreads) {
       const int row = unit.row_begin + i / kChunks, chunk = i % kChunks;
       const bool there = row < unit.row_end && chunk * 8 < dim;
       const T* from = static_cast<const T*>(p.q.data);
@@ -68,10 +68,10 @@ struct PromptTile {
   // Where a piece's tokens are, for all threads behind the next barrier. The last warpgroup does it, which waits longest
   // for its turn.
   __device__ void locate(int piece) {
-    static_assert(kGroups > 1 && kWarpgroup == kPieceTokens);
+    static_assert(kWarpgroup == kPieceTokens);
     const int i = kThreads - 1 - thread(), token = piece * kPieceTokens + i;
     if (i >= kPieceTokens) return;
-    shared.tokens[piece % 2][i] =
+    shared.tokens[piece % kStages][i] =
         token >= first_token && token < past_token ? cached(p, rows, 0, head, token) : nullptr;
   }
 
@@ -85,12 +85,12 @@ struct PromptTile {
       const bool in_vector = chunk * 8 < layout.head_dim;
       const std::int64_t to_value = layout.vector(0, 1, 0, 0) - layout.vector(0, 0, 0, 0);
       const int place = swizzled(first, chunk % 8);
-      unsigned char* const keys = shared.keys[piece % 2][chunk / 8] + place;
-      unsigned char* const values = shared.values[piece % 2][chunk / 8] + place;
+      unsigned char* const keys = shared.keys[piece % kStages][chunk / 8] + place;
+      unsigned char* const values = shared.values[piece % kStages][chunk / 8] + place;
 #pragma unroll
       for (int i = 0; i < kPieceTokens; i += kApart) {
         if (first + i >= kPieceTokens) break;
-        const std::byte* key = shared.tokens[piece % 2][first + i];
+        const std::byte* key = shared.tokens[piece % kStages][first + i];
         const bool there = in_vector && key != nullptr;
         key = there ? key + chunk * 16 : p.cache.data;
         copy_async(keys + i * kTileRowBytes, key, there);
@@ -102,7 +102,7 @@ struct PromptTile {
 
   __device__ void begin_scores(int piece, float (&scores)[kTokenTiles][4]) const {
     const std::uint64_t q = operand(shared.queries[0] + group * kGroupRows * kTileRowBytes);
-    const std::uint64_t k = operand(shared.keys[piece % 2][0]);
+    const std::uint64_t k = operand(shared.keys[piece % kStages][0]);
     begin_products();
 #pragma unroll
     for (int d = 0; d < kDim / 16; ++d) {  // 16 columns, which are 32 bytes; descriptors count 16 of them
@@ -116,7 +116,7 @@ struct PromptTile {
   // 64 columns of the piece's mixed values, tile `tile` of them.
   __device__ void mix(int piece, int tile, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
                       float (&mixed)[kTileColumns / 8][4]) const {
-    const unsigned char* const values = shared.values[piece % 2][tile];
+    const unsigned char* const values = shared.values[piece % kStages][tile];
     const std::uint64_t v = operand(values);
     begin_products();
 #pragma unroll
@@ -164,26 +164,26 @@ struct PromptTile {
   }
 
   __device__ void run_pieces(int first_piece) {
-    locate(first_piece);
-    locate(first_piece + 1);
+    for (int i = 0; i < kStages; ++i) locate(first_piece + i);
     __syncthreads();
     begin_queries();
-    begin_piece(first_piece);
+    for (int i = 0; i < kStages - 1; ++i) begin_piece(first_piece + i);
 #pragma unroll 1
     for (int piece = first_piece; piece < past_piece; ++piece) {
-      wait_copies<0>();
+      wait_copies<kStages - 2>();
       show_to_products();
       __syncthreads();  // the piece is there, and nobody uses the one before it any more
-      if (group > 0) {
-        begin_piece(piece + 1);
-        locate(piece + 2);
-      }
+      const auto begin_next = [&] {
+        begin_piece(piece + kStages - 1);
+        locate(piece + kStages);
+      };
+      if (group > 0) begin_next();
       if (group < groups) {
         float scores[kTokenTiles][4];
         if (group > 0) named_barrier(group, 2 * kWarpgroup);  // it is the warpgroup's turn
         begin_scores(piece, scores);
         if (group + 1 < groups) named_arrival(group + 1, 2 * kWarpgroup);
-        if (group == 0) begin_piece(piece + 1);
+        if (group == 0) begin_next();
         wait_products<0>(registers_of(scores));
         add_piece(piece, scores);
       }
@@ -193,34 +193,40 @@ struct PromptTile {
   }
 };
 
-template <class T, int kDim>
-__global__ void __launch_bounds__(kThreads, 1) attention_wgmma_kernel(AttentionParams p) {
+template <class T, int kDim, int kGroups, int kStages>
+__global__ void __launch_bounds__(kGroups* kWarpgroup, 1)
+    attention_wgmma_kernel(AttentionParams p, std::int64_t first_unit) {
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
   wait_for_kernels();
-  const AttentionUnit unit = p.units[p.narrow_units + block_x()];
+  const AttentionUnit unit = p.units[first_unit + block_x()];
   if (unit.row_begin == unit.row_end) return;
   const Pieces seen = pieces_of(SequenceRows(p, unit.sequence), unit.row_begin, unit.row_end - 1);
-  PromptTile<T, kDim> tile(p, unit, unit.piece_end < seen.end ? unit.piece_end : seen.end);
+  Tile<T, kDim, kGroups, kStages> tile(p, unit, unit.piece_end < seen.end ? unit.piece_end : seen.end);
   tile.run_pieces(unit.piece_begin > seen.begin ? unit.piece_begin : seen.begin);
 #endif
 }
 
-template <class T, int kDim>
-void run_units(StreamHandle stream, const AttentionParams& p) {
-  const auto kernel = attention_wgmma_kernel<T, kDim>;
-  constexpr std::size_t kBytes = PromptTile<T, kDim>::kSharedBytes;
-  static_assert(kBytes <= 227 << 10);
-  allow_shared(kernel, kBytes);
-  launch(stream, {static_cast<unsigned>(p.wide_units), static_cast<unsigned>(p.cache.layout.kv_heads)}, kThreads,
-         kBytes, kernel, p);
+template <class T, int kGroups, int kStages>
+void run_units(StreamHandle stream, const AttentionParams& p, std::int64_t first, std::int64_t count) {
+  const auto run = [&]<int kDim>() {
+    using Units = Tile<T, kDim, kGroups, kStages>;
+    const auto kernel = attention_wgmma_kernel<T, kDim, kGroups, kStages>;
+    static_assert(Units::kSharedBytes <= 227 << 10);
+    allow_shared(kernel, Units::kSharedBytes);
+    launch(stream, {static_cast<unsigned>(count), static_cast<unsigned>(p.cache.layout.kv_heads)}, Units::kThreads,
+           Units::kSharedBytes, kernel, p, first);
+  };
+  p.cache.layout.head_dim <= 64 ? run.template operator()<64>() : run.template operator()<128>();
 }
 
 }  // namespace
 
 void attention_wgmma(StreamHandle stream, const AttentionParams& p) {
   for_activation(p.q.format, [&]<class T>(T) {
-    if constexpr (sizeof(T) == 2)
-      p.cache.layout.head_dim <= 64 ? run_units<T, 64>(stream, p) : run_units<T, 128>(stream, p);
+    if constexpr (sizeof(T) == 2) {
+      if (p.by_wgmma.narrow) run_units<T, 1, 3>(stream, p, 0, p.narrow_units);
+      if (p.by_wgmma.wide) run_units<T, kWgmmaRows / kGroupRows, 2>(stream, p, p.narrow_units, p.wide_units);
+    }
   });
 }
 

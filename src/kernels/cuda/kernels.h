@@ -397,6 +397,11 @@ struct AttentionMerge {
   std::int64_t first_state = 0;
 };
 
+// Which units are attention_wgmma.cu's.
+struct AttentionByWgmma {
+  bool narrow = false, wide = false;
+};
+
 struct AttentionParams {
   Rows q, out;
   int q_heads, group;  // query heads in all, and to a key head
@@ -407,7 +412,7 @@ struct AttentionParams {
   const std::int64_t* table_starts;  // where a sequence's blocks begin in `tables`
   const AttentionUnit* units;
   std::int64_t narrow_units, wide_units;  // those of at most kNarrowRows rows come first
-  bool prompts_by_wgmma = false;  // wide units are for attention_wgmma.cu
+  AttentionByWgmma by_wgmma = {};
   const AttentionMerge* merges;
   std::int64_t merge_count, merge_rows_max;
   float* states;
@@ -426,7 +431,7 @@ constexpr int kMaxTiledLatent = 512;  // numbers of a value of latent attention 
 constexpr int kNarrowRows = 16;
 // Rows of a wide unit.
 constexpr int wide_rows(int head_dim, bool latent) { return head_dim > 128 || latent ? 32 : 64; }
-constexpr int kWgmmaRows = 192;  // the same where prompts go through wgmma
+constexpr int kWgmmaRows = 192;  // the same by wgmma
 void attention(StreamHandle stream, const AttentionParams& p);
 
 // As ChooseTokensArgs, in chunks of queries whose scores fit into `scores`.
