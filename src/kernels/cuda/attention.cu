@@ -129,7 +129,7 @@ struct Tile {
         for (int i = thread() / kChunks; i < kPieceTokens; i += kThreads / kChunks) {
           const std::byte* token = shared.tokens[piece % 2][i];
           const bool there = in_row && token != nullptr;
-          copy_async(&token_rows<kWhich>()[i][thread() % kChunks * 8], there ? token + offset : p.cache.data, there);
+          copy_async(token_rows<kWhich>()[i] + thread() % kChunks * 8, there ? token + offset : p.cache.data, there);
         }
       }
     }
@@ -154,9 +154,10 @@ struct Tile {
         scales[j] = there ? cached_scale(p, rows, kWhich, head, piece * kPieceTokens + i) : 0;
       }
 #pragma unroll
-      for (int j = 0; j < kAtOnce; ++j)
-        *reinterpret_cast<uint4*>(&token_rows<kWhich>()[first + j * kRowsApart][thread() % kChunks * 8]) =
-            unpack8<T>(numbers[j], p.cache.format, scales[j]);
+      for (int j = 0; j < kAtOnce; ++j) {
+        T* const to = token_rows<kWhich>()[first + j * kRowsApart] + thread() % kChunks * 8;
+        *reinterpret_cast<uint4*>(to) = unpack8<T>(numbers[j], p.cache.format, scales[j]);
+      }
     }
   }
 

@@ -404,7 +404,7 @@ struct AttentionParams {
   const std::int64_t* table_starts;  // where a sequence's blocks begin in `tables`
   const AttentionUnit* units;
   std::int64_t narrow_units, wide_units;  // those of at most kNarrowRows rows come first
-  AttentionByWgmma by_wgmma;
+  AttentionByWgmma by_wgmma = {};
   const AttentionMerge* merges;
   std::int64_t merge_count, merge_rows_max;
   float* states;
@@ -423,7 +423,7 @@ constexpr int kMaxTiledLatent = 512;  // numbers of a value of latent attention 
 constexpr int kNarrowRows = 16;
 // Rows of a wide unit.
 constexpr int wide_rows(int head_dim, bool latent) { return head_dim > 128 || latent ? 32 : 64; }
-constexpr int kWgmmaRows = 192;  // the same by wgmma
+constexpr int kWgmmaRows = 128;  // the same by wgmma
 void attention(StreamHandle stream, const AttentionParams& p);
 
 // As ChooseTokensArgs, in chunks of queries whose scores fit into `scores`.
