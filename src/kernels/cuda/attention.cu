@@ -129,7 +129,7 @@ struct Tile {
         for (int i = thread() / kChunks; i < kPieceTokens; i += kThreads / kChunks) {
           const std::byte* token = shared.tokens[piece % 2][i];
           const bool there = in_row && token != nullptr;
-          copy_async(&token_rows<kWhich>()[i][thread() % kChunks * 8], there ? token + offset : p.cache.data, there);
+          copy_async(token_rows<kWhich>()[i] + thread() % kChunks * 8, there ? token + offset : p.cache.data, there);
         }
       }
     }

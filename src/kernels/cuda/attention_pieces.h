@@ -131,6 +131,16 @@ __device__ inline void mix_values(const std::uint32_t (&probabilities)[kTokenTil
     }
 }
 
+// Zero, which the compiler does not know: what is worked out from it is worked out here, not before the loop around, in
+// registers that the loop needs.
+__device__ inline int hidden_zero() {
+  int zero = 0;
+#ifdef __CUDACC__
+  asm volatile("" : "+r"(zero));
+#endif
+  return zero;
+}
+
 // Zero times infinity would carry a value to rows that do not see its token: when a result is not finite they are mixed
 // again without such values, and then those who see them get their NaN.
 template <class T, int kTiles, class At>
@@ -143,13 +153,15 @@ __device__ inline void mend_values(const LaneRows& rows, int piece,
 #pragma unroll
     for (int e = 0; e < 4; ++e) zero[e] = fmaf(mixed[n][e], 0, zero[e]);
   if (__ballot_sync(kAllLanes, (zero[0] + zero[1]) + (zero[2] + zero[3]) != 0) == 0) return;
-  mix_values<T>(probabilities, at, true, mixed);
+  const int zero_token = hidden_zero();
+  const auto value_at = [&](int token, int column) { return at(token + zero_token, column); };
+  mix_values<T>(probabilities, value_at, true, mixed);
 #pragma unroll 1
   for (int token = 0; token < kPieceTokens; ++token)
 #pragma unroll
     for (int e = 0; e < kTiles * 4; ++e) {
       const int seen_at = piece * kPieceTokens + token, i = e / 2 % 2;
-      const T* value = at(token, e / 4 * 8) + lane() % 4 * 2 + e % 2;
+      const T* value = value_at(token, e / 4 * 8) + lane() % 4 * 2 + e % 2;
       if (seen_at >= rows.begin[i] && seen_at < rows.end[i] && not_finite<T>(value->bits)) mixed[e / 4][e % 4] = NAN;
     }
 }

@@ -155,14 +155,14 @@ TEST(CudaAttentionSchedule, LeavesFullBatchesWhole) {
   EXPECT_TRUE(schedule.merges().empty());
 }
 
-// 344 blocks of up to 16 pieces take one turn. Of 6 pieces they would take two, but a piece's states of 192 rows are three
-// times as many bytes as its keys and values.
+// 512 blocks of up to 16 pieces take two turns, as 768 of 8 would: but a piece's states of 128 rows are twice as many bytes
+// as its keys and values.
 TEST(CudaAttentionSchedule, LeavesPromptsWhole) {
   AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20, true);
   Step step;
   step.add(2048, 2048);
   schedule.fill(step.shape());
-  EXPECT_EQ(schedule.units().size(), 43u);
+  EXPECT_EQ(schedule.units().size(), 64u);
   EXPECT_TRUE(schedule.merges().empty());
 }
 

@@ -87,7 +87,7 @@ struct Tile {
       const int place = swizzled(first, chunk % 8);
       unsigned char* const keys = shared.keys[piece % kStages][chunk / 8] + place;
       unsigned char* const values = shared.values[piece % kStages][chunk / 8] + place;
-#pragma unroll
+#pragma unroll 2
       for (int i = 0; i < kPieceTokens; i += kApart) {
         if (first + i >= kPieceTokens) break;
         const std::byte* key = shared.tokens[piece % kStages][first + i];

@@ -431,7 +431,7 @@ constexpr int kMaxTiledLatent = 512;  // numbers of a value of latent attention 
 constexpr int kNarrowRows = 16;
 // Rows of a wide unit.
 constexpr int wide_rows(int head_dim, bool latent) { return head_dim > 128 || latent ? 32 : 64; }
-constexpr int kWgmmaRows = 192;  // the same by wgmma
+constexpr int kWgmmaRows = 128;  // the same by wgmma
 void attention(StreamHandle stream, const AttentionParams& p);
 
 // As ChooseTokensArgs, in chunks of queries whose scores fit into `scores`.
