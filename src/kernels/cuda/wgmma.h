@@ -81,6 +81,20 @@ __device__ inline std::uint64_t operand(const void* tile) {
   return kSwizzle128 | kGroupBytes | std::uint64_t{1} << 16 | ((shared_address(tile) & 0x3ffff) >> 4);
 }
 
+// All threads of a warpgroup: from here on each has so many registers, fewer than before or, once others have given theirs, more.
+template <int kCount>
+__device__ inline void give_registers() {
+#if OCTAVO_WGMMA
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+#endif
+}
+template <int kCount>
+__device__ inline void take_registers() {
+#if OCTAVO_WGMMA
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+#endif
+}
+
 // D and operands in registers are not to be touched from here until wait_products.
 __device__ inline void begin_products() {
 #if OCTAVO_WGMMA
@@ -212,6 +226,10 @@ void wait_copies() {
   emulated::wait_later(emulated::Later::copies, kGroups);
 }
 inline void show_to_products() {}
+template <int>
+void give_registers() {}
+template <int>
+void take_registers() {}
 inline void named_barrier(int id, int threads) { emulated::named_barrier(id, threads); }
 inline void named_arrival(int id, int threads) { emulated::named_arrival(id, threads); }
 
