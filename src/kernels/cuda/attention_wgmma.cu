@@ -19,7 +19,6 @@ template <class T, int kDim, int kGroups, int kStages>
 struct Tile {
   static constexpr int kThreads = kGroups * kWarpgroup, kRows = kGroups * kGroupRows;
   static constexpr int kTiles = kDim / kTileColumns;  // of 64 columns, side by side
-  static constexpr int kChunks = kDim / 8;            // of 16 bytes, of a vector
   static constexpr int kQueryBytes = kRows * kTileRowBytes, kTokenBytes = kPieceTokens * kTileRowBytes;  // of a tile
 
   struct Shared {
@@ -55,6 +54,7 @@ struct Tile {
 
   // Has the queries come; numbers beyond head_dim and rows beyond the unit's are zeros.
   __device__ void begin_queries() {
+    constexpr int kChunks = kDim / 8;
     const int dim = p.cache.layout.head_dim;
     for (int i = thread(); i < kRows * kChunks; i += kThreads) {
       const int row = unit.row_begin + i / kChunks, chunk = i % kChunks;
@@ -78,6 +78,7 @@ struct Tile {
   // Has keys and values of a piece come; tokens that no row of the unit sees are zeros and not looked at.
   __device__ void begin_piece(int piece) {
     if (piece < past_piece) {
+      constexpr int kChunks = kDim / 8;           // of 16 bytes, of a vector
       constexpr int kApart = kThreads / kChunks;  // tokens, of a thread's copies
       static_assert(kThreads % kChunks == 0 && kApart % 8 == 0);
       const KvLayout& layout = p.cache.layout;

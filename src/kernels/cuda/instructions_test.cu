@@ -6,7 +6,8 @@
 namespace octavo::cuda {
 namespace {
 
-constexpr int kTiles = kProductSide / kTileColumns, kSteps = kProductSide / 16;
+[[maybe_unused]] constexpr int kSteps = kProductSide / 16;
+constexpr int kTiles = kProductSide / kTileColumns;
 constexpr int kABytes = kProductRows * kTileRowBytes, kBBytes = kProductSide * kTileRowBytes;
 static_assert(kProductSide == kPieceTokens);
 
