@@ -61,11 +61,12 @@ __device__ inline void arrive_and_expect(TileBarrier* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-// At the same barrier of another block of the cluster.
+// At the same barrier of another block of the cluster. Says that tiles have been read, and releases nothing that was written:
+// a release to the cluster would wait for all that the thread has under way, each time.
 __device__ inline void arrive_at(TileBarrier* barrier, int block) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(shared_address(barrier)),
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(shared_address(barrier)),
       "r"(block)
       : "memory");
 }
@@ -74,7 +75,7 @@ __device__ inline void wait_phase(TileBarrier* barrier, std::int64_t phase) {
   std::uint32_t done = 0;
   do {
     asm volatile(
-        "{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
         "selp.u32 %0, 1, 0, p;\n}"
         : "=r"(done)
         : "r"(shared_address(barrier)), "r"(static_cast<std::uint32_t>(phase & 1))
