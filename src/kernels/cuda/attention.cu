@@ -334,8 +334,8 @@ void run_units(StreamHandle stream, const AttentionParams& p, std::int64_t first
 
 template <class T, int kDim>
 void run_dim(StreamHandle stream, const AttentionParams& p) {
-  if (!p.by_wgmma.narrow) run_units<T, kDim, kParts, true>(stream, p, 0, p.narrow_units);
-  if (!p.by_wgmma.wide)
+  run_units<T, kDim, kParts, true>(stream, p, 0, p.narrow_units);
+  if (!p.wide_by_wgmma)
     run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.narrow_units, p.wide_units);
 }
 
@@ -381,7 +381,7 @@ void attention(StreamHandle stream, const AttentionParams& p) {
       } else if (latent) {
         attention_latent(stream, p);
       } else {
-        attention_wgmma(stream, p);
+        if (p.wide_by_wgmma) attention_wgmma(stream, p);
         if (dim <= 64) {
           run_dim<T, 64>(stream, p);
         } else if (dim <= 128) {

@@ -20,8 +20,8 @@ std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / 
 AttentionSchedule::AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_at_a_time,
                                      std::int64_t states, bool hopper)
     : limits_(limits),
-      by_wgmma_(attention_by_wgmma(hopper, limits.kv)),
-      wide_rows_(by_wgmma_.wide ? kWgmmaRows : wide_rows(limits.kv.head_dim, limits.kv.values_in_keys > 0)),
+      wide_by_wgmma_(octavo::cuda::wide_by_wgmma(hopper, limits.kv)),
+      wide_rows_(wide_by_wgmma_ ? kWgmmaRows : wide_rows(limits.kv.head_dim, limits.kv.values_in_keys > 0)),
       blocks_at_a_time_(blocks_at_a_time),
       most_blocks_(kMostTurns * blocks_at_a_time),
       states_(states),
@@ -84,7 +84,13 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
 // of a tile's if there is none.
 std::int32_t AttentionSchedule::pieces_to_a_unit() const {
   std::int32_t most = 1;
-  for (const Tile& tile : tiles_) most = std::max(most, tile.pieces());
+  bool wide = false;
+  for (const Tile& tile : tiles_) {
+    most = std::max(most, tile.pieces());
+    wide = wide || tile.row_end - tile.row_begin > kNarrowRows;
+  }
+  const std::int64_t at_a_time =
+      std::max<std::int64_t>(blocks_at_a_time_ / (wide && wide_by_wgmma_ ? kBlocksPerProcessor : 1), 1);
   std::int32_t best = most;
   std::int64_t best_time = std::numeric_limits<std::int64_t>::max();
   for (std::int32_t units = 1; units <= most; ++units) {  // of the longest tile
@@ -95,7 +101,7 @@ std::int32_t AttentionSchedule::pieces_to_a_unit() const {
       if (tile.pieces() > pieces) shared_rows = std::max<std::int64_t>(shared_rows, tile.row_end - tile.row_begin);
     }
     if (units > 1 && blocks > most_blocks_) break;
-    const std::int64_t time = quotient_up(blocks, std::max<std::int64_t>(blocks_at_a_time_, 1)) *
+    const std::int64_t time = quotient_up(blocks, at_a_time) *
                               (pieces * (kRowsOfAPiece + shared_rows) + kBeginning * kRowsOfAPiece);
     if (time < best_time) {
       best = pieces;

@@ -15,13 +15,15 @@
 
 namespace octavo::cuda {
 
-// Which tiles go through wgmma (attention_wgmma.cu), on a device that has it. Narrow ones do as well in attention.cu, as long as
+// Whether wide tiles go through wgmma (attention_wgmma.cu), on a device that has it. Narrow ones go through attention.cu, for
 // mma.sync and wgmma have the same bits (instructions_test.cc).
-constexpr AttentionByWgmma attention_by_wgmma(bool hopper, const KvSpec& kv) {
-  const bool takes = hopper && kv.values_in_keys == 0 && kv.head_dim <= 128 &&
-                     (kv.dtype == DType::bf16 || kv.dtype == DType::f16);
-  return {.narrow = false, .wide = takes};
+constexpr bool wide_by_wgmma(bool hopper, const KvSpec& kv) {
+  return hopper && kv.values_in_keys == 0 && kv.head_dim <= 128 && (kv.dtype == DType::bf16 || kv.dtype == DType::f16);
 }
+
+// Blocks of narrow tiles that a processor has room for when heads have 128 numbers (Hopper). Wide tiles of wgmma and latent
+// attention have a processor for themselves.
+constexpr std::int64_t kBlocksPerProcessor = 3;
 
 class AttentionSchedule {
  public:
@@ -36,7 +38,7 @@ class AttentionSchedule {
   const std::vector<AttentionUnit>& units() const { return units_; }
   const std::vector<AttentionMerge>& merges() const { return merges_; }
   std::int64_t narrow_units() const { return narrow_units_; }
-  const AttentionByWgmma& by_wgmma() const { return by_wgmma_; }
+  bool wide_by_wgmma() const { return wide_by_wgmma_; }
   std::int64_t merge_rows_max() const { return merge_rows_max_; }
   std::int64_t states_used() const { return states_used_; }
 
@@ -58,7 +60,7 @@ class AttentionSchedule {
   }
 
   AttentionLimits limits_;
-  AttentionByWgmma by_wgmma_;
+  bool wide_by_wgmma_;
   std::int64_t wide_rows_;
   std::int64_t blocks_at_a_time_, most_blocks_, states_;
   std::int64_t most_tiles_ = 0, most_units_ = 0;

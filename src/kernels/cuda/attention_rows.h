@@ -133,7 +133,7 @@ __device__ inline float cached_scale(const AttentionParams& p, const SequenceRow
 // attention_plain.cu
 void attention_plain(StreamHandle stream, const AttentionParams& p);
 
-// attention_wgmma.cu: the units that are for it (AttentionParams::by_wgmma).
+// attention_wgmma.cu: wide units, where AttentionParams::wide_by_wgmma says so.
 void attention_wgmma(StreamHandle stream, const AttentionParams& p);
 
 // attention_latent.cu: latent attention for 16-bit numbers, and whether it takes these shapes.

@@ -13,9 +13,10 @@ namespace octavo::cuda {
 namespace {
 
 constexpr int kGroupRows = 64;  // of a warpgroup
+constexpr int kGroups = kWgmmaRows / kGroupRows;
+constexpr int kStages = 2;  // pieces in shared memory
 
-// kGroups warpgroups; kStages pieces in shared memory.
-template <class T, int kDim, int kGroups, int kStages>
+template <class T, int kDim>
 struct Tile {
   static constexpr int kThreads = kGroups * kWarpgroup, kRows = kGroups * kGroupRows;
   static constexpr int kTiles = kDim / kTileColumns;  // of 64 columns, side by side
@@ -194,40 +195,35 @@ struct Tile {
   }
 };
 
-template <class T, int kDim, int kGroups, int kStages>
+template <class T, int kDim>
 __global__ void __launch_bounds__(kGroups* kWarpgroup, 1)
-    attention_wgmma_kernel(AttentionParams p, std::int64_t first_unit) {
+    attention_wgmma_kernel(AttentionParams p) {
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
   wait_for_kernels();
-  const AttentionUnit unit = p.units[first_unit + block_x()];
+  const AttentionUnit unit = p.units[p.narrow_units + block_x()];
   if (unit.row_begin == unit.row_end) return;
   const Pieces seen = pieces_of(SequenceRows(p, unit.sequence), unit.row_begin, unit.row_end - 1);
-  Tile<T, kDim, kGroups, kStages> tile(p, unit, unit.piece_end < seen.end ? unit.piece_end : seen.end);
+  Tile<T, kDim> tile(p, unit, unit.piece_end < seen.end ? unit.piece_end : seen.end);
   tile.run_pieces(unit.piece_begin > seen.begin ? unit.piece_begin : seen.begin);
 #endif
 }
 
-template <class T, int kGroups, int kStages>
-void run_units(StreamHandle stream, const AttentionParams& p, std::int64_t first, std::int64_t count) {
-  const auto run = [&]<int kDim>() {
-    using Units = Tile<T, kDim, kGroups, kStages>;
-    const auto kernel = attention_wgmma_kernel<T, kDim, kGroups, kStages>;
-    static_assert(Units::kSharedBytes <= 227 << 10);
-    allow_shared(kernel, Units::kSharedBytes);
-    launch(stream, {static_cast<unsigned>(count), static_cast<unsigned>(p.cache.layout.kv_heads)}, Units::kThreads,
-           Units::kSharedBytes, kernel, p, first);
-  };
-  p.cache.layout.head_dim <= 64 ? run.template operator()<64>() : run.template operator()<128>();
+template <class T, int kDim>
+void run_units(StreamHandle stream, const AttentionParams& p) {
+  using Units = Tile<T, kDim>;
+  const auto kernel = attention_wgmma_kernel<T, kDim>;
+  static_assert(Units::kSharedBytes <= 227 << 10);
+  allow_shared(kernel, Units::kSharedBytes);
+  launch(stream, {static_cast<unsigned>(p.wide_units), static_cast<unsigned>(p.cache.layout.kv_heads)}, Units::kThreads,
+         Units::kSharedBytes, kernel, p);
 }
 
 }  // namespace
 
 void attention_wgmma(StreamHandle stream, const AttentionParams& p) {
   for_activation(p.q.format, [&]<class T>(T) {
-    if constexpr (sizeof(T) == 2) {
-      if (p.by_wgmma.narrow) run_units<T, 1, 3>(stream, p, 0, p.narrow_units);
-      if (p.by_wgmma.wide) run_units<T, kWgmmaRows / kGroupRows, 2>(stream, p, p.narrow_units, p.wide_units);
-    }
+    if constexpr (sizeof(T) == 2)
+      p.cache.layout.head_dim <= 64 ? run_units<T, 64>(stream, p) : run_units<T, 128>(stream, p);
   });
 }
 

@@ -397,11 +397,6 @@ struct AttentionMerge {
   std::int64_t first_state = 0;
 };
 
-// Which units are attention_wgmma.cu's.
-struct AttentionByWgmma {
-  bool narrow = false, wide = false;
-};
-
 struct AttentionParams {
   Rows q, out;
   int q_heads, group;  // query heads in all, and to a key head
@@ -412,7 +407,7 @@ struct AttentionParams {
   const std::int64_t* table_starts;  // where a sequence's blocks begin in `tables`
   const AttentionUnit* units;
   std::int64_t narrow_units, wide_units;  // those of at most kNarrowRows rows come first
-  AttentionByWgmma by_wgmma = {};
+  bool wide_by_wgmma = false;  // wide units go to attention_wgmma.cu
   const AttentionMerge* merges;
   std::int64_t merge_count, merge_rows_max;
   float* states;
