@@ -83,10 +83,10 @@ void write_adapter(const std::filesystem::path& folder, const ModelSpec& spec, s
 
 class Bench {
  public:
-  Bench(const Proposing& proposing, const std::filesystem::path& scratch)
+  Bench(const Proposing& proposing, const std::string& device, const std::filesystem::path& scratch)
       : spec_(load_spec(proposing.model).value()), scratch_(scratch) {
     options_.model_dir = proposing.model;
-    options_.device = "cpu";
+    options_.device = device;
     options_.threads = 1;
     options_.max_num_seqs = kMaxSeqs;
     options_.lora = {.enabled = true, .max_loras = kAdapters, .max_lora_rank = kRank, .max_cpu_loras = {}};
@@ -171,9 +171,9 @@ std::vector<Proposing> all_proposing() {
   return all;
 }
 
-GuessReport check_guesses(const Proposing& proposing, int requests, std::uint32_t seed,
+GuessReport check_guesses(const Proposing& proposing, int requests, std::uint32_t seed, const std::string& device,
                           const std::filesystem::path& scratch) {
-  const Bench bench(proposing, scratch);
+  const Bench bench(proposing, device, scratch);
   const auto plain = bench.load(kRounds[0], nullptr);
   std::vector<std::unique_ptr<Engine>> engines;
   for (const Round& round : kRounds) engines.push_back(bench.load(round, &proposing.speculation));

@@ -30,8 +30,8 @@ struct GuessReport {
 };
 
 // Compares `requests` random requests, in rounds of steps of different sizes, with blocks for all and for
-// few, with and without the prefix cache. scratch: a folder for adapters.
-GuessReport check_guesses(const Proposing& proposing, int requests, std::uint32_t seed,
+// few, with and without the prefix cache. device: "cpu" or "cuda". scratch: a folder for adapters.
+GuessReport check_guesses(const Proposing& proposing, int requests, std::uint32_t seed, const std::string& device,
                           const std::filesystem::path& scratch);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// guesses_soak [requests] [seed] [method ..]: as many random requests to each way of proposing; prints what
-// it saw.
+// guesses_soak [requests] [seed] [device] [method ..]: as many random requests to each way of proposing, on "cpu" or "cuda";
+// prints what it saw.
 #include <fmt/format.h>
 #include <stdlib.h>
 
@@ -15,13 +15,14 @@ int main(int argc, char** argv) {
   const std::span arguments(argv, static_cast<std::size_t>(argc));
   const int requests = argc > 1 ? std::atoi(arguments[1]) : 5000;
   const auto seed = argc > 2 ? static_cast<std::uint32_t>(std::atoll(arguments[2])) : 1;
-  const auto methods = arguments.subspan(std::min<std::size_t>(3, arguments.size()));
+  const std::string device = argc > 3 ? arguments[3] : "cpu";
+  const auto methods = arguments.subspan(std::min<std::size_t>(4, arguments.size()));
   std::string scratch = std::filesystem::temp_directory_path() / "guesses.XXXXXX";
   if (mkdtemp(scratch.data()) == nullptr) return 1;
   std::int64_t differences = 0;
   for (const Proposing& proposing : all_proposing()) {
     if (!methods.empty() && std::ranges::find(methods, proposing.name) == methods.end()) continue;
-    const GuessReport report = check_guesses(proposing, requests, seed, scratch);
+    const GuessReport report = check_guesses(proposing, requests, seed, device, scratch);
     fmt::print("{:<14} {}: {} requests, {} differences, {} draft tokens, {} accepted, {} preemptions\n",
                proposing.name, proposing.model, report.requests, report.differences, report.draft_tokens,
                report.accepted, report.preemptions);

@@ -18,7 +18,7 @@ class Guesses : public testing::TestWithParam<Proposing> {};
 
 TEST_P(Guesses, ChangeNoAnswer) {
   const ScratchDirectory scratch;
-  const GuessReport report = check_guesses(GetParam(), kRequests, 1, scratch.path());
+  const GuessReport report = check_guesses(GetParam(), kRequests, 1, "cpu", scratch.path());
   fmt::print("{}: {} requests, {} differences, {} draft tokens, {} accepted, {} preemptions\n",
              GetParam().name, report.requests, report.differences, report.draft_tokens, report.accepted,
              report.preemptions);

@@ -12,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ln -s "$PWD/src/kernels" "$work/kernels"
 
-for source in attention attention_latent attention_plain choose_tokens matmul qkv_store rows sample wgmma_codes wgmma_matmul; do
+for source in attention attention_latent attention_plain attention_wgmma choose_tokens matmul qkv_store rows sample wgmma_codes wgmma_matmul; do
   for architecture in "${architectures[@]}"; do
     "$nvcc" -std=c++20 --expt-relaxed-constexpr -fmad=false -O3 -arch="$architecture" -Xptxas -v -I "$work" \
       -cubin -o "$work/out.cubin" "src/kernels/cuda/$source.cu" 2>&1 | c++filt |

@@ -8,6 +8,7 @@
 #     tests      operators beside the reference, model goldens, engines with graphs and without
 #     sanitizer  compute-sanitizer's memcheck and racecheck over the operators
 #     serve      a server with many streams
+#     guesses    draft tokens of every kind change no answer; what they bring
 #     ops        times of every operator
 #     decode     a decoding step's time beside its bytes, over batches and contexts, on a Llama-3-8B shape
 #     engine     times of whole engines on Llama-3.2-1B and Llama-3-8B shapes, with graphs and without, overlapping and not
@@ -19,7 +20,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=build/gpu_check
-programs=(octavo kernels_test model_test engine_test)
+programs=(octavo kernels_test model_test engine_test guesses_soak)
 mkdir -p "$out"
 
 build() {
@@ -42,11 +43,11 @@ if [ "${1:-}" = pack ]; then
   # All libraries but the C library, which belongs to the machine.
   (cd build/cuda && ldd "${programs[@]}") | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -Ev '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I{} cp -L {} "$place/bin/"
-  tar -cf - tools/gpu_check.sh bench/gpu bench/peers/models.py models/demo tests/data/{models,quantized,drafters,sound} |
+  tar -cf - tools/gpu_check.sh bench/gpu bench/peers/models.py models/demo{,-draft,-eagle3} tests/data/{models,quantized,drafters,sound} |
     tar -xf - -C "$place"
   # Of the largest goldens only those that engine_test reads, so that the archive has less than 64 MB.
   (cd "$place" && du -s tests/data/models/* | awk '$1 > 330 { print $2 }' | grep -vE '/(gemma2|qwen3_next|deepseek_v32)$' | xargs rm -r)
-  tar -cJf build/gpu_check.tar.xz -C build/pack octavo_gpu
+  XZ_OPT=-9 tar -cJf build/gpu_check.tar.xz -C build/pack octavo_gpu
   rm -rf build/pack
   ls -l build/gpu_check.tar.xz
   exit
@@ -61,7 +62,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 parts=("$@")
-[ $# -gt 0 ] || parts=(tests sanitizer serve ops decode engine torch torch_engine)
+[ $# -gt 0 ] || parts=(tests sanitizer serve guesses ops decode engine torch torch_engine)
 
 if [ -x bin/octavo ]; then
   bin=bin
@@ -127,7 +128,28 @@ serve() {
   wait $server
   return $answered
 }
-export -f serve shards
+# All kinds of proposers at once, each a process.
+guesses() {
+  local status=0 parts=()
+  for method in ngram suffix draft_model eagle eagle3 mtp medusa mlp_speculator hybrid; do
+    "$bin/guesses_soak" 300 1 cuda $method &
+    parts+=($!)
+  done
+  for part in "${parts[@]}"; do wait "$part" || status=1; done
+  return $status
+}
+# The demo model's answers to random tokens, with draft tokens and without.
+drafts() {
+  for batch in 1 16; do
+    for method in '' '{"method": "ngram", "num_speculative_tokens": 4}' '{"model": "models/demo-draft", "num_speculative_tokens": 4}' \
+      '{"method": "eagle3", "model": "models/demo-eagle3", "num_speculative_tokens": 3}'; do
+      echo "batch $batch ${method:-none}"
+      "$bin/octavo" bench latency models/demo --device cuda --batch-size $batch --input-len 32 --output-len 128 --num-iters-warmup 3 --num-iters 5 \
+        ${method:+--speculative-config "$method"}
+    done
+  done
+}
+export -f serve guesses drafts shards
 export bin out
 
 for part in "${parts[@]}"; do
@@ -149,6 +171,10 @@ for part in "${parts[@]}"; do
       ;;
     serve)
       step serve 90 bash -c serve
+      ;;
+    guesses)
+      step guesses 150 bash -c guesses
+      step drafts 90 bash -c drafts
       ;;
     ops)
       step ops 240 sh -c "'$bin/octavo' bench ops --device cuda --repeats 5 --filter 'Llama-3-8B' --json >'$out/ops.json'"

@@ -326,6 +326,15 @@ Shape random_shape(TestRandom& random) {
   return shape;
 }
 
+// Beside all others a Hopper, whose prompts have a kernel of their own: in builds with CUDA it may be the device itself.
+std::vector<TestBackend> attention_backends() {
+  std::vector<TestBackend> list = test_backends();
+#ifdef OCTAVO_CUDA_EMULATED
+  list.push_back({"hopper", [](int) { return make_emulated_hopper(); }, true});
+#endif
+  return list;
+}
+
 class AttentionOf : public testing::TestWithParam<TestBackend> {
  protected:
   Backend make(int threads) { return GetParam().make(threads).value(); }
@@ -333,18 +342,19 @@ class AttentionOf : public testing::TestWithParam<TestBackend> {
     if (auto made = GetParam().make(1); !made) GTEST_SKIP() << made.error().message;
   }
   int rounds(int wanted, int slow) const { return GetParam().slow ? slow : wanted; }
+  bool on_cuda() const { return GetParam().name == "cuda" || GetParam().name == "hopper"; }
   // A shape whose cache format the backend has.
   Shape random_shape_of(Backend& backend, TestRandom& random) {
     for (;;) {
       Shape shape = random_shape(random);
       if (!backend.ops.supports(shape.spec, shape.q_heads)) continue;
-      shape.distance_bias = GetParam().name != "cuda" && shape.soft_cap == 0 && random.coin();
+      shape.distance_bias = !on_cuda() && shape.soft_cap == 0 && random.coin();
       return shape;
     }
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Backends, AttentionOf, testing::ValuesIn(test_backends()), test_backend_name);
+INSTANTIATE_TEST_SUITE_P(Backends, AttentionOf, testing::ValuesIn(attention_backends()), test_backend_name);
 
 TEST_P(AttentionOf, AgreesWithTheReference) {
   Backend tested = make(3);
@@ -455,6 +465,51 @@ TEST_P(AttentionOf, IsTheSameHoweverTheWorkIsCut) {
   }
 }
 
+// Shapes whose prompts have tiles of their own on tensor cores.
+std::vector<Shape> prompt_shapes() {
+  std::vector<Shape> shapes;
+  for (const int head_dim : {64, 128, 96})
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+      Shape shape{};
+      shape.spec = {.kv_heads = 2, .head_dim = head_dim, .block_size = 16, .dtype = dtype};
+      shape.q_heads = 8;
+      shape.activation = dtype;
+      shapes.push_back(shape);
+    }
+  shapes[1].window = 100;
+  shapes[1].sinks = true;
+  shapes[2].slopes = true;
+  shapes[4].soft_cap = 5;
+  shapes[5].chunk = shapes[5].window = 150;
+  return shapes;
+}
+
+// What a row gets in a prompt it gets when it is decoded, and in whatever chunk between the two: of up to 4 tokens, whose
+// rows fit a tile of decoding, and of more, that have one wide tile with few rows or several.
+TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
+  Backend tested = make(2);
+  Backend reference = make_reference_backend();
+  TestRandom random(18);
+  for (const Shape& shape : prompt_shapes()) {
+    const std::vector<int> lengths{rounds(700, 270), 60};
+    const Sequences sequences(shape, lengths, random);
+    Runner whole(tested, sequences), expected(reference, sequences);
+    whole.run_alone();
+    expected.run_alone();
+    for (std::size_t s = 0; s < lengths.size(); ++s)
+      ASSERT_LE(difference(whole.outputs[s], expected.outputs[s], 0.02, 0.01), 1)
+          << "head_dim " << shape.spec.head_dim << " " << name(shape.activation);
+    for (const int chunk : {4, 40, 200}) {
+      Runner chunked(tested, sequences);
+      chunked.run_in_random_steps(random, chunk);
+      for (std::size_t s = 0; s < lengths.size(); ++s)
+        ASSERT_TRUE(chunked.outputs[s] == whole.outputs[s])
+            << "head_dim " << shape.spec.head_dim << " " << name(shape.activation) << " sequence " << s
+            << ", chunks up to " << chunk;
+    }
+  }
+}
+
 // DeepSeek-V2, V3 and V3.2, at the sizes that they have.
 TEST_P(AttentionOf, LatentsOfPublishedSizes) {
   Backend tested = make(2);
@@ -487,7 +542,7 @@ TEST_P(AttentionOf, LatentsOfPublishedSizes) {
 }
 
 TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
-  if (GetParam().name == "cuda") GTEST_SKIP() << "CUDA does not share prefixes";
+  if (on_cuda()) GTEST_SKIP() << "CUDA does not share prefixes";
   Backend one = make(1);
   Backend four = make(4);
   TestRandom random(13);
@@ -520,8 +575,9 @@ TEST_P(AttentionOf, IsTheSameWithSharedPrefixes) {
 TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
   Backend backend = make(2);
   TestRandom random(14);
-  for (int round = 0; round < rounds(12, 3); ++round) {
-    const Shape shape = random_shape_of(backend, random);
+  std::vector<Shape> shapes = prompt_shapes();
+  for (int round = 0; round < rounds(12, 3); ++round) shapes.push_back(random_shape_of(backend, random));
+  for (const Shape& shape : shapes) {
     const int length = random.integer(2, 400);
     Sequences sequences(shape, {length}, random);
     Runner clean(backend, sequences);
@@ -533,7 +589,7 @@ TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
     Runner spoilt(backend, sequences);
     spoilt.run_alone();
     ASSERT_TRUE(spoilt.outputs[0].rows(0, bad) == clean.outputs[0].rows(0, bad))
-        << "round " << round << " token " << bad << " of " << length << " kv " << name(shape.spec.dtype);
+        << "head_dim " << shape.spec.head_dim << " token " << bad << " of " << length << " kv " << name(shape.spec.dtype);
     const std::int64_t last = std::int64_t{bad + 1} * shape.q_heads * shape.spec.value_dim() - 1;
     // The largest f8_e4m3 stands for infinity; and a query need not choose its own token.
     ASSERT_TRUE(shape.spec.dtype == DType::f8_e4m3 || shape.spec.index_dim > 0 ||

@@ -13,7 +13,21 @@
 #include "kernels/backends.h"
 #include "kernels/host_device.h"
 
+#ifdef OCTAVO_CUDA_EMULATED
+#include "kernels/cuda/emulator/memory.h"
+#endif
+
 namespace octavo {
+
+#ifdef OCTAVO_CUDA_EMULATED
+// The emulated device with Hopper's instructions.
+inline Result<Backend> make_emulated_hopper() {
+  cuda::emulated::set_wgmma(true);
+  auto backend = make_cuda_backend();
+  cuda::emulated::set_wgmma(false);
+  return backend;
+}
+#endif
 
 struct TestBackend {
   std::string name;

@@ -6,18 +6,14 @@
 // Narrow tiles, those of decoding, are 16 rows that four warps share: each has a quarter of a piece's tokens
 // while scores are made and a quarter of the values' columns while they are mixed; probabilities go through
 // shared memory. Of a wide tile each warp has 16 rows for itself. Every sum has the same order in both, so
-// that decoding has the same bits as a prompt.
-#include "kernels/cuda/attention_tiles.h"
+// that decoding has the same bits as a prompt. Hopper has wide tiles of another kernel (attention_wgmma.cu), likewise.
+#include "kernels/cuda/attention_pieces.h"
 #include "kernels/cuda/wgmma.h"
 
 namespace octavo::cuda {
 namespace {
 
-constexpr int kTokenTiles = kPieceTokens / 8;
 constexpr int kPad = 8;    // numbers between rows in shared memory, so that eight rows lie in different banks
-constexpr int kAllTokens = 0x7fffffff;  // what a row that is not there sees: pieces need not be looked through for it
-constexpr int kParts = 4;  // of a piece, whose probabilities are summed by themselves
-constexpr int kPartTiles = kTokenTiles / kParts;
 
 template <class T, int kDim, int kWarps, bool kShared>
 struct Tile {
@@ -54,10 +50,8 @@ struct Tile {
   Shared& shared;
   std::uint32_t queries[kShared ? kDim / 16 : 1][4];
 
-  // Of rows lane / 4 and lane / 4 + 8 of the warp.
-  int row[2], begin[2], end[2];  // the tokens that a row sees
-  float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
-  float values[kMyMixed / 8][4];
+  const LaneRows mine;  // of the warp's rows
+  LaneState<kMyMixed / 8> state;
 
   __device__ Tile(const AttentionParams& params, const AttentionUnit& of_unit)
       : p(params),
@@ -67,26 +61,18 @@ struct Tile {
         past_token(rows.end(of_unit.row_end - 1)),
         head(static_cast<int>(block_y())),
         first_column(static_cast<int>(blockIdx.z) * kMixed),
-        shared(*reinterpret_cast<Shared*>(shared_memory())) {
-    for (int i = 0; i < 2; ++i) {
-      row[i] = unit.row_begin + first_row() + lane() / 4 + 8 * i;
-      const bool there = row[i] < unit.row_end;
-      begin[i] = there ? rows.begin(row[i]) : 0;
-      end[i] = there ? rows.end(row[i]) : kAllTokens;
-    }
-#pragma unroll
-    for (int n = 0; n < kMyMixed / 8; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) values[n][e] = 0;
-  }
+        shared(*reinterpret_cast<Shared*>(shared_memory())),
+        mine(rows, unit, first_row()) {}
 
   // What a warp has of the block's rows, of a piece's tokens in tiles of 8, and of the block's columns.
   __device__ static int first_row() { return kShared ? 0 : warp() * kTileRows; }
   __device__ static int first_tile() { return kShared ? warp() * kMyTiles : 0; }
   __device__ static int my_column() { return kShared ? warp() * kMyMixed : 0; }
 
-  __device__ T (&value_rows())[kPieceTokens][kStride] {
-    if constexpr (kApart) {
+  // Of keys (0) or values (1).
+  template <int kWhich>
+  __device__ T (&token_rows())[kPieceTokens][kStride] {
+    if constexpr (kWhich == 1 && kApart) {
       return shared.values;
     } else {
       return shared.keys;
@@ -136,22 +122,43 @@ struct Tile {
       const std::int64_t offset =
           layout.vector(0, kWhich, 0, 0) - layout.vector(0, 0, 0, 0) + column * layout.element_bytes;
       static_assert(kThreads % kChunks == 0);
+      if (layout.element_bytes == 1) {
+        load_tokens<kWhich, kChunks>(piece, offset, in_row);
+      } else {
 #pragma unroll 4
-      for (int i = thread() / kChunks; i < kPieceTokens; i += kThreads / kChunks) {
-        const std::byte* token = shared.tokens[piece % 2][i];
-        const bool there = in_row && token != nullptr;
-        T* to = (kWhich == 0 ? shared.keys : value_rows())[i] + thread() % kChunks * 8;
-        if (layout.element_bytes == 1) {
-          *reinterpret_cast<uint4*>(to) =
-              there ? load8<T>(token + offset, p.cache.format,
-                               cached_scale(p, rows, kWhich, head, piece * kPieceTokens + i))
-                    : uint4{0, 0, 0, 0};
-        } else {
-          copy_async(to, there ? token + offset : p.cache.data, there);
+        for (int i = thread() / kChunks; i < kPieceTokens; i += kThreads / kChunks) {
+          const std::byte* token = shared.tokens[piece % 2][i];
+          const bool there = in_row && token != nullptr;
+          copy_async(token_rows<kWhich>()[i] + thread() % kChunks * 8, there ? token + offset : p.cache.data, there);
         }
       }
     }
     commit_copies();
+  }
+  // The same for numbers of 8 bits, which go through registers: as many as fit are read before the first is written, so that
+  // reading them takes little time.
+  template <int kWhich, int kChunks>
+  __device__ void load_tokens(int piece, std::int64_t offset, bool in_row) {
+    constexpr int kAtOnce = 8, kRowsApart = kThreads / kChunks;
+    static_assert(kPieceTokens % (kAtOnce * kRowsApart) == 0);
+#pragma unroll 1
+    for (int first = thread() / kChunks; first < kPieceTokens; first += kAtOnce * kRowsApart) {
+      uint2 numbers[kAtOnce];
+      float scales[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        const int i = first + j * kRowsApart;
+        const std::byte* token = shared.tokens[piece % 2][i];
+        const bool there = in_row && token != nullptr;
+        numbers[j] = there ? *reinterpret_cast<const uint2*>(token + offset) : uint2{0, 0};
+        scales[j] = there ? cached_scale(p, rows, kWhich, head, piece * kPieceTokens + i) : 0;
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        T* const to = token_rows<kWhich>()[first + j * kRowsApart] + thread() % kChunks * 8;
+        *reinterpret_cast<uint4*>(to) = unpack8<T>(numbers[j], p.cache.format, scales[j]);
+      }
+    }
   }
 
   // scores[n][..]: the warp's tokens 8n to 8n + 7 as in mma.h's D.
@@ -181,46 +188,16 @@ struct Tile {
     }
   }
 
-  // Products to scores, minus infinity where a row does not see the token. Gives the factor that is still missing.
-  __device__ float make_scores(int piece, float (&scores)[kMyTiles][4]) {
-    const int first = piece * kPieceTokens + first_tile() * 8 + lane() % 4 * 2;
-    const auto each = [&](auto change) {
-#pragma unroll
-      for (int n = 0; n < kMyTiles; ++n)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) scores[n][e] = change(scores[n][e], e / 2, first + n * 8 + e % 2);
-    };
-    const bool plain = p.slopes == nullptr && p.soft_cap <= 0;
-    if (!plain) {
-      const float slopes[2] = {slope_of(p, head, row[0]), slope_of(p, head, row[1])};
-      each([&](float product, int i, int token) { return score_of(p, product, slopes[i], token - end[i] + 1); });
-    }
-    const int past = (piece + 1) * kPieceTokens;
-    if (piece * kPieceTokens < begin[0] || piece * kPieceTokens < begin[1] || past > end[0] || past > end[1])
-      each([&](float score, int i, int token) {
-        return token >= begin[i] && token < end[i] ? score : kMinusInfinity;
-      });
-    return plain ? p.scale : 1;
-  }
-
   // Scores to probabilities, packed as mma.h's A: probabilities[k] are tokens 16k to 16k + 15 of the piece.
   // Gives each row's maximum and sum. Has the next tokens come as soon as no warp needs the keys any more.
   __device__ void soften(int piece, int past, float (&scores)[kMyTiles][4],
                          std::uint32_t (&probabilities)[kTokenTiles / 2][4], float (&piece_max)[2],
                          float (&piece_sum)[2]) {
-    const float scale = make_scores(piece, scores), scale_of_2 = scale * kLog2E;
+    const float scale = make_scores(p, head, mine, piece, first_tile(), scores), scale_of_2 = scale * kLog2E;
+    find_most(scores, piece_max);
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      float most = kMinusInfinity;
-#pragma unroll
-      for (int n = 0; n < kMyTiles; ++n)
-#pragma unroll
-        for (int e = 0; e < 2; ++e) most = fmaxf(most, scores[n][2 * i + e]);
-      most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, 1));
-      most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, 2));
-      piece_max[i] = most;
-      if (kShared && lane() % 4 == 0) shared.max[warp()][lane() / 4 + 8 * i] = most;
-    }
+    for (int i = 0; i < 2; ++i)
+      if (kShared && lane() % 4 == 0) shared.max[warp()][lane() / 4 + 8 * i] = piece_max[i];
     __syncthreads();
     kApart ? begin_tokens<0>(piece + 1, past) : begin_tokens<1>(piece, past);  // where the keys have been
     if constexpr (kShared) {
@@ -230,31 +207,11 @@ struct Tile {
         for (int part = 0; part < kParts; ++part)
           piece_max[i] = fmaxf(piece_max[i], shared.max[part][lane() / 4 + 8 * i]);
     }
+    make_probabilities(scores, piece_max, scale_of_2, piece_sum);
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const float shift = piece_max[i] == kMinusInfinity ? 0 : piece_max[i] * -scale_of_2;  // of a row that sees nothing here
-      piece_sum[i] = 0;
-#pragma unroll
-      for (int first = 0; first < kMyTiles; first += kPartTiles) {
-        float total = 0;
-#pragma unroll
-        for (int n = first; n < first + kPartTiles; ++n)
-#pragma unroll
-          for (int e = 0; e < 2; ++e)
-            total += scores[n][2 * i + e] = power_of_2(fmaf(scores[n][2 * i + e], scale_of_2, shift));
-        total += __shfl_xor_sync(kAllLanes, total, 1);
-        total += __shfl_xor_sync(kAllLanes, total, 2);
-        piece_sum[i] += total;
-      }
+    for (int i = 0; i < 2; ++i)
       if (kShared && lane() % 4 == 0) shared.sum[warp()][lane() / 4 + 8 * i] = piece_sum[i];
-    }
-#pragma unroll
-    for (int k = 0; k < kMyTiles / 2; ++k)
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        probabilities[k][i] = pack<T>(scores[2 * k][2 * i], scores[2 * k][2 * i + 1]);
-        probabilities[k][2 + i] = pack<T>(scores[2 * k + 1][2 * i], scores[2 * k + 1][2 * i + 1]);
-      }
+    pack_probabilities<T>(scores, probabilities);
 #pragma unroll
     for (int i = 0; i < 2; ++i) piece_max[i] *= scale;
     if constexpr (kShared) {
@@ -281,49 +238,12 @@ struct Tile {
   }
 
   // kMixedAtOnce columns of the piece's mixed values, from the block's column d on: as many chains of sums, so that one need
-  // not wait for another. Zero times infinity would carry a
-  // value to rows that do not see its token: when a result is not finite they are mixed again without such
-  // values, and then those who see them get their NaN.
+  // not wait for another.
   __device__ void mix(int piece, int d, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
                       float (&mixed)[kMixedAtOnce / 8][4]) {
-    const T* v = &value_rows()[lane() % 16][d + lane() / 16 * 8];
-    const auto multiply = [&](bool finite_alone) {
-#pragma unroll
-      for (int n = 0; n < kMixedAtOnce / 8; ++n)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) mixed[n][e] = 0;
-#pragma unroll
-      for (int k = 0; k < kTokenTiles / 2; ++k)
-#pragma unroll
-        for (int n = 0; n < kMixedAtOnce / 8; n += 2) {
-          std::uint32_t b[4];
-          load_matrices_transposed(b, v + k * 16 * kStride + n * 8);
-          if (finite_alone)
-            for (std::uint32_t& numbers : b) numbers = finite<T>(numbers);
-          multiply_add<T>(mixed[n], probabilities[k], {b[0], b[1]});
-          multiply_add<T>(mixed[n + 1], probabilities[k], {b[2], b[3]});
-        }
-    };
-    multiply(false);
-    float zero = 0;  // of finite numbers
-#pragma unroll
-    for (int n = 0; n < kMixedAtOnce / 8; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) zero = fmaf(mixed[n][e], 0, zero);
-    if (__ballot_sync(kAllLanes, zero != 0) == 0) return;
-    multiply(true);
-    spoil(piece, d, mixed);
-  }
-  __device__ void spoil(int piece, int d, float (&mixed)[kMixedAtOnce / 8][4]) {
-#pragma unroll 1
-    for (int token = 0; token < kPieceTokens; ++token)
-#pragma unroll
-      for (int e = 0; e < kMixedAtOnce / 2; ++e) {
-        const int at = piece * kPieceTokens + token;
-        const int i = e / 2 % 2;
-        const T value = value_rows()[token][d + e / 4 * 8 + lane() % 4 * 2 + e % 2];
-        if (at >= begin[i] && at < end[i] && not_finite<T>(value.bits)) mixed[e / 4][e % 4] = NAN;
-      }
+    const auto at = [&](int token, int column) { return &token_rows<1>()[token][d + column]; };
+    mix_values<T>(probabilities, at, false, mixed);
+    mend_values<T>(mine, piece, probabilities, at, mixed);
   }
 
   __device__ void run_pieces(int first, int past) {
@@ -358,69 +278,38 @@ struct Tile {
 
   __device__ void mix_into_state(int piece, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
                                  const float (&piece_max)[2], const float (&piece_sum)[2]) {
-    const Weights weights[2] = {weigh(max[0], piece_max[0]), weigh(max[1], piece_max[1])};
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      max[i] = weights[i].max;
-      sum[i] = merged(sum[i], piece_sum[i], weights[i]);
-    }
+    Weights weights[2];
+    state.merge_sums(piece_max, piece_sum, weights);
 #pragma unroll
     for (int n = 0; n < kMyMixed / 8; n += kMixedAtOnce / 8) {
       float mixed[kMixedAtOnce / 8][4];
       mix(piece, my_column() + n * 8, probabilities, mixed);
-#pragma unroll
-      for (int j = 0; j < kMixedAtOnce / 8; ++j)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) values[n + j][e] = merged(values[n + j][e], mixed[j][e], weights[e / 2]);
+      state.merge_values(n, mixed, weights);
     }
   }
 
   __device__ void mix_into_memory(int piece, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
                                   const float (&piece_max)[2], const float (&piece_sum)[2]) {
     const int dim = p.cache.layout.head_dim;
-    float* state[2] = {nullptr, nullptr};
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      if (row[i] >= unit.row_end) continue;
-      state[i] = state_of(p, p.merges[unit.merge], head, row[i], piece);
-      if (lane() % 4 != 0 || first_column + my_column() > 0) continue;
-      state[i][dim] = piece_max[i];
-      state[i][dim + 1] = piece_sum[i];
-    }
+    const LaneStates states(p, unit, mine, head, piece);
+    if (first_column + my_column() == 0) states.store_sums(dim, piece_max, piece_sum);
 #pragma unroll 1
     for (int d = my_column(); d < my_column() + kMyMixed; d += kMixedAtOnce) {
       float mixed[kMixedAtOnce / 8][4];
       mix(piece, d, probabilities, mixed);
-#pragma unroll
-      for (int e = 0; e < kMixedAtOnce / 2; ++e) {
-        const int column = first_column + d + e / 4 * 8 + lane() % 4 * 2 + e % 2;
-        if (state[e / 2 % 2] != nullptr && column < dim) state[e / 2 % 2][column] = mixed[e / 4][e % 4];
-      }
+      states.store_values(dim, first_column + d, mixed);
     }
   }
 
   __device__ void store() {
-    const int dim = p.cache.layout.head_dim;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      if (row[i] >= unit.row_end) continue;
-      T* out = static_cast<T*>(p.out.data) +
-               element_at(rows.query(row[i]), p.out.stride, rows.column(row[i], head, dim));
-      const float inverse = inverse_sum(p, head, row[i], max[i], sum[i]);
-#pragma unroll
-      for (int n = 0; n < kMyMixed / 8; ++n)
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const int column = first_column + my_column() + n * 8 + lane() % 4 * 2 + e;
-          if (column < dim) out[column] = from_float<T>(values[n][2 * i + e] * inverse);
-        }
-    }
+    state.template store<T>(p, rows, mine, unit.row_end, head, first_column + my_column());
   }
 };
 
 template <class T, int kDim, int kWarps, bool kShared>
 __global__ void __launch_bounds__(kWarps* kWarp, kDim > 128 ? 1 : kShared ? 3 : 2)
     attention_kernel(AttentionParams p, std::int64_t first_unit) {
+  wait_for_kernels();
   const AttentionUnit unit = p.units[first_unit + block_x()];
   if (unit.row_begin == unit.row_end) return;
   Tile<T, kDim, kWarps, kShared> tile(p, unit);
@@ -446,7 +335,8 @@ void run_units(StreamHandle stream, const AttentionParams& p, std::int64_t first
 template <class T, int kDim>
 void run_dim(StreamHandle stream, const AttentionParams& p) {
   run_units<T, kDim, kParts, true>(stream, p, 0, p.narrow_units);
-  run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.narrow_units, p.wide_units);
+  if (!p.wide_by_wgmma)
+    run_units<T, kDim, wide_rows(kDim, false) / kTileRows, false>(stream, p, p.narrow_units, p.wide_units);
 }
 
 // The states of a row's pieces, one after the other. A block does one row.
@@ -454,6 +344,7 @@ constexpr int kMergeThreads = 128;
 
 template <class T>
 __global__ void __launch_bounds__(kMergeThreads) merge_kernel(AttentionParams p) {
+  wait_for_kernels();
   const AttentionMerge m = p.merges[block_x()];
   const int head = static_cast<int>(block_y() / p.merge_rows_max);
   const int row = m.row_begin + static_cast<int>(block_y() % p.merge_rows_max);
@@ -489,12 +380,15 @@ void attention(StreamHandle stream, const AttentionParams& p) {
         attention_plain(stream, p);
       } else if (latent) {
         attention_latent(stream, p);
-      } else if (dim <= 64) {
-        run_dim<T, 64>(stream, p);
-      } else if (dim <= 128) {
-        run_dim<T, 128>(stream, p);
       } else {
-        run_dim<T, 256>(stream, p);
+        if (p.wide_by_wgmma) attention_wgmma(stream, p);
+        if (dim <= 64) {
+          run_dim<T, 64>(stream, p);
+        } else if (dim <= 128) {
+          run_dim<T, 128>(stream, p);
+        } else {
+          run_dim<T, 256>(stream, p);
+        }
       }
     } else {
       attention_plain(stream, p);

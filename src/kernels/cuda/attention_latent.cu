@@ -122,7 +122,8 @@ struct LatentTile {
         unsigned char* place = to + swizzled(i, thread() % 8);
         if constexpr (kBytes) {
           *reinterpret_cast<uint4*>(place) =
-              real ? load8<T>(numbers, p.cache.format, shared.scales[coming_piece % kLocated][i])
+              real ? unpack8<T>(*reinterpret_cast<const uint2*>(numbers), p.cache.format,
+                                shared.scales[coming_piece % kLocated][i])
                    : uint4{0, 0, 0, 0};
         } else {
           copy_async(place, numbers, real);
@@ -347,6 +348,7 @@ struct LatentTile {
 template <class T, bool kBytes, int kGroups>
 __global__ void __launch_bounds__(LatentTile<T, kBytes, kGroups>::kThreads)
     latent_kernel(AttentionParams p, std::int64_t first_unit) {
+  wait_for_kernels();
   const AttentionUnit unit = p.units[first_unit + block_x()];
   if (unit.row_begin == unit.row_end) return;
   LatentTile<T, kBytes, kGroups> tile(p, unit);

@@ -26,6 +26,7 @@ __device__ float number(const std::byte* vector, Format format, int i) {
 // For keys of up to kMaxDim numbers.
 template <class T, int kMaxDim>
 __global__ void __launch_bounds__(kThreads) plain_kernel(AttentionParams p) {
+  wait_for_kernels();
   constexpr int kPerThread = kMaxDim / kThreads;
   OCTAVO_SHARED(float, query, [kMaxDim]);
   OCTAVO_SHARED(float, probabilities, [kThreads]);

@@ -10,20 +10,24 @@ namespace {
 
 constexpr std::int64_t kMostTurns = 3;  // of blocks: tiles are not shared out into more
 constexpr std::int64_t kBeginning = 1;  // what a unit costs before its first piece, in pieces
+// As many rows' states of a piece, written and read again, are as many bytes as the piece's keys and values.
+constexpr std::int64_t kRowsOfAPiece = kPieceTokens / 2;
 
 std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
 AttentionSchedule::AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_at_a_time,
-                                     std::int64_t states)
+                                     std::int64_t states, bool hopper)
     : limits_(limits),
+      wide_by_wgmma_(octavo::cuda::wide_by_wgmma(hopper, limits.kv)),
+      wide_rows_(wide_by_wgmma_ ? kWgmmaRows : wide_rows(limits.kv.head_dim, limits.kv.values_in_keys > 0)),
       blocks_at_a_time_(blocks_at_a_time),
       most_blocks_(kMostTurns * blocks_at_a_time),
       states_(states),
       group_(limits.q_heads / limits.kv.kv_heads) {
   most_tiles_ = 2 * std::int64_t{limits.max_sequences} +
-                limits.max_tokens * group_ / wide_rows(limits.kv.head_dim, limits.kv.values_in_keys > 0);
+                limits.max_tokens * group_ / wide_rows_;
   most_units_ = std::max(most_tiles_, most_blocks_ / limits.kv.kv_heads);
   tiles_.reserve(static_cast<std::size_t>(most_tiles_));
   merges_.reserve(static_cast<std::size_t>(most_tiles_));
@@ -80,16 +84,25 @@ void AttentionSchedule::cut(const AttentionShape& shape) {
 // of a tile's if there is none.
 std::int32_t AttentionSchedule::pieces_to_a_unit() const {
   std::int32_t most = 1;
-  for (const Tile& tile : tiles_) most = std::max(most, tile.pieces());
+  bool wide = false;
+  for (const Tile& tile : tiles_) {
+    most = std::max(most, tile.pieces());
+    wide = wide || tile.row_end - tile.row_begin > kNarrowRows;
+  }
+  const std::int64_t at_a_time =
+      std::max<std::int64_t>(blocks_at_a_time_ / (wide && wide_by_wgmma_ ? kBlocksPerProcessor : 1), 1);
   std::int32_t best = most;
   std::int64_t best_time = std::numeric_limits<std::int64_t>::max();
   for (std::int32_t units = 1; units <= most; ++units) {  // of the longest tile
     const auto pieces = static_cast<std::int32_t>(quotient_up(most, units));
-    std::int64_t blocks = 0;
-    for (const Tile& tile : tiles_) blocks += quotient_up(tile.pieces(), pieces) * limits_.kv.kv_heads;
+    std::int64_t blocks = 0, shared_rows = 0;
+    for (const Tile& tile : tiles_) {
+      blocks += quotient_up(tile.pieces(), pieces) * limits_.kv.kv_heads;
+      if (tile.pieces() > pieces) shared_rows = std::max<std::int64_t>(shared_rows, tile.row_end - tile.row_begin);
+    }
     if (units > 1 && blocks > most_blocks_) break;
-    const std::int64_t time =
-        quotient_up(blocks, std::max<std::int64_t>(blocks_at_a_time_, 1)) * (pieces + kBeginning);
+    const std::int64_t time = quotient_up(blocks, at_a_time) *
+                              (pieces * (kRowsOfAPiece + shared_rows) + kBeginning * kRowsOfAPiece);
     if (time < best_time) {
       best = pieces;
       best_time = time;

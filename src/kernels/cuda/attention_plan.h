@@ -15,11 +15,21 @@
 
 namespace octavo::cuda {
 
+// Whether wide tiles go through wgmma (attention_wgmma.cu), on a device that has it. Narrow ones go through attention.cu, for
+// mma.sync and wgmma have the same bits (instructions_test.cc).
+constexpr bool wide_by_wgmma(bool hopper, const KvSpec& kv) {
+  return hopper && kv.values_in_keys == 0 && kv.head_dim <= 128 && (kv.dtype == DType::bf16 || kv.dtype == DType::f16);
+}
+
+// Blocks of narrow tiles that a processor has room for when heads have 128 numbers (Hopper). Wide tiles of wgmma and latent
+// attention have a processor for themselves.
+constexpr std::int64_t kBlocksPerProcessor = 3;
+
 class AttentionSchedule {
  public:
   // The device runs `blocks_at_a_time` blocks (0: no tile is shared out); at most `states` states fit into
-  // its memory.
-  AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_at_a_time, std::int64_t states);
+  // its memory. hopper: it has wgmma.
+  AttentionSchedule(const AttentionLimits& limits, std::int64_t blocks_at_a_time, std::int64_t states, bool hopper = false);
 
   void fill(const AttentionShape& shape);
 
@@ -28,6 +38,7 @@ class AttentionSchedule {
   const std::vector<AttentionUnit>& units() const { return units_; }
   const std::vector<AttentionMerge>& merges() const { return merges_; }
   std::int64_t narrow_units() const { return narrow_units_; }
+  bool wide_by_wgmma() const { return wide_by_wgmma_; }
   std::int64_t merge_rows_max() const { return merge_rows_max_; }
   std::int64_t states_used() const { return states_used_; }
 
@@ -45,10 +56,12 @@ class AttentionSchedule {
   void add(const Tile& tile, std::int32_t pieces_to_a_unit);
   void pad(std::int64_t sequences);
   std::int64_t rows_of_tiles(std::int64_t rows) const {
-    return rows <= kNarrowRows ? kNarrowRows : wide_rows(limits_.kv.head_dim, limits_.kv.values_in_keys > 0);
+    return rows <= kNarrowRows ? kNarrowRows : wide_rows_;
   }
 
   AttentionLimits limits_;
+  bool wide_by_wgmma_;
+  std::int64_t wide_rows_;
   std::int64_t blocks_at_a_time_, most_blocks_, states_;
   std::int64_t most_tiles_ = 0, most_units_ = 0;
   std::int64_t group_;

@@ -155,6 +155,35 @@ TEST(CudaAttentionSchedule, LeavesFullBatchesWhole) {
   EXPECT_TRUE(schedule.merges().empty());
 }
 
+// A piece's states of 128 rows are twice as many bytes as its keys and values; and blocks of wgmma have a processor for
+// themselves, so that more of them take more turns.
+TEST(CudaAttentionSchedule, LeavesPromptsWhole) {
+  AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20, true);
+  Step step;
+  step.add(2048, 2048);
+  schedule.fill(step.shape());
+  EXPECT_EQ(schedule.units().size(), 64u);
+  EXPECT_TRUE(schedule.merges().empty());
+}
+
+TEST(CudaAttentionSchedule, LeavesShortPromptsWhole) {
+  AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20, true);
+  Step step;
+  step.add(512, 512);
+  schedule.fill(step.shape());
+  EXPECT_EQ(schedule.units().size(), 16u);
+  EXPECT_TRUE(schedule.merges().empty());
+}
+
+// The last tokens of a long prompt are one tile: its pieces are shared out all the same.
+TEST(CudaAttentionSchedule, SharesTheEndOfALongPromptOut) {
+  AttentionSchedule schedule(limits_of(32, 8, 128), 396, 1 << 20, true);
+  Step step;
+  step.add(20, 16384);
+  schedule.fill(step.shape());
+  EXPECT_EQ(schedule.units().size(), 16u);  // for each key head: one turn of 132 blocks
+}
+
 TEST(CudaAttentionSchedule, DoesNotSplitWithoutRoomForStates) {
   AttentionSchedule schedule(limits_of(32, 8, 128), 352, 100);
   Step step;

@@ -133,6 +133,9 @@ __device__ inline float cached_scale(const AttentionParams& p, const SequenceRow
 // attention_plain.cu
 void attention_plain(StreamHandle stream, const AttentionParams& p);
 
+// attention_wgmma.cu: wide units, where AttentionParams::wide_by_wgmma says so.
+void attention_wgmma(StreamHandle stream, const AttentionParams& p);
+
 // attention_latent.cu: latent attention for 16-bit numbers, and whether it takes these shapes.
 bool takes_latent(const AttentionParams& p);
 void attention_latent(StreamHandle stream, const AttentionParams& p);

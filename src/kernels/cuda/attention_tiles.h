@@ -9,14 +9,31 @@ namespace octavo::cuda {
 
 constexpr int kTileRows = 16;  // of a warp
 
-// Eight numbers of the cache, those of 8 bits times their vector's scale.
+// Two numbers of fp8, the lower 16 bits, in T, which holds them exactly; NaN stays NaN.
 template <class T>
-__device__ inline uint4 load8(const std::byte* data, Format format, float scale) {
-  if (format != Format::f8 && format != Format::q8) return *reinterpret_cast<const uint4*>(data);
-  const uint2 packed = *reinterpret_cast<const uint2*>(data);
-  const auto number = [&](std::uint32_t word, int i) {
-    const auto bits = static_cast<std::uint8_t>(word >> (8 * i));
-    return format == Format::f8 ? to_float(F8{bits}) : static_cast<float>(static_cast<signed char>(bits)) * scale;
+__device__ inline std::uint32_t pair_of_f8(std::uint32_t codes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  std::uint32_t halves;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(static_cast<std::uint16_t>(codes)));
+  if constexpr (std::is_same_v<T, F16>) {
+    return halves;
+  } else {
+    return pack<T>(to_float(F16{static_cast<std::uint16_t>(halves)}),
+                   to_float(F16{static_cast<std::uint16_t>(halves >> 16)}));
+  }
+#else
+  return pack<T>(to_float(F8{static_cast<std::uint8_t>(codes)}), to_float(F8{static_cast<std::uint8_t>(codes >> 8)}));
+#endif
+}
+
+// Eight numbers of 8 bits, times their vector's scale.
+template <class T>
+__device__ inline uint4 unpack8(uint2 packed, Format format, float scale) {
+  if (format == Format::f8)
+    return {pair_of_f8<T>(packed.x), pair_of_f8<T>(packed.x >> 16), pair_of_f8<T>(packed.y),
+            pair_of_f8<T>(packed.y >> 16)};
+  const auto number = [&](std::uint32_t word, int i) {  // 2^23 and 128 more are taken away again, which is exact
+    return (bits_to_float(0x4b000000 | ((word ^ 0x80808080) >> (8 * i) & 0xff)) - (0x1p23f + 128)) * scale;
   };
   const auto pair = [&](std::uint32_t word, int i) {
     return pack<T>(number(word, 2 * i), number(word, 2 * i + 1));
@@ -27,7 +44,7 @@ __device__ inline uint4 load8(const std::byte* data, Format format, float scale)
 // Whether a number is infinite or NaN; and two packed numbers with such ones replaced by zero.
 template <class T>
 __device__ inline bool not_finite(std::uint16_t bits) {
-  constexpr std::uint16_t kExponent = std::is_same_v<T, Bf16> ? 0x7f80 : 0x7c00;
+  constexpr int kExponent = std::is_same_v<T, Bf16> ? 0x7f80 : 0x7c00;
   return (bits & kExponent) == kExponent;
 }
 template <class T>

@@ -37,6 +37,7 @@ __device__ float number(const std::byte* key, Format format, int i) {
 // A thread for each token.
 template <class T>
 __global__ void __launch_bounds__(kScoreThreads) score_kernel(ChooseParams p, std::int64_t first_query) {
+  wait_for_kernels();
   const std::int64_t query = first_query + block_y(), token = block_x() * kScoreThreads + thread();
   const Query of(p, query);
   if (of.tokens <= p.most || token >= of.tokens) return;  // all are chosen
@@ -71,6 +72,7 @@ struct Counts {
 };
 
 __global__ void __launch_bounds__(kChooseThreads) choose_kernel(ChooseParams p, std::int64_t first_query) {
+  wait_for_kernels();
   OCTAVO_SHARED(int, bins, [256]);
   OCTAVO_SHARED(std::uint32_t, prefix, [1]);  // the bits of the last chosen rank that are known
   OCTAVO_SHARED(int, wanted, [1]);            // tokens of those bits that are chosen

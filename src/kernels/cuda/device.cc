@@ -7,9 +7,7 @@ namespace octavo::cuda {
 namespace {
 
 constexpr std::size_t kAlignment = 16;
-// Blocks of attention that a processor has room for when heads have 128 numbers (Hopper), of latent
-// attention, and what partial states may take of the device's memory.
-constexpr std::int64_t kBlocksPerProcessor = 3, kLatentBlocksPerProcessor = 1;
+// What partial states of attention may take of the device's memory.
 constexpr std::int64_t kMostStateBytes = std::int64_t{128} << 20;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -132,10 +130,9 @@ Result<std::unique_ptr<CudaAttentionPlan>> CudaAttentionPlan::make(CudaDevice& d
   const std::int64_t pieces = (seen + kPieceTokens - 1) / kPieceTokens;
   const std::int64_t states =
       std::min(limits.max_tokens * std::int64_t{limits.q_heads} * pieces, kMostStateBytes / state_bytes);
-  std::unique_ptr<CudaAttentionPlan> plan(new CudaAttentionPlan(
-      device, limits,
-      device.processors() * (limits.kv.values_in_keys > 0 ? kLatentBlocksPerProcessor : kBlocksPerProcessor),
-      states));
+  const bool one_block = limits.kv.values_in_keys > 0;
+  std::unique_ptr<CudaAttentionPlan> plan(
+      new CudaAttentionPlan(device, limits, device.processors() * (one_block ? 1 : kBlocksPerProcessor), states));
   TRY_VOID(device.stream().reserve_scratch(static_cast<std::size_t>(std::max(
       states * state_bytes, limits.kv.index_dim > 0 ? queries_scored(limits) * score_bytes(limits) : 0))));
   const std::size_t bytes = plan->most_bytes();
@@ -188,6 +185,7 @@ void CudaAttentionPlan::fill(CudaStream& stream, const AttentionShape& shape) {
   step_.units = stage(std::span<const AttentionUnit>(schedule_.units()));
   step_.narrow_units = schedule_.narrow_units();
   step_.wide_units = std::ssize(schedule_.units()) - schedule_.narrow_units();
+  step_.wide_by_wgmma = schedule_.wide_by_wgmma();
   step_.merges = stage(std::span<const AttentionMerge>(schedule_.merges()));
   step_.merge_count = std::ssize(schedule_.merges());
   step_.merge_rows_max = schedule_.merge_rows_max();
@@ -203,6 +201,7 @@ void CudaAttentionPlan::describe(AttentionParams& params) const {
   params.units = step_.units;
   params.narrow_units = step_.narrow_units;
   params.wide_units = step_.wide_units;
+  params.wide_by_wgmma = step_.wide_by_wgmma;
   params.merges = step_.merges;
   params.merge_count = step_.merge_count;
   params.merge_rows_max = step_.merge_rows_max;

@@ -76,6 +76,7 @@ class CudaDevice final : public Device {
   void copy(Stream& stream, const View& to, const View& from) override;
 
   int processors() const { return info_.processors; }
+  bool hopper() const { return info_.wgmma; }
   CudaStream& stream() { return stream_; }
   // On which weights travel.
   Staging& weight_staging() { return weight_staging_; }
@@ -122,7 +123,7 @@ class CudaAttentionPlan final : public AttentionPlan {
  private:
   CudaAttentionPlan(CudaDevice& on, const AttentionLimits& limits, std::int64_t blocks_at_a_time,
                     std::int64_t states)
-      : on_(on), limits_(limits), schedule_(limits, blocks_at_a_time, states) {}
+      : on_(on), limits_(limits), schedule_(limits, blocks_at_a_time, states, on.hopper()) {}
   template <class T>
   const T* stage(std::span<const T> items);
   std::size_t most_bytes() const;

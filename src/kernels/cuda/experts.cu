@@ -60,6 +60,7 @@ __device__ void rank_experts(const RouteParams& p, const float* logits, float* k
 
 // A warp chooses for one token. Places get the experts' numbers, as -1 - number, until all are known.
 __global__ void choose_kernel(RouteParams p) {
+  wait_for_kernels();
   OCTAVO_SHARED(float, keys, [kMaxExperts]);
   const std::int64_t token = block_x();
   const float* logits = static_cast<const float*>(p.logits.data) + element_at(token, p.logits.stride, 0);
@@ -124,6 +125,7 @@ __global__ void choose_kernel(RouteParams p) {
 
 // One block: a thread counts and places the pairs of its experts, tokens ascending.
 __global__ void __launch_bounds__(kSortThreads) sort_kernel(RouteParams p) {
+  wait_for_kernels();
   const std::int64_t pairs = p.n * p.chosen;
   for (std::int64_t e = thread(); e < p.experts; e += kSortThreads) {
     std::int32_t count = 0;
@@ -147,6 +149,7 @@ __global__ void __launch_bounds__(kSortThreads) sort_kernel(RouteParams p) {
 
 template <class T>
 __global__ void __launch_bounds__(kCombineThreads) combine_kernel(CombineParams p) {
+  wait_for_kernels();
   const std::int64_t row = block_x(), column = block_y() * kCombineThreads + thread();
   if (column >= p.dim) return;
   const auto number = [&](const Rows& rows, std::int64_t r) {

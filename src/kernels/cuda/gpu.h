@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #ifdef __CUDACC__
@@ -113,14 +114,18 @@ void for_activation(Format format, Body&& body) {
   body(float{});
 }
 
-// Two 16-bit numbers in a register, the first in the lower half.
-template <class T>
-__device__ inline std::uint32_t pack(float low, float high) {
-  return from_float<T>(low).bits | static_cast<std::uint32_t>(from_float<T>(high).bits) << 16;
-}
-
-// Of two such registers, in the arithmetic of T.
+// Two 16-bit numbers in a register, the first in the lower half; and of two such registers, in the arithmetic of T.
 #ifdef __CUDACC__
+template <class T>
+__device__ inline std::uint32_t pack(float low, float high) {  // one instruction
+  if constexpr (std::is_same_v<T, Bf16>) {
+    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+    return reinterpret_cast<const std::uint32_t&>(both);
+  } else {
+    const __half2 both = __floats2half2_rn(low, high);
+    return reinterpret_cast<const std::uint32_t&>(both);
+  }
+}
 template <class T, class Apply>
 __device__ inline std::uint32_t of_pairs(std::uint32_t x, std::uint32_t y, Apply apply) {
   using Pair = std::conditional_t<std::is_same_v<T, Bf16>, __nv_bfloat162, __half2>;
@@ -136,6 +141,10 @@ __device__ inline std::uint32_t multiply_pairs(std::uint32_t x, std::uint32_t y)
   return of_pairs<T>(x, y, [](auto a, auto b) { return __hmul2(a, b); });
 }
 #else
+template <class T>
+std::uint32_t pack(float low, float high) {
+  return from_float<T>(low).bits | static_cast<std::uint32_t>(from_float<T>(high).bits) << 16;
+}
 // Half `i` of a register.
 template <class T>
 float half_of(std::uint32_t pair, int i) {
@@ -164,15 +173,36 @@ std::uint32_t multiply_pairs(std::uint32_t x, std::uint32_t y) {
   ::octavo::cuda::emulated::enter_shared(&name, sizeof name)
 #endif
 
+// Kernels overlap where the device can ("programmatic dependent launch", from compute capability 9.0 on): once all blocks of
+// a kernel have begun, those of the next one come as room gets free. So every thread of every kernel calls
+// wait_for_kernels(), which returns when all kernels before this one have ended. In front of it a kernel reads nothing but its
+// arguments and weights, and writes nothing but shared memory.
 #ifdef __CUDACC__
-void check_launch();  // runtime.cc: an error of the driver ends the process, with its text
+__device__ inline void wait_for_kernels() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\ngriddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// runtime.cc
+bool kernels_overlap();
+void must_launch(cudaError_t status);  // an error of the driver ends the process, with its text
 
 template <class... Params, class... Args>
 void launch(StreamHandle stream, dim3 grid, int threads, std::size_t shared_bytes, void (*kernel)(Params...),
             const Args&... args) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  kernel<<<grid, dim3(static_cast<unsigned>(threads)), shared_bytes, stream>>>(args...);
-  check_launch();
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = kernels_overlap() ? 1 : 0;
+  must_launch(cudaLaunchKernelEx(&config, kernel, args...));
 }
 // Lets a kernel have this much dynamic shared memory, more than the 48 KiB that all may have.
 template <class... Params>
@@ -185,6 +215,8 @@ __device__ inline unsigned char* shared_memory() {
   return octavo_shared;
 }
 #else
+inline void wait_for_kernels() { emulated::wait_for_kernels(); }
+
 template <class... Params, class... Args>
 void launch(StreamHandle stream, dim3 grid, int threads, std::size_t shared_bytes, void (*kernel)(Params...),
             const Args&... args) {

@@ -272,6 +272,14 @@ struct Hopper {
 };
 constexpr std::int64_t kMostSharedTiles = 4096;
 
+// A matrix of 16-bit numbers, of which tiles of 64 columns and `tile_rows` rows are copied. Rows begin at multiples
+// of 16 bytes; what lies beyond the matrix is zero.
+struct TileSource {
+  const void* data;
+  std::int64_t rows, columns, stride_bytes;
+  int tile_rows;  // at most 256
+};
+
 struct MatmulParams {
   std::int64_t m, rows, cols;
   Rows x;
@@ -399,6 +407,7 @@ struct AttentionParams {
   const std::int64_t* table_starts;  // where a sequence's blocks begin in `tables`
   const AttentionUnit* units;
   std::int64_t narrow_units, wide_units;  // those of at most kNarrowRows rows come first
+  bool wide_by_wgmma = false;  // wide units go to attention_wgmma.cu
   const AttentionMerge* merges;
   std::int64_t merge_count, merge_rows_max;
   float* states;
@@ -417,6 +426,7 @@ constexpr int kMaxTiledLatent = 512;  // numbers of a value of latent attention 
 constexpr int kNarrowRows = 16;
 // Rows of a wide unit.
 constexpr int wide_rows(int head_dim, bool latent) { return head_dim > 128 || latent ? 32 : 64; }
+constexpr int kWgmmaRows = 128;  // the same by wgmma
 void attention(StreamHandle stream, const AttentionParams& p);
 
 // As ChooseTokensArgs, in chunks of queries whose scores fit into `scores`.

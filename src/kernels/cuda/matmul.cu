@@ -101,6 +101,7 @@ __device__ inline void narrow_tile(const MatmulParams& p, std::int64_t row, std:
 
 template <class T, class Y, Format kFormat>
 __global__ void __launch_bounds__(kNarrowWarps* kWarp) narrow_kernel(MatmulParams all) {
+  wait_for_kernels();
   const MatmulParams p = of_head<T, Y>(all);
   narrow_tile<T, Y, kFormat>(p, block_y() * 16, block_x() * 8);
 }
@@ -111,6 +112,7 @@ constexpr int kWideWarps = kWideRows / kWarpSide * (kWideColumns / kWarpSide);
 
 template <class T, class Y, Format kFormat>
 __global__ void __launch_bounds__(kWideWarps* kWarp) wide_kernel(MatmulParams all) {
+  wait_for_kernels();
   const MatmulParams p = of_head<T, Y>(all);
   constexpr int kTall = kWarpSide / 16, kWide = kWarpSide / 8, kAcross = kWideColumns / kWarpSide;
   const std::int64_t row = block_y() * kWideRows + warp() / kAcross * kWarpSide;
@@ -155,6 +157,7 @@ __device__ inline void plain_output(const MatmulParams& p, std::int64_t row, std
 }
 
 __global__ void plain_kernel(MatmulParams all) {
+  wait_for_kernels();
   const MatmulParams p = of_head<float, float>(all);
   const std::int64_t row = block_y(), column = block_x() * kPlainThreads + thread();
   if (column >= p.rows) return;
@@ -163,12 +166,14 @@ __global__ void plain_kernel(MatmulParams all) {
 
 template <class T, Format kFormat>
 __global__ void __launch_bounds__(kNarrowWarps* kWarp) expert_kernel(ExpertChunk chunk) {
+  wait_for_kernels();
   MatmulParams p = chunk.product;
   std::int64_t tile = block_y();
   if (find_expert(chunk, 16, p, tile)) narrow_tile<T, T, kFormat>(p, tile * 16, block_x() * 8);
 }
 
 __global__ void plain_expert_kernel(ExpertChunk chunk) {
+  wait_for_kernels();
   MatmulParams p = chunk.product;
   std::int64_t row = block_y();
   const std::int64_t column = block_x() * kPlainThreads + thread();

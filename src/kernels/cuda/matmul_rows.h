@@ -95,6 +95,9 @@ __host__ __device__ inline unsigned pieces(std::int64_t items, std::int64_t each
 // On Hopper: wgmma_matmul.cu, numbers of 16 bits, and wgmma_codes.cu, codes that lie by lanes.
 void wgmma_matmul(StreamHandle stream, const MatmulParams& p);
 void wgmma_codes(StreamHandle stream, const MatmulParams& p);
+// wgmma_wide.cu: many rows of x. How long that takes, as schedule_of() counts it; the largest number where it cannot be.
+std::int64_t wide_time(const MatmulParams& p);
+void wgmma_wide(StreamHandle stream, const MatmulParams& p);
 // An expert has about so many rows.
 void wgmma_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);
 void wgmma_code_experts(StreamHandle stream, const ExpertChunk& chunk, std::int64_t rows_each);

@@ -62,18 +62,18 @@ void multiply_add(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_
   const std::byte* slots = emulated::warp_exchange(&mine, sizeof mine);
   const int g = emulated::lane() / 4, t = emulated::lane() % 4;
   float sum[4] = {};
-  for (int owner = 0; owner < 4; ++owner) {  // of the columns of A
-    const auto top = emulated::of_lane<Fragments>(slots, g * 4 + owner);
-    const Fragments of_b[2] = {emulated::of_lane<Fragments>(slots, 2 * t * 4 + owner),
-                               emulated::of_lane<Fragments>(slots, (2 * t + 1) * 4 + owner)};
-    for (int half = 0; half < 2; ++half)
+  for (int half = 0; half < 2; ++half)  // in the order of A's columns, as wgmma.h
+    for (int owner = 0; owner < 4; ++owner) {
+      const auto top = emulated::of_lane<Fragments>(slots, g * 4 + owner);
+      const Fragments of_b[2] = {emulated::of_lane<Fragments>(slots, 2 * t * 4 + owner),
+                                 emulated::of_lane<Fragments>(slots, (2 * t + 1) * 4 + owner)};
       for (int i = 0; i < 2; ++i)
         for (int column = 0; column < 2; ++column) {
           const float y = half_of<T>(of_b[column].b[half], i);
           sum[column] += half_of<T>(top.a[2 * half], i) * y;
           sum[2 + column] += half_of<T>(top.a[2 * half + 1], i) * y;
         }
-  }
+    }
   for (int i = 0; i < 4; ++i) d[i] += sum[i];
 }
 

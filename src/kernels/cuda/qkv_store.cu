@@ -111,6 +111,7 @@ __device__ void put(Format format, std::byte* vector, std::int64_t i, float valu
 
 template <class T>
 __global__ void __launch_bounds__(kWarp) qkv_store_kernel(QkvStoreParams p) {
+  wait_for_kernels();
   OCTAVO_SHARED(float, whole, [kMaxHeadDim]);
   const KvLayout& layout = p.cache.layout;
   const int dim = layout.head_dim;
@@ -195,6 +196,7 @@ __device__ void store_key(const LatentStoreParams& p, std::int64_t token, const 
 
 template <class T>
 __global__ void __launch_bounds__(kLatentThreads) latent_store_kernel(LatentStoreParams p) {
+  wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
   OCTAVO_SHARED(float, key, [kMaxLatentKey]);
   const KvLayout& layout = p.cache.layout;

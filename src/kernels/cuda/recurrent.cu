@@ -31,6 +31,7 @@ __device__ void copy_state(const StateParams& p, std::int64_t sequence, const fl
 // A thread for each input, and one after the other all channels that are made of it.
 template <class T>
 __global__ void __launch_bounds__(kConvThreads) conv_kernel(ConvParams p) {
+  wait_for_kernels();
   const std::int64_t sequence = block_x(), input = block_y() * kConvThreads + thread();
   const std::int64_t begin = p.state.starts[sequence], end = p.state.starts[sequence + 1];
   if (input >= p.inputs || begin == end) return;
@@ -65,6 +66,7 @@ __device__ float time_step(const TimeStepParams& p, float dt, std::int64_t i) {
 // A block for each value head of a sequence, a thread for each column of its state.
 template <class T>
 __global__ void delta_kernel(GatedDeltaParams p) {
+  wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
   OCTAVO_SHARED(float, q, [kMostKeys]);
   OCTAVO_SHARED(float, k, [kMostKeys]);
@@ -122,6 +124,7 @@ __global__ void delta_kernel(GatedDeltaParams p) {
 // A block for each head of a sequence, a thread for each column of its state, and for a row of it.
 template <class T>
 __global__ void wkv_kernel(WkvParams p) {
+  wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
   OCTAVO_SHARED(float, r, [kMostKeys]);
   OCTAVO_SHARED(float, k, [kMostKeys]);
@@ -186,6 +189,7 @@ __global__ void wkv_kernel(WkvParams p) {
 // A block for each head of a sequence, a thread for each column of its state.
 template <class T>
 __global__ void scan_kernel(ScanParams p) {
+  wait_for_kernels();
   OCTAVO_SHARED(float, b, [kMostKeys]);
   OCTAVO_SHARED(float, c, [kMostKeys]);
   const std::int64_t sequence = block_x(), head = block_y();
@@ -226,6 +230,7 @@ __global__ void scan_kernel(ScanParams p) {
 // A thread for each channel.
 template <class T>
 __global__ void __launch_bounds__(kConvThreads) channel_scan_kernel(ChannelScanParams p) {
+  wait_for_kernels();
   const std::int64_t sequence = block_x(), channel = block_y() * kConvThreads + thread();
   const std::int64_t begin = p.state.starts[sequence], end = p.state.starts[sequence + 1];
   if (channel >= p.channels || begin == end) return;

@@ -40,6 +40,7 @@ __device__ float normalized(const NormParams& norm, const Moments& m, float x, s
 }
 
 __global__ void embed_kernel(EmbedParams p) {
+  wait_for_kernels();
   const std::int64_t row = block_x();
   for (std::int64_t k = thread(); k < p.dim; k += kThreads) {
     float value = weight_at(p.table, p.ids[row], k) * p.scale;
@@ -51,6 +52,7 @@ __global__ void embed_kernel(EmbedParams p) {
 
 template <class Delta, class Out, int kCount>
 __global__ void __launch_bounds__(kCount) add_norm_kernel(AddNormParams p) {
+  wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
   const std::int64_t row = block_x();
   // Each thread reads again only what it wrote itself.
@@ -109,6 +111,7 @@ __device__ float xielu(float x, const float* slopes) {
 
 template <class T>
 __global__ void activate_kernel(ActivateParams p) {
+  wait_for_kernels();
   const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
   if (k >= p.hidden) return;
   const float x = to_float(element<T>(p.x, row, k));
@@ -129,6 +132,7 @@ __global__ void activate_kernel(ActivateParams p) {
 // A block for each row.
 template <class T>
 __global__ void __launch_bounds__(kThreads) keep_tail_kernel(KeepTailParams p) {
+  wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
   const std::int64_t row = block_x();
   const auto x = [&](std::int64_t i) { return to_float(element<T>(p.x, row, i)); };
@@ -140,6 +144,7 @@ __global__ void __launch_bounds__(kThreads) keep_tail_kernel(KeepTailParams p) {
 
 template <class T>
 __global__ void scale_rows_kernel(ScaleRowsParams p) {
+  wait_for_kernels();
   const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
   if (k >= p.dim) return;
   const float factor = p.factors[p.rows != nullptr ? p.rows[row] : row];
@@ -148,6 +153,7 @@ __global__ void scale_rows_kernel(ScaleRowsParams p) {
 
 template <class T>
 __global__ void clamp_kernel(ClampParams p) {
+  wait_for_kernels();
   const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
   if (k >= p.dim) return;
   const float x = to_float(element<T>(p.x, row, k));
@@ -157,6 +163,7 @@ __global__ void clamp_kernel(ClampParams p) {
 // A block for each head, or row where nothing is normalised.
 template <class T>
 __global__ void __launch_bounds__(kThreads) gate_kernel(GateParams p) {
+  wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
   const std::int64_t row = block_x() / p.heads, first = block_x() % p.heads * p.dim;
   const auto open = [&](std::int64_t i) {
@@ -177,11 +184,13 @@ __global__ void __launch_bounds__(kThreads) gate_kernel(GateParams p) {
 
 template <class T>
 __global__ void gather_kernel(GatherRowsParams p) {
+  wait_for_kernels();
   const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
   if (k < p.dim) element<T>(p.out, row, k) = element<T>(p.x, p.rows[row], k);
 }
 
 __global__ void pool_kernel(PoolParams p) {
+  wait_for_kernels();
   const std::int64_t s = block_x(), k = block_y() * kThreads + thread();
   if (k >= p.dim) return;
   const std::int64_t first = p.pool == Pool::last ? p.starts[s + 1] - 1 : p.starts[s];
@@ -203,6 +212,7 @@ __global__ void pool_kernel(PoolParams p) {
 
 template <class X, class Y>
 __global__ void add_rows_kernel(AddRowsParams p) {
+  wait_for_kernels();
   const std::int64_t place = block_x(), k = block_y() * kThreads + thread();
   if (k >= p.dim) return;
   Y& sum = element<Y>(p.y, p.rows[place], k);
@@ -210,6 +220,7 @@ __global__ void add_rows_kernel(AddRowsParams p) {
 }
 
 __global__ void angles_kernel(AnglesParams p) {
+  wait_for_kernels();
   const std::int64_t row = block_x(), pair = block_y() * kThreads + thread();
   if (pair >= p.pairs) return;
   const float angle = static_cast<float>(p.positions[row]) * p.frequencies[pair];
@@ -219,6 +230,7 @@ __global__ void angles_kernel(AnglesParams p) {
 
 // A row that found nothing to choose counts as token 0: its sequence ends before that matters.
 __global__ void put_sampled_kernel(PutSampledParams p) {
+  wait_for_kernels();
   const std::int64_t i = block_x() * kThreads + thread();
   if (i >= p.n) return;
   const std::int32_t id = p.sampled[p.rows[i]];
@@ -226,6 +238,7 @@ __global__ void put_sampled_kernel(PutSampledParams p) {
 }
 
 __global__ void scale_logits_kernel(ScaleLogitsParams p) {
+  wait_for_kernels();
   const std::int64_t row = block_x(), k = block_y() * kThreads + thread();
   if (k >= p.vocab) return;
   float& logit = element<float>(p.logits, row, k);

@@ -1,5 +1,6 @@
 #include "kernels/cuda/runtime.h"
 
+#include <cudaTypedefs.h>
 #include <cuda_runtime_api.h>
 
 #include "base/check.h"
@@ -13,7 +14,35 @@ void must(cudaError_t status, const char* what) {
 
 }  // namespace
 
-void check_launch() { must(cudaGetLastError(), "launch a kernel"); }
+void describe_tiles(const TileSource& source, void* map) {
+  static const auto encode = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+    must(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found),
+         "look for its function of tiles");
+    CHECK(found == cudaDriverEntryPointSuccess, "the driver has no tiles");
+    return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
+  }();
+  const cuuint64_t extents[] = {static_cast<cuuint64_t>(source.columns), static_cast<cuuint64_t>(source.rows)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(source.stride_bytes)};
+  const cuuint32_t tile[] = {64, static_cast<cuuint32_t>(source.tile_rows)}, steps[] = {1, 1};
+  const CUresult status =
+      encode(static_cast<CUtensorMap*>(map), CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, const_cast<void*>(source.data), extents,
+             strides, tile, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  CHECK(status == CUDA_SUCCESS, "the driver refuses tiles of {} x {} numbers, {} bytes apart", source.rows, source.columns,
+        source.stride_bytes);
+}
+
+bool kernels_overlap() {
+  static const bool can = [] {
+    int major = 0;
+    must(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "read the device's properties");
+    return major >= 9;
+  }();
+  return can;
+}
+void must_launch(cudaError_t status) { must(status, "launch a kernel"); }
 
 namespace runtime {
 

@@ -420,6 +420,7 @@ class RowSampler {
 };
 
 __global__ void __launch_bounds__(kThreads) sample_kernel(SampleParams p) {
+  wait_for_kernels();
   OCTAVO_SHARED(Shared, shared, );
   RowSampler(p, block_x(), shared).run();
 }

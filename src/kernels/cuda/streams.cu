@@ -25,6 +25,7 @@ __device__ float& stream_at(const StreamsParams& p, std::int64_t t, std::int64_t
 
 // A thread for each column of a token.
 __global__ void __launch_bounds__(kThreads) predict_kernel(StreamsParams p) {
+  wait_for_kernels();
   const std::int64_t t = block_x(), k = block_y() * kThreads + thread();
   if (k >= p.dim) return;
   float sums[kMostStreams];
@@ -38,6 +39,7 @@ __global__ void __launch_bounds__(kThreads) predict_kernel(StreamsParams p) {
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) correct_kernel(CorrectStreamsParams p) {
+  wait_for_kernels();
   const std::int64_t t = block_x(), k = block_y() * kThreads + thread();
   if (k >= p.streams.dim) return;
   const float before = element<float>(p.before, t, k), change = stream_at(p.streams, t, 0, k) - before;
@@ -52,6 +54,7 @@ __global__ void __launch_bounds__(kThreads) correct_kernel(CorrectStreamsParams 
 
 // A block for each row.
 __global__ void __launch_bounds__(kThreads) match_kernel(MatchSizeParams p) {
+  wait_for_kernels();
   OCTAVO_SHARED(float, partials, [kWarp]);
   const std::int64_t row = block_x();
   const auto mean_square = [&](const Rows& x) {

@@ -6,6 +6,8 @@
 // aligned to its size. The 16 bytes of chunk c of row r are at chunk c ^ r % 8 of the row ("128-byte swizzle"), so that
 // eight rows of one chunk lie in different banks.
 //
+// The same tile also serves as B turned round ("N-major"): its rows lie along the sum, their 64 numbers are columns of D.
+//
 // In registers A is a warp's 16 rows as mma.h has them. Where D is, with g = lane / 4, t = lane % 4 and w the warp of the warpgroup:
 //   d[4j], d[4j + 1] = D[16w + g][8j + 2t, 8j + 2t + 1]   d[4j + 2], d[4j + 3] = D[16w + g + 8][the same]
 #pragma once
@@ -21,6 +23,12 @@ constexpr std::size_t kSwizzleBytes = 1024;  // a swizzled tile begins at a mult
 
 // Byte offset of a chunk of 16 bytes in a tile.
 __device__ inline int swizzled(int row, int chunk) { return row * kTileRowBytes + ((chunk ^ row % 8) * 16); }
+
+// An array of tiles of D as the registers that instructions name.
+template <int kTiles>
+__device__ inline float (&registers_of(float (&d)[kTiles][4]))[4 * kTiles] {
+  return reinterpret_cast<float(&)[4 * kTiles]>(d);
+}
 
 #ifdef __CUDACC__
 
@@ -59,15 +67,32 @@ __device__ inline void show_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
-// Of `threads` threads of the block, 1 <= id <= 15.
+// Of `threads` threads of the block, 1 <= id <= 15; those that arrive do not wait for the others.
 __device__ inline void named_barrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
+__device__ inline void named_arrival(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
 
-// An operand: 16 columns of a tile from `tile` on.
+// An operand: 16 columns of a tile from `tile` on, or 16 rows of one that is turned round.
 __device__ inline std::uint64_t operand(const void* tile) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62, kGroupBytes = std::uint64_t{kSwizzleBytes >> 4} << 32;
   return kSwizzle128 | kGroupBytes | std::uint64_t{1} << 16 | ((shared_address(tile) & 0x3ffff) >> 4);
+}
+
+// All threads of a warpgroup: from here on each has so many registers, fewer than before or, once others have given theirs, more.
+template <int kCount>
+__device__ inline void give_registers() {
+#if OCTAVO_WGMMA
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+#endif
+}
+template <int kCount>
+__device__ inline void take_registers() {
+#if OCTAVO_WGMMA
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+#endif
 }
 
 // D and operands in registers are not to be touched from here until wait_products.
@@ -147,6 +172,9 @@ __device__ inline void keep_until_here(const std::uint32_t (&a)[kCount]) {
                     OCTAVO_A_IN_REGISTERS, OCTAVO_D16(0));                                                  \
   OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "{%32, %33, %34, %35}", "%36", "%37", "0",            \
                     OCTAVO_A_IN_REGISTERS, OCTAVO_D16(0), OCTAVO_D16(16))
+#define OCTAVO_PRODUCT_OF_ROWS(type)                                                                         \
+  OCTAVO_PRODUCT_OF(64, "m64n64k16", type, OCTAVO_R32, "{%32, %33, %34, %35}", "%36", "%37", "1",            \
+                    OCTAVO_A_IN_REGISTERS, OCTAVO_D16(0), OCTAVO_D16(16))
 
 // d = a * b, or added to d.
 template <class T, int kN>
@@ -171,6 +199,18 @@ __device__ inline void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&
   }
 #endif
 }
+// The same for 64 columns of D, B being a tile that is turned round.
+template <class T>
+__device__ inline void multiply_rows(float (&d)[kTileColumns / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
+#if OCTAVO_WGMMA
+  constexpr int kN = kTileColumns;
+  if constexpr (std::is_same_v<T, Bf16>) {
+    OCTAVO_PRODUCT_OF_ROWS("bf16");
+  } else {
+    OCTAVO_PRODUCT_OF_ROWS("f16");
+  }
+#endif
+}
 
 #else
 
@@ -186,7 +226,12 @@ void wait_copies() {
   emulated::wait_later(emulated::Later::copies, kGroups);
 }
 inline void show_to_products() {}
+template <int>
+void give_registers() {}
+template <int>
+void take_registers() {}
 inline void named_barrier(int id, int threads) { emulated::named_barrier(id, threads); }
+inline void named_arrival(int id, int threads) { emulated::named_arrival(id, threads); }
 
 // As on the device, but for the address: it counts from where shared memory begins.
 inline std::uint64_t operand(const void* tile) {
@@ -196,13 +241,14 @@ inline std::uint64_t operand(const void* tile) {
 
 namespace emulated {
 
-// Number (row, k) of an operand that is swizzled by 128 bytes: groups of 8 rows are a stride apart, bits 4 to 6 of an
-// address change by bits 7 to 9.
+// Number (row, column) of tiles that are swizzled by 128 bytes: groups of 8 rows are a stride apart, groups of 64 columns
+// what is called the leading dimension's offset, bits 4 to 6 of an address change by bits 7 to 9.
 template <class T>
-float number_of_tile(std::uint64_t operand, int row, int k) {
-  const std::uint64_t begin = (operand & 0x3fff) << 4, stride = (operand >> 32 & 0x3fff) << 4;
-  std::uint64_t address = begin + static_cast<std::uint64_t>(row / 8) * stride +
-                          static_cast<std::uint64_t>(row % 8 * kTileRowBytes + k * 2);
+float number_of_tile(std::uint64_t operand, int row, int column) {
+  const auto field = [&](int bit) { return (operand >> bit & 0x3fff) << 4; };
+  std::uint64_t address = field(0) + static_cast<std::uint64_t>(row / 8) * field(32) +
+                          static_cast<std::uint64_t>(column / kTileColumns) * field(16) +
+                          static_cast<std::uint64_t>(row % 8 * kTileRowBytes + column % kTileColumns * 2);
   address ^= (address >> 7 & 7) << 4;
   T number;
   std::memcpy(&number, emulated::shared_memory() + address, sizeof number);
@@ -230,10 +276,10 @@ void multiply_tiles(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool a
     }
   });
 }
-// Registers, too, are read when they are waited for.
-template <class T, int kN>
-void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
-  emulated::begin_later(emulated::Later::products, [&d, &a, b, adds] {
+// With A in registers, which, too, are read when they are waited for; number_of_b(column, k).
+template <class T, int kN, class NumberOfB>
+void multiply_registers(float (&d)[kN / 2], const std::uint32_t (&a)[4], bool adds, NumberOfB number_of_b) {
+  emulated::begin_later(emulated::Later::products, [&d, &a, adds, number_of_b] {
     struct Fragment {
       std::uint32_t a[4];
     } mine;
@@ -246,14 +292,33 @@ void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&a)[4], std::uint64
       const int column = i / 4 * 8 + 2 * t + i % 2;
       float sum = 0;
       for (int k = 0; k < 16; ++k)
-        sum += half_of<T>(row[k % 8 / 2].a[k / 8 * 2 + i / 2 % 2], k % 2) * emulated::number_of_tile<T>(b, column, k);
+        sum += half_of<T>(row[k % 8 / 2].a[k / 8 * 2 + i / 2 % 2], k % 2) * number_of_b(column, k);
       d[i] = adds ? d[i] + sum : sum;
     }
   });
+}
+template <class T, int kN>
+void multiply_tiles(float (&d)[kN / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
+  multiply_registers<T, kN>(d, a, adds,
+                            [b](int column, int k) { return emulated::number_of_tile<T>(b, column, k); });
+}
+template <class T>
+void multiply_rows(float (&d)[kTileColumns / 2], const std::uint32_t (&a)[4], std::uint64_t b, bool adds) {
+  multiply_registers<T, kTileColumns>(d, a, adds,
+                                      [b](int column, int k) { return emulated::number_of_tile<T>(b, k, column); });
 }
 template <int kCount>
 void keep_until_here(const std::uint32_t (&)[kCount]) {}
 
 #endif
+
+// Where a block's memory begins, so that tiles may lie there.
+__device__ inline unsigned char* memory_of_tiles() {
+  unsigned char* memory = shared_memory();
+#ifdef __CUDACC__
+  memory += (kSwizzleBytes - shared_address(memory) % kSwizzleBytes) % kSwizzleBytes;
+#endif
+  return memory;
+}
 
 }  // namespace octavo::cuda

@@ -31,8 +31,8 @@ struct Stage {
   }
 };
 
-// Tiles of one team on their way to shared memory.
-template <class T, Format kFormat, class S>
+// Codes and scales of one team on their way to shared memory.
+template <Format kFormat, class S>
 struct CodeRing {
   using At = Stage<kFormat, S>;
   static constexpr int kChunks = At::kRowBytes / 16;            // of a row's codes
@@ -44,11 +44,9 @@ struct CodeRing {
   const int team, me;
   const std::int64_t first_slice, end;  // slices from this one on, columns before that one
   const int scales_each;                // of a row in a step: 1, or one for each quarter
-  const XTiles<T, S, kStepColumns> x;
   const std::int64_t output;
 
-  __device__ CodeRing(const MatmulParams& product, const Part& part, unsigned char* memory, std::int64_t row,
-                      std::int64_t first_output)
+  __device__ CodeRing(const MatmulParams& product, const Part& part, unsigned char* memory, std::int64_t first_output)
       : p(product),
         stages(memory),
         team(S::team()),
@@ -56,39 +54,38 @@ struct CodeRing {
         first_slice(part.first),
         end(part.end),
         scales_each(product.w.groups == 1 || product.w.group % kStepColumns == 0 ? 1 : kQuarters),
-        x(product, me, row),
         output(first_output) {}
 
   __device__ unsigned char* stage(std::int64_t step) const { return stages + step % S::kStages * At::kBytes; }
 
-  // Step `step` of those that the team has in all its slices; beyond them nothing.
-  __device__ void begin(std::int64_t step) {
-    const std::int64_t slice = first_slice + step / kSteps * S::kTeams + team;
-    const std::int64_t first = slice * kSlice + step % kSteps * kStepColumns;
-    if (first < end) {
-      unsigned char* to = stage(step);
-      x.begin(to, first);
-      const int chunk = me % kChunks;
-      const std::int64_t code = p.w.codes_at + first / kStepColumns * At::kRowBytes + chunk * 16;
+  // Of step `step` of those that the team has in all its slices.
+  __device__ std::int64_t column(std::int64_t step) const {
+    return (first_slice + step / kSteps * S::kTeams + team) * kSlice + step % kSteps * kStepColumns;
+  }
+  __device__ bool there(std::int64_t step) const { return column(step) < end; }
+
+  __device__ void begin(std::int64_t step) const {
+    if (!there(step)) return;
+    unsigned char* const to = stage(step);
+    const std::int64_t first = column(step);
+    const int chunk = me % kChunks;
+    const std::int64_t code = p.w.codes_at + first / kStepColumns * At::kRowBytes + chunk * 16;
 #pragma unroll
-      for (int i = 0; i < kCopies; ++i) {
-        const int r = me / kChunks + i * kRowsApart;
-        const bool there = output + r < p.rows;
-        copy_async(to + At::kCodesAt + At::chunk_at(r, chunk),
-                   there ? row_of(p.w, output + r) + code : p.w.data, there);
-      }
-      for (int i = me; i < S::kOutputs * scales_each; i += S::kTeamThreads) {
-        const int r = i / scales_each, quarter = i % scales_each;
-        const int group = static_cast<int>(first + quarter * kQuarter) / p.w.group;
-        const bool there = output + r < p.rows;
-        copy_async<sizeof(GroupScale)>(
-            to + At::kScalesAt + r * kScaleBytes + quarter * static_cast<int>(sizeof(GroupScale)),
-            row_of(p.w, there ? output + r : 0) +
-                (group < p.w.groups ? group : p.w.groups - 1) * sizeof(GroupScale),  // padding: any
-            there);
-      }
+    for (int i = 0; i < kCopies; ++i) {
+      const int r = me / kChunks + i * kRowsApart;
+      const bool there = output + r < p.rows;
+      copy_async(to + At::kCodesAt + At::chunk_at(r, chunk), there ? row_of(p.w, output + r) + code : p.w.data, there);
     }
-    commit_copies();
+    for (int i = me; i < S::kOutputs * scales_each; i += S::kTeamThreads) {
+      const int r = i / scales_each, quarter = i % scales_each;
+      const int group = static_cast<int>(first + quarter * kQuarter) / p.w.group;
+      const bool there = output + r < p.rows;
+      copy_async<sizeof(GroupScale)>(
+          to + At::kScalesAt + r * kScaleBytes + quarter * static_cast<int>(sizeof(GroupScale)),
+          row_of(p.w, there ? output + r : 0) +
+              (group < p.w.groups ? group : p.w.groups - 1) * sizeof(GroupScale),  // padding: any
+          there);
+    }
   }
 };
 
@@ -161,7 +158,7 @@ struct RowCodes {
 
 // A step's sums, times their scales, are added to `sum`.
 template <class T, Format kFormat, class S>
-__device__ inline void multiply_step(const CodeRing<T, kFormat, S>& ring, std::int64_t step, int tall,
+__device__ inline void multiply_step(const CodeRing<kFormat, S>& ring, std::int64_t step, int tall,
                                      float (&part)[S::kN / 2], float (&sum)[S::kN / 2]) {
   using At = Stage<kFormat, S>;
   const unsigned char* const x = ring.stage(step);
@@ -210,15 +207,23 @@ __device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t 
   unsigned char* memory = memory_of_tiles();
   const int team = S::team(), tall = thread() / kWarpgroup % S::kTall;
   float* const together = totals_of(memory);
-  CodeRing<T, kFormat, S> ring(p, part, memory + S::kTotalBytes + team * S::kStages * Stage<kFormat, S>::kBytes, row,
-                               output);
+  const CodeRing<kFormat, S> ring(p, part, memory + S::kTotalBytes + team * S::kStages * Stage<kFormat, S>::kBytes,
+                                  output);
   float products[S::kN / 2], sum[S::kN / 2], total[S::kN / 2];
 #pragma unroll
   for (int i = 0; i < S::kN / 2; ++i) products[i] = total[i] = 0;
 
+  // Codes come while the kernels before this one still run.
+  for (int i = 0; i < kAhead; ++i) ring.begin(i);
+  wait_for_kernels();
+  const XTiles<T, S, kStepColumns> x_tiles(p, ring.me, row);
+  const auto begin_x = [&](std::int64_t i) {
+    if (ring.there(i)) x_tiles.begin(ring.stage(i), ring.column(i));
+    commit_copies();
+  };
+  for (int i = 0; i < kAhead; ++i) begin_x(i);
+
   std::int64_t step = 0;
-  for (; step < kAhead; ++step) ring.begin(step);
-  step = 0;
 #pragma unroll 1
   for (std::int64_t first = part.first; first * kSlice < part.end; first += S::kTeams) {
     const std::int64_t slice = first + team;
@@ -233,7 +238,8 @@ __device__ void code_tile(const MatmulParams& p, std::int64_t row, std::int64_t 
         show_to_products();
         named_barrier(1 + team, S::kTeamThreads);
         ring.begin(step + kAhead);  // where the step before this one has been
-        multiply_step(ring, step, tall, products, sum);
+        begin_x(step + kAhead);
+        multiply_step<T>(ring, step, tall, products, sum);
       }
     }
     keep_slice<S>(part, total, together, sum, slice);
@@ -259,10 +265,11 @@ __global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads,
   Part part = whole_tile(p);
   if (chunk.experts == 0) {
     p = p.y.format == Format::f32 ? of_head<T, float>(p) : of_head<T, T>(p);
-    place = place_of_block<S>(p);
+    place = place_of_tile<S>(p, block_x());
     part = part_of_block<S>(p, slices_each);
   } else {
     std::int64_t tile = block_y();
+    wait_for_kernels();
     if (!find_expert(chunk, kN, p, tile)) return;
     place.row = tile * kN;
   }

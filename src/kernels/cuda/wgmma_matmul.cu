@@ -9,52 +9,49 @@ namespace {
 template <class S>
 constexpr int kStageBytes = (S::kOutputs + S::kN) * kTileRowBytes;
 
-// Tiles of one team on their way to shared memory.
-template <class T, class S>
-struct Ring {
+// Tiles of w of one team on their way to shared memory.
+template <class S>
+struct WTiles {
   static constexpr int kChunks = kTileColumns / 8;  // of a row of a tile
-  static constexpr int kWCopies = S::kOutputs * kChunks / S::kTeamThreads;
+  static constexpr int kCopies = S::kOutputs * kChunks / S::kTeamThreads;
   static constexpr int kRowsApart = S::kTeamThreads / kChunks;  // of the copies of a thread
 
   const MatmulParams& p;
-  unsigned char* const stages;
-  const int team, me;
-  const std::int64_t first_slice, end;  // slices from this one on, columns before that one
-  const XTiles<T, S, kTileColumns> x;
+  const int me;
   const std::byte* w;   // the thread's chunk of its first row
   std::int64_t w_rows;  // from that row on
 
-  __device__ Ring(const MatmulParams& product, const Part& part, unsigned char* memory, std::int64_t row,
-                  std::int64_t output)
+  __device__ WTiles(const MatmulParams& product, std::int64_t output)
       : p(product),
-        stages(memory),
-        team(S::team()),
         me(thread() % S::kTeamThreads),
-        first_slice(part.first),
-        end(part.end),
-        x(product, me, row),
         w(row_of(product.w, output + me / kChunks)),
         w_rows(product.rows - output - me / kChunks) {}
 
-  __device__ unsigned char* stage(std::int64_t step) const { return stages + step % S::kStages * kStageBytes<S>; }
-
-  // Step `step` of those that the team has in all its slices; beyond them nothing.
-  __device__ void begin(std::int64_t step) {
-    const std::int64_t slice = first_slice + step / kSteps * S::kTeams + team;
-    const std::int64_t first = slice * kSlice + step % kSteps * kTileColumns, column = first + me % kChunks * 8;
-    if (first < end) {
-      unsigned char* tile = stage(step);
-      const bool in_w = column * 2 < p.w.stride;
+  // From this column on.
+  __device__ void begin(unsigned char* tile, std::int64_t first) const {
+    const std::int64_t column = first + me % kChunks * 8;
+    const bool in_w = column * 2 < p.w.stride;
 #pragma unroll
-      for (int i = 0; i < kWCopies; ++i) {
-        const bool there = in_w && i * kRowsApart < w_rows;
-        copy_async(tile + swizzled(me / kChunks + i * kRowsApart, me % kChunks),
-                   there ? w + element_at(i * kRowsApart, p.w.stride, column * 2) : p.w.data, there);
-      }
-      x.begin(tile + S::kOutputs * kTileRowBytes, first);
+    for (int i = 0; i < kCopies; ++i) {
+      const bool there = in_w && i * kRowsApart < w_rows;
+      copy_async(tile + swizzled(me / kChunks + i * kRowsApart, me % kChunks),
+                 there ? w + element_at(i * kRowsApart, p.w.stride, column * 2) : p.w.data, there);
     }
-    commit_copies();
   }
+};
+
+// A team's stages, and which columns come to them.
+template <class S>
+struct Stages {
+  unsigned char* const memory;
+  const std::int64_t first_slice, end;  // slices from this one on, columns before that one
+
+  __device__ unsigned char* at(std::int64_t step) const { return memory + step % S::kStages * kStageBytes<S>; }
+  // Of step `step` of those that the team has in all its slices.
+  __device__ std::int64_t column(std::int64_t step) const {
+    return (first_slice + step / kSteps * S::kTeams + S::team()) * kSlice + step % kSteps * kTileColumns;
+  }
+  __device__ bool there(std::int64_t step) const { return column(step) < end; }
 };
 
 // Rows [row, row + kN) of x, outputs from `output` on.
@@ -65,14 +62,24 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
   unsigned char* memory = memory_of_tiles();
   const int team = S::team(), tall = thread() / kWarpgroup % S::kTall;
   float* const together = totals_of(memory);
-  Ring<T, S> ring(p, part, memory + S::kTotalBytes + team * S::kStages * kStageBytes<S>, row, output);
+  const Stages<S> stages{memory + S::kTotalBytes + team * S::kStages * kStageBytes<S>, part.first, part.end};
+  const WTiles<S> w_tiles(p, output);
   float sum[kN / 2], total[kN / 2];
 #pragma unroll
   for (int i = 0; i < kN / 2; ++i) sum[i] = total[i] = 0;
 
+  // Weights come while the kernels before this one still run.
+  for (int i = 0; i < kAhead; ++i)
+    if (stages.there(i)) w_tiles.begin(stages.at(i), stages.column(i));
+  wait_for_kernels();
+  const XTiles<T, S, kTileColumns> x_tiles(p, w_tiles.me, row);
+  const auto begin_x = [&](std::int64_t i) {
+    if (stages.there(i)) x_tiles.begin(stages.at(i) + S::kOutputs * kTileRowBytes, stages.column(i));
+    commit_copies();
+  };
+  for (int i = 0; i < kAhead; ++i) begin_x(i);
+
   std::int64_t step = 0;
-  for (; step < kAhead; ++step) ring.begin(step);
-  step = 0;
 #pragma unroll 1
   for (std::int64_t first = part.first; first * kSlice < part.end; first += S::kTeams) {
     const std::int64_t slice = first + team;
@@ -84,14 +91,16 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
         wait_copies<kAhead - 1>();
         show_to_products();
         named_barrier(1 + team, S::kTeamThreads);
-        const unsigned char* w = ring.stage(step) + tall * kTileRows * kTileRowBytes;
-        const unsigned char* x = ring.stage(step) + S::kOutputs * kTileRowBytes;
+        const unsigned char* w = stages.at(step) + tall * kTileRows * kTileRowBytes;
+        const unsigned char* x = stages.at(step) + S::kOutputs * kTileRowBytes;
         begin_products();
 #pragma unroll
         for (int k = 0; k < kTileColumns / 16; ++k)
           multiply_tiles<T, kN>(sum, operand(w + k * 32), operand(x + k * 32), i > 0 || k > 0);
         commit_products();
-        ring.begin(step + kAhead);  // where the products of two steps ago have read
+        const std::int64_t next = step + kAhead;  // where the products of two steps ago have read
+        if (stages.there(next)) w_tiles.begin(stages.at(next), stages.column(next));
+        begin_x(next);
         wait_products<1>(sum);
       }
       wait_products<0>(sum);
@@ -105,9 +114,6 @@ __device__ void wgmma_tile(const MatmulParams& p, std::int64_t row, std::int64_t
 
 template <class S>
 constexpr int kBlocks = S::blocks_on_processor(kStageBytes<S>);
-// Blocks of the widest tiles have no registers left for what sharing takes.
-template <class S>
-constexpr bool kShares = S::kN <= 128;
 
 // A block has `slices_each` slices of a tile, block y of the grid so manieth of them.
 template <class T, class Y, int kN, int kTall, int kStages>
@@ -116,8 +122,8 @@ __global__ void __launch_bounds__(Shape<kN, kTall, 1, kStages>::kThreads, (kBloc
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
   using S = Shape<kN, kTall, 1, kStages>;
   const MatmulParams p = of_head<T, Y>(all);
-  const TilePlace place = place_of_block<S>(p);
-  const Part part = kShares<S> ? part_of_block<S>(p, slices_each) : whole_tile(p);
+  const TilePlace place = place_of_tile<S>(p, block_x());
+  const Part part = part_of_block<S>(p, slices_each);
   wgmma_tile<T, Y, S>(p, place.row, place.output, part);
 #endif
 }
@@ -126,6 +132,7 @@ template <class T, int kN, int kTall, int kTeams, int kStages>
 __global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads, 1)
     wgmma_expert_kernel(ExpertChunk chunk) {
 #if !defined(__CUDACC__) || OCTAVO_WGMMA
+  wait_for_kernels();
   using S = Shape<kN, kTall, kTeams, kStages>;
   MatmulParams p = chunk.product;
   std::int64_t tile = block_y();
@@ -136,7 +143,7 @@ __global__ void __launch_bounds__(Shape<kN, kTall, kTeams, kStages>::kThreads, 1
 
 template <class S>
 Schedule schedule_of(const MatmulParams& p) {
-  return schedule_of<S>(p, kBlocks<S>, kStageBytes<S> * kSteps, kShares<S>);
+  return schedule_of<S>(p, kBlocks<S>, kStageBytes<S> * kSteps, true);
 }
 
 // Calls body() with kN, kTall and kStages for a product.
@@ -146,8 +153,6 @@ void for_shape(const MatmulParams& p, Body&& body) {
   if (p.m <= 16) return body.template operator()<16, 1, 5>();
   if (p.m <= 32) return body.template operator()<32, 1, 6>();
   if (p.m <= 64) return body.template operator()<64, 2, 4>();
-  if (p.m > 128 && schedule_of<Shape<192, 2, 1, 5>>(p).time < schedule_of<Shape<128, 2, 1, 6>>(p).time)
-    return body.template operator()<192, 2, 5>();
   body.template operator()<128, 2, 6>();
 }
 
@@ -165,6 +170,7 @@ void for_shape_of_expert(std::int64_t m, Body&& body) {
 }  // namespace
 
 void wgmma_matmul(StreamHandle stream, const MatmulParams& p) {
+  if (p.m > 128 && wide_time(p) < schedule_of<Shape<128, 2, 1, 6>>(p).time) return wgmma_wide(stream, p);
   for_activation(p.x.format, [&]<class T>(T) {
     if constexpr (sizeof(T) == 2)
       for_shape(p, [&]<int kN, int kTall, int kStages>() {

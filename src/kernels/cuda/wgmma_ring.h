@@ -37,15 +37,6 @@ struct Shape {
   }
 };
 
-// Where a block's memory begins, so that tiles may lie there.
-__device__ inline unsigned char* memory_of_tiles() {
-  unsigned char* memory = shared_memory();
-#ifdef __CUDACC__
-  memory += (kSwizzleBytes - shared_address(memory) % kSwizzleBytes) % kSwizzleBytes;
-#endif
-  return memory;
-}
-
 // Rows of x on their way to a team's stages: kColumns columns of kN rows, tiles of 64 columns side by side.
 template <class T, class S, int kColumns>
 struct XTiles {
@@ -129,14 +120,14 @@ __device__ inline void store_totals(const MatmulParams& p, std::int64_t row, std
 // Blocks that run side by side have few tiles of either operand: so many tiles of x at a time.
 constexpr std::int64_t kGrouped = 8;
 
-// Where the block's rows of x and its outputs begin, in a grid of blocks_of().
+// Where a tile's rows of x and its outputs begin, of blocks_of() tiles.
 struct TilePlace {
   std::int64_t row, output;
 };
 template <class S>
-__device__ inline TilePlace place_of_block(const MatmulParams& p) {
+__device__ inline TilePlace place_of_tile(const MatmulParams& p, std::int64_t tile) {
   const std::int64_t across = (p.rows + S::kOutputs - 1) / S::kOutputs, down = (p.m + S::kN - 1) / S::kN;
-  const std::int64_t group = block_x() / (kGrouped * across) * kGrouped, place = block_x() % (kGrouped * across);
+  const std::int64_t group = tile / (kGrouped * across) * kGrouped, place = tile % (kGrouped * across);
   const std::int64_t height = down - group < kGrouped ? down - group : kGrouped;
   return {(group + place % height) * S::kN, place / height * S::kOutputs};
 }

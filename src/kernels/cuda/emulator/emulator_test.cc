@@ -13,6 +13,7 @@ constexpr int kThreads = 64;
 
 // Each block looks at the static variable before it writes there.
 __global__ void look(float* out) {
+  wait_for_kernels();
   OCTAVO_SHARED(float, numbers, [kThreads]);
   out[block_x() * kThreads + thread()] = numbers[thread()];
   numbers[thread()] = 1;
@@ -20,6 +21,7 @@ __global__ void look(float* out) {
 
 // Every thread takes its neighbour's number, after a barrier or without one.
 __global__ void pass(float* out, bool barrier) {
+  wait_for_kernels();
   OCTAVO_SHARED(float, numbers, [kThreads]);
   numbers[thread()] = static_cast<float>(thread());
   if (barrier) __syncthreads();
@@ -27,7 +29,16 @@ __global__ void pass(float* out, bool barrier) {
 }
 
 // Blocks write to one place.
-__global__ void overwrite(float* out) { *out = static_cast<float>(block_x()); }
+__global__ void overwrite(float* out) {
+  wait_for_kernels();
+  *out = static_cast<float>(block_x());
+}
+
+// Half of the threads do not wait for the kernels before this one.
+__global__ void hurry(float* out) {
+  if (thread() % 2 == 0) wait_for_kernels();
+  out[thread()] = 0;
+}
 
 class CudaEmulator : public testing::Test {
  protected:
@@ -65,6 +76,10 @@ TEST_F(CudaEmulator, ABarrierPassesNumbersOn) {
   run(1, pass, true);
   const std::vector<float> list = numbers();
   for (int i = 0; i < kThreads; ++i) EXPECT_EQ(list[static_cast<std::size_t>(i)], (i + 1) % kThreads);
+}
+
+TEST_F(CudaEmulator, AKernelThatDoesNotWaitIsFound) {
+  EXPECT_DEATH(run(1, hurry), "a thread that has not waited for the kernels before its own");
 }
 
 TEST_F(CudaEmulator, ARaceBetweenThreadsIsFound) {

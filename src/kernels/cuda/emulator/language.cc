@@ -6,6 +6,7 @@
 #include <array>
 #include <csetjmp>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -40,6 +41,28 @@ struct Barrier {
   }
 };
 
+// A barrier in shared memory: `phase` passes when all have arrived and all bytes are there.
+struct CountingBarrier {
+  Barrier phase;
+  int arrivals = 0, missing = 0;
+  std::int64_t bytes = 0;
+  std::vector<std::pair<std::int64_t, std::function<void()>>> copies;  // that nobody has waited for
+  int waiting = 0;
+
+  void pass_if_complete() {
+    if (waiting > 0) {
+      for (const auto& [size, copy] : copies) {
+        copy();
+        bytes -= size;
+      }
+      copies.clear();
+    }
+    if (missing > 0 || bytes != 0 || !copies.empty()) return;
+    missing = arrivals;
+    ++phase.passed;
+  }
+};
+
 struct Warp {
   Barrier barrier;
   // Two sets of slots, by turns: whoever is in the next exchange has read this one.
@@ -57,6 +80,7 @@ struct Fiber {
   Warp* warp = nullptr;
   unsigned exchanges = 0;
   bool started = false, running = false;
+  bool has_waited = false;  // for the kernels before
   const Barrier* waits = nullptr;  // until waits->passed > seen
   std::uint64_t seen = 0;
   std::array<Groups, 2> later;
@@ -70,6 +94,7 @@ struct Machine {
   std::vector<Warp> warps;
   Barrier block;
   std::array<Barrier, 16> named;
+  std::map<const void*, CountingBarrier> counting;
   Fiber* current = nullptr;
   const std::function<void()>* body = nullptr;
   dim3 block_index, block_size;
@@ -96,6 +121,7 @@ void live() {
     (*m.body)();
     for (const Groups& groups : fiber.later)
       CHECK(groups.size() == 1 && groups[0].empty(), "a thread that ends with work under way");
+    CHECK(fiber.has_waited, "a thread that has not waited for the kernels before its own");
     fiber.running = false;
     for (Barrier* barrier : {&fiber.warp->barrier, &m.block}) {  // who has returned is not waited for
       --barrier->members;
@@ -131,10 +157,19 @@ void wait(Barrier& barrier) {
   fiber.waits = nullptr;
 }
 
+Barrier& named(int id, int threads) {
+  Barrier& barrier = machine().named.at(static_cast<std::size_t>(id));
+  CHECK(id > 0 && threads % static_cast<int>(kLanes) == 0 && (barrier.arrived == 0 || barrier.members == threads),
+        "barrier {} of {} threads", id, threads);
+  barrier.members = threads;
+  return barrier;
+}
+
 void run_block(int threads) {
   Machine& m = machine();
   m.block = {.members = threads};
   m.named = {};
+  m.counting.clear();
   for (std::size_t w = 0; w < m.warps.size(); ++w) m.warps[w].barrier = {.members = kLanes};
   for (int t = 0; t < threads; ++t) {
     Fiber& fiber = *m.fibers[static_cast<std::size_t>(t)];
@@ -142,6 +177,7 @@ void run_block(int threads) {
     fiber.lane = t % static_cast<int>(kLanes);
     fiber.warp = &m.warps[static_cast<std::size_t>(t) / kLanes];
     fiber.exchanges = 0;
+    fiber.has_waited = false;
     fiber.later.fill(Groups(1));
     fiber.running = true;
     fiber.waits = nullptr;
@@ -220,15 +256,16 @@ const dim3& block_size() { return machine().block_size; }
 unsigned char* shared_memory() { return machine().shared_begin; }
 int lane() { return machine().current->lane; }
 
+void wait_for_kernels() { machine().current->has_waited = true; }
+
 void block_barrier() { wait(machine().block); }
 void warp_barrier() { wait(machine().current->warp->barrier); }
 
-void named_barrier(int id, int threads) {
-  Barrier& barrier = machine().named.at(static_cast<std::size_t>(id));
-  CHECK(id > 0 && threads % static_cast<int>(kLanes) == 0 && (barrier.arrived == 0 || barrier.members == threads),
-        "barrier {} of {} threads", id, threads);
-  barrier.members = threads;
-  wait(barrier);
+void named_barrier(int id, int threads) { wait(named(id, threads)); }
+void named_arrival(int id, int threads) {
+  Barrier& barrier = named(id, threads);
+  ++barrier.arrived;
+  barrier.release_if_full();
 }
 
 void begin_later(Later kind, std::function<void()> work) {
@@ -239,6 +276,38 @@ void wait_later(Later kind, int groups) {
   Groups& all = machine().current->later[static_cast<std::size_t>(kind)];
   for (; std::ssize(all) - 1 > groups; all.pop_front())
     for (const auto& work : all.front()) work();
+}
+
+void begin_phases(void* barrier, int arrivals) {
+  CountingBarrier& counting = machine().counting[barrier];
+  counting.arrivals = counting.missing = arrivals;
+}
+void arrive(void* barrier, std::int64_t bytes) {
+  CountingBarrier& counting = machine().counting.at(barrier);
+  CHECK(counting.missing > 0, "more arrivals than a phase has");
+  --counting.missing;
+  counting.bytes += bytes;
+  counting.pass_if_complete();
+}
+void copy_counted(void* barrier, std::int64_t bytes, std::function<void()> copy) {
+  CountingBarrier& counting = machine().counting.at(barrier);
+  counting.copies.emplace_back(bytes, std::move(copy));
+  counting.pass_if_complete();
+}
+void wait_phase(void* barrier, std::uint64_t phase) {
+  CountingBarrier& counting = machine().counting.at(barrier);
+  Fiber& fiber = *machine().current;
+  CHECK(phase <= counting.phase.passed && phase + 1 >= counting.phase.passed, "phase {} of a barrier that is in {}", phase,
+        counting.phase.passed);
+  ++counting.waiting;
+  if (counting.phase.passed == phase) counting.pass_if_complete();
+  if (counting.phase.passed == phase) {
+    fiber.waits = &counting.phase;
+    fiber.seen = phase;
+    to_scheduler(fiber);
+    fiber.waits = nullptr;
+  }
+  --counting.waiting;
 }
 
 const std::byte* warp_exchange(const void* mine, std::size_t bytes) {

@@ -52,10 +52,13 @@ unsigned char* shared_memory();
 // Every thread that comes to a static variable in shared memory; the first of a block finds it full of NaN.
 void enter_shared(void* variable, std::size_t bytes);
 
+void wait_for_kernels();  // every thread must have called before it ends
+
 void block_barrier();
 void warp_barrier();
-// Of the `threads` threads of the block that come to barrier `id`, 1 to 15.
+// Of the `threads` threads of the block that come to barrier `id`, 1 to 15; those that arrive do not wait there.
 void named_barrier(int id, int threads);
+void named_arrival(int id, int threads);
 
 // What a thread has begun and a device does later: copies into shared memory, products of a warpgroup. Each is done as
 // late as may be, when a thread waits for it: what is read too early or overwritten too soon is wrong every time.
@@ -63,6 +66,14 @@ enum class Later { copies, products };
 void begin_later(Later kind, std::function<void()> work);
 void commit_later(Later kind);           // what has begun is a group
 void wait_later(Later kind, int groups);  // until no more groups than that are under way
+
+// Barriers in shared memory that count arrivals and bytes of copies, which are done as late as may be, too. They begin in phase
+// 0; waiting for a phase is for the one under way or the one before it.
+void begin_phases(void* barrier, int arrivals);
+void arrive(void* barrier, std::int64_t bytes);  // and that many bytes more are expected
+void copy_counted(void* barrier, std::int64_t bytes, std::function<void()> copy);
+void wait_phase(void* barrier, std::uint64_t phase);
+
 // Hands `bytes` (at most kExchangeBytes) of every lane of the warp to every other; returns the 32 slots, good
 // until the warp's exchange after the next.
 constexpr std::size_t kExchangeBytes = 64;

@@ -1,0 +1,251 @@
+// What a warp does with its 16 rows of a piece, for the kernels whose warps have whole keys and values at hand
+// (attention.cu, attention_wgmma.cu): products to scores, scores to probabilities, and what becomes of the mixed values.
+// Every sum has one order here, so that a row has the same bits in both kernels.
+//
+// Products and results lie as D in mma.h and wgmma.h: a lane has rows lane / 4 and lane / 4 + 8, and of every tile of 8
+// columns two of each: [tile][2 * i + e].
+#pragma once
+
+#include "kernels/cuda/attention_tiles.h"
+
+namespace octavo::cuda {
+
+constexpr int kTokenTiles = kPieceTokens / 8;
+constexpr int kParts = 4;  // of a piece, whose probabilities are summed by themselves
+constexpr int kPartTiles = kTokenTiles / kParts;
+constexpr int kAllTokens = 0x7fffffff;  // what a row that is not there sees: pieces need not be looked through for it
+
+// A lane's two rows of a unit, and the tokens [begin, end) that they see.
+struct LaneRows {
+  int row[2], begin[2], end[2];
+
+  // first: row of the unit that is the warp's first.
+  __device__ LaneRows(const SequenceRows& rows, const AttentionUnit& unit, int first) {
+    for (int i = 0; i < 2; ++i) {
+      row[i] = unit.row_begin + first + lane() / 4 + 8 * i;
+      const bool there = row[i] < unit.row_end;
+      begin[i] = there ? rows.begin(row[i]) : 0;
+      end[i] = there ? rows.end(row[i]) : kAllTokens;
+    }
+  }
+};
+
+// Products to scores, minus infinity where a row does not see the token. first_tile: of the piece's tokens, where the
+// warp's begin. Gives the factor that is still missing.
+template <int kTiles>
+__device__ inline float make_scores(const AttentionParams& p, int head, const LaneRows& rows, int piece, int first_tile,
+                                    float (&scores)[kTiles][4]) {
+  const int first = piece * kPieceTokens + first_tile * 8 + lane() % 4 * 2;
+  const auto each = [&](auto change) {
+#pragma unroll
+    for (int n = 0; n < kTiles; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) scores[n][e] = change(scores[n][e], e / 2, first + n * 8 + e % 2);
+  };
+  const bool plain = p.slopes == nullptr && p.soft_cap <= 0;
+  if (!plain) {
+    const float slopes[2] = {slope_of(p, head, rows.row[0]), slope_of(p, head, rows.row[1])};
+    each([&](float product, int i, int token) { return score_of(p, product, slopes[i], token - rows.end[i] + 1); });
+  }
+  const int past = (piece + 1) * kPieceTokens;
+  if (piece * kPieceTokens < rows.begin[0] || piece * kPieceTokens < rows.begin[1] || past > rows.end[0] ||
+      past > rows.end[1])
+    each([&](float score, int i, int token) {
+      return token >= rows.begin[i] && token < rows.end[i] ? score : kMinusInfinity;
+    });
+  return plain ? p.scale : 1;
+}
+
+// Each row's largest score. Some chains, so that one comparison need not wait for another.
+template <int kTiles>
+__device__ inline void find_most(const float (&scores)[kTiles][4], float (&most)[2]) {
+  static_assert(kTiles >= 4);
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    float chains[4];
+#pragma unroll
+    for (int n = 0; n < kTiles; ++n) {
+      const float larger = fmaxf(scores[n][2 * i], scores[n][2 * i + 1]);
+      chains[n % 4] = n < 4 ? larger : fmaxf(chains[n % 4], larger);
+    }
+    most[i] = fmaxf(fmaxf(chains[0], chains[1]), fmaxf(chains[2], chains[3]));
+    most[i] = fmaxf(most[i], __shfl_xor_sync(kAllLanes, most[i], 1));
+    most[i] = fmaxf(most[i], __shfl_xor_sync(kAllLanes, most[i], 2));
+  }
+}
+
+// Scores to probabilities: 2^(scale_of_2 * (score - most)). Gives each row's sum, of one part after the other.
+template <int kTiles>
+__device__ inline void make_probabilities(float (&scores)[kTiles][4], const float (&most)[2], float scale_of_2,
+                                          float (&sum)[2]) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const float shift = most[i] == kMinusInfinity ? 0 : most[i] * -scale_of_2;  // of a row that sees nothing here
+    sum[i] = 0;
+#pragma unroll
+    for (int first = 0; first < kTiles; first += kPartTiles) {
+      float total = 0;
+#pragma unroll
+      for (int n = first; n < first + kPartTiles; ++n)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          total += scores[n][2 * i + e] = power_of_2(fmaf(scores[n][2 * i + e], scale_of_2, shift));
+      total += __shfl_xor_sync(kAllLanes, total, 1);
+      total += __shfl_xor_sync(kAllLanes, total, 2);
+      sum[i] += total;
+    }
+  }
+}
+
+// As mma.h's A: packed[k] are tokens 16k to 16k + 15.
+template <class T, int kTiles, int kSteps>
+__device__ inline void pack_probabilities(const float (&probabilities)[kTiles][4], std::uint32_t (&packed)[kSteps][4]) {
+#pragma unroll
+  for (int k = 0; k < kTiles / 2; ++k)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      packed[k][i] = pack<T>(probabilities[2 * k][2 * i], probabilities[2 * k][2 * i + 1]);
+      packed[k][2 + i] = pack<T>(probabilities[2 * k + 1][2 * i], probabilities[2 * k + 1][2 * i + 1]);
+    }
+}
+
+// kTiles * 8 columns of a piece's mixed values, by the warp alone. Where a value lies in shared memory:
+// at(token, column); eight columns lie side by side.
+template <class T, int kTiles, class At>
+__device__ inline void mix_values(const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at, bool finite_alone,
+                                  float (&mixed)[kTiles][4]) {
+#pragma unroll
+  for (int n = 0; n < kTiles; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) mixed[n][e] = 0;
+#pragma unroll
+  for (int k = 0; k < kTokenTiles / 2; ++k)
+#pragma unroll
+    for (int n = 0; n < kTiles; n += 2) {
+      std::uint32_t b[4];
+      load_matrices_transposed(b, at(k * 16 + lane() % 16, n * 8 + lane() / 16 * 8));
+      if (finite_alone)
+        for (std::uint32_t& numbers : b) numbers = finite<T>(numbers);
+      multiply_add<T>(mixed[n], probabilities[k], {b[0], b[1]});
+      multiply_add<T>(mixed[n + 1], probabilities[k], {b[2], b[3]});
+    }
+}
+
+// Zero, which the compiler does not know: what is worked out from it is worked out here, not before the loop around, in
+// registers that the loop needs.
+__device__ inline int hidden_zero() {
+  int zero = 0;
+#ifdef __CUDACC__
+  asm volatile("" : "+r"(zero));
+#endif
+  return zero;
+}
+
+// Zero times infinity would carry a value to rows that do not see its token: when a result is not finite they are mixed
+// again without such values, and then those who see them get their NaN.
+template <class T, int kTiles, class At>
+__device__ inline void mend_values(const LaneRows& rows, int piece,
+                                   const std::uint32_t (&probabilities)[kTokenTiles / 2][4], At at,
+                                   float (&mixed)[kTiles][4]) {
+  float zero[4] = {0, 0, 0, 0};  // of finite numbers
+#pragma unroll
+  for (int n = 0; n < kTiles; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) zero[e] = fmaf(mixed[n][e], 0, zero[e]);
+  if (__ballot_sync(kAllLanes, (zero[0] + zero[1]) + (zero[2] + zero[3]) != 0) == 0) return;
+  const int zero_token = hidden_zero();
+  const auto value_at = [&](int token, int column) { return at(token + zero_token, column); };
+  mix_values<T>(probabilities, value_at, true, mixed);
+#pragma unroll 1
+  for (int token = 0; token < kPieceTokens; ++token)
+#pragma unroll
+    for (int e = 0; e < kTiles * 4; ++e) {
+      const int seen_at = piece * kPieceTokens + token, i = e / 2 % 2;
+      const T* value = value_at(token, e / 4 * 8) + lane() % 4 * 2 + e % 2;
+      if (seen_at >= rows.begin[i] && seen_at < rows.end[i] && not_finite<T>(value->bits)) mixed[e / 4][e % 4] = NAN;
+    }
+}
+
+// The states of a lane's rows, those columns of the values that it has, and how a piece comes to them.
+template <int kTiles>
+struct LaneState {
+  float max[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
+  float values[kTiles][4];
+
+  __device__ LaneState() {
+#pragma unroll
+    for (int n = 0; n < kTiles; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) values[n][e] = 0;
+  }
+
+  // Gives what merge_values takes.
+  __device__ void merge_sums(const float (&piece_max)[2], const float (&piece_sum)[2], Weights (&weights)[2]) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      weights[i] = weigh(max[i], piece_max[i]);
+      max[i] = weights[i].max;
+      sum[i] = merged(sum[i], piece_sum[i], weights[i]);
+    }
+  }
+  // The lane's tiles from `first` on.
+  template <int kMixed>
+  __device__ void merge_values(int first, const float (&mixed)[kMixed][4], const Weights (&weights)[2]) {
+#pragma unroll
+    for (int n = 0; n < kMixed; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) values[first + n][e] = merged(values[first + n][e], mixed[n][e], weights[e / 2]);
+  }
+
+  // Results, from this column on, to the output.
+  template <class T>
+  __device__ void store(const AttentionParams& p, const SequenceRows& rows, const LaneRows& mine, int past_row, int head,
+                        int first_column) const {
+    const int dim = p.cache.layout.head_dim;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = mine.row[i];
+      if (row >= past_row) continue;
+      T* out = static_cast<T*>(p.out.data) + element_at(rows.query(row), p.out.stride, rows.column(row, head, dim));
+      const float inverse = inverse_sum(p, head, row, max[i], sum[i]);
+#pragma unroll
+      for (int n = 0; n < kTiles; ++n)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const int column = first_column + n * 8 + lane() % 4 * 2 + e;
+          if (column < dim) out[column] = from_float<T>(values[n][2 * i + e] * inverse);
+        }
+    }
+  }
+};
+
+// Where a piece's states of a lane's rows go; null: not to memory, or the row is not there.
+struct LaneStates {
+  float* state[2] = {nullptr, nullptr};
+
+  __device__ LaneStates(const AttentionParams& p, const AttentionUnit& unit, const LaneRows& rows, int head, int piece) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      if (unit.merge >= 0 && rows.row[i] < unit.row_end) state[i] = state_of(p, p.merges[unit.merge], head, rows.row[i], piece);
+  }
+
+  __device__ void store_sums(int dim, const float (&piece_max)[2], const float (&piece_sum)[2]) const {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      if (state[i] == nullptr || lane() % 4 != 0) continue;
+      state[i][dim] = piece_max[i];
+      state[i][dim + 1] = piece_sum[i];
+    }
+  }
+  // Mixed values from this column on.
+  template <int kTiles>
+  __device__ void store_values(int dim, int first_column, const float (&mixed)[kTiles][4]) const {
+#pragma unroll
+    for (int e = 0; e < kTiles * 4; ++e) {
+      const int column = first_column + e / 4 * 8 + lane() % 4 * 2 + e % 2;
+      if (state[e / 2 % 2] != nullptr && column < dim) state[e / 2 % 2][column] = mixed[e / 4][e % 4];
+    }
+  }
+};
+
+}  // namespace octavo::cuda

@@ -1,0 +1,230 @@
+// Attention on Hopper's tensor cores, after FlashAttention-3 (Shah et al., 2024). A block takes rows of one sequence and one
+// key head, 64 to a warpgroup, through pieces as attention.cu does: wgmma makes the scores of a whole piece from queries
+// and keys in shared memory, and mixes values by probabilities that never leave their registers.
+//
+// Keys and values of the next pieces are on their way while one is worked on. Warpgroups begin their scores one after the
+// other, so that one has tensor cores to itself while others make probabilities.
+//
+// Sums are those of attention.cu, step by step: what a prompt's row gets here, it gets there when it is decoded.
+#include "kernels/cuda/attention_pieces.h"
+#include "kernels/cuda/wgmma.h"
+
+namespace octavo::cuda {
+namespace {
+
+constexpr int kGroupRows = 64;  // of a warpgroup
+constexpr int kGroups = kWgmmaRows / kGroupRows;
+constexpr int kStages = 2;  // pieces in shared memory
+
+template <class T, int kDim>
+struct Tile {
+  static constexpr int kThreads = kGroups * kWarpgroup, kRows = kGroups * kGroupRows;
+  static constexpr int kTiles = kDim / kTileColumns;  // of 64 columns, side by side
+  static constexpr int kQueryBytes = kRows * kTileRowBytes, kTokenBytes = kPieceTokens * kTileRowBytes;  // of a tile
+
+  struct Shared {
+    unsigned char queries[kTiles][kQueryBytes];
+    unsigned char keys[kStages][kTiles][kTokenBytes], values[kStages][kTiles][kTokenBytes];  // of pieces, by turns
+    const std::byte* tokens[kStages][kPieceTokens];  // likewise: the keys in the cache; null: a token that no row sees
+  };
+  static constexpr std::size_t kSharedBytes = sizeof(Shared) + kSwizzleBytes;
+
+  const AttentionParams& p;
+  const AttentionUnit unit;
+  const SequenceRows rows;
+  const int first_token, past_token;  // that any row of the unit sees
+  const int past_piece;
+  const int head;
+  const int group, groups;  // the thread's warpgroup; those that have rows
+  Shared& shared;
+  const LaneRows mine;  // of the warp's rows
+  LaneState<kDim / 8> state;
+
+  __device__ Tile(const AttentionParams& params, const AttentionUnit& of_unit, int past)
+      : p(params),
+        unit(of_unit),
+        rows(params, of_unit.sequence),
+        first_token(rows.begin(of_unit.row_begin)),
+        past_token(rows.end(of_unit.row_end - 1)),
+        past_piece(past),
+        head(static_cast<int>(block_y())),
+        group(thread() / kWarpgroup),
+        groups((of_unit.row_end - of_unit.row_begin + kGroupRows - 1) / kGroupRows),
+        shared(*reinterpret_cast<Shared*>(memory_of_tiles())),
+        mine(rows, unit, warp() * kTileRows) {}
+
+  // Has the queries come; numbers beyond head_dim and rows beyond the unit's are zeros.
+  __device__ void begin_queries() {
+    constexpr int kChunks = kDim / 8;
+    const int dim = p.cache.layout.head_dim;
+    for (int i = thread(); i < kRows * kChunks; i += kThreads) {
+      const int row = unit.row_begin + i / kChunks, chunk = i % kChunks;
+      const bool there = row < unit.row_end && chunk * 8 < dim;
+      const T* from = static_cast<const T*>(p.q.data);
+      if (there) from += element_at(rows.query(row), p.q.stride, rows.column(row, head, dim) + chunk * 8);
+      copy_async(shared.queries[chunk / 8] + swizzled(i / kChunks, chunk % 8), from, there);
+    }
+  }
+
+  // Where a piece's tokens are, for all threads behind the next barrier. The last warpgroup does it, which waits longest
+  // for its turn.
+  __device__ void locate(int piece) {
+    static_assert(kWarpgroup == kPieceTokens);
+    const int i = kThreads - 1 - thread(), token = piece * kPieceTokens + i;
+    if (i >= kPieceTokens) return;
+    shared.tokens[piece % kStages][i] =
+        token >= first_token && token < past_token ? cached(p, rows, 0, head, token) : nullptr;
+  }
+
+  // Has keys and values of a piece come; tokens that no row of the unit sees are zeros and not looked at.
+  __device__ void begin_piece(int piece) {
+    if (piece < past_piece) {
+      constexpr int kChunks = kDim / 8;           // of 16 bytes, of a vector
+      constexpr int kApart = kThreads / kChunks;  // tokens, of a thread's copies
+      static_assert(kThreads % kChunks == 0 && kApart % 8 == 0);
+      const KvLayout& layout = p.cache.layout;
+      const int first = thread() / kChunks, chunk = thread() % kChunks;
+      const bool in_vector = chunk * 8 < layout.head_dim;
+      const std::int64_t to_value = layout.vector(0, 1, 0, 0) - layout.vector(0, 0, 0, 0);
+      const int place = swizzled(first, chunk % 8);
+      unsigned char* const keys = shared.keys[piece % kStages][chunk / 8] + place;
+      unsigned char* const values = shared.values[piece % kStages][chunk / 8] + place;
+#pragma unroll 2
+      for (int i = 0; i < kPieceTokens; i += kApart) {
+        if (first + i >= kPieceTokens) break;
+        const std::byte* key = shared.tokens[piece % kStages][first + i];
+        const bool there = in_vector && key != nullptr;
+        key = there ? key + chunk * 16 : p.cache.data;
+        copy_async(keys + i * kTileRowBytes, key, there);
+        copy_async(values + i * kTileRowBytes, there ? key + to_value : key, there);
+      }
+    }
+    commit_copies();
+  }
+
+  __device__ void begin_scores(int piece, float (&scores)[kTokenTiles][4]) const {
+    const std::uint64_t q = operand(shared.queries[0] + group * kGroupRows * kTileRowBytes);
+    const std::uint64_t k = operand(shared.keys[piece % kStages][0]);
+    begin_products();
+#pragma unroll
+    for (int d = 0; d < kDim / 16; ++d) {  // 16 columns, which are 32 bytes; descriptors count 16 of them
+      const int within = d % 4 * 2;
+      multiply_tiles<T, kPieceTokens>(registers_of(scores), q + d / 4 * (kQueryBytes / 16) + within,
+                                      k + d / 4 * (kTokenBytes / 16) + within, d > 0);
+    }
+    commit_products();
+  }
+
+  // 64 columns of the piece's mixed values, tile `tile` of them.
+  __device__ void mix(int piece, int tile, const std::uint32_t (&probabilities)[kTokenTiles / 2][4],
+                      float (&mixed)[kTileColumns / 8][4]) const {
+    const unsigned char* const values = shared.values[piece % kStages][tile];
+    const std::uint64_t v = operand(values);
+    begin_products();
+#pragma unroll
+    for (int k = 0; k < kTokenTiles / 2; ++k)
+      multiply_rows<T>(registers_of(mixed), probabilities[k], v + k * (16 * kTileRowBytes / 16), k > 0);
+    commit_products();
+    wait_products<0>(registers_of(mixed));
+#pragma unroll
+    for (int k = 0; k < kTokenTiles / 2; ++k) keep_until_here(probabilities[k]);
+    const auto at = [&](int token, int column) {
+      return reinterpret_cast<const T*>(values + swizzled(token, column / 8));
+    };
+    mend_values<T>(mine, piece, probabilities, at, mixed);
+  }
+
+  // The warpgroup's rows of a piece whose scores are there.
+  __device__ void add_piece(int piece, float (&scores)[kTokenTiles][4]) {
+    const float scale = make_scores(p, head, mine, piece, 0, scores);
+    float piece_max[2], piece_sum[2];
+    find_most(scores, piece_max);
+    make_probabilities(scores, piece_max, scale * kLog2E, piece_sum);
+    std::uint32_t probabilities[kTokenTiles / 2][4];
+    pack_probabilities<T>(scores, probabilities);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) piece_max[i] *= scale;
+
+    const int dim = p.cache.layout.head_dim;
+    const LaneStates states(p, unit, mine, head, piece);
+    Weights weights[2];
+    if (unit.merge < 0) {
+      state.merge_sums(piece_max, piece_sum, weights);
+    } else {
+      states.store_sums(dim, piece_max, piece_sum);
+    }
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      float mixed[kTileColumns / 8][4];
+      mix(piece, tile, probabilities, mixed);
+      if (unit.merge < 0) {
+        state.merge_values(tile * (kTileColumns / 8), mixed, weights);
+      } else {
+        states.store_values(dim, tile * kTileColumns, mixed);
+      }
+    }
+  }
+
+  __device__ void run_pieces(int first_piece) {
+    for (int i = 0; i < kStages; ++i) locate(first_piece + i);
+    __syncthreads();
+    begin_queries();
+    for (int i = 0; i < kStages - 1; ++i) begin_piece(first_piece + i);
+#pragma unroll 1
+    for (int piece = first_piece; piece < past_piece; ++piece) {
+      wait_copies<kStages - 2>();
+      show_to_products();
+      __syncthreads();  // the piece is there, and nobody uses the one before it any more
+      const auto begin_next = [&] {
+        begin_piece(piece + kStages - 1);
+        locate(piece + kStages);
+      };
+      if (group > 0) begin_next();
+      if (group < groups) {
+        float scores[kTokenTiles][4];
+        if (group > 0) named_barrier(group, 2 * kWarpgroup);  // it is the warpgroup's turn
+        begin_scores(piece, scores);
+        if (group + 1 < groups) named_arrival(group + 1, 2 * kWarpgroup);
+        if (group == 0) begin_next();
+        wait_products<0>(registers_of(scores));
+        add_piece(piece, scores);
+      }
+    }
+    wait_copies<0>();
+    if (unit.merge < 0) state.template store<T>(p, rows, mine, unit.row_end, head, 0);
+  }
+};
+
+template <class T, int kDim>
+__global__ void __launch_bounds__(kGroups* kWarpgroup, 1)
+    attention_wgmma_kernel(AttentionParams p) {
+#if !defined(__CUDACC__) || OCTAVO_WGMMA
+  wait_for_kernels();
+  const AttentionUnit unit = p.units[p.narrow_units + block_x()];
+  if (unit.row_begin == unit.row_end) return;
+  const Pieces seen = pieces_of(SequenceRows(p, unit.sequence), unit.row_begin, unit.row_end - 1);
+  Tile<T, kDim> tile(p, unit, unit.piece_end < seen.end ? unit.piece_end : seen.end);
+  tile.run_pieces(unit.piece_begin > seen.begin ? unit.piece_begin : seen.begin);
+#endif
+}
+
+template <class T, int kDim>
+void run_units(StreamHandle stream, const AttentionParams& p) {
+  using Units = Tile<T, kDim>;
+  const auto kernel = attention_wgmma_kernel<T, kDim>;
+  static_assert(Units::kSharedBytes <= 227 << 10);
+  allow_shared(kernel, Units::kSharedBytes);
+  launch(stream, {static_cast<unsigned>(p.wide_units), static_cast<unsigned>(p.cache.layout.kv_heads)}, Units::kThreads,
+         Units::kSharedBytes, kernel, p);
+}
+
+}  // namespace
+
+void attention_wgmma(StreamHandle stream, const AttentionParams& p) {
+  for_activation(p.q.format, [&]<class T>(T) {
+    if constexpr (sizeof(T) == 2)
+      p.cache.layout.head_dim <= 64 ? run_units<T, 64>(stream, p) : run_units<T, 128>(stream, p);
+  });
+}
+
+}  // namespace octavo::cuda

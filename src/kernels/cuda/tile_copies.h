@@ -1,0 +1,144 @@
+// Copies of whole tiles from global to shared memory on Hopper (PTX ISA, "cp.async.bulk.tensor", the tensor memory
+// accelerator), and what a cluster of blocks needs to share them: one thread asks for a tile, which comes as wgmma wants it,
+// swizzled by 128 bytes, to one block or to all of a cluster; a barrier in shared memory counts its bytes.
+#pragma once
+
+#include "kernels/cuda/wgmma.h"
+
+#ifdef __CUDACC__
+#include <cuda.h>
+#endif
+
+namespace octavo::cuda {
+
+// Blocks that share tiles. The emulated device has one block at a time.
+#ifdef __CUDACC__
+constexpr int kCluster = 2;
+#else
+constexpr int kCluster = 1;
+#endif
+
+#ifdef __CUDACC__
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define OCTAVO_CLUSTER
+#define OCTAVO_PARAMETER
+#else
+#define OCTAVO_CLUSTER __cluster_dims__(::octavo::cuda::kCluster, 1, 1)
+#define OCTAVO_PARAMETER __grid_constant__
+#endif
+
+// As the driver describes it; a parameter of the kernel.
+using TileMap = CUtensorMap;
+void describe_tiles(const TileSource& source, void* map);  // runtime.cc
+inline TileMap tile_map(const TileSource& source) {
+  TileMap map;
+  describe_tiles(source, &map);
+  return map;
+}
+
+// Counts arrivals and bytes; its phases follow each other.
+using TileBarrier = std::uint64_t;
+
+#if OCTAVO_WGMMA
+__device__ inline int block_of_cluster() {
+  std::uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return static_cast<int>(rank);
+}
+// All threads of all blocks; what they did before is seen behind it.
+__device__ inline void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+}
+// By one thread, before a cluster_barrier. A phase ends with so many arrivals and all bytes that are expected.
+__device__ inline void begin_barrier(TileBarrier* barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\nfence.mbarrier_init.release.cluster;" ::"r"(
+                   shared_address(barrier)),
+               "r"(arrivals)
+               : "memory");
+}
+__device__ inline void arrive_and_expect(TileBarrier* barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+               : "memory");
+}
+// At the same barrier of another block of the cluster. Says that tiles have been read, and releases nothing that was written:
+// a release to the cluster would wait for all that the thread has under way, each time.
+__device__ inline void arrive_at(TileBarrier* barrier, int block) {
+  asm volatile(
+      "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(shared_address(barrier)),
+      "r"(block)
+      : "memory");
+}
+// Until phase number `phase`, from 0 on, has ended; the one before it has.
+__device__ inline void wait_phase(TileBarrier* barrier, std::int64_t phase) {
+  std::uint32_t done = 0;
+  do {
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(done)
+        : "r"(shared_address(barrier)), "r"(static_cast<std::uint32_t>(phase & 1))
+        : "memory");
+  } while (done == 0);
+}
+// The tile whose first number is (row, column), to this block.
+__device__ inline void copy_tile(void* to, const TileMap& from, std::int64_t row, std::int64_t column,
+                                 TileBarrier* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
+          shared_address(to)),
+      "l"(&from), "r"(shared_address(barrier)), "r"(static_cast<std::int32_t>(column)),
+      "r"(static_cast<std::int32_t>(row))
+      : "memory");
+}
+// The same to all blocks of the cluster, at the same place of each, counted by the barrier of each.
+__device__ inline void copy_tile_to_all(void* to, const TileMap& from, std::int64_t row, std::int64_t column,
+                                        TileBarrier* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+      "[%1, {%4, %5}], [%2], %3;" ::"r"(shared_address(to)),
+      "l"(&from), "r"(shared_address(barrier)), "h"(static_cast<std::uint16_t>((1 << kCluster) - 1)),
+      "r"(static_cast<std::int32_t>(column)), "r"(static_cast<std::int32_t>(row))
+      : "memory");
+}
+#endif
+
+#else
+
+#define OCTAVO_CLUSTER
+#define OCTAVO_PARAMETER
+
+using TileMap = TileSource;
+inline TileMap tile_map(const TileSource& source) { return source; }
+struct TileBarrier {
+  std::uint64_t bits;
+};
+
+inline int block_of_cluster() { return 0; }
+inline void cluster_barrier() { __syncthreads(); }
+inline void begin_barrier(TileBarrier* barrier, int arrivals) { emulated::begin_phases(barrier, arrivals); }
+inline void arrive_and_expect(TileBarrier* barrier, int bytes) { emulated::arrive(barrier, bytes); }
+inline void arrive_at(TileBarrier* barrier, int) { emulated::arrive(barrier, 0); }
+inline void wait_phase(TileBarrier* barrier, std::int64_t phase) {
+  emulated::wait_phase(barrier, static_cast<std::uint64_t>(phase));
+}
+inline void copy_tile(void* to, const TileMap& from, std::int64_t row, std::int64_t column, TileBarrier* barrier) {
+  emulated::copy_counted(barrier, from.tile_rows * kTileRowBytes, [to, from, row, column] {
+    for (int r = 0; r < from.tile_rows; ++r)
+      for (int c = 0; c < kTileColumns; ++c) {
+        std::uint16_t bits = 0;
+        if (row + r < from.rows && column + c < from.columns)
+          std::memcpy(&bits, static_cast<const std::byte*>(from.data) + (row + r) * from.stride_bytes + (column + c) * 2,
+                      sizeof bits);
+        std::memcpy(static_cast<std::byte*>(to) + swizzled(r, c / 8) + c % 8 * 2, &bits, sizeof bits);
+      }
+  });
+}
+inline void copy_tile_to_all(void* to, const TileMap& from, std::int64_t row, std::int64_t column, TileBarrier* barrier) {
+  copy_tile(to, from, row, column, barrier);
+}
+
+#endif
+
+}  // namespace octavo::cuda

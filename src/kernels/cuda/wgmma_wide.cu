@@ -1,0 +1,148 @@
+// y = x * w^T + bias on Hopper for many rows of x, numbers of 16 bits: a block has 128 outputs of 192 rows.
+//
+// Blocks of such products wait for L2. So those of a cluster have the same rows of x, and each brings its share of them to
+// all; tiles come by the tensor memory accelerator, for which a warpgroup of its own asks as soon as all blocks of the
+// cluster have read what was there. Sums as in wgmma_matmul.cu.
+#include "kernels/cuda/tile_copies.h"
+#include "kernels/cuda/wgmma_ring.h"
+
+namespace octavo::cuda {
+namespace {
+
+using S = Shape<192, 2, 1, 5>;
+using Together = Shape<S::kN, S::kTall * kCluster, 1, S::kStages>;  // the outputs of a cluster
+constexpr int kStageBytes = (S::kOutputs + S::kN) * kTileRowBytes;
+constexpr std::size_t kBytes = S::shared_bytes(kStageBytes) + 2 * S::kStages * sizeof(TileBarrier);
+constexpr int kSharedRows = S::kN / kCluster;  // of x, that a block brings to all
+[[maybe_unused]] constexpr int kSteps = static_cast<int>(kSlice / kTileColumns);
+
+constexpr int kThreads = S::kThreads + kWarpgroup;  // the last warpgroup brings tiles
+// Registers of a thread: at first as many for each, then those of the last warpgroup are shared out.
+constexpr int kBringing = 24, kMultiplying = 240;
+
+// Stages of a block, and their barriers.
+struct WideStages {
+  unsigned char* const memory;
+  TileBarrier* const full;                // of a stage: its tiles are there
+  TileBarrier* const read = full + S::kStages;  // by all of the cluster
+
+  __device__ explicit WideStages(unsigned char* begin)
+      : memory(begin), full(reinterpret_cast<TileBarrier*>(begin + S::kStages * kStageBytes)) {}
+
+  __device__ unsigned char* at(int step) const { return memory + step % S::kStages * kStageBytes; }
+
+  __device__ void begin_barriers() const {
+    for (int i = 0; i < S::kStages; ++i) {
+      begin_barrier(full + i, 1);
+      begin_barrier(read + i, kCluster * S::kThreads / kWarp);
+    }
+  }
+  __device__ void wait_for_tiles(int step) const { wait_phase(full + step % S::kStages, step / S::kStages); }
+  // Until all have read what lay where this step's tiles come.
+  __device__ void wait_for_room(int step) const {
+    if (step >= S::kStages) wait_phase(read + step % S::kStages, step / S::kStages - 1);
+  }
+  // The warp has read the step's tiles: its own, and those that the others have brought.
+  __device__ void has_read(int step) const {
+    __syncwarp();
+    if (lane() == 0)
+      for (int block = 0; block < kCluster; ++block) arrive_at(read + step % S::kStages, block);
+  }
+};
+
+// By one thread: all tiles of w for this block, and this block's share of those of x for all.
+__device__ void bring_tiles(const WideStages& stages, int steps, const TileMap& w, std::int64_t output, const TileMap& x,
+                            std::int64_t row) {
+  const int first = block_of_cluster() * kSharedRows;
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    TileBarrier* const barrier = stages.full + step % S::kStages;
+    stages.wait_for_room(step);
+    arrive_and_expect(barrier, kStageBytes);
+    copy_tile(stages.at(step), w, output, std::int64_t{step} * kTileColumns, barrier);
+    copy_tile_to_all(stages.at(step) + (S::kOutputs + first) * kTileRowBytes, x, row + first,
+                     std::int64_t{step} * kTileColumns, barrier);
+  }
+}
+
+// The sums of a warpgroup, slice by slice.
+template <class T>
+__device__ void multiply_all(const WideStages& stages, int steps, float (&total)[S::kN / 2]) {
+  float sum[S::kN / 2];
+#pragma unroll
+  for (int i = 0; i < S::kN / 2; ++i) sum[i] = total[i] = 0;
+#pragma unroll 1
+  for (int step = 0; step < steps;) {
+    const int end = step + kSteps < steps ? step + kSteps : steps;  // of a slice
+#pragma unroll 1
+    for (const int first = step; step < end; ++step) {
+      stages.wait_for_tiles(step);
+      __syncwarp();
+      const unsigned char* const w = stages.at(step) + thread() / kWarpgroup * kTileRows * kTileRowBytes;
+      const unsigned char* const x = stages.at(step) + S::kOutputs * kTileRowBytes;
+      begin_products();
+#pragma unroll
+      for (int k = 0; k < kTileColumns / 16; ++k)
+        multiply_tiles<T, S::kN>(sum, operand(w + k * 32), operand(x + k * 32), step > first || k > 0);
+      commit_products();
+      wait_products<1>(sum);
+      if (step > first) stages.has_read(step - 1);
+    }
+    wait_products<0>(sum);
+    stages.has_read(step - 1);
+#pragma unroll
+    for (int i = 0; i < S::kN / 2; ++i) total[i] += sum[i];
+  }
+}
+
+template <class T, class Y>
+__global__ void OCTAVO_CLUSTER __launch_bounds__(kThreads, 1)
+    wgmma_wide_kernel(MatmulParams p, const OCTAVO_PARAMETER TileMap w_tiles, const OCTAVO_PARAMETER TileMap x_tiles) {
+#if !defined(__CUDACC__) || OCTAVO_WGMMA
+  const WideStages stages(memory_of_tiles());
+  const TilePlace place = place_of_tile<Together>(p, block_x() / kCluster);
+  const std::int64_t output = place.output + block_of_cluster() * S::kOutputs;
+  const int steps = static_cast<int>((p.cols + kTileColumns - 1) / kTileColumns);
+  if (thread() == 0) stages.begin_barriers();
+  wait_for_kernels();
+  cluster_barrier();
+
+  // None ends while another block of the cluster may arrive at its barriers.
+  if (thread() >= S::kThreads) {
+    give_registers<kBringing>();
+    if (thread() == S::kThreads) bring_tiles(stages, steps, w_tiles, output, x_tiles, place.row);
+    cluster_barrier();
+  } else {
+    take_registers<kMultiplying>();
+    float total[S::kN / 2];
+    multiply_all<T>(stages, steps, total);
+    cluster_barrier();
+    store_totals<Y, S>(p, place.row, output, total, nullptr);
+  }
+#endif
+}
+
+}  // namespace
+
+std::int64_t wide_time(const MatmulParams& p) {
+  const bool takes = p.heads == 1 && p.x_rows == nullptr && p.x.stride % 8 == 0 &&
+                     reinterpret_cast<std::uintptr_t>(p.x.data) % 16 == 0;
+  if (!takes) return std::numeric_limits<std::int64_t>::max();
+  return schedule_of<S>(p, 1, (S::kOutputs + kSharedRows) * kTileRowBytes * kSteps, false).time;
+}
+
+void wgmma_wide(StreamHandle stream, const MatmulParams& p) {
+  const TileMap w = tile_map({p.w.data, p.rows, p.cols, p.w.stride, S::kOutputs});
+  const TileMap x = tile_map({p.x.data, p.m, p.cols, p.x.stride * 2, kSharedRows});
+  for_activation(p.x.format, [&]<class T>(T) {
+    if constexpr (sizeof(T) == 2) {
+      const auto run = [&](void (*kernel)(MatmulParams, TileMap, TileMap)) {
+        allow_shared(kernel, kBytes);
+        launch(stream, {blocks_of<Together>(p) * kCluster}, kThreads, kBytes, kernel, p, w, x);
+      };
+      p.y.format == Format::f32 ? run(wgmma_wide_kernel<T, float>) : run(wgmma_wide_kernel<T, T>);
+    }
+  });
+}
+
+}  // namespace octavo::cuda
