@@ -350,7 +350,8 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
           },
           "Where KV blocks go to and come from, beside the cache: other engines (NixlConnector: prefill and "
           "decode "
-          "apart), a disk (OffloadingConnector, SharedStorageConnector), both (MultiConnector). As JSON: "
+          "apart), host memory (OffloadingConnector), a disk (OffloadingConnector, SharedStorageConnector), both other engines "
+          "and tiers (MultiConnector). As JSON: "
           R"({"kv_connector": "NixlConnector", "kv_role": "kv_both"})")
       ->group("KV cache");
   command
