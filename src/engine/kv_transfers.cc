@@ -61,6 +61,9 @@ Result<> KvTransfers::connect(const KvTransferOptions& options, int engine, Exec
     }
     TRY(auto tiers, TierConnector::open(tier, format_, engine, scheduler_.options().num_blocks, access(executor)));
     connectors_.push_back(std::move(tiers));
+    if (tier.host_bytes > 0)
+      log_info("KV blocks in host memory: up to {} MiB, {}", tier.host_bytes >> 20,
+               executor.in_host_memory() ? "taken as they come" : "pinned, taken at once");
   }
   if (options.produces || options.consumes) {
     TRY(auto peers, PeerConnector::start(options, format_, engine, access(executor)));

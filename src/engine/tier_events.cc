@@ -71,7 +71,10 @@ void TierEvents::tell_changes(KvConnector& tier) {
     for (std::size_t i = 0; i < gone.size(); ++i) {
       const auto name = told.find(gone[i]);
       if (name == told.end() || there[i]) continue;  // it has come again meanwhile
-      log_->write({.kind = KvEvent::Kind::removed, .group = name->second.group, .key = name->second.key, .medium = medium});
+      log_->write({.kind = KvEvent::Kind::removed,
+                   .group = name->second.group,
+                   .key = name->second.key,
+                   .medium = medium});
       told.erase(name);
       if (medium == KvMedium::host) not_below_.erase(gone[i]);
     }

@@ -21,10 +21,12 @@ namespace octavo {
 
 class TierEvents {
  public:
-  // log: null: nobody wants to know. groups: of the cache, each of which has a block of its own at a place in a prompt.
+  // log: null: nobody wants to know. groups: of the cache, each of which has a block of its own at a place in
+  // a prompt.
   TierEvents(KvEventLog* log, int groups) : log_(log), groups_(groups) {}
 
-  // Tells of those of the prompt's blocks that the tier has. keys: of the prompt's blocks there (KvPrompt::keys).
+  // Tells of those of the prompt's blocks that the tier has. keys: of the prompt's blocks there
+  // (KvPrompt::keys).
   void tell_stored(const KvConnector& tier, const PrefixHold& hold, std::span<const Hash128> keys);
   // Tells of those that it has written from host memory to the tier below, and of those that it has lost.
   void tell_changes(KvConnector& tier);
@@ -45,10 +47,12 @@ class TierEvents {
 
   KvEventLog* const log_;
   const int groups_;
-  std::uint64_t clears_ = 0;                            // of the log, when told_ was true
+  std::uint64_t clears_ = 0;  // of the log, when told_ was true
   // By the piece's key in the tier, for each medium below the cache.
-  std::map<KvMedium, std::unordered_map<Hash128, Name, HashOfHash>> told_{{KvMedium::host, {}}, {KvMedium::storage, {}}};
-  std::unordered_map<Hash128, Stored, HashOfHash> not_below_;  // what was told of those that host memory alone has
+  std::map<KvMedium, std::unordered_map<Hash128, Name, HashOfHash>> told_{{KvMedium::host, {}},
+                                                                          {KvMedium::storage, {}}};
+  std::unordered_map<Hash128, Stored, HashOfHash>
+      not_below_;  // what was told of those that host memory alone has
 };
 
 }  // namespace octavo

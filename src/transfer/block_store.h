@@ -1,5 +1,5 @@
-// Where a tier has its blocks: memory of the host, files of a folder, a server on the network. What is known of it
-// is said at once; what moves bytes, or has to ask, waits and is called on threads of the tier's own.
+// Where a tier has its blocks: memory of the host, files of a folder, a server on the network. What is known
+// of it is said at once; what moves bytes, or has to ask, waits and is called on threads of the tier's own.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,8 @@ class BlockStore {
   virtual std::int64_t evicted() const { return 0; }
   // Those that were there since the last call, and are not any more.
   virtual std::vector<Hash128> take_gone() { return {}; }
-  // What has gone from one of its stores to another, and the blocks that came to the farther one since the last call.
+  // What has gone from one of its stores to another, and the blocks that came to the farther one since the
+  // last call.
   virtual KvTierStats moved() const { return {}; }
   virtual std::vector<Hash128> take_written_below() { return {}; }
 
@@ -53,8 +54,9 @@ class BlockStore {
   virtual void look_up_each(std::span<const Hash128>) {}
   // They are used now, in one go: tails are removed before what they continue.
   virtual void touch(std::span<const Hash128> keys) = 0;
-  // Calls `take` with a block that is good; what it is given ends with the call. Errors: not_found (gone meanwhile);
-  // corrupt, invalid_argument: not the block, it is removed; unavailable: not for the moment; io: never again.
+  // Calls `take` with a block that is good; what it is given ends with the call. Errors: not_found (gone
+  // meanwhile); corrupt, invalid_argument: not the block, it is removed; unavailable: not for the moment; io:
+  // never again.
   virtual Result<> read(Hash128 key, const TakeBlock& take) = 0;
   // Has `fill` write all of the contents. Errors: unavailable and io, as above.
   virtual Result<> write(Hash128 key, const FillBlock& fill) = 0;

@@ -10,7 +10,8 @@ Result<std::unique_ptr<HostBlocks>> HostBlocks::open(std::int64_t block_bytes, s
   const std::int64_t most = bytes_max / block_bytes;
   if (most < 1) return invalid("", "{} bytes of host memory hold no KV block of {}", bytes_max, block_bytes);
   if (machine_bytes > 0 && static_cast<std::uint64_t>(bytes_max) > machine_bytes)
-    return invalid("", "{} bytes of host memory for KV blocks are more than the {} that there are", bytes_max, machine_bytes);
+    return invalid("", "{} bytes of host memory for KV blocks are more than the {} that there are", bytes_max,
+                   machine_bytes);
   TRY(Buffer memory, allocate(static_cast<std::size_t>(most * block_bytes)));
   return std::unique_ptr<HostBlocks>(
       new HostBlocks(block_bytes, static_cast<std::size_t>(most), policy, std::move(memory)));
@@ -75,7 +76,8 @@ Result<> HostBlocks::read(Hash128 key, const TakeBlock& take) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = place_of_.find(key);
-    if (found == place_of_.end()) return failure(ErrorCode::not_found, "a KV block is not in host memory any more");
+    if (found == place_of_.end())
+      return failure(ErrorCode::not_found, "a KV block is not in host memory any more");
     place = found->second;
     ++places_[place].readers;
   }

@@ -1,9 +1,9 @@
 // KV blocks in memory of the host, some of them evicted where they would take more than so many bytes.
 //
-// All memory is reserved when the tier is made, as whoever makes it has it: a GPU's is pinned, so that copies need
-// not stop over, and taken at once; plain memory is taken by the thread that writes a block there first, never by the
-// one that schedules. Blocks lie one beside the other, as they travel but without header and checksum: what never left
-// this process needs neither more than the cache itself does. Any thread.
+// All memory is reserved when the tier is made, as whoever makes it has it: a GPU's is pinned, so that copies
+// need not stop over, and taken at once; plain memory is taken by the thread that writes a block there first,
+// never by the one that schedules. Blocks lie one beside the other, as they travel but without header and
+// checksum: what never left this process needs neither more than the cache itself does. Any thread.
 #pragma once
 
 #include <condition_variable>
@@ -27,10 +27,11 @@ using AllocateHost = std::function<Result<Buffer>(std::size_t bytes)>;
 
 class HostBlocks final : public BlockStore {
  public:
-  // Of block_bytes each. machine_bytes: of memory that this process may have; 0: not known. Errors: no room for a
-  // single block; more than the machine has; the system refuses.
-  static Result<std::unique_ptr<HostBlocks>> open(std::int64_t block_bytes, std::int64_t bytes_max, EvictionPolicy policy,
-                                                  std::uint64_t machine_bytes, const AllocateHost& allocate);
+  // Of block_bytes each. machine_bytes: of memory that this process may have; 0: not known. Errors: no room
+  // for a single block; more than the machine has; the system refuses.
+  static Result<std::unique_ptr<HostBlocks>> open(std::int64_t block_bytes, std::int64_t bytes_max,
+                                                  EvictionPolicy policy, std::uint64_t machine_bytes,
+                                                  const AllocateHost& allocate);
 
   using BlockStore::contains;
   std::vector<bool> contains(std::span<const Hash128> keys) const override;

@@ -21,17 +21,13 @@ constexpr int kProbeEvery =
 constexpr std::int64_t kLookUpUs = 1'000'000;  // that a prompt waits until it is known what a store has of it
 constexpr std::int64_t kLoadUs = 20'000'000;   // what comes later is computed
 
-Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, const BlockFormat& format, int engine) {
+Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, const BlockFormat& format,
+                                               int engine) {
   if (is_store_url(options.place)) return StoreBlocks::open(options.place, options.keys, format);
-  TRY(std::unique_ptr<BlockFiles> files, BlockFiles::open(options.place, format, options.bytes, engine, options.eviction));
+  TRY(std::unique_ptr<BlockFiles> files,
+      BlockFiles::open(options.place, format, options.bytes, engine, options.eviction));
   log_info("KV blocks on disk: {} found in {}", files->count(), options.place);
   return files;
-}
-
-Result<std::unique_ptr<BlockStore>> open_host(const KvTierOptions& options, const BlockFormat& format, const CacheAccess& cache) {
-  TRY(std::unique_ptr<HostBlocks> host, HostBlocks::open(format.bytes, options.host_bytes, options.eviction, host_memory().all(), cache.allocate));
-  log_info("KV blocks in host memory: room for {}, {} MiB", host->most(), options.host_bytes >> 20);
-  return host;
 }
 
 // The gauges of a tier; own: null for one that others write, too.
@@ -50,11 +46,16 @@ Result<std::unique_ptr<KvConnector>> TierConnector::open(const KvTierOptions& op
                                                          int engine, int cache_blocks, CacheAccess cache) {
   std::unique_ptr<BlockStore> store;
   if (options.host_bytes > 0) {
-    TRY(store, open_host(options, format, cache));
+    TRY(store, HostBlocks::open(format.bytes, options.host_bytes, options.eviction, host_memory().all(),
+                                cache.allocate));
   }
   if (!options.place.empty()) {
     TRY(auto below, open_below(options, format, engine));
-    store = store ? std::make_unique<TieredBlocks>(format.bytes, std::move(store), std::move(below), cache.wake) : std::move(below);
+    if (store) {
+      store = std::make_unique<TieredBlocks>(format.bytes, std::move(store), std::move(below), cache.wake);
+    } else {
+      store = std::move(below);
+    }
   }
   return std::unique_ptr<KvConnector>(
       new TierConnector(options, std::move(format), std::move(store), cache_blocks, std::move(cache)));
@@ -90,7 +91,9 @@ TierConnector::~TierConnector() {
 std::optional<int> TierConnector::matched(const KvPrompt& prompt) {
   if (off_ || !store_->reachable()) return 0;
   if (prompt.cached >= std::ssize(prompt.keys) && store_->must_look_up()) return 0;
-  if (const int known = known_prefix(prompt.keys); known == std::ssize(prompt.keys) || !store_->must_look_up()) return known;
+  if (const int known = known_prefix(prompt.keys);
+      known == std::ssize(prompt.keys) || !store_->must_look_up())
+    return known;
   const std::lock_guard lock(mutex_);
   const auto [place, is_new] = look_ups_.try_emplace(prompt.id);
   LookUp& mine = place->second;
@@ -105,7 +108,8 @@ std::optional<int> TierConnector::matched(const KvPrompt& prompt) {
 }
 
 int TierConnector::known_prefix(std::span<const Hash128> keys) const {
-  return longest_prefix(format_, keys, [&](std::span<const Hash128> names) { return store_->contains(names); });
+  return longest_prefix(format_, keys,
+                        [&](std::span<const Hash128> names) { return store_->contains(names); });
 }
 
 void TierConnector::decline(const KvPrompt& prompt) {
@@ -133,8 +137,8 @@ void TierConnector::look_up_loop() {
   }
 }
 
-// Of cache groups without a window all blocks are needed; of the others, and of states, what is at the end, wherever
-// that is.
+// Of cache groups without a window all blocks are needed; of the others, and of states, what is at the end,
+// wherever that is.
 void TierConnector::look_up(std::span<const Hash128> keys) {
   std::vector<KvPiece> whole, ends;
   for (int block = 0; block < static_cast<int>(keys.size()); ++block) {
@@ -155,7 +159,8 @@ std::int64_t TierConnector::wake_at_us() const {
 }
 
 double TierConnector::seconds_of(std::span<const Hash128> pieces) const {
-  const std::vector<bool> near = host_ != nullptr ? host_->contains(pieces) : std::vector<bool>(pieces.size());
+  const std::vector<bool> near =
+      host_ != nullptr ? host_->contains(pieces) : std::vector<bool>(pieces.size());
   double seconds = 0;
   for (const bool is_near : near) seconds += piece_seconds_[is_near];
   return seconds;
@@ -322,10 +327,9 @@ void TierConnector::write(const StoreTask& task) {
   for (std::size_t i = 0; i < task.blocks.size() && !give_up_store_ && !off_; ++i) {
     if (store_->contains(task.keys[i])) continue;
     const std::int64_t began = now_us();
-    const Result<> written =
-        store_->write(task.keys[i], [&](std::span<std::byte> contents) { cache_.read(task.blocks[i], contents); });
-    if (!written)
-      return written.error().code == ErrorCode::io ? turn_off(written.error()) : void();
+    const Result<> written = store_->write(
+        task.keys[i], [&](std::span<std::byte> contents) { cache_.read(task.blocks[i], contents); });
+    if (!written) return written.error().code == ErrorCode::io ? turn_off(written.error()) : void();
     const std::lock_guard lock(mutex_);
     ++stats_.stored_blocks;
     stats_.stored_bytes += format_.bytes;
@@ -378,7 +382,9 @@ void TierConnector::add_stats(EngineStats& stats) const {
   }
   if (has_host && has_below) stats.kv_tier = store_->moved();
   if (has_host) describe(store_->own(KvMedium::host), options_.host_bytes, format_.bytes, stats.kv_host_tier);
-  if (has_below) describe(store_->own(KvMedium::storage), options_.bytes, static_cast<std::int64_t>(format_.stride()), stats.kv_tier);
+  if (has_below)
+    describe(store_->own(KvMedium::storage), options_.bytes, static_cast<std::int64_t>(format_.stride()),
+             stats.kv_tier);
 }
 
 }  // namespace octavo

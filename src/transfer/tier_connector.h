@@ -1,11 +1,11 @@
-// Tiers of the KV cache, in host memory, on a disk or in a store that engines share: blocks of prompts that have been
-// computed are written behind, and loaded when a prompt that begins with them comes again and the cache does
-// not have them any more.
+// Tiers of the KV cache, in host memory, on a disk or in a store that engines share: blocks of prompts that
+// have been computed are written behind, and loaded when a prompt that begins with them comes again and the
+// cache does not have them any more.
 //
-// What a load takes is measured, from host memory apart, and where computing is faster nothing is loaded. Any error of
-// the system's turns a disk off; a block that is not what it should be costs itself alone. Where nobody knows what is
-// there without asking (a store), a prompt is looked up first, on a thread of its own, and not waited for
-// long.
+// What a load takes is measured, from host memory apart, and where computing is faster nothing is loaded. Any
+// error of the system's turns a disk off; a block that is not what it should be costs itself alone. Where
+// nobody knows what is there without asking (a store), a prompt is looked up first, on a thread of its own,
+// and not waited for long.
 #pragma once
 
 #include <array>
@@ -105,8 +105,8 @@ class TierConnector final : public KvConnector {
   std::map<RequestId, LookUp> look_ups_;  // of prompts that wait for theirs, or for room
   std::deque<Load> loads_;
   std::deque<StoreTask> stores_;
-  std::size_t blocks_waiting_ = 0;     // of stores_ and of the one that is being written
-  std::vector<std::uint64_t> stored_;  // owners
+  std::size_t blocks_waiting_ = 0;         // of stores_ and of the one that is being written
+  std::vector<std::uint64_t> stored_;      // owners
   std::array<double, 2> piece_seconds_{};  // to load one, running means, as LoadedFrom; 0: none has been
   KvTierStats stats_;
   bool stopping_ = false;

@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-TieredBlocks::TieredBlocks(std::int64_t block_bytes, std::unique_ptr<BlockStore> host, std::unique_ptr<BlockStore> below,
-                           std::function<void()> wake)
+TieredBlocks::TieredBlocks(std::int64_t block_bytes, std::unique_ptr<BlockStore> host,
+                           std::unique_ptr<BlockStore> below, std::function<void()> wake)
     : block_bytes_(block_bytes), host_(std::move(host)), below_(std::move(below)), wake_(std::move(wake)) {
   writer_ = std::thread([this] { write_below_loop(); });
 }
@@ -57,8 +57,8 @@ std::vector<Hash128> TieredBlocks::take_written_below() {
   return std::exchange(written_, {});
 }
 
-// A prompt's blocks are in host memory now, or were read: those that the tier below lacks are written there. What waits
-// is bounded by what host memory holds: what came before that has been evicted.
+// A prompt's blocks are in host memory now, or were read: those that the tier below lacks are written there.
+// What waits is bounded by what host memory holds: what came before that has been evicted.
 void TieredBlocks::touch(std::span<const Hash128> keys) {
   host_->touch(keys);
   if (off_) return;
@@ -104,7 +104,8 @@ void TieredBlocks::write_below(std::span<const Hash128> keys) {
     Result<> read;
     if (below_->reachable())
       read = host_->read(key, [&](std::span<const std::byte> contents) {
-        written = below_->write(key, [&](std::span<std::byte> to) { std::ranges::copy(contents, to.begin()); });
+        written =
+            below_->write(key, [&](std::span<std::byte> to) { std::ranges::copy(contents, to.begin()); });
       });
     if (read && !written && written.error().code == ErrorCode::io) return turn_off(written.error());
     const std::lock_guard lock(mutex_);

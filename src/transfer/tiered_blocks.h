@@ -1,9 +1,9 @@
 // Two tiers as one store: host memory, and below it a disk or a store that engines share.
 //
-// What is written goes to host memory, and from there, on a thread of its own, to the tier below: the cache's blocks
-// wait for memory alone, nothing is lost when host memory evicts a block, and a restart finds what is on the disk. A block
-// that is evicted before its turn does not get there. What only the tier below has is put into host memory again when
-// it is read. So do the tiers of vLLM's TieringOffloadingSpec.
+// What is written goes to host memory, and from there, on a thread of its own, to the tier below: the cache's
+// blocks wait for memory alone, nothing is lost when host memory evicts a block, and a restart finds what is
+// on the disk. A block that is evicted before its turn does not get there. What only the tier below has is
+// put into host memory again when it is read. So do the tiers of vLLM's TieringOffloadingSpec.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,9 @@ class TieredBlocks final : public BlockStore {
   bool must_look_up() const override { return !off_ && below_->must_look_up(); }
   std::size_t most() const override { return host_->most(); }  // everything goes through it
   void forget_all() override;
-  BlockStore* own(KvMedium medium) override { return medium == KvMedium::host ? host_.get() : below_->own(medium); }
+  BlockStore* own(KvMedium medium) override {
+    return medium == KvMedium::host ? host_.get() : below_->own(medium);
+  }
   KvTierStats moved() const override;
   std::vector<Hash128> take_written_below() override;
 
