@@ -90,11 +90,6 @@ TEST_P(DeviceEngine, PromptsComeBackFromHostMemoryToTheBit) {
   EXPECT_EQ(stats.kv_host_tier.enabled, stats.kv_transfer.enabled);
 }
 
-TEST_P(DeviceEngine, PromptsComeBackFromBothToTheBit) {
-  const ScratchDirectory folder;
-  expect_back_from({.host_bytes = 1 << 16, .place = folder.path(), .bytes = std::int64_t{1} << 30, .load_always = true});
-}
-
 EngineStats DeviceEngine::expect_back_from(const KvTierOptions& tier) {
   options_.kv_cache_dtype = "int8_per_token_head";
   const std::vector<CollectedAnswer> expected = answers(options_);
