@@ -1,9 +1,10 @@
-"""What KV blocks that lie somewhere else are worth: time to the first token of a prompt that is computed, in memory, on disk, at a
+"""What KV blocks that lie somewhere else are worth: time to the first token of a prompt that is computed, in the cache, in host memory, on disk, at a
 peer; and what keeping them there costs prompts that nobody asks for again.
 
     python kv_tiers.py [--server PROGRAM] [--model DIR | --shape 1b] [--prompt 4096] [--rounds 5] [--streams 16] [--only first-token]
 
-first-token  of the same prompt, one way after the other: computed; in the prefix cache; loaded from files, which lie in the page
+first-token  of the same prompt, one way after the other: computed; in the prefix cache; loaded from a tier in host memory (a server of its
+             own); loaded from files, which lie in the page
              cache; fetched from another server over shared memory and over TCP, also as bytes a second and as a share of what a
              plain copy moves in the same run: memory to memory, and a socket of the loopback
 throughput   tokens a second of prompts that never come again, with a tier on disk as a share of those without, in turns: one that
@@ -82,6 +83,10 @@ def disk(folder, size=8 << 30):
     return "SharedStorageConnector", {"shared_storage_path": str(folder), "bytes_to_use": size, "load_always": True}
 
 
+def host_memory(size=4 << 30):
+    return "OffloadingConnector", {"cpu_bytes_to_use": size, "load_always": True}
+
+
 def peer(**extra):
     return "NixlConnector", {"side_channel_port": 0, **extra}
 
@@ -130,21 +135,24 @@ def socket_speed():
 
 def first_tokens(args, model, scratch, draws):
     limits = ["--device", "cpu", "--max-model-len", args.prompt + 64, "--server-dev-mode"]
-    ways = {name: [] for name in ("computed", "in memory", "on disk", "shared memory", "tcp")}
+    ways = {name: [] for name in ("computed", "in memory", "host memory", "on disk", "shared memory", "tcp")}
     with Server(args.server, model, *limits, *connectors(disk(scratch / "first"), peer())) as first, \
+         Server(args.server, model, *limits, *connectors(host_memory())) as tiered, \
          Server(args.server, model, *limits, *connectors(peer())) as near, \
          Server(args.server, model, *limits, *connectors(peer(transport="tcp"))) as far:  # fmt: skip
-        for server in (first, near, far):
+        for server in (first, tiered, near, far):
             seconds(server, [draws.randrange(300, 2000) for _ in range(64)])
         for _ in range(args.rounds):
             prompt = [draws.randrange(300, 2000) for _ in range(args.prompt)]
             ways["computed"].append(seconds(first, prompt))
             ways["in memory"].append(seconds(first, prompt))
+            seconds(tiered, prompt)
             blocks = args.prompt // 16 - 1
-            while first.metric("vllm:kv_tier_blocks") < blocks * (len(ways["computed"])):
-                time.sleep(0.05)
-            first.post("/reset_prefix_cache", {}).close()
-            ways["on disk"].append(seconds(first, prompt))
+            for name, server in (("on disk", first), ("host memory", tiered)):
+                while server.metric("vllm:kv_tier_blocks") < blocks * (len(ways["computed"])):
+                    time.sleep(0.05)
+                server.post("/reset_prefix_cache", {}).close()
+                ways[name].append(seconds(server, prompt))
             for name, server in (("shared memory", near), ("tcp", far)):
                 hold = {"do_remote_decode": True, "do_remote_prefill": False}
                 held = first.ask("/v1/completions", dict(prompt=prompt, max_tokens=1, temperature=0, kv_transfer_params=hold))

@@ -43,7 +43,7 @@ std::string metrics_page() {
   // So that what only some engines tell is among them.
   std::vector<EngineStats> engines(1);
   engines.front().kv_transfer.enabled = true;
-  engines.front().kv_tier.enabled = true;
+  engines.front().kv_host_tier.enabled = engines.front().kv_tier.enabled = true;
   EngineInfo info;
   info.max_loras = 1;
   return fmt::format(

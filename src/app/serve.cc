@@ -66,7 +66,7 @@ void take_adapter_folder(RuntimeOptions& options) {
   options.lora_folder = folder;
 }
 
-// --kv-offloading-size: a tier in the user's cache folder.
+// --kv-offloading-size: a tier in host memory, or where that is the cache's own, in the user's cache folder.
 Result<> take_offloading(const ServeCommand& c, KvTransferOptions& options) {
   if (c.kv_offloading_gib == 0) return {};
   if (options.enabled)
@@ -80,7 +80,8 @@ Result<> take_offloading(const ServeCommand& c, KvTransferOptions& options) {
   if (folder.empty()) folder = home + "/.cache";
   options.enabled = true;
   options.tier = {.place = folder + "/octavo/kv",
-                  .bytes = static_cast<std::int64_t>(c.kv_offloading_gib * (std::int64_t{1} << 30))};
+                  .bytes = static_cast<std::int64_t>(c.kv_offloading_gib * (std::int64_t{1} << 30)),
+                  .on_host_of_device = true};
   return {};
 }
 

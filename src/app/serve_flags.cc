@@ -320,9 +320,8 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->group(kGroup);
   add_profiler_flag(app, s)->group(kGroup);
   app.add_option("--kv-offloading-size", c.kv_offloading_gib,
-                 "GiB of a tier of the KV cache on disk, in octavo/kv of the user's cache folder; 0: none. "
-                 "In another "
-                 "folder: --kv-transfer-config")
+                 "GiB of a tier of the KV cache: on GPUs in host memory, on CPUs on disk, in octavo/kv of the user's "
+                 "cache folder; 0: none. In another folder, or both: --kv-transfer-config")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str()
       ->group("KV cache");

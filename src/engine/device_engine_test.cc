@@ -31,6 +31,8 @@ class DeviceEngine : public testing::TestWithParam<const char*> {
     options_.model_dir = std::string("tests/data/models/") + GetParam();
     options_.device = "cuda";
   }
+  EngineStats expect_back_from(const KvTierOptions& tier);
+
   EngineOptions options_;
 };
 
@@ -74,18 +76,30 @@ TEST_P(DeviceEngine, SaysWhatTheCpuSaysInSinglePrecision) {
 
 // Blocks leave the device beside its steps, and come back into blocks that steps have just let go.
 TEST_P(DeviceEngine, PromptsComeBackFromATierToTheBit) {
+  const ScratchDirectory folder;
+  expect_back_from({.place = folder.path(), .bytes = std::int64_t{1} << 30, .load_always = true});
+}
+
+// --kv-offloading-size on a device with memory of its own.
+TEST_P(DeviceEngine, PromptsComeBackFromHostMemoryToTheBit) {
+  const ScratchDirectory folder;
+  const auto stats = expect_back_from(
+      {.place = folder / "unused", .bytes = std::int64_t{1} << 24, .on_host_of_device = true, .load_always = true});
+  EXPECT_FALSE(std::filesystem::exists(folder / "unused"));
+  EXPECT_FALSE(stats.kv_tier.enabled);
+  EXPECT_EQ(stats.kv_host_tier.enabled, stats.kv_transfer.enabled);
+}
+
+EngineStats DeviceEngine::expect_back_from(const KvTierOptions& tier) {
   options_.kv_cache_dtype = "int8_per_token_head";
   const std::vector<CollectedAnswer> expected = answers(options_);
-  const ScratchDirectory folder;
-  options_.kv_transfer = {
-      .enabled = true,
-      .tier = KvTierOptions{.place = folder.path(), .bytes = std::int64_t{1} << 30, .load_always = true}};
+  options_.kv_transfer = {.enabled = true, .tier = tier};
   options_.num_blocks = 48;
   const auto engine = make_engine(options_);
   if (!engine) {
     EXPECT_THAT(engine.error().message,
                 testing::HasSubstr("states of recurrent layers do not leave the device"));
-    return;
+    return {};
   }
   // Blocks are stored beside the steps: the first rounds may find none.
   EXPECT_TRUE(eventually([&] {
@@ -93,6 +107,7 @@ TEST_P(DeviceEngine, PromptsComeBackFromATierToTheBit) {
     (*engine)->reset_prefix_cache();
     return (*engine)->own_stats().kv_transfer.hits > 0;
   }));
+  return (*engine)->own_stats();
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, DeviceEngine,

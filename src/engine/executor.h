@@ -19,6 +19,7 @@
 #include "engine/batch.h"
 #include "model/adapter.h"
 #include "sample/sampler.h"
+#include "tensor/buffer.h"
 #include "transfer/block_format.h"
 #include "transfer/native_blocks.h"
 
@@ -73,6 +74,10 @@ class Executor {
   // writes (out) or uses (in) meanwhile.
   virtual void export_piece(KvPlace, std::span<std::byte>) const {}
   virtual void import_piece(KvPlace, std::span<const std::byte>) {}
+  // Memory of the host that pieces are copied to and from best. Error: there is not so much.
+  virtual Result<Buffer> allocate_staging(std::size_t bytes) { return allocate_host(bytes); }
+  // Whether the cache is in memory of the host itself.
+  virtual bool in_host_memory() const { return true; }
   // The blocks as they are, for other engines like this one.
   virtual NativeBlocks native_blocks() { return {}; }
 

@@ -1,4 +1,4 @@
-// An engine with a tier of its cache on a disk.
+// An engine with tiers of its cache, in host memory and on a disk.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -18,6 +18,10 @@ namespace fs = std::filesystem;
 KvTransferOptions tier_options(const ScratchDirectory& folder, std::int64_t bytes = std::int64_t{1} << 30) {
   return {.enabled = true,
           .tier = KvTierOptions{.place = folder.path(), .bytes = bytes, .load_always = true}};
+}
+
+KvTransferOptions host_options(std::int64_t bytes) {
+  return {.enabled = true, .tier = KvTierOptions{.host_bytes = bytes, .load_always = true}};
 }
 
 // Nothing is on its way between cache and disk, and nobody keeps blocks.
@@ -69,13 +73,63 @@ TEST_P(KvTierModes, AForgottenPromptComesBackFromTheDisk) {
   rig.expect_empty();
 }
 
-TEST_P(KvTierModes, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
+TEST_P(KvTierModes, AForgottenPromptComesBackFromHostMemory) {
+  TierRig rig({.mode = GetParam(), .kv_transfer = host_options(6 * 64)});
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  EXPECT_EQ(rig.cached(prompt), 0);
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 96);
+  rig.forget();
+  const KvTierStats host = rig.engine->own_stats().kv_host_tier;
+  EXPECT_EQ(host.stored_blocks, 6);
+  EXPECT_EQ(host.loaded_bytes, 6 * 64);
+  EXPECT_FALSE(rig.tier().enabled);
+  rig.ask(some_prompt(2, 100), 3);  // drives it out
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 0);
+  rig.rest();
+  EXPECT_EQ(rig.engine->own_stats().kv_host_tier.blocks, 6);
+  rig.expect_empty();
+}
+
+TEST_P(KvTierModes, WhatHostMemoryHasNoRoomForComesBackFromTheDisk) {
   const ScratchDirectory folder;
+  KvTransferOptions both = tier_options(folder);
+  both.tier->host_bytes = 6 * 64;
+  TierRig rig({.mode = GetParam(), .kv_transfer = both});
+  const auto written = [&](std::int64_t blocks) {
+    return eventually([&] { return rig.tier().stored_blocks >= blocks; });
+  };
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  rig.ask(prompt, 3);
+  EXPECT_TRUE(written(6));
+  rig.ask(some_prompt(2, 100), 3);  // drives it out of host memory
+  EXPECT_TRUE(written(12));
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 96);
+  rig.rest();
+  EXPECT_EQ(rig.tier().loaded_bytes, 6 * 64);
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 96) << "from host memory again";
+  rig.rest();
+  EXPECT_EQ(rig.tier().loaded_bytes, 6 * 64);
+  EXPECT_EQ(rig.engine->own_stats().kv_host_tier.loaded_bytes, 12 * 64);
+  rig.expect_empty();
+}
+
+class KvTierPools : public testing::TestWithParam<std::tuple<Mode, const char*>> {};
+
+TEST_P(KvTierPools, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
+  const ScratchDirectory folder;
+  const std::string_view tiers = std::get<1>(GetParam());
+  KvTransferOptions transfer =
+      tiers == "host" ? host_options(60 * 64) : tier_options(folder, 60 * 128);  // 64 + 64 bytes
+  if (tiers == "both") transfer.tier->host_bytes = 20 * 64;
   const octavo::Setup setup{.num_blocks = 24,
                             .max_tokens = 48,
                             .max_model_len = 320,
-                            .mode = GetParam(),
-                            .kv_transfer = tier_options(folder, 60 * 128)};  // of 64 + 64 bytes each
+                            .mode = std::get<0>(GetParam()),
+                            .kv_transfer = transfer};
   std::mt19937 random(11);
   for (int life = 0; life < 3; ++life) {
     TierRig rig(setup);
@@ -104,9 +158,17 @@ TEST_P(KvTierModes, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
     }
     rig.rest();
     EXPECT_LE(rig.tier().blocks, 60);
+    EXPECT_LE(rig.engine->own_stats().kv_host_tier.blocks, 60);
     rig.expect_empty();
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Tiers, KvTierPools,
+                         testing::Combine(EngineModes::all(), testing::Values("disk", "host", "both")),
+                         [](const auto& test) {
+                           return fmt::format("{}_{}", EngineModes::name({std::get<0>(test.param), 0}),
+                                              std::get<1>(test.param));
+                         });
 
 TEST_P(KvTierModes, WhatOneEngineHasComputedAnotherLoadsFromTheirStore) {
   TestRedis redis;
@@ -249,8 +311,23 @@ TEST(KvTier, WhatCannotBeDoneIsRefusedAtTheStart) {
   };
   EXPECT_EQ(field(tier_options(folder)), "");
   EXPECT_EQ(field(tier_options(folder, 10)), "kv_transfer_config");
+  EXPECT_EQ(field(host_options(1000)), "");
+  EXPECT_EQ(field(host_options(10)), "kv_transfer_config");
+  EXPECT_EQ(field(host_options(std::int64_t{1} << 60)), "kv_transfer_config");
   const TierRig rig({.kv_transfer = tier_options(folder)});
   EXPECT_EQ(field(tier_options(folder)), "kv_transfer_config") << "another engine has it";
+}
+
+// --kv-offloading-size: this cache is in host memory itself.
+TEST(KvTier, TheSizeAloneMeansTheDiskWhereTheCacheIsInHostMemory) {
+  const ScratchDirectory folder;
+  KvTransferOptions transfer = tier_options(folder);
+  transfer.tier->on_host_of_device = true;
+  TierRig rig({.kv_transfer = transfer});
+  rig.ask(some_prompt(1, 100), 3);
+  rig.rest();
+  EXPECT_EQ(rig.tier().blocks, 6);
+  EXPECT_FALSE(rig.engine->own_stats().kv_host_tier.enabled);
 }
 
 // A rotary embedding that stretches with max_model_len: a restart with another one must not find the blocks.
@@ -280,31 +357,40 @@ TEST(KvTier, BlocksOfOtherRotationsAreNotFound) {
 
 // Real models: tokens and log-probabilities are the same, bit for bit, whether the prompts were computed, in
 // memory or on disk, with pools so small that sequences are preempted.
-class KvTierOfModels : public testing::TestWithParam<std::pair<std::string, std::string>> {};
+struct TieredModel {
+  std::string model, dtype;
+  std::int64_t host_bytes = 0;
+  bool disk = true;
+};
+class KvTierOfModels : public testing::TestWithParam<TieredModel> {};
 
 TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
   const ScratchDirectory folder;
+  KvTransferOptions transfer = tier_options(folder);
+  transfer.tier->host_bytes = GetParam().host_bytes;
+  if (!GetParam().disk) transfer.tier->place.clear();
   EngineOptions plain;
-  plain.model_dir = "tests/data/models/" + GetParam().first;
+  plain.model_dir = "tests/data/models/" + GetParam().model;
   plain.device = "cpu";
   plain.threads = 2;
   plain.num_blocks = 40;
   plain.max_model_len = 160;
-  plain.kv_cache_dtype = GetParam().second;
+  plain.kv_cache_dtype = GetParam().dtype;
   constexpr int kRequests = 10;
   const std::vector<CollectedAnswer> wanted = answers_of(*load_engine(plain).value(), kRequests);
   for (const int blocks : {40, 12, 40}) {
     EngineOptions tiered = plain;
     tiered.num_blocks = blocks;
-    tiered.kv_transfer = tier_options(folder);
+    tiered.kv_transfer = transfer;
     const auto engine = load_engine(tiered).value();
     for (int round = 0; round < 3; ++round) {
       EXPECT_TRUE(answers_of(*engine, kRequests) == wanted) << blocks << " blocks, round " << round;
       if (round != 1) continue;
-      // Something is on the disk before the cache forgets it.
+      // Something is in the tiers before the cache forgets it.
       EXPECT_TRUE(eventually([&] {
         const EngineStats stats = engine->own_stats();
-        return (stats.kv_tier.stored_blocks > 0 || stats.kv_transfer.hits > 0) && at_rest(*engine);
+        const std::int64_t stored = stats.kv_tier.stored_blocks + stats.kv_host_tier.stored_blocks;
+        return (stored > 0 || stats.kv_transfer.hits > 0) && at_rest(*engine);
       }));
       engine->reset_prefix_cache();
     }
@@ -315,9 +401,41 @@ TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, KvTierOfModels,
-                         testing::Values(std::pair{"llama", "auto"}, std::pair{"llama", "fp8"},
-                                         std::pair{"qwen3", "int8_per_token_head"}),
-                         [](const auto& test) { return test.param.first + "_" + test.param.second; });
+                         testing::Values(TieredModel{"llama", "auto"}, TieredModel{"llama", "fp8"},
+                                         TieredModel{"qwen3", "int8_per_token_head"},
+                                         TieredModel{"llama", "auto", 1 << 20, false},
+                                         TieredModel{"qwen3", "auto", 1 << 17}),
+                         [](const auto& test) {
+                           return fmt::format("{}_{}_{}{}", test.param.model, test.param.dtype,
+                                              test.param.host_bytes, test.param.disk ? "_disk" : "");
+                         });
+
+// Windows, and states of recurrent layers, come back from host memory, too.
+class KvTierOfParts : public testing::TestWithParam<const char*> {};
+
+TEST_P(KvTierOfParts, AnswersAreThoseWithoutItToTheBit) {
+  EngineOptions options;
+  options.model_dir = std::string("tests/data/models/") + GetParam();
+  options.device = "cpu";
+  options.threads = 2;
+  options.kv_cache_memory_bytes = 4 << 20;
+  options.max_model_len = 160;
+  options.max_num_seqs = 8;
+  options.mamba_block_size = 64;
+  const std::vector<CollectedAnswer> wanted = answers_of(*load_engine(options).value(), 10);
+  options.kv_transfer = host_options(4 << 20);
+  const auto engine = load_engine(options).value();
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(answers_of(*engine, 10) == wanted) << "round " << round;
+    EXPECT_TRUE(
+        eventually([&] { return engine->own_stats().kv_host_tier.stored_blocks > 0 && at_rest(*engine); }));
+    engine->reset_prefix_cache();
+  }
+  EXPECT_GT(engine->own_stats().kv_transfer.hits, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KvTierOfParts, testing::Values("gemma3", "qwen3_next"),
+                         [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
 }  // namespace octavo

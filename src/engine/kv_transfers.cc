@@ -54,9 +54,16 @@ KvTransfers::KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& sch
 // A tier first: it is nearer than another engine.
 Result<> KvTransfers::connect(const KvTransferOptions& options, int engine, Executor& executor) {
   if (options.tier) {
-    TRY(auto disk, TierConnector::open(*options.tier, format_, engine, scheduler_.options().num_blocks,
-                                       access(executor)));
-    connectors_.push_back(std::move(disk));
+    KvTierOptions tier = *options.tier;
+    if (tier.on_host_of_device && !executor.in_host_memory()) {
+      tier.host_bytes = tier.bytes;
+      tier.place.clear();
+    }
+    TRY(auto tiers, TierConnector::open(tier, format_, engine, scheduler_.options().num_blocks, access(executor)));
+    connectors_.push_back(std::move(tiers));
+    if (tier.host_bytes > 0)
+      log_info("KV blocks in host memory: up to {} MiB, {}", tier.host_bytes >> 20,
+               executor.in_host_memory() ? "taken as they come" : "pinned, taken at once");
   }
   if (options.produces || options.consumes) {
     TRY(auto peers, PeerConnector::start(options, format_, engine, access(executor)));
@@ -70,6 +77,7 @@ CacheAccess KvTransfers::access(Executor& executor) {
           .write = [&executor](KvPlace place,
                                std::span<const std::byte> bytes) { executor.import_piece(place, bytes); },
           .native = executor.native_blocks(),
+          .allocate = [&executor](std::size_t bytes) { return executor.allocate_staging(bytes); },
           .loaded =
               [this](LoadResult result) {
                 {
@@ -185,7 +193,7 @@ KvTransfers::Import::State KvTransfers::begin_load(Import& entry, std::int64_t n
   const bool others_load = missing > 0 && loads(entry.keys[static_cast<std::size_t>(held->cached)]);
   const std::vector<KvPiece> all = pieces_of(format_, 0, there), wanted = pieces_of(format_, held->cached, there);
   if (missing <= 0 || others_load ||
-      !from->worth_loading(missing, static_cast<int>(wanted.size()), compute_seconds_)) {
+      !from->worth_loading(missing, piece_keys(wanted, entry.keys), compute_seconds_)) {
     scheduler_.let_go(held);
     if (!others_load) return compute();
     from->wait(prompt);
@@ -277,7 +285,7 @@ std::vector<RequestId> KvTransfers::advance(std::int64_t now_us, double compute_
 
 void KvTransfers::drop_exports(std::int64_t now_us) {
   for (const auto& connector : connectors_) {
-    events_.tell_removed(*connector);
+    events_.tell_changes(*connector);
     for (const std::uint64_t owner : connector->take_stored(now_us)) {
       Export ended = exports_.extract(owner).mapped();
       tell_stored(*ended.hold, ended.keys);

@@ -99,6 +99,8 @@ class LocalExecutor final : public Executor {
   }
   const KvMemory& cache() const { return cache_; }
   NativeBlocks native_blocks() override { return cache_.native_blocks(); }
+  Result<Buffer> allocate_staging(std::size_t bytes) override { return backend_.device->allocate_staging(bytes); }
+  bool in_host_memory() const override { return backend_.device->shares_host_memory(); }
   Result<> release_cache() override;
   Result<> begin_media(int place, const MediaPart& part) override;
   bool advance_media(int rows) override;

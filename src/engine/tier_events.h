@@ -1,4 +1,4 @@
-// What a tier below the cache gains and loses, told as the cache's own gains and losses are (kv/events.h),
+// What tiers below the cache gain and lose, told as the cache's own gains and losses are (kv/events.h),
 // under the names that the cache has for its blocks.
 //
 // A tier knows blocks by other names, and holds more of them than the engine remembers: a block is told of
@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "base/hash.h"
 #include "kv/events.h"
@@ -19,13 +21,15 @@ namespace octavo {
 
 class TierEvents {
  public:
-  // log: null: nobody wants to know. groups: of the cache, each of which has a block of its own at a place in a prompt.
+  // log: null: nobody wants to know. groups: of the cache, each of which has a block of its own at a place in
+  // a prompt.
   TierEvents(KvEventLog* log, int groups) : log_(log), groups_(groups) {}
 
-  // Tells of those of the prompt's blocks that the tier has. keys: of the prompt's blocks there (KvPrompt::keys).
+  // Tells of those of the prompt's blocks that the tier has. keys: of the prompt's blocks there
+  // (KvPrompt::keys).
   void tell_stored(const KvConnector& tier, const PrefixHold& hold, std::span<const Hash128> keys);
-  // Tells of those that it has lost.
-  void tell_removed(KvConnector& tier);
+  // Tells of those that it has written from host memory to the tier below, and of those that it has lost.
+  void tell_changes(KvConnector& tier);
 
  private:
   bool listening();
@@ -35,11 +39,20 @@ class TierEvents {
     int group;
     Hash128 key;
   };
+  struct Stored {
+    KvEvent event;
+    std::vector<std::int32_t> tokens;
+  };
+  void tell(Hash128 piece, const KvEvent& event, std::span<const std::int32_t> tokens);
 
   KvEventLog* const log_;
   const int groups_;
-  std::uint64_t clears_ = 0;                            // of the log, when told_ was true
-  std::unordered_map<Hash128, Name, HashOfHash> told_;  // by the piece's key in the tier
+  std::uint64_t clears_ = 0;  // of the log, when told_ was true
+  // By the piece's key in the tier, for each medium below the cache.
+  std::map<KvMedium, std::unordered_map<Hash128, Name, HashOfHash>> told_{{KvMedium::host, {}},
+                                                                          {KvMedium::storage, {}}};
+  std::unordered_map<Hash128, Stored, HashOfHash>
+      not_below_;  // what was told of those that host memory alone has
 };
 
 }  // namespace octavo

@@ -9,7 +9,8 @@ namespace octavo {
 namespace {
 
 // vLLM's words; its "GPU" is the memory of the engine's device, whatever that is.
-constexpr std::string_view name_of(KvMedium medium) { return medium == KvMedium::device ? "GPU" : "STORAGE"; }
+constexpr std::array<std::string_view, 3> kMediumNames{"GPU", "CPU", "STORAGE"};  // by KvMedium
+constexpr std::string_view name_of(KvMedium medium) { return kMediumNames[static_cast<std::size_t>(medium)]; }
 
 template <class Encode>
 void append(std::string& out, Encode encode) {

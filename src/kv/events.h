@@ -15,8 +15,8 @@
 
 namespace octavo {
 
-// Where a content is: in the pool's blocks, or on a tier below them.
-enum class KvMedium : std::uint8_t { device, storage };
+// Where a content is: in the pool's blocks, or in a tier below them.
+enum class KvMedium : std::uint8_t { device, host, storage };
 
 struct KvEvent {
   enum class Kind : std::uint8_t {

@@ -348,9 +348,9 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
                                          options.error().field + " " + options.error().message);
             o.kv_transfer = *options;
           },
-          "Where KV blocks go to and come from, beside the cache: other engines (NixlConnector: prefill and "
-          "decode "
-          "apart), a disk (OffloadingConnector, SharedStorageConnector), both (MultiConnector). As JSON: "
+          "Where KV blocks go to and come from, beside the cache: other engines (NixlConnector: prefill and decode "
+          "apart), host memory (OffloadingConnector), a disk (OffloadingConnector, SharedStorageConnector), several of "
+          "them (MultiConnector). As JSON: "
           R"({"kv_connector": "NixlConnector", "kv_role": "kv_both"})")
       ->group("KV cache");
   command

@@ -103,11 +103,13 @@ TEST(Wire, StatsArriveAsTheyWereSent) {
   stats.kv_transfer.bytes.observe(1e6);
   stats.kv_transfer.failures[1] = 2;
   stats.kv_tier.load_seconds = 0.5;
+  stats.kv_host_tier.blocks = 7;
   const std::string frame = frame_of(stats);
   const FromEngine message = read_from_engine(frame).value();
   EXPECT_EQ(std::get<EngineStats>(message).step_tokens.sum(), 100);
   EXPECT_EQ(std::get<EngineStats>(message).kv_transfer.bytes.sum(), 1e6);
   EXPECT_EQ(std::get<EngineStats>(message).kv_tier.load_seconds, 0.5);
+  EXPECT_EQ(std::get<EngineStats>(message).kv_host_tier.blocks, 7);
   EXPECT_EQ(frame_of(std::get<EngineStats>(message)), frame);
   const FromEngine slept =
       read_from_engine(frame_of(Slept{Error{ErrorCode::unsupported, "no", "f"}})).value();

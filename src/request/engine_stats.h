@@ -82,12 +82,12 @@ struct KvTransferStats {
   std::int64_t expired = 0;  // leases that ended before anybody took the blocks
 };
 
-// Of the tier of KV blocks on a disk.
+// Of a tier of KV blocks, in host memory, on a disk or in a store.
 struct KvTierStats {
   bool enabled = false;
   bool off = false;              // gauge: after an error, until the engine is started again
   std::int64_t blocks = 0;       // gauge: that are there
-  std::int64_t block_bytes = 0;  // of each, on the disk
+  std::int64_t block_bytes = 0;  // of each, there
   std::int64_t bytes_max = 0;
   std::int64_t stored_blocks = 0;
   std::int64_t stored_bytes = 0;
@@ -95,7 +95,7 @@ struct KvTierStats {
   std::int64_t loaded_bytes = 0;
   double load_seconds = 0;
   std::int64_t evicted_blocks = 0;
-  std::int64_t dropped_stores = 0;  // blocks that were not written because the disk is slow
+  std::int64_t dropped_stores = 0;  // blocks that were not written because the tier is slow
   std::int64_t skipped_loads = 0;   // prompts whose blocks were computed because that is faster
 };
 
@@ -137,7 +137,8 @@ struct EngineStats {
   std::int64_t draft_tokens = 0;                                   // verified
   std::array<std::int64_t, kDraftTokensMax> accepted_drafts = {};  // draft tokens accepted, by position
   KvTransferStats kv_transfer{};
-  KvTierStats kv_tier{};
+  KvTierStats kv_host_tier{};
+  KvTierStats kv_tier{};  // on a disk, or in a store
   PrefixTree prefixes{};  // when EngineClient::look_at_prefixes() was last called
 };
 

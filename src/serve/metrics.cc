@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <iterator>
@@ -217,36 +218,53 @@ void write_sleep_states(Engines engines, Exposition& out) {
                  engines[i].sleep_level == static_cast<int>(level) ? 1 : 0);
 }
 
-// transfer_type as vLLM's, for a cache in host memory and a tier on disk.
+// What tiers are called: where they have their blocks, and vLLM's words for the way there and back.
+struct TierName {
+  KvTierStats EngineStats::* stats;
+  std::string_view name, there, back;
+};
+constexpr std::array kTiers{TierName{&EngineStats::kv_host_tier, "CPU", "GPU_to_CPU", "CPU_to_GPU"},
+                            TierName{&EngineStats::kv_tier, "STORAGE", "CPU_to_STORAGE", "STORAGE_to_CPU"}};
+
+bool has_tiers(const EngineStats& engine) {
+  return std::ranges::any_of(kTiers, [&](const TierName& tier) { return (engine.*tier.stats).enabled; });
+}
+
 void write_kv_tiers(Engines engines, Exposition& out) {
   using Tier = KvTierStats;
-  const auto of = [](auto Tier::* which) { return [=](const EngineStats& e) { return e.kv_tier.*which; }; };
+  const auto for_each = [&](auto&& write) {
+    for (std::size_t i = 0; i < engines.size(); ++i)
+      for (const TierName& name : kTiers)
+        if (const Tier& tier = engines[i].*name.stats; tier.enabled) write(i, name, tier);
+  };
   const auto both_ways = [&](std::string_view name, std::string_view help, auto Tier::* stored,
                              auto Tier::* loaded) {
     out.begin(name, help, "counter");
-    for (std::size_t i = 0; i < engines.size(); ++i) {
-      out.sample(name, i, "transfer_type", "CPU_to_STORAGE", static_cast<double>(engines[i].kv_tier.*stored));
-      out.sample(name, i, "transfer_type", "STORAGE_to_CPU", static_cast<double>(engines[i].kv_tier.*loaded));
-    }
+    for_each([&](std::size_t i, const TierName& tier, const Tier& stats) {
+      out.sample(name, i, "transfer_type", tier.there, static_cast<double>(stats.*stored));
+      out.sample(name, i, "transfer_type", tier.back, static_cast<double>(stats.*loaded));
+    });
+  };
+  const auto each = [&](std::string_view name, std::string_view help, std::string_view type, auto&& value) {
+    out.begin(name, help, type);
+    for_each([&](std::size_t i, const TierName& tier, const Tier& stats) {
+      out.sample(name, i, "tier", tier.name, static_cast<double>(std::invoke(value, stats)));
+    });
   };
   both_ways("kv_offload_total_bytes_total", "Bytes of KV blocks that went to a tier and came back.",
             &Tier::stored_bytes, &Tier::loaded_bytes);
   both_ways("kv_offload_total_time_total", "Seconds that this took.", &Tier::store_seconds,
             &Tier::load_seconds);
-  out.gauge("kv_tier_blocks", "KV blocks on disk.", engines, of(&Tier::blocks));
-  out.gauge("kv_tier_usage_bytes", "Bytes of them.", engines,
-            [](const EngineStats& e) { return e.kv_tier.blocks * e.kv_tier.block_bytes; });
-  out.gauge("kv_tier_size_bytes", "Bytes that they may take.", engines, of(&Tier::bytes_max));
-  out.gauge("kv_tier_off", "1: the tier is off after an error, until the next start.", engines,
-            [](const EngineStats& e) { return e.kv_tier.off ? 1 : 0; });
-  out.counter("kv_tier_stored_blocks", "KV blocks written to disk.", engines, of(&Tier::stored_blocks));
-  out.counter("kv_tier_evicted_blocks", "KV blocks removed from the disk for others.", engines,
-              of(&Tier::evicted_blocks));
-  out.counter("kv_tier_dropped_blocks", "KV blocks not written because the disk is slower than they come.",
-              engines, of(&Tier::dropped_stores));
-  out.counter("kv_tier_skipped_loads",
-              "Prompts whose KV blocks were computed because that is faster than loading.", engines,
-              of(&Tier::skipped_loads));
+  each("kv_tier_blocks", "KV blocks of a tier: in host memory (CPU), on disk (STORAGE).", "gauge", &Tier::blocks);
+  each("kv_tier_usage_bytes", "Bytes of them.", "gauge", [](const Tier& tier) { return tier.blocks * tier.block_bytes; });
+  each("kv_tier_size_bytes", "Bytes that they may take.", "gauge", &Tier::bytes_max);
+  each("kv_tier_off", "1: the tier is off after an error, until the next start.", "gauge", &Tier::off);
+  each("kv_tier_stored_blocks_total", "KV blocks written there.", "counter", &Tier::stored_blocks);
+  each("kv_tier_evicted_blocks_total", "KV blocks removed from there for others.", "counter", &Tier::evicted_blocks);
+  each("kv_tier_dropped_blocks_total", "KV blocks not written because the tier is slower than they come.", "counter",
+       &Tier::dropped_stores);
+  each("kv_tier_skipped_loads_total", "Prompts whose KV blocks were computed because that is faster than loading.",
+       "counter", &Tier::skipped_loads);
 }
 
 void write_grammars(Engines engines, Exposition& out) {
@@ -351,8 +369,7 @@ std::string Metrics::text(std::span<const EngineStats> engines, const EngineInfo
   if (info.max_loras > 0) write_adapters(engines, info.max_loras, out);
   const auto transfers = [](const EngineStats& e) { return e.kv_transfer.enabled; };
   if (std::ranges::any_of(engines, transfers)) write_kv_transfers(engines, out);
-  const auto tiers = [](const EngineStats& e) { return e.kv_tier.enabled; };
-  if (std::ranges::any_of(engines, tiers)) write_kv_tiers(engines, out);
+  if (std::ranges::any_of(engines, has_tiers)) write_kv_tiers(engines, out);
 
   std::vector<Answers> answers;  // of each engine
   {

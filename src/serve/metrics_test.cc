@@ -62,16 +62,22 @@ TEST(Metrics, ATierAndSleepAreTold) {
   engine.sleep_level = 2;
   engine.kv_tier = {.enabled = true, .off = true, .blocks = 3, .block_bytes = 100, .stored_bytes = 7,
                     .load_seconds = 0.5};
+  engine.kv_host_tier = {.enabled = true, .blocks = 2, .block_bytes = 10, .loaded_bytes = 5};
   const std::string text = Metrics("m", 2048).text({&engine, 1}, {});
   const std::string labels = R"(model_name="m",engine="0")";
   EXPECT_THAT(text, HasSubstr("vllm:engine_sleep_state{" + labels + ",sleep_state=\"awake\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("vllm:engine_sleep_state{" + labels + ",sleep_state=\"discard_all\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("vllm:kv_tier_off{" + labels + "} 1\n"));
-  EXPECT_THAT(text, HasSubstr("vllm:kv_tier_usage_bytes{" + labels + "} 300\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:kv_tier_off{" + labels + ",tier=\"STORAGE\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:kv_tier_off{" + labels + ",tier=\"CPU\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:kv_tier_usage_bytes{" + labels + ",tier=\"STORAGE\"} 300\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:kv_tier_usage_bytes{" + labels + ",tier=\"CPU\"} 20\n"));
+  EXPECT_THAT(text, HasSubstr("vllm:kv_offload_total_bytes_total{" + labels + ",transfer_type=\"CPU_to_GPU\"} 5\n"));
   EXPECT_THAT(text, HasSubstr("vllm:kv_offload_total_bytes_total{" + labels +
                               ",transfer_type=\"CPU_to_STORAGE\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("vllm:kv_offload_total_time_total{" + labels +
                               ",transfer_type=\"STORAGE_to_CPU\"} 0.5\n"));
+  engine.kv_host_tier.enabled = false;
+  EXPECT_THAT(Metrics("m", 2048).text({&engine, 1}, {}), Not(HasSubstr("\"CPU\"")));
   engine.kv_tier.enabled = false;
   EXPECT_THAT(Metrics("m", 2048).text({&engine, 1}, {}), Not(HasSubstr("kv_tier")));
 }

@@ -173,7 +173,8 @@ void BlockFiles::touch(std::span<const Hash128> keys) {
   }
 }
 
-Result<> BlockFiles::read(Hash128 key, std::span<std::byte> packed) {
+Result<> BlockFiles::read(Hash128 key, const TakeBlock& take) {
+  const std::span<std::byte> packed = packed_block(format_);
   {
     const std::lock_guard lock(mutex_);
     if (!order_->contains(key)) return failure(ErrorCode::not_found, "{} is gone", path_of(key).string());
@@ -184,6 +185,7 @@ Result<> BlockFiles::read(Hash128 key, std::span<std::byte> packed) {
     const std::lock_guard lock(mutex_);
     reading_.erase(std::ranges::find(reading_, key));
   }
+  if (good) take(contents(format_, packed));
   if (!good && good.error().code != ErrorCode::io) remove(std::span(&key, 1));
   return good;
 }
@@ -204,7 +206,10 @@ Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> packed) const {
   return verify(format_, key, packed);
 }
 
-Result<> BlockFiles::write(Hash128 key, std::span<const std::byte> packed) {
+Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
+  const std::span<std::byte> packed = packed_block(format_);
+  fill(contents(format_, packed));
+  seal(format_, key, packed);
   const fs::path path = path_of(key);
   const fs::path unfinished = path.string() + std::string(kUnfinished);
   std::error_code error;
@@ -219,11 +224,11 @@ Result<> BlockFiles::write(Hash128 key, std::span<const std::byte> packed) {
   const auto write_all = [&]() -> Result<> {
     const File file(unfinished, O_WRONLY | O_CREAT | O_NOFOLLOW);
     if (file.fd() < 0) return refused("open", unfinished);
-    while (!packed.empty()) {
-      const ssize_t put = ::write(file.fd(), packed.data(), packed.size());
+    for (std::span<const std::byte> rest = packed; !rest.empty();) {
+      const ssize_t put = ::write(file.fd(), rest.data(), rest.size());
       if (put < 0 && errno == EINTR) continue;
       if (put < 0) return refused("write", unfinished);
-      packed = packed.subspan(static_cast<std::size_t>(put));
+      rest = rest.subspan(static_cast<std::size_t>(put));
     }
     if (rename(unfinished.c_str(), path.c_str()) != 0) return refused("rename", unfinished);
     return {};

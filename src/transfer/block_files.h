@@ -40,12 +40,13 @@ class BlockFiles final : public BlockStore {
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
   void touch(std::span<const Hash128> keys) override;
   // A full disk is an error of io, too.
-  Result<> read(Hash128 key, std::span<std::byte> packed) override;
-  Result<> write(Hash128 key, std::span<const std::byte> packed) override;
+  Result<> read(Hash128 key, const TakeBlock& take) override;
+  Result<> write(Hash128 key, const FillBlock& fill) override;
   void remove(std::span<const Hash128> keys) override;
   void forget_all() override;  // their files stay
-  std::vector<Hash128> take_gone() override;
 
+  BlockStore* own(KvMedium medium) override { return medium == KvMedium::storage ? this : nullptr; }
+  std::vector<Hash128> take_gone() override;
   std::size_t most() const override { return most_; }
   std::int64_t count() const override;
   std::int64_t evicted() const override;

@@ -77,6 +77,12 @@ Result<> verify(const BlockHeader& bytes, Hash128 format, Hash128 key, std::span
   return {};
 }
 
+std::span<std::byte> packed_block(const BlockFormat& format) {
+  thread_local std::vector<std::byte> room;
+  if (room.size() < format.stride()) room.resize(format.stride());
+  return std::span(room).first(format.stride());
+}
+
 void seal(const BlockFormat& format, Hash128 key, std::span<std::byte> packed) {
   const BlockHeader header = header_of(format.digest(), key, contents(format, packed));
   std::memcpy(packed.data(), header.data(), header.size());

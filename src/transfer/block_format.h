@@ -40,6 +40,9 @@ std::string difference(const BlockFormat& a, const BlockFormat& b);
 std::span<std::byte> contents(const BlockFormat& format, std::span<std::byte> packed);
 std::span<const std::byte> contents(const BlockFormat& format, std::span<const std::byte> packed);
 
+// Room for a packed block, the calling thread's own until it calls again.
+std::span<std::byte> packed_block(const BlockFormat& format);
+
 // What stands before a block's contents: of which format they are (BlockFormat::digest()) and of which
 // tokens, how many bytes, and their checksum.
 using BlockHeader = std::array<std::byte, 64>;

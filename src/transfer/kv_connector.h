@@ -19,9 +19,11 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "kv/events.h"
 #include "request/engine_stats.h"
 #include "request/kv_transfer.h"
 #include "request/request.h"
+#include "tensor/buffer.h"
 #include "transfer/kv_pieces.h"
 #include "transfer/native_blocks.h"
 
@@ -82,6 +84,8 @@ struct CacheAccess {
   std::function<void(KvPlace, std::span<std::byte>)> read{};
   std::function<void(KvPlace, std::span<const std::byte>)> write{};
   NativeBlocks native{};                     // the same blocks, without a change of layout
+  // Memory of the host that blocks are copied to and from.
+  std::function<Result<Buffer>(std::size_t bytes)> allocate = allocate_host;
   std::function<void(LoadResult)> loaded{};  // ends a load; once for each task that wants blocks
   std::function<void()> wake{};              // take_stored() or matched() has something
 };
@@ -95,9 +99,9 @@ class KvConnector {
   // How many blocks of the prompt, from its first on, can be loaded as far as is known. Nothing: that is
   // being found out; wake() or wake_at_us() says when to ask again.
   virtual std::optional<int> matched(const KvPrompt& prompt) = 0;
-  // Whether that many of them, which are so many pieces, are better loaded than computed. compute_seconds: what a
-  // token of a prompt takes here; 0: not known yet.
-  virtual bool worth_loading(int blocks, int pieces, double compute_seconds) = 0;
+  // Whether that many of them, which are these pieces, are better loaded than computed. compute_seconds: what a token
+  // of a prompt takes here; 0: not known yet.
+  virtual bool worth_loading(int blocks, std::span<const Hash128> pieces, double compute_seconds) = 0;
   virtual void load(LoadTask task) = 0;
   // There is no room for the prompt's blocks yet: load() or decline() will come.
   virtual void wait(const KvPrompt&) {}
@@ -116,12 +120,14 @@ class KvConnector {
   // Ends a task because its blocks are needed here: take_stored() has it. False: there is none that can be.
   virtual bool give_way() = 0;
 
-  // Of a tier that is this engine's alone: which of the blocks it has now.
-  virtual std::vector<bool> held(std::span<const Hash128> keys) const {
+  // Of a tier in that medium that is this engine's alone: which of the blocks it has now.
+  virtual std::vector<bool> held(KvMedium, std::span<const Hash128> keys) const {
     return std::vector<bool>(keys.size());
   }
   // Blocks that such a tier had, and has no more: since the last call.
-  virtual std::vector<Hash128> take_gone() { return {}; }
+  virtual std::vector<Hash128> take_gone(KvMedium) { return {}; }
+  // Blocks that it has written from host memory to a tier below: since the last call.
+  virtual std::vector<Hash128> take_written_below() { return {}; }
 
   virtual void add_stats(EngineStats& stats) const = 0;
 };

@@ -128,32 +128,45 @@ Result<> read_policy(const json::value& value, std::string_view field, EvictionP
   return {};
 }
 
+// Host memory (CPUOffloadingSpec), and what lies below it (TieringOffloadingSpec); without a name as the fields say.
 Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
+  constexpr std::string_view kHost = "CPUOffloadingSpec", kTiers = "TieringOffloadingSpec";
   KvTierOptions& tier = out.tier.emplace();
+  std::string spec;
   const auto take = [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
-    std::string text;
-    std::int64_t bytes = 0;
+    int tokens = 0;
+    bool flag = false;
     if (key == "secondary_tiers") return read_tier(item, tier);
     if (key == "store_threshold") return read_field(item, field, 0, 1 << 30, tier.store_threshold);
     if (key == "max_tracker_size") return read_field(item, field, 1, 1 << 26, tier.max_tracker_size);
-    if (key == "cpu_bytes_to_use") return read_bytes(item, field, bytes);  // there is no tier of host memory
+    if (key == "cpu_bytes_to_use") return read_bytes(item, field, tier.host_bytes);
     if (key == "eviction_policy") return read_policy(item, field, tier.eviction);
+    if (key == "load_always") return read_field(item, field, tier.load_always);
+    // Blocks go one by one, which finds beginnings at least as long; events always describe themselves.
+    if (key == "block_size" || key == "blocks_per_chunk") return read_field(item, field, 1, 1 << 30, tokens);
+    if (key == "self_describing_kv_events") return read_field(item, field, flag);
+    if (key == "offload_prompt_only") {
+      TRY_VOID(read_field(item, field, flag));
+      return flag ? Result<>() : field_failure(field, ErrorCode::unsupported, "must be true: blocks of answers are not kept");
+    }
     if (key == "spec_name") {
-      constexpr std::string_view kOnly = "TieringOffloadingSpec";
-      TRY_VOID(read_field(item, field, text));
-      if (text != kOnly)
-        return field_failure(field, ErrorCode::unsupported, "must be \"{}\", got {}", kOnly, quoted_text(text));
-      return {};
+      TRY_VOID(read_field(item, field, spec));
+      if (spec == kHost || spec == kTiers) return {};
+      return field_failure(field, ErrorCode::unsupported, "must be \"{}\" or \"{}\", got {}", kHost, kTiers,
+                           quoted_text(spec));
     }
     return no_field(key);
   };
   TRY_VOID(for_extra(extra, take));
-  if (tier.place.empty())
-    return invalid("kv_connector_extra_config.secondary_tiers",
-                   "must be given: the cache itself is in host memory, a tier below it is a disk");
-  if (tier.eviction != EvictionPolicy::lru && is_store_url(tier.place))
+  if (spec == kHost && !tier.place.empty())
+    return invalid("kv_connector_extra_config.secondary_tiers", "is a field of {}, spec_name is {}", kTiers, kHost);
+  if (spec == kTiers && tier.place.empty())
+    return invalid("kv_connector_extra_config.secondary_tiers", "must be given with {}", kTiers);
+  if (tier.host_bytes == 0 && tier.place.empty())
+    return invalid("kv_connector_extra_config.cpu_bytes_to_use", "must be given: bytes of host memory for KV blocks");
+  if (tier.eviction != EvictionPolicy::lru && tier.host_bytes == 0 && is_store_url(tier.place))
     return field_failure("kv_connector_extra_config.eviction_policy", ErrorCode::unsupported,
-                         "is of a folder: what a store evicts is its server's business");
+                         "is of host memory and of a folder: what a store evicts is its server's business");
   return {};
 }
 

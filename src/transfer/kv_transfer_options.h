@@ -18,12 +18,15 @@ struct StoreKeys {
   std::string region{};  // "": us-east-1
 };
 
-// A tier of blocks on a disk, or in a store that several engines share.
+// Tiers of blocks: in host memory, and below that on a disk, or in a store that several engines share.
 struct KvTierOptions {
-  std::string place{};  // a folder, or the URL of a store: see is_store_url
+  std::int64_t host_bytes = 0;  // at most, in host memory; 0: nothing there
+  std::string place{};          // a folder, or the URL of a store: see is_store_url; "": nothing below
   StoreKeys keys{};
-  std::int64_t bytes = std::int64_t{16} << 30;  // at most
-  EvictionPolicy eviction = EvictionPolicy::lru;  // of a folder
+  std::int64_t bytes = std::int64_t{16} << 30;    // at most, of a folder
+  // The bytes are of host memory, and nothing is at `place`, where the engine's cache is not in host memory itself.
+  bool on_host_of_device = false;
+  EvictionPolicy eviction = EvictionPolicy::lru;  // of host memory and of a folder
   int store_threshold = 0;        // a block is written when so many prompts have had it; up to 1: at once
   int max_tracker_size = 64'000;  // blocks for which that is counted
   bool load_always = false;       // also what is computed faster
@@ -49,8 +52,8 @@ struct KvTransferOptions {
   std::optional<KvTierOptions> tier{};
 };
 
-// Accepts vLLM's fields of its NixlConnector (other engines), OffloadingConnector and SharedStorageConnector
-// (a disk), and its MultiConnector of these. Errors name the field.
+// Accepts vLLM's fields of its NixlConnector (other engines), OffloadingConnector (host memory, a disk) and
+// SharedStorageConnector (a disk), and its MultiConnector of these. Errors name the field.
 Result<KvTransferOptions> parse_kv_transfer_config(std::string_view json);
 
 }  // namespace octavo

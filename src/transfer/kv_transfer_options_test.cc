@@ -59,10 +59,20 @@ TEST(KvTransferOptions, ErrorsNameTheField) {
   EXPECT_EQ(extra("SharedStorageConnector", "{}"), "kv_connector_extra_config.shared_storage_path");
   EXPECT_EQ(extra("SharedStorageConnector", R"({"shared_storage_path": "a", "bytes_to_use": 0})"),
             "kv_connector_extra_config.bytes_to_use");
-  EXPECT_EQ(extra("OffloadingConnector", R"({"cpu_bytes_to_use": 1})"),
+  for (const char* bytes : {"{}", R"({"cpu_bytes_to_use": 0})", R"({"cpu_bytes_to_use": -1})",
+                            R"({"spec_name": "CPUOffloadingSpec"})"})
+    EXPECT_EQ(extra("OffloadingConnector", bytes), "kv_connector_extra_config.cpu_bytes_to_use") << bytes;
+  EXPECT_EQ(extra("OffloadingConnector", R"({"spec_name": "TieringOffloadingSpec", "cpu_bytes_to_use": 1})"),
             "kv_connector_extra_config.secondary_tiers");
-  EXPECT_EQ(extra("OffloadingConnector", R"({"spec_name": "CPUOffloadingSpec"})"),
+  EXPECT_EQ(extra("OffloadingConnector", R"({"spec_name": "CPUOffloadingSpec", "cpu_bytes_to_use": 1,
+                                             "secondary_tiers": [{"type": "fs", "root_dir": "/b"}]})"),
+            "kv_connector_extra_config.secondary_tiers");
+  EXPECT_EQ(extra("OffloadingConnector", R"({"spec_name": "GPUOffloadingSpec"})"),
             "kv_connector_extra_config.spec_name");
+  EXPECT_EQ(extra("OffloadingConnector", R"({"cpu_bytes_to_use": 1, "offload_prompt_only": false})"),
+            "kv_connector_extra_config.offload_prompt_only");
+  EXPECT_EQ(extra("OffloadingConnector", R"({"cpu_bytes_to_use": 1, "block_size": 0})"),
+            "kv_connector_extra_config.block_size");
   EXPECT_EQ(extra("OffloadingConnector", R"({"secondary_tiers": [{"type": "obj"}]})"),
             "kv_connector_extra_config.secondary_tiers");
   EXPECT_EQ(extra("MultiConnector", R"({"connectors": [{"kv_connector": "MultiConnector"}]})"),
@@ -88,10 +98,28 @@ TEST(KvTransferOptions, ReadsTiers) {
                "secondary_tiers": [{"type": "fs", "root_dir": "/b", "n_read_threads": 16, "load_always": true}]}})")
           .value();
   EXPECT_EQ(offloading.tier->place, "/b");
+  EXPECT_EQ(offloading.tier->host_bytes, 1000);
   EXPECT_EQ(offloading.tier->store_threshold, 2);
   EXPECT_EQ(offloading.tier->max_tracker_size, 7);
   EXPECT_TRUE(offloading.tier->load_always);
   EXPECT_EQ(offloading.tier->eviction, EvictionPolicy::lru);
+}
+
+TEST(KvTransferOptions, HostMemoryIsATier) {
+  for (const char* spec : {"", R"("spec_name": "CPUOffloadingSpec",)"}) {
+    const KvTransferOptions host =
+        parse_kv_transfer_config(
+            fmt::format(R"({{"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {{
+                 {} "cpu_bytes_to_use": 1000, "block_size": 64, "eviction_policy": "arc", "store_threshold": 3,
+                 "offload_prompt_only": true, "self_describing_kv_events": false}}}})",
+                        spec))
+            .value();
+    EXPECT_TRUE(host.enabled && !host.produces && !host.consumes);
+    EXPECT_EQ(host.tier->host_bytes, 1000);
+    EXPECT_EQ(host.tier->place, "");
+    EXPECT_EQ(host.tier->eviction, EvictionPolicy::arc);
+    EXPECT_EQ(host.tier->store_threshold, 3);
+  }
 }
 
 TEST(KvTransferOptions, FoldersEvictByAPolicy) {

@@ -91,7 +91,7 @@ void PeerConnector::load(LoadTask task) {
   fetcher_->post(std::move(task));
 }
 
-bool PeerConnector::worth_loading(int blocks, int, double) {
+bool PeerConnector::worth_loading(int blocks, std::span<const Hash128>, double) {
   return blocks * format_.block_size > options_.recompute_threshold;
 }
 

@@ -24,7 +24,7 @@ class PeerConnector final : public KvConnector {
                                                     CacheAccess cache);
 
   std::optional<int> matched(const KvPrompt& prompt) override;
-  bool worth_loading(int blocks, int pieces, double compute_seconds) override;
+  bool worth_loading(int blocks, std::span<const Hash128> pieces, double compute_seconds) override;
   void load(LoadTask task) override;
   void wait(const KvPrompt& prompt) override;
   void decline(const KvPrompt& prompt) override;

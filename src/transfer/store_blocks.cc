@@ -124,7 +124,8 @@ void StoreBlocks::look_up_each(std::span<const Hash128> keys) {
   }
 }
 
-Result<> StoreBlocks::read(Hash128 key, std::span<std::byte> packed) {
+Result<> StoreBlocks::read(Hash128 key, const TakeBlock& take) {
+  const std::span<std::byte> packed = packed_block(format_);
   const auto there = with_client([&](StoreClient& client) { return client.get(name_of(key), packed); });
   Result<> good = failure(ErrorCode::not_found, "the store has dropped a KV block");
   if (!there) {
@@ -132,11 +133,15 @@ Result<> StoreBlocks::read(Hash128 key, std::span<std::byte> packed) {
   } else if (*there) {
     good = verify(format_, key, packed);
   }
+  if (good) take(contents(format_, packed));
   if (!good && good.error().code != ErrorCode::unavailable) remove(std::span(&key, 1));
   return good;
 }
 
-Result<> StoreBlocks::write(Hash128 key, std::span<const std::byte> packed) {
+Result<> StoreBlocks::write(Hash128 key, const FillBlock& fill) {
+  const std::span<std::byte> packed = packed_block(format_);
+  fill(contents(format_, packed));
+  seal(format_, key, packed);
   TRY_VOID(with_client([&](StoreClient& client) { return client.set(name_of(key), packed); }));
   const std::lock_guard lock(mutex_);
   know(key);

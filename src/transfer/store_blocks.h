@@ -32,15 +32,13 @@ class StoreBlocks final : public BlockStore {
   bool must_look_up() const override { return true; }
   bool reachable() const override;
   std::size_t most() const override { return kKnownMax; }
-  std::int64_t count() const override { return 0; }  // nobody counts them
-  std::int64_t evicted() const override { return 0; }
   void forget_all() override;
 
   void look_up(std::span<const Hash128> keys) override;
   void look_up_each(std::span<const Hash128> keys) override;
   void touch(std::span<const Hash128>) override {}  // the server has seen them used
-  Result<> read(Hash128 key, std::span<std::byte> packed) override;
-  Result<> write(Hash128 key, std::span<const std::byte> packed) override;
+  Result<> read(Hash128 key, const TakeBlock& take) override;
+  Result<> write(Hash128 key, const FillBlock& fill) override;
   void remove(std::span<const Hash128> keys) override;
 
  private:

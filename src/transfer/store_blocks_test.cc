@@ -29,11 +29,23 @@ std::vector<Hash128> some_keys(int count) {
   return keys;
 }
 
-std::vector<std::byte> packed(Hash128 key) {
-  std::vector<std::byte> block(kFormat.stride());
-  contents(kFormat, std::span(block))[0] = static_cast<std::byte>(key.low);
-  seal(kFormat, key, block);
-  return block;
+std::vector<std::byte> contents_of(Hash128 key) {
+  std::vector<std::byte> contents(static_cast<std::size_t>(kFormat.bytes));
+  contents[0] = static_cast<std::byte>(key.low);
+  return contents;
+}
+
+Result<> write_to(BlockStore& blocks, Hash128 key) {
+  return blocks.write(key, [&](std::span<std::byte> to) { std::ranges::copy(contents_of(key), to.begin()); });
+}
+
+// That it is good and the right one.
+Result<> read_from(BlockStore& blocks, Hash128 key) {
+  bool same = false;
+  const Result<> good = blocks.read(
+      key, [&](std::span<const std::byte> contents) { same = std::ranges::equal(contents, contents_of(key)); });
+  EXPECT_EQ(same, good.has_value());
+  return good;
 }
 
 StoreKeys keys_of(const TestRedis&) { return {}; }
@@ -49,12 +61,11 @@ struct Store {
   }
 
   void write(std::span<const Hash128> keys) {
-    for (const Hash128& key : keys) ASSERT_TRUE(blocks->write(key, packed(key)));
+    for (const Hash128& key : keys) ASSERT_TRUE(write_to(*blocks, key));
   }
   ErrorCode failure(Hash128 key) {
-    std::vector<std::byte> block(kFormat.stride());
-    const Result<> read = blocks->read(key, block);
-    return read ? ErrorCode{} : read.error().code;
+    const Result<> good = read_from(*blocks, key);
+    return good ? ErrorCode{} : good.error().code;
   }
 };
 
@@ -81,7 +92,7 @@ TEST(S3Store, WhoSignsWithAnotherKeyIsRefused) {
   keys.secret = "another";
   for (const StoreKeys& wrong : {keys, StoreKeys{}}) {
     const auto blocks = StoreBlocks::open(server.url(), wrong, kFormat).value();
-    const Result<> written = blocks->write({1, 2}, packed({1, 2}));
+    const Result<> written = write_to(*blocks, {1, 2});
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().code, ErrorCode::unavailable);
     EXPECT_NE(written.error().message.find("SignatureDoesNotMatch"), std::string::npos)
@@ -116,9 +127,7 @@ TYPED_TEST(StoreBlocksOf, WhatOneWritesAnotherFinds) {
   EXPECT_EQ(leading(*other, keys), 0) << "it has not asked";
   other->look_up(keys);
   EXPECT_EQ(leading(*other, keys), 200);
-  std::vector<std::byte> block(kFormat.stride());
-  EXPECT_TRUE(other->read(keys[7], block));
-  EXPECT_EQ(block, packed(keys[7]));
+  EXPECT_TRUE(read_from(*other, keys[7]));
   store.server.clear();
   other->look_up(keys);
   EXPECT_EQ(leading(*other, keys), 0);
@@ -155,7 +164,7 @@ TYPED_TEST(StoreBlocksOf, AStoreThatFailsIsLeftAloneForAWhile) {
     const std::vector<Hash128> keys = some_keys(3);
     store.write(std::span(keys).first(1));
     store.server.mood = mood;
-    const Result<> written = store.blocks->write(keys[1], packed(keys[1]));
+    const Result<> written = write_to(*store.blocks, keys[1]);
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().code, ErrorCode::unavailable);
     EXPECT_FALSE(store.blocks->reachable());
@@ -191,17 +200,15 @@ TEST(LibraryStore, ALibraryIsAStoreAsAnyOther) {
   };
   const std::vector<Hash128> keys = some_keys(40);
   const auto writer = open(kFormat), reader = open(kFormat);
-  for (const Hash128& key : std::span(keys).first(30)) ASSERT_TRUE(writer->write(key, packed(key)));
+  for (const Hash128& key : std::span(keys).first(30)) ASSERT_TRUE(write_to(*writer, key));
   reader->look_up(keys);
   EXPECT_EQ(leading(*reader, keys), 30);
-  std::vector<std::byte> block(kFormat.stride());
-  ASSERT_TRUE(reader->read(keys[7], block));
-  EXPECT_EQ(block, packed(keys[7]));
+  ASSERT_TRUE(read_from(*reader, keys[7]));
   writer->remove(std::span(keys).subspan(3, 1));
   reader->look_up_each(keys);
   EXPECT_EQ(leading(*reader, keys), 3);
   EXPECT_TRUE(reader->contains(keys[29]));
-  EXPECT_EQ(reader->read(keys[3], block).error().code, ErrorCode::not_found);
+  EXPECT_EQ(read_from(*reader, keys[3]).error().code, ErrorCode::not_found);
 }
 
 TEST(LibraryStore, WhatFailsIsLeftAlone) {

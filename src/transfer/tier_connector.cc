@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/host_memory.h"
 #include "base/log.h"
 #include "base/priority.h"
 #include "transfer/block_files.h"
+#include "transfer/host_blocks.h"
 #include "transfer/store_blocks.h"
+#include "transfer/tiered_blocks.h"
 
 namespace octavo {
 namespace {
@@ -18,16 +21,41 @@ constexpr int kProbeEvery =
 constexpr std::int64_t kLookUpUs = 1'000'000;  // that a prompt waits until it is known what a store has of it
 constexpr std::int64_t kLoadUs = 20'000'000;   // what comes later is computed
 
+Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, const BlockFormat& format,
+                                               int engine) {
+  if (is_store_url(options.place)) return StoreBlocks::open(options.place, options.keys, format);
+  TRY(std::unique_ptr<BlockFiles> files,
+      BlockFiles::open(options.place, format, options.bytes, engine, options.eviction));
+  log_info("KV blocks on disk: {} found in {}", files->count(), options.place);
+  return files;
+}
+
+// The gauges of a tier; own: null for one that others write, too.
+void describe(const BlockStore* own, std::int64_t bytes_max, std::int64_t block_bytes, KvTierStats& tier) {
+  tier.enabled = true;
+  tier.block_bytes = block_bytes;
+  if (own == nullptr) return;
+  tier.blocks = own->count();
+  tier.bytes_max = bytes_max;
+  tier.evicted_blocks = own->evicted();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<KvConnector>> TierConnector::open(const KvTierOptions& options, BlockFormat format,
                                                          int engine, int cache_blocks, CacheAccess cache) {
   std::unique_ptr<BlockStore> store;
-  if (is_store_url(options.place)) {
-    TRY(store, StoreBlocks::open(options.place, options.keys, format));
-  } else {
-    TRY(store, BlockFiles::open(options.place, format, options.bytes, engine, options.eviction));
-    log_info("KV blocks on disk: {} found in {}", store->count(), options.place);
+  if (options.host_bytes > 0) {
+    TRY(store, HostBlocks::open(format.bytes, options.host_bytes, options.eviction, host_memory().all(),
+                                cache.allocate));
+  }
+  if (!options.place.empty()) {
+    TRY(auto below, open_below(options, format, engine));
+    if (store) {
+      store = std::make_unique<TieredBlocks>(format.bytes, std::move(store), std::move(below), cache.wake);
+    } else {
+      store = std::move(below);
+    }
   }
   return std::unique_ptr<KvConnector>(
       new TierConnector(options, std::move(format), std::move(store), cache_blocks, std::move(cache)));
@@ -38,6 +66,7 @@ TierConnector::TierConnector(const KvTierOptions& options, BlockFormat format,
     : options_(options),
       format_(std::move(format)),
       store_(std::move(store)),
+      host_(store_->own(KvMedium::host)),
       blocks_waiting_max_(static_cast<std::size_t>(std::max(cache_blocks / 8, 1))),
       cache_(std::move(cache)) {
   for (std::thread& reader : readers_) reader = std::thread([this] { read_loop(); });
@@ -61,8 +90,10 @@ TierConnector::~TierConnector() {
 
 std::optional<int> TierConnector::matched(const KvPrompt& prompt) {
   if (off_ || !store_->reachable()) return 0;
-  if (!store_->must_look_up()) return known_prefix(prompt.keys);
-  if (prompt.cached >= std::ssize(prompt.keys)) return 0;
+  if (prompt.cached >= std::ssize(prompt.keys) && store_->must_look_up()) return 0;
+  if (const int known = known_prefix(prompt.keys);
+      known == std::ssize(prompt.keys) || !store_->must_look_up())
+    return known;
   const std::lock_guard lock(mutex_);
   const auto [place, is_new] = look_ups_.try_emplace(prompt.id);
   LookUp& mine = place->second;
@@ -77,7 +108,8 @@ std::optional<int> TierConnector::matched(const KvPrompt& prompt) {
 }
 
 int TierConnector::known_prefix(std::span<const Hash128> keys) const {
-  return longest_prefix(format_, keys, [&](std::span<const Hash128> names) { return store_->contains(names); });
+  return longest_prefix(format_, keys,
+                        [&](std::span<const Hash128> names) { return store_->contains(names); });
 }
 
 void TierConnector::decline(const KvPrompt& prompt) {
@@ -105,8 +137,8 @@ void TierConnector::look_up_loop() {
   }
 }
 
-// Of cache groups without a window all blocks are needed; of the others, and of states, what is at the end, wherever
-// that is.
+// Of cache groups without a window all blocks are needed; of the others, and of states, what is at the end,
+// wherever that is.
 void TierConnector::look_up(std::span<const Hash128> keys) {
   std::vector<KvPiece> whole, ends;
   for (int block = 0; block < static_cast<int>(keys.size()); ++block) {
@@ -126,11 +158,19 @@ std::int64_t TierConnector::wake_at_us() const {
   return first;
 }
 
-bool TierConnector::worth_loading(int blocks, int pieces, double compute_seconds) {
+double TierConnector::seconds_of(std::span<const Hash128> pieces) const {
+  const std::vector<bool> near =
+      host_ != nullptr ? host_->contains(pieces) : std::vector<bool>(pieces.size());
+  double seconds = 0;
+  for (const bool is_near : near) seconds += piece_seconds_[is_near];
+  return seconds;
+}
+
+bool TierConnector::worth_loading(int blocks, std::span<const Hash128> pieces, double compute_seconds) {
   const std::lock_guard lock(mutex_);
-  std::size_t before = 0;
-  for (const LoadTask& task : loads_) before += task.blocks.size();
-  const double load = (static_cast<double>(before) / kReaders + pieces) * piece_seconds_;
+  double before = 0;
+  for (const Load& load : loads_) before += load.seconds;
+  const double load = before / kReaders + seconds_of(pieces);
   const double compute = blocks * format_.block_size * compute_seconds;
   const bool worth = options_.load_always || load <= compute || compute == 0;
   skipped_in_a_row_ = worth ? 0 : (skipped_in_a_row_ + 1) % kProbeEvery;
@@ -143,7 +183,8 @@ void TierConnector::load(LoadTask task) {
   {
     const std::lock_guard lock(mutex_);
     look_ups_.erase(task.id);
-    loads_.push_back(std::move(task));
+    const double seconds = seconds_of(std::span(task.keys).subspan(static_cast<std::size_t>(task.first)));
+    loads_.push_back({std::move(task), seconds});
   }
   load_came_.notify_one();
 }
@@ -154,19 +195,22 @@ void TierConnector::read_loop() {
   for (;;) {
     load_came_.wait(lock, [&] { return stopping_ || !loads_.empty(); });
     if (stopping_) return;
-    const LoadTask task = std::move(loads_.front());
+    const LoadTask task = std::move(loads_.front().task);
     loads_.pop_front();
     lock.unlock();
     LoadResult result{.id = task.id};
+    LoadedFrom from;
     const std::int64_t began = now_us();
-    read(task, result);
+    read(task, result, from);
     result.seconds = static_cast<double>(now_us() - began) * 1e-6;
     lock.lock();
     stats_.loaded_bytes += result.bytes;
     stats_.load_seconds += result.seconds;
-    if (result.loaded > 0) {
-      const double seconds = result.seconds / result.loaded;
-      piece_seconds_ = piece_seconds_ == 0 ? seconds : piece_seconds_ + kNewest * (seconds - piece_seconds_);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (from[i].pieces == 0) continue;
+      const double seconds = from[i].seconds / from[i].pieces;
+      double& mean = piece_seconds_[i];
+      mean = mean == 0 ? seconds : mean + kNewest * (seconds - mean);
     }
     lock.unlock();
     const auto there = static_cast<std::size_t>(task.first + result.loaded);
@@ -178,18 +222,20 @@ void TierConnector::read_loop() {
 
 // What stands behind a spoilt block goes with it: it may be spoilt, too, and the prompt, which is computed
 // now, is stored whole again.
-void TierConnector::read(const LoadTask& task, LoadResult& result) {
+void TierConnector::read(const LoadTask& task, LoadResult& result, LoadedFrom& from) {
   const std::span keys =
       std::span(task.keys).subspan(static_cast<std::size_t>(task.first), task.blocks.size());
-  std::vector<std::byte> packed(format_.stride());
   const std::int64_t give_up_us = now_us() + kLoadUs;
   for (std::size_t i = 0; i < task.blocks.size() && !*task.cancelled && !off_; ++i) {
-    if (now_us() > give_up_us) {
+    const std::int64_t began = now_us();
+    if (began > give_up_us) {
       result.failure = KvTransferFailure::lost;
       result.message = "it takes too long";
       return;
     }
-    const Result<> read = store_->read(keys[i], packed);
+    const bool near = host_ != nullptr && host_->contains(keys[i]);
+    const Result<> read = store_->read(
+        keys[i], [&](std::span<const std::byte> contents) { cache_.write(task.blocks[i], contents); });
     if (!read) {
       const ErrorCode code = read.error().code;
       result.message = read.error().message;
@@ -198,9 +244,10 @@ void TierConnector::read(const LoadTask& task, LoadResult& result) {
       if (code == ErrorCode::io) return turn_off(read.error());
       return store_->remove(keys.subspan(i));
     }
-    cache_.write(task.blocks[i], contents(format_, std::span<const std::byte>(packed)));
     ++result.loaded;
     result.bytes += format_.bytes;
+    ++from[near].pieces;
+    from[near].seconds += static_cast<double>(now_us() - began) * 1e-6;
   }
 }
 
@@ -277,14 +324,12 @@ void TierConnector::write_loop() {
 }
 
 void TierConnector::write(const StoreTask& task) {
-  std::vector<std::byte> packed(format_.stride());
   for (std::size_t i = 0; i < task.blocks.size() && !give_up_store_ && !off_; ++i) {
     if (store_->contains(task.keys[i])) continue;
     const std::int64_t began = now_us();
-    cache_.read(task.blocks[i], contents(format_, std::span(packed)));
-    seal(format_, task.keys[i], packed);
-    if (const Result<> written = store_->write(task.keys[i], packed); !written)
-      return written.error().code == ErrorCode::io ? turn_off(written.error()) : void();
+    const Result<> written = store_->write(
+        task.keys[i], [&](std::span<std::byte> contents) { cache_.read(task.blocks[i], contents); });
+    if (!written) return written.error().code == ErrorCode::io ? turn_off(written.error()) : void();
     const std::lock_guard lock(mutex_);
     ++stats_.stored_blocks;
     stats_.stored_bytes += format_.bytes;
@@ -316,19 +361,30 @@ bool TierConnector::give_way() {
   return true;
 }
 
-std::vector<bool> TierConnector::held(std::span<const Hash128> keys) const {
-  return off_ || store_->must_look_up() ? std::vector<bool>(keys.size()) : store_->contains(keys);
+std::vector<bool> TierConnector::held(KvMedium medium, std::span<const Hash128> keys) const {
+  const BlockStore* own = store_->own(medium);
+  return off_ || own == nullptr ? std::vector<bool>(keys.size()) : own->contains(keys);
 }
 
+std::vector<Hash128> TierConnector::take_gone(KvMedium medium) {
+  BlockStore* own = store_->own(medium);
+  return own == nullptr ? std::vector<Hash128>() : own->take_gone();
+}
+
+// What goes between the cache and the nearest tier is counted here, the rest by the store.
 void TierConnector::add_stats(EngineStats& stats) const {
-  const std::lock_guard lock(mutex_);
-  stats.kv_tier = stats_;
-  stats.kv_tier.enabled = true;
-  stats.kv_tier.off = off_;
-  stats.kv_tier.blocks = store_->count();
-  stats.kv_tier.bytes_max = store_->must_look_up() ? 0 : options_.bytes;
-  stats.kv_tier.evicted_blocks = store_->evicted();
-  stats.kv_tier.block_bytes = static_cast<std::int64_t>(format_.stride());
+  const bool has_host = options_.host_bytes > 0, has_below = !options_.place.empty();
+  {
+    const std::lock_guard lock(mutex_);
+    KvTierStats& nearest = has_host ? stats.kv_host_tier : stats.kv_tier;
+    nearest = stats_;
+    nearest.off = off_;
+  }
+  if (has_host && has_below) stats.kv_tier = store_->moved();
+  if (has_host) describe(store_->own(KvMedium::host), options_.host_bytes, format_.bytes, stats.kv_host_tier);
+  if (has_below)
+    describe(store_->own(KvMedium::storage), options_.bytes, static_cast<std::int64_t>(format_.stride()),
+             stats.kv_tier);
 }
 
 }  // namespace octavo

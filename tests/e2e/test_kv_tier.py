@@ -1,4 +1,5 @@
-"""A tier of the KV cache on disk: prompts come back from it after eviction, a restart, a kill -9."""
+"""Tiers of the KV cache, in host memory and on disk: prompts come back from there after eviction, from the disk also after a restart
+or a kill -9."""
 
 import json
 import os
@@ -7,7 +8,7 @@ import subprocess
 
 import openai
 import pytest
-from conftest import eventually, metric, running, serve
+from conftest import eventually, fetch, metric, running, serve
 from test_engine_process import engines
 
 NAME = "--served-model-name=demo"
@@ -19,6 +20,18 @@ def shared_storage(folder, **extra):
     return "--kv-transfer-config=" + json.dumps({
         "kv_connector": "SharedStorageConnector", "kv_role": "kv_both",
         "kv_connector_extra_config": {"shared_storage_path": str(folder), "load_always": True} | extra})
+
+
+def offloading(**extra):
+    return "--kv-transfer-config=" + json.dumps({"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {"load_always": True} | extra})
+
+
+def tier_metric(base, name, tier):
+    """Of a metric that each tier has: `CPU` or `STORAGE`."""
+    for line in fetch(base + "/metrics").splitlines():
+        if line.startswith(name + "{") and f'"{tier}"' in line:
+            return float(line.rsplit(" ", 1)[1])
+    raise AssertionError(f"no {name} of {tier}")
 
 
 def ask(base, **changes):
@@ -57,6 +70,50 @@ def test_a_restart_finds_the_prompt_on_disk(plain, tmp_path):
         assert same(ask(base), plain)
         assert eventually(lambda: hits(base) > 500)
         assert at_rest(base) and stored(base) == 0
+
+
+SMALL = ("--num-gpu-blocks-override=150", "--max-model-len=2048")
+
+
+def evict(base, prompts=4):
+    for i in range(prompts):
+        ask(base, prompt=f"{i}: {PROMPT}", max_tokens=1)
+    assert at_rest(base)
+
+
+def test_an_evicted_prompt_comes_back_from_host_memory(plain):
+    with serve(NAME, offloading(spec_name="CPUOffloadingSpec", cpu_bytes_to_use=256 << 20, eviction_policy="arc"), *SMALL) as base:
+        assert same(ask(base), plain)
+        assert eventually(lambda: stored(base) > 10) and at_rest(base)
+        evict(base)
+        before = hits(base)
+        assert same(ask(base), plain)
+        assert eventually(lambda: hits(base) > before + 100)
+        assert tier_metric(base, "vllm:kv_tier_blocks", "CPU") > 10
+        assert metric(base, "vllm:kv_tier_size_bytes") == 256 << 20
+        transferred = "vllm:kv_offload_total_bytes_total"
+        assert tier_metric(base, transferred, "GPU_to_CPU") >= tier_metric(base, transferred, "CPU_to_GPU") > 0
+        with pytest.raises(AssertionError):
+            tier_metric(base, "vllm:kv_tier_blocks", "STORAGE")
+
+
+def test_what_host_memory_evicts_comes_back_from_disk_also_after_a_restart(plain, tmp_path):
+    # Host memory has room for this prompt's blocks and few more.
+    tiers = offloading(spec_name="TieringOffloadingSpec", cpu_bytes_to_use=6 << 20, secondary_tiers=[{"type": "fs", "root_dir": str(tmp_path)}])
+    with serve(NAME, tiers, *SMALL) as base:
+        assert same(ask(base), plain)
+        for i in range(4):
+            written = tier_metric(base, "vllm:kv_tier_stored_blocks_total", "STORAGE")
+            ask(base, prompt=f"{i}: {PROMPT}", max_tokens=1)
+            assert eventually(lambda: tier_metric(base, "vllm:kv_tier_stored_blocks_total", "STORAGE") > written) and at_rest(base)
+        assert tier_metric(base, "vllm:kv_tier_evicted_blocks_total", "CPU") > 0
+        assert same(ask(base), plain)
+        assert eventually(lambda: tier_metric(base, "vllm:kv_offload_total_bytes_total", "STORAGE_to_CPU") > 0)
+        assert tier_metric(base, "vllm:kv_offload_total_bytes_total", "CPU_to_GPU") > 0
+    with serve(NAME, tiers, *SMALL) as base:
+        assert tier_metric(base, "vllm:kv_tier_blocks", "CPU") == 0
+        assert same(ask(base), plain)
+        assert eventually(lambda: hits(base) > 100)
 
 
 def test_ranks_have_a_tier_together(tmp_path):
@@ -117,7 +174,11 @@ def test_the_size_flag_makes_a_tier_in_the_cache_folder(plain, tmp_path):
 
 @pytest.mark.parametrize("flags, word", [
     (["--kv-transfer-config", '{"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}'], "LMCacheConnectorV1"),
-    (["--kv-transfer-config", '{"kv_connector": "OffloadingConnector", "kv_role": "kv_both"}'], "secondary_tiers"),
+    (["--kv-transfer-config", '{"kv_connector": "OffloadingConnector", "kv_role": "kv_both"}'], "cpu_bytes_to_use"),
+    ([offloading(spec_name="TieringOffloadingSpec", cpu_bytes_to_use=1 << 20)], "secondary_tiers"),
+    ([offloading(cpu_bytes_to_use=-1)], "cpu_bytes_to_use"),
+    ([offloading(cpu_bytes_to_use=1 << 60)], "1152921504606846976 bytes of host memory"),
+    ([offloading(cpu_bytes_to_use=1000)], "1000 bytes of host memory hold no KV block"),
     (["--kv-offloading-size", "1", "--kv-offloading-backend", "lmcache"], "kv-offloading-backend"),
     (["--kv-offloading-size", "1", "--kv-transfer-config",
       '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'], "one of them"),

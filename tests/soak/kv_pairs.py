@@ -3,7 +3,7 @@
     .venv/bin/python tests/soak/kv_pairs.py --count 30000
 
 Rounds of random prompts, some with a beginning that others had. Each is asked of a server without a prefix cache; then of servers that
-have it computed, cached, on disk, in stores (of the Redis protocol, S3-style) that another server has filled, from a prefill server over
+have it computed, cached, in host memory with a disk below it, on disk, in stores (of the Redis protocol, S3-style) that another server has filled, from a prefill server over
 shared memory, TCP and, where it is installed, UCX, and from one that is killed meanwhile, each with so little memory that requests are preempted. A pair is an answer and the one it must be: text and
 logprobs, bit for bit. In between blocks on disk and in the store are spoilt, cut and removed. Prints a table; a wrong answer, none at all, or a block that is kept for nobody
 ends the program with an error.
@@ -43,6 +43,12 @@ def peer(**extra):
 
 def tier_at(place):
     return connector("SharedStorageConnector", shared_storage_path=str(place), bytes_to_use=64 << 20, load_always=True)
+
+
+def tiers_at(folder):
+    """Host memory for about as much as the cache itself, and a disk below it."""
+    return connector("OffloadingConnector", cpu_bytes_to_use=4 << 20, load_always=True,
+                     secondary_tiers=[{"type": "fs", "root_dir": str(folder), "bytes_to_use": 64 << 20}])
 
 
 async def ask(server, body):
@@ -157,7 +163,8 @@ async def pairs(count, seconds, seed, clients):
             return each
 
         computed = server("--no-enable-prefix-caching")
-        cached, tier = server("--num-gpu-blocks-override=4096"), server(tier_at(folder), *TIGHT)
+        cached, tier = server("--num-gpu-blocks-override=4096"), server(tier_at(folder / "disk"), *TIGHT)
+        host = server(tiers_at(folder / "host"), *TIGHT)
         filling, filled = server(tier_at(url)), server(tier_at(url), *TIGHT)
         putting, getting = server(tier_at(s3), **KEYS), server(tier_at(s3), *TIGHT, **KEYS)
         steady, mortal = Prefill(peer()), Prefill(peer())
@@ -196,6 +203,8 @@ async def pairs(count, seconds, seed, clients):
                 await all_of(way, lambda body: ask(cached, body), asked)
             await all_of("on disk, written", lambda body: ask(tier, body), asked)
             await all_of("on disk", lambda body: ask(tier, body), asked)
+            await all_of("host memory, written", lambda body: ask(host, body), asked)
+            await all_of("host memory", lambda body: ask(host, body), asked)
             await all_of("store, written", lambda body: ask(filling, body), asked)
             await all_of("store", lambda body: ask(filled, body), asked)
             await all_of("S3, written", lambda body: ask(putting, body), asked)
@@ -211,7 +220,7 @@ async def pairs(count, seconds, seed, clients):
         print(f"{ledger.total()} pairs, {time.perf_counter() - begin:.0f} s, {len(wrong)} wrong")
         for way, number in ledger.items():
             print(f"  {way:20}  {number}")
-        servers = {"disk": tier, "store": filled, "S3": getting, "shared memory": near, "TCP": far, "killed": fed_by_mortal}
+        servers = {"disk": tier, "host memory": host, "store": filled, "S3": getting, "shared memory": near, "TCP": far, "killed": fed_by_mortal}
         if over_ucx:
             servers["UCX"] = over_ucx
         for way, each in servers.items():

@@ -1,0 +1,155 @@
+#include "transfer/tiered_blocks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/priority.h"
+
+namespace octavo {
+
+TieredBlocks::TieredBlocks(std::int64_t block_bytes, std::unique_ptr<BlockStore> host,
+                           std::unique_ptr<BlockStore> below, std::function<void()> wake)
+    : block_bytes_(block_bytes), host_(std::move(host)), below_(std::move(below)), wake_(std::move(wake)) {
+  writer_ = std::thread([this] { write_below_loop(); });
+}
+
+TieredBlocks::~TieredBlocks() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  came_.notify_all();
+  writer_.join();
+}
+
+std::vector<bool> TieredBlocks::contains(std::span<const Hash128> keys) const {
+  std::vector<bool> there = host_->contains(keys);
+  if (off_ || !below_->reachable() || std::ranges::find(there, false) == there.end()) return there;
+  const std::vector<bool> more = below_->contains(keys);
+  for (std::size_t i = 0; i < keys.size(); ++i) there[i] = there[i] || more[i];
+  return there;
+}
+
+std::vector<Hash128> TieredBlocks::only_below(std::span<const Hash128> keys) const {
+  std::vector<Hash128> rest;
+  const std::vector<bool> there = host_->contains(keys);
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (!there[i]) rest.push_back(keys[i]);
+  return rest;
+}
+
+void TieredBlocks::forget_all() {
+  host_->forget_all();
+  below_->forget_all();
+}
+
+KvTierStats TieredBlocks::moved() const {
+  const std::lock_guard lock(mutex_);
+  KvTierStats moved = moved_;
+  moved.off = off_;
+  return moved;
+}
+
+std::vector<Hash128> TieredBlocks::take_written_below() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(written_, {});
+}
+
+// A prompt's blocks are in host memory now, or were read: those that the tier below lacks are written there.
+// What waits is bounded by what host memory holds: what came before that has been evicted.
+void TieredBlocks::touch(std::span<const Hash128> keys) {
+  host_->touch(keys);
+  if (off_) return;
+  std::vector<Hash128> those;
+  const std::vector<bool> there = contains(keys);
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (there[i]) those.push_back(keys[i]);
+  {
+    const std::lock_guard lock(mutex_);
+    blocks_waiting_ += those.size();
+    waiting_.push_back(std::move(those));
+    while (waiting_.size() > 1 && blocks_waiting_ > host_->most()) {
+      const std::vector<bool> written = below_->contains(waiting_.front());
+      moved_.dropped_stores += std::ranges::count(written, false);
+      blocks_waiting_ -= waiting_.front().size();
+      waiting_.pop_front();
+    }
+  }
+  came_.notify_one();
+}
+
+void TieredBlocks::write_below_loop() {
+  lower_priority(kPrepares);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    came_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+    if (stopping_) return;
+    const std::vector<Hash128> keys = std::move(waiting_.front());
+    waiting_.pop_front();
+    blocks_waiting_ -= keys.size();
+    lock.unlock();
+    write_below(keys);
+    lock.lock();
+  }
+}
+
+void TieredBlocks::write_below(std::span<const Hash128> keys) {
+  for (const Hash128& key : keys) {
+    if (stopping_ || off_) return;
+    if (below_->contains(key)) continue;
+    const std::int64_t began = now_us();
+    Result<> written = failure(ErrorCode::unavailable, "it cannot be reached");
+    Result<> read;
+    if (below_->reachable())
+      read = host_->read(key, [&](std::span<const std::byte> contents) {
+        written =
+            below_->write(key, [&](std::span<std::byte> to) { std::ranges::copy(contents, to.begin()); });
+      });
+    if (read && !written && written.error().code == ErrorCode::io) return turn_off(written.error());
+    const std::lock_guard lock(mutex_);
+    if (!read || !written) {
+      ++moved_.dropped_stores;
+      continue;
+    }
+    written_.push_back(key);
+    ++moved_.stored_blocks;
+    moved_.stored_bytes += block_bytes_;
+    moved_.store_seconds += static_cast<double>(now_us() - began) * 1e-6;
+  }
+  below_->touch(keys);
+  wake_();
+}
+
+void TieredBlocks::turn_off(const Error& error) {
+  if (off_.exchange(true)) return;
+  log_error("the tier of KV blocks below host memory is off from now on: {}", error.message);
+  below_->forget_all();
+}
+
+Result<> TieredBlocks::read(Hash128 key, const TakeBlock& take) {
+  const Result<> near = host_->read(key, take);
+  if (near || off_) return near;
+  const std::int64_t began = now_us();
+  const Result<> read = below_->read(key, [&](std::span<const std::byte> contents) {
+    take(contents);
+    (void)host_->write(key, [&](std::span<std::byte> to) { std::ranges::copy(contents, to.begin()); });
+  });
+  if (!read && read.error().code == ErrorCode::io) {
+    turn_off(read.error());
+    return failure(ErrorCode::unavailable, "{}", read.error().message);
+  }
+  if (!read) return read;
+  const std::lock_guard lock(mutex_);
+  moved_.loaded_bytes += block_bytes_;
+  moved_.load_seconds += static_cast<double>(now_us() - began) * 1e-6;
+  return {};
+}
+
+void TieredBlocks::remove(std::span<const Hash128> keys) {
+  host_->remove(keys);
+  if (!off_) below_->remove(keys);
+}
+
+}  // namespace octavo
