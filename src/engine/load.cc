@@ -49,6 +49,17 @@ Result<> check_media(const EngineOptions& options, const Model& model, const Bac
   return model.spec.whole_images ? check_step(options, model.tower->spec) : Result<>();
 }
 
+// What cannot be done yet on GPUs.
+Result<> check_device(const Model& model, const Backend& backend) {
+  const auto by_distance = [](const LayerSpec& layer) {
+    const auto* attention = std::get_if<Attention>(&layer.mixer);
+    return attention != nullptr && attention->distance_bias.buckets > 0;
+  };
+  if (backend.name != "cuda" || std::ranges::none_of(model.spec.layers, by_distance)) return {};
+  return field_failure("device", ErrorCode::unsupported, "scores of {} have biases by distance, not on cuda yet",
+                       model.spec.architecture);
+}
+
 // What cannot be done yet with models whose layers look at an encoder's rows.
 Result<> check_cross(const EngineOptions& options, const Model& model, const Backend& backend) {
   const auto refuse = [&](std::string_view field, std::string_view what) {
@@ -184,6 +195,7 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
     return invalid("enable_eplb", "{} has no experts", model->spec.architecture);
   if (load.quantization == Encoding::plain && ranks == nullptr && !model->spec.head)
     TRY_VOID(advise_on_output(options, *model));
+  if (!model->spec.has_cross()) TRY_VOID(check_device(*model, *backend));
   if (model->spec.has_cross())
     TRY_VOID(check_cross(options, *model, *backend));
   else if (model->tower)

@@ -25,6 +25,8 @@ void adapt(LayerSpec& layer, const GgufLayers& layers) {
     mlp->up_bias = layers.have("ffn_up.bias");
     mlp->down_bias = layers.have("ffn_down.bias");
   }
+  // Files leave out the bias that Nomic's experts have together.
+  if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->sum_bias = false;
   for (NormSpec* norm : {&layer.pre_norm, &layer.post_norm}) norm->weight_offset = 0;
   layer.last_offset.reset();
   // Files of Qwen3-Next have b and a of a key head's value heads beside each other, those of Qwen3.5 have
@@ -46,6 +48,11 @@ void adapt_halves(ModelSpec& spec, const Gguf& gguf) {
 
 void adapt(ModelSpec& spec, const Gguf& gguf, bool interleaved) {
   if (spec.tower) return adapt_halves(spec, gguf);
+  if (spec.architecture == "T5EncoderModel") {
+    spec.names = gguf_half_names("enc.", gguf);
+    spec.names.ignorable = {"output.weight"};
+    return;
+  }
   const GgufLayers layers(gguf);
   for (LayerSpec& layer : spec.layers) adapt(layer, layers);
   spec.final_norm.weight_offset = 0;

@@ -29,6 +29,7 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"dots1", "Dots1ForCausalLM"},
     GgufArchitecture{"ernie4_5", "Ernie4_5ForCausalLM"},
     GgufArchitecture{"ernie4_5-moe", "Ernie4_5_MoeForCausalLM"},
+    GgufArchitecture{"eurobert", "EuroBertModel"},
     GgufArchitecture{"exaone", "ExaoneForCausalLM", {}, translate_exaone},
     GgufArchitecture{"exaone4", "Exaone4ForCausalLM", {}, translate_exaone4},
     GgufArchitecture{"exaone-moe", "ExaoneMoeForCausalLM"},
@@ -87,6 +88,7 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"nemotron_h", "NemotronHForCausalLM", {.lists = true}, translate_nemotron_h},
     GgufArchitecture{"nemotron_h_moe", "NemotronHForCausalLM", {.lists = true}, translate_nemotron_h},
     GgufArchitecture{"nomic-bert", "NomicBertModel"},
+    GgufArchitecture{"nomic-bert-moe", "NomicBertModel", {}, translate_nomic_moe},
     GgufArchitecture{"olmo", "OlmoForCausalLM", {.interleaved = true}},
     GgufArchitecture{"olmo2", "Olmo2ForCausalLM"},
     GgufArchitecture{"olmoe", "OlmoeForCausalLM"},
@@ -114,6 +116,7 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{"starcoder2", "Starcoder2ForCausalLM"},
     GgufArchitecture{"step35", "Step3p5ForCausalLM", {.lists = true}, translate_step35},
     GgufArchitecture{"t5", "T5ForConditionalGeneration", {}, translate_t5},
+    GgufArchitecture{"t5encoder", "T5EncoderModel", {}, translate_t5},
     GgufArchitecture{"xverse", "XverseForCausalLM", {.interleaved = true}},
 };
 

@@ -19,6 +19,12 @@ Result<> translate_modernbert(GgufFields& fields) {
   return {};
 }
 
+// Nomic v2, in the words of its own configuration.
+Result<> translate_nomic_moe(GgufFields& fields) {
+  fields["activation_function"] = "gelu";
+  return fields.copy({{"moe_every_n_layers", "moe_every_n_layers"}, {"expert_used_count", "moe_top_k"}});
+}
+
 // The words of T5, whose layers are numbered in each half.
 Result<> translate_t5(GgufFields& fields) {
   TRY_VOID(fields.copy({{kGgufHeads, "num_heads"},

@@ -24,6 +24,7 @@ Result<> translate_starcoder(GgufFields& fields);
 
 // encoders.cc
 Result<> translate_modernbert(GgufFields& fields);
+Result<> translate_nomic_moe(GgufFields& fields);
 Result<> translate_t5(GgufFields& fields);
 
 // experts.cc
