@@ -1,17 +1,17 @@
 #include "engine/load.h"
 
 #include <algorithm>
-#include <limits>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "engine/cache_plan.h"
+#include "engine/describe_model.h"
 #include "engine/free_tokens.h"
 #include "engine/load_draft.h"
 #include "engine/local_executor.h"
-#include "engine/memory_plan.h"
 #include "engine/model_figures.h"
 #include "engine/option_values.h"
 #include "engine/placement.h"
@@ -26,214 +26,6 @@
 
 namespace octavo {
 namespace {
-
-SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayout& layout,
-                                   int max_model_len) {
-  SchedulerOptions s;
-  s.block_size = layout.block_size;
-  s.groups.clear();
-  for (const LayerGroup& group : layout.groups) s.groups.push_back({group.window});
-  // The scheduler counts in blocks: without attention they have no bytes, and sequences hold them for a step. The
-  // block of the token before the next names the prefix.
-  if (layout.groups.empty()) s.groups.push_back({.window = 2});
-  s.enable_prefix_caching = options.enable_prefix_caching;
-  const int blocks = (s.mamba_block_size + s.block_size - 1) / s.block_size;
-  s.mamba_block_size = options.mamba_block_size.value_or(blocks * s.block_size);
-  s.prefix_hash = {options.prefix_hash, secret_seed()};
-  s.max_num_batched_tokens = options.max_num_batched_tokens;
-  s.max_num_seqs = std::min(options.max_num_seqs, options.max_num_batched_tokens);
-  s.long_prefill_token_threshold = options.long_prefill_token_threshold;
-  s.enable_chunked_prefill = options.enable_chunked_prefill;
-  s.policy = options.policy;
-  s.max_model_len = max_model_len;
-  s.watermark = options.watermark;
-  if (options.speculation) s.max_draft_tokens = options.speculation->num_speculative_tokens;
-  return s;
-}
-
-// Of models whose last token says all that is asked of a text, and is all that they need to compute where
-// what comes before it is cached.
-bool caches_prefixes(const EngineOptions& options, const ModelSpec& spec) {
-  const bool causal = std::ranges::all_of(spec.layers, [](const LayerSpec& layer) {
-    const auto* attention = std::get_if<Attention>(&layer.mixer);
-    return attention != nullptr && attention->causal;
-  });
-  return options.enable_prefix_caching && options.rank_layout().size() == 1 && causal &&
-         spec.head->pool == Pool::last && !spec.head->each_token;
-}
-
-// Texts that are not continued: what of each is not cached is computed in one step, which is, without the
-// prefix cache, all that needs its keys and values. The +1 is the place of an answer, which is never
-// computed.
-void read_whole_texts(SchedulerOptions& s, bool prefixes) {
-  s.enable_prefix_caching = prefixes;
-  s.enable_chunked_prefill = false;
-  s.long_prefill_token_threshold = 0;
-  s.max_model_len += 1;
-  s.max_num_batched_tokens = std::max(s.max_num_batched_tokens, s.max_model_len);
-  const int blocks = s.max_num_batched_tokens / s.block_size + s.max_num_seqs;
-  s.num_blocks = blocks * static_cast<int>(s.groups.size());
-}
-
-Task task_of(const Head& head) {
-  if (head.each_token) return head.labels.empty() ? Task::token_embed : Task::token_classify;
-  return head.labels.empty() ? Task::embed : Task::classify;
-}
-
-ScoreActivation activation_of(const Head& head) {
-  switch (head.label_activation) {
-    case LabelActivation::none:
-      break;
-    case LabelActivation::sigmoid:
-      return ScoreActivation::sigmoid;
-    case LabelActivation::softmax:
-      return ScoreActivation::softmax;
-    case LabelActivation::relu:
-      return ScoreActivation::relu;
-  }
-  return ScoreActivation::none;
-}
-
-// What a client must know of the heads.
-void describe_head(const ModelSpec& spec, EngineInfo& info) {
-  const Head& head = *spec.head;
-  info.task = task_of(head);
-  info.pooled_size = pooled_size(spec);
-  info.normalise = head.normalise;
-  info.labels = head.labels;
-  info.score_activation = activation_of(head);
-  for (std::size_t i = 1; i < spec.heads(); ++i) {
-    const Head& of_tokens = spec.head_at(i);
-    info.token_heads.push_back({.task = task_of(of_tokens),
-                                .size = pooled_size(spec, i),
-                                .normalise = of_tokens.normalise,
-                                .activation = activation_of(of_tokens),
-                                .left_out_first = of_tokens.left_out_first,
-                                .left_out_last = of_tokens.left_out_last});
-  }
-}
-
-EngineInfo::ImageRule image_rule(const ModelSpec& spec, int max_model_len) {
-  const ImageInput& input = *spec.tower->image;
-  const bool any = input.image_size == 0;
-  return {.size = input.image_size,
-          .tokens = any ? max_model_len : input.side() * input.side(),
-          .token_id = spec.media_token,
-          .unit = input.unit(),
-          .row_breaks = input.row_breaks,
-          .whole = spec.whole_images,
-          .tiled = input.tiled,
-          .whole_last = input.whole_last ? input.merge : 0,
-          .frames = spec.video_token >= 0 ? std::max(1, input.frames) : 0,
-          .video_token_id = std::max(0, spec.video_token),
-          .time_steps = input.time_steps};
-}
-
-// What a client must know of an encoder of images, sound or prompts.
-void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, EngineInfo& info) {
-  if (const auto& source = spec.tower->source)
-    info.source = {.tokens = source->rows, .places = max_num_seqs, .begin = source->begin};
-  else if (spec.hears_beside())
-    info.sound = {.mels = spec.tower->sound->mels, .frames = spec.tower->sound->frames(), .places = max_num_seqs};
-  else if (const std::optional<SoundInput>& sound = spec.tower->sound)
-    info.sound = {.mels = sound->mels,
-                  .frames = sound->frames(),
-                  .tokens = sound->tokens(),
-                  .token_id = spec.media_token,
-                  .whole = sound->whole};
-  else
-    info.image = image_rule(spec, max_model_len);
-}
-
-// Takes the states of max_num_seqs sequences and of draft tokens from `bytes`, or of as many as half of it holds:
-// sequences first, but for one draft token. What is kept of a sequence's sound or source counts as a state.
-Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOptions& s) {
-  if (state_bytes == 0) return {};
-  const std::int64_t most = bytes / 2 / state_bytes;
-  const int drafts = std::min(s.draft_states, 1);
-  if (most < 1 + drafts)
-    return invalid("kv_cache_memory_bytes", "{} bytes, of which half is for states: one sequence needs {}",
-                   bytes, (1 + drafts) * state_bytes);
-  s.draft_states = static_cast<int>(
-      std::clamp<std::int64_t>(most - s.max_num_seqs, drafts, std::max(s.draft_states, drafts)));
-  if (const std::int64_t room = most - s.draft_states; room < s.max_num_seqs) {
-    log_warning("a sequence has {} bytes of states: max_num_seqs lowered from {} to {}", state_bytes,
-                s.max_num_seqs, room);
-    s.max_num_seqs = static_cast<int>(room);
-  }
-  bytes -= (s.max_num_seqs + s.draft_states) * state_bytes;
-  return {};
-}
-
-// Takes the states that the prefix cache keeps from `bytes`, at most as many as the longest sequences come to; beside
-// blocks a quarter. Where there is room for none, no prefix can be shared.
-void plan_saved_states(std::int64_t state_bytes, std::int64_t block_bytes, std::int64_t& bytes,
-                       SchedulerOptions& s) {
-  if (state_bytes == 0 || !s.enable_prefix_caching) return;
-  const std::int64_t passed = std::int64_t{s.max_num_seqs} * (s.max_model_len / s.mamba_block_size);
-  const std::int64_t fitting = (block_bytes > 0 ? bytes / 4 : bytes) / state_bytes;
-  s.saved_states = static_cast<int>(std::min({fitting, passed, std::int64_t{1} << 16}));
-  s.enable_prefix_caching = s.saved_states > 0;
-  bytes -= s.saved_states * state_bytes;
-  log_info("prefix cache: {} states of {} bytes, one each {} tokens", s.saved_states, state_bytes,
-           s.mamba_block_size);
-}
-
-// Without attention, blocks are but the names of prefixes: as many as the sequences and the saved states go with.
-std::int64_t blocks_without_bytes(const SchedulerOptions& s) {
-  const int step = std::max(s.max_num_batched_tokens, s.mamba_block_size);
-  return std::int64_t{s.max_num_seqs} * blocks_of_sequence(s, s.max_model_len) +
-         std::int64_t{s.saved_states} * (step / s.block_size + 1);
-}
-
-// Settles the number of states and blocks, and with it the longest sequence: one that was asked for must fit,
-// the model's own limit gives way.
-Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_t block_bytes,
-                    std::int64_t state_bytes, std::int64_t source_bytes, SchedulerOptions& s) {
-  const std::int64_t cached = blocks_of_sequence(s, s.max_model_len) * block_bytes;
-  memory.useful = s.max_num_seqs * (cached + 2 * (state_bytes + source_bytes)) +
-                  2 * s.draft_states * state_bytes;  // half may be states
-  std::int64_t bytes = cache_bytes(memory);
-  TRY_VOID(plan_states(state_bytes + source_bytes, bytes, s));
-  plan_saved_states(state_bytes, block_bytes, bytes, s);
-  const std::int64_t fitting = block_bytes > 0 ? bytes / block_bytes : blocks_without_bytes(s);
-  const std::int64_t blocks = options.num_blocks ? *options.num_blocks : fitting;
-  s.num_blocks = static_cast<int>(std::min<std::int64_t>(blocks, 1 << 30));
-  const int longest = longest_sequence(s);
-  if (longest < 2 || (options.max_model_len && longest < s.max_model_len))
-    return invalid("kv_cache_memory_bytes",
-                   "{} KV blocks of {} bytes hold sequences of {} tokens, max_model_len is {}", s.num_blocks,
-                   block_bytes, longest, s.max_model_len);
-  if (longest < s.max_model_len)
-    log_warning("the KV cache ({} blocks) holds sequences of {} tokens: max_model_len lowered from {}",
-                s.num_blocks, longest, s.max_model_len);
-  s.max_model_len = longest;
-  return {};
-}
-
-MemoryPlan memory_of(const EngineOptions& options, const Device& device) {
-  return {.asked = options.kv_cache_memory_bytes,
-          .all = static_cast<std::int64_t>(device.memory_bytes()),
-          .available = static_cast<std::int64_t>(device.available_bytes()) /
-                       (options.data_parallel_size * options.ranks_of_host()),
-          .shared_with_host = device.shares_host_memory(),
-          .utilization = options.gpu_memory_utilization};
-}
-
-// Whether the KV cache would have room for the longest text; where it has not, texts are read without.
-bool holds_longest(const EngineOptions& options, const Backend& backend, const CacheLayout& layout,
-                   int max_model_len) {
-  const std::int64_t bytes = layout.block_bytes(backend.ops);
-  const SchedulerOptions scheduler = scheduler_options(options, layout, max_model_len + 1);
-  MemoryPlan memory = memory_of(options, *backend.device);
-  memory.useful = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t blocks = options.num_blocks ? *options.num_blocks : cache_bytes(memory) / bytes;
-  if (blocks > blocks_of_sequence(scheduler, max_model_len + 1)) return true;
-  log_info(
-      "the KV cache would have {} blocks, too few for a text of {} tokens: beginnings of texts are not kept",
-      blocks, max_model_len);
-  return false;
-}
 
 // A step has room for all of an image, beside the answers that run.
 Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
@@ -255,6 +47,17 @@ Result<> check_media(const EngineOptions& options, const Model& model, const Bac
                          "not with sound yet, which {} hears; --limit-mm-per-prompt '{{\"audio\": 0}}' leaves it out",
                          model.spec.architecture);
   return model.spec.whole_images ? check_step(options, model.tower->spec) : Result<>();
+}
+
+// What cannot be done yet on GPUs.
+Result<> check_device(const Model& model, const Backend& backend) {
+  const auto by_distance = [](const LayerSpec& layer) {
+    const auto* attention = std::get_if<Attention>(&layer.mixer);
+    return attention != nullptr && attention->distance_bias.buckets > 0;
+  };
+  if (backend.name != "cuda" || std::ranges::none_of(model.spec.layers, by_distance)) return {};
+  return field_failure("device", ErrorCode::unsupported, "scores of {} have biases by distance, not on cuda yet",
+                       model.spec.architecture);
 }
 
 // What cannot be done yet with models whose layers look at an encoder's rows.
@@ -392,6 +195,7 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
     return invalid("enable_eplb", "{} has no experts", model->spec.architecture);
   if (load.quantization == Encoding::plain && ranks == nullptr && !model->spec.head)
     TRY_VOID(advise_on_output(options, *model));
+  if (!model->spec.has_cross()) TRY_VOID(check_device(*model, *backend));
   if (model->spec.has_cross())
     TRY_VOID(check_cross(options, *model, *backend));
   else if (model->tower)

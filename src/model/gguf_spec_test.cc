@@ -106,6 +106,23 @@ TEST_F(GgufSpec, WhatArchitecturesHaveNotHereIsNamed) {
                         .tensor("cls.output.weight", {64, 1}, kF32, std::string(64 * 4, '\0'))),
               HasSubstr("bert.pooling_type is 4 (scores) and there is no cls.weight"));
 
+  const auto nomic = [&] {
+    return file("nomic-bert-moe")
+        .f32("nomic-bert-moe.attention.layer_norm_epsilon", 1e-5F)
+        .u32("nomic-bert-moe.moe_every_n_layers", 2)
+        .tensor("token_types.weight", {64, 1}, kF32, std::string(64 * 4, '\0'));
+  };
+  EXPECT_THAT(error(nomic()), HasSubstr("nomic-bert-moe.expert_count is missing"));
+  EXPECT_THAT(error(nomic()
+                        .u32("nomic-bert-moe.expert_count", 4)
+                        .u32("nomic-bert-moe.expert_used_count", 5)),
+              HasSubstr("nomic-bert-moe.expert_used_count is 5, it must lie in [1, 4]"));
+  EXPECT_THAT(error(file("t5encoder")
+                        .f32("t5encoder.attention.layer_norm_rms_epsilon", 1e-6F)
+                        .u32("t5encoder.attention.key_length", 16)
+                        .u32("t5encoder.attention.relative_buckets_count", 6)),
+              HasSubstr("t5encoder.attention.relative_buckets_count is 6; it must be a multiple of 4"));
+
   GgufBuilder gemma =
       file("gemma4").value("gemma4.attention.sliding_window_pattern", GgufType::list, numbers({1, 0}));
   std::string divisors;

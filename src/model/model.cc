@@ -20,6 +20,7 @@
 #include "model/sound_processor.h"
 #include "model/weight_loader.h"
 #include "weights/dummy.h"
+#include "weights/low_rank.h"
 
 namespace octavo {
 namespace {
@@ -366,13 +367,28 @@ Result<ModelSpec> load_spec(const std::string& path, const Reading& reading) {
   return spec;
 }
 
+namespace {
+
+// Jina v3's first files have a change of each matrix for each task. As vLLM, the model is that of the last one, which
+// compares texts.
+Result<Checkpoint> with_last_task(const Config& config, Checkpoint checkpoint) {
+  TRY(const std::vector<std::string> tasks, config.texts("lora_adaptations"));
+  if (tasks.empty() || !has_changes(checkpoint)) return checkpoint;
+  TRY(const double alpha, config.number("lora_alpha", {0, 1e6}));
+  TRY(const int rank, config.integer("lora_rank", {1, 1 << 16}));
+  return with_change(checkpoint, std::ssize(tasks) - 1, static_cast<float>(alpha / rank));
+}
+
+}  // namespace
+
 Result<Checkpoint> open_checkpoint(const std::string& path, const boost::json::object& overrides,
                                    const std::string& weights) {
   const std::string& files = weights.empty() ? path : weights;
   if (is_gguf(path)) return Checkpoint::open(files);
   TRY(const Config config, Config::load(path, overrides));
   TRY(const PackedFormat packed, packed_format(config));
-  return Checkpoint::open(files, packed);
+  TRY(Checkpoint checkpoint, Checkpoint::open(files, packed));
+  return with_last_task(config, std::move(checkpoint));
 }
 
 Result<std::string_view> quantization_method(const std::string& path) {

@@ -282,6 +282,7 @@ TEST(PublishedConfigs, OptionsThatAreNotThereAreNamed) {
   EXPECT_EQ(error("ModernBertForSequenceClassification", R"("classifier_pooling": "max")"),
             "classifier_pooling");
   EXPECT_EQ(error("ModernBertModel", R"("layer_types": ["full_attention"])"), "layer_types");
+  EXPECT_EQ(error("T5EncoderModel", R"("relative_attention_num_buckets": 6)"), "relative_attention_num_buckets");
   EXPECT_EQ(error("LlamaBidirectionalModel", R"("num_hidden_layers": 1)"), "pooling");
   EXPECT_EQ(error("LlamaBidirectionalForSequenceClassification", R"("pooling": "max")"), "pooling");
   EXPECT_EQ(

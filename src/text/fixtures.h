@@ -15,8 +15,8 @@ namespace octavo::fixtures {
 
 inline const std::filesystem::path kRoot = "tests/data/text";
 
-inline const std::vector<std::string> kTokenizers = {"gpt2",  "llama3", "qwen", "llama2", "mistral",
-                                                     "gemma", "t5",     "xlmr", "bert",   "gpt1"};
+inline const std::vector<std::string> kTokenizers = {"gpt2", "llama3", "qwen", "llama2", "mistral", "gemma",
+                                                     "t5",   "xlmr",   "bert", "gpt1",   "plamo2",  "plamo3"};
 
 inline boost::json::value read_json(const std::filesystem::path& path) {
   const Result<std::string> text = read_text_file(kRoot / path, 16u << 20);

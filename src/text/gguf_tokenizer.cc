@@ -27,6 +27,8 @@ constexpr const char* kBlank = "\u2581";  // SentencePiece's sign for a space
 
 json::string_view view(std::string_view text) { return {text.data(), text.size()}; }
 
+bool is_plamo(const GgufVocabulary& v) { return v.model == "plamo2" || v.model == "plamo3"; }
+
 double type_of(const GgufVocabulary& v, std::size_t id) { return v.types.empty() ? kNormal : v.types[id]; }
 
 Result<> check_lists(const GgufVocabulary& v) {
@@ -37,7 +39,7 @@ Result<> check_lists(const GgufVocabulary& v) {
                    v.tokens.size());
   };
   if (!v.types.empty()) TRY_VOID(as_long("token_type", v.types.size()));
-  if (v.model == "llama" || v.model == "t5") TRY_VOID(as_long("scores", v.scores.size()));
+  if (v.model == "llama" || v.model == "t5" || is_plamo(v)) TRY_VOID(as_long("scores", v.scores.size()));
   if (!std::ranges::all_of(v.scores, [](double score) { return std::isfinite(score); }))
     return failure(ErrorCode::corrupt, "tokenizer.ggml.scores: one is not finite");
   for (std::size_t id = 0; id < v.tokens.size(); ++id) {
@@ -286,11 +288,24 @@ Result<json::object> unigram(const GgufVocabulary& v) {
         {"byte_fallback", std::ranges::count(v.types, kByte) > 0}}}};
 }
 
+// A tokenizer.json without its added tokens and its vocabulary. What cuts the text (bridge/src/plamo.rs) is known by
+// the class in tokenizer_config.json.
+json::object plamo(const GgufVocabulary& v) {
+  return {{"normalizer", nullptr},
+          {"pre_tokenizer", nullptr},
+          {"decoder",
+           {{"type", "Sequence"}, {"decoders", json::array{{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}}},
+          {"model", {{"type", "Unigram"}, {"unk_id", *v.unknown}, {"byte_fallback", true}}}};
+}
+
 // What tokenizer_config.json would say. `add_bos` nothing: what stands around texts is in a template.
 TokenizerConfig config_of(const GgufVocabulary& v, std::optional<bool> add_bos) {
   TokenizerConfig config;
   json::object object;
   if (add_bos) object = {{"add_bos_token", *add_bos}, {"add_eos_token", v.add_eos.value_or(false)}};
+  if (is_plamo(v)) object["tokenizer_class"] = v.model == "plamo2" ? "Plamo2Tokenizer" : "Plamo3Tokenizer";
+  if (v.repeats) object["break_around_repeated_chars_threshold"] = *v.repeats;
+  if (v.blanks) object["break_around_consecutive_spaces_threshold"] = *v.blanks;
   for (const auto& [name, id] : {std::pair("bos_token", v.bos), std::pair("eos_token", v.eos),
                                  std::pair("unk_token", v.unknown), std::pair("pad_token", v.padding)}) {
     if (!id) continue;
@@ -309,11 +324,11 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   GgufVocabulary v = given;
   // Gemma 4's are SentencePiece's tokens with a list of merges in place of scores.
   const bool scored = v.model == "llama", pieces = scored || v.model == "gemma4", words = v.model == "bert",
-             unigrams = v.model == "t5", bytes = v.model == "gpt2";
-  if (!pieces && !words && !unigrams && !bytes)
-    return field_failure("tokenizer.ggml.model", ErrorCode::unsupported,
-                         "tokenizer.ggml.model is \"{}\"; supported are bert, gpt2, llama, gemma4 and t5",
-                         v.model);
+             unigrams = v.model == "t5", bytes = v.model == "gpt2", of_plamo = is_plamo(v);
+  if (!pieces && !words && !unigrams && !bytes && !of_plamo)
+    return field_failure(
+        "tokenizer.ggml.model", ErrorCode::unsupported,
+        "tokenizer.ggml.model is \"{}\"; supported are bert, gpt2, llama, gemma4, plamo2, plamo3 and t5", v.model);
   TRY_VOID(check_lists(v));
   const std::vector<std::string> restored = words ? word_pieces(v) : std::vector<std::string>();
   for (std::size_t id = 0; id < restored.size(); ++id) v.tokens[id] = restored[id];
@@ -322,9 +337,11 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
     return field_failure("tokenizer.ggml.pre", ErrorCode::unsupported,
                          "tokenizer.ggml.pre is \"{}\"; supported are {}", v.pre,
                          fmt::join(pre_tokenizers() | std::views::transform(&PreTokenizer::name), ", "));
-  if (scored && !v.unknown) v.unknown = 0;
-  if (scored && !v.bos && v.tokens.size() > 2) v.bos = 1;
-  if (scored && !v.eos && v.tokens.size() > 2) v.eos = 2;
+  if ((scored || of_plamo) && !v.unknown) v.unknown = 0;
+  if ((scored || of_plamo) && v.tokens.size() > 2) {
+    if (!v.bos) v.bos = 1;
+    if (!v.eos) v.eos = 2;
+  }
   if (unigrams && !v.unknown)
     if (const auto found = std::ranges::find(v.types, kUnknown); found != v.types.end())
       v.unknown = found - v.types.begin();
@@ -338,6 +355,8 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
     TRY(tree, word_piece(v));
   } else if (unigrams) {
     TRY(tree, unigram(v));
+  } else if (of_plamo) {
+    tree = plamo(v);
   } else {
     const std::string_view unknown = v.unknown ? v.tokens[static_cast<std::size_t>(*v.unknown)] : "";
     tree = pieces ? sentence_piece(unknown, v.add_space_prefix.value_or(scored)) : byte_level(*pre);
@@ -347,7 +366,7 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   std::string model = json::serialize(tree["model"]);
   tree.erase("model");
   std::string text = json::serialize(tree);
-  TRY(const std::string ids, vocabulary_text(v, unigrams));
+  TRY(const std::string ids, vocabulary_text(v, unigrams || of_plamo));
   text.back() = model.back() = ',';  // both go on
   text += fmt::format("\"model\":{}\"vocab\":{}", model, ids);
   if (pieces || bytes) {
@@ -355,7 +374,8 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
     text += fmt::format(",\"merges\":{}", merges);
   }
   std::optional<bool> add_bos;
-  if (pieces || bytes) add_bos = v.add_bos.value_or(pieces || (pre != nullptr && pre->add_bos));
+  if (pieces || bytes || of_plamo)
+    add_bos = v.add_bos.value_or(pieces || (bytes && pre != nullptr && pre->add_bos));
   return Tokenizer::parse(text + "}}", config_of(v, add_bos));
 }
 

@@ -152,7 +152,7 @@ TEST(GgufTokenizer, WrongVocabularies) {
   };
   using V = GgufVocabulary;
   EXPECT_THAT(error(bytes, [](V& v) { v.model = "rwkv"; }),
-              HasSubstr("supported are bert, gpt2, llama, gemma4 and t5"));
+              HasSubstr("supported are bert, gpt2, llama, gemma4, plamo2, plamo3 and t5"));
   EXPECT_THAT(error(bytes, [](V& v) { v.model = "bert"; }), HasSubstr("is not among the 701"));
   EXPECT_THAT(error(bytes, [](V& v) { v.pre = "martian"; }),
               HasSubstr("tokenizer.ggml.pre is \"martian\"; supported are chatglm-bpe, "));

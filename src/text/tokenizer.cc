@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "text/bridge.h"
+#include "text/plamo.h"
 #include "text/tekken.h"
 #include "text/utf8.h"
 
@@ -17,16 +18,20 @@ Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_dir) {
     std::error_code ignored;
     return std::filesystem::exists(model_dir / file, ignored);
   };
-  const bool tekken = !there("tokenizer.json") && there("tekken.json");  // Mistral's
+  const bool usual = there("tokenizer.json");
+  const bool tekken = !usual && there("tekken.json");                // Mistral's
+  const bool plamo = !usual && !tekken && there("tokenizer.jsonl");  // PLaMo's
   constexpr const char* kRwkv = "rwkv_vocab_v20230424.txt";
-  if (!tekken && !there("tokenizer.json") && there(kRwkv))
+  if (!usual && !tekken && !plamo && there(kRwkv))
     return field_failure("tokenizer", ErrorCode::unsupported,
                          "{} has {}, which is not read yet: tokenizer.json is needed beside it",
                          model_dir.string(), kRwkv);
-  TRY(const std::string json,
-      read_text_file(model_dir / (tekken ? "tekken.json" : "tokenizer.json"), kTokenizerFileBytesMax));
+  const char* file = tekken ? "tekken.json" : plamo ? "tokenizer.jsonl" : "tokenizer.json";
+  TRY(const std::string json, read_text_file(model_dir / file, kTokenizerFileBytesMax));
   TRY(TokenizerConfig config, read_tokenizer_config(model_dir));
-  Result<Tokenizer> tokenizer = tekken ? tokenizer_of_tekken(json, config) : parse(json, std::move(config));
+  Result<Tokenizer> tokenizer = tekken  ? tokenizer_of_tekken(json, config)
+                                : plamo ? tokenizer_of_plamo(json, config)
+                                        : parse(json, std::move(config));
   if (!tokenizer)
     tokenizer.error().message = fmt::format("{}: {}", model_dir.string(), tokenizer.error().message);
   return tokenizer;

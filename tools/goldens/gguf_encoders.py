@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 ARCHITECTURES = {"BertModel": "bert", "RobertaModel": "bert", "NomicBertModel": "nomic-bert", "ModernBertModel": "modern-bert", "Gemma3TextModel": "gemma-embedding",
                  "JinaEmbeddingsV3Model": "jina-bert-v3", "Qwen3Model": "qwen3", "XLMRobertaForSequenceClassification": "bert", "ModernBertForSequenceClassification": "modern-bert",
-                 "Qwen3ForCausalLM": "qwen3", "T5ForConditionalGeneration": "t5"}  # the last: a reranker of words
+                 "Qwen3ForCausalLM": "qwen3", "T5ForConditionalGeneration": "t5", "T5EncoderModel": "t5encoder", "EuroBertModel": "eurobert"}  # Qwen3ForCausalLM: a reranker of words
 WORDS = (7, 11)  # that it says for yes and for no
 POOLING = {"bert": gguf.PoolingType.CLS, "modern-bert": gguf.PoolingType.CLS, "qwen3": gguf.PoolingType.LAST}  # of others: the mean
 
@@ -44,6 +44,10 @@ def add_metadata(writer, arch, config, offset):
         writer.add_key_length(first("head_dim"))
         writer.add_value_length(first("head_dim"))
     rope = config.get("rope_parameters") or {}
+    if first("moe_every_n_layers"):
+        writer.add_moe_every_n_layers(config["moe_every_n_layers"])
+        writer.add_expert_count(config["num_experts"])
+        writer.add_expert_used_count(config["moe_top_k"])
     if rope:
         writer.add_rope_freq_base(rope.get("full_attention", rope)["rope_theta"])
     if "sliding_attention" in rope:
@@ -56,7 +60,7 @@ def add_metadata(writer, arch, config, offset):
         writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config["layer_types"]])
 
 
-def add_t5(writer, config, directory):
+def add_t5_tokenizer(writer, config, directory):
     tokenizer = json.loads((directory / "tokenizer.json").read_text())
     tokens, scores = zip(*tokenizer["model"]["vocab"])
     more = config["vocab_size"] - len(tokens)
@@ -70,34 +74,52 @@ def add_t5(writer, config, directory):
     writer.add_remove_extra_whitespaces(True)
     for add, token in ((writer.add_eos_token_id, 1), (writer.add_unk_token_id, 2), (writer.add_pad_token_id, 0)):
         add(token)
+
+
+def add_t5(writer, arch, config):
     writer.add_context_length(config["n_positions"])
     writer.add_embedding_length(config["d_model"])
     writer.add_feed_forward_length(config["d_ff"])
     writer.add_block_count(config["num_layers"])
-    writer.add_decoder_block_count(config["num_decoder_layers"])
     writer.add_head_count(config["num_heads"])
     writer.add_key_length(config["d_kv"])
     writer.add_value_length(config["d_kv"])
     writer.add_layer_norm_eps(config["layer_norm_epsilon"])
     writer.add_layer_norm_rms_eps(config["layer_norm_epsilon"])
     writer.add_relative_attn_buckets_count(config["relative_attention_num_buckets"])
-    writer.add_decoder_start_token_id(config["decoder_start_token_id"])
+    if arch == "t5":
+        writer.add_decoder_block_count(config["num_decoder_layers"])
+        writer.add_decoder_start_token_id(config["decoder_start_token_id"])
+
+
+def in_usual_words(config):
+    """Nomic's own, which are GPT-2's."""
+    names = {"n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads", "n_inner": "intermediate_size", "n_positions": "max_position_embeddings",
+             "layer_norm_epsilon": "layer_norm_eps"}
+    config |= {"rope_parameters": {"rope_theta": config["rotary_emb_base"]}}
+    return {names.get(name, name): value for name, value in config.items()}
 
 
 def write(directory):
     config = json.loads((directory / "config.json").read_text())
     arch = ARCHITECTURES[config["architectures"][0]]
+    if config.get("moe_every_n_layers"):
+        arch, config = "nomic-bert-moe", in_usual_words(config)
     family = config["architectures"][0]
     offset = config["pad_token_id"] + 1 if "Roberta" in family else 0
     writer = gguf.GGUFWriter(str(directory / "model.gguf"), arch)
     if arch == "t5":
-        add_t5(writer, config, directory)
+        add_t5_tokenizer(writer, config, directory)
+    elif arch == "t5encoder":
+        writer.add_tokenizer_model("no_vocab")
+    if arch.startswith("t5"):
+        add_t5(writer, arch, config)
     else:
         add_metadata(writer, arch, config, offset)
     enum = next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == arch)
-    names = gguf.get_tensor_name_map(enum, config.get("num_hidden_layers") or max(config["num_layers"], config["num_decoder_layers"]))
+    names = gguf.get_tensor_name_map(enum, max(config.get(name) or 0 for name in ("num_hidden_layers", "num_layers", "num_decoder_layers")))
     tensors = load_file(directory / "model.safetensors")
-    if arch == "t5":
+    if arch.startswith("t5"):
         tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith("embed_tokens.weight")}
     if family == "Qwen3ForCausalLM":
         tensors["classifier.weight"] = tensors["model.embed_tokens.weight"][list(WORDS)]
@@ -105,9 +127,12 @@ def write(directory):
         name = name.removeprefix("roberta.").removeprefix("model." if arch == "modern-bert" else "")
         if name in ("classifier.weight", "classifier.bias"):
             name = name.replace("classifier", "classifier.out_proj")
-        if name.startswith("pooler.") or name.endswith("position_ids"):
+        if name.startswith("pooler.") or name.endswith(("position_ids", "experts.bias")):
             continue
         data = tensor.float().numpy()
+        if "mlp.experts." in name:
+            data = data.reshape(config["num_experts"], config["intermediate_size"], config["hidden_size"])
+            data, name = data if name.endswith("w1") else data.transpose(0, 2, 1), name + ".weight"
         if name == "embeddings.position_embeddings.weight":
             data = data[offset:]
         if arch == "gemma-embedding" and name.endswith("norm.weight"):

@@ -97,6 +97,10 @@ class NomicMoe(transformers.JinaEmbeddingsV3Model):
         self.post_init()
 
 
+class PublishedJina(transformers.JinaEmbeddingsV3Model):
+    """Jina v3 as its authors have it: a change of low rank of each matrix for each task."""
+
+
 def name_as_nomic(directory):
     """Writes a NomicMoe as Nomic's own files have it."""
     path = os.path.join(directory, "model.safetensors")
@@ -247,9 +251,17 @@ CASES = {
         layer_types=["sliding_attention", "full_attention"])),
     "jina_v3": (transformers.JinaEmbeddingsV3Model, transformers.JinaEmbeddingsV3Config(
         **dict(ROTARY, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2), rope_parameters=dict(rope_type="default", rope_theta=20000.0))),
+    "jina_v3-published": (PublishedJina, transformers.JinaEmbeddingsV3Config(
+        **dict(ROTARY, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2), rope_parameters=dict(rope_type="default", rope_theta=15000.0))),
     "nomic_moe": (NomicMoe, transformers.JinaEmbeddingsV3Config(
         **dict(ROTARY, hidden_size=64, num_attention_heads=4, num_hidden_layers=4, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2),
         num_experts=5, moe_top_k=2)),
+    "nomic_moe-gguf": (NomicMoe, transformers.JinaEmbeddingsV3Config(
+        **dict(ROTARY, hidden_size=64, num_attention_heads=4, num_hidden_layers=2, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2),
+        num_experts=5, moe_top_k=2, experts_bias=False)),
+    "eurobert": (transformers.EuroBertModel, transformers.EuroBertConfig(**DECODER, bos_token_id=1, eos_token_id=2, mask_token_id=3)),
+    "t5-encoder": (transformers.T5EncoderModel, transformers.T5Config(
+        vocab_size=97, d_model=48, d_kv=24, d_ff=56, num_layers=2, num_heads=3, n_positions=320, relative_attention_num_buckets=16, feed_forward_proj="gated-gelu", pad_token_id=0)),
     "qwen3-embedder": (transformers.Qwen3Model, transformers.Qwen3Config(**DECODER)),
     "qwen3-reranker": (transformers.Qwen3ForSequenceClassification, transformers.Qwen3Config(**DECODER, num_labels=1)),
     "qwen3-word-reranker": (transformers.Qwen3ForCausalLM, transformers.Qwen3Config(**DECODER, tie_word_embeddings=True)),
@@ -328,6 +340,55 @@ def adapt(directory, model):
         file.write("\n")
 
 
+TASKS = ["retrieval.query", "separation", "text-matching"]
+JINA_NAMES = {"embeddings.LayerNorm": "emb_ln", "self_attn.q_proj": "mixer.Wqkv", "self_attn.o_proj": "mixer.out_proj", "post_attention_layernorm": "norm1",
+              "post_mlp_layernorm": "norm2"}
+
+
+def publish_jina(directory, model):
+    """Writes random changes as well, and adds those of the last task to the model."""
+    generator = torch.Generator().manual_seed(3)
+    rank, alpha, parts = 4, 2, ("q_proj", "k_proj", "v_proj")
+
+    def published(name):
+        for part in parts:
+            name = name.replace(part, "q_proj")
+        for ours, theirs in JINA_NAMES.items():
+            name = name.replace(ours, theirs)
+        return "roberta." + ("encoder." if name.startswith("layers.") else "") + name
+
+    path = os.path.join(directory, "model.safetensors")
+    stored, files, merged = load_file(path), {}, {}
+    for name, tensor in stored.items():
+        if any(part in name for part in parts[1:]):
+            continue
+        if parts[0] in name:
+            tensor = torch.cat([stored[name.replace(parts[0], part)] for part in parts])
+        name = published(name)
+        merged[name] = files[name] = tensor
+        if tensor.dim() < 2:
+            continue
+        (rows, cols), table = files.pop(name).shape, "embeddings" in name
+        a, b = (0.1 * torch.randn(len(TASKS), *shape, generator=generator).to(torch.bfloat16) for shape in (((rows, rank), (rank, cols)) if table else ((rank, cols), (rows, rank))))
+        before = name.replace(".weight", ".parametrizations.weight")
+        files |= {f"{before}.original": tensor, f"{before}.0.lora_A": a, f"{before}.0.lora_B": b}
+        change = a[-1].float() @ b[-1].float() if table else b[-1].float() @ a[-1].float()
+        merged[name] = (tensor.float() + alpha / rank * change).to(tensor.dtype)
+    save_file(files, path, {"format": "pt"})
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            tensor, own = merged[published(name)], [i for i, part in enumerate(parts) if part in name]
+            parameter.copy_(tensor.chunk(len(parts))[own[0]] if own else tensor)
+    path = os.path.join(directory, "config.json")
+    with open(path) as file:
+        config = json.load(file)
+    config |= dict(architectures=["XLMRobertaModel"], model_type="xlm-roberta", position_embedding_type="rotary", rotary_emb_base=config.pop("rope_parameters")["rope_theta"],
+                   lora_adaptations=TASKS, lora_alpha=alpha, lora_rank=rank)
+    with open(path, "w") as file:
+        json.dump(config, file, indent=2)
+        file.write("\n")
+
+
 def make(directory, kind, config):
     torch.manual_seed(0)
     model = kind(config).eval()
@@ -337,6 +398,8 @@ def make(directory, kind, config):
                 p.copy_(1 + 0.3 * torch.randn_like(p))
             else:
                 p.copy_((0.3 if p.dim() == 1 else 0.12) * torch.randn_like(p))
+            if name.endswith("mlp.bias") and not getattr(config, "experts_bias", True):  # of NomicExperts; GGUF files leave it out
+                p.zero_()
     model = model.to(torch.bfloat16)
     model.save_pretrained(directory)
     if kind.__name__ in ARCHITECTURES:
@@ -348,6 +411,8 @@ def make(directory, kind, config):
     model = kind.from_pretrained(directory, dtype=torch.float32).eval()  # its rotary frequencies were never rounded
     if kind.__name__.endswith("MaskedLM"):
         model = model.base_model
+    if kind is PublishedJina:
+        publish_jina(directory, model)
     generator = torch.Generator().manual_seed(1)
     golden = {"ids": [], "types": [], "starts": [0]}
     rows = {}

@@ -6,11 +6,15 @@ The tokenizers are trained here, on the few lines below, into the same pipelines
 breaks ties at random, so a tokenizer that is there stays unless --retrain asks for new ones.
 """
 
+import collections
 import io
 import json
+import math
 import pathlib
 import random
+import re
 import sys
+import types
 
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
@@ -195,6 +199,71 @@ def gpt1():
     return tokenizer
 
 
+# Written marks, runs, and cuts that are as good as another.
+PLAMO_TEXTS = ["aaaa", "aaa aa", "   x", "a     b", "e e e e", "the the the the", "<|plamo:eos|>", "x<|plamo:msg|>y", "<|plamo:|>", "<|plamo:two words|>", "<|plamo:aaaa|>bbbbbb",
+               "<|plamo:" + "m" * 64 + "|>.", "<|plamo:" + "m" * 65 + "|>.", "<|plamo:<|plamo:chat|>", "\n\n\n\n\n", "pre\uee00fix", "\uee00", "     \uee00  "]
+
+
+class Plamo:
+    """PLaMo's segmentation as its models' own code defines it: of the cuts of least cost, that with the longest first token, and so on."""
+    BREAK = "\uee00"
+
+    def __init__(self, directory):
+        self.rows = [json.loads(line) for line in (directory / "tokenizer.jsonl").read_text().splitlines()]
+        config = json.loads((directory / "tokenizer_config.json").read_text())
+        self.ids = {token: i for i, (token, _, kind) in enumerate(self.rows) if kind != "BYTE"}
+        self.bytes = {int(token[3:5], 16): i for i, (token, _, kind) in enumerate(self.rows) if kind == "BYTE"}
+        self.special = [token for token, _, kind in self.rows if kind == "CONTROL" or token.startswith("<|plamo:")]
+        self.longest = max(map(len, self.ids))
+        self.begin = [self.ids[config["bos_token"]]] if config["add_bos_token"] else []
+        runs = [rf"(.)\2{{{config['break_around_repeated_chars_threshold'] - 1},}}", f" {{{config['break_around_consecutive_spaces_threshold']},}}"] if "3" in config["tokenizer_class"] else []
+        self.cuts = [re.compile(r"(<\|plamo:[^|\s]{,64}\|>)"), re.compile(f"({'|'.join(runs)})")] if runs else []
+        # Decoding is that of tokenizers.
+        self.tokenizers = Tokenizer(models.Unigram([(token, score) for token, score, _ in self.rows], unk_id=0, byte_fallback=True))
+        self.tokenizers.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+        self.tokenizers.add_special_tokens(special(*self.special))
+        self.get_vocab, self.get_vocab_size, self.decode = self.tokenizers.get_vocab, self.tokenizers.get_vocab_size, self.tokenizers.decode
+
+    def segment(self, text):
+        best = [(0, [])]  # of the text's last characters: cost and tokens
+        for at in reversed(range(len(text))):
+            ways = [(best[length - 1][0] - round(1e4 * self.rows[self.ids[text[at:at + length]]][1]), -length, [self.ids[text[at:at + length]]] + best[length - 1][1])
+                    for length in range(1, min(self.longest, len(text) - at) + 1) if text[at:at + length] in self.ids]
+            ways.append((best[0][0] + 10**7, 0, [self.bytes[byte] for byte in text[at].encode()] + best[0][1]))
+            cost, _, tokens = min(ways)
+            best.insert(0, (cost, tokens))
+        return best[0][1]
+
+    def encode(self, text, add_special_tokens):
+        ids = list(self.begin) if add_special_tokens else []
+        for part in re.split(f"({'|'.join(map(re.escape, sorted(self.special, key=len, reverse=True)))})", text):
+            if part in self.special:
+                ids.append(self.ids[part])
+                continue
+            for cut in self.cuts:
+                part = cut.sub(rf"{self.BREAK}\1{self.BREAK}", part)
+            for piece in part.split(self.BREAK) if self.cuts else [part]:
+                ids += self.segment(piece)
+        return types.SimpleNamespace(ids=ids)
+
+
+def plamo(directory, generation):
+    """Scores are logarithms of how often a piece is in the corpus: many are equal."""
+    counts = collections.Counter(line[at:at + length] for line in CORPUS for at in range(len(line)) for length in range(1, 7) if at + length <= len(line))
+    counts |= {" " * length: 40 // length for length in range(1, 5)} | {"a" * length: 60 // length for length in range(1, 5)}
+    pieces = sorted((piece for piece, count in counts.items() if count >= 8), key=lambda piece: (-counts[piece] * len(piece), piece))[:500]
+    total = sum(counts[piece] for piece in pieces)
+    rows = [["<|plamo:unk|>", 0.0, "UNKNOWN"], *(["<|plamo:%s|>" % name, 0.0, "CONTROL"] for name in ("bos", "eos", "pad")), ["<|plamo:msg|>", 0.0, "NORMAL"],
+            *([f"<0x{byte:02X}>", 0.0, "BYTE"] for byte in range(256)), *([piece, round(math.log(counts[piece] / total), 5), "NORMAL"] for piece in pieces)]
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "tokenizer.jsonl").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    config = {"tokenizer_class": f"Plamo{generation}Tokenizer", "add_bos_token": generation == 3, "add_eos_token": False, "unk_token": "<|plamo:unk|>", "bos_token": "<|plamo:bos|>",
+              "eos_token": "<|plamo:eos|>", "pad_token": "<|plamo:pad|>"}
+    if generation == 3:
+        config |= {"break_around_consecutive_spaces_threshold": 2, "break_around_repeated_chars_threshold": 4}
+    (directory / "tokenizer_config.json").write_text(json.dumps(config, indent=1) + "\n")
+
+
 def write_json(path, value):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -210,10 +279,10 @@ def random_ids(tokenizer, rng):
     return [min(low + rng.randrange(60), size + 2) for _ in range(length)]
 
 
-def tokenizer_golden(name, tokenizer):
+def tokenizer_golden(name, tokenizer, more=()):
     rng = random.Random(name)
     encodings = []
-    for text in TEXTS:
+    for text in (*TEXTS, *more):
         ids = tokenizer.encode(text, add_special_tokens=True).ids
         plain = tokenizer.encode(text, add_special_tokens=False).ids
         encodings.append({"text": text, "ids": ids, "plain_ids": plain, "decoded": tokenizer.decode(ids, False),
@@ -244,6 +313,10 @@ def main():
         if "--retrain" in sys.argv or not path.exists():
             build().save(str(path), pretty=False)
         tokenizer_golden(build.__name__, Tokenizer.from_file(str(path)))
+    for generation in (2, 3):
+        path = OUT / "tokenizers" / f"plamo{generation}"
+        plamo(path, generation)
+        tokenizer_golden(path.name, Plamo(path), PLAMO_TEXTS)
     chat_goldens()
 
 

@@ -139,7 +139,10 @@ Result<ModelSpec> describe_colbert(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_roberta(const Config& config) { return describe_roberta_embedder(config, ""); }
+Result<ModelSpec> describe_roberta(const Config& config) {
+  TRY(const std::string kind, config.text("position_embedding_type", "absolute"));
+  return kind == "rotary" ? describe_first_jina_v3(config) : describe_roberta_embedder(config, "");
+}
 
 // BGE-M3 (Chen et al., "M3-Embedding", 2024): an XLM-RoBERTa that makes a vector of each token as well, for
 // late interaction, and a weight of each, for lookups by words.

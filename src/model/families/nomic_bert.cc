@@ -6,6 +6,7 @@
 
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 
 namespace octavo {
 namespace {
@@ -133,6 +134,14 @@ Result<ModelSpec> describe_jina_v3(const Config& config) {
   first.attention_post_norm = "norm1";
   first.mlp_post_norm = "norm2";
   spec.head = Head{.pool = Pool::mean, .normalise = true};
+  return spec;
+}
+
+Result<ModelSpec> describe_first_jina_v3(const Config& config) {
+  TRY(ModelSpec spec, describe_jina_v3(config.with_names({{"rope_theta", "rotary_emb_base"}})));
+  spec.names = *std::exchange(spec.other_names, {});
+  spec.names.prefixes = {"roberta.", ""};
+  spec.names.ignorable.emplace_back("roberta.pooler.*");
   return spec;
 }
 

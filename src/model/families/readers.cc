@@ -116,6 +116,13 @@ Result<ModelSpec> describe_voyage(const Config& config) {
   return spec;
 }
 
+Result<ModelSpec> describe_eurobert(const Config& config) {
+  TRY(ModelSpec spec, describe_llama(config));
+  spec = as_embedder(seeing_both_ways(std::move(spec)));
+  spec.names.ignorable.emplace_back("lm_head.*");  // files that were trained to fill gaps
+  return spec;
+}
+
 Result<ModelSpec> describe_llama_both_ways(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   spec = as_embedder(seeing_both_ways(std::move(spec)));

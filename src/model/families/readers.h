@@ -36,6 +36,16 @@ Result<ModelSpec> describe_internlm2_reward(const Config& config);
 Result<ModelSpec> describe_llama_both_ways(const Config& config);
 Result<ModelSpec> describe_llama_both_ways_classifier(const Config& config);
 
+// EuroBERT (Boizard et al., "EuroBERT: Scaling Multilingual Encoders for European Languages", 2025): Llama whose
+// tokens see both ways.
+Result<ModelSpec> describe_eurobert(const Config& config);
+
+// Jina v3 as its authors have it, under XLM-RoBERTa's name (nomic_bert.cc).
+Result<ModelSpec> describe_first_jina_v3(const Config& config);
+
+// The encoder of T5 (t5.cc).
+Result<ModelSpec> describe_t5_encoder(const Config& config);
+
 // voyage-4-nano (Voyage AI, 2026): Qwen3 whose tokens see both ways, and a matrix behind their mean.
 Result<ModelSpec> describe_voyage(const Config& config);
 

@@ -1,11 +1,12 @@
 // T5 (Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", 2020): an
 // encoder of prompts and a decoder whose layers look at its rows between their halves. No positions: scores grow by a
 // number for each distance, and nothing scales them. T5 1.1 and Flan-T5 (Chung et al., 2022) have gated MLPs and an
-// output matrix of their own.
+// output matrix of their own. The encoder alone makes vectors of texts (Ni et al., "Sentence-T5", 2021).
 #include <cmath>
 
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 
 namespace octavo {
 namespace {
@@ -85,7 +86,21 @@ Result<ModelSpec> describe_half(const Config& config, std::string_view layers, b
   return spec;
 }
 
+void name_encoder(ModelSpec& spec) {
+  spec.tied = true;  // it puts out rows alone
+  spec.names = t5_names("encoder.", "layer.1.", spec.layers[0].mlp().gated);
+  spec.names.ignorable = {"decoder.*", "encoder.embed_tokens.weight"};
+}
+
 }  // namespace
+
+Result<ModelSpec> describe_t5_encoder(const Config& config) {
+  TRY(ModelSpec spec, describe_half(config, "num_layers", false));
+  name_encoder(spec);
+  spec.names.ignorable.emplace_back("lm_head.weight");
+  spec.head = Head{.pool = Pool::mean, .normalise = true};
+  return spec;
+}
 
 Result<ModelSpec> describe_t5(const Config& config) {
   const bool own_depth = config.has("num_decoder_layers");
@@ -106,9 +121,7 @@ Result<ModelSpec> describe_t5(const Config& config) {
                           "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"};
   spec.other_names = spec.names;
   spec.names.lm_head = spec.names.embedding;
-  tower.tied = true;  // it puts out rows alone
-  tower.names = t5_names("encoder.", "layer.1.", gated);
-  tower.names.ignorable = {"decoder.*", "encoder.embed_tokens.weight"};
+  name_encoder(tower);
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }

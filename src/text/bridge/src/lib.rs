@@ -9,6 +9,7 @@ mod budget;
 mod bytecode;
 mod environment;
 mod json;
+mod plamo;
 mod precheck;
 mod python;
 mod template;

@@ -1,11 +1,12 @@
 //! A tokenizer.json as `tokenizers` runs it, and the few questions that `tokenizers` does not answer: what bytes a token
 //! stands for, and which tokens must be decoded together.
 
-use serde_json::Value as Json;
+use serde_json::{json, Value as Json};
 use tokenizers::processors::template::TemplateProcessing;
 use tokenizers::utils::parallelism::set_parallelism;
-use tokenizers::{truncate_encodings, AddedToken, PostProcessor, TruncationParams};
+use tokenizers::{truncate_encodings, AddedToken, Encoding, PostProcessor, TruncationParams};
 
+use crate::plamo::Segmenter;
 use crate::Outcome;
 
 /// Which tokens a streaming decoder must decode together to get what decoding everything at once gives.
@@ -24,6 +25,8 @@ pub enum Grouping {
 
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
+    /// What cuts texts in place of `inner`'s model.
+    plamo: Option<Segmenter>,
     grouping: Grouping,
     /// A token that decodes to one ASCII letter and leaves its neighbours alone: a token decoded after it is decoded as
     /// in the middle of a text.
@@ -37,14 +40,16 @@ impl Tokenizer {
         let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(text)?;
         inner.with_padding(None);
         inner.with_truncation(None).map_err(text)?;
+        let mut plamo = None;
         if !config.is_empty() {
             let config: Json = serde_json::from_slice(config).map_err(|e| format!("tokenizer_config.json: {e}"))?;
             add_missing_tokens(&mut inner, &config["added_tokens_decoder"])?;
             frame(&mut inner, &config)?;
+            plamo = Segmenter::of(&inner, &config)?;
         }
         let decoder = inner.get_decoder().map(serde_json::to_value).transpose().map_err(text)?;
         let vocab_size = inner.get_vocab(true).into_values().max().map_or(0, |highest| highest + 1);
-        let mut tokenizer = Tokenizer { inner, grouping: grouping_of(&decoder), anchor: None, vocab_size };
+        let mut tokenizer = Tokenizer { inner, plamo, grouping: grouping_of(&decoder), anchor: None, vocab_size };
         tokenizer.anchor = ('a'..='z').find_map(|letter| tokenizer.anchor_for(letter));
         if tokenizer.anchor.is_none() && tokenizer.grouping != Grouping::Bytes {
             tokenizer.grouping = Grouping::Whole;
@@ -59,8 +64,19 @@ impl Tokenizer {
     }
 
     pub fn encode(&self, input: &str, add_special_tokens: bool) -> Outcome<Vec<u32>> {
-        let encoding = self.inner.encode_fast(input, add_special_tokens).map_err(text)?;
-        Ok(encoding.get_ids().to_vec())
+        let encoding = match &self.plamo {
+            None => self.inner.encode_fast(input, add_special_tokens),
+            Some(plamo) => self.inner.post_process(plamo.encode(&self.inner, input)?, None, add_special_tokens),
+        };
+        Ok(encoding.map_err(text)?.get_ids().to_vec())
+    }
+
+    /// Without special tokens around it.
+    fn encode_plain(&self, input: &str) -> Outcome<Encoding> {
+        match &self.plamo {
+            None => self.inner.encode(input, false).map_err(text),
+            Some(plamo) => plamo.encode(&self.inner, input),
+        }
     }
 
     /// One text or two as a model reads them, special tokens included, cut to `most` tokens as `tokenizers` cuts them;
@@ -68,8 +84,8 @@ impl Tokenizer {
     pub fn encode_texts(&self, first: &str, second: Option<&str>, most: usize) -> Outcome<(Vec<u32>, Option<usize>)> {
         let added = self.inner.get_post_processor().map_or(0, |p| p.added_tokens(second.is_some()));
         let params = TruncationParams { max_length: most.saturating_sub(added), ..Default::default() };
-        let first = self.inner.encode(first, false).map_err(text)?;
-        let second = second.map(|second| self.inner.encode(second, false)).transpose().map_err(text)?;
+        let first = self.encode_plain(first)?;
+        let second = second.map(|second| self.encode_plain(second)).transpose()?;
         let (mut first, mut second) = truncate_encodings(first, second, &params).map_err(text)?;
         // What was cut off would be put together with special tokens, too, every piece of one with every one of the other.
         first.take_overflowing();
@@ -124,7 +140,7 @@ impl Tokenizer {
     }
 }
 
-fn text(error: impl std::fmt::Display) -> String {
+pub fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
@@ -163,27 +179,26 @@ fn frame(inner: &mut tokenizers::Tokenizer, config: &Json) -> Outcome<()> {
         let token = config[name].as_str().or(config[name]["content"].as_str());
         token.filter(|_| config[flag] == true)
     };
-    let mut pieces = vec!["$A".to_string()];
-    let mut special = Vec::new();
+    let sequence = |id: &str, type_id: u32| json!({"Sequence": {"id": id, "type_id": type_id}});
+    let mut single = vec![sequence("A", 0)];
+    let mut special = serde_json::Map::new();
     let (bos, eos) = (token("add_bos_token", "bos_token"), token("add_eos_token", "eos_token"));
     for (token, at_end) in [(bos, false), (eos, true)] {
         let Some(token) = token else { continue };
         let id = inner.token_to_id(token).ok_or_else(|| format!("{token:?} is not in the vocabulary"))?;
-        pieces.insert(if at_end { pieces.len() } else { 0 }, token.to_string());
-        special.push((token.to_string(), id));
+        single.insert(if at_end { single.len() } else { 0 }, json!({"SpecialToken": {"id": token, "type_id": 0}}));
+        special.insert(token.to_string(), json!({"id": token, "ids": [id], "tokens": [token]}));
     }
-    let template = TemplateProcessing::builder()
-        .try_single(pieces)
-        .map_err(text)?
-        .special_tokens(special)
-        .build()
-        .map_err(text)?;
+    // The library's builder would take what is behind a colon in a token for a type.
+    let pair = [sequence("A", 0), sequence("B", 1)];
+    let template = json!({"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special});
+    let template: TemplateProcessing = serde_json::from_value(template).map_err(text)?;
     inner.with_post_processor(Some(template));
     Ok(())
 }
 
 /// The byte that the ByteFallback decoder reads out of a token.
-fn fallback_byte(token: &str) -> Option<u8> {
+pub fn fallback_byte(token: &str) -> Option<u8> {
     let hex = token.strip_prefix("<0x")?.strip_suffix('>')?;
     if hex.len() == 2 {
         u8::from_str_radix(hex, 16).ok()

@@ -1,0 +1,80 @@
+// What the metadata of single architectures say beside the keys of all, or not in one number.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/error.h"
+#include "model/gguf/fields.h"
+
+namespace octavo {
+
+// dense.cc
+Result<> translate_baichuan(GgufFields& fields);
+Result<> translate_exaone(GgufFields& fields);
+Result<> translate_exaone4(GgufFields& fields);
+Result<> translate_falcon(GgufFields& fields);
+Result<> translate_llama(GgufFields& fields);
+Result<> translate_minicpm(GgufFields& fields);
+Result<> translate_mistral3(GgufFields& fields);
+Result<> translate_mpt(GgufFields& fields);
+Result<> translate_neox(GgufFields& fields);
+Result<> translate_orion(GgufFields& fields);
+Result<> translate_starcoder(GgufFields& fields);
+
+// encoders.cc
+Result<> translate_modernbert(GgufFields& fields);
+Result<> translate_nomic_moe(GgufFields& fields);
+Result<> translate_t5(GgufFields& fields);
+
+// experts.cc
+Result<> translate_afmoe(GgufFields& fields);
+Result<> translate_bailing_v2(GgufFields& fields);
+Result<> translate_cohere2_moe(GgufFields& fields);
+Result<> translate_dbrx(GgufFields& fields);
+Result<> translate_hunyuan_v3(GgufFields& fields);
+Result<> translate_llama4(GgufFields& fields);
+// Layers with a router have experts.
+Result<> add_expert_layers(GgufFields& fields);
+
+// gemma.cc
+Result<> translate_gemma2(GgufFields& fields);
+Result<> translate_gemma3(GgufFields& fields);
+Result<> translate_gemma3n(GgufFields& fields);
+Result<> translate_gemma4(GgufFields& fields);
+Result<> translate_gemma_embedding(GgufFields& fields);
+
+// latent.cc
+Result<> translate_deepseek2(GgufFields& fields);
+Result<> translate_deepseek4(GgufFields& fields);
+Result<> translate_glm_dsa(GgufFields& fields);
+Result<> translate_kimi_linear(GgufFields& fields);
+Result<> translate_minicpm3(GgufFields& fields);
+Result<> translate_mistral4(GgufFields& fields);
+
+// layers.cc
+Result<> translate_deci(GgufFields& fields);
+Result<> translate_granite_windows(GgufFields& fields);
+Result<> translate_mellum(GgufFields& fields);
+Result<> translate_mimo2(GgufFields& fields);
+Result<> translate_plamo3(GgufFields& fields);
+Result<> translate_step35(GgufFields& fields);
+// The first layer that has a window, or the first that has none. `slides`: 0 where a layer has none.
+std::size_t first_layer(std::span<const double> slides, bool sliding);
+// Which layers have windows, by a list of truth values; or every how many have none.
+Result<> add_windows(GgufFields& fields);
+
+// recurrent.cc
+Result<> translate_granite_hybrid(GgufFields& fields);
+Result<> translate_jamba(GgufFields& fields);
+Result<> translate_lfm2(GgufFields& fields);
+Result<> translate_mamba(GgufFields& fields);
+Result<> translate_mamba2(GgufFields& fields);
+Result<> translate_minimax(GgufFields& fields);
+Result<> translate_nemotron_h(GgufFields& fields);
+Result<> translate_qwen_delta(GgufFields& fields);
+Result<> translate_rwkv7(GgufFields& fields);
+// What has heads of keys is attention; where layers are halves, what has a width is an MLP or experts.
+Result<> add_kinds(GgufFields& fields, bool halves = false);
+
+}  // namespace octavo
