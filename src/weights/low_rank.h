@@ -1,7 +1,6 @@
 // Matrices that lie in a checkpoint beside low-rank changes of them (Hu et al., "LoRA", 2021), as
 // torch.nn.utils.parametrize names them: of NAME.weight, NAME.parametrizations.weight.original, ..0.lora_A
-// and
-// ..0.lora_B.
+// and ..0.lora_B.
 #pragma once
 
 #include <cstdint>
