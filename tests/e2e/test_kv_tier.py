@@ -111,6 +111,7 @@ def test_what_host_memory_evicts_comes_back_from_disk_also_after_a_restart(plain
         assert eventually(lambda: tier_metric(base, "vllm:kv_offload_total_bytes_total", "STORAGE_to_CPU") > 0)
         assert tier_metric(base, "vllm:kv_offload_total_bytes_total", "CPU_to_GPU") > 0
     with serve(NAME, tiers, *SMALL) as base:
+        assert eventually(lambda: "vllm:kv_tier_blocks{" in fetch(base + "/metrics"))  # what the engine says, it says a moment behind its start
         assert tier_metric(base, "vllm:kv_tier_blocks", "CPU") == 0
         assert same(ask(base), plain)
         assert eventually(lambda: hits(base) > 100)
