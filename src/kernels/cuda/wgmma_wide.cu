@@ -17,6 +17,9 @@ constexpr int kSharedRows = S::kN / kCluster;  // of x, that a block brings to a
 [[maybe_unused]] constexpr int kSteps = static_cast<int>(kSlice / kTileColumns);
 
 constexpr int kThreads = S::kThreads + kWarpgroup;  // the last warpgroup brings tiles
+
+#if !defined(__CUDACC__) || OCTAVO_WGMMA
+
 // Registers of a thread: at first as many for each, then those of the last warpgroup are shared out.
 constexpr int kBringing = 24, kMultiplying = 240;
 
@@ -94,6 +97,8 @@ __device__ void multiply_all(const WideStages& stages, int steps, float (&total)
     for (int i = 0; i < S::kN / 2; ++i) total[i] += sum[i];
   }
 }
+
+#endif
 
 template <class T, class Y>
 __global__ void OCTAVO_CLUSTER __launch_bounds__(kThreads, 1)
