@@ -119,19 +119,24 @@ TEST(TierConnector, BlocksComeBackAlsoToTheNextProcess) {
   EXPECT_EQ(tier.load(keys, 0, 500, true).loaded, 0) << "cancelled";
 }
 
+// Of a tier for 20 blocks.
+void expect_arc_keeps_what_two_had(Tier& tier, EvictionPolicy policy) {
+  tier.options.eviction = policy;
+  tier.open();
+  const auto shared = some_keys(5);
+  auto longer = shared;
+  for (const Hash128& key : some_keys(5, 99)) longer.push_back(key);
+  EXPECT_TRUE(tier.store(shared, 100));
+  EXPECT_TRUE(tier.store(longer, 100));
+  for (std::uint64_t other = 6; other < 30; ++other) EXPECT_TRUE(tier.store(some_keys(10, other), 100));
+  EXPECT_EQ(tier.connector->matched({.keys = shared}), policy == EvictionPolicy::arc ? 5 : 0);
+}
+
 TEST(TierConnector, UnderArcWhatTwoPromptsHadStays) {
   for (const EvictionPolicy policy : {EvictionPolicy::lru, EvictionPolicy::arc}) {
     Tier tier;
     tier.options.bytes = 20 * static_cast<std::int64_t>(kFormat.stride());
-    tier.options.eviction = policy;
-    tier.open();
-    const auto shared = some_keys(5);
-    auto longer = shared;
-    for (const Hash128& key : some_keys(5, 99)) longer.push_back(key);
-    EXPECT_TRUE(tier.store(shared, 100));
-    EXPECT_TRUE(tier.store(longer, 100));
-    for (std::uint64_t other = 6; other < 30; ++other) EXPECT_TRUE(tier.store(some_keys(10, other), 100));
-    EXPECT_EQ(tier.connector->matched({.keys = shared}), policy == EvictionPolicy::arc ? 5 : 0);
+    expect_arc_keeps_what_two_had(tier, policy);
     EXPECT_EQ(tier.stats().blocks, 20);
   }
 }
@@ -340,15 +345,7 @@ TEST(TierConnector, BlocksComeBackFromHostMemory) {
 TEST(TierConnector, HostMemoryEvictsByThePolicyAndTheThreshold) {
   for (const EvictionPolicy policy : {EvictionPolicy::lru, EvictionPolicy::arc}) {
     Tier tier(on_host(20));
-    tier.options.eviction = policy;
-    tier.open();
-    const auto shared = some_keys(5);
-    auto longer = shared;
-    for (const Hash128& key : some_keys(5, 99)) longer.push_back(key);
-    EXPECT_TRUE(tier.store(shared, 100));
-    EXPECT_TRUE(tier.store(longer, 100));
-    for (std::uint64_t other = 6; other < 30; ++other) EXPECT_TRUE(tier.store(some_keys(10, other), 100));
-    EXPECT_EQ(tier.connector->matched({.keys = shared}), policy == EvictionPolicy::arc ? 5 : 0);
+    expect_arc_keeps_what_two_had(tier, policy);
     EXPECT_EQ(tier.host_stats().blocks, 20);
   }
   Tier tier(on_host(20));
