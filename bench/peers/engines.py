@@ -132,6 +132,7 @@ class Vllm:
 
         self.engine = LLM(
             model, dtype="bfloat16", max_model_len=CONTEXT, max_num_seqs=SEQUENCES, max_num_batched_tokens=4096,
+            gpu_memory_utilization=0.3,  # of the machine's memory: its default, 0.92, is seldom free
             enforce_eager=threads < 4,  # on few cores its compilation takes many minutes
         )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Checkpoints with random weights, for timing: the shapes of known models, and the same weights as GGUF.
 
     python models.py llama-3.2-1b DIR               Hugging Face folder, bf16
-    python models.py gguf DIR FILE.gguf Q8_0        the same matrices in a GGUF format (BF16, Q8_0, Q4_0)
+    python models.py gguf DIR FILE.gguf Q8_0        the same matrices in a GGUF format (BF16, Q8_0, Q4_0), without experts
 """
 
 from __future__ import annotations
@@ -76,6 +76,22 @@ SHAPES = {
         "head_dim": 128,
         "rope_theta": 1000000.0,
     },
+    "qwen3-30b-a3b": {  # 4 of its 48 layers
+        "architectures": ["Qwen3MoeForCausalLM"],
+        "model_type": "qwen3_moe",
+        "vocab_size": 151936,
+        "hidden_size": 2048,
+        "intermediate_size": 6144,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 4,
+        "head_dim": 128,
+        "rope_theta": 1000000.0,
+        "num_experts": 128,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 768,
+        "norm_topk_prob": True,
+    },
 }
 COMMON = {
     "hidden_act": "silu",
@@ -148,8 +164,12 @@ def write_tokenizer(folder: Path, size: int) -> None:
     )
 
 
+def mlp(name: str, hidden: int, dim: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.gate_proj": (hidden, dim), f"{name}.up_proj": (hidden, dim), f"{name}.down_proj": (dim, hidden)}
+
+
 def tensor_shapes(c: dict) -> dict[str, tuple[int, ...]]:
-    dim, hidden, head = c["hidden_size"], c["intermediate_size"], c["head_dim"]
+    dim, head = c["hidden_size"], c["head_dim"]
     queries, keys = c["num_attention_heads"] * head, c["num_key_value_heads"] * head
     layer = {
         "input_layernorm": (dim,),
@@ -158,11 +178,14 @@ def tensor_shapes(c: dict) -> dict[str, tuple[int, ...]]:
         "self_attn.k_proj": (keys, dim),
         "self_attn.v_proj": (keys, dim),
         "self_attn.o_proj": (dim, queries),
-        "mlp.gate_proj": (hidden, dim),
-        "mlp.up_proj": (hidden, dim),
-        "mlp.down_proj": (dim, hidden),
     }
-    if c["model_type"] == "qwen3":
+    if experts := c.get("num_experts"):
+        layer["mlp.gate"] = (experts, dim)
+        for expert in range(experts):
+            layer |= mlp(f"mlp.experts.{expert}", c["moe_intermediate_size"], dim)
+    else:
+        layer |= mlp("mlp", c["intermediate_size"], dim)
+    if c["model_type"] in ("qwen3", "qwen3_moe"):
         layer |= {"self_attn.q_norm": (head,), "self_attn.k_norm": (head,)}
     shapes = {"model.embed_tokens.weight": (c["vocab_size"], dim), "model.norm.weight": (dim,)}
     if not c["tie_word_embeddings"]:
