@@ -91,6 +91,7 @@ CacheAccess KvTransfers::access(Executor& executor) {
 
 // Connectors first: nobody reads or writes blocks any more.
 KvTransfers::~KvTransfers() {
+  for (auto& [id, entry] : imports_) *entry.cancelled = true;  // or they would bring what is on its way
   connectors_.clear();
   for (auto& [owner, entry] : exports_) let_go(entry.hold);
   for (auto& [id, entry] : imports_) let_go(entry.hold);
