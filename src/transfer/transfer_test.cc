@@ -273,6 +273,21 @@ TEST(Transfer, APeerThatDiesAtAnyMomentIsNoticed) {
   }
 }
 
+// It is never silent for long.
+TEST(Transfer, APeerThatTakesForEverIsGivenUp) {
+  BadPeer peer([](PeerSocket& s) {
+    (void)receive_message(s);
+    const std::uint32_t size = 60'000;  // of a message, a byte of which comes now and then
+    (void)s.send(std::as_bytes(std::span(&size, 1)));
+    const std::byte letter{'{'};
+    while (s.send(std::span(&letter, 1))) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  });
+  Consumer consumer;
+  const LoadResult result = consumer.fetch(task_for(peer.port));
+  EXPECT_EQ(result.failure, KvTransferFailure::lost);
+  EXPECT_TRUE(result.message.contains("takes longer")) << result.message;
+}
+
 TEST(Transfer, WrongBytesAreNotTakenAndWhatCameBeforeIs) {
   std::vector<std::byte> wrong = packed_block(2, 102);
   wrong.back() ^= std::byte{1};
