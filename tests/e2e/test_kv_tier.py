@@ -174,7 +174,8 @@ def test_the_size_flag_makes_a_tier_in_the_cache_folder(plain, tmp_path):
 
 
 @pytest.mark.parametrize("flags, word", [
-    (["--kv-transfer-config", '{"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}'], "LMCacheConnectorV1"),
+    (["--kv-transfer-config", '{"kv_connector": "FlexKVConnectorV1", "kv_role": "kv_both"}'], "FlexKVConnectorV1"),
+    (["--kv-transfer-config", '{"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}'], "lmcache.max_local_cpu_size"),
     (["--kv-transfer-config", '{"kv_connector": "OffloadingConnector", "kv_role": "kv_both"}'], "cpu_bytes_to_use"),
     ([offloading(spec_name="TieringOffloadingSpec", cpu_bytes_to_use=1 << 20)], "secondary_tiers"),
     ([offloading(cpu_bytes_to_use=-1)], "cpu_bytes_to_use"),
