@@ -18,6 +18,11 @@ bool may_travel(const Accepted& accepted) {
   return std::ranges::none_of(accepted.request.media, [](const MediaPart& part) { return part.tokens == 0; });
 }
 
+// Whoever computes a prompt computes its last token.
+std::span<const TokenId> others_may_want(const Request& request) {
+  return std::span(request.prompt).first(request.prompt.size() - 1);
+}
+
 // Whether the request takes from the cache what it finds there.
 bool reads_cache(const Request& request) {
   return request.read_prefix_cache && !request.sampling.prompt_logprobs;
@@ -46,7 +51,6 @@ KvTransfers::KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& sch
       give_up_us_(std::int64_t{give_up_seconds} * 1'000'000),
       scheduler_(scheduler),
       wake_(std::move(wake)),
-      hasher_({.algorithm = HashAlgorithm::sha256, .seed = 0}, format_.block_size),
       events_(events, std::max(1, group_count(format_))) {
   stats_.enabled = true;
 }
@@ -103,13 +107,8 @@ void KvTransfers::let_go(PrefixHold*& hold) {
   scheduler_.let_go(std::exchange(hold, nullptr));
 }
 
-// Names of the prompt's blocks that all processes agree on.
 std::vector<Hash128> KvTransfers::keys_of(const Accepted& accepted) const {
-  const std::span<const TokenId> prompt(accepted.request.prompt);
-  const auto size = static_cast<std::size_t>(format_.block_size);
-  std::vector<Hash128> keys;
-  hasher_.extend(prompt.first((prompt.size() - 1) / size * size), accepted.identity, keys, extras_of(accepted));
-  return keys;
+  return transfer_keys(others_may_want(accepted.request), accepted.identity, format_.block_size, extras_of(accepted));
 }
 
 std::vector<Hash128> KvTransfers::extras_of(const Accepted& accepted) const {
@@ -133,6 +132,8 @@ KvPrompt KvTransfers::prompt_of(const Accepted& accepted, std::span<const Hash12
   return {.id = accepted.id,
           .name = accepted.request.name,
           .tokens = static_cast<int>(accepted.request.prompt.size()),
+          .text = accepted.request.media.empty() ? others_may_want(accepted.request) : std::span<const TokenId>(),
+          .identity = accepted.identity,
           .keys = keys,
           .params = accepted.request.kv_transfer ? &*accepted.request.kv_transfer : nullptr,
           .cached = cached};

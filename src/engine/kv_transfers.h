@@ -112,7 +112,6 @@ class KvTransfers {
   const std::int64_t give_up_us_;  // that a request waits for room
   Scheduler& scheduler_;
   const std::function<void()> wake_;
-  const PrefixHasher hasher_;  // the same in all processes
   TierEvents events_;
   double compute_seconds_ = 0;
 

@@ -90,7 +90,7 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
   if (ucx_ && !worker.ucx) {
     TRY(worker.ucx, open_ucx_channel());
   }
-  const int end = static_cast<int>(task.keys.size());
+  int end = static_cast<int>(task.keys.size());
   TRY_VOID(send_message(socket, Pull{.format = format_,
                                      .engine_id = task.from.remote_engine_id,
                                      .request_id = task.from.remote_request_id,
@@ -112,6 +112,7 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
   };
   Ready ready;
   TRY_VOID(expect(ready));
+  end = std::min(end, ready.blocks);
   const BlockWay way = way_of(ready);
   const auto receiver =
       ready.shared_memory ? shared_memory_receiver(*worker.slots) : tcp_receiver(*worker.slots, socket);
@@ -121,7 +122,7 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
   int asked = task.first;
   const auto ask = [&](int slot) -> Result<> {
     const int count = std::min(most, end - asked);
-    if (count == 0) return {};
+    if (count <= 0) return {};
     TRY_VOID(send_message(socket, Get{asked, count, slot, way}));
     asked += count;
     return {};

@@ -34,6 +34,8 @@ struct KvPrompt {
   RequestId id = 0;
   std::string_view name{};  // the request's
   int tokens = 0;
+  std::span<const TokenId> text{};           // without its last token; empty with images: not all of it is said
+  Hash128 identity{};                        // as transfer_keys() has it
   std::span<const Hash128> keys{};           // of its full blocks, but for one that its last token fills
   const KvTransferParams* params = nullptr;  // that the request brings; null: none
   int cached = 0;                            // blocks at the front that the cache has
