@@ -8,7 +8,7 @@ import subprocess
 
 import openai
 import pytest
-from conftest import eventually, fetch, metric, running, serve
+from conftest import eventually, fetch, http_client, metric, running, serve
 from test_engine_process import engines
 
 NAME = "--served-model-name=demo"
@@ -115,6 +115,30 @@ def test_what_host_memory_evicts_comes_back_from_disk_also_after_a_restart(plain
         assert tier_metric(base, "vllm:kv_tier_blocks", "CPU") == 0
         assert same(ask(base), plain)
         assert eventually(lambda: hits(base) > 100)
+
+
+def test_an_engine_that_slept_finds_its_prompts_in_host_memory(plain):
+    with serve(NAME, "--server-dev-mode", "--enable-sleep-mode", offloading(cpu_bytes_to_use=64 << 20)) as base:
+        assert same(ask(base), plain)
+        assert eventually(lambda: stored(base) > 10)
+        for call in ("/sleep?level=1", "/wake_up", "/reset_prefix_cache"):
+            assert http_client.post(base + call).status_code == 200
+            if call != "/sleep?level=1":
+                before = hits(base)
+                assert same(ask(base), plain)
+                assert eventually(lambda: hits(base) > before + 500)
+        assert at_rest(base)
+
+
+def test_each_engine_has_a_tier_of_its_own(plain, tmp_path):
+    engines_ = (NAME, "--data-parallel-size=2", offloading(cpu_bytes_to_use=16 << 20, secondary_tiers=[{"type": "fs", "root_dir": str(tmp_path)}]))
+    with serve(*engines_) as base:
+        assert all(same(ask(base), plain) for _ in range(4))
+        assert eventually(lambda: len({file.parents[1].name for file in tmp_path.rglob("*.kv")}) == 2)
+        assert at_rest(base)
+    with serve(*engines_) as base:
+        assert all(same(ask(base), plain) for _ in range(4))
+        assert eventually(lambda: hits(base) > 500)
 
 
 def test_ranks_have_a_tier_together(tmp_path):

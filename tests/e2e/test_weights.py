@@ -148,9 +148,13 @@ def test_what_is_not_the_models_is_refused_and_nothing_changes(answers, tmp_path
         assert ask(base) == answers[0]
 
 
-def test_a_tier_has_nothing_of_other_weights(answers, trained, tmp_path):
-    tier = {"kv_connector": "SharedStorageConnector", "kv_role": "kv_both",
-            "kv_connector_extra_config": {"shared_storage_path": str(tmp_path / "kv"), "load_always": True}}
+@pytest.mark.parametrize("on_host", [False, True], ids=["disk", "host memory and disk"])
+def test_a_tier_has_nothing_of_other_weights(answers, trained, tmp_path, on_host):
+    extra = {"shared_storage_path": str(tmp_path / "kv")}
+    if on_host:
+        extra = {"cpu_bytes_to_use": 64 << 20, "secondary_tiers": [{"type": "fs", "root_dir": str(tmp_path / "kv")}]}
+    tier = {"kv_connector": "OffloadingConnector" if on_host else "SharedStorageConnector", "kv_role": "kv_both",
+            "kv_connector_extra_config": extra | {"load_always": True}}
     hits = "vllm:external_prefix_cache_hits_total"
     with serve(f"--model={DEMO}", *FLAGS, "--kv-transfer-config", json.dumps(tier)) as base:
         assert ask(base) == answers[0]
