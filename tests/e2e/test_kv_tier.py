@@ -1,6 +1,7 @@
 """Tiers of the KV cache, in host memory and on disk: prompts come back from there after eviction, from the disk also after a restart
 or a kill -9."""
 
+import concurrent.futures
 import json
 import os
 import signal
@@ -32,6 +33,10 @@ def tier_metric(base, name, tier):
         if line.startswith(name + "{") and f'"{tier}"' in line:
             return float(line.rsplit(" ", 1)[1])
     raise AssertionError(f"no {name} of {tier}")
+
+
+def of_each_engine(base, name, tier=""):
+    return [float(line.rsplit(" ", 1)[1]) for line in fetch(base + "/metrics").splitlines() if line.startswith(name + "{") and tier in line]
 
 
 def ask(base, **changes):
@@ -120,7 +125,7 @@ def test_what_host_memory_evicts_comes_back_from_disk_also_after_a_restart(plain
 def test_an_engine_that_slept_finds_its_prompts_in_host_memory(plain):
     with serve(NAME, "--server-dev-mode", "--enable-sleep-mode", offloading(cpu_bytes_to_use=64 << 20)) as base:
         assert same(ask(base), plain)
-        assert eventually(lambda: stored(base) > 10)
+        assert eventually(lambda: stored(base) > 10) and at_rest(base)
         for call in ("/sleep?level=1", "/wake_up", "/reset_prefix_cache"):
             assert http_client.post(base + call).status_code == 200
             if call != "/sleep?level=1":
@@ -131,14 +136,17 @@ def test_an_engine_that_slept_finds_its_prompts_in_host_memory(plain):
 
 
 def test_each_engine_has_a_tier_of_its_own(plain, tmp_path):
-    engines_ = (NAME, "--data-parallel-size=2", offloading(cpu_bytes_to_use=16 << 20, secondary_tiers=[{"type": "fs", "root_dir": str(tmp_path)}]))
-    with serve(*engines_) as base:
-        assert all(same(ask(base), plain) for _ in range(4))
-        assert eventually(lambda: len({file.parents[1].name for file in tmp_path.rglob("*.kv")}) == 2)
-        assert at_rest(base)
-    with serve(*engines_) as base:
-        assert all(same(ask(base), plain) for _ in range(4))
-        assert eventually(lambda: hits(base) > 500)
+    tiers = offloading(cpu_bytes_to_use=16 << 20, secondary_tiers=[{"type": "fs", "root_dir": str(tmp_path)}])
+    with concurrent.futures.ThreadPoolExecutor(8) as clients:
+        with serve(NAME, "--data-parallel-size=2", tiers) as base:
+            assert all(same(answer, plain) for answer in clients.map(lambda _: ask(base), range(8)))
+            stored_blocks = lambda tier: of_each_engine(base, "vllm:kv_tier_stored_blocks_total", tier)
+            assert eventually(lambda: len(stored_blocks("CPU")) == 2 and stored_blocks("CPU") == stored_blocks("STORAGE") and min(stored_blocks("CPU")) > 10)
+        assert len({file.parents[1].name for file in tmp_path.rglob("*.kv")}) == 2
+        with serve(NAME, "--data-parallel-size=2", tiers) as base:
+            assert all(same(answer, plain) for answer in clients.map(lambda _: ask(base), range(8)))
+            assert eventually(lambda: min(of_each_engine(base, "vllm:external_prefix_cache_hits_total"), default=0) > 500)
+            assert eventually(lambda: not any(of_each_engine(base, "vllm:kv_transfer_held_blocks")))
 
 
 def test_ranks_have_a_tier_together(tmp_path):
