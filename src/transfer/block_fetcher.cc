@@ -45,8 +45,11 @@ void BlockFetcher::run(Worker& worker) {
   for (;;) {
     came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
     if (stopping_) return;
-    const LoadTask task = std::move(tasks_.front());
-    tasks_.pop_front();
+    // Those that a request waits for first: a lease that is not given back ends by itself.
+    auto next = std::ranges::find_if(tasks_, [](const LoadTask& each) { return !each.blocks.empty(); });
+    if (next == tasks_.end()) next = tasks_.begin();
+    const LoadTask task = std::move(*next);
+    tasks_.erase(next);
     lock.unlock();
     LoadResult result{.id = task.id};
     const std::int64_t began = now_us();
