@@ -114,6 +114,21 @@ def test_streams_go_on_with_the_weights_that_are_there(answers, trained):
         assert 0 < same and on["choices"][0]["token_ids"] == ids[same:]
 
 
+def test_sglangs_route_does_the_same(answers, trained):
+    with serve(f"--model={DEMO}", *FLAGS) as base:
+        update = lambda **body: http_client.post(base + "/update_weights_from_disk", json=body)
+        response = update(model_path=str(trained), load_format=None, flush_cache=True)
+        assert response.status_code == 200 and response.json()["success"] is True, response.text
+        assert ask(base) == answers[1]
+        response = update(model_path=str(trained / "nothing"))
+        assert response.status_code == 400 and response.json()["success"] is False and "nothing" in response.json()["message"]
+        for body, field in (({}, "model_path"), ({"model_path": 1}, "model_path"), ({"model_path": "x", "abort_all_requests": True}, "abort_all_requests"),
+                            ({"model_path": "x", "load_format": "dummy"}, "load_format"), ({"model_path": "x", "model": "y"}, "model")):
+            response = update(**body)
+            assert response.status_code == 400 and response.json()["error"]["param"] == field, response.text
+        assert ask(base) == answers[1]
+
+
 def test_an_engine_that_dies_comes_back_with_them(answers, trained):
     with serve(f"--model={DEMO}", *FLAGS) as base:
         reload(base, trained)
