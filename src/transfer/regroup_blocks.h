@@ -27,7 +27,8 @@ class BlockRegrouper {
   void make(std::size_t number, std::span<std::byte> out);
 
  private:
-  const BlockFormat &from_, &to_;
+  const BlockFormat& from_;
+  const BlockFormat& to_;
   const ReadBlock read_;
   std::vector<std::byte> block_;  // the last that was read
   std::size_t number_;            // of it
