@@ -156,7 +156,7 @@ bool KvTransfers::ready(const std::shared_ptr<const Accepted>& accepted, std::in
     place->second.cached = cached_blocks(*accepted);
     place->second.state = begin_load(place->second, now_us);
   }
-  return place->second.state == Import::State::done;
+  return place->second.state == Import::State::done || place->second.state == Import::State::given_up;
 }
 
 int KvTransfers::checkpoint_of(const Request& request) const {
@@ -277,6 +277,7 @@ std::vector<RequestId> KvTransfers::advance(std::int64_t now_us, double compute_
   drop_imports(true);
   drop_exports(now_us);
   take_results(ready);
+  give_up_stuck(now_us, ready);
   retry(Import::State::asking, now_us, ready);
   retry(Import::State::no_room, now_us, ready);
   // Also where what they were behind went without a result: who waited for room before them, and gave up.
@@ -306,11 +307,10 @@ void KvTransfers::drop_imports(bool done) {
     const auto next = std::next(entry);
     Import& import = entry->second;
     const bool over = import.accepted->scheduled || import.accepted->unfinished == 0;
+    const bool is_loaded = import.state == Import::State::loading || import.state == Import::State::given_up;
     if (over) *import.cancelled = true;
-    if (over && import.state != Import::State::loading && import.state != Import::State::done)
-      import.state = give_up(import);
-    if (import.state != Import::State::loading &&
-        (over || (done && import.state == Import::State::done && import.hold == nullptr))) {
+    if (over && !is_loaded && import.state != Import::State::done) import.state = give_up(import);
+    if (!is_loaded && (over || (done && import.state == Import::State::done && import.hold == nullptr))) {
       let_go(import.hold);
       imports_.erase(entry);
     }
@@ -325,9 +325,24 @@ void KvTransfers::take_results(std::vector<RequestId>& ready) {
     results.swap(results_);
   }
   for (const LoadResult& result : results) {
+    const bool waits = imports_.at(result.id).state == Import::State::loading;
     take(result);
-    ready.push_back(result.id);
+    if (waits) ready.push_back(result.id);
   }
+}
+
+// Blocks that something may still be written to stay with it.
+void KvTransfers::give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready) {
+  for (const auto& connector : connectors_)
+    for (const RequestId id : connector->take_stuck(now_us)) {
+      const auto place = imports_.find(id);
+      if (place == imports_.end() || place->second.state != Import::State::loading) continue;
+      Import& entry = place->second;
+      if (!std::exchange(*entry.cancelled, true))
+        fail(*entry.accepted, KvTransferFailure::lost, "what they are read from does not answer");
+      entry.state = Import::State::given_up;
+      ready.push_back(id);
+    }
 }
 
 // Those that wait, in the order of arrival, up to the first that finds no room. Where nothing runs there will
