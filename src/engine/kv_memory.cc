@@ -23,7 +23,8 @@ Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend,
   for (int layer = 0; layer < static_cast<int>(layout.layers.size()); ++layer)
     memory.layers_.push_back(layout.layer(backend.ops, memory.blocks_.data(), blocks, layer));
   if (memory.exchanges())
-    for (const PieceLayout::Group& group : memory.pieces_.groups) memory.runs_.push_back(memory.runs_of(group));
+    for (const PieceLayout::Group& group : memory.pieces_.groups)
+      memory.runs_.push_back(memory.runs_of(group));
   if (layout.state_floats == 0) return memory;
   TRY(memory.state_bytes_, backend.device->allocate(static_cast<std::size_t>(slots * layout.state_bytes())));
   memory.states_ = memory.state_bytes_.view(DType::f32, {slots, layout.state_floats});

@@ -108,7 +108,8 @@ void KvTransfers::let_go(PrefixHold*& hold) {
 }
 
 std::vector<Hash128> KvTransfers::keys_of(const Accepted& accepted) const {
-  return transfer_keys(others_may_want(accepted.request), accepted.identity, format_.block_size, extras_of(accepted));
+  return transfer_keys(others_may_want(accepted.request), accepted.identity, format_.block_size,
+                       extras_of(accepted));
 }
 
 std::vector<Hash128> KvTransfers::extras_of(const Accepted& accepted) const {
@@ -129,14 +130,15 @@ std::vector<KvPlace> KvTransfers::places_of(const PrefixHold& hold, std::span<co
 }
 
 KvPrompt KvTransfers::prompt_of(const Accepted& accepted, std::span<const Hash128> keys, int cached) const {
-  return {.id = accepted.id,
-          .name = accepted.request.name,
-          .tokens = static_cast<int>(accepted.request.prompt.size()),
-          .text = accepted.request.media.empty() ? others_may_want(accepted.request) : std::span<const TokenId>(),
-          .identity = accepted.identity,
-          .keys = keys,
-          .params = accepted.request.kv_transfer ? &*accepted.request.kv_transfer : nullptr,
-          .cached = cached};
+  return {
+      .id = accepted.id,
+      .name = accepted.request.name,
+      .tokens = static_cast<int>(accepted.request.prompt.size()),
+      .text = accepted.request.media.empty() ? others_may_want(accepted.request) : std::span<const TokenId>(),
+      .identity = accepted.identity,
+      .keys = keys,
+      .params = accepted.request.kv_transfer ? &*accepted.request.kv_transfer : nullptr,
+      .cached = cached};
 }
 
 int KvTransfers::cached_blocks(const Accepted& accepted) {

@@ -408,7 +408,8 @@ TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
     Request request = request_of(i, alone->info().vocab_size);
     const auto tokens = static_cast<int>(request.prompt.size()) - 1;
     if (!request.sampling.prompt_logprobs)
-      may_hit += tokens / GetParam().produced * GetParam().produced / GetParam().consumed * GetParam().consumed;
+      may_hit +=
+          tokens / GetParam().produced * GetParam().produced / GetParam().consumed * GetParam().consumed;
     request.kv_transfer = prefill(*producer, request);
     auto sink = std::make_shared<Collector>();
     ASSERT_TRUE(consumer->submit(std::move(request), sink));
@@ -428,8 +429,9 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfSizes,
                                          SizesCase{{"qwen3", "cpu", "int8_per_token_head", true}, 48, 32},
                                          SizesCase{{"llama", "cpu", "fp8", true}, 16, 64}),
                          [](const auto& test) {
-                           return fmt::format("{}_{}_{}_{}_{}", test.param.model.model, test.param.model.device,
-                                              test.param.model.kv_cache_dtype, test.param.produced, test.param.consumed);
+                           return fmt::format("{}_{}_{}_{}_{}", test.param.model.model,
+                                              test.param.model.device, test.param.model.kv_cache_dtype,
+                                              test.param.produced, test.param.consumed);
                          });
 
 // Windows and states among them, which a cache of so many bytes has room for.

@@ -39,7 +39,8 @@ Result<> add_whole(Sha256& hash, const fs::path& path) {
   };
   {
     std::vector<std::jthread> helpers;
-    const std::size_t threads = std::min<std::size_t>({kThreadsMax, std::thread::hardware_concurrency(), hashes.size()});
+    const std::size_t threads =
+        std::min<std::size_t>({kThreadsMax, std::thread::hardware_concurrency(), hashes.size()});
     while (helpers.size() + 1 < threads) helpers.emplace_back(work);
     work();
   }
@@ -95,6 +96,8 @@ Result<std::string> model_fingerprint(const std::string& path, const std::string
   return fingerprint(path, weights, add_whole);
 }
 
-Result<std::string> sampled_fingerprint(const std::string& path) { return fingerprint(path, {}, add_samples); }
+Result<std::string> sampled_fingerprint(const std::string& path) {
+  return fingerprint(path, {}, add_samples);
+}
 
 }  // namespace octavo

@@ -12,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kBytes = (std::size_t{40} << 20) + 12'345;  // of the weights: pieces, and the last one cut
+constexpr std::size_t kBytes =
+    (std::size_t{40} << 20) + 12'345;  // of the weights: pieces, and the last one cut
 
 struct Folder {
   ScratchDirectory scratch;
@@ -33,7 +34,8 @@ TEST(Fingerprint, CopiesHaveTheSame) {
   const Folder one, other;
   EXPECT_EQ(one.print().size(), 32u);
   EXPECT_EQ(one.print(), other.print());
-  EXPECT_EQ(sampled_fingerprint(one.scratch.path()).value(), sampled_fingerprint(other.scratch.path()).value());
+  EXPECT_EQ(sampled_fingerprint(one.scratch.path()).value(),
+            sampled_fingerprint(other.scratch.path()).value());
   other.scratch.write("README.md", "of no model");
   EXPECT_EQ(one.print(), other.print());
   other.scratch.write("config.json", "{ }");

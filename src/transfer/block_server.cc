@@ -29,7 +29,8 @@ std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   return nullptr;
 }
 
-// Names of the pieces as the other engine has them; of those, too, that it asks for and this one does not hold.
+// Names of the pieces as the other engine has them; of those, too, that it asks for and this one does not
+// hold.
 std::vector<Hash128> keys_of(const Lease& lease, const BlockFormat& own, const Pull& pull) {
   const bool held = pull.format.block_size == own.block_size && pull.blocks <= std::ssize(lease.keys);
   if (held || own.planes.empty()) return lease.keys;
@@ -209,8 +210,9 @@ Result<> BlockServer::give_pieces(PeerSocket& socket, const Pull& pull, const Le
   }
 }
 
-Result<> BlockServer::give_packed(PeerSocket& socket, const BlockFormat& format, std::span<const Hash128> keys,
-                                  const ReadNumber& read, const Get& get, BlockSender& sender) {
+Result<> BlockServer::give_packed(PeerSocket& socket, const BlockFormat& format,
+                                  std::span<const Hash128> keys, const ReadNumber& read, const Get& get,
+                                  BlockSender& sender) {
   const std::size_t stride = format.stride();
   const std::span<std::byte> slot = sender.slot(get.slot, static_cast<std::size_t>(get.count) * stride);
   for (std::size_t i = 0; i < static_cast<std::size_t>(get.count); ++i) {

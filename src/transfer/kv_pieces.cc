@@ -20,7 +20,8 @@ std::vector<bool> known_of_part(std::span<const Hash128> keys, int part, const K
 std::vector<Hash128> transfer_keys(std::span<const TokenId> tokens, Hash128 identity, int block_size,
                                    std::span<const Hash128> extras) {
   std::vector<Hash128> keys;
-  PrefixHasher({.algorithm = HashAlgorithm::sha256, .seed = 0}, block_size).extend(tokens, identity, keys, extras);
+  PrefixHasher({.algorithm = HashAlgorithm::sha256, .seed = 0}, block_size)
+      .extend(tokens, identity, keys, extras);
   return keys;
 }
 

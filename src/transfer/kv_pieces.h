@@ -14,8 +14,8 @@
 
 namespace octavo {
 
-// Names of a prompt's full blocks that all processes agree on: of all tokens up to a block's end, and identity and extras
-// as PrefixHasher has them.
+// Names of a prompt's full blocks that all processes agree on: of all tokens up to a block's end, and
+// identity and extras as PrefixHasher has them.
 std::vector<Hash128> transfer_keys(std::span<const TokenId> tokens, Hash128 identity, int block_size,
                                    std::span<const Hash128> extras = {});
 

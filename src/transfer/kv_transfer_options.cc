@@ -174,7 +174,8 @@ Result<> read_gib(const json::value& value, std::string_view field, std::int64_t
   constexpr int kMost = 1 << 20;
   json::error_code not_number;
   const auto gib = value.to_number<double>(not_number);
-  if (not_number || !(gib > 0 && gib <= kMost)) return invalid(field, "must be a number of GiB in (0, {}]", kMost);
+  if (not_number || !(gib > 0 && gib <= kMost))
+    return invalid(field, "must be a number of GiB in (0, {}]", kMost);
   out = static_cast<std::int64_t>(gib * (std::int64_t{1} << 30));
   return {};
 }
@@ -200,7 +201,8 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
     if (name == "remote_url") {
       TRY_VOID(read_place(item, field, store));
       if (is_store_url(store)) return {};
-      return field_failure(field, ErrorCode::unsupported, "must begin with redis://, valkey://, http:// or https://, got {}",
+      return field_failure(field, ErrorCode::unsupported,
+                           "must begin with redis://, valkey://, http:// or https://, got {}",
                            quoted_text(store));
     }
     if (name == "cache_policy") {
@@ -221,7 +223,8 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
   tier.place = disk.empty() ? store : disk;
   if (tier.host_bytes == 0 && tier.place.empty())
     return invalid("kv_connector_extra_config.lmcache.max_local_cpu_size",
-                   "must be given, or lmcache.local_disk or lmcache.remote_url: LMCache's variables and file are not read");
+                   "must be given, or lmcache.local_disk or lmcache.remote_url: LMCache's variables and file "
+                   "are not read");
   return {};
 }
 

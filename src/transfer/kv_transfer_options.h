@@ -53,8 +53,8 @@ struct KvTransferOptions {
 };
 
 // Accepts vLLM's fields of its NixlConnector (other engines), OffloadingConnector (host memory, a disk),
-// LMCacheConnectorV1 (the same, or a store) and SharedStorageConnector (a disk), and its MultiConnector of these. Errors
-// name the field.
+// LMCacheConnectorV1 (the same, or a store) and SharedStorageConnector (a disk), and its MultiConnector of
+// these. Errors name the field.
 Result<KvTransferOptions> parse_kv_transfer_config(std::string_view json);
 
 }  // namespace octavo

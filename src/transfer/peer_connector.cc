@@ -18,8 +18,8 @@ bool names_blocks(const KvTransferParams& from) {
          from.remote_port != 0 && !from.remote_block_ids.empty() && !from.remote_block_ids[0].empty();
 }
 
-// Of this engine's size, that may be there. An engine whose blocks have another names another number of them, and the
-// prompt's tokens; how many of these its blocks hold it says when it is asked.
+// Of this engine's size, that may be there. An engine whose blocks have another names another number of them,
+// and the prompt's tokens; how many of these its blocks hold it says when it is asked.
 std::size_t blocks_of(const BlockFormat& format, const KvTransferParams& from) {
   const std::size_t told = from.remote_block_ids[0].size();
   if (format.planes.empty() || from.remote_num_tokens <= 0) return told;

@@ -19,8 +19,8 @@ class PeerSocket {
   PeerSocket& operator=(PeerSocket&& other) noexcept;
   ~PeerSocket();
 
-  // All of it. Errors: io, when the other end has gone, was silent for some seconds, or takes many of them: to take
-  // what is sent, or from what was sent last to the end of what is to be received.
+  // All of it. Errors: io, when the other end has gone, was silent for some seconds, or takes many of them:
+  // to take what is sent, or from what was sent last to the end of what is to be received.
   Result<> send(std::span<const std::byte> bytes);
   Result<> receive(std::span<std::byte> bytes);
 

@@ -25,7 +25,8 @@ BlockRegrouper::BlockRegrouper(const BlockFormat& from, const BlockFormat& to, R
       number_(std::numeric_limits<std::size_t>::max()) {}
 
 void BlockRegrouper::make(std::size_t number, std::span<std::byte> out) {
-  const auto size_from = static_cast<std::size_t>(from_.block_size), size_to = static_cast<std::size_t>(to_.block_size);
+  const auto size_from = static_cast<std::size_t>(from_.block_size),
+             size_to = static_cast<std::size_t>(to_.block_size);
   const std::size_t first = number * size_to, end = first + size_to;
   for (std::size_t at = first, count = 0; at < end; at += count) {
     if (const std::size_t block = at / size_from; block != number_) read_(number_ = block, block_);
@@ -35,7 +36,8 @@ void BlockRegrouper::make(std::size_t number, std::span<std::byte> out) {
     for (const BlockFormat::Planes& planes : from_.planes) {
       const auto bytes = static_cast<std::size_t>(planes.token_bytes);
       for (int i = 0; i < planes.count; ++i) {
-        std::memcpy(&out[plane_to + (at - first) * bytes], &block_[plane_from + inside * bytes], count * bytes);
+        std::memcpy(&out[plane_to + (at - first) * bytes], &block_[plane_from + inside * bytes],
+                    count * bytes);
         plane_from += size_from * bytes;
         plane_to += size_to * bytes;
       }

@@ -10,8 +10,9 @@
 
 namespace octavo {
 
-// Whether blocks of `to` can be made of those of `from`, which differ in nothing but their size, at most kRegroupMost
-// times as large. Not where a cache group has a window or the model keeps states: those end where blocks do.
+// Whether blocks of `to` can be made of those of `from`, which differ in nothing but their size, at most
+// kRegroupMost times as large. Not where a cache group has a window or the model keeps states: those end
+// where blocks do.
 inline constexpr int kRegroupMost = 16;
 bool can_regroup(const BlockFormat& from, const BlockFormat& to);
 

@@ -30,7 +30,8 @@ std::vector<std::byte> block_of(const BlockFormat& format, std::size_t number) {
 }
 
 TEST(BlockRegrouper, TokensStayWhereTheyAreInTheirPrompt) {
-  for (const auto& [from_size, to_size] : {std::pair(16, 32), std::pair(32, 16), std::pair(16, 256), std::pair(48, 32), std::pair(32, 48)}) {
+  for (const auto& [from_size, to_size] :
+       {std::pair(16, 32), std::pair(32, 16), std::pair(16, 256), std::pair(48, 32), std::pair(32, 48)}) {
     const BlockFormat from = format_of(from_size), to = format_of(to_size);
     ASSERT_TRUE(can_regroup(from, to));
     int reads = 0;
@@ -59,7 +60,8 @@ TEST(BlockRegrouper, OnlyTheSizeMayDiffer) {
     change(format);
     return format;
   };
-  EXPECT_TRUE(can_regroup(from, with([](BlockFormat& f) { f.planes.clear(); }))) << "what is made says the one that makes it";
+  EXPECT_TRUE(can_regroup(from, with([](BlockFormat& f) { f.planes.clear(); })))
+      << "what is made says the one that makes it";
   EXPECT_FALSE(can_regroup(with([](BlockFormat& f) { f.planes.clear(); }), from));
   EXPECT_FALSE(can_regroup(from, with([](BlockFormat& f) { f.block_size = 0; })));
   EXPECT_FALSE(can_regroup(from, with([](BlockFormat& f) { f.block_size = -16; })));

@@ -182,7 +182,8 @@ std::vector<RequestId> TierConnector::take_stuck(std::int64_t now_us) {
     if (all_stuck_) waiting.swap(loads_);
   }
   for (const Load& load : waiting)
-    cache_.loaded({.id = load.task.id, .failure = KvTransferFailure::lost, .message = "the tier does not answer"});
+    cache_.loaded(
+        {.id = load.task.id, .failure = KvTransferFailure::lost, .message = "the tier does not answer"});
   return stuck;
 }
 

@@ -58,8 +58,8 @@ std::vector<Hash128> TieredBlocks::take_written_below() {
 }
 
 // A prompt's blocks are in host memory now, or were read: those that the tier below lacks are written there.
-// What waits is bounded by what host memory holds: what came before that has been evicted. Prompts that are there
-// already come for the order of use alone: they do not wait behind others.
+// What waits is bounded by what host memory holds: what came before that has been evicted. Prompts that are
+// there already come for the order of use alone: they do not wait behind others.
 void TieredBlocks::touch(std::span<const Hash128> keys) {
   host_->touch(keys);
   if (off_) return;

@@ -62,7 +62,7 @@ class TieredBlocks final : public BlockStore {
 
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable came_;
-  std::deque<std::vector<Hash128>> waiting_;          // of prompts: what the tier below lacks is written there
+  std::deque<std::vector<Hash128>> waiting_;  // of prompts: what the tier below lacks is written there
   std::unordered_set<Hash128, HashOfHash> to_write_;  // of waiting_
   KvTierStats moved_;
   std::vector<Hash128> written_;

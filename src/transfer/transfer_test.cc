@@ -188,18 +188,21 @@ TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
   const auto lay_out = [&](int first, int size, std::span<std::byte> out) {
     for (int plane = 0; plane < kPlanes; ++plane)
       for (int token = 0; token < size; ++token)
-        std::ranges::fill(out.subspan(static_cast<std::size_t>((plane * size + token) * kTokenBytes), kTokenBytes),
-                          number(plane, first + token));
+        std::ranges::fill(
+            out.subspan(static_cast<std::size_t>((plane * size + token) * kTokenBytes), kTokenBytes),
+            number(plane, first + token));
   };
   LeaseTable leases(30);
   const auto server =
-      BlockServer::start({.host = "127.0.0.1", .port = 0, .engine_id = "e", .format = own}, leases,
-                         [&](KvPlace from, std::span<std::byte> out) { lay_out((from.number - 100) * 16, 16, out); },
-                         {}, [] {})
+      BlockServer::start(
+          {.host = "127.0.0.1", .port = 0, .engine_id = "e", .format = own}, leases,
+          [&](KvPlace from, std::span<std::byte> out) { lay_out((from.number - 100) * 16, 16, out); }, {},
+          [] {})
           .value();
   std::vector<TokenId> text(kHeld + 70);  // of a prompt that is not held whole
   std::iota(text.begin(), text.end(), 1);
-  for (const auto& [size, one_host] : {std::pair(32, true), std::pair(8, false), std::pair(48, true), std::pair(256, false)}) {
+  for (const auto& [size, one_host] :
+       {std::pair(32, true), std::pair(8, false), std::pair(48, true), std::pair(256, false)}) {
     Lease lease{.keys = some_keys(), .owner = 9, .text = text, .identity = {1, 2}};
     for (int b = 0; b < kBlocks; ++b) lease.blocks.push_back({.number = 100 + b});
     leases.add("r", std::move(lease), now_us());

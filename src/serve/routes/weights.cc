@@ -1,5 +1,5 @@
-// /collective_rpc: of what vLLM's route of this name has its workers do, the weights that are read in place of the
-// model's. /update_weights_from_disk: the same as SGLang's trainers ask for it.
+// /collective_rpc: of what vLLM's route of this name has its workers do, the weights that are read in place
+// of the model's. /update_weights_from_disk: the same as SGLang's trainers ask for it.
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 
@@ -58,14 +58,17 @@ Result<> update_weights_from_disk(const ServicePtr& service, const ExchangePtr& 
   TRY_VOID(read_path(fields, "model_path", path));
   if (path.empty()) return invalid("model_path", "must be given: a folder or a GGUF file");
   TRY_VOID(fields.refuse("load_format", "weights are read in the layout of the checkpoint", "auto"));
-  TRY_VOID(fields.refuse("abort_all_requests", "requests go on with the new weights: POST /pause?mode=abort ends them before", false));
+  TRY_VOID(fields.refuse("abort_all_requests",
+                         "requests go on with the new weights: POST /pause?mode=abort ends them before",
+                         false));
   TRY_VOID(fields.refuse("flush_cache", "nothing that was computed with the old weights stays", true));
   TRY_VOID(fields.refuse("weight_version", "weights have no names here"));
   for (const std::string& name : fields.unread()) return invalid(name, "there is no such field");
   service->engine.reload_weights(std::move(path), [exchange](const Result<>& read) {
     const std::string said = read ? "the weights are in use" : read.error().message;
-    exchange->respond({.status = read ? 200 : 400,
-                       .body = json::serialize(json::object{{"success", read.has_value()}, {"message", said}})});
+    exchange->respond(
+        {.status = read ? 200 : 400,
+         .body = json::serialize(json::object{{"success", read.has_value()}, {"message", said}})});
   });
   return {};
 }
