@@ -315,7 +315,7 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->group(kGroup);
   app.add_flag("--server-dev-mode", s.dev_mode,
                "Serve the routes for development: /server_info, /reset_prefix_cache, /sleep, /wake_up, "
-               "/is_sleeping, /pause, /resume, /is_paused, /collective_rpc")
+               "/is_sleeping, /pause, /resume, /is_paused, /collective_rpc, /update_weights_from_disk")
       ->envname("VLLM_SERVER_DEV_MODE")
       ->group(kGroup);
   add_profiler_flag(app, s)->group(kGroup);

@@ -22,10 +22,27 @@ Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend,
   }
   for (int layer = 0; layer < static_cast<int>(layout.layers.size()); ++layer)
     memory.layers_.push_back(layout.layer(backend.ops, memory.blocks_.data(), blocks, layer));
+  if (memory.exchanges())
+    for (const PieceLayout::Group& group : memory.pieces_.groups)
+      memory.runs_.push_back(memory.runs_of(group));
   if (layout.state_floats == 0) return memory;
   TRY(memory.state_bytes_, backend.device->allocate(static_cast<std::size_t>(slots * layout.state_bytes())));
   memory.states_ = memory.state_bytes_.view(DType::f32, {slots, layout.state_floats});
   return memory;
+}
+
+std::vector<KvMemory::Run> KvMemory::runs_of(const PieceLayout::Group& group) const {
+  std::vector<Run> runs;
+  for (const std::size_t layer : group.layers) {
+    const auto bytes = static_cast<std::size_t>(kv_exchange_bytes(layers_[layer].spec));
+    if (exchange_->joins && !runs.empty() &&
+        layers_[runs.back().first_layer].data + runs.back().bytes == layers_[layer].data) {
+      runs.back().bytes += bytes;
+    } else {
+      runs.push_back({layer, bytes});
+    }
+  }
+  return runs;
 }
 
 std::span<std::byte> KvMemory::state_piece(KvPlace place) const {
@@ -77,10 +94,9 @@ void KvMemory::export_piece(KvPlace place, std::span<std::byte> out) const {
     std::ranges::copy(piece, out.begin());
     out = out.subspan(piece.size());
   } else {
-    for (const std::size_t layer : pieces_.groups[static_cast<std::size_t>(place.part)].layers) {
-      const auto bytes = static_cast<std::size_t>(kv_exchange_bytes(layers_[layer].spec));
-      exchange_->export_block(layers_[layer], place.number, out.first(bytes));
-      out = out.subspan(bytes);
+    for (const Run& run : runs_[static_cast<std::size_t>(place.part)]) {
+      exchange_->export_block(layers_[run.first_layer], place.number, out.first(run.bytes));
+      out = out.subspan(run.bytes);
     }
   }
   std::ranges::fill(out, std::byte{});
@@ -93,10 +109,9 @@ void KvMemory::import_piece(KvPlace place, std::span<const std::byte> bytes) con
     return;
   }
   used(place.number);
-  for (const std::size_t layer : pieces_.groups[static_cast<std::size_t>(place.part)].layers) {
-    const auto size = static_cast<std::size_t>(kv_exchange_bytes(layers_[layer].spec));
-    exchange_->import_block(layers_[layer], place.number, bytes.first(size));
-    bytes = bytes.subspan(size);
+  for (const Run& run : runs_[static_cast<std::size_t>(place.part)]) {
+    exchange_->import_block(layers_[run.first_layer], place.number, bytes.first(run.bytes));
+    bytes = bytes.subspan(run.bytes);
   }
 }
 

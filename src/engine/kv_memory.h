@@ -50,6 +50,13 @@ class KvMemory {
   const View& states() const { return states_; }  // f32 [slots, CacheLayout::state_floats]
 
  private:
+  // Layers of a group whose parts of a block go together (KvExchange::joins).
+  struct Run {
+    std::size_t first_layer;
+    std::size_t bytes;  // outside
+  };
+
+  std::vector<Run> runs_of(const PieceLayout::Group& group) const;
   std::span<std::byte> state_piece(KvPlace place) const;
   std::size_t block_bytes() const;
 
@@ -60,6 +67,7 @@ class KvMemory {
   std::vector<KvLayer> layers_;
   PieceLayout pieces_;
   const KvExchange* exchange_ = nullptr;
+  std::vector<std::vector<Run>> runs_;  // of each group, in the order of their bytes outside
   bool in_host_memory_ = true;
   std::unique_ptr<Prefault> prefault_;  // last: it ends before its memory does
 };

@@ -46,6 +46,33 @@ TEST(KvMemory, BlocksMayBeTakenFromAnotherAsTheyAre) {
     }
 }
 
+// Where layers go together, they lie as they do one by one.
+TEST(KvMemory, ABlockIsItsLayersOneAfterTheOther) {
+  std::vector<Backend> backends;
+  backends.push_back(make_reference_backend());
+  backends.push_back(make_cpu_backend({.threads = 1, .isa = {}}).value());
+  for (Backend& backend : backends)
+    for (const DType dtype : {DType::f32, DType::i8}) {
+      const KvMemory memory = KvMemory::allocate(some_layout(dtype, 16), backend, 4, 0).value();
+      std::vector<std::byte> sent(static_cast<std::size_t>(described(memory).bytes)), got = sent;
+      for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(random_bits(1, i));
+      memory.import_piece({.number = 2}, sent);
+      std::span<std::byte> rest = got;
+      for (const std::size_t layer : {0, 2, 3}) {
+        const KvLayer& cache = memory.layers()[layer];
+        const auto bytes = static_cast<std::size_t>(kv_exchange_bytes(cache.spec));
+        kv_exchange(backend.name)->export_block(cache, 2, rest.first(bytes));
+        rest = rest.subspan(bytes);
+      }
+      EXPECT_TRUE(rest.empty());
+      EXPECT_EQ(got, sent);
+      memory.export_piece({.number = 2}, got);
+      EXPECT_EQ(got, sent);
+      memory.export_piece({.number = 1}, got);
+      EXPECT_EQ(got, std::vector<std::byte>(got.size())) << "another block";
+    }
+}
+
 // A group with a window that is smaller than the other, one layer that reads what another has stored, and states.
 TEST(KvMemory, PiecesAreOfCacheGroupsAndOfStates) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();

@@ -1,5 +1,8 @@
 // An engine with tiers of its cache, in host memory and on a disk.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -281,6 +284,43 @@ TEST(KvTier, AnErrorTurnsItOffAndCostsNoToken) {
   EXPECT_TRUE(eventually([&] { return rig.tier().off; }));
   rig.forget();
   EXPECT_EQ(rig.cached(prompt), 0);
+}
+
+// A file system that hangs: opening a pipe waits for a writer. More loads than there are threads for.
+TEST(KvTier, AFolderThatHangsCostsTimeAndNoToken) {
+  const ScratchDirectory folder;
+  TierRig rig({.num_blocks = 200, .kv_transfer = tier_options(folder)});
+  constexpr unsigned kPrompts = 4;
+  for (unsigned i = 0; i < kPrompts; ++i) rig.ask(some_prompt(i, 100), 3);
+  rig.forget();
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+    if (entry.path().extension() == ".kv") files.push_back(entry.path());
+  EXPECT_EQ(files.size(), 6 * kPrompts);
+  for (const fs::path& file : files) {
+    fs::remove(file);
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  }
+  std::vector<std::shared_ptr<Recorder>> sinks;
+  for (unsigned i = 0; i < kPrompts; ++i) {
+    sinks.push_back(std::make_shared<Recorder>());
+    ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(i, 100), 20), sinks.back()));
+  }
+  for (unsigned i = 0; i < kPrompts; ++i) {
+    sinks[i]->wait_ended(1);
+    EXPECT_EQ(sinks[i]->record().tokens, expected(some_prompt(i, 100), 20));
+  }
+  EXPECT_EQ(rig.cached(some_prompt(9, 100)), 0) << "nothing is asked of it";
+  const KvTransferStats stats = rig.engine->own_stats().kv_transfer;
+  EXPECT_EQ(stats.failures[static_cast<std::size_t>(KvTransferFailure::lost)], kPrompts);
+  EXPECT_GT(stats.held_blocks, 0) << "somebody may write to them";
+  // It answers again.
+  EXPECT_TRUE(eventually([&] {
+    for (const fs::path& file : files)
+      if (const int end = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC); end >= 0) ::close(end);
+    return at_rest(*rig.engine);
+  }));
+  rig.expect_empty();
 }
 
 TEST(KvTier, AnEngineThatWritesAndLoadsCanBeStopped) {

@@ -18,6 +18,11 @@ bool may_travel(const Accepted& accepted) {
   return std::ranges::none_of(accepted.request.media, [](const MediaPart& part) { return part.tokens == 0; });
 }
 
+// Whoever computes a prompt computes its last token.
+std::span<const TokenId> others_may_want(const Request& request) {
+  return std::span(request.prompt).first(request.prompt.size() - 1);
+}
+
 // Whether the request takes from the cache what it finds there.
 bool reads_cache(const Request& request) {
   return request.read_prefix_cache && !request.sampling.prompt_logprobs;
@@ -46,7 +51,6 @@ KvTransfers::KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& sch
       give_up_us_(std::int64_t{give_up_seconds} * 1'000'000),
       scheduler_(scheduler),
       wake_(std::move(wake)),
-      hasher_({.algorithm = HashAlgorithm::sha256, .seed = 0}, format_.block_size),
       events_(events, std::max(1, group_count(format_))) {
   stats_.enabled = true;
 }
@@ -91,6 +95,7 @@ CacheAccess KvTransfers::access(Executor& executor) {
 
 // Connectors first: nobody reads or writes blocks any more.
 KvTransfers::~KvTransfers() {
+  for (auto& [id, entry] : imports_) *entry.cancelled = true;  // or they would bring what is on its way
   connectors_.clear();
   for (auto& [owner, entry] : exports_) let_go(entry.hold);
   for (auto& [id, entry] : imports_) let_go(entry.hold);
@@ -102,13 +107,9 @@ void KvTransfers::let_go(PrefixHold*& hold) {
   scheduler_.let_go(std::exchange(hold, nullptr));
 }
 
-// Names of the prompt's blocks that all processes agree on.
 std::vector<Hash128> KvTransfers::keys_of(const Accepted& accepted) const {
-  const std::span<const TokenId> prompt(accepted.request.prompt);
-  const auto size = static_cast<std::size_t>(format_.block_size);
-  std::vector<Hash128> keys;
-  hasher_.extend(prompt.first((prompt.size() - 1) / size * size), accepted.identity, keys, extras_of(accepted));
-  return keys;
+  return transfer_keys(others_may_want(accepted.request), accepted.identity, format_.block_size,
+                       extras_of(accepted));
 }
 
 std::vector<Hash128> KvTransfers::extras_of(const Accepted& accepted) const {
@@ -129,12 +130,15 @@ std::vector<KvPlace> KvTransfers::places_of(const PrefixHold& hold, std::span<co
 }
 
 KvPrompt KvTransfers::prompt_of(const Accepted& accepted, std::span<const Hash128> keys, int cached) const {
-  return {.id = accepted.id,
-          .name = accepted.request.name,
-          .tokens = static_cast<int>(accepted.request.prompt.size()),
-          .keys = keys,
-          .params = accepted.request.kv_transfer ? &*accepted.request.kv_transfer : nullptr,
-          .cached = cached};
+  return {
+      .id = accepted.id,
+      .name = accepted.request.name,
+      .tokens = static_cast<int>(accepted.request.prompt.size()),
+      .text = accepted.request.media.empty() ? others_may_want(accepted.request) : std::span<const TokenId>(),
+      .identity = accepted.identity,
+      .keys = keys,
+      .params = accepted.request.kv_transfer ? &*accepted.request.kv_transfer : nullptr,
+      .cached = cached};
 }
 
 int KvTransfers::cached_blocks(const Accepted& accepted) {
@@ -154,7 +158,7 @@ bool KvTransfers::ready(const std::shared_ptr<const Accepted>& accepted, std::in
     place->second.cached = cached_blocks(*accepted);
     place->second.state = begin_load(place->second, now_us);
   }
-  return place->second.state == Import::State::done;
+  return place->second.state == Import::State::done || place->second.state == Import::State::given_up;
 }
 
 int KvTransfers::checkpoint_of(const Request& request) const {
@@ -275,6 +279,7 @@ std::vector<RequestId> KvTransfers::advance(std::int64_t now_us, double compute_
   drop_imports(true);
   drop_exports(now_us);
   take_results(ready);
+  give_up_stuck(now_us, ready);
   retry(Import::State::asking, now_us, ready);
   retry(Import::State::no_room, now_us, ready);
   // Also where what they were behind went without a result: who waited for room before them, and gave up.
@@ -304,11 +309,10 @@ void KvTransfers::drop_imports(bool done) {
     const auto next = std::next(entry);
     Import& import = entry->second;
     const bool over = import.accepted->scheduled || import.accepted->unfinished == 0;
+    const bool is_loaded = import.state == Import::State::loading || import.state == Import::State::given_up;
     if (over) *import.cancelled = true;
-    if (over && import.state != Import::State::loading && import.state != Import::State::done)
-      import.state = give_up(import);
-    if (import.state != Import::State::loading &&
-        (over || (done && import.state == Import::State::done && import.hold == nullptr))) {
+    if (over && !is_loaded && import.state != Import::State::done) import.state = give_up(import);
+    if (!is_loaded && (over || (done && import.state == Import::State::done && import.hold == nullptr))) {
       let_go(import.hold);
       imports_.erase(entry);
     }
@@ -323,9 +327,24 @@ void KvTransfers::take_results(std::vector<RequestId>& ready) {
     results.swap(results_);
   }
   for (const LoadResult& result : results) {
+    const bool waits = imports_.at(result.id).state == Import::State::loading;
     take(result);
-    ready.push_back(result.id);
+    if (waits) ready.push_back(result.id);
   }
+}
+
+// Blocks that something may still be written to stay with it.
+void KvTransfers::give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready) {
+  for (const auto& connector : connectors_)
+    for (const RequestId id : connector->take_stuck(now_us)) {
+      const auto place = imports_.find(id);
+      if (place == imports_.end() || place->second.state != Import::State::loading) continue;
+      Import& entry = place->second;
+      if (!std::exchange(*entry.cancelled, true))
+        fail(*entry.accepted, KvTransferFailure::lost, "what they are read from does not answer");
+      entry.state = Import::State::given_up;
+      ready.push_back(id);
+    }
 }
 
 // Those that wait, in the order of arrival, up to the first that finds no room. Where nothing runs there will

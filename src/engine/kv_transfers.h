@@ -65,6 +65,7 @@ class KvTransfers {
       no_room,
       behind,  // another request is loading blocks of this one
       loading,
+      given_up,  // it is computed, and what loads its blocks has not ended
       done,
     };
 
@@ -92,6 +93,7 @@ class KvTransfers {
   Import::State begin_load(Import& entry, std::int64_t now_us);
   Import::State give_up(const Import& entry);
   void decline_all(const KvPrompt& prompt, const KvConnector* but = nullptr);
+  void give_up_stuck(std::int64_t now_us, std::vector<RequestId>& ready);
   bool any_loads() const;
   bool loads(Hash128 key) const;
   void take_results(std::vector<RequestId>& ready);
@@ -112,7 +114,6 @@ class KvTransfers {
   const std::int64_t give_up_us_;  // that a request waits for room
   Scheduler& scheduler_;
   const std::function<void()> wake_;
-  const PrefixHasher hasher_;  // the same in all processes
   TierEvents events_;
   double compute_seconds_ = 0;
 

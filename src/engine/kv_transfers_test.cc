@@ -384,6 +384,56 @@ INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfModels,
                                   (test.param.shared_memory ? "_shared_memory" : "_tcp");
                          });
 
+// Blocks of different sizes at both ends.
+struct SizesCase {
+  ModelCase model;
+  int produced, consumed;  // tokens of a block
+};
+
+class KvTransfersOfSizes : public testing::TestWithParam<SizesCase> {};
+
+TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
+  EngineOptions plain = model_options(GetParam().model), producing = plain, consuming = plain;
+  plain.block_size = consuming.block_size = GetParam().consumed;
+  producing.block_size = GetParam().produced;
+  producing.kv_transfer = transfer_options(true);
+  consuming.kv_transfer = transfer_options(false, GetParam().model.shared_memory);
+  const auto alone = load_engine(plain).value();
+  const auto producer = load_engine(producing).value();
+  const auto consumer = load_engine(consuming).value();
+  constexpr int kRequests = 14;  // the last of 94 tokens
+  const std::vector<CollectedAnswer> wanted = answers_of(*alone, kRequests);
+  std::int64_t may_hit = 0;
+  for (int i = 0; i < kRequests; ++i) {
+    Request request = request_of(i, alone->info().vocab_size);
+    const auto tokens = static_cast<int>(request.prompt.size()) - 1;
+    if (!request.sampling.prompt_logprobs)
+      may_hit +=
+          tokens / GetParam().produced * GetParam().produced / GetParam().consumed * GetParam().consumed;
+    request.kv_transfer = prefill(*producer, request);
+    auto sink = std::make_shared<Collector>();
+    ASSERT_TRUE(consumer->submit(std::move(request), sink));
+    sink->wait();
+    EXPECT_EQ((CollectedAnswer{sink->tokens, sink->logprobs}), wanted[static_cast<std::size_t>(i)]) << i;
+  }
+  EXPECT_EQ(failures(*consumer), 0);
+  EXPECT_GT(hits(*consumer), 0);
+  EXPECT_LE(hits(*consumer), may_hit);
+  EXPECT_TRUE(eventually([&] { return producer->own_stats().kv_transfer.held_blocks == 0; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfSizes,
+                         testing::Values(SizesCase{{"llama", "cpu", "auto", true}, 16, 32},
+                                         SizesCase{{"llama", "cpu", "auto", false}, 32, 16},
+                                         SizesCase{{"llama", "reference", "auto", false}, 16, 48},
+                                         SizesCase{{"qwen3", "cpu", "int8_per_token_head", true}, 48, 32},
+                                         SizesCase{{"llama", "cpu", "fp8", true}, 16, 64}),
+                         [](const auto& test) {
+                           return fmt::format("{}_{}_{}_{}_{}", test.param.model.model,
+                                              test.param.model.device, test.param.model.kv_cache_dtype,
+                                              test.param.produced, test.param.consumed);
+                         });
+
 // Windows and states among them, which a cache of so many bytes has room for.
 EngineOptions roomy_options(const ModelCase& c) {
   EngineOptions options = model_options(c);

@@ -230,7 +230,9 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
   if (pools) read_whole_texts(loaded.scheduler, prefixes);
   std::string fingerprint;
   if (options.kv_transfer.enabled) {
-    TRY(fingerprint, fingerprint_of(options, *model));
+    if (is_rank_0) {  // which says what blocks are
+      TRY(fingerprint, fingerprint_of(options, *model));
+    }
     if (ranks != nullptr) {
       TRY(loaded.rank_caches, rank_caches(model->spec, cache, ranks->layout()));
     }

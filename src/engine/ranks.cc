@@ -49,7 +49,7 @@ bool is_gone(int socket) {
 
 // What must be the same on all hosts.
 Result<std::string> identity_of(const EngineOptions& o) {
-  TRY(const std::string files, model_fingerprint(o.model_dir));
+  TRY(const std::string files, sampled_fingerprint(o.model_dir));
   const ExpertBalancing& b = o.expert_balancing;
   return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", files, o.hf_overrides,
                      o.tensor_parallel_size, o.pipeline_parallel_size, o.enable_expert_parallel,

@@ -93,7 +93,8 @@ Result<BlockFormat> SimulatedExecutor::block_format() const {
   return BlockFormat{.fingerprint = "simulated",
                      .dtype = "i32",
                      .block_size = options_.block_size,
-                     .bytes = options_.block_size * static_cast<std::int64_t>(sizeof(TokenId))};
+                     .bytes = options_.block_size * static_cast<std::int64_t>(sizeof(TokenId)),
+                     .planes = {{.count = 1, .token_bytes = sizeof(TokenId)}}};
 }
 
 void SimulatedExecutor::export_piece(KvPlace place, std::span<std::byte> out) const {

@@ -28,6 +28,9 @@ inline std::int64_t kv_exchange_bytes(const KvSpec& spec) {
 struct KvExchange {
   // Names what a block looks like inside: the same in all builds and on all machines where it is the same.
   std::string_view layout;
+  // Inside it is as it is outside, so that layers whose parts of a block lie one behind the other go as one:
+  // `out` and `bytes` then have all of theirs, and the KvLayer is the first.
+  bool joins;
   void (*export_block)(const KvLayer&, std::int64_t block, std::span<std::byte> out);
   void (*import_block)(const KvLayer&, std::int64_t block, std::span<const std::byte> bytes);
 };

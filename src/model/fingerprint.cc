@@ -1,24 +1,56 @@
 #include "model/fingerprint.h"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/sha256.h"
+#include "tensor/mapped_file.h"
 
 namespace octavo {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kWhole = 1 << 20;  // files up to this size, and as much of larger ones
+constexpr std::size_t kPiece = std::size_t{16} << 20;
+constexpr std::size_t kThreadsMax = 8;          // each reads some GB/s
+constexpr std::uintmax_t kBeginning = 1 << 20;  // files up to this size, and as much of larger ones
 constexpr std::uintmax_t kSample = 4 << 10;
 constexpr std::uintmax_t kSamples = 256;
 
 void add_text(Sha256& hash, const std::string& text) { hash.add(std::as_bytes(std::span(text))); }
 
-Result<> add_file(Sha256& hash, const fs::path& path) {
+// The hashes of its pieces.
+Result<> add_whole(Sha256& hash, const fs::path& path) {
+  TRY(const MappedFile file, MappedFile::open(path.string()));
+  const std::span<const std::byte> bytes = file.bytes();
+  std::vector<Hash128> hashes((bytes.size() + kPiece - 1) / kPiece);
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < hashes.size(); i = next++) {
+      const auto piece = bytes.subspan(i * kPiece, std::min(kPiece, bytes.size() - i * kPiece));
+      hashes[i] = hash_bytes(HashAlgorithm::xxh3_128, piece, 0);
+      file.release(piece);
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    const std::size_t threads =
+        std::min<std::size_t>({kThreadsMax, std::thread::hardware_concurrency(), hashes.size()});
+    while (helpers.size() + 1 < threads) helpers.emplace_back(work);
+    work();
+  }
+  TRY_VOID(file.intact());
+  add_text(hash, fmt::format("{}:", bytes.size()));
+  hash.add(std::as_bytes(std::span(hashes)));
+  return {};
+}
+
+Result<> add_samples(Sha256& hash, const fs::path& path) {
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path, error);
   std::ifstream file(path, std::ios::binary);
@@ -31,16 +63,15 @@ Result<> add_file(Sha256& hash, const fs::path& path) {
     file.read(bytes.data(), static_cast<std::streamsize>(count));
     add_text(hash, bytes);
   };
-  add(0, std::min(size, kWhole));
-  if (size > kWhole)
+  add(0, std::min(size, kBeginning));
+  if (size > kBeginning)
     for (std::uintmax_t i = 1; i <= kSamples; ++i) add((size - kSample) / kSamples * i, kSample);
   if (!file) return failure(ErrorCode::io, "{} cannot be read", path.string());
   return {};
 }
 
-}  // namespace
-
-Result<std::string> model_fingerprint(const std::string& path, const std::string& weights) {
+Result<std::string> fingerprint(const std::string& path, const std::string& weights,
+                                Result<> (*add)(Sha256& hash, const fs::path& path)) {
   const std::string& tensors = weights.empty() ? path : weights;
   std::vector<fs::path> files;
   std::error_code error;
@@ -55,8 +86,18 @@ Result<std::string> model_fingerprint(const std::string& path, const std::string
   }
   std::ranges::sort(files, {}, &fs::path::filename);
   Sha256 hash;
-  for (const fs::path& file : files) TRY_VOID(add_file(hash, file));
+  for (const fs::path& file : files) TRY_VOID(add(hash, file));
   return hash.hex().substr(0, 32);
+}
+
+}  // namespace
+
+Result<std::string> model_fingerprint(const std::string& path, const std::string& weights) {
+  return fingerprint(path, weights, add_whole);
+}
+
+Result<std::string> sampled_fingerprint(const std::string& path) {
+  return fingerprint(path, {}, add_samples);
 }
 
 }  // namespace octavo

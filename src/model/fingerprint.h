@@ -7,10 +7,13 @@
 
 namespace octavo {
 
-// 32 hexadecimal digits, of config.json and the weight files of a directory, or of a GGUF file: of the files'
-// sizes, their beginnings and samples all through them, since reading all would take as long as loading.
-// Equal for copies of the same files. weights: a directory whose weight files stand in place of the model's, or a GGUF
-// file; "": the model's. Errors: io.
+// 32 hexadecimal digits, of config.json and the weight files of a directory, or of a GGUF file: of all their
+// bytes. Equal for copies of the same files. weights: a directory whose weight files stand in place of the
+// model's, or a GGUF file; "": the model's. Errors: a file is gone, or cannot be read.
 Result<std::string> model_fingerprint(const std::string& path, const std::string& weights = {});
+
+// The same of the files' sizes, their beginnings and samples all through them: at once, however large they
+// are. Two models that differ in few tensors may have the same one.
+Result<std::string> sampled_fingerprint(const std::string& path);
 
 }  // namespace octavo

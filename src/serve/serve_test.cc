@@ -341,6 +341,19 @@ TEST_F(ServeTest, SmallRoutes) {
   EXPECT_THAT(c.get("/metrics")->body, HasSubstr("vllm:num_requests_running"));
 }
 
+TEST_F(ServeTest, OfThePrefixCacheTheEnginesOwnIsReset) {
+  serve([](const Request&, int) { return Script{.tokens = ending("x")}; },
+        [](ServeOptions& options, http::ServerOptions&) { options.dev_mode = true; });
+  http::Client c = client();
+  for (const char* query : {"", "?reset_external=false", "?reset_running_requests=0&reset_external=False"})
+    EXPECT_EQ(c.post_json(std::string("/reset_prefix_cache") + query, "")->status, 200) << query;
+  for (const char* name : {"reset_external", "reset_running_requests"}) {
+    const http::Response refused = c.post_json(fmt::format("/reset_prefix_cache?{}=true", name), "").value();
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_THAT(refused.body, HasSubstr(name));
+  }
+}
+
 TEST_F(ServeTest, WithAKeyEveryRouteButHealthNeedsIt) {
   serve([](const Request&, int) { return Script{.tokens = ending("x")}; },
         [](ServeOptions& o, http::ServerOptions&) {

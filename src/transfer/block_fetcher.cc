@@ -45,8 +45,11 @@ void BlockFetcher::run(Worker& worker) {
   for (;;) {
     came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
     if (stopping_) return;
-    const LoadTask task = std::move(tasks_.front());
-    tasks_.pop_front();
+    // Those that a request waits for first: a lease that is not given back ends by itself.
+    auto next = std::ranges::find_if(tasks_, [](const LoadTask& each) { return !each.blocks.empty(); });
+    if (next == tasks_.end()) next = tasks_.begin();
+    const LoadTask task = std::move(*next);
+    tasks_.erase(next);
     lock.unlock();
     LoadResult result{.id = task.id};
     const std::int64_t began = now_us();
@@ -90,7 +93,7 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
   if (ucx_ && !worker.ucx) {
     TRY(worker.ucx, open_ucx_channel());
   }
-  const int end = static_cast<int>(task.keys.size());
+  int end = static_cast<int>(task.keys.size());
   TRY_VOID(send_message(socket, Pull{.format = format_,
                                      .engine_id = task.from.remote_engine_id,
                                      .request_id = task.from.remote_request_id,
@@ -112,6 +115,7 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
   };
   Ready ready;
   TRY_VOID(expect(ready));
+  end = std::min(end, ready.blocks);
   const BlockWay way = way_of(ready);
   const auto receiver =
       ready.shared_memory ? shared_memory_receiver(*worker.slots) : tcp_receiver(*worker.slots, socket);
@@ -121,7 +125,7 @@ Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const Load
   int asked = task.first;
   const auto ask = [&](int slot) -> Result<> {
     const int count = std::min(most, end - asked);
-    if (count == 0) return {};
+    if (count <= 0) return {};
     TRY_VOID(send_message(socket, Get{asked, count, slot, way}));
     asked += count;
     return {};

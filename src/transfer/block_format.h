@@ -24,6 +24,15 @@ struct BlockFormat {
   // Of each cache group, tokens; 0: all of them. A group that is smaller than the largest fills its pieces up.
   std::vector<int> windows{0};
   int state_pieces = 0;  // that the states of recurrent layers take; the last is filled up
+  // How the bytes of a block are laid out: planes one after the other, each of block_size tokens. Not part of
+  // what two engines compare: it follows from the model. Empty: they end with the block in another way.
+  struct Planes {
+    int count = 0;
+    int token_bytes = 0;
+
+    bool operator==(const Planes&) const = default;
+  };
+  std::vector<Planes> planes{};
 
   bool operator==(const BlockFormat&) const = default;
 

@@ -3,12 +3,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "transfer/kv_pieces.h"
+#include "transfer/regroup_blocks.h"
 
 namespace octavo {
 namespace {
@@ -23,6 +27,14 @@ std::unique_ptr<UcxChannel> ucx_to(const std::string& address) {
   if (connected) return *std::move(channel);
   log_warning("KV transfer: a consumer asks for UCX, its blocks go over TCP: {}", connected.error().message);
   return nullptr;
+}
+
+// Names of the pieces as the other engine has them; of those, too, that it asks for and this one does not
+// hold.
+std::vector<Hash128> keys_of(const Lease& lease, const BlockFormat& own, const Pull& pull) {
+  const bool held = pull.format.block_size == own.block_size && pull.blocks <= std::ssize(lease.keys);
+  if (held || own.planes.empty()) return lease.keys;
+  return transfer_keys(lease.text, lease.identity, pull.format.block_size);
 }
 
 }  // namespace
@@ -135,12 +147,15 @@ std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
   reason = KvTransferFailure::mismatch;
   if (pull.version != kTransferVersion)
     return fmt::format("version {} of the transfer, this engine speaks {}", pull.version, kTransferVersion);
-  if (std::string what = difference(options_.format, pull.format); !what.empty()) return what;
+  if (std::string what = difference(options_.format, pull.format);
+      !what.empty() && !can_regroup(options_.format, pull.format))
+    return what;
   bool same_tokens = false;
   const bool leased =
       pull.engine_id == options_.engine_id && leases_.use(pull.request_id, now_us(), [&](const Lease& lease) {
         const auto blocks = static_cast<std::size_t>(pull.blocks);
-        same_tokens = blocks > 0 && blocks <= lease.keys.size() && lease.keys[blocks - 1] == pull.key;
+        const std::vector<Hash128> keys = keys_of(lease, options_.format, pull);
+        same_tokens = blocks > 0 && blocks <= keys.size() && keys[blocks - 1] == pull.key;
       });
   if (leased) return same_tokens ? "" : "blocks of other tokens";
   reason = KvTransferFailure::expired;
@@ -158,40 +173,53 @@ Result<> BlockServer::give_blocks(PeerSocket& socket, const Pull& pull) {
   return given;
 }
 
-// Until the other engine is done.
+// Until the other engine is done. Blocks of another size are made of those that are there.
 Result<> BlockServer::give_pieces(PeerSocket& socket, const Pull& pull, const Lease& lease) {
+  const BlockFormat& own = options_.format;
+  const bool regroups = pull.format.block_size != own.block_size;
+  const std::int64_t held = std::ssize(lease.blocks) * own.block_size / pull.format.block_size;
+  const int blocks = static_cast<int>(std::min<std::int64_t>(pull.blocks, held));
+  ReadNumber read = [&](std::size_t number, std::span<std::byte> out) { read_(lease.blocks[number], out); };
+  std::optional<BlockRegrouper> regrouper;
+  if (regroups) {
+    regrouper.emplace(own, pull.format, std::move(read));
+    read = [&](std::size_t number, std::span<std::byte> out) { regrouper->make(number, out); };
+  }
+  const std::vector<Hash128> keys = keys_of(lease, own, pull);
+  const std::string layout = regroups ? "" : native_.layout;
   std::unique_ptr<BlockSender> sender;
-  if (pull.segment.slot_bytes == static_cast<std::int64_t>(slot_bytes(options_.format)))
+  if (pull.segment.slot_bytes == static_cast<std::int64_t>(slot_bytes(pull.format)))
     sender = shared_memory_sender(pull.segment);
   const bool shared = sender != nullptr;
   if (!shared) sender = tcp_sender(socket);
-  const std::unique_ptr<UcxChannel> ucx = ucx_to(pull.ucx);
-  TRY_VOID(
-      send_message(socket, Ready{.shared_memory = shared, .layout = native_.layout, .ucx = ucx != nullptr}));
+  const std::unique_ptr<UcxChannel> ucx = ucx_to(regroups ? "" : pull.ucx);
+  TRY_VOID(send_message(
+      socket, Ready{.blocks = blocks, .shared_memory = shared, .layout = layout, .ucx = ucx != nullptr}));
   for (;;) {
     TRY(const TransferMessage message, receive_message(socket));
     if (std::holds_alternative<Done>(message)) return {};
     const auto* get = std::get_if<Get>(&message);
     if (get == nullptr) return failure(ErrorCode::corrupt, "another engine went on with nonsense");
     const bool packed = get->way == BlockWay::packed;
-    if (get->slot >= kTransferSlots || get->count < 1 || get->count > piece_blocks(options_.format) ||
-        get->first > pull.blocks - get->count || (!packed && native_.layout.empty()))
+    if (get->slot >= kTransferSlots || get->count < 1 || get->count > piece_blocks(pull.format) ||
+        get->first > blocks - get->count || (!packed && layout.empty()))
       return failure(ErrorCode::corrupt, "another engine asked for {} blocks from {} on, {}", get->count,
                      get->first, kBlockWayNames[static_cast<std::size_t>(get->way)]);
-    TRY_VOID(packed ? give_packed(socket, lease, *get, *sender)
+    TRY_VOID(packed ? give_packed(socket, pull.format, keys, read, *get, *sender)
                     : give_native(socket, lease, *get, ucx.get()));
   }
 }
 
-Result<> BlockServer::give_packed(PeerSocket& socket, const Lease& lease, const Get& get,
+Result<> BlockServer::give_packed(PeerSocket& socket, const BlockFormat& format,
+                                  std::span<const Hash128> keys, const ReadNumber& read, const Get& get,
                                   BlockSender& sender) {
-  const std::size_t stride = options_.format.stride();
+  const std::size_t stride = format.stride();
   const std::span<std::byte> slot = sender.slot(get.slot, static_cast<std::size_t>(get.count) * stride);
   for (std::size_t i = 0; i < static_cast<std::size_t>(get.count); ++i) {
     const std::size_t block = static_cast<std::size_t>(get.first) + i;
     const std::span<std::byte> packed = slot.subspan(i * stride, stride);
-    read_(lease.blocks[block], contents(options_.format, packed));
-    seal(options_.format, lease.keys[block], packed);
+    read(block, contents(format, packed));
+    seal(format, keys[block], packed);
   }
   TRY_VOID(send_message(socket, Piece{get.first, get.count}));
   return sender.send(slot);

@@ -53,6 +53,8 @@ class BlockServer {
   BlockServer(BlockServerOptions options, LeaseTable& leases, ReadBlock read, NativeBlocks native,
               std::function<void()> on_finished);
 
+  using ReadNumber = std::function<void(std::size_t, std::span<std::byte>)>;  // of a piece, from the first on
+
   void accept_all();
   void drop_ended();
   void serve(PeerSocket& socket);
@@ -60,7 +62,8 @@ class BlockServer {
   Result<> keep_leases(PeerSocket& socket, Keep next);
   Result<> give_blocks(PeerSocket& socket, const Pull& pull);
   Result<> give_pieces(PeerSocket& socket, const Pull& pull, const Lease& lease);
-  Result<> give_packed(PeerSocket& socket, const Lease& lease, const Get& get, BlockSender& sender);
+  Result<> give_packed(PeerSocket& socket, const BlockFormat& format, std::span<const Hash128> keys,
+                       const ReadNumber& read, const Get& get, BlockSender& sender);
   Result<> give_native(PeerSocket& socket, const Lease& lease, const Get& get, UcxChannel* ucx);
   std::string refusal(const Pull& pull, KvTransferFailure& reason);
   void finish(const std::string& id);

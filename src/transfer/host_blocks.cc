@@ -87,7 +87,7 @@ Result<> HostBlocks::read(Hash128 key, const TakeBlock& take) {
   return {};
 }
 
-// One that nobody has; waits for readers where all that there is is being read.
+// One that nobody has; waits where all that there are are being read or written.
 std::size_t HostBlocks::take_place() {
   std::unique_lock lock(mutex_);
   while (free_.empty() && used_ == places_.size()) {
@@ -113,6 +113,7 @@ Result<> HostBlocks::write(Hash128 key, const FillBlock& fill) {
     free_place(place);  // somebody was faster
   } else {
     order_->add(key);
+    freed_.notify_one();  // who waits for a place may evict it
   }
   return {};
 }

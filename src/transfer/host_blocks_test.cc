@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <thread>
 
 namespace octavo {
@@ -133,6 +135,27 @@ TEST(HostBlocks, WhereAllIsBeingReadAWriterWaits) {
   }));
   writer.join();
   EXPECT_TRUE(host.get(2));
+}
+
+TEST(HostBlocks, WhereAllIsBeingWrittenAWriterWaitsForTheFirst) {
+  Host host(kBytes);
+  std::promise<void> begun, go_on;
+  std::thread one([&] {
+    EXPECT_TRUE(host.blocks->write(key(1), [&](std::span<std::byte> contents) {
+      begun.set_value();
+      go_on.get_future().wait();
+      std::ranges::fill(contents, std::byte{1});
+    }));
+  });
+  begun.get_future().wait();
+  std::future<void> other = std::async(std::launch::async, [&] { host.put(2); });
+  EXPECT_EQ(other.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  go_on.set_value();
+  one.join();
+  EXPECT_EQ(other.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  host.blocks->forget_all();  // frees its place, if it still waits
+  other.wait();
+  EXPECT_EQ(host.blocks->evicted(), 1);
 }
 
 TEST(HostBlocks, WhoReadsABlockThatIsEvictedSeesItOrNone) {

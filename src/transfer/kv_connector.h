@@ -34,6 +34,8 @@ struct KvPrompt {
   RequestId id = 0;
   std::string_view name{};  // the request's
   int tokens = 0;
+  std::span<const TokenId> text{};  // without its last token; empty with images: not all of it is said
+  Hash128 identity{};               // as transfer_keys() has it
   std::span<const Hash128> keys{};           // of its full blocks, but for one that its last token fills
   const KvTransferParams* params = nullptr;  // that the request brings; null: none
   int cached = 0;                            // blocks at the front that the cache has
@@ -103,6 +105,9 @@ class KvConnector {
   // of a prompt takes here; 0: not known yet.
   virtual bool worth_loading(int blocks, std::span<const Hash128> pieces, double compute_seconds) = 0;
   virtual void load(LoadTask task) = 0;
+  // Loads of which nothing may ever come, each told once: what they read from does not answer. Their requests
+  // are computed; their blocks are free when CacheAccess::loaded ends them after all.
+  virtual std::vector<RequestId> take_stuck(std::int64_t /*now_us*/) { return {}; }
   // There is no room for the prompt's blocks yet: load() or decline() will come.
   virtual void wait(const KvPrompt&) {}
   // Nothing of the prompt is loaded from here.

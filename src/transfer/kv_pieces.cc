@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kv/kv_cache.h"
+#include "request/prefix_hash.h"
 
 namespace octavo {
 namespace {
@@ -15,6 +16,14 @@ std::vector<bool> known_of_part(std::span<const Hash128> keys, int part, const K
 }
 
 }  // namespace
+
+std::vector<Hash128> transfer_keys(std::span<const TokenId> tokens, Hash128 identity, int block_size,
+                                   std::span<const Hash128> extras) {
+  std::vector<Hash128> keys;
+  PrefixHasher({.algorithm = HashAlgorithm::sha256, .seed = 0}, block_size)
+      .extend(tokens, identity, keys, extras);
+  return keys;
+}
 
 std::vector<KvPiece> pieces_of(const BlockFormat& format, int begin, int end) {
   std::vector<KvPiece> pieces;

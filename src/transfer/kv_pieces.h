@@ -9,9 +9,15 @@
 
 #include "base/hash.h"
 #include "kv/block_pool.h"
+#include "request/sampling_params.h"
 #include "transfer/block_format.h"
 
 namespace octavo {
+
+// Names of a prompt's full blocks that all processes agree on: of all tokens up to a block's end, and
+// identity and extras as PrefixHasher has them.
+std::vector<Hash128> transfer_keys(std::span<const TokenId> tokens, Hash128 identity, int block_size,
+                                   std::span<const Hash128> extras = {});
 
 // Parts of the past at the end of a block: cache group `part`; behind the groups, pieces of the states.
 struct KvPiece {

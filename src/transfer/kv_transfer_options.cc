@@ -170,6 +170,64 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
   return {};
 }
 
+Result<> read_gib(const json::value& value, std::string_view field, std::int64_t& out) {
+  constexpr int kMost = 1 << 20;
+  json::error_code not_number;
+  const auto gib = value.to_number<double>(not_number);
+  if (not_number || !(gib > 0 && gib <= kMost))
+    return invalid(field, "must be a number of GiB in (0, {}]", kMost);
+  out = static_cast<std::int64_t>(gib * (std::int64_t{1} << 30));
+  return {};
+}
+
+// LMCache's fields, as its connector for vLLM takes them.
+Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
+  constexpr std::string_view kPrefix = "lmcache.", kFile = "file://";
+  KvTierOptions& tier = out.tier.emplace();
+  bool on_host = true;
+  std::string disk, store;
+  const auto take = [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
+    if (item.is_null()) return {};
+    if (!key.starts_with(kPrefix)) return no_field(key);
+    const std::string_view name = key.substr(kPrefix.size());
+    if (name == "local_cpu") return read_field(item, field, on_host);
+    if (name == "max_local_cpu_size") return read_gib(item, field, tier.host_bytes);
+    if (name == "max_local_disk_size") return read_gib(item, field, tier.bytes);
+    if (name == "local_disk") {
+      TRY_VOID(read_field(item, field, disk));
+      if (disk.starts_with(kFile)) disk.erase(0, kFile.size());
+      return disk.empty() || is_store_url(disk) ? invalid(field, "must be a folder") : Result<>();
+    }
+    if (name == "remote_url") {
+      TRY_VOID(read_place(item, field, store));
+      if (is_store_url(store)) return {};
+      return field_failure(field, ErrorCode::unsupported,
+                           "must begin with redis://, valkey://, http:// or https://, got {}",
+                           quoted_text(store));
+    }
+    if (name == "cache_policy") {
+      std::string policy;
+      TRY_VOID(read_field(item, field, policy));
+      if (policy == "LRU") return {};
+      return field_failure(field, ErrorCode::unsupported, "must be \"LRU\", got {}", quoted_text(policy));
+    }
+    int tokens = 0;
+    if (name == "chunk_size") return read_field(item, field, 1, 1 << 30, tokens);  // blocks go one by one
+    return no_field(key);
+  };
+  TRY_VOID(for_extra(extra, take));
+  if (!on_host) tier.host_bytes = 0;
+  if (!disk.empty() && !store.empty())
+    return field_failure("kv_connector_extra_config.lmcache.remote_url", ErrorCode::unsupported,
+                         "goes not together with lmcache.local_disk");
+  tier.place = disk.empty() ? store : disk;
+  if (tier.host_bytes == 0 && tier.place.empty())
+    return invalid("kv_connector_extra_config.lmcache.max_local_cpu_size",
+                   "must be given, or lmcache.local_disk or lmcache.remote_url: LMCache's variables and file "
+                   "are not read");
+  return {};
+}
+
 Result<> read_connector(const json::object& config, KvTransferOptions& out);
 
 Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
@@ -217,8 +275,10 @@ struct ConnectorName {
   bool peers;
 };
 constexpr std::array kConnectors{ConnectorName{"NixlConnector", read_nixl, true},
+                                 ConnectorName{"NixlPullConnector", read_nixl, true},
                                  ConnectorName{"OctavoConnector", read_nixl, true},
                                  ConnectorName{"OffloadingConnector", read_offloading, false},
+                                 ConnectorName{"LMCacheConnectorV1", read_lmcache, false},
                                  ConnectorName{"SharedStorageConnector", read_shared_storage, false},
                                  ConnectorName{"ExampleConnector", read_shared_storage, false},
                                  ConnectorName{"MultiConnector", read_multi, false}};

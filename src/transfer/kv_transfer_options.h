@@ -52,8 +52,9 @@ struct KvTransferOptions {
   std::optional<KvTierOptions> tier{};
 };
 
-// Accepts vLLM's fields of its NixlConnector (other engines), OffloadingConnector (host memory, a disk) and
-// SharedStorageConnector (a disk), and its MultiConnector of these. Errors name the field.
+// Accepts vLLM's fields of its NixlConnector (other engines), OffloadingConnector (host memory, a disk),
+// LMCacheConnectorV1 (the same, or a store) and SharedStorageConnector (a disk), and its MultiConnector of
+// these. Errors name the field.
 Result<KvTransferOptions> parse_kv_transfer_config(std::string_view json);
 
 }  // namespace octavo

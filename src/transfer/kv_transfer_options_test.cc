@@ -36,7 +36,7 @@ TEST(KvTransferOptions, ErrorsNameTheField) {
   const auto field = [](std::string_view json) { return parse_kv_transfer_config(json).error().field; };
   EXPECT_EQ(field("[]"), "kv_transfer_config");
   EXPECT_EQ(field(R"({"kv_role": "kv_both"})"), "kv_connector");
-  EXPECT_EQ(field(R"({"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"})"), "kv_connector");
+  EXPECT_EQ(field(R"({"kv_connector": "FlexKVConnectorV1", "kv_role": "kv_both"})"), "kv_connector");
   EXPECT_EQ(field(R"({"kv_connector": "NixlConnector"})"), "kv_role");
   EXPECT_EQ(field(R"({"kv_connector": "NixlConnector", "kv_role": "both"})"), "kv_role");
   EXPECT_EQ(field(R"({"kv_connector": 1})"), "kv_connector");
@@ -120,6 +120,55 @@ TEST(KvTransferOptions, HostMemoryIsATier) {
     EXPECT_EQ(host.tier->eviction, EvictionPolicy::arc);
     EXPECT_EQ(host.tier->store_threshold, 3);
   }
+}
+
+TEST(KvTransferOptions, ReadsLMCachesSizes) {
+  const auto read = [](std::string_view extra) {
+    return parse_kv_transfer_config(fmt::format(
+        R"({{"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both", "kv_connector_extra_config": {{{}}}}})",
+        extra));
+  };
+  const KvTransferOptions host =
+      read(R"("lmcache.local_cpu": true, "lmcache.max_local_cpu_size": 2.5, "lmcache.chunk_size": 256)")
+          .value();
+  EXPECT_TRUE(host.enabled && !host.produces && !host.consumes);
+  EXPECT_EQ(host.tier->host_bytes, (std::int64_t{5} << 30) / 2);
+  EXPECT_EQ(host.tier->place, "");
+  const KvTransferOptions both =
+      read(
+          R"("lmcache.max_local_cpu_size": 1, "lmcache.local_disk": "file:///a/b", "lmcache.max_local_disk_size": 20,
+              "lmcache.remote_url": null, "lmcache.cache_policy": "LRU")")
+          .value();
+  EXPECT_EQ(both.tier->host_bytes, std::int64_t{1} << 30);
+  EXPECT_EQ(both.tier->place, "/a/b");
+  EXPECT_EQ(both.tier->bytes, std::int64_t{20} << 30);
+  const KvTransferOptions store =
+      read(
+          R"("lmcache.local_cpu": false, "lmcache.max_local_cpu_size": 5, "lmcache.remote_url": "redis://a:1")")
+          .value();
+  EXPECT_EQ(store.tier->host_bytes, 0);
+  EXPECT_EQ(store.tier->place, "redis://a:1");
+
+  const auto field = [&](std::string_view extra) {
+    const auto options = read(extra);
+    return options ? "" : options.error().field;
+  };
+  const std::string all = "kv_connector_extra_config";
+  EXPECT_EQ(field(""), all + ".lmcache.max_local_cpu_size") << "nothing says where";
+  EXPECT_EQ(field(R"("lmcache.local_cpu": false, "lmcache.max_local_cpu_size": 5)"),
+            all + ".lmcache.max_local_cpu_size");
+  for (const char* size : {"0", "-1", "1e9", "\"5\""})
+    EXPECT_EQ(field(fmt::format(R"("lmcache.max_local_cpu_size": {})", size)),
+              all + ".lmcache.max_local_cpu_size")
+        << size;
+  EXPECT_EQ(field(R"("lmcache.remote_url": "lm://a:1")"), all + ".lmcache.remote_url");
+  EXPECT_EQ(field(R"("lmcache.local_disk": "redis://a:1")"), all + ".lmcache.local_disk");
+  EXPECT_EQ(field(R"("lmcache.local_disk": "/a", "lmcache.remote_url": "redis://a:1")"),
+            all + ".lmcache.remote_url");
+  EXPECT_EQ(field(R"("lmcache.max_local_cpu_size": 1, "lmcache.cache_policy": "LFU")"),
+            all + ".lmcache.cache_policy");
+  EXPECT_EQ(field(R"("lmcache.enable_blending": true)"), all);
+  EXPECT_EQ(field(R"("local_cpu": true)"), all);
 }
 
 TEST(KvTransferOptions, FoldersEvictByAPolicy) {

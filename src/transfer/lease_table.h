@@ -23,6 +23,9 @@ struct Lease {
   std::vector<KvPlace> blocks{};
   std::vector<Hash128> keys{};  // of each piece
   std::uint64_t owner = 0;      // the engine's name for it
+  // Of the prompt, as KvPrompt: for engines whose blocks have another size, and other names.
+  std::vector<TokenId> text{};
+  Hash128 identity{};
 };
 
 class LeaseTable {

@@ -51,8 +51,11 @@ json::object object_of(const TransferMessage& message) {
                                 {"ucx", hex(m.ucx)}};
           },
           [](const Ready& m) {
-            return json::object{
-                {"kind", "ready"}, {"shared_memory", m.shared_memory}, {"layout", m.layout}, {"ucx", m.ucx}};
+            return json::object{{"kind", "ready"},
+                                {"blocks", m.blocks},
+                                {"shared_memory", m.shared_memory},
+                                {"layout", m.layout},
+                                {"ucx", m.ucx}};
           },
           [](const Get& m) {
             return json::object{{"kind", "get"},
@@ -158,8 +161,10 @@ TransferMessage read(Reader& r, std::string_view kind) {
                             .secret = r.text("secret")},
                 .ucx = r.bytes("ucx")};
   if (kind == "ready")
-    return Ready{
-        .shared_memory = r.boolean("shared_memory"), .layout = r.text("layout"), .ucx = r.boolean("ucx")};
+    return Ready{.blocks = r.count("blocks"),
+                 .shared_memory = r.boolean("shared_memory"),
+                 .layout = r.text("layout"),
+                 .ucx = r.boolean("ucx")};
   if (kind == "get")
     return Get{.first = r.count("first"),
                .count = r.count("count"),

@@ -28,7 +28,7 @@
 
 namespace octavo {
 
-inline constexpr int kTransferVersion = 3;
+inline constexpr int kTransferVersion = 4;
 
 // Memory of the consumer's that a process of the same host can open. slot_bytes 0: there is none.
 struct SegmentOffer {
@@ -43,12 +43,13 @@ struct Pull {
   BlockFormat format{};
   std::string engine_id{};
   std::string request_id{};
-  int blocks = 0;  // pieces of the prompt (kv_pieces.h), from its first on
+  int blocks = 0;  // pieces of the prompt (kv_pieces.h), from its first on, as this format has them
   Hash128 key{};   // of the last of them
   SegmentOffer segment{};
   std::string ucx{};  // where a UCX channel of the consumer's is; "": it has none
 };
 struct Ready {
+  int blocks = 0;              // pieces that there are of those that were asked for, from the first on
   bool shared_memory = false;  // packed blocks go to the slots that were offered
   std::string layout{};        // of native blocks; "": there are none
   bool ucx = false;            // their contents go over UCX, to the channel that was offered

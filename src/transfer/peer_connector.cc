@@ -18,6 +18,14 @@ bool names_blocks(const KvTransferParams& from) {
          from.remote_port != 0 && !from.remote_block_ids.empty() && !from.remote_block_ids[0].empty();
 }
 
+// Of this engine's size, that may be there. An engine whose blocks have another names another number of them,
+// and the prompt's tokens; how many of these its blocks hold it says when it is asked.
+std::size_t blocks_of(const BlockFormat& format, const KvTransferParams& from) {
+  const std::size_t told = from.remote_block_ids[0].size();
+  if (format.planes.empty() || from.remote_num_tokens <= 0) return told;
+  return static_cast<std::size_t>((from.remote_num_tokens - 1) / format.block_size);
+}
+
 // As vLLM tells them, for each cache group: a block that its window has passed is block 0 (the null block there).
 std::vector<std::vector<std::int64_t>> ids_of(const BlockFormat& format, const StoreTask& task) {
   const auto blocks = static_cast<std::size_t>(task.prefix);
@@ -79,7 +87,7 @@ std::optional<int> PeerConnector::matched(const KvPrompt& prompt) {
         prompt.name);
     return 0;
   }
-  return static_cast<int>(std::min(prompt.params->remote_block_ids[0].size(), prompt.keys.size()));
+  return static_cast<int>(std::min(blocks_of(format_, *prompt.params), prompt.keys.size()));
 }
 
 void PeerConnector::wait(const KvPrompt& prompt) {
@@ -118,7 +126,11 @@ std::optional<KvTransferParams> PeerConnector::store(const KvPrompt& prompt, Sto
                         .remote_num_tokens = prompt.tokens};
   if (!task.blocks.empty())
     leases_.add(told.remote_request_id,
-                {.blocks = std::move(task.blocks), .keys = std::move(task.keys), .owner = task.owner},
+                {.blocks = std::move(task.blocks),
+                 .keys = std::move(task.keys),
+                 .owner = task.owner,
+                 .text = {prompt.text.begin(), prompt.text.end()},
+                 .identity = prompt.identity},
                 now_us);
   return told;
 }

@@ -13,11 +13,14 @@
 #include <memory>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace octavo {
 namespace {
 
 constexpr int kConnectMs = 2'000;
 constexpr int kSilenceSeconds = 5;
+constexpr std::int64_t kAnswerUs = 20'000'000;  // longer than that computing takes, or a prompt waits for
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
@@ -51,7 +54,7 @@ std::string connect_within(int fd, const addrinfo& address) {
 
 }  // namespace
 
-PeerSocket::PeerSocket(int fd) : fd_(fd) {
+PeerSocket::PeerSocket(int fd) : fd_(fd), sent_us_(now_us()) {
   const int yes = 1;
   const timeval silence{kSilenceSeconds, 0};
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -59,10 +62,12 @@ PeerSocket::PeerSocket(int fd) : fd_(fd) {
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof silence);
 }
 
-PeerSocket::PeerSocket(PeerSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+PeerSocket::PeerSocket(PeerSocket&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), sent_us_(other.sent_us_) {}
 
 PeerSocket& PeerSocket::operator=(PeerSocket&& other) noexcept {
   std::swap(fd_, other.fd_);
+  std::swap(sent_us_, other.sent_us_);
   return *this;
 }
 
@@ -83,18 +88,28 @@ Result<PeerSocket> PeerSocket::connect(const std::string& host, int port) {
   return failure(ErrorCode::unavailable, "{}:{}: {}", host, port, error);
 }
 
+// Whoever gives a byte now and then is not silent, and holds a request up all the same.
+Result<> PeerSocket::in_time(std::int64_t since_us) const {
+  if (now_us() - since_us <= kAnswerUs) return {};
+  return failure(ErrorCode::io, "the other end takes longer than {} s", kAnswerUs / 1'000'000);
+}
+
 Result<> PeerSocket::send(std::span<const std::byte> bytes) {
+  const std::int64_t began_us = now_us();
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent <= 0) return failure(ErrorCode::io, "sending: {}", std::strerror(errno));
     bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    if (!bytes.empty()) TRY_VOID(in_time(began_us));
   }
+  sent_us_ = now_us();
   return {};
 }
 
 Result<> PeerSocket::receive(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
+    TRY_VOID(in_time(sent_us_));
     const ssize_t got = recv(fd_, bytes.data(), bytes.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got == 0) return failure(ErrorCode::io, "the other engine has closed the connection");

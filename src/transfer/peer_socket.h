@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -18,7 +19,8 @@ class PeerSocket {
   PeerSocket& operator=(PeerSocket&& other) noexcept;
   ~PeerSocket();
 
-  // All of it. Errors: io, when the other end has gone or was silent for some seconds.
+  // All of it. Errors: io, when the other end has gone, was silent for some seconds, or takes many of them:
+  // to take what is sent, or from what was sent last to the end of what is to be received.
   Result<> send(std::span<const std::byte> bytes);
   Result<> receive(std::span<std::byte> bytes);
 
@@ -28,7 +30,10 @@ class PeerSocket {
   void interrupt() const;
 
  private:
+  Result<> in_time(std::int64_t since_us) const;
+
   int fd_ = -1;
+  std::int64_t sent_us_ = 0;  // when the last bytes were, or since it is connected
 };
 
 // Listens on the host's address. `port` 0: the system chooses; set to what it is. Owned by the caller. Errors

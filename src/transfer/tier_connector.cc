@@ -20,6 +20,7 @@ constexpr int kProbeEvery =
     32;  // loads that are not worth it are done that often, to see whether they are now
 constexpr std::int64_t kLookUpUs = 1'000'000;  // that a prompt waits until it is known what a store has of it
 constexpr std::int64_t kLoadUs = 20'000'000;   // what comes later is computed
+constexpr std::int64_t kStuckUs = 20'000'000;  // for a single piece: a file system that hangs
 
 Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, const BlockFormat& format,
                                                int engine) {
@@ -69,7 +70,7 @@ TierConnector::TierConnector(const KvTierOptions& options, BlockFormat format,
       host_(store_->own(KvMedium::host)),
       blocks_waiting_max_(static_cast<std::size_t>(std::max(cache_blocks / 8, 1))),
       cache_(std::move(cache)) {
-  for (std::thread& reader : readers_) reader = std::thread([this] { read_loop(); });
+  for (Reader& reader : readers_) reader.thread = std::thread([this, &reader] { read_loop(reader); });
   writer_ = std::thread([this] { write_loop(); });
   if (store_->must_look_up()) asker_ = std::thread([this] { look_up_loop(); });
 }
@@ -83,13 +84,13 @@ TierConnector::~TierConnector() {
   look_up_came_.notify_all();
   load_came_.notify_all();
   store_came_.notify_all();
-  for (std::thread& reader : readers_) reader.join();
+  for (Reader& reader : readers_) reader.thread.join();
   writer_.join();
   if (asker_.joinable()) asker_.join();
 }
 
 std::optional<int> TierConnector::matched(const KvPrompt& prompt) {
-  if (off_ || !store_->reachable()) return 0;
+  if (off_ || all_stuck_ || !store_->reachable()) return 0;
   if (prompt.cached >= std::ssize(prompt.keys) && store_->must_look_up()) return 0;
   if (const int known = known_prefix(prompt.keys);
       known == std::ssize(prompt.keys) || !store_->must_look_up())
@@ -155,7 +156,35 @@ std::int64_t TierConnector::wake_at_us() const {
   const std::lock_guard lock(mutex_);
   for (const auto& [id, each] : look_ups_)
     if (!each.done) first = std::min(first, each.give_up_us);
+  for (const Reader& reader : readers_)
+    if (const std::int64_t since = reader.since_us; since != 0 && !reader.told)
+      first = std::min(first, since + kStuckUs + 1);
   return first;
+}
+
+bool TierConnector::is_stuck(const Reader& reader, std::int64_t now_us) {
+  const std::int64_t since = reader.since_us;
+  return since != 0 && now_us - since > kStuckUs;
+}
+
+// Where all readers are stuck, nobody comes for what waits.
+std::vector<RequestId> TierConnector::take_stuck(std::int64_t now_us) {
+  std::vector<RequestId> stuck;
+  std::deque<Load> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    all_stuck_ = true;
+    for (Reader& reader : readers_) {
+      const bool is = is_stuck(reader, now_us);
+      all_stuck_ = all_stuck_ && is;
+      if (is && !std::exchange(reader.told, true)) stuck.push_back(reader.id);
+    }
+    if (all_stuck_) waiting.swap(loads_);
+  }
+  for (const Load& load : waiting)
+    cache_.loaded(
+        {.id = load.task.id, .failure = KvTransferFailure::lost, .message = "the tier does not answer"});
+  return stuck;
 }
 
 double TierConnector::seconds_of(std::span<const Hash128> pieces) const {
@@ -189,7 +218,7 @@ void TierConnector::load(LoadTask task) {
   load_came_.notify_one();
 }
 
-void TierConnector::read_loop() {
+void TierConnector::read_loop(Reader& me) {
   lower_priority(kMoves);
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -197,11 +226,14 @@ void TierConnector::read_loop() {
     if (stopping_) return;
     const LoadTask task = std::move(loads_.front().task);
     loads_.pop_front();
+    me.id = task.id;
+    me.told = false;
     lock.unlock();
     LoadResult result{.id = task.id};
     LoadedFrom from;
     const std::int64_t began = now_us();
-    read(task, result, from);
+    read(me, task, result, from);
+    me.since_us = 0;
     result.seconds = static_cast<double>(now_us() - began) * 1e-6;
     lock.lock();
     stats_.loaded_bytes += result.bytes;
@@ -222,7 +254,7 @@ void TierConnector::read_loop() {
 
 // What stands behind a spoilt block goes with it: it may be spoilt, too, and the prompt, which is computed
 // now, is stored whole again.
-void TierConnector::read(const LoadTask& task, LoadResult& result, LoadedFrom& from) {
+void TierConnector::read(Reader& me, const LoadTask& task, LoadResult& result, LoadedFrom& from) {
   const std::span keys =
       std::span(task.keys).subspan(static_cast<std::size_t>(task.first), task.blocks.size());
   const std::int64_t give_up_us = now_us() + kLoadUs;
@@ -233,6 +265,7 @@ void TierConnector::read(const LoadTask& task, LoadResult& result, LoadedFrom& f
       result.message = "it takes too long";
       return;
     }
+    me.since_us = began;
     const bool near = host_ != nullptr && host_->contains(keys[i]);
     const Result<> read = store_->read(
         keys[i], [&](std::span<const std::byte> contents) { cache_.write(task.blocks[i], contents); });

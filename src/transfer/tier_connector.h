@@ -41,6 +41,7 @@ class TierConnector final : public KvConnector {
   std::optional<int> matched(const KvPrompt& prompt) override;
   bool worth_loading(int blocks, std::span<const Hash128> pieces, double compute_seconds) override;
   void load(LoadTask task) override;
+  std::vector<RequestId> take_stuck(std::int64_t now_us) override;
   void decline(const KvPrompt& prompt) override;
   bool wants(const KvPrompt& prompt) override;
   std::optional<KvTransferParams> store(const KvPrompt& prompt, StoreTask task, std::int64_t now_us) override;
@@ -64,6 +65,12 @@ class TierConnector final : public KvConnector {
     LoadTask task;
     double seconds;  // that it is expected to take
   };
+  struct Reader {
+    std::thread thread;
+    std::atomic<std::int64_t> since_us = 0;  // that it reads a piece; 0: it does not
+    RequestId id = 0;                        // for whom; these two: under mutex_
+    bool told = false;                       // take_stuck() has named it
+  };
   // Pieces of a load that came from the same place.
   struct Loaded {
     int pieces = 0;
@@ -80,9 +87,10 @@ class TierConnector final : public KvConnector {
   void look_up(std::span<const Hash128> keys);
   void look_up_loop();
   double seconds_of(std::span<const Hash128> pieces) const;
-  void read_loop();
+  static bool is_stuck(const Reader& reader, std::int64_t now_us);
+  void read_loop(Reader& me);
   void write_loop();
-  void read(const LoadTask& task, LoadResult& result, LoadedFrom& from);
+  void read(Reader& me, const LoadTask& task, LoadResult& result, LoadedFrom& from);
   void write(const StoreTask& task);
   void turn_off(const Error& error);
 
@@ -99,6 +107,7 @@ class TierConnector final : public KvConnector {
   std::unordered_map<Hash128, int, HashOfHash> uses_;
   std::deque<Hash128> used_;
   int skipped_in_a_row_ = 0;
+  bool all_stuck_ = false;  // readers: nothing is loaded
 
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable look_up_came_, load_came_, store_came_;
@@ -111,7 +120,7 @@ class TierConnector final : public KvConnector {
   KvTierStats stats_;
   bool stopping_ = false;
 
-  std::array<std::thread, kReaders> readers_;
+  std::array<Reader, kReaders> readers_;
   std::thread asker_;  // where the store must be asked
   std::thread writer_;
 };

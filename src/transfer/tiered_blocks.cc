@@ -58,26 +58,37 @@ std::vector<Hash128> TieredBlocks::take_written_below() {
 }
 
 // A prompt's blocks are in host memory now, or were read: those that the tier below lacks are written there.
-// What waits is bounded by what host memory holds: what came before that has been evicted.
+// What waits is bounded by what host memory holds: what came before that has been evicted. Prompts that are
+// there already come for the order of use alone: they do not wait behind others.
 void TieredBlocks::touch(std::span<const Hash128> keys) {
   host_->touch(keys);
   if (off_) return;
+  const std::vector<bool> near = host_->contains(keys), far = below_->contains(keys);
   std::vector<Hash128> those;
-  const std::vector<bool> there = contains(keys);
-  for (std::size_t i = 0; i < keys.size(); ++i)
-    if (there[i]) those.push_back(keys[i]);
   {
     const std::lock_guard lock(mutex_);
-    blocks_waiting_ += those.size();
+    bool is_new = false;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (near[i] || far[i]) those.push_back(keys[i]);
+      if (near[i] && !far[i]) is_new |= to_write_.insert(keys[i]).second;
+    }
+    if (!is_new && !waiting_.empty()) return;
     waiting_.push_back(std::move(those));
-    while (waiting_.size() > 1 && blocks_waiting_ > host_->most()) {
-      const std::vector<bool> written = below_->contains(waiting_.front());
+    while (waiting_.size() > 1 && to_write_.size() > host_->most()) {
+      const std::vector<Hash128> first = take_waiting();
+      const std::vector<bool> written = below_->contains(first);
       moved_.dropped_stores += std::ranges::count(written, false);
-      blocks_waiting_ -= waiting_.front().size();
-      waiting_.pop_front();
     }
   }
   came_.notify_one();
+}
+
+// With the lock.
+std::vector<Hash128> TieredBlocks::take_waiting() {
+  std::vector<Hash128> first = std::move(waiting_.front());
+  waiting_.pop_front();
+  for (const Hash128& key : first) to_write_.erase(key);
+  return first;
 }
 
 void TieredBlocks::write_below_loop() {
@@ -86,9 +97,7 @@ void TieredBlocks::write_below_loop() {
   for (;;) {
     came_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
     if (stopping_) return;
-    const std::vector<Hash128> keys = std::move(waiting_.front());
-    waiting_.pop_front();
-    blocks_waiting_ -= keys.size();
+    const std::vector<Hash128> keys = take_waiting();
     lock.unlock();
     write_below(keys);
     lock.lock();
@@ -108,6 +117,7 @@ void TieredBlocks::write_below(std::span<const Hash128> keys) {
             below_->write(key, [&](std::span<std::byte> to) { std::ranges::copy(contents, to.begin()); });
       });
     if (read && !written && written.error().code == ErrorCode::io) return turn_off(written.error());
+    if (off_) return below_->forget_all();  // somebody who reads has turned it off meanwhile
     const std::lock_guard lock(mutex_);
     if (!read || !written) {
       ++moved_.dropped_stores;

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <span>
 #include <thread>
+#include <unordered_set>
 #include <vector>
 
 #include "base/error.h"
@@ -48,6 +49,7 @@ class TieredBlocks final : public BlockStore {
 
  private:
   std::vector<Hash128> only_below(std::span<const Hash128> keys) const;
+  std::vector<Hash128> take_waiting();
   void write_below_loop();
   void write_below(std::span<const Hash128> keys);
   void turn_off(const Error& error);
@@ -60,8 +62,8 @@ class TieredBlocks final : public BlockStore {
 
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable came_;
-  std::deque<std::vector<Hash128>> waiting_;  // to be written below: those of a prompt
-  std::size_t blocks_waiting_ = 0;
+  std::deque<std::vector<Hash128>> waiting_;  // of prompts: what the tier below lacks is written there
+  std::unordered_set<Hash128, HashOfHash> to_write_;  // of waiting_
   KvTierStats moved_;
   std::vector<Hash128> written_;
 

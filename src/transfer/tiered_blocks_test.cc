@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <thread>
 
 #include "base/scratch_directory.h"
@@ -31,6 +33,46 @@ std::vector<Hash128> keys(int first, int count) {
   return all;
 }
 
+// A disk that writes when it may, and gives nothing back.
+class BadDisk final : public BlockStore {
+ public:
+  using BlockStore::contains;
+  std::vector<bool> contains(std::span<const Hash128> keys) const override {
+    const std::lock_guard lock(mutex_);
+    std::vector<bool> there;
+    for (const Hash128& key : keys) there.push_back(known_.contains(key));
+    return there;
+  }
+  std::size_t most() const override { return 1000; }
+  void forget_all() override {
+    const std::lock_guard lock(mutex_);
+    known_.clear();
+  }
+  BlockStore* own(KvMedium medium) override { return medium == KvMedium::storage ? this : nullptr; }
+  std::int64_t count() const override {
+    const std::lock_guard lock(mutex_);
+    return std::ssize(known_);
+  }
+  void touch(std::span<const Hash128>) override {}
+  Result<> read(Hash128, const TakeBlock&) override { return failure(ErrorCode::io, "the disk is gone"); }
+  Result<> write(Hash128 key, const FillBlock&) override {
+    ++begun;
+    while (!may_write) std::this_thread::yield();
+    const std::lock_guard lock(mutex_);
+    known_.insert(key);
+    ++written;
+    return {};
+  }
+  void remove(std::span<const Hash128>) override {}
+
+  std::atomic<int> begun = 0, written = 0;
+  std::atomic<bool> may_write = false;
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<Hash128> known_;
+};
+
 struct Tiers {
   ScratchDirectory folder;
   std::unique_ptr<TieredBlocks> blocks;
@@ -39,6 +81,7 @@ struct Tiers {
   Tiers(int on_host, const TestRedis& redis) {
     open(on_host, StoreBlocks::open(redis.url(), {}, kFormat).value());
   }
+  Tiers(int on_host, std::unique_ptr<BlockStore> below) { open(on_host, std::move(below)); }
 
   void open(int on_host, int on_disk = 1000) {
     blocks.reset();
@@ -118,6 +161,33 @@ TEST(TieredBlocks, WhoeverIsBehindIsNotWaitedFor) {
   EXPECT_EQ(tiers.blocks->moved().stored_blocks, 0);
   EXPECT_FALSE(tiers.blocks->moved().off);
   EXPECT_EQ(tiers.get(0).error().code, ErrorCode::unavailable);
+}
+
+// Who hits what waits, or what is there, adds nothing to what waits.
+TEST(TieredBlocks, PromptsThatComeAgainDriveNoneOutThatWait) {
+  auto below = std::make_unique<BadDisk>();
+  BadDisk& disk = *below;
+  Tiers tiers(8, std::move(below));
+  tiers.put(0, 2);
+  EXPECT_TRUE(eventually([&] { return disk.begun == 1; }));
+  tiers.put(2, 2);
+  tiers.put(4, 4);
+  for (int i = 0; i < 5; ++i) tiers.blocks->touch(keys(4, 4));
+  disk.may_write = true;
+  EXPECT_TRUE(eventually([&] { return disk.count() == 8; }));
+  EXPECT_EQ(tiers.blocks->moved().dropped_stores, 0);
+}
+
+TEST(TieredBlocks, WhatIsBeingWrittenWhenTheDiskTurnsOffIsNotThere) {
+  auto below = std::make_unique<BadDisk>();
+  BadDisk& disk = *below;
+  Tiers tiers(8, std::move(below));
+  tiers.put(0, 2);
+  EXPECT_TRUE(eventually([&] { return disk.begun == 1; }));
+  EXPECT_EQ(tiers.get(7).error().code, ErrorCode::unavailable);
+  EXPECT_TRUE(tiers.blocks->moved().off);
+  disk.may_write = true;
+  EXPECT_TRUE(eventually([&] { return disk.written == 1 && disk.count() == 0; }));
 }
 
 TEST(TieredBlocks, AStoreIsAskedOnlyForWhatHostMemoryLacks) {

@@ -3,8 +3,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <future>
+#include <numeric>
 
 #include "base/clock.h"
 #include "transfer/block_fetcher.h"
@@ -177,6 +179,66 @@ TEST_P(Transports, WhatDoesNotFitIsRefusedByName) {
   EXPECT_EQ(Consumer().fetch(task_for(port), GetParam()).failure, std::nullopt);
 }
 
+// A block of 16 tokens here, of more or fewer at the consumer.
+TEST(Transfer, BlocksOfAnotherSizeAreMadeOfThoseThatThereAre) {
+  constexpr int kPlanes = 4, kTokenBytes = 1024, kHeld = kBlocks * 16;
+  BlockFormat own = kFormat;
+  own.planes = {{.count = kPlanes, .token_bytes = kTokenBytes}};
+  const auto number = [](int plane, int token) { return static_cast<std::byte>(plane * 50 + token * 7); };
+  const auto lay_out = [&](int first, int size, std::span<std::byte> out) {
+    for (int plane = 0; plane < kPlanes; ++plane)
+      for (int token = 0; token < size; ++token)
+        std::ranges::fill(
+            out.subspan(static_cast<std::size_t>((plane * size + token) * kTokenBytes), kTokenBytes),
+            number(plane, first + token));
+  };
+  LeaseTable leases(30);
+  const auto server =
+      BlockServer::start(
+          {.host = "127.0.0.1", .port = 0, .engine_id = "e", .format = own}, leases,
+          [&](KvPlace from, std::span<std::byte> out) { lay_out((from.number - 100) * 16, 16, out); }, {},
+          [] {})
+          .value();
+  std::vector<TokenId> text(kHeld + 70);  // of a prompt that is not held whole
+  std::iota(text.begin(), text.end(), 1);
+  for (const auto& [size, one_host] :
+       {std::pair(32, true), std::pair(8, false), std::pair(48, true), std::pair(256, false)}) {
+    Lease lease{.keys = some_keys(), .owner = 9, .text = text, .identity = {1, 2}};
+    for (int b = 0; b < kBlocks; ++b) lease.blocks.push_back({.number = 100 + b});
+    leases.add("r", std::move(lease), now_us());
+    BlockFormat other = kFormat;
+    other.block_size = size;
+    other.bytes = kFormat.bytes / 16 * size;
+    LoadTask task = task_for(server->port());
+    task.keys = transfer_keys(text, {1, 2}, size);
+    task.first = 1;
+    task.blocks.clear();
+    for (int b = 1; b < std::ssize(task.keys); ++b) task.blocks.push_back({.number = b});
+    std::array<std::promise<LoadResult>, 2> results;  // by the task's id
+    bool right = true;
+    BlockFetcher fetcher(
+        other, one_host, false,
+        [&](KvPlace to, std::span<const std::byte> bytes) {
+          std::vector<std::byte> wanted(bytes.size());
+          lay_out(to.number * size, size, wanted);
+          right = right && std::ranges::equal(bytes, wanted);
+        },
+        {}, [&](LoadResult got) { results.at(got.id).set_value(std::move(got)); });
+    LoadTask wrong = task;
+    wrong.id = 0;
+    wrong.keys.back().low += 1;
+    fetcher.post(std::move(wrong));
+    EXPECT_EQ(results[0].get_future().get().failure, KvTransferFailure::mismatch);
+    task.id = 1;
+    fetcher.post(std::move(task));
+    const LoadResult got = results[1].get_future().get();
+    EXPECT_EQ(got.failure, std::nullopt) << got.message;
+    EXPECT_EQ(got.loaded, kHeld / size - 1) << size;
+    EXPECT_TRUE(right) << size;
+    while (leases.take_ended(now_us()).empty()) std::this_thread::yield();
+  }
+}
+
 TEST(Transfer, ALeaseLastsWhileSomebodyWants) {
   Producer producer;
   const std::int64_t first_end = producer.leases.next_end_us();
@@ -241,7 +303,7 @@ std::vector<std::byte> packed_block(int number, std::int32_t block) {
 // Answers with `good` blocks of the first piece, then with `last` in place of the next one.
 void give(PeerSocket& socket, int good, std::optional<std::vector<std::byte>> last) {
   (void)receive_message(socket);
-  (void)send_message(socket, Ready{.shared_memory = false});
+  (void)send_message(socket, Ready{.blocks = kBlocks, .shared_memory = false});
   const auto get = std::get<Get>(receive_message(socket).value());
   (void)send_message(socket, Piece{get.first, get.count});
   for (int i = 0; i < good; ++i) (void)socket.send(packed_block(i, 100 + i));
@@ -259,7 +321,7 @@ TEST(Transfer, APeerThatDiesAtAnyMomentIsNoticed) {
       [](PeerSocket& s) { (void)receive_message(s); },
       [](PeerSocket& s) {
         (void)receive_message(s);
-        (void)send_message(s, Ready{});
+        (void)send_message(s, Ready{.blocks = kBlocks});
       },
       [](PeerSocket& s) { give(s, 0, std::nullopt); },
       [](PeerSocket& s) { give(s, 2, std::nullopt); },
@@ -271,6 +333,21 @@ TEST(Transfer, APeerThatDiesAtAnyMomentIsNoticed) {
     EXPECT_EQ(result.failure, KvTransferFailure::lost);
     EXPECT_EQ(result.loaded, 0);
   }
+}
+
+// It is never silent for long.
+TEST(Transfer, APeerThatTakesForEverIsGivenUp) {
+  BadPeer peer([](PeerSocket& s) {
+    (void)receive_message(s);
+    const std::uint32_t size = 60'000;  // of a message, a byte of which comes now and then
+    (void)s.send(std::as_bytes(std::span(&size, 1)));
+    const std::byte letter{'{'};
+    while (s.send(std::span(&letter, 1))) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  });
+  Consumer consumer;
+  const LoadResult result = consumer.fetch(task_for(peer.port));
+  EXPECT_EQ(result.failure, KvTransferFailure::lost);
+  EXPECT_TRUE(result.message.contains("takes longer")) << result.message;
 }
 
 TEST(Transfer, WrongBytesAreNotTakenAndWhatCameBeforeIs) {
@@ -291,7 +368,7 @@ TEST(Transfer, WrongBytesInPlaceAreNotTakenEither) {
   const Way way{"tcp", false, true};
   BadPeer peer([&](PeerSocket& s) {
     (void)receive_message(s);
-    (void)send_message(s, Ready{.layout = "alike"});
+    (void)send_message(s, Ready{.blocks = kBlocks, .layout = "alike"});
     const auto get = std::get<Get>(receive_message(s).value());
     EXPECT_EQ(get.way, BlockWay::native);
     (void)send_message(s, Piece{get.first, get.count});
@@ -322,7 +399,7 @@ TEST(Transfer, APeerThatDiesWhileItSendsOverUcxIsNoticed) {
     const auto pull = std::get<Pull>(receive_message(s).value());
     const auto channel = ucx_channel();
     ASSERT_TRUE(channel->connect(pull.ucx));
-    (void)send_message(s, Ready{.layout = "alike", .ucx = true});
+    (void)send_message(s, Ready{.blocks = kBlocks, .layout = "alike", .ucx = true});
     const auto get = std::get<Get>(receive_message(s).value());
     (void)send_message(s, Piece{get.first, get.count});
     const std::vector<std::byte> block(kNativeBytes, content(100));

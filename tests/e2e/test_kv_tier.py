@@ -1,6 +1,7 @@
 """Tiers of the KV cache, in host memory and on disk: prompts come back from there after eviction, from the disk also after a restart
 or a kill -9."""
 
+import concurrent.futures
 import json
 import os
 import signal
@@ -8,7 +9,7 @@ import subprocess
 
 import openai
 import pytest
-from conftest import eventually, fetch, metric, running, serve
+from conftest import eventually, fetch, http_client, metric, running, serve
 from test_engine_process import engines
 
 NAME = "--served-model-name=demo"
@@ -32,6 +33,10 @@ def tier_metric(base, name, tier):
         if line.startswith(name + "{") and f'"{tier}"' in line:
             return float(line.rsplit(" ", 1)[1])
     raise AssertionError(f"no {name} of {tier}")
+
+
+def of_each_engine(base, name, tier=""):
+    return [float(line.rsplit(" ", 1)[1]) for line in fetch(base + "/metrics").splitlines() if line.startswith(name + "{") and tier in line]
 
 
 def ask(base, **changes):
@@ -117,6 +122,33 @@ def test_what_host_memory_evicts_comes_back_from_disk_also_after_a_restart(plain
         assert eventually(lambda: hits(base) > 100)
 
 
+def test_an_engine_that_slept_finds_its_prompts_in_host_memory(plain):
+    with serve(NAME, "--server-dev-mode", "--enable-sleep-mode", offloading(cpu_bytes_to_use=64 << 20)) as base:
+        assert same(ask(base), plain)
+        assert eventually(lambda: stored(base) > 10) and at_rest(base)
+        for call in ("/sleep?level=1", "/wake_up", "/reset_prefix_cache"):
+            assert http_client.post(base + call).status_code == 200
+            if call != "/sleep?level=1":
+                before = hits(base)
+                assert same(ask(base), plain)
+                assert eventually(lambda: hits(base) > before + 500)
+        assert at_rest(base)
+
+
+def test_each_engine_has_a_tier_of_its_own(plain, tmp_path):
+    tiers = offloading(cpu_bytes_to_use=16 << 20, secondary_tiers=[{"type": "fs", "root_dir": str(tmp_path)}])
+    with concurrent.futures.ThreadPoolExecutor(8) as clients:
+        with serve(NAME, "--data-parallel-size=2", tiers) as base:
+            assert all(same(answer, plain) for answer in clients.map(lambda _: ask(base), range(8)))
+            stored_blocks = lambda tier: of_each_engine(base, "vllm:kv_tier_stored_blocks_total", tier)
+            assert eventually(lambda: len(stored_blocks("CPU")) == 2 and stored_blocks("CPU") == stored_blocks("STORAGE") and min(stored_blocks("CPU")) > 10)
+        assert len({file.parents[1].name for file in tmp_path.rglob("*.kv")}) == 2
+        with serve(NAME, "--data-parallel-size=2", tiers) as base:
+            assert all(same(answer, plain) for answer in clients.map(lambda _: ask(base), range(8)))
+            assert eventually(lambda: min(of_each_engine(base, "vllm:external_prefix_cache_hits_total"), default=0) > 500)
+            assert eventually(lambda: not any(of_each_engine(base, "vllm:kv_transfer_held_blocks")))
+
+
 def test_ranks_have_a_tier_together(tmp_path):
     """What two ranks have written two find again, and one as well: a folder is of the model, not of a layout."""
     ranks = (NAME, "--device=cpu", "--dtype=float32", "--tensor-parallel-size=2")
@@ -174,7 +206,8 @@ def test_the_size_flag_makes_a_tier_in_the_cache_folder(plain, tmp_path):
 
 
 @pytest.mark.parametrize("flags, word", [
-    (["--kv-transfer-config", '{"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}'], "LMCacheConnectorV1"),
+    (["--kv-transfer-config", '{"kv_connector": "FlexKVConnectorV1", "kv_role": "kv_both"}'], "FlexKVConnectorV1"),
+    (["--kv-transfer-config", '{"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}'], "lmcache.max_local_cpu_size"),
     (["--kv-transfer-config", '{"kv_connector": "OffloadingConnector", "kv_role": "kv_both"}'], "cpu_bytes_to_use"),
     ([offloading(spec_name="TieringOffloadingSpec", cpu_bytes_to_use=1 << 20)], "secondary_tiers"),
     ([offloading(cpu_bytes_to_use=-1)], "cpu_bytes_to_use"),

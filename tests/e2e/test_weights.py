@@ -114,6 +114,21 @@ def test_streams_go_on_with_the_weights_that_are_there(answers, trained):
         assert 0 < same and on["choices"][0]["token_ids"] == ids[same:]
 
 
+def test_sglangs_route_does_the_same(answers, trained):
+    with serve(f"--model={DEMO}", *FLAGS) as base:
+        update = lambda **body: http_client.post(base + "/update_weights_from_disk", json=body)
+        response = update(model_path=str(trained), load_format=None, flush_cache=True)
+        assert response.status_code == 200 and response.json()["success"] is True, response.text
+        assert ask(base) == answers[1]
+        response = update(model_path=str(trained / "nothing"))
+        assert response.status_code == 400 and response.json()["success"] is False and "nothing" in response.json()["message"]
+        for body, field in (({}, "model_path"), ({"model_path": 1}, "model_path"), ({"model_path": "x", "abort_all_requests": True}, "abort_all_requests"),
+                            ({"model_path": "x", "load_format": "dummy"}, "load_format"), ({"model_path": "x", "model": "y"}, "model")):
+            response = update(**body)
+            assert response.status_code == 400 and response.json()["error"]["param"] == field, response.text
+        assert ask(base) == answers[1]
+
+
 def test_an_engine_that_dies_comes_back_with_them(answers, trained):
     with serve(f"--model={DEMO}", *FLAGS) as base:
         reload(base, trained)
@@ -148,9 +163,13 @@ def test_what_is_not_the_models_is_refused_and_nothing_changes(answers, tmp_path
         assert ask(base) == answers[0]
 
 
-def test_a_tier_has_nothing_of_other_weights(answers, trained, tmp_path):
-    tier = {"kv_connector": "SharedStorageConnector", "kv_role": "kv_both",
-            "kv_connector_extra_config": {"shared_storage_path": str(tmp_path / "kv"), "load_always": True}}
+@pytest.mark.parametrize("on_host", [False, True], ids=["disk", "host memory and disk"])
+def test_a_tier_has_nothing_of_other_weights(answers, trained, tmp_path, on_host):
+    extra = {"shared_storage_path": str(tmp_path / "kv")}
+    if on_host:
+        extra = {"cpu_bytes_to_use": 64 << 20, "secondary_tiers": [{"type": "fs", "root_dir": str(tmp_path / "kv")}]}
+    tier = {"kv_connector": "OffloadingConnector" if on_host else "SharedStorageConnector", "kv_role": "kv_both",
+            "kv_connector_extra_config": extra | {"load_always": True}}
     hits = "vllm:external_prefix_cache_hits_total"
     with serve(f"--model={DEMO}", *FLAGS, "--kv-transfer-config", json.dumps(tier)) as base:
         assert ask(base) == answers[0]

@@ -2,12 +2,12 @@
 
     .venv/bin/python tests/soak/kv_faults.py [--seconds 3600] [--every 10] [--seed 1] [--clients 8]
 
-Four servers that load blocks, under random prompts all the time: from a tier on a small disk, from a store of the Redis protocol, from an
-S3-style one, and from a prefill server. Every so often a fault is drawn, lasts for a while and ends:
+Five servers that load blocks, under random prompts all the time: from a tier on a small disk, from host memory with such a disk below it, from
+a store of the Redis protocol, from an S3-style one, and from a prefill server. Every so often a fault is drawn, lasts for a while and ends:
 
     a server that decodes, or the one that prefills, killed (its engine, or all of it) and started again
-    the disk full (RLIMIT_FSIZE: files cannot be written any more), files spoilt, cut, removed
-    the disk slow: its threads stopped for moments (SIGSTOP of the engine)
+    a disk full (RLIMIT_FSIZE: files cannot be written any more), files spoilt, cut, removed
+    a disk slow: its threads stopped for moments (SIGSTOP of the engine)
     the stores lying, hanging, forgetting
 
 Each answer is compared with that of a server without a cache, text and logprobs. A request whose server was killed is asked again, at
@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 
-from kv_pairs import HOLD, TIGHT, Prompts, ask, left_over, peer, tier_at, words
+from kv_pairs import HOLD, TIGHT, Prompts, ask, left_over, peer, tier_at, tiers_at, words
 from serving import Server, free_port
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "e2e"))
@@ -87,15 +87,15 @@ class Faults:
         self.draws.choice([*self.ways, self.prefill]).signal_engine(signal.SIGKILL)
 
     async def disk_full(self):
-        """The tier turns itself off; a new server finds what there is."""
-        disk = self.ways[0]
+        """The tier turns itself off, below host memory alone; a new server finds what there is."""
+        disk = self.draws.choice(self.ways[:2])
         for pid in disk.engines():
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
         await asyncio.sleep(3)
         await disk.kill()
 
     async def disk_slow(self):
-        disk = self.ways[0]
+        disk = self.draws.choice(self.ways[:2])
         for _ in range(5):
             disk.signal_engine(signal.SIGSTOP)
             await asyncio.sleep(0.5)
@@ -125,8 +125,8 @@ async def faults(seconds, every, seed, clients):
         folder = pathlib.Path(name)
         computed = Server("--no-enable-prefix-caching")
         stack.callback(computed.process.kill)
-        ways = [Mortal("disk", tier_at(folder), *TIGHT), Mortal("redis", tier_at(redis), *TIGHT), Mortal("s3", tier_at(s3), *TIGHT, **KEYS),
-                Mortal("peer", peer(), *TIGHT)]  # fmt: skip
+        ways = [Mortal("disk", tier_at(folder / "disk"), *TIGHT), Mortal("host", tiers_at(folder / "host"), *TIGHT),
+                Mortal("redis", tier_at(redis), *TIGHT), Mortal("s3", tier_at(s3), *TIGHT, **KEYS), Mortal("peer", peer(), *TIGHT)]  # fmt: skip
         prefill = Mortal("prefill", peer())
         for each in [*ways, prefill]:
             await each.start()

@@ -4,7 +4,7 @@
 
 Rounds of random prompts, some with a beginning that others had. Each is asked of a server without a prefix cache; then of servers that
 have it computed, cached, in host memory with a disk below it, on disk, in stores (of the Redis protocol, S3-style) that another server has filled, from a prefill server over
-shared memory, TCP and, where it is installed, UCX, and from one that is killed meanwhile, each with so little memory that requests are preempted. A pair is an answer and the one it must be: text and
+shared memory, TCP and, where it is installed, UCX, into blocks of another size, and from one that is killed meanwhile, each with so little memory that requests are preempted. A pair is an answer and the one it must be: text and
 logprobs, bit for bit. In between blocks on disk and in the store are spoilt, cut and removed. Prints a table; a wrong answer, none at all, or a block that is kept for nobody
 ends the program with an error.
 """
@@ -31,6 +31,7 @@ from s3_stand_in import KEYS, s3_stand_in
 LIMIT = 120  # seconds: whoever waits longer is stuck
 HOLD = {"do_remote_decode": True, "do_remote_prefill": False}
 TIGHT = ["--num-gpu-blocks-override=80", "--max-model-len=1024", "--max-num-seqs=16"]
+LARGER = ["--block-size=32", "--num-gpu-blocks-override=40", *TIGHT[1:]]
 
 
 def connector(name, **extra):
@@ -171,6 +172,7 @@ async def pairs(count, seconds, seed, clients):
         for each in (steady, mortal):
             stack.callback(lambda each=each: each.server.process.kill())
         near, far, fed_by_mortal = server(peer(), *TIGHT), server(peer(transport="tcp"), *TIGHT), server(peer(transport="tcp"), *TIGHT)
+        larger = server(peer(), *LARGER)
         over_ucx = server(peer(transport="ucx"), *TIGHT) if (ROOT / "build/release/liboctavo_ucx.so").exists() else None
 
         async def check(way, answer, right):
@@ -213,6 +215,7 @@ async def pairs(count, seconds, seed, clients):
                 await all_of("peer, UCX", lambda body: two_legs(steady, over_ucx, body), asked)
             await all_of("peer, shared memory", lambda body: two_legs(steady, near, body), asked)
             await all_of("peer, TCP", lambda body: two_legs(steady, far, body), asked)
+            await all_of("peer, larger blocks", lambda body: two_legs(steady, larger, body), asked)
             await asyncio.gather(killer(), all_of("peer, killed", lambda body: two_legs(mortal, fed_by_mortal, body), asked))
             prompts.spoil(folder, store, objects)
             print(f"{ledger.total()} pairs after {time.perf_counter() - begin:.0f} s", file=sys.stderr, flush=True)
@@ -220,7 +223,7 @@ async def pairs(count, seconds, seed, clients):
         print(f"{ledger.total()} pairs, {time.perf_counter() - begin:.0f} s, {len(wrong)} wrong")
         for way, number in ledger.items():
             print(f"  {way:20}  {number}")
-        servers = {"disk": tier, "host memory": host, "store": filled, "S3": getting, "shared memory": near, "TCP": far, "killed": fed_by_mortal}
+        servers = {"disk": tier, "host memory": host, "store": filled, "S3": getting, "shared memory": near, "TCP": far, "larger blocks": larger, "killed": fed_by_mortal}
         if over_ucx:
             servers["UCX"] = over_ucx
         for way, each in servers.items():

@@ -191,6 +191,7 @@ void move_block(const KvLayer& cache, std::int64_t number, std::byte* outside) {
 
 const KvExchange kKvExchange{
     .layout = "groups of 16",
+    .joins = false,
     .export_block = [](const KvLayer& cache, std::int64_t block,
                        std::span<std::byte> out) { move_block<Way::out>(cache, block, out.data()); },
     .import_block =

@@ -559,6 +559,7 @@ void run_sample(Stream& stream, const SampleArgs& args) {
 // Copies of their own, beside the stream of the operators.
 constexpr KvExchange kKvExchange{
     .layout = "rows",
+    .joins = true,
     .export_block =
         [](const KvLayer& cache, std::int64_t block, std::span<std::byte> out) {
           runtime::copy_at_once(out.data(), cache.data + block * cache.stride_bytes, out.size());

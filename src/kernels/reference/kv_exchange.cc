@@ -7,6 +7,7 @@ namespace octavo::reference {
 
 const KvExchange kKvExchange{
     .layout = "rows",
+    .joins = true,
     .export_block =
         [](const KvLayer& cache, std::int64_t block, std::span<std::byte> out) {
           std::memcpy(out.data(), cache.data + block * cache.stride_bytes, out.size());

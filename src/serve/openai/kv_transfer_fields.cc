@@ -57,6 +57,9 @@ Result<std::optional<KvTransferParams>> read_kv_transfer(Fields& fields, int blo
   TRY_VOID(read_text(f, "remote_host", params.remote_host));
   TRY_VOID(f.integer("remote_port", params.remote_port, 0, 65'535));
   TRY_VOID(read_block_ids(f, blocks_max, params));
+  int tokens = 0;
+  TRY_VOID(f.integer("remote_num_tokens", tokens, 0));
+  params.remote_num_tokens = tokens;
   if (!params.do_remote_prefill && !params.do_remote_decode) return std::nullopt;
   return params;
 }

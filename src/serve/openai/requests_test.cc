@@ -157,7 +157,8 @@ TEST(Requests, KvTransferParams) {
                        .remote_request_id = "r",
                        .remote_host = "h",
                        .remote_port = 5600,
-                       .remote_block_ids = {{4, 5}}};
+                       .remote_block_ids = {{4, 5}},
+                       .remote_num_tokens = 40};
   const std::string rest = R"("do_remote_prefill":true,"do_remote_decode":false,"remote_engine_id":"e",
                               "remote_request_id":"r","remote_host":"h","remote_port":5600,"tp_size":1,
                               "remote_num_tokens":40,"transfer_mode":"pull")";

@@ -52,6 +52,7 @@ http::Response is_paused(Service&, std::string_view);
 
 // weights.cc
 Result<> collective_rpc(const ServicePtr&, const ExchangePtr&);
+Result<> update_weights_from_disk(const ServicePtr&, const ExchangePtr&);
 
 // elastic.cc
 Result<> scale_engines(const ServicePtr&, const ExchangePtr&);

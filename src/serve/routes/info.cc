@@ -3,6 +3,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "http/target.h"
 #include "serve/openai/errors.h"
 #include "serve/process_metrics.h"
 #include "serve/routes/handlers.h"
@@ -89,7 +90,16 @@ void live(const ServicePtr& service, const ExchangePtr& exchange) {
     exchange->respond(openai::error_response(503, "too many watch the engine already"));
 }
 
+// vLLM's switches. Requests that run keep their blocks; what lies outside of the engine (transfer/) goes by
+// the weights' files, so that nothing there is ever of others.
 Result<> reset_prefix_cache(const ServicePtr& service, const ExchangePtr& exchange) {
+  for (const std::string_view name : {"reset_running_requests", "reset_external"}) {
+    const std::string value = http::query_value(exchange->request().query, name).value_or("false");
+    if (value != "false" && value != "False" && value != "0")
+      return field_failure(name, ErrorCode::unsupported,
+                           "must be false: what the engine's own cache has for nobody is forgotten; got {}",
+                           value);
+  }
   service->engine.reset_prefix_cache();
   exchange->respond({.content_type = "", .body = ""});
   return {};

@@ -1,32 +1,42 @@
-// /collective_rpc: of what vLLM's route of this name has its workers do, the weights that are read in place of the
-// model's.
+// /collective_rpc: of what vLLM's route of this name has its workers do, the weights that are read in place
+// of the model's. /update_weights_from_disk: the same as SGLang's trainers ask for it.
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+
 #include "serve/openai/errors.h"
 #include "serve/routes/handlers.h"
 
 namespace octavo::routes {
 namespace {
 
+namespace json = boost::json;
+
 constexpr std::size_t kPathBytesMax = 4096;
+
+Result<> read_path(openai::Fields& fields, std::string_view name, std::string& path) {
+  TRY_VOID(fields.text(name, path));
+  if (path.size() > kPathBytesMax)
+    return invalid(fields.full_name(name), "must have at most {} bytes, got {}", kPathBytesMax, path.size());
+  return {};
+}
 
 // "": those in use are read anew.
 Result<std::string> weights_path(openai::Fields& fields) {
-  TRY_VOID(fields.refuse("args", "reload_weights has named arguments alone: kwargs", boost::json::array()));
-  TRY(const boost::json::object* named, fields.object("kwargs"));
+  TRY_VOID(fields.refuse("args", "reload_weights has named arguments alone: kwargs", json::array()));
+  TRY(const json::object* named, fields.object("kwargs"));
   if (named == nullptr) return "";
   openai::Fields kwargs(*named, "kwargs.");
   std::string path;
-  TRY_VOID(kwargs.text("weights_path", path));
+  TRY_VOID(read_path(kwargs, "weights_path", path));
   TRY_VOID(kwargs.refuse("is_checkpoint_format", "weights are read in the layout of the checkpoint", true));
   for (const std::string& name : kwargs.unread()) return invalid(name, "there is no such argument");
-  if (path.size() > kPathBytesMax)
-    return invalid("kwargs.weights_path", "must have at most {} bytes, got {}", kPathBytesMax, path.size());
   return path;
 }
 
 }  // namespace
 
 Result<> collective_rpc(const ServicePtr& service, const ExchangePtr& exchange) {
-  TRY(const boost::json::object body, openai::parse_body(exchange->take_body()));
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
   openai::Fields fields(body);
   std::string method;
   TRY_VOID(fields.text("method", method));
@@ -37,6 +47,28 @@ Result<> collective_rpc(const ServicePtr& service, const ExchangePtr& exchange) 
   for (const std::string& name : fields.unread()) return invalid(name, "there is no such field");
   service->engine.reload_weights(std::move(path), [exchange](const Result<>& read) {
     exchange->respond(read ? http::Response{.body = R"({"results":[null]})"} : openai::error_response(read.error()));
+  });
+  return {};
+}
+
+Result<> update_weights_from_disk(const ServicePtr& service, const ExchangePtr& exchange) {
+  TRY(const json::object body, openai::parse_body(exchange->take_body()));
+  openai::Fields fields(body);
+  std::string path;
+  TRY_VOID(read_path(fields, "model_path", path));
+  if (path.empty()) return invalid("model_path", "must be given: a folder or a GGUF file");
+  TRY_VOID(fields.refuse("load_format", "weights are read in the layout of the checkpoint", "auto"));
+  TRY_VOID(fields.refuse("abort_all_requests",
+                         "requests go on with the new weights: POST /pause?mode=abort ends them before",
+                         false));
+  TRY_VOID(fields.refuse("flush_cache", "nothing that was computed with the old weights stays", true));
+  TRY_VOID(fields.refuse("weight_version", "weights have no names here"));
+  for (const std::string& name : fields.unread()) return invalid(name, "there is no such field");
+  service->engine.reload_weights(std::move(path), [exchange](const Result<>& read) {
+    const std::string said = read ? "the weights are in use" : read.error().message;
+    exchange->respond(
+        {.status = read ? 200 : 400,
+         .body = json::serialize(json::object{{"success", read.has_value()}, {"message", said}})});
   });
   return {};
 }
