@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "dist/message_group.h"
-#include "dist/shared_memory_group.h"
 #include "dist/tcp_transport.h"
 #include "model/fingerprint.h"
 
@@ -19,9 +18,8 @@ namespace {
 constexpr int kHungMs = 10'000;
 constexpr int kHungStageMs = 120'000;
 constexpr int kEndMs = 2'000;
-// What stages send each other in a step, and the plans of the steps behind it, are on their way at once:
-// neither waits for the other. Memory that nobody writes to costs nothing.
-constexpr std::size_t kStageSlotBytes = std::size_t{64} << 20;
+// What a stage hands on of a token, at most, most often.
+constexpr std::size_t kRowBytes = std::size_t{128} << 10;
 
 // What a rank says of its start.
 struct Greeting {
@@ -56,17 +54,6 @@ Result<std::string> identity_of(const EngineOptions& o) {
                      o.nodes.count, o.dtype, o.quantization, o.kv_cache_dtype, o.block_size,
                      o.max_num_batched_tokens, o.max_num_seqs, b.enabled, b.redundant_experts, b.window_size,
                      b.step_interval, b.use_async);
-}
-
-std::size_t slot_bytes(const RankLayout& layout) {
-  return layout.pipeline > 1 ? kStageSlotBytes : SharedMemoryGroupOptions{}.slot_bytes;
-}
-
-std::size_t memory_bytes(const RankLayout& layout) {
-  std::size_t bytes = 0;
-  for (const std::vector<int>& members : layout.groups())
-    bytes += SharedMemoryGroup::memory_bytes(static_cast<int>(members.size()), slot_bytes(layout));
-  return bytes;
 }
 
 }  // namespace
@@ -110,7 +97,8 @@ Ranks::Ranks(const EngineOptions& options, int rank)
       rank_(rank),
       timeout_ms_(options.distributed_timeout_s > 0 ? options.distributed_timeout_s * 1000
                   : layout_.pipeline > 1            ? kHungStageMs
-                                                    : kHungMs) {}
+                                                    : kHungMs),
+      handed_on_bytes_(static_cast<std::size_t>(options.max_num_batched_tokens) * kRowBytes) {}
 
 Ranks::~Ranks() {
   const bool failed = !groups_.status();
@@ -132,10 +120,11 @@ Result<std::unique_ptr<Ranks>> Ranks::start(const EngineOptions& options,
     TRY_VOID(ranks->connect(options));
     return ranks;
   }
-  TRY(ranks->memory_, SharedMemory::create(memory_bytes(ranks->layout_)));
+  const HostGroupsOptions groups = ranks->on_this_host();
+  TRY(ranks->memory_, SharedMemory::create(host_groups_bytes(groups)));
   const int shared[] = {ranks->memory_.fd()};
   TRY_VOID(ranks->start_children(size, command, shared));
-  ranks->share_memory();
+  ranks->groups_ = host_groups(ranks->memory_.bytes(), groups);
   return ranks;
 }
 
@@ -148,9 +137,10 @@ Result<std::unique_ptr<Ranks>> Ranks::join(const EngineOptions& options, int ran
     return ranks;
   }
   TRY(ranks->memory_, SharedMemory::open(remote::kChildSocket + 1));
-  if (ranks->memory_.bytes().size() != memory_bytes(ranks->layout_))
+  const HostGroupsOptions groups = ranks->on_this_host();
+  if (ranks->memory_.bytes().size() != host_groups_bytes(groups))
     return failure(ErrorCode::corrupt, "{} bytes of shared memory", ranks->memory_.bytes().size());
-  ranks->share_memory();
+  ranks->groups_ = host_groups(ranks->memory_.bytes(), groups);
   return ranks;
 }
 
@@ -166,24 +156,12 @@ Result<> Ranks::start_children(int count, const std::vector<std::string>& comman
   return {};
 }
 
-void Ranks::share_memory() {
-  std::span<std::byte> left = memory_.bytes();
-  std::vector<std::span<std::byte>> places;
-  for (const std::vector<int>& members : layout_.groups()) {
-    const std::size_t bytes =
-        SharedMemoryGroup::memory_bytes(static_cast<int>(members.size()), slot_bytes(layout_));
-    places.push_back(left.first(bytes));
-    left = left.subspan(bytes);
-  }
-  groups_ = make_groups(layout_, rank_, [&](std::size_t i, const std::vector<int>& members) {
-    return std::make_unique<SharedMemoryGroup>(
-        places[i], SharedMemoryGroupOptions{
-                       .rank = static_cast<int>(std::ranges::find(members, rank_) - members.begin()),
-                       .size = static_cast<int>(members.size()),
-                       .check = [this] { return check(); },
-                       .spin = layout_.size() <= usable_processors(),
-                       .slot_bytes = slot_bytes(layout_)});
-  });
+HostGroupsOptions Ranks::on_this_host() {
+  return {.layout = layout_,
+          .rank = rank_,
+          .check = [this] { return check(); },
+          .spin = layout_.size() <= usable_processors(),
+          .handed_on_bytes = handed_on_bytes_};
 }
 
 // To the ranks of other hosts.

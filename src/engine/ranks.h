@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "dist/host_groups.h"
 #include "dist/mpi_plugin.h"
-#include "dist/rank_layout.h"
 #include "dist/shared_memory.h"
 #include "engine/engine_options.h"
 #include "remote/child_process.h"
@@ -45,12 +45,13 @@ class Ranks {
   Ranks(const EngineOptions& options, int rank);
   Result<> start_children(int count, const std::vector<std::string>& command, std::span<const int> shared);
   Result<> connect(const EngineOptions& options);
-  void share_memory();
+  HostGroupsOptions on_this_host();
   Result<> check();
 
   RankLayout layout_;
   int rank_;
   int timeout_ms_;
+  std::size_t handed_on_bytes_;  // room for what a stage hands on in a step
   std::vector<remote::ChildProcess> children_;  // of rank 0: rank 1 first
   SharedMemory memory_;
   std::unique_ptr<Transport> transport_;
