@@ -76,6 +76,15 @@ Result<> TcpTransport::exchange(std::span<const Send> sends, std::span<const Rec
   }
 }
 
+// A link that is cut is found out by the system's own messages (tcp_meeting.cc).
+Result<> TcpTransport::check() const {
+  for (int rank = 0; rank < size(); ++rank) {
+    pollfd ended{peers_[static_cast<std::size_t>(rank)].socket.fd(), POLLRDHUP, 0};
+    if (poll(&ended, 1, 0) > 0) return gone(rank, 0);
+  }
+  return {};
+}
+
 Result<> TcpTransport::send_some(Peer& peer, int rank) {
   while (!peer.out.empty()) {
     const ssize_t sent =

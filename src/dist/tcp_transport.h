@@ -40,6 +40,7 @@ class TcpTransport final : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(peers_.size()); }
   Result<> exchange(std::span<const Send> sends, std::span<const Receive> receives, int timeout_ms) override;
+  Result<> check() const override;
 
  private:
   struct Peer {

@@ -1,5 +1,6 @@
 #include "engine/ranks.h"
 
+#include <fmt/ranges.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -45,15 +46,21 @@ bool is_gone(int socket) {
   return poll(&readable, 1, 0) != 0;
 }
 
-// What must be the same on all hosts.
+// What must be the same on all hosts: what the model is, how it is divided, its cache, and the room that steps have.
 Result<std::string> identity_of(const EngineOptions& o) {
-  TRY(const std::string files, model_fingerprint(o.model_dir));
+  TRY(const std::string files, model_fingerprint(o.model_dir, o.weights_dir));
   const ExpertBalancing& b = o.expert_balancing;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", files, o.hf_overrides,
-                     o.tensor_parallel_size, o.pipeline_parallel_size, o.enable_expert_parallel,
-                     o.nodes.count, o.dtype, o.quantization, o.kv_cache_dtype, o.block_size,
-                     o.max_num_batched_tokens, o.max_num_seqs, b.enabled, b.redundant_experts, b.window_size,
-                     b.step_interval, b.use_async);
+  return fmt::format(
+      "{}|{}|{}|{}|{}|{}|{}", files, o.hf_overrides,
+      fmt::join({o.load_format, o.runner, o.convert, o.pooling_type, o.dtype, o.quantization, o.kv_cache_dtype}, "|"),
+      fmt::join({o.nodes.count, o.tensor_parallel_size, o.pipeline_parallel_size, int{o.enable_expert_parallel}}, "|"),
+      fmt::join({int{b.enabled}, b.redundant_experts, b.window_size, b.step_interval, int{b.use_async}}, "|"),
+      fmt::join({o.max_model_len.value_or(0), o.block_size, int{o.sliding_window_groups}, int{o.enable_prefix_caching},
+                 o.mamba_block_size.value_or(0), o.max_num_batched_tokens, o.max_num_seqs},
+                "|"),
+      fmt::join({o.images_max, o.videos_max, o.sounds_max, o.lora.in_memory(), o.lora.max_lora_rank,
+                 int{o.speculation.has_value()}},
+                "|"));
 }
 
 }  // namespace
@@ -186,12 +193,13 @@ Result<> Ranks::connect(const EngineOptions& options) {
   return {};
 }
 
-// Over shared memory: whether those are there that this rank can know of.
 Result<> Ranks::check() {
+  if (transport_) TRY_VOID(transport_->check());
   if (rank_ > 0) {
-    if (is_gone(remote::kChildSocket)) return failure(ErrorCode::unavailable, "rank 0 has gone");
+    if (on_one_host() && is_gone(remote::kChildSocket)) return failure(ErrorCode::unavailable, "rank 0 has gone");
     return {};
   }
+  const std::lock_guard lock(children_mutex_);
   for (std::size_t i = 0; i < children_.size(); ++i) {
     if (!is_gone(children_[i].socket.fd())) continue;
     const pid_t pid = children_[i].pid();

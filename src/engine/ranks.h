@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ class Ranks {
   const RankGroups& groups() const { return groups_; }
   // Over shared memory: the others are rank 0's children.
   bool on_one_host() const { return transport_ == nullptr; }
+  // Whether those are there that this rank can know of. Any thread.
+  Result<> check();
 
   // Says how this rank's start went, and waits for the others to say so; the timeout of a running engine
   // holds from now on. Errors: this rank's own; on rank 0, what the first says that is not ready, or that it
@@ -46,12 +49,12 @@ class Ranks {
   Result<> start_children(int count, const std::vector<std::string>& command, std::span<const int> shared);
   Result<> connect(const EngineOptions& options);
   HostGroupsOptions on_this_host();
-  Result<> check();
 
   RankLayout layout_;
   int rank_;
   int timeout_ms_;
   std::size_t handed_on_bytes_;  // room for what a stage hands on in a step
+  std::mutex children_mutex_;
   std::vector<remote::ChildProcess> children_;  // of rank 0: rank 1 first
   SharedMemory memory_;
   std::unique_ptr<Transport> transport_;
