@@ -14,15 +14,16 @@
 namespace octavo::remote {
 namespace {
 
-// An engine that lives so long, or says a token, has not died of how it started; and one that lives so long,
-// not of the requests that it was given first.
-constexpr std::int64_t kLivedUs = 10'000'000;
-// A request that so many young engines die with one after the other, without a token of it in between, ends.
-constexpr int kRequestDeathsMax = 5;
+// A request that so many engines die with one after the other, without a token of it in between, ends. A young one counts
+// for several: of those that live long, few may have begun with it.
+constexpr int kRequestDeathsMax = 20;
+constexpr int kYoungDeath = 4;
 // So many engines die one after the other: no more is started.
 constexpr int kDeathsMax = 6;
 constexpr int kRestartMs = 300;  // before an engine whose predecessor died young, times their number
 constexpr int kStopMs = 5'000;
+
+Error away() { return {ErrorCode::unavailable, "the engine waits for its ranks on other hosts", {}}; }
 
 Error asleep() { return {ErrorCode::unavailable, "the engine sleeps; POST /wake_up wakes it", {}}; }
 
@@ -55,6 +56,7 @@ Result<RequestId> EngineProcess::submit(Request request, std::shared_ptr<OutputS
     if (broken_) return failure(ErrorCode::unavailable, "the engine has failed");
     if (closed_) return failure(ErrorCode::unavailable, "the engine is shutting down");
     if (sleep_level_ != 0) return std::unexpected(asleep());
+    if (presence_ == EnginePresence::away) return std::unexpected(away());
     if (answers > places)
       return invalid("n", "this engine holds at most {} unfinished answers, got {}", places, answers);
     if (places_taken_ + answers > places)
@@ -252,6 +254,7 @@ std::vector<EngineStats> EngineProcess::stats() const {
   stats.engine = info_.index;
   stats.unfinished = places_taken_;
   stats.healthy = !broken_;
+  stats.presence = presence_;
   stats.sleep_level = slept_ ? 0 : sleep_level_;
   stats.paused = paused_;
   return {stats};
@@ -275,6 +278,7 @@ void EngineProcess::run() {
     {
       const std::lock_guard lock(mutex_);
       pid_ = -1;
+      if (!ending_) presence_ = options_.on_several_hosts ? EnginePresence::away : EnginePresence::starting;
       stats_.running = 0;
       if (stopping_) break;
     }
@@ -368,19 +372,18 @@ Result<> EngineProcess::serve_child() {
 
 // After a death: whether another engine is to be started. Ends the requests that may be the cause.
 bool EngineProcess::recovers(const Error& death) {
-  const bool young = now_us() - ready_us_ < kLivedUs;
+  const bool young = now_us() - ready_us_ < std::int64_t{options_.young_ms} * 1000;
   deaths_ = got_on_ || (ready_ && !young) ? 1 : deaths_ + 1;
   if (deaths_ >= kDeathsMax) return false;
   if (ready_) {
     const Error gone{ErrorCode::internal,
-                     fmt::format("{} engines in a row died with this request; the last: {}",
-                                 kRequestDeathsMax, death.message),
+                     "engines died with this request one after the other; the last: " + death.message,
                      {}};
     for (auto place = unfinished_.begin(); place != unfinished_.end();) {
       const auto next = std::next(place);
       if (place->second.aborting)
         end(place, FinishReason::abort, {});
-      else if (young && ++place->second.deaths >= kRequestDeathsMax)
+      else if ((place->second.deaths += young ? kYoungDeath : 1) >= kRequestDeathsMax)
         end(place, FinishReason::error, gone);
       place = next;
     }
@@ -450,11 +453,20 @@ void EngineProcess::take(const AdapterChanged& changed) {
   if (answered.empty()) return;
   const auto& [change, done] = answered.mapped();
   if (changed.error) return done(std::unexpected(*changed.error));
-  if (change.unload)
-    adapters_.erase(change.source.name);
-  else
+  if (!change.unload) {
     adapters_[change.source.name] = change.source.path;
+    left_adapters_.erase(change.source.name);
+  } else if (auto left = adapters_.extract(change.source.name)) {
+    left_adapters_.insert_or_assign(left.key(), left.mapped());
+    forget_left_adapters();
+  }
   done({});
+}
+
+void EngineProcess::forget_left_adapters() {
+  std::erase_if(left_adapters_, [&](const auto& left) {
+    return std::ranges::none_of(unfinished_, [&](const auto& u) { return u.second.request.identity.adapter == left.first; });
+  });
 }
 
 void EngineProcess::end_pauses(const Result<>& result) {
@@ -497,6 +509,10 @@ Result<> EngineProcess::take(FromEngine&& message) {
 void EngineProcess::greet(const Ready& ready) {
   ready_ = true;
   ready_us_ = heard_us_ = now_us();
+  {
+    const std::lock_guard lock(mutex_);
+    presence_ = EnginePresence::up;
+  }
   if (!std::exchange(told_, true)) {
     info_ = ready.info;
     started_.set_value({});
@@ -509,8 +525,10 @@ void EngineProcess::greet(const Ready& ready) {
   } else if (reload_error_) {
     end_reload(std::unexpected(*std::exchange(reload_error_, std::nullopt)));
   }
-  for (const auto& [name, path] : adapters_)
-    append_frame(child_.socket.out, ChangeAdapter{.source = {name, path}});
+  forget_left_adapters();
+  for (const auto* adapters : {&adapters_, &left_adapters_})
+    for (const auto& [name, path] : *adapters)
+      append_frame(child_.socket.out, ChangeAdapter{.source = {name, path}});
   for (const auto& [id, command] : adapter_commands_) append_frame(child_.socket.out, command.change);
   // A pause that holds comes before all requests: who was told of it sees no token. One that was not answered yet
   // comes behind those that it found running.

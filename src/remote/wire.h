@@ -20,7 +20,7 @@
 
 namespace octavo::remote {
 
-inline constexpr int kWireVersion = 6;
+inline constexpr int kWireVersion = 7;
 inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
 
 // To the engine.
