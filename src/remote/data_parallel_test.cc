@@ -6,6 +6,7 @@
 #include <future>
 #include <set>
 
+#include "base/test_eventually.h"
 #include "engine/test_rig.h"
 #include "remote/engine_process.h"
 
