@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dist/tcp_socket.h"
 #include "dist/transport.h"
 
 namespace octavo {
@@ -16,19 +17,6 @@ struct TcpRanks {
   int port = 0;
   // Ranks of another text do not belong together: what is computed, and how it is split.
   std::string identity = {};
-};
-
-// Closes at the end.
-class Socket {
- public:
-  explicit Socket(int fd = -1) : fd_(fd) {}
-  Socket(Socket&& other) noexcept;
-  Socket& operator=(Socket&& other) noexcept;
-  ~Socket();
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
 };
 
 class TcpTransport final : public Transport {

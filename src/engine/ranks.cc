@@ -46,8 +46,9 @@ bool is_gone(int socket) {
   return poll(&readable, 1, 0) != 0;
 }
 
-// What must be the same on all hosts: what the model is, how it is divided, its cache, and the room that steps have.
-Result<std::string> identity_of(const EngineOptions& o) {
+}  // namespace
+
+Result<std::string> hosts_identity(const EngineOptions& o) {
   TRY(const std::string files, model_fingerprint(o.model_dir, o.weights_dir));
   const ExpertBalancing& b = o.expert_balancing;
   return fmt::format(
@@ -62,8 +63,6 @@ Result<std::string> identity_of(const EngineOptions& o) {
                  int{o.speculation.has_value()}},
                 "|"));
 }
-
-}  // namespace
 
 Result<> check_ranks(const EngineOptions& options) {
   const RankLayout layout = options.rank_layout();
@@ -180,7 +179,7 @@ Result<> Ranks::connect(const EngineOptions& options) {
                      "times pipeline_parallel_size is {}, and mpirun has started {} processes",
                      layout_.size(), transport_->size());
   } else {
-    TRY(std::string identity, identity_of(options));
+    TRY(std::string identity, hosts_identity(options));
     TRY(transport_, TcpTransport::meet({.rank = rank_,
                                         .size = layout_.size(),
                                         .address = options.nodes.master_addr,

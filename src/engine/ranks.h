@@ -19,6 +19,10 @@ namespace octavo {
 // yet; invalid, hosts that do not divide them.
 Result<> check_ranks(const EngineOptions& options);
 
+// What must be the same on all hosts of an engine, or of a server's engines: what the model is, how it is divided, its
+// cache, and the room that steps have. Errors: the model's files cannot be read.
+Result<std::string> hosts_identity(const EngineOptions& options);
+
 class Ranks {
  public:
   // Rank 0's side. Starts the other ranks of this host, which end with it: `command`, followed by the rank;

@@ -22,6 +22,7 @@ constexpr int kYoungDeath = 4;
 constexpr int kDeathsMax = 6;
 constexpr int kRestartMs = 300;  // before an engine whose predecessor died young, times their number
 constexpr int kStopMs = 5'000;
+constexpr int kMeetMs = 50;  // between looks whether an engine of another host has come
 
 Error away() { return {ErrorCode::unavailable, "the engine waits for its ranks on other hosts", {}}; }
 
@@ -333,9 +334,7 @@ Result<> EngineProcess::serve_child() {
   ready_ = got_on_ = false;
   told_to_sleep_ = 0;
   load_error_.reset();
-  std::vector<std::string> command = options_.command;
-  if (!weights_.empty()) command.push_back(fmt::format("{}={}", options_.weights_flag, weights_));
-  TRY(child_, ChildProcess::start(command, options_.program));
+  TRY(child_, begin_child());
   {
     const std::lock_guard lock(mutex_);
     pid_ = child_.pid();
@@ -368,6 +367,28 @@ Result<> EngineProcess::serve_child() {
   }
   child_.stop(kStopMs);
   return {};
+}
+
+// Of another host, when it comes: for requests that go on meanwhile this one does not wait without end.
+Result<ChildProcess> EngineProcess::begin_child() {
+  if (!options_.meeting) {
+    std::vector<std::string> command = options_.command;
+    if (!weights_.empty()) command.push_back(fmt::format("{}={}", options_.weights_flag, weights_));
+    return ChildProcess::start(command, options_.program);
+  }
+  for (const std::int64_t began_us = now_us();;) {
+    if (auto connection = options_.meeting->take(options_.number))
+      return ChildProcess::of_another_host(FrameSocket(connection->release()));
+    pollfd waking{wakeup_.fd(), POLLIN, 0};
+    poll(&waking, 1, kMeetMs);
+    if (waking.revents != 0) take_commands();
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return failure(ErrorCode::unavailable, "the engine was stopped");
+    }
+    if (now_us() - began_us > std::int64_t{options_.hung_after_ms} * 1000)
+      end_requests({ErrorCode::unavailable, fmt::format("engine {} of another host is away", options_.number), {}});
+  }
 }
 
 // After a death: whether another engine is to be started. Ends the requests that may be the cause.
@@ -589,6 +610,10 @@ void EngineProcess::end(std::map<RequestId, Unfinished>::iterator place, FinishR
 void EngineProcess::end_all(const Error& error) {
   end_adapter_commands(error);
   end_pauses(std::unexpected(error));
+  end_requests(error);
+}
+
+void EngineProcess::end_requests(const Error& error) {
   while (!unfinished_.empty()) end(unfinished_.begin(), FinishReason::error, error);
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "remote/child_process.h"
+#include "remote/engine_meeting.h"
 #include "remote/wakeup.h"
 #include "remote/wire.h"
 #include "request/engine_client.h"
@@ -28,6 +29,8 @@ namespace octavo::remote {
 struct EngineProcessOptions {
   std::vector<std::string> command;            // of a program that runs an EngineHost on kChildSocket
   std::string program = "/proc/self/exe";      // that it is
+  std::shared_ptr<EngineMeeting> meeting{};    // where an engine of another host comes to; null: it is started here
+  int number = 0;                              // of that engine
   std::uint64_t seed = 0;                      // for requests that bring none
   int hung_after_ms = 10'000;                  // without a sign of life the engine is taken for hung
   // An engine that lives so long, or says a token, has not died of how it started; and one that lives so long, not so
@@ -102,6 +105,7 @@ class EngineProcess final : public EngineClient {
 
   void run();
   Result<> serve_child();
+  Result<ChildProcess> begin_child();
   bool recovers(const Error& death);
   bool falls_asleep();
   bool sleep_on();
@@ -125,6 +129,7 @@ class EngineProcess final : public EngineClient {
   void end(std::map<RequestId, Unfinished>::iterator place, FinishReason reason,
            const std::optional<Error>& error);
   void end_all(const Error& error);
+  void end_requests(const Error& error);
   void give_back(int places);
 
   const EngineProcessOptions options_;

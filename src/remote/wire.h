@@ -1,6 +1,6 @@
 // What an engine and its client in another process say to each other.
 //
-// A frame is the number of its bytes (u32, of this machine's order: both ends are on one host) and a MessagePack
+// A frame is the number of its bytes (u32, of this machine's order: hosts of one engine are alike) and a MessagePack
 // array [kind, fields]. Both ends say kWireVersion first; it goes up whenever a field of any struct below
 // changes.
 #pragma once
