@@ -30,8 +30,9 @@ void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str()
       ->group(kGroup);
-  app.add_option("--data-parallel-address", options.address,
-                 "Of the one server whose engines are on several hosts: where those of --headless hosts come to")
+  app.add_option(
+         "--data-parallel-address", options.address,
+         "Of the one server whose engines are on several hosts: where those of --headless hosts come to")
       ->capture_default_str()
       ->group(kGroup);
   app.add_option("--data-parallel-rpc-port", options.port, "And its port")
@@ -65,7 +66,8 @@ Result<> take_data_parallel(const DataParallelOptions& options, bool headless, R
     return invalid("data_parallel_start_rank",
                    "must be 0 for the server of all engines, got {}; other hosts are --headless", first);
   if (headless && options.start_rank && first == 0)
-    return invalid("data_parallel_start_rank", "must be at least 1 on --headless hosts: the first engine is the server's");
+    return invalid("data_parallel_start_rank",
+                   "must be at least 1 on --headless hosts: the first engine is the server's");
   if (first + local > all)
     return invalid("data_parallel_start_rank", "engines {} to {} are more than --data-parallel-size {}",
                    first, first + local - 1, all);

@@ -1,5 +1,5 @@
-// Data parallelism over several servers or hosts. Servers whose requests something in front shares out: vLLM's external
-// and hybrid load balancing. Or one server, with engines on hosts that have none.
+// Data parallelism over several servers or hosts. Servers whose requests something in front shares out:
+// vLLM's external and hybrid load balancing. Or one server, with engines on hosts that have none.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,8 +25,8 @@ struct DataParallelOptions {
 // Parsing fills `options`, which must outlive the subcommand.
 void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options);
 
-// Makes the runtime's engines, so far those of all servers and hosts together, those of this one, and says how many it
-// waits for of other hosts. headless: this host has no server. Errors name the field.
+// Makes the runtime's engines, so far those of all servers and hosts together, those of this one, and says
+// how many it waits for of other hosts. headless: this host has no server. Errors name the field.
 Result<> take_data_parallel(const DataParallelOptions& options, bool headless, RuntimeOptions& runtime);
 
 }  // namespace octavo

@@ -140,7 +140,8 @@ Result<> run_host_of_engines(RuntimeOptions runtime) {
       threads.emplace_back([&, i] {
         std::vector<std::string> one = command;
         one.insert(one.end(), {kEngineIndexFlag, std::to_string(i)});
-        const Result<> done = remote::run_engine_of_host(server, engine.first_index + i, one, stop.get_token());
+        const Result<> done =
+            remote::run_engine_of_host(server, engine.first_index + i, one, stop.get_token());
         const std::lock_guard lock(mutex);
         if (!stop.stop_requested()) ended = done;
         stop.request_stop();

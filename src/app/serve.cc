@@ -179,8 +179,8 @@ Result<> serve(ServeCommand& c) {
     TRY_VOID(take_mpi(engine));
     TRY_VOID(take_job_nodes(engine));
   } else if (engine.nodes.count > 1) {
-    return field_failure("nnodes", ErrorCode::unsupported, "must be 1 where engines are on several hosts, got {}",
-                         engine.nodes.count);
+    return field_failure("nnodes", ErrorCode::unsupported,
+                         "must be 1 where engines are on several hosts, got {}", engine.nodes.count);
   }
   if (c.data_parallel.elastic && (engine.mpi || engine.nodes.count > 1))
     return invalid("enable_elastic_ep", "is for engines of one host");
@@ -196,7 +196,8 @@ Result<> serve(ServeCommand& c) {
   if (engine.nodes.count > 1 && engine.nodes.rank > 0) return run_host_of_ranks(engine);
   if (has_engines_of_another) return run_host_of_engines(std::move(c.runtime));
   if (c.headless)
-    return invalid("--headless", "is for hosts with a --node-rank other than 0, or with a --data-parallel-start-rank");
+    return invalid("--headless",
+                   "is for hosts with a --node-rank other than 0, or with a --data-parallel-start-rank");
   StopSignals signals;
   TRY(const std::vector<Serving> servings, start_servers(c));
   signals.wait();

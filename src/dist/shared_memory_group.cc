@@ -51,15 +51,16 @@ SharedMemoryGroup::SharedMemoryGroup(std::span<std::byte> memory, SharedMemoryGr
     : options_(std::move(options)),
       lines_(reinterpret_cast<Line*>(memory.data())),
       slots_(memory.data() + static_cast<std::size_t>(options_.size) * sizeof(Line)) {
-  CHECK(memory.size() == memory_bytes(options_.size, options_.slot_bytes, options_.slots), "{} bytes for {} ranks",
-        memory.size(), options_.size);
+  CHECK(memory.size() == memory_bytes(options_.size, options_.slot_bytes, options_.slots),
+        "{} bytes for {} ranks", memory.size(), options_.size);
   CHECK(options_.rank >= 0 && options_.rank < options_.size);
   CHECK(options_.slots >= 2 && std::has_single_bit(options_.slots), "{} slots", options_.slots);
 }
 
 // Of this round.
 std::byte* SharedMemoryGroup::slot(int rank) const {
-  return slots_ + (options_.slots * static_cast<std::size_t>(rank) + round_ % options_.slots) * options_.slot_bytes;
+  return slots_ +
+         (options_.slots * static_cast<std::size_t>(rank) + round_ % options_.slots) * options_.slot_bytes;
 }
 
 // False, here and below: the group has failed.
@@ -107,7 +108,8 @@ bool SharedMemoryGroup::sleep(int rank, std::uint32_t round) {
     if (timeout_ms_ > 0 && slept_ms >= timeout_ms_)
       failure_ = {ErrorCode::unavailable,
                   fmt::format("rank {} has not answered for {} ms",
-                              options_.names.empty() ? rank : options_.names[static_cast<std::size_t>(rank)], timeout_ms_),
+                              options_.names.empty() ? rank : options_.names[static_cast<std::size_t>(rank)],
+                              timeout_ms_),
                   {}};
     if (failure_) return false;
   }

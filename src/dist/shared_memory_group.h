@@ -3,8 +3,8 @@
 // An operation is a round, or several where there is more to say than a slot holds. In a round each rank
 // writes its slot, counts its own round up, waits for the count of those it reads, and reads. Every rank has
 // some slots and uses them in turn: one whose count stands at round r has read all of round r - 1, so that a
-// rank of N slots which waits for round r + 2 - N before it writes round r + 1 overwrites nothing that is still
-// read. It may be N - 1 rounds ahead of who listens.
+// rank of N slots which waits for round r + 2 - N before it writes round r + 1 overwrites nothing that is
+// still read. It may be N - 1 rounds ahead of who listens.
 //
 // Waiting is a short spin, then a futex.
 #pragma once

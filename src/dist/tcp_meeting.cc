@@ -57,7 +57,8 @@ class Host {
     }
     for (std::size_t rank = 1; rank < sockets_.size(); ++rank)
       if (!write_value(sockets_[rank], Welcome{}) ||
-          send(sockets_[rank].fd(), addresses_.data(), addresses_.size() * sizeof(TcpAddress), MSG_NOSIGNAL) < 0)
+          send(sockets_[rank].fd(), addresses_.data(), addresses_.size() * sizeof(TcpAddress), MSG_NOSIGNAL) <
+              0)
         return failure(ErrorCode::unavailable, "rank {} is gone before all ranks were there", rank);
     return std::move(sockets_);
   }

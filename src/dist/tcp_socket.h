@@ -1,5 +1,5 @@
-// TCP between processes that know each other: connections that notice within seconds that the other side, or the link,
-// is gone.
+// TCP between processes that know each other: connections that notice within seconds that the other side, or
+// the link, is gone.
 #pragma once
 
 #include <sys/socket.h>

@@ -1,11 +1,13 @@
 // The executor of several ranks: rank 0 tells the others what to compute, computes its part, and samples.
 //
-// With several stages of layers, a forward pass begins in the first one at once, while the stages behind it are still
-// busy with those before: rank 0, in the last stage, computes its own part when the step is sampled.
+// With several stages of layers, a forward pass begins in the first one at once, while the stages behind it
+// are still busy with those before: rank 0, in the last stage, computes its own part when the step is
+// sampled.
 //
-// When a rank of this host is gone, or hangs, the engine's process ends: the server starts another with new ranks, and
-// has it compute what was on its way, so that streams go on. Ranks of other hosts may stay away: then a step ends with
-// an error, which the requests hear of. While nothing runs a thread looks whether all ranks are there.
+// When a rank of this host is gone, or hangs, the engine's process ends: the server starts another with new
+// ranks, and has it compute what was on its way, so that streams go on. Ranks of other hosts may stay away:
+// then a step ends with an error, which the requests hear of. While nothing runs a thread looks whether all
+// ranks are there.
 #pragma once
 
 #include <atomic>

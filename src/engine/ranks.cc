@@ -53,11 +53,16 @@ Result<std::string> hosts_identity(const EngineOptions& o) {
   const ExpertBalancing& b = o.expert_balancing;
   return fmt::format(
       "{}|{}|{}|{}|{}|{}|{}", files, o.hf_overrides,
-      fmt::join({o.load_format, o.runner, o.convert, o.pooling_type, o.dtype, o.quantization, o.kv_cache_dtype}, "|"),
-      fmt::join({o.nodes.count, o.tensor_parallel_size, o.pipeline_parallel_size, int{o.enable_expert_parallel}}, "|"),
+      fmt::join(
+          {o.load_format, o.runner, o.convert, o.pooling_type, o.dtype, o.quantization, o.kv_cache_dtype},
+          "|"),
+      fmt::join(
+          {o.nodes.count, o.tensor_parallel_size, o.pipeline_parallel_size, int{o.enable_expert_parallel}},
+          "|"),
       fmt::join({int{b.enabled}, b.redundant_experts, b.window_size, b.step_interval, int{b.use_async}}, "|"),
-      fmt::join({o.max_model_len.value_or(0), o.block_size, int{o.sliding_window_groups}, int{o.enable_prefix_caching},
-                 o.mamba_block_size.value_or(0), o.max_num_batched_tokens, o.max_num_seqs},
+      fmt::join({o.max_model_len.value_or(0), o.block_size, int{o.sliding_window_groups},
+                 int{o.enable_prefix_caching}, o.mamba_block_size.value_or(0), o.max_num_batched_tokens,
+                 o.max_num_seqs},
                 "|"),
       fmt::join({o.images_max, o.videos_max, o.sounds_max, o.lora.in_memory(), o.lora.max_lora_rank,
                  int{o.speculation.has_value()}},
@@ -195,7 +200,8 @@ Result<> Ranks::connect(const EngineOptions& options) {
 Result<> Ranks::check() {
   if (transport_) TRY_VOID(transport_->check());
   if (rank_ > 0) {
-    if (on_one_host() && is_gone(remote::kChildSocket)) return failure(ErrorCode::unavailable, "rank 0 has gone");
+    if (on_one_host() && is_gone(remote::kChildSocket))
+      return failure(ErrorCode::unavailable, "rank 0 has gone");
     return {};
   }
   const std::lock_guard lock(children_mutex_);

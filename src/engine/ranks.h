@@ -19,8 +19,8 @@ namespace octavo {
 // yet; invalid, hosts that do not divide them.
 Result<> check_ranks(const EngineOptions& options);
 
-// What must be the same on all hosts of an engine, or of a server's engines: what the model is, how it is divided, its
-// cache, and the room that steps have. Errors: the model's files cannot be read.
+// What must be the same on all hosts of an engine, or of a server's engines: what the model is, how it is
+// divided, its cache, and the room that steps have. Errors: the model's files cannot be read.
 Result<std::string> hosts_identity(const EngineOptions& options);
 
 class Ranks {

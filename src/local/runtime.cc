@@ -141,7 +141,8 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, s
 // Ranks and engines of other hosts, which this one does not start, would keep theirs.
 void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOptions& process) {
   const EngineOptions& engine = options.engine;
-  if (engine.executor != "local" || engine.nodes.count > 1 || engine.mpi || options.engines_elsewhere > 0) return;
+  if (engine.executor != "local" || engine.nodes.count > 1 || engine.mpi || options.engines_elsewhere > 0)
+    return;
   process.weights_flag = kWeightsFlag;
   process.check_weights = [engine](const std::string& path) { return check_weights(engine, path); };
 }
@@ -171,8 +172,8 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     if (options.engines_elsewhere > 0) {
       TRY(remote::EngineMeetingOptions place, meeting_of(options));
       TRY(meeting, remote::EngineMeeting::open(std::move(place), engines, options.engines_elsewhere));
-      log_info("waiting at {}:{} for engines {} to {}", options.meeting_address, options.meeting_port, engines,
-               engines + options.engines_elsewhere - 1);
+      log_info("waiting at {}:{} for engines {} to {}", options.meeting_address, options.meeting_port,
+               engines, engines + options.engines_elsewhere - 1);
     }
     const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
       remote::EngineProcessOptions one = process_options(command, options.engine.seed, index);

@@ -73,7 +73,8 @@ struct Runtime {
   }
 };
 
-// Where engines of other hosts come to, from either side; the model is found already. Errors: it cannot be read.
+// Where engines of other hosts come to, from either side; the model is found already. Errors: it cannot be
+// read.
 Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options);
 
 // Finds the model (find_model) and loads everything, with a progress bar when someone watches and it takes

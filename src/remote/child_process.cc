@@ -103,8 +103,9 @@ void ChildProcess::stop(int grace_ms) {
 
 std::string ChildProcess::kill() {
   if (pid_ < 0) {
+    const bool connected = socket.fd() >= 0;
     socket = FrameSocket();
-    return "gone";
+    return connected ? "its connection has ended" : "gone";
   }
   int status = 0;
   // One that is just ending closes its socket first.

@@ -163,12 +163,13 @@ void DataParallelClient::end_adapter_change(const std::function<void()>& note) {
 void DataParallelClient::load_adapter(AdapterSource source, AdapterDone done) {
   if (!begins_adapter_change()) return done(std::unexpected(changing()));
   const Engines all = engines();
-  const AdapterDone one = after_all(all.size(), [this, source, done = std::move(done)](const Result<>& result) {
-    end_adapter_change([&] {
-      if (result) adapters_[source.name] = source;
-    });
-    done(result);
-  });
+  const AdapterDone one =
+      after_all(all.size(), [this, source, done = std::move(done)](const Result<>& result) {
+        end_adapter_change([&] {
+          if (result) adapters_[source.name] = source;
+        });
+        done(result);
+      });
   for (const auto& engine : all) engine->load_adapter(source, one);
 }
 

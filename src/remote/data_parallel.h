@@ -38,7 +38,8 @@ class DataParallelClient final : public EngineClient {
   // Of all engines together; blocks, bytes of weights and the limits of one request are those of one engine.
   EngineInfo info() const override;
   // The engine: the lowest of 4 x waiting + running answers, as vLLM's internal load balancer has it. Engines
-  // that have failed are left out while others work, and those that are being started again while others are up.
+  // that have failed are left out while others work, and those that are being started again while others are
+  // up.
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
   void reset_prefix_cache() override;

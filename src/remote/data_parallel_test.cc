@@ -142,7 +142,8 @@ TEST(DataParallel, RequestsGoToEnginesThatAreUp) {
   ASSERT_TRUE(eventually([&] { return second->stats()[0].presence == EnginePresence::starting; }));
   std::vector<std::shared_ptr<Recorder>> sinks;
   for (unsigned i = 0; i < 6; ++i)
-    ASSERT_TRUE(client.submit(request_for(some_prompt(i, 10), 20), sinks.emplace_back(std::make_shared<Recorder>())));
+    ASSERT_TRUE(
+        client.submit(request_for(some_prompt(i, 10), 20), sinks.emplace_back(std::make_shared<Recorder>())));
   for (unsigned i = 0; i < 6; ++i) {
     ASSERT_TRUE(sinks[i]->wait_ended(1, 60s));
     EXPECT_EQ(sinks[i]->record().tokens, expected(some_prompt(i, 10), 20));

@@ -44,7 +44,8 @@ bool is_gone(const Socket& socket) {
 void sleep_ms(int ms) { poll(nullptr, 0, ms); }
 
 // Tries until the server is there and has taken the engine. nullopt: stopped.
-Result<std::optional<Socket>> come(const EngineMeetingOptions& server, int engine, const std::stop_token& stop) {
+Result<std::optional<Socket>> come(const EngineMeetingOptions& server, int engine,
+                                   const std::stop_token& stop) {
   for (std::int64_t told_us = now_us(); !stop.stop_requested(); sleep_ms(kLookMs)) {
     TRY(const TcpAddress address, resolve("data_parallel_address", server.address, server.port));
     auto socket = connect_to(address);
@@ -64,10 +65,12 @@ Result<std::optional<Socket>> come(const EngineMeetingOptions& server, int engin
 
 }  // namespace
 
-Result<std::shared_ptr<EngineMeeting>> EngineMeeting::open(EngineMeetingOptions options, int first, int count) {
+Result<std::shared_ptr<EngineMeeting>> EngineMeeting::open(EngineMeetingOptions options, int first,
+                                                           int count) {
   TRY(const TcpAddress address, resolve("data_parallel_address", options.address, options.port));
   TRY(Socket listener, listen_at(address));
-  return std::shared_ptr<EngineMeeting>(new EngineMeeting(std::move(options), first, count, std::move(listener)));
+  return std::shared_ptr<EngineMeeting>(
+      new EngineMeeting(std::move(options), first, count, std::move(listener)));
 }
 
 EngineMeeting::EngineMeeting(EngineMeetingOptions options, int first, int count, Socket listener)
@@ -91,10 +94,11 @@ void EngineMeeting::greet(const Socket& listener) {
   Welcome answer;
   if (who.engine < first_ || who.engine >= first_ + count_ || who.identity != identity_of(options_)) {
     answer.accepted = 0;
-    fmt::format_to_n(answer.why.begin(), answer.why.size() - 1,
-                     "engine {} does not belong to this server, which waits for engines {} to {}: model and options "
-                     "must be the same",
-                     who.engine, first_, first_ + count_ - 1);
+    fmt::format_to_n(
+        answer.why.begin(), answer.why.size() - 1,
+        "engine {} does not belong to this server, which waits for engines {} to {}: model and options "
+        "must be the same",
+        who.engine, first_, first_ + count_ - 1);
   }
   if (!write_value(socket, answer) || !answer.accepted) return;
   log_info("engine {} of another host is there", who.engine);
@@ -109,8 +113,9 @@ std::optional<Socket> EngineMeeting::take(int engine) {
   return std::move(found.mapped());
 }
 
-Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine, const std::vector<std::string>& command,
-                            const std::stop_token& stop, const std::string& program) {
+Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine,
+                            const std::vector<std::string>& command, const std::stop_token& stop,
+                            const std::string& program) {
   static_assert(kServerSocket == kChildSocket + 1);
   for (int young_deaths = 0;;) {
     TRY(const std::optional<Socket> socket, come(server, engine, stop));

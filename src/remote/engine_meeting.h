@@ -1,5 +1,6 @@
-// Engines of other hosts, and how they come to the server that they belong to: the host of an engine connects to the
-// server's meeting, says which engine it is, and starts its process with that connection in place of a socket pair.
+// Engines of other hosts, and how they come to the server that they belong to: the host of an engine connects
+// to the server's meeting, says which engine it is, and starts its process with that connection in place of a
+// socket pair.
 //
 // Nothing is encrypted or authenticated: a network of one's own.
 #pragma once
@@ -46,11 +47,12 @@ class EngineMeeting {
   std::jthread thread_;
 };
 
-// The side of an engine's host: runs `program` with the arguments `command` as engine `engine` for the server, whose
-// connection it finds at kServerSocket, and again when it has ended; until `stop`. Errors: the engine does not belong
-// there; it ends again and again before it could have done anything.
+// The side of an engine's host: runs `program` with the arguments `command` as engine `engine` for the
+// server, whose connection it finds at kServerSocket, and again when it has ended; until `stop`. Errors: the
+// engine does not belong there; it ends again and again before it could have done anything.
 inline constexpr int kServerSocket = 4;  // kChildSocket + 1
-Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine, const std::vector<std::string>& command,
-                            const std::stop_token& stop, const std::string& program = "/proc/self/exe");
+Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine,
+                            const std::vector<std::string>& command, const std::stop_token& stop,
+                            const std::string& program = "/proc/self/exe");
 
 }  // namespace octavo::remote

@@ -19,7 +19,9 @@ using namespace std::chrono_literals;
 
 constexpr int kEngine = 3;
 
-std::string program() { return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "simulated_engine"; }
+std::string program() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "simulated_engine";
+}
 
 // The host of the engine, as long as it stands.
 struct Host {
@@ -29,7 +31,8 @@ struct Host {
   explicit Host(const EngineMeetingOptions& server)
       : thread([this, server](const std::stop_token& stop) {
           ended = run_engine_of_host(server, kEngine,
-                                     {"simulated_engine", "--step-us=500", "--index=3", "--of-another-host"}, stop, program());
+                                     {"simulated_engine", "--step-us=500", "--index=3", "--of-another-host"},
+                                     stop, program());
         }) {}
 };
 
@@ -101,7 +104,8 @@ TEST(EngineMeeting, WhoDoesNotBelongIsTold) {
   const Result<> refused = run_engine_of_host(other, kEngine, {"simulated_engine"}, {}, program());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().field, "data_parallel_start_rank");
-  EXPECT_NE(refused.error().message.find("waits for engines 3 to 3: model and options must be the same"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("waits for engines 3 to 3: model and options must be the same"),
+            std::string::npos);
   EXPECT_FALSE(run_engine_of_host(served.place, kEngine + 1, {"simulated_engine"}, {}, program()));
   EXPECT_FALSE(served.meeting->take(kEngine));
 }

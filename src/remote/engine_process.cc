@@ -14,8 +14,8 @@
 namespace octavo::remote {
 namespace {
 
-// A request that so many engines die with one after the other, without a token of it in between, ends. A young one counts
-// for several: of those that live long, few may have begun with it.
+// A request that so many engines die with one after the other, without a token of it in between, ends. A
+// young one counts for several: of those that live long, few may have begun with it.
 constexpr int kRequestDeathsMax = 20;
 constexpr int kYoungDeath = 4;
 // So many engines die one after the other: no more is started.
@@ -387,7 +387,8 @@ Result<ChildProcess> EngineProcess::begin_child() {
       if (stopping_) return failure(ErrorCode::unavailable, "the engine was stopped");
     }
     if (now_us() - began_us > std::int64_t{options_.hung_after_ms} * 1000)
-      end_requests({ErrorCode::unavailable, fmt::format("engine {} of another host is away", options_.number), {}});
+      end_requests(
+          {ErrorCode::unavailable, fmt::format("engine {} of another host is away", options_.number), {}});
   }
 }
 
@@ -486,7 +487,8 @@ void EngineProcess::take(const AdapterChanged& changed) {
 
 void EngineProcess::forget_left_adapters() {
   std::erase_if(left_adapters_, [&](const auto& left) {
-    return std::ranges::none_of(unfinished_, [&](const auto& u) { return u.second.request.identity.adapter == left.first; });
+    return std::ranges::none_of(
+        unfinished_, [&](const auto& u) { return u.second.request.identity.adapter == left.first; });
   });
 }
 

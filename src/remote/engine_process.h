@@ -29,14 +29,15 @@ namespace octavo::remote {
 struct EngineProcessOptions {
   std::vector<std::string> command;            // of a program that runs an EngineHost on kChildSocket
   std::string program = "/proc/self/exe";      // that it is
-  std::shared_ptr<EngineMeeting> meeting{};    // where an engine of another host comes to; null: it is started here
-  int number = 0;                              // of that engine
+  std::shared_ptr<EngineMeeting>
+      meeting{};   // where an engine of another host comes to; null: it is started here
+  int number = 0;  // of that engine
   std::uint64_t seed = 0;                      // for requests that bring none
   int hung_after_ms = 10'000;                  // without a sign of life the engine is taken for hung
-  // An engine that lives so long, or says a token, has not died of how it started; and one that lives so long, not so
-  // likely of a request that it was given at once.
+  // An engine that lives so long, or says a token, has not died of how it started; and one that lives so
+  // long, not so likely of a request that it was given at once.
   int young_ms = 10'000;
-  bool on_several_hosts = false;               // its ranks: requests are refused while it is started again
+  bool on_several_hosts = false;  // its ranks: requests are refused while it is started again
   std::function<void(std::size_t, std::size_t)> progress{};  // bytes read, bytes in all; while it first loads
   // The command's flag for the folder of other weights; "": there is none, and reload_weights() is refused.
   std::string weights_flag{};
@@ -153,7 +154,7 @@ class EngineProcess final : public EngineClient {
   bool leaving_ = false;                       // this process ends, for one with other weights
   std::map<RequestId, Unfinished> unfinished_;  // in the order of arrival
   std::map<std::string, std::string> adapters_;  // loaded: the path of each name
-  std::map<std::string, std::string> left_adapters_;  // unloaded, and of unfinished requests
+  std::map<std::string, std::string> left_adapters_;          // unloaded, and of unfinished requests
   std::map<std::uint64_t, AdapterCommand> adapter_commands_;  // not answered yet, in order
   std::uint64_t last_adapter_command_ = 0;
   std::map<std::uint64_t, PauseCommand> pauses_;  // not answered yet, in order

@@ -1,7 +1,7 @@
 // Test-only: the simulated device behind an engine in a process of its own. Arguments: --step-us=N (a step's
-// time), --index=I (among several engines), --refuse (to load), --die (at once), --die-of=ID (when a prompt begins with
-// this token), --weights=N (added to each token that the device says; broken: to refuse), --of-another-host (than the
-// server's).
+// time), --index=I (among several engines), --refuse (to load), --die (at once), --die-of=ID (when a prompt
+// begins with this token), --weights=N (added to each token that the device says; broken: to refuse),
+// --of-another-host (than the server's).
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

@@ -99,8 +99,8 @@ struct KvTierStats {
   std::int64_t skipped_loads = 0;   // prompts whose blocks were computed because that is faster
 };
 
-// Of an engine's process. While it is started again requests wait for it; where its ranks are on several hosts, of which
-// nobody knows when they come back, they are refused.
+// Of an engine's process. While it is started again requests wait for it; where its ranks are on several
+// hosts, of which nobody knows when they come back, they are refused.
 enum class EnginePresence : std::uint8_t { up, starting, away };
 
 struct EngineStats {
