@@ -20,7 +20,7 @@ void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
          "This server has --data-parallel-size-local of the engines, other hosts have servers for the others")
       ->group(kGroup);
   app.add_option("--data-parallel-size-local", options.size_local,
-                 "Engines behind this server; all, where nothing is said")
+                 "Engines on this host; all, where nothing is said")
       ->check(CLI::Range(1, 64))
       ->group(kGroup);
   app.add_flag("--enable-elastic-ep", options.elastic,
@@ -30,12 +30,22 @@ void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str()
       ->group(kGroup);
+  app.add_option(
+         "--data-parallel-address", options.address,
+         "Of the one server whose engines are on several hosts: where those of --headless hosts come to")
+      ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--data-parallel-rpc-port", options.port, "And its port")
+      ->check(CLI::Range(1, 65'535))
+      ->capture_default_str()
+      ->group(kGroup);
   app.add_option("--data-parallel-start-rank", options.start_rank, "The number of the first of them")
       ->check(ranks)
       ->group(kGroup);
 }
 
-Result<> take_data_parallel(const DataParallelOptions& options, EngineOptions& engine) {
+Result<> take_data_parallel(const DataParallelOptions& options, bool headless, RuntimeOptions& runtime) {
+  EngineOptions& engine = runtime.engine;
   const int all = engine.data_parallel_size;
   if (options.elastic && (options.rank || options.external || options.hybrid || options.size_local))
     return invalid("enable_elastic_ep", "is for a server that has all engines of --data-parallel-size");
@@ -51,14 +61,21 @@ Result<> take_data_parallel(const DataParallelOptions& options, EngineOptions& e
     return {};
   }
   const int local = options.size_local.value_or(all), first = options.start_rank.value_or(0);
-  if (!options.hybrid && (local != all || first != 0))
-    return invalid("data_parallel_size_local",
-                   "needs --data-parallel-hybrid-lb where it is not all of the {} engines", all);
+  const bool serves_all = !options.hybrid && !headless;
+  if (serves_all && first != 0)
+    return invalid("data_parallel_start_rank",
+                   "must be 0 for the server of all engines, got {}; other hosts are --headless", first);
+  if (headless && options.start_rank && first == 0)
+    return invalid("data_parallel_start_rank",
+                   "must be at least 1 on --headless hosts: the first engine is the server's");
   if (first + local > all)
     return invalid("data_parallel_start_rank", "engines {} to {} are more than --data-parallel-size {}",
                    first, first + local - 1, all);
   engine.first_index = first;
   engine.data_parallel_size = local;
+  runtime.engines_elsewhere = serves_all ? all - local : 0;
+  runtime.meeting_address = options.address;
+  runtime.meeting_port = options.port;
   return {};
 }
 

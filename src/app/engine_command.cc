@@ -5,6 +5,8 @@
 #include <chrono>
 #include <fstream>
 #include <memory>
+#include <mutex>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -19,6 +21,7 @@
 #include "model/generation_config.h"
 #include "remote/child_process.h"
 #include "remote/engine_host.h"
+#include "remote/engine_meeting.h"
 
 namespace octavo {
 
@@ -52,14 +55,14 @@ std::vector<std::string> engine_command(const EngineOptions& options) {
   return command_with(options, kRunEngineFlag);
 }
 
-Result<> run_engine(RuntimeOptions runtime, int rank) {
+Result<> run_engine(RuntimeOptions runtime, int rank, bool of_another_host) {
   EngineOptions& options = runtime.engine;
   remote::follow_parent();
   if (rank > 0) {
     TRY_VOID(settle(runtime));
     return run_rank(options, rank);
   }
-  remote::EngineHost host(remote::kChildSocket);
+  remote::EngineHost host(of_another_host ? remote::kServerSocket : remote::kChildSocket);
   TRY(const remote::Hello hello, host.hello());
   if (hello.num_blocks > 0) options.num_blocks = hello.num_blocks;
   std::unique_ptr<Tokenizer> tokenizer;  // of grammars, when the first one comes
@@ -121,6 +124,30 @@ Result<> run_host_of_ranks(const EngineOptions& options) {
       std::this_thread::sleep_for(std::chrono::milliseconds(kRestartMs));
     }
   }
+}
+
+Result<> run_host_of_engines(RuntimeOptions runtime) {
+  TRY_VOID(settle(runtime));
+  const EngineOptions& engine = runtime.engine;
+  TRY(const remote::EngineMeetingOptions server, meeting_of(runtime));
+  const std::vector<std::string> command = engine_command(engine);
+  std::stop_source stop;  // all end with the first
+  std::mutex mutex;
+  Result<> ended;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < engine.data_parallel_size; ++i)
+      threads.emplace_back([&, i] {
+        std::vector<std::string> one = command;
+        one.insert(one.end(), {kEngineIndexFlag, std::to_string(i)});
+        const Result<> done =
+            remote::run_engine_of_host(server, engine.first_index + i, one, stop.get_token());
+        const std::lock_guard lock(mutex);
+        if (!stop.stop_requested()) ended = done;
+        stop.request_stop();
+      });
+  }
+  return ended;
 }
 
 Result<> run_mpi_rank(RuntimeOptions runtime) {

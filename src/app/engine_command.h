@@ -20,12 +20,17 @@ std::vector<std::string> engine_command(const EngineOptions& options);
 // as the ranks of all hosts end together. Errors: one ends again and again before it computes anything.
 Result<> run_host_of_ranks(const EngineOptions& options);
 
+// What a host does that has engines of a server on another one (remote/engine_meeting.h): starts them, and
+// again when they have ended. Errors: one ends again and again, or does not belong to that server.
+Result<> run_host_of_engines(RuntimeOptions runtime);
+
 // The rank of a process that mpirun has started, other than 0.
 Result<> run_mpi_rank(RuntimeOptions runtime);
 
 // What that process does: loads the engine, whose model is given by its path, and serves the process that
 // started it, until that goes. Errors: nobody is there to serve. That the engine does not load is told to
-// whoever waits for it. rank: not 0: runs that rank instead.
-Result<> run_engine(RuntimeOptions runtime, int rank);
+// whoever waits for it. rank: not 0: runs that rank instead. of_another_host: whom it serves is a server on
+// another host.
+Result<> run_engine(RuntimeOptions runtime, int rank, bool of_another_host);
 
 }  // namespace octavo

@@ -172,9 +172,16 @@ Result<std::vector<Serving>> start_servers(ServeCommand& c) {
 
 Result<> serve(ServeCommand& c) {
   EngineOptions& engine = c.runtime.engine;
-  TRY_VOID(take_data_parallel(c.data_parallel, engine));
-  TRY_VOID(take_mpi(engine));
-  TRY_VOID(take_job_nodes(engine));
+  TRY_VOID(take_data_parallel(c.data_parallel, c.headless, c.runtime));
+  // Of a server on another host. Without a number of its first engine this host has ranks.
+  const bool has_engines_of_another = c.headless && c.data_parallel.start_rank.has_value();
+  if (c.runtime.engines_elsewhere == 0 && !has_engines_of_another) {
+    TRY_VOID(take_mpi(engine));
+    TRY_VOID(take_job_nodes(engine));
+  } else if (engine.nodes.count > 1) {
+    return field_failure("nnodes", ErrorCode::unsupported,
+                         "must be 1 where engines are on several hosts, got {}", engine.nodes.count);
+  }
   if (c.data_parallel.elastic && (engine.mpi || engine.nodes.count > 1))
     return invalid("enable_elastic_ep", "is for engines of one host");
   c.runtime.elastic = c.data_parallel.elastic;
@@ -182,12 +189,15 @@ Result<> serve(ServeCommand& c) {
   TRY_VOID(take_side_channel(c.runtime.engine.kv_transfer));
   take_store_keys(c.runtime.engine.kv_transfer);
   TRY_VOID(take_offloading(c, c.runtime.engine.kv_transfer));
-  if (c.run_engine) return run_engine(std::move(c.runtime), c.run_rank);
+  if (c.run_engine) return run_engine(std::move(c.runtime), c.run_rank, has_engines_of_another);
   take_adapter_folder(c.runtime);
   TRY_VOID(take_processors(c));
   if (engine.mpi && engine.mpi->rank > 0) return run_mpi_rank(std::move(c.runtime));
   if (engine.nodes.count > 1 && engine.nodes.rank > 0) return run_host_of_ranks(engine);
-  if (c.headless) return invalid("--headless", "is for hosts with a --node-rank other than 0");
+  if (has_engines_of_another) return run_host_of_engines(std::move(c.runtime));
+  if (c.headless)
+    return invalid("--headless",
+                   "is for hosts with a --node-rank other than 0, or with a --data-parallel-start-rank");
   StopSignals signals;
   TRY(const std::vector<Serving> servings, start_servers(c));
   signals.wait();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -42,26 +43,29 @@ bool reached(std::uint32_t count, std::uint32_t round) {
 
 }  // namespace
 
-std::size_t SharedMemoryGroup::memory_bytes(int size, std::size_t slot_bytes) {
-  return static_cast<std::size_t>(size) * (sizeof(Line) + 2 * slot_bytes);
+std::size_t SharedMemoryGroup::memory_bytes(int size, std::size_t slot_bytes, std::size_t slots) {
+  return static_cast<std::size_t>(size) * (sizeof(Line) + slots * slot_bytes);
 }
 
 SharedMemoryGroup::SharedMemoryGroup(std::span<std::byte> memory, SharedMemoryGroupOptions options)
     : options_(std::move(options)),
       lines_(reinterpret_cast<Line*>(memory.data())),
       slots_(memory.data() + static_cast<std::size_t>(options_.size) * sizeof(Line)) {
-  CHECK(memory.size() == memory_bytes(options_.size, options_.slot_bytes), "{} bytes for {} ranks", memory.size(), options_.size);
+  CHECK(memory.size() == memory_bytes(options_.size, options_.slot_bytes, options_.slots),
+        "{} bytes for {} ranks", memory.size(), options_.size);
   CHECK(options_.rank >= 0 && options_.rank < options_.size);
+  CHECK(options_.slots >= 2 && std::has_single_bit(options_.slots), "{} slots", options_.slots);
 }
 
 // Of this round.
 std::byte* SharedMemoryGroup::slot(int rank) const {
-  return slots_ + (2 * static_cast<std::size_t>(rank) + round_ % 2) * options_.slot_bytes;
+  return slots_ +
+         (options_.slots * static_cast<std::size_t>(rank) + round_ % options_.slots) * options_.slot_bytes;
 }
 
 // False, here and below: the group has failed.
 bool SharedMemoryGroup::begin_round() {
-  if (failure_ || !wait_all()) return false;
+  if (failure_ || !wait_all(round_ + 2 - static_cast<std::uint32_t>(options_.slots))) return false;
   ++round_;
   return true;
 }
@@ -73,9 +77,9 @@ void SharedMemoryGroup::post() {
   if (line.waiting.load(std::memory_order_seq_cst) > 0) futex(line.round, FUTEX_WAKE, INT32_MAX, nullptr);
 }
 
-bool SharedMemoryGroup::wait_all() {
+bool SharedMemoryGroup::wait_all(std::uint32_t round) {
   for (int rank = 0; rank < options_.size; ++rank)
-    if (rank != options_.rank && !wait(rank, round_)) return false;
+    if (rank != options_.rank && !wait(rank, round)) return false;
   return true;
 }
 
@@ -102,8 +106,11 @@ bool SharedMemoryGroup::sleep(int rank, std::uint32_t round) {
     if (options_.check)
       if (const auto alive = options_.check(); !alive) failure_ = alive.error();
     if (timeout_ms_ > 0 && slept_ms >= timeout_ms_)
-      failure_ = {
-          ErrorCode::unavailable, fmt::format("rank {} has not answered for {} ms", rank, timeout_ms_), {}};
+      failure_ = {ErrorCode::unavailable,
+                  fmt::format("rank {} has not answered for {} ms",
+                              options_.names.empty() ? rank : options_.names[static_cast<std::size_t>(rank)],
+                              timeout_ms_),
+                  {}};
     if (failure_) return false;
   }
 }
@@ -115,7 +122,7 @@ void SharedMemoryGroup::all_reduce(std::span<float> values) {
     if (!begin_round()) return;
     std::memcpy(slot(options_.rank), part.data(), part.size_bytes());
     post();
-    if (!wait_all()) return;
+    if (!wait_all(round_)) return;
     add_all(part);
   }
 }
@@ -144,7 +151,7 @@ void SharedMemoryGroup::all_gather(std::span<const std::byte> mine, std::span<st
     std::memcpy(slot(options_.rank), mine.data() + begin, bytes);
     post();
     if (all.empty()) continue;
-    if (!wait_all()) return;
+    if (!wait_all(round_)) return;
     for (int rank = 0; rank < options_.size; ++rank)
       std::memcpy(all.data() + static_cast<std::size_t>(rank) * mine.size() + begin, slot(rank), bytes);
   }
@@ -164,7 +171,7 @@ void SharedMemoryGroup::gather(std::span<std::byte> all, std::span<const std::si
       std::memcpy(slot(options_.rank), own.data(), own.size());
     post();
     if (!wanted) continue;
-    if (!wait_all()) return;
+    if (!wait_all(round_)) return;
     for (int rank = 0; rank < options_.size; ++rank)
       if (const auto place = part(rank); rank != options_.rank && !place.empty())
         std::memcpy(place.data(), slot(rank), place.size());
@@ -215,7 +222,7 @@ void SharedMemoryGroup::broadcast(std::span<std::byte> message) {
 void SharedMemoryGroup::barrier() {
   if (!begin_round()) return;
   post();
-  wait_all();
+  wait_all(round_);
 }
 
 }  // namespace octavo

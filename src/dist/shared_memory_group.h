@@ -2,8 +2,9 @@
 //
 // An operation is a round, or several where there is more to say than a slot holds. In a round each rank
 // writes its slot, counts its own round up, waits for the count of those it reads, and reads. Every rank has
-// two slots and uses them in turn: one whose count stands at round r has read all of round r - 1, so that a
-// rank which waits for this before it writes round r + 1 overwrites nothing that is still read.
+// some slots and uses them in turn: one whose count stands at round r has read all of round r - 1, so that a
+// rank of N slots which waits for round r + 2 - N before it writes round r + 1 overwrites nothing that is
+// still read. It may be N - 1 rounds ahead of who listens.
 //
 // Waiting is a short spin, then a futex.
 #pragma once
@@ -22,14 +23,16 @@ struct SharedMemoryGroupOptions {
   // Called several times a second while others are waited for: whether they are alive. May be empty.
   std::function<Result<>()> check = {};
   bool spin = true;  // no: there are more ranks than processors
-  // What a rank can say before the others have listened is at most two of these.
   std::size_t slot_bytes = std::size_t{1} << 20;
+  std::size_t slots = 2;        // a power of two: the count of rounds wraps around
+  std::vector<int> names = {};  // of the ranks, in errors; empty: their numbers in this group
 };
 
 class SharedMemoryGroup final : public ProcessGroup {
  public:
-  static std::size_t memory_bytes(int size, std::size_t slot_bytes = SharedMemoryGroupOptions{}.slot_bytes);
-  // memory: memory_bytes(size, slot_bytes), zeros at first, the same for all ranks; must live longer.
+  static std::size_t memory_bytes(int size, std::size_t slot_bytes = SharedMemoryGroupOptions{}.slot_bytes,
+                                  std::size_t slots = SharedMemoryGroupOptions{}.slots);
+  // memory: memory_bytes(size, slot_bytes, slots), zeros at first, the same for all ranks; must live longer.
   SharedMemoryGroup(std::span<std::byte> memory, SharedMemoryGroupOptions options);
 
   int rank() const override { return options_.rank; }
@@ -53,7 +56,7 @@ class SharedMemoryGroup final : public ProcessGroup {
   std::byte* slot(int rank) const;
   bool begin_round();
   void post();
-  bool wait_all();
+  bool wait_all(std::uint32_t round);
   void add_all(std::span<float> own) const;
   bool wait(int rank, std::uint32_t round);
   bool sleep(int rank, std::uint32_t round);

@@ -1,17 +1,10 @@
 #include "dist/tcp_meeting.h"
 
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -21,10 +14,8 @@ namespace octavo {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x31304f5641544f43;  // and the version of what follows
-constexpr int kReadMs = 2'000;                        // for what one who has connected must say at once
 constexpr int kRetryMs = 200;                         // between attempts to reach rank 0
 constexpr int kTellMs = 10'000;                       // between lines in the log
-constexpr int kDeadLinkMs = 10'000;
 
 // What a rank says when it connects.
 struct Hello {
@@ -41,106 +32,6 @@ struct Welcome {
   std::array<char, 252> why = {};
 };
 
-struct Address {
-  sockaddr_storage storage = {};
-  socklen_t length = 0;
-
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-};
-
-Address with_port(Address address, int port) {
-  const auto number = htons(static_cast<std::uint16_t>(port));
-  if (address.storage.ss_family == AF_INET6)
-    reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_port = number;
-  else
-    reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port = number;
-  return address;
-}
-
-int port_of(const Address& address) {
-  return ntohs(address.storage.ss_family == AF_INET6
-                   ? reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port
-                   : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
-}
-
-Result<Address> resolve(const std::string& host, int port) {
-  addrinfo* found = nullptr;
-  const addrinfo hints{.ai_flags = 0,
-                       .ai_family = AF_UNSPEC,
-                       .ai_socktype = SOCK_STREAM,
-                       .ai_protocol = 0,
-                       .ai_addrlen = 0,
-                       .ai_addr = nullptr,
-                       .ai_canonname = nullptr,
-                       .ai_next = nullptr};
-  if (const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); error != 0)
-    return invalid("master_addr", "{}: {}", host, gai_strerror(error));
-  Address address;
-  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
-  address.length = found->ai_addrlen;
-  freeaddrinfo(found);
-  return address;
-}
-
-Result<Socket> listen_at(const Address& address) {
-  Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (socket.fd() < 0 || bind(socket.fd(), address.get(), address.length) != 0 ||
-      listen(socket.fd(), 64) != 0)
-    return failure(ErrorCode::io, "cannot listen at port {} for the other ranks: {}", port_of(address),
-                   std::strerror(errno));
-  return socket;
-}
-
-// A link that is cut without a word ends within kDeadLinkMs, too.
-void prepare(const Socket& socket) {
-  const auto set = [&](int level, int option, int value) {
-    setsockopt(socket.fd(), level, option, &value, sizeof value);
-  };
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 4);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 2);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, kDeadLinkMs);
-}
-
-Result<Socket> connect_to(const Address& address) {
-  Socket socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const timeval most{.tv_sec = kReadMs / 1000, .tv_usec = 0};
-  setsockopt(socket.fd(), SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
-  if (socket.fd() < 0 || connect(socket.fd(), address.get(), address.length) != 0)
-    return failure(ErrorCode::io, "{}", std::strerror(errno));
-  prepare(socket);
-  return socket;
-}
-
-// Whole, or not within timeout_ms: false.
-bool read_all(const Socket& socket, std::span<std::byte> bytes, int timeout_ms) {
-  const std::int64_t end_us = now_us() + std::int64_t{timeout_ms} * 1000;
-  while (!bytes.empty()) {
-    pollfd readable{socket.fd(), POLLIN, 0};
-    const auto left_ms = static_cast<int>(std::max<std::int64_t>(0, (end_us - now_us()) / 1000));
-    if (poll(&readable, 1, left_ms) == 0) return false;
-    const ssize_t came = recv(socket.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (came == 0 || (came < 0 && errno != EAGAIN && errno != EINTR)) return false;
-    if (came > 0) bytes = bytes.subspan(static_cast<std::size_t>(came));
-  }
-  return true;
-}
-
-template <class T>
-bool read_value(const Socket& socket, T& value, int timeout_ms = kReadMs) {
-  return read_all(socket, std::as_writable_bytes(std::span(&value, 1)), timeout_ms);
-}
-
-// Few bytes, which a new connection always has room for.
-template <class T>
-bool write_value(const Socket& socket, const T& value) {
-  return send(socket.fd(), &value, sizeof value, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof value);
-}
-
 bool is_closed(const Socket& socket) {
   pollfd readable{socket.fd(), POLLIN, 0};
   return poll(&readable, 1, 0) != 0;  // nobody says anything before it is welcome
@@ -150,18 +41,6 @@ Hash128 identity_of(const TcpRanks& ranks) {
   return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(ranks.identity)), 0);
 }
 
-Result<std::pair<Socket, Address>> accept_from(const Socket& listener, int timeout_ms) {
-  pollfd readable{listener.fd(), POLLIN, 0};
-  if (poll(&readable, 1, timeout_ms) <= 0) return failure(ErrorCode::unavailable, "nobody has come");
-  Address address;
-  address.length = sizeof address.storage;
-  Socket socket(
-      accept4(listener.fd(), reinterpret_cast<sockaddr*>(&address.storage), &address.length, SOCK_CLOEXEC));
-  if (socket.fd() < 0) return failure(ErrorCode::io, "{}", std::strerror(errno));
-  prepare(socket);
-  return std::pair(std::move(socket), address);
-}
-
 // Rank 0's side.
 class Host {
  public:
@@ -169,7 +48,7 @@ class Host {
       : ranks_(ranks), sockets_(static_cast<std::size_t>(ranks.size)), addresses_(sockets_.size()) {}
 
   Result<std::vector<Socket>> wait_for_all() {
-    TRY(const Address own, resolve(ranks_.address, ranks_.port));
+    TRY(const TcpAddress own, resolve("master_addr", ranks_.address, ranks_.port));
     TRY(const Socket listener, listen_at(own));
     while (!all_are_there()) {
       auto came = accept_from(listener, kRetryMs);
@@ -178,7 +57,8 @@ class Host {
     }
     for (std::size_t rank = 1; rank < sockets_.size(); ++rank)
       if (!write_value(sockets_[rank], Welcome{}) ||
-          send(sockets_[rank].fd(), addresses_.data(), addresses_.size() * sizeof(Address), MSG_NOSIGNAL) < 0)
+          send(sockets_[rank].fd(), addresses_.data(), addresses_.size() * sizeof(TcpAddress), MSG_NOSIGNAL) <
+              0)
         return failure(ErrorCode::unavailable, "rank {} is gone before all ranks were there", rank);
     return std::move(sockets_);
   }
@@ -196,7 +76,7 @@ class Host {
   }
 
   // Whoever says nothing sensible is let go; a rank that has come before has started again.
-  void take(Socket socket, const Address& address) {
+  void take(Socket socket, const TcpAddress& address) {
     Hello hello;
     if (!read_value(socket, hello) || hello.magic != kMagic) return;
     if (hello.size != ranks_.size || hello.rank < 1 || hello.rank >= ranks_.size ||
@@ -211,7 +91,7 @@ class Host {
     }
     const auto rank = static_cast<std::size_t>(hello.rank);
     sockets_[rank] = std::move(socket);
-    addresses_[rank] = with_port(address, hello.port);
+    addresses_[rank] = address.with_port(hello.port);
   }
 
   void tell() {
@@ -223,13 +103,13 @@ class Host {
 
   const TcpRanks& ranks_;
   std::vector<Socket> sockets_;
-  std::vector<Address> addresses_;
+  std::vector<TcpAddress> addresses_;
   std::int64_t told_us_ = now_us();
 };
 
 // Tries until rank 0 is there.
 Result<Socket> reach_rank_0(const TcpRanks& ranks, const Hello& hello) {
-  TRY(const Address host, resolve(ranks.address, ranks.port));
+  TRY(const TcpAddress host, resolve("master_addr", ranks.address, ranks.port));
   for (std::int64_t told_us = now_us();;) {
     auto socket = connect_to(host);
     if (socket && write_value(*socket, hello)) return socket;
@@ -243,17 +123,17 @@ Result<Socket> reach_rank_0(const TcpRanks& ranks, const Hello& hello) {
 }
 
 Result<std::vector<Socket>> join(const TcpRanks& ranks) {
-  TRY(const Address host, resolve(ranks.address, ranks.port));
-  Address any{.storage = {}, .length = host.length};
+  TRY(const TcpAddress host, resolve("master_addr", ranks.address, ranks.port));
+  TcpAddress any{.storage = {}, .length = host.length};
   any.storage.ss_family = host.storage.ss_family;
   TRY(const Socket listener, listen_at(any));
-  Address own{.storage = {}, .length = sizeof own.storage};
+  TcpAddress own{.storage = {}, .length = sizeof own.storage};
   getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&own.storage), &own.length);
   const Hello hello{
-      .identity = identity_of(ranks), .rank = ranks.rank, .size = ranks.size, .port = port_of(own)};
+      .identity = identity_of(ranks), .rank = ranks.rank, .size = ranks.size, .port = own.port()};
 
   std::vector<Socket> sockets(static_cast<std::size_t>(ranks.size));
-  std::vector<Address> addresses(sockets.size());
+  std::vector<TcpAddress> addresses(sockets.size());
   for (bool welcome = false; !welcome;) {
     TRY(sockets[0], reach_rank_0(ranks, hello));
     Welcome answer;

@@ -28,15 +28,6 @@ bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == E
 
 }  // namespace
 
-Socket::Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-Socket& Socket::operator=(Socket&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-Socket::~Socket() {
-  if (fd_ >= 0) close(fd_);
-}
-
 Result<std::unique_ptr<TcpTransport>> TcpTransport::meet(const TcpRanks& ranks) {
   TRY(std::vector<Socket> sockets, meet_ranks(ranks));
   return std::unique_ptr<TcpTransport>(new TcpTransport(ranks.rank, std::move(sockets)));
@@ -74,6 +65,15 @@ Result<> TcpTransport::exchange(std::span<const Send> sends, std::span<const Rec
       if (has_come && peer.in.empty()) TRY_VOID(receive_some(peer, r));
     }
   }
+}
+
+// A link that is cut is found out by the system's own messages (tcp_socket.cc).
+Result<> TcpTransport::check() const {
+  for (int rank = 0; rank < size(); ++rank) {
+    pollfd ended{peers_[static_cast<std::size_t>(rank)].socket.fd(), POLLRDHUP, 0};
+    if (poll(&ended, 1, 0) > 0) return gone(rank, 0);
+  }
+  return {};
 }
 
 Result<> TcpTransport::send_some(Peer& peer, int rank) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dist/tcp_socket.h"
 #include "dist/transport.h"
 
 namespace octavo {
@@ -18,19 +19,6 @@ struct TcpRanks {
   std::string identity = {};
 };
 
-// Closes at the end.
-class Socket {
- public:
-  explicit Socket(int fd = -1) : fd_(fd) {}
-  Socket(Socket&& other) noexcept;
-  Socket& operator=(Socket&& other) noexcept;
-  ~Socket();
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 class TcpTransport final : public Transport {
  public:
   // Waits until all ranks are there, with a line in the log now and then. Errors: io; invalid_argument when
@@ -40,6 +28,7 @@ class TcpTransport final : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(peers_.size()); }
   Result<> exchange(std::span<const Send> sends, std::span<const Receive> receives, int timeout_ms) override;
+  Result<> check() const override;
 
  private:
   struct Peer {

@@ -45,6 +45,19 @@ TEST(TcpTransport, ARankThatIsGoneIsAnError) {
   EXPECT_EQ(group.failure()->message, "rank 1 is gone: it has closed the connection");
 }
 
+TEST(TcpTransport, WhoIsGoneIsFoundOutWithoutAMessage) {
+  Pair both = pair();
+  EXPECT_TRUE(both.first->check());
+  std::vector<std::byte> unread(100);
+  const Transport::Send send[] = {{0, unread}};
+  ASSERT_TRUE(both.second->exchange(send, {}, 0));
+  EXPECT_TRUE(both.first->check());
+  both.second.reset();
+  const Result<> gone = both.first->check();
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().message, "rank 1 is gone: it has closed the connection");
+}
+
 // More than the system keeps on the way.
 TEST(TcpTransport, RanksThatBothSendFirstDoNotWaitForEachOther) {
   const Pair both = pair();

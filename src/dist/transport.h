@@ -32,6 +32,9 @@ class Transport {
   // answer.
   virtual Result<> exchange(std::span<const Send> sends, std::span<const Receive> receives,
                             int timeout_ms) = 0;
+
+  // Whether all ranks are still there, as far as that can be told without a message. Any thread.
+  virtual Result<> check() const { return {}; }
 };
 
 }  // namespace octavo

@@ -2,8 +2,11 @@
 
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <type_traits>
 
@@ -11,6 +14,8 @@
 
 namespace octavo {
 namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(200);
 
 enum class Order : std::uint8_t {
   allocate_cache,
@@ -21,6 +26,7 @@ enum class Order : std::uint8_t {
   begin_media,
   advance_media,
   drop_media,
+  release_cache,
   end
 };
 
@@ -139,6 +145,11 @@ std::vector<CacheSegment> gather_segments(const LocalExecutor& own, Ranks& ranks
   return all;
 }
 
+[[noreturn]] void end_for(const Error& error) {
+  log_error("the engine ends: {}", error.message);
+  std::_Exit(EXIT_FAILURE);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<Ranks> ranks,
@@ -154,7 +165,19 @@ Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<R
   TRY_VOID(executor->tell());
   TRY_VOID(executor->ranks_->agree(executor->own_->allocate_cache(blocks, state_slots)));
   if (caches) TRY_VOID(executor->open_caches(*caches, blocks));
+  executor->looking_ = std::jthread([e = executor.get()](const std::stop_token& stop) { e->look_on(stop); });
   return executor;
+}
+
+// A step that runs finds out by itself, and tells its requests of a host that is gone.
+void RankedExecutor::look_on(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopping;
+  for (std::unique_lock lock(mutex); !stop.stop_requested();) {
+    stopping.wait_for(lock, stop, kLook, [] { return false; });
+    if (steps_ > 0 || stop.stop_requested()) continue;
+    if (const Result<> there = ranks_->check(); !there) end_for(there.error());
+  }
 }
 
 Result<> RankedExecutor::open_caches(const RankCaches& caches, std::int64_t blocks) {
@@ -178,6 +201,7 @@ Result<BlockFormat> RankedExecutor::block_format() const {
 }
 
 RankedExecutor::~RankedExecutor() {
+  looking_ = {};
   if (!ranks_ || !ranks_->groups().status()) return;
   Writer write(message_);
   write(Order::end);
@@ -190,9 +214,8 @@ Result<> RankedExecutor::tell() {
 }
 
 Result<> RankedExecutor::or_end(Result<> done) const {
-  if (done || !ranks_->on_one_host()) return done;
-  log_error("the engine ends: {}", done.error().message);
-  std::_Exit(EXIT_FAILURE);
+  if (!done && ranks_->on_one_host()) end_for(done.error());
+  return done;
 }
 
 Result<> RankedExecutor::forward(const Batch& batch) { return or_end(begin(batch)); }
@@ -203,6 +226,7 @@ Result<> RankedExecutor::sample(std::span<const std::int32_t> tokens, std::span<
 
 Result<> RankedExecutor::begin(const Batch& batch) {
   CHECK(batch.pending.empty());
+  ++steps_;
   Writer write(message_);
   write(Order::forward);
   write(batch.groups.size());
@@ -222,7 +246,15 @@ Result<> RankedExecutor::finish(std::span<const std::int32_t> tokens, std::span<
     TRY_VOID(own_->forward(waiting_.front()));
     waiting_.pop_front();
   }
-  return own_->sample(tokens, rows);
+  TRY_VOID(own_->sample(tokens, rows));
+  --steps_;
+  return {};
+}
+
+Result<std::span<const float>> RankedExecutor::pool(std::span<const std::int32_t> starts,
+                                                    std::span<const std::uint8_t> heads) {
+  --steps_;
+  return own_->pool(starts, heads);
 }
 
 // Whole, as it was read: each rank takes its part.
@@ -274,6 +306,13 @@ void RankedExecutor::drop_media(int place) {
   own_->drop_media(place);
 }
 
+Result<> RankedExecutor::release_cache() {
+  Writer write(message_);
+  write(Order::release_cache);
+  TRY_VOID(or_end(tell()));
+  return own_->release_cache();
+}
+
 Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks) {
   ProcessGroup& all = *ranks.groups().all;
   const RankLayout& layout = ranks.layout();
@@ -323,6 +362,8 @@ Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks) {
       int place = 0;
       read(place);
       own.drop_media(place);
+    } else if (order == Order::release_cache) {
+      TRY_VOID(own.release_cache());
     } else if (order == Order::forward) {
       Batch& batch = waiting.emplace_back();
       std::size_t groups = 0;

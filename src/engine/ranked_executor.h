@@ -1,17 +1,22 @@
 // The executor of several ranks: rank 0 tells the others what to compute, computes its part, and samples.
 //
-// With several stages of layers, a forward pass begins in the first one at once, while the stages behind it are still
-// busy with those before: rank 0, in the last stage, computes its own part when the step is sampled.
+// With several stages of layers, a forward pass begins in the first one at once, while the stages behind it
+// are still busy with those before: rank 0, in the last stage, computes its own part when the step is
+// sampled.
 //
-// When a rank of this host is gone, or hangs, the engine's process ends: the server starts another with new ranks, and
-// has it compute what was on its way, so that streams go on. Ranks of other hosts may stay away: then a step ends with
-// an error, which the requests hear of.
+// When a rank of this host is gone, or hangs, the engine's process ends: the server starts another with new
+// ranks, and has it compute what was on its way, so that streams go on. Ranks of other hosts may stay away:
+// then a step ends with an error, which the requests hear of. While nothing runs a thread looks whether all
+// ranks are there.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <stop_token>
+#include <thread>
 #include <vector>
 
 #include "engine/local_executor.h"
@@ -37,15 +42,14 @@ class RankedExecutor final : public Executor {
   // Rank 0 has the rows of all tokens, whole.
   bool pools() const override { return own_->pools(); }
   Result<std::span<const float>> pool(std::span<const std::int32_t> starts,
-                                      std::span<const std::uint8_t> heads) override {
-    return own_->pool(starts, heads);
-  }
+                                      std::span<const std::uint8_t> heads) override;
   Result<AdapterFile> read_adapter(const std::string& path) const override { return own_->read_adapter(path); }
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;
   Result<> begin_media(int place, const MediaPart& part) override;
   bool advance_media(int rows) override;
   void drop_media(int place) override;
+  Result<> release_cache() override;
   Result<BlockFormat> block_format() const override;
   void export_piece(KvPlace place, std::span<std::byte> out) const override { memory_->export_piece(place, out); }
   void import_piece(KvPlace place, std::span<const std::byte> bytes) override { memory_->import_piece(place, bytes); }
@@ -53,6 +57,7 @@ class RankedExecutor final : public Executor {
  private:
   RankedExecutor() = default;
   Result<> open_caches(const RankCaches& caches, std::int64_t blocks);
+  void look_on(const std::stop_token& stop);
   Result<> tell();
   Result<> begin(const Batch& batch);
   Result<> finish(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
@@ -63,6 +68,8 @@ class RankedExecutor final : public Executor {
   std::optional<RankedKvMemory> memory_;  // of blocks that may leave the engine
   std::vector<std::byte> message_;
   std::deque<Batch> waiting_;  // for the stages before: oldest first
+  std::atomic<int> steps_ = 0;  // on their way
+  std::jthread looking_;        // ends before the ranks do
 };
 
 // What a rank other than 0 does once its part is loaded: as rank 0 says, until that fails or ends. Errors: what failed.

@@ -1,5 +1,6 @@
 #include "engine/ranks.h"
 
+#include <fmt/ranges.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "dist/message_group.h"
-#include "dist/shared_memory_group.h"
 #include "dist/tcp_transport.h"
 #include "model/fingerprint.h"
 
@@ -19,9 +19,8 @@ namespace {
 constexpr int kHungMs = 10'000;
 constexpr int kHungStageMs = 120'000;
 constexpr int kEndMs = 2'000;
-// What stages send each other in a step, and the plans of the steps behind it, are on their way at once:
-// neither waits for the other. Memory that nobody writes to costs nothing.
-constexpr std::size_t kStageSlotBytes = std::size_t{64} << 20;
+// What a stage hands on of a token, at most, most often.
+constexpr std::size_t kRowBytes = std::size_t{128} << 10;
 
 // What a rank says of its start.
 struct Greeting {
@@ -47,29 +46,28 @@ bool is_gone(int socket) {
   return poll(&readable, 1, 0) != 0;
 }
 
-// What must be the same on all hosts.
-Result<std::string> identity_of(const EngineOptions& o) {
-  TRY(const std::string files, sampled_fingerprint(o.model_dir));
-  const ExpertBalancing& b = o.expert_balancing;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", files, o.hf_overrides,
-                     o.tensor_parallel_size, o.pipeline_parallel_size, o.enable_expert_parallel,
-                     o.nodes.count, o.dtype, o.quantization, o.kv_cache_dtype, o.block_size,
-                     o.max_num_batched_tokens, o.max_num_seqs, b.enabled, b.redundant_experts, b.window_size,
-                     b.step_interval, b.use_async);
-}
-
-std::size_t slot_bytes(const RankLayout& layout) {
-  return layout.pipeline > 1 ? kStageSlotBytes : SharedMemoryGroupOptions{}.slot_bytes;
-}
-
-std::size_t memory_bytes(const RankLayout& layout) {
-  std::size_t bytes = 0;
-  for (const std::vector<int>& members : layout.groups())
-    bytes += SharedMemoryGroup::memory_bytes(static_cast<int>(members.size()), slot_bytes(layout));
-  return bytes;
-}
-
 }  // namespace
+
+Result<std::string> hosts_identity(const EngineOptions& o) {
+  TRY(const std::string files, sampled_fingerprint(o.model_dir, o.weights_dir));
+  const ExpertBalancing& b = o.expert_balancing;
+  return fmt::format(
+      "{}|{}|{}|{}|{}|{}|{}", files, o.hf_overrides,
+      fmt::join(
+          {o.load_format, o.runner, o.convert, o.pooling_type, o.dtype, o.quantization, o.kv_cache_dtype},
+          "|"),
+      fmt::join(
+          {o.nodes.count, o.tensor_parallel_size, o.pipeline_parallel_size, int{o.enable_expert_parallel}},
+          "|"),
+      fmt::join({int{b.enabled}, b.redundant_experts, b.window_size, b.step_interval, int{b.use_async}}, "|"),
+      fmt::join({o.max_model_len.value_or(0), o.block_size, int{o.sliding_window_groups},
+                 int{o.enable_prefix_caching}, o.mamba_block_size.value_or(0), o.max_num_batched_tokens,
+                 o.max_num_seqs},
+                "|"),
+      fmt::join({o.images_max, o.videos_max, o.sounds_max, o.lora.in_memory(), o.lora.max_lora_rank,
+                 int{o.speculation.has_value()}},
+                "|"));
+}
 
 Result<> check_ranks(const EngineOptions& options) {
   const RankLayout layout = options.rank_layout();
@@ -110,7 +108,8 @@ Ranks::Ranks(const EngineOptions& options, int rank)
       rank_(rank),
       timeout_ms_(options.distributed_timeout_s > 0 ? options.distributed_timeout_s * 1000
                   : layout_.pipeline > 1            ? kHungStageMs
-                                                    : kHungMs) {}
+                                                    : kHungMs),
+      handed_on_bytes_(static_cast<std::size_t>(options.max_num_batched_tokens) * kRowBytes) {}
 
 Ranks::~Ranks() {
   const bool failed = !groups_.status();
@@ -132,10 +131,11 @@ Result<std::unique_ptr<Ranks>> Ranks::start(const EngineOptions& options,
     TRY_VOID(ranks->connect(options));
     return ranks;
   }
-  TRY(ranks->memory_, SharedMemory::create(memory_bytes(ranks->layout_)));
+  const HostGroupsOptions groups = ranks->on_this_host();
+  TRY(ranks->memory_, SharedMemory::create(host_groups_bytes(groups)));
   const int shared[] = {ranks->memory_.fd()};
   TRY_VOID(ranks->start_children(size, command, shared));
-  ranks->share_memory();
+  ranks->groups_ = host_groups(ranks->memory_.bytes(), groups);
   return ranks;
 }
 
@@ -148,9 +148,10 @@ Result<std::unique_ptr<Ranks>> Ranks::join(const EngineOptions& options, int ran
     return ranks;
   }
   TRY(ranks->memory_, SharedMemory::open(remote::kChildSocket + 1));
-  if (ranks->memory_.bytes().size() != memory_bytes(ranks->layout_))
+  const HostGroupsOptions groups = ranks->on_this_host();
+  if (ranks->memory_.bytes().size() != host_groups_bytes(groups))
     return failure(ErrorCode::corrupt, "{} bytes of shared memory", ranks->memory_.bytes().size());
-  ranks->share_memory();
+  ranks->groups_ = host_groups(ranks->memory_.bytes(), groups);
   return ranks;
 }
 
@@ -166,24 +167,12 @@ Result<> Ranks::start_children(int count, const std::vector<std::string>& comman
   return {};
 }
 
-void Ranks::share_memory() {
-  std::span<std::byte> left = memory_.bytes();
-  std::vector<std::span<std::byte>> places;
-  for (const std::vector<int>& members : layout_.groups()) {
-    const std::size_t bytes =
-        SharedMemoryGroup::memory_bytes(static_cast<int>(members.size()), slot_bytes(layout_));
-    places.push_back(left.first(bytes));
-    left = left.subspan(bytes);
-  }
-  groups_ = make_groups(layout_, rank_, [&](std::size_t i, const std::vector<int>& members) {
-    return std::make_unique<SharedMemoryGroup>(
-        places[i], SharedMemoryGroupOptions{
-                       .rank = static_cast<int>(std::ranges::find(members, rank_) - members.begin()),
-                       .size = static_cast<int>(members.size()),
-                       .check = [this] { return check(); },
-                       .spin = layout_.size() <= usable_processors(),
-                       .slot_bytes = slot_bytes(layout_)});
-  });
+HostGroupsOptions Ranks::on_this_host() {
+  return {.layout = layout_,
+          .rank = rank_,
+          .check = [this] { return check(); },
+          .spin = layout_.size() <= usable_processors(),
+          .handed_on_bytes = handed_on_bytes_};
 }
 
 // To the ranks of other hosts.
@@ -195,7 +184,7 @@ Result<> Ranks::connect(const EngineOptions& options) {
                      "times pipeline_parallel_size is {}, and mpirun has started {} processes",
                      layout_.size(), transport_->size());
   } else {
-    TRY(std::string identity, identity_of(options));
+    TRY(std::string identity, hosts_identity(options));
     TRY(transport_, TcpTransport::meet({.rank = rank_,
                                         .size = layout_.size(),
                                         .address = options.nodes.master_addr,
@@ -208,12 +197,14 @@ Result<> Ranks::connect(const EngineOptions& options) {
   return {};
 }
 
-// Over shared memory: whether those are there that this rank can know of.
 Result<> Ranks::check() {
+  if (transport_) TRY_VOID(transport_->check());
   if (rank_ > 0) {
-    if (is_gone(remote::kChildSocket)) return failure(ErrorCode::unavailable, "rank 0 has gone");
+    if (on_one_host() && is_gone(remote::kChildSocket))
+      return failure(ErrorCode::unavailable, "rank 0 has gone");
     return {};
   }
+  const std::lock_guard lock(children_mutex_);
   for (std::size_t i = 0; i < children_.size(); ++i) {
     if (!is_gone(children_[i].socket.fd())) continue;
     const pid_t pid = children_[i].pid();

@@ -3,11 +3,12 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "dist/host_groups.h"
 #include "dist/mpi_plugin.h"
-#include "dist/rank_layout.h"
 #include "dist/shared_memory.h"
 #include "engine/engine_options.h"
 #include "remote/child_process.h"
@@ -17,6 +18,10 @@ namespace octavo {
 // Whether an engine can have the ranks that the options ask for. Errors: unsupported, what ranks cannot do
 // yet; invalid, hosts that do not divide them.
 Result<> check_ranks(const EngineOptions& options);
+
+// What must be the same on all hosts of an engine, or of a server's engines: what the model is, how it is
+// divided, its cache, and the room that steps have. Errors: the model's files cannot be read.
+Result<std::string> hosts_identity(const EngineOptions& options);
 
 class Ranks {
  public:
@@ -35,6 +40,8 @@ class Ranks {
   const RankGroups& groups() const { return groups_; }
   // Over shared memory: the others are rank 0's children.
   bool on_one_host() const { return transport_ == nullptr; }
+  // Whether those are there that this rank can know of. Any thread.
+  Result<> check();
 
   // Says how this rank's start went, and waits for the others to say so; the timeout of a running engine
   // holds from now on. Errors: this rank's own; on rank 0, what the first says that is not ready, or that it
@@ -45,12 +52,13 @@ class Ranks {
   Ranks(const EngineOptions& options, int rank);
   Result<> start_children(int count, const std::vector<std::string>& command, std::span<const int> shared);
   Result<> connect(const EngineOptions& options);
-  void share_memory();
-  Result<> check();
+  HostGroupsOptions on_this_host();
 
   RankLayout layout_;
   int rank_;
   int timeout_ms_;
+  std::size_t handed_on_bytes_;  // room for what a stage hands on in a step
+  std::mutex children_mutex_;
   std::vector<remote::ChildProcess> children_;  // of rank 0: rank 1 first
   SharedMemory memory_;
   std::unique_ptr<Transport> transport_;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/quoted_text.h"
 #include "engine/load.h"
+#include "engine/ranks.h"
 #include "local/classifier_tokens.h"
 #include "local/engine_flags.h"
 #include "local/grammar_vocabulary.h"
@@ -137,9 +138,11 @@ remote::EngineProcessOptions process_options(std::vector<std::string> command, s
   return {.command = std::move(command), .seed = seed};
 }
 
-// Ranks of other hosts, which this one does not start, would keep theirs.
-void take_other_weights(const EngineOptions& engine, remote::EngineProcessOptions& process) {
-  if (engine.executor != "local" || engine.nodes.count > 1 || engine.mpi) return;
+// Ranks and engines of other hosts, which this one does not start, would keep theirs.
+void take_other_weights(const RuntimeOptions& options, remote::EngineProcessOptions& process) {
+  const EngineOptions& engine = options.engine;
+  if (engine.executor != "local" || engine.nodes.count > 1 || engine.mpi || options.engines_elsewhere > 0)
+    return;
   process.weights_flag = kWeightsFlag;
   process.check_weights = [engine](const std::string& path) { return check_weights(engine, path); };
 }
@@ -165,26 +168,36 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     std::vector<std::string> command = options.engine_command;
     command.insert(command.end(), {"--model", options.engine.model_dir});  // where it was found
     const int engines = options.engine.data_parallel_size;
+    std::shared_ptr<remote::EngineMeeting> meeting;
+    if (options.engines_elsewhere > 0) {
+      TRY(remote::EngineMeetingOptions place, meeting_of(options));
+      TRY(meeting, remote::EngineMeeting::open(std::move(place), engines, options.engines_elsewhere));
+      log_info("waiting at {}:{} for engines {} to {}", options.meeting_address, options.meeting_port,
+               engines, engines + options.engines_elsewhere - 1);
+    }
     const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
       remote::EngineProcessOptions one = process_options(command, options.engine.seed, index);
       if (index == 0) one.progress = progress;
-      take_other_weights(options.engine, one);
+      one.on_several_hosts = options.engine.nodes.count > 1 || options.engine.mpi;
+      take_other_weights(options, one);
+      if (index >= engines) one.meeting = meeting;
+      one.number = index;
       return remote::EngineProcess::start(std::move(one));
     };
-    if (engines == 1 && !options.elastic) return start(0, 1);
-    TRY(auto all, remote::DataParallelClient::start(0, engines, start));
+    const int all_engines = engines + options.engines_elsewhere;
+    if (all_engines == 1 && !options.elastic) return start(0, 1);
+    TRY(auto all, remote::DataParallelClient::start(0, all_engines, start));
     remote::DataParallelClient::Start more;
     if (options.elastic) more = later_engine(command, options.engine.seed);
     return std::make_unique<remote::DataParallelClient>(std::move(all), options.engine.seed, std::move(more),
-                                                        std::max(engines, options.engines_max));
+                                                        std::max(all_engines, options.engines_max));
   }
   if (options.elastic)
     return invalid("enable_elastic_ep",
                    "needs engines in processes of their own: not with --no-engine-process");
-  if (options.engine.data_parallel_size > 1)
+  if (const int all = options.engine.data_parallel_size + options.engines_elsewhere; all > 1)
     return field_failure("data_parallel_size", ErrorCode::unsupported,
-                         "must be 1 where the engine has no process of its own, got {}",
-                         options.engine.data_parallel_size);
+                         "must be 1 where the engine has no process of its own, got {}", all);
   const auto load = [engine = options.engine, title, &tokenizer,
                      eos_ids]() -> Result<std::unique_ptr<EngineClient>> {
     ProgressBar bar(title, "GB", 1e9);
@@ -302,6 +315,12 @@ Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
 }
 
 }  // namespace
+
+Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options) {
+  TRY(std::string identity, hosts_identity(options.engine));
+  return remote::EngineMeetingOptions{
+      .address = options.meeting_address, .port = options.meeting_port, .identity = std::move(identity)};
+}
 
 Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   const std::string named = options.engine.model_dir.empty() ? "demo" : options.engine.model_dir;

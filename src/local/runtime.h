@@ -11,6 +11,7 @@
 #include "engine/engine_options.h"
 #include "local/find_model.h"
 #include "model/generation_config.h"
+#include "remote/engine_meeting.h"
 #include "serve/service.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -44,6 +45,9 @@ struct RuntimeOptions {
   std::vector<std::string> engine_command;  // of an engine's own process; empty: it runs in this one
   bool elastic = false;                     // the number of those processes can change while they serve
   int engines_max = 64;                     // then: so far
+  int engines_elsewhere = 0;                // on other hosts, behind those of engine.data_parallel_size
+  std::string meeting_address = "127.0.0.1";  // where they come to
+  int meeting_port = 29'550;
   bool sleep_mode = false;                  // an engine in this process can be sent to sleep
   boost::json::object mm_processor_kwargs{};  // instead of what the model's image processor says
   VideoFrames video_frames{};                 // instead of what its video processor says
@@ -68,6 +72,10 @@ struct Runtime {
     engine.reset();
   }
 };
+
+// Where engines of other hosts come to, from either side; the model is found already. Errors: it cannot be
+// read.
+Result<remote::EngineMeetingOptions> meeting_of(const RuntimeOptions& options);
 
 // Finds the model (find_model) and loads everything, with a progress bar when someone watches and it takes
 // long.

@@ -96,8 +96,8 @@ Result<std::string> model_fingerprint(const std::string& path, const std::string
   return fingerprint(path, weights, add_whole);
 }
 
-Result<std::string> sampled_fingerprint(const std::string& path) {
-  return fingerprint(path, {}, add_samples);
+Result<std::string> sampled_fingerprint(const std::string& path, const std::string& weights) {
+  return fingerprint(path, weights, add_samples);
 }
 
 }  // namespace octavo

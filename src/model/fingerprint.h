@@ -14,6 +14,6 @@ Result<std::string> model_fingerprint(const std::string& path, const std::string
 
 // The same of the files' sizes, their beginnings and samples all through them: at once, however large they
 // are. Two models that differ in few tensors may have the same one.
-Result<std::string> sampled_fingerprint(const std::string& path);
+Result<std::string> sampled_fingerprint(const std::string& path, const std::string& weights = {});
 
 }  // namespace octavo

@@ -82,8 +82,14 @@ Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& argumen
   return child;
 }
 
+ChildProcess ChildProcess::of_another_host(FrameSocket connection) {
+  ChildProcess child;
+  child.socket = std::move(connection);
+  return child;
+}
+
 void ChildProcess::stop(int grace_ms) {
-  if (pid_ < 0) return;
+  if (pid_ < 0) return void(kill());
   shutdown(socket.fd(), SHUT_RDWR);
   for (int waited = 0; waited < grace_ms; waited += 5) {
     if (waitpid(pid_, nullptr, WNOHANG) == pid_) {
@@ -96,7 +102,11 @@ void ChildProcess::stop(int grace_ms) {
 }
 
 std::string ChildProcess::kill() {
-  if (pid_ < 0) return "gone";
+  if (pid_ < 0) {
+    const bool connected = socket.fd() >= 0;
+    socket = FrameSocket();
+    return connected ? "its connection has ended" : "gone";
+  }
   int status = 0;
   // One that is just ending closes its socket first.
   bool ended = false;

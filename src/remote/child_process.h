@@ -28,13 +28,16 @@ class ChildProcess {
                                     const std::string& program = "/proc/self/exe",
                                     std::span<const int> shared = {});
 
+  // One that runs elsewhere, at the other end of this connection: to end it is to close that.
+  static ChildProcess of_another_host(FrameSocket connection);
+
   // Gives it some time to end by itself once its socket is closed, then ends it.
   void stop(int grace_ms);
   // Ends it at once. Returns what became of it, in words.
   std::string kill();
 
   FrameSocket socket;
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return pid_; }  // -1: none here
 
  private:
   pid_t pid_ = -1;

@@ -102,12 +102,12 @@ EngineInfo DataParallelClient::info() const {
 std::size_t DataParallelClient::least_loaded() const {
   const std::size_t first = submitted_ % open_;
   std::size_t best = first;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  auto least = std::pair(EnginePresence::away, std::numeric_limits<std::int64_t>::max());
   for (std::size_t i = 0; i < open_; ++i) {
     const std::size_t at = (first + i) % open_;
     const EngineStats stats = engines_[at]->stats().front();
     if (!stats.healthy) continue;
-    if (const std::int64_t load = load_of(stats, engines_[at]->info()); load < least) {
+    if (const auto load = std::pair(stats.presence, load_of(stats, engines_[at]->info())); load < least) {
       best = at;
       least = load;
     }
@@ -146,28 +146,40 @@ void DataParallelClient::look_at_prefixes() {
   for (const auto& engine : engines()) engine->look_at_prefixes();
 }
 
+// Engines that are being started are told of the adapters that are there: until then none may come or go.
+bool DataParallelClient::begins_adapter_change() {
+  const std::lock_guard lock(adapters_mutex_);
+  if (scaling_) return false;
+  ++adapter_changes_;
+  return true;
+}
+
+void DataParallelClient::end_adapter_change(const std::function<void()>& note) {
+  const std::lock_guard lock(adapters_mutex_);
+  --adapter_changes_;
+  note();
+}
+
 void DataParallelClient::load_adapter(AdapterSource source, AdapterDone done) {
-  if (scaling_) return done(std::unexpected(changing()));
+  if (!begins_adapter_change()) return done(std::unexpected(changing()));
   const Engines all = engines();
   const AdapterDone one =
       after_all(all.size(), [this, source, done = std::move(done)](const Result<>& result) {
-        if (result) {
-          const std::lock_guard lock(adapters_mutex_);
-          adapters_[source.name] = source;
-        }
+        end_adapter_change([&] {
+          if (result) adapters_[source.name] = source;
+        });
         done(result);
       });
   for (const auto& engine : all) engine->load_adapter(source, one);
 }
 
 void DataParallelClient::unload_adapter(std::string name, AdapterDone done) {
-  if (scaling_) return done(std::unexpected(changing()));
-  {
-    const std::lock_guard lock(adapters_mutex_);
-    adapters_.erase(name);
-  }
+  if (!begins_adapter_change()) return done(std::unexpected(changing()));
   const Engines all = engines();
-  const AdapterDone one = after_all(all.size(), std::move(done));
+  const AdapterDone one = after_all(all.size(), [this, name, done = std::move(done)](const Result<>& result) {
+    end_adapter_change([&] { adapters_.erase(name); });
+    done(result);
+  });
   for (const auto& engine : all) engine->unload_adapter(name, one);
 }
 
@@ -221,7 +233,14 @@ Result<> DataParallelClient::check_scale(int engines, int drain_s) const {
 }
 
 void DataParallelClient::scale(int engines, int drain_s, Done done) {
-  if (scaling_.exchange(true)) return done(std::unexpected(changing()));
+  const Result<> begun = [&]() -> Result<> {
+    const std::lock_guard lock(adapters_mutex_);
+    if (scaling_) return std::unexpected(changing());
+    if (adapter_changes_ > 0) return failure(ErrorCode::unavailable, "adapters are being loaded or unloaded");
+    scaling_ = true;
+    return {};
+  }();
+  if (!begun) return done(begun);
   if (const Result<> fine = check_scale(engines, drain_s); !fine) {
     scaling_ = false;
     return done(fine);

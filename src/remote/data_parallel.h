@@ -38,7 +38,8 @@ class DataParallelClient final : public EngineClient {
   // Of all engines together; blocks, bytes of weights and the limits of one request are those of one engine.
   EngineInfo info() const override;
   // The engine: the lowest of 4 x waiting + running answers, as vLLM's internal load balancer has it. Engines
-  // that have failed are left out while others work.
+  // that have failed are left out while others work, and those that are being started again while others are
+  // up.
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
   void reset_prefix_cache() override;
@@ -65,6 +66,8 @@ class DataParallelClient final : public EngineClient {
   Result<> grow(int from, int to);
   void shrink(int to, int drain_s);
   std::size_t least_loaded() const;
+  bool begins_adapter_change();
+  void end_adapter_change(const std::function<void()>& note);
 
   const std::uint64_t seed_;
   const Start start_;
@@ -73,12 +76,13 @@ class DataParallelClient final : public EngineClient {
   std::atomic<bool> draining_ = false, stopping_ = false;
   std::atomic<bool> scaling_ = false;  // from when it is asked for until `done` hears
 
-  mutable std::shared_mutex mutex_;  // guards these two; shared by who submits
-  Engines engines_;
-  std::size_t open_;  // the first ones; the others leave, and take no requests
-
-  std::mutex adapters_mutex_;
+  std::mutex adapters_mutex_;                      // guards these two, and `scaling_` while adapters change
   std::map<std::string, AdapterSource> adapters_;  // loaded, by name
+  int adapter_changes_ = 0;                        // not answered yet
+
+  mutable std::shared_mutex mutex_;  // guards these two; shared by who submits
+  Engines engines_;                  // answer for adapters until they end
+  std::size_t open_;                 // the first ones; the others leave, and take no requests
 
   std::mutex scaler_mutex_;
   std::thread scaler_;

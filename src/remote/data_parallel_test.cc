@@ -6,6 +6,7 @@
 #include <future>
 #include <set>
 
+#include "base/test_eventually.h"
 #include "engine/test_rig.h"
 #include "remote/engine_process.h"
 
@@ -118,6 +119,34 @@ TEST(DataParallel, OneEngineDiesAndItsRequestsGoOn) {
   for (unsigned i = 0; i < 9; ++i) {
     ASSERT_TRUE(sinks[i]->wait_ended(1, 60s));
     EXPECT_EQ(sinks[i]->record().tokens, expected(some_prompt(i, 10), 200));
+  }
+}
+
+TEST(DataParallel, RequestsGoToEnginesThatAreUp) {
+  const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "simulated_engine";
+  const auto folder = std::filesystem::temp_directory_path() / ("octavo-up-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  std::filesystem::create_symlink(program, folder / "engine");
+  EngineProcess* second = nullptr;
+  const auto start = [&](int index, int) -> Result<std::unique_ptr<EngineClient>> {
+    EngineProcessOptions options;
+    options.program = index == 1 ? folder / "engine" : program;
+    options.command = {"simulated_engine", "--step-us=200", "--index=" + std::to_string(index)};
+    TRY(auto engine, EngineProcess::start(std::move(options)));
+    if (index == 1) second = engine.get();
+    return engine;
+  };
+  DataParallelClient client(DataParallelClient::start(0, 2, start).value(), 5);
+  std::filesystem::remove_all(folder);  // it will not come back
+  kill(second->pid(), SIGKILL);
+  ASSERT_TRUE(eventually([&] { return second->stats()[0].presence == EnginePresence::starting; }));
+  std::vector<std::shared_ptr<Recorder>> sinks;
+  for (unsigned i = 0; i < 6; ++i)
+    ASSERT_TRUE(
+        client.submit(request_for(some_prompt(i, 10), 20), sinks.emplace_back(std::make_shared<Recorder>())));
+  for (unsigned i = 0; i < 6; ++i) {
+    ASSERT_TRUE(sinks[i]->wait_ended(1, 60s));
+    EXPECT_EQ(sinks[i]->record().tokens, expected(some_prompt(i, 10), 20));
   }
 }
 

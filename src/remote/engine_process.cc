@@ -14,15 +14,17 @@
 namespace octavo::remote {
 namespace {
 
-// An engine that lives so long, or says a token, has not died of how it started; and one that lives so long,
-// not of the requests that it was given first.
-constexpr std::int64_t kLivedUs = 10'000'000;
-// A request that so many young engines die with one after the other, without a token of it in between, ends.
-constexpr int kRequestDeathsMax = 5;
+// A request that so many engines die with one after the other, without a token of it in between, ends. A
+// young one counts for several: of those that live long, few may have begun with it.
+constexpr int kRequestDeathsMax = 20;
+constexpr int kYoungDeath = 4;
 // So many engines die one after the other: no more is started.
 constexpr int kDeathsMax = 6;
 constexpr int kRestartMs = 300;  // before an engine whose predecessor died young, times their number
 constexpr int kStopMs = 5'000;
+constexpr int kMeetMs = 50;  // between looks whether an engine of another host has come
+
+Error away() { return {ErrorCode::unavailable, "the engine waits for its ranks on other hosts", {}}; }
 
 Error asleep() { return {ErrorCode::unavailable, "the engine sleeps; POST /wake_up wakes it", {}}; }
 
@@ -55,6 +57,7 @@ Result<RequestId> EngineProcess::submit(Request request, std::shared_ptr<OutputS
     if (broken_) return failure(ErrorCode::unavailable, "the engine has failed");
     if (closed_) return failure(ErrorCode::unavailable, "the engine is shutting down");
     if (sleep_level_ != 0) return std::unexpected(asleep());
+    if (presence_ == EnginePresence::away) return std::unexpected(away());
     if (answers > places)
       return invalid("n", "this engine holds at most {} unfinished answers, got {}", places, answers);
     if (places_taken_ + answers > places)
@@ -252,6 +255,7 @@ std::vector<EngineStats> EngineProcess::stats() const {
   stats.engine = info_.index;
   stats.unfinished = places_taken_;
   stats.healthy = !broken_;
+  stats.presence = presence_;
   stats.sleep_level = slept_ ? 0 : sleep_level_;
   stats.paused = paused_;
   return {stats};
@@ -275,6 +279,7 @@ void EngineProcess::run() {
     {
       const std::lock_guard lock(mutex_);
       pid_ = -1;
+      if (!ending_) presence_ = options_.on_several_hosts ? EnginePresence::away : EnginePresence::starting;
       stats_.running = 0;
       if (stopping_) break;
     }
@@ -329,9 +334,7 @@ Result<> EngineProcess::serve_child() {
   ready_ = got_on_ = false;
   told_to_sleep_ = 0;
   load_error_.reset();
-  std::vector<std::string> command = options_.command;
-  if (!weights_.empty()) command.push_back(fmt::format("{}={}", options_.weights_flag, weights_));
-  TRY(child_, ChildProcess::start(command, options_.program));
+  TRY(child_, begin_child());
   {
     const std::lock_guard lock(mutex_);
     pid_ = child_.pid();
@@ -366,21 +369,43 @@ Result<> EngineProcess::serve_child() {
   return {};
 }
 
+// Of another host, when it comes: for requests that go on meanwhile this one does not wait without end.
+Result<ChildProcess> EngineProcess::begin_child() {
+  if (!options_.meeting) {
+    std::vector<std::string> command = options_.command;
+    if (!weights_.empty()) command.push_back(fmt::format("{}={}", options_.weights_flag, weights_));
+    return ChildProcess::start(command, options_.program);
+  }
+  for (const std::int64_t began_us = now_us();;) {
+    if (auto connection = options_.meeting->take(options_.number))
+      return ChildProcess::of_another_host(FrameSocket(connection->release()));
+    pollfd waking{wakeup_.fd(), POLLIN, 0};
+    poll(&waking, 1, kMeetMs);
+    if (waking.revents != 0) take_commands();
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return failure(ErrorCode::unavailable, "the engine was stopped");
+    }
+    if (now_us() - began_us > std::int64_t{options_.hung_after_ms} * 1000)
+      end_requests(
+          {ErrorCode::unavailable, fmt::format("engine {} of another host is away", options_.number), {}});
+  }
+}
+
 // After a death: whether another engine is to be started. Ends the requests that may be the cause.
 bool EngineProcess::recovers(const Error& death) {
-  const bool young = now_us() - ready_us_ < kLivedUs;
+  const bool young = now_us() - ready_us_ < std::int64_t{options_.young_ms} * 1000;
   deaths_ = got_on_ || (ready_ && !young) ? 1 : deaths_ + 1;
   if (deaths_ >= kDeathsMax) return false;
   if (ready_) {
     const Error gone{ErrorCode::internal,
-                     fmt::format("{} engines in a row died with this request; the last: {}",
-                                 kRequestDeathsMax, death.message),
+                     "engines died with this request one after the other; the last: " + death.message,
                      {}};
     for (auto place = unfinished_.begin(); place != unfinished_.end();) {
       const auto next = std::next(place);
       if (place->second.aborting)
         end(place, FinishReason::abort, {});
-      else if (young && ++place->second.deaths >= kRequestDeathsMax)
+      else if ((place->second.deaths += young ? kYoungDeath : 1) >= kRequestDeathsMax)
         end(place, FinishReason::error, gone);
       place = next;
     }
@@ -450,11 +475,21 @@ void EngineProcess::take(const AdapterChanged& changed) {
   if (answered.empty()) return;
   const auto& [change, done] = answered.mapped();
   if (changed.error) return done(std::unexpected(*changed.error));
-  if (change.unload)
-    adapters_.erase(change.source.name);
-  else
+  if (!change.unload) {
     adapters_[change.source.name] = change.source.path;
+    left_adapters_.erase(change.source.name);
+  } else if (auto left = adapters_.extract(change.source.name)) {
+    left_adapters_.insert_or_assign(left.key(), left.mapped());
+    forget_left_adapters();
+  }
   done({});
+}
+
+void EngineProcess::forget_left_adapters() {
+  std::erase_if(left_adapters_, [&](const auto& left) {
+    return std::ranges::none_of(
+        unfinished_, [&](const auto& u) { return u.second.request.identity.adapter == left.first; });
+  });
 }
 
 void EngineProcess::end_pauses(const Result<>& result) {
@@ -497,6 +532,10 @@ Result<> EngineProcess::take(FromEngine&& message) {
 void EngineProcess::greet(const Ready& ready) {
   ready_ = true;
   ready_us_ = heard_us_ = now_us();
+  {
+    const std::lock_guard lock(mutex_);
+    presence_ = EnginePresence::up;
+  }
   if (!std::exchange(told_, true)) {
     info_ = ready.info;
     started_.set_value({});
@@ -509,8 +548,10 @@ void EngineProcess::greet(const Ready& ready) {
   } else if (reload_error_) {
     end_reload(std::unexpected(*std::exchange(reload_error_, std::nullopt)));
   }
-  for (const auto& [name, path] : adapters_)
-    append_frame(child_.socket.out, ChangeAdapter{.source = {name, path}});
+  forget_left_adapters();
+  for (const auto* adapters : {&adapters_, &left_adapters_})
+    for (const auto& [name, path] : *adapters)
+      append_frame(child_.socket.out, ChangeAdapter{.source = {name, path}});
   for (const auto& [id, command] : adapter_commands_) append_frame(child_.socket.out, command.change);
   // A pause that holds comes before all requests: who was told of it sees no token. One that was not answered yet
   // comes behind those that it found running.
@@ -571,6 +612,10 @@ void EngineProcess::end(std::map<RequestId, Unfinished>::iterator place, FinishR
 void EngineProcess::end_all(const Error& error) {
   end_adapter_commands(error);
   end_pauses(std::unexpected(error));
+  end_requests(error);
+}
+
+void EngineProcess::end_requests(const Error& error) {
   while (!unfinished_.empty()) end(unfinished_.begin(), FinishReason::error, error);
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "remote/child_process.h"
+#include "remote/engine_meeting.h"
 #include "remote/wakeup.h"
 #include "remote/wire.h"
 #include "request/engine_client.h"
@@ -28,8 +29,15 @@ namespace octavo::remote {
 struct EngineProcessOptions {
   std::vector<std::string> command;            // of a program that runs an EngineHost on kChildSocket
   std::string program = "/proc/self/exe";      // that it is
+  std::shared_ptr<EngineMeeting>
+      meeting{};   // where an engine of another host comes to; null: it is started here
+  int number = 0;  // of that engine
   std::uint64_t seed = 0;                      // for requests that bring none
   int hung_after_ms = 10'000;                  // without a sign of life the engine is taken for hung
+  // An engine that lives so long, or says a token, has not died of how it started; and one that lives so
+  // long, not so likely of a request that it was given at once.
+  int young_ms = 10'000;
+  bool on_several_hosts = false;  // its ranks: requests are refused while it is started again
   std::function<void(std::size_t, std::size_t)> progress{};  // bytes read, bytes in all; while it first loads
   // The command's flag for the folder of other weights; "": there is none, and reload_weights() is refused.
   std::string weights_flag{};
@@ -91,13 +99,14 @@ class EngineProcess final : public EngineClient {
     int places = 0;
     RequestTimes times;  // arrival and first token, of the first engine that it had
     bool aborting = false;
-    int deaths = 0;  // of young engines that had it, since its last token
+    int deaths = 0;  // of engines that had it, since its last token; young ones count for several
   };
 
   explicit EngineProcess(EngineProcessOptions options) : options_(std::move(options)) {}
 
   void run();
   Result<> serve_child();
+  Result<ChildProcess> begin_child();
   bool recovers(const Error& death);
   bool falls_asleep();
   bool sleep_on();
@@ -113,6 +122,7 @@ class EngineProcess final : public EngineClient {
   void take(Output&& output);
   void take(AdapterCommand&& command);
   void take(const AdapterChanged& changed);
+  void forget_left_adapters();
   void end_adapter_commands(const Error& error);
   void end_pauses(const Result<>& result);
   void change_adapter(ChangeAdapter change, AdapterDone done);
@@ -120,6 +130,7 @@ class EngineProcess final : public EngineClient {
   void end(std::map<RequestId, Unfinished>::iterator place, FinishReason reason,
            const std::optional<Error>& error);
   void end_all(const Error& error);
+  void end_requests(const Error& error);
   void give_back(int places);
 
   const EngineProcessOptions options_;
@@ -143,6 +154,7 @@ class EngineProcess final : public EngineClient {
   bool leaving_ = false;                       // this process ends, for one with other weights
   std::map<RequestId, Unfinished> unfinished_;  // in the order of arrival
   std::map<std::string, std::string> adapters_;  // loaded: the path of each name
+  std::map<std::string, std::string> left_adapters_;          // unloaded, and of unfinished requests
   std::map<std::uint64_t, AdapterCommand> adapter_commands_;  // not answered yet, in order
   std::uint64_t last_adapter_command_ = 0;
   std::map<std::uint64_t, PauseCommand> pauses_;  // not answered yet, in order
@@ -162,6 +174,7 @@ class EngineProcess final : public EngineClient {
   bool ending_ = false;  // the process is stopped for level 2, which cannot be taken back any more
   Done slept_, woken_;   // of those who wait for it; null: nobody does
   std::optional<Reload> reload_;  // alike
+  EnginePresence presence_ = EnginePresence::starting;
   bool broken_ = false;  // it died too often
   bool stopping_ = false;
   pid_t pid_ = -1;

@@ -343,6 +343,38 @@ TEST(EngineProcess, ARequestThatKillsEnginesEndsAndTheServerGoesOn) {
   EXPECT_TRUE(eventually([&] { return engine->stats()[0].unfinished == 0; }));
 }
 
+// However long each of them has lived before.
+TEST(EngineProcess, ARequestThatKillsOldEnginesEnds) {
+  EngineProcessOptions options = simulated({"--step-us=200", "--die-of=7"});
+  options.young_ms = 0;
+  const auto engine = EngineProcess::start(std::move(options)).value();
+  auto deadly = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine->submit(request_for({7, 1, 2}, 10), deadly).has_value());
+  ASSERT_TRUE(deadly->wait_ended(1, 60s));
+  EXPECT_EQ(deadly->record().ends[0].finished, FinishReason::error);
+  expect_answer(*engine, 2, 0);
+}
+
+// Nobody knows when the other hosts are back: who comes meanwhile is told, who was there goes on.
+TEST(EngineProcess, WhileRanksOfOtherHostsAreAwayRequestsAreRefused) {
+  EngineProcessOptions options = simulated({"--step-us=500"});
+  options.on_several_hosts = true;
+  const auto engine = EngineProcess::start(std::move(options)).value();
+  EXPECT_EQ(engine->stats()[0].presence, EnginePresence::up);
+  auto running = std::make_shared<Recorder>();
+  ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 20), 300), running).has_value());
+  running->wait_outputs(3);
+  ::kill(engine->pid(), SIGKILL);
+  ASSERT_TRUE(eventually([&] { return engine->stats()[0].presence == EnginePresence::away; }));
+  const auto refused = engine->submit(request_for(some_prompt(1, 20), 5), std::make_shared<Recorder>());
+  if (!refused) {  // else it is back already
+    EXPECT_EQ(refused.error().code, ErrorCode::unavailable);
+  }
+  ASSERT_TRUE(eventually([&] { return engine->stats()[0].presence == EnginePresence::up; }));
+  ASSERT_TRUE(running->wait_ended(1, 60s));
+  EXPECT_EQ(running->record().tokens, expected(some_prompt(1, 20), 300));
+}
+
 TEST(EngineProcess, AnEngineThatCannotLoadSaysWhy) {
   const auto refused = EngineProcess::start(simulated({"--refuse"}));
   ASSERT_FALSE(refused);

@@ -1,6 +1,7 @@
 // Test-only: the simulated device behind an engine in a process of its own. Arguments: --step-us=N (a step's
-// time), --index=I (among several engines), --refuse (to load), --die (at once), --die-of=ID (when a prompt begins with
-// this token), --weights=N (added to each token that the device says; broken: to refuse).
+// time), --index=I (among several engines), --refuse (to load), --die (at once), --die-of=ID (when a prompt
+// begins with this token), --weights=N (added to each token that the device says; broken: to refuse),
+// --of-another-host (than the server's).
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include "engine/simulated_executor.h"
 #include "remote/child_process.h"
 #include "remote/engine_host.h"
+#include "remote/engine_meeting.h"
 
 namespace octavo {
 namespace {
@@ -55,7 +57,7 @@ Result<std::shared_ptr<const grammar::Vocabulary>> vocabulary() {
 int run(std::map<std::string, std::string> flags) {
   const auto number = [&](const std::string& name) { return flags.contains(name) ? std::stoi(flags[name]) : -1; };
   remote::follow_parent();
-  remote::EngineHost host(remote::kChildSocket);
+  remote::EngineHost host(flags.contains("--of-another-host") ? remote::kServerSocket : remote::kChildSocket);
   if (!host.hello() || flags.contains("--die")) return 1;
   if (flags.contains("--refuse") || flags["--weights"] == "broken") {
     host.failed({ErrorCode::corrupt, "the model is broken", "model"});

@@ -178,17 +178,17 @@ void fields(Is<KvTierStats> auto& value, F&& f) {
 template <class F>
 void fields(Is<EngineStats> auto& value, F&& f) {
   auto& [engine, unfinished, running, waiting, deferred, blocks_total, blocks_used, blocks_cached,
-         grammar_cache_bytes, request_bytes, adapters, healthy, hangs, sleep_level, paused, prompt_tokens,
-         prompt_tokens_cached, generation_tokens, prefix_queries, prefix_hits, preemptions,
+         grammar_cache_bytes, request_bytes, adapters, healthy, hangs, presence, sleep_level, paused,
+         prompt_tokens, prompt_tokens_cached, generation_tokens, prefix_queries, prefix_hits, preemptions,
          grammar_cache_hits, grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns,
          grammar_masks_deferred, step_tokens, recent_steps, drafts, draft_tokens, accepted_drafts,
          kv_transfer, kv_host_tier, kv_tier, prefixes] = value;
   f(engine, unfinished, running, waiting, deferred, blocks_total, blocks_used, blocks_cached,
-    grammar_cache_bytes, request_bytes, adapters, healthy, hangs, sleep_level, paused, prompt_tokens,
-    prompt_tokens_cached, generation_tokens, prefix_queries, prefix_hits, preemptions, grammar_cache_hits,
-    grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns, grammar_masks_deferred,
-    step_tokens, recent_steps, drafts, draft_tokens, accepted_drafts, kv_transfer, kv_host_tier, kv_tier,
-    prefixes);
+    grammar_cache_bytes, request_bytes, adapters, healthy, hangs, presence, sleep_level, paused,
+    prompt_tokens, prompt_tokens_cached, generation_tokens, prefix_queries, prefix_hits, preemptions,
+    grammar_cache_hits, grammar_cache_misses, grammar_compile_us, grammar_masks, grammar_mask_ns,
+    grammar_masks_deferred, step_tokens, recent_steps, drafts, draft_tokens, accepted_drafts, kv_transfer,
+    kv_host_tier, kv_tier, prefixes);
 }
 template <class F>
 void fields(Is<Hello> auto& value, F&& f) {

@@ -1,8 +1,8 @@
 // What an engine and its client in another process say to each other.
 //
-// A frame is the number of its bytes (u32, of this machine's order: both ends are on one host) and a MessagePack
-// array [kind, fields]. Both ends say kWireVersion first; it goes up whenever a field of any struct below
-// changes.
+// A frame is the number of its bytes (u32, of this machine's order: hosts of one engine are alike) and a
+// MessagePack array [kind, fields]. Both ends say kWireVersion first; it goes up whenever a field of any
+// struct below changes.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace octavo::remote {
 
-inline constexpr int kWireVersion = 6;
+inline constexpr int kWireVersion = 7;
 inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
 
 // To the engine.

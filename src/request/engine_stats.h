@@ -99,6 +99,10 @@ struct KvTierStats {
   std::int64_t skipped_loads = 0;   // prompts whose blocks were computed because that is faster
 };
 
+// Of an engine's process. While it is started again requests wait for it; where its ranks are on several
+// hosts, of which nobody knows when they come back, they are refused.
+enum class EnginePresence : std::uint8_t { up, starting, away };
+
 struct EngineStats {
   int engine = 0;  // EngineInfo::index
 
@@ -115,6 +119,7 @@ struct EngineStats {
   std::vector<AdapterStats> adapters;  // that have any
   bool healthy = true;             // false: the step loop has failed for good
   bool hangs = false;              // the step that runs makes no progress
+  EnginePresence presence = EnginePresence::up;
   int sleep_level = 0;             // 0: awake; see EngineClient::sleep
   bool paused = false;             // see EngineClient::pause
 

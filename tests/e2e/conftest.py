@@ -5,13 +5,16 @@ OCTAVO_BASE_URL: use a server that runs already, with the flags below.
 """
 
 import contextlib
+import json
 import os
 import random
 import shlex
+import shutil
 import socket
 import subprocess
 import time
 import urllib.request
+from pathlib import Path
 
 import httpx
 import openai
@@ -85,6 +88,16 @@ def serve(*flags, port=None):
         yield base
         process.terminate()
         assert process.wait(timeout=PATIENCE) == 0
+
+
+def tiny(name, folder, kind="models"):
+    """A golden checkpoint with a tokenizer of single letters."""
+    model = Path(folder) / name
+    shutil.copytree(Path(__file__).parents[1] / "data" / kind / name, model)
+    vocabulary = {chr(0x100 + i): i for i in range(128)}
+    tokenizer = {"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": vocabulary, "merges": []}}
+    (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return str(model)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Two engines behind one server: answers as from one, work for both, and a death that nobody notices."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -8,8 +9,9 @@ from pathlib import Path
 
 import openai
 import pytest
-from conftest import eventually, fetch, serve
+from conftest import PATIENCE, eventually, fetch, free_port, serve
 from test_engine_process import processes
+from test_ranks import another_host
 
 FLAGS = ("--data-parallel-size", "2", "--device", "cpu")
 PROMPTS = [f"Once upon a time there were {i} children who" for i in range(8)]
@@ -115,10 +117,84 @@ def test_servers_share_the_engines_out():
         assert eventually(lambda: ended(two) == {"1": 1, "2": 1})
 
 
+@contextlib.contextmanager
+def engine_of_another_host(address="127.0.0.1", prefix=()):
+    """The base URL of a server with engine 0, and a function that starts the host of engine 1."""
+    flags = (*FLAGS, "--data-parallel-size-local", "1", "--data-parallel-address", address, "--data-parallel-rpc-port", str(free_port()))
+    hosts = []
+
+    def start():
+        hosts.append(subprocess.Popen([*prefix, "build/release/octavo", "serve", *flags, "--headless", "--data-parallel-start-rank", "1"]))
+        return hosts[-1]
+
+    start()
+    try:
+        with serve(*flags) as base:
+            yield base, start, hosts[0]
+    finally:
+        for host in hosts:
+            host.terminate()
+            host.wait()
+
+
+def ask_engine_1(base, tokens=2):
+    reply = client_of(base).completions.create(
+        model="demo", prompt=PROMPTS[1], max_tokens=tokens, temperature=0, extra_headers={"X-data-parallel-rank": "1"}, extra_body={"ignore_eos": True}
+    )
+    return reply.choices[0].text
+
+
+def is_away(base):
+    try:
+        return not ask_engine_1(base)
+    except openai.APIStatusError as error:
+        return error.status_code == 503 and "engine 1 of another host is away" in str(error)
+
+
+def is_back(base):
+    try:
+        return ask_engine_1(base)
+    except openai.APIError:
+        return None
+
+
+def test_an_engine_of_another_host_dies_goes_and_comes(base):
+    expected = answers(base)
+    with engine_of_another_host() as (two, start, host):
+        before = ended(two)
+        assert answers(two) == expected
+        assert min(ended(two)[engine] - before.get(engine, 0) for engine in ("0", "1")) >= 2
+        children = Path(f"/proc/{host.pid}/task")
+        engine = next(int(pid) for task in children.iterdir() for pid in (task / "children").read_text().split())
+        assert answers(two, while_running=lambda: os.kill(engine, signal.SIGKILL)) == expected
+        host.terminate()
+        host.wait()
+        assert eventually(lambda: is_away(two))
+        assert answers(two) == expected, "the engine that is up has them all"
+        start()
+        assert eventually(lambda: is_back(two), PATIENCE)
+        assert answers(two) == expected
+
+
+def test_a_cut_link_to_an_engine_ends_its_requests_and_no_others(base):
+    expected, long = answers(base), ask_engine_1(base, 1000)
+    with another_host() as (address, prefix, cable), engine_of_another_host(address, prefix) as (two, _, _):
+        assert answers(two) == expected
+        subprocess.run(["ip", "link", "set", cable, "down"], check=True)
+        with pytest.raises(openai.APIError, match="engine 1 of another host is away"):
+            ask_engine_1(two, 1000)
+        assert answers(two) == expected
+        subprocess.run(["ip", "link", "set", cable, "up"], check=True)
+        assert eventually(lambda: is_back(two), PATIENCE)
+        assert ask_engine_1(two, 1000) == long
+
+
 @pytest.mark.parametrize("flags, message", [
     (("-dpn", "2"), "data_parallel_rank: must be below --data-parallel-size 1, got 2"),
     (("-dpe",), "data_parallel_rank: must be given"),
-    (("-dp", "4", "-dpl", "2"), "data_parallel_size_local: needs --data-parallel-hybrid-lb"),
+    (("-dp", "4", "-dpl", "2", "-dpr", "1"), "data_parallel_start_rank: must be 0 for the server of all engines, got 1"),
+    (("-dp", "2", "-dpl", "1", "-dpr", "0", "--headless"), "data_parallel_start_rank: must be at least 1 on --headless hosts"),
+    (("-dp", "2", "-dpl", "1", "--nnodes", "2", "-tp", "2"), "nnodes: must be 1 where engines are on several hosts, got 2"),
     (("-dp", "4", "-dph", "-dpl", "2", "-dpr", "3"), "engines 3 to 4 are more than --data-parallel-size 4"),
 ])
 def test_numbers_that_do_not_fit(flags, message):

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import openai
 import pytest
-from conftest import PATIENCE, eventually, fetch, free_port, running, serve
+from conftest import PATIENCE, eventually, fetch, free_port, http_client, running, serve, tiny
 from slow_link import SlowLink
+from test_engine_process import engines
 from test_speculation import sum_of
 from test_tensor_parallel import PROMPTS, answers, answers_again, client_of
 
@@ -36,6 +37,14 @@ def two():
 def test_two_stages_are_one_engine_to_the_bit(one):
     with serve(*FLAGS, "--pipeline-parallel-size", "2") as base:
         assert answers(base) == one
+
+
+@pytest.mark.parametrize("stages", [3, 4])
+def test_many_stages_are_one_engine_to_the_bit(stages, one):
+    """With as many streams as stages and more, all of which have a step on its way."""
+    with serve(*FLAGS, "--pipeline-parallel-size", str(stages), "--distributed-timeout-seconds", "30") as base:
+        assert answers(base) == one
+        assert answers(base, PROMPTS * 4) == one * 4
 
 
 def test_two_stages_of_two_ranks_are_two_ranks_to_the_bit(two):
@@ -66,16 +75,6 @@ def test_stages_on_two_hosts(one):
         assert answers(base) == one
 
 
-def tiny(name, folder, kind="models"):
-    """A golden checkpoint with a tokenizer of single letters."""
-    model = folder / name
-    shutil.copytree(Path("tests/data") / kind / name, model)
-    vocabulary = {chr(0x100 + i): i for i in range(128)}
-    tokenizer = {"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": vocabulary, "merges": []}}
-    (model / "tokenizer.json").write_text(json.dumps(tokenizer))
-    return str(model)
-
-
 def words(base):
     prompts = ["".join(chr(0x100 + (7 * i + k) % 100) for i in range(20 + k)) for k in range(4)]
     return [text for text, _ in answers(base, prompts)]
@@ -86,7 +85,7 @@ def words(base):
     [
         ("qwen3_moe", ["-tp 2", "-tp 2 -ep", "-tp 2 -pp 2 -ep"]),
         ("qwen3_next", ["-tp 2", "-pp 2", "-tp 2 -pp 2 -ep"]),  # delta nets and gated attention
-        ("deepseek_v3", ["-tp 2", "-pp 2", "-tp 2 -pp 2"]),  # latent attention
+        ("deepseek_v3", ["-tp 2", "-pp 2", "-pp 3", "-tp 2 -pp 2"]),  # latent attention
         ("mamba2", ["-tp 2", "-pp 2"]),
         ("jamba", ["-pp 2"]),
     ],
@@ -156,6 +155,14 @@ def error_of_a_stream(base, after_first_piece):
     return None
 
 
+def answers_of_one(base):
+    client_of(base).completions.create(model="demo", prompt="Once", max_tokens=2)
+
+
+def status_of(url):
+    return http_client.get(url).status_code
+
+
 def ranks_of(process):
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     return [int(pid) for pid in children]
@@ -167,6 +174,47 @@ def test_a_killed_rank_of_another_host_ends_requests_and_comes_back(two):
         error = error_of_a_stream(base, lambda: os.kill(ranks_of(other)[0], signal.SIGKILL))
         assert "rank 1 is gone" in error
         assert eventually(lambda: answers_again(base) == two, PATIENCE)
+
+
+def test_a_rank_of_another_host_that_dies_while_nothing_runs_costs_no_request(two):
+    with hosts("--tensor-parallel-size", "2") as (base, other):
+        assert answers(base) == two
+        before = engines(base)
+        os.kill(ranks_of(other)[0], signal.SIGKILL)
+        assert eventually(lambda: (now := engines(base)) and not set(now) & set(before), PATIENCE)
+        assert eventually(lambda: answers_again(base) == two, PATIENCE)
+
+
+def test_while_another_host_is_away_requests_are_told(two):
+    flags = (*FLAGS, "--tensor-parallel-size", "2", "--nnodes", "2", "--master-port", str(free_port()))
+    command = [PROGRAM, "serve", *flags, "--node-rank", "1", "--headless"]
+    other = subprocess.Popen(command)
+    try:
+        with serve(*flags) as base:
+            assert answers(base) == two
+            other.terminate()
+            other.wait()
+            assert eventually(lambda: status_of(base + "/health") == 503)
+            with pytest.raises(openai.APIStatusError, match="waits for its ranks on other hosts"):
+                answers_of_one(base)
+            other = subprocess.Popen(command)
+            assert eventually(lambda: answers_again(base) == two, PATIENCE)
+            assert status_of(base + "/health") == 200
+    finally:
+        other.terminate()
+        other.wait()
+
+
+def test_hosts_whose_options_differ_are_told():
+    flags = [*FLAGS, "--tensor-parallel-size", "2", "--nnodes", "2", "--master-port", str(free_port())]
+    first = subprocess.Popen([PROGRAM, "serve", "--port", "0", *flags])
+    try:
+        command = [PROGRAM, "serve", *flags, "--node-rank", "1", "--headless", "--max-model-len", "128"]
+        other = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        assert other.returncode != 0 and "model and options must be the same" in other.stderr + other.stdout
+    finally:
+        first.kill()
+        first.wait()
 
 
 @contextlib.contextmanager

@@ -104,3 +104,16 @@ def test_it_needs_its_switches():
         assert "--enable-sleep-mode" in http_client.post(base + "/sleep").text
     with serve("--enable-sleep-mode") as base:
         assert http_client.post(base + "/sleep").status_code == 404
+
+
+def test_ranks_sleep_together():
+    with serve(*FLAGS, "--device", "cpu", "--tensor-parallel-size", "2") as base:
+        before = ask(base).choices[0]
+        awake = {pid: resident_bytes(pid) for pid in engines(base)}
+        assert len(awake) == 2
+        assert http_client.post(f"{base}/sleep?level=1").status_code == 200
+        assert sleeps(base) and all(resident_bytes(pid) < bytes for pid, bytes in awake.items())
+        assert http_client.post(base + "/wake_up").status_code == 200
+        after = ask(base).choices[0]
+        assert (after.text, after.logprobs.token_logprobs) == (before.text, before.logprobs.token_logprobs)
+        assert set(engines(base)) == set(awake)

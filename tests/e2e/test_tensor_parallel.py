@@ -142,6 +142,15 @@ def answers_again(base):
         return None
 
 
+def test_a_rank_that_dies_while_nothing_runs_is_replaced():
+    with serve(*FLAGS) as base:
+        before = answers(base)
+        killed = ranks(base)
+        os.kill(killed[0], signal.SIGKILL)
+        assert eventually(lambda: (now := ranks(base)) and not set(now) & set(killed))
+        assert answers(base) == before
+
+
 def test_a_rank_dies_with_its_server():
     with running(serve_command(*FLAGS)) as (server, base):
         port = base.rsplit(":", 1)[1]

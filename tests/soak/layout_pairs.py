@@ -12,37 +12,54 @@ answer, ends the program with an error.
 import argparse
 import asyncio
 import json
+import pathlib
 import random
 import sys
+import tempfile
 import time
 
 from kv_pairs import Prompts, ask, words
 from serving import Server, http
 
-TIGHT = ["--device=cpu", "--num-gpu-blocks-override=80", "--max-model-len=512", "--max-num-seqs=16", "--max-num-batched-tokens=192"]
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "e2e"))
+from conftest import tiny
+
+TIGHT = ["--device=cpu", "--num-gpu-blocks-override=80", "--max-model-len=256", "--max-num-seqs=16", "--max-num-batched-tokens=192",
+         "--served-model-name=demo"]
 REQUESTS, CLIENTS = 48, 24
+VOCABULARY = 128  # of the golden checkpoints
 RANKS, STAGES = "--tensor-parallel-size", "--pipeline-parallel-size"
 EXPERTS = [f"{RANKS}=2", "--enable-expert-parallel"]
 MOVING = ["--enable-eplb", "--eplb-config=" + json.dumps({"window_size": 20, "step_interval": 25, "num_redundant_experts": 2})]
 
-# The model, the flags, and the layout whose bits it must have.
+# The model, of models/ or a golden checkpoint of tests/data/, the flags, and the layout whose bits it must have.
 LAYOUTS = {
     "one process": ("demo", [], None),
     "2 ranks": ("demo", [f"{RANKS}=2"], None),
     "4 ranks": ("demo", [f"{RANKS}=4"], None),
     "2 stages": ("demo", [f"{STAGES}=2"], "one process"),
+    "3 stages": ("demo", [f"{STAGES}=3"], "one process"),
     "2 stages of 2 ranks": ("demo", [f"{RANKS}=2", f"{STAGES}=2"], "2 ranks"),
     "parts of experts": ("demo-moe", [f"{RANKS}=2"], None),
     "whole experts": ("demo-moe", EXPERTS, None),
     "experts that move": ("demo-moe", [*EXPERTS, *MOVING], "whole experts"),
+    "latents": ("models/deepseek_v3", [], None),
+    "latents, 2 ranks": ("models/deepseek_v3", [f"{RANKS}=2"], None),
+    "latents, 3 stages": ("models/deepseek_v3", [f"{STAGES}=3"], "latents"),
+    "delta nets": ("models/qwen3_next", [], None),
+    "delta nets, 2 ranks": ("models/qwen3_next", EXPERTS, None),
+    "delta nets, 2 stages of 2 ranks": ("models/qwen3_next", [*EXPERTS, f"{STAGES}=2"], "delta nets, 2 ranks"),
+    "MXFP4": ("quantized/gpt_oss-mxfp4", [], None),
+    "MXFP4, 2 ranks": ("quantized/gpt_oss-mxfp4", [f"{RANKS}=2"], None),
+    "MXFP4, 2 stages": ("quantized/gpt_oss-mxfp4", [f"{STAGES}=2"], "MXFP4"),
 }
 
 
-def requests(seed):
+def requests(seed, golden):
     prompts = Prompts(seed)
     for _ in range(REQUESTS):
         body = prompts.body()
-        yield body | {"prompt": body["prompt"][:160]}
+        yield body | {"prompt": [token % VOCABULARY if golden else token for token in body["prompt"][:160]]}
 
 
 async def leave(server, body):
@@ -54,10 +71,13 @@ async def leave(server, body):
     writer.close()
 
 
-async def pairs_of(layout, count, until, seed, alone):
+async def pairs_of(layout, count, until, seed, alone, folder):
     """How many pairs, what differs, preemptions, moves of experts."""
     model, flags, same = LAYOUTS[layout]
-    server, bodies = Server(*TIGHT, *flags, model=model), list(requests(seed))
+    kind, _, golden = model.rpartition("/")
+    if kind:
+        model = tiny(golden, pathlib.Path(folder) / layout, kind)
+    server, bodies = Server(*TIGHT, *flags, model=model), list(requests(seed, kind))
     try:
         expected = [words(await ask(server, body)) for body in bodies]
         wrong = [(layout, same, i) for i in range(REQUESTS) if same in alone and expected[i] != alone[same][i]]
@@ -88,9 +108,10 @@ async def soak(count, seconds, seed, layouts):
     for number, layout in enumerate(layouts, 1):
         begin = time.monotonic()
         share = begin + (until - begin) / (len(layouts) - number + 1)
-        done, wrong, preemptions, moves = await pairs_of(layout, -(-count // len(layouts)), share, seed, alone)
+        with tempfile.TemporaryDirectory() as folder:
+            done, wrong, preemptions, moves = await pairs_of(layout, -(-count // len(layouts)), share, seed, alone, folder)
         total += done
-        print(f"{layout:20}  {done} pairs, {len(wrong)} differences, {preemptions} preemptions, {moves} plans that moved experts, "
+        print(f"{layout:32}  {done} pairs, {len(wrong)} differences, {preemptions} preemptions, {moves} plans that moved experts, "
               f"{time.monotonic() - begin:.0f} s", flush=True)
         if wrong or (layout == "experts that move" and not moves):
             sys.exit(f"not what it must be: {wrong[:3]}")

@@ -1,0 +1,65 @@
+// TCP between processes that know each other: connections that notice within seconds that the other side, or
+// the link, is gone.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+
+namespace octavo {
+
+inline constexpr int kReadMs = 2'000;       // for what one who has connected must say at once
+inline constexpr int kDeadLinkMs = 10'000;  // until a link that is cut without a word is taken for dead
+
+// Closes at the end.
+class Socket {
+ public:
+  explicit Socket(int fd = -1) : fd_(fd) {}
+  Socket(Socket&& other) noexcept;
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket();
+  int fd() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }  // the caller's from now on
+
+ private:
+  int fd_;
+};
+
+struct TcpAddress {
+  sockaddr_storage storage = {};
+  socklen_t length = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  int port() const;
+  TcpAddress with_port(int port) const;
+};
+
+// Errors (invalid_argument) name `field`: the host has no address.
+Result<TcpAddress> resolve(std::string_view field, const std::string& host, int port);
+
+// Errors, these three: io, unavailable.
+Result<Socket> listen_at(const TcpAddress& address);
+Result<Socket> connect_to(const TcpAddress& address);
+Result<std::pair<Socket, TcpAddress>> accept_from(const Socket& listener, int timeout_ms);
+
+// Whole, or not within timeout_ms: false.
+bool read_all(const Socket& socket, std::span<std::byte> bytes, int timeout_ms);
+
+template <class T>
+bool read_value(const Socket& socket, T& value, int timeout_ms = kReadMs) {
+  return read_all(socket, std::as_writable_bytes(std::span(&value, 1)), timeout_ms);
+}
+
+// Few bytes, which a new connection always has room for.
+template <class T>
+bool write_value(const Socket& socket, const T& value) {
+  return send(socket.fd(), &value, sizeof value, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof value);
+}
+
+}  // namespace octavo

@@ -1,0 +1,137 @@
+#include "remote/engine_meeting.h"
+
+#include <poll.h>
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "remote/child_process.h"
+
+namespace octavo::remote {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x31474e454f54434f;  // and the version of what follows
+constexpr int kLookMs = 200;
+constexpr int kTellMs = 10'000;  // between lines in the log
+constexpr std::int64_t kYoungUs = 10'000'000;
+constexpr int kYoungDeathsMax = 6;
+
+// What an engine's host says.
+struct Coming {
+  std::uint64_t magic = kMagic;
+  Hash128 identity = {};
+  std::int32_t engine = 0;
+};
+
+struct Welcome {
+  std::int32_t accepted = 1;
+  std::array<char, 252> why = {};
+};
+
+Hash128 identity_of(const EngineMeetingOptions& options) {
+  return hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(options.identity)), 0);
+}
+
+bool is_gone(const Socket& socket) {
+  pollfd ended{socket.fd(), POLLRDHUP, 0};
+  return poll(&ended, 1, 0) > 0;
+}
+
+void sleep_ms(int ms) { poll(nullptr, 0, ms); }
+
+// Tries until the server is there and has taken the engine. nullopt: stopped.
+Result<std::optional<Socket>> come(const EngineMeetingOptions& server, int engine,
+                                   const std::stop_token& stop) {
+  for (std::int64_t told_us = now_us(); !stop.stop_requested(); sleep_ms(kLookMs)) {
+    TRY(const TcpAddress address, resolve("data_parallel_address", server.address, server.port));
+    auto socket = connect_to(address);
+    Welcome answer;
+    if (socket && write_value(*socket, Coming{.identity = identity_of(server), .engine = engine}) &&
+        read_value(*socket, answer)) {
+      if (!answer.accepted) return invalid("data_parallel_start_rank", "{}", answer.why.data());
+      return std::optional(*std::move(socket));
+    }
+    if (now_us() < told_us + std::int64_t{kTellMs} * 1000) continue;
+    told_us = now_us();
+    log_info("engine {} waits for its server at {}:{}: {}", engine, server.address, server.port,
+             socket ? "no answer" : socket.error().message);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<EngineMeeting>> EngineMeeting::open(EngineMeetingOptions options, int first,
+                                                           int count) {
+  TRY(const TcpAddress address, resolve("data_parallel_address", options.address, options.port));
+  TRY(Socket listener, listen_at(address));
+  return std::shared_ptr<EngineMeeting>(
+      new EngineMeeting(std::move(options), first, count, std::move(listener)));
+}
+
+EngineMeeting::EngineMeeting(EngineMeetingOptions options, int first, int count, Socket listener)
+    : options_(std::move(options)),
+      first_(first),
+      count_(count),
+      thread_([this, at = std::make_shared<Socket>(std::move(listener))](const std::stop_token& stop) {
+        while (!stop.stop_requested()) greet(*at);
+      }) {}
+
+// Whoever says nothing sensible is let go; an engine that has come before has started again.
+void EngineMeeting::greet(const Socket& listener) {
+  auto came = accept_from(listener, kLookMs);
+  if (!came) {
+    if (came.error().code == ErrorCode::io) sleep_ms(kLookMs);  // no descriptor is left, for example
+    return;
+  }
+  Socket socket = std::move(came->first);
+  Coming who;
+  if (!read_value(socket, who) || who.magic != kMagic) return;
+  Welcome answer;
+  if (who.engine < first_ || who.engine >= first_ + count_ || who.identity != identity_of(options_)) {
+    answer.accepted = 0;
+    fmt::format_to_n(
+        answer.why.begin(), answer.why.size() - 1,
+        "engine {} does not belong to this server, which waits for engines {} to {}: model and options "
+        "must be the same",
+        who.engine, first_, first_ + count_ - 1);
+  }
+  if (!write_value(socket, answer) || !answer.accepted) return;
+  log_info("engine {} of another host is there", who.engine);
+  const std::lock_guard lock(mutex_);
+  came_.insert_or_assign(who.engine, std::move(socket));
+}
+
+std::optional<Socket> EngineMeeting::take(int engine) {
+  const std::lock_guard lock(mutex_);
+  auto found = came_.extract(engine);
+  if (found.empty() || is_gone(found.mapped())) return std::nullopt;
+  return std::move(found.mapped());
+}
+
+Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine,
+                            const std::vector<std::string>& command, const std::stop_token& stop,
+                            const std::string& program) {
+  static_assert(kServerSocket == kChildSocket + 1);
+  for (int young_deaths = 0;;) {
+    TRY(const std::optional<Socket> socket, come(server, engine, stop));
+    if (!socket) return {};
+    const std::int64_t began_us = now_us();
+    const int shared[] = {socket->fd()};
+    TRY(ChildProcess child, ChildProcess::start(command, program, shared));
+    for (pollfd ended{child.socket.fd(), POLLIN, 0}; poll(&ended, 1, kLookMs) <= 0;)
+      if (stop.stop_requested()) return {};
+    const std::string fate = child.kill();
+    log_warning("engine {}: {}; starting it again", engine, fate);
+    young_deaths = now_us() - began_us < kYoungUs ? young_deaths + 1 : 0;
+    if (young_deaths == kYoungDeathsMax)
+      return failure(ErrorCode::unavailable, "engine {} does not get on: {}", engine, fate);
+    sleep_ms(kLookMs);
+  }
+}
+
+}  // namespace octavo::remote
