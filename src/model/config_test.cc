@@ -250,6 +250,17 @@ TEST(Config, OverridesStandAboveTheText) {
   EXPECT_EQ(config.text("new").value(), "x");
 }
 
+// Else the base would be the default's.
+TEST(Config, AnOverrideOfRopeScalingKeepsTheBaseOfRopeParameters) {
+  const auto overrides = boost::json::parse(R"({"rope_scaling": {"rope_type": "linear", "factor": 2}})").as_object();
+  const Config config =
+      Config::parse(with("rope_parameters", R"({"rope_type": "default", "rope_theta": 5e5})"), overrides).value();
+  const auto spec = describe(config);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->ropes[0].theta, 5e5);
+  EXPECT_EQ(spec->ropes[0].scaling.kind, RopeScalingKind::linear);
+}
+
 TEST(Config, Pairs) {
   using Pairs = std::vector<std::array<int, 2>>;
   const Config config =

@@ -205,6 +205,12 @@ def olmo_hybrid_tensors(tensors):
     return renamed
 
 
+def index_pattern(config):
+    """Which layers choose tokens, as GLM-5's own files say it."""
+    config["index_topk_pattern"] = "".join(kind[0].upper() for kind in config.pop("indexer_types"))
+    return config
+
+
 def exact_rates(model, generator):
     """MiniMax: decided routers; rates at which states forget as their formula has them, not as bf16 stores them."""
     decided_routers(model, generator)
@@ -998,6 +1004,9 @@ CASES = {
                                          num_key_value_heads=4), dict(weights=biased_routers)),
     "glm_moe_dsa": ("GlmMoeDsa", dict(LATENT, q_lora_rank=24, n_routed_experts=3, n_group=1, topk_group=1, index_topk=12, index_head_dim=16, index_n_heads=20,
                                       num_key_value_heads=4), dict(weights=biased_routers)),
+    "glm_moe_dsa-shared": ("GlmMoeDsa", dict(LATENT, num_hidden_layers=5, q_lora_rank=32, n_routed_experts=4, n_group=1, topk_group=1, index_topk=10, index_head_dim=24,
+                                             index_n_heads=6, num_key_value_heads=4, indexer_types=["full", "shared", "full", "shared", "shared"]), dict(
+        weights=biased_routers, config=index_pattern)),
     "deepseek_v4": ("DeepseekV4", dict({name: value for name, value in SMALL.items() if name != "intermediate_size"}, num_attention_heads=4, head_dim=48,
                                        partial_rotary_factor=1 / 3, q_lora_rank=40, num_hidden_layers=5, moe_intermediate_size=40, n_routed_experts=5,
                                        num_experts_per_tok=2, sliding_window=9, o_groups=2, o_lora_rank=24, index_n_heads=18, index_head_dim=24,

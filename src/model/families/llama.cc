@@ -61,14 +61,20 @@ Result<ModelSpec> describe_baichuan(const Config& config) {
   return spec;
 }
 
-// Baichuan 13B (2023): ALiBi. By the same name go Baichuan 2 models, whose output matrix is normalised.
+// Baichuan 13B (2023): ALiBi. By the same name go models of 7B, which turn, and Baichuan 2 models, whose output matrix
+// is normalised.
 Result<ModelSpec> describe_baichuan_13b(const Config& config) {
-  TRY(ModelSpec spec, describe_dense(config, {.positions = "model_max_length", .rotary = false}));
+  constexpr int kDimOf7B = 4096;
+  TRY(const int dim, config.integer("hidden_size", {1, 1 << 20}));
+  const bool turns = dim == kDimOf7B;
+  TRY(ModelSpec spec, describe_dense(config, {.positions = turns ? "max_position_embeddings" : "model_max_length",
+                                              .rotary = turns}));
   if (constexpr int kBaichuan2 = 125696; spec.vocab == kBaichuan2)
     return field_failure("vocab_size", ErrorCode::unsupported,
                          "{} is {}: Baichuan 2, whose output matrix is normalised, is not supported",
                          config.where("vocab_size"), spec.vocab);
-  for (LayerSpec& layer : spec.layers) layer.attention().slopes = alibi_slopes(layer.attention().q_heads, 8);
+  for (LayerSpec& layer : spec.layers)
+    if (!turns) layer.attention().slopes = alibi_slopes(layer.attention().q_heads, 8);
   spec.names.qkv = {"self_attn.W_pack"};
   return spec;
 }

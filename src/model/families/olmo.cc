@@ -134,6 +134,35 @@ Result<ModelSpec> describe_exaone4(const Config& config) {
   return spec;
 }
 
+// K-EXAONE 2 (2026): each layer has a window of its own, 0 where it sees everything, and what gates are cut above, 0
+// where they are not.
+Result<> set_exaone_layers(ModelSpec& spec, const Config& config) {
+  constexpr std::string_view kWindows = "sliding_windows", kLimits = "swiglu_limits";
+  const std::size_t layers = spec.layers.size();
+  TRY(const std::vector<int> windows, config.integers(kWindows, {0, 1 << 27}));
+  if (!windows.empty() && windows.size() != layers)
+    return invalid(kWindows, "{} has {} entries, there are {} layers", config.where(kWindows), windows.size(), layers);
+  const bool cut = config.has(kLimits);
+  TRY(const std::vector<double> limits,
+      cut ? config.numbers(kLimits, layers, {0, 1e9}) : std::vector<double>(layers, 0.0));
+  for (std::size_t i = 0; i < layers; ++i) {
+    LayerSpec& layer = spec.layers[i];
+    if (int& window = layer.attention().window; window > 0 && !windows.empty()) {
+      if (windows[i] == 0)
+        return invalid(kWindows, "{} has none for layer {}, which has a window", config.where(kWindows), i);
+      window = windows[i];
+    }
+    const auto limit = static_cast<float>(limits[i]);
+    if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) {
+      experts->expert.limit = limit;
+      if (experts->shared) experts->shared->limit = limit;
+    } else {
+      layer.mlp().limit = limit;
+    }
+  }
+  return {};
+}
+
 Result<ModelSpec> describe_exaone_moe(const Config& file) {
   const Config config =
       file.with_names({{"n_routed_experts", "num_experts"}, {"n_shared_experts", "num_shared_experts"}});
@@ -144,6 +173,7 @@ Result<ModelSpec> describe_exaone_moe(const Config& file) {
   }
   TRY_VOID(set_exaone_windows(spec, config));
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
+  TRY_VOID(set_exaone_layers(spec, config));
   spec.names.choice_bias = "mlp.e_score_correction_bias";
   spec.names.ignorable.emplace_back("mtp.*");
   return spec;
