@@ -218,6 +218,22 @@ TEST(DummyWeights, OfEveryNetworkThatFilesAreOf) {
   EXPECT_GT(networks, 100);
 }
 
+// Before the system would end the process: 412 billion parameters.
+TEST(Weights, MoreThanThereIsMemoryForAreRefusedWithFigures) {
+  Backend backend = make_reference_backend();
+  const auto available = static_cast<double>(backend.device->available_bytes());
+  if (available == 0 || available > 800e9) GTEST_SKIP() << available << " bytes of memory";
+  const ScratchDirectory directory;
+  directory.write("config.json", R"({"architectures": ["Qwen3MoeForCausalLM"], "hidden_size": 2048, "vocab_size": 128,
+      "num_attention_heads": 16, "num_key_value_heads": 2, "num_hidden_layers": 32, "num_experts": 1024,
+      "moe_intermediate_size": 2048, "max_position_embeddings": 128})");
+  const auto model = Model::load(directory.path(), backend, {.dummy = true});
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().code, ErrorCode::resource_exhausted);
+  EXPECT_THAT(model.error().message, HasSubstr("the weights take 825."));
+  EXPECT_THAT(model.error().message, HasSubstr("GB of memory are available; with --quantization int4 they take 206"));
+}
+
 TEST_F(ModelLoad, DummyWeightsAreOfPlainFolders) {
   const LoadOptions dummy{.dummy = true};
   fs::remove(directory_ / "model.safetensors");
