@@ -57,6 +57,17 @@ TEST(Config, TextConfigIsLookedUpFirst) {
   EXPECT_EQ(spec->vocab, 100);
 }
 
+// As LLaVA's, SmolVLM's and Kimi K2.5's files have it.
+TEST(Config, TheArchitectureIsThatOfTheWholeFile) {
+  const std::string text = with("architectures", R"(["VLlama3ForCausalLM"])");
+  const auto spec = spec_of(fmt::format(R"({{"architectures":["MistralForCausalLM"],"text_config":{}}})", text));
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->architecture, "MistralForCausalLM");
+  const auto alone = spec_of(fmt::format(R"({{"text_config":{}}})", kLlama));
+  ASSERT_TRUE(alone) << alone.error().message;
+  EXPECT_EQ(alone->architecture, "LlamaForCausalLM");
+}
+
 struct Bad {
   const char* field;
   const char* value;

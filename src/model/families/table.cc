@@ -240,12 +240,18 @@ Result<> check_ropes(const ModelSpec& spec, const Config& config) {
   return {};
 }
 
+// The file's. A text_config may name the language model alone, which counts where the file says nothing.
+Result<std::vector<std::string>> architectures_of(const Config& config) {
+  TRY(const std::vector<std::string> whole, config.outer().texts("architectures"));
+  return whole.empty() ? config.texts("architectures") : whole;
+}
+
 }  // namespace
 
 std::span<const Family> families() { return kFamilies; }
 
 Result<ModelSpec> describe(const Config& config) {
-  TRY(const std::vector<std::string> names, config.texts("architectures"));
+  TRY(const std::vector<std::string> names, architectures_of(config));
   if (names.empty()) {
     return invalid("architectures", "{} is missing; it must name the architecture",
                    config.where("architectures"));
