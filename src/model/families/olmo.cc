@@ -163,6 +163,14 @@ Result<> set_exaone_layers(ModelSpec& spec, const Config& config) {
   return {};
 }
 
+// EXAONE 4.5 (2026): its text, which is stored beside eyes.
+Result<ModelSpec> describe_exaone4_text(const Config& config) {
+  TRY(ModelSpec spec, describe_exaone4(config));
+  spec.names.prefixes = {"model.language_model."};
+  for (const char* other : {"model.visual.*", "mtp.*"}) spec.names.ignorable.emplace_back(other);
+  return spec;
+}
+
 Result<ModelSpec> describe_exaone_moe(const Config& file) {
   const Config config =
       file.with_names({{"n_routed_experts", "num_experts"}, {"n_shared_experts", "num_shared_experts"}});
