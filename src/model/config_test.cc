@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"architectures", "\"LlamaForCausalLM\"", "must be a list"},
         Bad{"architectures", "[1]", "must be a list of strings"},
         Bad{"architectures", R"(["RwkvForCausalLM"])",
-            "\"RwkvForCausalLM\" is not supported; supported are AXK1ForCausalLM, Afmoe"},
+            "that are, the nearest by name are RWKV7ForCausalLM, RWForCausalLM, "},
         Bad{"hidden_size", "0", "hidden_size is 0, it must lie in [1, 1048576]"},
         Bad{"hidden_size", "-1", "hidden_size is -1"}, Bad{"hidden_size", "null", "hidden_size is missing"},
         Bad{"hidden_size", "64.5", "hidden_size must be a whole number"},

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
+#include <cctype>
+#include <utility>
 
+#include "base/edit_distance.h"
 #include "model/families/families.h"
 #include "model/families/readers.h"
 #include "model/rope.h"
@@ -235,6 +237,12 @@ constexpr std::array kFamilies = {
 };
 static_assert(std::ranges::is_sorted(kFamilies, {}, &Family::architecture));
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return lower;
+}
+
 // Each number of a rotary embedding may be in its range and yet all of them make no sense together.
 Result<> check_ropes(const ModelSpec& spec, const Config& config) {
   for (const RopeSpec& rope : spec.ropes) {
@@ -244,6 +252,20 @@ Result<> check_ropes(const ModelSpec& spec, const Config& config) {
                    config.where("rope_scaling"));
   }
   return {};
+}
+
+// The names most like this one, the most like it first.
+std::vector<std::string_view> nearest(std::string_view name) {
+  constexpr std::size_t kShown = 5, kLongest = 100;
+  const auto distance = [name = lower_case(name.substr(0, kLongest))](std::string_view known) {
+    return edit_distance(lower_case(known), name);
+  };
+  std::vector<std::pair<std::size_t, std::string_view>> names;
+  for (const Family& family : kFamilies) names.emplace_back(distance(family.architecture), family.architecture);
+  std::ranges::partial_sort(names, names.begin() + kShown);
+  std::vector<std::string_view> found;
+  for (std::size_t i = 0; i < kShown; ++i) found.push_back(names[i].second);
+  return found;
 }
 
 // The file's. A text_config may name the language model alone, which counts where the file says nothing.
@@ -265,8 +287,8 @@ Result<ModelSpec> describe(const Config& config) {
   const auto found = std::ranges::lower_bound(kFamilies, names[0], {}, &Family::architecture);
   if (found == kFamilies.end() || found->architecture != names[0]) {
     return field_failure("architectures", ErrorCode::unsupported,
-                         "{}: \"{}\" is not supported; supported are {}", config.where("architectures"),
-                         names[0], fmt::join(kFamilies | std::views::transform(&Family::architecture), ", "));
+                         "{}: \"{}\" is not supported; of the {} that are, the nearest by name are {}",
+                         config.where("architectures"), names[0], kFamilies.size(), fmt::join(nearest(names[0]), ", "));
   }
   Config complete = config;
   complete.set_defaults(field_defaults(names[0]));
