@@ -28,7 +28,9 @@ std::string read_file(const fs::path& path) {
 // A copy of a golden checkpoint to damage.
 class ModelLoad : public testing::Test {
  protected:
-  ModelLoad() { fs::copy("tests/data/models/llama-f32", directory_.path()); }
+  explicit ModelLoad(const std::string& model = "llama-f32") {
+    fs::copy("tests/data/models/" + model, directory_.path());
+  }
 
   void replace(const std::string& file, std::string_view from, std::string_view to) {
     std::string text = read_file(directory_ / file);
@@ -63,6 +65,16 @@ TEST_F(ModelLoad, ReportsProgress) {
 TEST_F(ModelLoad, MissingTensor) {
   replace("model.safetensors", "model.norm.weight", "model.morn.weight");
   EXPECT_THAT(error(), HasSubstr("1 of 21 tensors are missing: model.norm.weight"));
+}
+
+class ExpertsLoad : public ModelLoad {
+ protected:
+  ExpertsLoad() : ModelLoad("qwen3_moe") {}
+};
+
+TEST_F(ExpertsLoad, AMissingExpertIsNamed) {
+  replace("model.safetensors", "layers.0.mlp.experts.1.down_proj", "layers.0.mlp.experts.9.down_proj");
+  EXPECT_THAT(error(), HasSubstr("tensors are missing: model.layers.0.mlp.experts.1.down_proj.weight"));
 }
 
 TEST_F(ModelLoad, UnusedTensor) {
