@@ -320,6 +320,7 @@ TEST(PublishedConfigs, OptionsThatAreNotThereAreNamed) {
   EXPECT_EQ(step3p5(R"("use_moe_router_bias": false)"), "use_moe_router_bias");
   EXPECT_EQ(step3p5(R"("use_rope_layers": [false])"), "use_rope_layers");
   EXPECT_EQ(step3p5(R"("rope_scaling": {"type": "linear", "factor": 2})"), "yarn_only_types");
+  EXPECT_EQ(error("IQuestCoderForCausalLM", R"("use_sliding_window": true)"), "use_sliding_window");
   EXPECT_EQ(error("MiniMaxM2ForCausalLM", R"("scoring_func": "softmax")"), "scoring_func");
   EXPECT_EQ(error("NemotronHForCausalLM", R"("mamba_hidden_act": "gelu")"), "mamba_hidden_act");
   EXPECT_EQ(error("Qwen3_5ForCausalLM", R"("attn_output_gate": false)"), "attn_output_gate");
@@ -424,6 +425,7 @@ TEST(PublishedConfigs, OptionsThatFewFilesHave) {
   EXPECT_FALSE(made("ChatGLMModel", R"("original_rope": false)").ropes[0].interleaved);
   EXPECT_EQ(made("NemotronHForCausalLM", R"("hybrid_override_pattern": "M*", "sliding_window": 64)").layers[1].attention().window, 64);
   EXPECT_EQ(made("JambaForCausalLM", R"("num_experts": 1, "num_experts_per_tok": 2)").layers[1].mlp().hidden, 14336);
+  EXPECT_EQ(made("IQuestCoderForCausalLM", R"("clip_qkv": 8)").layers[0].attention().clip, 8);
   // Of 7B it turns.
   EXPECT_TRUE(made("BaichuanForCausalLM", R"("hidden_size": 4096, "vocab_size": 64000)").layers[0].attention().slopes.empty());
   EXPECT_FALSE(made("BaichuanForCausalLM", R"("hidden_size": 5120, "num_attention_heads": 40, "num_key_value_heads": 40, "vocab_size": 64000)").layers[0].attention().slopes.empty());

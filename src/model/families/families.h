@@ -96,6 +96,7 @@ Result<ModelSpec> describe_hunyuan_v3(const Config& config);
 Result<ModelSpec> describe_hyperclovax(const Config& config);
 Result<ModelSpec> describe_idefics3(const Config& config);
 Result<ModelSpec> describe_internlm(const Config& config);
+Result<ModelSpec> describe_iquest_coder(const Config& config);
 Result<ModelSpec> describe_internlm2(const Config& config);
 Result<ModelSpec> describe_internlm3(const Config& config);
 Result<ModelSpec> describe_internvl(const Config& config);

@@ -37,6 +37,15 @@ Result<ModelSpec> describe_llama(const Config& config) {
   return describe_with_biases(config, "attention_bias", "attention_bias");
 }
 
+// IQuest-Coder (2026): what its own code clips.
+Result<ModelSpec> describe_iquest_coder(const Config& config) {
+  TRY_VOID(refuse(config, "use_sliding_window", true));
+  TRY(ModelSpec spec, describe_llama(config));
+  TRY(const float clip, read_clip(config));
+  for (LayerSpec& layer : spec.layers) layer.attention().clip = clip;
+  return spec;
+}
+
 // openPangu Embedded (Huawei, 2025).
 Result<ModelSpec> describe_pangu(const Config& config) {
   TRY_VOID(refuse(config, "sandwich_norm", true));

@@ -99,7 +99,7 @@ constexpr std::array kFamilies = {
     Family{"HunYuanDenseV1ForCausalLM", describe_hunyuan},
     Family{"HunYuanMoEV1ForCausalLM", describe_hunyuan_moe},
     Family{"HyperCLOVAXForCausalLM", describe_hyperclovax},
-    Family{"IQuestCoderForCausalLM", describe_llama},
+    Family{"IQuestCoderForCausalLM", describe_iquest_coder},
     Family{"Idefics3ForConditionalGeneration", describe_idefics3},
     Family{"InternLM2ForCausalLM", describe_internlm2},
     Family{"InternLM2ForRewardModel", describe_internlm2_reward},
