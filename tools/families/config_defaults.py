@@ -84,6 +84,8 @@ CLASSES = {
     "Gemma3nForConditionalGeneration": ("gemma3n", "Gemma3nTextConfig"),
     "Gemma4ForCausalLM": ("gemma4", "Gemma4TextConfig"),
     "Gemma4ForConditionalGeneration": ("gemma4", "Gemma4TextConfig"),
+    "Gemma4UnifiedForCausalLM": ("gemma4_unified", "Gemma4UnifiedTextConfig"),
+    "Gemma4UnifiedForConditionalGeneration": ("gemma4_unified", "Gemma4UnifiedTextConfig"),
     "GemmaForCausalLM": ("gemma", "GemmaConfig"),
     "GemmaForSequenceClassification": ("gemma", "GemmaConfig"),
     "Glm4ForCausalLM": ("glm4", "Glm4Config"),

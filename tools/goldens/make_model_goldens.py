@@ -745,6 +745,7 @@ def text_tensors(tensors):
     return dict(kept, **{"model.layers.3.eh_proj.weight": torch.zeros(4, 4)})
 
 
+UNIFIED = text_beside_eyes("Gemma4UnifiedForConditionalGeneration", lambda name: name.replace("model.", "model.language_model."), "model.embed_vision.pos_embedding")
 STEP3 = dict(SMALL, num_hidden_layers=3, num_attention_groups=1, head_dim=24, max_position_embedding=256, share_q_dim=40, rope_theta=5e5, rms_norm_eps=1e-5,
              moe_num_experts=5, moe_top_k=2, norm_expert_weight=True, moe_intermediate_size=40, share_expert_dim=56, moe_layers_enum="1,2")
 STEP3P7 = dict(vision_config=dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, image_size=28), text_config=dict(
@@ -980,6 +981,9 @@ CASES = {
                                         attention_k_eq_v=True, num_global_key_value_heads=1, final_logit_softcapping=30.0,
                                         sliding_window=12, layer_types=["sliding_attention", "full_attention", "full_attention"]),
                      dict(model="Gemma4ForCausalLM", weights=scaled_layers)),
+    "gemma4_unified": ("Gemma4UnifiedText", dict(BASE, num_hidden_layers=4, head_dim=24, global_head_dim=48, attention_k_eq_v=True, num_global_key_value_heads=1, num_kv_shared_layers=1,
+                                                 sliding_window=9, layer_types=["sliding_attention", "sliding_attention", "full_attention", "full_attention"]), dict(
+        model="Gemma4UnifiedForCausalLM", weights=scaled_layers, tensors=UNIFIED["tensors"], config=lambda config: UNIFIED["config"](gemma4(config)))),
     "gemma4-experts": ("Gemma4Text", dict(SMALL, num_hidden_layers=3, head_dim=16, global_head_dim=32, hidden_size_per_layer_input=0,
                                           attention_k_eq_v=True, num_global_key_value_heads=1, enable_moe_block=True, num_experts=5,
                                           top_k_experts=2, moe_intermediate_size=40, sliding_window=10,

@@ -76,6 +76,8 @@ constexpr std::array kFamilies = {
     Family{"Gemma3nForConditionalGeneration", describe_gemma3n},
     Family{"Gemma4ForCausalLM", describe_gemma4},
     Family{"Gemma4ForConditionalGeneration", describe_gemma4_vision},
+    Family{"Gemma4UnifiedForCausalLM", describe_gemma4},
+    Family{"Gemma4UnifiedForConditionalGeneration", describe_gemma4},
     Family{"GemmaForCausalLM", describe_gemma},
     Family{"GemmaForSequenceClassification", describe_decoder_classifier<describe_gemma>},
     Family{"Glm4ForCausalLM", describe_glm4},
