@@ -7,13 +7,12 @@
 #include <boost/json/serialize.hpp>
 #include <cctype>
 #include <map>
-#include <numeric>
 #include <optional>
-#include <utility>
 
 #include "app/config_file.h"
 #include "app/engine_command.h"
 #include "app/vllm_flags.h"
+#include "base/edit_distance.h"
 #include "base/log.h"
 #include "local/numbers.h"
 
@@ -91,21 +90,6 @@ json::value nested(std::string_view path, const std::string& text) {
     if (dot == std::string_view::npos) return value;
     path = path.substr(0, dot);
   }
-}
-
-// Levenshtein's distance.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 class Rewriter {
@@ -220,8 +204,8 @@ class Rewriter {
       for (const VllmFlag& known : vllm_flags())
         if (known.works) names.emplace_back(known.name);
     const auto nearest =
-        std::ranges::min_element(names, {}, [&](const std::string& known) { return distance(known, name); });
-    if (nearest == names.end() || distance(*nearest, name) > std::max<std::size_t>(2, name.size() / 3))
+        std::ranges::min_element(names, {}, [&](const std::string& known) { return edit_distance(known, name); });
+    if (nearest == names.end() || edit_distance(*nearest, name) > std::max<std::size_t>(2, name.size() / 3))
       return invalid(name, "is not a flag of this command; --help lists them");
     return invalid(name, "is not a flag of this command; did you mean {}?", *nearest);
   }

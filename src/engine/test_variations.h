@@ -5,10 +5,13 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/load.h"
 #include "engine/test_answers.h"
+#include "model/cache_layout.h"
+#include "model/model.h"
 
 namespace octavo {
 
@@ -18,6 +21,14 @@ struct Variation {
   std::optional<int> blocks = {};  // so few that some are preempted
   bool speculates = false;
 };
+
+// So few that some sequences are preempted, where no group has a window. Without attention nothing grows, and nobody
+// gives way: blocks are names.
+inline std::optional<int> few_blocks(const std::string& model_dir) {
+  const CacheLayout layout = cache_layout(load_spec(model_dir).value(), {.window_groups = false});
+  const auto groups = std::ssize(layout.groups);
+  return groups > 0 ? std::optional(6 * static_cast<int>(groups)) : std::nullopt;
+}
 
 // Each variation answers as one engine does that has the requests one by one: to the bit, twice (the second
 // time with what the prefix cache holds), in each format of weights.

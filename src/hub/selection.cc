@@ -68,7 +68,7 @@ bool is_description(std::string_view name, std::span<const std::string> names) {
            (name.starts_with("additional_chat_templates/") && name.ends_with(".jinja"));
   if (name.ends_with(".json")) return !name.ends_with(".index.json");
   return name.ends_with(".jinja") || is_head(name) || name == "tokenizer.model" || name == "tokenizer.jsonl" ||
-         name == "merges.txt" || name == "vocab.txt";
+         name == "tiktoken.model" || name == "merges.txt" || name == "vocab.txt";
 }
 
 // "model.safetensors", "model-00001-of-00002.safetensors", Medusa heads as their authors call them; not a

@@ -29,12 +29,13 @@ TEST(Selection, ShardsWithoutTheirCopies) {
                        "model.safetensors",
                        "model.safetensors.index.json",
                        "pytorch_model.bin.index.json",
+                       "tiktoken.model",
                        "tokenizer.jsonl",
                        "tokenizer.model",
                        "unet/config.json"};
   EXPECT_THAT(files_needed(names, "").value(),
               ElementsAre("additional_chat_templates/tool_use.jinja", "chat_template.jinja", "config.json",
-                          "tokenizer.jsonl", "tokenizer.model", "model.safetensors.index.json",
+                          "tiktoken.model", "tokenizer.jsonl", "tokenizer.model", "model.safetensors.index.json",
                           "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"));
 }
 

@@ -78,12 +78,37 @@ void merge(boost::json::object& fields, const boost::json::object& overrides) {
   }
 }
 
+// Files of transformers 5 say rope_parameters, of which an override that says rope_scaling, as older files do, changes
+// the scaling alone: of all layers, or of those with full attention where each kind has its own.
+void keep_rotation(boost::json::object& fields, const boost::json::object& overrides) {
+  constexpr std::string_view kKept[] = {"rope_theta", "partial_rotary_factor", "mrope_section", "mrope_interleaved"};
+  auto* newer = fields.if_contains("rope_parameters");
+  const auto* older = overrides.if_contains("rope_scaling");
+  if (newer != nullptr && newer->is_object() && older != nullptr && older->is_object()) {
+    boost::json::object& all = newer->get_object();
+    auto* full = all.if_contains("full_attention");
+    const bool by_kind = full != nullptr && full->is_object();
+    boost::json::object& changed = by_kind ? full->get_object() : all;
+    boost::json::object scaling = older->get_object();
+    for (const std::string_view field : kKept)
+      if (const auto* value = changed.if_contains(key_of(field)); value && !scaling.contains(key_of(field)))
+        scaling[key_of(field)] = *value;
+    changed = std::move(scaling);
+    fields["rope_scaling"] = nullptr;
+  }
+  auto* text = fields.if_contains("text_config");
+  const auto* of_text = overrides.if_contains("text_config");
+  if (text != nullptr && text->is_object() && of_text != nullptr && of_text->is_object())
+    keep_rotation(text->get_object(), of_text->get_object());
+}
+
 }  // namespace
 
 Result<Config> Config::parse(std::string_view text, const boost::json::object& overrides) {
   TRY(boost::json::value tree, parse_json(without_infinities(text), "config.json", kConfigLimits));
   if (!tree.is_object()) return failure(ErrorCode::corrupt, "config.json: not an object");
   merge(tree.get_object(), overrides);
+  keep_rotation(tree.get_object(), overrides);
   Config config;
   config.fields_ = std::move(tree.get_object());
   if (const auto* nested = config.fields_.if_contains("text_config");

@@ -57,6 +57,17 @@ TEST(Config, TextConfigIsLookedUpFirst) {
   EXPECT_EQ(spec->vocab, 100);
 }
 
+// As LLaVA's, SmolVLM's and Kimi K2.5's files have it.
+TEST(Config, TheArchitectureIsThatOfTheWholeFile) {
+  const std::string text = with("architectures", R"(["VLlama3ForCausalLM"])");
+  const auto spec = spec_of(fmt::format(R"({{"architectures":["MistralForCausalLM"],"text_config":{}}})", text));
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->architecture, "MistralForCausalLM");
+  const auto alone = spec_of(fmt::format(R"({{"text_config":{}}})", kLlama));
+  ASSERT_TRUE(alone) << alone.error().message;
+  EXPECT_EQ(alone->architecture, "LlamaForCausalLM");
+}
+
 struct Bad {
   const char* field;
   const char* value;
@@ -80,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"architectures", "\"LlamaForCausalLM\"", "must be a list"},
         Bad{"architectures", "[1]", "must be a list of strings"},
         Bad{"architectures", R"(["RwkvForCausalLM"])",
-            "\"RwkvForCausalLM\" is not supported; supported are AXK1ForCausalLM, Afmoe"},
+            "that are, the nearest by name are RWKV7ForCausalLM, RWForCausalLM, "},
         Bad{"hidden_size", "0", "hidden_size is 0, it must lie in [1, 1048576]"},
         Bad{"hidden_size", "-1", "hidden_size is -1"}, Bad{"hidden_size", "null", "hidden_size is missing"},
         Bad{"hidden_size", "64.5", "hidden_size must be a whole number"},
@@ -248,6 +259,17 @@ TEST(Config, OverridesStandAboveTheText) {
   EXPECT_EQ(rope.text("kind").value(), "k");
   EXPECT_EQ(config.integers("list", {0, 9}).value(), std::vector<int>{1});
   EXPECT_EQ(config.text("new").value(), "x");
+}
+
+// Else the base would be the default's.
+TEST(Config, AnOverrideOfRopeScalingKeepsTheBaseOfRopeParameters) {
+  const auto overrides = boost::json::parse(R"({"rope_scaling": {"rope_type": "linear", "factor": 2}})").as_object();
+  const Config config =
+      Config::parse(with("rope_parameters", R"({"rope_type": "default", "rope_theta": 5e5})"), overrides).value();
+  const auto spec = describe(config);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->ropes[0].theta, 5e5);
+  EXPECT_EQ(spec->ropes[0].scaling.kind, RopeScalingKind::linear);
 }
 
 TEST(Config, Pairs) {

@@ -87,6 +87,7 @@ StepContext Decoder::context(const ForwardBatch& batch) {
           .residual = residual_.rows(rows_),
           .every_row = every_row_.rows(rows_),
           .first_values = first_values_.rows(rows_),
+          .chosen = chosen_.rows(rows_),
           .states = {batch.states.slots, batch.states.starts, batch.positions, batch.states.copies},
           .ranks = group_};
 }

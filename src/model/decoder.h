@@ -245,6 +245,7 @@ class Decoder {
   Workspace pair_, pair_x_;
   bool hidden_is_own_ = false;
   Workspace first_values_;  // of TimeMix, [tokens, TimeMix::inner()]
+  Workspace chosen_;        // of LatentAttention, i32 [tokens, Indexer::chosen]
 };
 
 // What the attention plan of a group must have room for.

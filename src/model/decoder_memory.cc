@@ -70,6 +70,15 @@ std::int64_t first_values_of(const ModelSpec& spec) {
   return 0;
 }
 
+// Tokens that the indexers of latent attention choose; layers hand them on to others.
+std::int64_t chosen_of(const ModelSpec& spec) {
+  std::int64_t most = 0;
+  for (const LayerSpec& layer : spec.layers)
+    if (const auto* latent = std::get_if<LatentAttention>(&layer.mixer); latent && latent->indexer)
+      most = std::max<std::int64_t>(most, latent->indexer->chosen);
+  return most;
+}
+
 Needs needs_of(const ModelSpec& spec, const Network& network, const DecoderLimits& limits, DType activation) {
   const std::int64_t tokens = limits.max_tokens;
   Needs needs;
@@ -106,7 +115,7 @@ std::int64_t workspace_bytes(const ModelSpec& spec, DType activation, const Deco
   const std::int64_t blends = 4 * std::ssize(blended_layers(spec)) * spec.dim;
   const std::int64_t shortcut = has_shortcuts(spec) ? (split ? 4 : element) * spec.dim : 0;
   return limits.max_tokens * (spec.dim * rows + pairs + streams + blends + shortcut +
-                              inputs * (4 + 2 * element) + 4 * angles + first_values) +
+                              inputs * (4 + 2 * element) + 4 * angles + first_values + 4 * chosen_of(spec)) +
          own_ids + needs.scratch_bytes +
          adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_logit_rows,
                                limits.max_adapter_rank) +
@@ -171,6 +180,8 @@ Result<> Decoder::allocate(const DecoderLimits& limits) {
   }
   if (const std::int64_t values = first_values_of(model_.spec); values > 0)
     TRY_VOID(allocate(first_values_, act, {n, values}));
+  if (const std::int64_t chosen = chosen_of(model_.spec); chosen > 0)
+    TRY_VOID(allocate(chosen_, DType::i32, {n, chosen}));
   for (const int layer : blended_layers(model_.spec)) TRY_VOID(allocate(earlier_[layer], DType::f32, {n, dim}));
   const bool shares = shares_matrices(model_.spec);
   if (shares) {

@@ -28,7 +28,9 @@ std::string read_file(const fs::path& path) {
 // A copy of a golden checkpoint to damage.
 class ModelLoad : public testing::Test {
  protected:
-  ModelLoad() { fs::copy("tests/data/models/llama-f32", directory_.path()); }
+  explicit ModelLoad(const std::string& model = "llama-f32") {
+    fs::copy("tests/data/models/" + model, directory_.path());
+  }
 
   void replace(const std::string& file, std::string_view from, std::string_view to) {
     std::string text = read_file(directory_ / file);
@@ -63,6 +65,16 @@ TEST_F(ModelLoad, ReportsProgress) {
 TEST_F(ModelLoad, MissingTensor) {
   replace("model.safetensors", "model.norm.weight", "model.morn.weight");
   EXPECT_THAT(error(), HasSubstr("1 of 21 tensors are missing: model.norm.weight"));
+}
+
+class ExpertsLoad : public ModelLoad {
+ protected:
+  ExpertsLoad() : ModelLoad("qwen3_moe") {}
+};
+
+TEST_F(ExpertsLoad, AMissingExpertIsNamed) {
+  replace("model.safetensors", "layers.0.mlp.experts.1.down_proj", "layers.0.mlp.experts.9.down_proj");
+  EXPECT_THAT(error(), HasSubstr("tensors are missing: model.layers.0.mlp.experts.1.down_proj.weight"));
 }
 
 TEST_F(ModelLoad, UnusedTensor) {
@@ -216,6 +228,22 @@ TEST(DummyWeights, OfEveryNetworkThatFilesAreOf) {
     ++networks;
   }
   EXPECT_GT(networks, 100);
+}
+
+// Before the system would end the process: 412 billion parameters.
+TEST(Weights, MoreThanThereIsMemoryForAreRefusedWithFigures) {
+  Backend backend = make_reference_backend();
+  const auto available = static_cast<double>(backend.device->available_bytes());
+  if (available == 0 || available > 800e9) GTEST_SKIP() << available << " bytes of memory";
+  const ScratchDirectory directory;
+  directory.write("config.json", R"({"architectures": ["Qwen3MoeForCausalLM"], "hidden_size": 2048, "vocab_size": 128,
+      "num_attention_heads": 16, "num_key_value_heads": 2, "num_hidden_layers": 32, "num_experts": 1024,
+      "moe_intermediate_size": 2048, "max_position_embeddings": 128})");
+  const auto model = Model::load(directory.path(), backend, {.dummy = true});
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().code, ErrorCode::resource_exhausted);
+  EXPECT_THAT(model.error().message, HasSubstr("the weights take 825."));
+  EXPECT_THAT(model.error().message, HasSubstr("GB of memory are available; with --quantization int4 they take 206"));
 }
 
 TEST_F(ModelLoad, DummyWeightsAreOfPlainFolders) {

@@ -182,10 +182,33 @@ TEST(PublishedConfigs, SparseAttentionKeepsAnIndexersKeysBesideLatents) {
   EXPECT_EQ(cache_layout(own, {}).bytes_per_token(backend.ops), 61 * (576 + 128) * 2);
   EXPECT_FALSE(own.ropes.at(1).interleaved);
   EXPECT_TRUE(made("GlmMoeDsaForCausalLM", "").ropes.at(1).interleaved);
-  // Where layers share one, no choice is made, and none is needed up to so many tokens.
-  const ModelSpec shared = made("GlmMoeDsaForCausalLM", R"(, "index_topk_freq": 4)");
-  EXPECT_EQ(shared.max_positions, 2048);
-  EXPECT_FALSE(std::get<LatentAttention>(shared.layers[0].mixer).indexer);
+  EXPECT_TRUE(made("DeepseekV32ForCausalLM", R"(, "indexer_rope_interleave": true)").ropes.at(1).interleaved);
+}
+
+// Layers can share the choice of one before them: by a number, a pattern or a list.
+TEST(PublishedConfigs, IndexersThatLayersShare) {
+  const auto made = [](std::string_view fields) {
+    return spec_of(fmt::format(R"({{"architectures": ["GlmMoeDsaForCausalLM"], "first_k_dense_replace": 1,
+        "num_nextn_predict_layers": 1, "num_hidden_layers": 7, {}}})", fields));
+  };
+  const auto own = [&](std::string_view fields) {
+    std::vector<int> numbers;
+    const ModelSpec spec = made(fields).value();
+    for (std::size_t i = 0; i < spec.layers.size(); ++i)
+      if (std::get<LatentAttention>(spec.layers[i].mixer).indexer.value().heads > 0) numbers.push_back(static_cast<int>(i));
+    return numbers;
+  };
+  EXPECT_EQ(own(R"("index_topk_freq": 4)"), (std::vector{0, 1, 5}));
+  EXPECT_EQ(own(R"("index_topk_freq": 3, "index_skip_topk_offset": 3)"), (std::vector{0, 1, 2, 5}));
+  EXPECT_EQ(own(R"("index_topk_pattern": "FSFSSFS")"), (std::vector{0, 2, 5}));
+  EXPECT_EQ(own(R"("indexer_types": ["full", "shared", "shared", "shared", "full", "shared", "shared"])"),
+            (std::vector{0, 4}));
+  EXPECT_EQ(made(R"("index_topk_pattern": "FSFSSFS")")->predictor->like, 5u);
+  EXPECT_EQ(made(R"("index_topk_pattern": "FSFSSFS")")->max_positions, 202752);
+  EXPECT_EQ(made(R"("index_topk_pattern": "FSF")").error().field, "index_topk_pattern");
+  EXPECT_EQ(made(R"("index_topk_pattern": "SFFFFFF")").error().field, "index_topk_pattern");
+  EXPECT_EQ(made(R"("index_topk_pattern": "FXFFFFF")").error().field, "index_topk_pattern");
+  EXPECT_EQ(made(R"("indexer_types": ["full"])").error().field, "indexer_types");
 }
 
 // DeepSeek-V4-Flash: entries of 4 tokens with an indexer's keys in every second layer, of 128 in the others, beside
@@ -290,6 +313,19 @@ TEST(PublishedConfigs, OptionsThatAreNotThereAreNamed) {
           "Step3p5ForCausalLM",
           R"("layer_types": ["full_attention"], "num_hidden_layers": 1, "sliding_window": 8, "norm_expert_weight": false)"),
       "norm_expert_weight");
+  const auto step3p5 = [&](std::string_view fields) {
+    return error("Step3p5ForCausalLM", fmt::format(R"("layer_types": ["full_attention"], "num_hidden_layers": 1, "sliding_window": 8, {})", fields));
+  };
+  EXPECT_EQ(step3p5(R"("moe_router_activation": "softmax")"), "moe_router_activation");
+  EXPECT_EQ(step3p5(R"("use_moe_router_bias": false)"), "use_moe_router_bias");
+  EXPECT_EQ(step3p5(R"("use_rope_layers": [false])"), "use_rope_layers");
+  EXPECT_EQ(step3p5(R"("rope_scaling": {"type": "linear", "factor": 2})"), "yarn_only_types");
+  EXPECT_EQ(error("IQuestCoderForCausalLM", R"("use_sliding_window": true)"), "use_sliding_window");
+  EXPECT_EQ(error("MiniMaxM2ForCausalLM", R"("scoring_func": "softmax")"), "scoring_func");
+  EXPECT_EQ(error("NemotronHForCausalLM", R"("mamba_hidden_act": "gelu")"), "mamba_hidden_act");
+  EXPECT_EQ(error("Qwen3_5ForCausalLM", R"("attn_output_gate": false)"), "attn_output_gate");
+  EXPECT_EQ(error("ExaoneMoeForCausalLM", R"("sliding_windows": [128])"), "sliding_windows");
+  EXPECT_EQ(error("ExaoneMoeForCausalLM", R"("swiglu_limits": [7])"), "swiglu_limits");
   EXPECT_EQ(error("NomicBertModel", R"("prenorm": true)"), "prenorm");
   EXPECT_EQ(error("NomicBertModel", R"("moe_every_n_layers": 2)"), "activation_function");
   EXPECT_EQ(error("NomicBertModel",
@@ -368,6 +404,31 @@ TEST(PublishedConfigs, NetworksWithStatesAndSharedCachesAreRead) {
   EXPECT_EQ(gemma.layers[34].attention().source, 19);
   EXPECT_EQ(gemma.layers[33].attention().source, 18);
   EXPECT_EQ(gemma.layer_inputs->vocab, 262144);
+}
+
+// What some files of a family say and most do not.
+TEST(PublishedConfigs, OptionsThatFewFilesHave) {
+  const auto made = [](std::string_view architecture, std::string_view fields) {
+    auto spec = spec_of(fmt::format(R"({{"architectures": ["{}"], {}}})", architecture, fields));
+    EXPECT_TRUE(spec) << spec.error().message;
+    return spec.value();
+  };
+  const ModelSpec exaone = made("ExaoneMoeForCausalLM", R"("num_hidden_layers": 4, "sliding_window": 128,
+      "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"],
+      "sliding_windows": [128, 512, 64, 0], "swiglu_limits": [0, 7, 10, 7])");
+  EXPECT_EQ(exaone.layers[1].attention().window, 512);
+  EXPECT_EQ(exaone.layers[3].attention().window, 0);
+  EXPECT_EQ(exaone.layers[0].mlp().limit, 0);
+  EXPECT_EQ(std::get<Experts>(exaone.layers[2].feed_forward).expert.limit, 10);
+  EXPECT_EQ(std::get<Experts>(exaone.layers[2].feed_forward).shared->limit, 10);
+  EXPECT_FALSE(std::get<Experts>(made("MiniMaxM2ForCausalLM", R"("use_routing_bias": false)").layers[0].feed_forward).choice_bias);
+  EXPECT_FALSE(made("ChatGLMModel", R"("original_rope": false)").ropes[0].interleaved);
+  EXPECT_EQ(made("NemotronHForCausalLM", R"("hybrid_override_pattern": "M*", "sliding_window": 64)").layers[1].attention().window, 64);
+  EXPECT_EQ(made("JambaForCausalLM", R"("num_experts": 1, "num_experts_per_tok": 2)").layers[1].mlp().hidden, 14336);
+  EXPECT_EQ(made("IQuestCoderForCausalLM", R"("clip_qkv": 8)").layers[0].attention().clip, 8);
+  // Of 7B it turns.
+  EXPECT_TRUE(made("BaichuanForCausalLM", R"("hidden_size": 4096, "vocab_size": 64000)").layers[0].attention().slopes.empty());
+  EXPECT_FALSE(made("BaichuanForCausalLM", R"("hidden_size": 5120, "num_attention_heads": 40, "num_key_value_heads": 40, "vocab_size": 64000)").layers[0].attention().slopes.empty());
 }
 
 // Classes that vLLM takes for Llama.

@@ -93,15 +93,17 @@ Result<std::vector<Stage>> divide_layers(const ModelSpec& spec, int stages) {
                          spec.head ? "a head (embeddings, rerankers)" : "encoders of images or sound");
   const auto reads_another = [](const LayerSpec& layer) {
     const auto* attention = std::get_if<Attention>(&layer.mixer);
+    const auto* latent = std::get_if<LatentAttention>(&layer.mixer);
     return layer.shared || layer.shortcut || layer.blend || std::holds_alternative<TimeMix>(layer.mixer) ||
-           (attention != nullptr && attention->source >= 0);
+           (attention != nullptr && attention->source >= 0) ||
+           (latent != nullptr && latent->indexer && latent->indexer->heads == 0);
   };
   if (stages > 1 &&
       (spec.layer_inputs || spec.streams || std::ranges::any_of(spec.layers, reads_another)))
     return field_failure(
         kStages, ErrorCode::unsupported,
-        "must be 1 for models whose layers share matrices, keys, values or residuals, or have several residuals or "
-        "inputs of their own");
+        "must be 1 for models whose layers share matrices, keys, values, residuals or choices of tokens, or have several "
+        "residuals or inputs of their own");
   ModelSpec whole = spec;  // the same for all ranks
   whole.shard = {};
   whole.stage = {};

@@ -122,6 +122,7 @@ class Loader {
   Result<> load() {
     TRY_VOID(check_quantization());
     choose_formats();
+    TRY_VOID(check_room());
     round_embed_scale();
     TRY_VOID(cache_layout(model_.spec, {.dtype = model_.activation}).supported(backend_.ops));
     TRY_VOID(load_vectors());
@@ -150,6 +151,42 @@ class Loader {
     if (options_.dtype == ModelDType::bfloat16) plain_ = DType::bf16;
     if (options_.dtype == ModelDType::float16) plain_ = DType::f16;
     model_.activation = options_.dtype == ModelDType::float32 ? DType::f32 : backend_.ops.activation(plain_);
+  }
+
+  // A system without room would end the process while it loads.
+  Result<> check_room() const {
+    const auto available = static_cast<double>(backend_.device->available_bytes());  // 0: not known
+    const double wanted = bytes_with(options_.quantization);
+    if (available == 0 || wanted <= available) return {};
+    const double smallest = bytes_with(Encoding::int4);
+    return failure(ErrorCode::resource_exhausted, "the weights take {:.1f} GB, {:.1f} GB of memory are available{}",
+                   wanted * 1e-9, available * 1e-9,
+                   smallest < wanted ? fmt::format("; with --quantization int4 they take {:.1f} GB", smallest * 1e-9)
+                                     : "");
+  }
+
+  // About what all matrices take, without the scales of codes that are made.
+  double bytes_with(Encoding quantization) const {
+    double bytes = 0;
+    for (const MatrixParameter* matrix : parameters_.matrices) {
+      double stored = 0, elements = 0;
+      bool plain = true;
+      for (const Slot& slot : matrix->parts) {
+        const StoredTensor& tensor = *checkpoint_.find(slot.name);
+        double numbers = 1;
+        for (const std::int64_t extent : slot.shape) numbers *= static_cast<double>(extent);
+        elements += numbers;
+        stored += static_cast<double>(stored_bytes(tensor));
+        plain = plain && tensor.plain();
+      }
+      const Encoding encoding = quantization_of(matrix->use, quantization);
+      const double made = encoding == Encoding::int4   ? 0.5
+                          : encoding == Encoding::int8 ? 1
+                                                       : static_cast<double>(size_of(plain_));
+      const double each = plain || matrix->use == MatrixUse::plain ? made : stored / elements;
+      bytes += each * static_cast<double>(matrix->elements());
+    }
+    return bytes;
   }
 
   // As transformers does: 73.5 in bf16 for the 73.32 of 5376 columns.
@@ -190,10 +227,11 @@ class Loader {
     }
   }
 
-  Encoding quantization_of(MatrixUse use) const {
-    if (use == MatrixUse::layer || options_.quantization == Encoding::plain) return options_.quantization;
+  static Encoding quantization_of(MatrixUse use, Encoding quantization) {
+    if (use == MatrixUse::layer || quantization == Encoding::plain) return quantization;
     return use == MatrixUse::table ? Encoding::int8 : Encoding::plain;
   }
+  Encoding quantization_of(MatrixUse use) const { return quantization_of(use, options_.quantization); }
 
   Result<> load(MatrixParameter& matrix) {
     // Routers of GGUF files are in F32 beside experts in blocks.

@@ -5,9 +5,22 @@
 #include "text/bridge.h"
 #include "text/plamo.h"
 #include "text/tekken.h"
+#include "text/tiktoken.h"
 #include "text/utf8.h"
 
 namespace octavo {
+namespace {
+
+// What folders have in place of a tokenizer.json: Mistral's, PLaMo's, Kimi's.
+struct OtherFile {
+  const char* name;
+  Result<Tokenizer> (*read)(std::string_view text, const TokenizerConfig& config);
+};
+constexpr OtherFile kOtherFiles[] = {{"tekken.json", tokenizer_of_tekken},
+                                     {"tokenizer.jsonl", tokenizer_of_plamo},
+                                     {"tiktoken.model", tokenizer_of_tiktoken}};
+
+}  // namespace
 
 void Tokenizer::Free::operator()(bridge::TokenizerHandle* handle) const {
   bridge::octavo_tokenizer_free(handle);
@@ -18,20 +31,18 @@ Result<Tokenizer> Tokenizer::load(const std::filesystem::path& model_dir) {
     std::error_code ignored;
     return std::filesystem::exists(model_dir / file, ignored);
   };
-  const bool usual = there("tokenizer.json");
-  const bool tekken = !usual && there("tekken.json");                // Mistral's
-  const bool plamo = !usual && !tekken && there("tokenizer.jsonl");  // PLaMo's
-  constexpr const char* kRwkv = "rwkv_vocab_v20230424.txt";
-  if (!usual && !tekken && !plamo && there(kRwkv))
+  constexpr const char *kUsual = "tokenizer.json", *kRwkv = "rwkv_vocab_v20230424.txt";
+  const bool usual = there(kUsual);
+  const OtherFile* other = nullptr;
+  for (const OtherFile& file : kOtherFiles)
+    if (!usual && other == nullptr && there(file.name)) other = &file;
+  if (!usual && other == nullptr && there(kRwkv))
     return field_failure("tokenizer", ErrorCode::unsupported,
                          "{} has {}, which is not read yet: tokenizer.json is needed beside it",
                          model_dir.string(), kRwkv);
-  const char* file = tekken ? "tekken.json" : plamo ? "tokenizer.jsonl" : "tokenizer.json";
-  TRY(const std::string json, read_text_file(model_dir / file, kTokenizerFileBytesMax));
+  TRY(const std::string text, read_text_file(model_dir / (other != nullptr ? other->name : kUsual), kTokenizerFileBytesMax));
   TRY(TokenizerConfig config, read_tokenizer_config(model_dir));
-  Result<Tokenizer> tokenizer = tekken  ? tokenizer_of_tekken(json, config)
-                                : plamo ? tokenizer_of_plamo(json, config)
-                                        : parse(json, std::move(config));
+  Result<Tokenizer> tokenizer = other != nullptr ? other->read(text, config) : parse(text, std::move(config));
   if (!tokenizer)
     tokenizer.error().message = fmt::format("{}: {}", model_dir.string(), tokenizer.error().message);
   return tokenizer;

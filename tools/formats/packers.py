@@ -167,6 +167,7 @@ def formats(group):
         "awq-4bit": (dict(quant_method="awq", bits=4, group_size=group, zero_point=True, version="gemm",
                           modules_to_not_convert=None), lambda w: awq(w, group)),
         "w4a16-channel": (compressed("channel"), lambda w: pack_quantized(w, 4, 0, True)),
+        "w4a16-group": (compressed("group", group=group), lambda w: pack_quantized(w, 4, group, True)),
         "w4a16-group-asymmetric": (compressed("group", symmetric=False, group=group),
                                    lambda w: pack_quantized(w, 4, group, False)),
         "w8a16-group": (compressed("group", 8, group=group), lambda w: pack_quantized(w, 8, group, True)),

@@ -205,6 +205,12 @@ def olmo_hybrid_tensors(tensors):
     return renamed
 
 
+def index_pattern(config):
+    """Which layers choose tokens, as GLM-5's own files say it."""
+    config["index_topk_pattern"] = "".join(kind[0].upper() for kind in config.pop("indexer_types"))
+    return config
+
+
 def exact_rates(model, generator):
     """MiniMax: decided routers; rates at which states forget as their formula has them, not as bf16 stores them."""
     decided_routers(model, generator)
@@ -536,6 +542,16 @@ def beside_eyes(architecture, kind):
     return dict(config=config, tensors=tensors)
 
 
+def text_beside_eyes(architecture, prefix, seen):
+    """As a newer checkpoint that sees: text_config names a class of its own; `seen` is a tensor of the encoder."""
+    def config(saved):
+        return dict(architectures=[architecture], model_type=architecture.split("For")[0].lower(), text_config=saved, vision_config={})
+
+    def tensors(named):
+        return dict({prefix(name): t for name, t in named.items()}, **{seen: torch.zeros(4)})
+    return dict(config=config, tensors=tensors)
+
+
 def biased_experts(model, generator):
     with torch.no_grad():
         for name, p in list(model.named_buffers()) + list(model.named_parameters()):
@@ -728,6 +744,15 @@ def text_tensors(tensors):
     kept = {name: t for name, t in tensors.items() if not name.startswith(("vision_model.", "vit_large_projector."))}
     return dict(kept, **{"model.layers.3.eh_proj.weight": torch.zeros(4, 4)})
 
+
+UNIFIED = text_beside_eyes("Gemma4UnifiedForConditionalGeneration", lambda name: name.replace("model.", "model.language_model."), "model.embed_vision.pos_embedding")
+STEP3 = dict(SMALL, num_hidden_layers=3, num_attention_groups=1, head_dim=24, max_position_embedding=256, share_q_dim=40, rope_theta=5e5, rms_norm_eps=1e-5,
+             moe_num_experts=5, moe_top_k=2, norm_expert_weight=True, moe_intermediate_size=40, share_expert_dim=56, moe_layers_enum="1,2")
+STEP3P7 = dict(vision_config=dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, image_size=28), text_config=dict(
+    SMALL, num_hidden_layers=3, head_dim=24, sliding_window=9, num_sliding_attention_heads=4, moe_intermediate_size=40,
+    n_routed_experts=5, num_experts_per_tok=2, share_expert_dim=56, moe_router_scaling_factor=1.7, layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+    mlp_layer_types=["dense", "sparse", "sparse"], swiglu_limits=[0.0, 0.5, 0.0], swiglu_limits_shared=[0.4, 0.0, 1.0], rope_parameters=dict(
+        full_attention=dict(LLAMA3, partial_rotary_factor=0.5), sliding_attention=dict(rope_type="default", rope_theta=5e3, partial_rotary_factor=1.0))))
 
 TELECHAT2 = renamed("TeleChat2ForCausalLM", (r"^model\.embed_tokens", "transformer.word_embeddings"), (r"^model\.norm", "transformer.ln_f"), (r"^model\.layers", "transformer.h"),
                     (r"self_attn\.q_proj", "self_attention.query"), (r"self_attn\.o_proj", "self_attention.dense"),
@@ -956,6 +981,9 @@ CASES = {
                                         attention_k_eq_v=True, num_global_key_value_heads=1, final_logit_softcapping=30.0,
                                         sliding_window=12, layer_types=["sliding_attention", "full_attention", "full_attention"]),
                      dict(model="Gemma4ForCausalLM", weights=scaled_layers)),
+    "gemma4_unified": ("Gemma4UnifiedText", dict(BASE, num_hidden_layers=4, head_dim=24, global_head_dim=48, attention_k_eq_v=True, num_global_key_value_heads=1, num_kv_shared_layers=1,
+                                                 sliding_window=9, layer_types=["sliding_attention", "sliding_attention", "full_attention", "full_attention"]), dict(
+        model="Gemma4UnifiedForCausalLM", weights=scaled_layers, tensors=UNIFIED["tensors"], config=lambda config: UNIFIED["config"](gemma4(config)))),
     "gemma4-experts": ("Gemma4Text", dict(SMALL, num_hidden_layers=3, head_dim=16, global_head_dim=32, hidden_size_per_layer_input=0,
                                           attention_k_eq_v=True, num_global_key_value_heads=1, enable_moe_block=True, num_experts=5,
                                           top_k_experts=2, moe_intermediate_size=40, sliding_window=10,
@@ -998,6 +1026,9 @@ CASES = {
                                          num_key_value_heads=4), dict(weights=biased_routers)),
     "glm_moe_dsa": ("GlmMoeDsa", dict(LATENT, q_lora_rank=24, n_routed_experts=3, n_group=1, topk_group=1, index_topk=12, index_head_dim=16, index_n_heads=20,
                                       num_key_value_heads=4), dict(weights=biased_routers)),
+    "glm_moe_dsa-shared": ("GlmMoeDsa", dict(LATENT, num_hidden_layers=5, q_lora_rank=32, n_routed_experts=4, n_group=1, topk_group=1, index_topk=10, index_head_dim=24,
+                                             index_n_heads=6, num_key_value_heads=4, indexer_types=["full", "shared", "full", "shared", "shared"]), dict(
+        weights=biased_routers, config=index_pattern)),
     "deepseek_v4": ("DeepseekV4", dict({name: value for name, value in SMALL.items() if name != "intermediate_size"}, num_attention_heads=4, head_dim=48,
                                        partial_rotary_factor=1 / 3, q_lora_rank=40, num_hidden_layers=5, moe_intermediate_size=40, n_routed_experts=5,
                                        num_experts_per_tok=2, sliding_window=9, o_groups=2, o_lora_rank=24, index_n_heads=18, index_head_dim=24,
@@ -1142,9 +1173,7 @@ CASES = {
         weights=decided_routers, **in_mistrals_format(dict(moe=dict(num_experts=3, num_experts_per_tok=2)), heads=(3, 1)))),
     "zamba2": ("Zamba2", dict(ZAMBA2, num_mem_blocks=2, use_shared_attention_adapter=True, use_mem_rope=True), dict(weights=small_uses)),
     "zamba2-plain": ("Zamba2", dict(ZAMBA2, num_mem_blocks=1, add_bias_linear=True), dict(weights=small_uses)),
-    "step3": ("Step3Text", dict(SMALL, num_hidden_layers=3, num_attention_groups=1, head_dim=24, max_position_embedding=256, share_q_dim=40, rope_theta=5e5, rms_norm_eps=1e-5,
-                                moe_num_experts=5, moe_top_k=2, norm_expert_weight=True, moe_intermediate_size=40, share_expert_dim=56,
-                                moe_layers_enum="1,2"), dict(weights=decided_routers)),
+    "step3": ("Step3Text", STEP3, dict(weights=decided_routers)),
     "rwkv7": ("RWKV7", dict(RWKV7, hidden_size=60, head_dim=20, num_hidden_layers=3, intermediate_size=88, fuse_norm=True, norm_first=True, norm_bias=True),
               dict(weights=rwkv7_vectors)),
     "rwkv7-older": ("RWKV7", dict(RWKV7, hidden_size=72, head_dim=72, num_hidden_layers=2, intermediate_size=224, fuse_norm=False, norm_first=False,
@@ -1226,12 +1255,13 @@ CASES = {
                                    topk_group=1, first_k_dense_replace=1, routed_scaling_factor=2.5),
                    dict(weights=biased_routers, tensors=bailing_tensors, config=lambda config: dict(bailing(config), architectures=["SarvamMoEForCausalLM"]))),
     "solar": ("Solar", dict(SMALL, num_hidden_layers=6, head_dim=24, bskcn_1=[1, 3], bskcn_2=[2], bskcn_3=[2, 4], bskcn_4=[5], bskcn_tv=[0.9, 0.8]), dict(config=legacy)),
-    "step3p5": ("Step3p7", dict(vision_config=dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, image_size=28), text_config=dict(
-        {name: value for name, value in SMALL.items()}, num_hidden_layers=3, head_dim=24, sliding_window=9, num_sliding_attention_heads=4, moe_intermediate_size=40,
-        n_routed_experts=5, num_experts_per_tok=2, share_expert_dim=56, moe_router_scaling_factor=1.7, layer_types=["full_attention", "sliding_attention", "sliding_attention"],
-        mlp_layer_types=["dense", "sparse", "sparse"], swiglu_limits=[0.0, 0.5, 0.0], swiglu_limits_shared=[0.4, 0.0, 1.0], rope_parameters=dict(
-            full_attention=dict(LLAMA3, partial_rotary_factor=0.5), sliding_attention=dict(rope_type="default", rope_theta=5e3, partial_rotary_factor=1.0)))),
-                dict(model="Step3p7ForConditionalGeneration", weights=norms_by_one_more, config=step3p5, tensors=text_tensors)),
+    "step3p5": ("Step3p7", STEP3P7, dict(model="Step3p7ForConditionalGeneration", weights=norms_by_one_more, config=step3p5, tensors=text_tensors)),
+    "step3p7": ("Step3p7", STEP3P7, dict(model="Step3p7ForConditionalGeneration", weights=norms_by_one_more)),
+    "step3_vl": ("Step3Text", STEP3, dict(weights=decided_routers, **text_beside_eyes("Step3VLForConditionalGeneration", lambda name: name, "vit_downsampler.weight"))),
+    "kimi_k25": ("DeepseekV3", dict(LATENT, q_lora_rank=24, num_key_value_heads=4, n_group=1, topk_group=1, routed_scaling_factor=2.5, rope_parameters=YARN), dict(
+        weights=biased_routers, **text_beside_eyes("KimiK25ForConditionalGeneration", lambda name: "language_model." + name, "mm_projector.proj.0.weight"))),
+    "exaone4_5": ("Exaone4", dict(SMALL, head_dim=24, num_hidden_layers=4, sliding_window=9, layer_types=["sliding_attention"] * 3 + ["full_attention"]), dict(
+        **text_beside_eyes("Exaone4_5_ForConditionalGeneration", lambda name: name.replace("model.", "model.language_model."), "model.visual.norm.weight"))),
     "telechat2": ("Llama", dict(BASE, attention_bias=True, mlp_bias=True), dict(weights=no_first_biases, config=TELECHAT2[0], tensors=telechat2_tensors)),
     "teleflm": ("Granite", dict(SMALL, head_dim=16, embedding_multiplier=3.0, logits_scaling=2.5, residual_multiplier=1.0, attention_multiplier=0.25), dict(
         config=TELEFLM[0], tensors=TELEFLM[1])),

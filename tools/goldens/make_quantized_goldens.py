@@ -31,7 +31,8 @@ LATENT = dict(num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=32, qk_nope_he
 OF_LATENT = ("fp8-block", "awq-4bit")
 # Experts, a matrix each.
 EXPERTS = dict(num_experts=3, num_experts_per_tok=2, moe_intermediate_size=32, head_dim=16)
-OF_EXPERTS = ("nvfp4", "nvfp4-modelopt")
+OF_EXPERTS = ("nvfp4", "nvfp4-modelopt", "gptq-4bit", "w4a16-group")
+EXPERTS_ALONE = ("w4a16-group",)  # as Kimi K2's files
 MIXED = {"w8a8", "w4a16-group-asymmetric", "fp8-block"}  # these leave PLAIN plain
 
 
@@ -61,7 +62,7 @@ def make(out, name, quantization, packer, latent=False, experts=False):
             p.copy_(torch.randn_like(p) * (0.3 if p.dim() == 2 else 0.1) + (1 if "norm" in key else 0))
             p.copy_(p.to(torch.bfloat16).to(torch.float32))
             module = key.removesuffix(".weight")
-            keep = name in MIXED and module in PLAIN and not latent
+            keep = name in MIXED and module in PLAIN and not latent or experts and name in EXPERTS_ALONE and ".experts." not in module
             if p.dim() == 2 and "_proj" in module and not keep:
                 packed, dequantized = packer(p.numpy())
                 tensors |= {f"{module}.{part}": t.contiguous() for part, t in packed.items()}

@@ -113,6 +113,7 @@ struct StepContext {
   View every_row = {};    // i32 [tokens]: 0, 1 ..; where layers share matrices
   View layer_input = {};  // act [tokens, LayerInputs::size]: the layer's
   View first_values = {};  // act [tokens, TimeMix::inner()]: of the first layer, which writes them
+  View chosen = {};        // i32 [tokens, Indexer::chosen]: of the last layer with an indexer, which writes them
 
   View state = {};  // f32 [slots, state_floats()]
   StatePlan states = {};

@@ -6,7 +6,8 @@
 // of latents by W_UV_h. In prefill as in decode, so that an answer does not depend on how a prompt is cut.
 //
 // Sparse attention (DeepSeek-AI, "DeepSeek-V3.2", 2025) keeps the key of an indexer beside each latent, and a
-// query sees the tokens that the indexer chooses.
+// query sees the tokens that the indexer chooses. Layers can share a choice ("IndexCache", 2026): the first of them
+// makes it, the others have neither an indexer nor its keys.
 #include <algorithm>
 #include <utility>
 
@@ -44,13 +45,12 @@ class IndexerPart {
   }
 
   struct Work {
-    View q, key, weights, chosen;
+    View q, key, weights;
   };
   Work take(Scratch& scratch, std::int64_t n, DType act) const {
     return {.q = scratch.take(act, {n, spec_.heads, spec_.head_dim}),
             .key = scratch.take(act, {n, spec_.head_dim}),
-            .weights = scratch.take(DType::f32, {n, spec_.heads}),
-            .chosen = scratch.take(DType::i32, {n, spec_.chosen})};
+            .weights = scratch.take(DType::f32, {n, spec_.heads})};
   }
 
   BlockCost cost(const Pass& pass) const {
@@ -73,7 +73,7 @@ class IndexerPart {
   void choose(const StepContext& step, const Work& w) const {
     step.backend.ops.choose_tokens(
         *step.backend.stream,
-        {.q = w.q, .weights = w.weights, .cache = step.cache, .plan = *step.plan, .chosen = w.chosen});
+        {.q = w.q, .weights = w.weights, .cache = step.cache, .plan = *step.plan, .chosen = step.chosen});
   }
 
  private:
@@ -123,7 +123,7 @@ class LatentAttentionBlock final : public Block {
       up_value_ = name.stack(names.latent_up_value, spec.heads, spec.value_dim, spec.kv_rank);
     }
     up_key_.use = up_value_.use = MatrixUse::plain;
-    if (spec.indexer) indexer_.emplace(*spec.indexer, name, spec.q_rank, dim);
+    if (spec.indexer && spec.indexer->heads > 0) indexer_.emplace(*spec.indexer, name, spec.q_rank, dim);
     out_ = name.linear({names.out}, {dim}, std::int64_t{spec.heads} * spec.value_dim, spec.bias);
     if (spec.head_gate) gate_ = name.linear({names.head_gate}, {spec.heads}, dim, false);
     if (name.shard.size > 1) split(name.shard);
@@ -172,9 +172,11 @@ class LatentAttentionBlock final : public Block {
     std::string text =
         fmt::format("{} heads over latents of {} + {}", spec_.heads, spec_.kv_rank, spec_.rope_dim);
     if (spec_.q_rank > 0) text += fmt::format(", queries of latents of {}", spec_.q_rank);
-    if (spec_.indexer)
+    if (indexer_)
       text += fmt::format(", {} tokens chosen by {} heads of {}", spec_.indexer->chosen, spec_.indexer->heads,
                           spec_.indexer->head_dim);
+    else if (spec_.indexer)
+      text += fmt::format(", the {} tokens that a layer before has chosen", spec_.indexer->chosen);
     return text;
   }
 
@@ -211,7 +213,7 @@ class LatentAttentionBlock final : public Block {
                            .cache = step.cache,
                            .plan = *step.plan,
                            .scale = spec_.scale,
-                           .chosen = w.index.chosen,
+                           .chosen = spec_.indexer ? step.chosen : View(),
                            .out = w.latents});
     ops.head_matmul(stream,
                     {.x = View::of(w.latents.data, x.dtype, {step.tokens, spec_.heads, spec_.kv_rank}),
@@ -275,7 +277,7 @@ class LatentAttentionBlock final : public Block {
   LinearParameter down_;  // into the latents: of queries where they have one, then of keys and values
   LinearParameter q_, gate_, out_;
   MatrixParameter up_key_, up_value_;  // W_UK_h^T and W_UV_h of all heads
-  std::optional<IndexerPart> indexer_;  // each rank has all of it
+  std::optional<IndexerPart> indexer_;  // of the layer itself; each rank has all of it
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ Result<ModelSpec> describe_chatglm(const Config& config) {
                                               .rotary_fraction = "partial_rotary_factor"}));
   TRY(spec.vocab, config.integer("padded_vocab_size", {1, kMaxVocab}, spec.vocab));
   spec.ropes[0].theta *= ratio;
-  spec.ropes[0].interleaved = true;
+  TRY(spec.ropes[0].interleaved, config.boolean("original_rope", true));
   for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = bias;
   spec.names = {.prefixes = {"transformer."},
                 .lm_head = "transformer.output_layer",

@@ -373,6 +373,13 @@ Result<> refuse(const Config& config, std::string_view field, bool unsupported) 
                        value);
 }
 
+Result<> support(const Config& config, std::string_view field, std::string_view only) {
+  TRY(const std::string value, config.text(field, std::string(only)));
+  if (value == only) return {};
+  return field_failure(field, ErrorCode::unsupported, "{} is \"{}\"; supported here is {}", config.where(field),
+                       value, only);
+}
+
 Result<float> multiplier(const Config& config, std::string_view field) {
   TRY(const double value, config.number(field, {1e-9, 1e9}));
   return static_cast<float>(value);

@@ -99,6 +99,9 @@ std::vector<float> alibi_slopes(int heads, double most);
 // An error naming the field where it has this value.
 Result<> refuse(const Config& config, std::string_view field, bool unsupported);
 
+// An error naming the field where it is there and says something else.
+Result<> support(const Config& config, std::string_view field, std::string_view only);
+
 // The number of a multiplier: finite, not zero.
 Result<float> multiplier(const Config& config, std::string_view field);
 

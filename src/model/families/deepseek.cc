@@ -37,7 +37,35 @@ Result<double> score_stretch(const Config& config, const RopeSpec& rope) {
   return stretch * stretch;
 }
 
-// `interleaved`: how the indexer's heads turn.
+// Which layers have an indexer of their own, as indexer_types or index_topk_pattern list them; else the first of every
+// index_topk_freq, counted from layer index_skip_topk_offset - 1 on. The others take the choice of the one before them.
+Result<std::vector<bool>> indexed_layers(const Config& config, std::size_t layers) {
+  const std::string_view field = config.has("indexer_types") ? "indexer_types" : "index_topk_pattern";
+  std::vector<std::string> types;
+  if (const auto letters = config.text(field, "")) {  // "FSSF"
+    for (const char letter : *letters) types.emplace_back(1, letter);
+  } else {
+    TRY(types, config.texts(field));
+  }
+  TRY(const int step, config.integer("index_topk_freq", {1, 1024}, 1));
+  TRY(const int offset, config.integer("index_skip_topk_offset", {1, 1024}, 2));
+  if (!types.empty() && types.size() != layers)
+    return invalid(field, "{} has {} entries, there are {} layers", config.where(field), types.size(), layers);
+  std::vector<bool> indexed;
+  for (int i = 0; std::cmp_less(i, layers); ++i) {
+    const std::string type = types.empty() ? "" : types[static_cast<std::size_t>(i)];
+    const bool own = types.empty() ? std::max(i - offset + 1, 0) % step == 0 : type == "full" || type == "F";
+    if (!types.empty() && !own && type != "shared" && type != "S")
+      return field_failure(field, ErrorCode::unsupported, "{} has \"{}\"; supported are full and shared",
+                           config.where(field), type);
+    if (i == 0 && !own)
+      return invalid(field, "{}: layer 0 is shared, no layer before it chooses", config.where(field));
+    indexed.push_back(own);
+  }
+  return indexed;
+}
+
+// `interleaved`: how the indexer's heads turn where the file does not say.
 Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
   const int turning = spec.ropes[0].rotary_dim;
@@ -48,24 +76,21 @@ Result<ModelSpec> describe_sparse(const Config& config, bool interleaved) {
   if (indexer.head_dim % 8 != 0)
     return field_failure("index_head_dim", ErrorCode::unsupported, "{} is {}, not a multiple of 8",
                          config.where("index_head_dim"), indexer.head_dim);
-  TRY(const std::vector<std::string> types, config.texts("indexer_types"));
-  TRY(const int step, config.integer("index_topk_freq", {1, 1024}, 1));
-  if (step > 1 || std::ranges::any_of(types, [](const std::string& type) { return type != "full"; })) {
-    // Layers without an indexer take the choice of one before them: up to so many tokens all are chosen.
-    spec.max_positions = std::min(spec.max_positions, indexer.chosen);
-    for (const char* tensor : {"wq_b.weight", "wq_b.weight_scale_inv", "wk.weight", "wk.weight_scale_inv",
-                               "k_norm.weight", "k_norm.bias", "weights_proj.weight"})
-      spec.names.ignorable.push_back(fmt::format("*.self_attn.indexer.{}", tensor));
-    return spec;
-  }
   spec.ropes.push_back(spec.ropes[0]);
-  spec.ropes[1].interleaved = interleaved;
-  for (LayerSpec& layer : spec.layers) {
-    auto& attention = std::get<LatentAttention>(layer.mixer);
+  TRY(spec.ropes[1].interleaved, config.boolean("indexer_rope_interleave", interleaved));
+  TRY(const std::vector<bool> indexed, indexed_layers(config, spec.layers.size()));
+  for (std::size_t i = 0; i < indexed.size(); ++i) {
+    auto& attention = std::get<LatentAttention>(spec.layers[i].mixer);
     if (attention.q_rank == 0)
       return invalid("q_lora_rank", "{} is missing; an indexer reads the queries' latent",
                      config.where("q_lora_rank"));
     attention.indexer = indexer;
+    if (indexed[i]) {
+      if (spec.predictor) spec.predictor->like = i;  // it has an indexer of its own
+      continue;
+    }
+    attention.indexer->heads = 0;
+    spec.names.ignorable.push_back(fmt::format("model.layers.{}.self_attn.indexer.*", i));  // files have them all
   }
   return spec;
 }
@@ -94,11 +119,7 @@ Result<ModelSpec> describe_latent(const Config& config) {
 
 Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScores scores) {
   if (!config.has("n_routed_experts")) return {};
-  const std::string_view function = scores == RouterScores::sigmoid ? "sigmoid" : "softmax";
-  TRY(const std::string wanted, config.text("scoring_func", std::string(function)));
-  if (wanted != function)
-    return field_failure("scoring_func", ErrorCode::unsupported, "{} is \"{}\"; supported here is {}",
-                         config.where("scoring_func"), wanted, function);
+  TRY_VOID(support(config, "scoring_func", scores == RouterScores::sigmoid ? "sigmoid" : "softmax"));
   Experts experts{.count = 0, .router = {.scores = scores}, .expert = spec.layers.back().mlp()};
   RouterRule& rule = experts.router;
   TRY(experts.count, config.integer("n_routed_experts", {1, kMaxExperts}));

@@ -1,6 +1,6 @@
 // Networks that are DeepSeek-V3 but for a little. A.X K1 (SK Telecom, 2026): a norm behind the experts.
 // Sarvam 105B (2026): Ling's names for the fields. openPangu Ultra (Huawei, 2025): norms on both sides of the
-// halves.
+// halves. Kimi K2.5 and Kimi VL (Moonshot AI, 2026 and 2025): their text, which is stored beside eyes.
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -27,6 +27,18 @@ Result<ModelSpec> describe_axk1(const Config& config) {
     if (std::holds_alternative<Experts>(layer.feed_forward)) layer.post_norm = layer.pre_norm;
   spec.names.mlp_post_norm = "post_mlp_layernorm";
   spec.names.ignorable.emplace_back("*.post_mlp_layernorm.weight");  // dense layers store it, too
+  return spec;
+}
+
+Result<ModelSpec> describe_kimi_text(const Config& config) {
+  TRY(ModelSpec spec, describe_deepseek_v3(config));
+  spec.predictor.reset();
+  spec.names.prefixes = {"model.language_model.", "language_model.model."};
+  for (const char* other : {"vision_tower.*", "mm_projector.*", "multi_modal_projector.*", "model.vision_tower.*",
+                            "model.multi_modal_projector.*", "model.mm_projector.*"})
+    spec.names.ignorable.emplace_back(other);
+  spec.other_names = spec.names;  // as they are published
+  spec.other_names->lm_head = "language_model.lm_head";
   return spec;
 }
 

@@ -37,6 +37,15 @@ Result<ModelSpec> describe_llama(const Config& config) {
   return describe_with_biases(config, "attention_bias", "attention_bias");
 }
 
+// IQuest-Coder (2026): what its own code clips.
+Result<ModelSpec> describe_iquest_coder(const Config& config) {
+  TRY_VOID(refuse(config, "use_sliding_window", true));
+  TRY(ModelSpec spec, describe_llama(config));
+  TRY(const float clip, read_clip(config));
+  for (LayerSpec& layer : spec.layers) layer.attention().clip = clip;
+  return spec;
+}
+
 // openPangu Embedded (Huawei, 2025).
 Result<ModelSpec> describe_pangu(const Config& config) {
   TRY_VOID(refuse(config, "sandwich_norm", true));
@@ -61,14 +70,20 @@ Result<ModelSpec> describe_baichuan(const Config& config) {
   return spec;
 }
 
-// Baichuan 13B (2023): ALiBi. By the same name go Baichuan 2 models, whose output matrix is normalised.
+// Baichuan 13B (2023): ALiBi. By the same name go models of 7B, which turn, and Baichuan 2 models, whose output matrix
+// is normalised.
 Result<ModelSpec> describe_baichuan_13b(const Config& config) {
-  TRY(ModelSpec spec, describe_dense(config, {.positions = "model_max_length", .rotary = false}));
+  constexpr int kDimOf7B = 4096;
+  TRY(const int dim, config.integer("hidden_size", {1, 1 << 20}));
+  const bool turns = dim == kDimOf7B;
+  TRY(ModelSpec spec, describe_dense(config, {.positions = turns ? "max_position_embeddings" : "model_max_length",
+                                              .rotary = turns}));
   if (constexpr int kBaichuan2 = 125696; spec.vocab == kBaichuan2)
     return field_failure("vocab_size", ErrorCode::unsupported,
                          "{} is {}: Baichuan 2, whose output matrix is normalised, is not supported",
                          config.where("vocab_size"), spec.vocab);
-  for (LayerSpec& layer : spec.layers) layer.attention().slopes = alibi_slopes(layer.attention().q_heads, 8);
+  for (LayerSpec& layer : spec.layers)
+    if (!turns) layer.attention().slopes = alibi_slopes(layer.attention().q_heads, 8);
   spec.names.qkv = {"self_attn.W_pack"};
   return spec;
 }

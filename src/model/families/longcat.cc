@@ -26,10 +26,7 @@ Result<ModelSpec> describe_longcat(const Config& file) {
       .count = 0, .router = {.scores = RouterScores::softmax}, .choice_bias = true, .expert = layer.mlp()};
   TRY(experts.count, config.integer("n_routed_experts", {1, kMaxExperts}));
   TRY(experts.identities, config.integer("zero_expert_num", {0, kMaxExperts - experts.count}, 0));
-  TRY(const std::string kind, config.text("zero_expert_type", "identity"));
-  if (kind != "identity")
-    return field_failure("zero_expert_type", ErrorCode::unsupported, "{} is \"{}\"; supported is identity",
-                         config.where("zero_expert_type"), kind);
+  TRY_VOID(support(config, "zero_expert_type", "identity"));
   TRY(experts.router.chosen, config.integer("moe_topk", {1, experts.count + experts.identities}));
   TRY(experts.router.scale, multiplier(config, "routed_scaling_factor"));
   TRY(experts.expert.hidden, config.integer("expert_ffn_hidden_size", {1, 1 << 20}));

@@ -77,7 +77,12 @@ Result<ModelSpec> describe_jamba(const Config& config) {
                                .bias = "mamba_proj_bias"},
                               spec.dim));
   mamba.norm = spec.final_norm;
-  TRY(const Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
+  TRY(const int count, config.integer(config.has("num_local_experts") ? "num_local_experts" : "num_experts",
+                                      {1, kMaxExperts}));
+  Experts experts;
+  if (count > 1) {
+    TRY(experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
+  }
   TRY(const int attention_period, config.integer("attn_layer_period", {1, 1024}));
   TRY(const int attention_offset, config.integer("attn_layer_offset", {0, attention_period - 1}));
   TRY(const int expert_period, config.integer("expert_layer_period", {1, 1024}));
@@ -85,7 +90,7 @@ Result<ModelSpec> describe_jamba(const Config& config) {
   for (int i = 0; i < std::ssize(spec.layers); ++i) {
     LayerSpec& layer = spec.layers[static_cast<std::size_t>(i)];
     if (i % attention_period != attention_offset) layer.mixer = mamba;
-    if (experts.count > 1 && i % expert_period == expert_offset) layer.feed_forward = experts;
+    if (count > 1 && i % expert_period == expert_offset) layer.feed_forward = experts;
   }
   Names& names = spec.names;
   names.final_norm = "final_layernorm";

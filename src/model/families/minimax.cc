@@ -105,13 +105,15 @@ Result<ModelSpec> describe_minimax_m2(const Config& config) {
   TRY(spec.ropes[0],
       read_rope(config, {.rotary_fraction = "partial_rotary_factor"}, head_dim, spec.max_positions));
   TRY_VOID(set_rotary_dim(spec, config, head_dim));
+  TRY_VOID(support(config, "scoring_func", "sigmoid"));
+  TRY(const bool biased, config.boolean("use_routing_bias", true));
   for (LayerSpec& layer : spec.layers) {
     layer.attention().window = 0;
     layer.attention().qk_norm = QkNorm::whole_row;
     layer.attention().qk_norm_spec = layer.pre_norm;
     auto& experts = std::get<Experts>(layer.feed_forward);
     experts.router.scores = RouterScores::sigmoid;
-    experts.choice_bias = true;
+    experts.choice_bias = biased;
   }
   spec.names.choice_bias = "block_sparse_moe.e_score_correction_bias";
   return spec;

@@ -61,6 +61,8 @@ Result<Experts> read_nemotron_experts(const Config& config, const Mlp& like) {
 Result<ModelSpec> describe_nemotron_h(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.activation = "mlp_hidden_act", .eps = "layer_norm_epsilon", .rotary = false}));
+  TRY_VOID(support(config, "mamba_hidden_act", "silu"));
+  TRY_VOID(set_window(spec, config));
   TRY(const std::vector<std::string> kinds, read_kinds(config));
   LayerSpec layer = spec.layers[0];
   TRY(const bool mlp_bias, config.boolean("mlp_bias"));

@@ -4,6 +4,7 @@
 // experts; FlexOlmo (Shi et al., 2025): its experts with OLMo 2's norms. EXAONE 4 (LG AI Research, 2025):
 // norms behind the halves and of each head; beside windows the layers that see everything turn nothing.
 // K-EXAONE (ExaoneMoe, 2025): norms before the halves, DeepSeek-V3's experts.
+#include <algorithm>
 #include <utility>
 
 #include "model/families/common.h"
@@ -52,6 +53,35 @@ Result<> set_exaone_windows(ModelSpec& spec, const Config& config) {
   TRY_VOID(set_windows(spec, config, [pattern](int layer) { return (layer + 1) % pattern != 0; }));
   for (LayerSpec& layer : spec.layers)
     if (layer.attention().window == 0) layer.attention().rope = -1;
+  return {};
+}
+
+// K-EXAONE 2 (2026): each layer has a window of its own, and what gates are cut above; 0: none.
+Result<> set_exaone_layers(ModelSpec& spec, const Config& config) {
+  constexpr std::string_view kWindows = "sliding_windows", kLimits = "swiglu_limits";
+  const std::size_t layers = spec.layers.size();
+  TRY(const std::vector<int> windows, config.integers(kWindows, {0, 1 << 27}));
+  TRY(const std::vector<std::string> types, config.texts("layer_types"));
+  if (!windows.empty() && (windows.size() != layers || types.size() != layers))
+    return invalid(kWindows, "{} has {} entries and layer_types {}, there are {} layers", config.where(kWindows),
+                   windows.size(), types.size(), layers);
+  const bool slides = std::ranges::count(types, "sliding_attention") > 0;
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    Attention& attention = spec.layers[i].attention();
+    attention.window = types[i] == "sliding_attention" ? windows[i] : 0;
+    attention.rope = attention.window > 0 || !slides ? 0 : -1;
+  }
+  if (!config.has(kLimits)) return {};
+  TRY(const std::vector<double> limits, config.numbers(kLimits, layers, {0, 1e9}));
+  for (std::size_t i = 0; i < layers; ++i) {
+    const auto limit = static_cast<float>(limits[i]);
+    if (auto* experts = std::get_if<Experts>(&spec.layers[i].feed_forward)) {
+      experts->expert.limit = limit;
+      if (experts->shared) experts->shared->limit = limit;
+    } else {
+      spec.layers[i].mlp().limit = limit;
+    }
+  }
   return {};
 }
 
@@ -134,6 +164,14 @@ Result<ModelSpec> describe_exaone4(const Config& config) {
   return spec;
 }
 
+// EXAONE 4.5 (2026): its text, which is stored beside eyes.
+Result<ModelSpec> describe_exaone4_text(const Config& config) {
+  TRY(ModelSpec spec, describe_exaone4(config));
+  spec.names.prefixes = {"model.language_model."};
+  for (const char* other : {"model.visual.*", "mtp.*"}) spec.names.ignorable.emplace_back(other);
+  return spec;
+}
+
 Result<ModelSpec> describe_exaone_moe(const Config& file) {
   const Config config =
       file.with_names({{"n_routed_experts", "num_experts"}, {"n_shared_experts", "num_shared_experts"}});
@@ -144,6 +182,7 @@ Result<ModelSpec> describe_exaone_moe(const Config& file) {
   }
   TRY_VOID(set_exaone_windows(spec, config));
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
+  TRY_VOID(set_exaone_layers(spec, config));
   spec.names.choice_bias = "mlp.e_score_correction_bias";
   spec.names.ignorable.emplace_back("mtp.*");
   return spec;

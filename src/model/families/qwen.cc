@@ -63,6 +63,7 @@ Result<ModelSpec> describe_hybrid(const Config& config, std::string_view hidden)
   if (spec.layers[0].mlp().activation != Activation::silu)
     return field_failure("hidden_act", ErrorCode::unsupported, "{}: only silu is supported here",
                          config.where("hidden_act"));
+  TRY_VOID(refuse(config, "attn_output_gate", false));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
     Attention& attention = layer.attention();

@@ -53,6 +53,14 @@ void set_step3_names(Names& names) {
   names.shared_down = "share_expert.down_proj";
 }
 
+// As it is published, beside eyes.
+Result<ModelSpec> describe_step3_text(const Config& config) {
+  TRY(ModelSpec spec, describe_step3(config));
+  for (const char* other : {"vision_model.*", "vit_downsampler.*", "vit_downsampler2.*", "vit_large_projector.*"})
+    spec.names.ignorable.emplace_back(other);
+  return spec;
+}
+
 Result<ModelSpec> describe_step3(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.kv_heads = "num_attention_groups", .positions = "max_position_embedding"}));

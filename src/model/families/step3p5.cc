@@ -71,9 +71,18 @@ Result<> set_heads(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-// A base, and a share of each head that turns, for each layer; those of a kind are alike.
+// A base, and a share of each head that turns, for each layer; those of a kind are alike. Layers with windows are not
+// stretched, unless rope_parameters say so.
 Result<> set_ropes(ModelSpec& spec, const Config& config) {
   const std::size_t layers = spec.layers.size();
+  constexpr std::string_view kStretched = "yarn_only_types";
+  TRY(const std::vector<std::string> stretched, config.texts(kStretched));
+  if (config.has("rope_scaling") && stretched != std::vector<std::string>{"full_attention"})
+    return field_failure(kStretched, ErrorCode::unsupported, "{}: with rope_scaling, supported is [\"full_attention\"]",
+                         config.where(kStretched));
+  if (const auto listed = config.texts("use_rope_layers"); !listed || !listed->empty())
+    return field_failure("use_rope_layers", ErrorCode::unsupported, "{} is set; all layers turn here",
+                         config.where("use_rope_layers"));
   TRY(const std::vector<double> bases, layer_numbers(config, "rope_theta", layers, {1, 1e12}));
   TRY(const std::vector<double> shares, layer_numbers(config, "partial_rotary_factors", layers, {0, 1}));
   const Dialect dialect{.theta = bases.empty() ? "rope_theta" : "",
@@ -106,7 +115,8 @@ Result<ModelSpec> describe_step3p5(const Config& file) {
   Experts experts{
       .count = 0, .router = {.renormalise = true, .scores = RouterScores::sigmoid}, .expert = mlp};
   experts.choice_bias = true;
-  TRY_VOID(refuse(config, "norm_expert_weight", false));
+  for (const char* on : {"norm_expert_weight", "use_moe_router_bias"}) TRY_VOID(refuse(config, on, false));
+  TRY_VOID(support(config, "moe_router_activation", "sigmoid"));
   TRY(experts.count, config.integer("n_routed_experts", {1, kMaxExperts}));
   TRY(experts.router.chosen, config.integer("num_experts_per_tok", {1, experts.count}));
   TRY(experts.router.scale, multiplier(config, "moe_router_scaling_factor"));

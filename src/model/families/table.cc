@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
+#include <cctype>
+#include <utility>
 
+#include "base/edit_distance.h"
 #include "model/families/families.h"
 #include "model/families/readers.h"
 #include "model/rope.h"
@@ -52,6 +54,7 @@ constexpr std::array kFamilies = {
     Family{"EuroBertForMaskedLM", describe_eurobert},
     Family{"EuroBertModel", describe_eurobert},
     Family{"Exaone4ForCausalLM", describe_exaone4},
+    Family{"Exaone4_5_ForConditionalGeneration", describe_exaone4_text},
     Family{"ExaoneForCausalLM", describe_exaone},
     Family{"ExaoneMoEForCausalLM", describe_exaone_moe},
     Family{"ExaoneMoeForCausalLM", describe_exaone_moe},
@@ -73,6 +76,8 @@ constexpr std::array kFamilies = {
     Family{"Gemma3nForConditionalGeneration", describe_gemma3n},
     Family{"Gemma4ForCausalLM", describe_gemma4},
     Family{"Gemma4ForConditionalGeneration", describe_gemma4_vision},
+    Family{"Gemma4UnifiedForCausalLM", describe_gemma4},
+    Family{"Gemma4UnifiedForConditionalGeneration", describe_gemma4},
     Family{"GemmaForCausalLM", describe_gemma},
     Family{"GemmaForSequenceClassification", describe_decoder_classifier<describe_gemma>},
     Family{"Glm4ForCausalLM", describe_glm4},
@@ -96,7 +101,7 @@ constexpr std::array kFamilies = {
     Family{"HunYuanDenseV1ForCausalLM", describe_hunyuan},
     Family{"HunYuanMoEV1ForCausalLM", describe_hunyuan_moe},
     Family{"HyperCLOVAXForCausalLM", describe_hyperclovax},
-    Family{"IQuestCoderForCausalLM", describe_llama},
+    Family{"IQuestCoderForCausalLM", describe_iquest_coder},
     Family{"Idefics3ForConditionalGeneration", describe_idefics3},
     Family{"InternLM2ForCausalLM", describe_internlm2},
     Family{"InternLM2ForRewardModel", describe_internlm2_reward},
@@ -107,7 +112,10 @@ constexpr std::array kFamilies = {
     Family{"JambaForCausalLM", describe_jamba},
     Family{"JambaForSequenceClassification", describe_decoder_classifier<describe_jamba>},
     Family{"JinaEmbeddingsV3Model", describe_jina_v3},
+    Family{"KimiK25ForConditionalGeneration", describe_kimi_text},
     Family{"KimiLinearForCausalLM", describe_kimi_linear},
+    Family{"KimiVLForConditionalGeneration", describe_kimi_text},
+    Family{"Kimi_K25ForConditionalGeneration", describe_kimi_text},
     Family{"LLaMAForCausalLM", describe_llama},
     Family{"Lfm2ForCausalLM", describe_lfm2},
     Family{"Lfm2MoeForCausalLM", describe_lfm2_moe},
@@ -208,7 +216,9 @@ constexpr std::array kFamilies = {
     Family{"StableLmForCausalLM", describe_stablelm},
     Family{"Starcoder2ForCausalLM", describe_starcoder2},
     Family{"Step3TextForCausalLM", describe_step3},
+    Family{"Step3VLForConditionalGeneration", describe_step3_text},
     Family{"Step3p5ForCausalLM", describe_step3p5},
+    Family{"Step3p7ForConditionalGeneration", describe_step3p5},
     Family{"T5EncoderModel", describe_t5_encoder},
     Family{"T5ForConditionalGeneration", describe_t5},
     Family{"TeleChat2ForCausalLM", describe_telechat2},
@@ -229,6 +239,12 @@ constexpr std::array kFamilies = {
 };
 static_assert(std::ranges::is_sorted(kFamilies, {}, &Family::architecture));
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return lower;
+}
+
 // Each number of a rotary embedding may be in its range and yet all of them make no sense together.
 Result<> check_ropes(const ModelSpec& spec, const Config& config) {
   for (const RopeSpec& rope : spec.ropes) {
@@ -240,12 +256,32 @@ Result<> check_ropes(const ModelSpec& spec, const Config& config) {
   return {};
 }
 
+// The names most like this one, the most like it first.
+std::vector<std::string_view> nearest(std::string_view name) {
+  constexpr std::size_t kShown = 5, kLongest = 100;
+  const auto distance = [name = lower_case(name.substr(0, kLongest))](std::string_view known) {
+    return edit_distance(lower_case(known), name);
+  };
+  std::vector<std::pair<std::size_t, std::string_view>> names;
+  for (const Family& family : kFamilies) names.emplace_back(distance(family.architecture), family.architecture);
+  std::ranges::partial_sort(names, names.begin() + kShown);
+  std::vector<std::string_view> found;
+  for (std::size_t i = 0; i < kShown; ++i) found.push_back(names[i].second);
+  return found;
+}
+
+// The file's. A text_config may name the language model alone, which counts where the file says nothing.
+Result<std::vector<std::string>> architectures_of(const Config& config) {
+  TRY(const std::vector<std::string> whole, config.outer().texts("architectures"));
+  return whole.empty() ? config.texts("architectures") : whole;
+}
+
 }  // namespace
 
 std::span<const Family> families() { return kFamilies; }
 
 Result<ModelSpec> describe(const Config& config) {
-  TRY(const std::vector<std::string> names, config.texts("architectures"));
+  TRY(const std::vector<std::string> names, architectures_of(config));
   if (names.empty()) {
     return invalid("architectures", "{} is missing; it must name the architecture",
                    config.where("architectures"));
@@ -253,8 +289,8 @@ Result<ModelSpec> describe(const Config& config) {
   const auto found = std::ranges::lower_bound(kFamilies, names[0], {}, &Family::architecture);
   if (found == kFamilies.end() || found->architecture != names[0]) {
     return field_failure("architectures", ErrorCode::unsupported,
-                         "{}: \"{}\" is not supported; supported are {}", config.where("architectures"),
-                         names[0], fmt::join(kFamilies | std::views::transform(&Family::architecture), ", "));
+                         "{}: \"{}\" is not supported; of the {} that are, the nearest by name are {}",
+                         config.where("architectures"), names[0], kFamilies.size(), fmt::join(nearest(names[0]), ", "));
   }
   Config complete = config;
   complete.set_defaults(field_defaults(names[0]));

@@ -112,6 +112,7 @@ Result<> translate_step35(GgufFields& fields) {
     fields.set(name, fields.of_layer(stored, full, name), stored);
   }
   fields["attention_other_setting"] = std::move(other);
+  fields["yarn_only_types"] = json::array{"full_attention"};
   fields["use_head_wise_attn_gate"] = fields.some_have("attn_gate.weight");
   fields.set("share_expert_dim", fields.number("shared_expert_intermediate_size"),
              "expert_shared_feed_forward_length");
