@@ -340,7 +340,7 @@ void KvTransfers::give_up_stuck(std::int64_t now_us, std::vector<RequestId>& rea
       const auto place = imports_.find(id);
       if (place == imports_.end() || place->second.state != Import::State::loading) continue;
       Import& entry = place->second;
-      if (!std::exchange(*entry.cancelled, true))
+      if (!entry.cancelled->exchange(true))
         fail(*entry.accepted, KvTransferFailure::lost, "what they are read from does not answer");
       entry.state = Import::State::given_up;
       ready.push_back(id);
