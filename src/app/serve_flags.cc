@@ -268,9 +268,8 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->capture_default_str()
       ->group(kGroup);
   app.add_flag("--headless", c.headless,
-               "No server: of hosts with a --node-rank other than 0, which have none anyway, and of those "
-               "whose engines "
-               "belong to a server on another host (--data-parallel-start-rank)")
+               "No server: of hosts with a --node-rank other than 0, which have none anyway, and of those whose "
+               "engines belong to a server on another host (--data-parallel-start-rank)")
       ->group(kGroup);
   app.add_flag(kRunEngineFlag, c.run_engine)->group("");  // hidden: what that process is started with
   app.add_option(kRunRankFlag, c.run_rank)->group("");    // and those of its ranks

@@ -19,6 +19,7 @@ namespace {
 constexpr int kHungMs = 10'000;
 constexpr int kHungStageMs = 120'000;
 constexpr int kEndMs = 2'000;
+constexpr int kStagesMax = 16;  // each has a step on its way: SchedulerOptions::max_steps_in_flight
 // What a stage hands on of a token, at most, most often.
 constexpr std::size_t kRowBytes = std::size_t{128} << 10;
 
@@ -76,6 +77,8 @@ Result<> check_ranks(const EngineOptions& options) {
   if (options.nodes.rank >= options.nodes.count)
     return invalid("node_rank", "must be less than nnodes, {}, got {}", options.nodes.count,
                    options.nodes.rank);
+  if (layout.pipeline > kStagesMax)
+    return invalid("pipeline_parallel_size", "must be at most {}, got {}", kStagesMax, layout.pipeline);
   const ExpertBalancing& balancing = options.expert_balancing;
   if (balancing.enabled && (!options.enable_expert_parallel || layout.tensor == 1))
     return invalid("enable_eplb",

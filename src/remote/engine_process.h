@@ -29,9 +29,8 @@ namespace octavo::remote {
 struct EngineProcessOptions {
   std::vector<std::string> command;            // of a program that runs an EngineHost on kChildSocket
   std::string program = "/proc/self/exe";      // that it is
-  std::shared_ptr<EngineMeeting>
-      meeting{};   // where an engine of another host comes to; null: it is started here
-  int number = 0;  // of that engine
+  std::shared_ptr<EngineMeeting> meeting{};    // engines of other hosts come to it; null: started here
+  int number = 0;                              // of that engine
   std::uint64_t seed = 0;                      // for requests that bring none
   int hung_after_ms = 10'000;                  // without a sign of life the engine is taken for hung
   // An engine that lives so long, or says a token, has not died of how it started; and one that lives so

@@ -296,7 +296,8 @@ def test_what_does_not_fit_is_refused_by_name():
     for flags, said in [
         (("--nnodes", "2"), "nnodes: is 2, which does not divide 1 ranks"),
         (("--headless",), "--headless: is for hosts with a --node-rank other than 0"),
-        (("--pipeline-parallel-size", "64"), "pipeline_parallel_size: is 64, the model has"),
+        (("--pipeline-parallel-size", "8"), "pipeline_parallel_size: is 8, the model has"),
+        (("--pipeline-parallel-size", "17"), "pipeline_parallel_size: must be at most 16, got 17"),
     ]:
         command = [PROGRAM, "serve", "--port", "0", "--device", "cpu", *flags]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
