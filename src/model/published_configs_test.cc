@@ -418,7 +418,7 @@ TEST(PublishedConfigs, OptionsThatFewFilesHave) {
       "sliding_windows": [128, 512, 64, 0], "swiglu_limits": [0, 7, 10, 7])");
   EXPECT_EQ(exaone.layers[1].attention().window, 512);
   EXPECT_EQ(exaone.layers[3].attention().window, 0);
-  EXPECT_EQ(exaone.layers[0].mlp().limit, 0);
+  EXPECT_EQ(std::get<Mlp>(exaone.layers[0].feed_forward).limit, 0);
   EXPECT_EQ(std::get<Experts>(exaone.layers[2].feed_forward).expert.limit, 10);
   EXPECT_EQ(std::get<Experts>(exaone.layers[2].feed_forward).shared->limit, 10);
   EXPECT_FALSE(std::get<Experts>(made("MiniMaxM2ForCausalLM", R"("use_routing_bias": false)").layers[0].feed_forward).choice_bias);
@@ -446,7 +446,8 @@ TEST(PublishedConfigs, AliasesDescribeLlama) {
 TEST(PublishedConfigs, EveryFamilyDescribesTransformersDefaultModel) {
   const std::set<std::string_view> say_more = {"DbrxForCausalLM", "DeciLMForCausalLM",
                                                "LlamaBidirectionalForSequenceClassification",
-                                               "LlamaBidirectionalModel", "Step3p5ForCausalLM"};
+                                               "LlamaBidirectionalModel", "Step3p5ForCausalLM",
+                                               "Step3p7ForConditionalGeneration"};
   for (const Family& family : families()) {
     if (say_more.contains(family.architecture)) continue;
     const auto made = spec_of(fmt::format(R"({{"architectures": ["{}"]}})", family.architecture));
