@@ -236,9 +236,9 @@ TEST(Weights, MoreThanThereIsMemoryForAreRefusedWithFigures) {
   const auto available = static_cast<double>(backend.device->available_bytes());
   if (available == 0 || available > 800e9) GTEST_SKIP() << available << " bytes of memory";
   const ScratchDirectory directory;
-  directory.write("config.json", R"({"architectures": ["Qwen3MoeForCausalLM"], "hidden_size": 2048, "vocab_size": 128,
-      "num_attention_heads": 16, "num_key_value_heads": 2, "num_hidden_layers": 32, "num_experts": 1024,
-      "moe_intermediate_size": 2048, "max_position_embeddings": 128})");
+  directory.write("config.json", R"({"architectures": ["Qwen3MoeForCausalLM"], "hidden_size": 4096, "vocab_size": 128,
+      "num_attention_heads": 32, "num_key_value_heads": 2, "num_hidden_layers": 16, "num_experts": 512,
+      "moe_intermediate_size": 4096, "max_position_embeddings": 128})");
   const auto model = Model::load(directory.path(), backend, {.dummy = true});
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().code, ErrorCode::resource_exhausted);
