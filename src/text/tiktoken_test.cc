@@ -45,8 +45,9 @@ TEST(Tiktoken, ErrorsNameTheLineAndTheClass) {
   EXPECT_THAT(error("IQ==\n"), HasSubstr("line 1"));
   EXPECT_THAT(error("? 0\n"), HasSubstr("line 1"));
   EXPECT_THAT(error("IQ== 0\nIQ== 1\n"), HasSubstr("twice"));
-  const auto other = tokenizer_of_tiktoken(
-      file, {.json = R"({"tokenizer_class": "QWenTokenizer"})", .special_tokens = {}, .chat_templates = {}});
+  TokenizerConfig qwen;
+  qwen.json = R"({"tokenizer_class": "QWenTokenizer"})";
+  const auto other = tokenizer_of_tiktoken(file, qwen);
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ErrorCode::unsupported);
   EXPECT_THAT(other.error().message, HasSubstr("tokenizer_class TikTokenTokenizer"));
