@@ -334,6 +334,7 @@ Result<> EngineProcess::serve_child() {
   ready_ = got_on_ = false;
   told_to_sleep_ = 0;
   load_error_.reset();
+  child_ = ChildProcess();  // of whom there is nothing more to tell
   TRY(child_, begin_child());
   {
     const std::lock_guard lock(mutex_);

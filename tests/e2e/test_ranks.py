@@ -198,8 +198,8 @@ def test_while_another_host_is_away_requests_are_told(two):
             with pytest.raises(openai.APIStatusError, match="waits for its ranks on other hosts"):
                 answers_of_one(base)
             other = subprocess.Popen(command)
-            assert eventually(lambda: answers_again(base) == two, PATIENCE)
-            assert status_of(base + "/health") == 200
+            assert eventually(lambda: status_of(base + "/health") == 200, PATIENCE)
+            assert answers(base) == two
     finally:
         other.terminate()
         other.wait()
