@@ -159,6 +159,7 @@ std::int64_t TierConnector::wake_at_us() const {
   for (const Reader& reader : readers_)
     if (const std::int64_t since = reader.since_us; since != 0 && !reader.told)
       first = std::min(first, since + kStuckUs + 1);
+  if (!loads_.empty()) first = std::min(first, now_us() + kStuckUs);  // who takes them may be stuck then
   return first;
 }
 
@@ -228,6 +229,7 @@ void TierConnector::read_loop(Reader& me) {
     loads_.pop_front();
     me.id = task.id;
     me.told = false;
+    me.since_us = now_us();
     lock.unlock();
     LoadResult result{.id = task.id};
     LoadedFrom from;
