@@ -12,7 +12,8 @@ Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend,
   memory.exchange_ = kv_exchange(backend.name);
   memory.in_host_memory_ = backend.device->shares_host_memory();
   memory.pieces_ = PieceLayout::of(layout);
-  const auto bytes = static_cast<std::size_t>(layout.block_bytes(backend.ops) * blocks);
+  memory.block_bytes_ = static_cast<std::size_t>(layout.block_bytes(backend.ops));
+  const std::size_t bytes = memory.block_bytes_ * static_cast<std::size_t>(blocks);
   if (shared && bytes > 0) {
     TRY(memory.segment_, SharedMemory::create(bytes));
     memory.blocks_ = memory.segment_.bytes();
@@ -53,27 +54,21 @@ std::span<std::byte> KvMemory::state_piece(KvPlace place) const {
   return all.subspan(begin, std::min(all.size() - begin, piece));
 }
 
-// Of a block with all layers of its group.
-std::size_t KvMemory::block_bytes() const {
-  return pieces_.groups.empty() ? 0 : static_cast<std::size_t>(layers_[pieces_.groups[0].layers[0]].stride_bytes);
-}
-
 void KvMemory::prefault() {
   if (in_host_memory_ && !blocks_.empty()) prefault_ = std::make_unique<Prefault>(blocks_);
 }
 
 void KvMemory::used(std::int64_t block) const {
-  if (prefault_) prefault_->used(static_cast<std::size_t>(block + 1) * block_bytes());
+  if (prefault_) prefault_->used(static_cast<std::size_t>(block + 1) * block_bytes_);
 }
 
 NativeBlocks KvMemory::native_blocks() const {
   if (!in_host_memory_) return {};
-  const std::size_t bytes = block_bytes();
-  return {.layout = fmt::format("{}, {} bytes", exchange_->layout, bytes),
-          .memory = [this, bytes](KvPlace place) {
+  return {.layout = fmt::format("{}, {} bytes", exchange_->layout, block_bytes_),
+          .memory = [this](KvPlace place) {
             if (!pieces_.is_state(place.part)) used(place.number);
             return pieces_.is_state(place.part) ? state_piece(place)
-                                                : blocks_.subspan(static_cast<std::size_t>(place.number) * bytes, bytes);
+                                                : blocks_.subspan(static_cast<std::size_t>(place.number) * block_bytes_, block_bytes_);
           }};
 }
 

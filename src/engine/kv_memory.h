@@ -58,11 +58,11 @@ class KvMemory {
 
   std::vector<Run> runs_of(const PieceLayout::Group& group) const;
   std::span<std::byte> state_piece(KvPlace place) const;
-  std::size_t block_bytes() const;
 
   Buffer bytes_, state_bytes_;
   SharedMemory segment_;  // in place of bytes_
   std::span<std::byte> blocks_;
+  std::size_t block_bytes_ = 0;  // of any group
   View states_;
   std::vector<KvLayer> layers_;
   PieceLayout pieces_;

@@ -107,6 +107,20 @@ TEST(KvMemory, PiecesAreOfCacheGroupsAndOfStates) {
   EXPECT_EQ(memory.native_blocks().memory({3, 1}).size(), used[3]);
 }
 
+// As a stage of layers has it where those of a kind are in other stages.
+TEST(KvMemory, AGroupMayHaveNoLayerHere) {
+  Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
+  const KvSpec kv{2, 40, 16, DType::f32};
+  const CacheLayout layout{.groups = {{.window = 32, .q_heads = 4, .kv = kv, .layers = 0}, {.q_heads = 4, .kv = kv, .layers = 1}},
+                           .layers = {{1, 0}},
+                           .planes = 1,
+                           .block_size = 16};
+  KvMemory memory = KvMemory::allocate(layout, backend, 4, 0).value();
+  memory.prefault();
+  memory.used(3);
+  EXPECT_EQ(memory.native_blocks().memory({1, 3}).size(), static_cast<std::size_t>(layout.block_bytes(backend.ops)));
+}
+
 // Two ranks with half of the heads each, and two stages with a layer each.
 TEST(KvMemory, RanksHaveTogetherWhatOneHas) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
