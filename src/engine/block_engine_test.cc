@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kRequests = 6;
+constexpr int kRequests = 7;
 
 class BlockEngine : public testing::TestWithParam<const char*> {
  protected:
