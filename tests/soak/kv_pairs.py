@@ -62,7 +62,7 @@ async def ask(server, body):
         writer.close()
     head, _, text = reply.partition(b"\r\n\r\n")
     if not head.startswith(b"HTTP/1.1 200"):
-        raise ConnectionError(head.decode()[:100])
+        raise ConnectionError(f"{head.decode()[:30]}: {text.decode()[:300]}")
     return json.loads(text)
 
 
