@@ -91,6 +91,8 @@ ELSEWHERE = {
     "octavo serve MODEL --executor simulated=timing.json --port 9000": "test_one_process_stands_in_for_several_servers",
     "octavo serve MODEL --executor simulated=timing.json": "test_a_server_stands_in_for_a_model",
     "octavo serve MODEL --tensor-parallel-size 2 --nnodes 2": "test_two_hosts_give_the_bits_of_one",
+    "octavo serve MODEL --data-parallel-size 4 --data-parallel-size-local 2 --data-parallel-address":
+        "test_an_engine_of_another_host_dies_goes_and_comes",
     "octavo serve MODEL_DIR --reasoning-parser qwen3": "test_thoughts_and_text_are_apart",
     "octavo pick --pool-name": "test_the_pods_of_a_pool_come_and_go",
     "octavo route --service-discovery": "test_the_router_follows_pods",
