@@ -13,16 +13,17 @@
 
 namespace octavo {
 
-// The scale of one token's vector; NaN where the vector holds infinity or NaN.
+// The scale of one token's vector, with which its largest magnitude becomes largest_code; NaN where the vector
+// holds infinity or NaN.
 template <class T>
-float kv_scale(std::span<const T> values) {
+float kv_scale(std::span<const T> values, float largest_code = 127.0f) {
   T largest = 0;
   for (const T value : values) {
     const T magnitude = std::abs(value);
     if (!(magnitude <= std::numeric_limits<float>::max())) return std::numeric_limits<float>::quiet_NaN();
     largest = magnitude > largest ? magnitude : largest;
   }
-  return static_cast<float>(largest) / 127.0f;
+  return static_cast<float>(largest) / largest_code;
 }
 
 inline std::int8_t kv_quantized(float value, float scale) {

@@ -76,12 +76,26 @@ Result<> read_place(const json::value& value, std::string_view field, std::strin
   return {};
 }
 
+// How blocks below host memory are compressed; null: they are not.
+Result<> read_compression(const json::value& value, std::string_view field, BlockCompression& out) {
+  if (value.is_null()) return {};
+  std::string name;
+  TRY_VOID(read_field(value, field, name));
+  for (const BlockCompression each : {BlockCompression::int8, BlockCompression::fp8}) {
+    if (name != kBlockCompressionNames[static_cast<std::size_t>(each)]) continue;
+    out = each;
+    return {};
+  }
+  return field_failure(field, ErrorCode::unsupported, R"(must be "int8" or "fp8", or null, got {})", quoted_text(name));
+}
+
 Result<> read_shared_storage(const json::object& extra, KvTransferOptions& out) {
   KvTierOptions& tier = out.tier.emplace();
   const auto take = [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
     if (key == "shared_storage_path") return read_place(item, field, tier.place);
     if (key == "bytes_to_use") return read_bytes(item, field, tier.bytes);
     if (key == "load_always") return read_field(item, field, tier.load_always);
+    if (key == "compression") return read_compression(item, field, tier.compression);
     return no_field(key);
   };
   TRY_VOID(for_extra(extra, take));
@@ -105,6 +119,8 @@ Result<> read_tier(const json::value& value, KvTierOptions& tier) {
       TRY_VOID(read_bytes(item, field, tier.bytes));
     } else if (key == "load_always") {
       TRY_VOID(read_field(item, field, tier.load_always));
+    } else if (key == "compression") {
+      TRY_VOID(read_compression(item, field, tier.compression));
     } else if (key == "n_read_threads" || key == "n_write_threads") {
       TRY_VOID(read_field(item, field, 1, 1024, threads));  // as many as there are
     } else {

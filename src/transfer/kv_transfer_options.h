@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "transfer/compressed_blocks.h"
 #include "transfer/eviction_order.h"
 
 namespace octavo {
@@ -24,6 +25,7 @@ struct KvTierOptions {
   std::string place{};          // a folder, or the URL of a store: see is_store_url; "": nothing below
   StoreKeys keys{};
   std::int64_t bytes = std::int64_t{16} << 30;    // at most, of a folder
+  BlockCompression compression = BlockCompression::none;  // of what is at `place`
   // The bytes are of host memory, and nothing is at `place`, where the engine's cache is not in host memory itself.
   bool on_host_of_device = false;
   EvictionPolicy eviction = EvictionPolicy::lru;  // of host memory and of a folder

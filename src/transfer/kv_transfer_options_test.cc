@@ -105,6 +105,32 @@ TEST(KvTransferOptions, ReadsTiers) {
   EXPECT_EQ(offloading.tier->eviction, EvictionPolicy::lru);
 }
 
+TEST(KvTransferOptions, WhatIsBelowHostMemoryMayBeCompressed) {
+  const auto options = [](std::string_view connector, std::string_view extra) {
+    return parse_kv_transfer_config(fmt::format(
+        R"({{"kv_connector": "{}", "kv_role": "kv_both", "kv_connector_extra_config": {{{}}}}})", connector, extra));
+  };
+  const auto shared = [&](std::string_view compression) {
+    return options("SharedStorageConnector", fmt::format(R"("shared_storage_path": "redis://a:1"{})", compression));
+  };
+  EXPECT_EQ(shared("")->tier->compression, BlockCompression::none);
+  EXPECT_EQ(shared(R"(, "compression": null)")->tier->compression, BlockCompression::none);
+  EXPECT_EQ(shared(R"(, "compression": "int8")")->tier->compression, BlockCompression::int8);
+  EXPECT_EQ(shared(R"(, "compression": "fp8")")->tier->compression, BlockCompression::fp8);
+  const auto tiered = [&](std::string_view compression) {
+    return options("OffloadingConnector",
+                   fmt::format(R"("secondary_tiers": [{{"type": "fs", "root_dir": "/b", "compression": {}}}])", compression));
+  };
+  EXPECT_EQ(tiered(R"("fp8")")->tier->compression, BlockCompression::fp8);
+  EXPECT_EQ(tiered("null")->tier->compression, BlockCompression::none);
+  EXPECT_EQ(shared(R"(, "compression": "zstd")").error().field, "kv_connector_extra_config.compression");
+  EXPECT_EQ(shared(R"(, "compression": "none")").error().code, ErrorCode::unsupported);
+  EXPECT_EQ(tiered("8").error().field, "kv_connector_extra_config.secondary_tiers.compression");
+  EXPECT_EQ(options("OffloadingConnector", R"("cpu_bytes_to_use": 9, "compression": "int8")").error().field,
+            "kv_connector_extra_config")
+      << "host memory is not";
+}
+
 TEST(KvTransferOptions, HostMemoryIsATier) {
   for (const char* spec : {"", R"("spec_name": "CPUOffloadingSpec",)"}) {
     const KvTransferOptions host =

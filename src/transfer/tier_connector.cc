@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/priority.h"
 #include "transfer/block_files.h"
+#include "transfer/compressed_blocks.h"
 #include "transfer/host_blocks.h"
 #include "transfer/store_blocks.h"
 #include "transfer/tiered_blocks.h"
@@ -22,13 +23,23 @@ constexpr std::int64_t kLookUpUs = 1'000'000;  // that a prompt waits until it i
 constexpr std::int64_t kLoadUs = 20'000'000;   // what comes later is computed
 constexpr std::int64_t kStuckUs = 20'000'000;  // for a single piece: a file system that hangs
 
-Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, const BlockFormat& format,
-                                               int engine) {
+// format: of what lies there.
+Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format, int engine) {
   if (is_store_url(options.place)) return StoreBlocks::open(options.place, options.keys, format);
   TRY(std::unique_ptr<BlockFiles> files,
       BlockFiles::open(options.place, format, options.bytes, engine, options.eviction));
   log_info("KV blocks on disk: {} found in {}", files->count(), options.place);
   return files;
+}
+
+// As open_place(), for blocks of `format`.
+Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, const BlockFormat& format,
+                                               const BlockFormat& below, int engine) {
+  TRY(auto place, open_place(options, below, engine));
+  if (options.compression == BlockCompression::none) return place;
+  log_info("KV blocks on disk or in the store are compressed, {}: {} bytes in place of {}; answers change", below.dtype,
+           below.bytes, format.bytes);
+  return std::make_unique<CompressedBlocks>(format, options.compression, std::move(place));
 }
 
 // The gauges of a tier; own: null for one that others write, too.
@@ -46,12 +57,13 @@ void describe(const BlockStore* own, std::int64_t bytes_max, std::int64_t block_
 Result<std::unique_ptr<KvConnector>> TierConnector::open(const KvTierOptions& options, BlockFormat format,
                                                          int engine, int cache_blocks, CacheAccess cache) {
   std::unique_ptr<BlockStore> store;
+  TRY(const BlockFormat below_format, compressed(format, options.compression));
   if (options.host_bytes > 0) {
     TRY(store, HostBlocks::open(format.bytes, options.host_bytes, options.eviction, host_memory().all(),
                                 cache.allocate));
   }
   if (!options.place.empty()) {
-    TRY(auto below, open_below(options, format, engine));
+    TRY(auto below, open_below(options, format, below_format, engine));
     if (store) {
       store = std::make_unique<TieredBlocks>(format.bytes, std::move(store), std::move(below), cache.wake);
     } else {
@@ -59,15 +71,18 @@ Result<std::unique_ptr<KvConnector>> TierConnector::open(const KvTierOptions& op
     }
   }
   return std::unique_ptr<KvConnector>(
-      new TierConnector(options, std::move(format), std::move(store), cache_blocks, std::move(cache)));
+      new TierConnector(options, std::move(format), std::move(store), below_format.stride(), cache_blocks,
+                        std::move(cache)));
 }
 
 TierConnector::TierConnector(const KvTierOptions& options, BlockFormat format,
-                             std::unique_ptr<BlockStore> store, int cache_blocks, CacheAccess cache)
+                             std::unique_ptr<BlockStore> store, std::size_t below_stride, int cache_blocks,
+                             CacheAccess cache)
     : options_(options),
       format_(std::move(format)),
       store_(std::move(store)),
       host_(store_->own(KvMedium::host)),
+      below_stride_(below_stride),
       blocks_waiting_max_(static_cast<std::size_t>(std::max(cache_blocks / 8, 1))),
       cache_(std::move(cache)) {
   for (Reader& reader : readers_) reader.thread = std::thread([this, &reader] { read_loop(reader); });
@@ -418,7 +433,7 @@ void TierConnector::add_stats(EngineStats& stats) const {
   if (has_host && has_below) stats.kv_tier = store_->moved();
   if (has_host) describe(store_->own(KvMedium::host), options_.host_bytes, format_.bytes, stats.kv_host_tier);
   if (has_below)
-    describe(store_->own(KvMedium::storage), options_.bytes, static_cast<std::int64_t>(format_.stride()),
+    describe(store_->own(KvMedium::storage), options_.bytes, static_cast<std::int64_t>(below_stride_),
              stats.kv_tier);
 }
 

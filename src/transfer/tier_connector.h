@@ -33,7 +33,7 @@ namespace octavo {
 class TierConnector final : public KvConnector {
  public:
   // cache_blocks: of the engine's cache; what waits to be written keeps at most an eighth of them. Errors:
-  // see HostBlocks::open, BlockFiles::open and StoreBlocks::open.
+  // see HostBlocks::open, BlockFiles::open, StoreBlocks::open and compressed().
   static Result<std::unique_ptr<KvConnector>> open(const KvTierOptions& options, BlockFormat format,
                                                    int engine, int cache_blocks, CacheAccess cache);
   ~TierConnector() override;
@@ -79,7 +79,7 @@ class TierConnector final : public KvConnector {
   using LoadedFrom = std::array<Loaded, 2>;  // [1]: host memory, [0]: below it
 
   TierConnector(const KvTierOptions& options, BlockFormat format, std::unique_ptr<BlockStore> store,
-                int cache_blocks, CacheAccess cache);
+                std::size_t below_stride, int cache_blocks, CacheAccess cache);
 
   void count_uses(std::span<const Hash128> keys);
   std::size_t wanted(std::span<const Hash128> keys) const;
@@ -98,6 +98,7 @@ class TierConnector final : public KvConnector {
   const BlockFormat format_;
   const std::unique_ptr<BlockStore> store_;
   const BlockStore* const host_;  // of store_; null: it has nothing in host memory
+  const std::size_t below_stride_;  // bytes of a block below host memory
   const std::size_t blocks_waiting_max_;
   const CacheAccess cache_;
   std::atomic<bool> off_ = false;

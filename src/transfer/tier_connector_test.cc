@@ -24,6 +24,7 @@ std::vector<Hash128> some_keys(int count, std::uint64_t text = 5) {
 struct Tier {
   ScratchDirectory folder;
   KvTierOptions options{.place = folder.path(), .bytes = 1 << 20, .load_always = true};
+  BlockFormat format = kFormat;
   std::vector<std::int32_t> cache = std::vector<std::int32_t>(1000);
   std::atomic<bool> slow = false;
   std::promise<LoadResult> loaded;
@@ -35,7 +36,7 @@ struct Tier {
   void open() {
     connector.reset();
     connector =
-        TierConnector::open(options, kFormat, 0, 800,
+        TierConnector::open(options, format, 0, 800,
                             {.read =
                                  [this](KvPlace b, std::span<std::byte> out) {
                                    while (slow) std::this_thread::yield();
@@ -117,6 +118,32 @@ TEST(TierConnector, BlocksComeBackAlsoToTheNextProcess) {
   }
   EXPECT_EQ(tier.stats().blocks, 10);
   EXPECT_EQ(tier.load(keys, 0, 500, true).loaded, 0) << "cancelled";
+}
+
+// Two numbers of bf16 to a block; host memory keeps them as they are.
+TEST(TierConnector, BlocksBelowHostMemoryMayBeCompressed) {
+  Tier tier;
+  tier.format = {.fingerprint = "model", .dtype = "bf16", .block_size = 1, .bytes = 4, .planes = {{1, 4}}};
+  tier.options.host_bytes = 4 * tier.format.bytes;
+  tier.options.compression = BlockCompression::int8;
+  tier.open();
+  const auto keys = some_keys(4), others = some_keys(4, 6);
+  constexpr std::int32_t kBlock = 0x3f803dcd, kExpanded = 0x3f803dd2;  // 1 and 0.1001; 1 and 13/127
+  tier.cache[100] = kBlock;
+  EXPECT_TRUE(tier.store(keys, 100));
+  EXPECT_EQ(tier.load(keys, 0, 500).loaded, 4);
+  EXPECT_EQ(tier.cache[500], kBlock) << "from host memory";
+  EXPECT_TRUE(eventually([&] { return tier.stats().blocks == 4; }));
+  EXPECT_TRUE(tier.store(others, 200));
+  EXPECT_EQ(tier.load(keys, 0, 600).loaded, 4);
+  EXPECT_EQ(tier.cache[600], kExpanded) << "from the disk";
+
+  tier.connector.reset();
+  tier.options.compression = BlockCompression::none;
+  tier.open();
+  EXPECT_EQ(tier.connector->matched({.keys = keys}), 0) << "plain ones are in a folder of their own";
+  tier.options.compression = BlockCompression::fp8;
+  EXPECT_EQ(TierConnector::open(tier.options, kFormat, 0, 800, {}).error().code, ErrorCode::unsupported);
 }
 
 // Of a tier for 20 blocks.
