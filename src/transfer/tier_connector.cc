@@ -26,7 +26,7 @@ Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, con
                                                int engine) {
   if (is_store_url(options.place)) return StoreBlocks::open(options.place, options.keys, format);
   TRY(std::unique_ptr<BlockFiles> files,
-      BlockFiles::open(options.place, format, options.bytes, engine, options.eviction));
+      BlockFiles::open(options.place, format, options.bytes, engine, options.eviction, options.use_odirect));
   log_info("KV blocks on disk: {} found in {}", files->count(), options.place);
   return files;
 }
