@@ -13,6 +13,8 @@
 #include <optional>
 #include <utility>
 
+#include "transfer/direct_io.h"
+
 namespace octavo {
 namespace {
 
@@ -40,6 +42,8 @@ std::unexpected<Error> refused(std::string_view what, const fs::path& path) {
   return failure(ErrorCode::io, "cannot {} {}: {}", what, path.string(), std::strerror(errno));
 }
 
+int direct_flag(std::size_t alignment) { return alignment == 1 ? 0 : O_DIRECT; }
+
 // Closes itself.
 class File {
  public:
@@ -58,13 +62,19 @@ class File {
 }  // namespace
 
 Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, BlockFormat format,
-                                                     std::int64_t bytes_max, int engine, EvictionPolicy policy) {
-  const std::int64_t most = bytes_max / static_cast<std::int64_t>(format.stride());
-  if (most < 1) return invalid("", "{} bytes hold no KV block of {}", bytes_max, format.stride());
+                                                     std::int64_t bytes_max, int engine, EvictionPolicy policy,
+                                                     bool direct_io) {
   const fs::path own = fs::path(folder) / fmt::format("{}-{}", name_of(format.digest()), engine);
   std::error_code error;
   fs::create_directories(own, error);
   if (error) return failure(ErrorCode::io, "cannot make {}: {}", own.string(), error.message());
+  std::size_t alignment = 1;
+  if (direct_io) {
+    TRY(alignment, direct_io_alignment(own));
+  }
+  const std::size_t file_bytes = packed_bytes(format, alignment);
+  const std::int64_t most = bytes_max / static_cast<std::int64_t>(file_bytes);
+  if (most < 1) return invalid("", "{} bytes hold no KV block of {}", bytes_max, file_bytes);
   const fs::path lock_path = own / "lock";
   const int lock = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock < 0) return refused("open", lock_path);
@@ -72,15 +82,17 @@ Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, 
     close(lock);
     return failure(ErrorCode::unavailable, "{} is used by another engine", own.string());
   }
-  std::unique_ptr<BlockFiles> files(new BlockFiles(own, std::move(format), most, lock, policy));
+  std::unique_ptr<BlockFiles> files(new BlockFiles(own, std::move(format), most, alignment, lock, policy));
   TRY_VOID(files->find_all());
   return files;
 }
 
-BlockFiles::BlockFiles(fs::path folder, BlockFormat format, std::int64_t most, int lock, EvictionPolicy policy)
+BlockFiles::BlockFiles(fs::path folder, BlockFormat format, std::int64_t most, std::size_t alignment, int lock,
+                       EvictionPolicy policy)
     : folder_(std::move(folder)),
       format_(std::move(format)),
       most_(static_cast<std::size_t>(most)),
+      alignment_(alignment),
       lock_(lock),
       order_(make_eviction_order(policy, most_)) {}
 
@@ -174,42 +186,47 @@ void BlockFiles::touch(std::span<const Hash128> keys) {
 }
 
 Result<> BlockFiles::read(Hash128 key, const TakeBlock& take) {
-  const std::span<std::byte> packed = packed_block(format_);
+  const std::span<std::byte> room = packed_block(format_, alignment_);
   {
     const std::lock_guard lock(mutex_);
     if (!order_->contains(key)) return failure(ErrorCode::not_found, "{} is gone", path_of(key).string());
     reading_.push_back(key);
   }
-  const Result<> good = read_file(key, packed);
+  const Result<> good = read_file(key, room);
   {
     const std::lock_guard lock(mutex_);
     reading_.erase(std::ranges::find(reading_, key));
   }
-  if (good) take(contents(format_, packed));
+  if (good) take(contents(format_, room));
   if (!good && good.error().code != ErrorCode::io) remove(std::span(&key, 1));
   return good;
 }
 
-Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> packed) const {
+// Until the block is there: what is behind it in the file may be there or not.
+Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
   const fs::path path = path_of(key);
-  const File file(path, O_RDONLY);
+  const std::span<std::byte> packed = room.first(format_.stride());
+  const File file(path, O_RDONLY | direct_flag(alignment_));
   if (file.fd() < 0 && errno == ENOENT) return failure(ErrorCode::not_found, "{} is gone", path.string());
   if (file.fd() < 0) return refused("open", path);
   std::size_t done = 0;
   while (done < packed.size()) {
-    const ssize_t got = ::read(file.fd(), packed.data() + done, packed.size() - done);
+    const ssize_t got = ::read(file.fd(), room.data() + done, room.size() - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return refused("read", path);
-    if (got == 0) return failure(ErrorCode::corrupt, "a KV block of {} of {} bytes", done, packed.size());
     done += static_cast<std::size_t>(got);
+    const bool ends = got == 0 || done % alignment_ != 0;  // only the end of the file cuts a multiple short
+    if (ends && done < packed.size())
+      return failure(ErrorCode::corrupt, "a KV block of {} of {} bytes", done, packed.size());
   }
   return verify(format_, key, packed);
 }
 
 Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
-  const std::span<std::byte> packed = packed_block(format_);
+  const std::span<std::byte> room = packed_block(format_, alignment_), packed = room.first(format_.stride());
   fill(contents(format_, packed));
   seal(format_, key, packed);
+  std::ranges::fill(room.subspan(packed.size()), std::byte{});  // this thread has read other files into it
   const fs::path path = path_of(key);
   const fs::path unfinished = path.string() + std::string(kUnfinished);
   std::error_code error;
@@ -222,9 +239,9 @@ Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
     evicted.pop_back();
   remove_files(evicted);
   const auto write_all = [&]() -> Result<> {
-    const File file(unfinished, O_WRONLY | O_CREAT | O_NOFOLLOW);
+    const File file(unfinished, O_WRONLY | O_CREAT | O_NOFOLLOW | direct_flag(alignment_));
     if (file.fd() < 0) return refused("open", unfinished);
-    for (std::span<const std::byte> rest = packed; !rest.empty();) {
+    for (std::span<const std::byte> rest = room; !rest.empty();) {
       const ssize_t put = ::write(file.fd(), rest.data(), rest.size());
       if (put < 0 && errno == EINTR) continue;
       if (put < 0) return refused("write", unfinished);

@@ -1,9 +1,12 @@
 #include "transfer/block_files.h"
 
 #include <gtest/gtest.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +15,7 @@
 #include <thread>
 
 #include "base/scratch_directory.h"
+#include "transfer/direct_io.h"
 
 namespace octavo {
 namespace {
@@ -31,8 +35,8 @@ Hash128 key(int i) {
   return {static_cast<std::uint64_t>(i) * 0x9E3779B97F4A7C15, static_cast<std::uint64_t>(i)};
 }
 
-std::vector<std::byte> contents_of(int i) {
-  return std::vector<std::byte>(static_cast<std::size_t>(kFormat.bytes), static_cast<std::byte>(i));
+std::vector<std::byte> contents_of(int i, const BlockFormat& format = kFormat) {
+  return std::vector<std::byte>(static_cast<std::size_t>(format.bytes), static_cast<std::byte>(i));
 }
 
 // As a file.
@@ -45,19 +49,25 @@ std::vector<std::byte> block(int i) {
 struct Files {
   ScratchDirectory folder;
   std::unique_ptr<BlockFiles> files;
+  BlockFormat format = kFormat;
+  bool direct_io = false;
 
-  explicit Files(std::int64_t blocks = 100) { open(blocks); }
+  explicit Files(std::int64_t blocks = 100, bool direct = false) : direct_io(direct) { open(blocks); }
   void open(std::int64_t blocks = 100) {
     files.reset();
-    files = BlockFiles::open(folder.path(), kFormat, blocks * kStride, 0).value();
+    const auto bytes = static_cast<std::int64_t>(
+        packed_bytes(format, direct_io ? direct_io_alignment(folder.path()).value() : 1));
+    files = BlockFiles::open(folder.path(), format, blocks * bytes, 0, EvictionPolicy::lru, direct_io).value();
   }
   Result<> put(int i) {
-    return files->write(key(i), [&](std::span<std::byte> to) { std::ranges::copy(contents_of(i), to.begin()); });
+    return files->write(key(i),
+                        [&](std::span<std::byte> to) { std::ranges::copy(contents_of(i, format), to.begin()); });
   }
   Result<> get(int i) {
     bool same = false;
-    const Result<> read = files->read(
-        key(i), [&](std::span<const std::byte> contents) { same = std::ranges::equal(contents, contents_of(i)); });
+    const Result<> read = files->read(key(i), [&](std::span<const std::byte> contents) {
+      same = std::ranges::equal(contents, contents_of(i, format));
+    });
     EXPECT_EQ(same, read.has_value());
     return read;
   }
@@ -79,8 +89,18 @@ struct Files {
   int count_on_disk() const { return static_cast<int>(on_disk().size()); }
 };
 
-TEST(BlockFiles, WhatIsWrittenIsReadAlsoByTheNextProcess) {
-  Files f;
+// Through the page cache and past it.
+class BothWays : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam() && !direct_io_alignment(testing::TempDir())) GTEST_SKIP() << "a file system without direct I/O";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(BlockFiles, BothWays, testing::Bool(),
+                         [](const auto& way) { return way.param ? "Direct" : "Cached"; });
+
+TEST_P(BothWays, WhatIsWrittenIsReadAlsoByTheNextProcess) {
+  Files f(100, GetParam());
   EXPECT_EQ(f.get(1).error().code, ErrorCode::not_found);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(f.put(i));
   f.open();
@@ -90,8 +110,8 @@ TEST(BlockFiles, WhatIsWrittenIsReadAlsoByTheNextProcess) {
   EXPECT_EQ(leading(*f.files, keys), 2);
 }
 
-TEST(BlockFiles, TheLeastRecentlyUsedMakeRoom) {
-  Files f(4);
+TEST_P(BothWays, TheLeastRecentlyUsedMakeRoom) {
+  Files f(4, GetParam());
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(f.put(i));
   const std::vector<Hash128> used{key(0), key(1)};
   f.files->touch(used);
@@ -106,8 +126,8 @@ TEST(BlockFiles, TheLeastRecentlyUsedMakeRoom) {
   EXPECT_EQ(f.count_on_disk(), 4);
 }
 
-TEST(BlockFiles, FilesOfEvictedBlocksAreThoseOfTheNext) {
-  Files f(4);
+TEST_P(BothWays, FilesOfEvictedBlocksAreThoseOfTheNext) {
+  Files f(4, GetParam());
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(f.put(i));
   const std::set<ino_t> files = f.on_disk();
   for (int i = 4; i < 30; ++i) {
@@ -123,18 +143,19 @@ TEST(BlockFiles, FilesOfEvictedBlocksAreThoseOfTheNext) {
   for (int i = 26; i < 30; ++i) EXPECT_TRUE(f.get(i)) << i;
 }
 
-TEST(BlockFiles, WhoReadsABlockThatIsEvictedSeesItOrNone) {
-  Files f(4);
+TEST_P(BothWays, WhoReadsABlockThatIsEvictedSeesItOrNone) {
+  Files f(4, GetParam());
+  const int turns = GetParam() ? 300 : 3000;  // every write goes to the disk
   std::atomic<int> last = 0;
   int seen = 0;
   std::thread reader([&] {
-    for (int turn = 0; last < 3000; ++turn) {
+    for (int turn = 0; last < turns; ++turn) {
       const Result<> read = f.get(last - turn % 5);
       seen += read.has_value();
       EXPECT_TRUE(read || read.error().code == ErrorCode::not_found) << read.error().message;
     }
   });
-  while (last < 3000) {
+  while (last < turns) {
     EXPECT_TRUE(f.put(last));
     ++last;
   }
@@ -154,8 +175,8 @@ TEST(BlockFiles, TheOrderOfUseOutlivesTheProcess) {
   EXPECT_EQ(f.count_on_disk(), 2);
 }
 
-TEST(BlockFiles, SpoiltFilesAreErrorsAndGo) {
-  Files f;
+TEST_P(BothWays, SpoiltFilesAreErrorsAndGo) {
+  Files f(100, GetParam());
   const auto spoil = [&](int i, auto&& change) {
     EXPECT_TRUE(f.put(i));
     std::fstream file(f.path(i), std::ios::in | std::ios::out | std::ios::binary);
@@ -211,22 +232,95 @@ TEST(BlockFiles, AFileThatSomebodyRemovesIsAMiss) {
   EXPECT_FALSE(f.files->contains(key(1)));
 }
 
-TEST(BlockFiles, AFullDiskIsAnErrorThatLeavesNothing) {
-  Files f;
+TEST_P(BothWays, AFullDiskIsAnErrorThatLeavesNothing) {
+  Files f(100, GetParam());
   ASSERT_TRUE(f.put(1));
   // Files cannot grow beyond this: as on a full disk, a write is cut short and the next one fails.
   signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit tiny{3000, before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &tiny);
-  const Result<> written = f.put(2);
-  setrlimit(RLIMIT_FSIZE, &before);
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().code, ErrorCode::io);
-  EXPECT_FALSE(f.files->contains(key(2)));
-  EXPECT_EQ(f.count_on_disk(), 1);
+  for (const rlim_t most : {3000, 4096}) {
+    const rlimit tiny{most, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &tiny);
+    const Result<> written = f.put(2);
+    setrlimit(RLIMIT_FSIZE, &before);
+    ASSERT_FALSE(written) << most;
+    EXPECT_EQ(written.error().code, ErrorCode::io);
+    EXPECT_FALSE(f.files->contains(key(2)));
+    EXPECT_EQ(f.count_on_disk(), 1);
+  }
   EXPECT_TRUE(f.get(1));
+}
+
+// How many pages of a file are in the page cache.
+std::ptrdiff_t pages_in_memory(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const std::size_t bytes = fs::file_size(path);
+  void* const mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+  std::vector<unsigned char> pages(bytes / static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + 1);
+  EXPECT_EQ(mincore(mapped, bytes, pages.data()), 0);
+  munmap(mapped, bytes);
+  close(file);
+  return std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; });
+}
+
+TEST_P(BothWays, OnlyOneOfThemFillsThePageCache) {
+  Files f(100, GetParam());
+  ASSERT_TRUE(f.put(1));
+  EXPECT_EQ(pages_in_memory(f.path(1)) == 0, GetParam());
+  ASSERT_TRUE(f.get(1));
+  EXPECT_EQ(pages_in_memory(f.path(1)) == 0, GetParam());
+}
+
+TEST_P(BothWays, WhatOneHasWrittenTheOtherReadsAtAnySize) {
+  for (const int bytes : {1, 448, 449, 4032, 4033, 5000, 8128, 70'001}) {
+    Files f;
+    f.format.bytes = bytes;
+    f.direct_io = GetParam();
+    f.open(4);
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(f.put(i)) << bytes;
+    EXPECT_GE(fs::file_size(f.path(0)), f.format.stride());
+    f.direct_io = !GetParam();
+    f.open(8);
+    EXPECT_EQ(f.files->count(), 4);
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(f.get(i)) << bytes;
+    for (int i = 4; i < 8; ++i) ASSERT_TRUE(f.put(i)) << bytes;
+    f.direct_io = GetParam();
+    f.open(8);
+    for (int i = 0; i < 8; ++i) EXPECT_TRUE(f.get(i)) << bytes;
+    for (int i = 8; i < 16; ++i) ASSERT_TRUE(f.put(i)) << bytes;  // into the files of both
+    for (int i = 8; i < 16; ++i) EXPECT_TRUE(f.get(i)) << bytes;
+    EXPECT_EQ(f.count_on_disk(), 8);
+  }
+}
+
+// Of direct I/O: files are multiples of what it asks for, and all bytes of them count.
+TEST_P(BothWays, FilesTakeNoMoreThanTheyMay) {
+  Files f(3, GetParam());
+  std::uintmax_t bytes = 0;
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(f.put(i));
+  for (int i = 2; i < 5; ++i) bytes += fs::file_size(f.path(i));
+  EXPECT_EQ(bytes, 3 * packed_bytes(kFormat, GetParam() ? direct_io_alignment(f.folder.path()).value() : 1));
+  f.files.reset();
+  const auto same = BlockFiles::open(f.folder.path(), kFormat, static_cast<std::int64_t>(bytes), 0, EvictionPolicy::lru,
+                                     GetParam());
+  EXPECT_EQ(same.value()->most(), 3U);
+}
+
+TEST(BlockFiles, AFileSystemWithoutDirectIoIsRefused) {
+  if (!fs::is_directory("/dev/shm")) GTEST_SKIP() << "no tmpfs";
+  std::string folder = "/dev/shm/octavo.XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const auto open = [&](bool direct) {
+    return BlockFiles::open(folder, kFormat, kStride, 0, EvictionPolicy::lru, direct);
+  };
+  const auto refused = open(true);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
+  EXPECT_EQ(refused.error().field, "use_odirect");
+  EXPECT_NE(refused.error().message.find(folder), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(open(false));
+  fs::remove_all(folder);
 }
 
 TEST(BlockFiles, OneProcessAtATimeAndRoomForABlock) {

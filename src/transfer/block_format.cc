@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <memory>
 
 #include "base/check.h"
 
@@ -77,10 +78,18 @@ Result<> verify(const BlockHeader& bytes, Hash128 format, Hash128 key, std::span
   return {};
 }
 
-std::span<std::byte> packed_block(const BlockFormat& format) {
+std::size_t packed_bytes(const BlockFormat& format, std::size_t alignment) {
+  return (format.stride() + alignment - 1) / alignment * alignment;
+}
+
+std::span<std::byte> packed_block(const BlockFormat& format, std::size_t alignment) {
   thread_local std::vector<std::byte> room;
-  if (room.size() < format.stride()) room.resize(format.stride());
-  return std::span(room).first(format.stride());
+  const std::size_t bytes = packed_bytes(format, alignment);
+  if (room.size() < bytes + alignment - 1) room.resize(bytes + alignment - 1);
+  void* first = room.data();
+  std::size_t space = room.size();
+  CHECK(std::align(alignment, bytes, first, space) != nullptr);
+  return {static_cast<std::byte*>(first), bytes};
 }
 
 void seal(const BlockFormat& format, Hash128 key, std::span<std::byte> packed) {

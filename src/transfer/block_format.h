@@ -49,8 +49,11 @@ std::string difference(const BlockFormat& a, const BlockFormat& b);
 std::span<std::byte> contents(const BlockFormat& format, std::span<std::byte> packed);
 std::span<const std::byte> contents(const BlockFormat& format, std::span<const std::byte> packed);
 
-// Room for a packed block, the calling thread's own until it calls again.
-std::span<std::byte> packed_block(const BlockFormat& format);
+// Of a packed block that is filled up to a multiple of `alignment`, a power of two.
+std::size_t packed_bytes(const BlockFormat& format, std::size_t alignment);
+
+// Room for that, at an address that is such a multiple, too: the calling thread's own until it calls again.
+std::span<std::byte> packed_block(const BlockFormat& format, std::size_t alignment = 1);
 
 // What stands before a block's contents: of which format they are (BlockFormat::digest()) and of which
 // tokens, how many bytes, and their checksum.

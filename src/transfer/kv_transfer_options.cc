@@ -89,6 +89,11 @@ Result<> read_compression(const json::value& value, std::string_view field, Bloc
   return field_failure(field, ErrorCode::unsupported, R"(must be "int8" or "fp8", or null, got {})", quoted_text(name));
 }
 
+Result<> check_odirect(const KvTierOptions& tier, std::string_view field) {
+  if (!tier.use_odirect || (!tier.place.empty() && !is_store_url(tier.place))) return {};
+  return field_failure(field, ErrorCode::unsupported, "is of a folder's files");
+}
+
 Result<> read_shared_storage(const json::object& extra, KvTransferOptions& out) {
   KvTierOptions& tier = out.tier.emplace();
   const auto take = [&](std::string_view key, const std::string& field, const json::value& item) -> Result<> {
@@ -96,11 +101,12 @@ Result<> read_shared_storage(const json::object& extra, KvTransferOptions& out) 
     if (key == "bytes_to_use") return read_bytes(item, field, tier.bytes);
     if (key == "load_always") return read_field(item, field, tier.load_always);
     if (key == "compression") return read_compression(item, field, tier.compression);
+    if (key == "use_odirect") return read_field(item, field, tier.use_odirect);
     return no_field(key);
   };
   TRY_VOID(for_extra(extra, take));
   if (tier.place.empty()) return invalid("kv_connector_extra_config.shared_storage_path", "must be given");
-  return {};
+  return check_odirect(tier, "kv_connector_extra_config.use_odirect");
 }
 
 Result<> read_tier(const json::value& value, KvTierOptions& tier) {
@@ -121,6 +127,8 @@ Result<> read_tier(const json::value& value, KvTierOptions& tier) {
       TRY_VOID(read_field(item, field, tier.load_always));
     } else if (key == "compression") {
       TRY_VOID(read_compression(item, field, tier.compression));
+    } else if (key == "use_odirect") {
+      TRY_VOID(read_field(item, field, tier.use_odirect));
     } else if (key == "n_read_threads" || key == "n_write_threads") {
       TRY_VOID(read_field(item, field, 1, 1024, threads));  // as many as there are
     } else {
@@ -130,7 +138,7 @@ Result<> read_tier(const json::value& value, KvTierOptions& tier) {
   if (type != "fs")
     return field_failure(kField, ErrorCode::unsupported, "type must be \"fs\", got {}", quoted_text(type));
   if (tier.place.empty()) return invalid(kField, "root_dir must be given");
-  return {};
+  return check_odirect(tier, "kv_connector_extra_config.secondary_tiers.use_odirect");
 }
 
 Result<> read_policy(const json::value& value, std::string_view field, EvictionPolicy& out) {
@@ -199,6 +207,7 @@ Result<> read_gib(const json::value& value, std::string_view field, std::int64_t
 // LMCache's fields, as its connector for vLLM takes them.
 Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
   constexpr std::string_view kPrefix = "lmcache.", kFile = "file://";
+  constexpr std::string_view kODirect = "kv_connector_extra_config.lmcache.extra_config.use_odirect";
   KvTierOptions& tier = out.tier.emplace();
   bool on_host = true;
   std::string disk, store;
@@ -221,6 +230,14 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
                            "must begin with redis://, valkey://, http:// or https://, got {}",
                            quoted_text(store));
     }
+    if (name == "extra_config") {
+      if (!item.is_object()) return invalid(field, "must be a JSON object");
+      for (const auto& [inner, each] : item.get_object()) {
+        if (inner != "use_odirect") return no_field(fmt::format("{}.{}", key, std::string_view(inner)));
+        TRY_VOID(read_field(each, kODirect, tier.use_odirect));
+      }
+      return {};
+    }
     if (name == "cache_policy") {
       std::string policy;
       TRY_VOID(read_field(item, field, policy));
@@ -241,7 +258,7 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
     return invalid("kv_connector_extra_config.lmcache.max_local_cpu_size",
                    "must be given, or lmcache.local_disk or lmcache.remote_url: LMCache's variables and file "
                    "are not read");
-  return {};
+  return check_odirect(tier, kODirect);
 }
 
 Result<> read_connector(const json::object& config, KvTransferOptions& out);

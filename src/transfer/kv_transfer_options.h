@@ -32,6 +32,7 @@ struct KvTierOptions {
   int store_threshold = 0;        // a block is written when so many prompts have had it; up to 1: at once
   int max_tracker_size = 64'000;  // blocks for which that is counted
   bool load_always = false;       // also what is computed faster
+  bool use_odirect = false;       // the folder's files go past the page cache
 };
 
 struct KvTransferOptions {

@@ -213,6 +213,35 @@ TEST(KvTransferOptions, FoldersEvictByAPolicy) {
   }
 }
 
+TEST(KvTransferOptions, DirectIoIsOfFolders) {
+  const auto read = [](std::string_view connector, std::string_view extra) {
+    return parse_kv_transfer_config(
+        fmt::format(R"({{"kv_connector": "{}", "kv_role": "kv_both", "kv_connector_extra_config": {{{}}}}})", connector,
+                    extra));
+  };
+  const auto shared = [&](std::string_view place) {
+    return read("SharedStorageConnector",
+                fmt::format(R"("shared_storage_path": "{}", "use_odirect": true)", place));
+  };
+  const auto tier = [&](std::string_view place) {
+    return read("OffloadingConnector",
+                fmt::format(R"("secondary_tiers": [{{"type": "fs", "root_dir": "{}", "use_odirect": true}}])", place));
+  };
+  const auto lmcache = [&](std::string_view place) {
+    return read("LMCacheConnectorV1", fmt::format(R"({}, "lmcache.extra_config": {{"use_odirect": true}})", place));
+  };
+  for (const auto& good : {shared("/a"), tier("/a"), lmcache(R"("lmcache.local_disk": "/a")")})
+    EXPECT_TRUE(good.value().tier->use_odirect);
+  EXPECT_FALSE(read("SharedStorageConnector", R"("shared_storage_path": "/a")").value().tier->use_odirect);
+  const std::string all = "kv_connector_extra_config";
+  EXPECT_EQ(shared("redis://a:1").error().field, all + ".use_odirect");
+  EXPECT_EQ(tier("redis://a:1").error().field, all + ".secondary_tiers.use_odirect");
+  for (const char* place : {R"("lmcache.remote_url": "redis://a:1")", R"("lmcache.max_local_cpu_size": 1)"})
+    EXPECT_EQ(lmcache(place).error().field, all + ".lmcache.extra_config.use_odirect") << place;
+  EXPECT_EQ(read("LMCacheConnectorV1", R"("lmcache.local_disk": "/a", "lmcache.extra_config": {"x": 1})").error().field,
+            all);
+}
+
 TEST(KvTransferOptions, AModuleIsASharedLibrary) {
   const auto options = parse_kv_transfer_config(
       R"({"kv_connector": "Mine", "kv_connector_module_path": "/nowhere/libmine.so", "kv_role": "kv_both"})");

@@ -27,7 +27,7 @@ constexpr std::int64_t kStuckUs = 20'000'000;  // for a single piece: a file sys
 Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format, int engine) {
   if (is_store_url(options.place)) return StoreBlocks::open(options.place, options.keys, format);
   TRY(std::unique_ptr<BlockFiles> files,
-      BlockFiles::open(options.place, format, options.bytes, engine, options.eviction));
+      BlockFiles::open(options.place, format, options.bytes, engine, options.eviction, options.use_odirect));
   log_info("KV blocks on disk: {} found in {}", files->count(), options.place);
   return files;
 }

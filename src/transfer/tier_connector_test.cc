@@ -8,6 +8,7 @@
 
 #include "base/scratch_directory.h"
 #include "base/test_eventually.h"
+#include "transfer/direct_io.h"
 #include "transfer/test_redis.h"
 
 namespace octavo {
@@ -144,6 +145,27 @@ TEST(TierConnector, BlocksBelowHostMemoryMayBeCompressed) {
   EXPECT_EQ(tier.connector->matched({.keys = keys}), 0) << "plain ones are in a folder of their own";
   tier.options.compression = BlockCompression::fp8;
   EXPECT_EQ(TierConnector::open(tier.options, kFormat, 0, 800, {}).error().code, ErrorCode::unsupported);
+}
+
+TEST(TierConnector, FilesPastThePageCacheAreFoundThroughIt) {
+  Tier tier;
+  const auto alignment = direct_io_alignment(tier.folder.path());
+  if (!alignment) GTEST_SKIP() << alignment.error().message;
+  tier.options.use_odirect = true;
+  tier.open();
+  const auto keys = some_keys(10);
+  for (int i = 0; i < 10; ++i) tier.cache[static_cast<std::size_t>(100 + i)] = 1000 + i;
+  EXPECT_TRUE(tier.store(keys, 100));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(tier.folder.path()))
+    if (entry.path().extension() == ".kv") {
+      EXPECT_EQ(entry.file_size(), *alignment);
+    }
+  for (const bool direct : {true, false}) {
+    tier.options.use_odirect = direct;
+    tier.open();
+    EXPECT_EQ(tier.load(keys, 0, 500).loaded, 10);
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(std::exchange(tier.cache[static_cast<std::size_t>(500 + i)], 0), 1000 + i);
+  }
 }
 
 // Of a tier for 20 blocks.
