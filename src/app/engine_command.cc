@@ -27,8 +27,6 @@ namespace octavo {
 
 namespace {
 
-constexpr std::int64_t kYoungUs = 10'000'000;
-constexpr int kYoungDeathsMax = 5;
 constexpr int kRestartMs = 500;
 
 // This process's command line with a flag more, and the processors that were chosen.
@@ -93,7 +91,7 @@ Result<> run_host_of_ranks(const EngineOptions& options) {
   struct Rank {
     remote::ChildProcess process;
     std::int64_t began_us = 0;
-    int young_deaths = 0;
+    remote::Restarts restarts;
   };
   TRY_VOID(check_ranks(options));
   std::vector<Rank> ranks(static_cast<std::size_t>(options.ranks_of_host()));
@@ -118,8 +116,7 @@ Result<> run_host_of_ranks(const EngineOptions& options) {
       Rank& rank = ranks[i];
       const std::string fate = rank.process.kill();
       log_warning("rank {}: {}; starting it again", first + static_cast<int>(i), fate);
-      rank.young_deaths = now_us() - rank.began_us < kYoungUs ? rank.young_deaths + 1 : 0;
-      if (rank.young_deaths == kYoungDeathsMax)
+      if (!rank.restarts.again(rank.began_us))
         return failure(ErrorCode::unavailable, "rank {} does not get on: {}", first + static_cast<int>(i), fate);
       std::this_thread::sleep_for(std::chrono::milliseconds(kRestartMs));
     }

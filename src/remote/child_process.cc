@@ -17,6 +17,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
+
 extern char** environ;
 
 namespace octavo::remote {
@@ -121,6 +123,12 @@ std::string ChildProcess::kill() {
   }
   pid_ = -1;
   return fate(status);
+}
+
+bool Restarts::again(std::int64_t began_us) {
+  constexpr std::int64_t kYoungUs = 10'000'000;
+  young_deaths_ = now_us() - began_us < kYoungUs ? young_deaths_ + 1 : 0;
+  return young_deaths_ < kYoungDeathsMax;
 }
 
 void follow_parent() {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,19 @@ class ChildProcess {
 
  private:
   pid_t pid_ = -1;
+};
+
+// For who starts a process again whenever it has ended: whether it may still get on. One that lives long begins to
+// count anew.
+class Restarts {
+ public:
+  static constexpr int kYoungDeathsMax = 5;  // that long is 10 s
+
+  // Of the last one, which has just ended, when it was started: false, so many young ones have died in a row.
+  bool again(std::int64_t began_us);
+
+ private:
+  int young_deaths_ = 0;
 };
 
 // To be called first by such a child: it ends when its starter does, and not by the signals with which a

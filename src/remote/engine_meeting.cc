@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <array>
-#include <chrono>
 #include <utility>
 
 #include "base/clock.h"
@@ -17,8 +16,6 @@ namespace {
 constexpr std::uint64_t kMagic = 0x31474e454f54434f;  // and the version of what follows
 constexpr int kLookMs = 200;
 constexpr int kTellMs = 10'000;  // between lines in the log
-constexpr std::int64_t kYoungUs = 10'000'000;
-constexpr int kYoungDeathsMax = 6;
 
 // What an engine's host says.
 struct Coming {
@@ -117,7 +114,7 @@ Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine,
                             const std::vector<std::string>& command, const std::stop_token& stop,
                             const std::string& program) {
   static_assert(kServerSocket == kChildSocket + 1);
-  for (int young_deaths = 0;;) {
+  for (Restarts restarts;;) {
     TRY(const std::optional<Socket> socket, come(server, engine, stop));
     if (!socket) return {};
     const std::int64_t began_us = now_us();
@@ -127,8 +124,7 @@ Result<> run_engine_of_host(const EngineMeetingOptions& server, int engine,
       if (stop.stop_requested()) return {};
     const std::string fate = child.kill();
     log_warning("engine {}: {}; starting it again", engine, fate);
-    young_deaths = now_us() - began_us < kYoungUs ? young_deaths + 1 : 0;
-    if (young_deaths == kYoungDeathsMax)
+    if (!restarts.again(began_us))
       return failure(ErrorCode::unavailable, "engine {} does not get on: {}", engine, fate);
     sleep_ms(kLookMs);
   }

@@ -18,6 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kEngine = 3;
+constexpr const char* kSlow = "--step-us=5000";  // 400 tokens last longer than a host takes to stop
 
 std::string program() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "simulated_engine";
@@ -31,7 +32,7 @@ struct Host {
   explicit Host(const EngineMeetingOptions& server)
       : thread([this, server](const std::stop_token& stop) {
           ended = run_engine_of_host(server, kEngine,
-                                     {"simulated_engine", "--step-us=500", "--index=3", "--of-another-host"},
+                                     {"simulated_engine", kSlow, "--index=3", "--of-another-host"},
                                      stop, program());
         }) {}
 };
