@@ -68,7 +68,8 @@ NativeBlocks KvMemory::native_blocks() const {
           .memory = [this](KvPlace place) {
             if (!pieces_.is_state(place.part)) used(place.number);
             return pieces_.is_state(place.part) ? state_piece(place)
-                                                : blocks_.subspan(static_cast<std::size_t>(place.number) * block_bytes_, block_bytes_);
+                       : blocks_.subspan(static_cast<std::size_t>(place.number) * block_bytes_,
+                                         block_bytes_);
           }};
 }
 

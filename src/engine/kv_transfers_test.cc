@@ -34,6 +34,15 @@ KvTransferParams prefill(Engine& engine, Request request) {
   return record.ends[0].kv_transfer.value_or(KvTransferParams{});
 }
 
+// Both legs.
+CollectedAnswer answer_of(Engine& producer, Engine& consumer, Request request) {
+  request.kv_transfer = prefill(producer, request);
+  auto sink = std::make_shared<Collector>();
+  EXPECT_TRUE(consumer.submit(std::move(request), sink));
+  sink->wait();
+  return {sink->tokens, sink->logprobs};
+}
+
 std::int64_t failures(const Engine& engine) {
   const auto& all = engine.own_stats().kv_transfer.failures;
   return std::accumulate(all.begin(), all.end(), std::int64_t{0});
@@ -410,11 +419,7 @@ TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
     if (!request.sampling.prompt_logprobs)
       may_hit +=
           tokens / GetParam().produced * GetParam().produced / GetParam().consumed * GetParam().consumed;
-    request.kv_transfer = prefill(*producer, request);
-    auto sink = std::make_shared<Collector>();
-    ASSERT_TRUE(consumer->submit(std::move(request), sink));
-    sink->wait();
-    EXPECT_EQ((CollectedAnswer{sink->tokens, sink->logprobs}), wanted[static_cast<std::size_t>(i)]) << i;
+    EXPECT_EQ(answer_of(*producer, *consumer, std::move(request)), wanted[static_cast<std::size_t>(i)]) << i;
   }
   EXPECT_EQ(failures(*consumer), 0);
   EXPECT_GT(hits(*consumer), 0);
@@ -460,11 +465,7 @@ TEST_P(KvTransfersOfParts, AnswersAreThoseOfOneEngineToTheBit) {
   for (int i = 0; i < kRequests; ++i) {
     Request request = request_of(i, vocab);
     if (!request.sampling.prompt_logprobs) may_hit += (std::ssize(request.prompt) - 1) / 16 * 16;
-    request.kv_transfer = prefill(*producer, request);
-    auto sink = std::make_shared<Collector>();
-    ASSERT_TRUE(consumer->submit(std::move(request), sink));
-    sink->wait();
-    EXPECT_EQ((CollectedAnswer{sink->tokens, sink->logprobs}), wanted[static_cast<std::size_t>(i)]) << i;
+    EXPECT_EQ(answer_of(*producer, *consumer, std::move(request)), wanted[static_cast<std::size_t>(i)]) << i;
   }
   EXPECT_EQ(failures(*consumer), 0);
   EXPECT_GT(hits(*consumer), may_hit / 2) << "prompts share beginnings";

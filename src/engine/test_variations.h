@@ -57,4 +57,13 @@ inline void expect_the_same_answers(EngineOptions options, int requests,
   }
 }
 
+// What was computed for some requests serves the same ones again, and their answers stay.
+inline void expect_shared_prefixes(const EngineOptions& options, int requests) {
+  const auto engine = load_engine(options).value();
+  const std::vector<CollectedAnswer> cold = answers_of(*engine, requests);
+  const std::int64_t hits = engine->own_stats().prefix_hits;
+  EXPECT_EQ(answers_of(*engine, requests), cold);
+  EXPECT_GT(engine->own_stats().prefix_hits, hits);
+}
+
 }  // namespace octavo

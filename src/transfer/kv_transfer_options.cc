@@ -91,7 +91,7 @@ Result<> read_compression(const json::value& value, std::string_view field, Bloc
 
 Result<> check_odirect(const KvTierOptions& tier, std::string_view field) {
   if (!tier.use_odirect || (!tier.place.empty() && !is_store_url(tier.place))) return {};
-  return field_failure(field, ErrorCode::unsupported, "is of a folder's files");
+  return field_failure(field, ErrorCode::unsupported, "must be false where the tier is not a folder");
 }
 
 Result<> read_shared_storage(const json::object& extra, KvTransferOptions& out) {

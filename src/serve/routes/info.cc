@@ -99,7 +99,7 @@ Result<> reset_prefix_cache(const ServicePtr& service, const ExchangePtr& exchan
     const std::string value = http::query_value(exchange->request().query, name).value_or("false");
     if (value != "false" && value != "False" && value != "0")
       return field_failure(name, ErrorCode::unsupported,
-                           "must be false: what the engine's own cache has for nobody is forgotten; got {}",
+                           "must be false, got {}: only blocks of the engine's own cache that no request holds are removed",
                            value);
   }
   service->engine.reset_prefix_cache();
