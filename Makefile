@@ -2,27 +2,33 @@
 .PHONY: demo test build wheel package docs page sanitized headers instructions format clean
 
 JOBS ?= $(shell nproc)
+PHASE = tools/phase.sh
 PYTEST = .venv/bin/python -m pytest -q -o cache_dir=$(CURDIR)/build/pytest tests/e2e
 
-# Installs what is missing, builds, serves the shipped model, streams one chat answer with its timings, and stops.
+# Installs what is missing, builds, serves the shipped model, streams one chat answer with its timings, and stops. The
+# time of each phase comes last.
 demo: build
-	tools/demo.sh
+	@$(PHASE) demo tools/demo.sh
+	@$(PHASE) end
 
 # Installs what is missing, builds, and runs every test. One that fails runs once more before it counts, with both results
 # printed: on a machine that others use, too, it may have stood still. What fails twice fails the build, and so does what
 # pytest cannot even collect.
 test:
-	tools/install.sh test
-	cmake --preset release
-	cmake --build --preset release -j $(JOBS)
-	ctest --preset release -j $(JOBS) -LE large --repeat until-pass:2
-	$(PYTEST) --cache-clear || { [ $$? = 1 ] && echo "These have failed once, and run again alone:" && \
+	@$(PHASE) begin
+	@$(PHASE) test:install tools/install.sh test
+	@$(PHASE) test:configure cmake --preset release
+	@$(PHASE) test:build cmake --build --preset release -j $(JOBS)
+	@$(PHASE) test:ctest ctest --preset release -j $(JOBS) -LE large --repeat until-pass:2
+	@$(PHASE) test:pytest $(PYTEST) --cache-clear || { [ $$? = 1 ] && echo "These have failed once, and run again alone:" && \
 	  $(PYTEST) --last-failed --last-failed-no-failures none; }
+	@$(PHASE) end
 
 build:
-	tools/install.sh build
-	cmake --preset release
-	cmake --build --preset release -j $(JOBS) --target octavo
+	@$(PHASE) begin
+	@$(PHASE) install tools/install.sh build
+	@$(PHASE) configure cmake --preset release
+	@$(PHASE) build cmake --build --preset release -j $(JOBS) --target octavo
 
 # The Python wheel, in build/dist, installed into a fresh environment and asked for an answer. Compiles the same objects as
 # the preset release: behind `make build` it is a matter of ccache.
@@ -47,10 +53,12 @@ page:
 
 # The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer: all, or those of ROOMS="http kv ..".
 sanitized:
+	@$(PHASE) begin
 	tools/install.sh build
-	cmake --preset asan
-	cmake --build --preset asan -j $(JOBS) --target $(if $(ROOMS),$(ROOMS:=_test),unit_tests)
-	ctest --preset asan -j $(JOBS) -L unit $(if $(ROOMS),-R "^($$(echo $(ROOMS) | tr ' ' '|'))[.]")
+	@$(PHASE) sanitized:configure cmake --preset asan
+	@$(PHASE) sanitized:build cmake --build --preset asan -j $(JOBS) --target $(if $(ROOMS),$(ROOMS:=_test),unit_tests)
+	@$(PHASE) sanitized:ctest ctest --preset asan -j $(JOBS) -L unit $(if $(ROOMS),-R "^($$(echo $(ROOMS) | tr ' ' '|'))[.]")
+	@$(PHASE) end
 
 # Every header compiles alone.
 headers:

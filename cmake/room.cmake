@@ -34,6 +34,8 @@ if(OCTAVO_FUZZ)
 endif()
 
 set(OCTAVO_DOORS ${PROJECT_SOURCE_DIR}/build/rooms)
+include(cmake/library.cmake)
+include(cmake/jumbo.cmake)
 
 # What most files read, parsed once for all rooms and once for all tests: a quarter of the build. Files still include what
 # they use; the presets clang and aarch64 do without.
@@ -55,11 +57,14 @@ if(OCTAVO_HEADER_CHECKS)
   add_custom_target(header_checks)
 endif()
 
-# octavo_room(name SOURCES a.cc .. HEADERS a.h .. DEPS rooms.. LIBRARIES targets.. TESTS a_test.cc .. BENCHES a_bench.cc ..
-#             FUZZERS a_fuzz.cc ..)
-# TESTS become one executable <name>_test, each BENCH and FUZZER one executable of its own.
+# octavo_room(name SOURCES a.cc .. HEADERS a.h .. DEPS rooms.. LIBRARIES targets.. PRIVATE_LIBRARIES targets..
+#             TESTS a_test.cc .. BENCHES a_bench.cc .. FUZZERS a_fuzz.cc .. ALONE b.cc ..)
+# LIBRARIES are those that the room's headers include, PRIVATE_LIBRARIES those that only its sources include.
+# TESTS become one executable <name>_test, each BENCH and FUZZER a separate executable.
+# ALONE lists expressions for sources that no jumbo file includes (cmake/jumbo.cmake).
 function(octavo_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;HEADERS;DEPS;LIBRARIES;TESTS;TEST_DEPS;BENCHES;FUZZERS" ${ARGN})
+  cmake_parse_arguments(
+    ROOM "" "" "SOURCES;HEADERS;DEPS;LIBRARIES;PRIVATE_LIBRARIES;TESTS;TEST_DEPS;BENCHES;FUZZERS;ALONE" ${ARGN})
   # One for all presets and the wheel: what they compile alike has the same command line, and ccache keeps it once.
   set(door ${OCTAVO_DOORS}/${name})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})  # "kv", "fleet/view"
@@ -89,12 +94,14 @@ function(octavo_room name)
     endif()
   endif()
 
-  add_library(${name} STATIC ${ROOM_SOURCES})
+  octavo_jumbo(sources ${name} ${folder} "${ROOM_ALONE}" ${ROOM_SOURCES})
+  add_library(${name} STATIC ${sources})
   # One compile for the program and for liboctavo. With hidden symbols -fPIC calls as directly as a program's -fPIE.
   set_target_properties(${name} PROPERTIES OUTPUT_NAME octavo_${name} POSITION_INDEPENDENT_CODE ON
                         CXX_VISIBILITY_PRESET hidden)
   target_include_directories(${name} PUBLIC ${door})
-  target_link_libraries(${name} PUBLIC octavo_flags ${ROOM_DEPS} ${ROOM_LIBRARIES})
+  target_link_libraries(${name} PUBLIC octavo_flags ${ROOM_DEPS} ${ROOM_LIBRARIES}
+                        PRIVATE ${ROOM_PRIVATE_LIBRARIES})
   octavo_precompile(${name} base ${OCTAVO_PRECOMPILED})
 
   if(ROOM_TESTS)

@@ -7,7 +7,7 @@ namespace {
 
 // The reasons that several flags share.
 constexpr std::string_view kOtherRanks = "engines and ranks work without it; see docs/parallel.md";
-constexpr std::string_view kContexts = "a context is not divided among ranks";
+constexpr std::string_view kUndividedContext = "a context is not divided among ranks";
 constexpr std::string_view kExperts =
     "ranks share experts out in one way; see --enable-expert-parallel and --enable-eplb";
 constexpr std::string_view kNoRecurrent = "recurrent layers have one implementation a device";
@@ -209,12 +209,12 @@ constexpr VllmFlag kFlags[] = {
     works("--numa-bind-cpus"),
     only("0", "--device-ids", value, "CUDA_VISIBLE_DEVICES chooses the device"),
     works("--tensor-parallel-size", "-tp"),
-    only("1", "--decode-context-parallel-size", value, kContexts, "-dcp"),
-    any("--dcp-comm-backend", value, kContexts),
-    any("--dcp-q-replicate", nothing, kContexts),
-    any("--dcp-kv-cache-interleave-size", value, kContexts),
-    any("--cp-kv-cache-interleave-size", value, kContexts),
-    only("1", "--prefill-context-parallel-size", value, kContexts, "-pcp"),
+    only("1", "--decode-context-parallel-size", value, kUndividedContext, "-dcp"),
+    any("--dcp-comm-backend", value, kUndividedContext),
+    any("--dcp-q-replicate", nothing, kUndividedContext),
+    any("--dcp-kv-cache-interleave-size", value, kUndividedContext),
+    any("--cp-kv-cache-interleave-size", value, kUndividedContext),
+    only("1", "--prefill-context-parallel-size", value, kUndividedContext, "-pcp"),
     works("--data-parallel-size", "-dp"),
     works("--data-parallel-rank", "-dpn"),
     works("--data-parallel-start-rank", "-dpr"),

@@ -47,9 +47,9 @@ CodePointSet without_case(const CodePointSet& set) {
   return out.normalized();
 }
 
-class Parser {
+class PatternParser {
  public:
-  Parser(std::string_view pattern, std::string_view field, RegexFlags flags)
+  PatternParser(std::string_view pattern, std::string_view field, RegexFlags flags)
       : text_(pattern), field_(field), flags_(flags) {}
 
   Result<RegexTree> parse() {
@@ -387,7 +387,7 @@ class Parser {
 }  // namespace
 
 Result<RegexTree> parse_regex(std::string_view pattern, std::string_view field, RegexFlags flags) {
-  return Parser(pattern, field, flags).parse();
+  return PatternParser(pattern, field, flags).parse();
 }
 
 }  // namespace octavo::grammar

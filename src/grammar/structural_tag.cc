@@ -60,9 +60,9 @@ struct WordFinder {
   }
 };
 
-class Writer {
+class StructuralTagWriter {
  public:
-  Writer(Grammar& grammar, const JsonOptions& options) : g_(grammar), options_(options) {}
+  StructuralTagWriter(Grammar& grammar, const JsonOptions& options) : g_(grammar), options_(options) {}
 
   Result<ExprId> legacy(const Json& spec) {
     TRY(const Json* structures, member(spec, "structures", Json::Kind::array, ""));
@@ -375,7 +375,7 @@ class Writer {
 Result<Grammar> structural_tag_grammar(std::string_view spec, const JsonOptions& options) {
   TRY(const Json document, parse_json(spec, kField));
   Grammar grammar;
-  Writer writer(grammar, options);
+  StructuralTagWriter writer(grammar, options);
   const Json* format = document.find("format");
   TRY(const ExprId body, format ? writer.format(*format, "/format", "", 0) : writer.legacy(document));
   grammar.root = grammar.rule("the structural tag", body);

@@ -9,15 +9,15 @@
 namespace octavo {
 namespace {
 
-constexpr std::string_view kField = "tensor_parallel_size";
+constexpr std::string_view kShardField = "tensor_parallel_size";
 
 Result<> refused(std::string_view what) {
-  return field_failure(kField, ErrorCode::unsupported, "must be 1 for models with {}", what);
+  return field_failure(kShardField, ErrorCode::unsupported, "must be 1 for models with {}", what);
 }
 
 Result<> divides(const Shard& shard, std::int64_t number, std::string_view what) {
   if (number % shard.size == 0) return {};
-  return invalid(kField, "is {}, which does not divide {} {}", shard.size, number, what);
+  return invalid(kShardField, "is {}, which does not divide {} {}", shard.size, number, what);
 }
 
 Result<> check(const Shard&, std::monostate) { return {}; }
@@ -40,7 +40,7 @@ Result<> check(const Shard& shard, const Experts& experts) {
   if (shard.whole_experts) {
     if (experts.identities > 0) return refused("experts that do nothing, with --enable-expert-parallel");
     if (experts.count < shard.size)
-      return invalid(kField, "is {}, the model has {} experts", shard.size, experts.count);
+      return invalid(kShardField, "is {}, the model has {} experts", shard.size, experts.count);
     if (const int most = experts.count * (shard.size - 1); shard.redundant_experts > most)
       return invalid("eplb_config", "num_redundant_experts is {}, {} experts on {} ranks can have {}",
                      shard.redundant_experts, experts.count, shard.size, most);

@@ -22,7 +22,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::chrono::milliseconds kTick{100};
+constexpr std::chrono::milliseconds kSubscriberTick{100};
 constexpr std::int64_t kReplayUs = 10'000'000;       // without a word of it: it has failed
 constexpr int kMessagesAtOnce = 64;                  // of one endpoint before the next one's turn
 constexpr std::int64_t kPauseUs = 5'000'000;         // when the system has no more sockets to give
@@ -229,7 +229,7 @@ void CacheSubscriber::run() {
       }
       items.clear();
       for (auto& [name, source] : sources) std::ranges::copy(source.polled(), std::back_inserter(items));
-      zmq::poll(items, kTick);
+      zmq::poll(items, kSubscriberTick);
       for (auto& [name, source] : sources) source.work();
     } catch (const zmq::error_t& error) {
       log_warning("KV cache events: {}; trying again in 5 s", error.what());

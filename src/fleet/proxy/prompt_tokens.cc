@@ -6,7 +6,7 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kBytesMax = 1 << 20;  // of a body: tokenising happens between other requests' bytes
+constexpr std::size_t kTokenisedBytesMax = 1 << 20;  // of a body: tokenising happens between other requests' bytes
 
 }  // namespace
 
@@ -23,7 +23,7 @@ Result<PromptTokens> PromptTokens::make(std::shared_ptr<const Tokenizer> tokeniz
 }
 
 void PromptTokens::write(const http::Request& request, RouteRequest& route) const {
-  if (route.tokens_are_exact || !request.path.ends_with("/completions") || request.body.size() > kBytesMax)
+  if (route.tokens_are_exact || !request.path.ends_with("/completions") || request.body.size() > kTokenisedBytesMax)
     return;
   const auto found = ids(request, route);
   if (!found) return;

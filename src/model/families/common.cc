@@ -11,10 +11,8 @@ namespace octavo {
 namespace {
 
 constexpr Config::Range kLayers{1, 1024};
-constexpr Config::Range kHeads{1, 4096};
 constexpr Config::Range kHeadDim{2, 4096};
 constexpr Config::Range kExperts{1, 1024};
-constexpr Config::Range kDim{1, 1 << 20};
 constexpr Config::Range kVocab{1, kMaxVocab};
 constexpr Config::Range kPositions{1, 1 << 27};
 constexpr Config::RealRange kEps{0, 1};

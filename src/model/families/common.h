@@ -9,6 +9,10 @@
 
 namespace octavo {
 
+// What any family may ask for.
+inline constexpr Config::Range kDim{1, 1 << 20};
+inline constexpr Config::Range kHeads{1, 4096};
+
 // What a family calls a field; "" where it has no such field. What it takes for granted when a file leaves
 // one out says field_defaults().
 struct Dialect {
