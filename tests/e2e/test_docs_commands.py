@@ -13,7 +13,7 @@ import pytest
 from conftest import PATIENCE, eventually, fetch, free_port
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 PROGRAM = re.compile(r"(octavo|make|apt|man|echo|systemctl|pip|cmake|cc|curl|kubectl|etcdctl|envoy|mpirun|python|docker|helm|"
                      r"for \w+ in .*; do|tools/\S+|build/\S+|LD_LIBRARY_PATH=\S+) ")
 
@@ -176,8 +176,8 @@ HERE = [command for command in ALL if elsewhere(command) is None]
 
 
 def write_tenants(folder):
-    """The file that docs/routing.md shows."""
-    block = re.search(r"(?m)^    tenants:\n(?:    .*\n)+", (ROOT / "docs/routing.md").read_text())[0]
+    """The file that docs/guides/route.md shows."""
+    block = re.search(r"(?m)^    tenants:\n(?:    .*\n)+", (ROOT / "docs/guides/route.md").read_text())[0]
     (folder / "tenants.yaml").write_text(re.sub(r"(?m)^    ", "", block))
 
 

@@ -1,4 +1,4 @@
-"""Runs a checkout of json-schema-org/JSON-Schema-Test-Suite against Octavo's grammar engine and writes docs/grammar_keywords.md.
+"""Runs a checkout of json-schema-org/JSON-Schema-Test-Suite against Octavo's grammar engine and writes docs/reference/json-schema-suite.md.
 
     python run_json_schema_suite.py GRAMMAR_TOOL VOCABULARY.json TESTS_FOLDER OUTPUT.md
 
