@@ -5,8 +5,8 @@ JOBS ?= $(shell nproc)
 PHASE = tools/phase.sh
 PYTEST = .venv/bin/python -m pytest -q -o cache_dir=$(CURDIR)/build/pytest tests/e2e
 
-# Installs what is missing, builds, serves the shipped model, streams one chat answer with its timings, and stops. The
-# time of each phase comes last.
+# Installs what is missing, builds, serves a small model, streams one chat answer with its timings, and stops. The time of
+# each phase comes last.
 demo: build
 	@$(PHASE) demo tools/demo.sh
 	@$(PHASE) end
