@@ -1,14 +1,15 @@
-# Jumbo files: the sources of one folder, up to ten in one compile, which parses their headers once: half of a build's time.
-# What a file keeps to itself (static, anonymous namespace) must have a name that is unique in its folder. Off in the preset
-# dev, and with -DOCTAVO_JUMBO=OFF: then a change of one file compiles one file.
+# Jumbo files: each includes up to ten sources of one folder, so that the compiler parses their headers once. Static names and
+# names in anonymous namespaces must be unique in a folder. The preset dev and -DOCTAVO_JUMBO=OFF compile each source alone:
+# a change of one file then compiles one file.
 set(OCTAVO_JUMBO_FILES 10)
-# A local name may be that of something in another file, the file that is compiled is not the one that defines the class,
-# and g++ 12 takes an empty std::expected that moves for uninitialised when it inlines more.
+# Three warnings are false in jumbo files: a local name shadows a name of another source, a class looks as if a header defined
+# it, and g++ 12 reports moved std::expected objects as uninitialized.
 set(OCTAVO_JUMBO_FLAGS -Wno-shadow
     $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local;-Wno-subobject-linkage;-Wno-maybe-uninitialized>)
 
-# octavo_jumbo(result target folder alone file..): in `result`, what the target compiles in place of the files of src/folder.
-# Generated files and those that one of the expressions `alone` matches stay as they are: a file with properties must be there.
+# octavo_jumbo(result target folder alone file..): sets `result` to the files that the target compiles for the files of
+# src/folder. Generated files stay alone, and so do files that match an expression in `alone`. A file with compile options of
+# its own must match one.
 function(octavo_jumbo result target folder alone)
   list(JOIN alone "|" alone)
   set(compiled "")

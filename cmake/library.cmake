@@ -1,6 +1,6 @@
-# octavo_library(target header library): a library of the system by its header and its name, as the target System::<target>.
-# pkg-config is not asked: it adds the include folders of what the library was built with, in an order that changes when
-# CMake runs again, and every file that sees them would be compiled again.
+# octavo_library(target header library): finds a library of the system by its header and its name, and makes the target
+# System::<target>. pkg-config also gives the include folders of the library's dependencies. Their order changes when CMake
+# runs again, and then every file with these flags compiles again.
 function(octavo_library target header library)
   string(TOUPPER ${target} variable)
   find_path(${variable}_HEADERS ${header} PATH_SUFFIXES ${ARGN} REQUIRED)

@@ -59,9 +59,9 @@ endif()
 
 # octavo_room(name SOURCES a.cc .. HEADERS a.h .. DEPS rooms.. LIBRARIES targets.. PRIVATE_LIBRARIES targets..
 #             TESTS a_test.cc .. BENCHES a_bench.cc .. FUZZERS a_fuzz.cc .. ALONE b.cc ..)
-# LIBRARIES are those that the room's headers include, PRIVATE_LIBRARIES those that only its sources include.
+# The room's headers include LIBRARIES, only its sources include PRIVATE_LIBRARIES.
 # TESTS become one executable <name>_test, each BENCH and FUZZER a separate executable.
-# ALONE lists expressions for sources that no jumbo file includes (cmake/jumbo.cmake).
+# No jumbo file includes the sources that match an expression in ALONE (cmake/jumbo.cmake).
 function(octavo_room name)
   cmake_parse_arguments(
     ROOM "" "" "SOURCES;HEADERS;DEPS;LIBRARIES;PRIVATE_LIBRARIES;TESTS;TEST_DEPS;BENCHES;FUZZERS;ALONE" ${ARGN})

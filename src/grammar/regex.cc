@@ -14,9 +14,9 @@ namespace {
 
 // Writes a syntax tree as expressions. A subtree at the edge of the pattern also says what may come before or
 // after the match: anything when searching, nothing after an anchor.
-class RegexWriter {
+class Writer {
  public:
-  RegexWriter(Grammar& grammar, const RegexTree& tree, RegexMatch match, std::string_view field)
+  Writer(Grammar& grammar, const RegexTree& tree, RegexMatch match, std::string_view field)
       : grammar_(grammar), tree_(tree), match_(match), field_(field) {
     anchors_.resize(tree.nodes.size());
     for (std::size_t i = 0; i < tree.nodes.size(); ++i) {  // children come first
@@ -129,7 +129,7 @@ class RegexWriter {
 Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match, std::string_view field,
                          RegexFlags flags) {
   TRY(const RegexTree tree, parse_regex(pattern, field, flags));
-  return RegexWriter(grammar, tree, match, field).write(tree.root, true, true);
+  return Writer(grammar, tree, match, field).write(tree.root, true, true);
 }
 
 Result<Grammar> regex_grammar(std::string_view pattern) {

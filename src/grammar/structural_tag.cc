@@ -60,9 +60,9 @@ struct WordFinder {
   }
 };
 
-class StructuralTagWriter {
+class Writer {
  public:
-  StructuralTagWriter(Grammar& grammar, const JsonOptions& options) : g_(grammar), options_(options) {}
+  Writer(Grammar& grammar, const JsonOptions& options) : g_(grammar), options_(options) {}
 
   Result<ExprId> legacy(const Json& spec) {
     TRY(const Json* structures, member(spec, "structures", Json::Kind::array, ""));
@@ -375,7 +375,7 @@ class StructuralTagWriter {
 Result<Grammar> structural_tag_grammar(std::string_view spec, const JsonOptions& options) {
   TRY(const Json document, parse_json(spec, kField));
   Grammar grammar;
-  StructuralTagWriter writer(grammar, options);
+  Writer writer(grammar, options);
   const Json* format = document.find("format");
   TRY(const ExprId body, format ? writer.format(*format, "/format", "", 0) : writer.legacy(document));
   grammar.root = grammar.rule("the structural tag", body);

@@ -12,7 +12,7 @@ namespace octavo::grammar {
 
 namespace {
 
-constexpr std::string_view kToolsField = "tools";
+constexpr std::string_view kField = "tools";
 
 using Form = ToolDialect::Form;
 
@@ -37,14 +37,14 @@ Result<Json> parameters_of(const Tool& tool, std::size_t index) {
            c == '-' || c == '.';
   };
   if (tool.name.empty() || !std::ranges::all_of(tool.name, named))
-    return invalid(kToolsField, "tools[{}]: the name '{}' must be letters, digits, '_', '-' and '.'", index,
+    return invalid(kField, "tools[{}]: the name '{}' must be letters, digits, '_', '-' and '.'", index,
                    tool.name);
-  TRY(Json schema, parse_json(tool.parameters.empty() ? R"({"type":"object"})" : tool.parameters, kToolsField));
+  TRY(Json schema, parse_json(tool.parameters.empty() ? R"({"type":"object"})" : tool.parameters, kField));
   if (!schema.is(Json::Kind::object))
-    return invalid(kToolsField, "tools[{}]: the parameters of '{}' must be a JSON Schema object", index,
+    return invalid(kField, "tools[{}]: the parameters of '{}' must be a JSON Schema object", index,
                    tool.name);
   if (const Json* type = schema.find("type"); type && type->text != "object")
-    return invalid(kToolsField, "tools[{}]: the parameters of '{}' must be of type object", index, tool.name);
+    return invalid(kField, "tools[{}]: the parameters of '{}' must be of type object", index, tool.name);
   return schema;
 }
 
@@ -85,7 +85,7 @@ class TagWriter {
     const bool free = choice == ToolChoice::free;
     if (dialect_.form == Form::harmony) return harmony(tools, free);
     if (free && dialect_.trigger.empty())
-      return invalid(kToolsField, "strict tools cannot be enforced with the tool dialect '{}'", dialect_.name);
+      return invalid(kField, "strict tools cannot be enforced with the tool dialect '{}'", dialect_.name);
     const std::string opening = fmt::format("{}{}", dialect_.begin, dialect_.list ? "[" : "");
     std::vector<std::string> parts;
     if (opening.empty() && free) {
@@ -135,7 +135,7 @@ class TagWriter {
   // A call of any of the tools, without its first `skip` bytes.
   Result<std::string> one_of(std::span<const Tool> tools, bool free, std::size_t skip) const {
     if (dialect_.form == Form::python || dialect_.form == Form::gemma)
-      return invalid(kToolsField, "calls cannot be enforced with the tool dialect '{}'", dialect_.name);
+      return invalid(kField, "calls cannot be enforced with the tool dialect '{}'", dialect_.name);
     const bool object = dialect_.form == Form::object;
     const std::string name_end =
         object ? fmt::format("\", \"{}\": ", dialect_.key) : std::string(dialect_.name_end);
@@ -217,7 +217,7 @@ class TagWriter {
         "description", "default",     "examples"};
     for (const auto& [key, value] : schema.members)
       if (std::ranges::find(kKnown, key) == std::end(kKnown))
-        return invalid(kToolsField,
+        return invalid(kField,
                        "tools[{}]: '{}' of the parameters is not supported with the tool dialect '{}'", tool,
                        key, dialect_.name);
     std::vector<std::string_view> required;
@@ -235,7 +235,7 @@ class TagWriter {
                            : fmt::format(R"({{"type":"optional","content":{}}})", sequence(block)));
     }
     if (found < required.size())
-      return invalid(kToolsField, "tools[{}]: 'required' of the parameters names what 'properties' does not",
+      return invalid(kField, "tools[{}]: 'required' of the parameters names what 'properties' does not",
                      tool);
     return {};
   }
@@ -243,7 +243,7 @@ class TagWriter {
   Result<void> append_value(std::vector<std::string>& block, const Json& root, const std::string& name,
                             const Json& property, std::size_t tool) const {
     const auto refuse = [&](std::string_view why) {
-      return invalid(kToolsField, "tools[{}]: the parameter '{}' {} with the tool dialect '{}'", tool, name, why,
+      return invalid(kField, "tools[{}]: the parameter '{}' {} with the tool dialect '{}'", tool, name, why,
                      dialect_.name);
     };
     if (!refs_are_definitions(property))
@@ -299,7 +299,7 @@ class TagWriter {
 };
 
 Result<void> not_empty(std::span<const Tool> tools) {
-  if (tools.empty()) return invalid(kToolsField, "the list of tools is empty");
+  if (tools.empty()) return invalid(kField, "the list of tools is empty");
   return {};
 }
 
@@ -307,7 +307,7 @@ Result<void> not_empty(std::span<const Tool> tools) {
 
 std::vector<std::string> text_parameters(std::string_view schema) {
   std::vector<std::string> names;
-  const auto root = parse_json(schema, kToolsField);
+  const auto root = parse_json(schema, kField);
   if (!root) return names;
   const Json* properties = root->find("properties");
   for (const auto& [name, property] : (properties ? *properties : Json()).members)
@@ -337,7 +337,7 @@ Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel)
         if (same == definitions[k].end())
           definitions[k].emplace_back(name, std::move(definition));
         else if (to_text(same->second) != to_text(definition))
-          return invalid(kToolsField, "tools[{}]: the definition '{}' differs from that of another tool", i, name);
+          return invalid(kField, "tools[{}]: the definition '{}' differs from that of another tool", i, name);
       }
       schema.members.erase(at);
     }

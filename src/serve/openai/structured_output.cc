@@ -66,16 +66,16 @@ Result<std::optional<GrammarSource>> read_response_format(Fields& fields) {
   return make_source(GrammarKind::json_schema, schema_text(*schema), "response_format.json_schema.schema");
 }
 
-struct GrammarField {
+struct Kind {
   std::string_view name;
   GrammarKind kind;
 };
-constexpr GrammarField kKinds[] = {
+constexpr Kind kKinds[] = {
     {"json", GrammarKind::json_schema},        {"regex", GrammarKind::regex},
     {"choice", GrammarKind::choice},           {"grammar", GrammarKind::ebnf},
     {"json_object", GrammarKind::json_object}, {"structural_tag", GrammarKind::structural_tag}};
 
-Result<std::string> constraint_text(Fields& f, const GrammarField& kind, const json::value& value) {
+Result<std::string> constraint_text(Fields& f, const Kind& kind, const json::value& value) {
   switch (kind.kind) {
     case GrammarKind::json_object: {
       bool wanted = false;
@@ -106,9 +106,9 @@ Result<std::optional<GrammarSource>> read_structured_outputs(Fields& fields,
   TRY(const json::object* given, fields.object("structured_outputs"));
   if (!given) return std::nullopt;
   Fields f(*given, "structured_outputs.");
-  const GrammarField* kind = nullptr;
+  const Kind* kind = nullptr;
   const json::value* value = nullptr;
-  for (const GrammarField& each : kKinds) {
+  for (const Kind& each : kKinds) {
     const json::value* there = f.any(each.name);
     if (!there) continue;
     if (kind) return invalid("structured_outputs", "one constraint at a time, got several");
