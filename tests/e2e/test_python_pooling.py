@@ -119,4 +119,4 @@ def test_the_examples_of_the_pages_run(code, tmp_path, tmp_path_factory, monkeyp
 
 
 def test_there_are_examples():
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 5
