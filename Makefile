@@ -1,23 +1,29 @@
 # The two commands of the README, and what they are made of.
-.PHONY: demo test build wheel package docs page sanitized headers instructions format clean
+.PHONY: demo test test-long build wheel package docs page sanitized headers instructions format clean
 
 JOBS ?= $(shell nproc)
-PYTEST = .venv/bin/python -m pytest -q -o cache_dir=$(CURDIR)/build/pytest tests/e2e
+# More workers than processors: a worker waits for its servers to start half of the time.
+PYTEST = .venv/bin/python -m pytest -q -n $$(($(JOBS) + 1)) --dist loadfile
 
 # Installs what is missing, builds, serves the shipped model, streams one chat answer with its timings, and stops.
 demo: build
 	tools/demo.sh
 
-# Installs what is missing, builds, and runs every test. One that fails runs once more before it counts, with both results
-# printed: on a machine that others use, too, it may have stood still. What fails twice fails the build, and so does what
-# pytest cannot even collect.
+# Installs what is missing, builds, and runs every test but the long ones.
 test:
 	tools/install.sh test
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
-	ctest --preset release -j $(JOBS) -LE large --repeat until-pass:2
-	$(PYTEST) --cache-clear || { [ $$? = 1 ] && echo "These have failed once, and run again alone:" && \
-	  $(PYTEST) --last-failed --last-failed-no-failures none; }
+	ctest --preset release -j $(JOBS) -LE large
+	$(PYTEST)
+
+# The same tests in their long forms (src/base/test_length.h), and those that take 9 GB of memory.
+test-long:
+	tools/install.sh test
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS)
+	OCTAVO_LONG_TESTS=1 ctest --preset release -j $(JOBS) -LE large
+	ctest --preset release -L large
 
 build:
 	tools/install.sh build

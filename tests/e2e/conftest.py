@@ -4,6 +4,7 @@ OCTAVO_SERVE: the command that starts the server, `{port}` in it replaced (defau
 OCTAVO_BASE_URL: use a server that runs already, with the flags below.
 """
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -27,7 +28,12 @@ PATIENCE = 120
 # For what is asked without a client of its own: httpx itself gives up after five seconds.
 http_client = httpx.Client(timeout=PATIENCE, limits=httpx.Limits(max_keepalive_connections=0))
 
-PORTS = range(12_000, 32_000)  # below those that the kernel gives to outgoing connections
+# Index of the pytest-xdist worker that runs this file, and the number of workers.
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+
+# Each worker has separate ports, below those that the kernel gives to outgoing connections.
+PORTS = range(12_000, 32_000)[WORKER * 20_000 // WORKERS:(WORKER + 1) * 20_000 // WORKERS]
 _next_port = random.SystemRandom().choice(PORTS)
 
 
@@ -117,6 +123,13 @@ def client(server):
 @pytest.fixture(scope="session")
 def model(client):
     return client.models.list().data[0].id
+
+
+def at_once(function, items):
+    """The function's results for the items, each in a separate thread; what a thread raises is raised here."""
+    items = list(items)
+    with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
+        return list(pool.map(function, items))
 
 
 def metric(server, name):
