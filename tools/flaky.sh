@@ -26,7 +26,7 @@ suite() {
   local name=$1
   shift
   [ "$regex" = '^$' ] || run "$name.ctest" "$@" ctest --preset release -j 2 -LE large -R "$regex"
-  [ "${files[0]}" = none ] || run "$name.pytest" "$@" .venv/bin/python -m pytest -q -n 3 --dist loadfile "${files[@]}"
+  [ "${files[0]}" = none ] || run "$name.pytest" "$@" .venv/bin/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder "${files[@]}"
 }
 
 loops=()

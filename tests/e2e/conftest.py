@@ -37,6 +37,15 @@ PORTS = range(12_000, 32_000)[WORKER * 20_000 // WORKERS:(WORKER + 1) * 20_000 /
 _next_port = random.SystemRandom().choice(PORTS)
 
 
+# Files that take longest, which come first: pytest-xdist hands out whole files.
+LONGEST = ["test_ranks", "test_tensor_parallel", "test_data_parallel", "test_hub", "test_pick", "test_route_faults", "test_manifests",
+           "test_command_line", "test_kv_transfer", "test_docs_commands", "test_kv_store", "test_plan_live", "test_kv_tier", "test_failures"]
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
+
 def is_free(port):
     with socket.socket() as s:
         try:
