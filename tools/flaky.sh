@@ -6,6 +6,7 @@
 #   FILE    files for pytest (tests/e2e); "none" runs none
 # Each run's output is in build/flaky/.
 set -euo pipefail
+shopt -s nullglob
 cd "$(dirname "$0")/.."
 rounds=${1:-1} regex=${2:-.} files=("${@:3}")
 [ ${#files[@]} -gt 0 ] || files=(tests/e2e)
@@ -33,7 +34,7 @@ loops=()
 trap '[ ${#loops[@]} -eq 0 ] || kill "${loops[@]}"' EXIT
 for ((i = 1; i <= rounds; ++i)); do
   for _ in 1 2 3 4; do
-    while :; do :; done &
+    sh -c 'while :; do :; done' &
     loops+=($!)
   done
   suite "busy.$i"

@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
@@ -109,7 +108,7 @@ struct Machine {
   std::unique_ptr<std::byte[]> shared;
   unsigned char* shared_begin = nullptr;
   std::vector<void*> entered;      // static variables that a thread of the block has come to
-  std::vector<std::size_t> order;  // in which threads take turns
+  std::vector<std::size_t> order;  // in which threads take turns: a warp's beside each other
   std::size_t turn = 0;            // index in `order` of the thread to look at next
   int left = 0;                    // threads that have not ended
   std::uint64_t launches = 0;
@@ -122,14 +121,19 @@ Machine& machine() {
 
 [[noreturn]] void go_on();
 
-// Makes the next thread in order that may run the current one; none when all have ended.
+// Makes the next thread in order that may run the current one: of the same warp, whose memory is near, before others. None when
+// all have ended.
 void take_turn() {
   Machine& m = machine();
   m.current = nullptr;
-  for (std::size_t i = 0; i < m.order.size() && m.left > 0 && m.current == nullptr; ++i) {
-    if (m.turn == m.order.size()) m.turn = 0;
-    Thread& thread = m.threads[m.order[m.turn++]];
-    if (thread.may_run()) m.current = &thread;
+  for (std::size_t i = 0; i < m.order.size() && m.left > 0; ++i) {
+    const std::size_t warp = m.turn / kLanes;
+    const std::size_t next = i % kLanes == kLanes - 1 ? (warp + 1) * kLanes : warp * kLanes + (m.turn + 1) % kLanes;
+    Thread& thread = m.threads[m.order[m.turn]];
+    m.turn = next % m.order.size();
+    if (!thread.may_run()) continue;
+    m.current = &thread;
+    break;
   }
   if (m.current == nullptr) {
     CHECK(m.left == 0, "a barrier that some threads of the block never reach");
@@ -213,6 +217,19 @@ Barrier& named(int id, int threads) {
   return barrier;
 }
 
+// Warps in any order, and the threads of each.
+std::vector<std::size_t> order_of_chance(std::size_t warps, unsigned seed) {
+  std::minstd_rand random(seed);
+  std::vector<std::size_t> first(warps), order;
+  for (std::size_t w = 0; w < warps; ++w) first[w] = w * kLanes;
+  std::ranges::shuffle(first, random);
+  for (const std::size_t begin : first) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) order.push_back(begin + lane);
+    std::shuffle(order.end() - kLanes, order.end(), random);
+  }
+  return order;
+}
+
 void run_block(int threads) {
   Machine& m = machine();
   m.block = {.members = threads};
@@ -267,9 +284,7 @@ void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<v
   m.shared = std::make_unique_for_overwrite<std::byte[]>(room + kSharedAlignment + 16);
   const auto address = reinterpret_cast<std::uintptr_t>(m.shared.get());
   m.shared_begin = reinterpret_cast<unsigned char*>(m.shared.get()) + (kSharedAlignment - address % kSharedAlignment);
-  m.order.resize(static_cast<std::size_t>(threads));
-  std::iota(m.order.begin(), m.order.end(), std::size_t{0});
-  std::ranges::shuffle(m.order, std::minstd_rand(static_cast<unsigned>(++m.launches)));
+  m.order = order_of_chance(m.warps.size(), static_cast<unsigned>(++m.launches));
 
   const bool checked = m.launches % kCheckedEvery == 0 && device_bytes() <= kCheckedBytes;
   if (checked) copy_device_contents(m.before);
