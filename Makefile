@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 # More workers than processors: a worker waits for its servers to start half of the time.
 PYTEST = .venv/bin/python -m pytest -q -n $$(($(JOBS) + 1)) --dist loadfile --no-loadscope-reorder
 
-# Installs what is missing, builds, serves the shipped model, streams one chat answer with its timings, and stops.
+# Installs what is missing, builds, serves a small model, streams one chat answer with its timings, and stops.
 demo: build
 	tools/demo.sh
 
