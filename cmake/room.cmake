@@ -68,7 +68,8 @@ endfunction()
 
 # octavo_room(name SOURCES a.cc .. HEADERS a.h .. DEPS rooms.. LIBRARIES targets.. TESTS a_test.cc .. BENCHES a_bench.cc ..
 #             FUZZERS a_fuzz.cc .. SHARDS n)
-# TESTS become one executable <name>_test, which ctest runs in n processes (1); each BENCH and FUZZER one executable of its own.
+# TESTS become one executable <name>_test, which ctest runs in n processes (1). Each BENCH and FUZZER is a separate
+# executable.
 function(octavo_room name)
   cmake_parse_arguments(ROOM "" "SHARDS" "SOURCES;HEADERS;DEPS;LIBRARIES;TESTS;TEST_DEPS;BENCHES;FUZZERS" ${ARGN})
   # One for all presets and the wheel: what they compile alike has the same command line, and ccache keeps it once.

@@ -44,7 +44,7 @@ for ((i = 1; i <= rounds; ++i)); do
 done
 
 echo "failures, with the number of runs in which each occurred:"
-# GoogleTest's names stand in the output of ctest; what has not come so far that it could name a case is in ctest's own list.
+# The output of ctest has the names of cases; a program that crashed is in ctest's own list.
 failures=$(for log in "$logs"/*.log; do
   grep -hoE '^(\[  FAILED  \] [^ ,]+[./][^ ,]+|FAILED [^ ]+|ERROR [^ ]+)|[^ ]+ \((Failed|Timeout|SEGFAULT|Subprocess aborted)\)$' "$log" | sort -u || true
 done | sort | uniq -c | sort -rn)

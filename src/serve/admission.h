@@ -1,4 +1,4 @@
-// How much of the server may be in use at a time, and by whom.
+// Limits what all clients, and each of them, may use of the server at a time.
 #pragma once
 
 #include <atomic>

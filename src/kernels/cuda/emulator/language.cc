@@ -154,7 +154,7 @@ void live() {
     CHECK(thread.has_waited, "a thread that has not waited for the kernels before its own");
     thread.ended = true;
     --m.left;
-    for (Barrier* barrier : {&thread.warp->barrier, &m.block}) {  // who has returned is not waited for
+    for (Barrier* barrier : {&thread.warp->barrier, &m.block}) {  // nobody waits for a thread that has ended
       --barrier->members;
       barrier->release_if_full();
     }
@@ -169,7 +169,7 @@ void live() {
   }
 }
 
-// Goes on with the current thread, on its fiber or on an idle one; with the host when there is none.
+// Switches to the current thread, on its fiber or on an idle one. When all threads have ended, switches to the host.
 [[noreturn]] void go_on() {
   Machine& m = machine();
   if (m.current == nullptr) _longjmp(m.host, 1);
