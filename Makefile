@@ -2,8 +2,9 @@
 .PHONY: demo test test-long build wheel package docs page sanitized headers instructions format clean
 
 JOBS ?= $(shell nproc)
-# More workers than processors: a worker waits for its servers to start half of the time.
-PYTEST = .venv/bin/python -m pytest -q -n $$(($(JOBS) + 1)) --dist loadfile --no-loadscope-reorder
+# Test processes: more than processors, since some of them wait for servers, processes and timers.
+TESTS = $$(($(JOBS) + 1))
+PYTEST = .venv/bin/python -m pytest -q -n $(TESTS) --dist loadfile --no-loadscope-reorder
 
 # Installs what is missing, builds, serves a small model, streams one chat answer with its timings, and stops.
 demo: build
@@ -14,7 +15,7 @@ test:
 	tools/install.sh test
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
-	ctest --preset release -j $(JOBS) -LE large
+	ctest --preset release -j $(TESTS) -LE large
 	$(PYTEST)
 
 # The same tests in their long forms (src/base/test_length.h), and those that take 9 GB of memory.
@@ -22,7 +23,7 @@ test-long:
 	tools/install.sh test
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
-	OCTAVO_LONG_TESTS=1 ctest --preset release -j $(JOBS) -LE large
+	OCTAVO_LONG_TESTS=1 ctest --preset release -j $(TESTS) -LE large
 	ctest --preset release -L large
 
 build:
