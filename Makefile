@@ -1,9 +1,11 @@
 # The two commands of the README, and what they are made of.
-.PHONY: demo test build wheel package docs page sanitized headers instructions format clean
+.PHONY: demo test test-long build wheel package docs page sanitized headers instructions format clean
 
 JOBS ?= $(shell nproc)
 PHASE = tools/phase.sh
-PYTEST = .venv/bin/python -m pytest -q -o cache_dir=$(CURDIR)/build/pytest tests/e2e
+# Test processes: more than processors, since some of them wait for servers, processes and timers.
+TESTS = $$(($(JOBS) + 1))
+PYTEST = .venv/bin/python -m pytest -q -n $(TESTS) --dist loadfile --no-loadscope-reorder
 
 # Installs what is missing, builds, serves a small model, streams one chat answer with its timings, and stops. The time of
 # each phase comes last.
@@ -11,18 +13,23 @@ demo: build
 	@$(PHASE) demo tools/demo.sh
 	@$(PHASE) end
 
-# Installs what is missing, builds, and runs every test. One that fails runs once more before it counts, with both results
-# printed: on a machine that others use, too, it may have stood still. What fails twice fails the build, and so does what
-# pytest cannot even collect.
+# Installs what is missing, builds, and runs every test but the long ones.
 test:
 	@$(PHASE) begin
 	@$(PHASE) test:install tools/install.sh test
 	@$(PHASE) test:configure cmake --preset release
 	@$(PHASE) test:build cmake --build --preset release -j $(JOBS)
-	@$(PHASE) test:ctest ctest --preset release -j $(JOBS) -LE large --repeat until-pass:2
-	@$(PHASE) test:pytest $(PYTEST) --cache-clear || { [ $$? = 1 ] && echo "These have failed once, and run again alone:" && \
-	  $(PYTEST) --last-failed --last-failed-no-failures none; }
+	@$(PHASE) test:ctest ctest --preset release -j $(TESTS) -LE large
+	@$(PHASE) test:pytest $(PYTEST)
 	@$(PHASE) end
+
+# The same tests in their long forms (src/base/test_length.h), and those that take 9 GB of memory.
+test-long:
+	tools/install.sh test
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS)
+	OCTAVO_LONG_TESTS=1 ctest --preset release -j $(TESTS) -LE large
+	ctest --preset release -L large
 
 build:
 	@$(PHASE) begin

@@ -24,7 +24,9 @@ class AsyncClientTest : public testing::Test {
     ASSERT_TRUE(started);
     server_ = *std::move(started);
   }
-  Reply call(std::string target, std::string body = {}, int timeout_ms = 60'000) {
+  // on_piece is called after each piece of the body.
+  Reply call(std::string target, std::string body = {}, int timeout_ms = 60'000,
+             std::function<void()> on_piece = [] {}) {
     auto answer = std::make_shared<Reply>();
     std::promise<void> ended;
     ClientLoop& loop = client_.next_loop();
@@ -39,6 +41,7 @@ class AsyncClientTest : public testing::Test {
                                          [=](std::string_view piece) {
                                            answer->body += piece;
                                            ++answer->pieces;
+                                           on_piece();
                                          },
                                      .end =
                                          [=, &ended](Result<> result) {
@@ -77,13 +80,16 @@ TEST_F(AsyncClientTest, StreamsArePassedOnAsTheyCome) {
   serve([&](std::shared_ptr<Exchange> e) {
     e->start_stream({.content_type = "text/event-stream"});
     e->write("data: 1\n\n");
-    std::thread([e] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::thread([&, e] {
+      first_seen.get_future().wait();
       e->write("data: 2\n\n");
       e->finish();
     }).detach();
   });
-  const Reply answer = call("/");
+  bool seen = false;
+  const Reply answer = call("/", "", 60'000, [&] {
+    if (!std::exchange(seen, true)) first_seen.set_value();
+  });
   ASSERT_TRUE(answer.result);
   EXPECT_EQ(answer.body, "data: 1\n\ndata: 2\n\n");
   EXPECT_EQ(answer.pieces, 2);
@@ -121,11 +127,12 @@ TEST_F(AsyncClientTest, NobodyThereAndNoAnswerAreFailures) {
 
 TEST_F(AsyncClientTest, CancellingTellsTheServer) {
   std::promise<CloseReason> closed;
+  std::shared_ptr<Exchange> held;
   serve([&](std::shared_ptr<Exchange> e) {
     e->on_close([&](CloseReason reason) { closed.set_value(reason); });
     e->start_stream({});
     e->write("x");
-    std::thread([e] { std::this_thread::sleep_for(std::chrono::seconds(1)); }).detach();
+    held = std::move(e);
   });
   ClientLoop& loop = client_.next_loop();
   std::shared_ptr<Call> running;

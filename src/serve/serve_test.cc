@@ -544,7 +544,6 @@ TEST_F(ServeTest, IdleStreamsAreSmall) {
   const std::size_t before = mallinfo2().uordblks;
   for (int i = 0; i < kStreams; ++i) open(clients);
   EXPECT_TRUE(eventually([&] { return engine_->running() == kStreams + 50; }));
-  std::this_thread::sleep_for(50ms);
   const std::size_t each = (mallinfo2().uordblks - before) / kStreams;
   fmt::print("{} heap bytes for each idle stream, the test's client and fake engine included\n", each);
   RecordProperty("bytes_per_stream", static_cast<int>(each));

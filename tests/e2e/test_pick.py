@@ -8,7 +8,6 @@ import shlex
 import socket
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.request
 
@@ -530,12 +529,13 @@ def test_nobody_there_is_503(tmp_path):
 def test_endpoints_of_a_file_come_and_go(replicas, tmp_path):
     listed, config = tmp_path / "endpoints.yaml", tmp_path / "config.yaml"
 
-    def write(bases):
+    def write(content):
         fresh = tmp_path / "fresh.yaml"
-        fresh.write_text(json.dumps({"endpoints": [{"address": "127.0.0.1", "port": str(port_of(base))} for base in bases]}))
+        fresh.write_text(json.dumps({"endpoints": content}))
         fresh.rename(listed)
 
-    write(replicas)
+    every = [{"address": "127.0.0.1", "port": str(port_of(base))} for base in replicas]
+    write(every)
     config.write_text(
         json.dumps(
             {
@@ -544,15 +544,16 @@ def test_endpoints_of_a_file_come_and_go(replicas, tmp_path):
             }
         )
     )
+    log = tmp_path / "log"
     command = f"build/release/octavo pick --secure-serving=false --host 127.0.0.1 --grpc-port 0 --grpc-health-port 0 --metrics-port {{port}} --config-file {config}"
-    with running(command) as (_, metrics):
+    with running(f"sh -c 'exec {command} 2>{log}'") as (_, metrics):
         assert eventually(lambda: ready(metrics) == 3)
-        write(replicas[:1])
+        write(every[:1])
         assert eventually(lambda: ready(metrics) == 1)
-        listed.write_text("endpoints: 7")
-        time.sleep(1.2)
+        write(7)
+        assert eventually(lambda: "stays as it was" in log.read_text())
         assert ready(metrics) == 1
-        write(replicas[1:])
+        write(every[1:])
         assert eventually(lambda: ready(metrics) == 2)
 
 
