@@ -33,7 +33,6 @@ TEST(ExactJson, NumbersThatFitAreNumbers) {
   EXPECT_EQ(parsed("1.50").as_double(), 1.5);
   EXPECT_EQ(parsed("150e-2").as_double(), 1.5);
   EXPECT_EQ(parsed("0.00").as_double(), 0);
-  EXPECT_EQ(parsed("0e999999999999999999999").as_double(), 0);
   EXPECT_EQ(exact_json_text(parsed("1e20")), "1e+20");
 }
 

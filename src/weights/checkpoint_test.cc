@@ -5,6 +5,7 @@
 
 #include "base/scratch_directory.h"
 #include "weights/slots.h"
+#include "weights/weight_files.h"
 
 namespace octavo {
 namespace {
