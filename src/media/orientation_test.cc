@@ -1,4 +1,4 @@
-// Pictures are turned as their metadata says. The letters are those of Pillow 12.1's ImageOps.exif_transpose.
+// Pictures are turned as their metadata says. The letters are those of Pillow 13's ImageOps.exif_transpose.
 #include "media/orientation.h"
 
 #include <gtest/gtest.h>

@@ -236,7 +236,7 @@ TEST(Requests, NumbersOfAnySizeAreKept) {
     EXPECT_NE(request.prompt.tools.find(schema), std::string::npos) << request.prompt.tools;
     const json::array calls =
         tool_calls_of(R"([{"name":"f","parameters":{"x":)" + n + "}}]", {.function = ""});
-    EXPECT_EQ(calls.at(0).at("function").at("arguments"), R"({"x":)" + n + "}");
+    EXPECT_EQ(calls.at(0).at("function").at("arguments").as_string(), R"({"x":)" + n + "}");
   }
   EXPECT_EQ(chat_error(R"("seed":18446744073709551616)"), "seed");
   EXPECT_EQ(chat_error(R"("stream_options":18446744073709551616)"), "stream_options");
