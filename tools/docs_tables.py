@@ -73,7 +73,7 @@ def routes_page():
         if by := re.search(r"enabled_by = &ServeOptions::(\w+)", row):
             switch[re.search(r'\.path = "([^"]+)"', row)[1]] = needs.get(by[1], f"`{by[1]}`")
     page = ["# Routes and fields of octavo serve", "",
-            "Written by `tools/docs_tables.py` from the document that `GET /openapi.json` serves. What fields mean: [HTTP API](api.md).", "",
+            "Written by `tools/docs_tables.py` from the document that `GET /openapi.json` serves. Their meaning: [HTTP API](api.md).", "",
             "| route | | needs |", "|---|---|---|"]
     bodies = {}
     for path, item in document["paths"].items():
