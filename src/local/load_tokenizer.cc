@@ -44,6 +44,10 @@ Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   TRY(v.tokens, metadata.texts(key("tokens")));
   TRY(v.types, metadata.numbers(key("token_type")));
   TRY(v.merges, metadata.texts(key("merges")));
+  if ((v.model == "gpt2" || v.model == "gemma4") && v.merges.empty())
+    return failure(ErrorCode::corrupt,
+                   "{}: tokenizer.ggml.merges is missing or empty: texts would be read byte by byte, convert the model again",
+                   metadata.what());
   TRY(v.scores, metadata.numbers(key("scores")));
   TRY(v.bos, id("bos_token_id"));
   TRY(v.eos, id("eos_token_id"));

@@ -100,8 +100,6 @@ json::array added_tokens(const GgufVocabulary& v) {
 }
 
 Result<std::string> listed_merges(const GgufVocabulary& v) {
-  if (v.merges.empty())
-    return failure(ErrorCode::corrupt, "tokenizer.ggml.merges is missing or empty: without merges a text is read byte by byte");
   MergesText merges;
   for (const std::string_view merge : v.merges) {
     // Neither byte-level tokens nor SentencePiece's have a space in them.
