@@ -39,7 +39,11 @@ Result<Json> parameters_of(const Tool& tool, std::size_t index) {
   if (tool.name.empty() || !std::ranges::all_of(tool.name, named))
     return invalid(kField, "tools[{}]: the name '{}' must be letters, digits, '_', '-' and '.'", index,
                    tool.name);
-  TRY(Json schema, parse_json(tool.parameters.empty() ? R"({"type":"object"})" : tool.parameters, kField));
+  constexpr std::string_view kAnyObject = R"({"type":"object"})";
+  TRY(Json schema, parse_json(tool.parameters.empty() ? kAnyObject : tool.parameters, kField));
+  if (schema.is(Json::Kind::boolean) && schema.boolean) {  // the schema of all values
+    TRY(schema, parse_json(kAnyObject, kField));
+  }
   if (!schema.is(Json::Kind::object))
     return invalid(kField, "tools[{}]: the parameters of '{}' must be a JSON Schema object", index,
                    tool.name);

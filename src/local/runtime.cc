@@ -86,12 +86,11 @@ Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& opt
       .max_tokens = either(above.max_new_tokens, config.max_new_tokens)};
 }
 
-// A model whose logits are fewer than its tokens could be asked about ids that do not exist.
-Result<> check_vocabulary(const Tokenizer& tokenizer, int vocab_size) {
-  if (tokenizer.vocab_size() <= vocab_size) return {};
-  return field_failure("tokenizer", ErrorCode::corrupt,
-                       "the tokenizer has {} tokens, the model's vocabulary {}", tokenizer.vocab_size(),
-                       vocab_size);
+// As with a padding token that a fine-tune added. Requests are checked against the model's vocabulary.
+void warn_of_surplus_tokens(const Tokenizer& tokenizer, int vocab_size) {
+  if (tokenizer.vocab_size() <= vocab_size) return;
+  log_warning("the tokenizer has {} tokens, the model {}: prompts with token ids from {} on are refused",
+              tokenizer.vocab_size(), vocab_size, vocab_size);
 }
 
 // A draft model that was made for other tokens would hardly ever propose right.
@@ -203,7 +202,9 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     ProgressBar bar(title, "GB", 1e9);
     return load_engine(
         engine, {.progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); },
-                 .vocabulary = [&tokenizer, eos_ids] { return grammar_vocabulary(tokenizer, eos_ids); }});
+                 .vocabulary = [&tokenizer, eos_ids](int vocab_size) {
+                   return grammar_vocabulary(tokenizer, eos_ids, vocab_size);
+                 }});
   };
   return options.sleep_mode ? ReloadableEngine::start(load) : load();
 }
@@ -340,7 +341,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
 
   TRY(runtime->engine, start_engine(options, named, *runtime->tokenizer, generation.eos_ids));
   const EngineInfo info = runtime->engine->info();
-  TRY_VOID(check_vocabulary(*runtime->tokenizer, info.vocab_size));
+  warn_of_surplus_tokens(*runtime->tokenizer, info.vocab_size);
 
   ServeOptions& serve = options.serve;
   serve.eos_ids = generation.eos_ids;

@@ -8,6 +8,7 @@
 #include "tensor/mapped_file.h"
 #include "weights/checkpoint.h"
 #include "weights/json.h"
+#include "weights/weight_files.h"
 
 namespace octavo {
 namespace {

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/array.hpp>
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <cmath>
 #include <utility>
 
 #include "base/base64.h"
+#include "base/exact_json.h"
 #include "media/image.h"
 #include "media/image_parts.h"
 #include "media/padded_tiles.h"
@@ -259,7 +258,8 @@ std::string adapter_of(const Service& service, std::span<const openai::ChatPromp
 
 Result<std::string> messages_for_template(const Service& service, const std::string& messages) {
   if (!service.options.images && !service.options.prompt_sound) return messages;
-  json::value all = json::parse(messages);
+  boost::system::error_code error;
+  json::value all = parse_exact_json(messages, error);
   for (json::value& message : all.get_array()) {
     json::value* content = message.get_object().if_contains("content");
     if (content == nullptr || content->is_null()) continue;
@@ -268,7 +268,7 @@ Result<std::string> messages_for_template(const Service& service, const std::str
     else if (content->is_array())
       *content = as_text(service, content->get_array());
   }
-  return json::serialize(all);
+  return exact_json_text(all);
 }
 
 Result<std::vector<MediaPart>> read_media(const Service& service, const openai::ChatPrompt& prompt,

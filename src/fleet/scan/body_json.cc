@@ -1,8 +1,9 @@
 #include "fleet/scan/body_json.h"
 
-#include <boost/json/parser.hpp>
 #include <new>
 #include <utility>
+
+#include "base/exact_json.h"
 
 namespace octavo::fleet {
 
@@ -22,15 +23,11 @@ void BodyMemory::do_deallocate(void* memory, std::size_t bytes, std::size_t) {
 }
 
 Result<json::value> body_json(std::string_view text, json::storage_ptr memory) {
-  json::parse_options options;
-  options.max_depth = 64;
   try {
     boost::system::error_code error;
-    json::parser parser(memory, options);
-    parser.reset(std::move(memory));
-    parser.write(text, error);
+    json::value value = parse_exact_json(text, error, std::move(memory));
     if (error) return invalid("body", "{}", error.message());
-    return parser.release();
+    return value;
   } catch (const std::bad_alloc&) {
     return invalid("body", "too many values for its size");
   }

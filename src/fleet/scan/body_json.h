@@ -34,7 +34,7 @@ class BodyMemory : public boost::json::memory_resource {
   std::size_t used_ = 0;
 };
 
-// The value that the text is, in this memory. Errors: it is no JSON, or deeper than 64 levels; the memory
+// The value that the text is, in this memory. Errors: it is no JSON, or deeper than kExactJsonDepthMax; the memory
 // does not do.
 Result<boost::json::value> body_json(std::string_view text, boost::json::storage_ptr memory);
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
+#include "base/exact_json.h"
 #include "fleet/scan/body_json.h"
 
 namespace octavo::fleet {
@@ -45,7 +45,7 @@ constexpr std::array<std::string_view, 6> kMediaParts{"image_url", "input_image"
 std::uint64_t key_of_media(const json::value& source) {
   if (source.is_object())
     if (const auto* url = source.get_object().if_contains("url")) return key_of_media(*url);
-  const std::string text = source.is_string() ? std::string(source.get_string()) : json::serialize(source);
+  const std::string text = source.is_string() ? std::string(source.get_string()) : exact_json_text(source);
   return XXH64(text.data(), text.size(), 0);
 }
 
@@ -111,7 +111,7 @@ void read_body(const json::object& body, RouteRequest& route) {
     integer(name, route.output_tokens_max);
 
   if (const auto* tools = body.if_contains("tools"); tools && tools->is_array())
-    route.text += json::serialize(*tools);
+    route.text += exact_json_text(*tools);
   for (const char* name : {"system", "instructions"})
     if (const auto* found = body.if_contains(name)) append_content(*found, route);
   if (const auto* messages = body.if_contains("messages")) return append_messages(*messages, route);

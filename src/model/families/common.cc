@@ -217,6 +217,16 @@ Result<> set_window(ModelSpec& spec, const Config& config) {
   return {};
 }
 
+Result<> set_window_of_all(ModelSpec& spec, const Config& config) {
+  TRY(const std::vector<std::string> types, config.texts("layer_types"));
+  for (const std::string& type : types)
+    if (config.has("sliding_window") && type != "sliding_attention")
+      return field_failure("layer_types", ErrorCode::unsupported,
+                           "{} has \"{}\"; with sliding_window all layers of {} have sliding_attention: leave out one of both",
+                           config.where("layer_types"), type, config.text("model_type", "this model").value_or(""));
+  return set_window(spec, config);
+}
+
 Result<Experts> read_experts(const Config& config, const Mlp& like, std::string_view hidden) {
   Experts experts{.count = 0, .router = {}, .expert = like};
   TRY(experts.count,

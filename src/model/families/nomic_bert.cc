@@ -124,7 +124,7 @@ Result<ModelSpec> describe_jina_v3(const Config& config) {
   names.up = {"mlp.fc1"};
   names.down = "mlp.fc2";
   names.mlp_post_norm = "post_mlp_layernorm";
-  names.ignorable = {"pooler.*", "*embeddings.position_ids", "*.inv_freq"};
+  names.ignorable = {"pooler.*", "*embeddings.position_ids"};
   // As transformers stores what it has read of the first files. Adapters have the names above.
   Names& first = spec.other_names.emplace(names);
   first.embedding_norm = "emb_ln";
@@ -162,7 +162,7 @@ Result<ModelSpec> describe_gte(const Config& config) {
   names.up_first = true;
   names.down = "mlp.down_proj";
   names.mlp_post_norm = "mlp_ln";
-  names.ignorable = {"pooler.*", "classifier.*", "lm_head.*", "*.inv_freq"};
+  names.ignorable = {"pooler.*", "classifier.*", "lm_head.*"};
   spec.head = Head{.pool = Pool::first, .normalise = true};
   return spec;
 }
@@ -170,7 +170,7 @@ Result<ModelSpec> describe_gte(const Config& config) {
 Result<ModelSpec> describe_gte_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_gte(config));
   spec.names.prefixes = {"new."};
-  spec.names.ignorable = {"lm_head.*", "*.inv_freq"};
+  spec.names.ignorable = {"lm_head.*"};
   TRY(spec.head, read_classifier(config));
   spec.head->layers = {{.name = "new.pooler.dense", .outputs = spec.dim, .activation = Activation::tanh},
                        {.name = "classifier", .outputs = static_cast<int>(spec.head->labels.size())}};

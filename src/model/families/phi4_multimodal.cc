@@ -27,7 +27,7 @@ Names text_names(Names names, const std::string& wrapped) {
     for (std::string& name : *fused) name += wrapped;
   names.out += wrapped;
   names.down += wrapped;
-  names.ignorable = {"*.rotary_emb.inv_freq", "model.embed_tokens_extend.*"};
+  names.ignorable = {"model.embed_tokens_extend.*"};
   for (const char* adapter : {"vision", "speech"})
     for (const char* side : {"A", "B"}) names.ignorable.push_back(fmt::format("*.lora_{}.{}.weight", side, adapter));
   return names;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <boost/json/array.hpp>
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <utility>
 
 namespace octavo::openai {
@@ -172,7 +170,7 @@ Result<std::string> read_messages(Fields& fields, const RequestRules& rules, Med
     TRY(json::object message, read_message((*given)[i], fmt::format("messages[{}]", i), rules, media));
     messages.push_back(std::move(message));
   }
-  return json::serialize(messages);
+  return exact_json_text(messages);
 }
 
 Result<std::string> read_tool_definitions(Fields& fields) {
@@ -193,7 +191,7 @@ Result<std::string> read_tool_definitions(Fields& fields) {
     TRY_VOID(f.text("name", function_name));
     if (function_name.empty()) return invalid(name + ".function.name", "is missing");
   }
-  return json::serialize(*tools);
+  return exact_json_text(*tools);
 }
 
 // Forced calls and strict tools fix the answer's form.
@@ -304,7 +302,7 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
   if (processor) prompt.processor = *processor;
   TRY(prompt.tools, read_tool_definitions(fields));
   TRY(const json::array* documents, fields.array("documents"));
-  if (documents && !documents->empty()) prompt.documents = json::serialize(*documents);
+  if (documents && !documents->empty()) prompt.documents = exact_json_text(*documents);
   TRY_VOID(fields.boolean("add_generation_prompt", prompt.add_generation_prompt));
   TRY_VOID(fields.boolean("continue_final_message", prompt.continue_final_message));
   if (prompt.continue_final_message && prompt.add_generation_prompt)
@@ -319,7 +317,7 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
     if (!given || !given->contains("reasoning_effort")) kwargs["reasoning_effort"] = effort;
     if (!given || !given->contains("enable_thinking")) kwargs["enable_thinking"] = effort != "none";
   }
-  if (!kwargs.empty()) prompt.kwargs = json::serialize(kwargs);
+  if (!kwargs.empty()) prompt.kwargs = exact_json_text(kwargs);
   return prompt;
 }
 

@@ -29,9 +29,9 @@ Result<> read_logit_bias(Fields& f, SamplingParams& p) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
     if (error != std::errc{} || end != text.data() + text.size())
       return invalid("logit_bias", "its keys must be token ids, got \"{}\"", text.substr(0, 32));
-    if (!value.is_number()) return invalid("logit_bias", "the bias of token {} must be a number", id);
-    const double bias = value.to_number<double>();
-    p.logit_bias.emplace_back(id, static_cast<float>(std::clamp(bias, -100.0, 100.0)));
+    const auto bias = rounded_number(value);
+    if (!bias) return invalid("logit_bias", "the bias of token {} must be a number", id);
+    p.logit_bias.emplace_back(id, static_cast<float>(std::clamp(*bias, -100.0, 100.0)));
   }
   return {};
 }

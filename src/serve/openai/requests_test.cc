@@ -5,6 +5,7 @@
 
 #include "serve/openai/chat_request.h"
 #include "serve/openai/completion_request.h"
+#include "serve/openai/tool_choice.h"
 
 namespace octavo::openai {
 namespace {
@@ -216,6 +217,30 @@ TEST(Requests, StructuredOutputs) {
   EXPECT_EQ(chat_error(R"("structured_outputs":{"regex":"a","whitespace_pattern":"x"})"),
             "structured_outputs.whitespace_pattern");
   EXPECT_EQ(chat_error(R"("structured_outputs":{"regex":"a","foo":1})"), "structured_outputs.foo");
+}
+
+TEST(Requests, NumbersOfAnySizeAreKept) {
+  for (const std::string n : {"18446744073709551615", "18446744073709551616", "-9223372036854775809",
+                              "123456789012345678901234567890123456789012345678901234567890",
+                              "0.1000000000000000055511151231257827", "1e400", "2.0"}) {
+    const std::string schema = R"({"const":)" + n + R"(,"enum":[)" + n + R"(],"minimum":)" + n + "}";
+    const auto format =
+        chat(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","schema":)" + schema + "}}");
+    EXPECT_EQ(format.value().generation.output->text, schema);
+    EXPECT_EQ(chat(R"("structured_outputs":{"json":)" + schema + "}").value().generation.output->text, schema);
+    const std::string tools =
+        R"("tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"x":)" + schema +
+        "}}}}]";
+    const auto request = chat(tools + R"(,"tool_choice":"required")").value();
+    EXPECT_NE(request.generation.output->text.find(schema), std::string::npos) << request.generation.output->text;
+    EXPECT_NE(request.prompt.tools.find(schema), std::string::npos) << request.prompt.tools;
+    const json::array calls =
+        tool_calls_of(R"([{"name":"f","parameters":{"x":)" + n + "}}]", {.function = ""});
+    EXPECT_EQ(calls.at(0).at("function").at("arguments").as_string(), R"({"x":)" + n + "}");
+  }
+  EXPECT_EQ(chat_error(R"("seed":18446744073709551616)"), "seed");
+  EXPECT_EQ(chat_error(R"("stream_options":18446744073709551616)"), "stream_options");
+  EXPECT_EQ(chat(R"("temperature":0.70000000000000000000000001)").value().generation.sampling.temperature, 0.7F);
 }
 
 TEST(Requests, ForcedToolCalls) {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <boost/json/serialize.hpp>
 #include <utility>
 
+#include "base/exact_json.h"
 #include "base/hash.h"
 #include "http/sse.h"
 #include "serve/openai/message_reader.h"
@@ -40,7 +40,7 @@ class ResponsesReply final : public Reply {
         responses_(std::move(responses)),
         response_(pending_response(responses_.response, options_)),
         reader_(options_.tools) {
-    if (responses_.background) responses_.store->begin(options_.id, json::serialize(response_));
+    if (responses_.background) responses_.store->begin(options_.id, exact_json_text(response_));
     response_["status"] = "in_progress";
   }
 
@@ -74,7 +74,7 @@ class ResponsesReply final : public Reply {
                     const Usage& usage) override {
     add(reader_.read_whole(parts.front()), parts.front());
     finish(usage);
-    return json::serialize(response_);
+    return exact_json_text(response_);
   }
 
  private:
@@ -178,7 +178,7 @@ class ResponsesReply final : public Reply {
     if (!responses_.store) return;
     json::array conversation = std::move(responses_.conversation);
     for (const json::value& item : response_.at("output").as_array()) conversation.push_back(item);
-    responses_.store->finish(options_.id, json::serialize(response_), json::serialize(conversation));
+    responses_.store->finish(options_.id, exact_json_text(response_), exact_json_text(conversation));
   }
 
   int index() const { return static_cast<int>(response_.at("output").as_array().size()); }
@@ -195,7 +195,7 @@ class ResponsesReply final : public Reply {
   void event(std::string_view type, json::object fields) {
     fields["type"] = type;
     fields["sequence_number"] = sequence_++;
-    events_ += http::sse_event(type, json::serialize(fields));
+    events_ += http::sse_event(type, exact_json_text(fields));
   }
 
   std::string take_events() { return std::exchange(events_, {}); }

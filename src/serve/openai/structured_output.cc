@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <boost/json/serialize.hpp>
 #include <utility>
 
 namespace octavo::openai {
@@ -13,32 +12,9 @@ using grammar::GrammarSource;
 
 namespace {
 
-void write(const json::value& value, std::string& out) {
-  if (value.is_double()) {
-    out += fmt::format("{}", value.get_double());
-  } else if (value.is_array()) {
-    char before = '[';
-    for (const json::value& item : value.get_array()) {
-      out += std::exchange(before, ',');
-      write(item, out);
-    }
-    out += before == '[' ? "[]" : "]";
-  } else if (value.is_object()) {
-    char before = '{';
-    for (const auto& [key, item] : value.get_object()) {
-      out += std::exchange(before, ',');
-      out += json::serialize(json::value(key)) + ":";
-      write(item, out);
-    }
-    out += before == '{' ? "{}" : "}";
-  } else {
-    out += json::serialize(value);
-  }
-}
-
 // A schema may come as JSON or as a text that holds JSON.
 std::string schema_text(const json::value& schema) {
-  return schema.is_string() ? std::string(schema.get_string()) : json_text(schema);
+  return schema.is_string() ? std::string(schema.get_string()) : exact_json_text(schema);
 }
 
 GrammarSource make_source(GrammarKind kind, std::string text, std::string field) {
@@ -54,7 +30,7 @@ Result<std::optional<GrammarSource>> read_response_format(Fields& fields) {
   if (type == "text") return std::nullopt;
   if (type == "json_object") return make_source(GrammarKind::json_object, "", "response_format");
   if (type == "structural_tag")
-    return make_source(GrammarKind::structural_tag, json_text(*format), "response_format");
+    return make_source(GrammarKind::structural_tag, exact_json_text(*format), "response_format");
   if (type != "json_schema")
     return invalid("response_format.type", "must be text, json_object, json_schema or structural_tag, got {}",
                    type);
@@ -86,7 +62,7 @@ Result<std::string> constraint_text(Fields& f, const Kind& kind, const json::val
     case GrammarKind::choice: {
       std::vector<std::string> choices;
       TRY_VOID(f.texts(kind.name, choices));
-      return json_text(value);
+      return exact_json_text(value);
     }
     case GrammarKind::regex:
     case GrammarKind::ebnf: {
@@ -132,12 +108,6 @@ Result<std::optional<GrammarSource>> read_structured_outputs(Fields& fields,
 }
 
 }  // namespace
-
-std::string json_text(const json::value& value) {
-  std::string text;
-  write(value, text);
-  return text;
-}
 
 Result<std::optional<GrammarSource>> read_structured_output(Fields& fields,
                                                             const grammar::JsonOptions& options) {

@@ -2,7 +2,6 @@
 // tool_choice.h)
 #pragma once
 
-#include <boost/json/value.hpp>
 #include <optional>
 #include <string>
 
@@ -17,8 +16,5 @@ namespace octavo::openai {
 // writes JSON where a request says nothing.
 Result<std::optional<grammar::GrammarSource>> read_structured_output(Fields& fields,
                                                                      const grammar::JsonOptions& json);
-
-// JSON with numbers in their short form: a grammar spells constants as the schema does.
-std::string json_text(const boost::json::value& value);
 
 }  // namespace octavo::openai

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json/parse.hpp>
 #include <utility>
 
 #include "base/hash.h"
 #include "grammar/tool_calls.h"
-#include "serve/openai/structured_output.h"
 
 namespace octavo::openai {
 
@@ -24,7 +22,7 @@ Result<grammar::Tool> read_tool(const json::value& tool, std::size_t index) {
   Fields function(function_of(tool), fmt::format("tools[{}].function.", index));
   grammar::Tool out;
   TRY_VOID(function.text("name", out.name));
-  if (const json::value* parameters = function.any("parameters")) out.parameters = json_text(*parameters);
+  if (const json::value* parameters = function.any("parameters")) out.parameters = exact_json_text(*parameters);
   TRY_VOID(function.boolean("strict", out.strict));
   return out;
 }
@@ -157,12 +155,12 @@ std::string new_tool_call_id(const grammar::ToolDialect* dialect) {
 json::array tool_calls_of(const std::string& text, const ForcedTool& forced) {
   if (!forced.function.empty()) return {tool_call_json(new_tool_call_id(), forced.function, text)};
   json::error_code error;
-  const json::value list = json::parse(text, error);
+  const json::value list = parse_exact_json(text, error);
   json::array calls;
   if (error || !list.is_array()) return calls;
   for (const json::value& call : list.get_array())
     calls.push_back(
-        tool_call_json(new_tool_call_id(), call.at("name").as_string(), json_text(call.at("parameters"))));
+        tool_call_json(new_tool_call_id(), call.at("name").as_string(), exact_json_text(call.at("parameters"))));
   return calls;
 }
 

@@ -1,6 +1,7 @@
 // /v1/responses
 #include <boost/json/serialize.hpp>
 
+#include "base/exact_json.h"
 #include "serve/openai/errors.h"
 #include "serve/openai/responses_reply.h"
 #include "serve/openai/responses_request.h"
@@ -37,7 +38,7 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
   service->responses.cancel_with(id, [generation] {
     if (const auto running = generation.lock()) running->cancel();
   });
-  exchange->respond({.body = json::serialize(pending)});
+  exchange->respond({.body = exact_json_text(pending)});
   return {};
 }
 
