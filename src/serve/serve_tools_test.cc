@@ -46,6 +46,23 @@ TEST_F(ServeTest, ForcedToolCallsComeAsToolCalls) {
   EXPECT_EQ(chunks_with_calls, 1);
 }
 
+// The list may break off in the white space after a call, or in the next one.
+TEST_F(ServeTest, AWholeForcedCallIsACall) {
+  const std::string whole = R"([{"name":"f","parameters":{"a":123456789012345678901}})";
+  for (const auto& [text, content] : std::initializer_list<std::pair<std::string, json::value>>{
+           {whole + "  \n ", nullptr}, {whole + ",\n", nullptr}, {whole + "]  ", nullptr},
+           {whole + R"(,{"name":"f","para)", R"(,{"name":"f","para)"}}) {
+    serve([text](const Request&, int) { return Script{.tokens = bytes_of(text), .end = FinishReason::length}; });
+    const json::object choice =
+        reply("/v1/chat/completions", kChat + kTools + R"(,"tool_choice":"required"})").at("choices").at(0).as_object();
+    EXPECT_EQ(choice.at("finish_reason"), "length") << text;
+    EXPECT_EQ(choice.at("message").at("content"), content) << text;
+    const json::array& calls = choice.at("message").at("tool_calls").as_array();
+    ASSERT_EQ(calls.size(), 1u) << text;
+    EXPECT_EQ(calls[0].at("function").at("arguments"), R"({"a":123456789012345678901})");
+  }
+}
+
 TEST_F(ServeTest, ANamedToolsArgumentsStream) {
   serve_text(R"({"a":1})");
   const std::string body =

@@ -47,6 +47,13 @@ struct ChatInput {
       std::chrono::system_clock::now();  // for strftime_now, in local time
 };
 
+// What a template does with messages that not every template takes.
+struct TemplateHabits {
+  bool takes_parts = false;      // goes through the parts of a content
+  bool knows_developer = false;  // has a role of that name
+  bool system_anywhere = false;  // prints system messages wherever they are
+};
+
 // Immutable; any number of threads may render with one.
 class ChatTemplate {
  public:
@@ -58,6 +65,8 @@ class ChatTemplate {
   // should be, a reserved name among the kwargs, or a limit.
   Result<std::string> render(const ChatInput& input) const;
 
+  const TemplateHabits& habits() const { return habits_; }
+
  private:
   struct Free {
     void operator()(bridge::TemplateHandle* handle) const;
@@ -66,6 +75,7 @@ class ChatTemplate {
   explicit ChatTemplate(bridge::TemplateHandle* handle) : handle_(handle) {}
 
   std::unique_ptr<bridge::TemplateHandle, Free> handle_;
+  TemplateHabits habits_;
 };
 
 }  // namespace octavo
