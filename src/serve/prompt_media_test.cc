@@ -204,7 +204,7 @@ TEST_F(ImagesTest, LimitsAreTold) {
   EXPECT_THAT(message({json::object{{"type", "input_audio"}}}), HasSubstr("demo takes images and no sound"));
   EXPECT_THAT(message({json::object{{"type", "video_url"}}}), HasSubstr("demo takes images and no videos"));
   EXPECT_THAT(message({json::object{{"type", "film"}}}),
-              HasSubstr("only parts of type text, image_url, video_url, audio_url and input_audio"));
+              HasSubstr("only parts of type text, thinking, image_url, video_url, audio_url and input_audio"));
 }
 
 // Sounds in chats: what the engine gets is what transformers' processor makes of them (tests/data/sound).

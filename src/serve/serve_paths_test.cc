@@ -14,7 +14,7 @@ TEST_F(ServeTest, PathsHaveAProxysPrefixOrNot) {
   EXPECT_EQ(get("/llms/v1/models").status, 404);
   EXPECT_EQ(post("/llm/v1/completions", kCompletion + "}").status, 200);
   for (const auto& [path, right] : std::initializer_list<std::pair<std::string, std::string>>{
-           {"/v1/models/", "/v1/models"}, {"/llm/v1/models//", "/llm/v1/models"}, {"/health/?a=b", "/health?a=b"}}) {
+           {"/v1/models/", "/v1/models"}, {"/llm/v1/models/", "/llm/v1/models"}, {"/health/?a=b", "/health?a=b"}}) {
     const http::Response moved = get(path);
     EXPECT_EQ(moved.status, 307) << path;
     EXPECT_EQ(moved.headers.find("Location"), right);
