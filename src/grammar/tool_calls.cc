@@ -124,7 +124,7 @@ class TagWriter {
     return fmt::format(R"({{"type":"structural_tag","format":{}}})", format);
   }
 
-  // final: of the message that is no call; "": there is none.
+  // final: the format of a message that is no call; "": every message is a call.
   static Result<std::string> harmony(std::span<const Tool> tools, bool free, std::string_view final) {
     std::vector<std::string> messages;
     for (std::size_t i = 0; i < tools.size(); ++i) {

@@ -52,8 +52,8 @@ struct ToolDialect {
   // What a reader looks for, where that is less than the trigger; and whether only at the beginning.
   std::string_view mark = {};
   bool at_beginning = false;
-  // What models write in place of all that precedes a call's name or object. Read for known tools, never
-  // enforced. mark: what of it a reader looks for; end: in place of the dialect's own.
+  // Another beginning of calls that models write, up to a call's name or object. Read for known tools, never
+  // enforced. mark: the part that a reader looks for; end: replaces the dialect's end.
   struct Opening {
     std::string_view mark, text, end = {};
   };

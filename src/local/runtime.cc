@@ -242,7 +242,7 @@ Result<> open_adapter_folder(const std::string& path, const std::string& named, 
   return AdapterFolder::open(path, std::move(names), service);
 }
 
-// What --media-io-kwargs says of videos stands above the model's rule.
+// --media-io-kwargs overrides the model's rule for videos.
 void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
   if (!asked.number && !asked.fps) return;
   rule.samples = false;

@@ -49,7 +49,7 @@ struct ServeOptions {
   MediaSources media_sources{};       // of chats
   std::set<std::string, std::less<>> media_adapters{};  // "image", "video", "audio": chats with such a part that name no
                                                        // adapter have the one of that name
-  ContentFormat content_format{};      // of what chat templates get
+  ContentFormat content_format{};      // contents in chat templates
   std::string root_path{};             // that a proxy leaves in front of paths; "": none
   std::vector<TokenId> tool_tokens{};  // special tokens of the rules' tool dialect
   std::string version{};

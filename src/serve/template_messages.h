@@ -19,15 +19,15 @@ enum class ContentFormat : std::uint8_t { automatic, string, parts };
 struct ContentRules {
   ContentFormat format{};
   bool media = false;  // the model takes images, videos or sound
-  // What stands in a text for media of a kind; null: nothing.
+  // The text that marks media of a kind; null: no text.
   std::function<std::string_view(openai::MediaKind)> token{};
 };
 
-// The prompt's messages as JSON, as vLLM hands them to a template:
+// The prompt's messages as JSON, as vLLM hands them to a template.
 // - `developer` is `system` where the template does not have that role;
 // - system messages are one, the first message, where the template prints no others;
 // - a content of several parts is one string with a line for each, where the template does not go through
-//   parts; lines like "<image>" stand in front of the text. Models that take media get all contents as parts,
+//   parts; lines like "<image>" come before the text. Models that take media get all contents as parts,
 //   if their template goes through parts.
 std::string messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
                                   const ContentRules& rules);

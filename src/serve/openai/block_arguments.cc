@@ -87,7 +87,7 @@ class BlockArguments final : public ArgumentsReader {
   const ToolParameters& parameters_;
   bool first_ = true;
 
-  // Of the block being read.
+  // The block being read:
   std::string name_;
   bool says_text_ = true;
   bool in_value_ = false;
@@ -123,7 +123,7 @@ BlockArguments::Found BlockArguments::read_head(std::string& text) {
   says_text_ = true;
   if (dialect_.says_text) {
     says_text_ = closed && behind.literal("true\">");
-    // What it does not say is as good as "false".
+    // A missing attribute means "false".
     closed = says_text_ || (closed ? behind.literal("false\">") : behind.literal("\">"));
   }
   if (!closed) return behind.starved() ? Found::more : Found::no;

@@ -15,7 +15,7 @@ class ArgumentsReader {
  public:
   enum class Step : std::uint8_t {
     again,   // there may be more in the text
-    more,    // goes on only with more text
+    more,    // needs more text
     done,    // the object is complete; what closes the call is in the text
     broken,  // these are no arguments; what came before makes an object
   };
@@ -29,7 +29,7 @@ class ArgumentsReader {
 // Behind the head of a call. Keeps the dialect and the parameters.
 std::unique_ptr<ArgumentsReader> arguments_reader(const grammar::ToolDialect& dialect,
                                                   const ToolParameters& parameters);
-// Of form `parameters`.
+// Reads form `parameters`.
 std::unique_ptr<ArgumentsReader> block_arguments(const grammar::ToolDialect& dialect,
                                                  const ToolParameters& parameters);
 

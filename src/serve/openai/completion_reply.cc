@@ -131,8 +131,8 @@ class CompletionReply final : public Reply {
     return lists.take();
   }
 
-  // The token's bytes as they are in front of the text, which goes on behind them. Special tokens may have been
-  // left out of it, and the space in front of its first word.
+  // Takes the token's bytes from the front of the text. The text may lack special tokens, and the space before
+  // its first word.
   std::string bytes_in(TokenId id, std::string_view& text) const {
     std::string bytes = tokenizer_->token_bytes(id).value_or("");
     if (!text.starts_with(bytes)) {

@@ -47,7 +47,7 @@ GrammarSource make_source(GrammarKind kind, std::string text, std::string field)
   return {.kind = kind, .text = std::move(text), .field = std::move(field)};
 }
 
-// What a client asks for and nobody reads is reported.
+// Reports members that the server does not know.
 void report_unread(const Fields& fields, std::vector<std::string>& unknown) {
   for (std::string& name : fields.unread()) unknown.push_back(std::move(name));
 }

@@ -67,7 +67,7 @@ std::string schema_of(const grammar::GrammarSource& output) {
   return output.kind == grammar::GrammarKind::json_schema ? output.text : "";
 }
 
-// What binds the answers of a model that may call tools.
+// Binds the answers of a model that may call tools.
 Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::string> special,
                     std::span<const grammar::Tool> tools, ToolRequest& request) {
   const bool strict = std::ranges::any_of(tools, &grammar::Tool::strict);

@@ -72,7 +72,7 @@ void each_choice(const Json& schema, Visit&& visit) {
   if (const Json* one = schema.find("const")) visit(*one);
 }
 
-// Of any size, with a sign or zeros in front, neither of which JSON takes.
+// A whole number of any size. A plus sign and leading zeros, which JSON does not allow, are removed.
 std::optional<std::string> whole_number(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -134,7 +134,7 @@ ToolParameters::ToolParameters(std::string_view schema, bool strict) {
   if (strict) bound_texts_ = grammar::text_parameters(schema);
 }
 
-// What a schema's references lead to; null: nowhere.
+// Follows a schema's references; null: they lead nowhere.
 const Json* ToolParameters::resolved(const Json& schema) const {
   const Json* at = &schema;
   for (int hops = 0; at; ++hops) {
@@ -198,7 +198,7 @@ bool ToolParameters::is_text(std::string_view name, bool text) const {
   return types_of(name, text) == string;
 }
 
-// The string of an enum or const that the text is, but for white space around it.
+// The string of an enum or const that equals the text, except for white space around it.
 const std::string* ToolParameters::choice_of(std::string_view name, std::string_view written) const {
   const Json* schema = schema_ ? find(*schema_, name, 0) : nullptr;
   const Json* own = schema ? resolved(*schema) : nullptr;
@@ -217,7 +217,7 @@ std::string ToolParameters::value(std::string_view name, std::string_view writte
   const Types types = types_of(name, text);
   if (const std::string* choice = choice_of(name, written)) return quoted(*choice);
   if (std::string value = as_type(plain, types); !value.empty()) return value;
-  // Of another type than the schema has. A number that is infinite for most readers of JSON is none.
+  // The value has another type than the schema says. Readers of JSON take a too large number for infinity.
   const bool number_like = plain.find_first_of("0123456789-") == 0;
   if (!(types & string) && is_json(plain) && (!number_like || any_number(plain))) return plain;
   return quoted(written);

@@ -1,5 +1,5 @@
-// What values a tool's schema gives its parameters, and the texts that models write as such values. Dialects
-// of form `parameters` write values without saying of what type they are: the schema decides, as in vLLM.
+// Types of a tool's parameters, and the values of texts that models write for them. Dialects of form
+// `parameters` write values without their types: the tool's schema decides, as in vLLM.
 #pragma once
 
 #include <cstdint>

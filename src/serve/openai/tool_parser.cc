@@ -9,7 +9,7 @@ using grammar::ToolDialect;
 
 namespace {
 
-// A call's name, and what must be known before its arguments, come within so many bytes, or it is no call.
+// The head of a call, up to its arguments, has at most this number of bytes, or it is no call.
 constexpr std::size_t kHeadBytesMax = 32 << 10;
 // A call with more bytes than this is sent before it is whole, so that a client does not wait for long.
 constexpr std::size_t kHeldBytesMax = 1 << 10;
@@ -80,7 +80,7 @@ ToolParser::Step ToolParser::step() {
   return Step::more;
 }
 
-// Whether nothing but white space stands before this place in its line.
+// Whether only white space is before this place in its line.
 bool ToolParser::begins_line(std::size_t at) const {
   const std::string_view before = std::string_view(buffer_).substr(0, at);
   const std::size_t last = before.find_last_not_of(" \t");
@@ -148,8 +148,7 @@ ToolParser::Step ToolParser::read_call() {
   return Step::done;
 }
 
-// What was taken for a call is text after all: the mark of the first one is content, and what follows is
-// looked at again.
+// The call is text after all: the mark of the first call is content, and the text after it is read again.
 void ToolParser::no_call() {
   if (std::exchange(held_, false)) buffer_ = std::exchange(raw_, {});
   arguments_.clear();
@@ -179,7 +178,7 @@ ToolParser::Step ToolParser::skip_json() {
   return Step::done;
 }
 
-// What stands before a call's name or object, as the dialect has it or as models write it too.
+// Reads up to a call's name or object: as the dialect has it, or as models write it too.
 bool ToolParser::opening(CallCursor& cursor) {
   const CallCursor start = cursor;
   if (first_)
@@ -264,7 +263,7 @@ ToolParser::Found ToolParser::object_head(CallCursor& cursor) {
   return !name_.empty() && !whole_.empty() && known(name_) ? Found::yes : Found::no;
 }
 
-// What nothing but its form tells from text is a call if it is one of the request's tools.
+// A call without a mark must name one of the request's tools.
 bool ToolParser::known(const std::string& name) const {
   const bool told = marked_ && dialect_.mark.empty() && policy_ != CallPolicy::thoughts;
   return !name.empty() && (told || tools_->contains(name));
@@ -311,7 +310,7 @@ ToolParser::Step ToolParser::read_arguments() {
   return Step::done;
 }
 
-// What follows the arguments in {"name", "arguments"} says nothing.
+// Skips the members after the arguments in {"name", "arguments"}.
 ToolParser::Step ToolParser::skip_members() {
   CallCursor cursor(buffer_);
   std::string ignored;

@@ -4,8 +4,8 @@
 //   for each piece of text: send(parser.push(piece));
 //   send(parser.finish());
 //
-// Promise: however a text is cut into pieces, the parts joined are the same. What begins like a call and is
-// none comes out as content. White space around calls is their layout, and belongs to neither.
+// Promise: however a text is cut into pieces, the parts joined are the same. Text that only begins like a
+// call comes out as content. White space around calls is their layout, and belongs to neither.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,7 @@ class ToolParser {
     next_call,   // behind a call, where another one may follow
     other_json,  // in a JSON object that is no call, where nothing else marks calls
   };
-  enum class Step : std::uint8_t { done, more };  // more: can go on only with more text
+  enum class Step : std::uint8_t { done, more };  // more: needs more text
   enum class Found : std::uint8_t { yes, no, more };
   // Where a mark is in the buffer, or how much of the buffer's end could become one.
   struct Mark {
@@ -123,7 +123,7 @@ class ToolParser {
   std::size_t mark_size_ = 0;
   int calls_ = 0;
 
-  // Of the call being read.
+  // The call being read:
   std::string name_, id_;
   bool marked_ = true;  // by the dialect's own mark: the tool need not be known
   std::string whole_;   // arguments that are known at once, with the end of the object; "": they follow
