@@ -317,8 +317,12 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
   TRY_VOID(service.admission.possible({.answers = asked.sampling.n}));
   if (truncated && !request.prompt.media.empty())
     return invalid("truncate_prompt_tokens", "cannot be combined with images or sound");
-  TRY(auto tokens,
-      chat_tokens(service, request.prompt, asked.add_special_tokens, prompt_bytes_max(service, truncated)));
+  ChatTokens tokens;
+  if (!asked.forwarded_prompt.empty() && request.prompt.media.empty()) {
+    tokens.ids = std::move(asked.forwarded_prompt);
+  } else {
+    TRY(tokens, chat_tokens(service, request.prompt, asked.add_special_tokens, prompt_bytes_max(service, truncated)));
+  }
   if (asked.adapter.empty()) asked.adapter = adapter_of(service, request.prompt.media);
   auto& [ids, images] = tokens;
   truncate(ids, asked, prompt_tokens_max(service));
@@ -347,7 +351,10 @@ Result<GenerationPlan> prepare_completion_as(const Service& service, openai::Com
   std::vector<std::vector<TokenId>> prompts;
   std::vector<std::string> echoes;
   for (const openai::TextOrTokens& prompt : request.prompts) {
-    TRY(std::vector<TokenId> ids, tokens_of(service, prompt, request.generation));
+    std::vector<TokenId> ids = std::move(request.generation.forwarded_prompt);
+    if (ids.empty() || request.echo || request.prompts.size() > 1) {
+      TRY(ids, tokens_of(service, prompt, request.generation));
+    }
     if (request.suffix) {
       TRY(ids, filled_in(service, std::move(ids), *request.suffix, request.generation));
     }
