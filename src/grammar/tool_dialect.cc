@@ -19,8 +19,9 @@ constexpr Opening kKimiOpenings[] = {
     {"<|tool_call_begin|>", "<|tool_call_begin|>"}};
 constexpr Opening kFunctionOpenings[] = {{"<function=", "<function="}};
 constexpr Opening kInvokeOpenings[] = {{"<invoke name=\"", "<invoke name=\""}};
-constexpr Opening kDsmlOpenings[] = {{"<｜DSML｜toolcalls>", "<｜DSML｜toolcalls>\n<｜DSML｜invoke name=\""},
-                                     {"<｜DSML｜tool>", "<｜DSML｜tool>\n<｜DSML｜invoke name=\""}};
+constexpr Opening kDsmlOpenings[] = {
+    {"<｜DSML｜toolcalls>", "<｜DSML｜toolcalls>\n<｜DSML｜invoke name=\""},
+    {"<｜DSML｜tool>", "<｜DSML｜tool>\n<｜DSML｜invoke name=\""}};
 
 constexpr ToolDialect kDialects[] = {
     {.name = "hermes",

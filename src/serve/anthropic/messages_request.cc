@@ -270,7 +270,8 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
       Fields f(*format, "output_config.format.");
       std::string type = "json_schema";
       TRY_VOID(f.text("type", type));
-      if (type != "json_schema") return invalid("output_config.format.type", "must be \"json_schema\", got \"{}\"", type);
+      if (type != "json_schema")
+        return invalid("output_config.format.type", "must be \"json_schema\", got \"{}\"", type);
       if (chat.contains("response_format"))
         return invalid("output_config.format", "cannot be combined with response_format");
       TRY(const json::object* schema, f.object("schema"));

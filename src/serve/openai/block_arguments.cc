@@ -203,7 +203,8 @@ ArgumentsReader::Step BlockArguments::read_value(std::string& text, std::string&
     return Step::more;
   }
   text.erase(0, end.at + end.closing);
-  if (std::exchange(in_cdata_, false)) return text.empty() ? Step::more : Step::again;  // the closing mark follows
+  // After a CDATA section comes the closing mark.
+  if (std::exchange(in_cdata_, false)) return text.empty() ? Step::more : Step::again;
   out += text_ ? "\"" : parameters_.value(name_, value_, says_text_);
   value_.clear();
   in_value_ = false;

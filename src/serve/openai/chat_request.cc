@@ -98,7 +98,8 @@ Result<> read_part(Fields& part, const RequestRules& rules, MediaList& media, js
   }
   if (type != "text" && type != "refusal")
     return invalid(part.full_name("type"),
-                   "only parts of type text, thinking, image_url, video_url, audio_url and input_audio are supported");
+                   "only parts of type text, thinking, image_url, video_url, audio_url and input_audio are "
+                   "supported");
   if (!part.any(type)) return invalid(part.full_name(type), "is missing");
   TRY_VOID(part.text(type, text));
   parts.push_back(json::object{{"type", "text"}, {"text", std::move(text)}});
@@ -108,7 +109,8 @@ Result<> read_part(Fields& part, const RequestRules& rules, MediaList& media, js
 Result<Content> read_content(Fields& message, const RequestRules& rules, MediaList& media) {
   const json::value* content = message.any("content");
   const std::string name = message.full_name("content");
-  if (!content || content->is_string()) return Content{.shown = content ? *content : json::value(nullptr), .thoughts = {}};
+  if (!content) return Content{};
+  if (content->is_string()) return Content{.shown = *content, .thoughts = {}};
   if (!content->is_array()) return invalid(name, "must be a string or a list of parts");
   Content read;
   json::array parts;

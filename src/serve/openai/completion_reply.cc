@@ -87,7 +87,8 @@ class CompletionReply final : public Reply {
           options_.return_prompt_logprobs ? prompt_logprobs_json(*tokenizer_, prompt) : json::value(nullptr);
       // Null where a request did not ask for them, as in vLLM.
       if (!options_.return_token_ids) one["token_ids"] = nullptr;
-      one["prompt_token_ids"] = options_.return_token_ids ? json::value_from(prompt.token_ids) : json::value(nullptr);
+      one["prompt_token_ids"] = nullptr;
+      if (options_.return_token_ids) one["prompt_token_ids"] = json::value_from(prompt.token_ids);
       choices.push_back(std::move(one));
     }
     json::object out = head();
