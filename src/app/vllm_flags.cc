@@ -64,7 +64,7 @@ constexpr VllmFlag kFlags[] = {
     // Front end
     works("--lora-modules"),
     works("--chat-template"),
-    only("auto|string", "--chat-template-content-format", value, "templates get content as one string"),
+    works("--chat-template-content-format"),
     works("--trust-request-chat-template"),
     refused("--trust-request-mm-kwargs", nothing, kTextOnly),
     works("--default-chat-template-kwargs"),
@@ -115,7 +115,7 @@ constexpr VllmFlag kFlags[] = {
     works("--enable-ssl-refresh"),
     works("--ssl-cert-reqs"),
     works("--ssl-ciphers"),
-    any("--root-path", value, "paths are matched behind the proxy's prefix; no document shows it"),
+    works("--root-path"),
     refused("--middleware", value, kNoPython),
     works("--enable-request-id-headers"),
     any("--disable-fastapi-docs", nothing, "there is no /docs; /openapi.json asks for the key"),

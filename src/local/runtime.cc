@@ -243,15 +243,7 @@ Result<> open_adapter_folder(const std::string& path, const std::string& named, 
   return AdapterFolder::open(path, std::move(names), service);
 }
 
-// Whether a template goes through the parts of a content, or prints it as a text.
-bool takes_parts(const ChatTemplate& chat_template) {
-  const auto text = chat_template.render(
-      {.messages = R"([{"role": "user", "content": [{"type": "text", "text": "octavo"}]}])"});
-  return text && text->find("octavo") != std::string::npos && text->find("'type'") == std::string::npos &&
-         text->find("\"type\"") == std::string::npos;
-}
-
-// What --media-io-kwargs says of videos stands above the model's rule.
+// --media-io-kwargs overrides the model's rule for videos.
 void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
   if (!asked.number && !asked.fps) return;
   rule.samples = false;
@@ -263,7 +255,6 @@ void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
 Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   if (runtime.engine->info().image.tokens == 0) return {};
   TRY(serve.images, read_image_processor(options.engine.model_dir, options.mm_processor_kwargs));
-  serve.template_takes_parts = runtime.chat_template && takes_parts(*runtime.chat_template);
   serve.rules.images_max = options.engine.images_max;
   if (!serve.images->video || runtime.engine->info().image.frames == 0) return {};
   set_frames(options.video_frames, *serve.images->video);
@@ -281,7 +272,6 @@ Result<> set_prompt_sound(const RuntimeOptions& options, const Runtime& runtime,
     return field_failure("tokenizer", ErrorCode::corrupt,
                          "the tokenizer has no token {}, which stands for sound", sound.token_id);
   serve.prompt_sound = {media::LogMel(mel), *token};
-  serve.template_takes_parts = runtime.chat_template && takes_parts(*runtime.chat_template);
   serve.rules.sounds_max = options.engine.sounds_max;
   return {};
 }

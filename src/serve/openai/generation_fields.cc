@@ -241,8 +241,9 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY_VOID(read_streaming(f, rules, out));
   TRY_VOID(read_identity(f, rules, out));
   TRY_VOID(read_prompt_handling(f, out));
-  TRY(out.output, read_structured_output(f, rules.json));
+  TRY(out.output, read_structured_output(f, rules.json, out.unknown_fields));
   TRY(out.kv_transfer, read_kv_transfer(f, rules.max_model_len));
+  TRY(out.forwarded_prompt, read_forwarded_prompt(f, rules.limits.vocab_size));
   TRY_VOID(read_thinking_budget(f, rules, out));
   TRY_VOID(refuse_unsupported(f));
   // For extensions of the sampler, of which there are none: as in vLLM without them.

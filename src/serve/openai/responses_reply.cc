@@ -87,12 +87,19 @@ class ResponsesReply final : public Reply {
 
   void add(const MessageDelta& said, const AnswerPart& part) {
     if (!said.reasoning.empty()) grow(Kind::reasoning, said.reasoning);
+    if (options_.logprobs) {
+      // Tokens that complete no character come with the next one that does.
+      const json::array news = token_logprobs_json(*tokenizer_, options_, part);
+      logprobs_.insert(logprobs_.end(), news.begin() + static_cast<std::ptrdiff_t>(part.thought_logprobs), news.end());
+    }
     if (!said.content.empty()) {
       begin(Kind::message);
-      json::array logprobs =
-          options_.logprobs ? token_logprobs_json(*tokenizer_, options_, part) : json::array();
-      item_->logprobs.insert(item_->logprobs.end(), logprobs.begin(), logprobs.end());
-      grow(Kind::message, said.content, std::move(logprobs));
+      item_->logprobs.insert(item_->logprobs.end(), logprobs_.begin(), logprobs_.end());
+      grow(Kind::message, said.content, std::exchange(logprobs_, {}));
+    }
+    if (part.finish && item_ && item_->kind == Kind::message && !logprobs_.empty()) {
+      item_->logprobs.insert(item_->logprobs.end(), logprobs_.begin(), logprobs_.end());
+      grow(Kind::message, "", std::exchange(logprobs_, {}));
     }
     for (const CallDelta& call : said.calls) {
       if (!call.id.empty()) {
@@ -206,6 +213,7 @@ class ResponsesReply final : public Reply {
   json::object response_;
   MessageReader reader_;
   std::optional<Item> item_{};  // that grows
+  json::array logprobs_{};      // of tokens whose text has not come
   std::optional<FinishReason> finish_{};
   bool incomplete_ = false;
   int sequence_ = 0;

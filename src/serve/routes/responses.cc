@@ -67,10 +67,11 @@ http::Response delete_response(Service& service, std::string_view id) {
 }
 
 Result<> cancel_response(const ServicePtr& service, const ExchangePtr& exchange) {
-  const std::string& path = exchange->request().path;
+  std::string_view path = exchange->request().path;
+  path.remove_prefix(path.find(kPrefix));  // what a proxy left in front of it
   if (!path.ends_with(kCancel) || path.size() <= kPrefix.size() + kCancel.size())
     return failure(ErrorCode::not_found, "there is no such route");
-  const std::string id = path.substr(kPrefix.size(), path.size() - kPrefix.size() - kCancel.size());
+  const std::string id(path.substr(kPrefix.size(), path.size() - kPrefix.size() - kCancel.size()));
   TRY_VOID(service->responses.cancel(id));
   exchange->respond(stored_response(*service, id));
   return {};
