@@ -198,6 +198,7 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
     if (!endpoint) return invalid("endpoints", "{}", endpoint.error().message);
     o.endpoints.push_back(*std::move(endpoint));
   }
+  fleet::number_ranks(o.endpoints);
   for (const std::string& objective : c.objectives) {
     const std::size_t equals = std::min(objective.find('='), objective.size());
     const std::string number = objective.substr(std::min(equals + 1, objective.size()));

@@ -11,6 +11,8 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr std::string_view kTcp = "tcp://";
+
 // null: as if it were not there.
 Result<> read_text(const json::value& value, std::string_view field, std::string& out) {
   return value.is_null() ? Result<>() : read_field(value, field, out);
@@ -67,6 +69,18 @@ std::string endpoint_of(const std::string& endpoint, int engine) {
       return fmt::format("{}:{}", endpoint.substr(0, colon), port + engine);
   }
   return fmt::format("{}_dp{}", endpoint, engine);
+}
+
+bool binds(std::string_view endpoint) {
+  if (!endpoint.starts_with(kTcp) || endpoint.find('*') != endpoint.npos || endpoint.find("::") != endpoint.npos)
+    return true;
+  const std::string_view host = endpoint.substr(kTcp.size(), endpoint.rfind(':') - kTcp.size());
+  return endpoint.rfind(':') < kTcp.size() || host.empty() || host == "0.0.0.0";
+}
+
+std::string bind_address(const std::string& endpoint) {
+  constexpr std::string_view kNoHost = "tcp://:";
+  return endpoint.starts_with(kNoHost) ? "tcp://*:" + endpoint.substr(kNoHost.size()) : endpoint;
 }
 
 }  // namespace octavo

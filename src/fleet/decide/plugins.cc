@@ -99,6 +99,10 @@ void Plugins::forget(EndpointId endpoint) {
   for (const auto& plugin : plugins_) plugin->forget(endpoint);
 }
 
+void Plugins::restarted(EndpointId endpoint) {
+  for (const auto& plugin : plugins_) plugin->restarted(endpoint);
+}
+
 void Plugins::expire(std::int64_t now_us) {
   for (const auto& plugin : plugins_) plugin->expire(now_us);
 }

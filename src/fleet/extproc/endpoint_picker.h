@@ -23,9 +23,6 @@
 
 namespace octavo::fleet {
 
-// "10.0.0.1" of "10.0.0.1:8000" and "10.0.0.1"; an IPv6 address in brackets keeps them.
-std::string_view ip_of(std::string_view address);
-
 struct Pick {
   struct Endpoint {
     std::string name;  // "ip:port"
@@ -47,7 +44,7 @@ struct Refusal {
   std::string_view dropped_reason = {};  // for x-llm-d-request-dropped-reason; "": none
 };
 
-// The addresses that a gateway allows, "ip" or "ip:port": ips are compared. nullopt: all.
+// The addresses that a gateway allows, "ip:port" or "ip" for all ports of it. nullopt: all.
 using Subset = std::optional<std::vector<std::string>>;
 
 class EndpointPicker {
@@ -57,8 +54,8 @@ class EndpointPicker {
   // burst_home: where it was placed together with others.
   std::expected<Pick, Refusal> pick(const RouteRequest& request, const Subset& subset, int priority = 0,
                                     EndpointId burst_home = kNoEndpoint);
-  // For a request that says nothing of itself: any endpoint.
-  std::expected<Pick, Refusal> pick_any(const Subset& subset);
+  // For a request without a body: by its headers, else any available endpoint.
+  std::expected<Pick, Refusal> pick_any(const RouteRequest& request, const Subset& subset);
   // What the plugins read of a request's headers, see scan_request().
   std::span<const std::string> headers() const { return pipeline_.headers(); }
   // The agent's session that the request belongs to; "": none.

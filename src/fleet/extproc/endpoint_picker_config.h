@@ -33,8 +33,8 @@ struct CacheEventsSource {
   std::string bind = {};  // engines connect to this address; "": none do
   std::string topic = "kv@";
   bool discover = true;     // each endpoint is listened to at
-  int port = 5557;          // its address and this port,
-  int replay_port = 0;      // and asked for what was missed at this one; 0: not asked
+  int port = 5557;          // its address and this port plus its rank,
+  int replay_port = 0;      // and asked for what was missed at this one plus its rank; 0: not asked
   LabelSelector pods = {};  // of those with these labels
 };
 

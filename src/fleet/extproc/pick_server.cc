@@ -23,6 +23,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr int kSecondMs = 1000;
+constexpr int kPortMax = 65535;
 
 PollOptions poll_options(const PickOptions& options, const PageSource& source) {
   const auto own_ms = static_cast<int>(source.interval_us / 1000);
@@ -102,9 +103,13 @@ void PickServer::State::set_endpoints(std::vector<Endpoint> endpoints) {
   if (events && events->discover) {
     for (Endpoint& endpoint : endpoints) {
       if (!selects(events->pods, endpoint.labels)) continue;
-      const auto at = [&](int port) { return fmt::format("tcp://{}:{}", ip_of(endpoint.name), port); };
+      const auto at = [&](int port) {  // engines move their ports up by their rank
+        return port > 0 && port + endpoint.rank <= kPortMax
+                   ? fmt::format("tcp://{}:{}", ip_of(endpoint.name), port + endpoint.rank)
+                   : std::string();
+      };
       endpoint.kv_events_endpoint = at(events->port);
-      if (events->replay_port > 0) endpoint.kv_replay_endpoint = at(events->replay_port);
+      endpoint.kv_replay_endpoint = at(events->replay_port);
     }
   }
   picker->set_endpoints(std::move(endpoints));

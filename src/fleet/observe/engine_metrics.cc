@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 namespace octavo::fleet {
@@ -14,6 +15,7 @@ struct Row {
   std::string_view block_size_label = "block_size", num_blocks_label = "num_gpu_blocks";
 };
 
+constexpr std::string_view kStarted = "process_start_time_seconds";  // of Prometheus' client libraries
 constexpr std::string_view kTriton = "triton";
 constexpr std::string_view kTritonLlm = "triton-tensorrt-llm";
 constexpr std::string_view kTritonRequests = "nv_trt_llm_request_metrics";
@@ -26,10 +28,12 @@ constexpr Row kRows[] = {
     {"vllm", Figure::kv_usage, "vllm:kv_cache_usage_perc"},
     {"vllm", Figure::kv_usage, "vllm:gpu_cache_usage_perc"},  // its name before vLLM 0.10
     {"vllm", Figure::cache_config, "vllm:cache_config_info"},
+    {"vllm", Figure::prompt_tokens, "vllm:prompt_tokens_total"},
     {"vllm", Figure::adapters, "vllm:lora_requests_info"},
     {"sglang", Figure::waiting, "sglang:num_queue_reqs"},
     {"sglang", Figure::running, "sglang:num_running_reqs"},
     {"sglang", Figure::kv_usage, "sglang:token_usage"},
+    {"sglang", Figure::prompt_tokens, "sglang:prompt_tokens_total"},
     {"sglang", Figure::cache_config, "sglang:cache_config_info", "", "", "page_size", "num_pages"},
     {"trtllm-serve", Figure::waiting, "trtllm_num_requests_waiting"},
     {"trtllm-serve", Figure::running, "trtllm_num_requests_running"},
@@ -98,6 +102,9 @@ class PageReader {
       case Figure::num_blocks:
         state_.num_blocks = count(line.value);
         break;
+      case Figure::prompt_tokens:
+        prompt_tokens_ = std::max(prompt_tokens_, 0.0) + line.value;
+        break;
       case Figure::cache_config:
         state_.block_size =
             count(static_cast<double>(number(metric_label(line.labels, metric.block_size_label))));
@@ -116,6 +123,7 @@ class PageReader {
     if (waiting_ >= 0) state_.waiting = count(waiting_);
     if (running_ >= 0) state_.running = count(running_);
     if (kv_usage_ >= 0) state_.kv_usage = std::clamp(kv_usage_, 0.0, 1.0);
+    if (prompt_tokens_ >= 0) state_.prompt_tokens = prompt_tokens_;
     if (custom_.empty()) return;
     if (state_.attributes) custom_.insert(state_.attributes->begin(), state_.attributes->end());
     state_.attributes = std::make_shared<const Attributes>(std::move(custom_));
@@ -133,7 +141,7 @@ class PageReader {
   }
 
   EndpointState& state_;
-  double waiting_ = -1, running_ = -1, kv_usage_ = -1, adapters_since_ = -1;
+  double waiting_ = -1, running_ = -1, kv_usage_ = -1, prompt_tokens_ = -1, adapters_since_ = -1;
   Attributes custom_;
 };
 
@@ -169,6 +177,7 @@ bool read_engine_metrics(std::string_view page, EndpointState& state, const Engi
     const auto sample = read_metric(page.substr(0, end));
     page.remove_prefix(std::min(end + 1, page.size()));
     if (!sample) continue;
+    if (sample->name == kStarted) state.started_s = sample->value;
     for (const EngineMetric& metric : metrics) {
       if (!metric.metric.matches(*sample)) continue;
       any = true;
@@ -177,6 +186,13 @@ bool read_engine_metrics(std::string_view page, EndpointState& state, const Engi
   }
   reader.finish();
   return any;
+}
+
+bool has_restarted(const EndpointState& before, const EndpointState& now) {
+  constexpr double kSameStartS = 1;  // pages round
+  if (before.started_s > 0 && now.started_s > 0)
+    return std::abs(now.started_s - before.started_s) > kSameStartS;
+  return now.prompt_tokens >= 0 && now.prompt_tokens < before.prompt_tokens;
 }
 
 }  // namespace octavo::fleet

@@ -18,6 +18,7 @@ enum class Figure : std::uint8_t {
   cache_config,  // an info metric: the sizes are labels
   block_size,
   num_blocks,
+  prompt_tokens,  // a counter
   adapters,  // vLLM's info metric of LoRA
   custom,    // an attribute of the endpoint
 };
@@ -46,11 +47,14 @@ struct EngineKinds {
 
 const EngineKinds& known_engines();
 
-// Writes what it finds into `state`: waiting, running, kv_usage, block_size, num_blocks, adapters, attributes.
-// Fields that the page does not speak of stay as they are. Of several series of one name the values are added
+// Writes what it finds into `state`: waiting, running, kv_usage, block_size, num_blocks, prompt_tokens,
+// started_s, adapters, attributes. Fields that the page does not speak of stay as they are. Of several series of one name the values are added
 // up, of kv_usage the largest counts, of custom ones the first. False: the page has none of the names. Lines
 // that make no sense are skipped.
 bool read_engine_metrics(std::string_view page, EndpointState& state,
                          const EngineMetrics& metrics = known_engines().any);
+
+// Whether the endpoint has started anew between two such states: its cache is empty then.
+bool has_restarted(const EndpointState& before, const EndpointState& now);
 
 }  // namespace octavo::fleet

@@ -117,5 +117,22 @@ TEST(EngineMetrics, NonsenseIsSkipped) {
   EXPECT_EQ(state.block_size, 0);
 }
 
+TEST(EngineMetrics, TellThatAnEndpointHasStartedAnew) {
+  EndpointState state;
+  const auto restarted = [&](std::string_view page) {
+    const EndpointState before = state;
+    EXPECT_TRUE(read_engine_metrics(page, state));
+    return has_restarted(before, state);
+  };
+  EXPECT_FALSE(restarted("vllm:num_requests_running 1\n"));
+  EXPECT_FALSE(restarted("vllm:prompt_tokens_total{engine=\"0\"} 5\nvllm:prompt_tokens_total{engine=\"1\"} 5\n"));
+  EXPECT_FALSE(restarted("vllm:prompt_tokens_total 10\n"));
+  EXPECT_TRUE(restarted("vllm:prompt_tokens_total 9\n")) << "the counter has begun anew";
+  EXPECT_FALSE(restarted("sglang:prompt_tokens_total 12\nprocess_start_time_seconds 1.7e+09\n"));
+  EXPECT_FALSE(restarted("vllm:prompt_tokens_total 13\nprocess_start_time_seconds 1700000000.4\n"));
+  EXPECT_TRUE(restarted("vllm:prompt_tokens_total 14\nprocess_start_time_seconds 1700000007\n"));
+  EXPECT_FALSE(read_engine_metrics("process_start_time_seconds 1\n", state)) << "says nothing of an engine";
+}
+
 }  // namespace
 }  // namespace octavo::fleet

@@ -13,6 +13,7 @@
 #include "fleet/decide/eligible.h"
 #include "fleet/health/slow_start.h"
 #include "fleet/index/held_blocks.h"
+#include "fleet/observe/engine_metrics.h"
 
 namespace octavo::fleet {
 namespace {
@@ -220,6 +221,21 @@ void Dispatcher::release_if_idle(EndpointId id) {
   if (inflight_.own(id).requests > 0) return;
   slots_[id] = {};
   fleet_.release(id);
+}
+
+void Dispatcher::observed(EndpointId id, const std::function<bool(EndpointState&)>& read) {
+  bool restarted = false;
+  fleet_.update(id, [&](EndpointState& state) {
+    const EndpointState before = state;
+    if (!read(state)) return;
+    state.observed_us = now_us();
+    restarted = has_restarted(before, state);
+  });
+  if (!restarted) return;
+  const std::lock_guard lock(mutex_);
+  if (const auto view = fleet_.view(); const Member* member = view->find(id))
+    log_info("{} has started anew: its prefixes are forgotten", member->endpoint->url);
+  for (Pool& each : pools_) each.pipeline.restarted(id);
 }
 
 void Dispatcher::probed(EndpointId id, bool success) {

@@ -59,6 +59,8 @@ class Dispatcher {
   // No new requests from now on; those in flight end.
   bool remove(EndpointId id);
   void probed(EndpointId id, bool success);
+  // What the endpoint's metrics say of it now.
+  void observed(EndpointId id, const std::function<bool(EndpointState&)>& read);
   // The endpoint tells what came into its prefix cache and what went. One that is gone by now is not heard.
   // position: behind these events.
   void cache_changed(const Member& member, std::span<const CacheEvent> events, const CachePosition& position);

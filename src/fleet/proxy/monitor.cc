@@ -51,9 +51,8 @@ void Monitor::tick() {
       times.metrics_us = now + std::int64_t{1000} * options.metrics_interval_ms;
       ask(member, "/metrics", [this, id](const Result<http::Response>& answer) {
         if (!answer || answer->status != 200) return;
-        dispatcher_.fleet().update(id, [&](EndpointState& state) {
-          if (read_engine_metrics(answer->body, state)) state.observed_us = now_us();
-        });
+        dispatcher_.observed(
+            id, [&](EndpointState& state) { return read_engine_metrics(answer->body, state); });
       });
     }
     if (now >= times.models_us) {

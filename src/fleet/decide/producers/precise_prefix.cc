@@ -64,6 +64,9 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
 
   void forget(EndpointId endpoint) override {
     held_.clear(endpoint);
+    restarted(endpoint);
+  }
+  void restarted(EndpointId endpoint) override {
     recent_.clear(endpoint);
     if (expected_) expected_->clear(endpoint);
   }

@@ -40,6 +40,7 @@ class RecentPrefixProducer : public Producer {
   }
 
   void forget(EndpointId endpoint) override { recent_.clear(endpoint); }
+  void restarted(EndpointId endpoint) override { recent_.clear(endpoint); }
   void expire(std::int64_t now_us) override { recent_.expire(now_us); }
 
  private:
