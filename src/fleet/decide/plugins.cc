@@ -14,7 +14,9 @@ Result<std::unique_ptr<Plugins>> Plugins::make(std::span<const PluginConfig> con
   for (const bool first : {true, false}) {
     for (std::size_t i = 0; i < configs.size(); ++i) {
       const std::string& type = configs[i].type;
-      if ((type.ends_with("-producer") || type.ends_with("-extractor")) != first) continue;
+      const bool is_looked_for = type.ends_with("-producer") || type.ends_with("-extractor") ||
+                                 type == "precise-prefix-cache-scorer";
+      if (is_looked_for != first) continue;
       TRY_VOID(plugins->add(configs[i], fmt::format("plugins[{}]", i)));
     }
   }

@@ -149,6 +149,12 @@ std::expected<Pick, Refusal> EndpointPicker::pick_any(const RouteRequest& reques
   return pick;
 }
 
+std::string EndpointPicker::any_url() {
+  const auto view = fleet_.view();
+  const Candidates found = candidates(*view, {}, {});
+  return found.empty() ? std::string() : found[Draws(draw()).below(found.size())]->endpoint->url;
+}
+
 void EndpointPicker::cache_changed(const Member& endpoint, std::span<const CacheEvent> events) {
   const std::lock_guard lock(caches_);
   const auto now = fleet_.view();

@@ -94,6 +94,9 @@ class EndpointPicker {
 
   std::uint64_t draw() { return random_bits(seed_, 1, ++draws_); }  // bits that nobody can guess
 
+  // The URL of any endpoint that gets requests; "": there is none.
+  std::string any_url();
+
   std::shared_ptr<const FleetView> view() const { return fleet_.view(); }
   const Fleet& fleet() const { return fleet_; }
 

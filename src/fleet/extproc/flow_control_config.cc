@@ -54,6 +54,7 @@ Result<> FlowControlConfig::read_band(const json::value& band, const std::string
   fields.read_quantity("maxRequests", requests, kRequestsMax);
   if (bytes > 0) options.bytes_max = bytes;  // 0 is llm-d's "not given"
   if (requests > 0) options.requests_max = requests;
+  if (fields.get("defaultRequestTTL")) fields.read_duration("defaultRequestTTL", options.ttl_us.emplace());
   std::string fairness, ordering(options.ordering->type);
   fields.read("fairnessPolicyRef", fairness);
   fields.read("orderingPolicyRef", ordering);
@@ -86,6 +87,23 @@ Result<> FlowControlConfig::read_bands(const json::value& bands) {
   return {};
 }
 
+Result<> FlowControlConfig::read_detector(const json::value& section, const std::string& where) {
+  if (!section.is_object()) return invalid(where, "must be an object");
+  Parameters reference(section.get_object(), where);
+  std::string name = "utilization-detector";
+  reference.read("pluginRef", name);
+  if (const auto* found = named(reference, "pluginRef", name, detectors_)) options_.detector = *found;
+  return reference.done();
+}
+
+Result<> FlowControlConfig::read_old_detector(const json::value& section) {
+  constexpr const char* kWhere = "saturationDetector";
+  if (!section.is_object() || section.get_object().contains("pluginRef")) return read_detector(section, kWhere);
+  Parameters thresholds(section.get_object(), kWhere);
+  options_.detector = UtilizationDetector::read(thresholds);
+  return thresholds.done();
+}
+
 Result<> FlowControlConfig::read_section(const json::value& section) {
   if (!section.is_object()) return invalid("flowControl", "must be an object");
   Parameters fields(section.get_object(), "flowControl");
@@ -107,14 +125,7 @@ Result<> FlowControlConfig::read_section(const json::value& section) {
   const json::value* negative = fields.get("defaultNegativePriorityBand");
   const json::value* bands = fields.get("priorityBands");
   TRY_VOID(fields.done());
-  if (detector) {
-    if (!detector->is_object()) return invalid("flowControl.saturationDetector", "must be an object");
-    Parameters reference(detector->get_object(), "flowControl.saturationDetector");
-    std::string name = "utilization-detector";
-    reference.read("pluginRef", name);
-    if (const auto* found = named(reference, "pluginRef", name, detectors_)) options_.detector = *found;
-    TRY_VOID(reference.done());
-  }
+  if (detector) TRY_VOID(read_detector(*detector, "flowControl.saturationDetector"));
   if (band) TRY_VOID(read_band(*band, "flowControl.defaultPriorityBand", flow.default_band));
   if (negative)
     TRY_VOID(read_band(*negative, "flowControl.defaultNegativePriorityBand", flow.default_negative_band));

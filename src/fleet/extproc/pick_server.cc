@@ -185,6 +185,8 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   options.processor.parsers = options.config.parsers;
   options.processor.shedding = options.config.shedding;
   options.processor.primary_port = options.config.primary_port;
+  options.processor.media_tokens = options.config.media_tokens;
+  options.processor.tells_served = options.config.tells_served;
   auto state = std::make_unique<State>(std::move(picker), options);
   if (state->discovery) {
     std::error_code gone;
@@ -192,7 +194,11 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
     TRY(options.endpoints, read_endpoints_file(state->discovery->path));
   }
   if (options.config.tokens)
-    state->context.renderer = std::make_unique<PromptRenderer>(state->loop, *options.config.tokens);
+    state->context.renderer = std::make_unique<PromptRenderer>(
+        state->loop, *options.config.tokens, [picker = state->picker.get()]() -> std::optional<http::Address> {
+          const auto address = http::parse_base_url(picker->any_url());
+          return address ? std::optional(*address) : std::nullopt;
+        });
   if (state->picker->burst())
     state->context.bursts = std::make_unique<BurstGate>(*state->picker, state->loop);
   state->set_endpoints(std::move(options.endpoints));

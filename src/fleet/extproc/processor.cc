@@ -207,6 +207,7 @@ void Processor::decide(bool has_trailers, Answers& answers) {
   decided_ = true;
   has_trailers_ = has_trailers;
   route_ = scan_request(request_, context_.picker.headers());
+  estimate_media(route_, context_.options.media_tokens);
   told_.model = route_.model;
   told_.target_model = route_.model;
   const Parsers& parsers = context_.options.parsers;

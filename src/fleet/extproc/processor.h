@@ -52,6 +52,7 @@ struct ProcessorOptions {
   std::optional<FlowGateOptions> flow = {};             // nothing: requests do not wait,
   SaturationDetector shedding = UtilizationDetector{};  // and those of priorities below 0 are refused by this
   int primary_port = 0;       // where the gateway sends all requests to; 0: as picked
+  MediaTokens media_tokens = {};  // where a prompt's tokens are estimated
   bool tells_served = false;  // answers name the endpoint that served them, for conformance tests of gateways
 };
 
