@@ -1,7 +1,6 @@
 #include "events/kv_event_options.h"
 
 #include <boost/json/parse.hpp>
-#include <charconv>
 
 #include "base/json_field.h"
 #include "base/quoted_text.h"
@@ -57,18 +56,6 @@ Result<KvEventOptions> parse_kv_events_config(std::string_view text) {
   }
   if (publisher == "null") options.enabled = false;
   return options;
-}
-
-std::string endpoint_of(const std::string& endpoint, int engine) {
-  if (engine == 0 || endpoint.empty()) return endpoint;
-  const std::size_t colon = endpoint.rfind(':');
-  if (endpoint.starts_with("tcp://") && colon != std::string::npos) {
-    int port = 0;
-    const char* end = endpoint.data() + endpoint.size();
-    if (std::from_chars(endpoint.data() + colon + 1, end, port).ptr == end)
-      return fmt::format("{}:{}", endpoint.substr(0, colon), port + engine);
-  }
-  return fmt::format("{}_dp{}", endpoint, engine);
 }
 
 bool binds(std::string_view endpoint) {

@@ -33,13 +33,6 @@ TEST(KvEventOptions, ErrorsNameTheField) {
   }
 }
 
-TEST(KvEventOptions, EnginesGetAnEndpointEach) {
-  EXPECT_EQ(endpoint_of("tcp://*:5557", 0), "tcp://*:5557");
-  EXPECT_EQ(endpoint_of("tcp://*:5557", 3), "tcp://*:5560");
-  EXPECT_EQ(endpoint_of("ipc:///tmp/kv", 1), "ipc:///tmp/kv_dp1");
-  EXPECT_EQ(endpoint_of("", 1), "");
-}
-
 TEST(KvEventOptions, AnAddressWithoutOneHostIsListenedAt) {
   for (const char* endpoint : {"tcp://*:5557", "tcp://:5557", "tcp://0.0.0.0:5557", "tcp://[::]:5557",
                                "ipc:///tmp/kv", "inproc://kv"})

@@ -8,6 +8,8 @@
 #include <utility>
 #include <zmq.hpp>
 
+#include "base/rank_endpoint.h"
+
 namespace octavo {
 namespace {
 
@@ -56,8 +58,8 @@ Result<std::unique_ptr<KvEventPublisher>> KvEventPublisher::start(const KvEventO
     bind ? socket.bind(bind_address(endpoint)) : socket.connect(endpoint);
     return socket.get(zmq::sockopt::last_endpoint);
   };
-  const std::string endpoint = endpoint_of(options.endpoint, rank);
-  const std::string replay = endpoint_of(options.replay_endpoint, rank);
+  const std::string endpoint = rank_endpoint(options.endpoint, rank);
+  const std::string replay = rank_endpoint(options.replay_endpoint, rank);
   publisher->bound_ = binds(endpoint);
   try {
     s.publish.set(zmq::sockopt::sndhwm, options.hwm);

@@ -26,7 +26,7 @@ namespace octavo {
 
 class KvEventPublisher {
  public:
-  // Binds the endpoints and starts. `rank`: the engine's number, see endpoint_of. Errors: an endpoint cannot
+  // Binds the endpoints and starts. `rank`: the engine's number, see rank_endpoint(). Errors: an endpoint cannot
   // be used.
   static Result<std::unique_ptr<KvEventPublisher>> start(const KvEventOptions& options, const KvCache& cache,
                                                          int rank);

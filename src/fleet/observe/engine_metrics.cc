@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 
 namespace octavo::fleet {
 namespace {
@@ -169,7 +170,21 @@ const EngineKinds& known_engines() {
   return kKnown;
 }
 
-bool read_engine_metrics(std::string_view page, EndpointState& state, const EngineMetrics& metrics) {
+namespace {
+
+// The rank that the label `engine` of a series names; nothing: there is no such label.
+std::optional<int> engine_of(const MetricLine& line) {
+  const std::string_view text = metric_label(line.labels, "engine");
+  int engine = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), engine);
+  return error == std::errc() && end == text.data() + text.size() && engine >= 0 ? std::optional(engine)
+                                                                                  : std::nullopt;
+}
+
+}  // namespace
+
+bool read_engine_metrics(std::string_view page, EndpointState& state, const EngineMetrics& metrics,
+                         std::optional<int> rank) {
   PageReader reader(state);
   bool any = false;
   while (!page.empty()) {
@@ -178,6 +193,7 @@ bool read_engine_metrics(std::string_view page, EndpointState& state, const Engi
     page.remove_prefix(std::min(end + 1, page.size()));
     if (!sample) continue;
     if (sample->name == kStarted) state.started_s = sample->value;
+    if (rank && engine_of(*sample).value_or(*rank) != *rank) continue;
     for (const EngineMetric& metric : metrics) {
       if (!metric.metric.matches(*sample)) continue;
       any = true;
@@ -186,6 +202,20 @@ bool read_engine_metrics(std::string_view page, EndpointState& state, const Engi
   }
   reader.finish();
   return any;
+}
+
+int engines_of(std::string_view page) {
+  std::set<int> engines;
+  while (!page.empty()) {
+    const std::size_t end = std::min(page.find('\n'), page.size());
+    const auto sample = read_metric(page.substr(0, end));
+    page.remove_prefix(std::min(end + 1, page.size()));
+    if (sample && sample->name == "vllm:num_requests_running")
+      engines.insert(engine_of(*sample).value_or(0));
+  }
+  // A server of one rank among others' may call it by another number than 0.
+  const auto count = static_cast<int>(engines.size());
+  return count > 1 && count <= kRanksMax && *engines.rbegin() == count - 1 ? count : 1;
 }
 
 bool has_restarted(const EndpointState& before, const EndpointState& now) {

@@ -117,6 +117,26 @@ TEST(EngineMetrics, NonsenseIsSkipped) {
   EXPECT_EQ(state.block_size, 0);
 }
 
+TEST(EngineMetrics, EachRankHasItsOwn) {
+  constexpr std::string_view kPage = "vllm:num_requests_running{engine=\"0\"} 3\n"
+                                     "vllm:num_requests_running{engine=\"1\"} 5\n"
+                                     "vllm:kv_cache_usage_perc{engine=\"0\"} 0.5\n"
+                                     "vllm:kv_cache_usage_perc{engine=\"1\"} 0.25\n"
+                                     "vllm:num_requests_waiting 2\n";
+  EXPECT_EQ(engines_of(kPage), 2);
+  EXPECT_EQ(engines_of("vllm:num_requests_running 3\n"), 1);
+  EXPECT_EQ(engines_of("vllm:num_requests_running{engine=\"3\"} 3\n"), 1) << "one rank among others'";
+  EXPECT_EQ(engines_of("vllm:num_requests_running{engine=\"99999999\"} 3\n"), 1);
+  EXPECT_EQ(engines_of(""), 1);
+  EndpointState state;
+  ASSERT_TRUE(read_engine_metrics(kPage, state, known_engines().any, 1));
+  EXPECT_EQ(state.running, 5);
+  EXPECT_EQ(state.kv_usage, 0.25);
+  EXPECT_EQ(state.waiting, 2) << "without the label it is everybody's";
+  ASSERT_TRUE(read_engine_metrics(kPage, state));
+  EXPECT_EQ(state.running, 8);
+}
+
 TEST(EngineMetrics, TellThatAnEndpointHasStartedAnew) {
   EndpointState state;
   const auto restarted = [&](std::string_view page) {

@@ -36,6 +36,10 @@ struct Endpoint {
   std::string pod = {};    // the name of its pod; "": not known
   std::string node = {};   // the address of the machine it is on; "": not known
   int rank = 0;            // among the endpoints of its address, one for each data-parallel rank
+  bool shares_port = false;  // with the other ranks: requests say which they are for
+
+  // What logs and metrics call it: its URL, with its rank where that does not tell it apart.
+  std::string label() const { return shares_port ? url + "@" + std::to_string(rank) : url; }
 };
 
 // "10.0.0.1" of "10.0.0.1:8000" and "10.0.0.1"; an IPv6 address in brackets keeps them.
