@@ -538,6 +538,34 @@ TEST(Plugins, APrefixDrawsRequestsUnlessItsHolderIsFarBehind) {
   EXPECT_EQ(fleet.rank(policy, request).size(), 3U);
 }
 
+TEST(Plugins, APrefixAlwaysDrawsRequestsWherePenaltiesAre0) {
+  TestFleet fleet(3);
+  const RouteRequest request = prompt(std::string(4 * 640, 'a'));
+  const auto ranked = [&](boost::json::object parameters) {
+    const PluginConfig config{"", "prefix-cache-affinity-filter", std::move(parameters)};
+    auto policy = pipeline({config}, {{config.type}});
+    Booking holder = fleet.send(policy, request);
+    Booking long_prompt = fleet.inflight.book(holder.endpoint, 1'000'000, 1'000'000);
+    const std::size_t left = fleet.rank(policy, request).size();
+    fleet.inflight.free(long_prompt);
+    fleet.inflight.free(holder);
+    return left;
+  };
+  EXPECT_EQ(ranked({{"maxTTFTPenaltyMs", 0}}), 1U);
+  EXPECT_EQ(ranked({{"maxTTFTPenaltyMs", 0}, {"maxTokensInFlightPenalty", 900'000}}), 3U);
+  EXPECT_EQ(ranked({{"maxTTFTPenaltyMs", 0}, {"maxTokensInFlightPenalty", 2'000'000}}), 1U);
+}
+
+TEST(Plugins, ALabelHasOneOfTheseValues) {
+  const std::vector<std::map<std::string, std::string>> labels{{{"gpu", "h200"}}, {{"gpu", "h100"}}, {}};
+  const auto config = [](bool none) {
+    return PluginConfig{
+        "", "by-label", {{"label", "gpu"}, {"validValues", boost::json::array{"h100"}}, {"allowsNoLabel", none}}};
+  };
+  EXPECT_THAT(left(config(false), labels), ElementsAre(1));
+  EXPECT_THAT(left(config(true), labels), ElementsAre(1, 2));
+}
+
 TEST(Plugins, WeightedRandomDrawsByScore) {
   TestFleet fleet(3);
   fleet.fleet.update([](Member& m) { return (m.state.kv_usage = 0.5 * m.id, true); });  // 1, 0.5, 0

@@ -55,13 +55,14 @@ Candidates EndpointPicker::candidates(const FleetView& view, const RouteRequest&
   return found;
 }
 
-Pick EndpointPicker::booked(const Decision& decision, const FleetView& view, std::int64_t tokens) {
+Pick EndpointPicker::booked(const Decision& decision, const Cycle& cycle) {
   Pick pick;
   for (std::size_t i = 0; i < decision.picked; ++i) {
     const Score& score = decision.ranking[i];
-    pick.endpoints.push_back({view.find(score.endpoint)->endpoint->name, score.total});
+    pick.endpoints.push_back({cycle.view.find(score.endpoint)->endpoint->name, score.total});
   }
-  pick.booking = inflight_.book(decision.chosen(), tokens, tokens);
+  const auto tokens = static_cast<std::int64_t>(cycle.request.tokens.size());
+  pick.booking = inflight_.book(decision.chosen(), tokens, tokens - cycle.cached_tokens(decision.chosen()));
   return pick;
 }
 
@@ -83,7 +84,7 @@ std::expected<Pick, Refusal> EndpointPicker::pick(const RouteRequest& request, c
   const EndpointId answering = decision_.chosen();
   std::optional<LatencyInputs> inputs;  // before it is booked itself
   if (predictor_) inputs = predictor_->inputs(cycle, *view->find(answering));
-  Pick pick = booked(decision_, *view, static_cast<std::int64_t>(request.tokens.size()));
+  Pick pick = booked(decision_, cycle);
   pick.answer_headers = pipeline_.answer_headers(*view->find(answering));
   pick.inputs = inputs;
   pick.encoders = encoders(cycle, subset);
@@ -144,7 +145,7 @@ std::expected<Pick, Refusal> EndpointPicker::pick_any(const RouteRequest& reques
     decision_.ranking.push_back({found[cycle.draws.below(found.size())]->id, 0});
     decision_.picked = 1;
   }
-  Pick pick = booked(decision_, *view, 0);
+  Pick pick = booked(decision_, cycle);
   pick.answer_headers = pipeline_.answer_headers(*view->find(decision_.chosen()));
   return pick;
 }

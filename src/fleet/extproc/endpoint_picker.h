@@ -106,7 +106,7 @@ class EndpointPicker {
   std::string prefiller(Cycle& cycle, EndpointId answering, const Subset& subset);
   std::string encoders(Cycle& cycle, const Subset& subset);
   std::string kv_source(Cycle& cycle, std::string_view computing, const Subset& subset);
-  Pick booked(const Decision& decision, const FleetView& view, std::int64_t tokens);
+  Pick booked(const Decision& decision, const Cycle& cycle);
   bool take(Scrape& scrape, Member& member);
   Result<> add(Endpoint endpoint);
   void remove(EndpointId id);

@@ -59,6 +59,8 @@ constexpr std::string_view kExperimental[] = {"agent-identity",
                                               "topology-extractor",
                                               "utilization-filter"};
 
+const std::string& name_of(const PluginConfig& plugin) { return plugin.name.empty() ? plugin.type : plugin.name; }
+
 class Reader {
  public:
   explicit Reader(bool experimental) : experimental_(experimental) {}
@@ -102,7 +104,7 @@ class Reader {
     } else {
       for (const PluginConfig& plugin : config_.pipeline.plugins)
         if (std::ranges::none_of(kNoSteps, [&](auto end) { return plugin.type.ends_with(end); }))
-          config_.pipeline.steps.push_back({.plugin = plugin.name.empty() ? plugin.type : plugin.name});
+          config_.pipeline.steps.push_back({.plugin = name_of(plugin)});
     }
     return std::move(config_);
   }
@@ -154,7 +156,7 @@ class Reader {
       config.parameters = parameters->get_object();
     }
     TRY_VOID(fields.done());
-    const std::string name = config.name.empty() ? config.type : config.name;
+    const std::string name = name_of(config);
     if (const std::string_view why = why_unsupported(config.type); !why.empty())
       return invalid(where + ".type", "{} is not supported: {}", quoted_text(config.type), why);
     if (config.type == kPreciseScorer && precise_producer_) {
@@ -335,7 +337,13 @@ class Reader {
     fields.read("pluginRef", config.plugin);
     fields.read("weight", config.weight, 0, std::numeric_limits<std::int32_t>::max());
     TRY_VOID(fields.done());
-    if (!is_no_step(config.plugin)) profile_->push_back(std::move(config));
+    if (is_no_step(config.plugin)) return {};
+    const auto is_row = [&](const PluginRow& row) { return row.type == config.plugin; };
+    const auto is_declared = [&](const PluginConfig& plugin) { return name_of(plugin) == config.plugin; };
+    if (std::ranges::none_of(config_.pipeline.plugins, is_declared) &&
+        std::ranges::any_of(plugin_table(), is_row))
+      config_.pipeline.plugins.push_back({.type = config.plugin});  // one that needs no parameters
+    profile_->push_back(std::move(config));
     return {};
   }
 
@@ -345,7 +353,7 @@ class Reader {
     if (setup != setups_.end() && (setup->kind == SetupKind::producer || setup->kind == SetupKind::parser))
       return true;
     return std::ranges::any_of(config_.pipeline.plugins, [&](const PluginConfig& plugin) {
-      return (plugin.name.empty() ? plugin.type : plugin.name) == name &&
+      return name_of(plugin) == name &&
              std::ranges::any_of(kNoSteps, [&](auto end) { return plugin.type.ends_with(end); });
     });
   }

@@ -37,6 +37,10 @@ std::string_view name(Availability availability) {
   return "";
 }
 
+bool are_ranks_of_one(const Endpoint& a, const Endpoint& b) {
+  return a.shares_port && b.shares_port && a.url == b.url;
+}
+
 std::string explain(const Cycle& cycle, std::string_view policy, const Decision& decision) {
   namespace json = boost::json;
   const FleetView& view = cycle.view;
@@ -212,7 +216,7 @@ void Dispatcher::set_ranks(EndpointId id, int ranks) {
   if (!first || first->endpoint->rank != 0) return;
   std::vector<bool> known(static_cast<std::size_t>(ranks));
   for (const Member& member : view->members) {
-    if (member.endpoint->url != first->endpoint->url) continue;
+    if (member.id != id && !are_ranks_of_one(*member.endpoint, *first->endpoint)) continue;
     if (member.endpoint->rank >= ranks)
       remove_locked(member.id);
     else
@@ -242,7 +246,7 @@ bool Dispatcher::remove(EndpointId id) {
   const Member* removed = view->find(id);
   if (!removed) return false;
   for (const Member& member : view->members)
-    if (member.endpoint->url == removed->endpoint->url) remove_locked(member.id);
+    if (member.id == id || are_ranks_of_one(*member.endpoint, *removed->endpoint)) remove_locked(member.id);
   return true;
 }
 
