@@ -267,7 +267,7 @@ dataLayer:
   sources: [{pluginRef: endpoint-notification-source, extractors: [{pluginRef: precise-prefix-cache-producer}]}]
 )");
   ASSERT_TRUE(config.tokens);
-  EXPECT_EQ(config.tokens->address.text(), "render:8100");
+  EXPECT_EQ(config.tokens->address->text(), "render:8100");
   EXPECT_EQ(config.tokens->model, "m");
   EXPECT_EQ(config.tokens->timeout_ms, 2000);
   EXPECT_EQ(config.tokens->media_timeout_ms, 60'000);
@@ -283,7 +283,7 @@ dataLayer:
   EXPECT_EQ(config.models->interval_us, 1'000'000);
   EXPECT_FALSE(read("").events);
   EXPECT_FALSE(read("").models);
-  EXPECT_EQ(read("plugins: [{type: tokenizer, parameters: {modelName: m}}]").tokens->address.text(),
+  EXPECT_EQ(read("plugins: [{type: tokenizer, parameters: {modelName: m}}]").tokens->address->text(),
             "localhost:8000");
 }
 
@@ -435,7 +435,7 @@ TEST(EndpointPickerConfig, TheDeprecatedPreciseScorerIsProducerAndScorer) {
   const auto beside = read("plugins:" + scorer + "- {type: precise-prefix-cache-producer, name: exact}\n" + rest);
   const auto found = std::ranges::find(beside.pipeline.plugins, "prefix-cache-scorer", &PluginConfig::type);
   ASSERT_NE(found, beside.pipeline.plugins.end());
-  EXPECT_EQ(found->parameters.at("prefixMatchInfoProducerName"), "exact");
+  EXPECT_EQ(found->parameters.at("prefixMatchInfoProducerName").as_string(), "exact");
 }
 
 TEST(EndpointPickerConfig, ThePrefixScorersOldParametersAreAProducers) {
@@ -444,7 +444,7 @@ TEST(EndpointPickerConfig, ThePrefixScorersOldParametersAreAProducers) {
       "lruCapacityPerServer: 1000}}]");
   ASSERT_EQ(config.pipeline.plugins.size(), 2U);
   EXPECT_EQ(config.pipeline.plugins[0].type, "approx-prefix-cache-producer");
-  EXPECT_EQ(config.pipeline.plugins[1].parameters.at("prefixMatchInfoProducerName"),
+  EXPECT_EQ(config.pipeline.plugins[1].parameters.at("prefixMatchInfoProducerName").as_string(),
             config.pipeline.plugins[0].name);
   EXPECT_EQ(steps(config), "prefix-cache-scorerx1 ");
 }
