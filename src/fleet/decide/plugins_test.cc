@@ -41,6 +41,7 @@ const std::map<std::string_view, boost::json::object> kNeeded{
       {"algorithm", {{"type", "threshold"}, {"threshold", {{"operator", "LessThanOrEqual"}, {"value", 0.9}}}}}}},
     {"endpoint-attribute-scorer",
      {{"attributeKey", "depth"}, {"algorithm", {{"type", "linear_lower_is_better"}}}}},
+    {"by-label", {{"label", "gpu"}, {"validValues", boost::json::array{"h100"}}}},
     {"header-label-affinity-scorer", {{"headerName", "X-Tier"}, {"labelKey", "tier"}}},
     {"session-id-producer", {{"cookieName", "sid"}}},
     {"utilization-filter",

@@ -75,6 +75,7 @@ void TextTree::split(Place place, std::size_t at) {
     const Place added = add_holding(below, endpoint);
     link_before(added, holdings_[above].older);
     held_[endpoint].bytes += cost(0);  // the text is the same
+    grown_.push_back(endpoint);
   }
 }
 
@@ -115,6 +116,7 @@ void TextTree::insert(std::string_view text, EndpointId endpoint) {
   text = text.substr(0, bytes_max_ - std::min(bytes_max_, cost(0)));
   if (endpoint >= held_.size()) held_.resize(endpoint + std::size_t{1});
   path_.clear();
+  grown_.assign(1, endpoint);
   Place place = kNone;
   while (!text.empty()) {
     Place next = child(nodes_[place], text.front());
@@ -140,7 +142,8 @@ void TextTree::insert(std::string_view text, EndpointId endpoint) {
     }
     link_before(holding, held_[endpoint].newest);
   }
-  while (held_[endpoint].bytes > bytes_max_) forget_oldest(endpoint);
+  for (const EndpointId each : grown_)
+    while (held_[each].bytes > bytes_max_) forget_oldest(each);
 }
 
 // The oldest is an end of what the endpoint holds: a parent is newer than its children.

@@ -72,6 +72,7 @@ class TextTree {
   std::deque<Holding> holdings_ = std::deque<Holding>(1);
   std::vector<Place> free_nodes_, free_holdings_;
   std::vector<Place> path_;   // of the insertion at hand, from the root on
+  std::vector<EndpointId> grown_;  // by it, with those whose edges it has split
   std::vector<Held> held_;    // [EndpointId]
 };
 
