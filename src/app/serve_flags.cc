@@ -342,9 +342,9 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->group(kGroup);
   app.add_option("--config", "YAML file of flags; those on the command line win")->group(kGroup);
   app.add_flag("--list-flags", c.list_flags,
-               "Print what becomes of each flag of `vllm serve` (docs/flags.md), and end")
+               "Print what becomes of each flag of `vllm serve` (docs/reference/flags.md), and end")
       ->group(kGroup);
-  app.add_flag("--list-metrics", c.list_metrics, "Print what each metric says (docs/metrics.md), and end")
+  app.add_flag("--list-metrics", c.list_metrics, "Print what each metric says (docs/reference/metrics.md), and end")
       ->group(kGroup);
 }
 

@@ -6,7 +6,7 @@ namespace octavo {
 namespace {
 
 // The reasons that several flags share.
-constexpr std::string_view kOtherRanks = "engines and ranks work without it; see docs/parallel.md";
+constexpr std::string_view kOtherRanks = "engines and ranks work without it; see docs/guides/parallel.md";
 constexpr std::string_view kContexts = "a context is not divided among ranks";
 constexpr std::string_view kExperts =
     "ranks share experts out in one way; see --enable-expert-parallel and --enable-eplb";
@@ -54,7 +54,7 @@ constexpr VllmFlag kFlags[] = {
     refused("--grpc-port", value, "HTTP is the only protocol"),
     works("--disable-log-stats"),
     any("--aggregate-engine-logging", nothing, "each engine has a line of its own"),
-    any("--fail-on-environ-validation", nothing, "few VLLM_ variables are read: docs/flags.md lists them"),
+    any("--fail-on-environ-validation", nothing, "few VLLM_ variables are read: docs/reference/flags.md lists them"),
     works("--shutdown-timeout"),
     any("--gdn-prefill-backend", value, kNoRecurrent),
     any("--kda-prefill-backend", value, kNoRecurrent),
