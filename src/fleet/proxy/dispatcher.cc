@@ -10,9 +10,11 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
+#include "base/rank_endpoint.h"
 #include "fleet/decide/eligible.h"
 #include "fleet/health/slow_start.h"
 #include "fleet/index/held_blocks.h"
+#include "fleet/observe/engine_metrics.h"
 
 namespace octavo::fleet {
 namespace {
@@ -35,13 +37,17 @@ std::string_view name(Availability availability) {
   return "";
 }
 
+bool are_ranks_of_one(const Endpoint& a, const Endpoint& b) {
+  return a.shares_port && b.shares_port && a.url == b.url;
+}
+
 std::string explain(const Cycle& cycle, std::string_view policy, const Decision& decision) {
   namespace json = boost::json;
   const FleetView& view = cycle.view;
   const auto named = [&](const std::vector<Score>& scores) {
     json::object out;
     for (const Score& score : scores)
-      if (const Member* member = view.find(score.endpoint)) out[member->endpoint->url] = score.total;
+      if (const Member* member = view.find(score.endpoint)) out[member->endpoint->label()] = score.total;
     return out;
   };
   json::array steps;
@@ -49,10 +55,10 @@ std::string explain(const Cycle& cycle, std::string_view policy, const Decision&
     steps.push_back({{"plugin", step.plugin}, {"weight", step.weight}, {"scores", named(step.scores)}});
   json::object cached;
   for (const Member& member : view.members)
-    if (const std::int64_t tokens = cycle.cached_tokens(member.id)) cached[member.endpoint->url] = tokens;
+    if (const std::int64_t tokens = cycle.cached_tokens(member.id)) cached[member.endpoint->label()] = tokens;
   const Member* chosen = view.find(decision.chosen());
   return json::serialize(json::object{{"policy", policy},
-                                      {"chosen", chosen ? json::value(chosen->endpoint->url) : json::value()},
+                                      {"chosen", chosen ? json::value(chosen->endpoint->label()) : json::value()},
                                       {"total", named(decision.ranking)},
                                       {"cached_tokens", std::move(cached)},
                                       {"steps", std::move(steps)}});
@@ -112,7 +118,7 @@ Choice Dispatcher::choose(const RouteRequest& request, Role part, std::span<cons
   choice.endpoint = chosen->endpoint;
   choice.booking = inflight_.book(chosen->id, tokens, tokens - cycle.cached_tokens(chosen->id));
   load_changed(chosen->id);
-  metrics_.selected(chosen->endpoint->url);
+  metrics_.selected(chosen->endpoint->label());
   return choice;
 }
 
@@ -176,6 +182,10 @@ bool Dispatcher::knows(std::string_view model) const {
 
 Result<EndpointId> Dispatcher::add(Endpoint endpoint) {
   const std::lock_guard lock(mutex_);
+  return add_locked(std::move(endpoint));
+}
+
+Result<EndpointId> Dispatcher::add_locked(Endpoint endpoint) {
   const std::string name = endpoint.name;
   const bool ranked = endpoint.priority != Endpoint().priority || endpoint.weight != Endpoint().weight;
   TRY(const EndpointId id, fleet_.add(std::move(endpoint)));
@@ -199,15 +209,54 @@ void Dispatcher::rank(const Endpoint& now) {
   fleet_.describe(member->id, std::move(endpoint));
 }
 
+void Dispatcher::set_ranks(EndpointId id, int ranks) {
+  const std::lock_guard lock(mutex_);
+  const auto view = fleet_.view();
+  const Member* first = view->find(id);
+  if (!first || first->endpoint->rank != 0) return;
+  std::vector<bool> known(static_cast<std::size_t>(ranks));
+  for (const Member& member : view->members) {
+    if (member.id != id && !are_ranks_of_one(*member.endpoint, *first->endpoint)) continue;
+    if (member.endpoint->rank >= ranks)
+      remove_locked(member.id);
+    else
+      known[static_cast<std::size_t>(member.endpoint->rank)] = true;
+  }
+  if (first->endpoint->shares_port != (ranks > 1)) {
+    Endpoint now = *first->endpoint;
+    now.shares_port = ranks > 1;
+    fleet_.describe(id, std::move(now));
+  }
+  for (int rank = 1; rank < ranks; ++rank) {
+    if (known[static_cast<std::size_t>(rank)]) continue;
+    Endpoint endpoint = *first->endpoint;
+    endpoint.name = fmt::format("{}@{}", first->endpoint->name, rank);
+    endpoint.rank = rank;
+    endpoint.shares_port = true;
+    endpoint.kv_events_endpoint = rank_endpoint(endpoint.kv_events_endpoint, rank);
+    endpoint.kv_replay_endpoint = rank_endpoint(endpoint.kv_replay_endpoint, rank);
+    if (const auto added = add_locked(std::move(endpoint)); !added)
+      log_warning("rank {} of {} is left out: {}", rank, first->endpoint->url, added.error().message);
+  }
+}
+
 bool Dispatcher::remove(EndpointId id) {
   const std::lock_guard lock(mutex_);
-  if (!fleet_.remove(id)) return false;
+  const auto view = fleet_.view();
+  const Member* removed = view->find(id);
+  if (!removed) return false;
+  for (const Member& member : view->members)
+    if (member.id == id || are_ranks_of_one(*member.endpoint, *removed->endpoint)) remove_locked(member.id);
+  return true;
+}
+
+void Dispatcher::remove_locked(EndpointId id) {
+  fleet_.remove(id);
   forget(id);
   std::erase_if(ids_, [id](const auto& each) { return each.second == id; });
   inflight_.forget(id);
   slots_[id].removed = true;
   release_if_idle(id);
-  return true;
 }
 
 void Dispatcher::forget(EndpointId id) {
@@ -220,6 +269,21 @@ void Dispatcher::release_if_idle(EndpointId id) {
   if (inflight_.own(id).requests > 0) return;
   slots_[id] = {};
   fleet_.release(id);
+}
+
+void Dispatcher::observed(EndpointId id, const std::function<bool(EndpointState&)>& read) {
+  bool restarted = false;
+  fleet_.update(id, [&](EndpointState& state) {
+    const EndpointState before = state;
+    if (!read(state)) return;
+    state.observed_us = now_us();
+    restarted = has_restarted(before, state);
+  });
+  if (!restarted) return;
+  const std::lock_guard lock(mutex_);
+  if (const auto view = fleet_.view(); const Member* member = view->find(id))
+    log_info("{} has started anew: its prefixes are forgotten", member->endpoint->label());
+  for (Pool& each : pools_) each.pipeline.restarted(id);
 }
 
 void Dispatcher::probed(EndpointId id, bool success) {
@@ -240,7 +304,7 @@ CachePosition* Dispatcher::position_of(const Member& member) {
 
 void Dispatcher::cache_changed(const Member& member, std::span<const CacheEvent> events,
                                const CachePosition& position) {
-  metrics_.cache_changed(member.endpoint->url, events.size());
+  metrics_.cache_changed(member.endpoint->label(), events.size());
   const std::lock_guard lock(caches_);
   CachePosition* const followed = position_of(member);
   if (!followed) return;
@@ -272,7 +336,7 @@ bool Dispatcher::restore(const Member& member, const HeldDump& dump) {
     if (HeldBlocks* blocks = each.pipeline.held_blocks(); blocks && !blocks->restore(member.id, dump))
       return false;
   *followed = dump.position;
-  metrics_.restored(member.endpoint->url, dump.blocks.size());
+  metrics_.restored(member.endpoint->label(), dump.blocks.size());
   return true;
 }
 
@@ -281,7 +345,7 @@ void Dispatcher::publish_availability(EndpointId id, std::int64_t now) {
   const auto view = fleet_.view();
   const Member* member = view->find(id);
   if (!member || member->state.availability == availability) return;
-  log_info("{} is {}", member->endpoint->url, name(availability));
+  log_info("{} is {}", member->endpoint->label(), name(availability));
   const Availability before = member->state.availability;
   if (availability == Availability::available && before != Availability::broken) slots_[id].since_us = now;
   // What a replica held before it was away may be gone: what is learned begins anew.

@@ -54,11 +54,15 @@ class Dispatcher {
   bool knows(std::string_view model) const;
 
   Result<EndpointId> add(Endpoint endpoint);
+  // The worker is so many data-parallel ranks behind one port, each an endpoint. id: of the first.
+  void set_ranks(EndpointId id, int ranks);
   // Priority and weight of the one with this name are those now.
   void rank(const Endpoint& now);
-  // No new requests from now on; those in flight end.
+  // No new requests from now on for the worker, with all of its ranks; those in flight end.
   bool remove(EndpointId id);
   void probed(EndpointId id, bool success);
+  // What the endpoint's metrics say of it now.
+  void observed(EndpointId id, const std::function<bool(EndpointState&)>& read);
   // The endpoint tells what came into its prefix cache and what went. One that is gone by now is not heard.
   // position: behind these events.
   void cache_changed(const Member& member, std::span<const CacheEvent> events, const CachePosition& position);
@@ -98,6 +102,8 @@ class Dispatcher {
   Pool& pool(Role part);
   void leave_out(Cycle& cycle, std::span<const EndpointId> excluded);
   void publish_availability(EndpointId id, std::int64_t now_us);
+  Result<EndpointId> add_locked(Endpoint endpoint);
+  void remove_locked(EndpointId id);
   void forget(EndpointId id);
   CachePosition* position_of(const Member& member);
   void release_if_idle(EndpointId id);

@@ -17,6 +17,8 @@
 namespace octavo::fleet {
 namespace {
 
+constexpr std::string_view kRankHeader = "X-data-parallel-rank";  // vLLM's
+
 bool worth_a_retry(int status) {
   constexpr std::array<int, 6> kStatuses{408, 429, 500, 502, 503, 504};
   return std::ranges::find(kStatuses, status) != kStatuses.end();
@@ -184,7 +186,7 @@ void Forwarding::hedge_ends(Outcome outcome) {
   if (hedge_.number == 0) return;
   dispatcher_.metrics().hedged(false);
   if (const auto call = hedge_.call.lock()) call->cancel();
-  if (outcome == Outcome::failure) dispatcher_.metrics().worker_failed(hedge_.choice.endpoint->url);
+  if (outcome == Outcome::failure) dispatcher_.metrics().worker_failed(hedge_.choice.endpoint->label());
   dispatcher_.ended(hedge_.choice.booking, outcome);
   hedge_ = {};
 }
@@ -199,6 +201,8 @@ http::CallRequest Forwarding::call_request(const Endpoint& endpoint,
                          .body = std::move(body),
                          .timeout_ms = dispatcher_.options().request_timeout_ms};
   if (!request.query.empty()) call.target += "?" + request.query;
+  if (endpoint.shares_port && !call.headers.find(kRankHeader))
+    call.headers.add(std::string(kRankHeader), std::to_string(endpoint.rank));
   return call;
 }
 
@@ -321,7 +325,7 @@ void Forwarding::retry(std::string reason) {
 
 void Forwarding::end_attempt(Outcome outcome) {
   if (!choice_.endpoint) return;
-  if (outcome == Outcome::failure) dispatcher_.metrics().worker_failed(choice_.endpoint->url);
+  if (outcome == Outcome::failure) dispatcher_.metrics().worker_failed(choice_.endpoint->label());
   dispatcher_.ended(choice_.booking, outcome);
   choice_.endpoint.reset();
 }

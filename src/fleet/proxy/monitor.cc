@@ -49,10 +49,13 @@ void Monitor::tick() {
     }
     if (now >= times.metrics_us && options.metrics_interval_ms > 0) {
       times.metrics_us = now + std::int64_t{1000} * options.metrics_interval_ms;
-      ask(member, "/metrics", [this, id](const Result<http::Response>& answer) {
+      ask(member, "/metrics", [this, id, rank = member.endpoint->rank](const Result<http::Response>& answer) {
         if (!answer || answer->status != 200) return;
-        dispatcher_.fleet().update(id, [&](EndpointState& state) {
-          if (read_engine_metrics(answer->body, state)) state.observed_us = now_us();
+        const int ranks = engines_of(answer->body);
+        if (rank == 0) dispatcher_.set_ranks(id, ranks);
+        dispatcher_.observed(id, [&](EndpointState& state) {
+          return read_engine_metrics(answer->body, state, known_engines().any,
+                                     ranks > 1 ? std::optional(rank) : std::nullopt);
         });
       });
     }

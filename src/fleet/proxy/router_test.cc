@@ -37,13 +37,17 @@ class Replica {
 
   std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
   std::atomic<int> requests = 0;
+  std::atomic<int> engines = 1;  // that its metrics tell apart
 
  private:
   void handle(std::shared_ptr<http::Exchange> e) {
     const std::string& path = e->request().path;
     if (path == "/health") return e->respond({});
-    if (path == "/metrics")
-      return e->respond({.content_type = "text/plain", .body = "vllm:num_requests_waiting 3\n"});
+    if (path == "/metrics") {
+      std::string page = "vllm:num_requests_waiting 3\n";
+      for (int i = 0; i < engines; ++i) page += fmt::format("vllm:num_requests_running{{engine=\"{}\"}} 1\n", i);
+      return e->respond({.content_type = "text/plain", .body = std::move(page)});
+    }
     if (path == "/v1/models")
       return e->respond({.body = R"({"data": [{"id": "m"}, {"id": ")" + name_ + R"(", "parent": "m"}]})"});
     ++requests;
@@ -123,6 +127,29 @@ TEST_F(RouterTest, ThePageIsBehindTheKey) {
   EXPECT_EQ(login.status, 401);
   EXPECT_NE(login.body.find("API key"), std::string::npos);
   EXPECT_EQ(connect().request("GET", "/", {}, {{"Authorization", "Bearer secret"}})->status, 200);
+}
+
+TEST_F(RouterTest, RanksBehindOnePortAreEndpoints) {
+  Replica a("a", [](std::shared_ptr<http::Exchange> e) {
+    const auto rank = e->request().headers.find("X-data-parallel-rank");
+    e->respond({.content_type = "text/plain", .body = std::string(rank.value_or("none"))});
+  });
+  a.engines = 3;
+  route({a.url()}, {.policy = "round_robin"});
+  wait([&] { return ready() == 3; });
+  std::multiset<std::string> ranks;
+  for (int i = 0; i < 6; ++i) ranks.insert(post("{}").body);
+  EXPECT_EQ(ranks, (std::multiset<std::string>{"0", "0", "1", "1", "2", "2"}));
+  EXPECT_EQ(post("{}", {{"X-data-parallel-rank", "7"}}).body, "7") << "the client's own";
+  EXPECT_NE(get("/metrics").body.find(fmt::format("smg_worker_health{{worker=\"{}@2\"}} 1", a.url())),
+            std::string::npos);
+  a.engines = 1;
+  wait([&] { return ready() == 1; });
+  EXPECT_EQ(post("{}").body, "none");
+  a.engines = 2;
+  wait([&] { return ready() == 2; });
+  EXPECT_EQ(connect().request("DELETE", "/workers/0", {})->status, 202);
+  EXPECT_EQ(ready(), 0U) << "a worker goes with all of its ranks";
 }
 
 TEST_F(RouterTest, TakesTurns) {
