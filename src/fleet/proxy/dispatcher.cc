@@ -100,7 +100,7 @@ Choice Dispatcher::choose(const RouteRequest& request, const Wish& wish) {
   Cycle cycle{*view, request, inflight_, now_us(), Draws(draw())};
   decision_.explain = wish.explain;
   Pool& from = pool(wish.part);
-  const Member* chosen = view->find(rank(from, cycle, wish));
+  const Member* chosen = view->find(best(from, cycle, wish));
   Choice choice{.number = ++choices_};
   if (wish.explain) choice.explanation = explain(cycle, from.policy, decision_);
   if (!chosen) return choice;
@@ -115,7 +115,7 @@ Choice Dispatcher::choose(const RouteRequest& request, const Wish& wish) {
 }
 
 // Workers that have asked for a pause, and those of small shares, come last; the wish may rule them out.
-EndpointId Dispatcher::rank(Pool& from, Cycle& cycle, const Wish& wish) {
+EndpointId Dispatcher::best(Pool& from, Cycle& cycle, const Wish& wish) {
   if (const Member* named = wish.worker.empty() ? nullptr : cycle.view.find(wish.worker);
       named && named->state.availability == Availability::available &&
       std::ranges::find(wish.excluded, named->id) == wish.excluded.end()) {

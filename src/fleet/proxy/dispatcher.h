@@ -24,10 +24,10 @@
 namespace octavo::fleet {
 
 struct Choice {
-  std::shared_ptr<const Endpoint> endpoint;  // null: there is none
-  Booking booking;
-  std::uint64_t number = 0;  // of all choices
-  std::string explanation;   // JSON, where asked for
+  std::shared_ptr<const Endpoint> endpoint = {};  // null: there is none
+  Booking booking = {};
+  std::uint64_t number = 0;      // of all choices
+  std::string explanation = {};  // JSON, where asked for
 };
 
 // What a request wants of its worker, beside what it says itself.
@@ -125,19 +125,6 @@ class Dispatcher {
     Pipeline pipeline;
   };
 
-  Dispatcher(const RouterOptions& options, std::vector<Pool> pools);
-  Pool& pool(Role part);
-  void leave_out(Cycle& cycle, std::span<const EndpointId> excluded);
-  void leave_out_paused(const Cycle& cycle);
-  EndpointId rank(Pool& from, Cycle& cycle, const Wish& wish);
-  Slot* slot(EndpointId id, const Endpoint& endpoint);
-  void tell_watches(Slot& slot, Trouble trouble);
-  void publish_availability(EndpointId id, std::int64_t now_us);
-  void forget(EndpointId id);
-  CachePosition* position_of(const Member& member);
-  void release_if_idle(EndpointId id);
-  void load_changed(EndpointId id);
-
   struct Watch {
     std::function<void(Trouble)> troubled;
     int idle_reads = 0;     // of the worker's metrics, in a row, since the request was sent
@@ -151,6 +138,19 @@ class Dispatcher {
     bool load_changed = false;               // since it was told
     std::int64_t since_us = 0;               // that it has been well, breakers aside
   };
+
+  Dispatcher(const RouterOptions& options, std::vector<Pool> pools);
+  Pool& pool(Role part);
+  void leave_out(Cycle& cycle, std::span<const EndpointId> excluded);
+  void leave_out_paused(const Cycle& cycle);
+  EndpointId best(Pool& from, Cycle& cycle, const Wish& wish);
+  Slot* slot(EndpointId id, const Endpoint& endpoint);
+  void tell_watches(Slot& slot, Trouble trouble);
+  void publish_availability(EndpointId id, std::int64_t now_us);
+  void forget(EndpointId id);
+  CachePosition* position_of(const Member& member);
+  void release_if_idle(EndpointId id);
+  void load_changed(EndpointId id);
 
   const RouterOptions options_;
   Fleet fleet_;

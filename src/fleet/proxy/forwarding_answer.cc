@@ -1,6 +1,8 @@
 // What the client gets of a request that Forwarding sends to workers.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "fleet/proxy/forwarding.h"
 #include "fleet/proxy/relay.h"
