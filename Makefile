@@ -4,7 +4,7 @@
 JOBS ?= $(shell nproc)
 PYTEST = .venv/bin/python -m pytest -q -o cache_dir=$(CURDIR)/build/pytest tests/e2e
 
-# Installs what is missing, builds, serves the shipped model, streams one chat answer with its timings, and stops.
+# Installs what is missing, builds, serves a small model, streams one chat answer with its timings, and stops.
 demo: build
 	tools/demo.sh
 

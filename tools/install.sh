@@ -10,16 +10,16 @@ cd "$(dirname "$0")/.."
 goal=${1:-test}
 
 packages=(
-  g++ make cmake ninja-build ccache pkg-config git ca-certificates
+  g++ make cmake ninja-build ccache pkg-config git ca-certificates python3 python3-venv
   libboost1.81-dev libboost-json1.81-dev libcli11-dev libfmt-dev libspdlog-dev libxxhash-dev libssl-dev libedit-dev
   libmsgpuck-dev libyaml-cpp-dev libzmq3-dev cppzmq-dev libjpeg62-turbo-dev libpng-dev libwebp-dev zlib1g-dev
   libsndfile1-dev libsoxr-dev
   libc-ares-dev libgrpc++-dev libprotobuf-dev protobuf-compiler libnghttp2-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
-[ "$goal" = test ] && packages+=(python3 python3-venv valgrind libopenmpi-dev openmpi-bin libucx-dev libavformat-dev libswscale-dev iproute2 help2man etcd-server)
+[ "$goal" = test ] && packages+=(valgrind libopenmpi-dev openmpi-bin libucx-dev libavformat-dev libswscale-dev iproute2 help2man etcd-server)
 [ "$goal" = package ] && packages+=(help2man)
-[ "$goal" = cuda ] && packages+=(python3 python3-venv unzip)
+[ "$goal" = cuda ] && packages+=(unzip)
 if [ "$goal" = aarch64 ]; then
   dpkg --print-foreign-architectures | grep -qx arm64 || { dpkg --add-architecture arm64 && apt-get update -qq; }
   packages+=(g++-aarch64-linux-gnu qemu-user cargo-web rustc-web libstd-rust-web-dev:arm64)
