@@ -294,7 +294,7 @@ void OneCall::send_sealed(std::string plain) {
   asio::async_write(link_.socket, asio::buffer(sending_), written());
 }
 
-// A write that fails changes nothing: the read says why, or has the answer.
+// Ignores errors of the write: the read reports the reason, or has the answer.
 std::function<void(const error_code&, std::size_t)> OneCall::written() {
   return [self = shared_from_this(), connection = connection_](const error_code& error, std::size_t) {
     if (self->over_ || connection != self->connection_) return;

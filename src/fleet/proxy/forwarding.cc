@@ -113,7 +113,7 @@ Wish Forwarding::wish(Role part) const {
           .explain = explain_};
 }
 
-// To the best worker that has not had the request yet. False: there is none.
+// Sends the request to the best worker that has not had it yet. False: no such worker exists.
 bool Forwarding::send() {
   const std::int64_t begun = now_us();
   Choice choice = dispatcher_.choose(request_, wish(answering_part()));
@@ -339,7 +339,8 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   if (!migrate()) break_off();
 }
 
-// To a worker that has not had the request at once; to one that has, after a while, unless it has said when.
+// A worker that has not had the request gets it at once. A worker that has had it gets it again after a backoff,
+// unless it has named a time (Retry-After).
 void Forwarding::retry(const std::string& reason) {
   if (tries_ >= dispatcher_.options().retry.attempts_max) return give_up(reason);
   log_info("trying again after {}: {}", tries_, reason);
@@ -370,7 +371,7 @@ void Forwarding::give_up(const std::string& reason) {
          fmt::format("no replica could answer: {}", reason));
 }
 
-// The stream goes on at another worker. False: it cannot.
+// The stream continues at another worker. False: it cannot.
 bool Forwarding::migrate() {
   if (!event_stream_ || !resumable_) return false;
   if (const std::optional<std::string> rest = resumable_->rest()) {

@@ -17,8 +17,8 @@
 
 namespace octavo::fleet {
 
-// Of an admitted request. Lives as long as something is under way for it; everything happens on the thread of
-// its loop, which is the one that its client's connection is on.
+// Lives from the request's admission until no attempt is under way. Everything happens on the thread of its loop,
+// which its client's connection is on, too.
 class Forwarding : public std::enable_shared_from_this<Forwarding> {
  public:
   // On the loop's thread. share: kept until the request ends.
@@ -69,7 +69,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void settle(Attempt& attempt, Outcome outcome);
   void drop_attempts(Outcome outcome);
 
-  // What comes of them.
+  // Events of attempts.
   void on_head(int number, http::Response head);
   void on_body(int number, std::string_view piece);
   void on_end(int number, const Result<>& result);

@@ -1,4 +1,4 @@
-// What the client gets of a request that Forwarding sends to workers.
+// Forwarding's answers to its client.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,8 +55,8 @@ void Forwarding::answer(http::Response response) {
   exchange_->respond(std::move(response));
 }
 
-// Says that there is no answer, or no more of it. Of a stream the exchange is dropped unfinished then: nobody
-// takes it for complete.
+// Tells the client that there is no answer, or no more of it. The exchange of a stream is dropped unfinished, so
+// that the client does not take the stream for complete.
 void Forwarding::refuse(int status, const std::string& message, std::string_view param) {
   if (phase_ != Phase::streaming) return answer(openai::error_response(status, message, param));
   dispatcher_.metrics().answered(status, static_cast<double>(now_us() - arrived_us_) * 1e-6);
@@ -69,7 +69,7 @@ void Forwarding::refuse(int status, const std::string& message, std::string_view
 
 void Forwarding::break_off() {
   if (past_own_deadline()) return refuse_late();
-  refuse(502, "the replica failed in the middle of its answer, and no other one can go on with it");
+  refuse(502, "the replica failed in the middle of its answer, and no other one can continue it");
 }
 
 void Forwarding::refuse_late() {
@@ -96,7 +96,7 @@ bool Forwarding::past_own_deadline() const {
   return request_.timeout_s > 0 && static_cast<double>(now_us() - arrived_us_) * 1e-6 >= request_.timeout_s;
 }
 
-// Of the router's limit for the request, or of the client's own.
+// Milliseconds left of the router's limit for the request, or of the client's own.
 int Forwarding::left_ms() const {
   double limit_ms = dispatcher_.options().request_timeout_ms;
   if (request_.timeout_s > 0) limit_ms = std::min(limit_ms, request_.timeout_s * 1e3 + kOwnDeadlineGraceMs);

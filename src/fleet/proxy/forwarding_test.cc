@@ -253,7 +253,10 @@ TEST_F(RouterTest, WhatAnUnhealthyReplicaHasGoesToAnother) {
   Replica a("a", std::ref(keeper)), b("b");
   route({a.url(), b.url()}, {.health_check_interval_ms = 20});
   std::vector<std::future<http::Response>> answers;
-  while (a.requests == 0) answers.push_back(std::async(std::launch::async, [&] { return post(kPrompt); }));
+  while (a.requests == 0) {
+    answers.push_back(std::async(std::launch::async, [&] { return post(kPrompt); }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
   a.well = false;
   for (auto& answer : answers) EXPECT_EQ(answer.get().body.substr(0, 1), "b");
   wait([&] { return keeper.closed == a.requests; });
@@ -281,7 +284,7 @@ TEST_F(RouterTest, ARequestThatItsReplicaHasForgottenGoesToAnother) {
   a.waiting = 0;
   route({a.url(), b.url()});
   for (int i = 0; i < 2; ++i) EXPECT_EQ(post(kPrompt).body.substr(0, 1), "b");
-  EXPECT_EQ(a.requests, 1);
+  EXPECT_GE(a.requests, 1);
 }
 
 TEST_F(RouterTest, AStreamThatBreaksBeforeItsFirstByteIsTriedAgain) {

@@ -18,7 +18,7 @@ constexpr std::int64_t kRefreshUs = 1'000'000;  // between two refreshes of mode
 constexpr int kRefreshWaitMs = 1'000;
 constexpr std::size_t kPageBytesMax = 8 << 20;
 
-// The value of process_start_time_seconds, which programs with Prometheus' client libraries have; 0: there is none.
+// The value of process_start_time_seconds, which Prometheus' client libraries write; 0: the page has no such line.
 double process_start(std::string_view page) {
   constexpr std::string_view kName = "\nprocess_start_time_seconds ";
   const std::size_t at = page.starts_with(kName.substr(1)) ? 0 : page.find(kName);
@@ -68,7 +68,7 @@ void Monitor::visit(const Member& member, std::int64_t now) {
   if (due(known.probed_us, answers ? options.health_check_interval_ms : options.startup_check_interval_ms))
     probe(member);
   if (!answers) {
-    known.models_us = 0;  // it may come back with others
+    known.models_us = 0;  // it may return with other models
     return;
   }
   if (options.metrics_interval_ms > 0 && due(known.metrics_us, options.metrics_interval_ms))

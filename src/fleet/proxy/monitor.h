@@ -47,7 +47,7 @@ class Monitor {
   Dispatcher& dispatcher_;
   http::ClientLoop& loop_;
   std::unordered_map<std::string, Known> known_;  // by the endpoint's name
-  std::vector<std::function<void()>> refreshing_;   // who waits for models
+  std::vector<std::function<void()>> refreshing_;   // callers that wait for models
   int models_open_ = 0;                             // questions of that refresh
   std::int64_t refreshed_us_ = 0;
   mutable std::mutex mutex_;

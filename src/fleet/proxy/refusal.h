@@ -1,4 +1,4 @@
-// What a worker's answer that is no success says: of the worker, or of the request.
+// Reads a worker's error: does it speak of the worker, or of the request?
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ bool worth_a_retry(int status);
 // The worker has too much to do: it is well, and says so.
 bool is_backpressure(int status);
 
-// Seconds. Nothing: the answer has no Retry-After, or one with a date.
+// Seconds; nothing without Retry-After, or where it is a date.
 std::optional<std::int64_t> retry_after_s(const http::Response& answer);
 
 // The error names a field of the request ("param"), like the client's own timeout: no other worker helps.

@@ -27,7 +27,7 @@ class StoredResponses {
   std::unordered_map<std::string, std::list<Entry>::iterator> by_id_;
 };
 
-// The id of the response that an answer, or the first event of a stream, begins with; "": there is none.
+// The id of the response that an answer, or the first event of a stream, begins with; "" without an id.
 std::string_view response_id(std::string_view answer);
 
 }  // namespace octavo::fleet

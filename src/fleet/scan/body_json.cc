@@ -27,7 +27,7 @@ void BodyMemory::do_deallocate(void* memory, std::size_t bytes, std::size_t) {
 
 namespace {
 
-// The code unit that an escape of four hex digits at this place stands for; nothing: there is none.
+// Reads the code unit of an escape of four hex digits at this position; nothing where there is no such escape.
 std::optional<unsigned> code_unit(std::string_view text, std::size_t at) {
   unsigned unit = 0;
   const std::string_view escape = text.substr(std::min(at, text.size()), 6);
@@ -48,7 +48,7 @@ std::string_view repaired_escape(std::string_view text, std::size_t at, std::siz
   return text.substr(at, length);
 }
 
-// JSON of what Python's json module reads and RFC 8259 does not allow.
+// Rewrites text that Python's json module reads and RFC 8259 does not allow.
 std::string strict_json(std::string_view text) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   constexpr std::array<std::string_view, 3> kNoNumbers{"NaN", "-Infinity", "Infinity"};

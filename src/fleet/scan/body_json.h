@@ -37,7 +37,7 @@ class BodyMemory : public boost::json::memory_resource {
 // Levels that Python's json module reads.
 inline constexpr std::size_t kBodyDepthMax = 990;
 
-// The value that the text is, in this memory. What Python's json module reads is read, too: a byte order mark,
+// The value that the text is, in this memory. Reads all that Python's json module reads: also a byte order mark,
 // NaN and Infinity (as null), halves of surrogate pairs (as U+FFFD). Errors: it is no JSON, or deeper than
 // kBodyDepthMax; the memory does not do.
 Result<boost::json::value> body_json(std::string_view text, boost::json::storage_ptr memory);
