@@ -251,6 +251,7 @@ void Forwarding::on_end(int number, const Result<>& result) {
     settle(*attempt, Outcome::success);
     return finish();
   }
+  blame_suspects(attempt->answer.status);
   http::Response whole = for_client(*attempt, std::move(attempt->answer));
   if (whole.status / 100 == 2) context_.stored.learn(response_of(whole.body), attempt->choice.endpoint->name);
   settle(*attempt, Outcome::success);
@@ -282,13 +283,17 @@ bool Forwarding::lead(Attempt& attempt) {
     if (&other != &attempt) settle(other, other.forgotten ? Outcome::failure : Outcome::neither);
   leading_ = true;
   dispatcher_.first_token(attempt.choice);
-  for (const auto& suspect : std::exchange(suspects_, {}))
-    if (attempt.answer.status < 400) dispatcher_.failed(*suspect);
   if (phase_ == Phase::streaming)
     dispatcher_.metrics().migrated(true);
   else
     dispatcher_.metrics().first_byte(static_cast<double>(now_us() - arrived_us_) * 1e-6);
   return true;
+}
+
+// Another worker could answer: the failures before speak of their workers.
+void Forwarding::blame_suspects(int status) {
+  for (const auto& suspect : std::exchange(suspects_, {}))
+    if (status < 400) dispatcher_.failed(*suspect);
 }
 
 // After the first worker's head the client takes only what follows it.

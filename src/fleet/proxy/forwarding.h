@@ -77,6 +77,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void on_refused(Attempt& attempt);
   void on_lost(Attempt& attempt, const Error& error);
   bool lead(Attempt& attempt);
+  void blame_suspects(int status);
   bool continues(const Attempt& attempt) const;
   void retry(const std::string& reason);
   void retry_later(const std::string& reason);

@@ -28,6 +28,7 @@ http::Response Forwarding::for_client(const Attempt& attempt, http::Response ans
 void Forwarding::start_stream(Attempt& attempt) {
   http::Response head = for_client(attempt, std::exchange(attempt.answer, {}));
   attempt.answer.status = head.status;
+  blame_suspects(head.status);
   event_stream_ = is_event_stream(head);
   phase_ = Phase::streaming;
   const std::string begun = std::exchange(head.body, {});
