@@ -175,17 +175,18 @@ void write(const json::value& value, std::string& out) {
 }  // namespace
 
 json::value parse_exact_json(std::string_view text, boost::system::error_code& error, std::size_t& taken,
-                             json::storage_ptr memory) {
+                             json::storage_ptr memory, std::size_t depth_max) {
   json::parse_options options;
-  options.max_depth = kExactJsonDepthMax;
+  options.max_depth = depth_max;
   json::basic_parser<ExactHandler> parser(options, std::move(memory));
   taken = parser.write_some(false, text.data(), text.size(), error);
   return error ? json::value() : parser.handler().stack.release();
 }
 
-json::value parse_exact_json(std::string_view text, boost::system::error_code& error, json::storage_ptr memory) {
+json::value parse_exact_json(std::string_view text, boost::system::error_code& error, json::storage_ptr memory,
+                             std::size_t depth_max) {
   std::size_t taken = 0;
-  json::value value = parse_exact_json(text, error, taken, std::move(memory));
+  json::value value = parse_exact_json(text, error, taken, std::move(memory), depth_max);
   if (!error && text.find_first_not_of(" \t\r\n", taken) != std::string_view::npos)
     error = json::make_error_code(json::error::extra_data);
   return value;

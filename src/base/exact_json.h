@@ -16,10 +16,12 @@ inline constexpr std::size_t kExactJsonDepthMax = 256;
 
 // The value at the start of a text. `taken`: the bytes that were read, up to the error if there is one.
 boost::json::value parse_exact_json(std::string_view text, boost::system::error_code& error, std::size_t& taken,
-                                    boost::json::storage_ptr memory = {});
+                                    boost::json::storage_ptr memory = {},
+                                    std::size_t depth_max = kExactJsonDepthMax);
 // The value that is the whole text.
 boost::json::value parse_exact_json(std::string_view text, boost::system::error_code& error,
-                                    boost::json::storage_ptr memory = {});
+                                    boost::json::storage_ptr memory = {},
+                                    std::size_t depth_max = kExactJsonDepthMax);
 
 // The text of a number that 64 bits do not hold. Null: any other value.
 const boost::json::string* long_number(const boost::json::value& value);

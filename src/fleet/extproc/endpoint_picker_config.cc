@@ -12,6 +12,7 @@
 #include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
+#include "fleet/decide/policies.h"
 #include "fleet/extproc/flow_control_config.h"
 #include "fleet/extproc/prefill_config.h"
 #include "fleet/extproc/setup_table.h"
@@ -385,10 +386,9 @@ class Reader {
 
 }  // namespace
 
-EndpointPickerConfig::EndpointPickerConfig()
-    : pipeline{
-          .plugins = {{"", "queue-scorer"}, {"", "kv-cache-utilization-scorer"}, {"", "prefix-cache-scorer"}},
-          .steps = {{"queue-scorer", 2}, {"kv-cache-utilization-scorer", 2}, {"prefix-cache-scorer", 3}}} {}
+// llm-d's default (queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3) knows load from metrics
+// alone: between two reads of them a shared prefix draws every request to one endpoint.
+EndpointPickerConfig::EndpointPickerConfig() : pipeline(find_policy("kv_aware")->pipeline({})) {}
 
 Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental) {
   TRY(const json::value file, parse_yaml(yaml, "config"));

@@ -20,8 +20,8 @@ std::string steps(const EndpointPickerConfig& config) {
   return text;
 }
 
-TEST(EndpointPickerConfig, BeginsWithLlmdsDefault) {
-  EXPECT_EQ(steps(read("")), "queue-scorerx2 kv-cache-utilization-scorerx2 prefix-cache-scorerx3 ");
+TEST(EndpointPickerConfig, BeginsWithTheRoutersDefault) {
+  EXPECT_EQ(steps(read("")), "kv-cost-scorerx1 softmax-pickerx1 ");
 }
 
 TEST(EndpointPickerConfig, ReadsEverythingThatItKnows) {

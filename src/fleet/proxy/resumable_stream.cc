@@ -44,12 +44,11 @@ bool says_something(const json::object& choice) {
   return false;
 }
 
-// The replica's own fault, as far as it says.
+// The replica's own fault, as far as it says: an error that names a field ("timeout") is the request's.
 bool server_failed(const json::object& chunk) {
-  const json::value* error = chunk.if_contains("error");
-  if (!error || !error->is_object()) return false;
-  const json::value* code = error->get_object().if_contains("code");
-  return code && code->is_int64() && code->get_int64() >= 500;
+  const json::value* code = find_path(chunk, {"error", "code"});
+  const json::value* param = find_path(chunk, {"error", "param"});
+  return code && code->is_int64() && code->get_int64() >= 500 && !(param && param->is_string());
 }
 
 }  // namespace

@@ -16,6 +16,9 @@ struct RouteRequest {
   std::string cache_salt = {};
 
   std::string body_error = {};  // why the body is no JSON object; "": it is one
+  bool unreadable = false;      // body_error says that it is no JSON at all
+  std::string stored_response = {};  // id of the stored response that it continues or asks for; "": none
+  double timeout_s = 0;              // the client's own deadline, since arrival; 0: none
 
   // The prompt, of a chat its tools, roles and contents one after the other. Of several prompts the first.
   std::string text = {};
@@ -36,7 +39,6 @@ struct RouteRequest {
   int priority = 0;
   std::string tenant = {};   // who is charged; "" when nobody is
   std::string session = {};  // "": none
-  std::optional<std::int64_t> deadline_us = {};
 
   // The header fields that policies may read, names in lower case.
   std::vector<std::pair<std::string, std::string>> headers = {};

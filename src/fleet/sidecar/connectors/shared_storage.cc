@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/exact_json.h"
 #include "fleet/proxy/json_body.h"
+#include "fleet/proxy/refusal.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
 
@@ -17,7 +18,8 @@ constexpr std::string_view kThreshold = "cache_hit_threshold";
 void run_both(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
   if (prompt.contains(kThreshold)) prompt[kThreshold] = 0;
   legs->prefill(exact_json_text(prompt), false, [legs](const Result<http::Response>& reply) {
-    if (reply && reply->status >= 400 && reply->status < 500) return legs->answer(*reply);  // wrong here, too
+    if (reply && reply->status / 100 == 4 && !worth_a_retry(reply->status))
+      return legs->answer(*reply);  // wrong here, too
     const bool prefilled = reply && reply->status == 200;
     if (!prefilled)
       log_warning("{} did not prefill ({}), the engine beside does all", legs->prefiller().text(),
