@@ -13,7 +13,7 @@
 namespace octavo::openai {
 
 using grammar::Json;
-using JsonKind = Json::Kind;
+using Kind = Json::Kind;
 
 namespace {
 
@@ -46,17 +46,17 @@ Type type_named(std::string_view name) {
 
 Type type_of(const Json& value) {
   switch (value.kind) {
-    case JsonKind::null:
+    case Kind::null:
       return null;
-    case JsonKind::boolean:
+    case Kind::boolean:
       return boolean;
-    case JsonKind::number:
+    case Kind::number:
       return value.text.find_first_of(".eE") == std::string::npos ? integer : number;
-    case JsonKind::string:
+    case Kind::string:
       return string;
-    case JsonKind::array:
+    case Kind::array:
       return array;
-    case JsonKind::object:
+    case Kind::object:
       return object;
   }
   return any;
@@ -139,7 +139,7 @@ const Json* ToolParameters::resolved(const Json& schema) const {
   const Json* at = &schema;
   for (int hops = 0; at; ++hops) {
     const Json* ref = at->find("$ref");
-    if (!ref || !ref->is(JsonKind::string)) return at;
+    if (!ref || !ref->is(Kind::string)) return at;
     std::string_view path = ref->text;
     if (hops == kDepthMax || !path.starts_with('#')) return nullptr;
     path.remove_prefix(1);
@@ -172,9 +172,9 @@ ToolParameters::Types ToolParameters::types_of(const Json& schema, int depth) co
   if (!own) return 0;
   Types types = 0;
   if (const Json* type = own->find("type")) {
-    if (type->is(JsonKind::string)) types |= type_named(type->text);
+    if (type->is(Kind::string)) types |= type_named(type->text);
     for (const Json& item : type->items)
-      if (item.is(JsonKind::string)) types |= type_named(item.text);
+      if (item.is(Kind::string)) types |= type_named(item.text);
   }
   each_choice(*own, [&](const Json& choice) { types |= type_of(choice); });
   for (const std::string_view key : {"anyOf", "oneOf", "allOf"})
@@ -205,7 +205,7 @@ const std::string* ToolParameters::choice_of(std::string_view name, std::string_
   const std::string* found = nullptr;
   if (own)
     each_choice(*own, [&](const Json& choice) {
-      if (choice.is(JsonKind::string) && trimmed(choice.text) == trimmed(written)) found = &choice.text;
+      if (choice.is(Kind::string) && trimmed(choice.text) == trimmed(written)) found = &choice.text;
     });
   return found;
 }
