@@ -254,11 +254,11 @@ void Dispatcher::rank(const Endpoint& now) {
   fleet_.describe(member->id, std::move(endpoint));
 }
 
-void Dispatcher::set_ranks(EndpointId id, int ranks) {
+void Dispatcher::set_ranks(EndpointId id, const Endpoint& worker, int ranks) {
   const std::lock_guard lock(mutex_);
   const auto view = fleet_.view();
   const Member* first = view->find(id);
-  if (!first || first->endpoint->rank != 0) return;
+  if (!first || first->endpoint->name != worker.name || worker.rank != 0) return;
   std::vector<bool> known(static_cast<std::size_t>(ranks));
   for (const Member& member : view->members) {
     if (member.id != id && !are_ranks_of_one(*member.endpoint, *first->endpoint)) continue;
