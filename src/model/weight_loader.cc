@@ -127,8 +127,7 @@ class Loader {
     TRY_VOID(cache_layout(model_.spec, {.dtype = model_.activation}).supported(backend_.ops));
     TRY_VOID(load_vectors());
     for (MatrixParameter* matrix : parameters_.matrices) TRY_VOID(load(*matrix));
-    for (Layer& layer : model_.network.layers)
-      for (Block* block : layer.blocks()) block->loaded();
+    for (NetworkPart* part : model_.network.parts()) part->loaded();
     return {};
   }
 
@@ -192,7 +191,7 @@ class Loader {
   // As transformers does: 73.5 in bf16 for the 73.32 of 5376 columns.
   void round_embed_scale() {
     if (!model_.spec.embed_scale_rounds || options_.dtype == ModelDType::float32) return;
-    float& scale = model_.spec.embed_scale;
+    float& scale = model_.network.ends->embed_scale;
     if (plain_ == DType::bf16) scale = to_f32(to_bf16(scale));
     if (plain_ == DType::f16) scale = to_f32(to_f16(scale));
   }
@@ -223,7 +222,8 @@ class Loader {
     for (const RopeSpec& spec : model_.spec.ropes) {
       const std::vector<float> frequencies = rope_frequencies(spec, model_.max_model_len);
       model_.ropes.push_back({.each = arena_.put(frequencies, {std::ssize(frequencies)}),
-                              .scale = static_cast<float>(spec.scaling.attention_factor)});
+                              .scale = static_cast<float>(spec.scaling.attention_factor),
+                              .interleaved = spec.interleaved});
     }
   }
 
