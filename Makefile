@@ -1,28 +1,41 @@
 # The two commands of the README, and what they are made of.
-.PHONY: demo test build wheel package docs page sanitized headers instructions format clean
+.PHONY: demo test test-long build wheel package docs page sanitized headers instructions format clean
 
 JOBS ?= $(shell nproc)
-PYTEST = .venv/bin/python -m pytest -q -o cache_dir=$(CURDIR)/build/pytest tests/e2e
+PHASE = tools/phase.sh
+# Test processes: more than processors, since some of them wait for servers, processes and timers.
+TESTS = $$(($(JOBS) + 1))
+PYTEST = .venv/bin/python -m pytest -q -n $(TESTS) --dist loadfile --no-loadscope-reorder
 
-# Installs what is missing, builds, serves the shipped model, streams one chat answer with its timings, and stops.
+# Installs what is missing, builds, serves a small model, streams one chat answer with its timings, and stops. The time of
+# each phase comes last.
 demo: build
-	tools/demo.sh
+	@$(PHASE) demo tools/demo.sh
+	@$(PHASE) end
 
-# Installs what is missing, builds, and runs every test. One that fails runs once more before it counts, with both results
-# printed: on a machine that others use, too, it may have stood still. What fails twice fails the build, and so does what
-# pytest cannot even collect.
+# Installs what is missing, builds, and runs every test but the long ones.
 test:
+	@$(PHASE) begin
+	@$(PHASE) test:install tools/install.sh test
+	@$(PHASE) test:configure cmake --preset release
+	@$(PHASE) test:build cmake --build --preset release -j $(JOBS)
+	@$(PHASE) test:ctest ctest --preset release -j $(TESTS) -LE large
+	@$(PHASE) test:pytest $(PYTEST)
+	@$(PHASE) end
+
+# The same tests in their long forms (src/base/test_length.h), and those that take 9 GB of memory.
+test-long:
 	tools/install.sh test
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
-	ctest --preset release -j $(JOBS) -LE large --repeat until-pass:2
-	$(PYTEST) --cache-clear || { [ $$? = 1 ] && echo "These have failed once, and run again alone:" && \
-	  $(PYTEST) --last-failed --last-failed-no-failures none; }
+	OCTAVO_LONG_TESTS=1 ctest --preset release -j $(TESTS) -LE large
+	ctest --preset release -L large
 
 build:
-	tools/install.sh build
-	cmake --preset release
-	cmake --build --preset release -j $(JOBS) --target octavo
+	@$(PHASE) begin
+	@$(PHASE) install tools/install.sh build
+	@$(PHASE) configure cmake --preset release
+	@$(PHASE) build cmake --build --preset release -j $(JOBS) --target octavo
 
 # The Python wheel, in build/dist, installed into a fresh environment and asked for an answer. Compiles the same objects as
 # the preset release: behind `make build` it is a matter of ccache.
@@ -47,10 +60,12 @@ page:
 
 # The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer: all, or those of ROOMS="http kv ..".
 sanitized:
+	@$(PHASE) begin
 	tools/install.sh build
-	cmake --preset asan
-	cmake --build --preset asan -j $(JOBS) --target $(if $(ROOMS),$(ROOMS:=_test),unit_tests)
-	ctest --preset asan -j $(JOBS) -L unit $(if $(ROOMS),-R "^($$(echo $(ROOMS) | tr ' ' '|'))[.]")
+	@$(PHASE) sanitized:configure cmake --preset asan
+	@$(PHASE) sanitized:build cmake --build --preset asan -j $(JOBS) --target $(if $(ROOMS),$(ROOMS:=_test),unit_tests)
+	@$(PHASE) sanitized:ctest ctest --preset asan -j $(JOBS) -L unit $(if $(ROOMS),-R "^($$(echo $(ROOMS) | tr ' ' '|'))[.]")
+	@$(PHASE) end
 
 # Every header compiles alone.
 headers:

@@ -5,7 +5,6 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
-include(GoogleTest)
 
 add_library(octavo_flags INTERFACE)
 target_compile_options(octavo_flags INTERFACE
@@ -34,6 +33,8 @@ if(OCTAVO_FUZZ)
 endif()
 
 set(OCTAVO_DOORS ${PROJECT_SOURCE_DIR}/build/rooms)
+include(cmake/library.cmake)
+include(cmake/jumbo.cmake)
 
 # What most files read, parsed once for all rooms and once for all tests: a quarter of the build. Files still include what
 # they use; the presets clang and aarch64 do without.
@@ -55,11 +56,27 @@ if(OCTAVO_HEADER_CHECKS)
   add_custom_target(header_checks)
 endif()
 
-# octavo_room(name SOURCES a.cc .. HEADERS a.h .. DEPS rooms.. LIBRARIES targets.. TESTS a_test.cc .. BENCHES a_bench.cc ..
-#             FUZZERS a_fuzz.cc ..)
-# TESTS become one executable <name>_test, each BENCH and FUZZER one executable of its own.
+# octavo_tests(name executable label shards): ctest runs the cases of a GoogleTest executable in that many processes. One for
+# each case would take longer to start than most cases take to run.
+function(octavo_tests name executable label shards)
+  foreach(shard RANGE 1 ${shards})
+    math(EXPR index "${shard} - 1")
+    set(test ${name}.${label}.${shard})
+    add_test(NAME ${test} COMMAND ${executable} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT 1800 COST ${shards}
+                         ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
+  endforeach()
+endfunction()
+
+# octavo_room(name SOURCES a.cc .. HEADERS a.h .. DEPS rooms.. LIBRARIES targets.. PRIVATE_LIBRARIES targets..
+#             TESTS a_test.cc .. BENCHES a_bench.cc .. FUZZERS a_fuzz.cc .. ALONE b.cc ..
+#             SHARDS n)
+# The room's headers include LIBRARIES, only its sources include PRIVATE_LIBRARIES.
+# TESTS become one executable <name>_test, which ctest runs in n processes (1); each BENCH and FUZZER a separate executable.
+# No jumbo file includes the sources that match an expression in ALONE (cmake/jumbo.cmake).
 function(octavo_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;HEADERS;DEPS;LIBRARIES;TESTS;TEST_DEPS;BENCHES;FUZZERS" ${ARGN})
+  cmake_parse_arguments(
+    ROOM "" "SHARDS" "SOURCES;HEADERS;DEPS;LIBRARIES;PRIVATE_LIBRARIES;TESTS;TEST_DEPS;BENCHES;FUZZERS;ALONE" ${ARGN})
   # One for all presets and the wheel: what they compile alike has the same command line, and ccache keeps it once.
   set(door ${OCTAVO_DOORS}/${name})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})  # "kv", "fleet/view"
@@ -89,12 +106,14 @@ function(octavo_room name)
     endif()
   endif()
 
-  add_library(${name} STATIC ${ROOM_SOURCES})
+  octavo_jumbo(sources ${name} ${folder} "${ROOM_ALONE}" ${ROOM_SOURCES})
+  add_library(${name} STATIC ${sources})
   # One compile for the program and for liboctavo. With hidden symbols -fPIC calls as directly as a program's -fPIE.
   set_target_properties(${name} PROPERTIES OUTPUT_NAME octavo_${name} POSITION_INDEPENDENT_CODE ON
                         CXX_VISIBILITY_PRESET hidden)
   target_include_directories(${name} PUBLIC ${door})
-  target_link_libraries(${name} PUBLIC octavo_flags ${ROOM_DEPS} ${ROOM_LIBRARIES})
+  target_link_libraries(${name} PUBLIC octavo_flags ${ROOM_DEPS} ${ROOM_LIBRARIES}
+                        PRIVATE ${ROOM_PRIVATE_LIBRARIES})
   octavo_precompile(${name} base ${OCTAVO_PRECOMPILED})
 
   if(ROOM_TESTS)
@@ -107,8 +126,10 @@ function(octavo_room name)
       target_compile_options(${name}_test PRIVATE -fno-sanitize=undefined)
     endif()
     octavo_precompile(${name}_test base_test ${OCTAVO_PRECOMPILED} <gmock/gmock.h> <gtest/gtest.h>)
-    gtest_discover_tests(${name}_test TEST_PREFIX ${name}. WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-                         DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 NO_PRETTY_VALUES PROPERTIES LABELS unit TIMEOUT 600)
+    if(NOT ROOM_SHARDS)
+      set(ROOM_SHARDS 1)
+    endif()
+    octavo_tests(${name} ${name}_test unit ${ROOM_SHARDS})
   endif()
   foreach(bench IN LISTS ROOM_BENCHES)
     get_filename_component(target ${bench} NAME_WE)

@@ -35,6 +35,7 @@ def commands():
     found = {}
     for entry in json.loads((ROOT / "build/release/compile_commands.json").read_text()):
         folder = str(pathlib.Path(entry["file"]).parent.relative_to(ROOT)) if entry["file"].startswith(str(ROOT)) else ""
+        folder = folder.removeprefix("build/release/").removesuffix("/jumbo")  # cmake/jumbo.cmake writes that file
         words = shlex.split(entry["command"])
         if "-include" in words:
             at = words.index("-include")

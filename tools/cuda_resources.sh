@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Registers, stack and spills of every kernel, as nvcc's assembler reports them, as a table for docs/cuda.md. Fails when one of
+# Registers, stack and spills of every kernel, as nvcc's assembler reports them, as a table. Fails when one of
 # the attention or sampling kernels spills. Needs nvcc (tools/install.sh cuda), no GPU.
 #   tools/cuda_resources.sh [ARCHITECTURE..]   default: sm_80 sm_89 sm_90a
 set -euo pipefail

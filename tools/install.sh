@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what building and testing Octavo needs on Debian 12: compilers, libraries and, for the tests, a Python
-# environment in .venv. Does nothing when all is there; needs root only to add packages.
+# Installs what building and testing Octavo needs: compilers, libraries (tools/packages.sh) and, for the tests, a Python
+# environment in .venv. Does nothing when all is installed; needs root, or sudo, only to add packages.
 #   tools/install.sh [build|test|package|aarch64|cuda]
 #     build: to compile and run; test: also the end-to-end tests (default); package: to make packages;
 #     aarch64: to cross-compile for 64-bit ARM and run the result under qemu;
@@ -9,34 +9,14 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 goal=${1:-test}
 
-packages=(
-  g++ make cmake ninja-build ccache pkg-config git ca-certificates
-  libboost1.81-dev libboost-json1.81-dev libcli11-dev libfmt-dev libspdlog-dev libxxhash-dev libssl-dev libedit-dev
-  libmsgpuck-dev libyaml-cpp-dev libzmq3-dev cppzmq-dev libjpeg62-turbo-dev libpng-dev libwebp-dev zlib1g-dev
-  libsndfile1-dev libsoxr-dev
-  libc-ares-dev libgrpc++-dev libprotobuf-dev protobuf-compiler libnghttp2-dev
-  libgtest-dev libgmock-dev libbenchmark-dev
-)
-[ "$goal" = test ] && packages+=(python3 python3-venv valgrind libopenmpi-dev openmpi-bin libucx-dev libavformat-dev libswscale-dev iproute2 help2man etcd-server)
-[ "$goal" = package ] && packages+=(help2man)
-[ "$goal" = cuda ] && packages+=(python3 python3-venv unzip)
-if [ "$goal" = aarch64 ]; then
-  dpkg --print-foreign-architectures | grep -qx arm64 || { dpkg --add-architecture arm64 && apt-get update -qq; }
-  packages+=(g++-aarch64-linux-gnu qemu-user cargo-web rustc-web libstd-rust-web-dev:arm64)
-  packages+=(lib{boost1.81,boost-json1.81,fmt,spdlog,xxhash,ssl,edit,msgpuck,yaml-cpp,zmq3,jpeg62-turbo,png,webp,sndfile1,soxr,c-ares,grpc++,protobuf,nghttp2,gtest,gmock,benchmark}-dev:arm64 zlib1g-dev:arm64)
-fi
-# A Rust tool chain that is there already, Debian's or rustup's, is used as it is.
-if ! command -v cargo >/dev/null; then packages+=(cargo-web rustc-web); fi
-
+. tools/packages.sh
+# A Rust tool chain that is installed already, the system's or rustup's, is used as it is.
+system_packages "$goal"
 missing=()
-for package in "${packages[@]}"; do
-  dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -qx 'install ok installed' || missing+=("$package")
-done
+for package in "${packages[@]}"; do $installed "$package" || missing+=("$package"); done
 if [ ${#missing[@]} -gt 0 ]; then
   echo "installing: ${missing[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq
-  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  $add "${missing[@]}"
 fi
 
 if [ "$goal" = test ] && ! cmp -s tests/requirements.txt .venv/requirements.txt; then

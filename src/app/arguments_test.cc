@@ -66,7 +66,7 @@ TEST_F(ArgumentsTest, WhatWouldMeanSomethingElseIsRefusedByName) {
       "--decode-context-parallel-size 2 is not supported, only 1: a context is not divided among ranks");
   EXPECT_EQ(error({"--data-parallel-multi-port-external-lb"}),
             "--data-parallel-multi-port-external-lb is not supported: engines and ranks work without it; see "
-            "docs/parallel.md");
+            "docs/guides/parallel.md");
   EXPECT_EQ(error({"--no-data-parallel-multi-port-external-lb"}), "accepted");
   EXPECT_EQ(error({"--swap-space"}), "--swap-space needs a value");
   EXPECT_EQ(error({"--max-num-seq", "4"}),

@@ -64,11 +64,11 @@ Result<> run_engine(RuntimeOptions runtime, int rank, bool of_another_host) {
   TRY(const remote::Hello hello, host.hello());
   if (hello.num_blocks > 0) options.num_blocks = hello.num_blocks;
   std::unique_ptr<Tokenizer> tokenizer;  // of grammars, when the first one comes
-  const auto vocabulary = [&]() -> Result<std::shared_ptr<const grammar::Vocabulary>> {
+  const auto vocabulary = [&](int vocab_size) -> Result<std::shared_ptr<const grammar::Vocabulary>> {
     TRY(Tokenizer loaded, load_tokenizer(runtime.tokenizer.empty() ? options.model_dir : runtime.tokenizer));
     tokenizer = std::make_unique<Tokenizer>(std::move(loaded));
     TRY(GenerationConfig config, load_generation_config(options.model_dir));
-    return grammar_vocabulary(*tokenizer, std::move(config.eos_ids));
+    return grammar_vocabulary(*tokenizer, std::move(config.eos_ids), vocab_size);
   };
   if (const Result<> settled = settle(runtime); !settled) {
     host.failed(settled.error());

@@ -19,12 +19,12 @@ constexpr std::string_view kHead = R"(# Flags of `vllm serve`
 - **always on**: cannot be turned off.
 - **refused**: the server does not start, and says why.
 
-Names may be written with underscores, values as `--flag=value`, integers as `32k` (32,000) or `32K` (32,768). The last of
-repeated flags counts; every switch has its `--no-` form; fields of JSON may be given one by one (`--speculative-config.method ngram`).
-`--config file.yaml` holds the same names; what is on the command line wins. An unknown flag is an error that names the nearest one.
-Environment: `OTEL_SERVICE_NAME`, `VLLM_API_KEY`, `VLLM_LOGGING_LEVEL`, `VLLM_LOG_STATS_INTERVAL`, `VLLM_SERVER_DEV_MODE`,
+Names may have underscores; values may be `--flag=value`; integers may be `32k` (32,000) or `32K` (32,768). The last of
+repeated flags counts; every switch has a `--no-` form; fields of JSON may be given one by one (`--speculative-config.method ngram`).
+`--config file.yaml` holds the same names; the command line wins. An unknown flag is an error that names the nearest one.
+Environment: `OCTAVO_API_KEY`, `VLLM_API_KEY`, `OTEL_SERVICE_NAME`, `VLLM_LOGGING_LEVEL`, `VLLM_LOG_STATS_INTERVAL`, `VLLM_SERVER_DEV_MODE`,
 `VLLM_ALLOW_RUNTIME_LORA_UPDATING`, `VLLM_LORA_RESOLVER_CACHE_DIR`, `VLLM_PLUGINS`, `VLLM_NIXL_SIDE_CHANNEL_HOST`,
-`VLLM_NIXL_SIDE_CHANNEL_PORT`, `AWS_ACCESS_KEY_ID` and its like for a store of KV blocks, those by which `mpirun` tells a process its place, and the variables of
+`VLLM_NIXL_SIDE_CHANNEL_PORT`, AWS's variables for an S3 tier, the variables of `mpirun`, and those of
 [models by name](models.md#models-by-name).
 
 )";

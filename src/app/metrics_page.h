@@ -1,4 +1,4 @@
-// docs/metrics.md, from the pages that the programs themselves write.
+// docs/reference/metrics.md, from the pages that the programs themselves write.
 #pragma once
 
 #include <string>

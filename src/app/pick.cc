@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/epp_flags.h"
 #include "app/kube_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
@@ -33,6 +34,8 @@ struct PickCommand {
   bool experimental = false;
   bool secure_serving = true;
   fleet::GrpcTls tls = {};
+  std::string grpc_message_bytes;
+  EppFlags epp;
 };
 
 void add_pick_flags(CLI::App& command, PickCommand& c) {
@@ -126,9 +129,8 @@ void add_server_flags(CLI::App& command, PickCommand& c) {
       ->needs(certificates)
       ->group(group);
   command
-      .add_option("--grpc-max-recv-msg-size", o.grpc.message_bytes_max, "Bytes of the largest message taken")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
-      ->capture_default_str()
+      .add_option("--grpc-max-recv-msg-size", c.grpc_message_bytes,
+                  "Bytes of the largest message taken, like 10MiB (default: what --max-payload-size needs)")
       ->group(group);
   command
       .add_option("--max-payload-size", o.processor.body_bytes_max,
@@ -184,8 +186,23 @@ Result<> read_cluster(PickCommand& c) {
   return {};
 }
 
+// "10MiB", "25MB", "1000000".
+Result<> read_message_size(PickCommand& c) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
+  std::string_view text = c.grpc_message_bytes;
+  if (text.empty()) return {};
+  if (text.ends_with('B')) text.remove_suffix(1);
+  const auto bytes = fleet::quantity(text);
+  if (!bytes || *bytes < 1 || *bytes > kMost)
+    return invalid("grpc-max-recv-msg-size", "must be a size like 10MiB, at most 4GiB, got {}",
+                   quoted_text(c.grpc_message_bytes));
+  c.options.grpc.message_bytes_max = *bytes;
+  return {};
+}
+
 Result<> read_options(PickCommand& c, int& drain_ms) {
   fleet::PickOptions& o = c.options;
+  TRY_VOID(read_message_size(c));
   if (c.secure_serving) {
     o.grpc.tls = c.tls;
   } else if (!c.tls.folder.empty()) {
@@ -193,11 +210,13 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
   }
   TRY(const std::string text, config_text(c));
   TRY(o.config, fleet::parse_endpoint_picker_config(text, c.experimental));
+  TRY_VOID(apply_epp_flags(c.epp, o.config));
   for (const std::string& address : c.endpoints) {
     auto endpoint = fleet::endpoint_of_address(address);
     if (!endpoint) return invalid("endpoints", "{}", endpoint.error().message);
     o.endpoints.push_back(*std::move(endpoint));
   }
+  fleet::number_ranks(o.endpoints);
   for (const std::string& objective : c.objectives) {
     const std::size_t equals = std::min(objective.find('='), objective.size());
     const std::string number = objective.substr(std::min(equals + 1, objective.size()));
@@ -245,6 +264,7 @@ void add_pick(CLI::App& program, Outcome& outcome) {
   add_pick_flags(*command, *options);
   add_kubernetes_flags(*command, *options);
   add_server_flags(*command, *options);
+  add_epp_flags(*command, options->epp);
   command->callback([options, &outcome] {
     if (const auto picked = pick(*options); !picked) outcome.report(picked.error());
   });

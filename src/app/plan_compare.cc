@@ -23,7 +23,7 @@ struct PlanCompareCommand : SimulationFlags {
 };
 
 // A progress bar for each simulation.
-class Bars {
+class ComparisonBars {
  public:
   void show(const std::string& who, std::size_t done, std::size_t all) {
     if (who != who_) bar_.emplace(who_ = who, "requests", 1);
@@ -43,7 +43,7 @@ Result<> run_plan_compare(PlanCompareCommand& c) {
   TRY_VOID(describe_replica(c));
   TRY(const fleet::Trace trace, read_traffic(c));
   TRY_VOID(fleet::window_loads(trace, setup.rules.scaling.window_us));
-  Bars bars;
+  ComparisonBars bars;
   TRY(const std::vector<fleet::Contender> contenders,
       fleet::compare_scalers(
           c.options, trace, setup.slo, rules, setup.capacity, *setup.predictor,

@@ -26,13 +26,14 @@ void add_policy_flags(CLI::App& command, const std::string& group, fleet::Policy
       ->group(group);
   command
       .add_option("--balance-abs-threshold", o.balance_abs_threshold,
-                  "cache_aware: load is uneven when replicas are more than so many requests apart, and")
+                  "cache_aware: a replica is overloaded with more than this number of requests above the least "
+                  "loaded one, and")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->group(group);
   command
       .add_option("--balance-rel-threshold", o.balance_rel_threshold,
-                  "... the most loaded one has more than so many times the least loaded one's")
+                  "... with more than this number of times the requests of the least loaded one")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str()
       ->group(group);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kMiB = 1 << 20;
 constexpr int kContext = 2048;  // of the sequences whose steps are timed
-constexpr int kBatches[] = {1, 32};
+constexpr int kRankBatches[] = {1, 32};
 
 Result<const DeviceFigures*> device_figures(const std::string& device) {
   const auto found = std::ranges::find(known_devices(), device, &Named<DeviceFigures>::name);
@@ -48,7 +48,7 @@ Result<std::string> rank_plan(const std::string& path, const RankPlanOptions& op
 
   std::string text = fmt::format("ranks: {}; tensor {}, pipeline {}{}\n", layout.size(), layout.tensor,
                                  layout.pipeline, options.whole_experts ? ", whole experts" : "");
-  std::int64_t together[std::size(kBatches)] = {}, slowest[std::size(kBatches)] = {};
+  std::int64_t together[std::size(kRankBatches)] = {}, slowest[std::size(kRankBatches)] = {};
   for (const Stage& stage : stages) {
     if (layout.pipeline > 1) spec.stage = stage;
     const ModelFigures figures = model_figures(spec);
@@ -56,17 +56,17 @@ Result<std::string> rank_plan(const std::string& path, const RankPlanOptions& op
                         stage.index, spec.first_layer(), spec.end_layer() - 1,
                         figures.weight_bytes / whole * static_cast<double>(checkpoint.bytes()) / kMiB,
                         figures.kv_bytes_per_token / 1024);
-    for (std::size_t i = 0; device != nullptr && i < std::size(kBatches); ++i) {
-      const std::int64_t us = decode_us(figures, *device, kBatches[i]);
+    for (std::size_t i = 0; device != nullptr && i < std::size(kRankBatches); ++i) {
+      const std::int64_t us = decode_us(figures, *device, kRankBatches[i]);
       together[i] += us;
       slowest[i] = std::max(slowest[i], us);
     }
     text += "\n";
   }
-  for (std::size_t i = 0; device != nullptr && i < std::size(kBatches); ++i)
+  for (std::size_t i = 0; device != nullptr && i < std::size(kRankBatches); ++i)
     text +=
         fmt::format("  decode of {:<3} at {} tokens on {}: {:.2f} ms to a token, a step every {:.2f} ms\n",
-                    kBatches[i], kContext, options.device, static_cast<double>(together[i]) / 1e3,
+                    kRankBatches[i], kContext, options.device, static_cast<double>(together[i]) / 1e3,
                     static_cast<double>(slowest[i]) / 1e3);
   return text;
 }

@@ -33,6 +33,7 @@ struct RouteCommand {
   std::string etcd, etcd_prefix = fleet::EtcdOptions().prefix, worker_file, worker_dns, worker_srv, worker_srv_server;
   int worker_dns_interval_s = 10;
   int request_timeout_s = 1800;
+  int prefill_timeout_s = 60;
   int health_interval_s = 10;
   int health_timeout_s = 5;
   int breaker_timeout_s = 60;
@@ -192,6 +193,13 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()
       ->group(group);
+  command
+      .add_option("--retry-budget", o.retry.budget,
+                  "Share of the requests that may be sent again after a worker has refused them (429, 5xx), and for "
+                  "hedges; ten a second are free")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str()
+      ->group(group);
   command.add_flag("--disable-retries", c.disable_retries, "One attempt only")->group(group);
   whole("--hedge-after-ms", o.hedge_after_ms,
         "An answer that has not begun after so long is asked for at another replica, too, and the first one "
@@ -225,8 +233,11 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
         1'000);
   whole("--health-success-threshold", o.probes.success_threshold, "Successful ones in a row: healthy again",
         1, 1'000);
-  whole("--request-timeout-secs", c.request_timeout_s, "Longest time for one attempt at a request", 1,
+  whole("--request-timeout-secs", c.request_timeout_s, "Longest time for a request with all its attempts", 1,
         86'400);
+  whole("--prefill-timeout-secs", c.prefill_timeout_s,
+        "With --pd-disaggregation: longest time for a prompt at a worker of --prefill; then one of --decode computes it",
+        1, 86'400);
 }
 
 void add_server_flags(CLI::App& command, RouteCommand& c) {
@@ -327,6 +338,7 @@ Result<> route(RouteCommand& c) {
   o.health_check_interval_ms = c.health_interval_s * 1000;
   o.health_check_timeout_ms = c.health_timeout_s * 1000;
   o.request_timeout_ms = c.request_timeout_s * 1000;
+  o.prefill_timeout_ms = c.prefill_timeout_s * 1000;
   o.http.cors = http::CorsOptions{};
   if (!c.tokenizer_path.empty()) {
     auto tokenizer = load_tokenizer(c.tokenizer_path);
@@ -345,9 +357,12 @@ Result<> route(RouteCommand& c) {
   }
   TRY_VOID(read_discovery(c));
   const std::string policy = o.policy;
-  const std::size_t workers = o.worker_urls.size() + o.prefill_urls.size() + o.decode_urls.size();
+  const std::size_t named = o.worker_urls.size() + o.prefill_urls.size() + o.decode_urls.size();
+  const std::string workers =
+      o.discovered.empty() ? fmt::format("{} workers", named)
+                           : fmt::format("{} workers and those that discovery finds", named);
   TRY(const auto router, fleet::Router::start(std::move(o)));
-  log_info("routing by {} to {} replicas on {}", policy, workers, router->address());
+  log_info("routing by {} to {} on {}", policy, workers, router->address());
 
   signals.wait();
   log_info("stopping: answers in flight get up to {} s", c.shutdown_grace_s);

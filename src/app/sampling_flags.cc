@@ -5,13 +5,13 @@
 namespace octavo {
 namespace {
 
-struct Flag {
+struct SamplingFlag {
   const char* name;
   const char* field;
   const char* help;
 };
 
-constexpr Flag kNumbers[] = {
+constexpr SamplingFlag kNumbers[] = {
     {"--temperature", "temperature", "0 for the most likely token, up to 2"},
     {"--top-p", "top_p", "Keep the most likely tokens up to this share"},
     {"--min-p", "min_p", "Keep tokens at least this likely, relative to the best"},
@@ -19,7 +19,7 @@ constexpr Flag kNumbers[] = {
     {"--frequency-penalty", "frequency_penalty", "Against tokens by how often they appeared"},
     {"--repetition-penalty", "repetition_penalty", "Divides the logits of tokens that have appeared"},
 };
-constexpr Flag kIntegers[] = {
+constexpr SamplingFlag kIntegers[] = {
     {"--max-tokens", "max_tokens", "Most tokens of an answer"},
     {"--min-tokens", "min_tokens", "Tokens before an answer may end"},
     {"--top-k", "top_k", "Keep so many of the most likely tokens"},
@@ -30,13 +30,13 @@ constexpr Flag kIntegers[] = {
 }  // namespace
 
 void add_sampling_flags(CLI::App& command, boost::json::object& body) {
-  for (const Flag& flag : kNumbers) {
+  for (const SamplingFlag& flag : kNumbers) {
     command
         .add_option_function<double>(
             flag.name, [&body, flag](double value) { body[flag.field] = value; }, flag.help)
         ->group("Sampling");
   }
-  for (const Flag& flag : kIntegers) {
+  for (const SamplingFlag& flag : kIntegers) {
     command
         .add_option_function<std::int64_t>(
             flag.name, [&body, flag](std::int64_t value) { body[flag.field] = value; }, flag.help)

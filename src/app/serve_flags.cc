@@ -70,6 +70,18 @@ void add_template_flags(CLI::App& app, RuntimeOptions& r) {
   app.add_option("--chat-template", r.chat_template,
                  "File with a chat template, or the template itself, instead of the model's own")
       ->group(kGroup);
+  app.add_option_function<std::string>(
+         "--chat-template-content-format",
+         [&r](const std::string& format) {
+           r.serve.content_format = format == "openai"   ? ContentFormat::parts
+                                    : format == "string" ? ContentFormat::string
+                                                         : ContentFormat::automatic;
+         },
+         "How a content of several parts goes into the template: string (joined by line breaks), openai (as the "
+         "list of parts), auto (as the template takes it)")
+      ->check(CLI::IsMember({"auto", "string", "openai"}))
+      ->default_str("auto")
+      ->group(kGroup);
   app.add_flag("--trust-request-chat-template", r.serve.rules.trust_chat_templates,
                "Take chat_template of requests")
       ->group(kGroup);
@@ -248,6 +260,9 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
   add_list("--allowed-headers", c.cors.headers, "JSON list: header fields that they may send (default: all)");
   app.add_flag("--allow-credentials", c.cors.allow_credentials, "They may send cookies")->group(kGroup);
   app.add_flag("!--no-page", s.page, "No web page at /")->group(kGroup);
+  app.add_option("--root-path", s.root_path,
+                 "Prefix of paths that a proxy before the server leaves in place: paths work with it and without")
+      ->group(kGroup);
   app.add_flag("--engine-process,!--no-engine-process", c.engine_process,
                "Run the engine in a process of its own, which is started again when it dies (default: on)")
       ->group(kGroup);
@@ -342,9 +357,9 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->group(kGroup);
   app.add_option("--config", "YAML file of flags; those on the command line win")->group(kGroup);
   app.add_flag("--list-flags", c.list_flags,
-               "Print what becomes of each flag of `vllm serve` (docs/flags.md), and end")
+               "Print what becomes of each flag of `vllm serve` (docs/reference/flags.md), and end")
       ->group(kGroup);
-  app.add_flag("--list-metrics", c.list_metrics, "Print what each metric says (docs/metrics.md), and end")
+  app.add_flag("--list-metrics", c.list_metrics, "Print what each metric says (docs/reference/metrics.md), and end")
       ->group(kGroup);
 }
 

@@ -38,7 +38,7 @@ struct ServeCommand {
 // Adds the flags to a subcommand; parsing fills `command`, which must outlive the subcommand.
 void add_serve_flags(CLI::App& app, ServeCommand& command);
 
-// docs/flags.md: every flag of `vllm serve` and what becomes of it, and the flags that only Octavo has.
+// docs/reference/flags.md: every flag of `vllm serve` and what becomes of it, and the flags that only Octavo has.
 std::string flags_page(const CLI::App& serve);
 
 }  // namespace octavo

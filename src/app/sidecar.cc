@@ -22,6 +22,7 @@ struct SidecarCommand {
   int decoder_port = 8200;
   std::string retry_backoff = "200ms";
   int request_timeout_s = 1800;
+  int prefill_timeout_s = 60;
   int shutdown_grace_s = 180;
 };
 
@@ -53,7 +54,7 @@ void add_leg_flags(CLI::App& command, SidecarCommand& c) {
       ->capture_default_str()
       ->group(group);
   whole("--prefill-max-retries", o.prefill_retries_max,
-        "Further attempts at a prefill that ends with 502, 503, 504 or a lost connection", 0, 100);
+        "Further attempts at a prefill that ends with 408, 429, 500, 502, 503, 504 or a lost connection", 0, 100);
   command.add_option("--prefill-retry-backoff", c.retry_backoff, "Wait before each")
       ->capture_default_str()
       ->group(group);
@@ -70,6 +71,9 @@ void add_leg_flags(CLI::App& command, SidecarCommand& c) {
         65'535);
   whole("--p2p-connector-port", o.p2p_port, "offloading: where engines that prefill serve blocks", 1, 65'535);
   whole("--request-timeout-secs", c.request_timeout_s, "Longest time for one leg of a request", 1, 86'400);
+  whole("--prefill-timeout-secs", c.prefill_timeout_s,
+        "Longest time for a prefill that the answer waits for; then the engine that decodes computes the prompt", 1,
+        86'400);
 }
 
 void add_server_flags(CLI::App& command, SidecarCommand& c) {
@@ -83,6 +87,7 @@ Result<> run(SidecarCommand& c) {
   fleet::SidecarOptions& o = c.options;
   o.decoder_url = fmt::format("http://{}:{}", c.decoder_host, c.decoder_port);
   o.request_timeout_ms = c.request_timeout_s * 1000;
+  o.prefill_timeout_ms = c.prefill_timeout_s * 1000;
   constexpr double kHourUs = 3600e6;
   const auto backoff = fleet::duration_us(c.retry_backoff);
   if (!backoff || !(*backoff >= 0 && *backoff <= kHourUs))

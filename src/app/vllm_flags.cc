@@ -6,8 +6,8 @@ namespace octavo {
 namespace {
 
 // The reasons that several flags share.
-constexpr std::string_view kOtherRanks = "engines and ranks work without it; see docs/parallel.md";
-constexpr std::string_view kContexts = "a context is not divided among ranks";
+constexpr std::string_view kOtherRanks = "engines and ranks work without it; see docs/guides/parallel.md";
+constexpr std::string_view kUndividedContext = "a context is not divided among ranks";
 constexpr std::string_view kExperts =
     "ranks share experts out in one way; see --enable-expert-parallel and --enable-eplb";
 constexpr std::string_view kNoRecurrent = "recurrent layers have one implementation a device";
@@ -54,7 +54,7 @@ constexpr VllmFlag kFlags[] = {
     refused("--grpc-port", value, "HTTP is the only protocol"),
     works("--disable-log-stats"),
     any("--aggregate-engine-logging", nothing, "each engine has a line of its own"),
-    any("--fail-on-environ-validation", nothing, "few VLLM_ variables are read: docs/flags.md lists them"),
+    any("--fail-on-environ-validation", nothing, "few VLLM_ variables are read: docs/reference/flags.md lists them"),
     works("--shutdown-timeout"),
     any("--gdn-prefill-backend", value, kNoRecurrent),
     any("--kda-prefill-backend", value, kNoRecurrent),
@@ -64,7 +64,7 @@ constexpr VllmFlag kFlags[] = {
     // Front end
     works("--lora-modules"),
     works("--chat-template"),
-    only("auto|string", "--chat-template-content-format", value, "templates get content as one string"),
+    works("--chat-template-content-format"),
     works("--trust-request-chat-template"),
     refused("--trust-request-mm-kwargs", nothing, kTextOnly),
     works("--default-chat-template-kwargs"),
@@ -115,7 +115,7 @@ constexpr VllmFlag kFlags[] = {
     works("--enable-ssl-refresh"),
     works("--ssl-cert-reqs"),
     works("--ssl-ciphers"),
-    any("--root-path", value, "paths are matched behind the proxy's prefix; no document shows it"),
+    works("--root-path"),
     refused("--middleware", value, kNoPython),
     works("--enable-request-id-headers"),
     any("--disable-fastapi-docs", nothing, "there is no /docs; /openapi.json asks for the key"),
@@ -209,12 +209,12 @@ constexpr VllmFlag kFlags[] = {
     works("--numa-bind-cpus"),
     only("0", "--device-ids", value, "CUDA_VISIBLE_DEVICES chooses the device"),
     works("--tensor-parallel-size", "-tp"),
-    only("1", "--decode-context-parallel-size", value, kContexts, "-dcp"),
-    any("--dcp-comm-backend", value, kContexts),
-    any("--dcp-q-replicate", nothing, kContexts),
-    any("--dcp-kv-cache-interleave-size", value, kContexts),
-    any("--cp-kv-cache-interleave-size", value, kContexts),
-    only("1", "--prefill-context-parallel-size", value, kContexts, "-pcp"),
+    only("1", "--decode-context-parallel-size", value, kUndividedContext, "-dcp"),
+    any("--dcp-comm-backend", value, kUndividedContext),
+    any("--dcp-q-replicate", nothing, kUndividedContext),
+    any("--dcp-kv-cache-interleave-size", value, kUndividedContext),
+    any("--cp-kv-cache-interleave-size", value, kUndividedContext),
+    only("1", "--prefill-context-parallel-size", value, kUndividedContext, "-pcp"),
     works("--data-parallel-size", "-dp"),
     works("--data-parallel-rank", "-dpn"),
     works("--data-parallel-start-rank", "-dpr"),

@@ -1,5 +1,5 @@
 // Every flag of `vllm serve`, and what becomes of it here: the one table behind the command line and
-// docs/flags.md.
+// docs/reference/flags.md.
 #pragma once
 
 #include <cstdint>

@@ -62,11 +62,12 @@ Result<> attention_cases(Backend& backend, const OpShapes& shapes, const OpVisit
 Result<> latent_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> expert_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> recurrent_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
+Result<> compressed_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> row_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> stream_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 Result<> sample_cases(Backend& backend, const OpShapes& shapes, const OpVisitor& visitor);
 
 inline constexpr auto kOpCaseParts = {product_cases,   attention_cases, latent_cases, expert_cases,
-                                      recurrent_cases, row_cases,       stream_cases, sample_cases};
+                                      recurrent_cases, row_cases,       stream_cases, compressed_cases, sample_cases};
 
 }  // namespace octavo

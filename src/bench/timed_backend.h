@@ -10,43 +10,23 @@
 
 namespace octavo {
 
-inline constexpr std::array<std::string_view, 31> kOpNames = {"embed",
-                                                              "add_norm",
-                                                              "matmul",
-                                                              "activate",
-                                                              "keep_tail",
-                                                              "route",
-                                                              "grouped_matmul",
-                                                              "combine",
-                                                              "add_rows",
-                                                              "angles",
-                                                              "qkv_store",
-                                                              "head_matmul",
-                                                              "latent_store",
-                                                              "choose_tokens",
-                                                              "attention",
-                                                              "gate",
-                                                              "causal_conv",
-                                                              "gated_delta",
-                                                              "scan",
-                                                              "channel_scan",
-                                                              "wkv",
-                                                              "predict_streams",
-                                                              "correct_streams",
-                                                              "match_size",
-                                                              "gather_rows",
-                                                              "scale_rows",
-                                                              "clamp",
-                                                              "pool",
-                                                              "put_sampled",
-                                                              "scale_logits",
-                                                              "sample"};
+// The operators, in the order of Ops: timed_backend.cc checks that none is left out.
+#define OCTAVO_OPERATORS(X) \
+  X(embed) X(add_norm) X(matmul) X(activate) X(keep_tail) X(scale_rows) X(clamp) X(route) \
+  X(grouped_matmul) X(combine) X(add_rows) X(angles) X(qkv_store) X(head_matmul) X(latent_store) \
+  X(choose_tokens) X(attention) X(turn_ends) X(store_rows) X(gate) X(causal_conv) X(gated_delta) \
+  X(scan) X(channel_scan) X(wkv) X(compress) X(collapse_streams) X(expand_streams) X(predict_streams) \
+  X(correct_streams) X(match_size) X(gather_rows) X(pool) X(put_sampled) X(scale_logits) X(sample)
+
+#define OCTAVO_OPERATOR_NAME(name) #name,
+inline constexpr auto kOpNames = std::to_array<std::string_view>({OCTAVO_OPERATORS(OCTAVO_OPERATOR_NAME)});
+#undef OCTAVO_OPERATOR_NAME
 
 struct OpTimes {
   std::array<std::atomic<std::int64_t>, kOpNames.size()> nanoseconds{};
   std::array<std::atomic<std::int64_t>, kOpNames.size()> calls{};
-  std::atomic<std::int64_t> weight_bytes{
-      0};  // of the matrices multiplied with since the last embedding: a step's
+  // Of the matrices multiplied with since the last embedding, a step's: of experts those that have tokens.
+  std::atomic<std::int64_t> weight_bytes{0};
 };
 
 // One at a time: operators are plain functions, which find `times` in one place.

@@ -11,9 +11,9 @@
 namespace octavo {
 namespace {
 
-constexpr int kBlockSize = 16;
+constexpr int kImageBlockSize = 16;
 
-int blocks_of(int patches) { return (patches + kBlockSize - 1) / kBlockSize; }
+int blocks_of(int patches) { return (patches + kImageBlockSize - 1) / kImageBlockSize; }
 
 // Where patches along an axis, of which `seen` show the image, stand among the `all` learned positions: as far along
 // as in the image. In f32, as transformers computes it.
@@ -39,7 +39,7 @@ void ImageEncoder::Sequences::set(const std::vector<std::int32_t>& sizes) {
   for (const std::int32_t size : sizes) {
     starts.push_back(starts.back() + size);
     lengths.push_back(size);
-    for (std::int32_t i = 0; i < size; ++i) slots.push_back(std::int64_t{blocks} * kBlockSize + i);
+    for (std::int32_t i = 0; i < size; ++i) slots.push_back(std::int64_t{blocks} * kImageBlockSize + i);
     for (std::int64_t i = 0; i < table_stride; ++i)
       table.push_back(i < blocks_of(size) ? blocks + static_cast<std::int32_t>(i) : blocks);
     blocks += blocks_of(size);
@@ -82,7 +82,7 @@ ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
       input_(*tower.spec.image),
       backend_(backend),
       layout_(cache_layout(tower.spec,
-                           {.block_size = kBlockSize, .dtype = tower.activation, .one_plane = true})) {
+                           {.block_size = kImageBlockSize, .dtype = tower.activation, .one_plane = true})) {
   for (const LayerGroup& group : layout_.groups)
     CHECK(!group.causal && (group.local || group.window == 0), "{}: rows that see a part of the image",
           tower.spec.architecture);

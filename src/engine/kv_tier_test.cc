@@ -289,7 +289,9 @@ TEST(KvTier, AnErrorTurnsItOffAndCostsNoToken) {
 // A file system that hangs: opening a pipe waits for a writer. More loads than there are threads for.
 TEST(KvTier, AFolderThatHangsCostsTimeAndNoToken) {
   const ScratchDirectory folder;
-  TierRig rig({.num_blocks = 200, .kv_transfer = tier_options(folder)});
+  KvTransferOptions options = tier_options(folder);
+  options.tier->stuck_us = 500'000;
+  TierRig rig({.num_blocks = 200, .kv_transfer = options});
   constexpr unsigned kPrompts = 4;
   for (unsigned i = 0; i < kPrompts; ++i) rig.ask(some_prompt(i, 100), 3);
   rig.forget();

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/thread_pool.h"
 #include "engine/cache_plan.h"
+#include "engine/choose_device.h"
 #include "engine/describe_model.h"
 #include "engine/free_tokens.h"
 #include "engine/load_draft.h"
@@ -73,15 +74,9 @@ Result<> check_cross(const EngineOptions& options, const Model& model, const Bac
   return {};
 }
 
-// The device that the options ask for.
-Result<Backend> make_backend(const EngineOptions& options) {
-  if (options.device == "reference") return make_reference_backend();
-  if (options.device == "cuda") return make_cuda_backend();
-  if (options.device == "auto")
-    if (auto cuda = make_cuda_backend()) return cuda;
-  if (options.device == "cpu" || options.device == "auto")
-    return make_cpu_backend({.threads = options.threads, .isa = {}});
-  return invalid("device", "must be auto, cpu, cuda or reference, got {}", options.device);
+MakeVocabulary make_vocabulary(const LoadHooks& hooks, int vocab_size) {
+  if (!hooks.vocabulary) return {};
+  return [make = hooks.vocabulary, vocab_size] { return make(vocab_size); };
 }
 
 // Of the numbers that a network puts into its cache: raise it when what stands in a cache changes.
@@ -260,7 +255,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   TRY_VOID(check_ranks(options));
   if (options.data_parallel_size > 1 && backend->name != "cpu")
     return field_failure("data_parallel_size", ErrorCode::unsupported,
-                         "must be 1 on devices other than cpu, got {} on {}", options.data_parallel_size,
+                         "must be 1 on devices other than cpu, got {} on {}: set --device cpu", options.data_parallel_size,
                          backend->name);
   std::unique_ptr<Ranks> ranks;
   if (options.rank_layout().size() > 1) {
@@ -325,7 +320,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
     whole = std::move(executor);
   }
   EngineParts parts{.executor = std::move(whole),
-                    .vocabulary = hooks.vocabulary,
+                    .vocabulary = make_vocabulary(hooks, info.vocab_size),
                     .seed = options.seed,
                     .after_step = hooks.after_step,
                     .kv_events = options.kv_events,
@@ -390,38 +385,33 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   log_info("simulated: {} blocks of {} tokens", scheduler.num_blocks, scheduler.block_size);
   return Engine::start(std::move(scheduler), std::move(info),
                        {.executor = std::make_unique<TimedExecutor>(timing, spec.vocab),
-                        .vocabulary = hooks.vocabulary,
+                        .vocabulary = make_vocabulary(hooks, info.vocab_size),
                         .seed = options.seed,
                         .after_step = hooks.after_step,
                         .kv_events = options.kv_events,
                         .kv_transfer = options.kv_transfer});
 }
 
-// Ranks are on processors, whatever devices there are.
-EngineOptions with_device(EngineOptions options) {
-  if (options.device == "auto" && options.rank_layout().size() > 1) options.device = "cpu";
-  return options;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& asked, const LoadHooks& hooks) {
   if (asked.executor != "local") return load_simulated(asked, hooks);
-  TRY(const EngineOptions options, placed(with_device(asked), 0));
+  TRY(EngineOptions options, placed(asked, 0));
   const auto dressed = [&](Backend backend) {
     return hooks.dress ? hooks.dress(std::move(backend)) : std::move(backend);
   };
-  TRY(Backend backend, make_backend(options));
+  TRY(Backend backend, choose_device(options));
   const bool may_fall_back = options.device == "auto" && backend.name == "cuda";
+  options.device = backend.name;
   const auto load_with = [&](Backend bare, const EngineOptions& on) {
     return load_on(std::make_shared<Backend>(dressed(std::move(bare))), on, hooks);
   };
   auto loaded = load_with(std::move(backend), options);
-  if (loaded || !may_fall_back || loaded.error().code != ErrorCode::unsupported) return loaded;
-  log_warning("not on the GPU but on the CPU: {}", loaded.error().message);
+  if (loaded || !may_fall_back || !falls_back(loaded.error())) return loaded;
+  log_warning("device: cpu, the GPU cannot run this model: {}", loaded.error().message);
   EngineOptions on_cpu = options;
   on_cpu.device = "cpu";
-  TRY(Backend cpu, make_backend(on_cpu));
+  TRY(Backend cpu, choose_device(on_cpu));
   return load_with(std::move(cpu), on_cpu);
 }
 
@@ -433,10 +423,11 @@ Result<> check_weights(const EngineOptions& options, const std::string& path) {
 }
 
 Result<> run_rank(const EngineOptions& asked, int rank) {
-  TRY(const EngineOptions options, placed(with_device(asked), rank));
+  TRY(EngineOptions options, placed(asked, rank));
+  TRY(Backend backend, choose_device(options));
+  options.device = backend.name;
   TRY_VOID(check_ranks(options));
   TRY(const auto ranks, Ranks::join(options, rank));
-  TRY(Backend backend, make_backend(options));
   auto loaded = load_model(std::make_shared<Backend>(std::move(backend)), options, {}, ranks.get());
   TRY_VOID(ranks->agree(loaded ? Result<>() : std::unexpected(loaded.error())));
   return follow_rank_0(*loaded->executor, *ranks);

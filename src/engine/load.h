@@ -18,7 +18,8 @@ namespace octavo {
 struct LoadHooks {
   // Called with (bytes read, bytes in all), from any thread, while the weights load.
   std::function<void(std::size_t, std::size_t)> progress{};
-  MakeVocabulary vocabulary{};              // of grammars; empty: requests cannot have one
+  // Of grammars, for a model with this number of logits; empty: requests cannot have one.
+  std::function<Result<std::shared_ptr<const grammar::Vocabulary>>(int vocab_size)> vocabulary{};
   std::function<Backend(Backend)> dress{};  // puts another backend around the device's
   std::function<void()> after_step{};       // see EngineParts
   // The command of a process that calls run_rank(); the rank's number is added to it. Empty: there can be one
@@ -27,7 +28,7 @@ struct LoadHooks {
 };
 
 // The device "auto" is the CPU, with one line in the log, when there is a GPU and its backend cannot run this
-// model. Errors: the checkpoint is wrong or not supported, the device is not there, the memory does not
+// model (choose_device.h). Errors: the checkpoint is wrong or not supported, the device is not there, the memory does not
 // suffice, the options contradict each other.
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const LoadHooks& hooks = {});
 

@@ -177,9 +177,9 @@ Result<> LocalExecutor::rehearse_step(std::span<const int> texts) {
 
 Result<BlockFormat> LocalExecutor::block_format() const {
   if (!cache_.exchanges())
-    return failure(ErrorCode::unsupported, "KV blocks do not leave the device {} yet", backend_.name);
+    return field_failure("kv_transfer_config", ErrorCode::unsupported, "KV blocks do not leave the device {} yet", backend_.name);
   if (layout_.state_floats > 0 && !backend_.device->shares_host_memory())
-    return failure(ErrorCode::unsupported, "states of recurrent layers do not leave the device {} yet", backend_.name);
+    return field_failure("kv_transfer_config", ErrorCode::unsupported, "states of recurrent layers do not leave the device {} yet", backend_.name);
   BlockFormat format{.fingerprint = options_.fingerprint,
                      .dtype = std::string(layout_.groups.empty() ? "" : name(layout_.groups[0].kv.dtype)),
                      .block_size = layout_.block_size};

@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kBlockSize = 16;
+constexpr int kSourceBlockSize = 16;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ SourceEncoder::SourceEncoder(const Model& model, const CacheLayout& layout, Back
     : model_(model),
       rows_(model.tower->spec.cross_rows()),
       backend_(backend),
-      cross_layout_(cross_layout(model.spec, {.block_size = kBlockSize, .dtype = layout.groups[0].kv.dtype})),
+      cross_layout_(cross_layout(model.spec, {.block_size = kSourceBlockSize, .dtype = layout.groups[0].kv.dtype})),
       blocks_each_(rows_blocks(model.spec, cross_layout_)) {}
 
 std::int64_t SourceEncoder::place_bytes() const {
@@ -78,7 +78,7 @@ void SourceEncoder::encode(int place, const MediaPart& source) {
 void SourceEncoder::keep(int place, const View& rows) {
   const std::int64_t n = rows.size(0);
   auto* const slots = static_cast<std::int64_t*>(slots_.data());
-  std::iota(slots, slots + n, place * blocks_each_ * kBlockSize);
+  std::iota(slots, slots + n, place * blocks_each_ * kSourceBlockSize);
   const ForwardBatch batch{.positions = positions_.view(DType::i32, {n}), .groups = {}};
   const Slots none;
   ResidualSum residual(backend_, {});

@@ -1,7 +1,6 @@
 #include "events/kv_event_options.h"
 
 #include <boost/json/parse.hpp>
-#include <charconv>
 
 #include "base/json_field.h"
 #include "base/quoted_text.h"
@@ -10,6 +9,8 @@ namespace octavo {
 namespace {
 
 namespace json = boost::json;
+
+constexpr std::string_view kTcp = "tcp://";
 
 // null: as if it were not there.
 Result<> read_text(const json::value& value, std::string_view field, std::string& out) {
@@ -57,16 +58,16 @@ Result<KvEventOptions> parse_kv_events_config(std::string_view text) {
   return options;
 }
 
-std::string endpoint_of(const std::string& endpoint, int engine) {
-  if (engine == 0 || endpoint.empty()) return endpoint;
-  const std::size_t colon = endpoint.rfind(':');
-  if (endpoint.starts_with("tcp://") && colon != std::string::npos) {
-    int port = 0;
-    const char* end = endpoint.data() + endpoint.size();
-    if (std::from_chars(endpoint.data() + colon + 1, end, port).ptr == end)
-      return fmt::format("{}:{}", endpoint.substr(0, colon), port + engine);
-  }
-  return fmt::format("{}_dp{}", endpoint, engine);
+bool binds(std::string_view endpoint) {
+  if (!endpoint.starts_with(kTcp) || endpoint.find('*') != endpoint.npos || endpoint.find("::") != endpoint.npos)
+    return true;
+  const std::string_view host = endpoint.substr(kTcp.size(), endpoint.rfind(':') - kTcp.size());
+  return endpoint.rfind(':') < kTcp.size() || host.empty() || host == "0.0.0.0";
+}
+
+std::string bind_address(const std::string& endpoint) {
+  constexpr std::string_view kNoHost = "tcp://:";
+  return endpoint.starts_with(kNoHost) ? "tcp://*:" + endpoint.substr(kNoHost.size()) : endpoint;
 }
 
 }  // namespace octavo

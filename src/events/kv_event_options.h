@@ -19,9 +19,13 @@ struct KvEventOptions {
   std::string topic = {};
 };
 
-// `engine` moves TCP ports up by its number and gives other endpoints a suffix, so that several engines get
-// an endpoint each. Errors name the field.
+// Errors name the field.
 Result<KvEventOptions> parse_kv_events_config(std::string_view json);
-std::string endpoint_of(const std::string& endpoint, int engine);
+
+// Whether a publisher listens at the endpoint: vLLM's rule ("*" or "::" in it, ipc, inproc), and every TCP
+// address that has no one host to connect to, like "tcp://:5557" and "tcp://0.0.0.0:5557".
+bool binds(std::string_view endpoint);
+// The endpoint as ZeroMQ binds it: a missing host is "*".
+std::string bind_address(const std::string& endpoint);
 
 }  // namespace octavo

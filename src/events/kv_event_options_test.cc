@@ -33,11 +33,14 @@ TEST(KvEventOptions, ErrorsNameTheField) {
   }
 }
 
-TEST(KvEventOptions, EnginesGetAnEndpointEach) {
-  EXPECT_EQ(endpoint_of("tcp://*:5557", 0), "tcp://*:5557");
-  EXPECT_EQ(endpoint_of("tcp://*:5557", 3), "tcp://*:5560");
-  EXPECT_EQ(endpoint_of("ipc:///tmp/kv", 1), "ipc:///tmp/kv_dp1");
-  EXPECT_EQ(endpoint_of("", 1), "");
+TEST(KvEventOptions, AnAddressWithoutOneHostIsListenedAt) {
+  for (const char* endpoint : {"tcp://*:5557", "tcp://:5557", "tcp://0.0.0.0:5557", "tcp://[::]:5557",
+                               "ipc:///tmp/kv", "inproc://kv"})
+    EXPECT_TRUE(binds(endpoint)) << endpoint;
+  for (const char* endpoint : {"tcp://127.0.0.1:5557", "tcp://router:5557", "tcp://[fe80:0:0:0:0:0:0:1]:5557"})
+    EXPECT_FALSE(binds(endpoint)) << endpoint;
+  EXPECT_EQ(bind_address("tcp://:5557"), "tcp://*:5557");
+  EXPECT_EQ(bind_address("tcp://0.0.0.0:5557"), "tcp://0.0.0.0:5557");
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <utility>
 #include <zmq.hpp>
 
+#include "base/rank_endpoint.h"
+
 namespace octavo {
 namespace {
 
@@ -20,10 +22,10 @@ std::array<std::uint8_t, 8> big_endian(std::uint64_t number) {
   return std::bit_cast<std::array<std::uint8_t, 8>>(__builtin_bswap64(number));
 }
 
-// vLLM's rule of who binds.
-bool binds(const std::string& endpoint) {
-  return endpoint.find('*') != std::string::npos || endpoint.find("::") != std::string::npos ||
-         endpoint.starts_with("ipc://") || endpoint.starts_with("inproc://");
+// The client takes the topic before each number: all but those with a REQ socket do.
+bool takes_topic(zmq::message_t& request) {
+  const char* socket_type = zmq_msg_gets(request.handle(), "Socket-Type");  // null: not told
+  return socket_type == nullptr || std::string_view(socket_type) != "REQ";
 }
 
 std::vector<int> windows(const KvCache& cache) {
@@ -53,16 +55,17 @@ Result<std::unique_ptr<KvEventPublisher>> KvEventPublisher::start(const KvEventO
   std::unique_ptr<KvEventPublisher> publisher(new KvEventPublisher(options, cache, rank));
   Sockets& s = *publisher->sockets_;
   const auto open = [](zmq::socket_t& socket, const std::string& endpoint, bool bind) {
-    bind ? socket.bind(endpoint) : socket.connect(endpoint);
+    bind ? socket.bind(bind_address(endpoint)) : socket.connect(endpoint);
     return socket.get(zmq::sockopt::last_endpoint);
   };
-  const std::string endpoint = endpoint_of(options.endpoint, rank);
-  const std::string replay = endpoint_of(options.replay_endpoint, rank);
+  const std::string endpoint = rank_endpoint(options.endpoint, rank);
+  const std::string replay = rank_endpoint(options.replay_endpoint, rank);
+  publisher->bound_ = binds(endpoint);
   try {
     s.publish.set(zmq::sockopt::sndhwm, options.hwm);
     s.publish.set(zmq::sockopt::linger, 0);
     s.replay.set(zmq::sockopt::linger, 0);
-    publisher->endpoint_ = open(s.publish, endpoint, binds(endpoint));
+    publisher->endpoint_ = open(s.publish, endpoint, publisher->bound_);
   } catch (const zmq::error_t& error) {
     return invalid("kv_events_config", "endpoint {}: {}", endpoint, error.what());
   }
@@ -119,26 +122,26 @@ void KvEventPublisher::publish() {
 void KvEventPublisher::answer_replays() {
   zmq::socket_t& socket = sockets_->replay;
   socket.set(zmq::sockopt::sndtimeo, static_cast<int>(kStopCheck.count()));
-  const auto answer = [&](zmq::message_t& client, std::uint64_t number, const std::string& batch) {
-    const auto bytes = big_endian(number);
+  const auto answer = [&](zmq::message_t& client, bool with_topic, const Kept& kept) {
+    const auto bytes = big_endian(kept.number);
     socket.send(zmq::buffer(client.data(), client.size()), zmq::send_flags::sndmore);
     socket.send(zmq::str_buffer(""), zmq::send_flags::sndmore);
+    if (with_topic)
+      socket.send(zmq::buffer(kept.number == kEnd ? std::string_view() : std::string_view(options_.topic)), zmq::send_flags::sndmore);
     socket.send(zmq::buffer(bytes), zmq::send_flags::sndmore);
-    socket.send(zmq::buffer(batch));
+    socket.send(zmq::buffer(kept.batch));
   };
   zmq::pollitem_t item{socket.handle(), 0, ZMQ_POLLIN, 0};
   while (!sockets_->stopping.load()) {
     if (zmq::poll(&item, 1, kStopCheck) == 0) continue;
-    zmq::message_t client, part, last;
+    zmq::message_t client, request;
     (void)socket.recv(client);
-    for (bool more = client.more(); more; more = part.more()) {
-      (void)socket.recv(part);
-      last.rebuild(part.data(), part.size());
-    }
-    if (last.size() != sizeof(std::uint64_t)) continue;  // not a question
+    for (bool more = client.more(); more; more = request.more()) (void)socket.recv(request);  // the last part
+    if (request.size() != sizeof(std::uint64_t)) continue;
     std::uint64_t first;
-    std::memcpy(&first, last.data(), sizeof first);
+    std::memcpy(&first, request.data(), sizeof first);
     first = __builtin_bswap64(first);
+    const bool with_topic = takes_topic(request);
     // One at a time, so that publishing never waits for a client.
     for (std::uint64_t next = first;;) {
       Kept found{kEnd, {}};
@@ -149,7 +152,7 @@ void KvEventPublisher::answer_replays() {
           found = kept_[static_cast<std::size_t>(std::max(next, oldest) - oldest)];
         }
       }
-      answer(client, found.number, found.batch);
+      answer(client, with_topic, found);
       if (found.number == kEnd) break;
       next = found.number + 1;
     }

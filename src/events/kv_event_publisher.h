@@ -1,8 +1,9 @@
 // Publishes the prefix cache's events over ZeroMQ, as vLLM's ZmqEventPublisher does.
 //
 //   PUB     [topic, sequence number, batch]      numbers count up by one from 0, 8 bytes, big-endian
-//   ROUTER  a client sends ["", first number] and gets ["", number, batch] for each that is still kept, then
-//           ["", -1, ""]
+//   ROUTER  a client sends ["", first number] and gets ["", topic, number, batch] for each batch that is still
+//           kept, then ["", "", -1, ""]. A client with a REQ socket gets neither topic: that is the framing
+//           before vLLM 0.26, whose clients used REQ; those after it, and llm-d's, use DEALER.
 //
 // A batch holds the events of one engine step, or of a few where steps are faster than the publisher.
 #pragma once
@@ -25,7 +26,7 @@ namespace octavo {
 
 class KvEventPublisher {
  public:
-  // Binds the endpoints and starts. `rank`: the engine's number, see endpoint_of. Errors: an endpoint cannot
+  // Binds the endpoints and starts. `rank`: the engine's number, see rank_endpoint(). Errors: an endpoint cannot
   // be used.
   static Result<std::unique_ptr<KvEventPublisher>> start(const KvEventOptions& options, const KvCache& cache,
                                                          int rank);
@@ -41,6 +42,7 @@ class KvEventPublisher {
 
   // Where the sockets are bound, a port chosen by the system filled in; "": no replay.
   const std::string& endpoint() const { return endpoint_; }
+  bool bound() const { return bound_; }  // false: it connects to endpoint()
   const std::string& replay_endpoint() const { return replay_endpoint_; }
 
  private:
@@ -61,6 +63,7 @@ class KvEventPublisher {
   const int rank_;
   std::unique_ptr<Sockets> sockets_;
   std::string endpoint_, replay_endpoint_;
+  bool bound_ = true;
   std::mutex mutex_;        // guards kept_
   std::deque<Kept> kept_;   // the last buffer_steps batches
   std::mutex names_mutex_;  // guards both below

@@ -25,12 +25,25 @@ std::uint64_t number_of(const zmq::message_t& part) {
   return __builtin_bswap64(number);
 }
 
+std::vector<std::string> frames(zmq::socket_t& socket) {
+  std::vector<std::string> parts;
+  zmq::message_t part;
+  do {
+    (void)socket.recv(part);
+    parts.push_back(part.to_string());
+  } while (part.more());
+  return parts;
+}
+
+// One message of a replay, as a DEALER gets it.
 Message receive(zmq::socket_t& socket) {
-  zmq::message_t topic, number, batch;
-  (void)socket.recv(topic);
-  (void)socket.recv(number);
-  (void)socket.recv(batch);
-  return {number_of(number), batch.to_string()};
+  const std::vector<std::string> parts = frames(socket);
+  EXPECT_EQ(parts.size(), 4U);
+  if (parts.size() != 4) return {~std::uint64_t{0}, {}};
+  EXPECT_EQ(parts[0], "");
+  const std::uint64_t number = number_of(zmq::message_t(parts[2]));
+  EXPECT_EQ(parts[1], number == ~std::uint64_t{0} ? "" : "kv");
+  return {number, parts[3]};
 }
 
 class Publishing : public ::testing::Test {
@@ -111,6 +124,32 @@ TEST_F(Publishing, PastBatchesCanBeAskedFor) {
   EXPECT_EQ(replay(client, 3), (std::vector<std::uint64_t>{3, 4}));
   EXPECT_EQ(replay(client, 0), (std::vector<std::uint64_t>{2, 3, 4}));  // buffer_steps of them are kept
   EXPECT_EQ(replay(client, 5), std::vector<std::uint64_t>{});
+}
+
+// vLLM's clients before 0.26 ask with REQ, which gets one answer to a question, without the topic.
+TEST_F(Publishing, AReqClientGetsTheFramingBeforeVllm026) {
+  write(1, 0, {1, 2});
+  zmq::socket_t newer(context, zmq::socket_type::dealer);
+  newer.connect(publisher->replay_endpoint());
+  while (replay(newer, 0).empty()) continue;
+  zmq::socket_t older(context, zmq::socket_type::req);
+  older.connect(publisher->replay_endpoint());
+  const std::array<std::uint8_t, 8> first = {};
+  older.send(zmq::buffer(first));
+  const std::vector<std::string> parts = frames(older);
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(number_of(zmq::message_t(parts[0])), 0U);
+  EXPECT_FALSE(parts[1].empty());
+}
+
+TEST_F(Publishing, AnEndpointWithAHostIsConnectedTo) {
+  EXPECT_TRUE(publisher->bound());
+  zmq::socket_t collector(context, zmq::socket_type::sub);
+  collector.bind("tcp://127.0.0.1:*");
+  KvEventOptions connects = options;
+  connects.endpoint = collector.get(zmq::sockopt::last_endpoint);
+  connects.replay_endpoint = "";
+  EXPECT_FALSE(KvEventPublisher::start(connects, cache, 0).value()->bound());
 }
 
 TEST(KvEventBatch, NamesStandForTheDigest) {

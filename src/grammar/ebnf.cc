@@ -17,9 +17,9 @@ bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
-class Parser : NotationReader {
+class EbnfParser : NotationReader {
  public:
-  Parser(Grammar& grammar, std::string_view text, std::string_view field)
+  EbnfParser(Grammar& grammar, std::string_view text, std::string_view field)
       : NotationReader(grammar, text, "EBNF", field) {}
 
   Result<RuleId> parse() {
@@ -172,7 +172,7 @@ class Parser : NotationReader {
 }  // namespace
 
 Result<RuleId> add_ebnf(Grammar& grammar, std::string_view text, std::string_view field) {
-  return Parser(grammar, text, field).parse();
+  return EbnfParser(grammar, text, field).parse();
 }
 
 Result<Grammar> ebnf_grammar(std::string_view text) {

@@ -120,6 +120,7 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
   };
   const auto limit = [&](bool lower, bool exclusive) -> Result<void> {
     TRY(Decimal d, number(schema, keyword));
+    if (value.text.find_first_of("eE") != std::string::npos) facts.number.exponents = true;
     tighten(lower ? facts.number.min : facts.number.max, std::move(d), exclusive, lower);
     return {};
   };
@@ -170,14 +171,15 @@ Result<void> FactsBuilder::keyword_holds(Branch& branch, const Json& schema, std
   } else if (keyword == "items" || keyword == "prefixItems") {
     return group(facts.arrays);
   } else if (keyword == "contains") {
-    const Json* least = schema.find("minContains");
-    if (schema.find("maxContains")) return reader_.refuse(&schema, "maxContains", "is not supported");
-    if (least) {
-      TRY(const std::uint32_t n, count(schema, "minContains"));
-      if (n == 0) return {};
-      if (n > 1) return reader_.refuse(&schema, "minContains", "only 0 and 1 are supported");
+    Facts::Contained contained{.goal = {&value}};
+    const bool counted = reader_.dialect_ >= Dialect::draft2019;
+    if (counted && schema.find("minContains")) {
+      TRY(contained.min, count(schema, "minContains"));
     }
-    facts.contains.push_back({&value});
+    if (counted && schema.find("maxContains")) {
+      TRY(contained.max, count(schema, "maxContains"));
+    }
+    if (contained.min > 0 || contained.max != UINT32_MAX) facts.contains.push_back(contained);
   } else if (keyword == "properties" || keyword == "patternProperties" || keyword == "additionalProperties") {
     return group(facts.objects);
   } else if (keyword == "required") {

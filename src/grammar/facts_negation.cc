@@ -164,7 +164,7 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
     facts.patterns.push_back({&schema, true});
   } else if (keyword == "items") {
     facts.types &= kArray;
-    facts.contains.push_back({&value, Kind::fails});
+    facts.contains.push_back({{&value, Kind::fails}});
   } else if (keyword == "minItems") {
     return below(kArray, facts.items_max);
   } else if (keyword == "maxItems") {

@@ -104,6 +104,7 @@ struct Rule {
   std::string name;  // its place in the source, for messages; empty: that of its callers
   ExprId body = 0;
   std::uint32_t min = 1, max = 1;
+  bool unique_items = false;  // an array of JSON whose items differ (unique_items.h)
   bool counted() const { return min != 1 || max != 1; }
 };
 

@@ -21,8 +21,7 @@ struct JsonOptions {
   // Keywords and formats that are not known are errors; otherwise they are annotations, as the specification
   // has it, and named in the log once.
   bool refuse_unknown = false;
-  // `uniqueItems` is an error where it cannot be enforced; otherwise it is left to the model, and named in
-  // the log once.
+  // `uniqueItems` is an error where the grammar alone cannot enforce it.
   bool refuse_unique = false;
 };
 

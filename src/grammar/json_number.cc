@@ -11,6 +11,8 @@ namespace {
 
 // Builds languages of unsigned decimal texts int[.fraction] that compare with a bound.
 class NumberTexts {
+  static constexpr std::uint32_t kZerosMax = 8;
+
  public:
   NumberTexts(Grammar& grammar, bool fractions) : g_(grammar), fractions_(fractions) {}
 
@@ -60,7 +62,8 @@ class NumberTexts {
     return g_.repeat(digit(), static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(count));
   }
 
-  ExprId zeros() { return g_.repeat(g_.literal("0"), 0, kUnbounded); }
+  // At a bound, where no other digit can follow.
+  ExprId zeros() { return g_.repeat(g_.literal("0"), 0, kZerosMax); }
 
   // What may follow the bound's own integer part.
   ExprId fraction_at_most(const std::string& bound, bool exclusive) {
@@ -87,7 +90,7 @@ class NumberTexts {
       if (const auto d = static_cast<unsigned>(bound[i] - '0'); d < 9)
         out.push_back(
             g_.sequence({g_.literal(fmt::format(".{}", bound.substr(0, i))), digit(d + 1), digits()}));
-    const ExprId more = exclusive ? g_.sequence({digits(), digit(1), digits()}) : digits();
+    const ExprId more = exclusive ? g_.sequence({zeros(), digit(1), digits()}) : digits();
     out.push_back(g_.sequence({g_.literal(fmt::format(".{}", bound)), more}));
     return g_.choice(std::move(out));
   }
@@ -96,10 +99,9 @@ class NumberTexts {
   const bool fractions_;
 };
 
-// Unsigned texts like 1.5e-07 whose power of ten alone says that they lie between the bounds: what programs
-// write for small and large numbers.
-std::optional<ExprId> exponent_texts(Grammar& g, const std::optional<NumberLimits::Bound>& least,
-                                     const std::optional<NumberLimits::Bound>& most) {
+// The powers of ten, "e-07", that say alone that a number lies between the bounds.
+std::vector<std::string> powers_between(const std::optional<NumberLimits::Bound>& least,
+                                        const std::optional<NumberLimits::Bound>& most) {
   constexpr int kPowerMax = 99;
   const auto power = [](int k) { return *Decimal::parse(fmt::format("1e{}", k)); };
   int low = -kPowerMax, high = kPowerMax;
@@ -120,9 +122,19 @@ std::optional<ExprId> exponent_texts(Grammar& g, const std::optional<NumberLimit
         if (k >= 0) powers.push_back(fmt::format("{}{}", e, text));
       }
   }
+  return powers;
+}
+
+// Unsigned texts like 1.5e-07, which programs write for small and large numbers. plain: the texts without an exponent that
+// may stand before it; null: all.
+std::optional<ExprId> exponent_texts(Grammar& g, std::vector<std::string> powers, const Automaton* plain) {
   if (powers.empty()) return std::nullopt;
-  NumberTexts texts(g, true);
-  return g.sequence({texts.digit(1), texts.any_fraction(), g.leaf(automaton_of(std::move(powers)))});
+  Grammar scratch;
+  NumberTexts texts(scratch, true);
+  auto mantissas = regular_automaton(scratch, scratch.sequence({texts.digit(1), texts.any_fraction()}), kDfaStatesMax);
+  if (mantissas && plain != nullptr) mantissas = combine(*mantissas, *plain, Combine::intersection, kDfaStatesMax);
+  if (!mantissas || is_empty(*mantissas)) return std::nullopt;
+  return g.sequence({g.leaf(*std::move(mantissas)), g.leaf(automaton_of(std::move(powers)))});
 }
 
 // Unsigned decimal texts whose value is a multiple of divisor / 10^scale.
@@ -233,13 +245,15 @@ std::expected<ExprId, NumberProblem> number_text(Grammar& g, const NumberLimits&
   for (const bool negative : {false, true}) {
     const std::optional<Bound> least = negative ? flip(limits.max) : limits.min,
                                most = negative ? flip(limits.min) : limits.max;
-    if (most && most->value.negative) continue;
+    if (most && (most->value.negative || (negative && most->value.is_zero()))) continue;
     auto texts_of = magnitudes(limits, non_negative(least), most);
     if (!texts_of) return std::unexpected(texts_of.error());
-    std::vector<ExprId> bodies{g.leaf(*std::move(texts_of))};
+    std::vector<ExprId> bodies;
     if (limits.integers && limits.fractions && limits.multiples.empty())
-      if (const auto with_exponent = exponent_texts(g, non_negative(least), most))
+      if (const auto with_exponent = exponent_texts(g, powers_between(non_negative(least), most),
+                                                    limits.exponents ? nullptr : &*texts_of))
         bodies.push_back(*with_exponent);
+    bodies.push_back(g.leaf(*std::move(texts_of)));
     const ExprId body = g.choice(std::move(bodies));
     signs.push_back(negative ? g.sequence({g.literal("-"), body}) : body);
   }

@@ -19,13 +19,16 @@ struct NumberLimits {
   std::optional<Bound> min, max;
   std::vector<Decimal> multiples;  // of each of these, all positive
   bool integers = true, fractions = true;
+  bool exponents = false;  // a bound is written with one: all texts with exponents are open
 };
 
 enum class NumberProblem : std::uint8_t { multiple_of, too_large };
 
-// The texts of all numbers within the limits. Integers are written without fraction and exponent. Where there
-// are limits the exponent form has one digit before its point and a power of ten that lies within them
-// whatever the other digits. Empty automaton: no number fits.
+// The texts of numbers within the limits, as people write them. Integers are written without fraction and exponent. Where
+// there are limits the exponent form has one digit before its point and a power of ten that lies within them whatever the
+// other digits; what is before the exponent is within them, too, unless `exponents`. So a text that has begun can end soon:
+// "7" is no beginning of 7e-1 between 0 and 1. Likewise -0 is left out where no other negative number fits, and so are long
+// runs of zeros at a bound. Empty automaton: no number fits.
 std::expected<ExprId, NumberProblem> number_text(Grammar& grammar, const NumberLimits& limits);
 bool within(const NumberLimits& limits, const Decimal& value);
 

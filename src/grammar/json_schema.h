@@ -3,7 +3,7 @@
 //
 // Sound, not complete: every text of the grammar is valid, but not every valid text is in the grammar
 // (properties come in schema order, numbers within limits have no exponent, ...). What cannot be enforced is
-// refused with the keyword and its JSON pointer. docs/grammar.md lists the keywords.
+// refused with the keyword and its JSON pointer. docs/reference/json-schema.md lists the keywords.
 #pragma once
 
 #include <string_view>

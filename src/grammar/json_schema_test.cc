@@ -63,6 +63,34 @@ TEST(JsonSchema, TypesAndValues) {
   check(cases);
 }
 
+// What a bounded number may begin with can be ended at once or by a few digits.
+TEST(JsonSchema, BoundedNumbersDoNotTrap) {
+  struct Bounds {
+    std::string_view schema;
+    std::vector<std::string_view> numbers, no_beginnings;
+  };
+  const Bounds cases[] = {
+      {R"({"type":"number","minimum":0,"maximum":1})",
+       {"0", "1", "0.7", "0.70", "1.0", "1.00", "0.333333333333333", "1e-05"},
+       {"7", "-", "1.1", "9e", "1.0000000000"}},
+      {R"({"type":"number","minimum":0,"maximum":100})", {"7", "70.5", "100", "100.00", "7e-1", "2.5e-05"}, {"-", "101"}},
+      {R"({"type":"number","minimum":-1,"maximum":1})", {"-0.5", "-1", "1", "-1e-05"}, {"-7", "2", "3e"}},
+      {R"({"type":"number","maximum":0.5})", {"-7", "0.5", "0.50", "-2e5"}, {"7", "1", "0.5000000000"}},
+      {R"({"type":"number","exclusiveMinimum":0})", {"0.00000001", "7", "7e-5"}, {"-", "0.000000000"}},
+      {R"({"type":"integer","minimum":0,"maximum":1})", {"0", "1"}, {"-", "10", "2", "1."}},
+      {R"({"type":"number","minimum":1e-9,"maximum":1e-3})", {"7e-5", "0.0005", "1e-9"}, {"-", "0.002"}},
+      {R"({"type":"number","minimum":0.00001,"maximum":0.001})", {"0.0005"}, {"7", "1", "9e"}}};
+  for (const Bounds& c : cases) {
+    const auto grammar = compile(c.schema);
+    ASSERT_TRUE(grammar);
+    for (const auto number : c.numbers) EXPECT_TRUE(accepts(grammar, number)) << c.schema << " " << number;
+    for (const auto beginning : c.no_beginnings) {
+      Matcher matcher(grammar);
+      EXPECT_FALSE(testing::feed(matcher, beginning)) << c.schema << " " << beginning;
+    }
+  }
+}
+
 TEST(JsonSchema, Numbers) {
   const Case cases[] = {
       {R"({"type":"integer","minimum":-5,"maximum":120})",
@@ -92,8 +120,8 @@ TEST(JsonSchema, Numbers) {
        {"1e-05", "1.5E-7", "2e+16", "1e9", "0.0", "3"},
        {"-1e-05", "0e-05", "10e-05", "1e-", "1e-100"}},
       {R"({"type":"number","exclusiveMinimum":0,"maximum":1})",
-       {"1e-05", "9.9e-1"},
-       {"1e0", "1e+5", "-1e-5"}},
+       {"1e-05", "1.0e-3", "0.00000001"},
+       {"1e0", "1e+5", "-1e-5", "9.9e-1", "0.00000000000000000001"}},
       {R"({"type":"number","minimum":0.001,"maximum":250})",
        {"1e-3", "9.99e1", "2.5e1"},
        {"1e-4", "1e2", "3e2"}},
@@ -240,6 +268,21 @@ TEST(JsonSchema, Arrays) {
       {R"({"type":"array","items":{"type":"integer"},"contains":{"minimum":5}})",
        {"[5]", "[1,7,2]"},
        {"[]", "[1,2]", "[\"a\"]"}},
+      {R"({"type":"array","items":{"type":"integer"},"contains":{"minimum":5},"minContains":2})",
+       {"[5,6]", "[1,7,2,9,9]"},
+       {"[]", "[5]", "[5,1]"}},
+      {R"({"type":"array","items":{"type":"integer"},"contains":{"minimum":5},"maxContains":2})",
+       {"[5]", "[1,7,2,9,1]"},
+       {"[]", "[1]", "[5,6,7]", "[5,1,5,1,5]"}},
+      {R"({"type":"array","items":{"type":"integer"},"contains":{"const":1},"minContains":0,"maxContains":1,"maxItems":3})",
+       {"[]", "[1]", "[2,1,2]"},
+       {"[1,1]", "[2,2,2,2]"}},
+      {R"({"type":"array","contains":{"type":"string"},"minContains":1,"maxContains":1,"minItems":2})",
+       {R"(["a",1])", R"([1,null,"a"])"},
+       {R"(["a"])", R"(["a","b"])", "[1,2]"}},
+      {R"({"$schema":"http://json-schema.org/draft-07/schema#","contains":{"const":1},"maxContains":1,"type":"array"})",
+       {"[1,1]"},
+       {"[2]"}},
       {R"({"type":"array","maxItems":0})", {"[]", "[ ]"}, {"[1]"}},
       {R"({"type":"array","uniqueItems":true,"maxItems":1})", {"[1]"}, {"[1,1]"}},
       {R"({"type":"array","uniqueItems":true,"minItems":1,"maxItems":2,"items":{"enum":["a","b",1,1.0]}})",
@@ -248,13 +291,26 @@ TEST(JsonSchema, Arrays) {
       {R"({"type":"array","uniqueItems":true,"items":{"anyOf":[{"type":"boolean"},{"const":true},{"type":"null"}]}})",
        {"[]", "[true,null,false]"},
        {"[true,true]", "[null,false,null]"}},
-      // What is not listed may come twice; of a long list, no more values than it has.
       {R"({"type":"array","uniqueItems":true,"items":{"type":"string"}})",
-       {R"(["a","b"])", R"(["a","a"])"},
-       {"[1]"}},
+       {R"(["a","b"])", "[]", R"(["a", "", "aa"])"},
+       {"[1]", R"(["a","a"])", R"(["a", "b", "\u0061"])", R"(["",""])"}},
+      {R"({"type":"array","uniqueItems":true})",
+       {R"([1,2,12,"1",true,null,[1],{"a":1}])", "[[],[[]]]", R"([[1,1],[1]])"},
+       {"[1,1]", "[1,1.0]", "[10,1e1]", "[true,null,true]", R"([{"a":1,"b":2},{"b":2.0,"a":1}])", "[[],[]]",
+        "[1, 2, 1 ]", R"([[1,2],[1, 2]])"}},
+      {R"({"properties":{"x":{"type":"array","uniqueItems":true,"items":{"type":"integer"}},"y":{"type":"array"}}})",
+       {R"({"x":[1,2],"y":[1,1]})", R"({"x":[],"y":["[1,1]"]})"},
+       {R"({"x":[1,1]})", R"({"x":[3,12,3],"y":[]})"}},
+      {R"({"type":"array","uniqueItems":true,"items":{"type":"array","uniqueItems":true,"items":{"type":"integer"}}})",
+       {"[[1],[2],[1,2]]"},
+       {"[[1,1]]", "[[1],[2],[1]]"}},
+      {R"({"$defs":{"t":{"type":"array","uniqueItems":true,"items":{"type":["string","integer"]}}},
+           "type":"array","items":{"$ref":"#/$defs/t"}})",
+       {R"([["a",1],["a",1]])"},
+       {R"([["a",1,"a"]])"}},
       {R"({"type":"array","uniqueItems":true,"items":{"enum":[1,2,3,4,5,6,7,8,9]}})",
        {"[9,1]", "[1,2,3,4,5,6,7,8,9]"},
-       {"[1,2,3,4,5,6,7,8,9,1]", "[10]"}},
+       {"[1,2,3,4,5,6,7,8,9,1]", "[10]", "[1,1]", "[3,9,3]"}},
       {R"({"type":"array","uniqueItems":true,"prefixItems":[{"type":"null"}],"items":{"type":"boolean"}})",
        {"[null,true]"},
        {"[true]"}},
@@ -399,7 +455,8 @@ TEST(JsonSchema, RefusesWhatItCannotEnforce) {
       {R"({"minLength":-1})", "#/minLength"},
       {R"({"multipleOf":0})", "#/multipleOf"},
       {R"({"multipleOf":123457})", "#/multipleOf"},
-      {R"({"minContains":2,"contains":{}})", "minContains"},
+      {R"({"maxContains":201,"contains":{"minimum":5}})", "counted items"},
+      {R"({"maxContains":2,"contains":{"additionalProperties":false}})", "negated"},
       {R"({"not":{"additionalProperties":false}})", "negated"},
       {R"({"properties":{"a":3}})", "a schema"},
       {R"({"anyOf":[]})", "#/anyOf"},

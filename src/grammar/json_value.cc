@@ -23,9 +23,9 @@ const Json* Json::find(std::string_view key) const {
 
 namespace {
 
-class Parser {
+class JsonParser {
  public:
-  Parser(std::string_view text, std::string_view field) : text_(text), field_(field) {}
+  JsonParser(std::string_view text, std::string_view field) : text_(text), field_(field) {}
 
   Result<Json> parse() {
     if (text_.size() > kJsonBytesMax)
@@ -207,7 +207,7 @@ void write(const Json& value, std::string& out) {
 
 }  // namespace
 
-Result<Json> parse_json(std::string_view text, std::string_view field) { return Parser(text, field).parse(); }
+Result<Json> parse_json(std::string_view text, std::string_view field) { return JsonParser(text, field).parse(); }
 
 std::string json_escape(std::string_view content) {
   std::string out;

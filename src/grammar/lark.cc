@@ -19,15 +19,15 @@ namespace octavo::grammar {
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_terminal(std::string_view name) {
   return std::ranges::none_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-class Parser : NotationReader {
+class LarkParser : NotationReader {
  public:
-  Parser(Grammar& grammar, std::string_view text, std::string_view field)
+  LarkParser(Grammar& grammar, std::string_view text, std::string_view field)
       : NotationReader(grammar, text, "Lark", field) {}
 
   Result<RuleId> parse() {
@@ -71,9 +71,9 @@ class Parser : NotationReader {
   std::string_view name() {
     const std::size_t start = at_;
     if (is_letter(peek()))
-      while (is_letter(peek()) || is_digit(peek()) ||
+      while (is_letter(peek()) || is_ascii_digit(peek()) ||
              (peek() == '-' && at_ + 1 < text_.size() &&
-              (is_letter(text_[at_ + 1]) || is_digit(text_[at_ + 1]))))
+              (is_letter(text_[at_ + 1]) || is_ascii_digit(text_[at_ + 1]))))
         ++at_;
     return text_.substr(start, at_ - start);
   }
@@ -235,7 +235,7 @@ class Parser : NotationReader {
     if (used.empty())
       return std::string_view("*+?~{").contains(peek()) ? error("a quantifier with nothing before it")
                                                         : error("an unexpected character");
-    if (peek() == '{' && at_ + 1 < text_.size() && !is_digit(text_[at_ + 1]) && text_[at_ + 1] != ',')
+    if (peek() == '{' && at_ + 1 < text_.size() && !is_ascii_digit(text_[at_ + 1]) && text_[at_ + 1] != ',')
       return error("templates are not supported");
     if (inside && !is_terminal(used)) return error_at(position, "a terminal cannot use the rule '{}'", used);
     const ExprId call = g_.call(named(used, position).id);
@@ -259,7 +259,7 @@ class Parser : NotationReader {
         return error_at(position, "a range must go from one character to a later one");
       return terminal(g_.code_points(*low, *high));
     }
-    if (peek() != 'i' || (at_ + 1 < text_.size() && (is_letter(text_[at_ + 1]) || is_digit(text_[at_ + 1]))))
+    if (peek() != 'i' || (at_ + 1 < text_.size() && (is_letter(text_[at_ + 1]) || is_ascii_digit(text_[at_ + 1]))))
       return terminal(g_.literal(content));
     ++at_;
     std::vector<ExprId> parts;
@@ -383,7 +383,7 @@ bool is_lark(std::string_view text) {
 }
 
 Result<RuleId> add_lark(Grammar& grammar, std::string_view text, std::string_view field) {
-  return Parser(grammar, text, field).parse();
+  return LarkParser(grammar, text, field).parse();
 }
 
 Result<RuleId> add_ebnf_or_lark(Grammar& grammar, std::string_view text, std::string_view field) {

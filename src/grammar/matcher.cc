@@ -79,6 +79,7 @@ Result<void> Matcher::fill_mask(std::span<std::int32_t> mask) {
 
 std::optional<Result<void>> Matcher::try_fill_mask(std::span<std::int32_t> mask) {
   if (terminated_) return fill(mask);
+  if (watches_items()) return std::nullopt;
   return at_once([&]() -> std::optional<Result<void>> {
     const auto access = try_enter();
     if (!access) return std::nullopt;
@@ -100,7 +101,9 @@ Result<void> Matcher::fill(std::span<std::int32_t> mask) {
   }
   const std::optional<bool> any = grammar_->table_->fill(current(), used);
   if (!any) return too_ambiguous();
-  if (!*any)
+  const bool left = *any && (!watches_items() || leave_out_repeated_items(used));
+  if (exhausted()) return too_ambiguous();
+  if (!left)
     return failure(ErrorCode::resource_exhausted,
                    "no token of the vocabulary continues the text after {} tokens", tokens_.size());
   return {};
@@ -108,6 +111,7 @@ Result<void> Matcher::fill(std::span<std::int32_t> mask) {
 
 Result<void> Matcher::fill_tree(const DraftTree& tree, std::span<std::int32_t> masks) {
   const Vocabulary& vocabulary = *grammar_->vocabulary_;
+  if (watches_items()) return fill_tree_by_forks(tree, masks);
   const std::size_t words = vocabulary.mask_words(), nodes = tree.tokens.size();
   CHECK(tree.parents.size() == nodes && masks.size() == (nodes + 1) * words,
         "{} tokens, {} parents and {} words of masks", nodes, tree.parents.size(), masks.size());
@@ -155,6 +159,7 @@ bool Matcher::accept(TokenId token) {
 
 std::optional<bool> Matcher::try_accept(TokenId token) {
   if (terminated_ || !grammar_->vocabulary_->contains(token)) return false;
+  if (watches_items()) return std::nullopt;
   return at_once([&]() -> std::optional<bool> {
     const auto access = try_enter();
     if (!access) return std::nullopt;
@@ -174,6 +179,7 @@ bool Matcher::take(TokenId token) {
   }
   const ConfigId next = table.step_token(current(), token);
   if (next == kDeadConfig) return false;
+  if (watches_items() && (!items_take(items_, current(), token) || exhausted())) return false;
   // Configurations are found again when memory ends between the two.
   configs_.push_back(next);
   tokens_.push_back(token);
@@ -185,6 +191,68 @@ void Matcher::rollback(std::size_t tokens) {
   tokens_.resize(tokens_.size() - std::min(tokens, tokens_.size()));
   configs_.resize(tokens_.size() + 1);
   terminated_ = too_large_ = false;
+  if (!watches_items()) return;
+  items_ = {};
+  if (const auto access = enter())
+    for (std::size_t i = 0; i < tokens_.size(); ++i) items_take(items_, configs_[i], tokens_[i]);
+}
+
+namespace {
+
+// Whether the bytes behind `config` open an array whose items must differ: asked in rising order.
+auto opens_unique(ParseStates& states, ConfigId config, std::string_view bytes) {
+  return [&states, config, bytes, at = std::size_t{0}](std::size_t i) mutable {
+    for (; at <= i; ++at) config = states.step(config, static_cast<std::uint8_t>(bytes[at]));
+    return states.opens_unique(config);
+  };
+}
+
+}  // namespace
+
+bool Matcher::items_take(UniqueItems& items, ConfigId before, TokenId token) const {
+  if (grammar_->vocabulary_->is_special(token)) return true;
+  const std::string_view bytes = grammar_->vocabulary_->bytes(token);
+  return items.take(bytes, opens_unique(grammar_->table_->states(), before, bytes));
+}
+
+bool Matcher::items_fit(TokenId token) const {
+  const std::string_view bytes = grammar_->vocabulary_->bytes(token);
+  // No item ends without these; outside of all arrays, only where one begins.
+  if (items_.in_string() && !bytes.contains('"')) return true;
+  if (!items_.active() && (!bytes.contains('[') || !bytes.contains(','))) return true;
+  return grammar_->vocabulary_->is_special(token) ||
+         items_.fits(bytes, opens_unique(grammar_->table_->states(), current(), bytes));
+}
+
+// False: no token is left.
+bool Matcher::leave_out_repeated_items(std::span<std::int32_t> mask) const {
+  grammar_->table_->states().allow(kWorkMax);
+  bool left = false;
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    auto word = static_cast<std::uint32_t>(mask[i]);
+    for (std::uint32_t rest = word; rest != 0; rest &= rest - 1) {
+      const int bit = std::countr_zero(rest);
+      if (!items_fit(static_cast<TokenId>(i * 32) + bit)) word &= ~(std::uint32_t{1} << bit);
+    }
+    mask[i] = static_cast<std::int32_t>(word);
+    left = left || word != 0;
+  }
+  return left;
+}
+
+Result<void> Matcher::fill_tree_by_forks(const DraftTree& tree, std::span<std::int32_t> masks) {
+  const std::size_t words = vocabulary().mask_words();
+  TRY_VOID(fill_mask(masks.first(words)));
+  std::ranges::fill(masks.subspan(words), 0);
+  std::vector<std::optional<Matcher>> forks{*this};
+  for (std::size_t i = 0; i < tree.tokens.size(); ++i) {
+    std::optional<Matcher> fork = forks[static_cast<std::size_t>(tree.parents[i] + 1)];
+    if (fork && !fork->accept(tree.tokens[i])) fork.reset();
+    const auto row = masks.subspan((i + 1) * words, words);
+    if (fork && !fork->fill_mask(row)) std::ranges::fill(row, 0);
+    forks.push_back(std::move(fork));
+  }
+  return {};
 }
 
 std::string Matcher::jump_forward() {
@@ -195,6 +263,7 @@ std::string Matcher::jump_forward() {
 
 std::string Matcher::forced_text() {
   std::string forced;
+  if (items_.active()) return forced;  // what is forced could repeat an item
   ParseStates& states = grammar_->table_->states();
   ConfigId at = current();
   while (forced.size() < kJumpBytesMax) {
@@ -202,6 +271,7 @@ std::string Matcher::forced_text() {
     if (byte < 0) break;
     forced.push_back(static_cast<char>(byte));
     at = states.step(at, static_cast<std::uint8_t>(byte));
+    if (byte == '[' && states.opens_unique(at)) break;
   }
   return forced;
 }

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "grammar/compiled_grammar.h"
+#include "grammar/unique_items.h"
 
 namespace octavo::grammar {
 
@@ -99,6 +100,12 @@ class Matcher {
   // Under the lock.
   Result<void> fill(std::span<std::int32_t> mask);
   bool take(TokenId token);
+  // Whether items of arrays must differ, and what that means for a token and for a mask.
+  bool watches_items() const { return grammar_->tables_.unique_items; }
+  bool items_take(UniqueItems& items, ConfigId before, TokenId token) const;
+  bool items_fit(TokenId token) const;
+  bool leave_out_repeated_items(std::span<std::int32_t> mask) const;
+  Result<void> fill_tree_by_forks(const DraftTree& tree, std::span<std::int32_t> masks);
   std::string forced_text();
   std::vector<TokenId> settled(const std::string& forced) const;
   std::unexpected<Error> too_ambiguous() const;
@@ -108,6 +115,7 @@ class Matcher {
   std::vector<TokenId> tokens_;
   std::vector<ConfigId> configs_;       // before the first token and after each
   std::vector<ConfigId> tree_configs_;  // scratch of fill_tree
+  UniqueItems items_;                   // where the grammar has such arrays
   std::uint64_t epoch_ = 0;
   bool terminated_ = false;
   bool too_large_ = false;  // reading the text so far again needs more work or memory than there is

@@ -64,6 +64,12 @@ class ParseStates {
   std::span<const Item> returns(StackId stack) const {
     return std::span(items_).subspan(stacks_[stack].first, stacks_[stack].count);
   }
+  // Whether the byte before, a '[', begins an array whose items must differ, in some reading.
+  bool opens_unique(ConfigId config) const {
+    return std::ranges::any_of(kernel(config), [&](Item item) {
+      return item.state < counter_base_ && tables_.states[item.state].opens_unique;
+    });
+  }
   // The configuration that holds these items.
   ConfigId config_of(std::vector<Item> items);
   // The configuration of one state on a stack of which nothing is known: returning to it shows as escapes().

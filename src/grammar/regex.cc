@@ -7,6 +7,7 @@
 
 #include "grammar/limits.h"
 #include "grammar/unicode.h"
+#include "grammar/word_boundaries.h"
 
 namespace octavo::grammar {
 
@@ -40,6 +41,8 @@ class Writer {
         return write_sequence(node.children, at_begin, at_end);
       case RegexNode::Kind::begin:
       case RegexNode::Kind::end:
+      case RegexNode::Kind::boundary:
+      case RegexNode::Kind::no_boundary:
       case RegexNode::Kind::set:
       case RegexNode::Kind::repeat:
         return write_sequence({id}, at_begin, at_end);
@@ -76,6 +79,8 @@ class Writer {
   Result<ExprId> write_atom(std::uint32_t id) {
     const RegexNode& node = tree_.nodes[id];
     if (node.kind == RegexNode::Kind::set) return write_set(node);
+    if (node.kind == RegexNode::Kind::boundary) return grammar_.byte_range(kBoundaryMark, kBoundaryMark);
+    if (node.kind == RegexNode::Kind::no_boundary) return grammar_.byte_range(kNoBoundaryMark, kNoBoundaryMark);
     if (node.kind == RegexNode::Kind::repeat) {
       TRY(const ExprId body, write(node.children[0], false, false));
       return grammar_.repeat(body, node.min, node.max);
@@ -129,6 +134,14 @@ class Writer {
 Result<ExprId> add_regex(Grammar& grammar, std::string_view pattern, RegexMatch match, std::string_view field,
                          RegexFlags flags) {
   TRY(const RegexTree tree, parse_regex(pattern, field, flags));
+  if (has_boundaries(tree)) {
+    Grammar marked;
+    TRY(const ExprId expr, Writer(marked, tree, match, field).write(tree.root, true, true));
+    auto automaton = without_marks(marked, expr);
+    if (!automaton)
+      return invalid(field, "regex: with its word boundaries the pattern has more than {} states", kDfaStatesMax);
+    return grammar.leaf(*std::move(automaton));
+  }
   return Writer(grammar, tree, match, field).write(tree.root, true, true);
 }
 

@@ -47,9 +47,9 @@ CodePointSet without_case(const CodePointSet& set) {
   return out.normalized();
 }
 
-class Parser {
+class PatternParser {
  public:
-  Parser(std::string_view pattern, std::string_view field, RegexFlags flags)
+  PatternParser(std::string_view pattern, std::string_view field, RegexFlags flags)
       : text_(pattern), field_(field), flags_(flags) {}
 
   Result<RegexTree> parse() {
@@ -57,6 +57,7 @@ class Parser {
       return invalid(field_, "regex: {} bytes, the limit is {}", text_.size(), kRegexBytesMax);
     if (const auto bad = invalid_utf8(text_))
       return invalid(field_, "regex: invalid UTF-8 at offset {}", *bad);
+    TRY_VOID(leading_flags());
     TRY(tree_.root, alternatives(0));
     if (!done()) return error("unmatched ')'");
     return std::move(tree_);
@@ -141,7 +142,8 @@ class Parser {
   Result<std::uint32_t> escaped_atom(std::size_t position) {
     if (take('A')) return add({Kind::begin, {}, {}, 0, 0, position});
     if (take('Z') || take('z')) return add({Kind::end, {}, {}, 0, 0, position});
-    if (next_is('b') || next_is('B')) return error("word boundaries are not supported");
+    if (take('b')) return add({Kind::boundary, {}, {}, 0, 0, position});
+    if (take('B')) return add({Kind::no_boundary, {}, {}, 0, 0, position});
     if (!done() && text_[at_] >= '1' && text_[at_] <= '9') return error("back references are not supported");
     if (next_is('k')) return error("back references are not supported");
     TRY(CodePointSet set, escape());
@@ -151,8 +153,43 @@ class Parser {
     return add({Kind::set, {}, std::move(set), 0, 0, position});
   }
 
+  // The letters of (?is) and (?is:...), from the first on.
+  Result<> flag_letters() {
+    for (; !done() && text_[at_] >= 'a' && text_[at_] <= 'z'; ++at_) {
+      if (text_[at_] == 'i')
+        flags_.ignore_case = true;
+      else if (text_[at_] == 's')
+        flags_.dot_all = true;
+      else
+        return error("the flag '{}' is not supported, only i and s are", text_[at_]);
+    }
+    return {};
+  }
+
+  static bool is_flag_group(std::string_view text) {  // behind "(?"
+    const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz");
+    return end != std::string_view::npos && end > 0 && (text[end] == ')' || text[end] == ':');
+  }
+
+  // (?i) before everything else holds for the whole pattern, as in Python.
+  Result<> leading_flags() {
+    constexpr std::string_view kOpen = "(?";
+    while (text_.substr(at_).starts_with(kOpen) && is_flag_group(text_.substr(at_ + kOpen.size())) &&
+           text_[text_.find_first_of("):", at_ + kOpen.size())] == ')') {
+      at_ += kOpen.size();
+      TRY_VOID(flag_letters());
+      ++at_;
+    }
+    return {};
+  }
+
   Result<std::uint32_t> group(int depth) {
+    const RegexFlags outside = flags_;
     if (take("?:")) {
+    } else if (next_is('?') && is_flag_group(text_.substr(at_ + 1))) {
+      ++at_;
+      TRY_VOID(flag_letters());
+      if (!take(':')) return error("flags are supported at the beginning of the pattern, or as (?i:...)");
     } else if (take("?=") || take("?!") || take("?<=") || take("?<!")) {
       return error("lookaround is not supported");
     } else if (take("?P=")) {
@@ -171,6 +208,7 @@ class Parser {
       return error("this kind of group is not supported");
     }
     TRY(const std::uint32_t body, alternatives(depth + 1));
+    flags_ = outside;
     if (!take(')')) return error("a group without ')'");
     return body;
   }
@@ -220,7 +258,8 @@ class Parser {
       return part;
     }
     const Kind kind = tree_.nodes[part].kind;
-    if (kind == Kind::begin || kind == Kind::end) return error("a quantifier on an anchor");
+    if (kind == Kind::begin || kind == Kind::end || kind == Kind::boundary || kind == Kind::no_boundary)
+      return error("a quantifier on an anchor");
     take('?');  // a lazy quantifier finds its match in another order, but matches the same texts
     if (next_is('+')) return error("a quantifier on a quantifier, or a possessive one");
     if (next_is('*') || next_is('?')) return error("a quantifier on a quantifier");
@@ -387,7 +426,7 @@ class Parser {
 }  // namespace
 
 Result<RegexTree> parse_regex(std::string_view pattern, std::string_view field, RegexFlags flags) {
-  return Parser(pattern, field, flags).parse();
+  return PatternParser(pattern, field, flags).parse();
 }
 
 }  // namespace octavo::grammar

@@ -11,7 +11,7 @@
 namespace octavo::grammar {
 
 struct RegexNode {
-  enum class Kind : std::uint8_t { alternatives, sequence, repeat, set, begin, end };
+  enum class Kind : std::uint8_t { alternatives, sequence, repeat, set, begin, end, boundary, no_boundary };
   Kind kind;
   std::vector<std::uint32_t> children;
   CodePointSet set;                // set: one code point out of these

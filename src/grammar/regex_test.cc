@@ -84,8 +84,9 @@ TEST(Regex, RefusesWithPosition) {
       {"\\1", "back"},
       {"(?=a)", "lookaround"},
       {"(?<!a)b", "lookaround"},
-      {"\\bfoo", "boundaries"},
-      {"(?i)a", "group"},
+      {"a(?i)b", "flags are supported at the beginning"},
+      {"(?m)a", "the flag 'm' is not supported"},
+      {"\\b+a", "quantifier on an anchor"},
       {"a$b", "anchor at offset 1"},
       {"a^", "anchor"},
       {"\\q", "escape"},
@@ -107,6 +108,46 @@ TEST(Regex, RefusesWithPosition) {
     EXPECT_NE(grammar.error().message.find(part), std::string::npos)
         << pattern << ": " << grammar.error().message;
     EXPECT_EQ(grammar.error().code, ErrorCode::invalid_argument);
+  }
+}
+
+TEST(Regex, WordBoundaries) {
+  const Case cases[] = {
+      {"\\bfoo\\b", {"foo"}, {"foob", ""}},
+      {".*\\bfoo\\b.*", {"foo", "a foo", "foo.", "-foo-", "\xC3\xA9" "foo", "afoo foo"}, {"afoo", "foo1", "_foo", ""}},
+      {"a\\b[ b]c?", {"a "}, {"ab", "abc"}},
+      {"a\\B[ b]", {"ab"}, {"a "}},
+      {"\\b", {}, {"", "a"}},
+      {"\\B", {""}, {"a"}},
+      {"(\\b[a-z]+\\b[ ,]?)+", {"one two", "one,two ", "a"}, {"one  two"}},
+      {"\\b\\ba\\b", {"a"}, {"aa"}},
+      {"\\b\\Ba", {}, {"a"}},
+      {"^\\ba\\b$|^-\\b", {"a"}, {"-", "-a"}}};
+  for (const Case& c : cases) {
+    const auto grammar = regex_grammar(c.pattern);
+    if (c.yes.empty()) {
+      EXPECT_FALSE(grammar && CompiledGrammar::compile(*grammar, byte_vocabulary())) << c.pattern;
+      continue;
+    }
+    ASSERT_TRUE(grammar) << c.pattern << grammar.error().message;
+    const auto compiled = compile(c.pattern);
+    for (const auto text : c.yes) EXPECT_TRUE(accepts(compiled, text)) << c.pattern << " on " << text;
+    for (const auto text : c.no) EXPECT_FALSE(accepts(compiled, text)) << c.pattern << " on " << text;
+  }
+}
+
+TEST(Regex, InlineFlags) {
+  const Case cases[] = {{"(?i)ab[c-d]", {"abc", "ABD", "aBc"}, {"ab", "abe"}},
+                        {"(?s)a.b", {"a\nb", "axb"}, {"ab"}},
+                        {"(?is)a.", {"A\n"}, {"\n"}},
+                        {"a(?i:b)c", {"abc", "aBc"}, {"Abc", "abC"}},
+                        {"(?i:a|(?:b))c", {"Ac", "Bc"}, {"aC"}},
+                        {"(?i)(a)(b)", {"AB"}, {"A"}}};
+  for (const Case& c : cases) {
+    const auto compiled = compile(c.pattern);
+    ASSERT_TRUE(compiled);
+    for (const auto text : c.yes) EXPECT_TRUE(accepts(compiled, text)) << c.pattern << " on " << text;
+    for (const auto text : c.no) EXPECT_FALSE(accepts(compiled, text)) << c.pattern << " on " << text;
   }
 }
 

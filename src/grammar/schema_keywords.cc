@@ -163,14 +163,4 @@ void log_ignored(std::string_view what, std::string_view name, std::optional<std
     log_info("JSON Schema: the {} '{}' is not known and is ignored", what, shown);
 }
 
-void log_unique_items() {
-  static std::once_flag logged;
-  std::call_once(logged, [] {
-    log_warning(
-        "JSON Schema: 'uniqueItems' holds for items out of a short list; of others some may come twice, "
-        "unless "
-        "such schemas are refused (--structured-outputs-config '{{\"unique_items\": \"refuse\"}}')");
-  });
-}
-
 }  // namespace octavo::grammar

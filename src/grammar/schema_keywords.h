@@ -32,7 +32,4 @@ std::optional<std::string_view> likely_constraint(std::string_view unknown);
 // clients: they are cut and escaped, and only the first of them are logged.
 void log_ignored(std::string_view what, std::string_view name, std::optional<std::string_view> meant);
 
-// Says in the log, once, that `uniqueItems` was left to the model somewhere.
-void log_unique_items();
-
 }  // namespace octavo::grammar

@@ -78,7 +78,12 @@ struct Facts {
 
   std::vector<const Json*> arrays;  // schemas with prefixItems or items
   std::uint32_t items_min = 0, items_max = UINT32_MAX;
-  std::vector<Goal> contains;
+  // `contains`: from min to max of the items satisfy the goal.
+  struct Contained {
+    Goal goal;
+    std::uint32_t min = 1, max = UINT32_MAX;
+  };
+  std::vector<Contained> contains;
   const Json* unique_items = nullptr;  // a schema that asked for it
 
   std::vector<const Json*> objects;  // schemas with properties, patternProperties or additionalProperties

@@ -103,13 +103,13 @@ Result<bool> SchemaReader::satisfies(const Json& value, const Facts& facts) {
         TRY(const bool yes, satisfies(value.items[i], item_goals(facts, i)));
         if (!yes) return false;
       }
-      for (const Goal& contained : facts.contains) {
-        bool found = false;
+      for (const Facts::Contained& contained : facts.contains) {
+        std::uint32_t found = 0;
         for (const Json& item : value.items) {
-          TRY(const bool yes, satisfies(item, Goals{contained}));
-          found = found || yes;
+          TRY(const bool yes, satisfies(item, Goals{contained.goal}));
+          found += yes;
         }
-        if (!found) return false;
+        if (found < contained.min || found > contained.max) return false;
       }
       return true;
     }

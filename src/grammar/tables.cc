@@ -161,6 +161,13 @@ Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary)
   tables.root = grammar.root;
   TRY(tables.tokens, resolve(atoms, vocabulary));
   tables.rules = flat.rules;
+  std::vector<bool> opens_unique(flat.states.size(), false);
+  for (RuleId r = 0; r < tables.rules.size(); ++r) {
+    if (!grammar.rules[r].unique_items) continue;
+    tables.unique_items = true;
+    for (const Edge& edge : flat.states[tables.rules[r].start].edges)
+      if (edge.symbol == Symbol::bytes && edge.low <= '[' && edge.high >= '[') opens_unique[edge.target] = true;
+  }
   for (RuleId r = 0; r < tables.rules.size(); ++r) {
     Tables::RuleRow& rule = tables.rules[r];
     rule.nullable = nullable[r];
@@ -182,7 +189,7 @@ Result<Tables> make_tables(const Grammar& grammar, const Vocabulary& vocabulary)
                          std::ranges::count_if(edges, [&](const Edge& e) { return e.symbol <= symbol; }));
     };
     tables.states.push_back({first, end_of(Symbol::bytes), end_of(Symbol::call), end_of(Symbol::token),
-                             flat.states[s].accepting});
+                             flat.states[s].accepting, opens_unique[s]});
     tables.edges.insert(tables.edges.end(), edges.begin(), edges.end());
   }
   number_byte_classes(tables);

@@ -17,6 +17,7 @@ struct Tables {
     std::uint32_t edges;  // in `edges`: byte ranges first, then calls, then tokens
     std::uint32_t bytes_end, calls_end, tokens_end;
     bool accepting;
+    bool opens_unique = false;  // behind the '[' of a rule with unique_items
   };
   struct RuleRow {
     StateId start;  // not for counted rules
@@ -31,6 +32,7 @@ struct Tables {
   std::vector<RuleRow> rules;
   std::vector<TokenId> tokens;  // what the `ref` of a token edge stands for
   RuleId root = 0;
+  bool unique_items = false;  // of some rule
 
   // Bytes that no edge tells apart share a class.
   std::array<std::uint8_t, 256> byte_class{};
@@ -49,7 +51,7 @@ struct Tables {
   bool only_calls(StateId s) const {
     const StateRow& row = states[s];
     return !row.accepting && row.edges == row.bytes_end && row.calls_end == row.tokens_end &&
-           row.calls_end > row.bytes_end && row.calls_end - row.bytes_end <= 4;
+           row.calls_end > row.bytes_end && row.calls_end - row.bytes_end <= 4 && !row.opens_unique;
   }
   std::size_t byte_size() const;
 

@@ -39,7 +39,11 @@ Result<Json> parameters_of(const Tool& tool, std::size_t index) {
   if (tool.name.empty() || !std::ranges::all_of(tool.name, named))
     return invalid(kField, "tools[{}]: the name '{}' must be letters, digits, '_', '-' and '.'", index,
                    tool.name);
-  TRY(Json schema, parse_json(tool.parameters.empty() ? R"({"type":"object"})" : tool.parameters, kField));
+  constexpr std::string_view kAnyObject = R"({"type":"object"})";
+  TRY(Json schema, parse_json(tool.parameters.empty() ? kAnyObject : tool.parameters, kField));
+  if (schema.is(Json::Kind::boolean) && schema.boolean) {  // the schema of all values
+    TRY(schema, parse_json(kAnyObject, kField));
+  }
   if (!schema.is(Json::Kind::object))
     return invalid(kField, "tools[{}]: the parameters of '{}' must be a JSON Schema object", index,
                    tool.name);
@@ -83,17 +87,31 @@ class TagWriter {
 
   Result<std::string> write(std::span<const Tool> tools, ToolChoice choice) {
     const bool free = choice == ToolChoice::free;
-    if (dialect_.form == Form::harmony) return harmony(tools, free);
+    if (dialect_.form == Form::harmony) return harmony(tools, free, free ? R"({"type":"any_text"})" : "");
     if (free && dialect_.trigger.empty())
       return invalid(kField, "strict tools cannot be enforced with the tool dialect '{}'", dialect_.name);
-    const std::string opening = fmt::format("{}{}", dialect_.begin, dialect_.list ? "[" : "");
-    std::vector<std::string> parts;
-    if (opening.empty() && free) {
+    if (opening().empty() && free) {
       // Each call is found in the text for itself.
-      TRY(parts.emplace_back(), one_of(tools, free, dialect_.trigger.size()));
-      return in_text(parts, !parallel_);
+      TRY(const std::string one, one_of(tools, free, dialect_.trigger.size()));
+      return in_text({one}, !parallel_);
     }
-    append(parts, std::string_view(opening).substr(free ? dialect_.trigger.size() : 0));
+    TRY(const std::vector<std::string> parts, calls(tools, free, free ? dialect_.trigger.size() : 0));
+    return free ? in_text(parts, true) : document(sequence(parts));
+  }
+
+  Result<std::string> write_or_json(std::span<const Tool> tools, std::string_view schema) {
+    if (dialect_.form == Form::harmony) return harmony(tools, true, json_schema(schema));
+    TRY(const std::vector<std::string> parts, calls(tools, true, 0));
+    return document(fmt::format(R"({{"type":"or","elements":[{},{}]}})", sequence(parts), json_schema(schema)));
+  }
+
+ private:
+  std::string opening() const { return fmt::format("{}{}", dialect_.begin, dialect_.list ? "[" : ""); }
+
+  // All calls of an answer, without the first `skip` bytes.
+  Result<std::vector<std::string>> calls(std::span<const Tool> tools, bool free, std::size_t skip) const {
+    std::vector<std::string> parts;
+    append(parts, std::string_view(opening()).substr(skip));
     TRY(const std::string one, one_of(tools, free, 0));
     parts.push_back(one);
     if (parallel_) {
@@ -103,22 +121,22 @@ class TagWriter {
       parts.push_back(fmt::format(R"({{"type":"star","content":{}}})", sequence(next)));
     }
     append(parts, fmt::format("{}{}", dialect_.list ? "]" : "", dialect_.end));
-    return free ? in_text(parts, true) : document(sequence(parts));
+    return parts;
   }
 
- private:
   static std::string document(std::string_view format) {
     return fmt::format(R"({{"type":"structural_tag","format":{}}})", format);
   }
 
-  static Result<std::string> harmony(std::span<const Tool> tools, bool free) {
+  // final: the format of a message that is no call; "": every message is a call.
+  static Result<std::string> harmony(std::span<const Tool> tools, bool free, std::string_view final) {
     std::vector<std::string> messages;
     for (std::size_t i = 0; i < tools.size(); ++i) {
       TRY(const Json schema, parameters_of(tools[i], i));
       const bool bound = !free || tools[i].strict;
       messages.push_back(harmony_call(tools[i].name, bound ? to_text(schema) : R"({"type":"object"})"));
     }
-    if (free) messages.push_back(harmony_final(R"({"type":"any_text"})"));
+    if (!final.empty()) messages.push_back(harmony_final(final));
     return harmony_tag(messages, free);
   }
 
@@ -148,7 +166,8 @@ class TagWriter {
       std::vector<std::string> parts;
       const std::string name = fmt::format("{}{}", object ? fmt::format("\"{}\": \"", dialect_.name_key) : "",
                                            tools[i].name);
-      const std::string before = fmt::format("{}{}", dialect_.call_begin, object ? "{" : "");
+      const std::string before =
+          fmt::format("{}{}{}", dialect_.call_begin, dialect_.name_prefix, object ? "{" : "");
       if (!dialect_.id_key.empty()) {
         append(parts, fmt::format("{}\"{}\": \"", before, dialect_.id_key).substr(skip));
         parts.push_back(number);
@@ -319,6 +338,13 @@ Result<std::string> tool_call_tag(std::span<const Tool> tools, ToolChoice choice
                                   const ToolDialect& dialect, std::span<const std::string> special_tokens) {
   TRY_VOID(not_empty(tools));
   return TagWriter(parallel, dialect, special_tokens).write(tools, choice);
+}
+
+Result<std::string> tool_call_or_json_tag(std::span<const Tool> tools, std::string_view schema, bool parallel,
+                                          const ToolDialect& dialect,
+                                          std::span<const std::string> special_tokens) {
+  TRY_VOID(not_empty(tools));
+  return TagWriter(parallel, dialect, special_tokens).write_or_json(tools, schema);
 }
 
 Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel) {

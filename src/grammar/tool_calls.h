@@ -30,6 +30,11 @@ enum class ToolChoice : std::uint8_t {
 Result<std::string> tool_call_tag(std::span<const Tool> tools, ToolChoice choice, bool parallel,
                                   const ToolDialect& dialect, std::span<const std::string> special_tokens);
 
+// Calls of these tools, of which strict ones have valid arguments, or in their place JSON of this schema.
+Result<std::string> tool_call_or_json_tag(std::span<const Tool> tools, std::string_view schema, bool parallel,
+                                          const ToolDialect& dialect,
+                                          std::span<const std::string> special_tokens);
+
 // vLLM's `required`: the JSON Schema of an array of {"name", "parameters"}. The $defs of the tools are
 // joined.
 Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel);

@@ -9,6 +9,20 @@ namespace {
 
 using Form = ToolDialect::Form;
 
+using Opening = ToolDialect::Opening;
+
+// Granite 3.1 and later.
+constexpr Opening kGraniteOpenings[] = {{"<tool_call>", "<tool_call>["}};
+constexpr Opening kKimiOpenings[] = {
+    {"<|tool_call_section_begin|>", "<|tool_call_section_begin|><|tool_call_begin|>",
+     "<|tool_call_section_end|>"},
+    {"<|tool_call_begin|>", "<|tool_call_begin|>"}};
+constexpr Opening kFunctionOpenings[] = {{"<function=", "<function="}};
+constexpr Opening kInvokeOpenings[] = {{"<invoke name=\"", "<invoke name=\""}};
+constexpr Opening kDsmlOpenings[] = {
+    {"<｜DSML｜toolcalls>", "<｜DSML｜toolcalls>\n<｜DSML｜invoke name=\""},
+    {"<｜DSML｜tool>", "<｜DSML｜tool>\n<｜DSML｜invoke name=\""}};
+
 constexpr ToolDialect kDialects[] = {
     {.name = "hermes",
      .call_begin = "<tool_call>\n",
@@ -43,7 +57,8 @@ constexpr ToolDialect kDialects[] = {
      .begin = "<|tool_call|>",
      .list = true,
      .separator = ", ",
-     .trigger = "<|tool_call|>"},
+     .trigger = "<|tool_call|>",
+     .openings = kGraniteOpenings},
     {.name = "apertus",
      .form = Form::named,
      .begin = "<|tools_prefix|>",
@@ -104,11 +119,13 @@ constexpr ToolDialect kDialects[] = {
      .form = Form::named,
      .begin = "<|tool_calls_section_begin|>",
      .end = "<|tool_calls_section_end|>",
-     .call_begin = "<|tool_call_begin|>functions.",
+     .call_begin = "<|tool_call_begin|>",
      .call_end = "<|tool_call_end|>",
      .name_end = "<|tool_call_argument_begin|>",
      .numbered = true,
-     .trigger = "<|tool_calls_section_begin|>"},
+     .name_prefix = "functions.",
+     .trigger = "<|tool_calls_section_begin|>",
+     .openings = kKimiOpenings},
     {.name = "plamo3",
      .form = Form::named,
      .begin = "<|plamo:begin_tool_requests:plamo|>",
@@ -176,7 +193,8 @@ constexpr ToolDialect kDialects[] = {
      .parameter_name_end = "\" string=\"",
      .parameter_end = "</｜DSML｜parameter>\n",
      .says_text = true,
-     .trigger = "<｜DSML｜tool_calls>"},
+     .trigger = "<｜DSML｜tool_calls>",
+     .openings = kDsmlOpenings},
     {.name = "deepseek_v41",
      .form = Form::parameters,
      .begin = "<｜DSML｜ calls>\n",
@@ -209,7 +227,8 @@ constexpr ToolDialect kDialects[] = {
      .parameter_begin = "<parameter=",
      .parameter_name_end = ">\n",
      .parameter_end = "\n</parameter>\n",
-     .trigger = "<tool_call>"},
+     .trigger = "<tool_call>",
+     .openings = kFunctionOpenings},
     {.name = "seed_oss",
      .form = Form::parameters,
      .call_begin = "<seed:tool_call>\n<function=",
@@ -219,7 +238,8 @@ constexpr ToolDialect kDialects[] = {
      .parameter_begin = "<parameter=",
      .parameter_name_end = ">",
      .parameter_end = "</parameter>\n",
-     .trigger = "<seed:tool_call>"},
+     .trigger = "<seed:tool_call>",
+     .openings = kFunctionOpenings},
     {.name = "minimax_m2",
      .form = Form::parameters,
      .begin = "<minimax:tool_call>\n",
@@ -230,7 +250,8 @@ constexpr ToolDialect kDialects[] = {
      .parameter_begin = "<parameter name=\"",
      .parameter_name_end = "\">",
      .parameter_end = "</parameter>\n",
-     .trigger = "<minimax:tool_call>"},
+     .trigger = "<minimax:tool_call>",
+     .openings = kInvokeOpenings},
     {.name = "minicpm5",
      .form = Form::parameters,
      .call_begin = "<function name=\"",
@@ -240,7 +261,7 @@ constexpr ToolDialect kDialects[] = {
      .parameter_begin = "<param name=\"",
      .parameter_name_end = "\">",
      .parameter_end = "</param>",
-     .cdata = true,
+     .xml = true,
      .trigger = "<function name="},
     {.name = "dots",
      .form = Form::parameters,

@@ -18,7 +18,7 @@ namespace octavo::grammar {
 //
 //   object       call_begin {"NAME_KEY": "NAME", "KEY": ARGUMENTS} call_end    ahead of it "ID_KEY": "NUMBER"
 //                where there is one
-//   named        call_begin NAME name_end ARGUMENTS call_end
+//   named        call_begin [name_prefix] NAME name_end ARGUMENTS call_end
 //   parameters   call_begin NAME name_end BLOCK BLOCK ... call_end
 //   python       call_begin NAME(parameter=literal, ...) call_end
 //   gemma        call_begin NAME{parameter:value, ...} call_end    strings between two `quote`s, other values
@@ -38,11 +38,13 @@ struct ToolDialect {
   std::string_view call_begin = {}, call_end = {}, separator = {};
   std::string_view id_key = {}, name_key = "name", key = "arguments";
   std::string_view name_end = {};
-  bool numbered = false;  // behind a name come ':' and a number; the call's id is functions.NAME:NUMBER
+  // After a name come ':' and a number; the call's id is all of them, with the name's prefix.
+  bool numbered = false;
+  std::string_view name_prefix = {};
   std::string_view parameter_begin = {}, parameter_name_end = {}, parameter_end = {};
   bool says_text =
       false;  // parameter_name_end is followed by `true">` where the value is text, else by `false">`
-  bool cdata = false;  // text may stand between "<![CDATA[" and "]]>"
+  bool xml = false;  // values have XML's entities, or stand between "<![CDATA[" and "]]>"
   std::string_view quote = {};
   // How calls start; text without calls does not hold it. Empty: they cannot be told from text, and calls of
   // strict tools cannot be enforced.
@@ -50,6 +52,12 @@ struct ToolDialect {
   // What a reader looks for, where that is less than the trigger; and whether only at the beginning.
   std::string_view mark = {};
   bool at_beginning = false;
+  // Another beginning of calls that models write, up to a call's name or object. Read for known tools, never
+  // enforced. mark: the part that a reader looks for; end: replaces the dialect's end.
+  struct Opening {
+    std::string_view mark, text, end = {};
+  };
+  std::span<const Opening> openings = {};
   bool short_ids = false;  // of calls: the models' templates take nine letters and digits only
 };
 

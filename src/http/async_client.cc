@@ -1,6 +1,9 @@
 #include "http/async_client.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <boost/asio/connect.hpp>
@@ -40,6 +43,16 @@ constexpr int kPauseMs = 2;
 constexpr std::size_t kReadBytes = 16 << 10;  // at a time
 constexpr int kSweepMs = 1000;
 
+// The kernel ends a connection whose host is gone after about a minute. A frozen process keeps it.
+void notice_lost_peer(int socket) {
+  constexpr std::pair<int, int> kOptions[] = {{TCP_KEEPIDLE, 15}, {TCP_KEEPINTVL, 5}, {TCP_KEEPCNT, 3}};
+  constexpr int kOn = 1, kUnacknowledgedMs = 60'000;
+  ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &kOn, sizeof kOn);
+  for (const auto& [option, value] : kOptions)
+    ::setsockopt(socket, IPPROTO_TCP, option, &value, sizeof value);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnacknowledgedMs, sizeof kUnacknowledgedMs);
+}
+
 class Loop;
 
 // A connection to a peer.
@@ -58,17 +71,18 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
  private:
   using Parser = beast_http::response_parser<GrowingBody>;
 
-  void arm(int ms, std::string_view what);
+  void arm(int ms, std::string_view what, ErrorCode code);
   void connect();
   void send();
   void send_sealed(std::string plain);
+  std::function<void(const error_code&, std::size_t)> written();
   void new_parser();
   void read();
   void on_bytes(std::span<const char> bytes);
   bool parse();
   void on_peer_gone(std::string_view why, bool in_order);
   bool deliver();
-  void fail(std::string message);
+  void fail(ErrorCode code, std::string message);
   void complete();
   void close();
 
@@ -85,6 +99,8 @@ class OneCall : public Call, public std::enable_shared_from_this<OneCall> {
   std::unique_ptr<Parser> parser_;
   std::unique_ptr<char[]> received_;  // what is read goes there
   std::string unread_;
+  int connection_ = 0;     // number of connections that this call has used
+  bool writing_ = false;   // a write on the current one has not ended
   bool reused_ = false;  // the connection served another call before
   bool heard_ = false;   // a byte of the response has arrived
   bool head_delivered_ = false;
@@ -215,22 +231,23 @@ void OneCall::start() {
   connect();
 }
 
-void OneCall::arm(int ms, std::string_view what) {
+void OneCall::arm(int ms, std::string_view what, ErrorCode code) {
   deadline_.expires_after(std::chrono::milliseconds(ms));
-  deadline_.async_wait([self = shared_from_this(), what](const error_code& error) {
-    if (!error) self->fail(fmt::format("{}: timed out", what));
+  deadline_.async_wait([self = shared_from_this(), what, code](const error_code& error) {
+    if (!error) self->fail(code, fmt::format("{}: timed out", what));
   });
 }
 
 void OneCall::connect() {
   reused_ = false;
-  arm(std::min(request_.connect_ms, request_.timeout_ms), "cannot connect");
+  arm(std::min(request_.connect_ms, request_.timeout_ms), "cannot connect", ErrorCode::unavailable);
   const auto connected = [self = shared_from_this()](const error_code& error, const tcp::endpoint&) {
     if (self->over_) return;
-    if (error) return self->fail(fmt::format("cannot connect: {}", error.message()));
+    if (error) return self->fail(ErrorCode::unavailable, fmt::format("cannot connect: {}", error.message()));
     error_code ignored;
     self->link_.socket.set_option(tcp::no_delay(true), ignored);
     self->link_.socket.non_blocking(true, ignored);
+    notice_lost_peer(self->link_.socket.native_handle());
     if (self->request_.address.tls)
       self->link_.tls = TlsSession::of_client(self->loop_.tls_context(), self->request_.address.host);
     self->send();
@@ -246,31 +263,44 @@ void OneCall::connect() {
                                                                  const tcp::resolver::results_type& found) {
                             if (self->over_) return;
                             if (error)
-                              return self->fail(fmt::format("cannot resolve {}: {}",
+                              return self->fail(ErrorCode::unavailable,
+                                                fmt::format("cannot resolve {}: {}",
                                                             self->request_.address.host, error.message()));
                             asio::async_connect(self->link_.socket, found, connected);
                           });
 }
 
+// Reads while it writes: a peer that refuses a request may answer before it has read all of it.
 void OneCall::send() {
-  arm(static_cast<int>(std::max<std::int64_t>((deadline_us_ - now_us()) / 1000, 0)), "no answer");
+  ++connection_;
+  arm(static_cast<int>(std::max<std::int64_t>((deadline_us_ - now_us()) / 1000, 0)), "no answer",
+      ErrorCode::io);
   new_parser();
-  if (link_.tls) return send_sealed(request_.body ? head_ + *request_.body : head_);
-  std::vector<asio::const_buffer> parts{asio::buffer(head_)};
-  if (request_.body) parts.push_back(asio::buffer(*request_.body));
-  asio::async_write(link_.socket, parts, [self = shared_from_this()](const error_code&, std::size_t) {
-    // A peer that refuses a request may answer, and close, before it has read all of it.
-    if (!self->over_) self->read();
-  });
+  if (link_.tls) {
+    send_sealed(request_.body ? head_ + *request_.body : head_);
+  } else {
+    std::vector<asio::const_buffer> parts{asio::buffer(head_)};
+    if (request_.body) parts.push_back(asio::buffer(*request_.body));
+    writing_ = true;
+    asio::async_write(link_.socket, parts, written());
+  }
+  read();
 }
 
 void OneCall::send_sealed(std::string plain) {
   link_.tls->seal(plain);
   sending_ = std::move(plain);
-  asio::async_write(link_.socket, asio::buffer(sending_),
-                    [self = shared_from_this()](const error_code&, std::size_t) {
-                      if (!self->over_) self->read();
-                    });
+  writing_ = true;
+  asio::async_write(link_.socket, asio::buffer(sending_), written());
+}
+
+// Ignores errors of the write: the read reports the reason, or has the answer.
+std::function<void(const error_code&, std::size_t)> OneCall::written() {
+  return [self = shared_from_this(), connection = connection_](const error_code& error, std::size_t) {
+    if (self->over_ || connection != self->connection_) return;
+    self->writing_ = static_cast<bool>(error);
+    if (!error && self->link_.tls && self->link_.tls->has_pending()) self->send_sealed({});
+  };
 }
 
 void OneCall::new_parser() {
@@ -311,7 +341,7 @@ void OneCall::on_bytes(std::span<const char> bytes) {
   heard_ = heard_ || !unread_.empty();
   if (!parse()) return;
   if (!open) return on_peer_gone(link_.tls->wrong(), link_.tls->ended());
-  if (link_.tls && link_.tls->has_pending()) return send_sealed({});
+  if (link_.tls && link_.tls->has_pending() && !writing_) send_sealed({});
   read();
 }
 
@@ -331,7 +361,7 @@ void OneCall::on_peer_gone(std::string_view why, bool in_order) {
       return;
     }
   }
-  fail(fmt::format("{}: {}", heard_ ? "the answer was cut short" : "no answer", why));
+  fail(ErrorCode::io, fmt::format("{}: {}", heard_ ? "the answer was cut short" : "no answer", why));
 }
 
 // False: the call is over.
@@ -340,7 +370,7 @@ bool OneCall::parse() {
     error_code parsing;
     unread_.erase(0, parser_->put(asio::buffer(unread_), parsing));
     if (parsing && parsing != beast_http::error::need_more) {
-      fail(fmt::format("malformed answer: {}", parsing.message()));
+      fail(ErrorCode::io, fmt::format("malformed answer: {}", parsing.message()));
       return false;
     }
     if (parser_->is_done() && parser_->get().result_int() / 100 == 1) {  // 100 Continue and its like
@@ -382,18 +412,18 @@ bool OneCall::deliver() {
 }
 
 void OneCall::complete() {
-  if (parser_->keep_alive() && unread_.empty()) loop_.keep(request_.address, std::move(link_));
+  if (parser_->keep_alive() && unread_.empty() && !writing_) loop_.keep(request_.address, std::move(link_));
   const auto end = events_.end;
   close();
   end({});
 }
 
-void OneCall::fail(std::string message) {
+void OneCall::fail(ErrorCode code, std::string message) {
   if (over_) return;
   const auto end = events_.end;
   const std::string where = request_.address.text();
   close();
-  end(failure(ErrorCode::io, "{}: {}", where, message));
+  end(failure(code, "{}: {}", where, message));
 }
 
 void OneCall::close() {

@@ -38,7 +38,7 @@ struct CallRequest {
 };
 
 // Called on the loop's thread. end comes last and exactly once, unless the call is cancelled: then nothing
-// comes.
+// comes. Errors of end: unavailable where no connection was made, so that the peer has seen nothing; else io.
 struct CallEvents {
   std::function<void(Response head)> head;           // its body is empty
   std::function<void(std::string_view piece)> body;  // decoded bytes as they arrive

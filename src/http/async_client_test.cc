@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
 #include <future>
 #include <thread>
 
@@ -24,12 +27,15 @@ class AsyncClientTest : public testing::Test {
     ASSERT_TRUE(started);
     server_ = *std::move(started);
   }
-  Reply call(std::string target, std::string body = {}, int timeout_ms = 60'000) {
+  // port 0: of server_. on_piece is called after each piece of the body.
+  Reply call(std::string target, std::string body = {}, int timeout_ms = 60'000, std::uint16_t port = 0,
+             std::function<void()> on_piece = [] {}) {
     auto answer = std::make_shared<Reply>();
     std::promise<void> ended;
     ClientLoop& loop = client_.next_loop();
     loop.post([&] {
-      CallRequest request{.address = {"127.0.0.1", server_ ? server_->port() : std::uint16_t{1}},
+      if (port == 0) port = server_ ? server_->port() : std::uint16_t{1};
+      CallRequest request{.address = {"127.0.0.1", port},
                           .method = body.empty() ? "GET" : "POST",
                           .target = target,
                           .timeout_ms = timeout_ms};
@@ -39,6 +45,7 @@ class AsyncClientTest : public testing::Test {
                                          [=](std::string_view piece) {
                                            answer->body += piece;
                                            ++answer->pieces;
+                                           on_piece();
                                          },
                                      .end =
                                          [=, &ended](Result<> result) {
@@ -50,9 +57,59 @@ class AsyncClientTest : public testing::Test {
     return *answer;
   }
 
+  std::vector<std::shared_ptr<Exchange>> kept_;
   std::unique_ptr<Server> server_;
   AsyncClient client_{{}};
 };
+
+// A peer that answers the header, reads nothing of the body and keeps the connection until told to end.
+class EarlyAnswerer {
+ public:
+  EarlyAnswerer() : thread_([this] { run(); }) {}
+  ~EarlyAnswerer() {
+    done_.set_value();
+    thread_.join();
+  }
+  std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+
+ private:
+  using tcp = boost::asio::ip::tcp;
+  void run() {
+    tcp::socket socket(io_);
+    acceptor_.accept(socket);
+    char first = 0;
+    socket.read_some(boost::asio::buffer(&first, 1));
+    const std::string answer = "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig";
+    boost::asio::write(socket, boost::asio::buffer(answer));
+    done_.get_future().wait();
+  }
+
+  boost::asio::io_context io_;
+  tcp::acceptor acceptor_{io_, {boost::asio::ip::address_v4::loopback(), 0}};
+  std::promise<void> done_;
+  std::thread thread_;
+};
+
+TEST_F(AsyncClientTest, HearsAnAnswerThatComesBeforeTheBodyIsRead) {
+  const EarlyAnswerer peer;
+  const Reply reply = call("/", std::string(64 << 20, 'x'), 60'000, peer.port());
+  EXPECT_TRUE(reply.result) << reply.result.error().message;
+  EXPECT_EQ(reply.head.status, 413);
+  EXPECT_EQ(reply.body, "big");
+}
+
+TEST_F(AsyncClientTest, ARefusalBeforeTheBodyIsHeardThoughThePeerCloses) {
+  ServerOptions options;
+  options.admit = [](const Request&) { return Response{.status = 401, .body = "no key"}; };
+  server_ = *Server::start(std::move(options), [](std::shared_ptr<Exchange> e) { e->respond({}); });
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(call("/", std::string(8 << 20, 'x')).head.status, 401);
+}
+
+TEST_F(AsyncClientTest, SaysWhetherThePeerWasReached) {
+  EXPECT_EQ(call("/").result.error().code, ErrorCode::unavailable) << "nothing listens there";
+  serve([this](std::shared_ptr<Exchange> e) { kept_.push_back(e); });
+  EXPECT_EQ(call("/", {}, 20).result.error().code, ErrorCode::io) << "no answer in time";
+}
 
 TEST_F(AsyncClientTest, ReadsAnAnswerAndUsesItsConnectionAgain) {
   serve([](std::shared_ptr<Exchange> e) {
@@ -77,13 +134,16 @@ TEST_F(AsyncClientTest, StreamsArePassedOnAsTheyCome) {
   serve([&](std::shared_ptr<Exchange> e) {
     e->start_stream({.content_type = "text/event-stream"});
     e->write("data: 1\n\n");
-    std::thread([e] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::thread([&, e] {
+      first_seen.get_future().wait();
       e->write("data: 2\n\n");
       e->finish();
     }).detach();
   });
-  const Reply answer = call("/");
+  bool seen = false;
+  const Reply answer = call("/", "", 60'000, 0, [&] {
+    if (!std::exchange(seen, true)) first_seen.set_value();
+  });
   ASSERT_TRUE(answer.result);
   EXPECT_EQ(answer.body, "data: 1\n\ndata: 2\n\n");
   EXPECT_EQ(answer.pieces, 2);
@@ -121,11 +181,12 @@ TEST_F(AsyncClientTest, NobodyThereAndNoAnswerAreFailures) {
 
 TEST_F(AsyncClientTest, CancellingTellsTheServer) {
   std::promise<CloseReason> closed;
+  std::shared_ptr<Exchange> held;
   serve([&](std::shared_ptr<Exchange> e) {
     e->on_close([&](CloseReason reason) { closed.set_value(reason); });
     e->start_stream({});
     e->write("x");
-    std::thread([e] { std::this_thread::sleep_for(std::chrono::seconds(1)); }).detach();
+    held = std::move(e);
   });
   ClientLoop& loop = client_.next_loop();
   std::shared_ptr<Call> running;

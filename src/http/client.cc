@@ -29,7 +29,7 @@ namespace beast_http = boost::beast::http;
 using boost::system::error_code;
 using Parser = beast_http::response_parser<beast_http::buffer_body>;
 
-constexpr std::size_t kReadBytes = 16 << 10;
+constexpr std::size_t kClientReadBytes = 16 << 10;
 
 std::unexpected<Error> io_failure(std::string_view what) {
   const bool timed_out = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINPROGRESS;
@@ -84,7 +84,7 @@ struct Client::State {
 
 Result<bool> Client::State::receive() {
   if (fd < 0) return failure(ErrorCode::io, "the connection is closed");
-  std::array<char, kReadBytes> bytes;
+  std::array<char, kClientReadBytes> bytes;
   if (tls) {
     TRY(const std::size_t received, tls->receive(bytes));
     unread.append(bytes.data(), received);
@@ -183,7 +183,7 @@ Result<Response> Client::open(std::string_view method, std::string_view target, 
 // What has come may be no piece yet: of a chunk its end, or the beginning of the next one.
 Result<std::optional<std::string>> Client::State::read(std::optional<int> at_most_ms) {
   while (!parser->is_done()) {
-    std::array<char, kReadBytes> piece;
+    std::array<char, kClientReadBytes> piece;
     auto& body = parser->get().body();
     body.data = piece.data();
     body.size = piece.size();

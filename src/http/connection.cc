@@ -278,6 +278,7 @@ bool Connection::read_head() {
     return false;
   }
   request_.path = std::move(target->path);
+  request_.encoded_path = std::move(target->encoded);
   request_.query = std::move(target->query);
   return true;
 }

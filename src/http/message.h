@@ -33,6 +33,7 @@ struct Request {
   std::string method;  // as sent: "GET", "POST", ...
   std::string path;    // percent-decoded, begins with '/', without dot segments ("*": OPTIONS *)
   std::string query;   // what follows '?', still encoded
+  std::string encoded_path = {};  // the path as it was sent: an encoded slash in it is no separator
   Headers headers;
   std::string body;
   std::string peer;  // the client's address

@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "base/test_eventually.h"
 #include "http/client.h"
 
 namespace octavo::http {
@@ -333,15 +334,18 @@ TEST_F(ServerTest, AnswersExpectContinue) {
   EXPECT_THAT(c.receive_raw().value(), HasSubstr("POST /  hi"));
 }
 
-TEST_F(ServerTest, ClosesIdleConnectionsAndRefusesTooMany) {
-  serve(echo, {.connections_max = 2, .idle_ms_max = 200});
+TEST_F(ServerTest, RefusesTooManyConnections) {
+  serve(echo, {.connections_max = 2});
   Client a = client();
   Client b = client();
   EXPECT_TRUE(a.get("/").has_value());
   EXPECT_TRUE(b.get("/").has_value());
   EXPECT_THAT(raw(""), StartsWith("HTTP/1.1 503"));
-  EXPECT_EQ(a.receive_raw().value(), "");
-  EXPECT_EQ(b.receive_raw().value(), "");
+}
+
+TEST_F(ServerTest, ClosesIdleConnections) {
+  serve(echo, {.idle_ms_max = 20});
+  EXPECT_EQ(client().receive_raw().value(), "");
 }
 
 TEST_F(ServerTest, SpeaksCors) {
@@ -358,40 +362,40 @@ TEST_F(ServerTest, SpeaksCors) {
             std::nullopt);
 }
 
-TEST_F(ServerTest, StopLetsAnswersInFlightFinishAndCutsTheRest) {
-  std::mutex mutex;
-  std::vector<std::shared_ptr<Exchange>> held;
-  std::atomic<int> cut = 0;
+TEST_F(ServerTest, StopLetsAnswersInFlightFinish) {
+  std::promise<std::shared_ptr<Exchange>> arrived;
   serve(
       [&](std::shared_ptr<Exchange> exchange) {
         if (exchange->request().path == "/idle") return exchange->respond({.body = "ok"});
-        exchange->on_close([&](CloseReason r) { cut += r == CloseReason::server_stopping; });
-        const std::lock_guard lock(mutex);
-        held.push_back(std::move(exchange));
+        arrived.set_value(std::move(exchange));
       },
       {.threads = 2});
   Client idle = client();
   EXPECT_EQ(idle.get("/idle").value().body, "ok");
   Client finishing = client();
-  Client hanging = client();
   ASSERT_TRUE(finishing.send_raw("GET /finish HTTP/1.1\r\nHost: x\r\n\r\n").has_value());
-  ASSERT_TRUE(hanging.send_raw("GET /hang HTTP/1.1\r\nHost: x\r\n\r\n").has_value());
-  for (bool both = false; !both;) {
-    const std::lock_guard lock(mutex);
-    both = held.size() == 2;
-  }
-  std::thread stopper([&] { server_->stop(3000); });
+  const auto exchange = arrived.get_future().get();
+  std::thread stopper([&] { server_->stop(3'600'000); });
   EXPECT_EQ(idle.receive_raw().value(), "");
-  {
-    const std::lock_guard lock(mutex);
-    for (const auto& exchange : held)
-      if (exchange->request().path == "/finish") exchange->respond({.body = "done"});
-  }
+  exchange->respond({.body = "done"});
   EXPECT_THAT(finishing.receive_raw().value(), HasSubstr("done"));
   finishing.close();
   stopper.join();
-  EXPECT_EQ(cut, 1);
   EXPECT_FALSE(Client::connect({.port = server_->port()}).has_value());
+}
+
+TEST_F(ServerTest, StopCutsWhatIsLeftAfterItsGrace) {
+  std::promise<std::shared_ptr<Exchange>> arrived;
+  std::promise<CloseReason> closed;
+  serve([&](std::shared_ptr<Exchange> exchange) {
+    exchange->on_close([&](CloseReason reason) { closed.set_value(reason); });
+    arrived.set_value(std::move(exchange));
+  });
+  Client hanging = client();
+  ASSERT_TRUE(hanging.send_raw("GET /hang HTTP/1.1\r\nHost: x\r\n\r\n").has_value());
+  const auto exchange = arrived.get_future().get();
+  server_->stop(10);
+  EXPECT_EQ(closed.get_future().get(), CloseReason::server_stopping);
 }
 
 // Who has connected and not asked yet is not cut off by a stop.
@@ -475,7 +479,11 @@ TEST_F(ServerTest, SurvivesRandomBytes) {
     c.shutdown_send();
     if (round % 2 == 0) (void)c.receive_raw();
   }
-  EXPECT_EQ(client().get("/alive").value().status, 200);
+  // A busy machine may let this connection's 100 ms pass, too.
+  EXPECT_TRUE(eventually([&] {
+    const auto alive = client().get("/alive");
+    return alive && alive->status == 200;
+  }));
 }
 
 }  // namespace

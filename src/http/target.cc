@@ -51,7 +51,7 @@ std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_s
 }
 
 Result<Target> parse_target(std::string_view target) {
-  if (target == "*") return Target{"*", ""};
+  if (target == "*") return Target{"*", "*", ""};
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!target.starts_with(scheme)) continue;
     const std::size_t slash = target.find('/', scheme.size());
@@ -69,7 +69,8 @@ Result<Target> parse_target(std::string_view target) {
     return invalid("target", "the path holds a control character or a backslash");
   if (encoded.find("//") != std::string_view::npos || has_dot_segment(*path))
     return invalid("target", "the path must not hold empty or dot segments");
-  return Target{*std::move(path), std::string(mark < target.size() ? target.substr(mark + 1) : "")};
+  return Target{*std::move(path), std::string(encoded),
+                std::string(mark < target.size() ? target.substr(mark + 1) : "")};
 }
 
 std::string percent_encoded(std::string_view path) {

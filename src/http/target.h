@@ -10,8 +10,9 @@
 namespace octavo::http {
 
 struct Target {
-  std::string path;   // percent-decoded once
-  std::string query;  // still encoded
+  std::string path;     // percent-decoded once
+  std::string encoded;  // the path as it was sent
+  std::string query;    // still encoded
 };
 
 // Takes origin form ("/a?b"), absolute form ("http://host/a?b") and "*". A target with an empty segment, a

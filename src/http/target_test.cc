@@ -17,6 +17,8 @@ TEST(Target, TakesTheFormsOfTheStandard) {
   EXPECT_EQ(path("https://host"), "/");
   EXPECT_EQ(path("*"), "*");
   EXPECT_EQ(parse_target("/a?b=c?d").value().query, "b=c?d");
+  EXPECT_EQ(parse_target("http://host/a%2Fb%3F?c").value().encoded, "/a%2Fb%3F");
+  EXPECT_EQ(parse_target("https://host").value().encoded, "/");
 }
 
 TEST(Target, RefusesWhatTwoReadersCouldTakeDifferently) {

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/test_length.h"
 #include "kernels/test_backends.h"
 #include "kernels/test_tensors.h"
 
@@ -341,7 +342,7 @@ class AttentionOf : public testing::TestWithParam<TestBackend> {
   void SetUp() override {
     if (auto made = GetParam().make(1); !made) GTEST_SKIP() << made.error().message;
   }
-  int rounds(int wanted, int slow) const { return GetParam().slow ? slow : wanted; }
+  int rounds(int wanted, int slow) const { return octavo::rounds(GetParam().slow ? slow : wanted, 3); }
   bool on_cuda() const { return GetParam().name == "cuda" || GetParam().name == "hopper"; }
   // A shape whose cache format the backend has.
   Shape random_shape_of(Backend& backend, TestRandom& random) {
@@ -490,8 +491,11 @@ TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   Backend tested = make(2);
   Backend reference = make_reference_backend();
   TestRandom random(18);
-  for (const Shape& shape : prompt_shapes()) {
-    const std::vector<int> lengths{rounds(700, 270), 60};
+  constexpr int kChunks[] = {4, 40, 200};
+  const std::vector<Shape> shapes = prompt_shapes();
+  const std::vector<int> lengths{long_tests() ? (GetParam().slow ? 270 : 700) : (GetParam().slow ? 150 : 400), 60};
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const Shape& shape = shapes[i];
     const Sequences sequences(shape, lengths, random);
     Runner whole(tested, sequences), expected(reference, sequences);
     whole.run_alone();
@@ -499,7 +503,9 @@ TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
     for (std::size_t s = 0; s < lengths.size(); ++s)
       ASSERT_LE(difference(whole.outputs[s], expected.outputs[s], 0.02, 0.01), 1)
           << "head_dim " << shape.spec.head_dim << " " << name(shape.activation);
-    for (const int chunk : {4, 40, 200}) {
+    for (std::size_t c = 0; c < std::size(kChunks); ++c) {
+      if (!long_tests() && i % std::size(kChunks) != c) continue;
+      const int chunk = kChunks[c];
       Runner chunked(tested, sequences);
       chunked.run_in_random_steps(random, chunk);
       for (std::size_t s = 0; s < lengths.size(); ++s)
@@ -525,14 +531,15 @@ TEST_P(AttentionOf, LatentsOfPublishedSizes) {
                   .values_in_keys = 512,
                   .index_dim = index_dim};
     if (!tested.ops.supports(shape.spec, heads)) continue;
+    const int tokens = GetParam().slow && !long_tests() ? length / 2 : length;
     shape.q_heads = heads;
     shape.activation = DType::bf16;
     shape.rope.rotary_dim = 64;
-    const Sequences sequences(shape, {length, 3}, random);
+    const Sequences sequences(shape, {tokens, 3}, random);
     Runner whole(tested, sequences), decoding(tested, sequences), expected(reference, sequences);
     whole.run_alone();
     expected.run_alone();
-    decoding.step({length - 4, 1});
+    decoding.step({tokens - 4, 1});
     for (int i = 0; i < 4; ++i) decoding.step({1, i < 2 ? 1 : 0});
     for (std::size_t s = 0; s < 2; ++s) {
       ASSERT_LE(difference(whole.outputs[s], expected.outputs[s], 0.02, 0.01), 1) << heads << " heads";
@@ -578,7 +585,7 @@ TEST_P(AttentionOf, LaterValuesReachNoEarlierQuery) {
   std::vector<Shape> shapes = prompt_shapes();
   for (int round = 0; round < rounds(12, 3); ++round) shapes.push_back(random_shape_of(backend, random));
   for (const Shape& shape : shapes) {
-    const int length = random.integer(2, 400);
+    const int length = random.integer(2, long_tests() ? 400 : 200);
     Sequences sequences(shape, {length}, random);
     Runner clean(backend, sequences);
     clean.run_alone();

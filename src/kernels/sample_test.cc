@@ -4,6 +4,7 @@
 #include <random>
 #include <set>
 
+#include "base/test_length.h"
 #include "kernels/sampling_math.h"
 #include "kernels/test_backends.h"
 
@@ -198,7 +199,7 @@ TEST(Sample, CpuEqualsReferenceWithAnyNumberOfThreads) {
   std::mt19937_64 rng(1);
   Backend reference = make_reference_backend(), one = cpu(1), three = cpu(3), four = cpu(4);
   const std::vector<int> sizes = {1, 2, 31, 32, 33, 127, 128, 129, 1000, 5000, 8192, 8193, 50257};
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < rounds(400, 4); ++round) {
     const int vocab = sizes[rng() % sizes.size()];
     const int rows = static_cast<int>(vocab > 10000 ? rng() % 3 : rng() % 9) + 1;
     Case c = random_case(rng, rows, vocab);
@@ -214,7 +215,7 @@ TEST(Sample, CpuEqualsReferenceWithAnyNumberOfThreads) {
 TEST(Sample, CpuEqualsReferenceOnHugeVocabularies) {
   std::mt19937_64 rng(2);
   Backend reference = make_reference_backend(), one = cpu(1), four = cpu(4);
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < rounds(12, 3); ++round) {
     Case c = random_case(rng, round % 5 + 1, 128000 + static_cast<int>(rng() % 72000));
     const auto expected = c.run(reference);
     expect_same(expected, c.run(one), fmt::format("round {}, 1 thread", round));
@@ -229,7 +230,7 @@ TEST(Sample, CudaEqualsReference) {
   Backend reference = make_reference_backend();
   std::mt19937_64 rng(3);
   const std::vector<int> sizes = {1, 2, 31, 32, 33, 511, 512, 513, 1000, 5000, 8193, 50257, 131072};
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < rounds(150, 4); ++round) {
     const int vocab = sizes[rng() % sizes.size()];
     Case c = random_case(rng, static_cast<int>(vocab > 10000 ? rng() % 2 : rng() % 9) + 1, vocab);
     expect_same(c.run(reference), c.run(*cuda),

@@ -11,8 +11,9 @@
 
 namespace octavo {
 
-// eos_ids: the tokens that end a text. The tokenizer outlives the vocabulary.
+// Of a model with this number of logits: tokens beyond are left out. eos_ids: the tokens that end a text. The tokenizer
+// outlives the vocabulary.
 Result<std::shared_ptr<const grammar::Vocabulary>> grammar_vocabulary(const Tokenizer& tokenizer,
-                                                                      std::vector<TokenId> eos_ids);
+                                                                      std::vector<TokenId> eos_ids, int vocab_size);
 
 }  // namespace octavo

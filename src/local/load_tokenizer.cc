@@ -2,8 +2,7 @@
 
 #include <malloc.h>
 
-#include <limits>
-
+#include "base/log.h"
 #include "text/gguf_tokenizer.h"
 #include "weights/gguf.h"
 
@@ -25,17 +24,30 @@ Result<std::vector<NamedTemplate>> chat_templates(const GgufMetadata& metadata) 
 
 Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   const auto key = [](std::string_view name) { return fmt::format("tokenizer.ggml.{}", name); };
-  const auto id = [&](std::string_view name) {
-    return metadata.count(key(name), std::numeric_limits<std::int32_t>::max());
-  };
   GgufVocabulary v;
+  // Of no token, as 4294967295: as if the key were missing.
+  const auto id = [&](std::string_view name) -> Result<std::optional<std::int64_t>> {
+    TRY(const auto given, metadata.number(key(name)));
+    if (!given) return std::nullopt;
+    if (*given >= 0 && *given < static_cast<double>(v.tokens.size())) return static_cast<std::int64_t>(*given);
+    log_warning("{}: {} is {:.0f}, there are {} tokens: it is left out", metadata.what(), key(name), *given,
+                v.tokens.size());
+    return std::nullopt;
+  };
   TRY(const auto model, metadata.text(key("model")));
   TRY(const auto pre, metadata.text(key("pre")));
   v.model = model.value_or("");
   v.pre = pre.value_or("");
+  if (v.model == "gpt2" && v.pre.empty())
+    log_warning("{}: tokenizer.ggml.pre is missing: texts are split by the rule \"default\", which may not be the model's",
+                metadata.what());
   TRY(v.tokens, metadata.texts(key("tokens")));
   TRY(v.types, metadata.numbers(key("token_type")));
   TRY(v.merges, metadata.texts(key("merges")));
+  if ((v.model == "gpt2" || v.model == "gemma4") && v.merges.empty())
+    return failure(ErrorCode::corrupt,
+                   "{}: tokenizer.ggml.merges is missing or empty: texts would be read byte by byte, convert the model again",
+                   metadata.what());
   TRY(v.scores, metadata.numbers(key("scores")));
   TRY(v.bos, id("bos_token_id"));
   TRY(v.eos, id("eos_token_id"));

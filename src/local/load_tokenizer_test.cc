@@ -44,6 +44,35 @@ TEST(LoadTokenizer, OfAGgufFile) {
   EXPECT_EQ(tokenizer->config().chat_template(true), "tools");
 }
 
+// llama.cpp's writers put 4294967295 where there is no such token; others count one too many.
+TEST(LoadTokenizer, SpecialIdsBeyondTheVocabularyAreLeftOut) {
+  for (const char* name : {"padding", "seperator", "unknown", "cls"})
+    for (const std::uint32_t id : {5u, 4294967295u}) {
+      GgufBuilder file = byte_pairs();
+      file.u32(fmt::format("tokenizer.ggml.{}_token_id", name), id);
+      const auto tokenizer = load(file);
+      ASSERT_TRUE(tokenizer.has_value()) << name << ": " << tokenizer.error().message;
+      EXPECT_THAT(tokenizer->encode("ab", true).value(), ElementsAre(3, 2));
+      EXPECT_EQ(tokenizer->config().special_token("pad_token"), "");
+    }
+}
+
+TEST(LoadTokenizer, BytesWithoutMergesAreRefused) {
+  GgufBuilder file;
+  file.text("tokenizer.ggml.model", "gpt2").texts("tokenizer.ggml.tokens", {"a", "b", "ab"});
+  EXPECT_THAT(load(file).error().message, HasSubstr("tokenizer.ggml.merges is missing"));
+}
+
+// As of files that were converted before the key was there.
+TEST(LoadTokenizer, WithoutThePreTokenizersNameItIsTheUsualOne) {
+  GgufBuilder file;
+  file.text("tokenizer.ggml.model", "gpt2").texts("tokenizer.ggml.tokens", {"a", "b", "ab"});
+  file.texts("tokenizer.ggml.merges", {"a b"});
+  const auto tokenizer = load(file);
+  ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().message;
+  EXPECT_THAT(tokenizer->encode("abb", true).value(), ElementsAre(2, 1));
+}
+
 TEST(LoadTokenizer, ErrorsNameTheFileAndTheKey) {
   GgufBuilder file;
   file.text("tokenizer.ggml.model", "no_vocab");

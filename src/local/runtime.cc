@@ -86,12 +86,11 @@ Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& opt
       .max_tokens = either(above.max_new_tokens, config.max_new_tokens)};
 }
 
-// A model whose logits are fewer than its tokens could be asked about ids that do not exist.
-Result<> check_vocabulary(const Tokenizer& tokenizer, int vocab_size) {
-  if (tokenizer.vocab_size() <= vocab_size) return {};
-  return field_failure("tokenizer", ErrorCode::corrupt,
-                       "the tokenizer has {} tokens, the model's vocabulary {}", tokenizer.vocab_size(),
-                       vocab_size);
+// As with a padding token that a fine-tune added. Requests are checked against the model's vocabulary.
+void warn_of_surplus_tokens(const Tokenizer& tokenizer, int vocab_size) {
+  if (tokenizer.vocab_size() <= vocab_size) return;
+  log_warning("the tokenizer has {} tokens, the model {}: prompts with token ids from {} on are refused",
+              tokenizer.vocab_size(), vocab_size, vocab_size);
 }
 
 // A draft model that was made for other tokens would hardly ever propose right.
@@ -203,7 +202,9 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
     ProgressBar bar(title, "GB", 1e9);
     return load_engine(
         engine, {.progress = [&](std::size_t done, std::size_t all) { bar.show(done, all); },
-                 .vocabulary = [&tokenizer, eos_ids] { return grammar_vocabulary(tokenizer, eos_ids); }});
+                 .vocabulary = [&tokenizer, eos_ids](int vocab_size) {
+                   return grammar_vocabulary(tokenizer, eos_ids, vocab_size);
+                 }});
   };
   return options.sleep_mode ? ReloadableEngine::start(load) : load();
 }
@@ -242,15 +243,7 @@ Result<> open_adapter_folder(const std::string& path, const std::string& named, 
   return AdapterFolder::open(path, std::move(names), service);
 }
 
-// Whether a template goes through the parts of a content, or prints it as a text.
-bool takes_parts(const ChatTemplate& chat_template) {
-  const auto text = chat_template.render(
-      {.messages = R"([{"role": "user", "content": [{"type": "text", "text": "octavo"}]}])"});
-  return text && text->find("octavo") != std::string::npos && text->find("'type'") == std::string::npos &&
-         text->find("\"type\"") == std::string::npos;
-}
-
-// What --media-io-kwargs says of videos stands above the model's rule.
+// --media-io-kwargs overrides the model's rule for videos.
 void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
   if (!asked.number && !asked.fps) return;
   rule.samples = false;
@@ -262,7 +255,6 @@ void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
 Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   if (runtime.engine->info().image.tokens == 0) return {};
   TRY(serve.images, read_image_processor(options.engine.model_dir, options.mm_processor_kwargs));
-  serve.template_takes_parts = runtime.chat_template && takes_parts(*runtime.chat_template);
   serve.rules.images_max = options.engine.images_max;
   if (!serve.images->video || runtime.engine->info().image.frames == 0) return {};
   set_frames(options.video_frames, *serve.images->video);
@@ -280,7 +272,6 @@ Result<> set_prompt_sound(const RuntimeOptions& options, const Runtime& runtime,
     return field_failure("tokenizer", ErrorCode::corrupt,
                          "the tokenizer has no token {}, which stands for sound", sound.token_id);
   serve.prompt_sound = {media::LogMel(mel), *token};
-  serve.template_takes_parts = runtime.chat_template && takes_parts(*runtime.chat_template);
   serve.rules.sounds_max = options.engine.sounds_max;
   return {};
 }
@@ -340,7 +331,7 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
 
   TRY(runtime->engine, start_engine(options, named, *runtime->tokenizer, generation.eos_ids));
   const EngineInfo info = runtime->engine->info();
-  TRY_VOID(check_vocabulary(*runtime->tokenizer, info.vocab_size));
+  warn_of_surplus_tokens(*runtime->tokenizer, info.vocab_size);
 
   ServeOptions& serve = options.serve;
   serve.eos_ids = generation.eos_ids;

@@ -19,7 +19,7 @@ struct Image {
 // 1.3 times as many.
 inline constexpr std::int64_t kImagePixelsMax = std::int64_t{64} << 20;
 
-// What is transparent becomes white. Errors, invalid_argument: no picture in a format above, a file that is
+// What is transparent becomes white; pictures are turned as their EXIF or XMP data says. Errors, invalid_argument: no picture in a format above, a file that is
 // broken or ends early, more than `pixels_max` pixels (known before memory is taken for them), an animation,
 // colours other than grey, RGB and palettes.
 Result<Image> decode_image(std::span<const std::byte> file, std::int64_t pixels_max = kImagePixelsMax);

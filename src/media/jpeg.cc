@@ -6,8 +6,11 @@
 #include <csetjmp>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include "media/formats.h"
+#include "media/orientation.h"
 
 namespace octavo::media {
 namespace {
@@ -66,9 +69,22 @@ class Reader {
     jpeg_create_decompress(&jpeg_);
     created_ = true;
     jpeg_.progress = &progress_;
+    jpeg_save_markers(&jpeg_, JPEG_APP0 + 1, 0xFFFF);
     jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(file.data()), file.size());
     jpeg_read_header(&jpeg_, TRUE);
     return true;
+  }
+
+  // Of the segments before the picture. Several EXIF segments are one file, cut.
+  Metadata metadata() const {
+    constexpr std::string_view kExif{"Exif\0\0", 6}, kXmp{"http://ns.adobe.com/xap/1.0/\0", 29};
+    Metadata found;
+    for (const jpeg_marker_struct* marker = jpeg_.marker_list; marker != nullptr; marker = marker->next) {
+      std::string_view data(reinterpret_cast<const char*>(marker->data), marker->data_length);
+      if (data.starts_with(kExif)) found.exif += data.substr(kExif.size());
+      if (data.starts_with(kXmp)) found.xmp = data.substr(kXmp.size());
+    }
+    return found;
   }
 
   // pixels: [height, width, 3]
@@ -102,8 +118,9 @@ Result<Image> decode_jpeg(std::span<const std::byte> file, std::int64_t pixels_m
     return invalid("", "the JPEG image is neither grey nor RGB: other colours are not supported");
   Image image{static_cast<int>(reader.width()), static_cast<int>(reader.height()), {}};
   image.pixels.resize(static_cast<std::size_t>(reader.width() * reader.height() * 3));
+  const int orientation = orientation_of(reader.metadata());
   if (!reader.read_rows(image.pixels.data())) return broken();
-  return image;
+  return upright(std::move(image), orientation);
 }
 
 }  // namespace octavo::media

@@ -2,8 +2,12 @@
 
 #include <csetjmp>
 #include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "media/formats.h"
+#include "media/orientation.h"
 
 namespace octavo::media {
 namespace {
@@ -26,6 +30,24 @@ void read_bytes(png_structp png, png_bytep out, png_size_t count) {
   std::longjmp(png_jmpbuf(png), 1);
 }
 void ignore(png_structp, png_const_charp) {}
+
+// ImageMagick's form: three lines (empty, the name, the size), then the bytes as hexadecimal digits.
+std::string bytes_of_profile(std::string_view text) {
+  for (int line = 0; line < 3; ++line) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return "";
+    text.remove_prefix(end + 1);
+  }
+  std::string bytes;
+  int high = -1;
+  for (const char c : text) {
+    const std::size_t digit = std::string_view("0123456789abcdef").find(static_cast<char>(c | 0x20));
+    if (digit == std::string_view::npos) continue;
+    if (high >= 0) bytes += static_cast<char>(high * 16 + static_cast<int>(digit));
+    high = high >= 0 ? -1 : static_cast<int>(digit);
+  }
+  return bytes;
+}
 
 // libpng's errors jump: functions that call it hold nothing that must be destroyed.
 class Reader {
@@ -65,8 +87,24 @@ class Reader {
   bool read_rows(png_bytepp rows) {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_read_image(png_, rows);
-    png_read_end(png_, nullptr);
+    png_read_end(png_, info_);
     return true;
+  }
+
+  // Of the whole file, once its rows are read.
+  Metadata metadata() const {
+    Metadata found;
+    png_bytep exif = nullptr;
+    png_uint_32 size = 0;
+    if (png_get_eXIf_1(png_, info_, &size, &exif) != 0) found.exif.assign(reinterpret_cast<const char*>(exif), size);
+    png_textp texts = nullptr;
+    const int count = png_get_text(png_, info_, &texts, nullptr);
+    for (int i = 0; i < count; ++i) {
+      const std::string_view key = texts[i].key, text = texts[i].text != nullptr ? texts[i].text : "";
+      if (key == "XML:com.adobe.xmp") found.xmp = text;
+      if (key == "Raw profile type exif" && found.exif.empty()) found.exif = bytes_of_profile(text);
+    }
+    return found;
   }
 
  private:
@@ -91,7 +129,7 @@ Result<Image> decode_png(std::span<const std::byte> file, std::int64_t pixels_ma
     rows.push_back(image.pixels.data() + y * row);
   if (!reader.read_rows(rows.data())) return broken();
   if (reader.has_alpha()) over_white(image.pixels);
-  return image;
+  return upright(std::move(image), orientation_of(reader.metadata()));
 }
 
 }  // namespace octavo::media

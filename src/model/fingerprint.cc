@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/sha256.h"
 #include "tensor/mapped_file.h"
+#include "weights/weight_files.h"
 
 namespace octavo {
 namespace {
@@ -70,6 +71,11 @@ Result<> add_samples(Sha256& hash, const fs::path& path) {
   return {};
 }
 
+// The index counts too: it says which of two tensors of a name is the model's.
+bool is_of_weights(const fs::path& path) {
+  return path.extension() == ".safetensors" || path.extension() == ".bin" || path.string().ends_with(".index.json");
+}
+
 Result<std::string> fingerprint(const std::string& path, const std::string& weights,
                                 Result<> (*add)(Sha256& hash, const fs::path& path)) {
   const std::string& tensors = weights.empty() ? path : weights;
@@ -80,7 +86,10 @@ Result<std::string> fingerprint(const std::string& path, const std::string& weig
       if (entry.path().filename() == "config.json" || entry.path().filename() == "params.json")
         files.push_back(entry.path());
     for (const fs::directory_entry& entry : fs::directory_iterator(tensors, error))
-      if (entry.path().extension() == ".safetensors" || entry.path().extension() == ".bin") files.push_back(entry.path());
+      if (is_of_weights(entry.path())) files.push_back(entry.path());
+    if (const auto listed = find_weight_files(tensors))
+      for (const std::string& name : listed->names)
+        if (name.contains('/')) files.push_back(fs::path(tensors) / name);
   } else {
     files.emplace_back(tensors);
   }

@@ -79,11 +79,12 @@ Result<GenerationConfig> read_gguf(const std::string& path) {
   TRY(g.repetition_penalty, m.number("general.sampling.penalty_repeat"));
   TRY(const auto top_k, m.count("general.sampling.top_k", kMost));
   if (top_k) g.top_k = static_cast<int>(*top_k);
-  for (const char* key : {"eos", "eot", "eom"}) {
-    TRY(const auto id, m.count(fmt::format("tokenizer.ggml.{}_token_id", key), kMost));
-    if (id) g.eos_ids.push_back(static_cast<std::int32_t>(*id));
-  }
   TRY(const auto tokens, m.texts("tokenizer.ggml.tokens"));
+  for (const char* key : {"eos", "eot", "eom"}) {
+    TRY(const auto id, m.number(fmt::format("tokenizer.ggml.{}_token_id", key)));
+    const bool is_token = id && *id >= 0 && *id < static_cast<double>(tokens.size());  // 4294967295 is none
+    if (is_token) g.eos_ids.push_back(static_cast<std::int32_t>(*id));
+  }
   TRY(const auto types, m.numbers("tokenizer.ggml.token_type"));
   constexpr double kControl = 3;
   for (std::size_t id = 0; id < std::min(tokens.size(), types.size()); ++id)

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::string_view kField = "speculative_config";
+constexpr std::string_view kMedusaField = "speculative_config";
 
 class Medusa final : public PlaceHeads {
  public:
@@ -81,7 +81,7 @@ Result<Layout> layout_of(const Checkpoint& checkpoint) {
     for (const bool authors : {false, true})
       if (const Layout layout{prefix, authors}; has_matrix(checkpoint, layout.block(0, 0))) return layout;
   return field_failure(
-      kField, ErrorCode::corrupt,
+      kMedusaField, ErrorCode::corrupt,
       "there are no Medusa heads: neither tensor blocks.0.layers.0.weight nor 0.0.linear.weight");
 }
 
@@ -146,7 +146,7 @@ Result<std::unique_ptr<PlaceHeads>> load_medusa(const std::string& path, const M
   for (const std::string& tensor : outputs)
     places.outputs.push_back(output_matrix(name, checkpoint, tensor, other.spec, tokens));
   if (outputs.empty() && !tokens.empty())
-    return field_failure(kField, ErrorCode::unsupported,
+    return field_failure(kMedusaField, ErrorCode::unsupported,
                          "Medusa heads with a token_map and no output matrix");
 
   const int columns = tokens.empty() ? other.spec.vocab : static_cast<int>(tokens.size());

@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::string_view kField = "speculative_config";
+constexpr std::string_view kSpeculatorField = "speculative_config";
 constexpr int kPlacesMax = 32;
 constexpr float kEps = 1e-6F;
 
@@ -82,11 +82,11 @@ Result<std::unique_ptr<PlaceHeads>> load_mlp_speculator(const std::string& path,
   TRY(const bool tied, config.boolean("tie_weights"));
   TRY(const bool normed, config.boolean("scale_input"));
   if (vocab != other.spec.vocab)
-    return invalid(kField,
+    return invalid(kSpeculatorField,
                    "the MLP speculator has a vocabulary of {} tokens, the model of {}: they must be one",
                    vocab, other.spec.vocab);
   if (row != other.spec.dim)
-    return invalid(kField, "the MLP speculator's emb_dim is {}, the model's hidden_size {}: they must be one",
+    return invalid(kSpeculatorField, "the MLP speculator's emb_dim is {}, the model's hidden_size {}: they must be one",
                    row, other.spec.dim);
   const int dim = inner > 0 ? inner : row;
   TRY(const Checkpoint checkpoint, Checkpoint::open(path));

@@ -8,6 +8,7 @@
 #include "tensor/mapped_file.h"
 #include "weights/checkpoint.h"
 #include "weights/json.h"
+#include "weights/weight_files.h"
 
 namespace octavo {
 namespace {
@@ -48,7 +49,7 @@ constexpr std::array kExperts = {
     Field{"topk_group", "num_expert_groups_per_tok"},
 };
 
-json::string_view key_of(std::string_view field) { return {field.data(), field.size()}; }
+json::string_view field_key(std::string_view field) { return {field.data(), field.size()}; }
 
 // Fields of params.json, under both their names.
 class Translator {
@@ -75,18 +76,18 @@ class Translator {
     TRY_VOID(experts());
     TRY_VOID(quantization());
     TRY(const std::string_view architecture, architecture_of());
-    fields_["architectures"] = json::array{key_of(architecture)};
+    fields_["architectures"] = json::array{field_key(architecture)};
     return Config::of(std::move(fields_), "params.json", std::move(names_));
   }
 
  private:
   // `path`: of the object that has the field.
   void rename(const Field& field, std::string_view path) {
-    const json::value* value = fields_.if_contains(key_of(field.params));
-    if (!path.empty()) value = fields_[key_of(path)].as_object().if_contains(key_of(field.params));
+    const json::value* value = fields_.if_contains(field_key(field.params));
+    if (!path.empty()) value = fields_[field_key(path)].as_object().if_contains(field_key(field.params));
     if (value == nullptr || value->is_null()) return;
     json::value copy = *value;
-    fields_[key_of(field.own)] = std::move(copy);
+    fields_[field_key(field.own)] = std::move(copy);
     names_.insert_or_assign(std::string(field.own), path.empty() ? std::string(field.params)
                                                                  : fmt::format("{}.{}", path, field.params));
   }

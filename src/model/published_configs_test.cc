@@ -386,6 +386,29 @@ TEST(PublishedConfigs, NewerFieldsAreRead) {
             RopeScalingKind::llama3);
 }
 
+// transformers' AutoModel reads a Mistral file with layer_types as Ministral, vLLM does the same.
+TEST(PublishedConfigs, WindowsAreThoseOfLayerTypes) {
+  constexpr std::string_view kTypes = R"("num_hidden_layers": 3, "sliding_window": 8,
+      "layer_types": ["sliding_attention", "full_attention", "sliding_attention"])";
+  for (const char* name : {"MistralForCausalLM", "MinistralForCausalLM", "Ministral3ForCausalLM"}) {
+    const auto mixed = spec_of(fmt::format(R"({{"architectures": ["{}"], {}}})", name, kTypes)).value();
+    EXPECT_EQ(mixed.layers[0].attention().window, 8) << name;
+    EXPECT_EQ(mixed.layers[1].attention().window, 0) << name;
+    EXPECT_EQ(mixed.layers[2].attention().window, 8) << name;
+  }
+  const auto all = spec_of(R"({"architectures": ["MistralForCausalLM"], "num_hidden_layers": 3, "sliding_window": 8})");
+  EXPECT_EQ(layers_with_window(all.value()), 3);
+  const auto none = spec_of(
+      R"({"architectures": ["MistralForCausalLM"], "num_hidden_layers": 1, "sliding_window": null, "layer_types": ["full_attention"]})");
+  EXPECT_EQ(layers_with_window(none.value()), 0);
+  // transformers gives these the window in every layer, vLLM does not.
+  for (const char* name : {"MixtralForCausalLM", "Phi3ForCausalLM", "Starcoder2ForCausalLM"}) {
+    const auto refused = spec_of(fmt::format(R"({{"architectures": ["{}"], {}}})", name, kTypes));
+    ASSERT_FALSE(refused.has_value()) << name;
+    EXPECT_EQ(refused.error().field, "layer_types");
+  }
+}
+
 TEST(PublishedConfigs, NetworksWithStatesAndSharedCachesAreRead) {
   const ModelSpec kimi = spec("moonshotai/Kimi-Linear-48B-A3B-Instruct");
   const auto has = [](const ModelSpec& spec, auto kind, std::size_t layer) {

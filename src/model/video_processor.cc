@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kPixelsMax = 1 << 26;
+constexpr std::int64_t kVideoPixelsMax = 1 << 26;
 
 struct Found {
   Config config;
@@ -29,7 +29,7 @@ Result<Found> find(const std::string& directory, const Config& images) {
 
 // Least and greatest number of pixels.
 Result<> read_pixels(const Config& config, media::AnySizeRule& rule) {
-  const Config::Range range{1, kPixelsMax};
+  const Config::Range range{1, kVideoPixelsMax};
   int least = static_cast<int>(rule.pixels_min), most = static_cast<int>(rule.pixels_max);
   TRY(const std::optional<Config> size, config.object("size"));
   if (size) {

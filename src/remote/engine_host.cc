@@ -52,6 +52,7 @@ template <class Message>
 void EngineHost::send(const Message& message) {
   const std::lock_guard lock(mutex_);
   if (gone_) return;
+  socket_.out += std::exchange(steps_, {}) + std::exchange(step_, {});  // what came before it
   append_frame(socket_.out, message);
   gone_ = !socket_.flush();
 }
@@ -61,7 +62,9 @@ void EngineHost::failed(const Error& error) { send(Failed{error}); }
 
 void EngineHost::deliver(const Output& output) {
   const std::lock_guard lock(mutex_);
-  if (!gone_) append_frame(socket_.out, output);
+  if (gone_) return;
+  append_frame(step_, output);
+  step_ends_ |= output.finished.has_value();
 }
 
 void EngineHost::ended(RequestId id) {
@@ -72,14 +75,20 @@ void EngineHost::ended(RequestId id) {
 void EngineHost::flush() {
   {
     const std::lock_guard lock(mutex_);
-    if (gone_ || socket_.out.empty()) return;
+    if (gone_ || step_.empty()) return;
+    steps_ += std::exchange(step_, {});
+    stats_due_ |= std::exchange(step_ends_, false);
   }
   unsent_.wake();
 }
 
-void EngineHost::send_rest() {
+// The figures of an answer arrive before its end: whoever has the answer finds it in the metrics.
+void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   const std::lock_guard lock(mutex_);
-  if (!gone_) gone_ = !socket_.flush();
+  if (gone_) return;
+  if (std::exchange(stats_due_, false) || with_stats) append_frame(socket_.out, engine.stats().front());
+  socket_.out += std::exchange(steps_, {});
+  gone_ = !socket_.flush();
 }
 
 // Until something is to be done, or it is time for stats. False: the client is gone.
@@ -101,12 +110,10 @@ void EngineHost::run(EngineClient& engine) {
   std::int64_t told_us = 0;
   bool readable = false;
   while (wait(readable)) {
-    if (const std::int64_t now = now_us(); now - told_us >= kStatsUs) {
-      told_us = now;
-      send(engine.stats().front());
-    } else {
-      send_rest();
-    }
+    const std::int64_t now = now_us();
+    const bool due = now - told_us >= kStatsUs;
+    if (due) told_us = now;
+    send_steps(engine, due);
     if (!readable) continue;
     if (!socket_.receive()) return;
     for (;;) {
@@ -176,7 +183,7 @@ void EngineHost::submit(Submit&& wanted, EngineClient& engine) {
       refusal.index = index;
       refusal.finished = FinishReason::error;
       refusal.error = id.error();
-      deliver(refusal);
+      send(refusal);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -42,13 +43,17 @@ class EngineHost {
   void ended(RequestId id);
   template <class Message>
   void send(const Message& message);
-  void send_rest();
+  void send_steps(EngineClient& engine, bool with_stats);
   bool wait(bool& readable);
 
   FrameSocket socket_;  // received from by run() and hello() alone
   Wakeup unsent_;       // for run(): there is something to send
-  std::mutex mutex_;    // guards socket_.out, and sending
-  bool gone_ = false;   // the client; under mutex_
+
+  std::mutex mutex_;  // guards socket_.out, sending, and what follows
+  bool gone_ = false;  // the client
+  // Frames of outputs: of the step that runs, and of those before it, which are to be sent.
+  std::string step_, steps_;
+  bool step_ends_ = false, stats_due_ = false;  // whether answers end in them
 
   std::mutex ids_mutex_;
   std::unordered_map<RequestId, RequestId> engine_ids_;  // of unfinished requests, by the client's ids

@@ -31,6 +31,19 @@ void kill_engine(const EngineProcess& engine, int signal = SIGKILL) {
 
 bool no_child_is_left() { return waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD; }
 
+TEST(EngineProcess, TheFiguresOfAnAnswerArriveWithIt) {
+  auto engine = EngineProcess::start(simulated({"--step-us=0"})).value();
+  constexpr int kTokens = 7;
+  for (int answers = 1; answers <= 20; ++answers) {
+    auto sink = std::make_shared<Recorder>();
+    ASSERT_TRUE(engine->submit(request_for(some_prompt(1, 12), kTokens), sink).has_value());
+    ASSERT_TRUE(sink->wait_ended(1, 60s));
+    const EngineStats stats = engine->stats()[0];
+    EXPECT_EQ(stats.generation_tokens, answers * kTokens);
+    EXPECT_EQ(stats.prompt_tokens, answers * 12);
+  }
+}
+
 TEST(EngineProcess, StreamsGoOnAfterTheEngineIsKilled) {
   auto engine = EngineProcess::start(simulated({"--step-us=500"})).value();
   EXPECT_EQ(engine->info().vocab_size, kVocab);
@@ -53,8 +66,9 @@ TEST(EngineProcess, StreamsGoOnAfterTheEngineIsKilled) {
   guided.eos_ids = {kVocab - 1};
   auto letters = std::make_shared<Recorder>();
   ASSERT_TRUE(engine->submit(std::move(guided), letters).has_value());
+  // In the middle of all streams: the grammar's is the longest.
   for (int kills = 0; kills < 4; ++kills) {
-    std::this_thread::sleep_for(30ms);
+    EXPECT_TRUE(eventually([&] { return std::ssize(letters->record().tokens) > 60 * kills; }));
     kill_engine(*engine);
   }
   for (Stream& s : streams) {

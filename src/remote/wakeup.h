@@ -18,11 +18,11 @@ class Wakeup {
   int fd() const { return fd_; }
   void wake() const {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = write(fd_, &one, sizeof one);
+    [[maybe_unused]] const ssize_t written = ::write(fd_, &one, sizeof one);
   }
   void clear() const {
     std::uint64_t count = 0;
-    [[maybe_unused]] const ssize_t got = read(fd_, &count, sizeof count);
+    [[maybe_unused]] const ssize_t got = ::read(fd_, &count, sizeof count);
   }
 
  private:

@@ -83,7 +83,7 @@ std::string_view name(FinishReason reason);
 
 // The log-probabilities reported for one position.
 struct TokenLogprobs {
-  TokenId id = 0;                              // the token that stands there
+  TokenId id = 0;                              // token at this position
   float logprob = 0;                           // natural logarithm
   int rank = 0;                                // 1: the most likely of all
   std::vector<std::pair<TokenId, float>> top;  // the most likely first, or logprob_token_ids in their order

@@ -90,10 +90,6 @@ Result<> valid_reports(const SamplingParams& p, const SamplingLimits& limits) {
   TRY_VOID(at_most("logprob_token_ids", p.logprob_token_ids.size(), limits.max_logprob_token_ids));
   for (const TokenId id : p.logprob_token_ids)
     TRY_VOID(in_vocabulary("logprob_token_ids", id, limits.vocab_size));
-  if (p.logprobs && !p.logprob_token_ids.empty() &&
-      static_cast<std::size_t>(*p.logprobs) != p.logprob_token_ids.size())
-    return invalid("logprob_token_ids", "logprobs = {} must equal its length, {}", *p.logprobs,
-                   p.logprob_token_ids.size());
   if (p.truncate_prompt_tokens && (*p.truncate_prompt_tokens < -1 || *p.truncate_prompt_tokens == 0))
     return invalid("truncate_prompt_tokens", "must be >= 1, or -1, got {}", *p.truncate_prompt_tokens);
   return {};

@@ -57,7 +57,6 @@ TEST(SamplingParams, EachRuleNamesItsField) {
       {"logprobs", [](auto& p) { p.logprobs = -1; }},
       {"prompt_logprobs", [](auto& p) { p.prompt_logprobs = -2; }},
       {"logprob_token_ids", [](auto& p) { p.logprob_token_ids.assign(129, 1); }},
-      {"logprob_token_ids", [](auto& p) { p.logprobs = 1, p.logprob_token_ids = {1, 2}; }},
       {"truncate_prompt_tokens", [](auto& p) { p.truncate_prompt_tokens = 0; }},
   };
   for (const auto& [field, change] : bad) EXPECT_EQ(rejected_field(change), field);

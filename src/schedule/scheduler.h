@@ -2,7 +2,7 @@
 //
 // There is one loop and no prefill or decode phase: a sequence has known tokens that are not computed yet,
 // and a step computes some of them (continuous batching as in Orca, Yu et al., OSDI 2022; chunked prefill as
-// in Sarathi-Serve, Agrawal et al., OSDI 2024). docs/scheduling.md tells the rules and why they end.
+// in Sarathi-Serve, Agrawal et al., OSDI 2024). docs/design/scheduling.md tells the rules and why they end.
 //
 //   plan(step);  launch it;                       // may run one step ahead of what follows:
 //   collect(step.step);                           // it is computed

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/clock.h"
-
 namespace octavo {
 namespace {
 
@@ -44,7 +42,7 @@ bool Admission::take(const std::string& client, const Price& price) {
   if (!fits(used_, price, budget_)) return false;
   const auto found = clients_.find(client);
   if (!fits(found == clients_.end() ? Price{} : found->second, price, client_max_)) return false;
-  if (used_.answers == 0) busy_since_us_ = now_us();
+  if (used_.answers == 0) busy_since_us_ = clock_us_();
   used_ += price;
   clients_[client] += price;
   return true;
@@ -61,7 +59,7 @@ void Admission::give_back(const std::string& client, const Price& price) {
 
 void Admission::count_ends(int answers) {
   if (answers == 0) return;
-  const std::int64_t now = now_us();
+  const std::int64_t now = clock_us_();
   constexpr double kNews = 0.1;  // the weight of the last answer
   const std::int64_t before = std::max(last_end_us_, busy_since_us_);
   const double seconds = static_cast<double>(now - before) * 1e-6 / answers;

@@ -1,14 +1,16 @@
-// How much of the server may be in use at a time, and by whom.
+// Limits what all clients, and each of them, may use of the server at a time.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace octavo {
@@ -33,7 +35,8 @@ struct Price {
 // One budget for all requests, and a smaller one for each client, so that nobody fills the server alone.
 class Admission {
  public:
-  Admission(const Price& budget, const Price& client_max) : budget_(budget), client_max_(client_max) {}
+  Admission(const Price& budget, const Price& client_max, std::function<std::int64_t()> clock_us = now_us)
+      : budget_(budget), client_max_(client_max), clock_us_(std::move(clock_us)) {}
 
   // A request's part of the budget, given back with the object. The admission must outlive it.
   class Ticket {
@@ -89,6 +92,7 @@ class Admission {
   void count_ends(int answers);
 
   const Price budget_, client_max_;
+  const std::function<std::int64_t()> clock_us_;
   std::atomic<int> tickets_ = 0;
   mutable std::mutex mutex_;
   Price used_;

@@ -43,8 +43,9 @@ void join(ParsedText& all, const ParsedText& news) {
 }
 
 void read_calls(const grammar::ToolDialect& dialect, std::string_view text, bool parallel) {
+  constexpr std::string_view kSchema = R"({"properties": {"city": {"type": "string"}, "n": {"type": "integer"}}})";
   static const auto tools = std::make_shared<const openai::KnownTools>(
-      openai::KnownTools{{"get_weather", {"city"}}, {"stop", {}}, {"f", {"a"}}});
+      openai::KnownTools{{"get_weather", openai::ToolParameters(kSchema, false)}, {"stop", {}}, {"f", {}}});
   openai::ToolParser at_once(dialect, tools, parallel), pieces(dialect, tools, parallel);
   ParsedText whole, joined;
   join(whole, at_once.push(text));

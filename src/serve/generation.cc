@@ -299,6 +299,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   const RequestTimes times = mail.output.times;
   const int engine = mail.output.engine;
   choice.times = times;
+  bool last = false;
   if (ended) ticket_.give_back_answer();  // before the client hears of it and asks for more
   if (!concluded_ && !choice.processor.finished()) {
     if (error)
@@ -306,9 +307,18 @@ void Generation::take(Mail&& mail, std::string& out) {
     else if (const auto done = within_memory([&] { return advance(run, choice, std::move(mail), out); });
              !done)
       fail(done.error(), out);
+    else
+      last = *done;
   }
   const bool refused = error && error->code == ErrorCode::invalid_argument;
   if (ended && !refused) record_end(engine, run, choice, *ended, times, mail.at_us);
+  if (!last) return;
+  // After the record: a client that has its answer finds it in the metrics.
+  const auto concluded = within_memory([&]() -> Result<> {
+    conclude(out);
+    return {};
+  });
+  if (!concluded) fail(concluded.error(), out);
 }
 
 // With the first output, so that an error that comes before it has a status of its own.
@@ -320,7 +330,8 @@ void Generation::open_stream() {
       {.content_type = "text/event-stream; charset=utf-8", .headers = std::move(headers)});
 }
 
-Result<> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string& out) {
+// Whether all answers are there.
+Result<bool> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string& out) {
   open_stream();
   const bool ended = mail.output.finished.has_value();
   AnswerPart part = choice.processor.take(std::move(mail.output));
@@ -328,11 +339,10 @@ Result<> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::string&
   if (!streaming() && !ticket_.grow(logprobs_bytes(part.logprobs)))
     return failure(ErrorCode::unavailable, "the server has no memory left for more log-probabilities");
   emit(run, choice, std::move(part), out);
-  if (!choice.processor.finished() || --run.unfinished > 0) return {};
+  if (!choice.processor.finished() || --run.unfinished > 0) return false;
   // Stop strings are found here, so the engine must be told.
   if (!ended) service_->engine.abort(ids_[mail.prompt]);
-  if (--unfinished_runs_ == 0) conclude(out);
-  return {};
+  return --unfinished_runs_ == 0;
 }
 
 void Generation::measure(Run& run, Choice& choice, Mail& mail) {

@@ -76,7 +76,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void end_with(Error error);
   std::optional<Error> told_to_end();
   void take(Mail&& mail, std::string& out);
-  Result<> advance(Run& run, Choice& choice, Mail&& mail, std::string& out);
+  Result<bool> advance(Run& run, Choice& choice, Mail&& mail, std::string& out);
   void measure(Run& run, Choice& choice, Mail& mail);
   void record_end(int engine, const Run& run, const Choice& choice, FinishReason reason,
                   const RequestTimes& times, std::int64_t at_us);

@@ -99,5 +99,23 @@ TEST_F(InferenceTest, FillsInTheMiddle) {
   EXPECT_EQ(engine_->last_request.prompt, prompt);
 }
 
+// As a prefill server passes it on.
+TEST_F(ServeTest, AForwardedPromptIsNotReadAgain) {
+  serve_text("x");
+  const auto with = [](const std::string& ids) {
+    return R"(,"kv_transfer_params":{"prompt_token_ids":)" + ids + "}}";
+  };
+  reply("/v1/chat/completions", kChat + with("[72,105]"));
+  EXPECT_EQ(engine_->last_request.prompt, bytes_of("Hi"));
+  reply("/v1/completions", kCompletion + with("[72,105]"));
+  EXPECT_EQ(engine_->last_request.prompt, bytes_of("Hi"));
+  reply("/v1/completions", kCompletion + R"(,"echo":true)" + with("[72,105]"));
+  EXPECT_EQ(engine_->last_request.prompt, bytes_of("Once"));
+  reply("/v1/chat/completions", kChat + with("null"));
+  EXPECT_EQ(engine_->last_request.prompt, bytes_of("user: Hi\nassistant: "));
+  for (const std::string bad : {"[]", "[-1]", "[258]", "[\"x\"]", "7"})
+    EXPECT_EQ(post("/v1/chat/completions", kChat + with(bad)).status, 400) << bad;
+}
+
 }  // namespace
 }  // namespace octavo

@@ -15,7 +15,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kWatchersMax = 64;
-constexpr std::chrono::milliseconds kInterval{250};
+constexpr std::chrono::milliseconds kFeedInterval{250};
 constexpr std::int64_t kLookUs = 2'000'000;
 
 json::object histogram_json(const Histogram& histogram) {
@@ -46,7 +46,7 @@ json::object prefixes_json(const PrefixTree& tree) {
   return {{"nodes", std::move(nodes)}, {"left_out", tree.left_out}};
 }
 
-double seconds_since_1970() {
+double feed_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
@@ -87,7 +87,7 @@ void LiveFeed::run() {
     }
     const std::string event = http::sse_event(snapshot());
     std::erase_if(watchers_, [&](const auto& watcher) { return !watcher->write(event); });
-    changed_.wait_for(lock, kInterval, [&] { return stopping_; });
+    changed_.wait_for(lock, kFeedInterval, [&] { return stopping_; });
   }
   for (const auto& watcher : watchers_) watcher->finish();
   watchers_.clear();
@@ -99,7 +99,7 @@ std::string LiveFeed::snapshot() {
   const json::array steps = steps_json(s.recent_steps, last_step_);
   if (!steps.empty()) last_step_ = steps.back().at("number").as_int64();
   return json::serialize(json::object{
-      {"time", seconds_since_1970()},
+      {"time", feed_time()},
       {"healthy", s.healthy},
       {"running", s.running},
       {"waiting", s.waiting},

@@ -1,6 +1,7 @@
 // Anthropic's /v1/messages, through the whole server.
 #include <gmock/gmock.h>
 
+#include "serve/anthropic/messages_request.h"
 #include "serve/serve_fixture.h"
 
 namespace octavo {
@@ -81,6 +82,34 @@ TEST_F(MessagesTest, ResultsOfToolsAreMessages) {
       {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"7"}]},
         {"type":"text","text":"And?"}]}])");
   EXPECT_EQ(prompt(), "user: Hi\nassistant: Let me see.\ntool: 7\nuser: And?\nassistant: ");
+}
+
+TEST_F(MessagesTest, ResultsHaveImagesAndToolReferences) {
+  openai::RequestRules rules;
+  rules.model_names = {"demo"};
+  rules.limits.vocab_size = 10;
+  rules.max_model_len = 100;
+  rules.images_max = 2;
+  const json::value request = json::parse(body("", R"([{"role":"user","content":[
+      {"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"a"},{"type":"text","text":"b"},
+        {"type":"image","source":{"type":"url","url":"data:,x"}},{"type":"tool_reference","tool_name":"find"}]},
+      {"type":"text","text":"And?"}]}])"));
+  const auto read = anthropic::parse_messages_request(request.as_object(), rules);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->prompt.messages,
+            R"([{"role":"tool","content":[{"type":"text","text":"a"},{"type":"text","text":"b"},)"
+            R"({"type":"text","text":"find"}],"tool_call_id":"t"},)"
+            R"({"role":"user","content":[{"type":"image"},{"type":"text","text":"And?"}]}])");
+  ASSERT_EQ(read->prompt.media.size(), 1U);
+  EXPECT_EQ(read->prompt.media[0].field, "messages[0].content[0].content[2].source");
+}
+
+TEST_F(MessagesTest, ConstraintsAreNotIgnored) {
+  serve_text("{}");
+  message(R"("response_format":{"type":"json_object"})");
+  EXPECT_EQ(engine_->last_request.grammar->kind, grammar::GrammarKind::json_object);
+  for (const std::string name : {"guided_json", "grammar", "format"})
+    EXPECT_EQ(post("/v1/messages", body('"' + name + R"(":{"const":1})")).status, 400) << name;
 }
 
 TEST_F(MessagesTest, CountsTokensAndSaysWhatIsWrong) {

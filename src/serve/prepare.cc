@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "grammar/harmony.h"
 #include "serve/prompt_media.h"
+#include "serve/template_messages.h"
 
 namespace octavo {
 namespace {
@@ -93,7 +94,8 @@ openai::ReplyOptions reply_options(const Service& service, const openai::Generat
           .role = service.options.response_role,
           .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
           .logprobs = p.logprobs.has_value(),
-          .top_logprobs = p.logprobs.value_or(0),
+          .top_logprobs = p.logprob_token_ids.empty() ? p.logprobs.value_or(0) : -1,
+          .listed_logprobs = !p.logprob_token_ids.empty(),
           .return_token_ids = request.return_token_ids,
           .return_tokens_as_token_ids = request.return_tokens_as_token_ids,
           .return_prompt_logprobs = request.return_prompt_logprobs,
@@ -210,14 +212,16 @@ std::optional<openai::Thinking> thinking_of(const Service& service, const openai
       .open = begins_with_thoughts(*rule, prompt, service.tokenizer, request.reasoning_off),
       .shown = request.include_reasoning,
       .label = rule->label,
-      .prefix = rule->prefix};
+      .prefix = rule->prefix,
+      .calls = rule->ends_at_call ? request.tools.dialect : nullptr,
+      .tools = request.tools.tools};
 }
 
 // What answers must look like is said of their last message, where they begin with a header. Calls of strict
 // tools are messages of their own.
 Result<> bind_final_message(const openai::HarmonyReader& reader, openai::GenerationRequest& request) {
   if (!request.output || reader.place() != openai::HarmonyReader::Place::header) return {};
-  if (request.tools.dialect && request.output->field == "tools") return {};
+  if (request.tools.bound) return {};
   TRY(request.output, grammar::in_final_message(*std::move(request.output)));
   return {};
 }
@@ -279,7 +283,11 @@ Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt&
   const ChatTemplate* const served = prompt.tools.empty() ? service.chat_template : service.tool_template;
   const ChatTemplate* const chat_template = own ? &*own : served;
   if (!chat_template) return invalid("messages", "the model has no chat template; use /v1/completions");
-  TRY(const std::string messages, messages_for_template(service, prompt.messages));
+  const std::string messages = messages_for_template(
+      *chat_template, prompt,
+      {.format = service.options.content_format,
+       .media = service.options.images || service.options.prompt_sound,
+       .token = [&](openai::MediaKind kind) { return token_of(service, kind); }});
   TRY(std::string text, chat_template->render({.messages = messages,
                                                .tools = prompt.tools,
                                                .documents = prompt.documents,
@@ -309,8 +317,12 @@ Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatReque
   TRY_VOID(service.admission.possible({.answers = asked.sampling.n}));
   if (truncated && !request.prompt.media.empty())
     return invalid("truncate_prompt_tokens", "cannot be combined with images or sound");
-  TRY(auto tokens,
-      chat_tokens(service, request.prompt, asked.add_special_tokens, prompt_bytes_max(service, truncated)));
+  ChatTokens tokens;
+  if (!asked.forwarded_prompt.empty() && request.prompt.media.empty()) {
+    tokens.ids = std::move(asked.forwarded_prompt);
+  } else {
+    TRY(tokens, chat_tokens(service, request.prompt, asked.add_special_tokens, prompt_bytes_max(service, truncated)));
+  }
   if (asked.adapter.empty()) asked.adapter = adapter_of(service, request.prompt.media);
   auto& [ids, images] = tokens;
   truncate(ids, asked, prompt_tokens_max(service));
@@ -339,7 +351,10 @@ Result<GenerationPlan> prepare_completion_as(const Service& service, openai::Com
   std::vector<std::vector<TokenId>> prompts;
   std::vector<std::string> echoes;
   for (const openai::TextOrTokens& prompt : request.prompts) {
-    TRY(std::vector<TokenId> ids, tokens_of(service, prompt, request.generation));
+    std::vector<TokenId> ids = std::move(request.generation.forwarded_prompt);
+    if (ids.empty() || request.echo || request.prompts.size() > 1) {
+      TRY(ids, tokens_of(service, prompt, request.generation));
+    }
     if (request.suffix) {
       TRY(ids, filled_in(service, std::move(ids), *request.suffix, request.generation));
     }

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/array.hpp>
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <cmath>
 #include <utility>
 
 #include "base/base64.h"
+#include "base/exact_json.h"
 #include "media/image.h"
 #include "media/image_parts.h"
 #include "media/padded_tiles.h"
@@ -23,42 +22,6 @@ namespace {
 
 namespace json = boost::json;
 using openai::MediaKind;
-
-// A string becomes one part.
-json::array as_parts(json::value content) {
-  if (content.is_array()) return std::move(content.get_array());
-  return {json::object{{"type", "text"}, {"text", std::move(content)}}};
-}
-
-// What stands in texts for what the model takes of a kind; "": it takes none.
-std::string_view token_of(const Service& service, MediaKind kind) {
-  const std::optional<media::ProcessorConfig>& images = service.options.images;
-  switch (kind) {
-    case MediaKind::image:
-      return images ? std::string_view(images->placeholder) : "";
-    case MediaKind::video:
-      return images && images->video ? std::string_view(images->video->token) : "";
-    case MediaKind::sound:
-      return service.options.prompt_sound ? std::string_view(service.options.prompt_sound->token) : "";
-  }
-  return "";
-}
-
-std::string as_text(const Service& service, const json::array& parts) {
-  std::string media, text;
-  for (const json::value& part : parts) {
-    const json::object& fields = part.get_object();
-    const std::string_view type = fields.at("type").get_string();
-    if (type != "text") {
-      media += media.empty() ? "" : "\n";
-      media += token_of(service, openai::media_kind(type));
-    } else {
-      text += text.empty() ? "" : "\n";
-      text += std::string_view(fields.at("text").get_string());
-    }
-  }
-  return text.empty() ? media : fmt::format("{}\n{}", media, text);
-}
 
 // Where the grid of tokens of an image's tiles shows it.
 MediaPart::Tiles tiles_of(const media::Image& image, const media::PartGrid& grid,
@@ -247,6 +210,19 @@ Error no_room(std::string_view what, std::int64_t tokens, const Service& service
       .error();
 }
 
+std::string_view token_of(const Service& service, MediaKind kind) {
+  const std::optional<media::ProcessorConfig>& images = service.options.images;
+  switch (kind) {
+    case MediaKind::image:
+      return images ? std::string_view(images->placeholder) : "";
+    case MediaKind::video:
+      return images && images->video ? std::string_view(images->video->token) : "";
+    case MediaKind::sound:
+      return service.options.prompt_sound ? std::string_view(service.options.prompt_sound->token) : "";
+  }
+  return "";
+}
+
 std::string adapter_of(const Service& service, std::span<const openai::ChatPrompt::Media> media) {
   constexpr std::pair<MediaKind, const char*> kNames[] = {
       {MediaKind::image, "image"}, {MediaKind::video, "video"}, {MediaKind::sound, "audio"}};
@@ -255,20 +231,6 @@ std::string adapter_of(const Service& service, std::span<const openai::ChatPromp
         std::ranges::find(media, kind, &openai::ChatPrompt::Media::kind) != media.end())
       return name;
   return "";
-}
-
-Result<std::string> messages_for_template(const Service& service, const std::string& messages) {
-  if (!service.options.images && !service.options.prompt_sound) return messages;
-  json::value all = json::parse(messages);
-  for (json::value& message : all.get_array()) {
-    json::value* content = message.get_object().if_contains("content");
-    if (content == nullptr || content->is_null()) continue;
-    if (service.options.template_takes_parts)
-      *content = as_parts(std::move(*content));
-    else if (content->is_array())
-      *content = as_text(service, content->get_array());
-  }
-  return json::serialize(all);
 }
 
 Result<std::vector<MediaPart>> read_media(const Service& service, const openai::ChatPrompt& prompt,

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -12,10 +13,8 @@
 
 namespace octavo {
 
-// ChatPrompt::messages with contents as the model's template expects them: all of them lists of parts, or all
-// of them strings, with lines like "<image>" (ProcessorConfig::placeholder) in front of the text, as vLLM
-// writes them.
-Result<std::string> messages_for_template(const Service& service, const std::string& messages);
+// What stands in texts for what the model takes of a kind; "": it takes none.
+std::string_view token_of(const Service& service, openai::MediaKind kind);
 
 // The adapter of a chat with these that names none: of images before that of videos, and that before that of sounds;
 // "": none is for them.

@@ -38,7 +38,6 @@ class ImagesTest : public ServeTest {
             options.rules.images_max = 2;
             options.images =
                 media::ProcessorConfig{.rule = media::TileRule{.longest_edge = 64, .tile_size = 32}};
-            options.template_takes_parts = parts;
             options.eos_ids = {257};
           });
   }
@@ -124,7 +123,6 @@ TEST_P(TiledImageTest, ReachesTheEngineAsTransformersPreparesIt) {
           options.rules.max_model_len = 400;
           options.rules.images_max = 2;
           options.images = media::ProcessorConfig{.rule = rule, .filter = media::Filter::bicubic};
-          options.template_takes_parts = true;
           options.eos_ids = {257};
         });
   reply("/v1/chat/completions",
@@ -206,7 +204,7 @@ TEST_F(ImagesTest, LimitsAreTold) {
   EXPECT_THAT(message({json::object{{"type", "input_audio"}}}), HasSubstr("demo takes images and no sound"));
   EXPECT_THAT(message({json::object{{"type", "video_url"}}}), HasSubstr("demo takes images and no videos"));
   EXPECT_THAT(message({json::object{{"type", "film"}}}),
-              HasSubstr("only parts of type text, image_url, video_url, audio_url and input_audio"));
+              HasSubstr("only parts of type text, thinking, image_url, video_url, audio_url and input_audio"));
 }
 
 // Sounds in chats: what the engine gets is what transformers' processor makes of them (tests/data/sound).
@@ -227,7 +225,6 @@ class PromptSoundTest : public ServeTest {
             options.rules.max_model_len = context;
             options.rules.sounds_max = 2;
             options.prompt_sound = PromptSound{media::LogMel({.mels = 80, .seconds = 2}), token};
-            options.template_takes_parts = true;
             options.eos_ids = {257};
           });
   }

@@ -68,6 +68,30 @@ TEST_F(ResponsesTest, StreamsEveryEventInOrder) {
   EXPECT_THAT(response.body, HasSubstr("event: response.output_text.delta\ndata: {"));
 }
 
+// A character of two tokens comes with the second one.
+TEST_F(ResponsesTest, EveryTokenOfTheTextHasItsLogProbability) {
+  serve_text_with_reasoning("hm>h\xC3\xA9");
+  const std::string fields = R"("input":"Hi","include":["message.output_text.logprobs"])";
+  const json::object whole = respond(fields);
+  const json::value& content = whole.at("output").at(1).at("content").at(0);
+  EXPECT_EQ(content.at("text"), "h\xC3\xA9");
+  EXPECT_EQ(content.at("logprobs").as_array().size(), 4U) << "with the end of the text";
+  json::array streamed;
+  for (const std::string& event : events(post(std::string(kPath), "{\"stream\":true," + fields + "}"))) {
+    const json::value said = json::parse(event);
+    if (said.at("type") != "response.output_text.delta") continue;
+    for (const json::value& one : said.at("logprobs").as_array()) streamed.push_back(one);
+  }
+  EXPECT_EQ(streamed, content.at("logprobs").as_array());
+}
+
+TEST_F(ResponsesTest, FieldsOfChatsAreNotTakenInSilence) {
+  serve_text("x");
+  EXPECT_EQ(post(std::string(kPath), R"({"input":"Hi","response_format":{"type":"json_object"}})").status, 400);
+  respond(R"("input":"Hi","text":{"format":{"type":"json_object","schema":{"const":7}}})");
+  EXPECT_EQ(engine_->last_request.grammar->text, R"({"const":7})");
+}
+
 TEST_F(ResponsesTest, GoesOnFromAStoredOne) {
   serve_text("Hello");
   const json::object first = respond(R"("input":"Hi","instructions":"Be kind.")");

@@ -174,7 +174,7 @@ TEST_F(ServeTest, LogprobsInBothShapes) {
   EXPECT_EQ(lists.at("tokens").as_array().size(), 8U);
   EXPECT_TRUE(lists.at("token_logprobs").as_array().at(0).is_null());
   EXPECT_EQ(lists.at("token_logprobs").as_array().at(1), -0.5);
-  EXPECT_EQ(lists.at("text_offset").as_array().at(4), 4);
+  EXPECT_EQ(json::serialize(lists.at("text_offset")), "[0,1,2,3,4,5,5,6]") << "two tokens are one character";
   EXPECT_EQ(lists.at("top_logprobs").as_array().at(4).at("i"), -1.5);
 
   const json::object only =
@@ -544,7 +544,6 @@ TEST_F(ServeTest, IdleStreamsAreSmall) {
   const std::size_t before = mallinfo2().uordblks;
   for (int i = 0; i < kStreams; ++i) open(clients);
   EXPECT_TRUE(eventually([&] { return engine_->running() == kStreams + 50; }));
-  std::this_thread::sleep_for(50ms);
   const std::size_t each = (mallinfo2().uordblks - before) / kStreams;
   fmt::print("{} heap bytes for each idle stream, the test's client and fake engine included\n", each);
   RecordProperty("bytes_per_stream", static_cast<int>(each));

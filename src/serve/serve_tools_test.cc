@@ -46,6 +46,55 @@ TEST_F(ServeTest, ForcedToolCallsComeAsToolCalls) {
   EXPECT_EQ(chunks_with_calls, 1);
 }
 
+// In each protocol, whole and streamed.
+TEST_F(ServeTest, ACallInOpenThoughtsIsACall) {
+  const std::string text = "I see.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>";
+  serve([text](const Request&, int) { return Script{.tokens = ending(text), .tokens_per_step = 3}; },
+        [](ServeOptions& options, http::ServerOptions&) {
+          options.rules.max_model_len = 300;
+          options.rules.tool_dialect = grammar::tool_dialect("hermes");
+          options.rules.reasoning =
+              openai::ReasoningRule{.begin = 1, .end = 2, .from_start = true, .ends_at_call = true};
+        });
+  const json::object choice = reply("/v1/chat/completions", kChat + kTools + "}").at("choices").at(0).as_object();
+  EXPECT_EQ(choice.at("finish_reason"), "tool_calls");
+  EXPECT_EQ(choice.at("message").at("reasoning"), "I see.");
+  EXPECT_EQ(choice.at("message").at("tool_calls").at(0).at("function").at("arguments"), R"({"x": 1})");
+
+  const std::string items = R"({"model":"demo","input":"Hi","tools":[{"type":"function","name":"f"}])";
+  const json::object response = reply("/v1/responses", items + "}");
+  EXPECT_EQ(response.at("output").at(0).at("type"), "reasoning");
+  EXPECT_EQ(response.at("output").at(1).at("type"), "function_call");
+  EXPECT_EQ(response.at("output").at(1).at("arguments"), R"({"x": 1})");
+
+  const std::string blocks = R"({"model":"demo","max_tokens":99,"messages":[{"role":"user","content":"Hi"}],)"
+                             R"("tools":[{"name":"f","input_schema":{"type":"object"}}])";
+  const json::object message = reply("/v1/messages", blocks + "}");
+  EXPECT_EQ(message.at("stop_reason"), "tool_use");
+  EXPECT_EQ(message.at("content").at(1).at("input").at("x"), 1);
+
+  for (const auto& [path, body] : std::initializer_list<std::pair<std::string, std::string>>{
+           {"/v1/chat/completions", kChat + kTools}, {"/v1/responses", items}, {"/v1/messages", blocks}})
+    EXPECT_THAT(post(path, body + R"(,"stream":true})").body, HasSubstr(R"({\"x\": 1})")) << path;
+}
+
+// The list may break off in the white space after a call, or in the next one.
+TEST_F(ServeTest, AWholeForcedCallIsACall) {
+  const std::string whole = R"([{"name":"f","parameters":{"a":123456789012345678901}})";
+  for (const auto& [text, content] : std::initializer_list<std::pair<std::string, json::value>>{
+           {whole + "  \n ", nullptr}, {whole + ",\n", nullptr}, {whole + "]  ", nullptr},
+           {whole + R"(,{"name":"f","para)", R"(,{"name":"f","para)"}}) {
+    serve([text](const Request&, int) { return Script{.tokens = bytes_of(text), .end = FinishReason::length}; });
+    const json::object choice =
+        reply("/v1/chat/completions", kChat + kTools + R"(,"tool_choice":"required"})").at("choices").at(0).as_object();
+    EXPECT_EQ(choice.at("finish_reason"), "length") << text;
+    EXPECT_EQ(choice.at("message").at("content"), content) << text;
+    const json::array& calls = choice.at("message").at("tool_calls").as_array();
+    ASSERT_EQ(calls.size(), 1u) << text;
+    EXPECT_EQ(calls[0].at("function").at("arguments"), R"({"a":123456789012345678901})");
+  }
+}
+
 TEST_F(ServeTest, ANamedToolsArgumentsStream) {
   serve_text(R"({"a":1})");
   const std::string body =

@@ -28,6 +28,7 @@
 #include "serve/tracing.h"
 #include "serve/unknown_fields.h"
 #include "serve/worker_pool.h"
+#include "serve/template_messages.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -48,7 +49,8 @@ struct ServeOptions {
   MediaSources media_sources{};       // of chats
   std::set<std::string, std::less<>> media_adapters{};  // "image", "video", "audio": chats with such a part that name no
                                                        // adapter have the one of that name
-  bool template_takes_parts = false;   // the chat template expects lists of parts as contents, not strings
+  ContentFormat content_format{};      // contents in chat templates
+  std::string root_path{};             // that a proxy leaves in front of paths; "": none
   std::vector<TokenId> tool_tokens{};  // special tokens of the rules' tool dialect
   std::string version{};
   std::string model_root{};  // shown by /v1/models

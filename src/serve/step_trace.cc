@@ -20,7 +20,7 @@ namespace octavo {
 namespace {
 
 // An engine remembers its last steps and tells of them about as often.
-constexpr std::chrono::milliseconds kInterval{25};
+constexpr std::chrono::milliseconds kTraceInterval{25};
 constexpr std::size_t kPrefixBytesMax = 128;
 
 bool is_plain(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
@@ -141,9 +141,9 @@ class StepTrace::Recording {
 
   void run() {
     std::unique_lock lock(mutex_);
-    while (!ends_.wait_for(lock, kInterval, [this] { return ended_; })) note();
+    while (!ends_.wait_for(lock, kTraceInterval, [this] { return ended_; })) note();
     lock.unlock();
-    std::this_thread::sleep_for(2 * kInterval);  // what the last steps' owner has not told yet
+    std::this_thread::sleep_for(2 * kTraceInterval);  // what the last steps' owner has not told yet
     note();
   }
 

@@ -6,6 +6,24 @@
 
 namespace octavo {
 
+namespace {
+
+// Renders small conversations to find out.
+TemplateHabits habits_of(const ChatTemplate& chat_template, std::string_view source) {
+  constexpr std::string_view kParts = R"([{"role": "user", "content": [{"type": "text", "text": "octavo"}]}])";
+  constexpr std::string_view kSystem = R"([{"role": "system", "content": "first"}, {"role": "user", "content": "a"},
+      {"role": "assistant", "content": "b"}, {"role": "system", "content": "octavo"}, {"role": "user", "content": "c"}])";
+  const auto shows = [&](std::string_view messages) {
+    const auto text = chat_template.render({.messages = messages});
+    return text && text->contains("octavo") && !text->contains("'type'") && !text->contains("\"type\"");
+  };
+  return {.takes_parts = shows(kParts),
+          .knows_developer = source.contains("'developer'") || source.contains("\"developer\""),
+          .system_anywhere = shows(kSystem)};
+}
+
+}  // namespace
+
 void ChatTemplate::Free::operator()(bridge::TemplateHandle* handle) const {
   bridge::octavo_template_free(handle);
 }
@@ -28,7 +46,9 @@ Result<ChatTemplate> ChatTemplate::compile(std::string_view source,
   const auto status =
       bridge::octavo_template_open(bridge::slice(source), bridge::slice(tokens_json), bounds, &handle, &out);
   TRY_VOID(bridge::take(status, out, "chat_template"));
-  return ChatTemplate(handle);
+  ChatTemplate compiled(handle);
+  compiled.habits_ = habits_of(compiled, source);
+  return compiled;
 }
 
 Result<std::string> ChatTemplate::render(const ChatInput& input) const {

@@ -27,10 +27,10 @@ struct ChatTemplateLimits {
   std::size_t source_bytes = 128u << 10;
   std::size_t output_bytes = 32u << 20;
   std::size_t depth = 250;  // scopes within each other; a macro counts as four
-  // A render may execute so many instructions and build so many bytes of text and lists ..
+  // A render may execute this number of instructions and build this number of bytes of text and lists ..
   std::uint64_t fuel = 200'000;
   std::uint64_t built_bytes = 16u << 20;
-  // .. and so many more for each byte of its input.
+  // .. and these in addition for each byte of its input.
   std::uint64_t fuel_per_input_byte = 64;
   std::uint64_t built_bytes_per_input_byte = 1024;
 };
@@ -42,9 +42,16 @@ struct ChatInput {
   std::string_view documents = {};
   std::string_view kwargs = {};  // an object: chat_template_kwargs
   bool add_generation_prompt = true;
-  bool continue_final_message = false;  // leave the last message open, for the model to go on with
+  bool continue_final_message = false;  // leave the last message open: the model continues it
   std::chrono::system_clock::time_point now =
       std::chrono::system_clock::now();  // for strftime_now, in local time
+};
+
+// Whether a template prints messages that not every template prints.
+struct TemplateHabits {
+  bool takes_parts = false;      // goes through the parts of a content
+  bool knows_developer = false;  // has a role of that name
+  bool system_anywhere = false;  // prints system messages wherever they are
 };
 
 // Immutable; any number of threads may render with one.
@@ -58,6 +65,8 @@ class ChatTemplate {
   // should be, a reserved name among the kwargs, or a limit.
   Result<std::string> render(const ChatInput& input) const;
 
+  const TemplateHabits& habits() const { return habits_; }
+
  private:
   struct Free {
     void operator()(bridge::TemplateHandle* handle) const;
@@ -66,6 +75,7 @@ class ChatTemplate {
   explicit ChatTemplate(bridge::TemplateHandle* handle) : handle_(handle) {}
 
   std::unique_ptr<bridge::TemplateHandle, Free> handle_;
+  TemplateHabits habits_;
 };
 
 }  // namespace octavo

@@ -38,6 +38,17 @@ std::vector<std::string> template_names() {
   return names;
 }
 
+// As json.loads and json.dumps do.
+TEST(ChatTemplate, WholeNumbersOfAnySize) {
+  for (const std::string n : {"18446744073709551616", "-9223372036854775809", "170141183460469231731687303715884105728",
+                              "123456789012345678901234567890123456789012345678901234567890"}) {
+    const std::string messages = R"([{"a": {"id": )" + n + "}}]";
+    EXPECT_EQ(render("{{ messages[0].a | tojson }}", messages).value(), R"({"id": )" + n + "}");
+    EXPECT_EQ(render("{{ messages[0].a.id }}", messages).value(), n);
+    EXPECT_EQ(render("{{ messages[0].a }}", messages).value(), "{'id': " + n + "}");
+  }
+}
+
 // Against transformers: every template with every conversation.
 class ChatTemplateGolden : public testing::TestWithParam<std::string> {};
 

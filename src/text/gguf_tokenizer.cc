@@ -298,11 +298,10 @@ json::object plamo(const GgufVocabulary& v) {
           {"model", {{"type", "Unigram"}, {"unk_id", *v.unknown}, {"byte_fallback", true}}}};
 }
 
-// What tokenizer_config.json would say. `add_bos` nothing: what stands around texts is in a template.
-TokenizerConfig config_of(const GgufVocabulary& v, std::optional<bool> add_bos) {
+// What tokenizer_config.json would say.
+TokenizerConfig config_of(const GgufVocabulary& v) {
   TokenizerConfig config;
   json::object object;
-  if (add_bos) object = {{"add_bos_token", *add_bos}, {"add_eos_token", v.add_eos.value_or(false)}};
   if (is_plamo(v)) object["tokenizer_class"] = v.model == "plamo2" ? "Plamo2Tokenizer" : "Plamo3Tokenizer";
   if (v.repeats) object["break_around_repeated_chars_threshold"] = *v.repeats;
   if (v.blanks) object["break_around_consecutive_spaces_threshold"] = *v.blanks;
@@ -361,6 +360,12 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
     const std::string_view unknown = v.unknown ? v.tokens[static_cast<std::size_t>(*v.unknown)] : "";
     tree = pieces ? sentence_piece(unknown, v.add_space_prefix.value_or(scored)) : byte_level(*pre);
   }
+  if (pieces || bytes || of_plamo) {
+    Around around{.second_type = 1};
+    if (v.add_bos.value_or(pieces || (bytes && pre->add_bos))) around.begin = around.between = v.bos;
+    if (v.add_eos.value_or(false)) around.end = v.eos;
+    tree["post_processor"] = template_of(v, around);
+  }
   tree["version"] = "1.0";
   tree["added_tokens"] = added_tokens(v);
   std::string model = json::serialize(tree["model"]);
@@ -373,10 +378,7 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
     TRY(const std::string merges, scored ? merges_of_scores(v) : listed_merges(v));
     text += fmt::format(",\"merges\":{}", merges);
   }
-  std::optional<bool> add_bos;
-  if (pieces || bytes || of_plamo)
-    add_bos = v.add_bos.value_or(pieces || (bytes && pre != nullptr && pre->add_bos));
-  return Tokenizer::parse(text + "}}", config_of(v, add_bos));
+  return Tokenizer::parse(text + "}}", config_of(v));
 }
 
 }  // namespace octavo

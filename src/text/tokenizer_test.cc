@@ -168,15 +168,78 @@ Result<Tokenizer> tiny(std::string config_json) {
 
 using testing::ElementsAre;
 
-TEST(Tokenizer, AddBosAndEosComeFromTheConfig) {
-  EXPECT_THAT(tiny("{}")->encode("a b", true).value(), ElementsAre(1, 2));
-  EXPECT_THAT(tiny(R"({"add_bos_token": true, "bos_token": "<s>"})")->encode("a b", true).value(),
-              ElementsAre(0, 1, 2));
-  const auto both = tiny(
-      R"({"add_bos_token": true, "bos_token": {"content": "<s>"}, "add_eos_token": true, "eos_token": "</s>"})");
-  EXPECT_THAT(both->encode("a b", true).value(), ElementsAre(0, 1, 2, 4));
+// tokenizer.json with a post-processor that ends texts with </s>, or with none.
+Result<Tokenizer> framed(std::string_view config_json, bool with_end = true) {
+  constexpr std::string_view kEnd = R"({"type": "TemplateProcessing",
+      "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+      "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+      "special_tokens": {"</s>": {"id": "</s>", "ids": [4], "tokens": ["</s>"]}}})";
+  boost::json::value json = boost::json::parse(kTiny);
+  if (with_end) json.at("post_processor") = boost::json::parse(kEnd);
+  TokenizerConfig config;
+  config.json = config_json;
+  return Tokenizer::parse(boost::json::serialize(json), std::move(config));
+}
+
+// Values of transformers 5.24 and 4.57, which agree on these.
+TEST(Tokenizer, FlagsOfMostClassesLeaveThePostProcessorAlone) {
+  for (const char* name : {"", R"("tokenizer_class": "Qwen2Tokenizer",)", R"("tokenizer_class": "GPT2TokenizerFast",)",
+                           R"("tokenizer_class": "PreTrainedTokenizerFast",)", R"("tokenizer_class": null,)"})
+    for (const char* bos : {"", R"("add_bos_token": true,)", R"("add_bos_token": false,)"})
+      for (const char* eos : {"", R"("add_eos_token": true,)", R"("add_eos_token": false,)"}) {
+        const std::string config =
+            fmt::format(R"({{{}{}{} "bos_token": "<s>", "eos_token": "</s>"}})", name, bos, eos);
+        EXPECT_THAT(framed(config)->encode("a b", true).value(), ElementsAre(1, 2, 4)) << config;
+        EXPECT_THAT(framed(config, false)->encode("a b", true).value(), ElementsAre(1, 2)) << config;
+      }
+}
+
+// Values of transformers 4.57 where a flag is given, of 5.24 where none is.
+TEST(Tokenizer, FlagsOfLlamasKinReplaceThePostProcessor) {
+  for (const char* name : {"LlamaTokenizer", "LlamaTokenizerFast", "CodeLlamaTokenizerFast", "GemmaTokenizer",
+                           "CohereTokenizerFast"}) {
+    const auto ids = [&](std::string_view flags) {
+      return framed(fmt::format(R"({{"tokenizer_class": "{}",{} "bos_token": {{"content": "<s>"}}, "eos_token": "</s>"}})",
+                                name, flags))
+          ->encode("a b", true)
+          .value();
+    };
+    EXPECT_THAT(ids(""), ElementsAre(1, 2, 4)) << name;
+    EXPECT_THAT(ids(R"("add_bos_token": true,)"), ElementsAre(0, 1, 2)) << name;
+    EXPECT_THAT(ids(R"("add_bos_token": false,)"), ElementsAre(1, 2)) << name;
+    EXPECT_THAT(ids(R"("add_eos_token": true,)"), ElementsAre(0, 1, 2, 4)) << name;
+    EXPECT_THAT(ids(R"("add_eos_token": false,)"), ElementsAre(0, 1, 2)) << name;
+    EXPECT_THAT(ids(R"("add_bos_token": false, "add_eos_token": true,)"), ElementsAre(1, 2, 4)) << name;
+    EXPECT_THAT(ids(R"("add_bos_token": true, "add_eos_token": true,)"), ElementsAre(0, 1, 2, 4)) << name;
+  }
+}
+
+TEST(Tokenizer, GptNeoXsClassNeverKeepsThePostProcessor) {
+  const auto ids = [](std::string_view flags) {
+    return framed(fmt::format(
+               R"({{"tokenizer_class": "GPTNeoXTokenizerFast",{} "bos_token": "<s>", "eos_token": "</s>"}})", flags))
+        ->encode("a b", true)
+        .value();
+  };
+  EXPECT_THAT(ids(""), ElementsAre(1, 2));
+  EXPECT_THAT(ids(R"("add_bos_token": true,)"), ElementsAre(0, 1, 2));
+  EXPECT_THAT(ids(R"("add_eos_token": true,)"), ElementsAre(1, 2, 4));
+}
+
+TEST(Tokenizer, ATokenThatAFlagAddsIsTheConfigsOrTheClasssOwn) {
+  EXPECT_THAT(framed(R"({"tokenizer_class": "LlamaTokenizer", "add_eos_token": true})")->encode("a b", true).value(),
+              ElementsAre(0, 1, 2, 4));
+  EXPECT_THAT(framed(R"({"tokenizer_class": "GemmaTokenizer", "add_eos_token": true})")->encode("a b", true).value(),
+              ElementsAre(1, 2));  // no <bos> and no <eos> in the vocabulary
+  EXPECT_THAT(framed(R"({"tokenizer_class": "LlamaTokenizer", "add_bos_token": true, "bos_token": null})")
+                  ->encode("a b", true)
+                  .value(),
+              ElementsAre(1, 2));
+  EXPECT_FALSE(
+      framed(R"({"tokenizer_class": "LlamaTokenizer", "add_bos_token": true, "bos_token": "<nowhere>"})").has_value());
+  const auto both = framed(R"({"tokenizer_class": "LlamaTokenizer", "add_eos_token": true})");
   EXPECT_THAT(both->encode("a b", false).value(), ElementsAre(1, 2));
-  EXPECT_FALSE(tiny(R"({"add_bos_token": true, "bos_token": "<nowhere>"})").has_value());
+  EXPECT_THAT(both->encode_texts("a", "b").value().ids, ElementsAre(0, 1, 4, 0, 2, 4));
 }
 
 TEST(Tokenizer, AddsTokensThatOnlyTheConfigLists) {

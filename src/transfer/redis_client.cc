@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::array<std::string_view, 2> kSchemes{"redis://", "valkey://"};
+constexpr std::array<std::string_view, 2> kRedisSchemes{"redis://", "valkey://"};
 constexpr std::size_t kLineMax = 512;
 
 bool read_number(std::string_view text, auto& out) {
@@ -29,7 +29,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 bool is_redis_url(std::string_view text) {
-  return std::ranges::any_of(kSchemes, [&](std::string_view scheme) { return text.starts_with(scheme); });
+  return std::ranges::any_of(kRedisSchemes, [&](std::string_view scheme) { return text.starts_with(scheme); });
 }
 
 Result<RedisAddress> parse_redis_url(std::string_view url) {

@@ -15,7 +15,7 @@ constexpr std::int64_t kAwayUs = 10'000'000;
 constexpr std::int64_t kIdleUs = 60'000'000;  // after which somebody may have closed a connection
 constexpr std::size_t kAtOnce = 128;          // keys of one question
 
-std::string hex(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
+std::string key_text(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
 
 }  // namespace
 
@@ -30,9 +30,9 @@ Result<std::unique_ptr<BlockStore>> StoreBlocks::open(const std::string& url, co
 StoreBlocks::StoreBlocks(ConnectStore connect, BlockFormat format)
     : connect_(std::move(connect)),
       format_(std::move(format)),
-      prefix_(fmt::format("octavo:kv:{}:", hex(format_.digest()))) {}
+      prefix_(fmt::format("octavo:kv:{}:", key_text(format_.digest()))) {}
 
-std::string StoreBlocks::name_of(Hash128 key) const { return prefix_ + hex(key); }
+std::string StoreBlocks::name_of(Hash128 key) const { return prefix_ + key_text(key); }
 
 std::vector<std::string> StoreBlocks::names_of(std::span<const Hash128> keys) const {
   std::vector<std::string> names;

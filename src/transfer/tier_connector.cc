@@ -21,7 +21,6 @@ constexpr int kProbeEvery =
     32;  // loads that are not worth it are done that often, to see whether they are now
 constexpr std::int64_t kLookUpUs = 1'000'000;  // that a prompt waits until it is known what a store has of it
 constexpr std::int64_t kLoadUs = 20'000'000;   // what comes later is computed
-constexpr std::int64_t kStuckUs = 20'000'000;  // for a single piece: a file system that hangs
 
 // format: of what lies there.
 Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format, int engine) {
@@ -173,14 +172,14 @@ std::int64_t TierConnector::wake_at_us() const {
     if (!each.done) first = std::min(first, each.give_up_us);
   for (const Reader& reader : readers_)
     if (const std::int64_t since = reader.since_us; since != 0 && !reader.told)
-      first = std::min(first, since + kStuckUs + 1);
-  if (!loads_.empty()) first = std::min(first, now_us() + kStuckUs);  // who takes them may be stuck then
+      first = std::min(first, since + options_.stuck_us + 1);
+  if (!loads_.empty()) first = std::min(first, now_us() + options_.stuck_us);  // who takes them may be stuck then
   return first;
 }
 
-bool TierConnector::is_stuck(const Reader& reader, std::int64_t now_us) {
+bool TierConnector::is_stuck(const Reader& reader, std::int64_t now_us) const {
   const std::int64_t since = reader.since_us;
-  return since != 0 && now_us - since > kStuckUs;
+  return since != 0 && now_us - since > options_.stuck_us;
 }
 
 // Where all readers are stuck, nobody comes for what waits.

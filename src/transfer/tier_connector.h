@@ -87,7 +87,7 @@ class TierConnector final : public KvConnector {
   void look_up(std::span<const Hash128> keys);
   void look_up_loop();
   double seconds_of(std::span<const Hash128> pieces) const;
-  static bool is_stuck(const Reader& reader, std::int64_t now_us);
+  bool is_stuck(const Reader& reader, std::int64_t now_us) const;
   void read_loop(Reader& me);
   void write_loop();
   void read(Reader& me, const LoadTask& task, LoadResult& result, LoadedFrom& from);

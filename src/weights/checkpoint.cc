@@ -1,135 +1,64 @@
 #include "weights/checkpoint.h"
 
 #include <algorithm>
-#include <array>
-#include <boost/json/object.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
-#include <optional>
 
+#include "base/log.h"
 #include "weights/gguf.h"
-#include "weights/json.h"
 #include "weights/safetensors.h"
 #include "weights/torch_file.h"
+#include "weights/weight_files.h"
 
 namespace octavo {
 namespace {
 
 namespace fs = std::filesystem;
 
-// What the weights of a folder are called, in the order in which they are looked for: one file, or shards
-// that NAME.index.json lists.
-constexpr std::string_view kSafetensors = ".safetensors";
-constexpr std::array<std::string_view, 4> kWeights = {
-    "model.safetensors",
-    "consolidated.safetensors",    // Mistral's
-    "medusa_lm_head.safetensors",  // as Medusa's authors call theirs
-    "pytorch_model.bin",           // of torch.save
-};
-
-constexpr std::size_t kShardsMax = 10'000;
-constexpr JsonLimits kIndexLimits{.bytes = kSafetensorsHeaderBytesMax, .depth = 8};
-
-using ShardOfTensor = std::map<std::string, std::string, std::less<>>;
-
-// The weight_map of an index file: tensor name -> file name, which has the extension of what the index is of.
-Result<ShardOfTensor> read_index(const std::string& path, std::string_view extension) {
-  TRY(const boost::json::value tree, read_json_file(path, kIndexLimits));
-  const auto* top = tree.if_object();
-  const auto* entry = top != nullptr ? top->if_contains("weight_map") : nullptr;
-  const auto* weight_map = entry != nullptr ? entry->if_object() : nullptr;
-  if (weight_map == nullptr) return failure(ErrorCode::corrupt, "{}: weight_map must be an object", path);
-  ShardOfTensor shard_of;
-  for (const auto& [name, file] : *weight_map) {
-    const auto* text = file.if_string();
-    if (text == nullptr) return failure(ErrorCode::corrupt, "{}: weight_map must hold file names", path);
-    const std::string file_name(text->data(), text->size());
-    // A file of the same directory and no other.
-    if (file_name.contains('/') || file_name.contains('\0') || !file_name.ends_with(extension)) {
-      return failure(ErrorCode::corrupt, "{}: \"{}\" is not the name of a shard", path, file_name);
-    }
-    shard_of.emplace(std::string(name), file_name);
-  }
-  return shard_of;
-}
-
-// Every tensor is in the shard that the index names, and in no other.
-Result<> check_shard(const ShardOfTensor& shard_of, std::span<const StoredTensor> tensors,
-                     const std::string& file_name) {
-  for (const StoredTensor& t : tensors) {
-    const auto found = shard_of.find(t.name);
-    if (found == shard_of.end()) {
-      return failure(ErrorCode::corrupt, "{} holds tensor {}, which the index does not list", file_name,
-                     t.name);
-    }
-    if (found->second != file_name) {
-      return failure(ErrorCode::corrupt, "{} holds tensor {}, which the index has in {}", file_name, t.name,
-                     found->second);
-    }
-  }
-  return {};
-}
-
-fs::path index_of(const fs::path& directory, std::string_view file) {
-  return directory / fmt::format("{}.index.json", file);
-}
-
-// Which of kWeights the directory has.
-std::optional<std::string_view> find_weights(const fs::path& directory) {
-  std::error_code ignored;
-  for (const std::string_view file : kWeights)
-    if (fs::exists(directory / file, ignored) || fs::exists(index_of(directory, file), ignored)) return file;
-  return std::nullopt;
-}
-
 struct Opened {
   std::vector<MappedFile> files;
   std::vector<StoredTensor> tensors;  // ascending by name
 };
 
-Result<Opened> open_weights(const fs::path& directory) {
-  const auto single = find_weights(directory);
-  if (!single)
-    return failure(ErrorCode::not_found, "there is no {} and no {} in {}", kWeights.front(), kWeights.back(),
-                   directory.string());
-  const bool torch = !single->ends_with(kSafetensors);
-  const std::string index = index_of(directory, *single);
-  std::error_code ec;
-  ShardOfTensor shard_of;
-  std::vector<std::string> names;
-  if (fs::exists(index, ec)) {
-    TRY(shard_of, read_index(index, single->substr(single->rfind('.'))));
-    for (const auto& [tensor, file] : shard_of) names.push_back(file);
-    std::ranges::sort(names);
-    names.erase(std::ranges::unique(names).begin(), names.end());
-    if (names.size() > kShardsMax) {
-      return failure(ErrorCode::corrupt, "{}: {} shards, the limit is {}", index, names.size(), kShardsMax);
-    }
-  } else {
-    names.emplace_back(*single);
-  }
+// Leaves out what the index has in another file, or not at all: what it does not list is no part of the model.
+void keep_listed(const WeightFiles& files, const std::string& file, std::vector<StoredTensor>& tensors) {
+  if (files.file_of.empty()) return;
+  const auto unlisted = std::ranges::stable_partition(tensors, [&](const StoredTensor& t) {
+    const auto found = files.file_of.find(t.name);
+    return found != files.file_of.end() && found->second == file;
+  });
+  if (unlisted.empty()) return;
+  log_warning("{}: {} tensors are left out, the index does not list them there: {}", file, unlisted.size(),
+              unlisted.front().name);
+  tensors.erase(unlisted.begin(), unlisted.end());
+}
 
+// Of files without an index: each tensor is in one of them alone. With one: each that it lists is there.
+Result<> check_tensors(const WeightFiles& files, std::span<const StoredTensor> tensors) {
+  const auto twice = std::ranges::adjacent_find(tensors, {}, &StoredTensor::name);
+  if (twice != tensors.end())
+    return failure(ErrorCode::corrupt, "tensor {} is in several of the files {}: an index must say which one counts",
+                   twice->name, fmt::join(files.names, ", "));
+  for (const auto& [tensor, file] : files.file_of)
+    if (!std::ranges::binary_search(tensors, tensor, {}, &StoredTensor::name))
+      return failure(ErrorCode::corrupt, "the index has tensor {} in {}, which does not hold it", tensor, file);
+  return {};
+}
+
+Result<Opened> open_weights(const fs::path& directory) {
+  TRY(const WeightFiles files, find_weight_files(directory));
   Opened opened;
-  for (const std::string& name : names) {
+  for (const std::string& name : files.names) {
     TRY(MappedFile file, MappedFile::open(directory / name));
     TRY(std::vector<StoredTensor> tensors,
-        torch ? parse_torch_file(file.bytes(), file.path()) : parse_safetensors(file.bytes(), file.path()));
-    if (!shard_of.empty()) TRY_VOID(check_shard(shard_of, tensors, name));
+        files.torch ? parse_torch_file(file.bytes(), file.path()) : parse_safetensors(file.bytes(), file.path()));
+    keep_listed(files, name, tensors);
     opened.files.push_back(std::move(file));
     std::ranges::move(tensors, std::back_inserter(opened.tensors));
   }
   std::ranges::sort(opened.tensors, {}, &StoredTensor::name);
-  // Each tensor of a shard is one of the index: none is missing where there are as many.
-  if (!shard_of.empty() && opened.tensors.size() != shard_of.size()) {
-    for (const auto& [tensor, file] : shard_of) {
-      if (!std::ranges::binary_search(opened.tensors, tensor, {}, &StoredTensor::name)) {
-        return failure(ErrorCode::corrupt, "the index has tensor {} in {}, which does not hold it", tensor,
-                       file);
-      }
-    }
-  }
+  TRY_VOID(check_tensors(files, opened.tensors));
   return opened;
 }
 
@@ -157,10 +86,6 @@ Result<> check_model_path(const std::string& path) {
       "model", ErrorCode::corrupt,
       "{} are git-lfs pointers and not the files themselves: run `git lfs pull` in the folder",
       fmt::join(pointers, ", "));
-}
-
-bool is_consolidated(const std::string& directory) {
-  return find_weights(directory) == "consolidated.safetensors";
 }
 
 Result<Checkpoint> Checkpoint::open(const std::string& path, const PackedFormat& packed) {

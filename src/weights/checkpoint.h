@@ -1,6 +1,4 @@
-// The tensors of a model: model.safetensors in a directory, the shards that model.safetensors.index.json
-// lists, the same under Mistral's names (consolidated.safetensors); where there are none, pytorch_model.bin
-// or its shards; or a GGUF file.
+// The tensors of a model: those of a folder's weight files (weight_files.h) or of a GGUF file.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +19,6 @@ namespace octavo {
 // themselves.
 Result<> check_model_path(const std::string& path);
 
-// Whether the only weights of a directory are Mistral's: consolidated.safetensors, or shards that
-// consolidated.safetensors.index.json lists.
-bool is_consolidated(const std::string& directory);
-
 class Checkpoint {
  public:
   // Of tensors whose bytes lie in `memory`; ascending by name, each name once.
@@ -32,8 +26,8 @@ class Checkpoint {
       : memory_(std::move(memory)), tensors_(std::move(tensors)) {}
 
   // Maps the files; reads only their headers, and joins packed matrices. `path` is a directory or a GGUF
-  // file. Errors: not_found when there are no weights; corrupt when a file is damaged, or the index and the
-  // shards contradict each other; unsupported, see parse_torch_file; see join_packed.
+  // file. Errors: not_found when there are no weights; corrupt when a file is damaged, or lacks a tensor that
+  // the index has there; unsupported, see parse_torch_file; see join_packed.
   static Result<Checkpoint> open(const std::string& path, const PackedFormat& packed = {});
 
   // Maps the weights of `directory`/`folder` as well; its tensors have "folder/" in front of their names.

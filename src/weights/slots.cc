@@ -1,6 +1,7 @@
 #include "weights/slots.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 namespace octavo {
@@ -53,6 +54,12 @@ Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
   return {};
 }
 
+// Angles of rotations, which older checkpoints keep: the configuration says them.
+bool is_rotary_buffer(std::string_view name) {
+  return std::ranges::any_of(std::array{".inv_freq", ".rotary_emb.cos_cached", ".rotary_emb.sin_cached"},
+                             [&](std::string_view end) { return name.ends_with(end); });
+}
+
 // GPTQ's first tools wrote a bias of zeros beside each matrix, whether the network had one or not.
 bool is_zero_bias(const StoredTensor& tensor, const Checkpoint& checkpoint) {
   constexpr std::string_view kEnd = "bias";
@@ -86,7 +93,7 @@ Result<> check_slots(const Checkpoint& checkpoint, std::span<const Slot> slots,
   for (const StoredTensor& t : checkpoint.tensors()) {
     const bool known = wanted.contains(t.name) ||
                        std::ranges::any_of(ignorable, [&](const auto& p) { return matches(t.name, p); }) ||
-                       is_zero_bias(t, checkpoint);
+                       is_rotary_buffer(t.name) || is_zero_bias(t, checkpoint);
     if (!known) unused.push_back(t.name);
   }
   if (!unused.empty()) {

@@ -4,6 +4,7 @@ OCTAVO_SERVE: the command that starts the server, `{port}` in it replaced (defau
 OCTAVO_BASE_URL: use a server that runs already, with the flags below.
 """
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -27,8 +28,22 @@ PATIENCE = 120
 # For what is asked without a client of its own: httpx itself gives up after five seconds.
 http_client = httpx.Client(timeout=PATIENCE, limits=httpx.Limits(max_keepalive_connections=0))
 
-PORTS = range(12_000, 32_000)  # below those that the kernel gives to outgoing connections
+# Index of the pytest-xdist worker that runs this file, and the number of workers.
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+
+# Each worker has separate ports, below those that the kernel gives to outgoing connections.
+PORTS = range(12_000, 32_000)[WORKER * 20_000 // WORKERS:(WORKER + 1) * 20_000 // WORKERS]
 _next_port = random.SystemRandom().choice(PORTS)
+
+
+# Files that take longest, which come first: pytest-xdist hands out whole files.
+LONGEST = ["test_ranks", "test_tensor_parallel", "test_data_parallel", "test_hub", "test_pick", "test_route_faults", "test_manifests",
+           "test_command_line", "test_kv_transfer", "test_docs_commands", "test_kv_store", "test_plan_live", "test_kv_tier", "test_failures"]
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 def is_free(port):
@@ -117,6 +132,13 @@ def client(server):
 @pytest.fixture(scope="session")
 def model(client):
     return client.models.list().data[0].id
+
+
+def at_once(function, items):
+    """The function's results for the items, each in a separate thread; what a thread raises is raised here."""
+    items = list(items)
+    with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
+        return list(pool.map(function, items))
 
 
 def metric(server, name):

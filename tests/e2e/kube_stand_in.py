@@ -127,6 +127,7 @@ def kubernetes():
             self.send_header("Content-Type", "application/json")
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
+            self.close_connection = True  # where it ends, the program must ask again
             with contextlib.suppress(OSError):
                 while not done.is_set():
                     with contextlib.suppress(queue.Empty):

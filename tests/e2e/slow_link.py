@@ -11,6 +11,8 @@ import subprocess
 import threading
 import time
 
+from conftest import WORKER
+
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 1, 0x1000
 PACKET_BYTES = 65536
 
@@ -30,10 +32,10 @@ class SlowLink:
         self.ends = [open_tun(here), open_tun(there)]
         run = lambda *words: subprocess.run(["ip", *words], check=True)
         run("link", "set", there, "netns", namespace)
-        for at, name, address in (([], here, "10.213.78.1/24"), (["-n", namespace], there, "10.213.78.2/24")):
-            run(*at, "address", "add", address, "dev", name)
+        self.address, self.done = f"10.214.{WORKER}.1", threading.Event()
+        for at, name, address in (([], here, self.address), (["-n", namespace], there, f"10.214.{WORKER}.2")):
+            run(*at, "address", "add", address + "/24", "dev", name)
             run(*at, "link", "set", name, "up")
-        self.address, self.done = "10.213.78.1", threading.Event()
         self.thread = threading.Thread(target=self.carry)
 
     def __enter__(self):

@@ -214,14 +214,6 @@ def test_mistakes_exit_with_2_and_name_the_field(arguments, says):
     assert "terminate" not in result.stderr
 
 
-@pytest.mark.parametrize("what", ["flags", "metrics"])
-def test_generated_pages_are_current(what):
-    page = run("serve", f"--list-{what}")
-    assert page.returncode == 0, page.stderr
-    with open(f"docs/{what}.md") as file:
-        assert page.stdout == file.read(), f"octavo serve --list-{what} > docs/{what}.md"
-
-
 def test_help_breaks_no_words():
     text = run("serve", "--help").stdout
     words = set(text.split())

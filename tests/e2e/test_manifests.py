@@ -169,7 +169,9 @@ def test_wrong_values_are_refused(values):
             chart.validate_schema(chart.merge_values(values))
 
 
-def test_kubernetes_takes_them():
+def test_kubernetes_takes_them(monkeypatch):
+    contents = functools.cache(kubernetes_validate.utils.schema_contents)  # it reads 2 MB for each document
+    monkeypatch.setattr(kubernetes_validate.utils, "schema_contents", contents)
     checked = [document for document in objects() if document["kind"] not in DEFINITIONS]
     assert checked
     for document in checked:

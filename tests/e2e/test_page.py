@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -48,6 +47,13 @@ def page(browser):
 def send(page, text):
     page.get_by_label("Message", exact=True).fill(text)
     page.get_by_label("Message", exact=True).press("Enter")
+
+
+def show(page, server, view):
+    page.goto(server + "/" + view)
+    sync_api.expect(page.get_by_role("navigation").locator("[aria-current]")).to_have_attribute("href", view)
+    if view == "#engine":
+        sync_api.expect(page.get_by_role("status")).to_have_text("Live")
 
 
 def answer(page, number=-1):
@@ -163,8 +169,7 @@ def test_a_router_shows_its_fleet(page, server):
 def test_phone_does_not_scroll_sideways(page, server):
     page.set_viewport_size(PHONE)
     for view in ("#playground", "#engine"):
-        page.goto(server + "/" + view)
-        time.sleep(0.5)
+        show(page, server, view)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
@@ -207,10 +212,7 @@ def test_axe_finds_nothing(page, server, scheme, size):
     send(page, "Hi")
     answer(page)
     for view in ("#playground", "#engine"):
-        page.goto(server + "/" + view)
-        sync_api.expect(page.get_by_role("navigation").locator("[aria-current]")).to_have_attribute("href", view)
-        if view == "#engine":
-            sync_api.expect(page.get_by_role("status")).to_have_text("Live")
+        show(page, server, view)
         assert_accessible(page)
 
 

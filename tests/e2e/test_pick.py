@@ -2,13 +2,13 @@
 
 import concurrent.futures
 import contextlib
+import http.server
 import json
 import pathlib
 import shlex
 import socket
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.request
 
@@ -146,6 +146,48 @@ def test_a_prompt_of_a_megabyte_arrives_whole(replicas, gateway):
         answers.append((refused.value.code, refused.value.read()))
     assert answers[0] == answers[1]
     assert answers[0][0] == 400
+
+
+class Counting(http.server.BaseHTTPRequestHandler):
+    """A replica that says how many bytes it got."""
+
+    protocol_version = "HTTP/1.1"
+
+    def reply(self, text):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def do_GET(self):
+        self.reply(b"vllm:num_requests_waiting 0\n")
+
+    def do_POST(self):
+        self.reply(str(len(self.rfile.read(int(self.headers["Content-Length"])))).encode())
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.mark.parametrize("mode", ["FULL_DUPLEX_STREAMED", "BUFFERED"])
+def test_a_large_body_is_one_message(tmp_path, mode):
+    """Envoy hands the picker as much at once as it has buffered: up to 32 MiB, and all of it where it buffers bodies."""
+    servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), Counting) for _ in range(3)]
+    ports = [server.server_port for server in servers]
+    for server in servers:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    body = json.dumps({"model": "m", "prompt": "word " * 4_000_000}).encode()
+    change = lambda config: config.replace("request_body_mode: FULL_DUPLEX_STREAMED", f"request_body_mode: {mode}")  # noqa: E731
+    try:
+        with picker([f"127.0.0.1:{port}" for port in ports]) as (grpc, _, metrics), envoy(tmp_path, grpc, ports, change) as base:
+            assert eventually(lambda: ready(metrics) == 3)
+            for _ in range(3):
+                reply = http_client.post(base + "/v1/completions", content=body, headers={"Content-Type": "application/json"})
+                assert (reply.status_code, reply.text) == (200, str(len(body)))
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()
 
 
 def test_a_conversation_stays_where_its_prefix_is(replicas, gateway):
@@ -530,12 +572,13 @@ def test_nobody_there_is_503(tmp_path):
 def test_endpoints_of_a_file_come_and_go(replicas, tmp_path):
     listed, config = tmp_path / "endpoints.yaml", tmp_path / "config.yaml"
 
-    def write(bases):
+    def write(content):
         fresh = tmp_path / "fresh.yaml"
-        fresh.write_text(json.dumps({"endpoints": [{"address": "127.0.0.1", "port": str(port_of(base))} for base in bases]}))
+        fresh.write_text(json.dumps({"endpoints": content}))
         fresh.rename(listed)
 
-    write(replicas)
+    every = [{"address": "127.0.0.1", "port": str(port_of(base))} for base in replicas]
+    write(every)
     config.write_text(
         json.dumps(
             {
@@ -544,15 +587,16 @@ def test_endpoints_of_a_file_come_and_go(replicas, tmp_path):
             }
         )
     )
+    log = tmp_path / "log"
     command = f"build/release/octavo pick --secure-serving=false --host 127.0.0.1 --grpc-port 0 --grpc-health-port 0 --metrics-port {{port}} --config-file {config}"
-    with running(command) as (_, metrics):
+    with running(f"sh -c 'exec {command} 2>{log}'") as (_, metrics):
         assert eventually(lambda: ready(metrics) == 3)
-        write(replicas[:1])
+        write(every[:1])
         assert eventually(lambda: ready(metrics) == 1)
-        listed.write_text("endpoints: 7")
-        time.sleep(1.2)
+        write(7)
+        assert eventually(lambda: "stays as it was" in log.read_text())
         assert ready(metrics) == 1
-        write(replicas[1:])
+        write(every[1:])
         assert eventually(lambda: ready(metrics) == 2)
 
 

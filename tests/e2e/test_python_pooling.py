@@ -106,7 +106,7 @@ def examples(page):
     return [block for block in code if "llm = " in block or block.startswith("from octavo")]
 
 
-EXAMPLES = [block for page in ("README.md", "docs/index.md", "docs/python.md") for block in examples(ROOT / page)]
+EXAMPLES = [block for page in ("docs/start/five-minutes.md", "docs/guides/python.md") for block in examples(ROOT / page)]
 
 
 @pytest.mark.parametrize("code", EXAMPLES, ids=lambda code: code.splitlines()[-1][:60])
@@ -119,4 +119,4 @@ def test_the_examples_of_the_pages_run(code, tmp_path, tmp_path_factory, monkeyp
 
 
 def test_there_are_examples():
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 5

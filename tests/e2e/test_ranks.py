@@ -12,7 +12,7 @@ from pathlib import Path
 
 import openai
 import pytest
-from conftest import PATIENCE, eventually, fetch, free_port, http_client, running, serve, tiny
+from conftest import PATIENCE, WORKER, eventually, fetch, free_port, http_client, running, serve, tiny
 from slow_link import SlowLink
 from test_engine_process import engines
 from test_speculation import sum_of
@@ -220,6 +220,7 @@ def test_hosts_whose_options_differ_are_told():
 @contextlib.contextmanager
 def another_host():
     """A network namespace beside this one, linked by a cable: (address here, command prefix there, the cable's end)."""
+    ours, theirs = f"10.213.{WORKER}.1", f"10.213.{WORKER}.2"
     name, here = f"octavo{os.getpid()}", f"oct{os.getpid()}"
     run = lambda *words: subprocess.run(["ip", *words], check=True, capture_output=True)
     if os.getuid() != 0 or shutil.which("ip") is None:
@@ -231,11 +232,11 @@ def another_host():
         subprocess.run(["ip", "netns", "del", name], check=False)
         pytest.skip(f"no network namespaces here: {error.stderr.decode().strip()}")
     try:
-        run("address", "add", "10.213.77.1/24", "dev", here)
+        run("address", "add", ours + "/24", "dev", here)
         run("link", "set", here, "up")
-        run("-n", name, "address", "add", "10.213.77.2/24", "dev", "eth0")
+        run("-n", name, "address", "add", theirs + "/24", "dev", "eth0")
         run("-n", name, "link", "set", "eth0", "up")
-        yield "10.213.77.1", ("ip", "netns", "exec", name), here
+        yield ours, ("ip", "netns", "exec", name), here
     finally:
         subprocess.run(["ip", "link", "del", here], check=False)  # a namespace goes, with its ends of cables, when it likes
         subprocess.run(["ip", "netns", "del", name], check=False)

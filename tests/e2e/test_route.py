@@ -94,7 +94,7 @@ def test_a_decision_explains_itself(routed):
     )
     with urllib.request.urlopen(request, timeout=60) as response:
         told = json.loads(response.headers["X-Octavo-Explain"])
-    assert told["policy"] == "cache_aware"
+    assert told["policy"] == "kv_aware"
     assert told["chosen"] in told["total"]
 
 

@@ -1,6 +1,7 @@
 """`octavo route` under load while replicas die, freeze and lie: of each accepted request the client hears the end, or that there is none."""
 
 import collections
+import concurrent.futures
 import contextlib
 import http.server
 import shlex
@@ -130,6 +131,33 @@ def test_a_replica_is_killed_one_freezes_and_one_lies(expected, migration):
             assert sum(ledger.values()) == 3 * STREAMS and ledger["lost"] == ledger["wrong"] == 0, ledger
             assert ledger["whole"] >= STREAMS and (not migration or ledger["told"] == 0), ledger
             assert eventually(lambda: all(w["load"] == 0 for w in workers(base))), "nothing is in flight any more"
+
+
+def test_a_frozen_replica_holds_no_request(expected):
+    """Whole answers, which nothing of has reached the client, come from the other replica."""
+    model, texts = expected
+    flags = "--policy round_robin --health-check-interval-secs 1 --health-check-timeout-secs 1"
+    with running(SERVE) as (frozen, one), running(SERVE) as (_, two), running(ROUTE + f"{one} {two} {flags}") as (_, base):
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
+        frozen.send_signal(signal.SIGSTOP)
+        try:
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                said = list(pool.map(lambda i: client_of(base).completions.create(**fields(model, i)).choices[0].text, range(8)))
+            assert said == texts[:8]
+            assert eventually(lambda: all(w["load"] == 0 for w in workers(base))), "nothing is held"
+        finally:
+            frozen.send_signal(signal.SIGCONT)
+
+
+def test_a_clients_deadlines_open_nothing(expected):
+    model, _ = expected
+    late = dict(model=model, prompt="Once", max_tokens=1000, timeout=0.01, ignore_eos=True)
+    with running(SERVE) as (_, one), running(SERVE) as (_, two), running(ROUTE + f"{one} {two}") as (_, base):
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
+        for _ in range(30):
+            assert httpx.post(base + "/v1/completions", json=late).status_code == 503
+        assert all(w["is_healthy"] for w in workers(base))
+        assert httpx.post(base + "/v1/completions", json=dict(model=model, prompt="Once", max_tokens=1)).status_code == 200
 
 
 def test_a_router_that_is_killed_and_started_again(expected):

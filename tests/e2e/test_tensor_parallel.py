@@ -7,7 +7,7 @@ import threading
 
 import openai
 import pytest
-from conftest import PATIENCE, eventually, running, serve, serve_command
+from conftest import PATIENCE, at_once, eventually, running, serve, serve_command
 from test_adapters import write_adapter
 from test_engine_process import processes
 
@@ -25,20 +25,11 @@ def client_of(base):
 
 def answers(base, prompts=PROMPTS, model="demo"):
     """Texts and log-probabilities of greedy answers."""
-    found = [None] * len(prompts)
+    def run(prompt):
+        choice = client_of(base).completions.create(model=model, prompt=prompt, max_tokens=48, temperature=0, logprobs=2).choices[0]
+        return choice.text, choice.logprobs.token_logprobs
 
-    def run(i):
-        choice = client_of(base).completions.create(
-            model=model, prompt=prompts[i], max_tokens=48, temperature=0, logprobs=2
-        ).choices[0]
-        found[i] = (choice.text, choice.logprobs.token_logprobs)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(prompts))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
+    return at_once(run, prompts)
 
 
 def test_two_ranks_answer_as_one():
@@ -68,22 +59,14 @@ def test_adapters_on_ranks(tmp_path):
 
     def all_at_once(base):
         """Adapters take turns in the only place while steps are on their way; some streams are left in the middle."""
-        found = [None] * 24
-
         def run(i):
             model, prompt = models[i % 4], PROMPTS[i % 4]
-            if i % 3 == 2:
-                with client_of(base).completions.create(model=model, prompt=prompt, max_tokens=400, stream=True) as stream:
-                    next(iter(stream))
-            else:
-                found[i] = answers(base, [prompt], model)[0]
+            if i % 3 < 2:
+                return answers(base, [prompt], model)[0]
+            with client_of(base).completions.create(model=model, prompt=prompt, max_tokens=400, stream=True) as stream:
+                next(iter(stream))
 
-        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(found))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return found
+        return at_once(run, range(24))
 
     with serve(*flags) as base:
         one = all_of(base)
@@ -115,11 +98,7 @@ def streams(base, first_pieces=lambda: None):
                     started.wait(PATIENCE)
                 texts[i] += chunk.choices[0].text
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(PROMPTS))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(2 * PATIENCE)
+    at_once(run, range(len(PROMPTS)))
     return texts
 
 

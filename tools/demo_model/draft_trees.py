@@ -1,4 +1,4 @@
-"""What a tree of draft tokens would gain over a chain, from how draft tokens rank: docs/speculative.md has the figures.
+"""What a tree of draft tokens would gain over a chain, from how draft tokens rank: docs/design/speculative.md has the figures.
 
     python draft_trees.py --model ../../models/demo --draft ../../models/demo-draft --rows DIR [--ranks FILE]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measured servers beside their simulation: TTFT, ITL and throughput at several loads. Prints Markdown; see docs/simulate.md.
+"""Measured servers beside their simulation: TTFT, ITL and throughput at several loads. Prints Markdown; see docs/design/measurements.md.
 
     tools/fleet_report/fidelity.py [--replicas 4 --policy round_robin] [--timing FILE] [--rates 2,4,6]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`octavo pick` beside llm-d's endpoint picker: what each picks for the same requests at the same metrics, how long it takes, and the
-processor time of it. Prints Markdown; see docs/picker.md. Wants an interpreter with grpcio-tools.
+processor time of it. Prints Markdown; see docs/design/measurements.md. Wants an interpreter with grpcio-tools.
 
     tools/fleet_report/pickers.py --llm-d EPP    # its binary: `go build ./cmd/epp` in llm-d/llm-d-router
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`octavo route` beside SGLang's router (PyPI: sglang-router): the latency that each adds, its processor time and its memory, over the
-same stand-in replicas with the same requests. Prints Markdown; see docs/routing.md.
+same stand-in replicas with the same requests. Prints Markdown; see docs/design/measurements.md.
 
     tools/fleet_report/routers.py --sglang PYTHON    # an interpreter that has sglang-router
     tools/fleet_report/routers.py --dynamo PYTHON    # one that has ai-dynamo and ai-dynamo-runtime

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The autoscaler of `octavo plan live` over a simulated week beside an oracle, a fixed fleet and an HPA on queue length: who attains what
-at what cost. Prints the table of docs/plan.md; about ten minutes of one core.
+at what cost. Prints a table of docs/design/measurements.md; about ten minutes of one core.
 
     tools/fleet_report/week.py [OCTAVO]    (build/release/octavo)
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads what `model_test --gtest_filter=Families/ModelGolden*` prints on standard input, prints the table of docs/models.md."""
+"""Reads what `model_test --gtest_filter=Families/ModelGolden*` prints on standard input, prints the table of docs/design/goldens.md."""
 import re
 import sys
 

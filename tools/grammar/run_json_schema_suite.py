@@ -1,4 +1,4 @@
-"""Runs a checkout of json-schema-org/JSON-Schema-Test-Suite against Octavo's grammar engine and writes docs/grammar_keywords.md.
+"""Runs a checkout of json-schema-org/JSON-Schema-Test-Suite against Octavo's grammar engine and writes docs/reference/json-schema-suite.md.
 
     python run_json_schema_suite.py GRAMMAR_TOOL VOCABULARY.json TESTS_FOLDER OUTPUT.md
 
@@ -15,10 +15,11 @@ import sys
 DRAFTS = ("draft2020-12", "draft7")
 HEAD = """# JSON Schema, keyword by keyword
 
-Written by `tools/grammar/run_json_schema_suite.py` from the JSON Schema test suite, one row a file of it. *refused*: schemas
-that the engine does not read, with an error that names keyword and path, or that no text matches, of how many. *accepted*:
-valid instances, written compactly, that the grammar reads; *outside*: valid ones that it does not (another order of
-members, another spelling). *rejected*: invalid instances it does not read. *wrong*: invalid ones it reads.
+Written by `tools/grammar/run_json_schema_suite.py` from the JSON Schema test suite, one row per file of the suite.
+
+- *refused*: schemas that get an error with keyword and path, or that no text matches, of the total.
+- *accepted*, *outside*: valid instances, written compactly, that the grammar accepts, and those that it does not (another order of members, another spelling).
+- *rejected*, *wrong*: invalid instances that it rejects, and those that it accepts.
 
 | file | 2020-12 refused | accepted | outside | rejected | wrong | draft-7 refused | accepted | outside | rejected | wrong |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |

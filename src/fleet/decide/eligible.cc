@@ -19,13 +19,19 @@ bool serves(const Endpoint& endpoint, std::string_view model) {
 void eligible(const FleetView& view, const RouteRequest& request, Role part,
               std::span<const EndpointId> excluded, Candidates& out) {
   out.clear();
+  bool any_available = false;
+  Candidates broken;
   for (const Member& member : view.members) {
     const Role role = member.endpoint->role;
-    if (member.state.availability == Availability::available &&
-        (part == Role::both || role == Role::both || role == part) &&
-        serves(*member.endpoint, request.model) && std::ranges::find(excluded, member.id) == excluded.end())
-      out.push_back(&member);
+    const Availability state = member.state.availability;
+    if ((state != Availability::available && state != Availability::broken) ||
+        (part != Role::both && role != Role::both && role != part) || !serves(*member.endpoint, request.model))
+      continue;
+    any_available = any_available || state == Availability::available;
+    if (std::ranges::find(excluded, member.id) != excluded.end()) continue;
+    (state == Availability::available ? out : broken).push_back(&member);
   }
+  if (!any_available) out = std::move(broken);
 }
 
 }  // namespace octavo::fleet

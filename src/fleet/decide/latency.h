@@ -55,6 +55,8 @@ class LatencyPredictor {
   virtual LatencyInputs inputs(const Cycle& cycle, const Member& member) const = 0;
   // Nothing: too little is known of the endpoint.
   virtual std::optional<Headroom> headroom(const Cycle& cycle, const Member& member) const = 0;
+  // Milliseconds to the first token. Nothing: too little is known of the endpoint.
+  virtual std::optional<double> ttft_ms(const Cycle& cycle, const Member& member) const = 0;
   // An answer is at its end; negative: it had no token, or no second one.
   virtual void learn(EndpointId endpoint, const LatencyInputs& inputs, double ttft_ms, double tpot_ms) = 0;
 };

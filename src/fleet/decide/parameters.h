@@ -14,8 +14,12 @@
 
 namespace octavo::fleet {
 
-// "1.5s" in microseconds; units us, ms, s, m and h.
+// Go's durations, "1.5s" or "1h30m", in microseconds; units ns, us, ms, s, m and h.
 std::optional<double> duration_us(std::string_view text);
+
+// Kubernetes' quantities, rounded up: "1k", "512Mi", "1.5G", "1e3"; units k M G T and Ki Mi Gi Ti. Nothing: no
+// such text, or more than 2^50.
+std::optional<std::uint64_t> quantity(std::string_view text);
 
 class Parameters {
  public:
@@ -30,6 +34,9 @@ class Parameters {
   void read(std::string_view name, double& value, double min, double max);
   // "250ms", "60s", "5m", "4h", or a number of seconds.
   void read_duration(std::string_view name, std::int64_t& value_us);
+
+  // A number or a quantity, see above; at most `max`.
+  void read_quantity(std::string_view name, std::uint64_t& value, std::uint64_t max);
 
   // The fields of an object, by `read_fields`; strict like all others.
   void read_object(std::string_view name, const std::function<void(Parameters& fields)>& read_fields);

@@ -48,6 +48,31 @@ TEST(Parameters, ReadsEachType) {
   EXPECT_EQ(read(R"({"ttl": "250ms"})").ttl_us, 250'000);
   EXPECT_EQ(read(R"({"ttl": "2m"})").ttl_us, 120'000'000);
   EXPECT_EQ(read(R"({"ttl": 3})").ttl_us, 3'000'000);
+  EXPECT_EQ(read(R"({"ttl": "1m30s"})").ttl_us, 90'000'000);
+  EXPECT_EQ(read(R"({"ttl": "0"})").ttl_us, 0);
+}
+
+TEST(Parameters, QuantitiesAreThoseOfKubernetes) {
+  EXPECT_EQ(quantity("500"), 500U);
+  EXPECT_EQ(quantity("1k"), 1000U);
+  EXPECT_EQ(quantity("1e3"), 1000U);
+  EXPECT_EQ(quantity("1.5Gi"), 3U << 29);
+  EXPECT_EQ(quantity("2T"), 2'000'000'000'000U);
+  EXPECT_EQ(quantity("1500m"), 2U) << "rounded up";
+  for (const char* wrong : {"", "k", "1X", "1 k", "-1", "1Ti1", "1e99", "2000Ti", "nan"})
+    EXPECT_EQ(quantity(wrong), std::nullopt) << wrong;
+  const boost::json::value values = boost::json::parse(R"({"a": "1k", "b": 7, "c": "2k", "d": true, "e": -1})");
+  std::uint64_t value = 0;
+  Parameters good(values.as_object(), "p");
+  good.read_quantity("a", value, 1000);
+  EXPECT_EQ(value, 1000U);
+  good.read_quantity("b", value, 1000);
+  EXPECT_EQ(value, 7U);
+  for (const char* field : {"c", "d", "e"}) {
+    Parameters bad(values.as_object(), "p");
+    bad.read_quantity(field, value, 1000);
+    EXPECT_EQ(bad.done().error().field, std::string("p.") + field);
+  }
 }
 
 TEST(Parameters, MistakesNameTheField) {

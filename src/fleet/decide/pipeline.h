@@ -81,6 +81,7 @@ class Pipeline {
     plugins_->cache_changed(endpoint, events);
   }
   void forget(EndpointId endpoint) { plugins_->forget(endpoint); }
+  void restarted(EndpointId endpoint) { plugins_->restarted(endpoint); }
   // Fields for the header of the answer that `endpoint` gives, for the client to send again.
   HeaderFields answer_headers(const Member& endpoint) const { return plugins_->answer_headers(endpoint); }
   // Who learns from how long answers took; null: nobody does.

@@ -35,6 +35,9 @@ class Plugin {
   virtual void cache_changed(EndpointId, std::span<const CacheEvent>) {}
   // The endpoint has left the fleet, or has lost its caches.
   virtual void forget(EndpointId) {}
+  // The endpoint has started anew: what it was sent before is not in its cache. What its KV cache events say
+  // stays: they tell by themselves.
+  virtual void restarted(EndpointId) {}
   // Called about once a second, to let go of what is too old.
   virtual void expire(std::int64_t /*now_us*/) {}
 };

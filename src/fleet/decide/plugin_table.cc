@@ -8,6 +8,7 @@ constexpr PluginRow kTable[] = {
     {"latency-slo-admitter", make_latency_slo_admitter},
     {"probabilistic-admitter", make_probabilistic_admitter},
     // Filters
+    {"by-label", make_label_filter},                     // deprecated
     {"by-label-selector", make_label_selector_filter},  // an old name
     {"concurrency-detector", make_concurrency_detector},
     {"decode-filter", make_decode_filter},
@@ -37,6 +38,7 @@ constexpr PluginRow kTable[] = {
     {"lora-affinity-scorer", make_lora_affinity_scorer},
     {"mm-embeddings-cache-scorer", make_media_cache_scorer},
     {"no-hit-lru-scorer", make_no_hit_lru_scorer},
+    {"precise-prefix-cache-scorer", make_precise_prefix_scorer},  // deprecated; a producer, too
     {"prefix-cache-scorer", make_prefix_cache_scorer},
     {"queue-scorer", make_queue_scorer},
     {"running-requests-size-scorer", make_running_requests_scorer},

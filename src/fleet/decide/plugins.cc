@@ -14,7 +14,9 @@ Result<std::unique_ptr<Plugins>> Plugins::make(std::span<const PluginConfig> con
   for (const bool first : {true, false}) {
     for (std::size_t i = 0; i < configs.size(); ++i) {
       const std::string& type = configs[i].type;
-      if ((type.ends_with("-producer") || type.ends_with("-extractor")) != first) continue;
+      const bool is_looked_for = type.ends_with("-producer") || type.ends_with("-extractor") ||
+                                 type == "precise-prefix-cache-scorer";
+      if (is_looked_for != first) continue;
       TRY_VOID(plugins->add(configs[i], fmt::format("plugins[{}]", i)));
     }
   }
@@ -97,6 +99,10 @@ void Plugins::cache_changed(EndpointId endpoint, std::span<const CacheEvent> eve
 
 void Plugins::forget(EndpointId endpoint) {
   for (const auto& plugin : plugins_) plugin->forget(endpoint);
+}
+
+void Plugins::restarted(EndpointId endpoint) {
+  for (const auto& plugin : plugins_) plugin->restarted(endpoint);
 }
 
 void Plugins::expire(std::int64_t now_us) {

@@ -39,6 +39,7 @@ class Plugins {
   HeaderFields answer_headers(const Member& endpoint) const;
   void cache_changed(EndpointId endpoint, std::span<const CacheEvent> events);
   void forget(EndpointId endpoint);
+  void restarted(EndpointId endpoint);
   void expire(std::int64_t now_us);
 
   // For make functions: the place in cycle.overlaps of a producer, made with its defaults when no one has

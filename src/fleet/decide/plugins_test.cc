@@ -41,6 +41,7 @@ const std::map<std::string_view, boost::json::object> kNeeded{
       {"algorithm", {{"type", "threshold"}, {"threshold", {{"operator", "LessThanOrEqual"}, {"value", 0.9}}}}}}},
     {"endpoint-attribute-scorer",
      {{"attributeKey", "depth"}, {"algorithm", {{"type", "linear_lower_is_better"}}}}},
+    {"by-label", {{"label", "gpu"}, {"validValues", boost::json::array{"h100"}}}},
     {"header-label-affinity-scorer", {{"headerName", "X-Tier"}, {"labelKey", "tier"}}},
     {"session-id-producer", {{"cookieName", "sid"}}},
     {"utilization-filter",
@@ -536,6 +537,34 @@ TEST(Plugins, APrefixDrawsRequestsUnlessItsHolderIsFarBehind) {
   EXPECT_EQ(fleet.rank(policy, prompt(std::string(4 * 640, 'b'))).size(), 3U) << "nobody holds it";
   fleet.inflight.book(holder.endpoint, 3000, 3000);  // three seconds of prefill before it
   EXPECT_EQ(fleet.rank(policy, request).size(), 3U);
+}
+
+TEST(Plugins, APrefixAlwaysDrawsRequestsWherePenaltiesAre0) {
+  TestFleet fleet(3);
+  const RouteRequest request = prompt(std::string(4 * 640, 'a'));
+  const auto ranked = [&](boost::json::object parameters) {
+    const PluginConfig config{"", "prefix-cache-affinity-filter", std::move(parameters)};
+    auto policy = pipeline({config}, {{config.type}});
+    Booking holder = fleet.send(policy, request);
+    Booking long_prompt = fleet.inflight.book(holder.endpoint, 1'000'000, 1'000'000);
+    const std::size_t left = fleet.rank(policy, request).size();
+    fleet.inflight.free(long_prompt);
+    fleet.inflight.free(holder);
+    return left;
+  };
+  EXPECT_EQ(ranked({{"maxTTFTPenaltyMs", 0}}), 1U);
+  EXPECT_EQ(ranked({{"maxTTFTPenaltyMs", 0}, {"maxTokensInFlightPenalty", 900'000}}), 3U);
+  EXPECT_EQ(ranked({{"maxTTFTPenaltyMs", 0}, {"maxTokensInFlightPenalty", 2'000'000}}), 1U);
+}
+
+TEST(Plugins, ALabelHasOneOfTheseValues) {
+  const std::vector<std::map<std::string, std::string>> labels{{{"gpu", "h200"}}, {{"gpu", "h100"}}, {}};
+  const auto config = [](bool none) {
+    return PluginConfig{
+        "", "by-label", {{"label", "gpu"}, {"validValues", boost::json::array{"h100"}}, {"allowsNoLabel", none}}};
+  };
+  EXPECT_THAT(left(config(false), labels), ElementsAre(1));
+  EXPECT_THAT(left(config(true), labels), ElementsAre(1, 2));
 }
 
 TEST(Plugins, WeightedRandomDrawsByScore) {

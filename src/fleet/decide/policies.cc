@@ -63,7 +63,8 @@ PipelineConfig bucket(const PolicyOptions& o) {
 
 constexpr Policy kPolicies[] = {
     {"bucket", "prompts of like length to the same, each with the same work", bucket},
-    {"cache_aware", "to who was sent the longest prefix of the prompt, unless load is uneven", cache_aware},
+    {"cache_aware", "of those that are not overloaded, to who was sent the longest prefix of the prompt",
+     cache_aware},
     {"consistent_hashing",
      "to whom the client's key belongs: X-SMG-Target-Worker, X-SMG-Routing-Key, else who it is",
      consistent_hashing},

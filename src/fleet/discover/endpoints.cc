@@ -6,6 +6,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <charconv>
+#include <map>
 
 #include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
@@ -75,6 +76,11 @@ Role role_of_labels(const std::map<std::string, std::string>& labels) {
   return role->second == "decode" ? Role::decode : Role::both;
 }
 
+void number_ranks(std::vector<Endpoint>& endpoints) {
+  std::map<std::string_view, int> seen;  // by address
+  for (Endpoint& endpoint : endpoints) endpoint.rank = seen[ip_of(endpoint.name)]++;
+}
+
 Result<std::vector<Endpoint>> read_endpoints_file(const std::string& path) {
   TRY(const json::value file, read_yaml_file(path, "endpoints"));
   if (!file.is_object()) return invalid("endpoints", "{} must hold an object with a list of endpoints", path);
@@ -90,6 +96,7 @@ Result<std::vector<Endpoint>> read_endpoints_file(const std::string& path) {
       return invalid(where, "{} is there twice", endpoint.name);
     endpoints.push_back(std::move(endpoint));
   }
+  number_ranks(endpoints);
   return endpoints;
 }
 

@@ -19,12 +19,15 @@ Result<Endpoint> endpoint_of_address(std::string_view address);
 // What the label llm-d.ai/role says: "prefill", "decode", or both.
 Role role_of_labels(const std::map<std::string, std::string>& labels);
 
+// The endpoints of one address are its ranks, in the order of the list.
+void number_ranks(std::vector<Endpoint>& endpoints);
+
 // A file in YAML or JSON, at most 1 MiB, strict:
 //
 //   endpoints:
 //   - {name: vllm-0, namespace: default, address: 10.0.0.10, port: "8000", labels: {llm-d.ai/role: decode}}
 //
-// Errors name the field, like "endpoints[0].port".
+// Their ranks are numbered. Errors name the field, like "endpoints[0].port".
 Result<std::vector<Endpoint>> read_endpoints_file(const std::string& path);
 
 }  // namespace octavo::fleet

@@ -41,6 +41,18 @@ TEST(Endpoints, AFileListsThem) {
   EXPECT_EQ(read_ones->at(1).url, "http://10.0.0.2:8001");
 }
 
+TEST(Endpoints, ThoseOfOneAddressAreItsRanks) {
+  const auto ones = read(
+      "endpoints:\n"
+      "- {address: 10.0.0.1, port: '8000'}\n"
+      "- {address: 10.0.0.2, port: '8000'}\n"
+      "- {address: 10.0.0.1, port: '8001'}\n");
+  ASSERT_TRUE(ones) << ones.error().message;
+  EXPECT_EQ(ones->at(0).rank, 0);
+  EXPECT_EQ(ones->at(1).rank, 0);
+  EXPECT_EQ(ones->at(2).rank, 1);
+}
+
 TEST(Endpoints, MistakesNameTheField) {
   const auto field = [](const std::string& text) { return read(text).error().field; };
   EXPECT_EQ(field("endpoints: [{address: 10.0.0.1, port: '1', x: 1}]"), "endpoints[0].x");

@@ -96,15 +96,16 @@ std::optional<Pod> ready_pod(const json::object& object) {
 std::vector<Endpoint> endpoints_of(const Pod& pod, const std::vector<int>& ports) {
   std::vector<Endpoint> endpoints;
   const bool v6 = pod.ip.find(':') != std::string::npos;
-  for (const int port : ports) {
-    auto endpoint =
-        endpoint_of_address(v6 ? fmt::format("[{}]:{}", pod.ip, port) : fmt::format("{}:{}", pod.ip, port));
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    auto endpoint = endpoint_of_address(v6 ? fmt::format("[{}]:{}", pod.ip, ports[i])
+                                           : fmt::format("{}:{}", pod.ip, ports[i]));
     if (!endpoint) continue;  // what the cluster says is no address
     endpoint->labels = pod.labels;
     endpoint->role = role_of_labels(pod.labels);
     endpoint->bootstrap_port = pod.bootstrap_port;
     endpoint->pod = pod.name;
     endpoint->node = pod.node;
+    endpoint->rank = static_cast<int>(i);
     endpoints.push_back(*std::move(endpoint));
   }
   return endpoints;

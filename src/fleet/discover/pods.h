@@ -34,7 +34,8 @@ struct Pod {
 // A pod that takes requests: it has an address, is ready and is not on its way out.
 std::optional<Pod> ready_pod(const boost::json::object& object);
 
-// One endpoint for each port, named "ip:port"; the label llm-d.ai/role says what it does.
+// One endpoint for each port, named "ip:port", with the port's index as its rank; the label llm-d.ai/role says
+// what it does.
 std::vector<Endpoint> endpoints_of(const Pod& pod, const std::vector<int>& ports);
 
 }  // namespace octavo::fleet

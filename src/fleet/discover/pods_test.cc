@@ -46,6 +46,8 @@ TEST(Pods, AReadyOneIsAnEndpointForEachPort) {
   EXPECT_EQ(endpoints[1].role, Role::decode);
   EXPECT_EQ(endpoints[1].labels.at("app"), "vllm");
   EXPECT_EQ(endpoints[1].bootstrap_port, 8998);
+  EXPECT_EQ(endpoints[0].rank, 0);
+  EXPECT_EQ(endpoints[1].rank, 1);
   EXPECT_EQ(endpoints_of({.ip = "fd00::1"}, {80}).at(0).name, "[fd00::1]:80");
   EXPECT_TRUE(endpoints_of({.ip = "no address"}, {80}).empty());
 }

@@ -9,20 +9,21 @@
 #include "fleet/decide/eligible.h"
 #include "fleet/decide/kv_source.h"
 #include "fleet/decide/session.h"
+#include "fleet/observe/engine_metrics.h"
+#include "fleet/view/address_list.h"
 
 namespace octavo::fleet {
 namespace {
+
+Refusal no_endpoints() {
+  return {503, "failed to find endpoint candidates for serving the request", "rejected-no-endpoints"};
+}
 
 constexpr ProbeOptions kScrapesAreProbes{.failure_threshold = 3, .success_threshold = 1};
 constexpr BreakerOptions kNoBreaker{
     .enabled = false};  // the gateway sees what requests come to, the picker does not
 
 }  // namespace
-
-std::string_view ip_of(std::string_view address) {
-  const std::size_t colon = address.rfind(':');
-  return colon != std::string_view::npos && !address.ends_with(']') ? address.substr(0, colon) : address;
-}
 
 Result<std::unique_ptr<EndpointPicker>> EndpointPicker::make(PipelineConfig config) {
   TRY(Pipeline pipeline, Pipeline::make(std::move(config)));
@@ -47,19 +48,21 @@ Candidates EndpointPicker::candidates(const FleetView& view, const RouteRequest&
   eligible(view, request, Role::both, {}, found);
   if (subset) {
     std::erase_if(found, [&](const Member* member) {
-      return std::ranges::find(*subset, ip_of(member->endpoint->name), ip_of) == subset->end();
+      return std::ranges::none_of(
+          *subset, [&](const auto& address) { return address_names(address, member->endpoint->name); });
     });
   }
   return found;
 }
 
-Pick EndpointPicker::booked(const Decision& decision, const FleetView& view, std::int64_t tokens) {
+Pick EndpointPicker::booked(const Decision& decision, const Cycle& cycle) {
   Pick pick;
   for (std::size_t i = 0; i < decision.picked; ++i) {
     const Score& score = decision.ranking[i];
-    pick.endpoints.push_back({view.find(score.endpoint)->endpoint->name, score.total});
+    pick.endpoints.push_back({cycle.view.find(score.endpoint)->endpoint->name, score.total});
   }
-  pick.booking = inflight_.book(decision.chosen(), tokens, tokens);
+  const auto tokens = static_cast<std::int64_t>(cycle.request.tokens.size());
+  pick.booking = inflight_.book(decision.chosen(), tokens, tokens - cycle.cached_tokens(decision.chosen()));
   return pick;
 }
 
@@ -68,9 +71,7 @@ std::expected<Pick, Refusal> EndpointPicker::pick(const RouteRequest& request, c
   const std::lock_guard lock(mutex_);
   const auto view = fleet_.view();
   Candidates found = candidates(*view, request, subset);
-  if (found.empty())
-    return std::unexpected(
-        Refusal{503, "failed to find endpoint candidates for serving the request", "rejected-no-endpoints"});
+  if (found.empty()) return std::unexpected(no_endpoints());
   Cycle cycle{*view, request, inflight_, now_us(), Draws(draw())};
   cycle.burst_home = burst_home;
   if (const auto why = pipeline_.refusal(cycle, priority, found))
@@ -83,7 +84,7 @@ std::expected<Pick, Refusal> EndpointPicker::pick(const RouteRequest& request, c
   const EndpointId answering = decision_.chosen();
   std::optional<LatencyInputs> inputs;  // before it is booked itself
   if (predictor_) inputs = predictor_->inputs(cycle, *view->find(answering));
-  Pick pick = booked(decision_, *view, static_cast<std::int64_t>(request.tokens.size()));
+  Pick pick = booked(decision_, cycle);
   pick.answer_headers = pipeline_.answer_headers(*view->find(answering));
   pick.inputs = inputs;
   pick.encoders = encoders(cycle, subset);
@@ -132,16 +133,27 @@ std::string EndpointPicker::kv_source(Cycle& cycle, std::string_view computing, 
   return source ? source->endpoint->name : std::string();
 }
 
-std::expected<Pick, Refusal> EndpointPicker::pick_any(const Subset& subset) {
+std::expected<Pick, Refusal> EndpointPicker::pick_any(const RouteRequest& request, const Subset& subset) {
   const std::lock_guard lock(mutex_);
   const auto view = fleet_.view();
-  const Candidates found = candidates(*view, {}, subset);
-  if (found.empty()) return std::unexpected(Refusal{500, "no pods available in datastore"});
-  Draws draws(draw());
-  decision_.clear();
-  decision_.ranking.push_back({found[draws.below(found.size())]->id, 0});
-  decision_.picked = 1;
-  return booked(decision_, *view, 0);
+  const Candidates found = candidates(*view, request, subset);
+  if (found.empty()) return std::unexpected(no_endpoints());
+  Cycle cycle{*view, request, inflight_, now_us(), Draws(draw())};
+  Candidates ranked = found;
+  pipeline_.rank(cycle, ranked, decision_);
+  if (decision_.ranking.empty()) {  // all are filtered away: load is no reason to refuse it
+    decision_.ranking.push_back({found[cycle.draws.below(found.size())]->id, 0});
+    decision_.picked = 1;
+  }
+  Pick pick = booked(decision_, cycle);
+  pick.answer_headers = pipeline_.answer_headers(*view->find(decision_.chosen()));
+  return pick;
+}
+
+std::string EndpointPicker::any_url() {
+  const auto view = fleet_.view();
+  const Candidates found = candidates(*view, {}, {});
+  return found.empty() ? std::string() : found[Draws(draw()).below(found.size())]->endpoint->url;
 }
 
 void EndpointPicker::cache_changed(const Member& endpoint, std::span<const CacheEvent> events) {
@@ -248,6 +260,10 @@ bool EndpointPicker::take(Scrape& scrape, Member& member) {
   EndpointState& state = member.state;
   bool changed = scrape.state.has_value();
   if (scrape.state) {
+    if (has_restarted(state, *scrape.state)) {
+      log_info("{} has started anew: its prefixes are forgotten", member.endpoint->name);
+      pipeline_.restarted(member.id);
+    }
     if (scrape.state->attributes) scrape.attributes.insert(scrape.state->attributes->begin(), scrape.state->attributes->end());
     scrape.state->attributes = state.attributes;
     scrape.state->availability = state.availability;

@@ -23,9 +23,6 @@
 
 namespace octavo::fleet {
 
-// "10.0.0.1" of "10.0.0.1:8000" and "10.0.0.1"; an IPv6 address in brackets keeps them.
-std::string_view ip_of(std::string_view address);
-
 struct Pick {
   struct Endpoint {
     std::string name;  // "ip:port"
@@ -47,7 +44,7 @@ struct Refusal {
   std::string_view dropped_reason = {};  // for x-llm-d-request-dropped-reason; "": none
 };
 
-// The addresses that a gateway allows, "ip" or "ip:port": ips are compared. nullopt: all.
+// The addresses that a gateway allows, "ip:port" or "ip" for all ports of it. nullopt: all.
 using Subset = std::optional<std::vector<std::string>>;
 
 class EndpointPicker {
@@ -57,8 +54,8 @@ class EndpointPicker {
   // burst_home: where it was placed together with others.
   std::expected<Pick, Refusal> pick(const RouteRequest& request, const Subset& subset, int priority = 0,
                                     EndpointId burst_home = kNoEndpoint);
-  // For a request that says nothing of itself: any endpoint.
-  std::expected<Pick, Refusal> pick_any(const Subset& subset);
+  // For a request without a body: by its headers, else any available endpoint.
+  std::expected<Pick, Refusal> pick_any(const RouteRequest& request, const Subset& subset);
   // What the plugins read of a request's headers, see scan_request().
   std::span<const std::string> headers() const { return pipeline_.headers(); }
   // The agent's session that the request belongs to; "": none.
@@ -97,6 +94,9 @@ class EndpointPicker {
 
   std::uint64_t draw() { return random_bits(seed_, 1, ++draws_); }  // bits that nobody can guess
 
+  // The URL of any endpoint that gets requests; "": there is none.
+  std::string any_url();
+
   std::shared_ptr<const FleetView> view() const { return fleet_.view(); }
   const Fleet& fleet() const { return fleet_; }
 
@@ -106,7 +106,7 @@ class EndpointPicker {
   std::string prefiller(Cycle& cycle, EndpointId answering, const Subset& subset);
   std::string encoders(Cycle& cycle, const Subset& subset);
   std::string kv_source(Cycle& cycle, std::string_view computing, const Subset& subset);
-  Pick booked(const Decision& decision, const FleetView& view, std::int64_t tokens);
+  Pick booked(const Decision& decision, const Cycle& cycle);
   bool take(Scrape& scrape, Member& member);
   Result<> add(Endpoint endpoint);
   void remove(EndpointId id);

@@ -8,12 +8,15 @@
 #include <limits>
 #include <map>
 
+#include "base/log.h"
 #include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
+#include "fleet/decide/policies.h"
 #include "fleet/extproc/flow_control_config.h"
 #include "fleet/extproc/prefill_config.h"
 #include "fleet/extproc/setup_table.h"
+#include "fleet/extproc/unsupported_plugins.h"
 #include "yaml/yaml.h"
 
 namespace octavo::fleet {
@@ -21,12 +24,20 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::array<std::string_view, 2> kApiVersions{"llm-d.ai/v1alpha1",
+constexpr std::array<std::string_view, 3> kApiVersions{"llm-d.ai/v1", "llm-d.ai/v1alpha1",
                                                        "inference.networking.x-k8s.io/v1alpha1"};
 constexpr std::string_view kKind = "EndpointPickerConfig";
 constexpr std::string_view kPrecise = "precise-prefix-cache-producer";
+constexpr std::string_view kPreciseScorer = "precise-prefix-cache-scorer";  // deprecated: both in one
+constexpr std::string_view kPrefixScorer = "prefix-cache-scorer";
+constexpr std::string_view kMatchProducer = "prefixMatchInfoProducerName";
+// Gates of older versions, for what is always on.
+constexpr std::array<std::string_view, 3> kAlwaysOn{"dataLayer", "prepareDataPlugins",
+                                                    "haPopulateNonLeaderDatastore"};
 constexpr std::array<std::string_view, 4> kNoSteps{"-producer", "-extractor", "-admitter",
                                                    "-identity"};  // ends of types
+
+constexpr Parsers kNoParsers{.openai = false, .anthropic = false, .vllm = false, .passthrough = false};
 
 // Those that llm-d calls alpha.
 constexpr std::string_view kExperimental[] = {"agent-identity",
@@ -49,6 +60,8 @@ constexpr std::string_view kExperimental[] = {"agent-identity",
                                               "topology-extractor",
                                               "utilization-filter"};
 
+const std::string& name_of(const PluginConfig& plugin) { return plugin.name.empty() ? plugin.type : plugin.name; }
+
 class Reader {
  public:
   explicit Reader(bool experimental) : experimental_(experimental) {}
@@ -60,7 +73,8 @@ class Reader {
     fields.read("apiVersion", version);
     fields.read("kind", kind);
     if (std::ranges::find(kApiVersions, version) == kApiVersions.end())
-      fields.fail("apiVersion", fmt::format("must be {}", quoted_text(kApiVersions[0])));
+      fields.fail("apiVersion", fmt::format("{} is not supported: must be {}", quoted_text(version),
+                                            fmt::join(kApiVersions, ", ")));
     if (kind != kKind) fields.fail("kind", fmt::format("must be {}", quoted_text(kKind)));
     const auto* gates = fields.get("featureGates");
     const auto* plugins = fields.get("plugins");
@@ -68,24 +82,30 @@ class Reader {
     const auto* data_layer = fields.get("dataLayer");
     const auto* flow_control = fields.get("flowControl");
     const auto* handler = fields.get("requestHandler");
-    for (const char* later : {"saturationDetector", "parser"})
-      if (fields.get(later)) fields.fail(later, "is not supported yet");
+    const auto* detector = fields.get("saturationDetector");
+    const auto* parser = fields.get("parser");
     TRY_VOID(fields.done());
     if (gates) TRY_VOID(read_gates(*gates));
-    if (plugins) TRY_VOID(each(*plugins, "plugins", &Reader::read_plugin));
+    if (plugins) {
+      precise_producer_ = name_of_type(*plugins, kPrecise);
+      TRY_VOID(each(*plugins, "plugins", &Reader::read_plugin));
+    }
     if (data_layer) TRY_VOID(read_data_layer(*data_layer));
+    if (parser) TRY_VOID(read_old_parser(*parser));
     if (handler) TRY_VOID(read_request_handler(*handler));
+    if (detector) TRY_VOID(flow_.read_old_detector(*detector));
     if (flow_control) TRY_VOID(flow_.read_section(*flow_control));
     if (flow_enabled_) config_.flow = flow_.options();
     config_.shedding = flow_.options().detector;
     if (config_.discovery && !discovery_chosen_) config_.discovery.reset();
+    if (prefill_.primary_port() > 0) config_.primary_port = prefill_.primary_port();
     if (profiles) {
       TRY_VOID(each(*profiles, "schedulingProfiles", &Reader::read_profile));
       TRY_VOID(prefill_.choose_profiles(std::move(profiles_), config_.pipeline));
     } else {
       for (const PluginConfig& plugin : config_.pipeline.plugins)
         if (std::ranges::none_of(kNoSteps, [&](auto end) { return plugin.type.ends_with(end); }))
-          config_.pipeline.steps.push_back({.plugin = plugin.name.empty() ? plugin.type : plugin.name});
+          config_.pipeline.steps.push_back({.plugin = name_of(plugin)});
     }
     return std::move(config_);
   }
@@ -118,8 +138,10 @@ class Reader {
           gate.is_string() ? std::string_view(gate.get_string()) : std::string_view();
       if (text == "flowControl" || text == "flowControl=true") {
         flow_enabled_ = true;
-      } else if (!text.ends_with("=false")) {
-        return invalid(fmt::format("featureGates[{}]", i), "must be flowControl or off (\"name=false\")");
+      } else if (std::ranges::find(kAlwaysOn, text.substr(0, text.find("=true"))) == kAlwaysOn.end() &&
+                 !text.ends_with("=false")) {
+        return invalid(fmt::format("featureGates[{}]", i), "{} is not known: must be flowControl, or off "
+                       "(\"name=false\")", quoted_text(text));
       }
     }
     return {};
@@ -135,7 +157,17 @@ class Reader {
       config.parameters = parameters->get_object();
     }
     TRY_VOID(fields.done());
-    const std::string& name = config.name.empty() ? config.type : config.name;
+    const std::string name = name_of(config);
+    if (const std::string_view why = why_unsupported(config.type); !why.empty())
+      return invalid(where + ".type", "{} is not supported: {}", quoted_text(config.type), why);
+    if (config.type == kPreciseScorer && precise_producer_) {
+      if (!config.parameters.empty())
+        log_warning("{}: the parameters of {} have no effect beside {}", where, name, *precise_producer_);
+      config.type = kPrefixScorer;
+      config.parameters = {{kMatchProducer, *precise_producer_}};
+      setups_.push_back({name, config.type, SetupKind::extractor});
+    }
+    if (config.type == kPrefixScorer) take_producer_out(config, name);
     if (!experimental_ && std::ranges::find(kExperimental, config.type) != std::end(kExperimental))
       return invalid(
           where + ".type",
@@ -149,8 +181,9 @@ class Reader {
     }
     const auto row = std::ranges::find(setup_table(), config.type, &SetupRow::type);
     if (row == setup_table().end()) {
-      if (config.type == kPrecise) TRY_VOID(read_precise(config, where + ".parameters"));
-      if (config.type.ends_with("-producer") || config.type.ends_with("-extractor"))
+      const bool precise = config.type == kPrecise || config.type == kPreciseScorer;
+      if (precise) TRY_VOID(read_precise(config, where + ".parameters"));
+      if (precise || config.type.ends_with("-producer") || config.type.ends_with("-extractor"))
         setups_.push_back({name, config.type, SetupKind::extractor});
       config_.pipeline.plugins.push_back(std::move(config));  // Plugins::make knows its type, or not
       return {};
@@ -160,8 +193,35 @@ class Reader {
     return parameters.done();
   }
 
+  // The name of the first plugin of a type; nothing: there is none.
+  static std::optional<std::string> name_of_type(const json::value& plugins, std::string_view type) {
+    if (!plugins.is_array()) return std::nullopt;
+    const auto text = [](const json::value& plugin, std::string_view field) {
+      const auto* found = plugin.is_object() ? plugin.get_object().if_contains(field) : nullptr;
+      return found && found->is_string() ? std::string(found->get_string()) : std::string();
+    };
+    for (const json::value& plugin : plugins.get_array())
+      if (text(plugin, "type") == type) return text(plugin, "name").empty() ? std::string(type) : text(plugin, "name");
+    return std::nullopt;
+  }
+
+  // The scorer of the Gateway API Inference Extension had the producer's parameters: a producer takes them.
+  void take_producer_out(PluginConfig& scorer, const std::string& name) {
+    PluginConfig producer{.name = name + "-producer", .type = "approx-prefix-cache-producer"};
+    for (const char* field : {"autoTune", "blockSizeTokens", "blockSize", "hashBlockSize", "maxPrefixBlocksToMatch",
+                              "maxPrefixTokensToMatch", "lruCapacityPerServer"})
+      if (const auto* value = scorer.parameters.if_contains(field)) {
+        producer.parameters[field] = *value;
+        scorer.parameters.erase(field);
+      }
+    if (producer.parameters.empty() || scorer.parameters.contains(kMatchProducer)) return;
+    scorer.parameters[kMatchProducer] = producer.name;
+    config_.pipeline.plugins.push_back(std::move(producer));
+  }
+
   // Its index is fed by this room; the rest is the plugin's own.
   Result<> read_precise(PluginConfig& config, const std::string& where) {
+    take_tokenizer(config);
     config_.events.emplace();
     if (!config_.models) config_.models = kModelsPage;  // the blocks of adapters bear their names
     const auto* section = config.parameters.if_contains("kvEventsConfig");
@@ -172,6 +232,19 @@ class Reader {
     TRY_VOID(fields.done());
     config.parameters.erase("kvEventsConfig");
     return {};
+  }
+
+  // Older versions name the tokenizer's model within the index. Endpoints of the pool tokenise, where no
+  // token-producer says who does.
+  void take_tokenizer(PluginConfig& config) {
+    auto* indexer = config.parameters.if_contains("indexerConfig");
+    if (!indexer || !indexer->is_object()) return;
+    auto* pool = indexer->get_object().if_contains("tokenizersPoolConfig");
+    if (!pool) return;
+    const auto* model = pool->is_object() ? pool->get_object().if_contains("modelName") : nullptr;
+    if (!config_.tokens && model && model->is_string())
+      config_.tokens = RenderSource{.address = std::nullopt, .model = std::string(model->get_string())};
+    indexer->get_object().erase("tokenizersPoolConfig");
   }
 
   // A reference to a plugin of this kind.
@@ -194,6 +267,8 @@ class Reader {
 
   Result<> read_source(const json::object& source, const std::string& where) {
     TRY_VOID(check_reference(source, where, SetupKind::source, "extractors"));
+    const std::string name(source.at("pluginRef").as_string());
+    reads_metrics_ |= std::ranges::find(setups_, name, &Setup::name)->type == "metrics-data-source";
     const auto* extractors = source.if_contains("extractors");
     return extractors ? each(*extractors, where + ".extractors", &Reader::read_extractor) : Result<>();
   }
@@ -205,8 +280,15 @@ class Reader {
     const auto* parsers = fields.get("parsers");
     TRY_VOID(fields.done());
     if (!parsers) return {};
-    config_.parsers = {.openai = false, .anthropic = false, .vllm = false, .passthrough = false};
+    config_.parsers = kNoParsers;
     return each(*parsers, "requestHandler.parsers", &Reader::read_parser);
+  }
+
+  // Deprecated: one parser, beside which requestHandler's count.
+  Result<> read_old_parser(const json::value& parser) {
+    if (!parser.is_object()) return invalid("parser", "must be an object");
+    config_.parsers = kNoParsers;
+    return read_parser(parser.get_object(), "parser");
   }
 
   Result<> read_parser(const json::object& parser, const std::string& where) {
@@ -226,15 +308,28 @@ class Reader {
     Parameters fields(layer.get_object(), "dataLayer");
     bool inject = true;
     fields.read("injectDefaults", inject);
-    if (!inject) fields.fail("injectDefaults", "must be true: metrics are always read");
     const auto* sources = fields.get("sources");
     const auto* discovery = fields.get("discovery");
+    for (const char* field : {"peerDiscovery", "crossReplicaSyncerPluginRef", "crossReplicaSyncInterval"})
+      if (fields.get(field))
+        fields.fail(field, "is not supported: each picker knows what it has sent itself and what metrics say");
     TRY_VOID(fields.done());
     if (sources) TRY_VOID(each(*sources, "dataLayer.sources", &Reader::read_source));
+    if (!inject && !reads_metrics_)
+      return invalid("dataLayer.injectDefaults",
+                     "must be true where dataLayer.sources names no metrics-data-source: metrics are always read");
     if (!discovery) return {};
     if (!discovery->is_object()) return invalid("dataLayer.discovery", "must be an object");
     discovery_chosen_ = true;
-    return check_reference(discovery->get_object(), "dataLayer.discovery", SetupKind::discovery);
+    std::string where = "dataLayer.discovery";
+    const auto* endpoints = discovery->get_object().if_contains("endpoints");  // llm-d.ai/v1
+    if (!endpoints) return check_reference(discovery->get_object(), where, SetupKind::discovery);
+    Parameters by_kind(discovery->get_object(), where);
+    by_kind.get("endpoints");
+    TRY_VOID(by_kind.done());
+    where += ".endpoints";
+    if (!endpoints->is_object()) return invalid(where, "must be an object");
+    return check_reference(endpoints->get_object(), where, SetupKind::discovery);
   }
 
   Result<> read_step(const json::object& step, const std::string& where) {
@@ -242,8 +337,26 @@ class Reader {
     StepConfig config;
     fields.read("pluginRef", config.plugin);
     fields.read("weight", config.weight, 0, std::numeric_limits<std::int32_t>::max());
+    TRY_VOID(fields.done());
+    if (is_no_step(config.plugin)) return {};
+    const auto is_row = [&](const PluginRow& row) { return row.type == config.plugin; };
+    const auto is_declared = [&](const PluginConfig& plugin) { return name_of(plugin) == config.plugin; };
+    if (std::ranges::none_of(config_.pipeline.plugins, is_declared) &&
+        std::ranges::any_of(plugin_table(), is_row))
+      config_.pipeline.plugins.push_back({.type = config.plugin});  // one that needs no parameters
     profile_->push_back(std::move(config));
-    return fields.done();
+    return {};
+  }
+
+  // Producers and parsers work for every profile, whether a profile names them or not.
+  bool is_no_step(const std::string& name) const {
+    const auto setup = std::ranges::find(setups_, name, &Setup::name);
+    if (setup != setups_.end() && (setup->kind == SetupKind::producer || setup->kind == SetupKind::parser))
+      return true;
+    return std::ranges::any_of(config_.pipeline.plugins, [&](const PluginConfig& plugin) {
+      return name_of(plugin) == name &&
+             std::ranges::any_of(kNoSteps, [&](auto end) { return plugin.type.ends_with(end); });
+    });
   }
 
   Result<> read_profile(const json::object& profile, const std::string& where) {
@@ -266,15 +379,16 @@ class Reader {
   PrefillConfig prefill_;
   std::map<std::string, std::vector<StepConfig>, std::less<>> profiles_;
   std::vector<StepConfig>* profile_ = nullptr;  // that is being read
+  std::optional<std::string> precise_producer_ = {};  // the name of the file's
   bool discovery_chosen_ = false;
+  bool reads_metrics_ = false;
 };
 
 }  // namespace
 
-EndpointPickerConfig::EndpointPickerConfig()
-    : pipeline{
-          .plugins = {{"", "queue-scorer"}, {"", "kv-cache-utilization-scorer"}, {"", "prefix-cache-scorer"}},
-          .steps = {{"queue-scorer", 2}, {"kv-cache-utilization-scorer", 2}, {"prefix-cache-scorer", 3}}} {}
+// llm-d's default (queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3) knows load from metrics
+// alone: between two reads of them a shared prefix draws every request to one endpoint.
+EndpointPickerConfig::EndpointPickerConfig() : pipeline(find_policy("kv_aware")->pipeline({})) {}
 
 Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental) {
   TRY(const json::value file, parse_yaml(yaml, "config"));

@@ -1,4 +1,4 @@
-// EndpointPickerConfig (llm-d.ai/v1alpha1): the YAML that says how an endpoint is picked.
+// EndpointPickerConfig (llm-d.ai/v1, v1alpha1, and the versions before them): the YAML that says how an endpoint is picked.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct CacheEventsSource {
   std::string bind = {};  // engines connect to this address; "": none do
   std::string topic = "kv@";
   bool discover = true;     // each endpoint is listened to at
-  int port = 5557;          // its address and this port,
-  int replay_port = 0;      // and asked for what was missed at this one; 0: not asked
+  int port = 5557;          // its address and this port plus its rank,
+  int replay_port = 0;      // and asked for what was missed at this one plus its rank; 0: not asked
   LabelSelector pods = {};  // of those with these labels
 };
 
@@ -50,10 +50,12 @@ struct EndpointPickerConfig {
   Parsers parsers = {};
   std::optional<FileDiscovery> discovery = {};
   std::optional<RenderSource> tokens = {};              // nothing: they are estimated
+  MediaTokens media_tokens = {};                        // of an estimate
   std::optional<CacheEventsSource> events = {};         // nothing: nobody asks for them
   std::optional<FlowGateOptions> flow = {};             // nothing: the feature gate flowControl is off,
   SaturationDetector shedding = UtilizationDetector{};  // and this says when requests are refused
   int primary_port = 0;  // where the gateway sends all requests to, whatever rank is picked; 0: there
+  bool tells_served = false;  // answers name the endpoint that served them
 };
 
 // Strict: a field that is unknown, or known to llm-d and not done here, is an error that names it.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace octavo::fleet {
 namespace {
 
@@ -18,8 +20,8 @@ std::string steps(const EndpointPickerConfig& config) {
   return text;
 }
 
-TEST(EndpointPickerConfig, BeginsWithLlmdsDefault) {
-  EXPECT_EQ(steps(read("")), "queue-scorerx2 kv-cache-utilization-scorerx2 prefix-cache-scorerx3 ");
+TEST(EndpointPickerConfig, BeginsWithTheRoutersDefault) {
+  EXPECT_EQ(steps(read("")), "kv-cost-scorerx1 softmax-pickerx1 ");
 }
 
 TEST(EndpointPickerConfig, ReadsEverythingThatItKnows) {
@@ -265,7 +267,7 @@ dataLayer:
   sources: [{pluginRef: endpoint-notification-source, extractors: [{pluginRef: precise-prefix-cache-producer}]}]
 )");
   ASSERT_TRUE(config.tokens);
-  EXPECT_EQ(config.tokens->address.text(), "render:8100");
+  EXPECT_EQ(config.tokens->address->text(), "render:8100");
   EXPECT_EQ(config.tokens->model, "m");
   EXPECT_EQ(config.tokens->timeout_ms, 2000);
   EXPECT_EQ(config.tokens->media_timeout_ms, 60'000);
@@ -281,7 +283,7 @@ dataLayer:
   EXPECT_EQ(config.models->interval_us, 1'000'000);
   EXPECT_FALSE(read("").events);
   EXPECT_FALSE(read("").models);
-  EXPECT_EQ(read("plugins: [{type: tokenizer, parameters: {modelName: m}}]").tokens->address.text(),
+  EXPECT_EQ(read("plugins: [{type: tokenizer, parameters: {modelName: m}}]").tokens->address->text(),
             "localhost:8000");
 }
 
@@ -329,6 +331,187 @@ TEST(EndpointPickerConfig, WhatIsAlphaIsAskedFor) {
     ASSERT_FALSE(refused) << plugin;
     EXPECT_EQ(refused.error().field, "plugins[1].type");
     EXPECT_TRUE(parse_endpoint_picker_config(yaml, true)) << plugin;
+  }
+}
+
+TEST(EndpointPickerConfig, EachVersionIsRead) {
+  for (const char* version : {"llm-d.ai/v1", "llm-d.ai/v1alpha1", "inference.networking.x-k8s.io/v1alpha1"})
+    EXPECT_EQ(steps(read(fmt::format("apiVersion: {}\nplugins: [{{type: queue-scorer}}]", version))),
+              "queue-scorerx1 ");
+  const auto config = read(R"(
+apiVersion: llm-d.ai/v1
+plugins:
+- {type: file-discovery, parameters: {path: /tmp/endpoints.yaml}}
+- {type: metrics-data-source}
+- {type: core-metrics-extractor}
+- {type: queue-scorer}
+dataLayer:
+  injectDefaults: false
+  discovery: {endpoints: {pluginRef: file-discovery}}
+  sources: [{pluginRef: metrics-data-source, extractors: [{pluginRef: core-metrics-extractor}]}]
+featureGates: [dataLayer, prepareDataPlugins=true]
+)");
+  EXPECT_TRUE(config.discovery);
+}
+
+TEST(EndpointPickerConfig, QuantitiesAndWaitsOfBands) {
+  const auto config = read(R"(
+featureGates: [flowControl]
+plugins: [{type: queue-scorer}]
+flowControl:
+  maxRequests: "1k"
+  maxBytes: 10Gi
+  priorityBands:
+  - {priority: -1, defaultRequestTTL: 9000s, maxRequests: "50"}
+  - {priority: 0, maxRequests: "0"}
+)");
+  const FlowOptions& flow = config.flow->flow;
+  EXPECT_EQ(flow.requests_max, 1000U);
+  EXPECT_EQ(flow.bytes_max, std::uint64_t{10} << 30);
+  EXPECT_EQ(flow.bands.at(-1).ttl_us, 9'000'000'000);
+  EXPECT_EQ(flow.bands.at(-1).requests_max, 50U);
+  EXPECT_EQ(flow.bands.at(0).requests_max, BandOptions().requests_max) << "0: not given";
+  EXPECT_FALSE(flow.bands.at(0).ttl_us);
+}
+
+TEST(EndpointPickerConfig, DeprecatedSectionsMeanWhatTheirSuccessorsMean) {
+  const auto thresholds = read(
+      "plugins: [{type: queue-scorer}, {type: openai-parser}]\n"
+      "saturationDetector: {queueDepthThreshold: 10, kvCacheUtilThreshold: 0.8, metricsStalenessThreshold: 150ms}\n"
+      "parser: {pluginRef: openai-parser}");
+  EXPECT_EQ(std::get<UtilizationDetector>(thresholds.shedding).queue_depth_threshold, 10);
+  EXPECT_TRUE(thresholds.parsers.openai);
+  EXPECT_FALSE(thresholds.parsers.anthropic);
+  const auto named = read(
+      "plugins: [{type: queue-scorer}, {type: concurrency-detector}]\n"
+      "saturationDetector: {pluginRef: concurrency-detector}");
+  EXPECT_TRUE(std::holds_alternative<ConcurrencyDetector>(named.shedding));
+}
+
+TEST(EndpointPickerConfig, DeprecatedHandlersOfPrefill) {
+  const std::string profiles =
+      "schedulingProfiles:\n"
+      "- {name: d, plugins: [{pluginRef: decode-filter}]}\n"
+      "- {name: p, plugins: [{pluginRef: prefill-filter}]}\n";
+  const std::string plugins =
+      "plugins:\n"
+      "- {type: decode-filter}\n"
+      "- {type: prefill-filter}\n"
+      "- {type: disagg-headers-handler, parameters: {prefillProfile: p}}\n"
+      "- {type: prefix-based-pd-decider, parameters: {nonCachedTokens: 16}}\n";
+  for (const std::string handler :
+       {"{type: pd-profile-handler, parameters: {decodeProfile: d, prefillProfile: p, prefixPluginName: x}}",
+        "{type: disagg-profile-handler, parameters: {decodeProfile: d, prefillProfile: p, "
+        "deciderPluginName: prefix-based-pd-decider}}"}) {
+    const auto config = read(plugins + "- " + handler + "\n" + profiles);
+    ASSERT_TRUE(config.pipeline.prefill) << handler;
+    EXPECT_EQ(config.pipeline.prefill->new_tokens, 16);
+  }
+  EXPECT_EQ(read(plugins + "- {type: pd-profile-handler, parameters: {decodeProfile: d, prefillProfile: p, "
+                           "primaryPort: 8000}}\n" + profiles).primary_port, 8000);
+}
+
+TEST(EndpointPickerConfig, TheDeprecatedPreciseScorerIsProducerAndScorer) {
+  const std::string scorer = R"(
+- type: precise-prefix-cache-scorer
+  parameters:
+    tokenProcessorConfig: {blockSize: 64}
+    indexerConfig: {tokenizersPoolConfig: {modelName: m, uds: {socketFile: /tmp/s}}, kvBlockIndexConfig: {enableMetrics: true}}
+    kvEventsConfig: {podDiscoveryConfig: {socketPort: 5556}}
+)";
+  const std::string rest =
+      "- {type: endpoint-notification-source}\n"
+      "- {type: no-hit-lru-scorer, parameters: {prefixPluginName: precise-prefix-cache-scorer}}\n"
+      "dataLayer: {sources: [{pluginRef: endpoint-notification-source, extractors: [{pluginRef: "
+      "precise-prefix-cache-scorer}]}]}\n"
+      "schedulingProfiles: [{name: default, plugins: [{pluginRef: precise-prefix-cache-scorer, weight: 3}]}]";
+  const auto alone = read("plugins:" + scorer + rest);
+  ASSERT_TRUE(alone.events);
+  EXPECT_EQ(alone.events->port, 5556);
+  ASSERT_TRUE(alone.tokens);
+  EXPECT_EQ(alone.tokens->model, "m");
+  EXPECT_FALSE(alone.tokens->address) << "endpoints of the pool tokenise";
+  EXPECT_EQ(steps(alone), "precise-prefix-cache-scorerx3 ");
+  const auto beside = read("plugins:" + scorer + "- {type: precise-prefix-cache-producer, name: exact}\n" + rest);
+  const auto found = std::ranges::find(beside.pipeline.plugins, "prefix-cache-scorer", &PluginConfig::type);
+  ASSERT_NE(found, beside.pipeline.plugins.end());
+  EXPECT_EQ(found->parameters.at("prefixMatchInfoProducerName").as_string(), "exact");
+}
+
+TEST(EndpointPickerConfig, ThePrefixScorersOldParametersAreAProducers) {
+  const auto config = read(
+      "plugins: [{type: prefix-cache-scorer, parameters: {hashBlockSize: 64, maxPrefixBlocksToMatch: 256, "
+      "lruCapacityPerServer: 1000}}]");
+  ASSERT_EQ(config.pipeline.plugins.size(), 2U);
+  EXPECT_EQ(config.pipeline.plugins[0].type, "approx-prefix-cache-producer");
+  EXPECT_EQ(config.pipeline.plugins[1].parameters.at("prefixMatchInfoProducerName").as_string(),
+            config.pipeline.plugins[0].name);
+  EXPECT_EQ(steps(config), "prefix-cache-scorerx1 ");
+}
+
+TEST(EndpointPickerConfig, WhatIsNoStepMayStandInAProfile) {
+  const auto config = read(R"(
+plugins: [{type: tokenizer}, {type: predicted-latency-producer}, {type: openai-parser}, {type: latency-scorer}]
+schedulingProfiles:
+- name: default
+  plugins:
+  - {pluginRef: tokenizer}
+  - {pluginRef: predicted-latency-producer}
+  - {pluginRef: openai-parser}
+  - {pluginRef: latency-scorer}
+  - {pluginRef: active-request-scorer}
+)");
+  EXPECT_EQ(steps(config), "latency-scorerx1 active-request-scorerx1 ") << "the last needs no row of its own";
+}
+
+TEST(EndpointPickerConfig, ImagesAndVideosCountAsTokens) {
+  EXPECT_EQ(read("").media_tokens.image, 225);
+  const auto config = read(R"(
+plugins:
+- {type: queue-scorer}
+- type: token-producer
+  parameters:
+    estimate:
+      image: {mode: dynamic, defaultResolution: {width: 1280, height: 720}, dynamic: {factor: 1024}}
+      video:
+        tokensPerFrame: {mode: static, static: {numTokensPerFrame: 256}}
+        frames: {mode: sampled, maxFrames: 8, sampled: {sampleFPS: 2, temporalPatchSize: 2}}
+        defaultDuration: 30
+)");
+  EXPECT_EQ(config.media_tokens.image, 900);
+  EXPECT_EQ(config.media_tokens.video, 4 * 256);
+  EXPECT_FALSE(config.tokens);
+  const auto uds = read(
+      "plugins: [{type: queue-scorer}, {type: token-producer, parameters: {modelName: m, udsTokenizerConfig: "
+      "{socketFile: /tmp/s}}}]");
+  ASSERT_TRUE(uds.tokens);
+  EXPECT_FALSE(uds.tokens->address);
+}
+
+TEST(EndpointPickerConfig, ParametersOfNewerVersions) {
+  const auto config = read(R"(
+plugins:
+- {type: inflight-load-producer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}
+- {type: token-load-scorer, parameters: {inFlightLoadProducerName: inflight-load-producer}}
+- {type: prefix-cache-affinity-filter, name: a, parameters: {maxTTFTPenaltyMs: 0, maxTokensInFlightPenalty: 286720}}
+- {type: prefix-cache-affinity-filter, name: b, parameters: {ttftSource: latencyPredictor}}
+- {type: program-aware-fairness, parameters: {strategy: turn-priority, turnPriorityTimeWeight: 0.05}}
+- {type: by-label, parameters: {label: gpu, validValues: [h100], allowsNoLabel: true}}
+- type: precise-prefix-cache-producer
+  parameters:
+    indexerConfig: {kvCacheBackendConfigs: [{name: gpu, weight: 1.0}, {name: cpu, weight: 0.4}]}
+- {type: destination-endpoint-served-verifier}
+)");
+  EXPECT_TRUE(config.tells_served);
+}
+
+TEST(EndpointPickerConfig, WhatIsMissingIsRefusedWithWhatDoesTheSame) {
+  for (const std::string type : {"vllmgrpc-parser", "request-attribute-reporter", "multicluster-queue-scorer",
+                                 "disaggregatedset-rollout-screener", "k8s-notification-source"}) {
+    const auto refused = parse_endpoint_picker_config("plugins: [{type: " + type + "}]", true);
+    ASSERT_FALSE(refused) << type;
+    EXPECT_EQ(refused.error().field, "plugins[0].type");
+    EXPECT_NE(refused.error().message.find("is not supported: "), std::string::npos) << type;
   }
 }
 

@@ -84,7 +84,14 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
 
 // Those that gateways and Kubernetes ask for.
 constexpr const char* kLiveness = "liveness";
-constexpr const char* kReadinessNames[] = {"", "readiness", "envoy.service.ext_proc.v3.ExternalProcessor"};
+constexpr const char* kReadinessNames[] = {"", "readiness", "inference-extension",  // the last: llm-d's charts
+                                           "envoy.service.ext_proc.v3.ExternalProcessor"};
+
+std::size_t message_bytes_max(const GrpcOptions& options, const ProcessorContext& context) {
+  constexpr std::uint64_t kBesideBody = 1 << 20;  // headers, metadata
+  return options.message_bytes_max > 0 ? options.message_bytes_max
+                                       : context.options.body_bytes_max + kBesideBody;
+}
 
 Result<std::shared_ptr<http::ServerTls>> certificates(const std::optional<GrpcTls>& tls) {
   if (!tls) return nullptr;
@@ -123,7 +130,7 @@ Result<std::unique_ptr<ExtProcServer>> ExtProcServer::start(const GrpcOptions& o
   grpc::ServerOptions streams{.host = options.host,
                               .port = options.port,
                               .field = "grpc-port",
-                              .message_bytes_max = static_cast<std::size_t>(options.message_bytes_max),
+                              .message_bytes_max = message_bytes_max(options, context),
                               .threads = kThreads};
   TRY(streams.tls, certificates(options.tls));
   TRY(state->checks, grpc::Server::start(std::move(checks), methods));

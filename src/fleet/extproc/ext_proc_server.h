@@ -22,7 +22,8 @@ struct GrpcOptions {
   std::uint16_t port = 9002;         // 0: any free one
   std::uint16_t health_port = 9003;  // grpc.health.v1, which the first port answers, too; without TLS
   std::optional<GrpcTls> tls = {};   // nothing: none
-  std::int64_t message_bytes_max = 4 << 20;
+  // 0: what the largest request body needs, which a gateway that buffers it sends in one message.
+  std::uint64_t message_bytes_max = 0;
 };
 
 class ExtProcServer {

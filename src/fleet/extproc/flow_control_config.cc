@@ -2,8 +2,6 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <charconv>
-#include <optional>
 
 #include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
@@ -13,41 +11,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::int64_t kRequestsMax = 100'000'000;
+constexpr std::uint64_t kRequestsMax = 100'000'000;
 constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 50;
-
-// A number of bytes, or Kubernetes' text for one: "1G", "512Mi".
-std::optional<std::uint64_t> quantity(const json::value& value) {
-  if (value.is_int64())
-    return value.get_int64() >= 0 ? std::optional<std::uint64_t>(value.get_int64()) : std::nullopt;
-  if (!value.is_string()) return std::nullopt;
-  const std::string_view text = value.get_string();
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || number > kBytesMax) return std::nullopt;
-  const std::string_view unit(end, text.data() + text.size());
-  constexpr std::pair<std::string_view, std::uint64_t> kUnits[] = {
-      {"", 1},         {"k", 1'000},    {"M", 1'000'000}, {"G", 1'000'000'000},
-      {"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}};
-  for (const auto& [name, bytes] : kUnits)
-    if (unit == name && number <= kBytesMax / bytes) return number * bytes;
-  return std::nullopt;
-}
-
-void read_quantity(Parameters& fields, std::string_view name, std::uint64_t& value) {
-  const json::value* given = fields.get(name);
-  if (!given) return;
-  if (const auto bytes = quantity(*given); bytes && *bytes <= kBytesMax)
-    value = *bytes;
-  else
-    fields.fail(name, "must be a number of bytes like 1000000, \"1G\" or \"512Mi\", at most 2^50");
-}
-
-void read_count(Parameters& fields, std::string_view name, std::uint64_t& value) {
-  auto count = static_cast<std::int64_t>(value);
-  fields.read(name, count, 0, kRequestsMax);
-  value = static_cast<std::uint64_t>(count);
-}
 
 // The plugin of that name; null, and the mistake told: there is none of this kind.
 template <class Value>
@@ -84,8 +49,12 @@ Result<> FlowControlConfig::read_band(const json::value& band, const std::string
   if (!band.is_object()) return invalid(where, "must be an object");
   Parameters fields(band.get_object(), where);
   fields.get("priority");  // read_bands() has it
-  read_quantity(fields, "maxBytes", options.bytes_max);
-  read_count(fields, "maxRequests", options.requests_max);
+  std::uint64_t bytes = 0, requests = 0;
+  fields.read_quantity("maxBytes", bytes, kBytesMax);
+  fields.read_quantity("maxRequests", requests, kRequestsMax);
+  if (bytes > 0) options.bytes_max = bytes;  // 0 is llm-d's "not given"
+  if (requests > 0) options.requests_max = requests;
+  if (fields.get("defaultRequestTTL")) fields.read_duration("defaultRequestTTL", options.ttl_us.emplace());
   std::string fairness, ordering(options.ordering->type);
   fields.read("fairnessPolicyRef", fairness);
   fields.read("orderingPolicyRef", ordering);
@@ -118,12 +87,29 @@ Result<> FlowControlConfig::read_bands(const json::value& bands) {
   return {};
 }
 
+Result<> FlowControlConfig::read_detector(const json::value& section, const std::string& where) {
+  if (!section.is_object()) return invalid(where, "must be an object");
+  Parameters reference(section.get_object(), where);
+  std::string name = "utilization-detector";
+  reference.read("pluginRef", name);
+  if (const auto* found = named(reference, "pluginRef", name, detectors_)) options_.detector = *found;
+  return reference.done();
+}
+
+Result<> FlowControlConfig::read_old_detector(const json::value& section) {
+  constexpr const char* kWhere = "saturationDetector";
+  if (!section.is_object() || section.get_object().contains("pluginRef")) return read_detector(section, kWhere);
+  Parameters thresholds(section.get_object(), kWhere);
+  options_.detector = UtilizationDetector::read(thresholds);
+  return thresholds.done();
+}
+
 Result<> FlowControlConfig::read_section(const json::value& section) {
   if (!section.is_object()) return invalid("flowControl", "must be an object");
   Parameters fields(section.get_object(), "flowControl");
   FlowOptions& flow = options_.flow;
-  read_quantity(fields, "maxBytes", flow.bytes_max);
-  read_count(fields, "maxRequests", flow.requests_max);
+  fields.read_quantity("maxBytes", flow.bytes_max, kBytesMax);
+  fields.read_quantity("maxRequests", flow.requests_max, kRequestsMax);
   fields.read_duration("defaultRequestTTL", flow.ttl_us);
   if (fields.get("noEndpointRequestTTL"))
     fields.read_duration("noEndpointRequestTTL", flow.no_endpoint_ttl_us.emplace());
@@ -139,14 +125,7 @@ Result<> FlowControlConfig::read_section(const json::value& section) {
   const json::value* negative = fields.get("defaultNegativePriorityBand");
   const json::value* bands = fields.get("priorityBands");
   TRY_VOID(fields.done());
-  if (detector) {
-    if (!detector->is_object()) return invalid("flowControl.saturationDetector", "must be an object");
-    Parameters reference(detector->get_object(), "flowControl.saturationDetector");
-    std::string name = "utilization-detector";
-    reference.read("pluginRef", name);
-    if (const auto* found = named(reference, "pluginRef", name, detectors_)) options_.detector = *found;
-    TRY_VOID(reference.done());
-  }
+  if (detector) TRY_VOID(read_detector(*detector, "flowControl.saturationDetector"));
   if (band) TRY_VOID(read_band(*band, "flowControl.defaultPriorityBand", flow.default_band));
   if (negative)
     TRY_VOID(read_band(*negative, "flowControl.defaultNegativePriorityBand", flow.default_negative_band));

@@ -22,9 +22,13 @@ class FlowControlConfig {
   // among them.
   Result<> read_section(const boost::json::value& section);
 
+  // The deprecated section `saturationDetector`: a plugin, or the thresholds themselves.
+  Result<> read_old_detector(const boost::json::value& section);
+
   const FlowGateOptions& options() const { return options_; }
 
  private:
+  Result<> read_detector(const boost::json::value& section, const std::string& where);
   Result<> read_band(const boost::json::value& band, const std::string& where, BandOptions& options);
   Result<> read_bands(const boost::json::value& bands);
 

@@ -11,12 +11,12 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{1};  // one request goes in each, and one with each arrival
-const std::vector<double> kSeconds{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120};
+const std::vector<double> kWaitSeconds{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120};
 
 }  // namespace
 
 FlowGate::FlowGate(EndpointPicker& picker, FlowGateOptions options)
-    : picker_(picker), detector_(options.detector), flow_(std::move(options.flow)), seconds_(kSeconds) {
+    : picker_(picker), detector_(options.detector), flow_(std::move(options.flow)), seconds_(kWaitSeconds) {
   if (options.evicts) reclamation_.emplace();
   thread_ = std::thread([this] { run(); });
 }

@@ -60,7 +60,7 @@ using Outcomes = std::vector<std::pair<std::uint64_t, FlowOutcome>>;
 
 TEST_F(FlowGateTest, WhoWaitsGoesWhenSomebodyEnds) {
   begin(1, {.detector = ConcurrencyDetector{.requests_max = 1}});
-  Booking busy = picker_->pick_any({})->booking;
+  Booking busy = picker_->pick_any({}, {})->booking;
   const std::uint64_t low = enqueue(0), high = enqueue(1);
   EXPECT_EQ(told(), 0U);
   EXPECT_NE(gate_->metrics().find("llm_d_epp_flow_control_queue_size{priority=\"1\"} 1\n"),
@@ -75,7 +75,7 @@ TEST_F(FlowGateTest, WhoWaitsGoesWhenSomebodyEnds) {
 
 TEST_F(FlowGateTest, EverybodyIsToldSomething) {
   begin(1, {.flow = {.requests_max = 2}, .detector = ConcurrencyDetector{.requests_max = 1}});
-  picker_->pick_any({});  // all is taken
+  picker_->pick_any({}, {});  // all is taken
   const std::uint64_t first = enqueue(), second = enqueue(), third = enqueue();
   EXPECT_EQ(outcomes_, (Outcomes{{third, FlowOutcome::rejected_capacity}}));
   gate_->cancel(first);

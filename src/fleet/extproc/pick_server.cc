@@ -23,6 +23,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr int kSecondMs = 1000;
+constexpr int kPortMax = 65535;
 
 PollOptions poll_options(const PickOptions& options, const PageSource& source) {
   const auto own_ms = static_cast<int>(source.interval_us / 1000);
@@ -102,9 +103,13 @@ void PickServer::State::set_endpoints(std::vector<Endpoint> endpoints) {
   if (events && events->discover) {
     for (Endpoint& endpoint : endpoints) {
       if (!selects(events->pods, endpoint.labels)) continue;
-      const auto at = [&](int port) { return fmt::format("tcp://{}:{}", ip_of(endpoint.name), port); };
+      const auto at = [&](int port) {  // engines move their ports up by their rank
+        return port > 0 && port + endpoint.rank <= kPortMax
+                   ? fmt::format("tcp://{}:{}", ip_of(endpoint.name), port + endpoint.rank)
+                   : std::string();
+      };
       endpoint.kv_events_endpoint = at(events->port);
-      if (events->replay_port > 0) endpoint.kv_replay_endpoint = at(events->replay_port);
+      endpoint.kv_replay_endpoint = at(events->replay_port);
     }
   }
   picker->set_endpoints(std::move(endpoints));
@@ -180,6 +185,8 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   options.processor.parsers = options.config.parsers;
   options.processor.shedding = options.config.shedding;
   options.processor.primary_port = options.config.primary_port;
+  options.processor.media_tokens = options.config.media_tokens;
+  options.processor.tells_served = options.config.tells_served;
   auto state = std::make_unique<State>(std::move(picker), options);
   if (state->discovery) {
     std::error_code gone;
@@ -187,7 +194,11 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
     TRY(options.endpoints, read_endpoints_file(state->discovery->path));
   }
   if (options.config.tokens)
-    state->context.renderer = std::make_unique<PromptRenderer>(state->loop, *options.config.tokens);
+    state->context.renderer = std::make_unique<PromptRenderer>(
+        state->loop, *options.config.tokens, [picker = state->picker.get()]() -> std::optional<http::Address> {
+          const auto address = http::parse_base_url(picker->any_url());
+          return address ? std::optional(*address) : std::nullopt;
+        });
   if (state->picker->burst())
     state->context.bursts = std::make_unique<BurstGate>(*state->picker, state->loop);
   state->set_endpoints(std::move(options.endpoints));

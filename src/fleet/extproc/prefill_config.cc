@@ -29,9 +29,13 @@ bool PrefillConfig::read_plugin(const std::string& name, std::string_view type, 
     parameters.read("nonCachedTokens", rule.new_tokens, 0, kTokensMax);
     if (rule.new_tokens == 0) rule.new_tokens = kNever;
     deciders_[name] = std::move(rule);
+  } else if (type == "pd-profile-handler") {
+    read_old_handler(parameters);
+  } else if (type == "disagg-headers-handler" || type == "prefill-header-handler") {
+    std::string profile;  // these have no work left: the handler's choice writes its headers
+    for (const char* field : {"prefillProfile", "encodeProfile"}) parameters.read(field, profile);
   } else {
-    // The last two have no work left: the handler's choice writes its headers.
-    return type == "disagg-headers-handler" || type == "prefill-header-handler";
+    return false;
   }
   return true;
 }
@@ -51,6 +55,28 @@ void PrefillConfig::read_handler(Parameters& parameters) {
     fields.read("prefill", decider_);
     fields.read("encode", encode_decider_);
   });
+  // Deprecated names of the same.
+  parameters.read("decodeProfile", decode_);
+  parameters.read("prefillProfile", prefill_);
+  parameters.read("encodeProfile", encode_);
+  parameters.read("deciderPluginName", decider_);
+  parameters.read("prefillDeciderPluginName", decider_);
+  parameters.read("encodeDeciderPluginName", encode_decider_);
+}
+
+// The deprecated handler of prefill alone.
+void PrefillConfig::read_old_handler(Parameters& parameters) {
+  handled_ = true;
+  decider_ = "prefix-based-pd-decider";
+  std::string unused;
+  std::int64_t port = 0;
+  parameters.read("decodeProfile", decode_);
+  parameters.read("prefillProfile", prefill_);
+  parameters.read("deciderPluginName", decider_);
+  for (const char* field : {"prefixPluginType", "prefixPluginName", "prefixMatchInfoProducerName"})
+    parameters.read(field, unused);  // what any producer knows of prefixes counts
+  parameters.read("primaryPort", port, 0, 65535);
+  primary_port_ = static_cast<int>(port);
 }
 
 void PrefillConfig::read_header_handler(Parameters& parameters) {

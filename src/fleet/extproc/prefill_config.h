@@ -19,8 +19,8 @@ class Parameters;
 
 class PrefillConfig {
  public:
-  // disagg-profile-handler and its deciders; header-profile-handler. False: the type is none of these. Mistakes are left in the
-  // parameters.
+  // disagg-profile-handler, its predecessors and its deciders; header-profile-handler. False: the type is none
+  // of these. Mistakes are left in the parameters.
   bool read_plugin(const std::string& name, std::string_view type, Parameters& parameters);
 
   // The profiles of the file by name: with the first handler that of decoding and, where a decider is named,
@@ -28,11 +28,15 @@ class PrefillConfig {
   Result<> choose_profiles(std::map<std::string, std::vector<StepConfig>, std::less<>> profiles,
                            PipelineConfig& pipeline) const;
 
+  int primary_port() const { return primary_port_; }  // that the handler names; 0: none
+
  private:
   void read_handler(Parameters& parameters);
+  void read_old_handler(Parameters& parameters);
   void read_header_handler(Parameters& parameters);
 
   bool handled_ = false;
+  int primary_port_ = 0;
   std::optional<ProfilesByHeader> by_header_;
   std::string decode_ = "decode";
   std::string prefill_ = "prefill";

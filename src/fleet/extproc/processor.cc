@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "ext_proc.pb.h"
+#include "fleet/extproc/gateway_metadata.h"
 #include "fleet/extproc/usage.h"
 #include "fleet/scan/request_scan.h"
 
@@ -28,11 +29,10 @@ constexpr std::string_view kPrefiller = "x-prefiller-host-port";
 constexpr std::string_view kEncoders = "x-encoder-hosts-ports";
 constexpr std::string_view kKvSource = "x-kv-cache-source-host-port";
 constexpr std::string_view kRank = "x-data-parallel-host-port";
-constexpr std::string_view kSubset = "x-gateway-destination-endpoint-subset";
 constexpr std::string_view kScores = "x-gateway-destination-endpoint-scores";
+constexpr std::string_view kServedHeader = "x-conformance-test-served-endpoint";
 constexpr std::string_view kDroppedReason = "x-llm-d-request-dropped-reason";
 constexpr std::string_view kLoadBalancer = "envoy.lb";
-constexpr std::string_view kSubsetHint = "envoy.lb.subset_hint";
 
 // Of a body in one answer; Envoy advises at most 64 KiB.
 constexpr std::size_t kPieceBytes = 62'000;
@@ -122,12 +122,13 @@ double Processor::seconds() const { return static_cast<double>(now_us() - arrive
 
 Result<> Processor::process(const ProcessingRequest& message, Answers& answers) {
   if (over_) return {};
+  if (!decided_) learn_subset(message);
   if (message.has_request_headers()) return on_request_headers(message, answers);
   if (message.has_request_body()) return on_request_body(message, answers);
   if (message.has_request_trailers()) {
-    on_request_trailers(message, answers);
+    on_request_trailers(answers);
   } else if (message.has_response_headers()) {
-    on_response_headers(message.response_headers(), answers);
+    on_response_headers(message, answers);
   } else if (message.has_response_body()) {
     on_response_body(message.response_body(), answers);
   } else if (message.has_response_trailers()) {
@@ -164,7 +165,7 @@ Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers
     }
   }
   if (message.request_headers().end_of_stream() || request_mode_ == BodyMode::none) {
-    pick_any(message, answers);
+    pick_any(answers);
   } else if (request_mode_ == BodyMode::buffered) {
     answers.emplace_back().mutable_request_headers();  // the gateway sends the body behind this
   }
@@ -182,33 +183,31 @@ Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& a
     refuse({503, "too many bytes of request bodies at a time"}, answers);
   } else {
     request_.body += piece.body();
-    if (piece.end_of_stream() || request_mode_ == BodyMode::buffered) pick(message, false, answers);
+    if (piece.end_of_stream() || request_mode_ == BodyMode::buffered) decide(false, answers);
   }
   return {};
 }
 
-void Processor::on_request_trailers(const ProcessingRequest& message, Answers& answers) {
-  if (begun_ && !decided_) return pick(message, true, answers);  // answers the trailers, too
+void Processor::on_request_trailers(Answers& answers) {
+  if (begun_ && !decided_) return decide(true, answers);  // answers the trailers, too
   if (!over_) answers.emplace_back().mutable_request_trailers();
 }
 
-Subset Processor::subset_of(const ProcessingRequest& message) const {
-  if (!context_.options.subset_filter) return std::nullopt;
-  const auto& spaces = message.metadata_context().filter_metadata();
-  const auto space = spaces.find(std::string(kSubsetHint));
-  if (space == spaces.end()) return std::nullopt;
-  const auto field = space->second.fields().find(std::string(kSubset));
-  if (field == space->second.fields().end()) return std::nullopt;
-  std::vector<std::string> addresses;
-  for (const auto& value : field->second.list_value().values()) addresses.push_back(value.string_value());
-  return addresses;
+// Where the gateway knows each pod by one port, that port means all of the pod's ranks.
+void Processor::learn_subset(const ProcessingRequest& message) {
+  Subset allowed = context_.options.subset_filter ? read_subset(message) : std::nullopt;
+  if (!allowed) return;
+  subset_ = std::move(allowed);
+  const std::string primary = fmt::format(":{}", context_.options.primary_port);
+  for (std::string& address : *subset_)
+    if (context_.options.primary_port > 0 && address.ends_with(primary)) address = ip_of(address);
 }
 
-void Processor::pick(const ProcessingRequest& message, bool has_trailers, Answers& answers) {
+void Processor::decide(bool has_trailers, Answers& answers) {
   decided_ = true;
   has_trailers_ = has_trailers;
   route_ = scan_request(request_, context_.picker.headers());
-  subset_ = subset_of(message);
+  estimate_media(route_, context_.options.media_tokens);
   told_.model = route_.model;
   told_.target_model = route_.model;
   const Parsers& parsers = context_.options.parsers;
@@ -394,9 +393,10 @@ void Processor::take_turn(Answers& answers) {
   }
 }
 
-void Processor::pick_any(const ProcessingRequest& message, Answers& answers) {
+// A request without a body: its headers alone say where it goes.
+void Processor::pick_any(Answers& answers) {
   decided_ = true;
-  const auto pick = context_.picker.pick_any(subset_of(message));
+  const auto pick = context_.picker.pick_any(scan_request(request_, context_.picker.headers()), subset_);
   if (!pick) return refuse(pick.error(), answers);
   add_choice(*pick, answers);
 }
@@ -462,7 +462,8 @@ void Processor::end_with(int status, std::string body, std::string_view dropped_
   if (!dropped_reason.empty()) set_header(*immediate.mutable_headers(), kDroppedReason, dropped_reason);
 }
 
-void Processor::on_response_headers(const ext_proc::HttpHeaders& headers, Answers& answers) {
+void Processor::on_response_headers(const ProcessingRequest& message, Answers& answers) {
+  const ext_proc::HttpHeaders& headers = message.response_headers();
   for (const HeaderValue& header : headers.headers().headers()) {
     const std::string_view value = value_of(header);
     if (header.key() == ":status") std::from_chars(value.data(), value.data() + value.size(), told_.status);
@@ -470,6 +471,9 @@ void Processor::on_response_headers(const ext_proc::HttpHeaders& headers, Answer
   }
   CommonResponse& common = *answers.emplace_back().mutable_response_headers()->mutable_response();
   set_header(*common.mutable_header_mutation(), "x-went-into-resp-headers", "true");
+  if (context_.options.tells_served)
+    set_header(*common.mutable_header_mutation(), kServedHeader,
+               read_served(message).value_or("fail: missing destination endpoint served metadata"));
   for (const auto& [name, value] : answer_headers_)
     set_header(*common.mutable_header_mutation(), name, value);
   if (restorer_.active()) common.mutable_header_mutation()->add_remove_headers("content-length");

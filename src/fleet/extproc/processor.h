@@ -25,8 +25,6 @@
 
 namespace envoy::service::ext_proc::v3 {
 class HttpBody;
-class HttpHeaders;
-class Metadata;
 class ProcessingRequest;
 class ProcessingResponse;
 }  // namespace envoy::service::ext_proc::v3
@@ -53,7 +51,9 @@ struct ProcessorOptions {
   RequestRules rules = {};                              // to begin with
   std::optional<FlowGateOptions> flow = {};             // nothing: requests do not wait,
   SaturationDetector shedding = UtilizationDetector{};  // and those of priorities below 0 are refused by this
-  int primary_port = 0;  // where the gateway sends all requests to; 0: as picked
+  int primary_port = 0;       // where the gateway sends all requests to; 0: as picked
+  MediaTokens media_tokens = {};  // where a prompt's tokens are estimated
+  bool tells_served = false;  // answers name the endpoint that served them, for conformance tests of gateways
 };
 
 // What all streams share.
@@ -113,14 +113,14 @@ class Processor {
 
   Result<> on_request_headers(const ext_proc::ProcessingRequest& message, Answers& answers);
   Result<> on_request_body(const ext_proc::ProcessingRequest& message, Answers& answers);
-  void on_request_trailers(const ext_proc::ProcessingRequest& message, Answers& answers);
-  void on_response_headers(const ext_proc::HttpHeaders& headers, Answers& answers);
+  void on_request_trailers(Answers& answers);
+  void on_response_headers(const ext_proc::ProcessingRequest& message, Answers& answers);
   void on_response_body(const ext_proc::HttpBody& piece, Answers& answers);
   void response_ended();
   void tell_latency() const;
 
   // Reads the request, picks, and answers headers and body with the choice, or refuses.
-  void pick(const ext_proc::ProcessingRequest& message, bool has_trailers, Answers& answers);
+  void decide(bool has_trailers, Answers& answers);
   void render(std::function<void()> resume);
   void wait_for_turn(Answers& answers);
   void hold(std::function<void()> resume);
@@ -131,12 +131,12 @@ class Processor {
   bool sheds() const;
   std::optional<std::string_view> header(std::string_view name, std::string_view old_name) const;
   FlowItem flow_item() const;
-  void pick_any(const ext_proc::ProcessingRequest& message, Answers& answers);
+  void pick_any(Answers& answers);
   // The message that says where the request goes: to its headers, or to its buffered body.
   void add_choice(const Pick& pick, Answers& answers);
   void refuse(const Refusal& refusal, Answers& answers);
   void end_with(int status, std::string body, std::string_view dropped_reason, Answers& answers);
-  Subset subset_of(const ext_proc::ProcessingRequest& message) const;
+  void learn_subset(const ext_proc::ProcessingRequest& message);
   double seconds() const;
 
   ProcessorContext& context_;

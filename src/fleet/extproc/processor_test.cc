@@ -81,6 +81,11 @@ class ProcessorTest : public testing::Test {
     for (std::string& address : addresses) list.add_values()->set_string_value(std::move(address));
     return message;
   }
+  static ProcessingRequest with_subset_text(ProcessingRequest message, std::string text) {
+    auto& hint = (*message.mutable_metadata_context()->mutable_filter_metadata())["envoy.lb.subset_hint"];
+    (*hint.mutable_fields())["x-gateway-destination-endpoint-subset"].set_string_value(std::move(text));
+    return message;
+  }
 
   static std::map<std::string, std::string> headers_of(const ext_proc::HeaderMutation& mutation) {
     std::map<std::string, std::string> headers;
@@ -206,9 +211,29 @@ TEST_F(ProcessorTest, ARequestWithoutABodyGoesAnywhere) {
   ASSERT_TRUE(send(request_headers({{":path", "/v1/models"}, {":method", "GET"}}, true)));
   ASSERT_EQ(answers_.size(), 1U);
   EXPECT_THAT(choice_headers().at("x-gateway-destination-endpoint"), AnyOf("10.0.0.1:8000", "10.0.0.2:8000"));
+}
+
+TEST_F(ProcessorTest, ARequestWithoutABodyIs503WithoutEndpoints) {
   begin(0);
   ASSERT_TRUE(send(request_headers({}, true)));
-  expect_refused(500, "inference error: Internal - no pods available in datastore");
+  expect_refused(503, "failed to find endpoint candidates", "rejected-no-endpoints");
+  begin(2);
+  ASSERT_TRUE(send(with_subset(request_headers({}, true), {"10.0.0.9"})));
+  expect_refused(503, "failed to find endpoint candidates", "rejected-no-endpoints");
+}
+
+TEST_F(ProcessorTest, TheHeadersOfARequestWithoutABodyCount) {
+  const PipelineConfig testing{{{"", "header-based-testing-filter"}, {"", "random-picker"}},
+                               {{"header-based-testing-filter"}, {"random-picker"}}};
+  begin(3, {}, testing);
+  for (int i = 0; i < 8; ++i) {
+    next();
+    ASSERT_TRUE(send(request_headers({{"test-epp-endpoint-selection", " 10.0.0.3:8000 , "}}, true)));
+    EXPECT_EQ(choice_headers().at("x-gateway-destination-endpoint"), "10.0.0.3:8000");
+  }
+  next();
+  ASSERT_TRUE(send(request_headers({{"test-epp-endpoint-selection", "10.0.0.3:1"}}, true)));
+  EXPECT_FALSE(processor_->over()) << "all are filtered away: any will do";
 }
 
 TEST_F(ProcessorTest, BodiesThatAreNoneAreRefused) {
@@ -252,19 +277,66 @@ TEST_F(ProcessorTest, NobodyIs503) {
       "rejected-no-endpoints");
 }
 
-TEST_F(ProcessorTest, TheGatewaysSubsetCountsByIp) {
+TEST_F(ProcessorTest, TheGatewaysSubsetIsKept) {
   begin(3);
+  for (const std::vector<std::string>& subset :
+       {std::vector<std::string>{"10.0.0.2:8000"}, {"10.0.0.2"}, {" 10.0.0.2:8000 , 10.0.0.9:8000"}})
+    for (int i = 0; i < 8; ++i) {
+      next();
+      EXPECT_EQ(destination(with_subset(request_body(kBody), subset)), "10.0.0.2:8000") << subset[0];
+    }
   for (int i = 0; i < 8; ++i) {
     next();
-    EXPECT_EQ(destination(with_subset(request_body(kBody), {"10.0.0.2:1"})), "10.0.0.2:8000");
+    EXPECT_EQ(destination(with_subset_text(request_body(kBody), "10.0.0.1:1,  10.0.0.3:8000 ,")),
+              "10.0.0.3:8000");
   }
-  for (const std::vector<std::string>& nobody : {std::vector<std::string>{}, {"10.0.0.9:8000"}}) {
+  for (const std::vector<std::string>& nobody :
+       {std::vector<std::string>{}, {"10.0.0.9:8000"}, {"10.0.0.2:1"}, {" , "}}) {
     next();
     EXPECT_EQ(destination(with_subset(request_body(kBody), nobody)), "");
     expect_refused(503, "failed to find endpoint candidates", "rejected-no-endpoints");
   }
   begin(3, {.subset_filter = false});
   EXPECT_NE(destination(with_subset(request_body(kBody), {})), "");
+}
+
+// Gateways tell it with the headers, those like Envoy with each message.
+TEST_F(ProcessorTest, ASubsetThatComesWithTheHeadersCounts) {
+  begin(3);
+  for (int i = 0; i < 8; ++i) {
+    next();
+    ASSERT_TRUE(send(with_subset_text(request_headers(), "10.0.0.2:8000")));
+    ASSERT_TRUE(send(request_body(kBody)));
+    EXPECT_EQ(choice_headers().at("x-gateway-destination-endpoint"), "10.0.0.2:8000");
+  }
+}
+
+TEST_F(ProcessorTest, ASubsetOfPrimaryPortsAllowsAllRanksOfThem) {
+  begin(3, {.primary_port = 7000});
+  for (int i = 0; i < 8; ++i) {
+    next();
+    ASSERT_EQ(destination(with_subset(request_body(kBody), {"10.0.0.2:7000"})), "10.0.0.2:7000");
+    EXPECT_EQ(choice_headers().at("x-data-parallel-host-port"), "10.0.0.2:8000");
+  }
+}
+
+TEST_F(ProcessorTest, AnswersNameTheEndpointThatServedThem) {
+  begin(1, {.tells_served = true});
+  const auto told = [&](std::string served) {
+    next();
+    EXPECT_NE(destination(), "");
+    ProcessingRequest message;
+    message.mutable_response_headers();
+    if (!served.empty()) {
+      auto& balancer = (*message.mutable_metadata_context()->mutable_filter_metadata())["envoy.lb"];
+      (*balancer.mutable_fields())["x-gateway-destination-endpoint-served"].set_string_value(served);
+    }
+    CHECK(send(message));
+    return headers_of(answers_[0].response_headers().response().header_mutation())
+        .at("x-conformance-test-served-endpoint");
+  };
+  EXPECT_EQ(told("10.0.0.1:8000"), "10.0.0.1:8000");
+  EXPECT_THAT(told(""), HasSubstr("fail: "));
 }
 
 TEST_F(ProcessorTest, FallbacksAndScoresAreTold) {
@@ -492,7 +564,7 @@ TEST_F(ProcessorTest, ARunningRequestEndsForOneOfAHigherPriority) {
 
 TEST_F(ProcessorTest, AClientThatLeavesBeforeItsRequestWaitsIsNotWaitedFor) {
   begin(1, {.flow = FlowGateOptions{.detector = ConcurrencyDetector{.requests_max = 1}}});
-  const auto busy = picker_->pick_any({});
+  const auto busy = picker_->pick_any({}, {});
   ASSERT_TRUE(send(request_headers()));
   ASSERT_TRUE(send(request_body(kBody)));
   ASSERT_TRUE(processor_->waits());
@@ -631,6 +703,33 @@ TEST(EndpointPicker, AnAdmitterRefuses) {
   EXPECT_THAT(
       refused.error().message,
       HasSubstr("request cannot be admitted: inference error: ResourceExhausted - probabilistic-admitter"));
+}
+
+TEST(EndpointPicker, AnEndpointThatStartsAnewBetweenTwoReadingsHoldsNothing) {
+  const auto picker = *EndpointPicker::make(
+      {.plugins = {{"", "approx-prefix-cache-producer"}, {"", "prefix-cache-scorer"}},
+       .steps = {{"prefix-cache-scorer"}}});
+  picker->set_endpoints({{.name = "10.0.0.1:8000"}, {.name = "10.0.0.2:8000"}});
+  const auto read = [&](EndpointId id, double prompt_tokens) {
+    picker->scraped({{.endpoint = id, .answered = true, .state = EndpointState{.prompt_tokens = prompt_tokens}}});
+  };
+  for (const EndpointId id : {0U, 1U}) read(id, 100);
+  const RouteRequest request{.tokens = std::vector<std::uint32_t>(256, 7)};
+  EndpointId chosen = kNoEndpoint;
+  const auto score = [&] {
+    auto pick = picker->pick(request, {});
+    chosen = pick->booking.endpoint;
+    picker->ended(pick->booking);
+    return pick->endpoints[0].score;
+  };
+  EXPECT_EQ(score(), 0);
+  const EndpointId holder = chosen;
+  EXPECT_GT(score(), 0);
+  EXPECT_EQ(chosen, holder);
+  read(holder, 110);
+  EXPECT_GT(score(), 0);
+  read(holder, 3);
+  EXPECT_EQ(score(), 0) << "its counters have begun anew";
 }
 
 TEST(EndpointPicker, TheBlocksOfAnAdapterBearItsName) {

@@ -39,8 +39,11 @@ bool PromptRenderer::takes(std::string_view path) {
 }
 
 void PromptRenderer::render(std::string_view path, std::string_view body, Then then) {
+  const std::optional<http::Address> address =
+      source_.address || !any_endpoint_ ? source_.address : any_endpoint_();
+  if (!address) return loop_.post([then = std::move(then)] { then(std::nullopt); });
   const bool parts = body.find("\"content\":[") != body.npos || body.find("\"content\": [") != body.npos;
-  http::CallRequest request{.address = source_.address,
+  http::CallRequest request{.address = *address,
                             .method = "POST",
                             .target = std::string(path.ends_with(kChat) ? kChat : kCompletion) + "/render",
                             .body = std::make_shared<const std::string>(

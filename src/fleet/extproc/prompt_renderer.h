@@ -13,7 +13,8 @@
 namespace octavo::fleet {
 
 struct RenderSource {
-  http::Address address = {.host = "localhost", .port = 8000};
+  // Nothing: an endpoint of the pool, which vLLM's and Octavo's servers can be asked as well.
+  std::optional<http::Address> address = http::Address{.host = "localhost", .port = 8000};
   std::string model = {};
   int timeout_ms = 5'000;
   int media_timeout_ms = 30'000;  // where a message has parts
@@ -25,7 +26,10 @@ class PromptRenderer {
   // Nothing: there is no answer, or none with tokens.
   using Then = std::function<void(std::optional<std::vector<std::uint32_t>> tokens)>;
 
-  PromptRenderer(http::ClientLoop& loop, RenderSource source) : loop_(loop), source_(std::move(source)) {}
+  // any_endpoint: an address of the pool; nothing: none is available.
+  PromptRenderer(http::ClientLoop& loop, RenderSource source,
+                 std::function<std::optional<http::Address>()> any_endpoint = {})
+      : loop_(loop), source_(std::move(source)), any_endpoint_(std::move(any_endpoint)) {}
 
   // Whether prompts of this path can be rendered.
   static bool takes(std::string_view path);
@@ -35,6 +39,7 @@ class PromptRenderer {
  private:
   http::ClientLoop& loop_;
   const RenderSource source_;
+  const std::function<std::optional<http::Address>()> any_endpoint_;
 };
 
 }  // namespace octavo::fleet

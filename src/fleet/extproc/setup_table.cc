@@ -8,6 +8,7 @@
 #include "base/quoted_text.h"
 #include "fleet/decide/attribute.h"
 #include "fleet/decide/parameters.h"
+#include "fleet/extproc/media_estimate.h"
 #include "http/async_client.h"
 
 namespace octavo::fleet {
@@ -142,7 +143,12 @@ void read_file_discovery(Parameters& parameters, EndpointPickerConfig& config) {
 
 // There is one book of what is in flight; it grows with answers and guesses nothing.
 void read_inflight_producer(Parameters& parameters, EndpointPickerConfig&) {
-  bool estimates = false;
+  bool estimates = false, synced = false;
+  std::string prefixes;  // what any producer knows of them counts
+  parameters.read("prefixMatchInfoProducerName", prefixes);
+  parameters.read("syncCrossReplicaState", synced);
+  if (synced) parameters.fail("syncCrossReplicaState", "must be false: each picker knows what it has sent itself");
+  for (const char* field : {"outputRatio", "maxEstimatedOutputTokens"}) parameters.get(field);  // of estimates
   parameters.read("addEstimatedOutputTokens", estimates);
   if (estimates) parameters.fail("addEstimatedOutputTokens", "must be false: answers count as they come");
 }
@@ -168,13 +174,25 @@ void read_token_producer(Parameters& parameters, EndpointPickerConfig& config) {
       *ms = static_cast<int>(std::clamp(us, std::int64_t{1000}, kRenderUsMax) / 1000);
     }
   });
+  // llm-d's deprecated tokenizer on a Unix socket, whose place endpoints of the pool take.
+  std::string socket;
+  bool tcp = false;
+  parameters.read_object("udsTokenizerConfig", [&](Parameters& fields) {
+    fields.read("socketFile", socket);
+    fields.read("useTCP", tcp);
+    source.address.reset();
+  });
+  if (parameters.get("vllm") && parameters.get("udsTokenizerConfig"))
+    parameters.fail("udsTokenizerConfig", "must not be given beside vllm");
   if (parameters.get("vllm") && source.model.empty()) parameters.fail("modelName", "must be given with vllm");
-  const auto* estimate = parameters.get("estimate");
-  if (estimate && !(estimate->is_object() && estimate->get_object().empty()))
-    parameters.fail("estimate", "must be {}: of prompts only the text counts");
-  if (asks && estimate) parameters.fail("estimate", "must not be given beside modelName and vllm");
-  if (asks) config.tokens = std::move(source);
+  if (asks && parameters.get("estimate"))
+    parameters.fail("estimate", "must not be given beside modelName and vllm");
+  parameters.read_object("estimate",
+                         [&](Parameters& fields) { read_media_estimate(fields, config.media_tokens); });
+  if (asks || !source.address) config.tokens = std::move(source);
 }
+
+void read_served_verifier(Parameters&, EndpointPickerConfig& config) { config.tells_served = true; }
 
 // Sidecars of data-parallel engines pass requests on to the rank that a header names.
 void read_data_parallel(Parameters& parameters, EndpointPickerConfig& config) {
@@ -189,6 +207,7 @@ constexpr SetupRow kSetupTable[] = {
     {"data-parallel-profile-handler", SetupKind::handler, read_data_parallel},
     {"dcgm-data-source", SetupKind::source, read_gpu_source},
     {"dcgm-extractor", SetupKind::extractor, read_handler},
+    {"destination-endpoint-served-verifier", SetupKind::handler, read_served_verifier},
     {"endpoint-notification-source", SetupKind::source, read_handler},  // all are told who comes and goes
     {"file-discovery", SetupKind::discovery, read_file_discovery},
     {"inflight-load-producer", SetupKind::producer, read_inflight_producer},
@@ -218,7 +237,9 @@ void read_cache_events(Parameters& parameters, CacheEventsSource& source) {
   parameters.read("engineType", engine);
   if (engine != "vllm" && engine != "sglang") parameters.fail("engineType", "must be \"vllm\" or \"sglang\"");
   parameters.read("discoverPods", source.discover);
+  std::string space;  // that of the pool counts
   parameters.read_object("podDiscoveryConfig", [&](Parameters& fields) {
+    fields.read("podNamespace", space);
     fields.read("podLabelSelector", selector);
     fields.read("socketPort", port, 1, kPortMax);
     fields.read("replaySocketPort", replay_port, 0, kPortMax);

@@ -47,5 +47,6 @@ std::shared_ptr<FairnessPolicy> make_fairness(std::string_view type);
 std::shared_ptr<FairnessPolicy> default_fairness();  // whoever is first of all flows
 
 std::shared_ptr<FairnessPolicy> make_program_aware(Parameters& parameters);
+std::shared_ptr<FairnessPolicy> make_turn_priority(Parameters& parameters);  // the same with strategy turn-priority
 
 }  // namespace octavo::fleet

@@ -50,5 +50,29 @@ TEST(ProgramAware, WhatIsLongOverIsForgotten) {
   EXPECT_EQ(band->pick(heads, 12 * kSecond), 0U);
 }
 
+std::shared_ptr<FairnessPolicy> turn_priority(boost::json::object values) {
+  values["strategy"] = "turn-priority";
+  Parameters parameters(values, "p");
+  auto policy = make_program_aware(parameters);
+  EXPECT_TRUE(parameters.done());
+  return policy;
+}
+
+TEST(TurnPriority, TheSessionWithTheMostTurnsGoesFirst) {
+  const auto policy = turn_priority({{"turnPriorityTimeWeight", 0.5}, {"turnPriorityInactivitySeconds", 120}});
+  const auto fairness = policy->make();
+  const std::vector<FlowHead> only{{"deep", {0, 0}, 0}};
+  for (int turn = 0; turn < 5; ++turn) EXPECT_EQ(fairness->pick(only, 0), 0U);
+  const auto first = [&](std::int64_t new_since_s, std::int64_t now_s) {
+    const std::vector<FlowHead> both{{"deep", {0, 0}, now_s * kSecond}, {"new", {0, 1}, new_since_s * kSecond}};
+    return both[fairness->pick(both, now_s * kSecond)].flow;
+  };
+  EXPECT_EQ(first(0, 0), "deep");
+  EXPECT_EQ(first(0, 20), "new") << "20 s count as 10 turns";
+  EXPECT_EQ(first(20, 20), "deep");
+  policy->ended("new", 1, 1, 200 * kSecond);
+  EXPECT_EQ(first(200, 200), "new") << "the other one has been idle and begins anew";
+}
+
 }  // namespace
 }  // namespace octavo::fleet

@@ -1,5 +1,7 @@
 #include "fleet/flow/flow_control.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace octavo::fleet {
@@ -44,12 +46,13 @@ std::optional<FlowOutcome> FlowControl::enqueue(FlowItem item, bool pool_empty) 
   if (full(its.bytes, item.bytes, its.options.bytes_max) || full(its.requests, 1, its.options.requests_max) ||
       full(bytes_, item.bytes, options_.bytes_max) || full(places_.size(), 1, options_.requests_max))
     return pool_empty ? FlowOutcome::rejected_no_endpoints : FlowOutcome::rejected_capacity;
-  const Order order{its.options.ordering->key(item, options_.ttl_us), ++arrived_};
+  const std::int64_t ttl_us = its.options.ttl_us.value_or(options_.ttl_us);
+  const Order order{its.options.ordering->key(item, ttl_us), ++arrived_};
   its.bytes += item.bytes;
   ++its.requests;
   bytes_ += item.bytes;
-  arrivals_.emplace(item.arrived_us, item.id);
-  places_.emplace(item.id, Place{item.priority, item.fairness_id, order, item.arrived_us});
+  arrivals_[ttl_us].emplace(item.arrived_us, item.id);
+  places_.emplace(item.id, Place{item.priority, item.fairness_id, order, item.arrived_us, ttl_us});
   its.flows[item.fairness_id].emplace(order, std::move(item));
   return std::nullopt;
 }
@@ -100,17 +103,24 @@ FlowItem FlowControl::take(std::uint64_t id) {
   --band.requests;
   band.bytes -= item.bytes;
   bytes_ -= item.bytes;
-  arrivals_.erase({place.arrived_us, id});
+  const auto alike = arrivals_.find(place.ttl_us);
+  alike->second.erase({place.arrived_us, id});
+  if (alike->second.empty()) arrivals_.erase(alike);
   return item;
 }
 
 std::vector<FlowControl::Ended> FlowControl::expire(std::int64_t now_us, bool pool_empty) {
-  const std::int64_t ttl =
-      pool_empty ? options_.no_endpoint_ttl_us.value_or(options_.ttl_us) : options_.ttl_us;
+  std::vector<std::pair<std::int64_t, std::uint64_t>> late;
+  for (const auto& [own_ttl, arrivals] : arrivals_) {
+    const std::int64_t ttl = pool_empty ? options_.no_endpoint_ttl_us.value_or(own_ttl) : own_ttl;
+    if (ttl == 0) continue;  // for ever
+    for (auto at = arrivals.begin(); at != arrivals.end() && now_us - at->first >= ttl; ++at)
+      late.push_back(*at);
+  }
+  std::ranges::sort(late);
   std::vector<Ended> ended;
-  while (!arrivals_.empty() && now_us - arrivals_.begin()->first >= ttl)
-    ended.push_back({take(arrivals_.begin()->second),
-                     pool_empty ? FlowOutcome::evicted_no_endpoints : FlowOutcome::evicted_ttl});
+  for (const auto& [arrived_us, id] : late)
+    ended.push_back({take(id), pool_empty ? FlowOutcome::evicted_no_endpoints : FlowOutcome::evicted_ttl});
   return ended;
 }
 
@@ -121,7 +131,8 @@ std::optional<FlowControl::Ended> FlowControl::cancel(std::uint64_t id) {
 
 std::vector<FlowControl::Ended> FlowControl::drain() {
   std::vector<Ended> ended;
-  while (!arrivals_.empty()) ended.push_back({take(arrivals_.begin()->second), FlowOutcome::evicted_other});
+  while (!arrivals_.empty())
+    ended.push_back({take(arrivals_.begin()->second.begin()->second), FlowOutcome::evicted_other});
   return ended;
 }
 

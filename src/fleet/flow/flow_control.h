@@ -23,6 +23,7 @@ namespace octavo::fleet {
 struct BandOptions {
   std::uint64_t bytes_max = 1'000'000'000;
   std::uint64_t requests_max = 5000;
+  std::optional<std::int64_t> ttl_us = {};  // nothing: as in all bands
   std::shared_ptr<FairnessPolicy> fairness = default_fairness();
   const Ordering* ordering = &default_ordering();
 };
@@ -30,7 +31,7 @@ struct BandOptions {
 struct FlowOptions {
   std::uint64_t bytes_max = 0;     // of all bands; 0: no limit
   std::uint64_t requests_max = 0;  // the same
-  std::int64_t ttl_us = 60'000'000;
+  std::int64_t ttl_us = 60'000'000;  // how long a request waits; 0: for ever
   std::optional<std::int64_t> no_endpoint_ttl_us = {};  // while there are no endpoints; nothing: the same
   std::shared_ptr<UsageLimit> usage_limit = static_usage_limit(1);  // saturation from which on bands wait
   std::map<int, BandOptions> bands = {};                            // by priority
@@ -91,6 +92,7 @@ class FlowControl {
     std::string flow;
     Order order;
     std::int64_t arrived_us;
+    std::int64_t ttl_us;
   };
 
   Band& band(int priority);
@@ -99,7 +101,8 @@ class FlowControl {
   const FlowOptions options_;
   std::map<int, Band, std::greater<>> bands_;  // the highest first
   std::unordered_map<std::uint64_t, Place> places_;
-  std::set<std::pair<std::int64_t, std::uint64_t>> arrivals_;  // time, id
+  // Of requests by the time they may wait in their band, in the order of their arrival: time, id.
+  std::map<std::int64_t, std::set<std::pair<std::int64_t, std::uint64_t>>> arrivals_;
   std::uint64_t bytes_ = 0;
   std::uint64_t arrived_ = 0;    // so many so far
   std::vector<FlowHead> heads_;  // scratch

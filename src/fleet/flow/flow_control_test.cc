@@ -124,6 +124,23 @@ TEST(FlowControl, NobodyWaitsForeverAndEverybodyIsToldOnce) {
 
 // Three bands of ten tenants each, unequal in what they ask for, ask for four times what can be done, for
 // five minutes.
+TEST(FlowControl, ABandMayLetItsRequestsWaitLonger) {
+  BandOptions longer, for_ever;
+  longer.ttl_us = 100 * kSecond;
+  for_ever.ttl_us = 0;
+  FlowControl flow({.ttl_us = 10 * kSecond, .bands = {{-1, longer}, {1, for_ever}}});
+  for (const int priority : {-1, 0, 1}) {
+    FlowItem item{.id = static_cast<std::uint64_t>(priority + 2), .priority = priority};
+    EXPECT_FALSE(flow.enqueue(std::move(item), false));
+  }
+  const auto late = flow.expire(10 * kSecond, false);
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_EQ(late[0].item.priority, 0);
+  ASSERT_EQ(flow.expire(100 * kSecond, false).size(), 1U);
+  EXPECT_TRUE(flow.expire(100'000 * kSecond, false).empty()) << "0: for ever";
+  EXPECT_EQ(flow.waiting(), 1U);
+}
+
 TEST(FlowControl, UnderOverloadBandsAreStrictAndTenantsOfABandEqual) {
   constexpr int kTenants = 10;
   constexpr std::int64_t kServe = 10'000;  // us for a request: 100 a second

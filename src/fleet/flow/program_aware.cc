@@ -108,7 +108,9 @@ std::shared_ptr<FairnessPolicy> make_program_aware(Parameters& parameters) {
   Settings settings;
   std::string strategy = "las";
   parameters.read("strategy", strategy);
-  if (strategy != "las") parameters.fail("strategy", "must be \"las\", there is no other");
+  if (strategy == "turn-priority") return make_turn_priority(parameters);
+  if (strategy != "las" && !strategy.empty())
+    parameters.fail("strategy", "must be \"las\" or \"turn-priority\"");
   parameters.read("lasWeightService", settings.service_weight, 0, kMost);
   parameters.read("lasWeightHeadWait", settings.wait_weight, 0, kMost);
   parameters.read("lasHalfLifeSeconds", settings.half_life_s, 0, kMost);

@@ -14,7 +14,12 @@ void EndpointHealth::probed(bool success) {
   if (++in_a_row_ < (success ? probes_.success_threshold : probes_.failure_threshold)) return;
   in_a_row_ = 0;
   probed_ = success ? Probed::healthy : Probed::unhealthy;
-  if (success) breaker_.reset();  // whatever failed before it was away says nothing of it now
+  if (success) restarted();
+}
+
+void EndpointHealth::restarted() {
+  breaker_.reset();
+  paused_until_us_ = 0;
 }
 
 Availability EndpointHealth::availability(std::int64_t now_us) const {

@@ -1,6 +1,7 @@
 // All that decides whether an endpoint gets requests: probes, its circuit breaker, draining.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "fleet/health/circuit_breaker.h"
@@ -22,6 +23,11 @@ class EndpointHealth {
   void probed(bool success);
   void answered(bool success, std::int64_t now_us) { breaker_.record(success, now_us); }
   void drain() { draining_ = true; }
+  // It has refused a request and named a time (Retry-After): until then others are better. No failure.
+  void pause(std::int64_t until_us) { paused_until_us_ = std::max(paused_until_us_, until_us); }
+  bool paused(std::int64_t now_us) const { return now_us < paused_until_us_; }
+  // Its process is another one: what the old one did says nothing of it.
+  void restarted();
 
   Availability availability(std::int64_t now_us) const;
   const CircuitBreaker& breaker() const { return breaker_; }
@@ -33,6 +39,7 @@ class EndpointHealth {
   CircuitBreaker breaker_;
   Probed probed_ = Probed::never;
   int in_a_row_ = 0;  // probes that contradict probed_
+  std::int64_t paused_until_us_ = 0;
   bool draining_ = false;
 };
 

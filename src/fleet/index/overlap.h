@@ -26,10 +26,18 @@ struct Overlap {
   int block_size = 1;                    // tokens
   std::uint32_t prompt_blocks = 0;       // of the request
   bool cached = true;                    // false: hits say where the prompt is to go, nothing is there yet
+  // What a block in each tier is worth to scorers, beside one that is on the device.
+  double host_weight = 1, disk_weight = 1;
   std::vector<Hits> hits = {};           // [EndpointId], as far as anyone has any
   std::vector<EndpointId> holders = {};  // those with any, in no order
 
   Hits of(EndpointId id) const { return id < hits.size() ? hits[id] : Hits{}; }
+  // The share of the prompt that the endpoint holds, by the tiers' weights.
+  double share(EndpointId id) const {
+    const Hits found = of(id);
+    const double worth = found.device + host_weight * found.host + disk_weight * found.disk;
+    return prompt_blocks > 0 ? worth / prompt_blocks : 0;
+  }
   Hits& at(EndpointId id);  // grows the table; the caller adds the id to holders
 
   // As if nothing had been found, memory kept.

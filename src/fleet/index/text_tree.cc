@@ -1,7 +1,7 @@
 #include "fleet/index/text_tree.h"
 
 #include <algorithm>
-#include <queue>
+#include <utility>
 
 namespace octavo::fleet {
 namespace {
@@ -16,23 +16,29 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
 
 TextTree::TextTree(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
+// A node, its entry among its parent's children, a holding, and what an allocator adds to the first two.
+std::size_t TextTree::cost(std::size_t edge_bytes) {
+  constexpr std::size_t kAllocated = 48;
+  return edge_bytes + sizeof(Node) + sizeof(Holding) + 2 * sizeof(std::pair<char, Place>) + kAllocated;
+}
+
 TextTree::Place TextTree::child(const Node& node, char first) const {
   const auto found = std::ranges::lower_bound(node.children, first, {}, &std::pair<char, Place>::first);
-  return found != node.children.end() && found->first == first ? found->second : 0;
+  return found != node.children.end() && found->first == first ? found->second : kNone;
 }
 
 void TextTree::match(std::string_view text, TextMatch& found) const {
   for (const EndpointId id : found.holders) found.bytes[id] = 0;
   found.holders.clear();
-  found.bytes.resize(bytes_.size());
+  found.bytes.resize(held_.size());
   std::size_t depth = 0;
-  Place place = 0;
-  while (depth < text.size() && (place = child(nodes_[place], text[depth])) != 0) {
+  Place place = kNone;
+  while (depth < text.size() && (place = child(nodes_[place], text[depth])) != kNone) {
     const Node& node = nodes_[place];
     const std::size_t shared = common_prefix(node.edge, text.substr(depth));
-    for (const Holder& holder : node.holders) {
-      if (depth == 0) found.holders.push_back(holder.endpoint);
-      found.bytes[holder.endpoint] = depth + shared;
+    for (Place at = node.holdings; at != kNone; at = holdings_[at].next) {
+      if (depth == 0) found.holders.push_back(holdings_[at].endpoint);
+      found.bytes[holdings_[at].endpoint] = depth + shared;
     }
     depth += shared;
     if (shared < node.edge.size()) return;
@@ -40,12 +46,12 @@ void TextTree::match(std::string_view text, TextMatch& found) const {
 }
 
 TextTree::Place TextTree::add_node(Place parent, std::string_view edge) {
-  if (free_.empty()) {
-    free_.push_back(static_cast<Place>(nodes_.size()));
+  if (free_nodes_.empty()) {
+    free_nodes_.push_back(static_cast<Place>(nodes_.size()));
     nodes_.emplace_back();
   }
-  const Place place = free_.back();
-  free_.pop_back();
+  const Place place = free_nodes_.back();
+  free_nodes_.pop_back();
   nodes_[place].edge = edge;
   nodes_[place].parent = parent;
   auto& siblings = nodes_[parent].children;
@@ -54,7 +60,8 @@ TextTree::Place TextTree::add_node(Place parent, std::string_view edge) {
   return place;
 }
 
-// The node keeps the first `at` bytes of its edge; a new child takes the rest, its children and its holders.
+// The node keeps the first `at` bytes of its edge; a new child takes the rest and its children, for the same
+// endpoints.
 void TextTree::split(Place place, std::size_t at) {
   auto children = std::exchange(nodes_[place].children, {});
   const std::string rest = nodes_[place].edge.substr(at);
@@ -63,75 +70,103 @@ void TextTree::split(Place place, std::size_t at) {
   const Place below = add_node(place, rest);
   for (const auto& [first, grandchild] : children) nodes_[grandchild].parent = below;
   nodes_[below].children = std::move(children);
-  nodes_[below].holders = nodes_[place].holders;
+  for (Place above = nodes_[place].holdings; above != kNone; above = holdings_[above].next) {
+    const EndpointId endpoint = holdings_[above].endpoint;
+    const Place added = add_holding(below, endpoint);
+    link_before(added, holdings_[above].older);
+    held_[endpoint].bytes += cost(0);  // the text is the same
+    grown_.push_back(endpoint);
+  }
 }
 
-void TextTree::hold(Place place, EndpointId endpoint) {
-  auto& holders = nodes_[place].holders;
-  const auto found = std::ranges::find(holders, endpoint, &Holder::endpoint);
-  if (found != holders.end()) {
-    found->used = uses_;
-  } else {
-    holders.push_back({endpoint, uses_});
-    bytes_[endpoint] += nodes_[place].edge.size();
+TextTree::Place TextTree::find(Place node, EndpointId endpoint) const {
+  Place at = nodes_[node].holdings;
+  while (at != kNone && holdings_[at].endpoint != endpoint) at = holdings_[at].next;
+  return at;
+}
+
+TextTree::Place TextTree::add_holding(Place node, EndpointId endpoint) {
+  if (free_holdings_.empty()) {
+    free_holdings_.push_back(static_cast<Place>(holdings_.size()));
+    holdings_.emplace_back();
   }
+  const Place place = free_holdings_.back();
+  free_holdings_.pop_back();
+  holdings_[place] = {.endpoint = endpoint, .node = node, .next = nodes_[node].holdings};
+  nodes_[node].holdings = place;
+  return place;
+}
+
+void TextTree::link_before(Place holding, Place older) {
+  Held& held = held_[holdings_[holding].endpoint];
+  const Place newer = older != kNone ? holdings_[older].newer : held.oldest;
+  holdings_[holding].older = older;
+  holdings_[holding].newer = newer;
+  (older != kNone ? holdings_[older].newer : held.oldest) = holding;
+  (newer != kNone ? holdings_[newer].older : held.newest) = holding;
+}
+
+void TextTree::unlink(const Holding& holding) {
+  Held& held = held_[holding.endpoint];
+  (holding.older != kNone ? holdings_[holding.older].newer : held.oldest) = holding.newer;
+  (holding.newer != kNone ? holdings_[holding.newer].older : held.newest) = holding.older;
 }
 
 void TextTree::insert(std::string_view text, EndpointId endpoint) {
-  text = text.substr(0, bytes_max_);
-  if (endpoint >= bytes_.size()) bytes_.resize(endpoint + std::size_t{1});
-  ++uses_;
-  Place place = 0;
+  text = text.substr(0, bytes_max_ - std::min(bytes_max_, cost(0)));
+  if (endpoint >= held_.size()) held_.resize(endpoint + std::size_t{1});
+  path_.clear();
+  grown_.assign(1, endpoint);
+  Place place = kNone;
   while (!text.empty()) {
-    const Place next = child(nodes_[place], text.front());
-    if (next == 0) {
-      hold(add_node(place, text), endpoint);
-      break;
+    Place next = child(nodes_[place], text.front());
+    std::size_t shared = text.size();
+    if (next == kNone) {
+      next = add_node(place, text);
+    } else {
+      shared = common_prefix(nodes_[next].edge, text);
+      if (shared < nodes_[next].edge.size()) split(next, shared);
     }
-    const std::size_t shared = common_prefix(nodes_[next].edge, text);
-    if (shared < nodes_[next].edge.size()) split(next, shared);
-    hold(next, endpoint);
     text.remove_prefix(shared);
+    path_.push_back(next);
     place = next;
   }
-  if (bytes_[endpoint] > bytes_max_) evict(endpoint, bytes_max_ - bytes_max_ / 10);
+  // From the end to the root, so that each is newer than what follows it.
+  for (auto node = path_.rbegin(); node != path_.rend(); ++node) {
+    Place holding = find(*node, endpoint);
+    if (holding != kNone) {
+      unlink(holdings_[holding]);
+    } else {
+      holding = add_holding(*node, endpoint);
+      held_[endpoint].bytes += cost(nodes_[*node].edge.size());
+    }
+    link_before(holding, held_[endpoint].newest);
+  }
+  for (const EndpointId each : grown_)
+    while (held_[each].bytes > bytes_max_) forget_oldest(each);
 }
 
-void TextTree::forget(Place place, EndpointId endpoint) {
+// The oldest is an end of what the endpoint holds: a parent is newer than its children.
+void TextTree::forget_oldest(EndpointId endpoint) {
+  const Place oldest = held_[endpoint].oldest;
+  const Place place = holdings_[oldest].node;
+  unlink(holdings_[oldest]);
   Node& node = nodes_[place];
-  std::erase_if(node.holders, [&](const Holder& holder) { return holder.endpoint == endpoint; });
-  bytes_[endpoint] -= node.edge.size();
-  if (!node.holders.empty()) return;
+  held_[endpoint].bytes -= cost(node.edge.size());
+  Place* link = &node.holdings;
+  while (*link != oldest) link = &holdings_[*link].next;
+  *link = holdings_[oldest].next;
+  free_holdings_.push_back(oldest);
+  if (node.holdings != kNone) return;
   auto& siblings = nodes_[node.parent].children;
   siblings.erase(std::ranges::lower_bound(siblings, node.edge.front(), {}, &std::pair<char, Place>::first));
+  if (siblings.capacity() > 4 * siblings.size()) siblings.shrink_to_fit();
   node = {};
-  free_.push_back(place);
-}
-
-void TextTree::evict(EndpointId endpoint, std::size_t bytes_left) {
-  const auto use = [&](Place place) -> const Holder* {
-    const auto& holders = nodes_[place].holders;
-    const auto found = std::ranges::find(holders, endpoint, &Holder::endpoint);
-    return found != holders.end() ? &*found : nullptr;
-  };
-  const auto is_end = [&](Place place) {  // of what the endpoint holds
-    return std::ranges::none_of(nodes_[place].children, [&](const auto& c) { return use(c.second); });
-  };
-  using Candidate = std::pair<std::uint64_t, Place>;
-  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> ends;
-  for (Place place = 1; place < nodes_.size(); ++place)
-    if (const Holder* holder = use(place); holder && is_end(place)) ends.emplace(holder->used, place);
-  while (bytes_[endpoint] > bytes_left && !ends.empty()) {
-    const Place place = ends.top().second;
-    ends.pop();
-    const Place parent = nodes_[place].parent;
-    forget(place, endpoint);
-    if (parent != 0 && is_end(parent)) ends.emplace(use(parent)->used, parent);
-  }
+  free_nodes_.push_back(place);
 }
 
 void TextTree::clear(EndpointId endpoint) {
-  if (bytes(endpoint) > 0) evict(endpoint, 0);
+  while (bytes(endpoint) > 0) forget_oldest(endpoint);
 }
 
 }  // namespace octavo::fleet

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,43 +23,57 @@ struct TextMatch {
 
 class TextTree {
  public:
-  // bytes_max: of text remembered for one endpoint; beyond it the text sent longest ago is forgotten, from
-  // its end, until a tenth is free.
+  // bytes_max: memory for one endpoint; beyond it the text sent longest ago is forgotten, from its end. An edge
+  // that several endpoints hold counts for each of them.
   explicit TextTree(std::size_t bytes_max);
 
   void match(std::string_view text, TextMatch& found) const;
   void insert(std::string_view text, EndpointId endpoint);
   void clear(EndpointId endpoint);
 
-  std::size_t bytes(EndpointId endpoint) const { return endpoint < bytes_.size() ? bytes_[endpoint] : 0; }
-  std::size_t nodes() const { return nodes_.size() - free_.size(); }
+  // Memory that the endpoint's edges take.
+  std::size_t bytes(EndpointId endpoint) const { return endpoint < held_.size() ? held_[endpoint].bytes : 0; }
+  std::size_t nodes() const { return nodes_.size() - free_nodes_.size(); }
 
  private:
   using Place = std::uint32_t;
-  struct Holder {
-    EndpointId endpoint;
-    std::uint64_t used;  // counts insertions
+  static constexpr Place kNone = 0;
+  // An endpoint was sent the text down to a node. Whoever holds a node holds its parent, too.
+  struct Holding {
+    EndpointId endpoint = kNoEndpoint;
+    Place node = kNone;
+    Place next = kNone;                    // of the same node
+    Place newer = kNone, older = kNone;    // of the same endpoint; a parent is newer than its children
   };
-  // Whoever holds a node holds its parent, too.
   struct Node {
     std::string edge;
-    Place parent = 0;
-    std::vector<Holder> holders;
+    Place parent = kNone;
+    Place holdings = kNone;                        // the first of a list
     std::vector<std::pair<char, Place>> children;  // by the first byte of their edges, ascending
   };
+  struct Held {
+    Place newest = kNone, oldest = kNone;  // of the endpoint's holdings
+    std::size_t bytes = 0;
+  };
 
-  Place child(const Node& node, char first) const;  // 0: none
+  static std::size_t cost(std::size_t edge_bytes);
+  Place child(const Node& node, char first) const;  // kNone: there is none
   Place add_node(Place parent, std::string_view edge);
   void split(Place place, std::size_t at);
-  void hold(Place place, EndpointId endpoint);
-  void forget(Place place, EndpointId endpoint);
-  void evict(EndpointId endpoint, std::size_t bytes_left);
+  Place find(Place node, EndpointId endpoint) const;  // a holding
+  Place add_holding(Place node, EndpointId endpoint);
+  void link_before(Place holding, Place older);  // kNone: at the end of its endpoint's list
+  void unlink(const Holding& holding);
+  void forget_oldest(EndpointId endpoint);
 
   std::size_t bytes_max_;
-  std::uint64_t uses_ = 0;
-  std::vector<Node> nodes_{1};  // [0]: the root, without edge and holders
-  std::vector<Place> free_;
-  std::vector<std::size_t> bytes_;  // [EndpointId]
+  // Deques grow without moving what they hold, so that no insertion pays for all. [0] is the root, and no holding.
+  std::deque<Node> nodes_ = std::deque<Node>(1);
+  std::deque<Holding> holdings_ = std::deque<Holding>(1);
+  std::vector<Place> free_nodes_, free_holdings_;
+  std::vector<Place> path_;   // of the insertion at hand, from the root on
+  std::vector<EndpointId> grown_;  // by it, with those whose edges it has split
+  std::vector<Held> held_;    // [EndpointId]
 };
 
 }  // namespace octavo::fleet

@@ -1,10 +1,13 @@
 #include "fleet/observe/cache_collector.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 #include <zmq.hpp>
 
 #include "base/log.h"
@@ -22,6 +25,22 @@ constexpr std::chrono::milliseconds kTick{100};
 std::string_view publisher(std::string_view topic) {
   const std::size_t begin = std::min(topic.find('@'), topic.size() - 1) + 1;
   return topic.substr(begin, topic.find('@', begin) - begin);
+}
+
+// The endpoint whose engine publishes: the one that the topic names, or of its address the one of this rank.
+// Ranks may be counted over several hosts (vLLM's external load balancing). Null: there is none.
+const Member* publishing(const FleetView& view, std::string_view name, std::optional<std::int64_t> rank) {
+  const Member* named = view.find(name);
+  if (!named && ip_of(name) != name) return nullptr;
+  std::vector<const Member*> ranks;
+  for (const Member& member : view.members)
+    if (ip_of(member.endpoint->name) == ip_of(name)) ranks.push_back(&member);
+  if (ranks.empty() || (named && (!rank || *rank == named->endpoint->rank))) return named;
+  const auto count = static_cast<std::int64_t>(ranks.size());
+  const auto of_rank = std::ranges::find(ranks, std::max<std::int64_t>(rank.value_or(0), 0) % count,
+                                         [](const Member* member) { return member->endpoint->rank; });
+  if (of_rank != ranks.end()) return *of_rank;
+  return named ? named : ranks.front();
 }
 
 }  // namespace
@@ -84,16 +103,18 @@ void CacheCollector::State::read() {
   bool any = true;
   while (any && !stopping.load()) {
     const auto message = receive_cache_message(socket, any);
-    const Member* member = message ? view->find(publisher(message->topic)) : nullptr;
-    if (!member) continue;  // nobody's, or not there yet: what it holds is learnt from what it tells next
+    if (!message) continue;
+    const auto batch = read_cache_batch(message->batch);
+    const auto rank = batch ? batch->rank : std::nullopt;
+    const Member* member = publishing(*view, publisher(message->topic), rank);
+    if (!member) continue;  // not in the fleet yet, or never: its next events say what it holds
     const auto step = streams.try_emplace(member->id, false).first->second.live(message->number);
     if (step == CacheStream::Step::pass) continue;
     if (step == CacheStream::Step::clear_and_apply) deliver(*member, {&cleared, 1}, {});
-    const auto events = read_cache_events(message->batch);
-    if (events)
-      deliver(*member, *events, {});
+    if (batch)
+      deliver(*member, batch->events, {});
     else
-      log_warning("{}: {}", member->endpoint->url, events.error().message);
+      log_warning("{}: {}", member->endpoint->url, batch.error().message);
   }
 }
 

@@ -1,6 +1,7 @@
-// Listens at one address for the KV cache events of engines that connect to it (llm-d's central mode). Whose
-// they are the topic says: "kv@ip:port@model". There is no replay: what is lost makes void what was known of
-// a cache.
+// Listens at one address for the KV cache events of engines that connect to it (llm-d's central mode). The
+// topic names the endpoint, "kv@ip:port@model" or "kv@ip@model"; where an address has several endpoints, one
+// for each data-parallel rank, the batch's rank says which. There is no replay: what is lost makes void what
+// was known of a cache.
 #pragma once
 
 #include <memory>

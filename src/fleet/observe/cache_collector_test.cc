@@ -33,12 +33,12 @@ class Collecting : public testing::Test {
   }
 
   // One block of two tokens that nothing stands before, as [0.0, [["BlockStored", [name], nil, [name, 7], 2,
-  // nil]]].
-  void tell(const std::string& topic, std::uint64_t number, char name) {
+  // nil]], rank]; a negative rank: nil.
+  void tell(const std::string& topic, std::uint64_t number, char name, int rank = -1) {
     const std::string batch =
-        "\x92\xcb\0\0\0\0\0\0\0\0\x91\x96\xab"
+        "\x93\xcb\0\0\0\0\0\0\0\0\x91\x96\xab"
         "BlockStored\x91"s +
-        name + "\xc0\x92"s + name + "\x07\x02\xc0"s;
+        name + "\xc0\x92"s + name + "\x07\x02\xc0"s + (rank < 0 ? '\xc0' : static_cast<char>(rank));
     const std::uint64_t swapped = __builtin_bswap64(number);
     engine.send(zmq::buffer(topic), zmq::send_flags::sndmore);
     engine.send(zmq::buffer(&swapped, sizeof swapped), zmq::send_flags::sndmore);
@@ -83,6 +83,24 @@ TEST_F(Collecting, ATopicSaysWhoseEventsTheyAre) {
   tell("kv@10.0.0.2:8000@m", 0, 'd');
   tell("kv@10.0.0.2:8000@m", 1, 'e');
   EXPECT_TRUE(comes_to_hold(1, 2)) << "the engine has started again";
+}
+
+// Engines of one pod have one topic and count each their own messages.
+TEST_F(Collecting, RanksOfOneAddressAreToldApart) {
+  ASSERT_TRUE(fleet.add({.name = "10.0.0.3:8000", .rank = 0}));
+  ASSERT_TRUE(fleet.add({.name = "10.0.0.3:8001", .rank = 1}));
+  for (std::uint64_t number = 0; number < 6000 && blocks(3) == 0; ++number) {
+    tell("kv@10.0.0.3:8000@m", number, 'a', 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(comes_to_hold(3, 1)) << "the topic names rank 0, the batch rank 1";
+  EXPECT_EQ(blocks(2), 0U);
+  tell("kv@10.0.0.3:8000@m", 7, 'b', 0);
+  EXPECT_TRUE(comes_to_hold(2, 1));
+  tell("kv@10.0.0.3:8000@m", 8, 'c', 2);  // of a second host's two ranks
+  tell("kv@10.0.0.3@m", 9, 'd', 0);
+  EXPECT_TRUE(comes_to_hold(2, 3));
+  EXPECT_EQ(blocks(3), 1U);
 }
 
 TEST(CacheCollector, AnAddressThatCannotBeListenedAtIsAnError) {

@@ -171,21 +171,24 @@ bool read_events(MsgpackReader& in, std::vector<CacheEvent>& events) {
 
 }  // namespace
 
-Result<std::vector<CacheEvent>> read_cache_events(std::string_view batch) {
-  std::vector<CacheEvent> events;
-  MsgpackReader in(batch);
+Result<CacheBatch> read_cache_batch(std::string_view text) {
+  CacheBatch batch;
+  MsgpackReader in(text);
   const auto corrupt = [] { return failure(ErrorCode::corrupt, "no batch of KV cache events"); };
   if (const auto items = in.array()) {
-    if (*items < 2 || !in.skip() || !read_events(in, events)) return corrupt();
-    return events;
+    if (*items < 2 || !in.skip() || !read_events(in, batch.events)) return corrupt();
+    if (*items > 2) batch.rank = in.integer();
+    return batch;
   }
   const auto pairs = in.map();
   if (!pairs) return corrupt();
   for (std::uint32_t i = 0; i < *pairs; ++i) {
     const auto name = in.text();
-    if (!name || (*name == "events" ? !read_events(in, events) : !in.skip())) return corrupt();
+    if (!name) return corrupt();
+    if (*name == "data_parallel_rank" && (batch.rank = in.integer())) continue;
+    if (*name == "events" ? !read_events(in, batch.events) : !in.skip()) return corrupt();
   }
-  return events;
+  return batch;
 }
 
 }  // namespace octavo::fleet

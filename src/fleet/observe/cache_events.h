@@ -10,6 +10,8 @@
 // or each event a map with the same names and "type". Trailing fields may be missing.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -18,7 +20,12 @@
 
 namespace octavo::fleet {
 
+struct CacheBatch {
+  std::vector<CacheEvent> events = {};
+  std::optional<std::int64_t> rank = {};  // data-parallel, of the engine that publishes it; nothing: not told
+};
+
 // Events of other types are passed over, as are fields that nothing here needs. Errors: corrupt.
-Result<std::vector<CacheEvent>> read_cache_events(std::string_view batch);
+Result<CacheBatch> read_cache_batch(std::string_view batch);
 
 }  // namespace octavo::fleet

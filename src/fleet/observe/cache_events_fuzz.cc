@@ -9,10 +9,10 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view batch(reinterpret_cast<const char*>(data), size);
-  const auto events = octavo::fleet::read_cache_events(batch);
-  if (!events) return 0;
-  CHECK(events->size() <= size);
-  for (const auto& event : *events) {
+  const auto read = octavo::fleet::read_cache_batch(batch);
+  if (!read) return 0;
+  CHECK(read->events.size() <= size);
+  for (const auto& event : read->events) {
     CHECK(event.tokens.size() <= size);
     CHECK(event.blocks.size() <= size);
   }

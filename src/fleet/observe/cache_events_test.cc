@@ -33,9 +33,19 @@ const std::string kNil = "\xc0";
 const std::string kTime = "\xcb\x41\xda\0\0\0\0\0\0"s;
 
 std::vector<CacheEvent> read(const std::string& batch) {
-  auto events = read_cache_events(batch);
-  EXPECT_TRUE(events) << events.error().message;
-  return events.value_or(std::vector<CacheEvent>());
+  auto found = read_cache_batch(batch);
+  EXPECT_TRUE(found) << found.error().message;
+  return found.value_or(CacheBatch()).events;
+}
+
+TEST(CacheEvents, ABatchNamesTheRankThatPublishesIt) {
+  EXPECT_EQ(read_cache_batch(list({kTime, list({}), small(3)}))->rank, 3);
+  EXPECT_EQ(read_cache_batch(list({kTime, list({}), kNil}))->rank, std::nullopt);
+  EXPECT_EQ(read_cache_batch(list({kTime, list({})}))->rank, std::nullopt);
+  const std::string map = fields({text("data_parallel_rank"), small(2), text("events"), list({})});
+  EXPECT_EQ(read_cache_batch(map)->rank, 2);
+  EXPECT_EQ(read_cache_batch(fields({text("data_parallel_rank"), kNil, text("events"), list({})}))->rank,
+            std::nullopt);
 }
 
 TEST(CacheEvents, OfArrays) {
@@ -100,7 +110,7 @@ TEST(CacheEvents, OfNonsenseAreAnError) {
         list({kTime, list({list({text("BlockRemoved"), text("no list")})})}), list({kTime, huge_array}),
         list({huge_array + huge_array, list({})}),
         list({kTime, list({list({text("BlockRemoved"), huge_array})})})})
-    EXPECT_FALSE(read_cache_events(batch)) << testing::PrintToString(batch);
+    EXPECT_FALSE(read_cache_batch(batch)) << testing::PrintToString(batch);
 }
 
 // Whatever is cut off or changed: an answer, never a read beyond the end (the sanitizers watch).
@@ -113,7 +123,7 @@ TEST(CacheEvents, NeverReadBeyondTheirEnd) {
   ASSERT_EQ(read(whole).size(), 2U);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const std::vector<char> exact(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
-    EXPECT_FALSE(read_cache_events({exact.data(), size})) << size;
+    EXPECT_FALSE(read_cache_batch({exact.data(), size})) << size;
   }
   std::uint64_t draw = 0;
   for (int round = 0; round < 50'000; ++round) {
@@ -122,7 +132,7 @@ TEST(CacheEvents, NeverReadBeyondTheirEnd) {
       const std::uint64_t bits = random_bits(3, draw++);
       changed[bits % changed.size()] = static_cast<char>(bits >> 32);
     }
-    (void)read_cache_events({changed.data(), changed.size()});
+    (void)read_cache_batch({changed.data(), changed.size()});
   }
 }
 

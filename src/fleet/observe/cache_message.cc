@@ -14,6 +14,7 @@ std::optional<CacheMessage> receive_cache_message(zmq::socket_t& socket, bool& a
     (void)socket.recv(parts.back());
   }
   for (zmq::message_t rest; parts.back().more() && socket.recv(rest) && rest.more();) continue;
+  if (parts.size() == 4 && parts.front().empty()) parts.erase(parts.begin());
   if (parts.size() != 3 || parts[1].size() != sizeof(std::uint64_t)) return std::nullopt;
   std::uint64_t number;
   std::memcpy(&number, parts[1].data(), sizeof number);

@@ -8,13 +8,17 @@
 
 namespace octavo::fleet {
 
+// Live messages are [topic, number, batch]; replayed ones ["", number, batch] before vLLM 0.26, and
+// ["", topic, number, batch] from it on.
 struct CacheMessage {
-  std::string topic;     // of a replay nothing
+  std::string topic;     // of an older replay ""
   std::uint64_t number;  // the engine counts them
-  std::string batch;     // see read_cache_events()
+  std::string batch;     // see read_cache_batch()
 };
 
 constexpr std::int64_t kCacheMessageBytesMax = 64 << 20;  // a longer one ends the connection
+
+inline constexpr std::uint64_t kReplayEnd = ~std::uint64_t{0};  // -1: the number of a replay's last message
 
 // Never waits. Nothing: no message is there (any is false), or it is none of these.
 std::optional<CacheMessage> receive_cache_message(zmq::socket_t& socket, bool& any);

@@ -22,11 +22,10 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::chrono::milliseconds kTick{100};
+constexpr std::chrono::milliseconds kSubscriberTick{100};
 constexpr std::int64_t kReplayUs = 10'000'000;       // without a word of it: it has failed
 constexpr int kMessagesAtOnce = 64;                  // of one endpoint before the next one's turn
 constexpr std::int64_t kPauseUs = 5'000'000;         // when the system has no more sockets to give
-constexpr std::uint64_t kEnd = ~std::uint64_t{0};    // -1: the end of a replay
 
 zmq::socket_t connected(zmq::context_t& context, zmq::socket_type type, const std::string& endpoint) {
   zmq::socket_t socket(context, type);
@@ -115,7 +114,7 @@ class Source {
       const auto message = receive_cache_message(*replay_, any);
       if (!message) continue;
       replay_until_us_ = now_us() + kReplayUs;
-      if (message->number == kEnd) {
+      if (message->number == kReplayEnd) {
         end_replay();
       } else {
         take(stream_.replayed(message->number), *message);
@@ -136,9 +135,9 @@ class Source {
       clear();
     }
     if (step == CacheStream::Step::clear) return replay_.reset();
-    const auto events = read_cache_events(message.batch);
-    if (!events) log_warning("{}: {}", member_.endpoint->url, events.error().message);
-    deliver_(member_, events.value_or(std::vector<CacheEvent>()), position);
+    const auto batch = read_cache_batch(message.batch);
+    if (!batch) log_warning("{}: {}", member_.endpoint->url, batch.error().message);
+    deliver_(member_, batch.value_or(CacheBatch()).events, position);
   }
 
   void end_replay() {
@@ -182,6 +181,10 @@ bool listened_to(const Member& member) {
          member.state.availability != Availability::unhealthy;
 }
 
+bool same_sockets(const Endpoint& a, const Endpoint& b) {
+  return a.kv_events_endpoint == b.kv_events_endpoint && a.kv_replay_endpoint == b.kv_replay_endpoint;
+}
+
 }  // namespace
 
 Result<> check_zmq_endpoint(const std::string& endpoint, std::string_view field) {
@@ -217,7 +220,8 @@ void CacheSubscriber::run() {
     const auto view = fleet_.view();
     std::erase_if(sources, [&](const auto& source) {
       const Member* now = view->find(source.second.member().id);
-      return !now || now->endpoint->name != source.first || !listened_to(*now);
+      return !now || now->endpoint->name != source.first || !listened_to(*now) ||
+             !same_sockets(*now->endpoint, *source.second.member().endpoint);
     });
     try {
       for (const Member& member : view->members) {
@@ -229,7 +233,7 @@ void CacheSubscriber::run() {
       }
       items.clear();
       for (auto& [name, source] : sources) std::ranges::copy(source.polled(), std::back_inserter(items));
-      zmq::poll(items, kTick);
+      zmq::poll(items, kSubscriberTick);
       for (auto& [name, source] : sources) source.work();
     } catch (const zmq::error_t& error) {
       log_warning("KV cache events: {}; trying again in 5 s", error.what());

@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <mutex>
+#include <set>
 
 #include "base/scratch_directory.h"
+#include "base/test_eventually.h"
 #include "events/kv_event_publisher.h"
 #include "fleet/index/held_blocks.h"
 
@@ -28,6 +30,7 @@ class Subscribing : public testing::Test {
         fleet,
         [this](const Member& member, std::span<const CacheEvent> events, const CachePosition& now) {
           const std::lock_guard lock(mutex);
+          heard.insert(member.id);
           for (const CacheEvent& event : events) held.apply(member.id, event);
           position = now;
         },
@@ -65,6 +68,7 @@ class Subscribing : public testing::Test {
   Fleet fleet;
   std::mutex mutex;
   HeldBlocks held{1000};
+  std::set<EndpointId> heard;  // the members that something was delivered of
   CachePosition position;  // behind what `held` holds
   std::optional<CacheSubscriber> subscriber;
 };
@@ -160,7 +164,13 @@ TEST_F(Subscribing, WhoIsUnhealthyIsListenedToAnewWhenItIsBack) {
   subscribe(true);
   EXPECT_TRUE(comes_to_hold(1));
   available(0, false);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  // The subscriber looks at all members at once: when it listens to a new one, it has seen the first's state.
+  const EndpointId second = *fleet.add({.name = "f", .url = "http://f", .kv_events_endpoint = options.endpoint});
+  available(second, true);
+  ASSERT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return heard.contains(second);
+  }));
   {
     const std::lock_guard lock(mutex);
     held.clear(0);  // as the router does

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
+#include <set>
 
 namespace octavo::fleet {
 namespace {
@@ -14,6 +16,7 @@ struct Row {
   std::string_view block_size_label = "block_size", num_blocks_label = "num_gpu_blocks";
 };
 
+constexpr std::string_view kStarted = "process_start_time_seconds";  // of Prometheus' client libraries
 constexpr std::string_view kTriton = "triton";
 constexpr std::string_view kTritonLlm = "triton-tensorrt-llm";
 constexpr std::string_view kTritonRequests = "nv_trt_llm_request_metrics";
@@ -26,10 +29,12 @@ constexpr Row kRows[] = {
     {"vllm", Figure::kv_usage, "vllm:kv_cache_usage_perc"},
     {"vllm", Figure::kv_usage, "vllm:gpu_cache_usage_perc"},  // its name before vLLM 0.10
     {"vllm", Figure::cache_config, "vllm:cache_config_info"},
+    {"vllm", Figure::prompt_tokens, "vllm:prompt_tokens_total"},
     {"vllm", Figure::adapters, "vllm:lora_requests_info"},
     {"sglang", Figure::waiting, "sglang:num_queue_reqs"},
     {"sglang", Figure::running, "sglang:num_running_reqs"},
     {"sglang", Figure::kv_usage, "sglang:token_usage"},
+    {"sglang", Figure::prompt_tokens, "sglang:prompt_tokens_total"},
     {"sglang", Figure::cache_config, "sglang:cache_config_info", "", "", "page_size", "num_pages"},
     {"trtllm-serve", Figure::waiting, "trtllm_num_requests_waiting"},
     {"trtllm-serve", Figure::running, "trtllm_num_requests_running"},
@@ -98,6 +103,9 @@ class PageReader {
       case Figure::num_blocks:
         state_.num_blocks = count(line.value);
         break;
+      case Figure::prompt_tokens:
+        prompt_tokens_ = std::max(prompt_tokens_, 0.0) + line.value;
+        break;
       case Figure::cache_config:
         state_.block_size =
             count(static_cast<double>(number(metric_label(line.labels, metric.block_size_label))));
@@ -116,6 +124,7 @@ class PageReader {
     if (waiting_ >= 0) state_.waiting = count(waiting_);
     if (running_ >= 0) state_.running = count(running_);
     if (kv_usage_ >= 0) state_.kv_usage = std::clamp(kv_usage_, 0.0, 1.0);
+    if (prompt_tokens_ >= 0) state_.prompt_tokens = prompt_tokens_;
     if (custom_.empty()) return;
     if (state_.attributes) custom_.insert(state_.attributes->begin(), state_.attributes->end());
     state_.attributes = std::make_shared<const Attributes>(std::move(custom_));
@@ -133,7 +142,7 @@ class PageReader {
   }
 
   EndpointState& state_;
-  double waiting_ = -1, running_ = -1, kv_usage_ = -1, adapters_since_ = -1;
+  double waiting_ = -1, running_ = -1, kv_usage_ = -1, prompt_tokens_ = -1, adapters_since_ = -1;
   Attributes custom_;
 };
 
@@ -161,7 +170,21 @@ const EngineKinds& known_engines() {
   return kKnown;
 }
 
-bool read_engine_metrics(std::string_view page, EndpointState& state, const EngineMetrics& metrics) {
+namespace {
+
+// The rank that the label `engine` of a series names; nothing: there is no such label.
+std::optional<int> engine_of(const MetricLine& line) {
+  const std::string_view text = metric_label(line.labels, "engine");
+  int engine = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), engine);
+  return error == std::errc() && end == text.data() + text.size() && engine >= 0 ? std::optional(engine)
+                                                                                  : std::nullopt;
+}
+
+}  // namespace
+
+bool read_engine_metrics(std::string_view page, EndpointState& state, const EngineMetrics& metrics,
+                         std::optional<int> rank) {
   PageReader reader(state);
   bool any = false;
   while (!page.empty()) {
@@ -169,6 +192,8 @@ bool read_engine_metrics(std::string_view page, EndpointState& state, const Engi
     const auto sample = read_metric(page.substr(0, end));
     page.remove_prefix(std::min(end + 1, page.size()));
     if (!sample) continue;
+    if (sample->name == kStarted) state.started_s = sample->value;
+    if (rank && engine_of(*sample).value_or(*rank) != *rank) continue;
     for (const EngineMetric& metric : metrics) {
       if (!metric.metric.matches(*sample)) continue;
       any = true;
@@ -177,6 +202,27 @@ bool read_engine_metrics(std::string_view page, EndpointState& state, const Engi
   }
   reader.finish();
   return any;
+}
+
+int engines_of(std::string_view page) {
+  std::set<int> engines;
+  while (!page.empty()) {
+    const std::size_t end = std::min(page.find('\n'), page.size());
+    const auto sample = read_metric(page.substr(0, end));
+    page.remove_prefix(std::min(end + 1, page.size()));
+    if (sample && sample->name == "vllm:num_requests_running")
+      engines.insert(engine_of(*sample).value_or(0));
+  }
+  // A server of one rank among others' may call it by another number than 0.
+  const auto count = static_cast<int>(engines.size());
+  return count > 1 && count <= kRanksMax && *engines.rbegin() == count - 1 ? count : 1;
+}
+
+bool has_restarted(const EndpointState& before, const EndpointState& now) {
+  constexpr double kSameStartS = 1;  // pages round
+  if (before.started_s > 0 && now.started_s > 0)
+    return std::abs(now.started_s - before.started_s) > kSameStartS;
+  return now.prompt_tokens >= 0 && now.prompt_tokens < before.prompt_tokens;
 }
 
 }  // namespace octavo::fleet

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ enum class Figure : std::uint8_t {
   cache_config,  // an info metric: the sizes are labels
   block_size,
   num_blocks,
+  prompt_tokens,  // a counter
   adapters,  // vLLM's info metric of LoRA
   custom,    // an attribute of the endpoint
 };
@@ -46,11 +48,18 @@ struct EngineKinds {
 
 const EngineKinds& known_engines();
 
-// Writes what it finds into `state`: waiting, running, kv_usage, block_size, num_blocks, adapters, attributes.
-// Fields that the page does not speak of stay as they are. Of several series of one name the values are added
+// Writes what it finds into `state`: waiting, running, kv_usage, block_size, num_blocks, prompt_tokens,
+// started_s, adapters, attributes. Fields that the page does not speak of stay as they are. Of several series of one name the values are added
 // up, of kv_usage the largest counts, of custom ones the first. False: the page has none of the names. Lines
-// that make no sense are skipped.
+// that make no sense are skipped. rank: series whose label `engine` names another one are skipped; nothing: none.
 bool read_engine_metrics(std::string_view page, EndpointState& state,
-                         const EngineMetrics& metrics = known_engines().any);
+                         const EngineMetrics& metrics = known_engines().any, std::optional<int> rank = {});
+
+inline constexpr int kRanksMax = 64;  // of one server
+// Data-parallel ranks behind the page, by the label `engine`: 0 up to a number below kRanksMax, else 1.
+int engines_of(std::string_view page);
+
+// Whether the endpoint has started anew between two such states: its cache is empty then.
+bool has_restarted(const EndpointState& before, const EndpointState& now);
 
 }  // namespace octavo::fleet

@@ -117,5 +117,42 @@ TEST(EngineMetrics, NonsenseIsSkipped) {
   EXPECT_EQ(state.block_size, 0);
 }
 
+TEST(EngineMetrics, EachRankHasItsOwn) {
+  constexpr std::string_view kPage = "vllm:num_requests_running{engine=\"0\"} 3\n"
+                                     "vllm:num_requests_running{engine=\"1\"} 5\n"
+                                     "vllm:kv_cache_usage_perc{engine=\"0\"} 0.5\n"
+                                     "vllm:kv_cache_usage_perc{engine=\"1\"} 0.25\n"
+                                     "vllm:num_requests_waiting 2\n";
+  EXPECT_EQ(engines_of(kPage), 2);
+  EXPECT_EQ(engines_of("vllm:num_requests_running 3\n"), 1);
+  EXPECT_EQ(engines_of("vllm:num_requests_running{engine=\"3\"} 3\n"), 1) << "one rank among others'";
+  EXPECT_EQ(engines_of("vllm:num_requests_running{engine=\"99999999\"} 3\n"), 1);
+  EXPECT_EQ(engines_of(""), 1);
+  EndpointState state;
+  ASSERT_TRUE(read_engine_metrics(kPage, state, known_engines().any, 1));
+  EXPECT_EQ(state.running, 5);
+  EXPECT_EQ(state.kv_usage, 0.25);
+  EXPECT_EQ(state.waiting, 2) << "without the label it is everybody's";
+  ASSERT_TRUE(read_engine_metrics(kPage, state));
+  EXPECT_EQ(state.running, 8);
+}
+
+TEST(EngineMetrics, TellThatAnEndpointHasStartedAnew) {
+  EndpointState state;
+  const auto restarted = [&](std::string_view page) {
+    const EndpointState before = state;
+    EXPECT_TRUE(read_engine_metrics(page, state));
+    return has_restarted(before, state);
+  };
+  EXPECT_FALSE(restarted("vllm:num_requests_running 1\n"));
+  EXPECT_FALSE(restarted("vllm:prompt_tokens_total{engine=\"0\"} 5\nvllm:prompt_tokens_total{engine=\"1\"} 5\n"));
+  EXPECT_FALSE(restarted("vllm:prompt_tokens_total 10\n"));
+  EXPECT_TRUE(restarted("vllm:prompt_tokens_total 9\n")) << "the counter has begun anew";
+  EXPECT_FALSE(restarted("sglang:prompt_tokens_total 12\nprocess_start_time_seconds 1.7e+09\n"));
+  EXPECT_FALSE(restarted("vllm:prompt_tokens_total 13\nprocess_start_time_seconds 1700000000.4\n"));
+  EXPECT_TRUE(restarted("vllm:prompt_tokens_total 14\nprocess_start_time_seconds 1700000007\n"));
+  EXPECT_FALSE(read_engine_metrics("process_start_time_seconds 1\n", state)) << "says nothing of an engine";
+}
+
 }  // namespace
 }  // namespace octavo::fleet

@@ -50,7 +50,8 @@ std::vector<std::string> servers_at(const std::vector<std::string>& urls, const 
     }
     for (const boost::json::value& worker : workers->get_array())
       if (const boost::json::value* at = worker.find_pointer("/url", wrong); at != nullptr && at->is_string())
-        found.emplace_back(at->get_string());
+        if (const std::string at_url(at->get_string()); std::ranges::find(found, at_url) == found.end())
+          found.push_back(at_url);  // once, however many ranks it is
   }
   return found;
 }

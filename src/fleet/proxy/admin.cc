@@ -43,6 +43,7 @@ json::object describe(const Dispatcher& dispatcher, const Member& member) {
   const Endpoint& endpoint = *member.endpoint;
   return {{"id", std::to_string(member.id)},
           {"url", endpoint.url},
+          {"rank", endpoint.rank},
           {"model_id", endpoint.models.empty() ? "unknown" : endpoint.models.front()},
           {"models", json::value_from(endpoint.models)},
           {"adapters", json::value_from(endpoint.adapters)},
@@ -118,7 +119,7 @@ Response metrics(Dispatcher& dispatcher) {
     fmt::format_to(std::back_inserter(out), "# HELP {0} {1}\n# TYPE {0} gauge\n", name, help);
     for (const Member& m : view->members)
       fmt::format_to(std::back_inserter(out), "{}{{worker=\"{}\"}} {}\n", name,
-                     escaped_label(m.endpoint->url), value(m));
+                     escaped_label(m.endpoint->label()), value(m));
   };
   gauge("smg_worker_requests_active", "Requests in flight.",
         [&](const Member& m) { return dispatcher.load(m.id).requests; });
@@ -165,7 +166,7 @@ Response loads(Dispatcher& dispatcher) {
   json::array workers;
   const auto view = dispatcher.fleet().view();
   for (const Member& member : view->members)
-    workers.push_back({{"worker", member.endpoint->url}, {"load", dispatcher.load(member.id).requests}});
+    workers.push_back({{"worker", member.endpoint->label()}, {"load", dispatcher.load(member.id).requests}});
   return json_response({{"workers", std::move(workers)}});
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/json/serialize.hpp>
 
+#include "base/exact_json.h"
 #include "fleet/proxy/json_body.h"
 
 namespace octavo::fleet {
@@ -55,14 +55,14 @@ std::string prefill_body(json::object first_leg) {
   first_leg[kParams] = {{"do_remote_decode", true},    {"do_remote_prefill", false},
                         {"remote_engine_id", nullptr}, {"remote_block_ids", nullptr},
                         {"remote_host", nullptr},      {"remote_port", nullptr}};
-  return json::serialize(first_leg);
+  return exact_json_text(first_leg);
 }
 
 std::optional<std::string> kv_transfer_params(std::string_view answer) {
   const std::optional<json::object> reply = json_object(answer);
   const json::value* params = reply ? reply->if_contains(kParams) : nullptr;
   if (params == nullptr || !params->is_object()) return std::nullopt;
-  return json::serialize(*params);
+  return exact_json_text(*params);
 }
 
 std::string decode_body(std::string_view body, std::string_view params) {

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
+#include "base/rank_endpoint.h"
 #include "fleet/decide/eligible.h"
 #include "fleet/health/slow_start.h"
 #include "fleet/index/held_blocks.h"
@@ -18,6 +19,8 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::int64_t kExpireUs = 1'000'000;
+constexpr std::int64_t kPauseMaxS = 60;
+constexpr int kIdleReads = 4;  // of a worker's metrics: a request that was on its way has arrived by then
 
 std::string_view name(Availability availability) {
   switch (availability) {
@@ -35,13 +38,17 @@ std::string_view name(Availability availability) {
   return "";
 }
 
+bool are_ranks_of_one(const Endpoint& a, const Endpoint& b) {
+  return a.shares_port && b.shares_port && a.url == b.url;
+}
+
 std::string explain(const Cycle& cycle, std::string_view policy, const Decision& decision) {
   namespace json = boost::json;
   const FleetView& view = cycle.view;
   const auto named = [&](const std::vector<Score>& scores) {
     json::object out;
     for (const Score& score : scores)
-      if (const Member* member = view.find(score.endpoint)) out[member->endpoint->url] = score.total;
+      if (const Member* member = view.find(score.endpoint)) out[member->endpoint->label()] = score.total;
     return out;
   };
   json::array steps;
@@ -49,10 +56,10 @@ std::string explain(const Cycle& cycle, std::string_view policy, const Decision&
     steps.push_back({{"plugin", step.plugin}, {"weight", step.weight}, {"scores", named(step.scores)}});
   json::object cached;
   for (const Member& member : view.members)
-    if (const std::int64_t tokens = cycle.cached_tokens(member.id)) cached[member.endpoint->url] = tokens;
+    if (const std::int64_t tokens = cycle.cached_tokens(member.id)) cached[member.endpoint->label()] = tokens;
   const Member* chosen = view.find(decision.chosen());
   return json::serialize(json::object{{"policy", policy},
-                                      {"chosen", chosen ? json::value(chosen->endpoint->url) : json::value()},
+                                      {"chosen", chosen ? json::value(chosen->endpoint->label()) : json::value()},
                                       {"total", named(decision.ranking)},
                                       {"cached_tokens", std::move(cached)},
                                       {"steps", std::move(steps)}});
@@ -92,34 +99,54 @@ bool Dispatcher::admit() {
   return false;
 }
 
-Choice Dispatcher::choose(const RouteRequest& request, Role part, std::span<const EndpointId> excluded,
-                          bool explained) {
+Choice Dispatcher::choose(const RouteRequest& request, const Wish& wish) {
   const std::lock_guard lock(mutex_);
   const auto view = fleet_.view();
   Cycle cycle{*view, request, inflight_, now_us(), Draws(draw())};
-  decision_.explain = explained;
-  Pool& from = pool(part);
-  leave_out(cycle, excluded);
-  from.pipeline.choose(cycle, part, left_out_, decision_);
-  if (decision_.chosen() == kNoEndpoint && left_out_.size() > excluded.size())
-    from.pipeline.choose(cycle, part, excluded, decision_);
-  Choice choice;
-  if (explained) choice.explanation = explain(cycle, from.policy, decision_);
-  const Member* chosen = view->find(decision_.chosen());
+  decision_.explain = wish.explain;
+  Pool& from = pool(wish.part);
+  const Member* chosen = view->find(best(from, cycle, wish));
+  Choice choice{.number = ++choices_};
+  if (wish.explain) choice.explanation = explain(cycle, from.policy, decision_);
   if (!chosen) return choice;
   from.pipeline.sent(cycle, chosen->id);
   const auto tokens = static_cast<std::int64_t>(request.tokens.size());
   choice.endpoint = chosen->endpoint;
   choice.booking = inflight_.book(chosen->id, tokens, tokens - cycle.cached_tokens(chosen->id));
+  if (wish.computed) inflight_.first_token(choice.booking);
   load_changed(chosen->id);
-  metrics_.selected(chosen->endpoint->url);
+  metrics_.selected(chosen->endpoint->label());
   return choice;
 }
 
-// `excluded`; those who have only just come, and those of small weight, as often as they shall not get the
+// Workers that have asked for a pause, and those of small shares, come last; the wish may rule them out.
+EndpointId Dispatcher::best(Pool& from, Cycle& cycle, const Wish& wish) {
+  if (const Member* named = wish.worker.empty() ? nullptr : cycle.view.find(wish.worker);
+      named && named->state.availability == Availability::available &&
+      std::ranges::find(wish.excluded, named->id) == wish.excluded.end()) {
+    decision_.clear();
+    decision_.ranking.push_back({.endpoint = named->id});
+    return named->id;
+  }
+  leave_out(cycle, wish.excluded);
+  from.pipeline.choose(cycle, wish.part, left_out_, decision_);
+  if (decision_.chosen() != kNoEndpoint || left_out_.size() == wish.excluded.size()) return decision_.chosen();
+  left_out_.assign(wish.excluded.begin(), wish.excluded.end());
+  if (wish.rested) leave_out_paused(cycle);
+  from.pipeline.choose(cycle, wish.part, left_out_, decision_);
+  return decision_.chosen();
+}
+
+void Dispatcher::leave_out_paused(const Cycle& cycle) {
+  for (const Member& member : cycle.view.members)
+    if (slots_[member.id].health->paused(cycle.now_us)) left_out_.push_back(member.id);
+}
+
+// `excluded`; those who have asked for a pause; those who have only just come, and those of small weight, as often as they shall not get the
 // request; those of a worse priority than the best one of which someone takes it.
 void Dispatcher::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
   left_out_.assign(excluded.begin(), excluded.end());
+  leave_out_paused(cycle);
   if (options_.slow_start_secs == 0 && !ranked_) return;
   const auto takes = [&](const Member& member) {
     return member.state.availability == Availability::available &&
@@ -145,27 +172,51 @@ void Dispatcher::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
   }
 }
 
-void Dispatcher::first_token(Booking& booking) {
+void Dispatcher::watch(const Choice& choice, std::function<void(Trouble)> troubled) {
   const std::lock_guard lock(mutex_);
-  inflight_.first_token(booking);
-  load_changed(booking.endpoint);
+  slots_[choice.booking.endpoint].watches[choice.number] = {std::move(troubled)};
 }
 
-void Dispatcher::grow(Booking& booking, std::int64_t tokens) {
+void Dispatcher::first_token(Choice& choice) {
   const std::lock_guard lock(mutex_);
-  inflight_.grow(booking, tokens);
+  const EndpointId id = choice.booking.endpoint;
+  inflight_.first_token(choice.booking);
+  if (const auto watch = slots_[id].watches.find(choice.number); watch != slots_[id].watches.end())
+    watch->second.answered = true;
+  load_changed(id);
 }
 
-void Dispatcher::ended(Booking& booking, Outcome outcome) {
+void Dispatcher::grow(Choice& choice, std::int64_t tokens) {
   const std::lock_guard lock(mutex_);
-  const EndpointId id = booking.endpoint;
-  inflight_.free(booking);
+  inflight_.grow(choice.booking, tokens);
+}
+
+void Dispatcher::ended(Choice& choice, Outcome outcome) {
+  const std::lock_guard lock(mutex_);
+  const EndpointId id = choice.booking.endpoint;
+  inflight_.free(choice.booking);
+  slots_[id].watches.erase(choice.number);
   load_changed(id);
   if (slots_[id].removed) return release_if_idle(id);
   if (outcome == Outcome::neither) return;
   const std::int64_t now = now_us();
   slots_[id].health->answered(outcome == Outcome::success, now);
   publish_availability(id, now);
+}
+
+void Dispatcher::failed(const Endpoint& endpoint) {
+  const std::lock_guard lock(mutex_);
+  const auto known = ids_.find(endpoint.name);
+  if (known == ids_.end()) return;
+  const std::int64_t now = now_us();
+  slots_[known->second].health->answered(false, now);
+  publish_availability(known->second, now);
+}
+
+void Dispatcher::pause(const Endpoint& endpoint, std::int64_t seconds) {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = ids_.find(endpoint.name); known != ids_.end())
+    slots_[known->second].health->pause(now_us() + std::min(seconds, kPauseMaxS) * 1'000'000);
 }
 
 bool Dispatcher::knows(std::string_view model) const {
@@ -176,13 +227,17 @@ bool Dispatcher::knows(std::string_view model) const {
 
 Result<EndpointId> Dispatcher::add(Endpoint endpoint) {
   const std::lock_guard lock(mutex_);
+  return add_locked(std::move(endpoint));
+}
+
+Result<EndpointId> Dispatcher::add_locked(Endpoint endpoint) {
   const std::string name = endpoint.name;
   const bool ranked = endpoint.priority != Endpoint().priority || endpoint.weight != Endpoint().weight;
   TRY(const EndpointId id, fleet_.add(std::move(endpoint)));
   ids_[name] = id;
   ranked_ = ranked_ || ranked;
   if (id >= slots_.size()) slots_.resize(id + std::size_t{1});
-  slots_[id] = {std::make_unique<EndpointHealth>(options_.probes, options_.breaker)};
+  slots_[id] = {std::make_unique<EndpointHealth>(options_.probes, options_.breaker), fleet_.view()->find(id)->endpoint};
   return id;
 }
 
@@ -199,15 +254,55 @@ void Dispatcher::rank(const Endpoint& now) {
   fleet_.describe(member->id, std::move(endpoint));
 }
 
+void Dispatcher::set_ranks(EndpointId id, int ranks) {
+  const std::lock_guard lock(mutex_);
+  const auto view = fleet_.view();
+  const Member* first = view->find(id);
+  if (!first || first->endpoint->rank != 0) return;
+  std::vector<bool> known(static_cast<std::size_t>(ranks));
+  for (const Member& member : view->members) {
+    if (member.id != id && !are_ranks_of_one(*member.endpoint, *first->endpoint)) continue;
+    if (member.endpoint->rank >= ranks)
+      remove_locked(member.id);
+    else
+      known[static_cast<std::size_t>(member.endpoint->rank)] = true;
+  }
+  if (first->endpoint->shares_port != (ranks > 1)) {
+    Endpoint now = *first->endpoint;
+    now.shares_port = ranks > 1;
+    fleet_.describe(id, std::move(now));
+    slots_[id].endpoint = fleet_.view()->find(id)->endpoint;
+  }
+  for (int rank = 1; rank < ranks; ++rank) {
+    if (known[static_cast<std::size_t>(rank)]) continue;
+    Endpoint endpoint = *first->endpoint;
+    endpoint.name = fmt::format("{}@{}", first->endpoint->name, rank);
+    endpoint.rank = rank;
+    endpoint.shares_port = true;
+    endpoint.kv_events_endpoint = rank_endpoint(endpoint.kv_events_endpoint, rank);
+    endpoint.kv_replay_endpoint = rank_endpoint(endpoint.kv_replay_endpoint, rank);
+    if (const auto added = add_locked(std::move(endpoint)); !added)
+      log_warning("rank {} of {} is left out: {}", rank, first->endpoint->url, added.error().message);
+  }
+}
+
 bool Dispatcher::remove(EndpointId id) {
   const std::lock_guard lock(mutex_);
-  if (!fleet_.remove(id)) return false;
+  const auto view = fleet_.view();
+  const Member* removed = view->find(id);
+  if (!removed) return false;
+  for (const Member& member : view->members)
+    if (member.id == id || are_ranks_of_one(*member.endpoint, *removed->endpoint)) remove_locked(member.id);
+  return true;
+}
+
+void Dispatcher::remove_locked(EndpointId id) {
+  fleet_.remove(id);
   forget(id);
   std::erase_if(ids_, [id](const auto& each) { return each.second == id; });
   inflight_.forget(id);
   slots_[id].removed = true;
   release_if_idle(id);
-  return true;
 }
 
 void Dispatcher::forget(EndpointId id) {
@@ -218,15 +313,63 @@ void Dispatcher::forget(EndpointId id) {
 
 void Dispatcher::release_if_idle(EndpointId id) {
   if (inflight_.own(id).requests > 0) return;
+  if (!ids_.contains(slots_[id].endpoint->name)) metrics_.forget(slots_[id].endpoint->label());
   slots_[id] = {};
   fleet_.release(id);
 }
 
-void Dispatcher::probed(EndpointId id, bool success) {
+// Null: the id is another endpoint's by now.
+Dispatcher::Slot* Dispatcher::slot(EndpointId id, const Endpoint& endpoint) {
+  const bool same = id < slots_.size() && slots_[id].health && slots_[id].endpoint->name == endpoint.name;
+  return same ? &slots_[id] : nullptr;
+}
+
+void Dispatcher::tell_watches(Slot& slot, Trouble trouble) {
+  for (const auto& [number, watch] : slot.watches) watch.troubled(trouble);
+}
+
+void Dispatcher::probed(EndpointId id, const Endpoint& endpoint, bool success) {
   const std::lock_guard lock(mutex_);
-  if (id >= slots_.size() || !slots_[id].health || slots_[id].removed) return;
-  slots_[id].health->probed(success);
+  Slot* const known = slot(id, endpoint);
+  if (!known) return;
+  known->health->probed(success);
+  const std::int64_t now = now_us();
+  if (!known->removed) return publish_availability(id, now);
+  if (known->health->availability(now) == Availability::unhealthy) tell_watches(*known, Trouble::unhealthy);
+}
+
+void Dispatcher::observed(EndpointId id, const Endpoint& endpoint, bool busy) {
+  const std::lock_guard lock(mutex_);
+  Slot* const known = slot(id, endpoint);
+  if (!known) return;
+  for (auto& [number, watch] : known->watches) {
+    watch.idle_reads = busy || watch.answered ? 0 : watch.idle_reads + 1;
+    if (watch.idle_reads == kIdleReads) watch.troubled(Trouble::forgotten);
+  }
+}
+
+void Dispatcher::restarted(EndpointId id, const Endpoint& endpoint) {
+  const std::lock_guard lock(mutex_);
+  Slot* const known = slot(id, endpoint);
+  if (!known || known->removed) return;
+  log_info("{} has restarted: its prefixes are forgotten", endpoint.label());
+  known->health->restarted();
+  for (Pool& each : pools_) each.pipeline.restarted(id);
   publish_availability(id, now_us());
+}
+
+void Dispatcher::caches_reset() {
+  const std::lock_guard lock(mutex_);
+  const auto view = fleet_.view();
+  for (const Member& member : view->members) forget(member.id);
+}
+
+std::vector<Member> Dispatcher::leaving() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Member> members;
+  for (EndpointId id = 0; id < slots_.size(); ++id)
+    if (slots_[id].removed && !slots_[id].watches.empty()) members.push_back({.id = id, .endpoint = slots_[id].endpoint});
+  return members;
 }
 
 // Under caches_. Null: it is in the fleet no more.
@@ -240,7 +383,7 @@ CachePosition* Dispatcher::position_of(const Member& member) {
 
 void Dispatcher::cache_changed(const Member& member, std::span<const CacheEvent> events,
                                const CachePosition& position) {
-  metrics_.cache_changed(member.endpoint->url, events.size());
+  metrics_.cache_changed(member.endpoint->label(), events.size());
   const std::lock_guard lock(caches_);
   CachePosition* const followed = position_of(member);
   if (!followed) return;
@@ -272,7 +415,7 @@ bool Dispatcher::restore(const Member& member, const HeldDump& dump) {
     if (HeldBlocks* blocks = each.pipeline.held_blocks(); blocks && !blocks->restore(member.id, dump))
       return false;
   *followed = dump.position;
-  metrics_.restored(member.endpoint->url, dump.blocks.size());
+  metrics_.restored(member.endpoint->label(), dump.blocks.size());
   return true;
 }
 
@@ -281,11 +424,14 @@ void Dispatcher::publish_availability(EndpointId id, std::int64_t now) {
   const auto view = fleet_.view();
   const Member* member = view->find(id);
   if (!member || member->state.availability == availability) return;
-  log_info("{} is {}", member->endpoint->url, name(availability));
+  log_info("{} is {}", member->endpoint->label(), name(availability));
   const Availability before = member->state.availability;
   if (availability == Availability::available && before != Availability::broken) slots_[id].since_us = now;
   // What a replica held before it was away may be gone: what is learned begins anew.
-  if (availability == Availability::unhealthy) forget(id);
+  if (availability == Availability::unhealthy) {
+    forget(id);
+    tell_watches(slots_[id], Trouble::unhealthy);
+  }
   fleet_.update(id, [&](EndpointState& state) { state.availability = availability; });
 }
 
@@ -297,54 +443,6 @@ void Dispatcher::tick() {
   if (now - expired_us_ < kExpireUs) return;
   expired_us_ = now;
   for (Pool& each : pools_) each.pipeline.expire(now);
-}
-
-void Dispatcher::watch_loads(std::function<void()> changed) {
-  const std::lock_guard lock(mutex_);
-  loads_changed_ = std::move(changed);
-}
-
-// Its growth with an answer is told together with the next change.
-void Dispatcher::load_changed(EndpointId id) {
-  slots_[id].load_changed = true;
-  if (loads_changed_ && std::exchange(loads_are_told_, false)) loads_changed_();
-}
-
-std::vector<WorkerLoad> Dispatcher::changed_loads(bool all) {
-  const std::lock_guard lock(mutex_);
-  loads_are_told_ = true;
-  std::vector<WorkerLoad> loads;
-  const auto view = fleet_.view();
-  for (const Member& member : view->members) {
-    const Load load = inflight_.own(member.id);
-    const bool changed = std::exchange(slots_[member.id].load_changed, false);
-    if (all ? load != Load{} : changed) loads.push_back({member.endpoint->name, load});
-  }
-  return loads;
-}
-
-void Dispatcher::peer_told(const LoadMessage& message) {
-  const std::lock_guard lock(mutex_);
-  metrics_.peer_told(true);
-  if (message.all) inflight_.forget_peer(message.sender);
-  for (const auto& [worker, load] : message.workers)
-    if (const auto known = ids_.find(worker); known != ids_.end())
-      inflight_.peer_has(message.sender, known->second, load);
-}
-
-void Dispatcher::peer_gone(PeerId peer) {
-  const std::lock_guard lock(mutex_);
-  inflight_.forget_peer(peer);
-}
-
-Load Dispatcher::load(EndpointId id) const {
-  const std::lock_guard lock(mutex_);
-  return inflight_.own(id);
-}
-
-Load Dispatcher::load_of_peers(EndpointId id) const {
-  const std::lock_guard lock(mutex_);
-  return inflight_.of_peers(id);
 }
 
 CircuitBreaker::State Dispatcher::breaker(EndpointId id) const {

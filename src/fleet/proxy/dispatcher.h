@@ -24,15 +24,32 @@
 namespace octavo::fleet {
 
 struct Choice {
-  std::shared_ptr<const Endpoint> endpoint;  // null: there is none
-  Booking booking;
-  std::string explanation;  // JSON, where asked for
+  std::shared_ptr<const Endpoint> endpoint = {};  // null: there is none
+  Booking booking = {};
+  std::uint64_t number = 0;      // of all choices
+  std::string explanation = {};  // JSON, where asked for
+};
+
+// What a request wants of its worker, beside what it says itself.
+struct Wish {
+  Role part = Role::both;                      // of the request's work
+  std::span<const EndpointId> excluded = {};
+  bool rested = false;          // no worker that has asked for a pause (Retry-After)
+  bool computed = false;        // another worker has computed the prompt
+  std::string_view worker = {};  // the worker's name, followed while it is available; "": any
+  bool explain = false;
 };
 
 enum class Outcome : std::uint8_t {
   success,
   failure,  // the endpoint's fault: counts for its circuit breaker
-  neither,  // the client went away, or asked for something wrong
+  neither,  // the client went away, or the request was at fault, or nobody knows
+};
+
+// Why a request at a worker is not to be waited for any longer.
+enum class Trouble : std::uint8_t {
+  unhealthy,  // the worker's probes fail
+  forgotten,  // its metrics say that it has nothing to do, while the request waits for its first byte
 };
 
 class Dispatcher {
@@ -44,21 +61,37 @@ class Dispatcher {
   void leave() { --under_way_; }
 
   // Chooses, books, and lets the policy learn. Who was chosen must be ended().
-  // part: of the request's work.
-  Choice choose(const RouteRequest& request, Role part, std::span<const EndpointId> excluded, bool explain);
-  void first_token(Booking& booking);
-  void grow(Booking& booking, std::int64_t tokens);
-  void ended(Booking& booking, Outcome outcome);
+  Choice choose(const RouteRequest& request, const Wish& wish);
+  // `troubled` is called for each trouble of the chosen worker until the choice has ended. It must not call
+  // back.
+  void watch(const Choice& choice, std::function<void(Trouble)> troubled);
+  void first_token(Choice& choice);
+  void grow(Choice& choice, std::int64_t tokens);
+  void ended(Choice& choice, Outcome outcome);
+  // A failure of an earlier request, which another worker has answered.
+  void failed(const Endpoint& endpoint);
+  // The worker has too much to do for so long, by its own word.
+  void pause(const Endpoint& endpoint, std::int64_t seconds);
 
   // Does any endpoint, available or not, serve this model? Nobody knows where there is none.
   bool knows(std::string_view model) const;
 
   Result<EndpointId> add(Endpoint endpoint);
+  // The worker is so many data-parallel ranks behind one port, each an endpoint. id: of the first.
+  void set_ranks(EndpointId id, int ranks);
   // Priority and weight of the one with this name are those now.
   void rank(const Endpoint& now);
-  // No new requests from now on; those in flight end.
+  // No new requests from now on for the worker, with all of its ranks; those in flight end.
   bool remove(EndpointId id);
-  void probed(EndpointId id, bool success);
+  void probed(EndpointId id, const Endpoint& endpoint, bool success);
+  // The worker's metrics have been read: it has requests, or it has none.
+  void observed(EndpointId id, const Endpoint& endpoint, bool busy);
+  // The worker has begun anew: it holds nothing.
+  void restarted(EndpointId id, const Endpoint& endpoint);
+  // The worker's caches have been emptied from outside.
+  void caches_reset();
+  // Removed workers that still have requests.
+  std::vector<Member> leaving() const;
   // The endpoint tells what came into its prefix cache and what went. One that is gone by now is not heard.
   // position: behind these events.
   void cache_changed(const Member& member, std::span<const CacheEvent> events, const CachePosition& position);
@@ -94,21 +127,34 @@ class Dispatcher {
     Pipeline pipeline;
   };
 
-  Dispatcher(const RouterOptions& options, std::vector<Pool> pools);
-  Pool& pool(Role part);
-  void leave_out(Cycle& cycle, std::span<const EndpointId> excluded);
-  void publish_availability(EndpointId id, std::int64_t now_us);
-  void forget(EndpointId id);
-  CachePosition* position_of(const Member& member);
-  void release_if_idle(EndpointId id);
-  void load_changed(EndpointId id);
-
+  struct Watch {
+    std::function<void(Trouble)> troubled;
+    int idle_reads = 0;     // of the worker's metrics, in a row, since the request was sent
+    bool answered = false;  // its first byte has come
+  };
   struct Slot {
-    std::unique_ptr<EndpointHealth> health;  // null: no endpoint
+    std::unique_ptr<EndpointHealth> health;     // null: no endpoint
+    std::shared_ptr<const Endpoint> endpoint;   // as it was added
+    std::map<std::uint64_t, Watch> watches = {};  // by the choice's number
     bool removed = false;                    // gone from the fleet, its last requests under way
     bool load_changed = false;               // since it was told
     std::int64_t since_us = 0;               // that it has been well, breakers aside
   };
+
+  Dispatcher(const RouterOptions& options, std::vector<Pool> pools);
+  Pool& pool(Role part);
+  void leave_out(Cycle& cycle, std::span<const EndpointId> excluded);
+  void leave_out_paused(const Cycle& cycle);
+  EndpointId best(Pool& from, Cycle& cycle, const Wish& wish);
+  Slot* slot(EndpointId id, const Endpoint& endpoint);
+  void tell_watches(Slot& slot, Trouble trouble);
+  void publish_availability(EndpointId id, std::int64_t now_us);
+  Result<EndpointId> add_locked(Endpoint endpoint);
+  void remove_locked(EndpointId id);
+  void forget(EndpointId id);
+  CachePosition* position_of(const Member& member);
+  void release_if_idle(EndpointId id);
+  void load_changed(EndpointId id);
 
   const RouterOptions options_;
   Fleet fleet_;
@@ -127,6 +173,7 @@ class Dispatcher {
   bool loads_are_told_ = true;  // nothing has changed since changed_loads()
   Decision decision_;
   std::vector<EndpointId> left_out_;  // of this one
+  std::uint64_t choices_ = 0;
   std::int64_t expired_us_ = 0;
   bool ranked_ = false;  // some have priorities or weights
 };

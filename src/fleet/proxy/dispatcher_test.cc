@@ -12,16 +12,16 @@ namespace {
 
 EndpointId join(Dispatcher& dispatcher, const std::string& name) {
   const EndpointId id = dispatcher.add({.name = name, .url = "http://" + name}).value();
-  dispatcher.probed(id, true);
+  dispatcher.probed(id, *dispatcher.fleet().view()->find(id)->endpoint, true);
   return id;
 }
 
 int chosen(Dispatcher& dispatcher, EndpointId id, int requests) {
   int times = 0;
   for (int i = 0; i < requests; ++i) {
-    Choice choice = dispatcher.choose({}, Role::both, {}, false);
+    Choice choice = dispatcher.choose({}, {});
     times += choice.booking.endpoint == id;
-    dispatcher.ended(choice.booking, Outcome::success);
+    dispatcher.ended(choice, Outcome::success);
   }
   return times;
 }
@@ -53,9 +53,9 @@ TEST(Dispatcher, OneThatIsAloneIsAskedHoweverNew) {
   const EndpointId old = join(*dispatcher, "old:80");
   const EndpointId fresh = join(*dispatcher, "new:80");
   for (int i = 0; i < 50; ++i) {
-    Choice choice = dispatcher->choose({}, Role::both, {{old}}, false);
+    Choice choice = dispatcher->choose({}, {.excluded = {{old}}});
     EXPECT_EQ(choice.booking.endpoint, fresh);
-    dispatcher->ended(choice.booking, Outcome::success);
+    dispatcher->ended(choice, Outcome::success);
   }
 }
 
@@ -97,35 +97,35 @@ TEST(Dispatcher, TellsWhatHasChanged) {
   join(*dispatcher, "a:80");
   join(*dispatcher, "b:80");
   EXPECT_TRUE(dispatcher->changed_loads(true).empty());
-  Choice first = dispatcher->choose({.tokens = {1, 2, 3}}, Role::both, {}, false);
-  Choice second = dispatcher->choose({.tokens = {1}}, Role::both, {}, false);
+  Choice first = dispatcher->choose({.tokens = {1, 2, 3}}, {});
+  Choice second = dispatcher->choose({.tokens = {1}}, {});
   EXPECT_EQ(changes, 1) << "once until it was asked";
   EXPECT_EQ(dispatcher->changed_loads(false).size(), 2u);
   EXPECT_TRUE(dispatcher->changed_loads(false).empty());
-  dispatcher->first_token(first.booking);
+  dispatcher->first_token(first);
   EXPECT_EQ(changes, 2);
   const std::string name = first.endpoint->name;
   EXPECT_EQ(dispatcher->changed_loads(false), (std::vector<WorkerLoad>{{name, {1, 0, 3, 3}}}));
-  dispatcher->ended(first.booking, Outcome::success);
+  dispatcher->ended(first, Outcome::success);
   EXPECT_EQ(dispatcher->changed_loads(false), (std::vector<WorkerLoad>{{name, {}}}));
   EXPECT_EQ(dispatcher->changed_loads(true),
             (std::vector<WorkerLoad>{{second.endpoint->name, {1, 1, 1, 1}}}));
-  dispatcher->ended(second.booking, Outcome::success);
+  dispatcher->ended(second, Outcome::success);
 }
 
 TEST(Dispatcher, PrioritiesComeFirst) {
   const auto dispatcher = *Dispatcher::make({.policy = "round_robin"});
   const auto ranked = [&](const std::string& name, int priority) {
     const EndpointId id = dispatcher->add({.name = name, .url = "http://" + name, .priority = priority}).value();
-    dispatcher->probed(id, true);
+    dispatcher->probed(id, *dispatcher->fleet().view()->find(id)->endpoint, true);
     return id;
   };
   const EndpointId second = ranked("b:80", 20), first = ranked("a:80", 10), third = ranked("c:80", 30);
   EXPECT_EQ(chosen(*dispatcher, first, 20), 20);
   for (const auto& [excluded, next] : {std::pair(std::vector{first}, second), {{first, second}, third}}) {
-    Choice choice = dispatcher->choose({}, Role::both, excluded, false);
+    Choice choice = dispatcher->choose({}, {.excluded = excluded});
     EXPECT_EQ(choice.booking.endpoint, next) << "where all that are better have failed";
-    dispatcher->ended(choice.booking, Outcome::success);
+    dispatcher->ended(choice, Outcome::success);
   }
   dispatcher->rank({.name = "c:80", .priority = 5});
   EXPECT_EQ(chosen(*dispatcher, third, 20), 20) << "the records have changed";
@@ -135,7 +135,7 @@ TEST(Dispatcher, WhoHasASmallWeightIsPassedOverAsOften) {
   const auto dispatcher = *Dispatcher::make({.policy = "round_robin"});
   const auto weighted = [&](const std::string& name, int weight) {
     const EndpointId id = dispatcher->add({.name = name, .url = "http://" + name, .weight = weight}).value();
-    dispatcher->probed(id, true);
+    dispatcher->probed(id, *dispatcher->fleet().view()->find(id)->endpoint, true);
     return id;
   };
   const EndpointId large = weighted("a:80", 100), small = weighted("b:80", 20), none = weighted("c:80", 0);
@@ -144,9 +144,34 @@ TEST(Dispatcher, WhoHasASmallWeightIsPassedOverAsOften) {
   EXPECT_GT(times, 200);
   EXPECT_LT(times, 450);
   EXPECT_EQ(chosen(*dispatcher, none, 200), 0) << "while others are there";
-  Choice choice = dispatcher->choose({}, Role::both, {{large, small}}, false);
+  Choice choice = dispatcher->choose({}, {.excluded = {{large, small}}});
   EXPECT_EQ(choice.booking.endpoint, none);
-  dispatcher->ended(choice.booking, Outcome::success);
+  dispatcher->ended(choice, Outcome::success);
+}
+
+TEST(Dispatcher, AWorkerThatHasStartedAnewHoldsNothing) {
+  const auto dispatcher = *Dispatcher::make({.policy = "cache_aware"});
+  join(*dispatcher, "a:80");
+  join(*dispatcher, "b:80");
+  const RouteRequest request{.text = "a conversation"};
+  Choice first = dispatcher->choose(request, {});
+  const EndpointId home = first.booking.endpoint;
+  dispatcher->ended(first, Outcome::success);
+  const auto returns = [&] {
+    int times = 0;
+    for (int i = 0; i < 64; ++i) {
+      Choice again = dispatcher->choose(request, {});
+      times += again.booking.endpoint == home;
+      dispatcher->ended(again, Outcome::success);
+    }
+    return times;
+  };
+  EXPECT_EQ(returns(), 64);
+  dispatcher->restarted(home, *dispatcher->fleet().view()->find(home)->endpoint);
+  Choice moved = dispatcher->choose(request, {.excluded = {{home}}});
+  EXPECT_NE(moved.booking.endpoint, home);
+  dispatcher->ended(moved, Outcome::success);
+  EXPECT_EQ(returns(), 0) << "only the other one has the prefix";
 }
 
 }  // namespace

@@ -3,202 +3,173 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "fleet/proxy/disaggregation.h"
+#include "fleet/proxy/refusal.h"
 #include "fleet/proxy/relay.h"
 #include "fleet/scan/request_scan.h"
-#include "http/target.h"
+#include "serve/anthropic/messages_reply.h"
 #include "serve/openai/errors.h"
 
 namespace octavo::fleet {
 namespace {
 
-bool worth_a_retry(int status) {
-  constexpr std::array<int, 6> kStatuses{408, 429, 500, 502, 503, 504};
-  return std::ranges::find(kStatuses, status) != kStatuses.end();
+constexpr std::string_view kRankHeader = "X-data-parallel-rank";  // vLLM's
+constexpr std::size_t kRefusalBytesMax = 1 << 20;  // of an error's body; what follows is cut off
+
+// A POST whose engine reads JSON.
+bool has_json(const http::Request& request) {
+  std::string_view type = request.headers.find("Content-Type").value_or("application/json");
+  type = type.substr(0, type.find(';'));
+  return request.method == "POST" && !request.body.empty() &&
+         (http::equal_ignoring_case(type, "application/json") || type.ends_with("+json"));
 }
 
 }  // namespace
 
-void Forwarding::start(Dispatcher& dispatcher, const PromptTokens* tokens, http::ClientLoop& loop,
+void Forwarding::start(const RouteContext& context, http::ClientLoop& loop,
                        std::shared_ptr<http::Exchange> exchange, TenantShare share) {
-  std::make_shared<Forwarding>(dispatcher, tokens, loop, std::move(exchange), std::move(share))->begin();
+  std::make_shared<Forwarding>(context, loop, std::move(exchange), std::move(share))->begin();
 }
 
-Forwarding::Forwarding(Dispatcher& dispatcher, const PromptTokens* tokens, http::ClientLoop& loop,
+Forwarding::Forwarding(const RouteContext& context, http::ClientLoop& loop,
                        std::shared_ptr<http::Exchange> exchange, TenantShare share)
-    : dispatcher_(dispatcher),
-      tokens_(tokens),
+    : context_(context),
+      dispatcher_(context.dispatcher),
       loop_(loop),
       exchange_(std::move(exchange)),
       share_(std::move(share)),
       arrived_us_(now_us()) {}
 
 Forwarding::~Forwarding() {
-  end_attempt(Outcome::neither);
-  hedge_ends(Outcome::neither);
+  drop_attempts(Outcome::neither);
   dispatcher_.leave();
-}
-
-// Tenants' keys are the router's business: replicas see the router's own, if it has one.
-void Forwarding::show_own_key() {
-  http::Headers headers;
-  for (const auto& [name, value] : headers_)
-    if (!http::equal_ignoring_case(name, "Authorization")) headers.add(name, value);
-  if (const auto& keys = dispatcher_.options().api_keys; !keys.empty())
-    headers.add("Authorization", "Bearer " + keys.front());
-  headers_ = std::move(headers);
 }
 
 void Forwarding::begin() {
   const http::Request& request = exchange_->request();
+  context_.retries.earn();
   request_ = scan_request(request);
-  if (tokens_) tokens_->write(request, request_);
+  if (request_.unreadable && has_json(request)) {
+    const Error error{ErrorCode::invalid_argument, "the body is not valid JSON: " + request_.body_error, ""};
+    return answer(request.path.starts_with("/v1/messages") ? anthropic::error_response(error)
+                                                           : openai::error_response(error));
+  }
+  if (context_.tokens) context_.tokens->write(request, request_);
   explain_ = request.headers.find("X-Octavo-Explain").has_value();
-  headers_ = passed_on(request.headers);
-  if (!dispatcher_.options().tenants.empty()) show_own_key();
-  if (!request.headers.find("X-Request-Id"))
-    headers_.add("X-Request-Id", fmt::format("{:016x}", dispatcher_.draw()));
-  if (!dispatcher_.knows(request_.model))
-    return answer(
-        openai::error_response(404, fmt::format("The model `{}` does not exist.", request_.model), "model"));
-  if (dispatcher_.options().migration_limit > 0 && request_.stream)
-    resumable_ = ResumableStream::of(request.path, request.body);
-  if (resumable_) body_ = std::make_shared<const std::string>(resumable_->body());
-  const std::weak_ptr<Forwarding> weak = weak_from_this();
-  exchange_->on_close([&loop = loop_, weak](http::CloseReason) {
+  read_headers();
+  if (!request_.stored_response.empty()) owner_ = context_.stored.worker_of(request_.stored_response);
+  exchange_->on_close([&loop = loop_, weak = weak_from_this()](http::CloseReason) {
     loop.post([weak] {
       if (const auto self = weak.lock()) self->client_gone();
     });
   });
-  if (!prefill()) attempt();
+  dispatcher_.knows(request_.model) ? go() : find_model();
 }
 
-// The first of two legs: a replica computes the prompt and keeps its KV blocks. False: there is no such leg.
-// Whatever goes wrong with it, the replica that decodes can do all of the work.
-bool Forwarding::prefill() {
-  if (!dispatcher_.options().disaggregated) return false;
+// Tenants' keys are for the router: workers get the router's own, if it has one.
+void Forwarding::read_headers() {
+  const auto& options = dispatcher_.options();
+  const bool own_key = !options.tenants.empty();
+  for (const auto& [name, value] : passed_on(exchange_->request().headers))
+    if (!own_key || !http::equal_ignoring_case(name, "Authorization")) headers_.add(name, value);
+  if (own_key && !options.api_keys.empty())
+    headers_.add("Authorization", "Bearer " + options.api_keys.front());
+  if (!headers_.find("X-Request-Id"))
+    headers_.add("X-Request-Id", fmt::format("{:016x}", dispatcher_.draw()));
+}
+
+// A worker may have got the model since it last listed its models.
+void Forwarding::find_model() {
+  context_.monitor.refresh_models([&loop = loop_, self = shared_from_this()] {
+    loop.post([self] {
+      if (self->phase_ == Phase::over) return;
+      if (self->dispatcher_.knows(self->request_.model)) return self->go();
+      self->refuse(404, fmt::format("The model `{}` does not exist.", self->request_.model), "model");
+    });
+  });
+}
+
+void Forwarding::go() {
   const http::Request& request = exchange_->request();
-  std::optional<std::string> shortened = prefill_body(request.path, request.body);
-  if (request.method != "POST" || !request.path.ends_with("/completions") || !shortened) return false;
-  choice_ = dispatcher_.choose(request_, Role::prefill, {}, false);
-  if (!choice_.endpoint) {
-    dispatcher_.metrics().prefilled(false);
-    return false;
-  }
-  const auto self = shared_from_this();
-  call_ =
-      loop_.call(call_request(*choice_.endpoint, std::make_shared<const std::string>(*std::move(shortened))),
-                 {.head = [self](http::Response head) { self->response_ = std::move(head); },
-                  .body =
-                      [self](std::string_view piece) {
-                        if (self->response_.body.size() < kGatheredBytesMax) self->response_.body += piece;
-                      },
-                  .end = [self](const Result<>& result) { self->on_prefilled(result); }});
+  if (dispatcher_.options().migration_limit > 0 && request_.stream)
+    resumable_ = ResumableStream::of(request.path, request.body);
+  if (resumable_) body_ = std::make_shared<const std::string>(resumable_->body());
+  if (dispatcher_.options().disaggregated && prefill()) return;
+  if (!send()) refuse(503, "no replica is available");
+}
+
+Role Forwarding::answering_part() const {
+  return dispatcher_.options().disaggregated ? Role::decode : Role::both;
+}
+
+Wish Forwarding::wish(Role part) const {
+  return {.part = part,
+          .excluded = tried_,
+          .rested = refusal_.has_value() || prefill_busy_,
+          .computed = prefilled_ && part != Role::prefill,
+          .worker = owner_,
+          .explain = explain_};
+}
+
+// Sends the request to the best worker that has not had it yet. False: no such worker exists.
+bool Forwarding::send() {
+  const std::int64_t begun = now_us();
+  Choice choice = dispatcher_.choose(request_, wish(answering_part()));
+  dispatcher_.metrics().decided(static_cast<double>(now_us() - begun) * 1e-6);
+  if (!choice.endpoint) return false;
+  ++tries_;
+  Attempt& attempt = attempts_[attempts_[0].number == 0 ? 0 : 1];
+  open(attempt, std::move(choice), body(), left_ms());
+  if (const int ms = dispatcher_.options().hedge_after_ms; ms > 0 && phase_ == Phase::waiting)
+    loop_.after(ms, [weak = weak_from_this(), number = attempt.number] {
+      if (const auto self = weak.lock(); self && self->find(number)) self->hedge();
+    });
   return true;
 }
 
-void Forwarding::on_prefilled(const Result<>& result) {
-  const http::Response reply = std::exchange(response_, {});
-  end_attempt(!result || reply.status >= 500 ? Outcome::failure : Outcome::success);
-  std::optional<std::string> params;
-  if (result && reply.status == 200) params = kv_transfer_params(reply.body);
-  dispatcher_.metrics().prefilled(params.has_value());
-  if (params)
-    body_ =
-        std::make_shared<const std::string>(decode_body(body_ ? *body_ : exchange_->request().body, *params));
-  attempt();
+bool Forwarding::send_again() {
+  tried_.clear();
+  return send();
 }
 
-void Forwarding::attempt() {
-  const std::int64_t begun = now_us();
-  const Role part = dispatcher_.options().disaggregated ? Role::decode : Role::both;
-  choice_ = dispatcher_.choose(request_, part, tried_, explain_);
-  if (!choice_.endpoint && !tried_.empty()) {  // all have been tried: once more from the beginning
-    tried_.clear();
-    choice_ = dispatcher_.choose(request_, part, tried_, explain_);
-  }
-  dispatcher_.metrics().decided(static_cast<double>(now_us() - begun) * 1e-6);
-  if (!choice_.endpoint) return refuse(503, "no replica is available");
-  tried_.push_back(choice_.booking.endpoint);
-  ++attempts_;
-  leg_ = ++legs_;
-  headed_ = false;
-  call_ = send(leg_, *choice_.endpoint);
-  if (const int ms = dispatcher_.options().hedge_after_ms; ms > 0 && !streaming_)
-    loop_.after(ms, [weak = weak_from_this(), number = leg_] {
-      if (const auto self = weak.lock(); self && self->leg_ == number) self->hedge();
-    });
-}
-
-// Events of a leg count while it is the one; a hedge's head makes it the one.
-std::weak_ptr<http::Call> Forwarding::send(int number, const Endpoint& endpoint) {
+void Forwarding::open(Attempt& attempt, Choice choice, std::shared_ptr<const std::string> body,
+                      int timeout_ms) {
+  attempt = {.number = ++numbers_, .choice = std::move(choice)};
+  const int number = attempt.number;
+  tried_.push_back(attempt.choice.booking.endpoint);
   const auto self = shared_from_this();
-  return loop_.call(
-      call_request(endpoint, body()),
-      {.head =
-           [self, number](http::Response head) {
-             number == self->leg_ ? self->on_head(std::move(head)) : self->hedge_answers(std::move(head));
-           },
-       .body = [self](std::string_view piece) { self->on_body(piece); },
-       .end =
-           [self, number](Result<> result) {
-             number == self->leg_ ? self->on_end(std::move(result)) : self->hedge_ends(Outcome::failure);
-           },
+  attempt.call = loop_.call(
+      call_request(*attempt.choice.endpoint, std::move(body), timeout_ms),
+      {.head = [self, number](http::Response head) { self->on_head(number, std::move(head)); },
+       .body = [self, number](std::string_view piece) { self->on_body(number, piece); },
+       .end = [self, number](const Result<>& result) { self->on_end(number, result); },
        .ready = [self] { return self->exchange_->unsent_bytes() < kUnsentBytesMax; }});
+  dispatcher_.watch(attempt.choice, [&loop = loop_, weak = weak_from_this(), number](Trouble trouble) {
+    loop.post([weak, number, trouble] {
+      if (const auto it = weak.lock()) it->on_trouble(number, trouble);
+    });
+  });
 }
 
-// Nothing has come for so long that another replica is asked, too: the first that answers counts.
-void Forwarding::hedge() {
-  if (over_ || headed_ || !choice_.endpoint) return;
-  const Role part = dispatcher_.options().disaggregated ? Role::decode : Role::both;
-  Choice choice = dispatcher_.choose(request_, part, tried_, explain_);
-  if (!choice.endpoint) return;
-  tried_.push_back(choice.booking.endpoint);
-  hedge_ = {.number = ++legs_, .choice = std::move(choice)};
-  hedge_.call = send(hedge_.number, *hedge_.choice.endpoint);
-}
-
-void Forwarding::hedge_answers(http::Response head) {
-  if (worth_a_retry(head.status)) return hedge_ends(head.status >= 500 ? Outcome::failure : Outcome::neither);
-  if (const auto call = call_.lock()) call->cancel();
-  end_attempt(Outcome::neither);
-  hedge_wins();
-  on_head(std::move(head));
-}
-
-// It goes on in the place of the first one, which has ended.
-void Forwarding::hedge_wins() {
-  dispatcher_.metrics().hedged(true);
-  leg_ = hedge_.number;
-  choice_ = std::move(hedge_.choice);
-  call_ = hedge_.call;
-  hedge_ = {};
-}
-
-void Forwarding::hedge_ends(Outcome outcome) {
-  if (hedge_.number == 0) return;
-  dispatcher_.metrics().hedged(false);
-  if (const auto call = hedge_.call.lock()) call->cancel();
-  if (outcome == Outcome::failure) dispatcher_.metrics().worker_failed(hedge_.choice.endpoint->url);
-  dispatcher_.ended(hedge_.choice.booking, outcome);
-  hedge_ = {};
-}
-
-http::CallRequest Forwarding::call_request(const Endpoint& endpoint,
-                                           std::shared_ptr<const std::string> body) const {
+http::CallRequest Forwarding::call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body,
+                                           int timeout_ms) const {
   const http::Request& request = exchange_->request();
   http::CallRequest call{.address = *http::parse_base_url(endpoint.url),
                          .method = request.method,
-                         .target = http::percent_encoded(request.path),
+                         .target = target_of(request),
                          .headers = headers_,
                          .body = std::move(body),
-                         .timeout_ms = dispatcher_.options().request_timeout_ms};
-  if (!request.query.empty()) call.target += "?" + request.query;
+                         .timeout_ms = timeout_ms};
+  // Later attempts have what is left of the client's own deadline.
+  if (const double seconds = request_.timeout_s; seconds > 0 && numbers_ > 1) {
+    const double passed = static_cast<double>(now_us() - arrived_us_) * 1e-6;
+    call.headers.set("X-Request-Timeout", fmt::format("{:.3f}", std::max(seconds - passed, 0.001)));
+  }
+  if (endpoint.shares_port && !call.headers.find(kRankHeader))
+    call.headers.add(std::string(kRankHeader), std::to_string(endpoint.rank));
   return call;
 }
 
@@ -210,79 +181,205 @@ std::shared_ptr<const std::string> Forwarding::body() const {
   return {exchange_, &request.body};
 }
 
-void Forwarding::on_head(http::Response head) {
-  if (worth_a_retry(head.status) && attempts_ < dispatcher_.options().retry.attempts_max) {
-    if (const auto call = call_.lock()) call->cancel();
-    end_attempt(head.status >= 500 ? Outcome::failure : Outcome::neither);
-    if (hedge_.number != 0) return hedge_wins();
-    return retry(fmt::format("status {}", head.status));
+// Another worker gets the request, too: the first whose answer begins counts.
+void Forwarding::hedge() {
+  if (phase_ != Phase::waiting || leading_ || under_way() != 1 || !context_.retries.take(now_us())) return;
+  if (!send()) return;
+  find(numbers_)->hedges = true;
+  --tries_;
+}
+
+Forwarding::Attempt* Forwarding::find(int number) {
+  const auto found = std::ranges::find(attempts_, number, &Attempt::number);
+  return number != 0 && found != attempts_.end() ? &*found : nullptr;
+}
+
+int Forwarding::under_way() const {
+  return static_cast<int>(std::ranges::count_if(attempts_, [](const Attempt& a) { return a.number != 0; }));
+}
+
+void Forwarding::settle(Attempt& attempt, Outcome outcome) {
+  if (attempt.number == 0) return;
+  if (const auto call = attempt.call.lock()) call->cancel();
+  if (attempt.hedges) dispatcher_.metrics().hedged(leading_);
+  dispatcher_.ended(attempt.choice, outcome);
+  attempt = {};
+}
+
+void Forwarding::drop_attempts(Outcome outcome) {
+  for (Attempt& attempt : attempts_) settle(attempt, outcome);
+}
+
+void Forwarding::on_head(int number, http::Response head) {
+  if (Attempt* attempt = find(number)) attempt->answer = std::move(head);
+}
+
+void Forwarding::on_body(int number, std::string_view piece) {
+  Attempt* attempt = find(number);
+  if (!attempt) return;
+  std::string& gathered = attempt->answer.body;
+  if (phase_ == Phase::prefilling || worth_a_retry(attempt->answer.status)) {
+    const std::size_t most = phase_ == Phase::prefilling ? kGatheredBytesMax : kRefusalBytesMax;
+    return void(gathered += piece.substr(0, most - std::min(most, gathered.size())));
   }
-  headed_ = true;
-  hedge_ends(Outcome::neither);
-  if (streaming_) {  // the client has the first one's
-    const bool goes_on =
-        head.status == 200 && (!resumable_->begun() || head.headers.find("X-Octavo-Resumed"));
-    if (goes_on) return dispatcher_.metrics().migrated(true);
-    if (const auto call = call_.lock()) call->cancel();
-    end_attempt(Outcome::neither);
-    if (migrate()) return;  // to one that may know how to
-    return refuse(502, "the replica failed in the middle of its answer, and no other one can go on with it");
+  if (!leading_ && !lead(*attempt)) return;
+  if (phase_ == Phase::streaming) return send_back(*attempt, piece);
+  gathered += piece;
+  if (is_stream(attempt->answer) || gathered.size() >= kGatheredBytesMax) start_stream(*attempt);
+}
+
+void Forwarding::on_end(int number, const Result<>& result) {
+  Attempt* attempt = find(number);
+  if (!attempt) return;
+  if (phase_ == Phase::prefilling) return on_prefilled(*attempt, result);
+  if (!result) {
+    if (resumable_ && resumable_->ended()) return finish();
+    return on_lost(*attempt, result.error());
   }
-  response_ = {.status = head.status, .content_type = std::move(head.content_type)};
-  const bool own_cors = dispatcher_.options().http.cors.has_value();
-  for (const auto& [name, value] : passed_on(head.headers))
-    if (!own_cors || !name.starts_with("Access-Control-")) response_.headers.add(name, value);
-  if (explain_) response_.headers.add("X-Octavo-Explain", choice_.explanation);
-  event_stream_ = response_.content_type.starts_with("text/event-stream");
-  if (!event_stream_) return;
-  streaming_ = true;
-  exchange_->start_stream(std::move(response_));
-}
-
-void Forwarding::on_body(std::string_view piece) {
-  if (!answered_) {
-    answered_ = true;
-    if (migrations_ == 0)
-      dispatcher_.metrics().first_byte(static_cast<double>(now_us() - arrived_us_) * 1e-6);
-    dispatcher_.first_token(choice_.booking);
+  if (worth_a_retry(attempt->answer.status)) return on_refused(*attempt);
+  const bool elsewhere = attempt->answer.status == 404 && !request_.stored_response.empty() && owner_.empty();
+  if (elsewhere && phase_ == Phase::waiting) {
+    refusal_ = for_client(*attempt, std::move(attempt->answer));
+    settle(*attempt, Outcome::success);
+    if (under_way() == 0 && !send()) give_up("no replica has the response");
+    return;
   }
-  if (streaming_) return send_back(piece);
-  response_.body += piece;
-  if (response_.body.size() < kGatheredBytesMax) return;
-  streaming_ = true;
-  exchange_->start_stream(std::move(response_));
-}
-
-void Forwarding::send_back(std::string_view piece) {
-  dispatcher_.grow(choice_.booking, 1);
-  if (!event_stream_ || !resumable_) return void(exchange_->write(piece));
-  if (const std::string events = resumable_->push(piece); !events.empty()) exchange_->write(events);
-  if (!resumable_->failed()) return;
-  if (const auto call = call_.lock()) call->cancel();
-  on_broken("it says so");
-}
-
-void Forwarding::on_end(Result<> result) {
-  const bool resumable = streaming_ && event_stream_ && resumable_;
-  if (result && resumable)
-    if (const std::string last = resumable_->finish(); !last.empty()) exchange_->write(last);
-  if (resumable && resumable_->failed()) return on_broken("it says so");
-  if (result || (resumable && resumable_->ended())) {
-    end_attempt(response_.status >= 500 ? Outcome::failure : Outcome::success);
-    return streaming_ ? finish() : answer(std::move(response_));
+  if (!leading_ && !lead(*attempt)) return;
+  if (is_event_stream(attempt->answer) && phase_ == Phase::waiting) start_stream(*attempt);
+  if (phase_ == Phase::streaming) {
+    if (event_stream_ && resumable_) {
+      if (const std::string last = resumable_->finish(); !last.empty()) exchange_->write(last);
+      if (resumable_->failed()) return on_lost(*attempt, {ErrorCode::io, "it says so", ""});
+    }
+    settle(*attempt, Outcome::success);
+    return finish();
   }
-  on_broken(result.error().message);
+  blame_suspects(attempt->answer.status);
+  http::Response whole = for_client(*attempt, std::move(attempt->answer));
+  if (whole.status / 100 == 2) context_.stored.learn(response_of(whole.body), attempt->choice.endpoint->name);
+  settle(*attempt, Outcome::success);
+  answer(std::move(whole));
 }
 
-void Forwarding::on_broken(std::string reason) {
-  end_attempt(Outcome::failure);
-  if (hedge_.number != 0) return hedge_wins();
-  if (!streaming_) return retry(std::move(reason));
-  log_warning("a stream of {} ended early: {}", exchange_->request().path, reason);
-  if (!migrate()) refuse(502, "the replica failed in the middle of its answer");
+void Forwarding::on_trouble(int number, Trouble trouble) {
+  Attempt* attempt = find(number);
+  if (!attempt) return;
+  const std::string& worker = attempt->choice.endpoint->url;
+  if (trouble == Trouble::unhealthy || phase_ == Phase::prefilling)
+    return on_lost(*attempt, {ErrorCode::io,
+                              fmt::format("{} {}", worker, trouble == Trouble::unhealthy
+                                                               ? "does not answer its health checks"
+                                                               : "has nothing to do and does not answer"),
+                              ""});
+  attempt->forgotten = true;
+  if (!request_.tokens.empty()) hedge();
 }
 
-// The stream goes on at another replica. False: it cannot.
+// The first bytes of an answer that is no refusal: it is the one. False: it cannot be.
+bool Forwarding::lead(Attempt& attempt) {
+  if (phase_ == Phase::streaming && !continues(attempt)) {
+    settle(attempt, Outcome::neither);
+    if (!migrate()) break_off();  // another one may know how to
+    return false;
+  }
+  for (Attempt& other : attempts_)
+    if (&other != &attempt) settle(other, other.forgotten ? Outcome::failure : Outcome::neither);
+  leading_ = true;
+  dispatcher_.first_token(attempt.choice);
+  if (phase_ == Phase::streaming)
+    dispatcher_.metrics().migrated(true);
+  else
+    dispatcher_.metrics().first_byte(static_cast<double>(now_us() - arrived_us_) * 1e-6);
+  return true;
+}
+
+// Another worker could answer: the failures before speak of their workers.
+void Forwarding::blame_suspects(int status) {
+  for (const auto& suspect : std::exchange(suspects_, {}))
+    if (status < 400) dispatcher_.failed(*suspect);
+}
+
+// After the first worker's head the client takes only what follows it.
+bool Forwarding::continues(const Attempt& attempt) const {
+  return attempt.answer.status == 200 && resumable_ &&
+         (!resumable_->begun() || attempt.answer.headers.find("X-Octavo-Resumed"));
+}
+
+void Forwarding::on_refused(Attempt& attempt) {
+  const int status = attempt.answer.status;
+  const bool own = past_own_deadline() || is_the_requests_own(attempt.answer.body);
+  const auto pause_s = retry_after_s(attempt.answer);
+  const auto worker = attempt.choice.endpoint;
+  refusal_ = for_client(attempt, std::move(attempt.answer));
+  settle(attempt, Outcome::neither);
+  if (own) {
+    drop_attempts(Outcome::neither);
+    return give_up("the request itself");
+  }
+  if (is_backpressure(status)) {
+    if (pause_s) dispatcher_.pause(*worker, *pause_s);
+  } else {
+    dispatcher_.metrics().worker_failed(worker->url);
+    suspects_.push_back(worker);
+  }
+  if (under_way() > 0) return;  // the other of two
+  const std::string reason = fmt::format("status {}", status);
+  context_.retries.take(now_us()) ? retry(reason) : give_up(reason);
+}
+
+void Forwarding::on_lost(Attempt& attempt, const Error& error) {
+  if (phase_ == Phase::prefilling) return on_prefilled(attempt, std::unexpected(error));
+  const auto worker = attempt.choice.endpoint;
+  const bool late = left_ms() == 0;
+  // That nothing listens there, or nothing came in all the time, is the worker's; a connection that ends later,
+  // the request may have caused.
+  const bool unreachable = error.code == ErrorCode::unavailable;
+  const bool silent = late && !leading_ && !past_own_deadline();
+  const bool cut = phase_ == Phase::streaming && !late;
+  dispatcher_.metrics().worker_failed(worker->url);
+  settle(attempt, unreachable || silent || cut ? Outcome::failure : Outcome::neither);
+  leading_ = false;
+  if (!unreachable && !silent && !cut) suspects_.push_back(worker);
+  if (under_way() > 0) return;  // the other of two
+  if (late) return refuse_late();
+  if (phase_ != Phase::streaming) return retry(error.message);
+  log_warning("a stream of {} ended early: {}", exchange_->request().path, error.message);
+  if (!migrate()) break_off();
+}
+
+// A worker that has not had the request gets it at once. A worker that has had it gets it again after a backoff,
+// unless it has named a time (Retry-After).
+void Forwarding::retry(const std::string& reason) {
+  if (tries_ >= dispatcher_.options().retry.attempts_max) return give_up(reason);
+  log_info("trying again after {}: {}", tries_, reason);
+  if (send()) return dispatcher_.metrics().retried();
+  if (refusal_ && retry_after_s(*refusal_)) return give_up(reason);
+  retry_later(reason);
+}
+
+void Forwarding::retry_later(const std::string& reason) {
+  const RetryOptions& options = dispatcher_.options().retry;
+  const double unit = static_cast<double>(dispatcher_.draw() >> 11) * 0x1p-53;
+  const double backoff =
+      std::min<double>(options.initial_backoff_ms * std::pow(options.backoff_multiplier, tries_ - 1),
+                       options.max_backoff_ms);
+  const double ms = backoff * (1 + options.jitter * (2 * unit - 1));
+  loop_.after(static_cast<int>(ms), [self = shared_from_this(), reason] {
+    if (self->phase_ == Phase::over) return;
+    self->send_again() ? self->dispatcher_.metrics().retried() : self->give_up(reason);
+  });
+}
+
+// The last answer of a worker is better than the router's own.
+void Forwarding::give_up(const std::string& reason) {
+  if (tries_ > 1) dispatcher_.metrics().retries_exhausted();
+  if (phase_ == Phase::streaming) return break_off();
+  if (refusal_) return answer(*std::move(refusal_));
+  refuse(tries_ >= dispatcher_.options().retry.attempts_max ? 502 : 503,
+         fmt::format("no replica could answer: {}", reason));
+}
+
+// The stream continues at another worker. False: it cannot.
 bool Forwarding::migrate() {
   if (!event_stream_ || !resumable_) return false;
   if (const std::optional<std::string> rest = resumable_->rest()) {
@@ -290,72 +387,15 @@ bool Forwarding::migrate() {
     finish();
     return true;
   }
-  if (!resumable_->knows_tokens() || ++migrations_ > dispatcher_.options().migration_limit) return false;
+  if (!resumable_->knows_tokens() || past_own_deadline() ||
+      ++migrations_ > dispatcher_.options().migration_limit)
+    return false;
   resumable_->lost();
   body_ = std::make_shared<const std::string>(resumable_->body());
-  attempts_ = 0;
-  answered_ = false;
-  attempt();
-  return true;
-}
-
-void Forwarding::retry(std::string reason) {
-  const RetryOptions& options = dispatcher_.options().retry;
-  response_ = {};
-  answered_ = false;
-  if (attempts_ >= options.attempts_max) {
-    dispatcher_.metrics().retries_exhausted();
-    return refuse(502, fmt::format("no replica could answer: {}", reason));
-  }
-  dispatcher_.metrics().retried();
-  log_info("trying again after {}: {}", attempts_, reason);
-  const double unit = static_cast<double>(dispatcher_.draw() >> 11) * 0x1p-53;
-  const double backoff =
-      std::min<double>(options.initial_backoff_ms * std::pow(options.backoff_multiplier, attempts_ - 1),
-                       options.max_backoff_ms);
-  const double ms = backoff * (1 + options.jitter * (2 * unit - 1));
-  loop_.after(static_cast<int>(ms), [self = shared_from_this()] {
-    if (!self->over_) self->attempt();
-  });
-}
-
-void Forwarding::end_attempt(Outcome outcome) {
-  if (!choice_.endpoint) return;
-  if (outcome == Outcome::failure) dispatcher_.metrics().worker_failed(choice_.endpoint->url);
-  dispatcher_.ended(choice_.booking, outcome);
-  choice_.endpoint.reset();
-}
-
-void Forwarding::answer(http::Response response) {
-  dispatcher_.metrics().answered(response.status, static_cast<double>(now_us() - arrived_us_) * 1e-6);
-  over_ = true;
-  exchange_->respond(std::move(response));
-}
-
-// Says that there is no answer, or no more of it. Of a stream the exchange is dropped unfinished then: nobody
-// takes it for complete.
-void Forwarding::refuse(int status, const std::string& message) {
-  if (!streaming_) return answer(openai::error_response(status, message));
-  dispatcher_.metrics().answered(status, static_cast<double>(now_us() - arrived_us_) * 1e-6);
-  if (event_stream_) {
-    dispatcher_.metrics().migrated(false);
-    exchange_->write("data: " + openai::error_json(status, message) + "\n\n");
-  }
-  over_ = true;
-}
-
-void Forwarding::finish() {
-  dispatcher_.metrics().answered(200, static_cast<double>(now_us() - arrived_us_) * 1e-6);
-  exchange_->finish();
-  over_ = true;
-}
-
-void Forwarding::client_gone() {
-  if (std::exchange(over_, true)) return;
-  if (const auto call = call_.lock()) call->cancel();
-  end_attempt(Outcome::neither);
-  hedge_ends(Outcome::neither);
-  dispatcher_.metrics().answered(499, static_cast<double>(now_us() - arrived_us_) * 1e-6);
+  tries_ = 0;
+  leading_ = false;
+  refusal_.reset();
+  return send() || send_again();
 }
 
 }  // namespace octavo::fleet

@@ -1,6 +1,8 @@
 #include "fleet/proxy/monitor.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -11,7 +13,9 @@ namespace octavo::fleet {
 namespace {
 
 constexpr int kTickMs = 100;
-constexpr std::int64_t kModelsUs = 30'000'000;
+constexpr int kModelsMs = 30'000;
+constexpr std::int64_t kRefreshUs = 1'000'000;  // between two refreshes of models
+constexpr int kRefreshWaitMs = 1'000;
 constexpr std::size_t kPageBytesMax = 8 << 20;
 
 }  // namespace
@@ -21,49 +25,110 @@ void Monitor::start() {
 }
 
 void Monitor::tick() {
-  const RouterOptions& options = dispatcher_.options();
   const std::int64_t now = now_us();
   dispatcher_.tick();
   const auto view = dispatcher_.fleet().view();
-  const auto name_gone = [&](const auto& entry) { return !view->find(entry.first); };
-  std::erase_if(times_, name_gone);
+  const auto leaving = dispatcher_.leaving();
+  std::erase_if(known_, [&](const auto& entry) {
+    return !view->find(entry.first) && std::ranges::none_of(leaving, [&](const Member& member) {
+      return member.endpoint->name == entry.first;
+    });
+  });
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(cards_, name_gone);
+    std::erase_if(cards_, [&](const auto& entry) { return !view->find(entry.first); });
   }
-  for (const Member& member : view->members) {
-    Times& times = times_[member.endpoint->name];
-    const EndpointId id = member.id;
-    const Availability availability = member.state.availability;
-    const bool answers = availability != Availability::starting && availability != Availability::unhealthy;
-    if (now >= times.probe_us) {
-      times.probe_us = now + std::int64_t{1000} * (answers ? options.health_check_interval_ms
-                                                           : options.startup_check_interval_ms);
-      ask(member, options.health_check_endpoint, [this, id](const Result<http::Response>& answer) {
-        dispatcher_.probed(id, answer && answer->status / 100 == 2);
-      });
-    }
-    if (!answers) {
-      times.models_us = 0;  // it may come back with others
-      continue;
-    }
-    if (now >= times.metrics_us && options.metrics_interval_ms > 0) {
-      times.metrics_us = now + std::int64_t{1000} * options.metrics_interval_ms;
-      ask(member, "/metrics", [this, id](const Result<http::Response>& answer) {
-        if (!answer || answer->status != 200) return;
-        dispatcher_.fleet().update(id, [&](EndpointState& state) {
-          if (read_engine_metrics(answer->body, state)) state.observed_us = now_us();
-        });
-      });
-    }
-    if (now >= times.models_us) {
-      times.models_us = now + kModelsUs;
-      ask(member, "/v1/models", [this, id](const Result<http::Response>& answer) {
-        if (answer && answer->status == 200) learn_models(id, answer->body);
-      });
-    }
-  }
+  for (const Member& member : view->members) visit(member, now);
+  for (const Member& member : leaving)
+    if (!view->find(member.endpoint->name)) visit(member, now);
   loop_.after(kTickMs, [this] { tick(); });
+}
+
+void Monitor::visit(const Member& member, std::int64_t now) {
+  const RouterOptions& options = dispatcher_.options();
+  Known& known = known_[member.endpoint->name];
+  const Availability availability = member.state.availability;
+  const bool answers = availability != Availability::starting && availability != Availability::unhealthy;
+  const auto due = [now](std::int64_t& last_us, int interval_ms) {
+    if (last_us != 0 && now - last_us < std::int64_t{1000} * interval_ms) return false;
+    last_us = now;
+    return true;
+  };
+  if (due(known.probed_us, answers ? options.health_check_interval_ms : options.startup_check_interval_ms))
+    probe(member);
+  if (!answers) {
+    known.models_us = 0;  // it may return with other models
+    return;
+  }
+  if (options.metrics_interval_ms > 0 && due(known.metrics_us, options.metrics_interval_ms))
+    ask(member, "/metrics", [this, member](const Result<http::Response>& answer) {
+      if (answer && answer->status == 200) read_metrics(member, *answer);
+    });
+  if (due(known.models_us, kModelsMs)) ask_models(member, [] {});
+}
+
+// After a failed probe the next one follows as soon as at the start: a frozen worker is known after the time of
+// three, not after three intervals.
+void Monitor::probe(const Member& member) {
+  ask(member, dispatcher_.options().health_check_endpoint, [this, member](const Result<http::Response>& answer) {
+    const bool well = answer && answer->status / 100 == 2;
+    const RouterOptions& options = dispatcher_.options();
+    if (const auto known = known_.find(member.endpoint->name); !well && known != known_.end())
+      known->second.probed_us = now_us() - std::int64_t{1000} * std::max(0, options.health_check_interval_ms -
+                                                                                options.startup_check_interval_ms);
+    dispatcher_.probed(member.id, *member.endpoint, well);
+  });
+}
+
+void Monitor::read_metrics(const Member& member, const http::Response& answer) {
+  const Endpoint& endpoint = *member.endpoint;
+  const int ranks = engines_of(answer.body);
+  if (endpoint.rank == 0) dispatcher_.set_ranks(member.id, ranks);
+  bool found = false, busy = false, restarted = false;
+  dispatcher_.fleet().update(member.id, [&](EndpointState& state) {
+    const EndpointState before = state;
+    found = read_engine_metrics(answer.body, state, known_engines().any,
+                                ranks > 1 ? std::optional(endpoint.rank) : std::nullopt);
+    if (!found) return;
+    state.observed_us = now_us();
+    busy = state.running + state.waiting > 0;
+    restarted = has_restarted(before, state);
+  });
+  if (found) dispatcher_.observed(member.id, endpoint, busy);
+  if (!restarted) return;
+  if (const auto known = known_.find(endpoint.name); known != known_.end()) known->second.models_us = 0;
+  dispatcher_.restarted(member.id, endpoint);
+}
+
+void Monitor::ask_models(const Member& member, std::function<void()> then) {
+  ask(member, "/v1/models", [this, member, then = std::move(then)](const Result<http::Response>& answer) {
+    if (answer && answer->status == 200) learn_models(member, answer->body);
+    then();
+  });
+}
+
+void Monitor::refresh_models(std::function<void()> done) {
+  loop_.post([this, done = std::move(done)]() mutable {
+    if (now_us() - refreshed_us_ < kRefreshUs) return done();
+    refreshing_.push_back(std::move(done));
+    if (refreshing_.size() > 1) return;
+    ++models_open_;  // for the loop below
+    const auto view = dispatcher_.fleet().view();
+    for (const Member& member : view->members) {
+      if (member.state.availability != Availability::available) continue;
+      ++models_open_;
+      ask_models(member, [this] {
+        if (--models_open_ == 0) models_refreshed();
+      });
+    }
+    if (--models_open_ == 0) return models_refreshed();
+    loop_.after(kRefreshWaitMs, [this] { models_refreshed(); });
+  });
+}
+
+void Monitor::models_refreshed() {
+  refreshed_us_ = now_us();
+  for (const auto& done : std::exchange(refreshing_, {})) done();
 }
 
 void Monitor::ask(const Member& member, std::string_view target,
@@ -90,11 +155,11 @@ void Monitor::ask(const Member& member, std::string_view target,
                                       }});
 }
 
-void Monitor::learn_models(EndpointId id, const std::string& page) {
+void Monitor::learn_models(const Member& asked, const std::string& page) {
   auto found = read_model_cards(page);
   const auto view = dispatcher_.fleet().view();
-  const Member* member = view->find(id);
-  if (!found || !member) return;
+  const Member* member = view->find(asked.id);
+  if (!found || !member || member->endpoint->name != asked.endpoint->name) return;
   Endpoint endpoint = *member->endpoint;
   endpoint.models = std::move(found->models);
   endpoint.adapters = std::move(found->adapters);
@@ -103,7 +168,7 @@ void Monitor::learn_models(EndpointId id, const std::string& page) {
     cards_[endpoint.name] = std::move(found->cards);
   }
   if (endpoint.models != member->endpoint->models || endpoint.adapters != member->endpoint->adapters)
-    dispatcher_.fleet().describe(id, std::move(endpoint));
+    dispatcher_.fleet().describe(asked.id, std::move(endpoint));
 }
 
 std::string Monitor::models_json() const {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "fleet/proxy/dispatcher.h"
 #include "http/async_client.h"
@@ -21,20 +23,32 @@ class Monitor {
   // GET /v1/models of all endpoints together; of equal ids the first one found.
   std::string models_json() const;
 
+  // Asks all available endpoints for their models now, unless that has just been done; calls `done` once, on any
+  // thread, when they have answered or a second has passed. From any thread.
+  void refresh_models(std::function<void()> done);
+
  private:
-  struct Times {  // of the next questions
-    std::int64_t probe_us = 0;
+  struct Known {  // of an endpoint; times of the last questions
+    std::int64_t probed_us = 0;
     std::int64_t metrics_us = 0;
     std::int64_t models_us = 0;
   };
 
   void tick();
+  void visit(const Member& member, std::int64_t now_us);
+  void probe(const Member& member);
+  void read_metrics(const Member& member, const http::Response& answer);
+  void ask_models(const Member& member, std::function<void()> then);
+  void models_refreshed();
   void ask(const Member& member, std::string_view target, std::function<void(Result<http::Response>)> then);
-  void learn_models(EndpointId id, const std::string& page);
+  void learn_models(const Member& asked, const std::string& page);
 
   Dispatcher& dispatcher_;
   http::ClientLoop& loop_;
-  std::unordered_map<std::string, Times> times_;  // by the endpoint's name
+  std::unordered_map<std::string, Known> known_;  // by the endpoint's name
+  std::vector<std::function<void()>> refreshing_;   // callers that wait for models
+  int models_open_ = 0;                             // questions of that refresh
+  std::int64_t refreshed_us_ = 0;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::map<std::string, std::string>> cards_;  // by endpoint, then by model
 };

@@ -2,11 +2,12 @@
 
 #include "serve/openai/chat_request.h"
 #include "serve/openai/request_fields.h"
+#include "serve/template_messages.h"
 
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kBytesMax = 1 << 20;  // of a body: tokenising happens between other requests' bytes
+constexpr std::size_t kTokenisedBytesMax = 1 << 20;  // of a body: tokenising happens between other requests' bytes
 
 }  // namespace
 
@@ -23,7 +24,7 @@ Result<PromptTokens> PromptTokens::make(std::shared_ptr<const Tokenizer> tokeniz
 }
 
 void PromptTokens::write(const http::Request& request, RouteRequest& route) const {
-  if (route.tokens_are_exact || !request.path.ends_with("/completions") || request.body.size() > kBytesMax)
+  if (route.tokens_are_exact || !request.path.ends_with("/completions") || request.body.size() > kTokenisedBytesMax)
     return;
   const auto found = ids(request, route);
   if (!found) return;
@@ -42,8 +43,9 @@ Result<std::vector<std::int32_t>> PromptTokens::ids(const http::Request& request
   TRY(const openai::ChatPrompt prompt, openai::read_chat_prompt(fields, {}));
   const auto& chat_template = prompt.tools.empty() ? plain_ : with_tools_;
   if (!chat_template) return invalid("messages", "the model has no chat template");
+  const std::string messages = messages_for_template(*chat_template, prompt, {});
   TRY(const std::string text,
-      chat_template->render({.messages = prompt.messages,
+      chat_template->render({.messages = messages,
                              .tools = prompt.tools,
                              .documents = prompt.documents,
                              .kwargs = prompt.kwargs,

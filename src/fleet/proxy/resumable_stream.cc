@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 
+#include "base/exact_json.h"
 #include "fleet/proxy/json_body.h"
 #include "http/sse.h"
 
@@ -44,12 +44,11 @@ bool says_something(const json::object& choice) {
   return false;
 }
 
-// The replica's own fault, as far as it says.
+// The replica's own fault, as far as it says: an error that names a field ("timeout") is the request's.
 bool server_failed(const json::object& chunk) {
-  const json::value* error = chunk.if_contains("error");
-  if (!error || !error->is_object()) return false;
-  const json::value* code = error->get_object().if_contains("code");
-  return code && code->is_int64() && code->get_int64() >= 500;
+  const json::value* code = find_path(chunk, {"error", "code"});
+  const json::value* param = find_path(chunk, {"error", "param"});
+  return code && code->is_int64() && code->get_int64() >= 500 && !(param && param->is_string());
 }
 
 }  // namespace
@@ -72,7 +71,7 @@ std::optional<ResumableStream> ResumableStream::of(std::string_view path, std::s
     stream.body_ = with_field(body, "return_token_ids", "true");
   } else {
     (*request)["return_token_ids"] = true;
-    stream.body_ = json::serialize(*request);
+    stream.body_ = exact_json_text(*request);
   }
   return stream;
 }
@@ -142,10 +141,10 @@ std::string ResumableStream::chunk(std::string_view text, std::string_view data)
     (*chunk)["id"] = id_;
     (*chunk)["created"] = created_;
   }
-  std::string out = changed ? http::sse_event(json::serialize(*chunk)) : std::string(text);
+  std::string out = changed ? http::sse_event(exact_json_text(*chunk)) : std::string(text);
   chunk->erase("choices");
   chunk->erase("usage");
-  head_ = json::serialize(*chunk);
+  head_ = exact_json_text(*chunk);
   return out;
 }
 
@@ -163,7 +162,7 @@ std::optional<std::string> ResumableStream::rest() const {
     const json::object usage{{"prompt_tokens", prompt_tokens_},
                              {"total_tokens", prompt_tokens_ + said},
                              {"completion_tokens", said}};
-    out = http::sse_event(with_field(with_field(head_, "usage", json::serialize(usage)), "choices", "[]"));
+    out = http::sse_event(with_field(with_field(head_, "usage", exact_json_text(usage)), "choices", "[]"));
   }
   return out + http::sse_event("[DONE]");
 }

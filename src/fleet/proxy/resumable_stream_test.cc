@@ -97,6 +97,8 @@ TEST(ResumableStream, AnErrorOfTheReplicaIsALossOneOfTheClientIsAnEvent) {
   auto stream = *ResumableStream::of(kPath, kAsked);
   const std::string refused = "data: {\"error\":{\"message\":\"no\",\"code\":400}}\n\n";
   EXPECT_EQ(stream.push(refused), refused);
+  const std::string late = "data: {\"error\":{\"message\":\"late\",\"param\":\"timeout\",\"code\":503}}\n\n";
+  EXPECT_EQ(stream.push(late), late) << "its own deadline";
   EXPECT_FALSE(stream.failed());
   EXPECT_EQ(stream.push("data: {\"error\":{\"message\":\"stops\",\"code\":503}}\n\n" + std::string(kDone)),
             "");

@@ -41,9 +41,13 @@ void RouteMetrics::rate_limited() {
   const std::lock_guard lock(mutex_);
   ++rate_limited_;
 }
-void RouteMetrics::prefilled(bool handed_over) {
+void RouteMetrics::prefilled(std::string_view outcome) {
   const std::lock_guard lock(mutex_);
-  ++prefills_[handed_over ? "handed_over" : "failed"];
+  ++prefills_[std::string(outcome)];
+}
+void RouteMetrics::forget(const std::string& worker) {
+  const std::lock_guard lock(mutex_);
+  for (auto* counters : {&selections_, &failures_, &cache_events_, &restored_}) counters->erase(worker);
 }
 void RouteMetrics::migrated(bool goes_on) {
   const std::lock_guard lock(mutex_);
@@ -93,7 +97,8 @@ std::string RouteMetrics::text() const {
                  "Blocks of each worker that were known from another router at the start.", "worker",
                  restored_);
   write_counters(out, "octavo_route_prefills_total",
-                 "Prompts computed apart: handed over to the decoding worker, or failed and left to it.",
+                 "Prompts for prefill workers: handed over, or left to the decode worker because all prefill "
+                 "workers are busy, or because they failed.",
                  "outcome", prefills_);
   write_counters(out, "octavo_route_migrations_total",
                  "Streams whose worker failed: gone on at another one, or ended with an error.", "outcome",

@@ -22,7 +22,8 @@ class RouteMetrics {
   void retried();
   void retries_exhausted();
   void rate_limited();
-  void prefilled(bool handed_over);  // a first leg has ended
+  void prefilled(std::string_view outcome);  // "handed_over", "busy" or "failed"
+  void forget(const std::string& worker);    // it has left
   void migrated(bool goes_on);       // a stream of events has broken
   void hedged(bool won);             // another replica was asked, too
   void peer_told(bool understood);   // another router, what it has in flight

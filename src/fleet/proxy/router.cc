@@ -12,9 +12,11 @@
 #include "fleet/proxy/admin.h"
 #include "fleet/proxy/discovery.h"
 #include "fleet/proxy/dispatcher.h"
+#include "fleet/proxy/fan_out.h"
 #include "fleet/proxy/forwarding.h"
 #include "fleet/proxy/monitor.h"
 #include "fleet/proxy/prompt_tokens.h"
+#include "fleet/proxy/relay.h"
 #include "fleet/proxy/warm_start.h"
 #include "http/async_client.h"
 #include "serve/api_key.h"
@@ -64,6 +66,13 @@ http::Response limited(const Tenant::Answer& answer) {
   return response;
 }
 
+http::Response no_websocket() {
+  http::Response response = openai::error_response(
+      426, "octavo route passes on no WebSocket connections: use HTTP, or connect to a worker itself");
+  response.headers.add("Upgrade", "HTTP/1.1");
+  return response;
+}
+
 // Null: there are none.
 Result<std::unique_ptr<PeerSync>> join_peers(Dispatcher& dispatcher, const PeerOptions& options) {
   if (options.endpoint.empty() && options.peers.empty()) return nullptr;
@@ -98,7 +107,9 @@ struct Router::State {
               dispatcher->cache_changed(member, events, position);
             },
             std::ref(warm_start)),
-        discovery(*dispatcher, options.discovered, options.disaggregated) {}
+        discovery(*dispatcher, options.discovered, options.disaggregated),
+        retries(options.retry.budget),
+        context{*dispatcher, monitor, tokens ? &*tokens : nullptr, retries, stored} {}
   ~State() {
     server.reset();  // no new requests,
     client.reset();  // then nothing under way, and only then what those refer to
@@ -117,6 +128,9 @@ struct Router::State {
   WarmStart warm_start;
   CacheSubscriber subscriber;
   Discovery discovery;
+  RetryBudget retries;
+  StoredResponses stored;
+  const RouteContext context;
   std::unique_ptr<http::Server> server;
 };
 
@@ -127,20 +141,22 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
     return exchange->respond(asks_page ? login_page() : *std::move(refusal));
   if (asks_page) return exchange->respond(fleet_page());
   Tenant* tenant = tenants.find(request.headers.find("Authorization").value_or(""));
-  if (tenant && is_operators(request.path))
+  if (tenant && (is_operators(request.path) || means_all_workers(request)))
     return exchange->respond(openai::error_response(403, "this route is for the router's operator"));
   if (auto answer = admin_answer(*dispatcher, monitor, request)) {
     if (request.path == "/metrics") answer->body += tenants.metrics();
     return exchange->respond(*std::move(answer));
   }
+  if (asks_for_websocket(request)) return exchange->respond(no_websocket());
   Tenant::Answer admitted = tenant ? tenant->admit(now_us()) : Tenant::Answer();
   if (admitted.retry_after_s > 0) return exchange->respond(limited(admitted));
   if (!dispatcher->admit())
     return exchange->respond(openai::error_response(
         429, fmt::format("at most {} requests at a time", dispatcher->options().max_concurrent_requests)));
   http::ClientLoop& loop = client->loop_of(*exchange);
-  Forwarding::start(*dispatcher, tokens ? &*tokens : nullptr, loop, std::move(exchange),
-                    std::move(admitted.share));
+  if (means_all_workers(request))
+    return fan_out(context, loop, std::move(exchange), [this] { dispatcher->leave(); });
+  Forwarding::start(context, loop, std::move(exchange), std::move(admitted.share));
 }
 
 Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {

@@ -31,6 +31,7 @@ struct RetryOptions {
   int max_backoff_ms = 30'000;
   double backoff_multiplier = 1.5;
   double jitter = 0.2;  // share of a backoff that is drawn at random
+  double budget = 0.2;  // retries after refusals, as a share of the requests; ten a second are free
 };
 
 // Where workers come and go by themselves.
@@ -53,7 +54,7 @@ struct RouterOptions {
   std::shared_ptr<const Tokenizer> tokenizer = {};  // of the workers' model; null: prompts are text
   PeerOptions peers = {};                           // other routers of the same workers
   std::optional<http::Url> warm_from = {};          // one of them, which is asked what workers hold
-  std::string policy = "cache_aware";
+  std::string policy = "kv_aware";
   PolicyOptions policy_options = {};
   RetryOptions retry = {};
   int slow_start_secs = 0;  // in which a worker that comes gets its share by and by; 0: at once
@@ -66,7 +67,8 @@ struct RouterOptions {
   int health_check_timeout_ms = 5'000;
   int startup_check_interval_ms = 500;  // while an endpoint has not answered a probe yet, or is unhealthy
   int metrics_interval_ms = 1'000;
-  int request_timeout_ms = 1'800'000;
+  int request_timeout_ms = 1'800'000;  // of a request with all its attempts
+  int prefill_timeout_ms = 60'000;     // of a prompt at a prefill worker
   int max_concurrent_requests = -1;  // -1: any number
   bool page = true;  // a web page at `/`
   std::vector<std::string> api_keys = {};

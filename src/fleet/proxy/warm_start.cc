@@ -23,7 +23,7 @@ CachePosition WarmStart::operator()(const Member& member) {
     return {};
   }
   if (!*dump || !dispatcher_.restore(member, **dump)) return {};
-  log_info("{} is known to hold {} blocks", member.endpoint->url, (*dump)->blocks.size());
+  log_info("{} is known to hold {} blocks", member.endpoint->label(), (*dump)->blocks.size());
   return (*dump)->position;
 }
 

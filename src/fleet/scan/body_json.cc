@@ -1,8 +1,13 @@
 #include "fleet/scan/body_json.h"
 
-#include <boost/json/parser.hpp>
+#include <array>
+#include <charconv>
 #include <new>
+#include <optional>
+#include <string>
 #include <utility>
+
+#include "base/exact_json.h"
 
 namespace octavo::fleet {
 
@@ -21,16 +26,68 @@ void BodyMemory::do_deallocate(void* memory, std::size_t bytes, std::size_t) {
   ::operator delete(memory);
 }
 
+namespace {
+
+// Reads the code unit of an escape of four hex digits at this position; nothing where there is no such escape.
+std::optional<unsigned> code_unit(std::string_view text, std::size_t at) {
+  unsigned unit = 0;
+  const std::string_view escape = text.substr(std::min(at, text.size()), 6);
+  if (escape.size() < 6 || !escape.starts_with("\\u")) return std::nullopt;
+  const auto [end, error] = std::from_chars(escape.data() + 2, escape.data() + 6, unit, 16);
+  return error == std::errc() && end == escape.data() + 6 ? std::optional(unit) : std::nullopt;
+}
+
+// The escape at this place, which is in a text: as it is, or U+FFFD for half of a surrogate pair.
+std::string_view repaired_escape(std::string_view text, std::size_t at, std::size_t& length) {
+  constexpr unsigned kHigh = 0xD800, kLow = 0xDC00, kEnd = 0xE000;
+  const std::optional<unsigned> unit = code_unit(text, at);
+  length = unit ? 6 : 2;
+  if (!unit || *unit < kHigh || *unit >= kEnd) return text.substr(at, length);
+  const std::optional<unsigned> next = code_unit(text, at + 6);
+  if (*unit >= kLow || !next || *next < kLow || *next >= kEnd) return "\\uFFFD";
+  length = 12;
+  return text.substr(at, length);
+}
+
+// Rewrites text that Python's json module reads and RFC 8259 does not allow.
+std::string strict_json(std::string_view text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  constexpr std::array<std::string_view, 3> kNoNumbers{"NaN", "-Infinity", "Infinity"};
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  std::string out;
+  out.reserve(text.size());
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t length = 1;
+    std::string_view piece = text.substr(at, 1);
+    if (quoted && text[at] == '\\') {
+      piece = repaired_escape(text, at, length);
+    } else if (text[at] == '"') {
+      quoted = !quoted;
+    } else if (!quoted) {
+      for (const std::string_view name : kNoNumbers)
+        if (text.substr(at).starts_with(name)) piece = "null", length = name.size();
+    }
+    out += piece;
+    at += length;
+  }
+  return out;
+}
+
+Result<json::value> parsed(std::string_view text, json::storage_ptr memory) {
+  boost::system::error_code error;
+  json::value value = parse_exact_json(text, error, std::move(memory), kBodyDepthMax);
+  if (error) return invalid("body", "{}", error.message());
+  return value;
+}
+
+}  // namespace
+
 Result<json::value> body_json(std::string_view text, json::storage_ptr memory) {
-  json::parse_options options;
-  options.max_depth = 64;
   try {
-    boost::system::error_code error;
-    json::parser parser(memory, options);
-    parser.reset(std::move(memory));
-    parser.write(text, error);
-    if (error) return invalid("body", "{}", error.message());
-    return parser.release();
+    auto value = parsed(text, memory);
+    if (value || text.empty()) return value;
+    return parsed(strict_json(text), std::move(memory));
   } catch (const std::bad_alloc&) {
     return invalid("body", "too many values for its size");
   }

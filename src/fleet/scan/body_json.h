@@ -34,8 +34,12 @@ class BodyMemory : public boost::json::memory_resource {
   std::size_t used_ = 0;
 };
 
-// The value that the text is, in this memory. Errors: it is no JSON, or deeper than 64 levels; the memory
-// does not do.
+// Levels that Python's json module reads.
+inline constexpr std::size_t kBodyDepthMax = 990;
+
+// The value that the text is, in this memory. Reads all that Python's json module reads: also a byte order mark,
+// NaN and Infinity (as null), halves of surrogate pairs (as U+FFFD). Errors: it is no JSON, or deeper than
+// kBodyDepthMax; the memory does not do.
 Result<boost::json::value> body_json(std::string_view text, boost::json::storage_ptr memory);
 
 }  // namespace octavo::fleet

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
+#include <charconv>
 
+#include "base/exact_json.h"
 #include "fleet/scan/body_json.h"
+#include "http/form.h"
 
 namespace octavo::fleet {
 namespace {
@@ -45,7 +47,7 @@ constexpr std::array<std::string_view, 6> kMediaParts{"image_url", "input_image"
 std::uint64_t key_of_media(const json::value& source) {
   if (source.is_object())
     if (const auto* url = source.get_object().if_contains("url")) return key_of_media(*url);
-  const std::string text = source.is_string() ? std::string(source.get_string()) : json::serialize(source);
+  const std::string text = source.is_string() ? std::string(source.get_string()) : exact_json_text(source);
   return XXH64(text.data(), text.size(), 0);
 }
 
@@ -61,6 +63,9 @@ void append_content(const json::value& content, RouteRequest& route) {
     if (std::ranges::find(kMediaParts, type) == kMediaParts.end()) continue;
     const auto* source = part.get_object().if_contains(type);
     route.media.push_back(key_of_media(source ? *source : part));
+    route.media_places.push_back({.at = route.text.size(),
+                                  .video = type.find("video") != type.npos,
+                                  .image = type.find("image") != type.npos});
   }
 }
 
@@ -95,6 +100,12 @@ void read_prompt(const json::value& prompt, RouteRequest& route) {
   }
 }
 
+// 0: none that an engine takes.
+double checked_timeout(double seconds) {
+  constexpr double kMost = 86'400;
+  return seconds > 0 && seconds <= kMost ? seconds : 0;
+}
+
 void read_body(const json::object& body, RouteRequest& route) {
   route.model = field_text(body, "model");
   route.cache_salt = field_text(body, "cache_salt");
@@ -107,11 +118,17 @@ void read_body(const json::object& body, RouteRequest& route) {
       value = number;
   };
   integer("priority", route.priority);
+  if (const auto* timeout = body.if_contains("timeout")) {
+    boost::system::error_code error;
+    const auto seconds = timeout->to_number<double>(error);
+    if (!error) route.timeout_s = checked_timeout(seconds);
+  }
+  route.stored_response = field_text(body, "previous_response_id");
   for (const char* name : {"max_tokens", "max_completion_tokens", "max_output_tokens"})
     integer(name, route.output_tokens_max);
 
   if (const auto* tools = body.if_contains("tools"); tools && tools->is_array())
-    route.text += json::serialize(*tools);
+    route.text += exact_json_text(*tools);
   for (const char* name : {"system", "instructions"})
     if (const auto* found = body.if_contains(name)) append_content(*found, route);
   if (const auto* messages = body.if_contains("messages")) return append_messages(*messages, route);
@@ -127,9 +144,28 @@ void read_body(const json::object& body, RouteRequest& route) {
 void read_json(const std::string& text, RouteRequest& route) {
   BodyMemory memory(text.size());
   const Result<json::value> body = body_json(text, &memory);  // the endpoint has its own limits
+  route.unreadable = !body;
   if (!body) return void(route.body_error = body.error().message);
   if (!body->is_object()) return void(route.body_error = "not an object");
   read_body(body->get_object(), route);
+}
+
+// Of a multipart form the fields that other bodies name, too.
+void read_form(std::string_view content_type, const std::string& body, RouteRequest& route) {
+  route.body_error = "a form";
+  const auto parts = http::parse_form(content_type, body);
+  if (!parts) return;
+  for (const http::FormPart& part : *parts)
+    if (part.name == "model" && !part.filename) route.model = part.data;
+}
+
+// What the path names: "/v1/models/{model}", "/v1/responses/{id}" and what is below it.
+void read_path(std::string_view path, RouteRequest& route) {
+  constexpr std::string_view kModels = "/v1/models/", kResponses = "/v1/responses/";
+  if (path.starts_with(kModels)) route.model = path.substr(kModels.size());
+  if (!path.starts_with(kResponses)) return;
+  path.remove_prefix(kResponses.size());
+  route.stored_response = path.substr(0, path.find('/'));
 }
 
 }  // namespace
@@ -142,7 +178,16 @@ RouteRequest scan_request(const http::Request& request, std::span<const std::str
   for (const std::string_view name : kHeaders) read(name);
   for (const std::string& name : headers) read(name);
   route.session = route.header("x-session-id").value_or("");
-  read_json(request.body, route);
+  const std::string_view type = request.headers.find("Content-Type").value_or("");
+  http::equal_ignoring_case(type.substr(0, type.find(';')), "multipart/form-data")
+      ? read_form(type, request.body, route)
+      : read_json(request.body, route);
+  read_path(request.path, route);
+  if (const auto given = request.headers.find("X-Request-Timeout")) {
+    double seconds = 0;
+    std::from_chars(given->data(), given->data() + given->size(), seconds);
+    route.timeout_s = checked_timeout(seconds);
+  }
   if (!route.tokens_are_exact) route.tokens = estimated_tokens(route.text);
   return route;
 }

@@ -79,6 +79,49 @@ TEST(RequestScan, WhatItDoesNotUnderstandIsTheEndpointsAffair) {
   EXPECT_EQ(scan(std::string(100'000, '[')).text, "");
 }
 
+TEST(RequestScan, ReadsWhatPythonReads) {
+  const auto prompt = [](const std::string& text) { return R"({"model": "m", "prompt": ")" + text + "\"}"; };
+  EXPECT_EQ(scan("\xEF\xBB\xBF" + prompt("a")).model, "m") << "a byte order mark";
+  EXPECT_EQ(scan(R"({"model": "m", "temperature": NaN, "top_p": -Infinity, "x": [Infinity]})").model, "m");
+  EXPECT_EQ(scan(R"({"temperature": NaN, "prompt": "NaN \" Infinity"})").text, "NaN \" Infinity");
+  for (const char* half : {R"(\ud83d)", R"(\udc00)", R"(\ud83dx)", R"(\ud83d\ud83d)", R"(\uDC00\uD83D)"})
+    EXPECT_EQ(scan(prompt(half)).model, "m") << half;
+  EXPECT_EQ(scan(prompt(R"(\ud83d \ud83d\ude00)")).text, "\xEF\xBF\xBD \xF0\x9F\x98\x80");
+  EXPECT_EQ(scan(prompt(R"(\\ud83d NaN)")).text, R"(\ud83d NaN)") << "no escape";
+  const auto nested = [](std::size_t depth) {
+    return R"({"model": "m", "x": )" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  EXPECT_EQ(scan(nested(900)).model, "m");
+  EXPECT_TRUE(scan(nested(100'000)).unreadable);
+}
+
+TEST(RequestScan, ReadsTheModelOfFormsAndPaths) {
+  http::Request form;
+  form.path = "/v1/audio/transcriptions";
+  form.headers.add("Content-Type", "multipart/form-data; boundary=b");
+  form.body = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"model\"\r\n\r\nmodel\r\n"
+              "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper\r\n--b--\r\n";
+  EXPECT_EQ(scan_request(form).model, "whisper");
+  EXPECT_FALSE(scan_request(form).unreadable);
+  http::Request get;
+  get.path = "/v1/models/org/name";
+  EXPECT_EQ(scan_request(get).model, "org/name");
+  get.path = "/v1/responses/resp_1/cancel";
+  EXPECT_EQ(scan_request(get).stored_response, "resp_1");
+  EXPECT_EQ(scan(R"({"previous_response_id": "resp_2", "input": "x"})").stored_response, "resp_2");
+}
+
+TEST(RequestScan, ReadsTheClientsOwnDeadline) {
+  EXPECT_EQ(scan(R"({"timeout": 0.5})").timeout_s, 0.5);
+  EXPECT_EQ(scan(R"({"timeout": 2})").timeout_s, 2);
+  for (const char* body : {R"({"timeout": -1})", R"({"timeout": "x"})", R"({"timeout": 1e300})", "{}"})
+    EXPECT_EQ(scan(body).timeout_s, 0) << body;
+  http::Request request;
+  request.body = R"({"timeout": 5})";
+  request.headers.add("X-Request-Timeout", "3");
+  EXPECT_EQ(scan_request(request).timeout_s, 3) << "the header counts";
+}
+
 TEST(RequestScan, SaysWhyABodyIsNoObject) {
   EXPECT_EQ(scan("{}").body_error, "");
   EXPECT_EQ(scan("7").body_error, "not an object");

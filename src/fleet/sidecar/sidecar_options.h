@@ -20,6 +20,7 @@ struct SidecarOptions {
   int bootstrap_port = 8998;           // of prefillers that speak SGLang's or Mooncake's transfer
   int p2p_port = 7777;                 // of prefillers whose OffloadingConnector serves blocks
   int request_timeout_ms = 1'800'000;  // for one leg
+  int prefill_timeout_ms = 60'000;     // for a prompt that the answer waits for
   http::ServerOptions http = {};
 };
 

@@ -140,11 +140,34 @@ TEST_F(SidecarTest, APrefillerThatFailsCostsNoAnswer) {
   Engine decode(echo);
   start(decode, {.prefill_retries_max = 2});
   for (Engine* engine : {&broken, &busy, &silent}) EXPECT_EQ(post(kPrompt, engine->address()).body, kPrompt);
-  EXPECT_EQ(broken.asked().size(), 1U);
-  EXPECT_EQ(busy.asked().size(), 3U) << "worth two more attempts";
+  EXPECT_EQ(broken.asked().size(), 3U) << "worth two more attempts";
+  EXPECT_EQ(busy.asked().size(), 3U);
   silent.stop();
   EXPECT_EQ(post(kPrompt, silent.address()).body, kPrompt);
   EXPECT_EQ(decode.asked().size(), 4U);
+}
+
+TEST_F(SidecarTest, ABusyPrefillerIsNoFaultOfTheClient) {
+  Engine busy([](const auto&) { return http::Response{.status = 429}; });
+  Engine decode(echo);
+  for (const char* connector : {"nixlv2", "shared-storage"}) {
+    start(decode, {.connector = connector});
+    EXPECT_EQ(post(kPrompt, busy.address()).body, kPrompt) << connector;
+  }
+}
+
+TEST_F(SidecarTest, APrefillerThatNeverAnswersIsNotWaitedFor) {
+  std::vector<std::shared_ptr<http::Exchange>> kept;
+  const auto mute = *http::Server::start({}, [&](std::shared_ptr<http::Exchange> e) {
+    if (e->request().path != "/metrics") return kept.push_back(std::move(e));
+    e->respond({.content_type = "text/plain", .body = "vllm:num_requests_running 0\nvllm:num_requests_waiting 0\n"});
+  });
+  Engine decode(echo);
+  const std::string address = fmt::format("127.0.0.1:{}", mute->port());
+  start(decode);
+  EXPECT_EQ(post(kPrompt, address).body, kPrompt) << "its metrics say that it has nothing to do";
+  start(decode, {.prefill_timeout_ms = 50});
+  EXPECT_EQ(post(kPrompt, address).body, kPrompt) << "or it takes too long";
 }
 
 TEST_F(SidecarTest, WhatTheClientDidWrongComesFromThePrefiller) {

@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
+#include "fleet/observe/engine_metrics.h"
+#include "fleet/proxy/refusal.h"
 #include "fleet/proxy/relay.h"
 #include "fleet/sidecar/usage.h"
-#include "http/target.h"
 #include "serve/openai/errors.h"
 
 namespace octavo::fleet {
@@ -17,8 +18,15 @@ namespace {
 constexpr std::string_view kPrefillers = "x-prefiller-host-port";
 constexpr std::size_t kHeldBytesMax = 1 << 20;  // of a stream that may be refused yet
 
-bool worth_a_retry(const Result<http::Response>& reply) {
-  return !reply || reply->status == 502 || reply->status == 503 || reply->status == 504;
+constexpr int kLookMs = 1'000;         // at an engine that prefills and has not answered
+constexpr int kLookTimeoutMs = 2'000;
+constexpr int kSilentMax = 3;
+
+// By its metrics the engine has no request; or it does not answer at all.
+bool idle_or_lost(const Result<http::Response>& metrics) {
+  EndpointState state;
+  if (!metrics) return true;
+  return metrics->status == 200 && read_engine_metrics(metrics->body, state) && state.running + state.waiting == 0;
 }
 
 }  // namespace
@@ -45,8 +53,10 @@ void TwoLegs::watch_client() {
 }
 
 void TwoLegs::prefill(std::string body, bool to_its_end, Then then, http::Headers more) {
-  prefill(std::make_shared<const std::string>(std::move(body)), std::move(more), to_its_end, 0,
-          std::move(then));
+  prefill(std::make_shared<Prefill>(Prefill{.body = std::make_shared<const std::string>(std::move(body)),
+                                            .more = std::move(more),
+                                            .to_its_end = to_its_end,
+                                            .then = std::move(then)}));
 }
 
 void TwoLegs::prefill_meanwhile(std::string body, http::Headers more) {
@@ -60,18 +70,41 @@ void TwoLegs::prefill_meanwhile(std::string body, http::Headers more) {
       std::move(more));
 }
 
-void TwoLegs::prefill(std::shared_ptr<const std::string> body, http::Headers more, bool to_its_end,
-                      int attempt, Then then) {
-  http::CallRequest request = call_request(prefiller(), body);
-  for (const auto& [name, value] : more) request.headers.add(name, value);
+void TwoLegs::prefill(const std::shared_ptr<Prefill>& leg) {
+  http::CallRequest request = call_request(prefiller(), leg->body);
+  for (const auto& [name, value] : leg->more) request.headers.add(name, value);
+  if (!leg->to_its_end) request.timeout_ms = std::min(request.timeout_ms, options_.prefill_timeout_ms);
   const auto self = shared_from_this();
-  const auto call = gather(std::move(request), [=](const Result<http::Response>& reply) {
-    if (!worth_a_retry(reply) || attempt >= self->options_.prefill_retries_max) return then(reply);
-    self->loop_.after(self->options_.prefill_retry_backoff_ms, [=] {
-      if (to_its_end || !self->over_) self->prefill(body, more, to_its_end, attempt + 1, then);
-    });
+  leg->call = gather(std::move(request),
+                     [=](const Result<http::Response>& reply) { self->prefill_ended(leg, reply); });
+  if (leg->to_its_end) return;
+  call_ = leg->call;
+  watch(leg, leg->attempt);
+}
+
+void TwoLegs::prefill_ended(const std::shared_ptr<Prefill>& leg, const Result<http::Response>& reply) {
+  const int attempt = leg->attempt++;
+  if ((reply && !worth_a_retry(reply->status)) || attempt >= options_.prefill_retries_max) return leg->then(reply);
+  loop_.after(options_.prefill_retry_backoff_ms, [self = shared_from_this(), leg] {
+    if (leg->to_its_end || !self->over_) self->prefill(leg);
   });
-  if (!to_its_end) call_ = call;
+}
+
+// Looks at the engine from time to time while this attempt is open.
+void TwoLegs::watch(const std::shared_ptr<Prefill>& leg, int attempt) {
+  const auto self = shared_from_this();
+  const auto open = [=] { return !self->over_ && leg->attempt == attempt; };
+  loop_.after(kLookMs, [=] {
+    if (!open()) return;
+    self->gather({.address = self->prefiller(), .target = "/metrics", .timeout_ms = kLookTimeoutMs},
+                 [=](const Result<http::Response>& metrics) {
+                   if (!open()) return;
+                   leg->silent = idle_or_lost(metrics) ? leg->silent + 1 : 0;
+                   if (leg->silent < kSilentMax) return self->watch(leg, attempt);
+                   if (const auto call = leg->call.lock()) call->cancel();
+                   self->prefill_ended(leg, failure(ErrorCode::io, "it has nothing to do and does not answer"));
+                 });
+  });
 }
 
 void TwoLegs::ask_prefiller(int port, std::string target, Then then) {
@@ -100,11 +133,10 @@ http::CallRequest TwoLegs::call_request(const http::Address& address,
   const http::Request& request = exchange_->request();
   http::CallRequest call{.address = address,
                          .method = request.method,
-                         .target = http::percent_encoded(request.path),
+                         .target = target_of(request),
                          .headers = headers_,
                          .body = std::move(body),
                          .timeout_ms = options_.request_timeout_ms};
-  if (!request.query.empty()) call.target += "?" + request.query;
   return call;
 }
 

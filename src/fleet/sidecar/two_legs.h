@@ -34,8 +34,9 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   const http::Address& prefiller() const { return *prefiller_; }
   std::uint64_t draw() const { return draw_; }
 
-  // The request with this body at the engine that prefills; again after 502, 503, 504 or a lost connection,
-  // as often as options say. A client that goes away does not end it when `to_its_end`.
+  // The request with this body at the engine that prefills; again after a lost connection or a status worth a
+  // retry, as often as options say. A client that goes away does not end it when `to_its_end`; all others end,
+  // too, when that engine answers nothing and has nothing to do.
   void prefill(std::string body, bool to_its_end, Then then, http::Headers more = {});
   // The same beside decode(): of its reply only a failure counts, for the log. Not ended with the client's:
   // the engine that decodes would wait for blocks that never come.
@@ -57,8 +58,19 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
  private:
   http::CallRequest call_request(const http::Address& address, std::shared_ptr<const std::string> body) const;
   std::weak_ptr<http::Call> gather(http::CallRequest request, Then then);
-  void prefill(std::shared_ptr<const std::string> body, http::Headers more, bool to_its_end, int attempt,
-               Then then);
+  // One request at the engine that prefills.
+  struct Prefill {
+    std::shared_ptr<const std::string> body;
+    http::Headers more = {};
+    bool to_its_end = false;
+    Then then = {};
+    int attempt = 0;
+    std::weak_ptr<http::Call> call = {};
+    int silent = 0;  // looks at that engine, in a row, that found it idle or lost
+  };
+  void prefill(const std::shared_ptr<Prefill>& leg);
+  void watch(const std::shared_ptr<Prefill>& leg, int attempt);
+  void prefill_ended(const std::shared_ptr<Prefill>& leg, const Result<http::Response>& reply);
   void decode(std::shared_ptr<const std::string> body);
   void on_head(http::Response head);
   void on_body(std::string_view piece);

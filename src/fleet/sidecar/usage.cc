@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <boost/json/array.hpp>
-#include <boost/json/serialize.hpp>
 
+#include "base/exact_json.h"
 #include "fleet/proxy/event_cutter.h"
 #include "fleet/proxy/json_body.h"
 #include "http/sse.h"
@@ -58,7 +58,7 @@ std::string with_cached_tokens(const std::string& answer, std::int64_t tokens) {
   json::value& details = usage->get_object()["prompt_tokens_details"];
   json::object& cached = details.is_object() ? details.get_object() : details.emplace_object();
   cached["cached_tokens"] = tokens;
-  const std::string text = json::serialize(*read);
+  const std::string text = exact_json_text(*read);
   return data ? http::sse_event(text) : text;
 }
 

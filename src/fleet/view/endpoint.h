@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,15 @@ struct Endpoint {
   int bootstrap_port = 0;  // of a prefill endpoint that speaks SGLang's transfer; 0: none
   std::string pod = {};    // the name of its pod; "": not known
   std::string node = {};   // the address of the machine it is on; "": not known
+  int rank = 0;            // among the endpoints of its address, one for each data-parallel rank
+  bool shares_port = false;  // with the other ranks: requests say which they are for
+
+  // What logs and metrics call it: its URL, with its rank where that does not tell it apart.
+  std::string label() const { return shares_port ? url + "@" + std::to_string(rank) : url; }
 };
+
+// "10.0.0.1" of "10.0.0.1:8000" and "10.0.0.1"; an IPv6 address in brackets keeps them.
+std::string_view ip_of(std::string_view address);
 
 // May a request be sent there?
 enum class Availability : std::uint8_t {
@@ -67,6 +76,8 @@ struct EndpointState {
   double kv_usage = 0;  // of its KV cache, 0 to 1
   int block_size = 0;   // tokens; 0: not known
   std::int64_t num_blocks = 0;
+  double started_s = 0;        // its process, in seconds since 1970; 0: not told
+  double prompt_tokens = -1;   // in all requests since then; negative: not told
   std::shared_ptr<const AdapterState> adapters = {};  // null: not known
   std::shared_ptr<const Attributes> attributes = {};  // null: there are none
 

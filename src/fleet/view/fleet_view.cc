@@ -11,6 +11,11 @@ auto place_of(auto& members, EndpointId id) { return std::ranges::lower_bound(me
 
 }  // namespace
 
+std::string_view ip_of(std::string_view address) {
+  const std::size_t colon = address.rfind(':');
+  return colon != std::string_view::npos && !address.ends_with(']') ? address.substr(0, colon) : address;
+}
+
 const Member* FleetView::find(EndpointId id) const {
   const auto place = place_of(members, id);
   return place != members.end() && place->id == id ? &*place : nullptr;

@@ -10,4 +10,24 @@ std::vector<std::uint32_t> estimated_tokens(std::string_view text) {
   return tokens;
 }
 
+void estimate_media(RouteRequest& request, const MediaTokens& tokens) {
+  if (request.tokens_are_exact || request.media_places.empty()) return;
+  constexpr std::size_t kTokensMax = 1 << 20;  // of all media: bodies name as many as they like
+  const std::string_view text = request.text;
+  std::vector<std::uint32_t> all;
+  std::size_t from = 0, left = kTokensMax;
+  for (std::size_t i = 0; i < request.media_places.size(); ++i) {
+    const RouteRequest::MediaPlace& place = request.media_places[i];
+    const auto before = estimated_tokens(text.substr(from, place.at - from));
+    all.insert(all.end(), before.begin(), before.end());
+    from = place.at;
+    const auto count = static_cast<std::size_t>(place.image ? tokens.image : place.video ? tokens.video : 0);
+    all.insert(all.end(), std::min(count, left), static_cast<std::uint32_t>(request.media[i]));
+    left -= std::min(count, left);
+  }
+  const auto after = estimated_tokens(text.substr(from));
+  all.insert(all.end(), after.begin(), after.end());
+  request.tokens = std::move(all);
+}
+
 }  // namespace octavo::fleet

@@ -16,6 +16,9 @@ struct RouteRequest {
   std::string cache_salt = {};
 
   std::string body_error = {};  // why the body is no JSON object; "": it is one
+  bool unreadable = false;      // body_error says that it is no JSON at all
+  std::string stored_response = {};  // id of the stored response that it continues or asks for; "": none
+  double timeout_s = 0;              // the client's own deadline, since arrival; 0: none
 
   // The prompt, of a chat its tools, roles and contents one after the other. Of several prompts the first.
   std::string text = {};
@@ -24,13 +27,18 @@ struct RouteRequest {
   std::vector<std::uint32_t> tokens = {};
   bool tokens_are_exact = false;
   std::vector<std::uint64_t> media = {};  // images, videos and sound: equal numbers for equal ones
+  struct MediaPlace {
+    std::size_t at = 0;  // bytes of `text` before it
+    bool video = false;
+    bool image = false;
+  };
+  std::vector<MediaPlace> media_places = {};  // [media]
 
   int output_tokens_max = 0;  // 0: not said
   bool stream = false;
   int priority = 0;
   std::string tenant = {};   // who is charged; "" when nobody is
   std::string session = {};  // "": none
-  std::optional<std::int64_t> deadline_us = {};
 
   // The header fields that policies may read, names in lower case.
   std::vector<std::pair<std::string, std::string>> headers = {};
@@ -45,5 +53,15 @@ struct RouteRequest {
 // Text as numbers, four bytes to each, the last one filled up with zeros: an estimate of tokens that is equal
 // for equal prefixes (llm-d's estimate tokenizer).
 std::vector<std::uint32_t> estimated_tokens(std::string_view text);
+
+// Tokens that an image, and a video, count as where tokens are estimated (llm-d's defaults).
+struct MediaTokens {
+  std::int64_t image = 640 * 360 / 1024;
+  std::int64_t video = 10 * (640 * 360 / 1024);
+};
+
+// Puts those tokens among the text's, at the places of the images and videos; equal ones for equal ones. Tokens
+// that are exact stay.
+void estimate_media(RouteRequest& request, const MediaTokens& tokens);
 
 }  // namespace octavo::fleet

@@ -67,7 +67,7 @@ Grammar inline_rules(Grammar grammar) {
     bool any = false;
     for (RuleId rule = 0; rule < grammar.rules.size(); ++rule) {
       const Rule& r = grammar.rules[rule];
-      fits[rule] = rule != grammar.root && !r.counted() && sizes[r.body] <= kInlineStatesMax &&
+      fits[rule] = rule != grammar.root && !r.counted() && !r.unique_items && sizes[r.body] <= kInlineStatesMax &&
                    grammar.exprs[r.body].depth <= 8 && !calls_any(grammar, r.body) &&
                    !has_wide_loop(grammar, r.body, false);
     }

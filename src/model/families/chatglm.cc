@@ -32,8 +32,7 @@ Result<ModelSpec> describe_chatglm(const Config& config) {
                 .qkv = {"self_attention.query_key_value"},
                 .out = "self_attention.dense",
                 .up = {"mlp.dense_h_to_4h"},
-                .down = "mlp.dense_4h_to_h",
-                .ignorable = {"transformer.rotary_pos_emb.inv_freq"}};
+                .down = "mlp.dense_4h_to_h"};
   return spec;
 }
 

@@ -38,7 +38,6 @@ Result<ModelSpec> describe_cohere2_moe(const Config& config) {
     spec.final_norm = {.kind = NormKind::rms, .eps = static_cast<float>(eps)};
     for (LayerSpec& layer : spec.layers) layer.pre_norm = spec.final_norm;
   }
-  constexpr Config::Range kDim{1, 1 << 20};
   Mlp dense = spec.layers[0].mlp();
   TRY(dense.hidden, config.integer("prefix_dense_intermediate_size", kDim, dense.hidden));
   TRY(Experts experts, read_experts(config, dense, "intermediate_size"));

@@ -11,10 +11,8 @@ namespace octavo {
 namespace {
 
 constexpr Config::Range kLayers{1, 1024};
-constexpr Config::Range kHeads{1, 4096};
 constexpr Config::Range kHeadDim{2, 4096};
 constexpr Config::Range kExperts{1, 1024};
-constexpr Config::Range kDim{1, 1 << 20};
 constexpr Config::Range kVocab{1, kMaxVocab};
 constexpr Config::Range kPositions{1, 1 << 27};
 constexpr Config::RealRange kEps{0, 1};
@@ -217,6 +215,16 @@ Result<> set_window(ModelSpec& spec, const Config& config) {
   TRY(const int window, config.integer("sliding_window", kPositions));
   for (LayerSpec& layer : spec.layers) layer.attention().window = window;
   return {};
+}
+
+Result<> set_window_of_all(ModelSpec& spec, const Config& config) {
+  TRY(const std::vector<std::string> types, config.texts("layer_types"));
+  for (const std::string& type : types)
+    if (config.has("sliding_window") && type != "sliding_attention")
+      return field_failure("layer_types", ErrorCode::unsupported,
+                           "{} has \"{}\"; with sliding_window all layers of {} have sliding_attention: leave out one of both",
+                           config.where("layer_types"), type, config.text("model_type", "this model").value_or(""));
+  return set_window(spec, config);
 }
 
 Result<Experts> read_experts(const Config& config, const Mlp& like, std::string_view hidden) {

@@ -9,6 +9,10 @@
 
 namespace octavo {
 
+// What any family may ask for.
+inline constexpr Config::Range kDim{1, 1 << 20};
+inline constexpr Config::Range kHeads{1, 4096};
+
 // What a family calls a field; "" where it has no such field. What it takes for granted when a file leaves
 // one out says field_defaults().
 struct Dialect {
@@ -71,6 +75,8 @@ Result<SourceInput> read_source(const Config& config, const ModelSpec& encoder);
 
 // Gives every layer a window of config.sliding_window tokens; none when the field is null.
 Result<> set_window(ModelSpec& spec, const Config& config);
+// The same. Error: layer_types says otherwise, which transformers ignores and vLLM does not.
+Result<> set_window_of_all(ModelSpec& spec, const Config& config);
 // The same for those layers that config.layer_types calls "sliding_attention", or, when there is no such
 // list, those for which sliding(layer) holds.
 Result<> set_windows(ModelSpec& spec, const Config& config, const std::function<bool(int layer)>& sliding);

@@ -13,8 +13,6 @@
 namespace octavo {
 namespace {
 
-constexpr Config::Range kDim{1, 1 << 20};
-
 // A size of heads that must fill whole rows of HeadMatmulArgs.
 Result<int> read_head_rows(const Config& config, std::string_view field, int most,
                            std::optional<int> fallback = {}) {

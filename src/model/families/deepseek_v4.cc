@@ -9,7 +9,6 @@
 namespace octavo {
 namespace {
 
-constexpr Config::Range kDim{1, 1 << 20};
 constexpr Config::Range kRate{2, 1024};
 
 // The tokens that an entry stands for in each layer; 0: it has none.
@@ -56,14 +55,14 @@ Result<Rates> read_rates(const Config& config, std::size_t layers) {
 
 // Of layers without entries, and of those with entries.
 Result<std::vector<RopeSpec>> read_ropes(const Config& config, int rotary_dim, int positions) {
-  constexpr std::string_view kTheta = "compress_rope_theta";
+  constexpr std::string_view kCompressTheta = "compress_rope_theta";
   TRY(const std::optional<Config> parameters, config.object("rope_parameters"));
   const bool by_kind = parameters && parameters->has("main");  // else the scaling is of the second alone
   TRY(const RopeSpec plain,
       read_rope(config, {}, rotary_dim, positions, by_kind ? "main" : "sliding_attention"));
-  TRY(RopeSpec compressed, read_rope(config, {.theta = kTheta}, rotary_dim, positions, "compress"));
+  TRY(RopeSpec compressed, read_rope(config, {.theta = kCompressTheta}, rotary_dim, positions, "compress"));
   if (!by_kind) {
-    TRY(compressed.theta, config.number(kTheta, {1, 1e12}));
+    TRY(compressed.theta, config.number(kCompressTheta, {1, 1e12}));
   }
   compressed.scaling.attention_factor = 1;
   return std::vector{plain, compressed};

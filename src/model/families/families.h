@@ -122,7 +122,6 @@ Result<ModelSpec> describe_minicpm(const Config& config);
 Result<ModelSpec> describe_minicpm3(const Config& config);
 Result<ModelSpec> describe_minimax(const Config& config);
 Result<ModelSpec> describe_minimax_m2(const Config& config);
-Result<ModelSpec> describe_ministral(const Config& config);
 Result<ModelSpec> describe_ministral3(const Config& config);
 Result<ModelSpec> describe_mistral(const Config& config);
 Result<ModelSpec> describe_mistral3(const Config& config);

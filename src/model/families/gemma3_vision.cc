@@ -22,7 +22,7 @@ Result<> set_merge(const Config& config, ImageInput& image) {
   return {};
 }
 
-void set_names(Names& names, const std::string& prefix) {
+void set_gemma3_names(Names& names, const std::string& prefix) {
   names.prefixes = {prefix + "vision_tower.vision_model.", prefix + "vision_tower."};
   names.projector = {prefix + "multi_modal_projector.mm_input_projection_weight"};
   names.projector_norm = prefix + "multi_modal_projector.mm_soft_emb_norm";
@@ -48,9 +48,9 @@ Result<ModelSpec> describe_gemma3_vision(const Config& config) {
   image.projector = {.mean = true,
                      .norm = {.kind = NormKind::rms, .eps = tower.final_norm.eps, .weight_offset = 1},
                      .transposed = true};
-  set_names(tower.names, "");
+  set_gemma3_names(tower.names, "");
   tower.other_names = tower.names;
-  set_names(*tower.other_names, "model.");
+  set_gemma3_names(*tower.other_names, "model.");
   spec.whole_images = true;
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;

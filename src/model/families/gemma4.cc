@@ -10,7 +10,6 @@
 namespace octavo {
 namespace {
 
-constexpr Config::Range kDim{1, 1 << 20};
 constexpr Dialect kGemma4{.activation = "hidden_activation", .rotary = false};
 constexpr Dialect kGemma3n{.hidden = "", .activation = "hidden_activation"};
 

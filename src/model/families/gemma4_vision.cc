@@ -9,7 +9,7 @@ namespace octavo {
 namespace {
 
 // vocab_size it has not, and the image processor says how many patches there may be.
-constexpr std::string_view kVision = R"({"head_dim": 64,
+constexpr std::string_view kGemma4Vision = R"({"head_dim": 64,
     "hidden_activation": "gelu_pytorch_tanh",
     "hidden_size": 768,
     "intermediate_size": 3072,
@@ -24,7 +24,7 @@ constexpr std::string_view kVision = R"({"head_dim": 64,
     "vocab_size": 1})";
 
 // Each half of a head turns by itself, the first one by the column.
-Result<RopeSpec> read_turns(const Config& config, int head_dim) {
+Result<RopeSpec> read_gemma4_rope(const Config& config, int head_dim) {
   if (head_dim % 4 != 0)
     return invalid("head_dim", "{} is {}; it must be a multiple of 4", config.where("head_dim"), head_dim);
   RopeSpec rope{.rotary_dim = head_dim, .theta = 100, .axis_frequencies = AxisFrequencies::anew};
@@ -56,15 +56,15 @@ Names tower_names(bool bounded) {
   return names;
 }
 
-Result<ModelSpec> describe_tower(Config config, int out_dim) {
-  config.set_defaults(kVision);
+Result<ModelSpec> describe_gemma4_tower(Config config, int out_dim) {
+  config.set_defaults(kGemma4Vision);
   TRY(ModelSpec tower, describe_dense(config, {.activation = "hidden_activation", .rotary = false}));
   TRY_VOID(refuse(config, "attention_bias", true));
   TRY(const bool bounded, config.boolean("use_clipped_linears", false));
   TRY(const bool standard, config.boolean("standardize", false));
   tower.vocab = 0;
   tower.names = tower_names(bounded);
-  TRY(const RopeSpec rope, read_turns(config, tower.layers[0].attention().head_dim));
+  TRY(const RopeSpec rope, read_gemma4_rope(config, tower.layers[0].attention().head_dim));
   tower.ropes = {rope};
   for (LayerSpec& layer : tower.layers) {
     Attention& attention = layer.attention();
@@ -103,7 +103,7 @@ Result<ModelSpec> describe_gemma4_vision(const Config& config) {
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   if (!vision) return spec;  // text alone
   TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 258880));
-  TRY(ModelSpec tower, describe_tower(*vision, spec.dim));
+  TRY(ModelSpec tower, describe_gemma4_tower(*vision, spec.dim));
   TRY(const std::string both_ways, config.text("use_bidirectional_attention", ""));
   spec.whole_images = both_ways == "vision";
   for (LayerSpec& layer : spec.layers) layer.attention().whole_images = layer.attention().window > 0;

@@ -30,7 +30,7 @@ Result<ModelSpec> describe_gpt_neox(const Config& config) {
       .up = {"mlp.dense_h_to_4h"},
       .down = "mlp.dense_4h_to_h",
       .qkv_order = QkvOrder::by_head,
-      .ignorable = {"*.attention.rotary_emb.inv_freq", "*.attention.bias", "*.attention.masked_bias"}};
+      .ignorable = {"*.attention.bias", "*.attention.masked_bias"}};
   return spec;
 }
 

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::string_view kVision = R"({"hidden_act": "gelu_pytorch_tanh",
+constexpr std::string_view kIdefics3Vision = R"({"hidden_act": "gelu_pytorch_tanh",
     "hidden_size": 1152,
     "image_size": 224,
     "intermediate_size": 3072,
@@ -28,7 +28,7 @@ Result<ModelSpec> describe_idefics3(const Config& config) {
     spec.names.ignorable.emplace_back(other);
   TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 128257));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
-  TRY(ModelSpec tower, describe_siglip(vision.value_or(Config()), kVision));
+  TRY(ModelSpec tower, describe_siglip(vision.value_or(Config()), kIdefics3Vision));
   TRY(tower.image->merge, config.integer("scale_factor", {1, 64}, 2));
   tower.image->out_dim = spec.dim;
   tower.names.prefixes = {"model.vision_model."};

@@ -12,7 +12,7 @@ namespace octavo {
 namespace {
 
 // The last two it has not.
-constexpr std::string_view kVision = R"({"attention_bias": false,
+constexpr std::string_view kInternvlVision = R"({"attention_bias": false,
     "hidden_act": "gelu",
     "hidden_size": 1024,
     "intermediate_size": 4096,
@@ -48,7 +48,7 @@ Result<NormSpec> read_norm(const Config& config) {
                        kind);
 }
 
-Result<> set_layers(ModelSpec& spec, const Config& config) {
+Result<> set_internvl_layers(ModelSpec& spec, const Config& config) {
   TRY(const bool bias, config.boolean("attention_bias"));
   TRY(const bool normed, config.boolean("use_qk_norm"));
   for (LayerSpec& layer : spec.layers) {
@@ -80,7 +80,7 @@ Result<> set_input(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-Names tower_names() {
+Names internvl_tower_names() {
   Names names;
   names.patches = "embeddings.patch_embeddings.projection";
   names.class_token = "embeddings.cls_token";
@@ -101,7 +101,7 @@ Names tower_names() {
   return names;
 }
 
-void set_names(Names& names, const std::string& prefix) {
+void set_internvl_names(Names& names, const std::string& prefix) {
   const std::string projector = prefix + "multi_modal_projector.";
   names.prefixes = {prefix + "vision_tower."};
   names.projector = {projector + "linear_1", projector + "linear_2"};
@@ -109,8 +109,8 @@ void set_names(Names& names, const std::string& prefix) {
   names.ignorable = {"language_model.*", "model.language_model.*", "lm_head.*"};
 }
 
-Result<ModelSpec> describe_encoder(Config config) {
-  config.set_defaults(kVision);
+Result<ModelSpec> describe_internvl_encoder(Config config) {
+  config.set_defaults(kInternvlVision);
   TRY(const NormSpec norm, read_norm(config));
   TRY(ModelSpec spec, describe_dense(config, {.kv_heads = "num_attention_heads",
                                               .head_dim = "",
@@ -119,7 +119,7 @@ Result<ModelSpec> describe_encoder(Config config) {
                                               .norm = norm,
                                               .rotary = false}));
   spec.vocab = 0;
-  TRY_VOID(set_layers(spec, config));
+  TRY_VOID(set_internvl_layers(spec, config));
   TRY_VOID(set_input(spec, config));
   TRY(const bool mean, config.boolean("use_mean_pooling"));
   spec.final_norm = mean ? NormSpec() : NormSpec{.kind = NormKind::layer, .eps = norm.eps, .bias = true};
@@ -155,12 +155,12 @@ Result<ModelSpec> describe_internvl(const Config& config) {
   TRY_VOID(set_tied(spec, config));
   TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 151667));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
-  TRY(ModelSpec tower, describe_encoder(vision.value_or(Config())));
+  TRY(ModelSpec tower, describe_internvl_encoder(vision.value_or(Config())));
   TRY_VOID(set_projector(tower, config, spec.dim));
-  tower.names = tower_names();
+  tower.names = internvl_tower_names();
   tower.other_names = tower.names;
-  set_names(tower.names, "");
-  set_names(*tower.other_names, "model.");
+  set_internvl_names(tower.names, "");
+  set_internvl_names(*tower.other_names, "model.");
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }

@@ -6,15 +6,15 @@
 namespace octavo {
 namespace {
 
-constexpr std::array<std::string_view, 2> kKinds{"linear_attention", "full_attention"};
+constexpr std::array<std::string_view, 2> kKimiKinds{"linear_attention", "full_attention"};
 
 // Which layers have delta attention: the file lists them, counted from 1, or says each layer's kind.
 Result<std::vector<bool>> delta_layers(const Config& config, const std::optional<Config>& linear,
                                        std::size_t layers) {
-  TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKinds, layers));
+  TRY(const std::vector<std::string> kinds, read_layer_kinds(config, "layer_types", kKimiKinds, layers));
   std::vector<bool> delta;
   for (std::size_t i = 0; i < layers; ++i)
-    delta.push_back(kinds.empty() ? i == 0 || i % 4 != 0 : kinds[i] == kKinds[0]);
+    delta.push_back(kinds.empty() ? i == 0 || i % 4 != 0 : kinds[i] == kKimiKinds[0]);
   if (!kinds.empty() || !linear || !linear->has("kda_layers")) return delta;
   TRY(const std::vector<int> listed, linear->integers("kda_layers", {1, static_cast<int>(layers)}));
   delta.assign(layers, false);

@@ -1,13 +1,12 @@
 // LFM2 (Liquid AI, 2025): short convolutions, and attention in every few layers; also with experts.
 #include <algorithm>
 
+#include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
 
 namespace octavo {
 namespace {
-
-constexpr Config::Range kDim{1, 1 << 20};
 
 Result<ModelSpec> describe_lfm(const Config& config, std::string_view hidden) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = hidden, .eps = "norm_eps"}));

@@ -129,8 +129,7 @@ Result<ModelSpec> describe_exaone(const Config& config) {
                 .qkv = {"attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj"},
                 .out = "attn.attention.out_proj",
                 .up = {"mlp.c_fc_0", "mlp.c_fc_1"},
-                .down = "mlp.c_proj",
-                .ignorable = {"*.rotary.inv_freq"}};
+                .down = "mlp.c_proj"};
   return spec;
 }
 

@@ -7,7 +7,7 @@ namespace octavo {
 namespace {
 
 // Each interleave_moe_layer_step-th layer has experts, or those that moe_layers lists.
-Result<> set_experts(ModelSpec& spec, const Config& config, const Experts& experts) {
+Result<> set_llama4_experts(ModelSpec& spec, const Config& config, const Experts& experts) {
   const int layers = static_cast<int>(spec.layers.size());
   TRY(std::vector<int> sparse, config.integers("moe_layers", {0, layers - 1}));
   TRY(const int step, config.integer("interleave_moe_layer_step", {1, 1024}, 1));
@@ -56,7 +56,7 @@ Result<ModelSpec> describe_llama4(const Config& config) {
   TRY(experts.router.chosen, config.integer("num_experts_per_tok", {1, 1}, 1));
   experts.router.scores = RouterScores::sigmoid;
   experts.weigh_input = true;
-  TRY_VOID(set_experts(spec, config, experts));
+  TRY_VOID(set_llama4_experts(spec, config, experts));
 
   Names& names = spec.names;
   names.prefixes = {"model.", "language_model.model."};

@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::string_view kVision = R"({"hidden_act": "quick_gelu",
+constexpr std::string_view kLlavaVision = R"({"hidden_act": "quick_gelu",
     "hidden_size": 1024,
     "image_size": 336,
     "intermediate_size": 4096,
@@ -48,7 +48,7 @@ Result<> choose_layer(const Config& config, int absent, ModelSpec& tower) {
   return cut_tower(tower, layer, config.where("vision_feature_layer"));
 }
 
-void set_names(Names& names, const std::string& prefix) {
+void set_llava_names(Names& names, const std::string& prefix) {
   const std::vector<std::string> unused = std::exchange(names.ignorable, {});
   names.prefixes = {prefix + "vision_tower.vision_model.", prefix + "vision_tower."};
   names.projector = {prefix + "multi_modal_projector.linear_1", prefix + "multi_modal_projector.linear_2"};
@@ -73,8 +73,8 @@ Result<> add_projector(const Config& config, const ModelSpec& text, ModelSpec& t
   tower.image->projector = {.activation = Activation::gelu, .hidden = text.dim};
   TRY(tower.image->projector.bias, config.boolean("multimodal_projector_bias", true));
   tower.other_names = tower.names;
-  set_names(*tower.other_names, "model.");
-  set_names(tower.names, "");
+  set_llava_names(*tower.other_names, "model.");
+  set_llava_names(tower.names, "");
   return {};
 }
 
@@ -87,7 +87,7 @@ Result<ModelSpec> describe_llava_tower(const Config& config, const ModelSpec& te
     return field_failure(
         "vision_config.model_type", ErrorCode::unsupported,
         "config.json: vision_config.model_type is \"{}\"; supported are clip_vision_model and pixtral", kind);
-  TRY(ModelSpec tower, describe_clip(given, kVision));
+  TRY(ModelSpec tower, describe_clip(given, kLlavaVision));
   TRY_VOID(choose_layer(config, -2, tower));
   TRY_VOID(add_projector(config, text, tower));
   return tower;
@@ -106,7 +106,7 @@ Result<ModelSpec> describe_tiled_tower(const Config& config, const ModelSpec& te
         "siglip_vision_model",
         kind);
   TRY(ModelSpec tower,
-      kind == "clip_vision_model" ? describe_clip(given, kVision) : describe_siglip(given, kSiglipVision));
+      kind == "clip_vision_model" ? describe_clip(given, kLlavaVision) : describe_siglip(given, kSiglipVision));
   TRY_VOID(choose_layer(config, siglip ? -1 : -2, tower));
   tower.image->tiled = true;
   TRY_VOID(add_projector(config, text, tower));

@@ -1,12 +1,11 @@
 // Networks of Mambas alone: Mamba (Gu and Dao, 2023), Falcon Mamba (TII, 2024), Mamba2 (Dao and Gu, 2024).
 // Jamba (AI21, 2024): Mamba, attention in every few layers, experts in every second.
+#include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
 
 namespace octavo {
 namespace {
-
-constexpr Config::Range kDim{1, 1 << 20};
 
 struct MambaFields {
   std::string_view expand = "expand";

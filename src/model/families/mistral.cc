@@ -1,5 +1,5 @@
 // Mistral (Jiang et al., 2023): Llama with a sliding window in every layer. Mixtral (Jiang et al., 2024):
-// with experts. Ministral (2024): windows in some layers. Ministral 3 (2025): queries that grow with the
+// with experts. Ministral (2024): windows in the layers that layer_types names. Ministral 3 (2025): queries that grow with the
 // position. Mistral 3 (2025): Mistral, Ministral 3 or Mistral 4 with images (pixtral.cc), here their text.
 // Mistral Large 3 (2025): Mistral 4's kind, in Mistral's own format alone.
 #include "model/families/common.h"
@@ -52,14 +52,7 @@ Result<bool> has_mistral_names(const Config& config) {
 
 Result<ModelSpec> describe_mistral(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
-  TRY_VOID(set_window(spec, config));
-  TRY(const bool own_names, has_mistral_names(config));
-  if (own_names) take_mistral_names(spec);
-  return spec;
-}
-
-Result<ModelSpec> describe_ministral(const Config& config) {
-  TRY(ModelSpec spec, describe_dense(config));
+  // A file of Mistral with layer_types is one of Ministral.
   TRY_VOID(set_windows(spec, config, [](int) { return true; }));
   TRY(const bool own_names, has_mistral_names(config));
   if (own_names) take_mistral_names(spec);
@@ -90,7 +83,7 @@ Result<ModelSpec> describe_mistral3_text(const Config& config) {
 
 Result<ModelSpec> describe_mixtral(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
-  TRY_VOID(set_window(spec, config));
+  TRY_VOID(set_window_of_all(spec, config));
   TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
   experts.router.renormalise = true;
   for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;

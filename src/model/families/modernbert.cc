@@ -23,7 +23,7 @@ Result<RopeSpec> read_turns(const Config& config, const ModelSpec& spec, bool lo
 }
 
 // Each layer's window: local_attention // 2 tokens on either side, and the token itself.
-Result<> set_layers(ModelSpec& spec, const Config& config) {
+Result<> set_modernbert_layers(ModelSpec& spec, const Config& config) {
   TRY(const int width, config.integer("local_attention", {1, 1 << 27}));
   TRY(const int every, config.integer("global_attn_every_n_layers", {1, 1024}, 3));
   TRY(const bool attention_bias, config.boolean("attention_bias"));
@@ -47,13 +47,13 @@ Result<> set_layers(ModelSpec& spec, const Config& config) {
 }
 
 // `before`: in front of all names.
-Result<ModelSpec> describe_encoder(const Config& config, const std::string& before) {
+Result<ModelSpec> describe_modernbert_encoder(const Config& config, const std::string& before) {
   TRY(ModelSpec spec, describe_dense(config, kDialect));
   TRY(const bool bias, config.boolean("norm_bias"));
   spec.final_norm.bias = bias;
   for (LayerSpec& layer : spec.layers) layer.pre_norm.bias = bias;
   spec.embedding_norm = spec.final_norm;
-  TRY_VOID(set_layers(spec, config));
+  TRY_VOID(set_modernbert_layers(spec, config));
   for (const bool local : {false, true}) {
     TRY(spec.ropes.emplace_back(), read_turns(config, spec, local));
   }
@@ -75,7 +75,7 @@ Result<ModelSpec> describe_encoder(const Config& config, const std::string& befo
 }  // namespace
 
 Result<ModelSpec> describe_modernbert(const Config& config) {
-  TRY(ModelSpec spec, describe_encoder(config, ""));
+  TRY(ModelSpec spec, describe_modernbert_encoder(config, ""));
   spec.names.prefixes.emplace_back("model.");  // files that were trained to fill gaps
   spec.head = Head{.pool = Pool::first, .normalise = true};
   return spec;
@@ -101,7 +101,7 @@ Result<ModelSpec> describe_modernbert_classifier(const Config& config) {
 }
 
 Result<ModelSpec> describe_modernbert_token_classifier(const Config& config) {
-  TRY(ModelSpec spec, describe_encoder(config, "model."));
+  TRY(ModelSpec spec, describe_modernbert_encoder(config, "model."));
   spec.names.ignorable.clear();
   TRY(Head head, read_classifier(config));
   head.each_token = true;

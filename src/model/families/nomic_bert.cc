@@ -11,15 +11,15 @@
 namespace octavo {
 namespace {
 
-constexpr Config::Range kTypes{0, 1024};
+constexpr Config::Range kTokenTypes{0, 1024};
 
 // activation: the field that says which.
-Result<ModelSpec> describe_encoder(const Config& config, std::string_view activation = "hidden_act") {
+Result<ModelSpec> describe_nomic_encoder(const Config& config, std::string_view activation = "hidden_act") {
   TRY(ModelSpec spec, describe_dense(config, {.kv_heads = "num_attention_heads",
                                               .activation = activation,
                                               .eps = "layer_norm_eps",
                                               .norm = {.kind = NormKind::layer, .bias = true}}));
-  TRY(spec.token_types, config.integer("type_vocab_size", kTypes));
+  TRY(spec.token_types, config.integer("type_vocab_size", kTokenTypes));
   spec.embedding_norm = spec.final_norm;
   spec.final_norm = {};
   for (LayerSpec& layer : spec.layers) {
@@ -76,7 +76,7 @@ Result<ModelSpec> describe_nomic_bert(const Config& file) {
   for (const char* field : {"prenorm", "use_rms_norm", "parallel_block", "rotary_emb_interleaved"})
     TRY_VOID(refuse(config, field, true));
   TRY_VOID(config.number("rotary_emb_fraction", {1, 1}, 1.0));
-  TRY(ModelSpec spec, describe_encoder(config, first ? "" : "hidden_act"));
+  TRY(ModelSpec spec, describe_nomic_encoder(config, first ? "" : "hidden_act"));
   Mlp mlp = spec.layers[0].mlp();
   if (first) TRY_VOID(read_first_activation(file, mlp));
   TRY(const bool attention_bias, config.boolean("qkv_proj_bias", false));
@@ -112,7 +112,7 @@ Result<ModelSpec> describe_nomic_bert(const Config& file) {
 }
 
 Result<ModelSpec> describe_jina_v3(const Config& config) {
-  TRY(ModelSpec spec, describe_encoder(config));
+  TRY(ModelSpec spec, describe_nomic_encoder(config));
   for (LayerSpec& layer : spec.layers) {
     layer.attention().qkv_bias = layer.attention().out_bias = true;
     layer.mlp().gated = false;
@@ -124,7 +124,7 @@ Result<ModelSpec> describe_jina_v3(const Config& config) {
   names.up = {"mlp.fc1"};
   names.down = "mlp.fc2";
   names.mlp_post_norm = "post_mlp_layernorm";
-  names.ignorable = {"pooler.*", "*embeddings.position_ids", "*.inv_freq"};
+  names.ignorable = {"pooler.*", "*embeddings.position_ids"};
   // As transformers stores what it has read of the first files. Adapters have the names above.
   Names& first = spec.other_names.emplace(names);
   first.embedding_norm = "emb_ln";
@@ -146,7 +146,7 @@ Result<ModelSpec> describe_first_jina_v3(const Config& config) {
 }
 
 Result<ModelSpec> describe_gte(const Config& config) {
-  TRY(ModelSpec spec, describe_encoder(config));
+  TRY(ModelSpec spec, describe_nomic_encoder(config));
   for (LayerSpec& layer : spec.layers) {
     layer.attention().qkv_bias = layer.attention().out_bias = true;
     layer.mlp().down_bias = true;
@@ -162,7 +162,7 @@ Result<ModelSpec> describe_gte(const Config& config) {
   names.up_first = true;
   names.down = "mlp.down_proj";
   names.mlp_post_norm = "mlp_ln";
-  names.ignorable = {"pooler.*", "classifier.*", "lm_head.*", "*.inv_freq"};
+  names.ignorable = {"pooler.*", "classifier.*", "lm_head.*"};
   spec.head = Head{.pool = Pool::first, .normalise = true};
   return spec;
 }
@@ -170,7 +170,7 @@ Result<ModelSpec> describe_gte(const Config& config) {
 Result<ModelSpec> describe_gte_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_gte(config));
   spec.names.prefixes = {"new."};
-  spec.names.ignorable = {"lm_head.*", "*.inv_freq"};
+  spec.names.ignorable = {"lm_head.*"};
   TRY(spec.head, read_classifier(config));
   spec.head->layers = {{.name = "new.pooler.dense", .outputs = spec.dim, .activation = Activation::tanh},
                        {.name = "classifier", .outputs = static_cast<int>(spec.head->labels.size())}};

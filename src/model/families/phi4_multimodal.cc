@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::string_view kVision = R"({"hidden_act": "gelu_pytorch_tanh",
+constexpr std::string_view kPhi4Vision = R"({"hidden_act": "gelu_pytorch_tanh",
     "hidden_size": 1152,
     "image_size": 448,
     "intermediate_size": 4304,
@@ -27,7 +27,7 @@ Names text_names(Names names, const std::string& wrapped) {
     for (std::string& name : *fused) name += wrapped;
   names.out += wrapped;
   names.down += wrapped;
-  names.ignorable = {"*.rotary_emb.inv_freq", "model.embed_tokens_extend.*"};
+  names.ignorable = {"model.embed_tokens_extend.*"};
   for (const char* adapter : {"vision", "speech"})
     for (const char* side : {"A", "B"}) names.ignorable.push_back(fmt::format("*.lora_{}.{}.weight", side, adapter));
   return names;
@@ -54,8 +54,8 @@ Names published(Names names) {
   return names;
 }
 
-Result<ModelSpec> describe_tower(Config config, const ModelSpec& text) {
-  TRY(ModelSpec tower, describe_siglip(config, kVision));
+Result<ModelSpec> describe_phi4_tower(Config config, const ModelSpec& text) {
+  TRY(ModelSpec tower, describe_siglip(config, kPhi4Vision));
   ImageInput& image = *tower.image;
   TRY_VOID(config.integer("crop_size", {image.image_size, image.image_size}, image.image_size));
   TRY(const int layer, config.integer("feature_layer", {-static_cast<int>(tower.layers.size()) - 1, -1}, -2));
@@ -78,7 +78,7 @@ Result<ModelSpec> describe_phi4_multimodal(const Config& config) {
   TRY(const std::optional<Config> given, config.object("vision_config"));
   const Config vision = given.value_or(Config());
   TRY(spec.media_token, vision.integer("image_token_id", {0, kMaxVocab}, kImageToken));
-  TRY(ModelSpec tower, describe_tower(vision, spec));
+  TRY(ModelSpec tower, describe_phi4_tower(vision, spec));
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
 }

@@ -10,7 +10,7 @@ namespace octavo {
 namespace {
 
 // The last two it has not: the image processor says how many patches there may be.
-constexpr std::string_view kVision = R"({"hidden_act": "gelu",
+constexpr std::string_view kPixtralVision = R"({"hidden_act": "gelu",
     "hidden_size": 1024,
     "intermediate_size": 4096,
     "num_attention_heads": 16,
@@ -20,9 +20,9 @@ constexpr std::string_view kVision = R"({"hidden_act": "gelu",
     "rope_theta": 10000,
     "max_position_embeddings": 1,
     "vocab_size": 1})";
-constexpr float kVisionEps = 1e-5F;
+constexpr float kPixtralEps = 1e-5F;
 
-Result<RopeSpec> read_turns(const Config& config, int head_dim) {
+Result<RopeSpec> read_pixtral_rope(const Config& config, int head_dim) {
   if (head_dim % 4 != 0)
     return invalid("num_attention_heads", "{}: heads have {} elements; it must be a multiple of 4",
                    config.where("num_attention_heads"), head_dim);
@@ -70,15 +70,15 @@ Result<ModelSpec> describe_pixtral_tower(const Config& config, const ModelSpec& 
   TRY(const std::optional<Config> given, config.object("vision_config"));
   Config vision = given.value_or(Config());
   TRY_VOID(require(vision, "model_type", "pixtral"));
-  vision.set_defaults(kVision);
+  vision.set_defaults(kPixtralVision);
   TRY(ModelSpec tower, describe_dense(vision, {.kv_heads = "num_attention_heads",
                                                .eps = "",
-                                               .norm = {.kind = NormKind::rms, .eps = kVisionEps},
+                                               .norm = {.kind = NormKind::rms, .eps = kPixtralEps},
                                                .rotary = false}));
   tower.vocab = 0;
   tower.embedding_norm = tower.final_norm;
   tower.final_norm = {};
-  TRY(const RopeSpec rope, read_turns(vision, tower.layers[0].attention().head_dim));
+  TRY(const RopeSpec rope, read_pixtral_rope(vision, tower.layers[0].attention().head_dim));
   tower.ropes = {rope};
   for (LayerSpec& layer : tower.layers) {
     layer.attention().causal = false;

@@ -11,7 +11,7 @@ namespace octavo {
 namespace {
 
 // The last two it has not.
-constexpr std::string_view kAudio = R"({"activation_function": "gelu",
+constexpr std::string_view kQwen2Audio = R"({"activation_function": "gelu",
     "d_model": 1280,
     "encoder_attention_heads": 20,
     "encoder_ffn_dim": 5120,
@@ -21,8 +21,8 @@ constexpr std::string_view kAudio = R"({"activation_function": "gelu",
     "max_position_embeddings": 1,
     "vocab_size": 1})";
 
-Result<ModelSpec> describe_tower(Config config, int out_dim) {
-  config.set_defaults(kAudio);
+Result<ModelSpec> describe_qwen2_audio_tower(Config config, int out_dim) {
+  config.set_defaults(kQwen2Audio);
   TRY(ModelSpec tower, describe_whisper_encoder(config, "audio_tower."));
   tower.sound->joined = 2;
   tower.sound->out_dim = out_dim;
@@ -39,7 +39,7 @@ Result<ModelSpec> describe_qwen2_audio(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2(config));
   TRY(spec.media_token, config.integer("audio_token_index", {0, kMaxVocab}, 151646));
   TRY(const std::optional<Config> audio, config.object("audio_config"));
-  TRY(ModelSpec tower, describe_tower(audio.value_or(Config()), spec.dim));
+  TRY(ModelSpec tower, describe_qwen2_audio_tower(audio.value_or(Config()), spec.dim));
   join_hearing(spec, std::move(tower));
   return spec;
 }

@@ -13,7 +13,7 @@ namespace octavo {
 namespace {
 
 // The last two it has not: the image processor says how many patches there may be.
-constexpr std::string_view kVision = R"({"depth": 27,
+constexpr std::string_view kQwen3Vision = R"({"depth": 27,
     "hidden_act": "gelu_pytorch_tanh",
     "hidden_size": 1152,
     "in_channels": 3,
@@ -57,8 +57,8 @@ Result<> set_deep_layers(ModelSpec& spec, const Config& config) {
   return {};
 }
 
-Result<ModelSpec> describe_tower(Config config) {
-  config.set_defaults(kVision);
+Result<ModelSpec> describe_qwen3_vl_tower(Config config) {
+  config.set_defaults(kQwen3Vision);
   TRY(ModelSpec spec, describe_dense(config, {.layers = "depth",
                                               .heads = "num_heads",
                                               .kv_heads = "num_heads",
@@ -81,7 +81,7 @@ Result<ModelSpec> describe_tower(Config config) {
 }
 
 Result<ModelSpec> describe_deep_tower(Config config) {
-  TRY(ModelSpec spec, describe_tower(config));
+  TRY(ModelSpec spec, describe_qwen3_vl_tower(config));
   TRY_VOID(set_deep_layers(spec, config));
   const std::string deep = "model.visual.deepstack_merger_list.{}.";
   spec.names.deep_projectors = {deep + "linear_fc1", deep + "linear_fc2"};
@@ -105,7 +105,7 @@ Result<ModelSpec> with_eyes(ModelSpec spec, const Config& config) {
   if (!vision || !vision->has("depth")) return spec;  // text alone
   TRY_VOID(set_axes(spec, config, kQwen35Sections));
   TRY_VOID(set_tied(spec, config));
-  TRY(spec, with_qwen_tower(std::move(spec), config, describe_tower, "out_hidden_size"));
+  TRY(spec, with_qwen_tower(std::move(spec), config, describe_qwen3_vl_tower, "out_hidden_size"));
   TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 248056));
   TRY(spec.video_token, config.integer("video_token_id", {0, kMaxVocab}, 248057));
   return spec;

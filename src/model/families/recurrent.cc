@@ -3,10 +3,11 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 
+#include "model/families/common.h"
+
 namespace octavo {
 namespace {
 
-constexpr Config::Range kHeads{1, 4096};
 constexpr Config::RealRange kSteps{0, 1e308};
 
 // The number is a float's, however large.
@@ -73,7 +74,6 @@ Result<std::vector<std::string>> read_layer_kinds(const Config& config, std::str
 
 Result<ModelSpec> describe_attention_free(
     const Config& config, const std::function<Result<Mixer>(int dim, const NormSpec&)>& mixer) {
-  constexpr Config::Range kDim{1, 1 << 20};
   ModelSpec spec;
   TRY(spec.dim, config.integer("hidden_size", kDim));
   TRY(spec.vocab, config.integer("vocab_size", {1, kMaxVocab}));
@@ -98,7 +98,6 @@ Result<ModelSpec> describe_attention_free(
 }
 
 Result<DeltaNet> read_delta_net(const Config& config, float eps, const DeltaNet& usual) {
-  constexpr Config::Range kHeads{1, 4096};
   const auto or_usual = [](int number) { return number > 0 ? std::optional<int>(number) : std::nullopt; };
   DeltaNet net{.norm = {.kind = NormKind::rms, .eps = eps}};
   TRY(net.key_heads, config.integer("linear_num_key_heads", kHeads, or_usual(usual.key_heads)));

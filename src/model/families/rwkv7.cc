@@ -5,8 +5,6 @@
 namespace octavo {
 namespace {
 
-constexpr Config::Range kDim{1, 1 << 20};
-
 Result<> check_fields(const Config& config, int dim) {
   if (config.has("attn"))
     return field_failure("attn", ErrorCode::unsupported, "{}: layers with attention are not supported",

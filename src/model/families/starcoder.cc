@@ -18,7 +18,7 @@ Result<ModelSpec> describe_gpt_bigcode(const Config& config) {
 Result<ModelSpec> describe_starcoder2(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.eps = "norm_epsilon", .norm = {.kind = NormKind::layer, .bias = true}}));
-  TRY_VOID(set_window(spec, config));
+  TRY_VOID(set_window_of_all(spec, config));
   TRY(const bool bias, config.boolean("use_bias", false));
   for (LayerSpec& layer : spec.layers) {
     layer.attention().qkv_bias = layer.attention().out_bias = bias;

@@ -144,7 +144,7 @@ constexpr std::array kFamilies = {
     Family{"MiniMaxM2ForCausalLM", describe_minimax_m2},
     Family{"MiniMaxText01ForCausalLM", describe_minimax},
     Family{"Ministral3ForCausalLM", describe_ministral3},
-    Family{"MinistralForCausalLM", describe_ministral},
+    Family{"MinistralForCausalLM", describe_mistral},
     Family{"Mistral3ForConditionalGeneration", describe_mistral3},
     Family{"Mistral4ForCausalLM", describe_mistral4},
     Family{"MistralForCausalLM", describe_mistral},

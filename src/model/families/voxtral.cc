@@ -10,7 +10,7 @@ namespace octavo {
 namespace {
 
 // The last two it has not.
-constexpr std::string_view kAudio = R"({"activation_function": "gelu",
+constexpr std::string_view kVoxtralAudio = R"({"activation_function": "gelu",
     "hidden_size": 1280,
     "num_attention_heads": 20,
     "intermediate_size": 5120,
@@ -20,8 +20,8 @@ constexpr std::string_view kAudio = R"({"activation_function": "gelu",
     "max_position_embeddings": 1,
     "vocab_size": 1})";
 
-Result<ModelSpec> describe_tower(Config config, int out_dim) {
-  config.set_defaults(kAudio);
+Result<ModelSpec> describe_voxtral_tower(Config config, int out_dim) {
+  config.set_defaults(kVoxtralAudio);
   TRY_VOID(refuse(config, "scale_embedding", true));
   TRY(ModelSpec tower,
       describe_whisper_encoder(config.with_names({{"d_model", "hidden_size"},
@@ -54,7 +54,7 @@ Result<ModelSpec> describe_voxtral(const Config& config) {
     return field_failure("projector_hidden_act", ErrorCode::unsupported, "{} is \"{}\"; supported is gelu",
                          config.where("projector_hidden_act"), activation);
   TRY(const std::optional<Config> audio, config.object("audio_config"));
-  TRY(ModelSpec tower, describe_tower(audio.value_or(Config()), spec.dim));
+  TRY(ModelSpec tower, describe_voxtral_tower(audio.value_or(Config()), spec.dim));
   join_hearing(spec, std::move(tower));
   return spec;
 }

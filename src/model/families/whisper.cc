@@ -30,12 +30,12 @@ Names whisper_names(const std::string& prefix) {
 }
 
 // The fields of one half.
-struct Half {
+struct WhisperHalf {
   std::string_view layers, heads, hidden, positions;
 };
 
 // What both halves have in common.
-Result<ModelSpec> describe_half(const Config& config, const Half& half) {
+Result<ModelSpec> describe_half(const Config& config, const WhisperHalf& half) {
   TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
                                               .layers = half.layers,
                                               .heads = half.heads,

@@ -1,10 +1,10 @@
 #include "serve/anthropic/messages_reply.h"
 
 #include <boost/json/array.hpp>
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <utility>
 
+#include "base/exact_json.h"
 #include "http/sse.h"
 #include "serve/openai/errors.h"
 #include "serve/openai/message_reader.h"
@@ -86,7 +86,7 @@ class MessagesReply final : public openai::Reply {
     out["content"] = std::move(content_);
     out["stop_reason"] = stop_reason();
     out["stop_sequence"] = stop_sequence();
-    return json::serialize(out);
+    return exact_json_text(out);
   }
 
  private:
@@ -133,7 +133,7 @@ class MessagesReply final : public openai::Reply {
     const std::string_view type = block_.at("type").as_string();
     if (type == "tool_use") {
       boost::system::error_code broken;
-      json::value input = json::parse(text_, broken);
+      json::value input = parse_exact_json(text_, broken);
       if (!broken && input.is_object()) block_["input"] = std::move(input);
     } else if (type == "thinking") {
       block_["thinking"] = text_;
@@ -159,7 +159,7 @@ class MessagesReply final : public openai::Reply {
 
   void event(std::string_view type, json::object fields) {
     fields["type"] = type;
-    events_ += http::sse_event(type, json::serialize(fields));
+    events_ += http::sse_event(type, exact_json_text(fields));
   }
 
   std::string take_events() { return std::exchange(events_, {}); }

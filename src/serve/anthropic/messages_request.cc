@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "serve/openai/structured_output.h"
+
 namespace octavo::anthropic {
 
 namespace json = boost::json;
@@ -65,7 +67,6 @@ class Messages {
     }
     if (!content->is_array()) return invalid(name + ".content", "must be a string or a list of blocks");
     message_ = {{"role", role}};
-    text_.clear();
     parts_.clear();
     for (std::size_t i = 0; i < content->get_array().size(); ++i)
       TRY_VOID(add_block(content->get_array()[i], fmt::format("{}.content[{}]", name, i)));
@@ -83,20 +84,22 @@ class Messages {
   }
 
   void finish_message() {
-    const bool user = message_.at("role") == "user", said = !text_.empty() || !parts_.empty();
+    const bool user = message_.at("role") == "user", said = !parts_.empty();
     if (user && !said) return;  // nothing but results of tools
     const bool empty = !said && (message_.contains("tool_calls") || message_.contains("reasoning"));
-    if (!parts_.empty()) end_text();
-    message_["content"] = empty            ? json::value(nullptr)
-                          : parts_.empty() ? json::value(text_)
-                                           : json::value(std::exchange(parts_, {}));
+    message_["content"] = empty ? json::value(nullptr) : content_of(std::exchange(parts_, {}));
     messages_.push_back(std::move(message_));
   }
 
-  // Before or behind an image.
-  void end_text() {
-    if (text_.empty()) return;
-    parts_.push_back(json::object{{"type", "text"}, {"text", std::exchange(text_, {})}});
+  // A single text is a string.
+  static json::value content_of(json::array parts) {
+    if (parts.empty()) return "";
+    if (parts.size() > 1 || parts.front().at("type") != "text") return parts;
+    return parts.front().at("text");
+  }
+
+  static void add_text(std::string text, json::array& parts) {
+    if (!text.empty()) parts.push_back(json::object{{"type", "text"}, {"text", std::move(text)}});
   }
 
   // {"source": {"type": "base64", "media_type": .., "data": ..}}, or {"type": "url", "url": ..}.
@@ -112,7 +115,6 @@ class Messages {
     if (type == "base64") url = fmt::format("data:{};base64,{}", media_type, data);
     if (type != "base64" && type != "url")
       return invalid(s.full_name("type"), "must be \"base64\" or \"url\"");
-    end_text();
     parts_.push_back(json::object{{"type", "image_url"}, {"image_url", {{"url", url}}}});
     images_.push_back(fields.full_name("source"));
     return {};
@@ -123,11 +125,16 @@ class Messages {
     Fields fields(value.get_object(), name + ".");
     std::string type;
     TRY_VOID(fields.text("type", type));
-    if (type == "text") return append(fields, "text", text_);
+    if (type == "text") {
+      std::string text;
+      TRY_VOID(fields.text("text", text));
+      add_text(std::move(text), parts_);
+      return {};
+    }
     if (type == "image") return add_image(fields);
     if (type == "thinking") {
       std::string thoughts;
-      TRY_VOID(append(fields, "thinking", thoughts));
+      TRY_VOID(fields.text("thinking", thoughts));
       message_["reasoning"] = std::move(thoughts);
       return {};
     }
@@ -135,13 +142,6 @@ class Messages {
     if (type == "tool_use") return add_call(fields);
     if (type == "tool_result") return add_result(fields);
     return invalid(name + ".type", "{} is not supported", type);
-  }
-
-  static Result<> append(Fields& fields, std::string_view field, std::string& out) {
-    std::string piece;
-    TRY_VOID(fields.text(field, piece));
-    out += piece;
-    return {};
   }
 
   Result<> add_call(Fields& fields) {
@@ -163,20 +163,42 @@ class Messages {
     std::string id;
     TRY_VOID(fields.text("tool_use_id", id));
     if (id.empty()) return invalid(fields.full_name("tool_use_id"), "is missing");
+    json::array parts;
     const json::value* content = fields.any("content");
-    std::string text;
-    if (content) {
-      TRY(text, text_of(*content, fields.full_name("content")));
+    const std::string name = fields.full_name("content");
+    if (content && content->is_array()) {
+      for (std::size_t i = 0; i < content->get_array().size(); ++i)
+        TRY_VOID(add_result_block(content->get_array()[i], fmt::format("{}[{}]", name, i), parts));
+    } else if (content) {
+      TRY(std::string text, text_of(*content, name));
+      add_text(std::move(text), parts);
     }
-    messages_.push_back(json::object{{"role", "tool"}, {"tool_call_id", id}, {"content", std::move(text)}});
+    messages_.push_back(
+        json::object{{"role", "tool"}, {"tool_call_id", id}, {"content", content_of(std::move(parts))}});
+    return {};
+  }
+
+  // Images are the user's, who comes after the results: templates show none in a tool's message. A tool that
+  // was found is in the prompt in any case, and is named here.
+  Result<> add_result_block(const json::value& value, const std::string& name, json::array& parts) {
+    if (!value.is_object()) return invalid(name, "must be an object");
+    Fields block(value.get_object(), name + ".");
+    std::string type, text;
+    TRY_VOID(block.text("type", type));
+    if (type == "image") return add_image(block);
+    if (type != "text" && type != "tool_reference")
+      return invalid(name + ".type", "{} is not supported, only text, image and tool_reference", type);
+    const std::string_view field = type == "text" ? "text" : "tool_name";
+    TRY_VOID(block.text(field, text));
+    if (type == "tool_reference" && text.empty()) return invalid(block.full_name(field), "is missing");
+    add_text(std::move(text), parts);
     return {};
   }
 
   json::array messages_;
   json::object message_;  // that is being read
-  std::string text_;
+  json::array parts_;      // of its content
   std::vector<std::string> images_;
-  json::array parts_;  // before it; empty where there is no image
 };
 
 Result<json::array> convert_messages(Fields& fields, std::vector<std::string>& images) {
@@ -246,6 +268,12 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
     TRY(const json::object* format, o.object("format"));
     if (format) {
       Fields f(*format, "output_config.format.");
+      std::string type = "json_schema";
+      TRY_VOID(f.text("type", type));
+      if (type != "json_schema")
+        return invalid("output_config.format.type", "must be \"json_schema\", got \"{}\"", type);
+      if (chat.contains("response_format"))
+        return invalid("output_config.format", "cannot be combined with response_format");
       TRY(const json::object* schema, f.object("schema"));
       if (!schema) return invalid("output_config.format.schema", "is missing");
       chat["response_format"] =
@@ -303,7 +331,7 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   std::vector<std::string> unknown;
   for (const auto& [key, value] : body) {
     const std::string_view name = key;
-    if (std::ranges::find(kSharedFields, name) != std::end(kSharedFields))
+    if (std::ranges::find(kSharedFields, name) != std::end(kSharedFields) || openai::is_constraint(name))
       chat[name] = value;
     else if (std::ranges::find(kOwnFields, name) == std::end(kOwnFields))
       unknown.emplace_back(name);

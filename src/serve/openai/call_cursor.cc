@@ -40,8 +40,9 @@ std::size_t spaces_at_end(std::string_view text) {
 }
 
 bool is_json(const std::string& text) {
+  constexpr std::size_t kDepthMax = 256;
   json::error_code error;
-  json::parse(text, error);
+  json::parse(text, error, {}, {.max_depth = kDepthMax});
   return !error;
 }
 
@@ -96,7 +97,10 @@ bool CallCursor::literal(std::string_view literal) {
   literal = trimmed(literal);
   if (literal.empty()) return true;
   skip();
+  char before = '\0';
   for (const char c : literal) {
+    if (before == '>' && c == '<') skip();
+    before = c;
     if (is_space(c)) {
       skip();
     } else if (at == text_.size()) {

@@ -27,7 +27,8 @@ class CallCursor {
  public:
   explicit CallCursor(std::string_view text) : text_(text) {}
 
-  // The same text up to white space: where `literal` has some, the text may have any, or none.
+  // The same text up to white space: where `literal` has some, and between two tags, the text may have any, or
+  // none.
   bool literal(std::string_view literal);
   // A name of letters, digits, '_', '-', '.'.
   bool name(std::string& out);

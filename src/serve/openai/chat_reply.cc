@@ -71,7 +71,8 @@ class ChatReply final : public Reply {
                           {"message", std::move(message)},
                           {"logprobs", logprobs(part)},
                           {"finish_reason", finish_reason(part, said.called)},
-                          {"stop_reason", stop_reason_json(part.stop_reason)}};
+                          {"stop_reason", stop_reason_json(part.stop_reason)},
+                          {"token_ids", nullptr}};
       if (options_.return_token_ids) choice["token_ids"] = json::value_from(part.token_ids);
       choices.push_back(std::move(choice));
     }
@@ -79,6 +80,9 @@ class ChatReply final : public Reply {
     out["choices"] = std::move(choices);
     add_usage(usage, out);
     add_kv_transfer(parts, out);
+    // Null where a request did not ask for them, as in vLLM.
+    out["prompt_logprobs"] = nullptr;
+    out["prompt_token_ids"] = nullptr;
     if (options_.return_prompt_logprobs)
       out["prompt_logprobs"] = prompt_logprobs_json(*tokenizer_, prompts.front());
     if (options_.return_token_ids) out["prompt_token_ids"] = json::value_from(prompts.front().token_ids);

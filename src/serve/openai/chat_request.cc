@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <boost/json/array.hpp>
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <utility>
 
 namespace octavo::openai {
@@ -54,44 +52,78 @@ Result<> read_audio(Fields& part, const RequestRules& rules, MediaList& media) {
   return {};
 }
 
-// A string, or text parts joined by line breaks (what templates that expect a string get from vLLM too), or
-// the list of parts where there are images, videos or sounds among them.
-Result<json::value> read_content(Fields& message, const RequestRules& rules, MediaList& media) {
+// {"thinking": TEXT}, or a list of text parts.
+Result<std::string> read_thinking(Fields& part) {
+  const json::value* given = part.any("thinking");
+  const std::string name = part.full_name("thinking");
+  if (!given) return invalid(name, "is missing");
+  if (given->is_string()) return std::string(given->get_string());
+  if (!given->is_array()) return invalid(name, "must be a string or a list of text parts");
+  std::string thoughts, piece;
+  for (const json::value& item : given->get_array()) {
+    if (!item.is_object()) return invalid(name, "must be a list of objects with a text");
+    Fields text(item.get_object(), name + "[].");
+    TRY_VOID(text.text("text", piece));
+    thoughts += piece;
+  }
+  return thoughts;
+}
+
+struct Content {
+  json::value shown;     // a string, null or a list of parts
+  std::string thoughts;  // of parts that are such
+};
+
+// Adds one part of a content.
+Result<> read_part(Fields& part, const RequestRules& rules, MediaList& media, json::array& parts,
+                   std::string& thoughts) {
+  std::string type, text;
+  TRY_VOID(part.text("type", type));
+  if (type == "image_url" || type == "video_url" || type == "audio_url") {
+    TRY_VOID(read_url(part, type, rules, media));
+    parts.push_back(json::object{{"type", type.substr(0, type.find('_'))}});
+    return {};
+  }
+  if (type == "input_audio") {
+    TRY_VOID(read_audio(part, rules, media));
+    parts.push_back(json::object{{"type", "audio"}});
+    return {};
+  }
+  if (type == "thinking") {
+    TRY(text, read_thinking(part));
+    thoughts += text;
+    return {};
+  }
+  if (type != "text" && type != "refusal")
+    return invalid(part.full_name("type"),
+                   "only parts of type text, thinking, image_url, video_url, audio_url and input_audio are "
+                   "supported");
+  if (!part.any(type)) return invalid(part.full_name(type), "is missing");
+  TRY_VOID(part.text(type, text));
+  parts.push_back(json::object{{"type", "text"}, {"text", std::move(text)}});
+  return {};
+}
+
+Result<Content> read_content(Fields& message, const RequestRules& rules, MediaList& media) {
   const json::value* content = message.any("content");
   const std::string name = message.full_name("content");
-  if (!content || content->is_string()) return content ? *content : json::value(nullptr);
+  if (!content) return Content{};
+  if (content->is_string()) return Content{.shown = *content, .thoughts = {}};
   if (!content->is_array()) return invalid(name, "must be a string or a list of parts");
-  const std::size_t media_before = media.size();
-  std::string text;
+  Content read;
   json::array parts;
   for (std::size_t i = 0; i < content->get_array().size(); ++i) {
     const json::value& part = content->get_array()[i];
     const std::string part_name = fmt::format("{}[{}]", name, i);
     if (!part.is_object()) return invalid(part_name, "must be an object");
     Fields fields(part.get_object(), part_name + ".");
-    std::string type;
-    TRY_VOID(fields.text("type", type));
-    if (type == "image_url" || type == "video_url" || type == "audio_url") {
-      TRY_VOID(read_url(fields, type, rules, media));
-      parts.push_back(json::object{{"type", type.substr(0, type.find('_'))}});
-      continue;
-    }
-    if (type == "input_audio") {
-      TRY_VOID(read_audio(fields, rules, media));
-      parts.push_back(json::object{{"type", "audio"}});
-      continue;
-    }
-    if (type != "text" && type != "refusal")
-      return invalid(part_name + ".type",
-                     "only parts of type text, image_url, video_url, audio_url and input_audio are supported");
-    if (!fields.any(type)) return invalid(part_name + "." + type, "is missing");
-    std::string piece;
-    TRY_VOID(fields.text(type, piece));
-    if (i > 0) text += '\n';
-    text += piece;
-    parts.push_back(json::object{{"type", "text"}, {"text", piece}});
+    TRY_VOID(read_part(fields, rules, media, parts, read.thoughts));
   }
-  return media.size() > media_before ? json::value(std::move(parts)) : json::value(text);
+  if (parts.empty())
+    read.shown = "";
+  else
+    read.shown = std::move(parts);
+  return read;
 }
 
 // Templates print arguments as an object; OpenAI sends them as a JSON text. One that broke off stays a text.
@@ -137,7 +169,10 @@ Result<json::object> read_message(const json::value& value, const std::string& n
   TRY_VOID(fields.text("role", role));
   if (role.empty() || role.size() > kRoleBytesMax)
     return invalid(name + ".role", "must be a string of 1 to {} bytes", kRoleBytesMax);
-  TRY(json::value content, read_content(fields, rules, media));
+  TRY(auto read, read_content(fields, rules, media));
+  auto& [content, thoughts] = read;
+  if (!thoughts.empty() && role != "assistant")
+    return invalid(name + ".content", "parts of type thinking may only be in an assistant's message");
   TRY(json::array calls, read_tool_calls(fields));
   if (content.is_null() && calls.empty()) {
     // An assistant may have said nothing, as in our own replies that end in their thoughts.
@@ -154,7 +189,7 @@ Result<json::object> read_message(const json::value& value, const std::string& n
     message[key] = text;
   }
   // Templates know thoughts by either name.
-  std::string reasoning;
+  std::string reasoning = std::move(thoughts);
   TRY_VOID(fields.text("reasoning_content", reasoning));
   TRY_VOID(fields.text("reasoning", reasoning));
   if (!reasoning.empty())
@@ -162,28 +197,37 @@ Result<json::object> read_message(const json::value& value, const std::string& n
   return message;
 }
 
-Result<std::string> read_messages(Fields& fields, const RequestRules& rules, MediaList& media) {
+// See ChatPrompt::plain.
+bool is_plain(const json::object& message, bool first) {
+  const std::string_view role = message.at("role").get_string();
+  return !message.at("content").is_array() && role != "developer" && (first || role != "system");
+}
+
+Result<> read_messages(Fields& fields, const RequestRules& rules, ChatPrompt& prompt) {
   TRY(const json::array* given, fields.array("messages"));
   if (!given || given->empty()) return invalid("messages", "must be a list of at least one message");
   if (given->size() > kMessagesMax)
     return invalid("messages", "at most {}, got {}", kMessagesMax, given->size());
   json::array messages;
   for (std::size_t i = 0; i < given->size(); ++i) {
-    TRY(json::object message, read_message((*given)[i], fmt::format("messages[{}]", i), rules, media));
+    TRY(json::object message, read_message((*given)[i], fmt::format("messages[{}]", i), rules, prompt.media));
+    prompt.plain = prompt.plain && is_plain(message, i == 0);
     messages.push_back(std::move(message));
   }
-  return json::serialize(messages);
+  prompt.messages = exact_json_text(messages);
+  return {};
 }
 
 Result<std::string> read_tool_definitions(Fields& fields) {
   TRY(const json::array* tools, fields.array("tools"));
   if (!tools || tools->empty()) return "";
   if (tools->size() > kToolsMax) return invalid("tools", "at most {}, got {}", kToolsMax, tools->size());
+  json::array shown;
   for (std::size_t i = 0; i < tools->size(); ++i) {
     const std::string name = fmt::format("tools[{}]", i);
     if (!(*tools)[i].is_object()) return invalid(name, "must be an object");
     Fields tool((*tools)[i].get_object(), name + ".");
-    std::string type;
+    std::string type = "function";
     TRY_VOID(tool.text("type", type));
     if (type != "function") return invalid(name + ".type", "must be \"function\"");
     TRY(const json::object* function, tool.object("function"));
@@ -192,22 +236,22 @@ Result<std::string> read_tool_definitions(Fields& fields) {
     std::string function_name;
     TRY_VOID(f.text("name", function_name));
     if (function_name.empty()) return invalid(name + ".function.name", "is missing");
+    json::object& one = shown.emplace_back((*tools)[i]).get_object();
+    one["type"] = type;  // templates print it
   }
-  return json::serialize(*tools);
+  return exact_json_text(shown);
 }
 
 // Forced calls and strict tools fix the answer's form.
 Result<> read_tools(Fields& fields, const RequestRules& rules, ChatRequest& request) {
   GenerationRequest& out = request.generation;
-  TRY(ToolRequest tools, read_tool_use(fields, rules.tool_dialect, rules.special_tokens));
+  const std::optional<grammar::JsonOptions> options =
+      out.output ? std::optional(out.output->options) : std::nullopt;
+  TRY(ToolRequest tools, read_tool_use(fields, rules.tool_dialect, rules.special_tokens, std::move(out.output)));
   out.tools = std::move(tools.use);
-  if (rules.exclude_unused_tools && tools_unused(fields)) request.prompt.tools.clear();
-  if (!tools.output) return {};
-  if (out.output)
-    return invalid("tool_choice", "{} cannot be combined with {}",
-                   out.tools.forced ? "a forced call" : "a strict tool", out.output->field);
-  tools.output->options = rules.json;
   out.output = std::move(tools.output);
+  if (out.output) out.output->options = options.value_or(rules.json);
+  if (rules.exclude_unused_tools && tools_unused(fields)) request.prompt.tools.clear();
   return {};
 }
 
@@ -288,6 +332,7 @@ Result<> check_media(const std::string& name, const RequestRules& rules, std::pt
 
 Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, bool add_generation_prompt) {
   ChatPrompt prompt{.messages = {},
+                    .plain = true,
                     .tools = {},
                     .documents = {},
                     .kwargs = {},
@@ -297,14 +342,14 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
     return invalid(
         "chat_template",
         "a request's template is refused unless the server runs with --trust-request-chat-template");
-  TRY(prompt.messages, read_messages(fields, rules, prompt.media));
+  TRY_VOID(read_messages(fields, rules, prompt));
   TRY(const json::object* processor, fields.object("mm_processor_kwargs"));
   if (processor && !processor->empty() && rules.images_max + rules.videos_max == 0)
     return invalid("mm_processor_kwargs", "is about images, and this model takes none");
   if (processor) prompt.processor = *processor;
   TRY(prompt.tools, read_tool_definitions(fields));
   TRY(const json::array* documents, fields.array("documents"));
-  if (documents && !documents->empty()) prompt.documents = json::serialize(*documents);
+  if (documents && !documents->empty()) prompt.documents = exact_json_text(*documents);
   TRY_VOID(fields.boolean("add_generation_prompt", prompt.add_generation_prompt));
   TRY_VOID(fields.boolean("continue_final_message", prompt.continue_final_message));
   if (prompt.continue_final_message && prompt.add_generation_prompt)
@@ -319,7 +364,7 @@ Result<ChatPrompt> read_chat_prompt(Fields& fields, const RequestRules& rules, b
     if (!given || !given->contains("reasoning_effort")) kwargs["reasoning_effort"] = effort;
     if (!given || !given->contains("enable_thinking")) kwargs["enable_thinking"] = effort != "none";
   }
-  if (!kwargs.empty()) prompt.kwargs = json::serialize(kwargs);
+  if (!kwargs.empty()) prompt.kwargs = exact_json_text(kwargs);
   return prompt;
 }
 

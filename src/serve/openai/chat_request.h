@@ -14,10 +14,8 @@ namespace octavo::openai {
 inline constexpr std::size_t kMessagesMax = 4096;
 inline constexpr std::size_t kToolsMax = 1024;
 
-// The conversation as a chat template takes it: JSON texts. Content given as a list of text parts is one
-// string (the parts joined by a line break); with images, videos or sound it is the list of {"type": "text", "text":
-// ..},
-// {"type": "image"}, {"type": "video"} and {"type": "audio"}. A tool call's arguments are an object.
+// The conversation: JSON texts. Content given as a list is one of {"type": "text", "text": ..}, {"type":
+// "image"}, {"type": "video"} and {"type": "audio"}. A tool call's arguments are an object.
 enum class MediaKind : std::uint8_t { image, video, sound };
 // Of a part of this type in a template's conversation: "image", "video" or "audio".
 MediaKind media_kind(std::string_view type);
@@ -33,6 +31,8 @@ struct ChatPrompt {
   std::vector<Media> media{};
 
   std::string messages;
+  // Contents are strings, and a system message is the first one: every template takes that.
+  bool plain = true;
   std::string tools;            // "" when there are none
   std::string documents;        // "" when there are none
   std::string kwargs;           // "" when there are none

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
@@ -5,6 +6,7 @@
 
 #include "http/sse.h"
 #include "serve/openai/reply.h"
+#include "text/utf8.h"
 
 namespace octavo::openai {
 
@@ -19,10 +21,22 @@ std::int64_t code_points(std::string_view text) {
   return count;
 }
 
+// Where tokens are in their text. A token that completes a character is where the character begins.
+struct TextPosition {
+  std::int64_t characters = 0;
+  std::string begun{};  // bytes of a character that is not whole
+
+  void advance(std::string_view bytes) {
+    begun += bytes;
+    const std::size_t rest = incomplete_utf8_tail(begun);
+    characters += code_points(replace_invalid_utf8(std::string_view(begun).substr(0, begun.size() - rest)));
+    begun.erase(0, begun.size() - rest);
+  }
+};
+
 // {"tokens", "token_logprobs", "top_logprobs", "text_offset"}, position by position.
 struct LogprobLists {
   json::array tokens, token_logprobs, top_logprobs, text_offset;
-  std::int64_t offset = 0;
 
   json::object take() {
     return {{"tokens", std::move(tokens)},
@@ -71,6 +85,9 @@ class CompletionReply final : public Reply {
       const EchoedPrompt& prompt = prompts[static_cast<std::size_t>(part.index / options_.n)];
       one["prompt_logprobs"] =
           options_.return_prompt_logprobs ? prompt_logprobs_json(*tokenizer_, prompt) : json::value(nullptr);
+      // Null where a request did not ask for them, as in vLLM.
+      if (!options_.return_token_ids) one["token_ids"] = nullptr;
+      one["prompt_token_ids"] = nullptr;
       if (options_.return_token_ids) one["prompt_token_ids"] = json::value_from(prompt.token_ids);
       choices.push_back(std::move(one));
     }
@@ -105,18 +122,32 @@ class CompletionReply final : public Reply {
   json::value logprobs(const AnswerPart& part) {
     if (!options_.logprobs) return nullptr;
     LogprobLists lists;
-    lists.offset = offsets_[part.index];
-    for (const TokenLogprobs& entry : part.logprobs) add(entry, lists);
-    offsets_[part.index] = lists.offset;
+    TextPosition& position = positions_[part.index];
+    std::string_view text = part.text;
+    for (const TokenLogprobs& entry : part.logprobs) {
+      lists.text_offset.emplace_back(position.characters);
+      position.advance(bytes_in(entry.id, text));
+      add(entry, lists);
+    }
     return lists.take();
+  }
+
+  // Takes the token's bytes from the front of the text. The text may lack special tokens, and the space before
+  // its first word.
+  std::string bytes_in(TokenId id, std::string_view& text) const {
+    std::string bytes = tokenizer_->token_bytes(id).value_or("");
+    if (!text.starts_with(bytes)) {
+      if (tokenizer_->is_special(id)) return "";
+      if (bytes.starts_with(' ') && text.starts_with(std::string_view(bytes).substr(1))) bytes.erase(0, 1);
+    }
+    text.remove_prefix(std::min(bytes.size(), text.size()));
+    return bytes;
   }
 
   // An entry of rank 0 is the prompt's first token, which nothing predicts.
   void add(const TokenLogprobs& entry, LogprobLists& lists) const {
     const std::string token = shown(entry.id);
     lists.tokens.emplace_back(token);
-    lists.text_offset.emplace_back(lists.offset);
-    lists.offset += code_points(token);
     if (entry.rank == 0) {
       lists.token_logprobs.emplace_back(nullptr);
       lists.top_logprobs.emplace_back(nullptr);
@@ -135,7 +166,7 @@ class CompletionReply final : public Reply {
 
   const Tokenizer* tokenizer_;
   ReplyOptions options_;
-  std::unordered_map<int, std::int64_t> offsets_;             // of each choice, so far
+  std::unordered_map<int, TextPosition> positions_;           // in each choice, so far
   std::unordered_map<int, std::vector<TokenId>> prompt_ids_;  // of choices, until their first part
 };
 

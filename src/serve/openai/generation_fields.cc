@@ -29,9 +29,9 @@ Result<> read_logit_bias(Fields& f, SamplingParams& p) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
     if (error != std::errc{} || end != text.data() + text.size())
       return invalid("logit_bias", "its keys must be token ids, got \"{}\"", text.substr(0, 32));
-    if (!value.is_number()) return invalid("logit_bias", "the bias of token {} must be a number", id);
-    const double bias = value.to_number<double>();
-    p.logit_bias.emplace_back(id, static_cast<float>(std::clamp(bias, -100.0, 100.0)));
+    const auto bias = rounded_number(value);
+    if (!bias) return invalid("logit_bias", "the bias of token {} must be a number", id);
+    p.logit_bias.emplace_back(id, static_cast<float>(std::clamp(*bias, -100.0, 100.0)));
   }
   return {};
 }
@@ -241,8 +241,9 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY_VOID(read_streaming(f, rules, out));
   TRY_VOID(read_identity(f, rules, out));
   TRY_VOID(read_prompt_handling(f, out));
-  TRY(out.output, read_structured_output(f, rules.json));
+  TRY(out.output, read_structured_output(f, rules.json, out.unknown_fields));
   TRY(out.kv_transfer, read_kv_transfer(f, rules.max_model_len));
+  TRY(out.forwarded_prompt, read_forwarded_prompt(f, rules.limits.vocab_size));
   TRY_VOID(read_thinking_budget(f, rules, out));
   TRY_VOID(refuse_unsupported(f));
   // For extensions of the sampler, of which there are none: as in vLLM without them.

@@ -82,6 +82,7 @@ struct GenerationRequest {
   std::optional<grammar::GrammarSource> output;  // what the answers must look like; nothing: they are free
   ToolUse tools;
   std::optional<KvTransferParams> kv_transfer;
+  std::vector<TokenId> forwarded_prompt;  // replaces the request's own prompt, except with echo or media
   bool include_reasoning = true;
   bool reasoning_off = false;     // the chat template was told so
   std::optional<int> thinking_token_budget;  // tokens of thoughts, at most

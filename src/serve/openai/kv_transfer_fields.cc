@@ -64,6 +64,21 @@ Result<std::optional<KvTransferParams>> read_kv_transfer(Fields& fields, int blo
   return params;
 }
 
+Result<std::vector<std::int32_t>> read_forwarded_prompt(Fields& fields, int vocab_size) {
+  std::vector<std::int32_t> ids;
+  TRY(const json::object* object, fields.object(kField));
+  const json::value* given = object ? object->if_contains("prompt_token_ids") : nullptr;
+  if (!given || given->is_null()) return ids;
+  const std::string field = fmt::format("{}.prompt_token_ids", kField);
+  if (!given->is_array() || given->get_array().empty())
+    return invalid(field, "must be a list of at least one token id");
+  for (const json::value& item : given->get_array()) {
+    TRY(const std::int64_t id, integer_in(item, field, 0, vocab_size - 1));
+    ids.push_back(static_cast<std::int32_t>(id));
+  }
+  return ids;
+}
+
 json::object kv_transfer_json(const KvTransferParams& params) {
   return {{"do_remote_prefill", params.do_remote_prefill},
           {"do_remote_decode", params.do_remote_decode},

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "request/kv_transfer.h"
@@ -13,6 +15,10 @@ namespace octavo::openai {
 // Nothing: the field is absent or null, or asks for nothing. Fields of other connectors are passed over.
 // Errors name the field. blocks_max: that a prompt can have.
 Result<std::optional<KvTransferParams>> read_kv_transfer(Fields& fields, int blocks_max);
+
+// "prompt_token_ids": the prompt as the prefill server read it. The decode server need not read it again.
+// Empty: the field is absent.
+Result<std::vector<std::int32_t>> read_forwarded_prompt(Fields& fields, int vocab_size);
 
 boost::json::object kv_transfer_json(const KvTransferParams& params);
 

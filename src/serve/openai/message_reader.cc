@@ -1,32 +1,32 @@
 #include "serve/openai/message_reader.h"
 
 #include <algorithm>
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
 #include <utility>
 
 namespace octavo::openai {
 
-MessageDelta MessageReader::read(const AnswerPart& part) {
-  MessageDelta delta{.reasoning = part.reasoning};
-  if (tools_->forced)
-    read_forced(part, delta);
-  else if (tools_->dialect)
-    read_free(part, delta);
-  else
-    delta.content = part.text;
-  return delta;
-}
+MessageDelta MessageReader::read(const AnswerPart& part) { return read(part, CallPolicy::stream); }
 
 MessageDelta MessageReader::read_whole(const AnswerPart& part) {
-  MessageDelta delta = read(part);
+  MessageDelta delta = read(part, CallPolicy::whole);
   if (std::ranges::all_of(delta.calls, [](const CallDelta& call) { return is_json(call.arguments); }))
     return delta;
   return {.reasoning = part.reasoning, .content = part.text};
 }
 
-void MessageReader::read_free(const AnswerPart& part, MessageDelta& delta) {
-  if (!parser_) parser_.emplace(*tools_->dialect, tools_->tools, tools_->parallel);
+MessageDelta MessageReader::read(const AnswerPart& part, CallPolicy policy) {
+  MessageDelta delta{.reasoning = part.reasoning};
+  if (tools_->forced)
+    read_forced(part, delta);
+  else if (tools_->dialect)
+    read_free(part, policy, delta);
+  else
+    delta.content = part.text;
+  return delta;
+}
+
+void MessageReader::read_free(const AnswerPart& part, CallPolicy policy, MessageDelta& delta) {
+  if (!parser_) parser_.emplace(*tools_->dialect, tools_->tools, tools_->parallel, policy);
   ParsedText parsed = parser_->push(part.text);
   if (part.finish) parsed.append(parser_->finish());
   delta.content = std::move(parsed.content);
@@ -38,7 +38,7 @@ void MessageReader::read_free(const AnswerPart& part, MessageDelta& delta) {
   }
 }
 
-// A named function's arguments are shown as they come; a list of calls is shown when it is whole.
+// A named function's arguments are shown as they come; a list of calls is shown when the answer ends.
 void MessageReader::read_forced(const AnswerPart& part, MessageDelta& delta) {
   const ForcedTool& forced = *tools_->forced;
   const bool first = forced_text_.empty();
@@ -50,14 +50,12 @@ void MessageReader::read_forced(const AnswerPart& part, MessageDelta& delta) {
     return;
   }
   if (!part.finish) return;
-  for (const boost::json::value& call : tool_calls_of(forced_text_, forced)) {
-    const boost::json::object& function = call.at("function").as_object();
-    delta.calls.push_back({static_cast<int>(delta.calls.size()), std::string(call.at("id").as_string()),
-                           std::string(function.at("name").as_string()),
-                           std::string(function.at("arguments").as_string())});
-  }
+  ForcedCalls read = forced_calls(forced_text_);
+  for (auto& [name, arguments] : read.calls)
+    delta.calls.push_back({static_cast<int>(delta.calls.size()), new_tool_call_id(), std::move(name),
+                           std::move(arguments)});
   delta.called = !delta.calls.empty();
-  if (!delta.called) delta.content = forced_text_;
+  delta.content = read.rest;
 }
 
 }  // namespace octavo::openai

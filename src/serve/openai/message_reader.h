@@ -34,11 +34,12 @@ class MessageReader {
   explicit MessageReader(const ToolUse& tools) : tools_(&tools) {}
 
   MessageDelta read(const AnswerPart& part);
-  // All of an answer at once. Calls that broke off before their end are not calls: then all is text.
+  // All of an answer at once. A call that broke off before its end is text.
   MessageDelta read_whole(const AnswerPart& part);
 
  private:
-  void read_free(const AnswerPart& part, MessageDelta& delta);
+  MessageDelta read(const AnswerPart& part, CallPolicy policy);
+  void read_free(const AnswerPart& part, CallPolicy policy, MessageDelta& delta);
   void read_forced(const AnswerPart& part, MessageDelta& delta);
 
   const ToolUse* tools_;

@@ -15,6 +15,7 @@ void AnswerPart::append(AnswerPart&& next) {
   text += next.text;
   token_ids.insert(token_ids.end(), next.token_ids.begin(), next.token_ids.end());
   std::ranges::move(next.logprobs, std::back_inserter(logprobs));
+  thought_logprobs += next.thought_logprobs;
   if (!next.finish) return;
   finish = next.finish;
   stop_reason = std::move(next.stop_reason);
@@ -37,6 +38,7 @@ OutputProcessor::OutputProcessor(const Tokenizer& tokenizer, const SamplingParam
     thinking_.reset();
   }
   in_label_ = thinks() && !thinking_->label.empty();
+  if (thinking_ && thinking_->calls) watch_.emplace(*thinking_->calls, thinking_->tools);
 }
 
 AnswerPart OutputProcessor::take(Output&& output) {
@@ -44,19 +46,35 @@ AnswerPart OutputProcessor::take(Output&& output) {
   AnswerPart part{.index = output.index, .text = std::exchange(prefix_, {})};
   for (std::size_t i = 0; i < output.token_ids.size() && !part.finish; ++i) {
     const TokenId id = output.token_ids[i];
-    ++tokens_;
-    const bool hidden = thinks() && !thinking_->shown;
-    if (!hidden) part.token_ids.push_back(id);
-    if (!hidden && i < output.logprobs.size()) part.logprobs.push_back(std::move(output.logprobs[i]));
-    if (is_stop_token(output, i) || toggle_reasoning(id, part)) continue;
-    reasoning_tokens_ += thinks();
-    add_text(detokenizer_.push(id), part);
+    take_token(id, i < output.logprobs.size() ? &output.logprobs[i] : nullptr, part);
+    if (!is_stop_token(output, i) && !toggle_reasoning(id, part)) {
+      reasoning_tokens_ += thinks();
+      add_text(detokenizer_.push(id), part);
+    }
+    settle_hidden(part);
   }
   if (output.finished && !part.finish) end(output, part);
+  if (part.finish && watch_) part.reasoning += watch_->finish();
   part.kv_transfer = std::move(output.kv_transfer);
   if (thinking_ && !thinking_->shown) part.reasoning.clear();
   finished_ = part.finish.has_value();
   return part;
+}
+
+void OutputProcessor::take_token(TokenId id, TokenLogprobs* logprobs, AnswerPart& part) {
+  ++tokens_;
+  AnswerPart& to = thinks() && !thinking_->shown ? hidden_ : part;
+  to.token_ids.push_back(id);
+  if (!logprobs) return;
+  to.logprobs.push_back(std::move(*logprobs));
+  to.thought_logprobs += thinks() && thinking_->shown;
+}
+
+// Tokens of thoughts that are not shown are dropped once they are known to be no call.
+void OutputProcessor::settle_hidden(AnswerPart& part) {
+  if (hidden_.token_ids.empty() || (watch_ && watch_->holds())) return;
+  if (called_) part.append(std::move(hidden_));
+  hidden_ = {};
 }
 
 // Whether the token is a mark that begins or ends the thoughts, which is no text.
@@ -70,11 +88,12 @@ bool OutputProcessor::toggle_reasoning(TokenId id, AnswerPart& part) {
   }
   const bool begins = id == thinking_->begin && at_text_start_;
   // Models that do not think may begin with the mark that ends thoughts.
-  const bool ends = id == thinking_->end && (thinking_->open || at_text_start_);
+  const bool ends = id == thinking_->end && (thinking_->open || at_text_start_ || called_);
   if (!begins && !ends) return false;
   add_text(detokenizer_.finish(), part);
   settle_label(part);
-  target(part) += stops_.finish();
+  put(stops_.finish(), part);
+  if (watch_) part.reasoning += watch_->finish();
   thinking_->open = begins;
   in_label_ = begins && !thinking_->label.empty();
   at_text_start_ = begins;
@@ -87,7 +106,7 @@ void OutputProcessor::close_message(AnswerPart& part, bool whole) {
   settle_label(part);
   if (thinking_ && thinking_->text && !part.finish) add_split(thinking_->text->finish(), part);
   if (part.finish) return;
-  target(part) += stops_.finish();
+  put(stops_.finish(), part);
   if (whole && calls() && !has_arguments_) part.text += "{}";
 }
 
@@ -142,7 +161,7 @@ void OutputProcessor::add_split(const ThoughtSplitter::Step& step, AnswerPart& p
   }
   if (part.finish) return;
   if (thinking_->open && !thinking_->text->thinks()) {
-    target(part) += stops_.finish();
+    put(stops_.finish(), part);
     thinking_->open = false;
   }
   add_to_target(step.text, part);
@@ -152,17 +171,29 @@ void OutputProcessor::add_to_target(std::string_view piece, AnswerPart& part) {
   const bool blank = piece.find_first_not_of(" \n\r\t") == std::string_view::npos;
   at_text_start_ = at_text_start_ && blank;
   has_arguments_ = has_arguments_ || !blank;
-  std::string& text = target(part);
   // Before min_tokens no stop string is looked for.
-  if (sampling_->stop.empty() || tokens_ <= sampling_->min_tokens) {
-    text += piece;
-    return;
-  }
+  if (sampling_->stop.empty() || tokens_ <= sampling_->min_tokens) return put(piece, part);
   StopSplitter::Step step = stops_.push(piece);
-  text += step.text;
+  put(step.text, part);
   if (!step.stop) return;
   part.finish = FinishReason::stop;
   part.stop_reason = sampling_->stop[*step.stop];
+}
+
+// Where text belongs. A call ends thoughts.
+void OutputProcessor::put(std::string_view text, AnswerPart& part) {
+  if (!thinks() || !watch_) {
+    (thinks() ? part.reasoning : part.text) += text;
+    return;
+  }
+  if (!watch_->holds()) thoughts_before_call_ = std::max(reasoning_tokens_ - 1, 0);
+  const CallWatch::Step step = watch_->push(text);
+  part.reasoning += step.thought;
+  if (!step.ended) return;
+  part.text += step.text;
+  thinking_->open = false;
+  called_ = true;
+  reasoning_tokens_ = thoughts_before_call_;
 }
 
 void OutputProcessor::end(const Output& output, AnswerPart& part) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "request/request.h"
+#include "serve/openai/call_watch.h"
 #include "serve/openai/harmony.h"
 #include "serve/openai/thought_splitter.h"
 #include "text/detokenizer.h"
@@ -27,6 +29,7 @@ struct AnswerPart {
   std::string text{};
   std::vector<TokenId> token_ids{};
   std::vector<TokenLogprobs> logprobs{};
+  std::size_t thought_logprobs = 0;  // of these are of thoughts
   std::optional<FinishReason> finish{};
   StopReason stop_reason{};
   std::optional<KvTransferParams> kv_transfer{};  // with the end of the last choice, where blocks are kept
@@ -46,6 +49,9 @@ struct Thinking {
   std::optional<HarmonyReader> harmony{};
   // Of models that mark thoughts with words, in place of begin and end.
   std::optional<ThoughtSplitter> text{};
+  // A call of one of these tools ends thoughts; null: none does.
+  const grammar::ToolDialect* calls = nullptr;
+  std::shared_ptr<const KnownTools> tools{};
 };
 
 class OutputProcessor {
@@ -73,7 +79,9 @@ class OutputProcessor {
   void settle_label(AnswerPart& part);
   void add_split(const ThoughtSplitter::Step& step, AnswerPart& part);
   void add_to_target(std::string_view piece, AnswerPart& part);
-  std::string& target(AnswerPart& part) const { return thinks() ? part.reasoning : part.text; }
+  void put(std::string_view text, AnswerPart& part);
+  void take_token(TokenId id, TokenLogprobs* logprobs, AnswerPart& part);
+  void settle_hidden(AnswerPart& part);
   bool thinks() const { return thinking_ && thinking_->open; }
   bool calls() const {
     return thinking_ && thinking_->harmony && thinking_->harmony->place() == HarmonyReader::Place::call;
@@ -86,6 +94,10 @@ class OutputProcessor {
   Detokenizer detokenizer_;
   StopSplitter stops_;
   std::optional<Thinking> thinking_;
+  std::optional<CallWatch> watch_;  // of the thoughts
+  bool called_ = false;             // a call has ended them
+  AnswerPart hidden_;               // tokens of thoughts that are not shown, which may be those of a call
+  int thoughts_before_call_ = 0;    // tokens, before what may be a call
   bool at_text_start_ = true;   // no text has come yet
   bool has_arguments_ = false;  // the call has arguments
   std::string prefix_;          // of the answer, until it has begun

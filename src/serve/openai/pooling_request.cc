@@ -46,7 +46,7 @@ Result<> take_adapter_of(const std::string& task, const RequestRules& rules, Poo
 void finish_pooling_fields(const Fields& f, PoolingFields& out) { out.unknown_fields = f.unread(); }
 
 // A text, a list of texts, or either in an object {"text": ..}.
-Result<std::string> text_of(const json::value& item, std::string_view field) {
+Result<std::string> item_text(const json::value& item, std::string_view field) {
   if (item.is_string()) return std::string(item.get_string());
   if (const json::object* object = item.if_object())
     if (const json::value* text = object->if_contains("text"); text && text->is_string())
@@ -61,7 +61,7 @@ Result<std::vector<std::string>> read_texts(Fields& f, std::initializer_list<std
     if (!found) continue;
     std::vector<std::string> texts;
     if (!found->is_array()) {
-      TRY(texts.emplace_back(), text_of(*found, name));
+      TRY(texts.emplace_back(), item_text(*found, name));
       return texts;
     }
     const json::array& items = found->get_array();
@@ -69,7 +69,7 @@ Result<std::vector<std::string>> read_texts(Fields& f, std::initializer_list<std
     if (items.size() > static_cast<std::size_t>(kTextsMax))
       return invalid(name, "at most {} texts, got {}", kTextsMax, items.size());
     for (const json::value& item : items) {
-      TRY(texts.emplace_back(), text_of(item, name));
+      TRY(texts.emplace_back(), item_text(item, name));
     }
     return texts;
   }
@@ -123,7 +123,7 @@ Result<std::string> text_of_content(const json::value& item) {
     const json::value* type = fields != nullptr ? fields->if_contains("type") : nullptr;
     if (type == nullptr || *type != "text")
       return invalid("inputs", "contents may be of type \"text\" alone");
-    TRY(const std::string more, text_of(part, "inputs"));
+    TRY(const std::string more, item_text(part, "inputs"));
     text += text.empty() ? more : "\n" + more;
   }
   return text;
@@ -210,7 +210,7 @@ Result<RerankRequest> parse_rerank_request(const json::object& body, const Reque
   TRY_VOID(read_pooling_fields(f, rules, request.fields));
   const json::value* query = f.any("query");
   if (!query) return invalid("query", "is missing");
-  TRY(request.query, text_of(*query, "query"));
+  TRY(request.query, item_text(*query, "query"));
   TRY(request.documents, read_texts(f, {"documents"}));
   TRY_VOID(f.integer("top_n", request.top_n, 0));
   TRY_VOID(f.boolean("return_documents", request.return_documents));

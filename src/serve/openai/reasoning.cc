@@ -11,6 +11,7 @@ struct Parser {
   std::string_view name, begin = "<think>", end = "</think>";
   bool from_start = true;
   std::string_view label{}, prefix{};
+  bool ends_at_call = false;  // a tool call ends thoughts that are still open
 };
 
 struct TextParser {
@@ -26,27 +27,36 @@ constexpr Parser kParsers[] = {
     {"cohere_command4", "<|START_THINKING|>", "<|END_THINKING|>", false},
     {"deepseek_r1"},
     {.name = "deepseek_v3", .from_start = false},
-    {.name = "deepseek_v4", .from_start = false},
+    {.name = "deepseek_v4", .from_start = false, .ends_at_call = true},
     {"ernie45"},
-    {.name = "gemma4", .begin = "<|channel>", .end = "<channel|>", .from_start = false, .label = "thought\n"},
-    {"glm45"},
-    {"glm47"},
+    {.name = "gemma4",
+     .begin = "<|channel>",
+     .end = "<channel|>",
+     .from_start = false,
+     .label = "thought\n",
+     .ends_at_call = true},
+    {.name = "glm45", .ends_at_call = true},
+    {.name = "glm47", .ends_at_call = true},
     {"holo2"},
     {.name = "hy_v3", .from_start = false},
-    {.name = "inkling", .begin = "<|content_thinking|>", .end = "<|end_message|>", .from_start = false},
-    {"kimi_k2"},
-    {"mimo"},
-    {"minimax_m2"},
+    {.name = "inkling",
+     .begin = "<|content_thinking|>",
+     .end = "<|end_message|>",
+     .from_start = false,
+     .ends_at_call = true},
+    {.name = "kimi_k2", .ends_at_call = true},
+    {.name = "mimo", .ends_at_call = true},
+    {.name = "minimax_m2", .ends_at_call = true},
     {.name = "minimax_m2_append_think", .prefix = "<think>"},
     {.name = "minimax_m3", .begin = "<mm:think>", .end = "</mm:think>", .from_start = false},
-    {.name = "mistral", .begin = "[THINK]", .end = "[/THINK]", .from_start = false},
-    {"nemotron_v3"},
+    {.name = "mistral", .begin = "[THINK]", .end = "[/THINK]", .from_start = false, .ends_at_call = true},
+    {.name = "nemotron_v3", .ends_at_call = true},
     {.name = "poolside_v1", .from_start = false},
-    {"qwen3"},
-    {.name = "seed_oss", .begin = "<seed:think>", .end = "</seed:think>"},
+    {.name = "qwen3", .ends_at_call = true},
+    {.name = "seed_oss", .begin = "<seed:think>", .end = "</seed:think>", .ends_at_call = true},
     {"solar_open2", "<|think:start|>", "<|think:end|>", false},
     {"step3"},
-    {"step3p5"},
+    {.name = "step3p5", .ends_at_call = true},
 };
 
 constexpr std::string_view kGraniteBegins[] = {"Here is my thought process:", "Here's my thought process:"};
@@ -95,7 +105,8 @@ Result<ReasoningRule> reasoning_rule(std::string_view parser, const Tokenizer& t
                        .end = *end,
                        .from_start = found->from_start,
                        .label = found->label,
-                       .prefix = found->prefix};
+                       .prefix = found->prefix,
+                       .ends_at_call = found->ends_at_call};
 }
 
 std::string_view own_reasoning_parser(const Tokenizer& tokenizer) {

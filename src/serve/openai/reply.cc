@@ -126,8 +126,9 @@ json::array token_logprobs_json(const Tokenizer& tokenizer, const ReplyOptions& 
   json::array all;
   for (const TokenLogprobs& entry : part.logprobs) {
     json::array top;
+    if (options.listed_logprobs) top.push_back(token_json(tokenizer, options, entry.id, entry.logprob));
     for (const auto& [id, logprob] : most_likely(entry, options.top_logprobs))
-      top.push_back(token_json(tokenizer, options, id, logprob));
+      if (!options.listed_logprobs || id != entry.id) top.push_back(token_json(tokenizer, options, id, logprob));
     json::object token = token_json(tokenizer, options, entry.id, entry.logprob);
     token["top_logprobs"] = std::move(top);
     all.push_back(std::move(token));

@@ -41,6 +41,7 @@ struct ReplyOptions {
   std::int64_t created = 0;  // seconds since 1970
   bool logprobs = false;
   int top_logprobs = 0;  // how many to show of each position; -1: all
+  bool listed_logprobs = false;  // logprob_token_ids, and the sampled token
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_prompt_logprobs = false;

@@ -2,7 +2,6 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
-#include <boost/json/stream_parser.hpp>
 #include <charconv>
 #include <cmath>
 #include <iterator>
@@ -15,10 +14,13 @@ namespace {
 
 // What an error shows of a bad value: enough to recognise it.
 std::string shown(const json::value& value) {
+  constexpr std::size_t kShownMax = 40;
+  if (const json::string* number = long_number(value)) {
+    if (!std::isfinite(*rounded_number(value))) return "a number beyond 1.8e308";
+    return number->size() > kShownMax ? fmt::format("a number of {} digits", number->size()) : std::string(*number);
+  }
   if (value.is_object()) return "an object";
   if (value.is_array()) return "an array";
-  if (value.is_double() && !std::isfinite(value.get_double())) return "a number beyond 1.8e308";
-  constexpr std::size_t kShownMax = 40;
   if (value.is_string() && value.get_string().size() > kShownMax) return "a long string";
   return json::serialize(value);
 }
@@ -32,12 +34,9 @@ Result<std::string> text_of(const json::value& value, std::string_view field) {
 
 Result<json::object> parse_body(std::string_view body) {
   if (body.starts_with("\xEF\xBB\xBF")) body.remove_prefix(3);  // a byte order mark
-  json::parse_options options;
-  options.max_depth = kJsonDepthMax;
-  json::stream_parser parser(json::storage_ptr(), options);
   boost::system::error_code error;
-  const std::size_t taken = parser.write_some(body.data(), body.size(), error);
-  if (!error) parser.finish(error);
+  std::size_t taken = 0;
+  json::value value = parse_exact_json(body, error, taken);
   if (error == json::error::too_deep)
     return failure(ErrorCode::invalid_argument, "the body is nested deeper than {} levels", kJsonDepthMax);
   if (error)
@@ -45,7 +44,6 @@ Result<json::object> parse_body(std::string_view body) {
                    error.message());
   if (body.find_first_not_of(" \t\r\n", taken) != std::string_view::npos)
     return failure(ErrorCode::invalid_argument, "the body is not valid JSON near byte {}: extra data", taken);
-  json::value value = parser.release();
   if (!value.is_object()) return failure(ErrorCode::invalid_argument, "the body must be a JSON object");
   return std::move(value.get_object());
 }
@@ -96,8 +94,8 @@ Result<> Fields::number(std::string_view name, double& out) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (text.empty() || error != std::errc{} || end != text.data() + text.size())
       return invalid(full_name(name), "must be a number, got {}", shown(*value));
-  } else if (value->is_number()) {
-    number = value->to_number<double>();
+  } else if (const auto rounded = rounded_number(*value)) {
+    number = *rounded;
   } else {
     return invalid(full_name(name), "must be a number, got {}", shown(*value));
   }
@@ -173,7 +171,7 @@ Result<> Fields::one_or_more_texts(std::string_view name, std::vector<std::strin
 
 Result<const json::object*> Fields::object(std::string_view name) {
   const json::value* value = any(name);
-  if (value && !value->is_object())
+  if (value && (!value->is_object() || long_number(*value)))
     return invalid(full_name(name), "must be an object, got {}", shown(*value));
   return value ? &value->get_object() : nullptr;
 }

@@ -13,10 +13,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/exact_json.h"
 
 namespace octavo::openai {
 
-inline constexpr std::size_t kJsonDepthMax = 64;
+inline constexpr std::size_t kJsonDepthMax = kExactJsonDepthMax;
 
 // Parses a body that must be one JSON object. Errors: invalid_argument, saying where it is not JSON.
 Result<boost::json::object> parse_body(std::string_view body);

@@ -5,6 +5,7 @@
 
 #include "serve/openai/chat_request.h"
 #include "serve/openai/completion_request.h"
+#include "serve/openai/tool_choice.h"
 
 namespace octavo::openai {
 namespace {
@@ -199,9 +200,12 @@ TEST(Requests, StructuredOutputs) {
   EXPECT_EQ(output(R"("structured_outputs":{"regex":"a+"})")->text, "a+");
   EXPECT_EQ(output(R"("structured_outputs":{"grammar":"root ::= \"a\""})")->kind, GrammarKind::ebnf);
   EXPECT_EQ(output(R"("structured_outputs":{"choice":["a","b"]})")->text, R"(["a","b"])");
-  // response_format wins.
-  EXPECT_EQ(output(R"("structured_outputs":{"regex":"a"},"response_format":{"type":"json_object"})")->kind,
-            GrammarKind::json_object);
+  EXPECT_EQ(output(R"("structured_outputs":{"regex":"a"},"response_format":{"type":"text"})")->text, "a");
+  EXPECT_EQ(chat_error(R"("structured_outputs":{"regex":"a"},"response_format":{"type":"json_object"})"),
+            "structured_outputs");
+  const auto beside = output(R"("response_format":{"type":"json_object","schema":{"const":7}})");
+  EXPECT_EQ(beside->text, R"({"const":7})");
+  EXPECT_EQ(beside->field, "response_format.schema");
 
   EXPECT_EQ(chat_error(R"("response_format":{})"), "response_format.type");
   EXPECT_EQ(chat_error(R"("response_format":{"type":"xml"})"), "response_format.type");
@@ -216,6 +220,51 @@ TEST(Requests, StructuredOutputs) {
   EXPECT_EQ(chat_error(R"("structured_outputs":{"regex":"a","whitespace_pattern":"x"})"),
             "structured_outputs.whitespace_pattern");
   EXPECT_EQ(chat_error(R"("structured_outputs":{"regex":"a","foo":1})"), "structured_outputs.foo");
+}
+
+TEST(Requests, NumbersOfAnySizeAreKept) {
+  for (const std::string n : {"18446744073709551615", "18446744073709551616", "-9223372036854775809",
+                              "123456789012345678901234567890123456789012345678901234567890",
+                              "0.1000000000000000055511151231257827", "1e400", "2.0"}) {
+    const std::string schema = R"({"const":)" + n + R"(,"enum":[)" + n + R"(],"minimum":)" + n + "}";
+    const auto format =
+        chat(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","schema":)" + schema + "}}");
+    EXPECT_EQ(format.value().generation.output->text, schema);
+    EXPECT_EQ(chat(R"("structured_outputs":{"json":)" + schema + "}").value().generation.output->text, schema);
+    const std::string tools =
+        R"("tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"x":)" + schema +
+        "}}}}]";
+    const auto request = chat(tools + R"(,"tool_choice":"required")").value();
+    EXPECT_NE(request.generation.output->text.find(schema), std::string::npos) << request.generation.output->text;
+    EXPECT_NE(request.prompt.tools.find(schema), std::string::npos) << request.prompt.tools;
+    const ForcedCalls forced = forced_calls(R"([{"name":"f","parameters":{"x":)" + n + "}}]");
+    EXPECT_EQ(forced.calls.at(0).second, R"({"x":)" + n + "}");
+  }
+  EXPECT_EQ(chat_error(R"("seed":18446744073709551616)"), "seed");
+  EXPECT_EQ(chat_error(R"("stream_options":18446744073709551616)"), "stream_options");
+  EXPECT_EQ(chat(R"("temperature":0.70000000000000000000000001)").value().generation.sampling.temperature, 0.7F);
+}
+
+// Constraints of other servers are no free text.
+TEST(Requests, ForeignConstraintsAreRefusedByName) {
+  for (const std::string name : {"guided_json", "guided_regex", "regex", "ebnf", "grammar", "json_schema", "format"}) {
+    EXPECT_EQ(chat_error('"' + name + R"(":"abc")"), name);
+    EXPECT_EQ(completion_error('"' + name + R"(":{"const":1})"), name);
+    EXPECT_TRUE(chat('"' + name + R"(":null)").has_value());
+    EXPECT_TRUE(chat('"' + name + R"(":"")").has_value());
+  }
+  const auto unknown = [](const std::string& format) {
+    return chat(R"("response_format":)" + format).value().generation.unknown_fields;
+  };
+  EXPECT_EQ(unknown(R"({"type":"json_object","strictly":true})"), std::vector<std::string>{"response_format.strictly"});
+  EXPECT_EQ(unknown(R"({"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":{},"extra":1}})"),
+            std::vector<std::string>{"response_format.json_schema.extra"});
+}
+
+TEST(Requests, ToolsNeedNoType) {
+  const auto request = chat(R"("tools":[{"function":{"name":"f"}}],"tool_choice":"none")");
+  EXPECT_EQ(json::parse(request->prompt.tools).at(0).at("type"), "function");
+  EXPECT_EQ(chat_error(R"("tools":[{"type":"web","function":{"name":"f"}}])"), "tools[0].type");
 }
 
 TEST(Requests, ForcedToolCalls) {
@@ -258,15 +307,23 @@ TEST(Requests, ToolsThatMayBeCalled) {
   };
   const ChatRequest loose = request("false", "").value();
   EXPECT_EQ(loose.generation.tools.dialect, r.tool_dialect);
-  EXPECT_EQ(loose.generation.tools.tools->at("f"), std::vector<std::string>{"a"});
+  EXPECT_TRUE(loose.generation.tools.tools->contains("f"));
   EXPECT_FALSE(loose.generation.output.has_value());
   const ChatRequest strict = request("true", R"(,"parallel_tool_calls":false)").value();
   ASSERT_TRUE(strict.generation.output);
   EXPECT_EQ(strict.generation.output->kind, grammar::GrammarKind::structural_tag);
   EXPECT_EQ(strict.generation.output->field, "tools");
   const std::string format = R"(,"response_format":{"type":"json_object"})";
-  EXPECT_EQ(request("true", format).error().field, "tool_choice");
-  EXPECT_TRUE(request("false", format)->generation.output.has_value());
+  // Calls, or JSON in their place.
+  for (const char* strictness : {"true", "false"}) {
+    const GenerationRequest either = request(strictness, format).value().generation;
+    EXPECT_EQ(either.output->kind, grammar::GrammarKind::structural_tag);
+    EXPECT_EQ(either.output->field, "response_format");
+    EXPECT_TRUE(either.tools.bound);
+  }
+  EXPECT_EQ(request("true", R"(,"structured_outputs":{"regex":"a"})").error().field, "tool_choice");
+  EXPECT_EQ(request("false", R"(,"structured_outputs":{"regex":"a"})")->generation.output->kind,
+            grammar::GrammarKind::regex);
   EXPECT_EQ(request("1", "").error().field, "tools[0].function.strict");
   const ChatRequest none = request("true", R"(,"tool_choice":"none")").value();
   EXPECT_FALSE(none.generation.tools.dialect || none.generation.output);
@@ -322,6 +379,9 @@ TEST(Requests, Logprobs) {
   EXPECT_EQ(completion_error(R"("logprobs":true)"), "logprobs");
   EXPECT_EQ(completion(R"("logprobs":3,"echo":true)")->generation.sampling.prompt_logprobs, 3);
   EXPECT_EQ(chat_error(R"("prompt_logprobs":1,"stream":true)"), "prompt_logprobs");
+  // Of tokens that the request lists, as many as it lists.
+  EXPECT_TRUE(chat(R"("logprobs":true,"top_logprobs":3,"logprob_token_ids":[5])").has_value());
+  EXPECT_TRUE(completion(R"("logprobs":5,"logprob_token_ids":[5,6])").has_value());
 }
 
 TEST(Requests, Prompts) {
@@ -358,7 +418,7 @@ TEST(Messages, AreBroughtToTheFormThatTemplatesTake) {
   EXPECT_EQ(messages(R"([{"role":"user","content":"a"}])"), R"([{"role":"user","content":"a"}])");
   EXPECT_EQ(
       messages(R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])"),
-      R"([{"role":"user","content":"a\nb"}])");
+      R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])");
   EXPECT_EQ(messages(R"([{"role":"assistant","content":null,"tool_calls":[
                  {"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\": 1}"}}]}])"),
             R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":)"
@@ -371,7 +431,14 @@ TEST(Messages, TakeOurOwnReplies) {
             R"([{"role":"assistant","content":"","reasoning":"r","reasoning_content":"r"}])");
   EXPECT_EQ(messages(R"([{"role":"assistant"}])"), R"([{"role":"assistant","content":""}])");
   EXPECT_EQ(messages(R"([{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}])"),
-            R"([{"role":"assistant","content":"no"}])");
+            R"([{"role":"assistant","content":[{"type":"text","text":"no"}]}])");
+  // Mistral's form of thoughts.
+  EXPECT_EQ(messages(R"([{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"h"}]},
+                 {"type":"text","text":"a"}]}])"),
+            R"([{"role":"assistant","content":[{"type":"text","text":"a"}],"reasoning":"h","reasoning_content":"h"}])");
+  EXPECT_EQ(messages(R"([{"role":"assistant","content":[{"type":"thinking","thinking":"h"}]}])"),
+            R"([{"role":"assistant","content":"","reasoning":"h","reasoning_content":"h"}])");
+  EXPECT_EQ(messages(R"([{"role":"user","content":[{"type":"thinking","thinking":"h"}]}])"), "messages[0].content");
   EXPECT_EQ(messages(R"([{"role":"assistant","content":null,"tool_calls":[
                  {"id":"1","type":"function","function":{"name":"f","arguments":"{\"x\": "}}]}])"),
             R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":)"

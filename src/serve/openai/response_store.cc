@@ -1,7 +1,8 @@
 #include "serve/openai/response_store.h"
 
-#include <boost/json/parse.hpp>
 #include <utility>
+
+#include "base/exact_json.h"
 
 namespace octavo::openai {
 
@@ -57,7 +58,8 @@ Result<boost::json::array> ResponseStore::conversation(const std::string& id) co
     if (!entry->made) return invalid("previous_response_id", "that response is not finished");
     text = entry->conversation;
   }
-  return boost::json::parse(text).as_array();
+  boost::system::error_code error;
+  return parse_exact_json(text, error).as_array();
 }
 
 Result<> ResponseStore::forget(const std::string& id) {

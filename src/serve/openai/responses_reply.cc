@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <boost/json/serialize.hpp>
 #include <utility>
 
+#include "base/exact_json.h"
 #include "base/hash.h"
 #include "http/sse.h"
 #include "serve/openai/message_reader.h"
@@ -40,7 +40,7 @@ class ResponsesReply final : public Reply {
         responses_(std::move(responses)),
         response_(pending_response(responses_.response, options_)),
         reader_(options_.tools) {
-    if (responses_.background) responses_.store->begin(options_.id, json::serialize(response_));
+    if (responses_.background) responses_.store->begin(options_.id, exact_json_text(response_));
     response_["status"] = "in_progress";
   }
 
@@ -74,7 +74,7 @@ class ResponsesReply final : public Reply {
                     const Usage& usage) override {
     add(reader_.read_whole(parts.front()), parts.front());
     finish(usage);
-    return json::serialize(response_);
+    return exact_json_text(response_);
   }
 
  private:
@@ -87,12 +87,19 @@ class ResponsesReply final : public Reply {
 
   void add(const MessageDelta& said, const AnswerPart& part) {
     if (!said.reasoning.empty()) grow(Kind::reasoning, said.reasoning);
+    if (options_.logprobs) {
+      // Tokens that complete no character come with the next one that does.
+      const json::array news = token_logprobs_json(*tokenizer_, options_, part);
+      logprobs_.insert(logprobs_.end(), news.begin() + static_cast<std::ptrdiff_t>(part.thought_logprobs), news.end());
+    }
     if (!said.content.empty()) {
       begin(Kind::message);
-      json::array logprobs =
-          options_.logprobs ? token_logprobs_json(*tokenizer_, options_, part) : json::array();
-      item_->logprobs.insert(item_->logprobs.end(), logprobs.begin(), logprobs.end());
-      grow(Kind::message, said.content, std::move(logprobs));
+      item_->logprobs.insert(item_->logprobs.end(), logprobs_.begin(), logprobs_.end());
+      grow(Kind::message, said.content, std::exchange(logprobs_, {}));
+    }
+    if (part.finish && item_ && item_->kind == Kind::message && !logprobs_.empty()) {
+      item_->logprobs.insert(item_->logprobs.end(), logprobs_.begin(), logprobs_.end());
+      grow(Kind::message, "", std::exchange(logprobs_, {}));
     }
     for (const CallDelta& call : said.calls) {
       if (!call.id.empty()) {
@@ -178,7 +185,7 @@ class ResponsesReply final : public Reply {
     if (!responses_.store) return;
     json::array conversation = std::move(responses_.conversation);
     for (const json::value& item : response_.at("output").as_array()) conversation.push_back(item);
-    responses_.store->finish(options_.id, json::serialize(response_), json::serialize(conversation));
+    responses_.store->finish(options_.id, exact_json_text(response_), exact_json_text(conversation));
   }
 
   int index() const { return static_cast<int>(response_.at("output").as_array().size()); }
@@ -195,7 +202,7 @@ class ResponsesReply final : public Reply {
   void event(std::string_view type, json::object fields) {
     fields["type"] = type;
     fields["sequence_number"] = sequence_++;
-    events_ += http::sse_event(type, json::serialize(fields));
+    events_ += http::sse_event(type, exact_json_text(fields));
   }
 
   std::string take_events() { return std::exchange(events_, {}); }
@@ -206,6 +213,7 @@ class ResponsesReply final : public Reply {
   json::object response_;
   MessageReader reader_;
   std::optional<Item> item_{};  // that grows
+  json::array logprobs_{};      // of tokens whose text has not come
   std::optional<FinishReason> finish_{};
   bool incomplete_ = false;
   int sequence_ = 0;

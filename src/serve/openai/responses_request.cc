@@ -54,7 +54,7 @@ class Conversation {
     const bool is_text = type == "input_text" || type == "output_text" || type == "text" ||
                          type == "summary_text" || type == "reasoning_text";
     if (!is_text && type != "refusal")
-      return invalid(name + ".type", "{} is not supported; only text and, in messages of users, input_image", type);
+      return invalid(name + ".type", "{} is not supported; only text and input_image", type);
     TRY_VOID(f.text(is_text ? "text" : "refusal", text));
     return text;
   }
@@ -64,34 +64,30 @@ class Conversation {
     TRY_VOID(fields.text("role", role));
     if (role.empty()) return invalid(fields.full_name("role"), "is missing");
     if (!fields.any("content")) return invalid(fields.full_name("content"), "is missing");
+    TRY(json::value content, content_of(fields, "content"));
     if (role == "assistant") {
-      TRY(std::string text, text_of(fields, "content"));
-      assistant()["content"] = std::move(text);
+      assistant()["content"] = std::move(content);
       said_ = true;
       return {};
     }
-    TRY(json::value content, content_of(fields));
     end_turn();
     messages_.push_back(json::object{{"role", role}, {"content", std::move(content)}});
     return {};
   }
 
-  // A text, or with images the parts of a chat's message.
-  Result<json::value> content_of(Fields& fields) {
-    const json::value* content = fields.any("content");
-    const auto is_image = [](const json::value& part) {
-      const json::value* type = part.is_object() ? part.get_object().if_contains("type") : nullptr;
-      return type && *type == "input_image";
-    };
-    if (!content->is_array() || std::ranges::none_of(content->get_array(), is_image)) {
-      TRY(std::string text, text_of(fields, "content"));
+  // A text, or the parts of a chat's message.
+  Result<json::value> content_of(Fields& fields, std::string_view field) {
+    const json::value* content = fields.any(field);
+    if (!content->is_array()) {
+      TRY(std::string text, text_of(fields, field));
       return json::value(std::move(text));
     }
     json::array parts;
     for (std::size_t i = 0; i < content->get_array().size(); ++i) {
       const json::value& part = content->get_array()[i];
-      const std::string name = fmt::format("{}[{}]", fields.full_name("content"), i);
-      if (is_image(part)) {
+      const std::string name = fmt::format("{}[{}]", fields.full_name(field), i);
+      const json::value* type = part.is_object() ? part.get_object().if_contains("type") : nullptr;
+      if (type && *type == "input_image") {
         Fields f(part.get_object(), name + ".");
         std::string url;
         TRY_VOID(f.text("image_url", url));
@@ -127,9 +123,9 @@ class Conversation {
     TRY_VOID(fields.text("call_id", id));
     if (id.empty()) return invalid(fields.full_name("call_id"), "is missing");
     if (!fields.any("output")) return invalid(fields.full_name("output"), "is missing");
-    TRY(std::string text, text_of(fields, "output"));
+    TRY(json::value content, content_of(fields, "output"));
     end_turn();
-    messages_.push_back(json::object{{"role", "tool"}, {"tool_call_id", id}, {"content", std::move(text)}});
+    messages_.push_back(json::object{{"role", "tool"}, {"tool_call_id", id}, {"content", std::move(content)}});
     return {};
   }
 
@@ -218,11 +214,14 @@ Result<> convert_tools(Fields& fields, json::object& chat, std::vector<std::stri
 }
 
 // text.format, as response_format of chats.
-Result<> convert_format(Fields& fields, json::object& chat) {
+Result<> convert_format(Fields& fields, json::object& chat, std::vector<std::string>& ignored) {
+  TRY_VOID(fields.refuse("response_format", "use text.format"));
   TRY(const json::object* text, fields.object("text"));
   if (!text) return {};
   Fields t(*text, "text.");
   TRY(const json::object* format, t.object("format"));
+  t.accept({"verbosity"});
+  for (std::string& name : t.unread()) ignored.push_back(std::move(name));
   if (!format) return {};
   const json::value* type = format->if_contains("type");
   if (!type || *type != "json_schema") {
@@ -309,12 +308,11 @@ constexpr std::string_view kOwnFields[] = {"input",
                                            "truncation",
                                            "max_tool_calls",
                                            "top_logprobs",
-                                           "messages",
                                            "conversation",
-                                           "logprobs",
                                            "response_format",
-                                           "max_tokens",
                                            "stream_options"};
+// Fields of chats that mean nothing here.
+constexpr std::string_view kChatFields[] = {"messages", "logprobs", "max_tokens", "max_completion_tokens"};
 
 }  // namespace
 
@@ -342,11 +340,16 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
     TRY_VOID(check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), MediaKind::image));
 
   json::object chat;
-  for (const auto& [name, value] : body)
-    if (std::ranges::find(kOwnFields, std::string_view(name)) == std::end(kOwnFields)) chat[name] = value;
   std::vector<std::string> ignored;
+  for (const auto& [name, value] : body) {
+    const std::string_view field = name;
+    if (std::ranges::find(kChatFields, field) != std::end(kChatFields))
+      ignored.emplace_back(field);
+    else if (std::ranges::find(kOwnFields, field) == std::end(kOwnFields))
+      chat[field] = value;
+  }
   TRY_VOID(convert_tools(fields, chat, ignored));
-  TRY_VOID(convert_format(fields, chat));
+  TRY_VOID(convert_format(fields, chat, ignored));
   TRY_VOID(convert_limits(fields, chat));
   std::string instructions;
   TRY_VOID(fields.text("instructions", instructions));

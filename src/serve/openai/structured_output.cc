@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <boost/json/serialize.hpp>
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace octavo::openai {
@@ -13,48 +14,36 @@ using grammar::GrammarSource;
 
 namespace {
 
-void write(const json::value& value, std::string& out) {
-  if (value.is_double()) {
-    out += fmt::format("{}", value.get_double());
-  } else if (value.is_array()) {
-    char before = '[';
-    for (const json::value& item : value.get_array()) {
-      out += std::exchange(before, ',');
-      write(item, out);
-    }
-    out += before == '[' ? "[]" : "]";
-  } else if (value.is_object()) {
-    char before = '{';
-    for (const auto& [key, item] : value.get_object()) {
-      out += std::exchange(before, ',');
-      out += json::serialize(json::value(key)) + ":";
-      write(item, out);
-    }
-    out += before == '{' ? "{}" : "}";
-  } else {
-    out += json::serialize(value);
-  }
-}
-
 // A schema may come as JSON or as a text that holds JSON.
 std::string schema_text(const json::value& schema) {
-  return schema.is_string() ? std::string(schema.get_string()) : json_text(schema);
+  return schema.is_string() ? std::string(schema.get_string()) : exact_json_text(schema);
 }
 
 GrammarSource make_source(GrammarKind kind, std::string text, std::string field) {
   return {.kind = kind, .text = std::move(text), .field = std::move(field)};
 }
 
-Result<std::optional<GrammarSource>> read_response_format(Fields& fields) {
+// Reports members that the server does not know.
+void report_unread(const Fields& fields, std::vector<std::string>& unknown) {
+  for (std::string& name : fields.unread()) unknown.push_back(std::move(name));
+}
+
+Result<std::optional<GrammarSource>> read_response_format(Fields& fields, std::vector<std::string>& unknown) {
   TRY(const json::object* format, fields.object("response_format"));
   if (!format) return std::nullopt;
   Fields f(*format, "response_format.");
   std::string type;
   TRY_VOID(f.text("type", type));
-  if (type == "text") return std::nullopt;
-  if (type == "json_object") return make_source(GrammarKind::json_object, "", "response_format");
   if (type == "structural_tag")
-    return make_source(GrammarKind::structural_tag, json_text(*format), "response_format");
+    return make_source(GrammarKind::structural_tag, exact_json_text(*format), "response_format");
+  if (type == "text" || type == "json_object") {
+    // Other servers take a schema beside json_object.
+    const json::value* schema = type == "json_object" ? f.any("schema") : nullptr;
+    report_unread(f, unknown);
+    if (type == "text") return std::nullopt;
+    if (!schema) return make_source(GrammarKind::json_object, "", "response_format");
+    return make_source(GrammarKind::json_schema, schema_text(*schema), "response_format.schema");
+  }
   if (type != "json_schema")
     return invalid("response_format.type", "must be text, json_object, json_schema or structural_tag, got {}",
                    type);
@@ -63,8 +52,30 @@ Result<std::optional<GrammarSource>> read_response_format(Fields& fields) {
   Fields w(*wrapper, "response_format.json_schema.");
   const json::value* schema = w.any("schema");
   if (!schema) return invalid("response_format.json_schema.schema", "is missing");
+  w.accept({"name", "description", "strict"});
+  report_unread(f, unknown);
+  report_unread(w, unknown);
   return make_source(GrammarKind::json_schema, schema_text(*schema), "response_format.json_schema.schema");
 }
+
+// Constraints by the names that vLLM had and that other servers have: to ignore one would be to answer with
+// free text.
+struct Foreign {
+  std::string_view name, instead;
+};
+constexpr Foreign kForeign[] = {{"guided_json", "use structured_outputs"},
+                                {"guided_regex", "use structured_outputs"},
+                                {"guided_choice", "use structured_outputs"},
+                                {"guided_grammar", "use structured_outputs"},
+                                {"guided_json_object", "use structured_outputs"},
+                                {"guided_decoding_backend", "use structured_outputs"},
+                                {"guided_whitespace_pattern", "use structured_outputs"},
+                                {"structural_tag", "use structured_outputs"},
+                                {"regex", "use structured_outputs.regex"},
+                                {"ebnf", "use structured_outputs.grammar"},
+                                {"grammar", "use structured_outputs.grammar"},
+                                {"json_schema", "use response_format or structured_outputs.json"},
+                                {"format", "use response_format or structured_outputs.json"}};
 
 struct Kind {
   std::string_view name;
@@ -86,7 +97,7 @@ Result<std::string> constraint_text(Fields& f, const Kind& kind, const json::val
     case GrammarKind::choice: {
       std::vector<std::string> choices;
       TRY_VOID(f.texts(kind.name, choices));
-      return json_text(value);
+      return exact_json_text(value);
     }
     case GrammarKind::regex:
     case GrammarKind::ebnf: {
@@ -133,21 +144,18 @@ Result<std::optional<GrammarSource>> read_structured_outputs(Fields& fields,
 
 }  // namespace
 
-std::string json_text(const json::value& value) {
-  std::string text;
-  write(value, text);
-  return text;
+bool is_constraint(std::string_view field) {
+  return field == "structured_outputs" || field == "response_format" ||
+         std::ranges::find(kForeign, field, &Foreign::name) != std::end(kForeign);
 }
 
-Result<std::optional<GrammarSource>> read_structured_output(Fields& fields,
-                                                            const grammar::JsonOptions& options) {
-  for (const std::string_view name :
-       {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "guided_json_object",
-        "guided_decoding_backend", "guided_whitespace_pattern", "structural_tag"})
-    TRY_VOID(fields.refuse(name, "use structured_outputs"));
+Result<std::optional<GrammarSource>> read_structured_output(Fields& fields, const grammar::JsonOptions& options,
+                                                            std::vector<std::string>& unknown) {
+  for (const auto& [name, instead] : kForeign) TRY_VOID(fields.refuse(name, instead, ""));
   TRY(auto output, read_structured_outputs(fields, options));
-  TRY(auto format, read_response_format(fields));
+  TRY(auto format, read_response_format(fields, unknown));
   if (!format) return output;
+  if (output) return invalid("structured_outputs", "cannot be combined with {}: send one of them", format->field);
   format->options = options;
   return format;
 }

@@ -2,9 +2,10 @@
 // tool_choice.h)
 #pragma once
 
-#include <boost/json/value.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "grammar/grammar_source.h"
@@ -13,12 +14,13 @@
 namespace octavo::openai {
 
 // OpenAI's response_format ("text", "json_object", "json_schema") with vLLM's "structural_tag", or vLLM's
-// structured_outputs; the former wins, as in vLLM. Nothing: the answer is free. `json`: how this server
-// writes JSON where a request says nothing.
+// structured_outputs, and not both. Nothing: the answer is free. `json`: how this server writes JSON where a
+// request says nothing. unknown: gets the names of members of response_format that nobody reads.
 Result<std::optional<grammar::GrammarSource>> read_structured_output(Fields& fields,
-                                                                     const grammar::JsonOptions& json);
+                                                                     const grammar::JsonOptions& json,
+                                                                     std::vector<std::string>& unknown);
 
-// JSON with numbers in their short form: a grammar spells constants as the schema does.
-std::string json_text(const boost::json::value& value);
+// Whether the field constrains answers, here or in another server: it must not be ignored.
+bool is_constraint(std::string_view field);
 
 }  // namespace octavo::openai

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json/parse.hpp>
 #include <utility>
 
 #include "base/hash.h"
+#include "grammar/json_value.h"
 #include "grammar/tool_calls.h"
-#include "serve/openai/structured_output.h"
+#include "serve/openai/call_cursor.h"
 
 namespace octavo::openai {
 
@@ -24,7 +24,7 @@ Result<grammar::Tool> read_tool(const json::value& tool, std::size_t index) {
   Fields function(function_of(tool), fmt::format("tools[{}].function.", index));
   grammar::Tool out;
   TRY_VOID(function.text("name", out.name));
-  if (const json::value* parameters = function.any("parameters")) out.parameters = json_text(*parameters);
+  if (const json::value* parameters = function.any("parameters")) out.parameters = exact_json_text(*parameters);
   TRY_VOID(function.boolean("strict", out.strict));
   return out;
 }
@@ -60,6 +60,32 @@ Result<grammar::GrammarSource> forced_output(std::vector<grammar::Tool> tools, c
       .kind = grammar::GrammarKind::json_schema, .text = *std::move(schema), .field = "tools"};
 }
 
+// The JSON Schema that answers are bound to; "": to something else.
+std::string schema_of(const grammar::GrammarSource& output) {
+  if (output.kind == grammar::GrammarKind::json_object) return R"({"type":"object"})";
+  return output.kind == grammar::GrammarKind::json_schema ? output.text : "";
+}
+
+// Binds the answers of a model that may call tools.
+Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::string> special,
+                    std::span<const grammar::Tool> tools, ToolRequest& request) {
+  const bool strict = std::ranges::any_of(tools, &grammar::Tool::strict);
+  const std::string schema = request.output ? schema_of(*request.output) : "";
+  if (!strict && schema.empty()) return {};
+  if (strict && request.output && schema.empty())
+    return invalid("tool_choice", "a strict tool cannot be combined with {}", request.output->field);
+  auto tag = schema.empty() ? grammar::tool_call_tag(tools, grammar::ToolChoice::free, request.use.parallel,
+                                                     dialect, special)
+                            : grammar::tool_call_or_json_tag(tools, schema, request.use.parallel, dialect, special);
+  if (!tag && !strict) return {};  // calls cannot be enforced: all answers are JSON
+  if (!tag) return invalid("tools", "{}", tag.error().message);
+  request.output = {.kind = grammar::GrammarKind::structural_tag,
+                    .text = *std::move(tag),
+                    .field = request.output ? request.output->field : "tools"};
+  request.use.bound = true;
+  return {};
+}
+
 Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::string> special,
                    std::vector<grammar::Tool> tools, ToolRequest& request) {
   if (!dialect)
@@ -68,14 +94,11 @@ Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::str
                    "--tool-call-parser; without: \"none\", \"required\" or a function");
   request.use.dialect = dialect;
   KnownTools known;
-  for (const grammar::Tool& tool : tools) known[tool.name] = grammar::text_parameters(tool.parameters);
+  const bool typed = dialect->form == grammar::ToolDialect::Form::parameters;
+  for (const grammar::Tool& tool : tools)
+    known[tool.name] = typed ? ToolParameters(tool.parameters, tool.strict) : ToolParameters();
   request.use.tools = std::make_shared<const KnownTools>(std::move(known));
-  if (std::ranges::none_of(tools, &grammar::Tool::strict)) return {};
-  auto tag =
-      grammar::tool_call_tag(tools, grammar::ToolChoice::free, request.use.parallel, *dialect, special);
-  if (!tag) return invalid("tools", "{}", tag.error().message);
-  request.output = {.kind = grammar::GrammarKind::structural_tag, .text = *std::move(tag), .field = "tools"};
-  return {};
+  return bind_calls(*dialect, special, tools, request);
 }
 
 }  // namespace
@@ -94,9 +117,12 @@ std::vector<std::int32_t> tool_tokens(const grammar::ToolDialect& dialect, const
     if (!tokenizer.is_special(id)) continue;
     const std::string text = tokenizer.token(id).value_or("");
     const auto holds = [&](std::string_view literal) { return !text.empty() && literal.contains(text); };
+    const auto opens = [&](const grammar::ToolDialect::Opening& other) {
+      return holds(other.text) || holds(other.end);
+    };
     if (holds(dialect.begin) || holds(dialect.end) || holds(dialect.call_begin) || holds(dialect.call_end) ||
         holds(dialect.name_end) || holds(dialect.parameter_begin) || holds(dialect.parameter_name_end) ||
-        holds(dialect.parameter_end))
+        holds(dialect.parameter_end) || std::ranges::any_of(dialect.openings, opens))
       ids.push_back(id);
   }
   return ids;
@@ -115,8 +141,9 @@ std::vector<std::string> special_tokens(const Tokenizer& tokenizer) {
 }
 
 Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* dialect,
-                                  std::span<const std::string> special_tokens) {
-  ToolRequest request;
+                                  std::span<const std::string> special_tokens,
+                                  std::optional<grammar::GrammarSource> output) {
+  ToolRequest request{.use = {}, .output = std::move(output)};
   ToolUse& use = request.use;
   TRY(const json::array* tools, fields.array("tools"));
   const json::value* choice = fields.any("tool_choice");
@@ -136,6 +163,8 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
   } else {
     return invalid("tool_choice", "must be \"none\", \"auto\", \"required\" or name a function");
   }
+  if (request.output)
+    return invalid("tool_choice", "a forced call cannot be combined with {}", request.output->field);
   TRY(request.output, forced_output(std::move(all), *use.forced, use.parallel));
   return request;
 }
@@ -154,16 +183,23 @@ std::string new_tool_call_id(const grammar::ToolDialect* dialect) {
   return fmt::format("{:016x}", secret_seed()).substr(0, 9);
 }
 
-json::array tool_calls_of(const std::string& text, const ForcedTool& forced) {
-  if (!forced.function.empty()) return {tool_call_json(new_tool_call_id(), forced.function, text)};
-  json::error_code error;
-  const json::value list = json::parse(text, error);
-  json::array calls;
-  if (error || !list.is_array()) return calls;
-  for (const json::value& call : list.get_array())
-    calls.push_back(
-        tool_call_json(new_tool_call_id(), call.at("name").as_string(), json_text(call.at("parameters"))));
-  return calls;
+ForcedCalls forced_calls(std::string_view text) {
+  ForcedCalls read{.calls = {}, .rest = text};
+  CallCursor cursor(text);
+  bool next = cursor.literal("[");
+  std::string raw;
+  while (next && cursor.value(raw)) {
+    const auto call = grammar::parse_json(raw, "tool_choice");
+    const grammar::Json* name = call ? call->find("name") : nullptr;
+    const grammar::Json* arguments = call ? call->find("parameters") : nullptr;
+    if (!name || !arguments) break;
+    read.calls.emplace_back(name->text, grammar::to_text(*arguments));
+    read.rest = trimmed(text.substr(cursor.at()));
+    next = cursor.literal(",");
+  }
+  if (read.rest.starts_with(']')) read.rest = trimmed(read.rest.substr(1));
+  if (read.rest == ",") read.rest = {};
+  return read;
 }
 
 }  // namespace octavo::openai

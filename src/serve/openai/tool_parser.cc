@@ -1,11 +1,7 @@
 #include "serve/openai/tool_parser.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
-
-#include "grammar/json_value.h"
 
 namespace octavo::openai {
 
@@ -13,9 +9,10 @@ using grammar::ToolDialect;
 
 namespace {
 
-// A call's name, and what must be known before it is sent, come within so many bytes, or it is no call.
+// The head of a call, up to its arguments, has at most this number of bytes, or it is no call.
 constexpr std::size_t kHeadBytesMax = 32 << 10;
-constexpr std::string_view kCdata = "<![CDATA[", kCdataEnd = "]]>";
+// A call with more bytes than this is sent before it is whole, so that a client does not wait for long.
+constexpr std::size_t kHeldBytesMax = 1 << 10;
 
 }  // namespace
 
@@ -29,28 +26,36 @@ void ParsedText::append(ParsedText&& next) {
   }
 }
 
-ToolParser::ToolParser(const ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel)
+ToolParser::ToolParser(const ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel,
+                       CallPolicy policy)
     : dialect_(dialect),
       tools_(std::move(tools)),
       mark_(dialect.mark.empty() ? dialect.trigger : dialect.mark),
-      parallel_(parallel) {}
+      parallel_(parallel),
+      policy_(policy) {}
 
 ParsedText ToolParser::push(std::string_view text) {
   buffer_ += text;
-  while (!buffer_.empty() && step() == Step::done) {
-  }
+  if (held_) raw_ += text;
+  run();
   return std::exchange(out_, {});
 }
 
+void ToolParser::run() {
+  const auto ended = [&] { return policy_ == CallPolicy::thoughts && calls_ > 0; };
+  while (!ended() && !buffer_.empty() && step() == Step::done) {
+  }
+}
+
 ParsedText ToolParser::finish() {
-  // What is not a call by now is none; what lacks only its closing marks is one.
-  while (!buffer_.empty() && (state_ == State::first_call || state_ == State::next_call)) {
-    state_ == State::first_call ? no_call() : no_next_call();
-    while (!buffer_.empty() && step() == Step::done) {
-    }
+  // What is not a whole call by now is none; what lacks only its closing marks is one.
+  while (!buffer_.empty() || held_) {
+    const bool head = state_ == State::first_call || state_ == State::next_call;
+    if (!held_ && !head) break;
+    no_call();
+    run();
   }
   if (state_ == State::text) emit_content(layout_ + buffer_);
-  if (state_ == State::json_value) emit_arguments(buffer_);
   buffer_.clear();
   return std::exchange(out_, {});
 }
@@ -60,25 +65,41 @@ ToolParser::Step ToolParser::step() {
     case State::text:
       return read_text();
     case State::first_call:
-      return read_call(true);
+      return read_call();
     case State::arguments:
-      return stream_arguments();
+      return read_arguments();
     case State::members:
       return skip_members();
-    case State::parameter:
-      return read_parameter();
-    case State::text_value:
-      return stream_text_value();
-    case State::json_value:
-      return read_json_value();
-    case State::literals:
-      return read_literal();
     case State::call_end:
       return read_call_end();
     case State::next_call:
       return read_next();
+    case State::other_json:
+      return skip_json();
   }
   return Step::more;
+}
+
+// Whether only white space is before this place in its line.
+bool ToolParser::begins_line(std::size_t at) const {
+  const std::string_view before = std::string_view(buffer_).substr(0, at);
+  const std::size_t last = before.find_last_not_of(" \t");
+  return last == std::string_view::npos ? at_line_start_ : before[last] == '\n';
+}
+
+// The first of the marks that calls are found by.
+ToolParser::Mark ToolParser::find_mark() const {
+  Mark found;
+  const auto look_for = [&](std::string_view mark) {
+    std::size_t at = buffer_.find(mark);
+    if (dialect_.at_beginning && policy_ == CallPolicy::thoughts)
+      while (at != std::string::npos && !begins_line(at)) at = buffer_.find(mark, at + 1);
+    if (at < found.at) found = {at, mark.size(), found.unsettled};
+    found.unsettled = std::max(found.unsettled, unsettled(buffer_, mark));
+  };
+  look_for(mark_);
+  for (const ToolDialect::Opening& other : dialect_.openings) look_for(other.mark);
+  return found;
 }
 
 ToolParser::Step ToolParser::read_text() {
@@ -88,67 +109,100 @@ ToolParser::Step ToolParser::read_text() {
     if (buffer_.empty()) return Step::more;
     behind_call_ = false;
   }
-  std::size_t at = std::string::npos;
-  std::size_t keep = 0;
+  Mark mark;
   if (searching_) {
-    at = buffer_.find(mark_);
-    if (at == std::string::npos) keep = unsettled(buffer_, mark_);
-    if (dialect_.at_beginning) {
+    mark = find_mark();
+    if (dialect_.at_beginning && policy_ != CallPolicy::thoughts) {
       const std::size_t begin =
           static_cast<std::size_t>(std::ranges::find_if_not(buffer_, is_space) - buffer_.begin());
-      searching_ = begin == buffer_.size() || begin == at;
-      if (begin != at) at = std::string::npos;
+      searching_ = begin == buffer_.size() || begin == mark.at;
+      if (begin != mark.at) mark = {};
     }
   }
-  const std::size_t end = at == std::string::npos ? buffer_.size() - keep : at;
+  const bool found = mark.at != std::string::npos;
+  const std::size_t end = found ? mark.at : buffer_.size() - mark.unsettled;
   const std::size_t spaces = searching_ ? spaces_at_end(std::string_view(buffer_).substr(0, end)) : 0;
   emit_content(std::string_view(buffer_).substr(0, end - spaces));
   drop(end - spaces);
-  if (at == std::string::npos) return Step::more;
+  if (!found) return Step::more;
   layout_ = buffer_.substr(0, spaces);
   drop(spaces);
+  mark_size_ = mark.size;
+  first_ = true;
   go(State::first_call);
   return Step::done;
 }
 
-ToolParser::Step ToolParser::read_call(bool first) {
+ToolParser::Step ToolParser::read_call() {
   CallCursor cursor(std::string_view(buffer_).substr(0, kHeadBytesMax));
-  Found found = call_head(cursor, first);
+  const Found found = call_head(cursor);
   if (found == Found::more && buffer_.size() < kHeadBytesMax) return Step::more;
-  if (found == Found::yes) {
-    drop(cursor.at());
-    begin_call();
-  } else {
-    first ? no_call() : no_next_call();
+  if (found != Found::yes) {
+    no_call();
+    return Step::done;
   }
+  raw_ = buffer_;
+  held_ = true;
+  drop(cursor.at());
+  begin_call();
   return Step::done;
 }
 
-// The mark is text after all; what follows it is looked at again.
+// The call is text after all: the mark of the first call is content, and the text after it is read again.
 void ToolParser::no_call() {
-  emit_content(std::exchange(layout_, {}));
-  emit_content(std::string_view(buffer_).substr(0, mark_.size()));
-  drop(mark_.size());
-  searching_ = !dialect_.at_beginning;
-  go(State::text);
-}
-
-void ToolParser::no_next_call() {
+  if (std::exchange(held_, false)) buffer_ = std::exchange(raw_, {});
+  arguments_.clear();
+  reader_.reset();
+  if (first_) {
+    emit_content(std::exchange(layout_, {}));
+    CallCursor object(std::string_view(buffer_).substr(mark_size_));
+    const bool json = mark_ == "{" && object.next_is('"');
+    scan_ = {};
+    if (json) scan_.take(mark_);
+    emit_content(std::string_view(buffer_).substr(0, mark_size_));
+    drop(mark_size_);
+    searching_ = !dialect_.at_beginning || policy_ == CallPolicy::thoughts;
+    return go(json ? State::other_json : State::text);
+  }
   behind_call_ = true;
   go(State::text);
 }
 
+// A call that stands within another object is none.
+ToolParser::Step ToolParser::skip_json() {
+  const std::size_t size = scan_.take(buffer_);
+  emit_content(std::string_view(buffer_).substr(0, size));
+  drop(size);
+  if (!scan_.done()) return Step::more;
+  go(State::text);
+  return Step::done;
+}
+
+// Reads up to a call's name or object: as the dialect has it, or as models write it too.
+bool ToolParser::opening(CallCursor& cursor) {
+  const CallCursor start = cursor;
+  if (first_)
+    marked_ = cursor.literal(dialect_.begin) && (!dialect_.list || cursor.literal("["));
+  else
+    marked_ = cursor.literal(dialect_.list ? "," : dialect_.separator);
+  marked_ = marked_ && cursor.literal(dialect_.call_begin);
+  if (marked_) return true;
+  for (const ToolDialect::Opening& other : dialect_.openings) {
+    if (cursor.starved()) return false;
+    cursor = start;
+    if (cursor.literal(other.text)) return true;
+  }
+  return false;
+}
+
 // Up to the first byte of arguments, or up to the end of arguments that are complete.
-ToolParser::Found ToolParser::call_head(CallCursor& cursor, bool first) {
-  const bool opened = first ? cursor.literal(dialect_.begin) && (!dialect_.list || cursor.literal("["))
-                            : cursor.literal(dialect_.list ? "," : dialect_.separator);
-  bool read = opened && cursor.literal(dialect_.call_begin);
+ToolParser::Found ToolParser::call_head(CallCursor& cursor) {
   name_.clear();
   id_.clear();
   whole_.clear();
+  bool read = opening(cursor);
   if (read && dialect_.form == ToolDialect::Form::object) return object_head(cursor);
-  read = read && cursor.name(name_);
-  if (dialect_.numbered) read = read && cursor.literal(":") && cursor.name(id_);
+  read = read && (dialect_.numbered ? numbered_name(cursor) : cursor.name(name_));
   switch (dialect_.form) {
     case ToolDialect::Form::object:
       break;
@@ -167,8 +221,19 @@ ToolParser::Found ToolParser::call_head(CallCursor& cursor, bool first) {
       break;
   }
   if (!read) return cursor.starved() ? Found::more : Found::no;
-  if (dialect_.numbered) id_ = fmt::format("functions.{}:{}", name_, id_);
   return known(name_) ? Found::yes : Found::no;
+}
+
+// PREFIX NAME:NUMBER, which is the call's id; models leave out the prefix, and the number.
+bool ToolParser::numbered_name(CallCursor& cursor) {
+  if (!cursor.name(name_)) return false;
+  std::string number;
+  if (cursor.next_is(':')) {
+    if (!cursor.literal(":") || !cursor.name(number)) return false;
+    id_ = name_ + ":" + number;
+  }
+  if (name_.starts_with(dialect_.name_prefix)) name_.erase(0, dialect_.name_prefix.size());
+  return true;
 }
 
 // {"name": NAME, "arguments": up to the object, or all of {...} where the arguments come first or are no
@@ -198,44 +263,54 @@ ToolParser::Found ToolParser::object_head(CallCursor& cursor) {
   return !name_.empty() && !whole_.empty() && known(name_) ? Found::yes : Found::no;
 }
 
-// Where nothing but its form tells a call from text, it is a call of one of the request's tools.
+// A call without a mark must name one of the request's tools.
 bool ToolParser::known(const std::string& name) const {
-  return !name.empty() && (dialect_.mark.empty() || tools_->contains(name));
+  const bool told = marked_ && dialect_.mark.empty() && policy_ != CallPolicy::thoughts;
+  return !name.empty() && (told || tools_->contains(name));
 }
 
 void ToolParser::begin_call() {
+  static const ToolParameters kUnknown;
+  if (!whole_.empty()) {
+    arguments_ = std::move(whole_);
+    send_call();
+    return go(State::call_end);
+  }
+  const auto tool = tools_->find(name_);
+  reader_ = arguments_reader(dialect_, tool == tools_->end() ? kUnknown : tool->second);
+  go(State::arguments);
+}
+
+void ToolParser::send_call() {
+  held_ = false;
+  raw_.clear();
   layout_.clear();
   searching_ = !dialect_.at_beginning;
   ++calls_;
-  if (parallel_ || calls_ == 1) out_.calls.push_back({.index = calls_ - 1, .name = name_, .id = id_});
-  scan_ = {};
-  first_parameter_ = true;
-  switch (dialect_.form) {
-    case ToolDialect::Form::object:
-    case ToolDialect::Form::named:
-    case ToolDialect::Form::harmony:
-      emit_arguments(whole_);
-      return go(whole_.empty() ? State::arguments : State::call_end);
-    case ToolDialect::Form::parameters:
-      emit_arguments("{");
-      return go(State::parameter);
-    case ToolDialect::Form::python:
-    case ToolDialect::Form::gemma:
-      emit_arguments("{");
-      return go(State::literals);
-  }
+  if (parallel_ || calls_ == 1)
+    out_.calls.push_back({.index = calls_ - 1, .name = name_, .arguments = arguments_, .id = id_});
+  arguments_.clear();
 }
 
-ToolParser::Step ToolParser::stream_arguments() {
-  const std::size_t size = scan_.take(buffer_);
-  emit_arguments(std::string_view(buffer_).substr(0, size));
-  drop(size);
-  if (!scan_.done()) return Step::more;
+ToolParser::Step ToolParser::read_arguments() {
+  std::string news;
+  const ArgumentsReader::Step step = reader_->read(buffer_, news);
+  emit_arguments(news);
+  const bool is_long = held_ && raw_.size() - buffer_.size() > kHeldBytesMax;
+  if (is_long && policy_ == CallPolicy::stream) send_call();
+  if (step == ArgumentsReader::Step::more) return Step::more;
+  if (step == ArgumentsReader::Step::again) return Step::done;
+  if (held_ && (step == ArgumentsReader::Step::broken || !is_json(arguments_))) {
+    no_call();
+    return Step::done;
+  }
+  if (held_) send_call();
+  reader_.reset();
   go(dialect_.form == ToolDialect::Form::object ? State::members : State::call_end);
   return Step::done;
 }
 
-// What follows the arguments in {"name", "arguments"} says nothing.
+// Skips the members after the arguments in {"name", "arguments"}.
 ToolParser::Step ToolParser::skip_members() {
   CallCursor cursor(buffer_);
   std::string ignored;
@@ -245,122 +320,6 @@ ToolParser::Step ToolParser::skip_members() {
   if (cursor.starved()) return Step::more;
   drop(cursor.at());
   go(State::call_end);
-  return Step::done;
-}
-
-ToolParser::Step ToolParser::read_parameter() {
-  CallCursor end(buffer_), block(buffer_);
-  const std::string_view name_end = trimmed(dialect_.parameter_name_end);
-  const std::string_view closing = trimmed(dialect_.call_end);
-  // The first word closes the call; the rest may be missing.
-  if (end.literal(closing.substr(0, closing.find('\n')))) {
-    end_arguments();
-    return Step::done;
-  }
-  std::string name;
-  if (block.literal(dialect_.parameter_begin)) {
-    const std::string_view rest = std::string_view(buffer_).substr(block.at());
-    const std::size_t name_size = rest.find(name_end.substr(0, name_end.find('\n')));
-    if (name_size == std::string_view::npos) return Step::more;
-    name = trimmed(rest.substr(0, name_size));
-    CallCursor behind(rest.substr(name_size));
-    bool said_text = false;
-    const auto says = [&] {
-      said_text = behind.literal("true\">");
-      return said_text || behind.literal("false\">");
-    };
-    if (behind.literal(name_end) && (!dialect_.says_text || says())) {
-      drop(block.at() + name_size + behind.at());
-      emit_arguments(std::exchange(first_parameter_, false) ? "\"" : ", \"");
-      emit_arguments(grammar::json_escape(name) + "\": ");
-      const auto tool = tools_->find(name_);
-      const bool known_text =
-          tool != tools_->end() && std::ranges::find(tool->second, name) != tool->second.end();
-      const bool text = dialect_.says_text ? said_text : known_text;
-      if (text) emit_arguments("\"");
-      at_value_ = true;
-      go(text ? State::text_value : State::json_value);
-      return Step::done;
-    }
-    if (behind.starved()) return Step::more;
-  }
-  if (end.starved() || block.starved()) return Step::more;
-  end_arguments();  // something else: the call ends here
-  return Step::done;
-}
-
-void ToolParser::end_arguments() {
-  emit_arguments("}");
-  go(State::call_end);
-}
-
-// The line break behind the name and the one before the closing mark are layout where the dialect has them.
-ToolParser::Step ToolParser::stream_text_value() {
-  if (dialect_.cdata && at_value_) {
-    const std::size_t size = std::min(buffer_.size(), kCdata.size());
-    in_cdata_ = kCdata.starts_with(std::string_view(buffer_).substr(0, size));
-    if (in_cdata_ && size < kCdata.size()) return Step::more;
-    if (in_cdata_) drop(size);
-  }
-  const bool wrapped = dialect_.parameter_end.starts_with('\n');
-  const std::string_view closing = in_cdata_ ? kCdataEnd : trimmed(dialect_.parameter_end);
-  if (wrapped && at_value_ && buffer_.starts_with('\n')) drop(1);
-  at_value_ = false;
-  const std::size_t at = buffer_.find(closing);
-  std::size_t end = at == std::string::npos ? buffer_.size() - unsettled(buffer_, closing) : at;
-  if (wrapped && end > 0 && buffer_[end - 1] == '\n') --end;
-  emit_arguments(grammar::json_escape(std::string_view(buffer_).substr(0, end)));
-  if (at == std::string::npos) {
-    drop(end);
-    return Step::more;
-  }
-  drop(at + closing.size());
-  if (std::exchange(in_cdata_, false)) return Step::done;  // the closing mark follows
-  emit_arguments("\"");
-  go(State::parameter);
-  return Step::done;
-}
-
-ToolParser::Step ToolParser::read_json_value() {
-  const std::string_view closing = trimmed(dialect_.parameter_end);
-  const std::size_t at = buffer_.find(closing);
-  if (at == std::string::npos) return Step::more;
-  std::string_view text = std::string_view(buffer_).substr(0, at);
-  if (const std::string value(trimmed(text)); is_json(value)) {
-    emit_arguments(value);
-  } else {
-    if (dialect_.parameter_end.starts_with('\n')) {
-      if (text.starts_with('\n')) text.remove_prefix(1);
-      if (text.ends_with('\n')) text.remove_suffix(1);
-    }
-    emit_arguments('"' + grammar::json_escape(text) + '"');
-  }
-  drop(at + closing.size());
-  go(State::parameter);
-  return Step::done;
-}
-
-ToolParser::Step ToolParser::read_literal() {
-  const bool python = dialect_.form == ToolDialect::Form::python;
-  CallCursor end(buffer_), next(buffer_);
-  const auto read_value = [&](std::string& value) {
-    return python ? next.python(value) : next.gemma(value, dialect_.quote);
-  };
-  if (end.literal(python ? ")" : "}")) {
-    drop(end.at());
-    end_arguments();
-    return Step::done;
-  }
-  std::string name, value;
-  if ((first_parameter_ || next.literal(",")) && next.name(name) && next.literal(python ? "=" : ":") &&
-      read_value(value)) {
-    drop(next.at());
-    emit_arguments(std::exchange(first_parameter_, false) ? "\"" : ", \"");
-    emit_arguments(name + "\": " + value);
-    return Step::done;
-  }
-  if (end.starved() || next.starved()) return Step::more;
-  end_arguments();  // something else: the call ends here
   return Step::done;
 }
 
@@ -376,6 +335,7 @@ ToolParser::Step ToolParser::read_call_end() {
     marks = trimmed(marks.substr(mark.size()));
   }
   drop(size);
+  first_ = false;
   go(State::next_call);
   return Step::done;
 }
@@ -384,22 +344,29 @@ ToolParser::Step ToolParser::read_next() {
   CallCursor cursor(buffer_);
   if ((!dialect_.list || cursor.literal("]")) && (dialect_.list || !dialect_.end.empty())) {
     const std::size_t bracket = cursor.at();
-    const bool ended = cursor.literal(dialect_.end);
+    bool ended = cursor.literal(dialect_.end);
+    for (const ToolDialect::Opening& other : dialect_.openings)
+      if (!ended && !other.end.empty()) ended = cursor.literal(other.end);
     if (cursor.starved()) return Step::more;
     if (ended || dialect_.list) {
       drop(ended ? cursor.at() : bracket);
-      no_next_call();
+      no_call();
       return Step::done;
     }
   }
   if (cursor.starved()) return Step::more;
-  return read_call(false);
+  return read_call();
 }
 
-void ToolParser::emit_content(std::string_view content) { out_.content += content; }
+void ToolParser::emit_content(std::string_view content) {
+  out_.content += content;
+  const std::size_t last = content.find_last_not_of(" \t");
+  if (last != std::string_view::npos) at_line_start_ = content[last] == '\n';
+}
 
 void ToolParser::emit_arguments(std::string_view arguments) {
-  if (arguments.empty() || (!parallel_ && calls_ > 1)) return;
+  if (held_) arguments_ += arguments;
+  if (held_ || arguments.empty() || (!parallel_ && calls_ > 1)) return;
   if (out_.calls.empty() || out_.calls.back().index != calls_ - 1)
     out_.calls.push_back({.index = calls_ - 1});
   out_.calls.back().arguments += arguments;

@@ -4,19 +4,20 @@
 //   for each piece of text: send(parser.push(piece));
 //   send(parser.finish());
 //
-// Promise: however a text is cut into pieces, the parts joined are the same. What begins like a call and is
-// none comes out as content. White space around calls is their layout, and belongs to neither.
+// Promise: however a text is cut into pieces, the parts joined are the same. Text that only begins like a
+// call comes out as content. White space around calls is their layout, and belongs to neither.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "grammar/tool_dialect.h"
+#include "serve/openai/call_arguments.h"
 #include "serve/openai/call_cursor.h"
+#include "serve/openai/tool_parameters.h"
 
 namespace octavo::openai {
 
@@ -38,56 +39,68 @@ struct ParsedText {
   bool operator==(const ParsedText&) const = default;
 };
 
-// The tools of a request: by name, those parameters whose values dialects of form `parameters` write as text.
-using KnownTools = std::map<std::string, std::vector<std::string>, std::less<>>;
+// Which calls are taken.
+enum class CallPolicy : std::uint8_t {
+  // A call is sent when it is whole; a long one earlier, piece by piece. One that breaks before it is sent is
+  // content.
+  stream,
+  // Only whole calls are sent.
+  whole,
+  // The text is thoughts: the first whole call of a known tool ends the reading. Where no mark begins a call,
+  // it must begin a line.
+  thoughts,
+};
 
 class ToolParser {
  public:
-  // Keeps the dialect. Without `parallel`, calls behind the first one are dropped.
-  ToolParser(const grammar::ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel);
+  // Keeps the dialect. Without `parallel`, calls after the first one are dropped.
+  ToolParser(const grammar::ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel,
+             CallPolicy policy = CallPolicy::stream);
 
   ParsedText push(std::string_view text);
   // There is no more text.
   ParsedText finish();
-  // How many have begun.
+  // How many have been sent, or begun to be.
   int calls() const { return calls_; }
 
  private:
   enum class State : std::uint8_t {
     text,        // looks for a mark
     first_call,  // at a mark that may begin a call
-    arguments,   // in a JSON object that is sent on as it comes
+    arguments,   // in the arguments of a call
     members,     // behind the arguments of {"name", "arguments", ...}
-    parameter,   // between the blocks of form `parameters`
-    text_value,  // in a value that is text
-    json_value,  // in any other value
-    literals,    // between the parameters of the forms `python` and `gemma`
     call_end,    // behind a call, before what closes it
     next_call,   // behind a call, where another one may follow
+    other_json,  // in a JSON object that is no call, where nothing else marks calls
   };
-  enum class Step : std::uint8_t { done, more };  // more: can go on only with more text
+  enum class Step : std::uint8_t { done, more };  // more: needs more text
   enum class Found : std::uint8_t { yes, no, more };
+  // Where a mark is in the buffer, or how much of the buffer's end could become one.
+  struct Mark {
+    std::size_t at = std::string::npos, size = 0, unsettled = 0;
+  };
 
   // Each works on the beginning of buffer_.
+  void run();
   Step step();
   Step read_text();
-  Step read_call(bool first);
-  Step stream_arguments();
+  Step read_call();
+  Step read_arguments();
   Step skip_members();
-  Step read_parameter();
-  Step stream_text_value();
-  Step read_json_value();
-  Step read_literal();
   Step read_call_end();
   Step read_next();
+  Step skip_json();
 
-  Found call_head(CallCursor& cursor, bool first);
+  Mark find_mark() const;
+  bool begins_line(std::size_t at) const;
+  Found call_head(CallCursor& cursor);
+  bool opening(CallCursor& cursor);
+  bool numbered_name(CallCursor& cursor);
   Found object_head(CallCursor& cursor);
   bool known(const std::string& name) const;
   void begin_call();
-  void end_arguments();
+  void send_call();
   void no_call();
-  void no_next_call();
 
   void emit_content(std::string_view content);
   void emit_arguments(std::string_view arguments);
@@ -98,21 +111,27 @@ class ToolParser {
   const std::shared_ptr<const KnownTools> tools_;
   const std::string_view mark_;
   const bool parallel_;
+  const CallPolicy policy_;
 
   State state_ = State::text;
   std::string buffer_;  // what may still be text or a call
   std::string layout_;  // white space before a mark
   bool searching_ = true;
+  bool at_line_start_ = true;
   bool behind_call_ = false;  // nothing but white space has come since the last call
+  bool first_ = true;         // the call being read is the first one behind its mark
+  std::size_t mark_size_ = 0;
   int calls_ = 0;
 
-  // Of the call being read.
+  // The call being read:
   std::string name_, id_;
-  std::string whole_;  // arguments that are known at once, with the end of the object; "": they follow
-  JsonScan scan_;
-  bool first_parameter_ = true;
-  bool at_value_ = false;  // nothing of the text value has been sent
-  bool in_cdata_ = false;
+  bool marked_ = true;  // by the dialect's own mark: the tool need not be known
+  std::string whole_;   // arguments that are known at once, with the end of the object; "": they follow
+  std::unique_ptr<ArgumentsReader> reader_;
+  bool held_ = false;      // nothing of it has been sent
+  std::string raw_;        // while held: all text from its beginning on
+  std::string arguments_;  // while held
+  JsonScan scan_;          // of other_json
 
   ParsedText out_;
 };

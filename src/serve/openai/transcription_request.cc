@@ -93,7 +93,7 @@ Result<> read_stream(Fields& f, const RequestRules& rules, TranscriptionRequest&
   return {};
 }
 
-Result<> refuse_unsupported(Fields& f) {
+Result<> refuse_unsupported_sound(Fields& f) {
   TRY_VOID(f.refuse("use_beam_search", "beam search is not supported", false));
   TRY_VOID(f.refuse("length_penalty", "only meaningful for beam search, which is not supported", "1.0"));
   TRY_VOID(f.refuse("hotwords", "hot words are not supported: use prompt", ""));
@@ -129,7 +129,7 @@ Result<TranscriptionRequest> parse_transcription_request(std::span<const http::F
   out.max_tokens_given = most.has_value();
   if (most) out.sampling.max_tokens = most;
   if (request.timed()) out.sampling.logprobs = 0;  // of the tokens alone
-  TRY_VOID(refuse_unsupported(f));
+  TRY_VOID(refuse_unsupported_sound(f));
   f.accept({"user", "include[]"});
   TRY_VOID(finish_reading(f, rules, out));
   return request;

@@ -39,6 +39,8 @@ http::Response api_document(Service& service, std::string_view) {
         }))
       paths[path] = item;
   document["paths"] = std::move(paths);
+  if (const std::string& root = service.options.root_path; !root.empty())
+    document["servers"] = json::array{json::object{{"url", root}}};
   return {.body = json::serialize(document)};
 }
 

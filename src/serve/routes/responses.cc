@@ -1,6 +1,7 @@
 // /v1/responses
 #include <boost/json/serialize.hpp>
 
+#include "base/exact_json.h"
 #include "serve/openai/errors.h"
 #include "serve/openai/responses_reply.h"
 #include "serve/openai/responses_request.h"
@@ -37,7 +38,7 @@ Result<> start_response(const ServicePtr& service, const ExchangePtr& exchange,
   service->responses.cancel_with(id, [generation] {
     if (const auto running = generation.lock()) running->cancel();
   });
-  exchange->respond({.body = json::serialize(pending)});
+  exchange->respond({.body = exact_json_text(pending)});
   return {};
 }
 
@@ -66,10 +67,11 @@ http::Response delete_response(Service& service, std::string_view id) {
 }
 
 Result<> cancel_response(const ServicePtr& service, const ExchangePtr& exchange) {
-  const std::string& path = exchange->request().path;
+  std::string_view path = exchange->request().path;
+  path.remove_prefix(path.find(kPrefix));  // what a proxy left in front of it
   if (!path.ends_with(kCancel) || path.size() <= kPrefix.size() + kCancel.size())
     return failure(ErrorCode::not_found, "there is no such route");
-  const std::string id = path.substr(kPrefix.size(), path.size() - kPrefix.size() - kCancel.size());
+  const std::string id(path.substr(kPrefix.size(), path.size() - kPrefix.size() - kCancel.size()));
   TRY_VOID(service->responses.cancel(id));
   exchange->respond(stored_response(*service, id));
   return {};

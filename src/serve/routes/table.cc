@@ -110,6 +110,27 @@ const Route* find_route(std::string_view path, const ServeOptions& options) {
   return found;
 }
 
+// Without what a proxy has left in front of it, as FastAPI reads paths: with the prefix and without.
+std::string_view local_path(std::string_view path, std::string_view root) {
+  while (root.ends_with('/')) root.remove_suffix(1);
+  const std::string_view rest = path.starts_with(root) ? path.substr(root.size()) : path;
+  return rest.starts_with('/') ? rest : path;
+}
+
+// The path of a route, where slashes after it are too many.
+std::optional<http::Response> without_slashes(const http::Request& request, std::string_view path,
+                                              const ServeOptions& options) {
+  const std::size_t size = path.find_last_not_of('/') + 1;
+  if (size == path.size() || size == 0) return std::nullopt;
+  const Route* found = find_route(path.substr(0, size), options);
+  if (!found || found->path.ends_with('/')) return std::nullopt;
+  http::Response response{.status = 307, .body = {}};
+  const std::size_t prefix = request.path.size() - path.size();
+  response.headers.add("Location", fmt::format("{}{}{}", request.path.substr(0, prefix + size),
+                                               request.query.empty() ? "" : "?", request.query));
+  return response;
+}
+
 constexpr std::string_view kJsonType = "application/json";
 
 bool is_of_type(const http::Request& request, std::string_view wanted) {
@@ -169,8 +190,8 @@ std::vector<std::string_view> route_paths(const ServeOptions& options) {
 }
 
 void count_answer(Service& service, const http::Answered& answered) {
-  if (is_probe(answered.path)) return;
-  const Route* found = find_route(answered.path, service.options);
+  if (is_probe(local_path(answered.path, service.options.root_path))) return;
+  const Route* found = find_route(local_path(answered.path, service.options.root_path), service.options);
   const std::string_view path = found ? found->path : "none";
   service.http.count(path.ends_with('/') ? fmt::format("{}{{id}}", path) : std::string(path), answered);
 }
@@ -184,16 +205,19 @@ void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
                                                : fmt::format("{:016x}{:016x}", secret_seed(), secret_seed()));
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";
-  const bool page = service->options.page && reads && request.path == "/";
-  const bool is_public = std::ranges::find(kPublicPaths, request.path) != std::end(kPublicPaths);
+  const std::string_view path = local_path(request.path, service->options.root_path);
+  const bool page = service->options.page && reads && path == "/";
+  const bool is_public = std::ranges::find(kPublicPaths, path) != std::end(kPublicPaths);
   if (!(reads && is_public))
     if (auto refusal = unauthorized(keys, request))
       return exchange->respond(page ? login_page() : *std::move(refusal));
   if (page) return exchange->respond(start_page());
-  const Route* found = find_route(request.path, service->options);
+  if (auto elsewhere = without_slashes(request, path, service->options))
+    return exchange->respond(*std::move(elsewhere));
+  const Route* found = find_route(path, service->options);
   if (!found) return exchange->respond(openai::error_response(404, "there is no such route"));
-  const std::string_view rest = std::string_view(request.path).substr(found->path.size());
-  if (found->get && (reads || (request.method == "POST" && request.path == "/ping")))
+  const std::string_view rest = path.substr(found->path.size());
+  if (found->get && (reads || (request.method == "POST" && path == "/ping")))
     return tell(*found, *exchange, [&] { return found->get(*service, rest); });
   if (found->remove && request.method == "DELETE")
     return tell(*found, *exchange, [&] { return found->remove(*service, rest); });

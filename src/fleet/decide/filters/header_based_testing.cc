@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fleet/decide/plugin_table.h"
+#include "fleet/view/address_list.h"
 
 namespace octavo::fleet {
 namespace {
@@ -14,22 +15,11 @@ class HeaderBasedTestingFilter : public Filter {
   void filter(Cycle& cycle, Candidates& candidates) override {
     const auto wanted = cycle.request.header(kHeader);
     if (!wanted || wanted->empty()) return;
-    std::erase_if(candidates, [&](const Member* member) { return !named(*wanted, member->endpoint->name); });
-  }
-
- private:
-  static bool named(std::string_view list, std::string_view endpoint) {
-    while (!list.empty()) {
-      std::string_view item = list.substr(0, list.find(','));
-      list.remove_prefix(std::min(item.size() + 1, list.size()));
-      while (item.starts_with(' ')) item.remove_prefix(1);
-      while (item.ends_with(' ')) item.remove_suffix(1);
-      const bool whole = item == endpoint;
-      if (whole || (endpoint.starts_with(item) && !item.empty() &&
-                    endpoint.substr(item.size()).starts_with(':') && endpoint.rfind(':') == item.size()))
-        return true;
-    }
-    return false;
+    const std::vector<std::string> addresses = read_address_list(*wanted);
+    std::erase_if(candidates, [&](const Member* member) {
+      return std::ranges::none_of(addresses,
+                                  [&](const auto& item) { return address_names(item, member->endpoint->name); });
+    });
   }
 };
 

@@ -1,5 +1,5 @@
-// load-imbalance-filter: when requests are spread unevenly, only the least loaded are left (SGLang's switch
-// from cache-aware to shortest-queue routing).
+// load-imbalance-filter: takes away the endpoints that are overloaded beside the least loaded one, so that a
+// prefix draws requests only while its holder has room. SGLang's router switches for all endpoints at once.
 #include <algorithm>
 
 #include "fleet/decide/parameters.h"
@@ -16,10 +16,10 @@ class LoadImbalanceFilter : public Filter {
   void filter(Cycle& cycle, Candidates& candidates) override {
     if (candidates.empty()) return;
     const auto requests = [&](const Member* m) { return cycle.load(*m).requests; };
-    const auto [least, most] = std::ranges::minmax(candidates, {}, requests);
-    const int low = requests(least), high = requests(most);
-    if (high - low <= abs_threshold || high <= rel_threshold * low) return;
-    std::erase_if(candidates, [&](const Member* m) { return requests(m) > low; });
+    const int low = requests(*std::ranges::min_element(candidates, {}, requests));
+    std::erase_if(candidates, [&](const Member* m) {
+      return requests(m) - low > abs_threshold && requests(m) > rel_threshold * low;
+    });
   }
 };
 

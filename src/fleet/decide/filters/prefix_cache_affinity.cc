@@ -1,9 +1,10 @@
 // prefix-cache-affinity-filter: endpoints that hold at least a share of the prompt, where there are any and
-// the least loaded of them would not have its first token much later than the least loaded of all. Now and
+// the first token of the fastest of them would not come much later than that of the fastest of all. Now and
 // then (explorationProbability) everybody stays, so that other caches fill, too.
 #include <algorithm>
 #include <cmath>
 
+#include "fleet/decide/latency.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/decide/plugin_table.h"
 #include "fleet/decide/plugins.h"
@@ -16,8 +17,10 @@ class PrefixCacheAffinityFilter : public Filter {
   std::size_t producer = 0;  // place in Cycle::overlaps
   double threshold = 0.8;
   double exploration = 0;
-  double penalty_ms_max = 18'000;
+  double penalty_ms_max = 18'000;     // 0: any
   double tokens_per_second = 15'928;  // of prefill, at its best
+  double penalty_tokens_max = 0;      // of those in flight; 0: any
+  const LatencyPredictor* predictor = nullptr;  // null: times are estimated by those tokens
 
   void filter(Cycle& cycle, Candidates& candidates) override {
     const Overlap& overlap = cycle.overlaps[producer];
@@ -31,13 +34,29 @@ class PrefixCacheAffinityFilter : public Filter {
       best = std::min(best, ms);
       if (holds(member)) best_holder = std::min(best_holder, ms);
     }
-    if (best_holder - best > penalty_ms_max) return;  // or nobody holds it
+    if (best_holder == HUGE_VAL || (penalty_ms_max > 0 && best_holder - best > penalty_ms_max) ||
+        has_too_many_tokens(cycle, candidates, holds))
+      return;
     std::erase_if(candidates, [&](const Member* member) { return !holds(member); });
   }
 
  private:
-  // Of what is to be computed before this request's first token, at the best speed.
+  // The least loaded holder has more tokens in flight than the least loaded of all may have less.
+  bool has_too_many_tokens(const Cycle& cycle, const Candidates& candidates, auto holds) const {
+    if (penalty_tokens_max == 0) return false;
+    double least = HUGE_VAL, least_holder = HUGE_VAL;
+    for (const Member* member : candidates) {
+      const auto tokens = static_cast<double>(cycle.load(*member).context_tokens);
+      least = std::min(least, tokens);
+      if (holds(member)) least_holder = std::min(least_holder, tokens);
+    }
+    return least_holder - least > penalty_tokens_max;
+  }
+
+  // As predicted, where enough is known of the endpoint; else of what is to be computed before this request's
+  // first token, at the best speed.
   double ttft_ms(const Cycle& cycle, const Overlap& overlap, const Member& member) const {
+    if (const auto predicted = predictor ? predictor->ttft_ms(cycle, member) : std::nullopt) return *predicted;
     const auto prompt = static_cast<double>(cycle.request.tokens.size());
     const double cached = static_cast<double>(overlap.of(member.id).blocks()) * overlap.block_size;
     const double waiting = static_cast<double>(cycle.load(member).prefill_tokens);
@@ -55,9 +74,14 @@ std::unique_ptr<Plugin> make_prefix_cache_affinity_filter(Parameters& parameters
   parameters.read("explorationProbability", plugin->exploration, 0, 1);
   parameters.read("maxTTFTPenaltyMs", plugin->penalty_ms_max, 0, 1e9);
   parameters.read("peakPrefillThroughput", plugin->tokens_per_second, 1, 1e12);
+  parameters.read("maxTokensInFlightPenalty", plugin->penalty_tokens_max, 0, 1e12);
+  parameters.get("inFlightLoadProducerName");  // there is one book of what is in flight
   parameters.read("ttftSource", source);
-  if (source != "prefillThroughput")
-    parameters.fail("ttftSource", "must be \"prefillThroughput\", there is no other yet");
+  if (source == "latencyPredictor")
+    plugin->predictor = find_predictor(parameters, plugins);
+  else if (source != "prefillThroughput")
+    parameters.fail("ttftSource", "must be \"prefillThroughput\" or \"latencyPredictor\"");
+  if (source != "latencyPredictor") parameters.get("latencyPredictionInfoProducerName");
   plugin->producer = plugins.producer(producer, parameters, "prefixMatchInfoProducerName");
   return plugin;
 }

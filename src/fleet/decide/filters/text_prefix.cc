@@ -31,6 +31,7 @@ class TextPrefixFilter : public Filter {
     tree_.insert(key_, endpoint);
   }
   void forget(EndpointId endpoint) override { tree_.clear(endpoint); }
+  void restarted(EndpointId endpoint) override { tree_.clear(endpoint); }
 
  private:
   // Prompts of different models or salts share nothing. Returns how many bytes stand before the prompt.

@@ -31,6 +31,7 @@ class MediaCacheProducer : public Producer {
     recent_.sent(endpoint, cycle.request.media, cycle.now_us);
   }
   void forget(EndpointId endpoint) override { recent_.clear(endpoint); }
+  void restarted(EndpointId endpoint) override { recent_.clear(endpoint); }
 
  private:
   RecentPrefixes recent_;

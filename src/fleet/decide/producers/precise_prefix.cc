@@ -1,8 +1,10 @@
-// precise-prefix-cache-producer: how much of the prompt each endpoint holds. Of endpoints that tell their KV
+// precise-prefix-cache-producer, and precise-prefix-cache-scorer, which scores by it as well: how much of the prompt each endpoint holds. Of endpoints that tell their KV
 // cache events, what they told; of the others, and of prompts whose tokens are not known here, what they were
 // lately sent (NVIDIA Dynamo's fallback). Under speculativeIndexing a prompt counts as held from when it is
 // sent on, for speculativeTTL: engines tell of blocks only when they are computed.
 #include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
 #include <optional>
 #include <utility>
 
@@ -19,19 +21,28 @@ constexpr std::size_t kTokensMax = 1 << 20;  // of a prompt; what follows is not
 constexpr std::int64_t kBlockSizeMax = 1 << 16;
 constexpr std::int64_t kMany = std::int64_t{1} << 30;
 
+struct Options {
+  std::int64_t block_size = 16, blocks_max = 4 << 20, recent_blocks_max = 31250, ttl_us = 120'000'000;
+  std::optional<std::int64_t> expected_us = {};  // speculativeTTL; nothing: it is off
+  double host_weight = 1, disk_weight = 1;
+};
+
 class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
  public:
-  PrecisePrefixProducer(std::int64_t block_size, std::int64_t blocks_max, std::int64_t recent_blocks_max,
-                        std::int64_t ttl_us, std::optional<std::int64_t> expected_us)
-      : held_(static_cast<std::size_t>(blocks_max)),
-        keyed_size_(static_cast<int>(block_size)),
-        recent_(static_cast<std::size_t>(recent_blocks_max), ttl_us) {
-    if (expected_us) expected_.emplace(static_cast<std::size_t>(recent_blocks_max), *expected_us);
+  explicit PrecisePrefixProducer(const Options& options)
+      : options_(options),
+        held_(static_cast<std::size_t>(options.blocks_max)),
+        keyed_size_(static_cast<int>(options.block_size)),
+        recent_(static_cast<std::size_t>(options.recent_blocks_max), options.ttl_us) {
+    if (options.expected_us)
+      expected_.emplace(static_cast<std::size_t>(options.recent_blocks_max), *options.expected_us);
   }
 
   void produce(const Cycle& cycle, Overlap& overlap) override {
     write_keys(cycle);
     overlap.block_size = keyed_size_;
+    overlap.host_weight = options_.host_weight;
+    overlap.disk_weight = options_.disk_weight;
     recent_.match(keys_, overlap);
     if (!cycle.request.tokens_are_exact) return;
     const HeldBlocks::Reading held = held_.read();
@@ -64,6 +75,9 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
 
   void forget(EndpointId endpoint) override {
     held_.clear(endpoint);
+    restarted(endpoint);
+  }
+  void restarted(EndpointId endpoint) override {
     recent_.clear(endpoint);
     if (expected_) expected_->clear(endpoint);
   }
@@ -91,6 +105,7 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
     prefix_keys(first, tokens.first(std::min(tokens.size(), kTokensMax)), keyed_size_, false, keys_);
   }
 
+  const Options options_;
   HeldBlocks held_;
   int keyed_size_;  // tokens of a block that has a key: as it was asked for until an endpoint has told its
                     // own
@@ -101,6 +116,22 @@ class PrecisePrefixProducer : public Producer, public HeldBlocksOwner {
   Overlap told_;
   // Engines differ in how they tell of salts and adapters: where nothing is told, what was sent counts.
   bool private_ = false;
+};
+
+class PrecisePrefixScorer : public PrecisePrefixProducer, public Scorer {
+ public:
+  using PrecisePrefixProducer::PrecisePrefixProducer;
+
+  void produce(const Cycle& cycle, Overlap& overlap) override {
+    PrecisePrefixProducer::produce(cycle, overlap);
+    overlap_ = &overlap;
+  }
+  void score(Cycle&, std::span<const Member* const> candidates, std::span<double> scores) override {
+    for (std::size_t i = 0; i < candidates.size(); ++i) scores[i] = overlap_->share(candidates[i]->id);
+  }
+
+ private:
+  const Overlap* overlap_ = nullptr;  // of the cycle at hand: producers run before scorers
 };
 
 // llm-d's: of how blocks are named among themselves nobody else learns, so seed and algorithm change nothing.
@@ -114,36 +145,66 @@ void read_token_processor(Parameters& fields, std::int64_t& block_size) {
     fields.fail("hashAlgorithm", "must be \"cbor-fnv\" or \"xxh64\"");
 }
 
-void read_indexer(Parameters& fields, std::int64_t& blocks_max) {
+// What blocks in each tier are worth: [{name: gpu, weight: 1.0}, {name: cpu, weight: 0.8}].
+void read_tiers(Parameters& fields, Options& options) {
+  constexpr std::string_view kField = "kvCacheBackendConfigs";
+  const auto* list = fields.get(kField);
+  if (!list) return;
+  double device = 1, host = 1, disk = 1;
+  for (const auto& item : list->is_array() ? list->get_array() : boost::json::array{nullptr}) {
+    if (!item.is_object()) return fields.fail(kField, "must be a list of {name, weight}");
+    Parameters tier(item.get_object(), "");
+    std::string name;
+    double weight = 1;
+    tier.read("name", name);
+    tier.read("weight", weight, 0, 1e6);
+    if (const auto done = tier.done(); !done) return fields.fail(kField, done.error().message);
+    (name == "gpu" ? device : name == "cpu" ? host : disk) = weight;
+  }
+  if (device == 0) return fields.fail(kField, "must have a weight above 0 for gpu");
+  options.host_weight = host / device;
+  options.disk_weight = disk / device;
+}
+
+void read_indexer(Parameters& fields, Options& options) {
+  read_tiers(fields, options);
   fields.read_object("kvBlockIndexConfig", [&](Parameters& index) {
     bool metrics = false;
     index.read("enableMetrics", metrics);
     index.get("metricsLoggingInterval");  // of metrics of the index, of which there are none
     index.read_object("inMemoryConfig", [&](Parameters& memory) {
       std::int64_t pods = 10;
-      memory.read("size", blocks_max, 1, kMany);
+      memory.read("size", options.blocks_max, 1, kMany);
       memory.read("podCacheSize", pods, 1, kMany);  // all who hold a block are known
     });
   });
 }
 
-}  // namespace
-
-std::unique_ptr<Plugin> make_precise_prefix_producer(Parameters& parameters, Plugins&) {
-  std::int64_t block_size = 16, blocks_max = 4 << 20, recent_blocks_max = 31250, ttl_us = 120'000'000;
-  parameters.read("maxBlocksPerServer", blocks_max, 1, kMany);
-  parameters.read("lruCapacityPerServer", recent_blocks_max, 1, kMany);
-  parameters.read_duration("ttl", ttl_us);
+Options read_options(Parameters& parameters) {
+  Options options;
+  parameters.read("maxBlocksPerServer", options.blocks_max, 1, kMany);
+  parameters.read("lruCapacityPerServer", options.recent_blocks_max, 1, kMany);
+  parameters.read_duration("ttl", options.ttl_us);
   parameters.read_object("tokenProcessorConfig",
-                         [&](Parameters& fields) { read_token_processor(fields, block_size); });
-  parameters.read_object("indexerConfig", [&](Parameters& fields) { read_indexer(fields, blocks_max); });
+                         [&](Parameters& fields) { read_token_processor(fields, options.block_size); });
+  parameters.read_object("indexerConfig", [&](Parameters& fields) { read_indexer(fields, options); });
   bool speculative = false;
   std::int64_t speculative_us = 2'000'000;
   parameters.read("speculativeIndexing", speculative);
   parameters.read_duration("speculativeTTL", speculative_us);
   if (speculative_us == 0) parameters.fail("speculativeTTL", "must be more than 0");
-  return std::make_unique<PrecisePrefixProducer>(block_size, blocks_max, recent_blocks_max, ttl_us,
-                                                 speculative ? std::optional(speculative_us) : std::nullopt);
+  if (speculative) options.expected_us = speculative_us;
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<Plugin> make_precise_prefix_producer(Parameters& parameters, Plugins&) {
+  return std::make_unique<PrecisePrefixProducer>(read_options(parameters));
+}
+
+std::unique_ptr<Plugin> make_precise_prefix_scorer(Parameters& parameters, Plugins&) {
+  return std::make_unique<PrecisePrefixScorer>(read_options(parameters));
 }
 
 }  // namespace octavo::fleet

@@ -57,6 +57,11 @@ class PredictedLatencyProducer : public Producer, public LatencyPredictor {
     return room;
   }
 
+  std::optional<double> ttft_ms(const Cycle& cycle, const Member& member) const override {
+    if (member.id >= fits_.size() || !fits_[member.id].ttft.ready()) return std::nullopt;
+    return std::max(0.0, fits_[member.id].ttft.predict(inputs(cycle, member).ttft));
+  }
+
   void learn(EndpointId endpoint, const LatencyInputs& x, double ttft_ms, double tpot_ms) override {
     if (endpoint >= fits_.size()) fits_.resize(endpoint + std::size_t{1});
     if (ttft_ms >= 0) fits_[endpoint].ttft.learn(x.ttft, ttft_ms);

@@ -40,6 +40,7 @@ class RecentPrefixProducer : public Producer {
   }
 
   void forget(EndpointId endpoint) override { recent_.clear(endpoint); }
+  void restarted(EndpointId endpoint) override { recent_.clear(endpoint); }
   void expire(std::int64_t now_us) override { recent_.expire(now_us); }
 
  private:
@@ -72,6 +73,10 @@ std::unique_ptr<Plugin> make_recent_prefix_producer(Parameters& parameters, Plug
   constexpr std::int64_t kMany = std::int64_t{1} << 30;
   std::int64_t blocks_to_match = 2048;  // llm-d lets the number of tokens decide
   parameters.read("blockSizeTokens", options.block_size, 1, kMany);
+  parameters.read("blockSize", options.block_size, 1, kMany);  // its old name
+  std::int64_t block_characters = 0;                           // and that before it
+  parameters.read("hashBlockSize", block_characters, 1, kMany);
+  if (block_characters > 0) options.block_size = std::max<std::int64_t>(1, block_characters / 4);
   parameters.read("autoTune", options.auto_tune);
   parameters.read("maxPrefixBlocksToMatch", blocks_to_match, 1, kMany);
   parameters.read("maxPrefixTokensToMatch", options.tokens_max, 1, kMany);

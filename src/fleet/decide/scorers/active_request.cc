@@ -29,6 +29,7 @@ std::unique_ptr<Plugin> make_active_request_scorer(Parameters& parameters, Plugi
   parameters.read("idleThreshold", plugin->idle_threshold, 0, 1'000'000);
   parameters.read("maxBusyScore", plugin->busy_score_max, 0, 1);
   parameters.get("inFlightLoadProducerName");  // there is one book of what is in flight
+  parameters.get("requestTimeout");  // a request counts until its stream ends
   return plugin;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kLow = "linear_lower_is_better", kHigh = "linear_higher_is_better";
 
-struct Range {
+struct ValueRange {
   double min = 0, max = 0;
 };
 
@@ -22,10 +22,10 @@ class EndpointAttributeScorer : public Scorer {
  public:
   AttributeKey attribute;
   bool lower_is_better = false;
-  std::optional<Range> fixed;
+  std::optional<ValueRange> fixed;
 
   void score(Cycle&, std::span<const Member* const> candidates, std::span<double> scores) override {
-    const Range range = fixed ? *fixed : range_of(candidates);
+    const ValueRange range = fixed ? *fixed : range_of(candidates);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const auto value = candidates[i]->state.attribute(attribute);
       if (!value) {
@@ -40,8 +40,8 @@ class EndpointAttributeScorer : public Scorer {
   }
 
  private:
-  Range range_of(std::span<const Member* const> candidates) const {
-    Range range{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+  ValueRange range_of(std::span<const Member* const> candidates) const {
+    ValueRange range{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
     for (const Member* member : candidates)
       if (const auto value = member->state.attribute(attribute))
         range = {std::min(range.min, *value), std::max(range.max, *value)};
@@ -51,7 +51,7 @@ class EndpointAttributeScorer : public Scorer {
 
 void read_normalization(Parameters& fields, EndpointAttributeScorer& scorer) {
   fields.read_object("fixedRange", [&](Parameters& bounds) {
-    Range& range = scorer.fixed.emplace();
+    ValueRange& range = scorer.fixed.emplace();
     bounds.read("min", range.min, -kAttributeMax, kAttributeMax);
     bounds.read("max", range.max, -kAttributeMax, kAttributeMax);
     if (range.min >= range.max) bounds.fail("min", "must be less than max");

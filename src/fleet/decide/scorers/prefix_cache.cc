@@ -22,7 +22,7 @@ class PrefixCacheScorer : public Scorer {
       const double matched = overlap.of(candidates[i]->id).blocks();
       const double length =
           std::min(1.0, matched * overlap.block_size / static_cast<double>(length_scale_tokens));
-      scores[i] = length_weight * length * length + (1 - length_weight) * matched / overlap.prompt_blocks;
+      scores[i] = length_weight * length * length + (1 - length_weight) * overlap.share(candidates[i]->id);
     }
   }
 };

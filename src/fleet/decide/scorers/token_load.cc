@@ -24,6 +24,7 @@ class TokenLoadScorer : public Scorer {
 std::unique_ptr<Plugin> make_token_load_scorer(Parameters& parameters, Plugins&) {
   auto plugin = std::make_unique<TokenLoadScorer>();
   parameters.read("queueThresholdTokens", plugin->threshold, 1, std::int64_t{1} << 40);
+  parameters.get("inFlightLoadProducerName");  // there is one book of what is in flight
   return plugin;
 }
 

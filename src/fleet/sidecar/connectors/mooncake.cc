@@ -4,6 +4,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "base/log.h"
+#include "base/exact_json.h"
 #include "fleet/proxy/disaggregation.h"
 #include "fleet/proxy/json_body.h"
 #include "fleet/sidecar/connector.h"
@@ -35,7 +36,7 @@ void run_both(const std::shared_ptr<TwoLegs>& legs, json::object prompt, const s
       {"do_remote_decode", true}, {"do_remote_prefill", false}, {"transfer_id", id}};
   http::Headers to_rank;
   to_rank.add("X-data-parallel-rank", rank);
-  legs->prefill_meanwhile(json::serialize(prompt), std::move(to_rank));
+  legs->prefill_meanwhile(exact_json_text(prompt), std::move(to_rank));
   legs->decode(decode_body(
       legs->body(), json::serialize(json::object{{"do_remote_decode", false},
                                                  {"do_remote_prefill", true},

@@ -2,6 +2,7 @@
 // them (kv_transfer_params of vLLM's NixlConnector, which `octavo serve` speaks).
 #include "base/log.h"
 #include "fleet/proxy/disaggregation.h"
+#include "fleet/proxy/refusal.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
 
@@ -9,7 +10,8 @@ namespace octavo::fleet {
 
 void run_nixl(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
   legs->prefill(prefill_body(std::move(prompt)), false, [legs](const Result<http::Response>& reply) {
-    if (reply && reply->status >= 400 && reply->status < 500) return legs->answer(*reply);  // wrong here, too
+    if (reply && reply->status / 100 == 4 && !worth_a_retry(reply->status))
+      return legs->answer(*reply);  // wrong here, too
     const std::optional<std::string> params =
         reply && reply->status == 200 ? kv_transfer_params(reply->body) : std::nullopt;
     if (!params) {

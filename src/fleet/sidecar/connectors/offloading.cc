@@ -6,6 +6,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "fleet/proxy/disaggregation.h"
+#include "base/exact_json.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
 
@@ -16,7 +17,7 @@ namespace json = boost::json;
 void run_offloading(const std::shared_ptr<TwoLegs>& legs, json::object prompt) {
   const std::string id = fmt::format("{:016x}", legs->draw());
   prompt["kv_transfer_params"] = json::object{{"remote_decoder", json::object{{"kv_request_id", id}}}};
-  legs->prefill_meanwhile(json::serialize(prompt));
+  legs->prefill_meanwhile(exact_json_text(prompt));
   const json::object prefiller{{"kv_request_id", id},
                                {"remote_host", legs->prefiller().host},
                                {"remote_port", legs->options().p2p_port}};

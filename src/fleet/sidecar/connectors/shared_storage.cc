@@ -1,10 +1,11 @@
 // shared-storage: both engines read and write one store of KV blocks, so that a prompt computed on one is
 // found by the other. With cache_hit_threshold the engine beside is asked first, and refuses where it would
 // compute too much.
-#include <boost/json/serialize.hpp>
 
 #include "base/log.h"
+#include "base/exact_json.h"
 #include "fleet/proxy/json_body.h"
+#include "fleet/proxy/refusal.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
 
@@ -16,8 +17,9 @@ constexpr std::string_view kThreshold = "cache_hit_threshold";
 // The prompt elsewhere, then all of the request here, whatever of it is cached by then.
 void run_both(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) {
   if (prompt.contains(kThreshold)) prompt[kThreshold] = 0;
-  legs->prefill(boost::json::serialize(prompt), false, [legs](const Result<http::Response>& reply) {
-    if (reply && reply->status >= 400 && reply->status < 500) return legs->answer(*reply);  // wrong here, too
+  legs->prefill(exact_json_text(prompt), false, [legs](const Result<http::Response>& reply) {
+    if (reply && reply->status / 100 == 4 && !worth_a_retry(reply->status))
+      return legs->answer(*reply);  // wrong here, too
     const bool prefilled = reply && reply->status == 200;
     if (!prefilled)
       log_warning("{} did not prefill ({}), the engine beside does all", legs->prefiller().text(),
@@ -25,7 +27,7 @@ void run_both(const std::shared_ptr<TwoLegs>& legs, boost::json::object prompt) 
     std::optional<boost::json::object> request = json_object(legs->body());
     if (!request || !request->contains(kThreshold)) return legs->decode_alone();
     (*request)[kThreshold] = 0;
-    legs->decode(boost::json::serialize(*request));
+    legs->decode(exact_json_text(*request));
   });
 }
 

@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <csetjmp>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "kernels/cuda/emulator/memory.h"
-#include "tensor/dtype.h"
 
 namespace octavo::cuda::emulated {
 namespace {
@@ -72,89 +72,141 @@ struct Warp {
 // Work in the groups that it was committed in; the last one is still open.
 using Groups = std::deque<std::vector<std::function<void()>>>;
 
+// A stack on which threads run one after the other, until one of them has to wait: that one keeps it.
 struct Fiber {
   jmp_buf context;
   std::unique_ptr<std::byte[]> stack;
-  dim3 index;
-  int lane = 0;
+};
+
+// A thread of the block.
+struct Thread {
+  unsigned index = 0;
   Warp* warp = nullptr;
+  Fiber* fiber = nullptr;  // while it has begun and not ended
   unsigned exchanges = 0;
-  bool started = false, running = false;
+  bool ended = false;
   bool has_waited = false;  // for the kernels before
   const Barrier* waits = nullptr;  // until waits->passed > seen
   std::uint64_t seen = 0;
-  std::array<Groups, 2> later;
+  std::array<Groups, 2> later{Groups(1), Groups(1)};
+
+  bool may_run() const { return !ended && (waits == nullptr || waits->passed != seen); }
 };
 
-// The device: fibers are made once and take up one thread of a block after the other.
 struct Machine {
   std::mutex busy;
-  jmp_buf scheduler;
+  jmp_buf host;  // the thread of this machine that runs the block
   std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<Fiber*> idle;  // fibers without a thread
+  std::vector<Thread> threads;
   std::vector<Warp> warps;
   Barrier block;
   std::array<Barrier, 16> named;
   std::map<const void*, CountingBarrier> counting;
-  Fiber* current = nullptr;
+  Thread* current = nullptr;
   const std::function<void()>* body = nullptr;
-  dim3 block_index, block_size;
   std::unique_ptr<std::byte[]> shared;
   unsigned char* shared_begin = nullptr;
   std::vector<void*> entered;      // static variables that a thread of the block has come to
-  std::vector<std::size_t> order;  // in which threads take turns
+  std::vector<std::size_t> order;  // in which threads take turns: a warp's beside each other
+  std::size_t turn = 0;            // index in `order` of the thread to look at next
+  int left = 0;                    // threads that have not ended
   std::uint64_t launches = 0;
+  std::vector<std::byte> before, after;  // contents of the memory around a launch that runs twice
 };
 Machine& machine() {
   static Machine m;
   return m;
 }
 
-void to_scheduler(Fiber& fiber) {
-  if (_setjmp(fiber.context) == 0) _longjmp(machine().scheduler, 1);
+[[noreturn]] void go_on();
+
+// Makes the next thread in order that may run the current one: of the same warp, whose memory is near, before others. None when
+// all have ended.
+void take_turn() {
+  Machine& m = machine();
+  m.current = nullptr;
+  for (std::size_t i = 0; i < m.order.size() && m.left > 0; ++i) {
+    const std::size_t warp = m.turn / kLanes;
+    const std::size_t next = i % kLanes == kLanes - 1 ? (warp + 1) * kLanes : warp * kLanes + (m.turn + 1) % kLanes;
+    Thread& thread = m.threads[m.order[m.turn]];
+    m.turn = next % m.order.size();
+    if (!thread.may_run()) continue;
+    m.current = &thread;
+    break;
+  }
+  if (m.current == nullptr) {
+    CHECK(m.left == 0, "a barrier that some threads of the block never reach");
+    return;
+  }
+  running.thread.x = m.current->index;
+  running.lane = static_cast<int>(m.current->index % kLanes);
 }
 
-// A fiber's whole life: one thread of a block, over and over.
+// A fiber's whole life: threads that begin on it, one after the other.
 void live() {
+  Machine& m = machine();
   for (;;) {
-    Machine& m = machine();
-    Fiber& fiber = *m.current;
     (*m.body)();
-    for (const Groups& groups : fiber.later)
+    Thread& thread = *m.current;
+    for (const Groups& groups : thread.later)
       CHECK(groups.size() == 1 && groups[0].empty(), "a thread that ends with work under way");
-    CHECK(fiber.has_waited, "a thread that has not waited for the kernels before its own");
-    fiber.running = false;
-    for (Barrier* barrier : {&fiber.warp->barrier, &m.block}) {  // who has returned is not waited for
+    CHECK(thread.has_waited, "a thread that has not waited for the kernels before its own");
+    thread.ended = true;
+    --m.left;
+    for (Barrier* barrier : {&thread.warp->barrier, &m.block}) {  // nobody waits for a thread that has ended
       --barrier->members;
       barrier->release_if_full();
     }
-    to_scheduler(fiber);
+    Fiber* const fiber = std::exchange(thread.fiber, nullptr);
+    take_turn();
+    if (m.current != nullptr && m.current->fiber == nullptr) {
+      m.current->fiber = fiber;
+      continue;
+    }
+    m.idle.push_back(fiber);
+    if (_setjmp(fiber->context) == 0) go_on();
   }
 }
 
-void resume(Fiber& fiber) {
+// Switches to the current thread, on its fiber or on an idle one. When all threads have ended, switches to the host.
+[[noreturn]] void go_on() {
   Machine& m = machine();
-  m.current = &fiber;
-  if (_setjmp(m.scheduler) != 0) return;
-  if (fiber.started) _longjmp(fiber.context, 1);
-  fiber.started = true;
+  if (m.current == nullptr) _longjmp(m.host, 1);
+  if (m.current->fiber == nullptr && !m.idle.empty()) {
+    m.current->fiber = m.idle.back();
+    m.idle.pop_back();
+  }
+  if (m.current->fiber != nullptr) _longjmp(m.current->fiber->context, 1);
+  m.fibers.push_back(std::make_unique<Fiber>());
+  Fiber& fiber = *m.fibers.back();
+  fiber.stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
+  m.current->fiber = &fiber;
   ucontext_t context;
   CHECK(getcontext(&context) == 0);
-  fiber.stack = std::make_unique<std::byte[]>(kStackBytes);
   context.uc_stack.ss_sp = fiber.stack.get();
   context.uc_stack.ss_size = kStackBytes;
   context.uc_link = nullptr;
   makecontext(&context, live, 0);
   setcontext(&context);
+  std::abort();
+}
+
+// Lets other threads run until the barrier has been passed more often than that.
+void wait_until_passed(const Barrier& barrier, std::uint64_t seen) {
+  Thread& thread = *machine().current;
+  thread.waits = &barrier;
+  thread.seen = seen;
+  take_turn();
+  if (_setjmp(thread.fiber->context) == 0) go_on();
+  thread.waits = nullptr;
 }
 
 void wait(Barrier& barrier) {
-  Fiber& fiber = *machine().current;
-  fiber.waits = &barrier;
-  fiber.seen = barrier.passed;
+  const std::uint64_t seen = barrier.passed;
   ++barrier.arrived;
   barrier.release_if_full();
-  if (barrier.passed == fiber.seen) to_scheduler(fiber);
-  fiber.waits = nullptr;
+  if (barrier.passed == seen) wait_until_passed(barrier, seen);
 }
 
 Barrier& named(int id, int threads) {
@@ -165,34 +217,34 @@ Barrier& named(int id, int threads) {
   return barrier;
 }
 
+// Warps in any order, and the threads of each.
+std::vector<std::size_t> order_of_chance(std::size_t warps, unsigned seed) {
+  std::minstd_rand random(seed);
+  std::vector<std::size_t> first(warps), order;
+  for (std::size_t w = 0; w < warps; ++w) first[w] = w * kLanes;
+  std::ranges::shuffle(first, random);
+  for (const std::size_t begin : first) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) order.push_back(begin + lane);
+    std::shuffle(order.end() - kLanes, order.end(), random);
+  }
+  return order;
+}
+
 void run_block(int threads) {
   Machine& m = machine();
   m.block = {.members = threads};
   m.named = {};
   m.counting.clear();
   for (std::size_t w = 0; w < m.warps.size(); ++w) m.warps[w].barrier = {.members = kLanes};
-  for (int t = 0; t < threads; ++t) {
-    Fiber& fiber = *m.fibers[static_cast<std::size_t>(t)];
-    fiber.index = dim3(static_cast<unsigned>(t), 0, 0);
-    fiber.lane = t % static_cast<int>(kLanes);
-    fiber.warp = &m.warps[static_cast<std::size_t>(t) / kLanes];
-    fiber.exchanges = 0;
-    fiber.has_waited = false;
-    fiber.later.fill(Groups(1));
-    fiber.running = true;
-    fiber.waits = nullptr;
+  for (std::size_t t = 0; t < m.threads.size(); ++t) {
+    Thread& thread = m.threads[t];
+    thread.exchanges = 0;
+    thread.ended = thread.has_waited = false;
   }
-  for (int left = threads; left > 0;) {
-    bool moved = false;
-    for (const std::size_t t : m.order) {
-      Fiber& fiber = *m.fibers[t];
-      if (!fiber.running || (fiber.waits != nullptr && fiber.waits->passed == fiber.seen)) continue;
-      resume(fiber);
-      moved = true;
-      if (!fiber.running) --left;
-    }
-    CHECK(moved, "a barrier that some threads of the block never reach");
-  }
+  m.left = threads;
+  m.turn = 0;
+  take_turn();
+  if (_setjmp(m.host) == 0) go_on();
 }
 
 void run_blocks(dim3 grid, int threads, std::size_t shared_bytes, bool backwards) {
@@ -200,7 +252,7 @@ void run_blocks(dim3 grid, int threads, std::size_t shared_bytes, bool backwards
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   for (std::uint64_t i = 0; i < blocks; ++i) {
     const std::uint64_t block = backwards ? blocks - 1 - i : i;
-    m.block_index =
+    running.block =
         dim3(static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
              static_cast<unsigned>(block / grid.x / grid.y));
     std::memset(m.shared_begin, 0xff, shared_bytes);
@@ -219,28 +271,31 @@ void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<v
         threads);
   CHECK(grid.y <= 65535 && grid.z <= 65535 && shared_bytes <= (227 << 10),
         "grid {} x {} x {}, {} bytes shared", grid.x, grid.y, grid.z, shared_bytes);
-  while (m.fibers.size() < static_cast<std::size_t>(threads)) m.fibers.push_back(std::make_unique<Fiber>());
   m.warps.resize(static_cast<std::size_t>(threads) / kLanes);
+  m.threads.resize(static_cast<std::size_t>(threads));
+  for (std::size_t t = 0; t < m.threads.size(); ++t) {
+    m.threads[t].index = static_cast<unsigned>(t);
+    m.threads[t].warp = &m.warps[t / kLanes];
+  }
   m.body = &body;
-  m.block_size = dim3(static_cast<unsigned>(threads));
+  running.block_size = dim3(static_cast<unsigned>(threads));
   // The end of shared memory is the end of an allocation, so that a sanitizer sees what lies beyond.
   const std::size_t room = (shared_bytes + 15) / 16 * 16;
-  m.shared = std::make_unique<std::byte[]>(room + kSharedAlignment + 16);
+  m.shared = std::make_unique_for_overwrite<std::byte[]>(room + kSharedAlignment + 16);
   const auto address = reinterpret_cast<std::uintptr_t>(m.shared.get());
   m.shared_begin = reinterpret_cast<unsigned char*>(m.shared.get()) + (kSharedAlignment - address % kSharedAlignment);
-  m.order.resize(static_cast<std::size_t>(threads));
-  std::iota(m.order.begin(), m.order.end(), std::size_t{0});
-  std::ranges::shuffle(m.order, std::minstd_rand(static_cast<unsigned>(++m.launches)));
+  m.order = order_of_chance(m.warps.size(), static_cast<unsigned>(++m.launches));
 
   const bool checked = m.launches % kCheckedEvery == 0 && device_bytes() <= kCheckedBytes;
-  const std::vector<std::byte> before = checked ? device_contents() : std::vector<std::byte>{};
+  if (checked) copy_device_contents(m.before);
   run_blocks(grid, threads, room, false);
   if (!checked) return;
-  const std::vector<std::byte> after = device_contents();
-  set_device_contents(before);
+  copy_device_contents(m.after);
+  set_device_contents(m.before);
   std::ranges::reverse(m.order);
   run_blocks(grid, threads, room, true);
-  CHECK(device_contents() == after, "a race: the result depends on the order of threads or blocks");
+  copy_device_contents(m.before);
+  CHECK(m.before == m.after, "a race: the result depends on the order of threads or blocks");
 }
 
 void enter_shared(void* variable, std::size_t bytes) {
@@ -250,11 +305,7 @@ void enter_shared(void* variable, std::size_t bytes) {
   std::memset(variable, 0xff, bytes);
 }
 
-const dim3& thread_index() { return machine().current->index; }
-const dim3& block_index() { return machine().block_index; }
-const dim3& block_size() { return machine().block_size; }
 unsigned char* shared_memory() { return machine().shared_begin; }
-int lane() { return machine().current->lane; }
 
 void wait_for_kernels() { machine().current->has_waited = true; }
 
@@ -296,31 +347,21 @@ void copy_counted(void* barrier, std::int64_t bytes, std::function<void()> copy)
 }
 void wait_phase(void* barrier, std::uint64_t phase) {
   CountingBarrier& counting = machine().counting.at(barrier);
-  Fiber& fiber = *machine().current;
   CHECK(phase <= counting.phase.passed && phase + 1 >= counting.phase.passed, "phase {} of a barrier that is in {}", phase,
         counting.phase.passed);
   ++counting.waiting;
   if (counting.phase.passed == phase) counting.pass_if_complete();
-  if (counting.phase.passed == phase) {
-    fiber.waits = &counting.phase;
-    fiber.seen = phase;
-    to_scheduler(fiber);
-    fiber.waits = nullptr;
-  }
+  if (counting.phase.passed == phase) wait_until_passed(counting.phase, phase);
   --counting.waiting;
 }
 
 const std::byte* warp_exchange(const void* mine, std::size_t bytes) {
-  Fiber& fiber = *machine().current;
+  Thread& thread = *machine().current;
   CHECK(bytes <= kExchangeBytes);
-  std::byte* slots = fiber.warp->slots[fiber.exchanges++ % 2];
-  std::memcpy(slots + static_cast<std::size_t>(fiber.lane) * kExchangeBytes, mine, bytes);
-  wait(fiber.warp->barrier);
+  std::byte* slots = thread.warp->slots[thread.exchanges++ % 2];
+  std::memcpy(slots + static_cast<std::size_t>(running.lane) * kExchangeBytes, mine, bytes);
+  wait(thread.warp->barrier);
   return slots;
 }
-
-float half_to_float(std::uint16_t bits) { return to_f32(Float16{bits}); }
-std::uint16_t float_to_half(float x) { return to_f16(x).bits; }
-std::uint16_t float_to_bfloat(float x) { return to_bf16(x).bits; }
 
 }  // namespace octavo::cuda::emulated

@@ -15,6 +15,8 @@
 #include <cstring>
 #include <functional>
 
+#include "tensor/dtype.h"
+
 #define __global__
 #define __device__
 #define __host__
@@ -23,7 +25,7 @@
 
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
-  dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}  // NOLINT: as CUDA's
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}  // NOLINT: as CUDA's
 };
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
@@ -45,9 +47,14 @@ void load_code(const void* kernel);
 // Runs `body` once for every thread of every block.
 void run(dim3 grid, int threads, std::size_t shared_bytes, const std::function<void()>& body);
 
-const dim3& thread_index();
-const dim3& block_index();
-const dim3& block_size();
+// The thread that runs now; `block_size` threads are a block.
+struct Running {
+  dim3 thread{0, 0, 0}, block{0, 0, 0}, block_size;
+  int lane = 0;
+};
+inline constinit Running running;
+inline int lane() { return running.lane; }
+
 unsigned char* shared_memory();
 // Every thread that comes to a static variable in shared memory; the first of a block finds it full of NaN.
 void enter_shared(void* variable, std::size_t bytes);
@@ -78,7 +85,6 @@ void wait_phase(void* barrier, std::uint64_t phase);
 // until the warp's exchange after the next.
 constexpr std::size_t kExchangeBytes = 64;
 const std::byte* warp_exchange(const void* mine, std::size_t bytes);
-int lane();
 
 template <class To, class From>
 To as(From x) {
@@ -95,15 +101,15 @@ T shuffle(T x, int from) {
   return of_lane<T>(warp_exchange(&x, sizeof x), from);
 }
 
-float half_to_float(std::uint16_t bits);
-std::uint16_t float_to_half(float x);
-std::uint16_t float_to_bfloat(float x);
+inline float half_to_float(std::uint16_t bits) { return to_f32(Float16{bits}); }
+inline std::uint16_t float_to_half(float x) { return to_f16(x).bits; }
+inline std::uint16_t float_to_bfloat(float x) { return to_bf16(x).bits; }
 
 }  // namespace octavo::cuda::emulated
 
-#define threadIdx (::octavo::cuda::emulated::thread_index())
-#define blockIdx (::octavo::cuda::emulated::block_index())
-#define blockDim (::octavo::cuda::emulated::block_size())
+#define threadIdx (::octavo::cuda::emulated::running.thread)
+#define blockIdx (::octavo::cuda::emulated::running.block)
+#define blockDim (::octavo::cuda::emulated::running.block_size)
 
 inline void __syncthreads() { octavo::cuda::emulated::block_barrier(); }
 inline void __threadfence() {}

@@ -20,7 +20,7 @@ class DeviceMemoryAccess {
 // What all device memory holds, and putting it back: nothing may be allocated or released meanwhile. Only
 // while memory can be accessed.
 std::size_t device_bytes();
-std::vector<std::byte> device_contents();
+void copy_device_contents(std::vector<std::byte>& contents);
 void set_device_contents(const std::vector<std::byte>& contents);
 
 // What the device's memory holds beside allocations: a graph takes as much as this, the code of a kernel from its first

@@ -36,6 +36,8 @@ struct CUstream_st {
   void run_until(std::uint64_t place) {
     const std::lock_guard lock(mutex);
     CHECK(graph == nullptr || recorder != std::this_thread::get_id(), "waiting in a graph");
+    if (done >= place) return;
+    const octavo::cuda::emulated::DeviceMemoryAccess access;  // once for all of them: it costs system calls
     while (done < place) {
       const Work work = std::move(queue.front());
       queue.pop_front();
@@ -148,11 +150,10 @@ std::size_t device_bytes() {
   for (const auto& [address, a] : memory().allocations) sum += a.bytes;
   return sum;
 }
-std::vector<std::byte> device_contents() {
-  std::vector<std::byte> contents;
+void copy_device_contents(std::vector<std::byte>& contents) {
+  contents.clear();
   for (const auto& [address, a] : memory().allocations)
     contents.insert(contents.end(), a.pages, a.pages + a.bytes);
-  return contents;
 }
 void set_device_contents(const std::vector<std::byte>& contents) {
   const std::byte* from = contents.data();

@@ -1,9 +1,10 @@
 //! JSON in as json.loads reads it, and out as json.dumps writes it for transformers' `tojson`.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use std::sync::Arc;
 
 use jiter::JsonValue;
-use minijinja::value::{Value, ValueKind};
+use minijinja::value::{Object, ObjectRepr, Value, ValueKind};
 use minijinja::Error;
 
 use crate::python::{self, invalid};
@@ -25,7 +26,8 @@ fn value_of(json: &JsonValue) -> Outcome<Value> {
         JsonValue::Bool(flag) => Value::from(*flag),
         JsonValue::Int(number) => Value::from(*number),
         JsonValue::BigInt(number) => {
-            Value::from(number.to_string().parse::<i128>().map_err(|_| "an integer has more than 127 bits")?)
+            let digits = number.to_string();
+            digits.parse::<i128>().map_or_else(|_| Value::from_object(LongInteger(digits)), Value::from)
         }
         JsonValue::Float(number) => Value::from(*number),
         JsonValue::Str(text) => Value::from(text.as_ref()),
@@ -35,6 +37,20 @@ fn value_of(json: &JsonValue) -> Outcome<Value> {
             Value::from_pairs(pairs.collect::<Outcome<Vec<_>>>()?)
         }
     })
+}
+
+/// A whole number that minijinja does not hold: templates print it.
+#[derive(Debug)]
+struct LongInteger(String);
+
+impl Object for LongInteger {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn render(self: &Arc<Self>, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
 }
 
 pub struct JsonStyle {
@@ -106,7 +122,10 @@ impl Writer<'_> {
                     writer.value(&value.get_item(key)?)
                 })?;
             }
-            kind => return Err(invalid(format!("{kind} is not JSON serializable"))),
+            kind => match value.downcast_object_ref::<LongInteger>() {
+                Some(integer) => self.out.push_str(&integer.0),
+                None => return Err(invalid(format!("{kind} is not JSON serializable"))),
+            },
         }
         Ok(())
     }

@@ -169,28 +169,68 @@ fn add_missing_tokens(inner: &mut tokenizers::Tokenizer, listed: &Json) -> Outco
     Ok(())
 }
 
-/// Where tokenizer_config.json says add_bos_token or add_eos_token, that decides what surrounds a text, as it does in
-/// transformers, and not the post-processor of tokenizer.json.
+/// A tokenizer class of transformers 4.57 that puts its own tokens around texts, whatever the post-processor says.
+struct FramingClass {
+    name: &'static str,
+    /// add_bos_token where the config does not give it; add_eos_token is false then.
+    add_bos: bool,
+    /// Also without any flag. The other classes keep the post-processor then, as transformers 5 does.
+    always: bool,
+    /// Where the config does not give them.
+    bos: &'static str,
+    eos: &'static str,
+}
+
+const fn framing(name: &'static str, add_bos: bool, bos: &'static str, eos: &'static str) -> FramingClass {
+    FramingClass { name, add_bos, always: !add_bos, bos, eos }
+}
+
+/// transformers 5 ignores the flags of a folder with a tokenizer.json; 4.57 heeds them for these classes alone.
+/// InternLM2's class is in its own folders.
+const FRAMING_CLASSES: [FramingClass; 6] = [
+    framing("Llama", true, "<s>", "</s>"),
+    framing("CodeLlama", true, "<s>", "</s>"),
+    framing("InternLM2", true, "<s>", "</s>"),
+    framing("Gemma", true, "<bos>", "<eos>"),
+    framing("Cohere", true, "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>"),
+    framing("GPTNeoX", false, "<|endoftext|>", "<|endoftext|>"),
+];
+
+/// Replaces the post-processor of a class that frames texts by add_bos_token and add_eos_token.
 fn frame(inner: &mut tokenizers::Tokenizer, config: &Json) -> Outcome<()> {
-    if config.get("add_bos_token").is_none() && config.get("add_eos_token").is_none() {
+    let name = config["tokenizer_class"].as_str().unwrap_or_default();
+    let name = name.strip_suffix("Fast").unwrap_or(name).strip_suffix("Tokenizer").unwrap_or_default();
+    let Some(class) = FRAMING_CLASSES.iter().find(|class| class.name == name) else { return Ok(()) };
+    let flag = |name: &str| config.get(name).map(|value| *value == true);
+    let (add_bos, add_eos) = (flag("add_bos_token"), flag("add_eos_token"));
+    if add_bos.is_none() && add_eos.is_none() && !class.always {
         return Ok(());
     }
-    let token = |flag: &str, name: &str| {
-        let token = config[name].as_str().or(config[name]["content"].as_str());
-        token.filter(|_| config[flag] == true)
-    };
-    let sequence = |id: &str, type_id: u32| json!({"Sequence": {"id": id, "type_id": type_id}});
-    let mut single = vec![sequence("A", 0)];
-    let mut special = serde_json::Map::new();
-    let (bos, eos) = (token("add_bos_token", "bos_token"), token("add_eos_token", "eos_token"));
-    for (token, at_end) in [(bos, false), (eos, true)] {
-        let Some(token) = token else { continue };
-        let id = inner.token_to_id(token).ok_or_else(|| format!("{token:?} is not in the vocabulary"))?;
-        single.insert(if at_end { single.len() } else { 0 }, json!({"SpecialToken": {"id": token, "type_id": 0}}));
+    let (mut before, mut after, mut special) = (Vec::new(), Vec::new(), serde_json::Map::new());
+    let parts = [
+        (&mut before, "bos_token", class.bos, add_bos.unwrap_or(class.add_bos)),
+        (&mut after, "eos_token", class.eos, add_eos.unwrap_or(false)),
+    ];
+    for (part, field, usual, added) in parts {
+        let (token, given) = match config.get(field) {
+            Some(value) => (value.as_str().or(value["content"].as_str()).unwrap_or_default(), true),
+            None => (usual, false),
+        };
+        let id = inner.token_to_id(token);
+        if !added || token.is_empty() || (id.is_none() && !given) {
+            continue;
+        }
+        let id = id.ok_or_else(|| format!("{field} {token:?} is not in the vocabulary"))?;
+        part.push(token.to_string());
         special.insert(token.to_string(), json!({"id": token, "ids": [id], "tokens": [token]}));
     }
-    // The library's builder would take what is behind a colon in a token for a type.
-    let pair = [sequence("A", 0), sequence("B", 1)];
+    let framed = |text: &str, kind: u32| {
+        let special = |token: &String| json!({"SpecialToken": {"id": token, "type_id": kind}});
+        let text = json!({"Sequence": {"id": text, "type_id": kind}});
+        before.iter().map(special).chain([text]).chain(after.iter().map(special)).collect::<Vec<Json>>()
+    };
+    let (single, pair) = (framed("A", 0), [framed("A", 0), framed("B", 1)].concat());
+    // The library's builder would read the text after a colon in a token as a type.
     let template = json!({"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special});
     let template: TemplateProcessing = serde_json::from_value(template).map_err(text)?;
     inner.with_post_processor(Some(template));

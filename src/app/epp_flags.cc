@@ -1,0 +1,114 @@
+#include "app/epp_flags.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/log.h"
+#include "base/quoted_text.h"
+
+namespace octavo {
+namespace {
+
+constexpr const char* kGroup = "llm-d's endpoint picker";
+
+struct MetricFlag {
+  const char* name;
+  fleet::Figure figure;
+};
+constexpr MetricFlag kMetrics[] = {{"--cache-info-metric", fleet::Figure::cache_config},
+                                   {"--kv-cache-usage-percentage-metric", fleet::Figure::kv_usage},
+                                   {"--lora-info-metric", fleet::Figure::adapters},
+                                   {"--total-queued-requests-metric", fleet::Figure::waiting},
+                                   {"--total-running-requests-metric", fleet::Figure::running}};
+
+// Without effect while they have this value; `why`: what happens instead.
+struct SwitchFlag {
+  const char* name;
+  bool as_here;
+  const char* why;
+};
+constexpr SwitchFlag kSwitches[] = {
+    {"--enable-grpc-stream-metrics", false, "llm_d_epp_request_running counts the streams"},
+    {"--enable-pprof", false, "there is no profiler in Go's format"},
+    {"--health-checking", true, "gRPC health checks are always answered"},
+    {"--metrics-endpoint-auth", false, "/metrics asks for no token: restrict its port where that matters"},
+    {"--tracing", false, "traces are not emitted"},
+    {"--zap-devel", false, "the log has one form"}};
+
+struct TextFlag {
+  const char* name;
+  const char* why;
+  bool is_refused = false;  // the caller relies on it
+};
+constexpr TextFlag kTexts[] = {
+    {"--grpc-max-send-msg-size", "answers of any size are sent"},
+    {"--metrics-cert-dir", "metrics are served without TLS: remove it, and put a proxy before --metrics-port", true},
+    {"--metrics-client-ca-file", "metrics are served without TLS: remove it, and put a proxy before --metrics-port",
+     true},
+    {"--refresh-prometheus-metrics-interval", "metrics are made when they are read"},
+    {"--tls-cipher-suites", "OpenSSL's defaults hold: remove it, or terminate TLS before the picker", true},
+    {"--zap-encoder", "the log is lines of text"},
+    {"--zap-stacktrace-level", "the log has no stack traces"},
+    {"--zap-time-encoding", "times are local, with milliseconds"}};
+
+Result<> set_level(const EppFlags& flags) {
+  constexpr int kDebug = 4;  // llm-d's
+  int verbosity = 0;
+  if (!flags.verbosity.empty()) {
+    const std::string text = flags.verbosity.substr(flags.verbosity.starts_with('=') ? 1 : 0);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), verbosity);
+    if (error != std::errc() || end != text.data() + text.size())
+      return invalid("v", "must be a whole number, got {}", quoted_text(text));
+  }
+  if (flags.level == "error")
+    set_log_level(LogLevel::error);
+  else if (flags.level == "debug" || verbosity >= kDebug)
+    set_log_level(LogLevel::debug);
+  return {};
+}
+
+}  // namespace
+
+void add_epp_flags(CLI::App& command, EppFlags& flags) {
+  command.add_option("-v,--v", flags.verbosity, "Verbosity of the log: 4 and more are debug lines")->group(kGroup);
+  command.add_option("--zap-log-level", flags.level, "Level of the log: debug, info or error")->group(kGroup);
+  for (const MetricFlag& flag : kMetrics)
+    command.add_option(flag.name, flags.metrics[flag.name], "Deprecated: engines' metric, read beside those known")
+        ->group(kGroup);
+  for (const SwitchFlag& flag : kSwitches)
+    command
+        .add_flag_function(
+            flag.name, [&flags, name = flag.name](std::int64_t on) { flags.switches[name] = on > 0; },
+            fmt::format("No effect: {}", flag.why))
+        ->group(kGroup);
+  for (const TextFlag& flag : kTexts)
+    command
+        .add_option(flag.name, flags.texts[flag.name],
+                    fmt::format("{}: {}", flag.is_refused ? "Refused" : "No effect", flag.why))
+        ->group(kGroup);
+}
+
+Result<> apply_epp_flags(const EppFlags& flags, fleet::EndpointPickerConfig& config) {
+  TRY_VOID(set_level(flags));
+  for (const SwitchFlag& flag : kSwitches)
+    if (const auto given = flags.switches.find(flag.name);
+        given != flags.switches.end() && given->second != flag.as_here)
+      log_warning("{} has no effect: {}", flag.name, flag.why);
+  for (const TextFlag& flag : kTexts) {
+    const std::string& given = flags.texts.at(flag.name);
+    if (given.empty()) continue;
+    if (flag.is_refused) return invalid(std::string_view(flag.name).substr(2), "is not supported: {}", flag.why);
+    log_info("{} has no effect: {}", flag.name, flag.why);
+  }
+  for (const MetricFlag& flag : kMetrics) {
+    const std::string& given = flags.metrics.at(flag.name);
+    if (given.empty()) continue;
+    TRY(fleet::MetricSpec spec, fleet::parse_metric_spec(given, std::string_view(flag.name).substr(2)));
+    for (fleet::EngineMetrics* metrics : {&config.engines.any, &config.engines.kinds["vllm"]})
+      if (std::ranges::none_of(*metrics, [&](const auto& known) { return known.metric.name == spec.name; }))
+        metrics->push_back({.figure = flag.figure, .metric = spec});
+  }
+  return {};
+}
+
+}  // namespace octavo

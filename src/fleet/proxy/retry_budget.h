@@ -1,0 +1,44 @@
+// How much load retries may add (Finagle's retry budget): a share of the requests, and a few in any case. A
+// fleet that refuses because it has too much to do is not sent several times as much.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+
+namespace octavo::fleet {
+
+// Safe from any thread.
+class RetryBudget {
+ public:
+  explicit RetryBudget(double share) : share_(share) {}
+
+  // A request has come: it earns its share of a retry.
+  void earn() {
+    const std::lock_guard lock(mutex_);
+    earned_ = std::min(earned_ + share_, kSavedMax);
+  }
+
+  // False: the budget is used up.
+  bool take(std::int64_t now_us) {
+    const std::lock_guard lock(mutex_);
+    free_ = std::min(kFreePerSecond, free_ + kFreePerSecond * static_cast<double>(now_us - taken_us_) * 1e-6);
+    taken_us_ = now_us;
+    double& from = earned_ >= 1 ? earned_ : free_;
+    if (from < 1) return false;
+    from -= 1;
+    return true;
+  }
+
+ private:
+  static constexpr double kFreePerSecond = 10;  // retries, however few requests come
+  static constexpr double kSavedMax = 100;      // retries
+
+  const double share_;
+  std::mutex mutex_;
+  double earned_ = 0;
+  double free_ = kFreePerSecond;
+  std::int64_t taken_us_ = 0;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,33 @@
+// Which worker has a stored response (/v1/responses): the one that gave it its id.
+#pragma once
+
+#include <list>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace octavo::fleet {
+
+// Safe from any thread. Remembers the last kResponsesMax ids.
+class StoredResponses {
+ public:
+  static constexpr std::size_t kResponsesMax = 100'000;
+
+  void learn(std::string_view id, const std::string& worker);
+  // The worker's name; "": not known.
+  std::string worker_of(std::string_view id) const;
+
+ private:
+  struct Entry {
+    std::string id, worker;
+  };
+  mutable std::mutex mutex_;
+  std::list<Entry> newest_first_;
+  std::unordered_map<std::string, std::list<Entry>::iterator> by_id_;
+};
+
+// The id of the response that an answer, or the first event of a stream, begins with; "" without an id.
+std::string_view response_id(std::string_view answer);
+
+}  // namespace octavo::fleet

@@ -1,0 +1,185 @@
+// Arrays of a JSON Schema.
+#include <algorithm>
+#include <vector>
+
+#include "grammar/key_table.h"
+#include "grammar/limits.h"
+#include "grammar/schema_writer.h"
+
+namespace octavo::grammar {
+
+namespace {
+
+// What is true of a value where the goal is not.
+Goal opposite(Goal goal) {
+  goal.kind = goal.kind == Goal::Kind::fails ? Goal::Kind::holds : Goal::Kind::fails;
+  return goal;
+}
+
+}  // namespace
+
+ExprId SchemaWriter::array_of(ExprId item, std::uint32_t min, std::uint32_t max) {
+  std::vector<ExprId> branches;
+  if (min == 0) branches.push_back(g_.sequence({g_.literal("["), space(), g_.literal("]")}));
+  if (max > 0) {
+    const ExprId more =
+        g_.repeat(g_.sequence({comma(), item}), min - (min > 0), max == kUnbounded ? max : max - 1);
+    branches.push_back(g_.sequence({g_.literal("["), space(), item, more, space(), g_.literal("]")}));
+  }
+  return g_.choice(std::move(branches));
+}
+
+Result<ExprId> SchemaWriter::array(const Facts& facts) {
+  return facts.unique_items && facts.items_max > 1 ? array_of_different(facts) : array_of_any(facts);
+}
+
+Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
+  if (!facts.contains.empty()) return array_containing(facts);
+  const std::size_t prefix = reader_.prefix_size(facts);
+  std::uint32_t min = facts.items_min, max = facts.items_max;
+  if (prefix > kGraphNodesMax)
+    return reader_.refuse(facts.arrays[0], "prefixItems", "more than {} items", kGraphNodesMax);
+  std::vector<RuleId> items;
+  for (std::size_t i = 0; i < prefix && i < max; ++i) {
+    const Goals goals = reader_.item_goals(facts, i);
+    if (SchemaReader::is_false(goals)) max = std::min(max, static_cast<std::uint32_t>(i));
+    TRY(items.emplace_back(), rule_for(goals));
+  }
+  const Goals rest_goals = reader_.item_goals(facts, prefix);
+  if (SchemaReader::is_false(rest_goals)) max = std::min(max, static_cast<std::uint32_t>(prefix));
+  if (min > max) return g_.nothing();
+  TRY(const RuleId rest, rule_for(rest_goals));
+  if (prefix == 0) return array_of(g_.call(rest), min, max);
+
+  // Node i: i items written. Beyond the prefix one arc writes all that follow.
+  Graph graph;
+  const auto fixed = static_cast<std::uint32_t>(std::min<std::size_t>(prefix, max));
+  const std::uint32_t end = fixed + 1;
+  graph.nodes = fixed + 2;
+  graph.accepting = {end};
+  for (std::uint32_t i = 0; i < fixed; ++i) {
+    const ExprId item = g_.call(items[i]);
+    graph.arcs.push_back({i, i + 1, i == 0 ? item : g_.sequence({comma(), item})});
+    if (i >= min) graph.arcs.push_back({i, end, i == 0 ? g_.empty() : space()});
+  }
+  const std::uint32_t more_min = min > fixed ? min - fixed : 0,
+                      more_max = max == kUnbounded ? max : max - fixed;
+  const ExprId more = g_.repeat(g_.sequence({comma(), g_.call(rest)}), more_min, more_max);
+  graph.arcs.push_back({fixed, end, g_.sequence({more, space()})});
+  return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
+}
+
+// Every `contains` is met by as many items as it wants. Node: how many items are written and, of each condition, how many
+// of them meet it; of a condition with maxContains the other items fail it.
+Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
+  const std::size_t wanted = facts.contains.size();
+  // Beyond `levels` items the count no longer matters.
+  const auto levels = static_cast<std::uint32_t>(std::max<std::size_t>(
+      {reader_.prefix_size(facts) + 1, facts.items_min, facts.items_max == kUnbounded ? 0 : facts.items_max}));
+  constexpr std::uint32_t kCountedMax = 200, kNodesMax = 4000;
+  const auto refuse = [&] {
+    return reader_.refuse(facts.contains[0].goal.schema, "",
+                          "'contains' with more than {} counted items, 3 conditions or {} states is not supported",
+                          kCountedMax, kNodesMax);
+  };
+  if (wanted > 3 || levels > kCountedMax) return refuse();
+  // Of a condition: the count beyond which more items that meet it change nothing, or are not allowed.
+  std::vector<std::uint32_t> most;
+  for (const Facts::Contained& c : facts.contains) {
+    most.push_back(c.max == UINT32_MAX ? c.min : c.max);
+    if (most.back() > kCountedMax) return refuse();
+  }
+  KeyTable nodes;
+  nodes.number(std::vector<std::uint32_t>(1 + wanted, 0));
+  Graph graph;
+  std::vector<std::uint32_t> ends;
+  for (std::uint32_t from = 0; from < nodes.size(); ++from) {
+    if (nodes.size() > kNodesMax) return refuse();
+    const std::vector<std::uint32_t> key(nodes[from].begin(), nodes[from].end());
+    const std::uint32_t count = key[0];
+    bool met = count >= facts.items_min;
+    for (std::size_t i = 0; i < wanted; ++i) met = met && key[i + 1] >= facts.contains[i].min;
+    if (met) ends.push_back(from);
+    if (count >= facts.items_max) continue;
+    for (std::uint32_t now = 0; now < 1u << wanted; ++now) {
+      std::vector<std::uint32_t> next = key;
+      next[0] = std::min(count + 1, levels);
+      Goals goals = reader_.item_goals(facts, count);
+      bool allowed = true;
+      for (std::size_t i = 0; i < wanted; ++i) {
+        const Facts::Contained& c = facts.contains[i];
+        const bool meets = now >> i & 1, bounded = c.max != UINT32_MAX;
+        if (meets || bounded) goals.push_back(meets ? c.goal : opposite(c.goal));
+        if (!meets) continue;
+        allowed = allowed && (!bounded || key[i + 1] < c.max);
+        next[i + 1] = std::min(key[i + 1] + 1, most[i]);
+      }
+      if (!allowed || SchemaReader::is_false(goals)) continue;
+      TRY_VOID(reader_.work(15, facts.about, "contains"));
+      TRY(const RuleId rule, rule_for(std::move(goals)));
+      const ExprId item = g_.call(rule);
+      graph.arcs.push_back({from, nodes.number(next), count == 0 ? item : g_.sequence({comma(), item})});
+    }
+  }
+  const auto end = static_cast<std::uint32_t>(nodes.size());
+  graph.nodes = end + 1;
+  graph.accepting = {end};
+  for (const std::uint32_t from : ends) graph.arcs.push_back({from, end, space()});
+  return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
+}
+
+// Items out of a few values, none of them twice. The matcher sees to it that others differ.
+Result<ExprId> SchemaWriter::array_of_different(const Facts& facts) {
+  const bool alike = reader_.prefix_size(facts) == 0 && facts.contains.empty();
+  std::optional<std::vector<const Json*>> values;
+  if (alike) {
+    TRY(values, known_values(reader_.item_goals(facts, 0)));
+  }
+  if (values && values->size() <= kDifferentItemsMax) {
+    std::vector<ExprId> items;
+    for (const Json* value : *values) items.push_back(value_text(*value));
+    const ExprId all = each_once(items, facts.items_min, facts.items_max);
+    return g_.sequence({g_.literal("["), space(), all, space(), g_.literal("]")});
+  }
+  if (options_.refuse_unique)
+    return reader_.refuse(facts.unique_items, "uniqueItems",
+                          "is supported for items out of at most {} listed values, without 'prefixItems' and "
+                          "'contains' beside it",
+                          kDifferentItemsMax);
+  Facts some = facts;
+  if (values) some.items_max = std::min(some.items_max, static_cast<std::uint32_t>(values->size()));
+  TRY(const ExprId array, array_of_any(some));
+  const RuleId rule = g_.rule("", array);
+  g_.rules[rule].unique_items = true;
+  return g_.call(rule);
+}
+
+Result<std::optional<std::vector<const Json*>>> SchemaWriter::known_values(const Goals& goals) {
+  static const std::vector<Json> kWords = [] {
+    std::vector<Json> words(3);
+    words[1].kind = words[2].kind = Json::Kind::boolean;
+    words[2].boolean = true;
+    return words;
+  }();
+  TRY(const std::vector<Facts> alternatives, reader_.read(goals));
+  std::vector<const Json*> found;
+  for (const Facts& facts : alternatives) {
+    std::vector<const Json*> candidates;
+    for (const Json& word : kWords) candidates.push_back(&word);
+    if (facts.values)
+      candidates = *facts.values;
+    else if (facts.types & ~unsigned{kNull | kBoolean})
+      return std::nullopt;
+    Facts rest = facts;
+    rest.values.reset();
+    for (const Json* value : candidates) {
+      TRY(const bool fits, reader_.satisfies(*value, rest));
+      TRY_VOID(reader_.work(1 + found.size() / 8, facts.about, ""));
+      if (fits && std::ranges::none_of(found, [&](const Json* other) { return equal(*other, *value); }))
+        found.push_back(value);
+    }
+  }
+  return found;
+}
+
+}  // namespace octavo::grammar

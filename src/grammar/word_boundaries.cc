@@ -1,0 +1,76 @@
+#include "grammar/word_boundaries.h"
+
+#include <algorithm>
+#include <array>
+
+#include "grammar/limits.h"
+
+namespace octavo::grammar {
+
+namespace {
+
+// All texts with marks in which each mark is right: between a word character (a letter of ASCII, a digit, _) and something
+// else, or not. State: whether the last character is of a word, and what the marks behind it ask of the next one.
+Automaton right_marks() {
+  enum Asked : StateId { nothing, boundary, no_boundary };
+  constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 4> kWord = {{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}};
+  const auto state = [](bool in_word, StateId asked) { return (in_word ? 3 : 0) + asked; };
+  Automaton out;
+  out.states.resize(6);
+  for (const bool in_word : {false, true})
+    for (const StateId asked : {nothing, boundary, no_boundary}) {
+      State& from = out.states[state(in_word, asked)];
+      const auto link = [&](unsigned low, unsigned high, StateId to) {
+        from.edges.push_back(
+            {Symbol::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high), 0, to});
+      };
+      // What follows is the end of the text, or no character of a word, or one.
+      const auto fits = [&](bool next_in_word) {
+        return asked == nothing || (asked == boundary) == (next_in_word != in_word);
+      };
+      from.accepting = fits(false);
+      unsigned low = 0;
+      for (const auto& [first, last] : kWord) {
+        if (fits(false)) link(low, first - 1U, state(false, nothing));
+        if (fits(true)) link(first, last, state(true, nothing));
+        low = last + 1U;
+      }
+      if (fits(false)) link(low, kNoBoundaryMark - 1U, state(false, nothing));
+      if (asked != boundary) link(kNoBoundaryMark, kNoBoundaryMark, state(in_word, no_boundary));
+      if (asked != no_boundary) link(kBoundaryMark, kBoundaryMark, state(in_word, boundary));
+    }
+  return out;
+}
+
+}  // namespace
+
+bool has_boundaries(const RegexTree& tree) {
+  return std::ranges::any_of(tree.nodes, [](const RegexNode& node) {
+    return node.kind == RegexNode::Kind::boundary || node.kind == RegexNode::Kind::no_boundary;
+  });
+}
+
+std::optional<Automaton> without_marks(Grammar& grammar, ExprId expr) {
+  const auto marked = regular_automaton(grammar, expr, kDfaStatesMax);
+  const auto right = marked ? combine(*marked, right_marks(), Combine::intersection, kDfaStatesMax) : std::nullopt;
+  if (!right) return std::nullopt;
+  Nfa nfa;
+  for (std::size_t i = 0; i < right->states.size(); ++i) nfa.add();
+  const StateId end = nfa.add();
+  for (StateId s = 0; s < right->states.size(); ++s) {
+    if (right->states[s].accepting) nfa.epsilon(s, end);
+    for (const Edge& edge : right->states[s].edges) {
+      // One range never holds marks and other bytes: no character of UTF-8 has these.
+      if (edge.low >= kNoBoundaryMark)
+        nfa.epsilon(s, edge.target);
+      else
+        nfa.bytes(s, edge.low, edge.high, edge.target);
+    }
+  }
+  std::size_t work = kRegularWorkMax;
+  auto plain = determinize(nfa, 0, end, kDfaStatesMax, work);
+  if (!plain || !plain->deterministic) return std::nullopt;
+  return trim(*plain);
+}
+
+}  // namespace octavo::grammar

@@ -1,0 +1,229 @@
+// Arguments as blocks, one for each parameter: `parameter_begin NAME parameter_name_end VALUE parameter_end`.
+#include <charconv>
+#include <utility>
+
+#include "grammar/json_value.h"
+#include "grammar/unicode.h"
+#include "serve/openai/call_arguments.h"
+#include "serve/openai/call_cursor.h"
+
+namespace octavo::openai {
+
+using grammar::ToolDialect;
+
+namespace {
+
+constexpr std::string_view kCdata = "<![CDATA[", kCdataEnd = "]]>";
+constexpr std::size_t kEntityBytesMax = 12;
+
+std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
+std::string_view first_tag(std::string_view text) { return text.substr(0, text.find('>') + 1); }
+
+// The character of "lt", "#60" or "#x3c"; "": of none.
+std::string entity(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kNamed[] = {
+      {"lt", "<"}, {"gt", ">"}, {"amp", "&"}, {"quot", "\""}, {"apos", "'"}};
+  for (const auto& [known, character] : kNamed)
+    if (known == name) return std::string(character);
+  if (!name.starts_with('#')) return "";
+  name.remove_prefix(1);
+  const bool hex = name.starts_with('x') || name.starts_with('X');
+  if (hex) name.remove_prefix(1);
+  std::uint32_t code = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), code, hex ? 16 : 10);
+  const bool surrogate = code >= 0xD800 && code < 0xE000;
+  if (error != std::errc() || end != name.data() + name.size() || code > 0x10FFFF || surrogate) return "";
+  std::string character;
+  grammar::append_utf8(character, code);
+  return character;
+}
+
+// How much of the end of the text could be the beginning of an entity.
+std::size_t unsettled_entity(std::string_view text) {
+  const std::size_t at = text.rfind('&');
+  if (at == std::string_view::npos || text.size() - at >= kEntityBytesMax) return 0;
+  return text.find(';', at) == std::string_view::npos ? text.size() - at : 0;
+}
+
+std::string without_entities(std::string_view text) {
+  std::string out;
+  for (std::size_t at = text.find('&'); at != std::string_view::npos; at = text.find('&')) {
+    out += text.substr(0, at);
+    text.remove_prefix(at);
+    const std::size_t end = text.find(';');
+    const std::string character = end < kEntityBytesMax ? entity(text.substr(1, end - 1)) : "";
+    out += character.empty() ? "&" : character;
+    text.remove_prefix(character.empty() ? 1 : end + 1);
+  }
+  return out.append(text);
+}
+
+class BlockArguments final : public ArgumentsReader {
+ public:
+  BlockArguments(const ToolDialect& dialect, const ToolParameters& parameters)
+      : dialect_(dialect), parameters_(parameters) {}
+
+  Step read(std::string& text, std::string& out) override {
+    return in_value_ ? read_value(text, out) : read_block(text, out);
+  }
+
+ private:
+  enum class Found : std::uint8_t { yes, no, more };
+  // Where a value ends, and how many bytes there close it; or how many bytes of it are certain.
+  struct End {
+    bool found;
+    std::size_t at, closing = 0;
+  };
+
+  Found closes_call(std::string_view text) const;
+  Found read_head(std::string& text);
+  Step read_block(std::string& text, std::string& out);
+  Step read_value(std::string& text, std::string& out);
+  Found enter_cdata(std::string& text);
+  End value_end(std::string_view text) const;
+  void add(std::string_view piece, std::string& out);
+
+  const ToolDialect& dialect_;
+  const ToolParameters& parameters_;
+  bool first_ = true;
+
+  // The block being read:
+  std::string name_;
+  bool says_text_ = true;
+  bool in_value_ = false;
+  bool at_start_ = false;  // nothing of the value has been taken
+  bool text_ = false;      // it goes out as it comes
+  bool in_cdata_ = false;
+  std::string value_;  // else what has come of it
+};
+
+// Any word that closes the call or the list of calls: others may have been forgotten.
+BlockArguments::Found BlockArguments::closes_call(std::string_view text) const {
+  bool more = false;
+  for (std::string_view marks : {dialect_.call_end, dialect_.end}) {
+    for (marks = trimmed(marks); !marks.empty(); marks = trimmed(marks.substr(first_line(marks).size()))) {
+      CallCursor cursor(text);
+      if (cursor.literal(first_line(marks))) return Found::yes;
+      more = more || cursor.starved();
+    }
+  }
+  return more ? Found::more : Found::no;
+}
+
+// Up to the value.
+BlockArguments::Found BlockArguments::read_head(std::string& text) {
+  CallCursor begin(text);
+  if (!begin.literal(dialect_.parameter_begin)) return begin.starved() ? Found::more : Found::no;
+  const std::string_view name_end = trimmed(dialect_.parameter_name_end);
+  const std::string_view rest = std::string_view(text).substr(begin.at());
+  const std::size_t size = rest.find(dialect_.says_text ? "\"" : first_tag(name_end));
+  if (size == std::string_view::npos) return Found::more;
+  CallCursor behind(rest.substr(size));
+  bool closed = behind.literal(name_end);
+  says_text_ = true;
+  if (dialect_.says_text) {
+    says_text_ = closed && behind.literal("true\">");
+    // A missing attribute means "false".
+    closed = says_text_ || (closed ? behind.literal("false\">") : behind.literal("\">"));
+  }
+  if (!closed) return behind.starved() ? Found::more : Found::no;
+  name_ = trimmed(rest.substr(0, size));
+  text.erase(0, begin.at() + size + behind.at());
+  return Found::yes;
+}
+
+ArgumentsReader::Step BlockArguments::read_block(std::string& text, std::string& out) {
+  const Found end = closes_call(text);
+  if (end == Found::yes) {
+    out += first_ ? "{}" : "}";
+    return Step::done;
+  }
+  const Found head = read_head(text);
+  if (head == Found::yes) {
+    out += std::exchange(first_, false) ? "{\"" : ", \"";
+    out += grammar::json_escape(name_) + "\": ";
+    text_ = parameters_.is_text(name_, says_text_);
+    if (text_) out += '"';
+    in_value_ = at_start_ = true;
+    return Step::again;
+  }
+  if (end == Found::more || head == Found::more) return Step::more;
+  if (first_) {
+    out += "{}";
+    return Step::broken;
+  }
+  text.erase(0, text.find('<', 1));  // words between two blocks say nothing
+  return text.empty() ? Step::more : Step::again;
+}
+
+BlockArguments::Found BlockArguments::enter_cdata(std::string& text) {
+  const std::string_view begun = std::string_view(text).substr(0, kCdata.size());
+  if (!kCdata.starts_with(begun)) return Found::no;
+  if (begun.size() < kCdata.size()) return Found::more;
+  text.erase(0, kCdata.size());
+  in_cdata_ = true;
+  return Found::yes;
+}
+
+// A value whose own closing mark was forgotten ends where the next block begins or the call is closed.
+BlockArguments::End BlockArguments::value_end(std::string_view text) const {
+  const std::string_view closing = trimmed(dialect_.parameter_end);
+  if (in_cdata_) {
+    const std::size_t at = text.find(kCdataEnd);
+    if (at != std::string_view::npos) return {true, at, kCdataEnd.size()};
+    return {false, text.size() - unsettled(text, kCdataEnd)};
+  }
+  for (std::size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at + 1)) {
+    const std::string_view rest = text.substr(at);
+    if (rest.starts_with(closing)) return {true, at, closing.size()};
+    if (rest.starts_with(dialect_.parameter_begin)) return {true, at};
+    CallCursor call_end(rest);
+    if (call_end.literal(dialect_.call_end)) return {true, at};
+    if (call_end.starved() || closing.starts_with(rest) || dialect_.parameter_begin.starts_with(rest))
+      return {false, at};
+  }
+  return {false, text.size() - (dialect_.xml ? unsettled_entity(text) : 0)};
+}
+
+// The line break behind the name and the one before the closing mark are layout where the dialect has them.
+ArgumentsReader::Step BlockArguments::read_value(std::string& text, std::string& out) {
+  const bool wrapped = dialect_.parameter_end.starts_with('\n');
+  if (at_start_) {
+    const Found cdata = dialect_.xml ? enter_cdata(text) : Found::no;
+    if (cdata == Found::more) return Step::more;
+    if (wrapped && text.starts_with('\n')) text.erase(0, 1);
+    at_start_ = false;
+    if (text.empty()) return Step::more;
+  }
+  const End end = value_end(text);
+  const bool layout = wrapped && end.at > 0 && text[end.at - 1] == '\n';
+  add(std::string_view(text).substr(0, end.at - layout), out);
+  if (!end.found) {
+    text.erase(0, end.at - layout);
+    return Step::more;
+  }
+  text.erase(0, end.at + end.closing);
+  // After a CDATA section comes the closing mark.
+  if (std::exchange(in_cdata_, false)) return text.empty() ? Step::more : Step::again;
+  out += text_ ? "\"" : parameters_.value(name_, value_, says_text_);
+  value_.clear();
+  in_value_ = false;
+  return text.empty() ? Step::more : Step::again;
+}
+
+void BlockArguments::add(std::string_view piece, std::string& out) {
+  const std::string plain = dialect_.xml && !in_cdata_ ? without_entities(piece) : std::string(piece);
+  if (text_)
+    out += grammar::json_escape(plain);
+  else
+    value_ += plain;
+}
+
+}  // namespace
+
+std::unique_ptr<ArgumentsReader> block_arguments(const ToolDialect& dialect,
+                                                 const ToolParameters& parameters) {
+  return std::make_unique<BlockArguments>(dialect, parameters);
+}
+
+}  // namespace octavo::openai

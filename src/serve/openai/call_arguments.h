@@ -1,0 +1,36 @@
+// Reads the arguments of one call, in whatever form its dialect writes them, and writes them as the text of a
+// JSON object, piece by piece as it becomes certain.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "grammar/tool_dialect.h"
+#include "serve/openai/tool_parameters.h"
+
+namespace octavo::openai {
+
+class ArgumentsReader {
+ public:
+  enum class Step : std::uint8_t {
+    again,   // there may be more in the text
+    more,    // needs more text
+    done,    // the object is complete; what closes the call is in the text
+    broken,  // these are no arguments; what came before makes an object
+  };
+
+  virtual ~ArgumentsReader() = default;
+  // Takes from the front of `text`, which is not empty, and adds to `out`. Promise: the same object in
+  // whatever pieces the text comes.
+  virtual Step read(std::string& text, std::string& out) = 0;
+};
+
+// Behind the head of a call. Keeps the dialect and the parameters.
+std::unique_ptr<ArgumentsReader> arguments_reader(const grammar::ToolDialect& dialect,
+                                                  const ToolParameters& parameters);
+// Reads form `parameters`.
+std::unique_ptr<ArgumentsReader> block_arguments(const grammar::ToolDialect& dialect,
+                                                 const ToolParameters& parameters);
+
+}  // namespace octavo::openai

@@ -1,0 +1,36 @@
+// Watches thoughts for a tool call: models call tools before they close their thoughts.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "grammar/tool_dialect.h"
+#include "serve/openai/tool_parser.h"
+
+namespace octavo::openai {
+
+// Promise: however thoughts are cut into pieces, the parts joined are the same.
+class CallWatch {
+ public:
+  struct Step {
+    std::string thought;
+    std::string text;    // from the call on
+    bool ended = false;  // a whole call of a known tool has come: what follows are no thoughts
+  };
+
+  // Keeps the dialect.
+  CallWatch(const grammar::ToolDialect& dialect, std::shared_ptr<const KnownTools> tools);
+
+  Step push(std::string_view piece);
+  // The thoughts have ended otherwise: what was held back of them.
+  std::string finish();
+  // Whether what has come could be the beginning of a call.
+  bool holds() const { return !held_.empty(); }
+
+ private:
+  ToolParser parser_;
+  std::string held_;
+};
+
+}  // namespace octavo::openai

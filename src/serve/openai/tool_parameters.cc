@@ -1,0 +1,226 @@
+#include "serve/openai/tool_parameters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "grammar/tool_calls.h"
+#include "serve/openai/call_cursor.h"
+
+namespace octavo::openai {
+
+using grammar::Json;
+using Kind = Json::Kind;
+
+namespace {
+
+constexpr int kDepthMax = 16;  // of schemas within schemas, and of references
+
+enum Type : std::uint8_t { null = 1, integer = 2, number = 4, boolean = 8, object = 16, array = 32, string = 64, any = 128 };
+
+// JSON Schema's names, and those that clients write for Python's and other languages' types.
+constexpr std::pair<std::string_view, Type> kTypes[] = {
+    {"null", null},      {"none", null},      {"integer", integer}, {"int", integer},     {"int32", integer},
+    {"int64", integer},  {"uint", integer},   {"uint32", integer},  {"uint64", integer},  {"long", integer},
+    {"short", integer},  {"unsigned", integer}, {"number", number}, {"float", number},    {"float32", number},
+    {"float64", number}, {"double", number},  {"boolean", boolean}, {"bool", boolean},    {"object", object},
+    {"dict", object},    {"array", array},    {"arr", array},       {"list", array},      {"sequence", array},
+    {"tuple", array},    {"string", string},  {"str", string},      {"text", string},     {"varchar", string},
+    {"char", string},    {"enum", string}};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+Type type_named(std::string_view name) {
+  const std::string plain = lower(trimmed(name));
+  const auto found = std::ranges::find(kTypes, plain, &std::pair<std::string_view, Type>::first);
+  return found == std::end(kTypes) ? any : found->second;
+}
+
+Type type_of(const Json& value) {
+  switch (value.kind) {
+    case Kind::null:
+      return null;
+    case Kind::boolean:
+      return boolean;
+    case Kind::number:
+      return value.text.find_first_of(".eE") == std::string::npos ? integer : number;
+    case Kind::string:
+      return string;
+    case Kind::array:
+      return array;
+    case Kind::object:
+      return object;
+  }
+  return any;
+}
+
+std::string quoted(std::string_view text) { return '"' + grammar::json_escape(text) + '"'; }
+
+// The value of a schema's type, enum or const.
+template <class Visit>
+void each_choice(const Json& schema, Visit&& visit) {
+  if (const Json* all = schema.find("enum"))
+    for (const Json& item : all->items) visit(item);
+  if (const Json* one = schema.find("const")) visit(*one);
+}
+
+// A whole number of any size. A plus sign and leading zeros, which JSON does not allow, are removed.
+std::optional<std::string> whole_number(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (text.empty() || !std::ranges::all_of(text, digit)) return std::nullopt;
+  text.remove_prefix(std::min(text.find_first_not_of('0'), text.size() - 1));
+  return fmt::format("{}{}", negative && text != "0" ? "-" : "", text);
+}
+
+// A finite one; without a fraction where that is zero.
+std::optional<std::string> any_number(std::string_view text) {
+  if (auto whole = whole_number(text)) return whole;
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  constexpr double kExact = 1e15;
+  if (value == 0) return "0";
+  if (value == std::trunc(value) && std::abs(value) < kExact) return fmt::format("{:.0f}", value);
+  return is_json(std::string(text)) ? std::string(text) : fmt::format("{}", value);
+}
+
+// JSON, or a literal of Python, that begins with this bracket.
+std::optional<std::string> collection(std::string_view text, std::string_view brackets) {
+  if (text.empty() || !brackets.contains(text.front())) return std::nullopt;
+  if (std::string json(text); is_json(json)) return json;
+  std::string json;
+  CallCursor cursor(text);
+  if (!cursor.python(json) || cursor.at() != text.size()) return std::nullopt;
+  return json;
+}
+
+// In the order in which vLLM tries the types; "": it is a value of none of them.
+std::string as_type(std::string_view text, std::uint8_t types) {
+  const std::string word = lower(text);
+  if (types & null && (word == "null" || (text == "None" && !(types & string)))) return "null";
+  if (types & integer)
+    if (auto value = whole_number(text)) return *value;
+  if (types & number)
+    if (auto value = any_number(text)) return *value;
+  if (types & boolean) {
+    if (word == "true" || word == "1") return "true";
+    if (word == "false" || word == "0") return "false";
+  }
+  if (types & object)
+    if (auto value = collection(text, "{")) return *value;
+  if (types & array)
+    if (auto value = collection(text, "[(")) return *value;
+  return "";
+}
+
+}  // namespace
+
+ToolParameters::ToolParameters(std::string_view schema, bool strict) {
+  if (schema.empty()) return;
+  auto parsed = grammar::parse_json(schema, "tools");
+  if (!parsed) return;
+  schema_ = *std::move(parsed);
+  if (strict) bound_texts_ = grammar::text_parameters(schema);
+}
+
+// Follows a schema's references; null: they lead nowhere.
+const Json* ToolParameters::resolved(const Json& schema) const {
+  const Json* at = &schema;
+  for (int hops = 0; at; ++hops) {
+    const Json* ref = at->find("$ref");
+    if (!ref || !ref->is(Kind::string)) return at;
+    std::string_view path = ref->text;
+    if (hops == kDepthMax || !path.starts_with('#')) return nullptr;
+    path.remove_prefix(1);
+    at = &*schema_;
+    while (at && path.starts_with('/')) {
+      path.remove_prefix(1);
+      const std::size_t end = std::min(path.find('/'), path.size());
+      at = at->find(path.substr(0, end));
+      path.remove_prefix(end);
+    }
+  }
+  return at;
+}
+
+// The parameter's schema within that of the arguments; null: it says nothing of it.
+const Json* ToolParameters::find(const Json& schema, std::string_view name, int depth) const {
+  const Json* own = depth < kDepthMax ? resolved(schema) : nullptr;
+  if (!own) return nullptr;
+  if (const Json* properties = own->find("properties"))
+    if (const Json* property = properties->find(name)) return property;
+  for (const std::string_view key : {"allOf", "anyOf", "oneOf"})
+    if (const Json* branches = own->find(key))
+      for (const Json& branch : branches->items)
+        if (const Json* property = find(branch, name, depth + 1)) return property;
+  return own->find("additionalProperties");
+}
+
+ToolParameters::Types ToolParameters::types_of(const Json& schema, int depth) const {
+  const Json* own = depth < kDepthMax ? resolved(schema) : nullptr;
+  if (!own) return 0;
+  Types types = 0;
+  if (const Json* type = own->find("type")) {
+    if (type->is(Kind::string)) types |= type_named(type->text);
+    for (const Json& item : type->items)
+      if (item.is(Kind::string)) types |= type_named(item.text);
+  }
+  each_choice(*own, [&](const Json& choice) { types |= type_of(choice); });
+  for (const std::string_view key : {"anyOf", "oneOf", "allOf"})
+    if (const Json* branches = own->find(key))
+      for (const Json& branch : branches->items) types |= types_of(branch, depth + 1);
+  if (const Json* nullable = own->find("nullable"); nullable && nullable->boolean) types |= null;
+  if (types == 0 && own->find("properties")) types = object;
+  if (types == 0 && own->find("items")) types = array;
+  return types;
+}
+
+ToolParameters::Types ToolParameters::types_of(std::string_view name, bool text) const {
+  const Json* schema = schema_ ? find(*schema_, name, 0) : nullptr;
+  const Types types = schema ? types_of(*schema, 0) : 0;
+  const Type unknown = text ? string : any;
+  return types ? types : static_cast<Types>(unknown);
+}
+
+bool ToolParameters::is_text(std::string_view name, bool text) const {
+  if (bound_texts_) return std::ranges::find(*bound_texts_, name) != bound_texts_->end();
+  return types_of(name, text) == string;
+}
+
+// The string of an enum or const that equals the text, except for white space around it.
+const std::string* ToolParameters::choice_of(std::string_view name, std::string_view written) const {
+  const Json* schema = schema_ ? find(*schema_, name, 0) : nullptr;
+  const Json* own = schema ? resolved(*schema) : nullptr;
+  const std::string* found = nullptr;
+  if (own)
+    each_choice(*own, [&](const Json& choice) {
+      if (choice.is(Kind::string) && trimmed(choice.text) == trimmed(written)) found = &choice.text;
+    });
+  return found;
+}
+
+std::string ToolParameters::value(std::string_view name, std::string_view written, bool text) const {
+  if (is_text(name, text)) return quoted(written);
+  const std::string plain(trimmed(written));
+  if (bound_texts_ && is_json(plain)) return plain;
+  const Types types = types_of(name, text);
+  if (const std::string* choice = choice_of(name, written)) return quoted(*choice);
+  if (std::string value = as_type(plain, types); !value.empty()) return value;
+  // The value has another type than the schema says. Readers of JSON take a too large number for infinity.
+  const bool number_like = plain.find_first_of("0123456789-") == 0;
+  if (!(types & string) && is_json(plain) && (!number_like || any_number(plain))) return plain;
+  return quoted(written);
+}
+
+}  // namespace octavo::openai

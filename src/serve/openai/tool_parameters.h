@@ -1,0 +1,47 @@
+// Types of a tool's parameters, and the values of texts that models write for them. Dialects of form
+// `parameters` write values without their types: the tool's schema decides, as in vLLM.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/json_value.h"
+
+namespace octavo::openai {
+
+class ToolParameters {
+ public:
+  // Nothing is known of any parameter.
+  ToolParameters() = default;
+  // schema: of the arguments, JSON; one that cannot be read tells nothing. strict: a grammar binds the values,
+  // which writes strings as they are and other values as JSON.
+  ToolParameters(std::string_view schema, bool strict);
+
+  // Whether a value of the parameter is a string whatever it looks like. text: so it is where the schema says
+  // nothing.
+  bool is_text(std::string_view name, bool text = true) const;
+  // The value, as JSON, that a model means by this text.
+  std::string value(std::string_view name, std::string_view written, bool text = true) const;
+
+ private:
+  // A set of types.
+  using Types = std::uint8_t;
+
+  const grammar::Json* resolved(const grammar::Json& schema) const;
+  const grammar::Json* find(const grammar::Json& schema, std::string_view name, int depth) const;
+  Types types_of(const grammar::Json& schema, int depth) const;
+  Types types_of(std::string_view name, bool text) const;
+  const std::string* choice_of(std::string_view name, std::string_view written) const;
+
+  std::optional<grammar::Json> schema_;
+  std::optional<std::vector<std::string>> bound_texts_;  // of a strict tool: what its grammar writes as text
+};
+
+// The tools of a request, by name.
+using KnownTools = std::map<std::string, ToolParameters, std::less<>>;
+
+}  // namespace octavo::openai

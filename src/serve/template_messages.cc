@@ -1,0 +1,90 @@
+#include "serve/template_messages.h"
+
+#include <boost/json/array.hpp>
+#include <utility>
+
+#include "base/exact_json.h"
+
+namespace octavo {
+namespace {
+
+namespace json = boost::json;
+
+// A string becomes one part.
+json::array as_parts(json::value content) {
+  if (content.is_array()) return std::move(content.get_array());
+  return {json::object{{"type", "text"}, {"text", std::move(content)}}};
+}
+
+std::string as_text(const ContentRules& rules, const json::array& parts) {
+  std::string media, text;
+  bool first = true;
+  for (const json::value& part : parts) {
+    const json::object& fields = part.get_object();
+    const std::string_view type = fields.at("type").get_string();
+    if (type != "text") {
+      media += media.empty() ? "" : "\n";
+      if (rules.token) media += rules.token(openai::media_kind(type));
+    } else {
+      text += std::exchange(first, false) ? "" : "\n";
+      text += std::string_view(fields.at("text").get_string());
+    }
+  }
+  if (media.empty()) return text;
+  return text.empty() ? media : media + "\n" + text;
+}
+
+bool is_system(const json::value& message) { return message.at("role").get_string() == "system"; }
+
+// All system messages as the first message.
+void merge_system(const ContentRules& rules, json::array& messages) {
+  std::string text;
+  json::array others;
+  for (json::value& message : messages) {
+    if (!is_system(message)) {
+      others.push_back(std::move(message));
+      continue;
+    }
+    const json::value& content = message.at("content");
+    const std::string one =
+        content.is_array() ? as_text(rules, content.get_array()) : std::string(content.get_string());
+    if (!text.empty() && !one.empty()) text += "\n\n";
+    text += one;
+  }
+  others.insert(others.begin(), json::object{{"role", "system"}, {"content", text}});
+  messages = std::move(others);
+}
+
+void fit_roles(const ContentRules& rules, const TemplateHabits& habits, json::array& messages) {
+  bool later = false;  // a system message is not the first message
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    json::object& message = messages[i].get_object();
+    if (!habits.knows_developer && message.at("role").get_string() == "developer") message["role"] = "system";
+    later = later || (i > 0 && is_system(messages[i]));
+  }
+  if (later && !habits.system_anywhere) merge_system(rules, messages);
+}
+
+}  // namespace
+
+std::string messages_for_template(const ChatTemplate& chat_template, const openai::ChatPrompt& prompt,
+                                  const ContentRules& rules) {
+  if (prompt.plain && !rules.media && rules.format != ContentFormat::parts) return prompt.messages;
+  const TemplateHabits& habits = chat_template.habits();
+  const ContentFormat format = rules.format;
+  const bool parts = format == ContentFormat::automatic ? habits.takes_parts : format == ContentFormat::parts;
+  json::error_code ignored;  // the server wrote this text
+  json::value all = parse_exact_json(prompt.messages, ignored);
+  fit_roles(rules, habits, all.get_array());
+  for (json::value& message : all.get_array()) {
+    json::value& content = message.at("content");
+    if (content.is_null()) continue;
+    if (parts && (rules.media || content.is_array() || format == ContentFormat::parts))
+      content = as_parts(std::move(content));
+    else if (content.is_array())
+      content = as_text(rules, content.get_array());
+  }
+  return exact_json_text(all);
+}
+
+}  // namespace octavo

@@ -1,0 +1,63 @@
+#include "serve/template_messages.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/json/parse.hpp>
+
+namespace octavo {
+namespace {
+
+const std::string kBody = "{{ '<' + m.role + '>' + m.content + '\n' }}";
+// As Qwen3's, GLM's and SmolLM3's: other roles are not printed.
+const std::string kDrops = "{%- for m in messages %}{%- if m.role in ['system', 'user', 'assistant'] %}" + kBody +
+                           "{%- endif %}{%- endfor %}";
+// As Qwen3.5's.
+const std::string kRaises = "{%- for m in messages %}{%- if m.role == 'system' and not loop.first %}"
+                            "{{ raise_exception('System message must be at the beginning.') }}{%- elif m.role not in "
+                            "['system', 'user', 'assistant'] %}{{ raise_exception('Unexpected role.') }}{%- endif %}" +
+                            kBody + "{%- endfor %}";
+const std::string kDeveloper = "{%- for m in messages %}{%- if m.role == 'developer' or true %}" + kBody +
+                               "{%- endif %}{%- endfor %}";
+constexpr std::string_view kParts =
+    "{%- for m in messages %}{{ '<' + m.role + '>' }}{%- if m.content is string %}{{ m.content }}{%- else %}{%- for "
+    "part in m.content %}{%- if part.type == 'text' %}{{ part.text }}{%- endif %}{%- endfor %}{%- endif %}{{ '\n' "
+    "}}{%- endfor %}";
+
+std::string rendered(std::string_view source, std::string_view messages, ContentFormat format = {}) {
+  const ChatTemplate chat_template = ChatTemplate::compile(source, {}).value();
+  const boost::json::object body{{"messages", boost::json::parse(messages)}};
+  openai::Fields fields(body);
+  const openai::ChatPrompt prompt = openai::read_chat_prompt(fields, {}).value();
+  const std::string fitted = messages_for_template(chat_template, prompt, {.format = format});
+  const auto text = chat_template.render({.messages = fitted, .add_generation_prompt = false});
+  return text ? *text : text.error().message;
+}
+
+TEST(TemplateMessages, DeveloperIsSystemWhereTheTemplateHasNoSuchRole) {
+  constexpr std::string_view kChat = R"([{"role":"developer","content":"RULES"},{"role":"user","content":"hi"}])";
+  for (const std::string& source : {kDrops, kRaises})
+    EXPECT_EQ(rendered(source, kChat), "<system>RULES\n<user>hi\n") << source;
+  EXPECT_EQ(rendered(kDeveloper, kChat), "<developer>RULES\n<user>hi\n");
+}
+
+TEST(TemplateMessages, SystemMessagesBetweenTurnsAreNotLost) {
+  constexpr std::string_view kChat =
+      R"([{"role":"system","content":"RULES"},{"role":"developer","content":"MORE"},{"role":"user","content":"hi"},
+          {"role":"assistant","content":"yo"},{"role":"system","content":[{"type":"text","text":"NOW"}]},
+          {"role":"user","content":"go"}])";
+  EXPECT_EQ(rendered(kRaises, kChat), "<system>RULES\n\nMORE\n\nNOW\n<user>hi\n<assistant>yo\n<user>go\n");
+  EXPECT_EQ(rendered(kDrops, kChat),
+            "<system>RULES\n<system>MORE\n<user>hi\n<assistant>yo\n<system>NOW\n<user>go\n");
+}
+
+TEST(TemplateMessages, PartsGoWhereTheTemplateGoesThroughThem) {
+  constexpr std::string_view kChat =
+      R"([{"role":"user","content":[{"type":"text","text":"AAA"},{"type":"text","text":"BBB"}]}])";
+  EXPECT_EQ(rendered(kParts, kChat), "<user>AAABBB\n");
+  EXPECT_EQ(rendered(kDrops, kChat), "<user>AAA\nBBB\n");
+  EXPECT_EQ(rendered(kParts, kChat, ContentFormat::string), "<user>AAA\nBBB\n");
+  EXPECT_EQ(rendered(kParts, R"([{"role":"user","content":"AAA"}])", ContentFormat::parts), "<user>AAA\n");
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Writes the generated pages of docs/reference, or with --check says which of them are out of date.
+
+    docs_tables.py [--check] [--program build/release/octavo]
+
+flags.md and metrics.md are printed by the program itself; commands.md is made of every --help, routes.md of src/serve/openapi.json and
+the switches in src/serve/routes/table.cc.
+"""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+NESTED = {"bench", "model", "simulate", "plan"}  # commands with commands below
+
+
+def text_of(program, *words):
+    return subprocess.run([program, *words], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def subcommands(program, *command):
+    """(name, description) of each command below one."""
+    listed = text_of(program, *command, "--help").partition("Subcommands:")[2]
+    return [match[0] for match in re.findall(r"(?m)^  ([a-z][a-z-]*) +(\S.*)$", listed)]
+
+
+def commands_page(program):
+    page = ["# Commands and their flags", "",
+            "Written by `tools/docs_tables.py` from each command's `--help`. Flags of `octavo serve` that come from vLLM, with",
+            "those that are refused or have no effect: [flags of vllm serve](flags.md).", ""]
+    for name in subcommands(program):
+        below = subcommands(program, name) if name in NESTED else []
+        for command in [(name,), *((name, last) for last in below)]:
+            page += [f"## octavo {' '.join(command)}", "", "```text", text_of(program, *command, "--help").strip(), "```", ""]
+    return "\n".join(page)
+
+
+def kind(schema, schemas):
+    """A JSON type with its limits, in a few words."""
+    if "$ref" in schema:
+        return kind(schemas[schema["$ref"].rsplit("/", 1)[1]], schemas)
+    parts = [kind(part, schemas) for part in schema.get("anyOf", schema.get("oneOf", [])) if part.get("type") != "null"]
+    if parts:
+        number = any(re.match(r"(integer|number)", part) for part in parts)
+        kept = [part for part in parts if not (number and part == "string")]  # numbers may come as strings everywhere
+        return " or ".join(dict.fromkeys(kept))
+    if schema.get("enum") in ([], [""]):
+        return "a served name"  # filled in by the server
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if "const" in schema:
+        return f"`{json.dumps(schema['const'])}`"
+    name = schema.get("type", "any")
+    if name == "array":
+        return "list of " + kind(schema["items"], schemas) if "items" in schema else "list"
+    low, high, above = (schema.get(word) for word in ("minimum", "maximum", "exclusiveMinimum"))
+    low = low if low is None or low > -2**31 else None  # what the type holds is no limit
+    high = high if high is None or high < 2**31 - 1 else None
+    bounds = [f"from {low:g}" if low is not None else f"above {above:g}" if above is not None else "", f"to {high:g}" if high is not None else ""]
+    return " ".join([name, *filter(None, bounds)])
+
+
+def routes_page():
+    document = json.loads((ROOT / "src/serve/openapi.json").read_text())
+    schemas = document["components"]["schemas"]
+    table = (ROOT / "src/serve/routes/table.cc").read_text()
+    needs = {"dev_mode": "`--server-dev-mode`", "change_adapters": "`--allow-runtime-lora-updating`", "profiles": "`--profiler-config`"}
+    switch = {}
+    for row in re.findall(r"\{\.path = [^}]*\}", table):
+        if by := re.search(r"enabled_by = &ServeOptions::(\w+)", row):
+            switch[re.search(r'\.path = "([^"]+)"', row)[1]] = needs.get(by[1], f"`{by[1]}`")
+    page = ["# Routes and fields of octavo serve", "",
+            "Written by `tools/docs_tables.py` from the document that `GET /openapi.json` serves. Their meaning: [HTTP API](api.md).", "",
+            "| route | | needs |", "|---|---|---|"]
+    bodies = {}
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            if method == "parameters":
+                continue
+            page.append(f"| `{method.upper()} {path}` | {operation['summary'].rstrip('.')} | {switch.get(path, '')} |")
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                if "$ref" in content["schema"]:
+                    bodies.setdefault(content["schema"]["$ref"].rsplit("/", 1)[1], []).append(path)
+    for name, paths in bodies.items():
+        page += ["", f"## {name}", "", "Body of " + ", ".join(f"`{path}`" for path in paths) + ".", "", "| field | type |", "|---|---|"]
+        required = set(schemas[name].get("required", []))
+        for field, schema in schemas[name].get("properties", {}).items():
+            page.append(f"| `{field}` | {kind(schema, schemas)}{', required' if field in required else ''} |")
+    return "\n".join([*page, ""])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--program", default=str(ROOT / "build/release/octavo"))
+    args = parser.parse_args()
+    pages = {"flags": text_of(args.program, "serve", "--list-flags"), "metrics": text_of(args.program, "serve", "--list-metrics"),
+             "commands": commands_page(args.program), "routes": routes_page()}
+    stale = []
+    for name, text in pages.items():
+        path = ROOT / f"docs/reference/{name}.md"
+        if not path.exists() or path.read_text() != text:
+            stale.append(name)
+            if not args.check:
+                path.write_text(text)
+    if args.check and stale:
+        print(f"out of date: {', '.join(stale)}; run tools/docs_tables.py", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
