@@ -62,12 +62,12 @@ constexpr Suffix kSuffixes[] = {{".lora_A.weight", ".lora_B.weight", true, false
 constexpr std::string_view kBaseSuffix = ".base_layer.weight";
 
 // A part of a tensor: row r, column c is its number first + r * row_step + c * col_step.
-struct Block {
+struct MatrixBlock {
   std::int64_t rows, cols, first, row_step, col_step;
 };
 
 // Its numbers, times `scale`, into rows `row + r` of `to`, `stride` long, from column `column` on.
-void copy_block(const StoredTensor& tensor, const Block& from, float scale, DType format,
+void copy_block(const StoredTensor& tensor, const MatrixBlock& from, float scale, DType format,
                 std::vector<std::byte>& to, std::int64_t stride, std::int64_t row, std::int64_t column) {
   for (std::int64_t r = 0; r < from.rows; ++r)
     for (std::int64_t c = 0; c < from.cols; ++c)
