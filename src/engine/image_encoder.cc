@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "model/inputs/media.h"
 #include "model/position_grid.h"
 #include "tensor/dequantize.h"
 
@@ -97,7 +98,7 @@ ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
 Result<> ImageEncoder::read_positions() {
   Device& device = *backend_.device;
   Stream& stream = *backend_.stream;
-  const Weight& table = *tower_.network.positions.weight;
+  const Weight& table = tower_.network.input<PatchInput>()->positions();
   std::vector<std::int32_t> numbers(static_cast<std::size_t>(table.rows()));
   std::iota(numbers.begin(), numbers.end(), 0);
   position_table_.resize(numbers.size() * static_cast<std::size_t>(table.cols()));

@@ -147,7 +147,7 @@ Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const 
 Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   TRY(const std::string_view method, quantization_method(options.model_dir));
   if (method == "none" || method == "gguf") return {};
-  const Weight& output = model.network.output();
+  const Weight& output = model.network.ends->output();
   if (output.bytes() < 2 * static_cast<std::size_t>(output.rows() * output.cols())) return {};
   log_info("the output matrix is not {} but plain: each step reads {} MB of it; --quantization int8 makes codes of it",
            method, output.bytes() / 1'000'000);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/inputs/media.h"
 #include "tensor/dequantize.h"
 
 namespace octavo {
@@ -58,6 +59,7 @@ void SoundTower::convolve(const LinearParameter& w, const View& patches, const V
 }
 
 void SoundTower::begin(std::string_view spectrogram, int rows_wanted) {
+  const auto& convolutions = tower_.network.input<SoundInputRows>()->convolutions();
   const std::int64_t rows = rows_wanted, frames = input_.frames(), mels = input_.mels, dim = tower_.spec.dim;
   const std::int64_t seen = 2 * rows;  // frames that the second convolution sees
   CHECK(std::ssize(spectrogram) == mels * frames * static_cast<std::int64_t>(sizeof(float)),
@@ -73,7 +75,7 @@ void SoundTower::begin(std::string_view spectrogram, int rows_wanted) {
     put_number(patches, act, static_cast<std::size_t>(to), value);
   });
   const View first = features_.view(act, {seen, dim});
-  convolve(tower_.network.convolutions[0], patches_.view(act, {seen, mels * kSoundTaps}), first);
+  convolve(convolutions[0], patches_.view(act, {seen, mels * kSoundTaps}), first);
   lay_out_patches(rows, 2, frames, dim, [&](std::int64_t to, std::int64_t frame, std::int64_t channel) {
     std::byte* const out = patches + static_cast<std::size_t>(to) * bytes;
     if (frame < 0)
@@ -85,7 +87,7 @@ void SoundTower::begin(std::string_view spectrogram, int rows_wanted) {
           bytes);
   });
   const View features = features_.view(act, {rows, dim});
-  convolve(tower_.network.convolutions[1], patches_.view(act, {rows, dim * kSoundTaps}), features);
+  convolve(convolutions[1], patches_.view(act, {rows, dim * kSoundTaps}), features);
 
   layers_->begin(rows, {.positions = {}, .groups = {}, .features = features});
 }

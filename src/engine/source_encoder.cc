@@ -79,19 +79,21 @@ void SourceEncoder::keep(int place, const View& rows) {
   const std::int64_t n = rows.size(0);
   auto* const slots = static_cast<std::int64_t*>(slots_.data());
   std::iota(slots, slots + n, place * blocks_each_ * kSourceBlockSize);
-  StepContext step{
-      .backend = backend_,
-      .tokens = n,
-      .positions = positions_.view(DType::i32, {n}),
-      .frequencies = {},
-      .ropes = {},
-      .scratch = Scratch(scratch_.view(DType::u8, {static_cast<std::int64_t>(scratch_.bytes())})),
-      .slots = slots_.view(DType::i64, {n})};
+  const ForwardBatch batch{.positions = positions_.view(DType::i32, {n}), .groups = {}};
+  const Slots none;
+  ResidualSum residual(backend_, {});
+  Step step{.backend = backend_,
+            .batch = batch,
+            .rows = {0, n},
+            .slots = none,
+            .residual = residual,
+            .turning = {},
+            .scratch = Scratch(scratch_.view(DType::u8, {static_cast<std::int64_t>(scratch_.bytes())}))};
+  step.memory.cache.slots = slots_.view(DType::i64, {n});
   for (std::size_t i = 0; i < model_.network.layers.size(); ++i) {
-    const Block* cross = model_.network.layers[i].cross.get();
-    if (cross == nullptr) continue;
-    step.cross_cache = places_.layers()[i];
-    cross->store_rows(step, rows);
+    step.memory.cross = places_.layers()[i];
+    for (const Block* block : model_.network.layers[i].blocks())
+      if (block->source()) block->store_rows(step, rows);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "media/resize.h"
+#include "model/inputs/media.h"
 
 namespace octavo {
 namespace {
@@ -58,11 +59,12 @@ Result<> TiledImageEncoder::read_learned_rows() {
     backend_.stream->synchronize();
     return row;
   };
+  const PatchInput& input = *tower_.network.input<PatchInput>();
   row_ = static_cast<std::size_t>(row_bytes() / 4);
-  newline_ = read(tower_.network.newline.value);
+  newline_ = read(input.newline());
   if (!tower_.spec.image->whole_last) return {};
   TRY(newline_, encoder_->projected(newline_));
-  TRY(separator_, encoder_->projected(read(tower_.network.separator.value)));
+  TRY(separator_, encoder_->projected(read(input.separator())));
   return {};
 }
 

@@ -62,12 +62,12 @@ constexpr Suffix kSuffixes[] = {{".lora_A.weight", ".lora_B.weight", true, false
 constexpr std::string_view kBaseSuffix = ".base_layer.weight";
 
 // A part of a tensor: row r, column c is its number first + r * row_step + c * col_step.
-struct Block {
+struct MatrixBlock {
   std::int64_t rows, cols, first, row_step, col_step;
 };
 
 // Its numbers, times `scale`, into rows `row + r` of `to`, `stride` long, from column `column` on.
-void copy_block(const StoredTensor& tensor, const Block& from, float scale, DType format,
+void copy_block(const StoredTensor& tensor, const MatrixBlock& from, float scale, DType format,
                 std::vector<std::byte>& to, std::int64_t stride, std::int64_t row, std::int64_t column) {
   for (std::int64_t r = 0; r < from.rows; ++r)
     for (std::int64_t c = 0; c < from.cols; ++c)
@@ -541,20 +541,20 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
   }
 }
 
-void add_expert_changes(const StepContext& step, const View& x, const ExpertPlaces& all_places,
+void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& all_places,
                         const View& y) {
   // Where none has such changes, adapters have no places for them.
-  if (step.adapters == nullptr || step.adapters->adapters[0]->size() <= all_places.index) return;
+  if (step.batch.adapters == nullptr || step.batch.adapters->adapters[0]->size() <= all_places.index) return;
   Backend& backend = step.backend;
-  const StepAdapters& all = *step.adapters;
+  const StepAdapters& all = *step.batch.adapters;
   const std::int64_t experts = all_places.starts.size(0) - 1;
   const auto change = [&](std::size_t adapter, std::int64_t expert) -> const AdapterChange& {
     return (*all.adapters[adapter])[all_places.index + static_cast<std::size_t>(expert)];
   };
   Scratch scratch = step.adapter_scratch;
-  const Lists lists = take_lists(scratch, step.tokens, all_places.tokens.size(0));
+  const Lists lists = take_lists(scratch, step.tokens(), all_places.tokens.size(0));
   auto* adapters = lists.adapters.as<std::int32_t>();
-  std::fill_n(adapters, step.tokens, -1);
+  std::fill_n(adapters, step.tokens(), -1);
   for (std::size_t i = 0; i < all.adapters.size(); ++i)
     for (std::int32_t p = all.host_starts[i]; p < all.host_starts[i + 1]; ++p)
       adapters[all.tokens.as<std::int32_t>()[p]] = static_cast<std::int32_t>(i);

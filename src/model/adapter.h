@@ -153,7 +153,7 @@ struct ExpertPlaces {
 
 // y += what the step's adapters have for a product of experts, in host memory. x: act [n, cols], y: act
 // [places, rows].
-void add_expert_changes(const StepContext& step, const View& x, const ExpertPlaces& places, const View& y);
+void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& places, const View& y);
 
 // y += what they have for the embeddings of `ids`: i32 [n], y: f32 [n, dim].
 void add_embedding_changes(Backend& backend, const StepAdapters& all, const Scratch& scratch, const View& ids,

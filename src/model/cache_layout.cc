@@ -83,7 +83,7 @@ CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
     if (const int source = source_of(spec, i); source >= 0)
       layout.layers[i] = layout.layers[static_cast<std::size_t>(source)];
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
-    const std::int64_t floats = network.layers[i].state_floats();
+    const std::int64_t floats = network.layers[i].state_floats;
     if (floats == 0) continue;
     layout.layers[i].state = layout.state_floats;
     layout.state_floats += floats;
@@ -121,7 +121,7 @@ CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
     }
     if (layer.state < 0) continue;
     layer.state = layout.state_floats;
-    layout.state_floats += network.layers[i].state_floats();
+    layout.state_floats += network.layers[i].state_floats;
   }
   return layout;
 }
@@ -129,11 +129,13 @@ CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options) {
 CacheLayout cross_layout(const ModelSpec& spec, const CacheOptions& options) {
   CacheLayout layout{
       .groups = {}, .layers = std::vector<CacheLayer>(spec.layers.size()), .block_size = options.block_size};
-  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
-    const std::optional<CrossAttention>& cross = spec.layers[i].cross;
-    if (!cross) continue;
-    const KvSpec kv{cross->heads, cross->head_dim, options.block_size, options.dtype};
-    if (layout.groups.empty()) layout.groups.push_back({.q_heads = cross->heads, .kv = kv, .causal = false});
+  const Network network = network_of(spec);
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const std::optional<CacheNeed> need = network.layers[i].source();
+    if (!need) continue;
+    const KvSpec kv{need->kv_heads, need->head_dim, options.block_size, options.dtype};
+    if (layout.groups.empty())
+      layout.groups.push_back({.q_heads = need->q_heads, .kv = kv, .causal = need->causal});
     layout.layers[i] = {.group = 0, .plane = layout.planes};
     layout.groups[0].layers = ++layout.planes;
   }

@@ -131,13 +131,13 @@ json::object description(Network& network, const Checkpoint& checkpoint, const T
     groups[fmt::format("group_{}", groups.size())] = std::move(layers);
   }
   json::array ignored;
-  if (options.keep_embedding || network.lm_head.parts.empty()) ignored.push_back("lm_head");
+  if (options.keep_embedding || network.ends->lm_head.parts.empty()) ignored.push_back("lm_head");
   for (const MatrixParameter* matrix : network.parameters().matrices)
     if (matrix->use == MatrixUse::plain && !matrix->turned)
       ignored.emplace_back(module_of(*checkpoint.find(matrix->parts[0].name)));
   if (!options.keep_embedding) {
     json::array tables{"Embedding"};
-    if (!network.lm_head.parts.empty()) tables.push_back("re:.*lm_head");
+    if (!network.ends->lm_head.parts.empty()) tables.push_back("re:.*lm_head");
     groups[fmt::format("group_{}", groups.size())] = {{"targets", std::move(tables)},
                                                       {"weights", weights_of(Encoding::int8, 0)}};
   }

@@ -10,6 +10,7 @@
 #include "model/inspect.h"
 #include "model/parameters.h"
 #include "model/rope.h"
+#include "model/workspaces.h"
 
 namespace octavo {
 namespace {
@@ -161,6 +162,20 @@ TEST(Costs, CountParametersAndWork) {
   EXPECT_DOUBLE_EQ(one.bytes, 2.0 * static_cast<double>(layers + 6400) + 2 * 2 * 32 * (100 + 1 + 8 + 1));
   const PassCost three = pass_cost(spec, 3, 3, 2, 2);
   EXPECT_DOUBLE_EQ(three.operations, 2.0 * static_cast<double>(3 * layers + 6400) + 4 * 64 * (6 + 6));
+}
+
+// Of heads that draft: rows that they have read, embedding and row side by side, and numbers of rows. Of the model that
+// they draft for: the residual before each layer that they read.
+TEST(Workspaces, CountDraftHeadsAndWhatTheyRead) {
+  ModelSpec spec = with_windows({0});
+  constexpr std::int64_t kTokens = 64, kDim = 64;
+  DecoderLimits limits{.max_tokens = kTokens, .max_logit_rows = 1};
+  const std::int64_t plain = workspace_bytes(spec, DType::bf16, limits);
+  limits.kept_layers = {0, 0};
+  EXPECT_EQ(workspace_bytes(spec, DType::bf16, limits), plain + 2 * kTokens * kDim * 4 + kTokens * 4);
+  limits.kept_layers.clear();
+  spec.hidden = HiddenInput{.dim = kDim, .vocab = 100};
+  EXPECT_EQ(workspace_bytes(spec, DType::bf16, limits), plain + kTokens * (kDim * 4 + 2 * kDim * 2) + kTokens * 4);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ Result<std::unique_ptr<Model>> load(ModelSpec spec, const Checkpoint& checkpoint
   model->spec = std::move(spec);
   model->max_model_len = other.max_model_len;
   TRY(model->network, checked_network(model->spec, checkpoint));
-  model->network.other = &other.whole_ends();
+  model->network.ends->other = &other.whole_ends();
   TRY_VOID(load_beside(other, checkpoint, backend, options, model->network.parameters(), *model));
   return model;
 }

@@ -312,8 +312,8 @@ DType plain_format(Network& network, const Checkpoint& checkpoint) {
       if (const StoredTensor& tensor = *checkpoint.find(slot.name);
           tensor.plain() && matrix->use != MatrixUse::router)
         return *tensor.dtype;
-  const std::vector<Slot>& norm = network.final_norm.weight.parts;
-  const std::vector<Slot>& table = network.embedding.parts;
+  const std::vector<Slot>& norm = network.ends->final_norm.weight.parts;
+  const std::vector<Slot>& table = network.ends->embedding.parts;
   const bool packed = table.empty() || checkpoint.find(table[0].name)->packed != nullptr;
   return packed && !norm.empty() ? *checkpoint.find(norm[0].name)->dtype : DType::bf16;
 }

@@ -72,8 +72,8 @@ Result<> load_ends(const Checkpoint& checkpoint, Backend& backend, const LoadOpt
   ends->max_model_len = model.max_model_len;
   TRY(Network whole, checked_network(ends->spec, checkpoint));
   ends->network.plain = whole.plain;
-  ends->network.embedding = std::move(whole.embedding);
-  ends->network.lm_head = std::move(whole.lm_head);
+  ends->network.ends->embedding = std::move(whole.ends->embedding);
+  ends->network.ends->lm_head = std::move(whole.ends->lm_head);
   TRY_VOID(load_weights(checkpoint, backend, options, *ends));
   model.ends = std::move(ends);
   return {};

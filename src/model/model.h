@@ -78,7 +78,7 @@ struct Model {
   std::unique_ptr<Model> ends;
 
   // Whose embedding and output matrix are whole.
-  const Network& whole_ends() const { return ends ? ends->network : network; }
+  const Ends& whole_ends() const { return ends ? *ends->network.ends : *network.ends; }
 
   // Reads config.json and the safetensors files of a directory, or a GGUF file. Errors: a configuration or a
   // checkpoint that is wrong or not supported (the message names field or tensor), a backend that cannot run

@@ -116,7 +116,7 @@ TEST(ModelGoldenInBf16, GemmaScalesEmbeddingsAsTransformersDoes) {
   const float root = model->spec.embed_scale;
   constexpr float kStep = 0.0625F;
   const auto difference = [&](float embed_scale) {
-    model->spec.embed_scale = embed_scale;
+    model->network.ends->embed_scale = embed_scale;
     const auto logits = logits_of(*model, backend, golden, {static_cast<int>(golden.ids.size())});
     double sum = 0;
     for (std::size_t i = 0; i < logits.size(); ++i) {

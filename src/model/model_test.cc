@@ -133,7 +133,7 @@ TEST_F(ModelLoad, ConvertsToTheFormatAskedFor) {
   const auto bytes_as = [&](ModelDType dtype) {
     const auto model = Model::load(directory_.path(), cpu, {.dtype = dtype});
     EXPECT_EQ((*model)->activation, dtype == ModelDType::bfloat16 ? DType::bf16 : DType::f32);
-    return (*model)->network.embedding.weight->bytes();
+    return (*model)->network.ends->embedding.weight->bytes();
   };
   EXPECT_EQ(bytes_as(ModelDType::automatic), 128u * 48 * 4);
   EXPECT_EQ(bytes_as(ModelDType::float32), 128u * 48 * 4);

@@ -1,95 +1,56 @@
-// A network made from its spec: layers of blocks with all their parameters.
+// A network made from its spec: inputs, layers and heads, with all their parameters.
 #pragma once
 
-#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/blocks/block.h"
-#include "model/blocks/shared_transformer.h"
-#include "model/parameters.h"
+#include "model/ends.h"
+#include "model/heads/logits.h"
+#include "model/heads/pool.h"
+#include "model/heads/project.h"
+#include "model/part.h"
+#include "model/residual/scheme.h"
 #include "model/spec.h"
 
 namespace octavo {
 
-// What a layer of a network with several streams mixes them by.
-struct StreamMixer {
-  NormParameter norm;
-  MatrixParameter router;
-  VectorParameter predict, correct, scale;
-};
-
-// Of HyperConnections.
-struct StreamWeights {
-  VectorParameter matrix, base, scale;
-};
-
 struct Layer {
-  NormParameter mixer_norm, mixer_post_norm, cross_norm, cross_post_norm, feed_forward_norm, feed_forward_post_norm,
-      input_post_norm;
-  std::unique_ptr<SharedTransformerBlock> shared;                          // these: null: the layer has no
-  std::unique_ptr<Block> mixer, second_mixer, cross, feed_forward, shortcut, input;  // such part
-  VectorParameter rest;                                                    // of LayerSpec::blend: 1 - its share
-  VectorParameter mixed_scale, passed_scale;                               // where they are not 1
-  StreamMixer streams;
-  StreamWeights mixer_streams, feed_forward_streams;
+  std::vector<std::unique_ptr<Phase>> phases;
+  std::int64_t state_floats = 0;  // of all blocks, one behind the other
 
-  // Those that are there, in the order of the forward pass.
+  // In the order of the forward pass.
   std::vector<Block*> blocks() const;
-  // Of its mixers and what it shares: at most one of them keeps something in the cache, and at most one has a
-  // state.
+  // At most one of its blocks keeps something in the cache, and at most one something of an encoder's rows.
   std::optional<CacheNeed> cache() const;
-  std::optional<CacheNeed> entries() const { return mixer ? mixer->entries() : std::nullopt; }
-  // Of its mixers, then of its feed-forward.
-  std::int64_t state_floats() const { return mixer_state_floats() + feed_forward_state_floats(); }
-  std::int64_t mixer_state_floats() const;
-  std::int64_t feed_forward_state_floats() const { return feed_forward ? feed_forward->state_floats() : 0; }
-};
-
-// Of Projector.
-struct ProjectorParameter {
-  NormParameter norm;
-  LinearParameter merger;  // of Projector::merged
-  std::vector<LinearParameter> matrices;
-};
-
-struct HeadParameter {
-  LinearParameter linear;
-  NormParameter norm;
+  std::optional<CacheNeed> entries() const;
+  std::optional<CacheNeed> source() const;
+  // That whose block is in the cache.
+  const Phase& caching_phase() const;
 };
 
 struct Network {
-  MatrixParameter embedding, positions, token_types;  // positions: learned ones
-  NormParameter embedding_norm;
-  MatrixParameter input_table;  // these three: of LayerInputs, of all layers
-  LinearParameter input_projection;
-  NormParameter input_norm;
-  std::vector<LinearParameter> stream_in, stream_out;  // of Streams, but for the first one
-  MatrixParameter lm_head;  // not there when tied, and in models that do not continue texts
-  VectorParameter logits_bias;
-  std::vector<Layer> layers;
-  StreamWeights output_streams;
-  NormParameter final_norm;
-  std::vector<std::vector<HeadParameter>> heads;  // of ModelSpec::head_at
-  NormParameter token_norm, hidden_norm;  // these two and joint: of HiddenInput
-  LinearParameter joint;
-  const Network* other =
-      nullptr;              // that it proposes for, whose matrices it uses where it has none; lives longer
-  LinearParameter patches;  // of ImageInput
-  MatrixParameter class_token;
-  VectorParameter newline, separator;  // of ImageInput::tiled and whole_last
-  ProjectorParameter projector;
-  std::vector<ProjectorParameter> deep_projectors;
-  std::array<LinearParameter, 2> convolutions;  // of SoundInput
-  DType plain = DType::f32;                     // of the checkpoint's plain matrices, other ranks' included
-  std::vector<std::string> ignorable;           // tensors that may be in a checkpoint, as in Names
+  std::unique_ptr<Ends> ends = std::make_unique<Ends>();  // which other parts refer to
+  std::vector<std::unique_ptr<Phase>> inputs;             // of the first stage; angles, of all
+  std::unique_ptr<ResidualScheme> residual;
+  std::vector<Layer> layers;  // of this stage
+  // Heads, each null where the network has none, or another stage has it.
+  std::unique_ptr<LogitsHead> logits;
+  std::unique_ptr<PoolHeads> pool;
+  std::unique_ptr<ProjectHead> project;
+  DType plain = DType::f32;            // of the checkpoint's plain matrices, other ranks' included
+  std::vector<std::string> ignorable;  // tensors that may be in a checkpoint, as in Names
 
+  std::vector<NetworkPart*> parts() const;  // all but the ends
   ParameterList parameters();
-  const Weight& table() const { return embedding.weight ? *embedding.weight : other->table(); }
-  const Weight& output() const {
-    if (lm_head.weight) return *lm_head.weight;
-    return other != nullptr ? other->output() : *embedding.weight;
+  // The input of this kind; null: it has none.
+  template <class Input>
+  const Input* input() const {
+    for (const std::unique_ptr<Phase>& phase : inputs)
+      if (const auto* found = dynamic_cast<const Input*>(phase.get())) return found;
+    return nullptr;
   }
 };
 

@@ -23,7 +23,7 @@ Result<View> PlaceHeads::allocate(DType type, std::int64_t rows, std::int64_t co
 
 void PlaceHeads::copy_hidden(std::int64_t n, const View& out) const {
   backend_.ops.gather_rows(*backend_.stream, {.x = residual_, .rows = rows_.rows(0, n), .out = out});
-  if (const Norm norm = other().network.final_norm.norm(); norm.kind != NormKind::none)
+  if (const Norm norm = other().network.ends->final_norm.norm(); norm.kind != NormKind::none)
     backend_.ops.add_norm(*backend_.stream, {.residual = out, .norm = norm, .replace = true});
 }
 

@@ -80,7 +80,7 @@ TEST_P(QuantizedGolden, WhatIsPlainBesideThemCanBeQuantised) {
   const auto as_is = load(*backend, ModelDType::automatic);
   const auto model = load(*backend, ModelDType::automatic, Encoding::int8);
   ASSERT_TRUE(as_is != nullptr && model != nullptr);
-  const auto table_bytes = [](const Model& m) { return m.network.embedding.weight->bytes(); };
+  const auto table_bytes = [](const Model& m) { return m.network.ends->embedding.weight->bytes(); };
   EXPECT_LT(table_bytes(*model), table_bytes(*as_is));
   EXPECT_LE(model->weight_bytes - table_bytes(*model), as_is->weight_bytes - table_bytes(*as_is));
   const auto logits = logits_of(*model, *backend, {static_cast<int>(golden_.ids.size())});

@@ -127,8 +127,7 @@ class Loader {
     TRY_VOID(cache_layout(model_.spec, {.dtype = model_.activation}).supported(backend_.ops));
     TRY_VOID(load_vectors());
     for (MatrixParameter* matrix : parameters_.matrices) TRY_VOID(load(*matrix));
-    for (Layer& layer : model_.network.layers)
-      for (Block* block : layer.blocks()) block->loaded();
+    for (NetworkPart* part : model_.network.parts()) part->loaded();
     return {};
   }
 
@@ -195,6 +194,7 @@ class Loader {
     float& scale = model_.spec.embed_scale;
     if (plain_ == DType::bf16) scale = to_f32(to_bf16(scale));
     if (plain_ == DType::f16) scale = to_f32(to_f16(scale));
+    model_.network.ends->embed_scale = scale;
   }
 
   Result<> load_vectors() {
@@ -223,7 +223,8 @@ class Loader {
     for (const RopeSpec& spec : model_.spec.ropes) {
       const std::vector<float> frequencies = rope_frequencies(spec, model_.max_model_len);
       model_.ropes.push_back({.each = arena_.put(frequencies, {std::ssize(frequencies)}),
-                              .scale = static_cast<float>(spec.scaling.attention_factor)});
+                              .scale = static_cast<float>(spec.scaling.attention_factor),
+                              .interleaved = spec.interleaved});
     }
   }
 

@@ -217,11 +217,16 @@ class AttentionBlock final : public Block {
                      .local = spec_.local};
   }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes();
+  void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
+  Result<> splits(const Shard& shard) const override {
+    if (spec_.qk_norm == QkNorm::whole_row && spec_.qk_norm_spec.kind != NormKind::rms)
+      return not_split("norms over the queries of all heads that are not RMS norms");
+    if (spec_.q_rank > 0) return not_split("queries of a latent in plain attention");
+    if (spec_.source >= 0 || spec_.keys_are_values) return not_split("keys and values that are shared");
+    TRY_VOID(divides(shard, spec_.q_heads, "query heads"));
+    return shard.size % spec_.kv_heads == 0 ? Result<>() : divides(shard, spec_.kv_heads, "key heads");
   }
+  bool spans_layers() const override { return spec_.source >= 0; }
 
   BlockCost cost(const Pass& pass) const override {
     const std::int64_t window = spec_.window;
@@ -258,19 +263,19 @@ class AttentionBlock final : public Block {
     return text;
   }
 
-  void store_rows(const StepContext& step, const View& x) const override { project(step, x); }
+  void store_rows(const Step& step, const View& x) const override { project(step, x); }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     const auto [qkv, q, attended, gates, low, latent, within, squares, row] = project(step, x);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     if (spec_.temperature) {
-      const View rows = View::of(q.data, q.dtype, {step.tokens, spec_.q_dim()});
-      ops.scale_rows(stream, {.x = rows, .factors = step.temperatures, .rows = step.positions, .y = rows});
+      const View rows = View::of(q.data, q.dtype, {step.tokens(), spec_.q_dim()});
+      ops.scale_rows(stream, {.x = rows, .factors = step.turning.temperatures, .rows = step.positions(), .y = rows});
     }
     const auto attend = [&](std::int64_t first, std::int64_t count, const AttentionPlan& plan, bool causal) {
       ops.attention(stream, {.q = q.rows(first, count),
-                             .cache = step.cache,
+                             .cache = step.memory.cache.memory,
                              .plan = plan,
                              .scale = spec_.scale,
                              .causal = causal,
@@ -282,11 +287,11 @@ class AttentionBlock final : public Block {
                              .sinks = sinks_.value,
                              .out = attended.rows(first, count)});
     };
-    attend(0, step.tokens, *step.plan, spec_.causal);
+    attend(0, step.tokens(), *step.memory.cache.plan, spec_.causal);
     // Again for those that see more.
     if (spec_.whole_images)
-      for (const WholeSpan& span : step.wholes)
-        attend(span.token, span.count, *span.plans[step.group], false);
+      for (const WholeSpan& span : step.batch.wholes)
+        attend(span.token, span.count, *span.plans[step.memory.group], false);
     if (spec_.output_gate)
       ops.gate(stream, {.x = attended, .gate = qkv.columns(spec_.qkv_dim(), spec_.q_dim()), .y = attended});
     if (spec_.head_gate) gate_heads(step, x, head_gate_, gates, attended);
@@ -331,7 +336,7 @@ class AttentionBlock final : public Block {
   }
 
   // What the cache's operator reads: queries, keys and values side by side.
-  void multiply(const StepContext& step, const View& x, const Work& work) const {
+  void multiply(const Step& step, const View& x, const Work& work) const {
     if (!apart_.empty()) return multiply_each(step, x, work);
     if (spec_.q_rank == 0) return linear(step, x, qkv_, work.qkv);
     linear(step, x, q_down_, work.low);
@@ -342,7 +347,7 @@ class AttentionBlock final : public Block {
   }
 
   // Each takes the rows within bounds of its own.
-  void multiply_each(const StepContext& step, const View& x, const Work& work) const {
+  void multiply_each(const Step& step, const View& x, const Work& work) const {
     std::int64_t first = 0;
     for (const LinearParameter& part : apart_) {
       step.backend.device->copy(*step.backend.stream, work.bounded, x);
@@ -352,9 +357,9 @@ class AttentionBlock final : public Block {
   }
 
   // Queries, keys and values of the rows; the latter two go to the cache.
-  Work project(const StepContext& step, const View& x) const {
+  Work project(const Step& step, const View& x) const {
     Scratch scratch = step.scratch;
-    const Work work = take(scratch, step.tokens, x.dtype);
+    const Work work = take(scratch, step.tokens(), x.dtype);
     multiply(step, x, work);
     if (bounds_.least.value) {
       const View qkv = work.qkv.columns(0, spec_.qkv_dim());
@@ -372,15 +377,15 @@ class AttentionBlock final : public Block {
          .norm_turned = spec_.qk_norm_turned,
          .v_norm = v_norm_.norm(),
          .stores = spec_.source < 0,
-         .rope = spec_.rope >= 0 ? step.ropes[static_cast<std::size_t>(spec_.rope)] : Rope{},
-         .slots = step.slots,
-         .cache = step.cache,
+         .rope = step.rope(spec_.rope),
+         .slots = step.memory.cache.slots,
+         .cache = step.memory.cache.memory,
          .q_out = work.q});
     return work;
   }
 
   // RMS norms over the queries, and the keys, of all heads: each rank knows the squares of its own. In host memory.
-  void norm_over_ranks(const StepContext& step, const Work& work) const {
+  void norm_over_ranks(const Step& step, const Work& work) const {
     struct Part {
       View rows;
       const NormParameter& norm;
@@ -391,15 +396,15 @@ class AttentionBlock final : public Block {
         {work.qkv.columns(0, spec_.q_dim()), q_norm_, 1, over_ranks_->q_dim},
         {work.qkv.columns(spec_.q_dim(), spec_.kv_dim()), k_norm_, over_ranks_->key_share, over_ranks_->kv_dim}};
     auto* row = work.row.as<float>();
-    for (std::int64_t i = 0; i < step.tokens; ++i)
+    for (std::int64_t i = 0; i < step.tokens(); ++i)
       for (int p = 0; p < 2; ++p) {
         dequantize({.values = parts[p].rows}, i, row);
         double sum = 0;
         for (std::int64_t k = 0; k < parts[p].rows.size(1); ++k) sum += double{row[k]} * row[k];
         work.squares.row<float>(i)[p] = static_cast<float>(sum * parts[p].share);
       }
-    step.ranks->all_reduce({work.squares.as<float>(), static_cast<std::size_t>(2 * step.tokens)});
-    for (std::int64_t i = 0; i < step.tokens; ++i)
+    step.ranks->all_reduce({work.squares.as<float>(), static_cast<std::size_t>(2 * step.tokens())});
+    for (std::int64_t i = 0; i < step.tokens(); ++i)
       for (int p = 0; p < 2; ++p) {
         const auto& [rows, norm, share, all] = parts[p];
         const float mean = work.squares.row<float>(i)[p] / static_cast<float>(all);

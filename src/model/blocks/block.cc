@@ -13,19 +13,10 @@ BlockCost operator+(const BlockCost& a, const BlockCost& b) {
   return {a.weights + b.weights, a.cached + b.cached, a.state + b.state, a.operations + b.operations};
 }
 
-View Scratch::take(DType type, std::initializer_list<std::int64_t> shape) {
-  constexpr std::int64_t kAlign = 256;  // bytes
-  View view = View::of(nullptr, type, shape);
-  if (memory_) view.data = memory_.as<std::uint8_t>() + used_;
-  used_ += (view.bytes() + kAlign - 1) / kAlign * kAlign;
-  CHECK(!memory_ || used_ <= memory_.bytes(), "{} bytes of {}", used_, memory_.bytes());
-  return view;
-}
-
 namespace {
 
 // Nothing else reads the rows that a product takes.
-void clamp(const StepContext& step, const BoundsParameter& bounds, const View& x) {
+void clamp(const Step& step, const BoundsParameter& bounds, const View& x) {
   if (!bounds.least.value) return;
   step.backend.ops.clamp(*step.backend.stream,
                          {.x = x, .least = bounds.least.value, .most = bounds.most.value, .y = x});
@@ -33,15 +24,16 @@ void clamp(const StepContext& step, const BoundsParameter& bounds, const View& x
 
 }  // namespace
 
-void linear(const StepContext& step, const View& x, const LinearParameter& w, const View& y) {
+void linear(const Step& step, const View& x, const LinearParameter& w, const View& y) {
   clamp(step, w.input, x);
   step.backend.ops.matmul(*step.backend.stream,
                           {.x = x, .w = *w.weight.weight, .bias = w.bias.value, .y = y});
   clamp(step, w.output, y);
-  if (step.adapters != nullptr) add_changes(step.backend, *step.adapters, step.adapter_scratch, x, w.index, y);
+  if (step.batch.adapters != nullptr)
+    add_changes(step.backend, *step.batch.adapters, step.adapter_scratch, x, w.index, y);
 }
 
-void gate_heads(const StepContext& step, const View& x, const LinearParameter& w, const View& gates, const View& values) {
+void gate_heads(const Step& step, const View& x, const LinearParameter& w, const View& gates, const View& values) {
   linear(step, x, w, gates);
   const std::int64_t heads = gates.elements(), dim = values.elements() / heads;
   const View rows = View::of(values.data, values.dtype, {heads, dim});

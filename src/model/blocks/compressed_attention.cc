@@ -49,23 +49,23 @@ class Compressor {
 
   // Those that these tokens end go to the cache, from number `first` of their rows on; `state`: where its
   // state begins in the block's.
-  void run(const StepContext& step, const View& x, std::int64_t state, std::int64_t first,
+  void run(const Step& step, const View& x, std::int64_t state, std::int64_t first,
            const Work& w) const {
     linear(step, x, in_, w.in);
     step.backend.ops.compress(*step.backend.stream, {.values = w.in.columns(0, sets_ * dim_),
                                                      .gates = w.in.columns(sets_ * dim_, sets_ * dim_),
                                                      .bias = bias_.value,
-                                                     .state = state_part(step.state, state, {sets_, 3, dim_}),
-                                                     .plan = step.states,
+                                                     .state = state_part(step.memory.states, state, {sets_, 3, dim_}),
+                                                     .plan = step.memory.state_plan,
                                                      .means = w.means});
-    const Frequencies& frequencies = step.frequencies[rope_];
+    const Frequencies& frequencies = step.turning.frequencies[rope_];
     step.backend.ops.store_rows(*step.backend.stream, {.x = w.means,
                                                        .norm = norm_.norm(),
-                                                       .positions = step.positions,
+                                                       .positions = step.positions(),
                                                        .frequencies = frequencies.each,
                                                        .scale = frequencies.scale,
-                                                       .slots = step.entry_slots,
-                                                       .cache = step.entries,
+                                                       .slots = step.memory.entries.slots,
+                                                       .cache = step.memory.entries.memory,
                                                        .first = first});
   }
 
@@ -152,11 +152,8 @@ class CompressedAttentionBlock final : public Block {
            (index_compressor_ ? index_compressor_->state_floats() : 0);
   }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes();
-  }
+  void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
+  Result<> splits(const Shard& shard) const override { return divides(shard, spec_.out_groups, "groups of heads"); }
 
   BlockCost cost(const Pass& pass) const override {
     const auto tokens = static_cast<double>(pass.tokens), context = static_cast<double>(pass.context);
@@ -185,12 +182,12 @@ class CompressedAttentionBlock final : public Block {
     return text;
   }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const Work w = take(scratch, step.tokens, x.dtype);
+    const Work w = take(scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
-    const Frequencies& frequencies = step.frequencies[static_cast<std::size_t>(spec_.rope)];
+    const Frequencies& frequencies = step.turning.frequencies[static_cast<std::size_t>(spec_.rope)];
     linear(step, x, down_, w.down);
     ops.add_norm(
         stream,
@@ -201,22 +198,22 @@ class CompressedAttentionBlock final : public Block {
     turn(step, q, q_norm_.norm(), false);
     ops.store_rows(stream, {.x = w.down.columns(spec_.q_rank, spec_.head_dim),
                             .norm = kv_norm_.norm(),
-                            .positions = step.positions,
+                            .positions = step.positions(),
                             .frequencies = frequencies.each,
                             .scale = frequencies.scale,
-                            .slots = step.slots,
-                            .cache = step.cache});
+                            .slots = step.memory.cache.slots,
+                            .cache = step.memory.cache.memory});
     if (compressor_) compressor_->run(step, x, 0, 0, w.entries);
     if (index_compressor_) choose(step, x, w);
     ops.attention(stream, {.q = q,
-                           .cache = step.cache,
-                           .plan = *step.plan,
+                           .cache = step.memory.cache.memory,
+                           .plan = *step.memory.cache.plan,
                            .scale = spec_.scale,
                            .window = spec_.window,
                            .sinks = sinks_.value,
                            .chosen = w.chosen,
-                           .entries = step.entries,
-                           .entry_plan = compressor_ ? step.entry_plan : nullptr,
+                           .entries = step.memory.entries.memory,
+                           .entry_plan = compressor_ ? step.memory.entries.plan : nullptr,
                            .out = w.seen});
     turn(step, seen, {}, true);
     for (std::size_t group = 0; group < groups_.size(); ++group) {
@@ -267,18 +264,18 @@ class CompressedAttentionBlock final : public Block {
     return View::of(rows.data, rows.dtype, {rows.size(0), heads, dim});
   }
 
-  void turn(const StepContext& step, const View& heads, const Norm& norm, bool back) const {
-    const Frequencies& frequencies = step.frequencies[static_cast<std::size_t>(spec_.rope)];
+  void turn(const Step& step, const View& heads, const Norm& norm, bool back) const {
+    const Frequencies& frequencies = step.turning.frequencies[static_cast<std::size_t>(spec_.rope)];
     step.backend.ops.turn_ends(*step.backend.stream, {.x = heads,
                                                       .norm = norm,
-                                                      .positions = step.positions,
+                                                      .positions = step.positions(),
                                                       .frequencies = frequencies.each,
                                                       .scale = frequencies.scale,
                                                       .back = back});
   }
 
   // Which entries each query sees. The scale of scores is above 0 and changes no choice.
-  void choose(const StepContext& step, const View& x, const Work& w) const {
+  void choose(const Step& step, const View& x, const Work& w) const {
     const View q = heads_of(w.index_q, spec_.indexer->heads, spec_.indexer->head_dim);
     index_compressor_->run(step, x, compressor_->state_floats(), spec_.head_dim, w.index_entries);
     linear(step, w.q_latent, index_q_, w.index_q);
@@ -286,8 +283,8 @@ class CompressedAttentionBlock final : public Block {
     turn(step, q, {}, false);
     step.backend.ops.choose_tokens(*step.backend.stream, {.q = q,
                                                           .weights = w.index_weights,
-                                                          .cache = step.entries,
-                                                          .plan = *step.entry_plan,
+                                                          .cache = step.memory.entries.memory,
+                                                          .plan = *step.memory.entries.plan,
                                                           .chosen = w.chosen});
   }
 

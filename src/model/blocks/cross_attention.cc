@@ -24,10 +24,12 @@ class CrossAttentionBlock final : public Block {
     list.add(out_);
   }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes();
+  void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
+  Result<> splits(const Shard&) const override { return not_split("cross attention"); }
+
+  std::optional<CacheNeed> source() const override {
+    return CacheNeed{
+        .q_heads = spec_.heads, .kv_heads = spec_.heads, .head_dim = spec_.head_dim, .causal = false};
   }
 
   // The encoder's rows are as many as they are: what is cached of them counts with the sequence, not with its
@@ -38,29 +40,29 @@ class CrossAttentionBlock final : public Block {
     return fmt::format("{} heads of {} on an encoder's rows", spec_.heads, spec_.head_dim);
   }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const auto [q, attended] = take(scratch, step.tokens, x.dtype);
+    const auto [q, attended] = take(scratch, step.tokens(), x.dtype);
     linear(step, x, q_, q);
     step.backend.ops.attention(*step.backend.stream,
-                               {.q = View::of(q.data, q.dtype, {step.tokens, spec_.heads, spec_.head_dim}),
-                                .cache = step.cross_cache,
-                                .plan = *step.cross_plan,
+                               {.q = View::of(q.data, q.dtype, {step.tokens(), spec_.heads, spec_.head_dim}),
+                                .cache = step.memory.cross,
+                                .plan = *step.memory.cross_plan,
                                 .scale = spec_.scale,
                                 .causal = false,
                                 .out = attended});
     linear(step, attended, out_, out);
   }
 
-  void store_rows(const StepContext& step, const View& rows) const override {
+  void store_rows(const Step& step, const View& rows) const override {
     Scratch scratch = step.scratch;
-    const View kv = scratch.take(rows.dtype, {step.tokens, kv_.weight.rows});
+    const View kv = scratch.take(rows.dtype, {step.tokens(), kv_.weight.rows});
     linear(step, rows, kv_, kv);
     step.backend.ops.qkv_store(*step.backend.stream,
                                {.qkv = kv,
-                                .slots = step.slots,
-                                .cache = step.cross_cache,
-                                .q_out = View::of(kv.data, kv.dtype, {step.tokens, 0, spec_.head_dim})});
+                                .slots = step.memory.cache.slots,
+                                .cache = step.memory.cross,
+                                .q_out = View::of(kv.data, kv.dtype, {step.tokens(), 0, spec_.head_dim})});
   }
 
  private:

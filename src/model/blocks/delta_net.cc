@@ -73,11 +73,8 @@ class DeltaNetBlock final : public Block {
     return conv_.state_floats() + std::int64_t{spec_.value_heads} * spec_.key_dim * spec_.value_dim;
   }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes();
-  }
+  void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
+  Result<> splits(const Shard& shard) const override { return divides(shard, spec_.key_heads, "key heads"); }
 
   BlockCost cost(const Pass& pass) const override {
     const double rule = 7.0 * spec_.value_heads * spec_.key_dim * spec_.value_dim;
@@ -91,9 +88,9 @@ class DeltaNetBlock final : public Block {
                        spec_.key_heads, spec_.key_dim, spec_.value_heads, spec_.value_dim, spec_.conv_width);
   }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const auto [in, ba, mixed, heads] = take(scratch, step.tokens, x.dtype);
+    const auto [in, ba, mixed, heads] = take(scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     linear(step, x, in_, in);
@@ -106,9 +103,9 @@ class DeltaNetBlock final : public Block {
                              .a_log = a_log_.value,
                              .dt_bias = dt_bias_.value,
                              .beta_scale = spec_.beta_scale,
-                             .state = state_part(step.state, conv_.state_floats(),
+                             .state = state_part(step.memory.states, conv_.state_floats(),
                                                  {spec_.value_heads, spec_.key_dim, spec_.value_dim}),
-                             .plan = step.states,
+                             .plan = step.memory.state_plan,
                              .out = heads});
     ops.gate(stream, {.x = heads,
                       .gate = in.columns(spec_.channels(), spec_.values()),

@@ -1,10 +1,12 @@
 // A router, and many MLPs of which each token passes the few that it chooses.
 #include <cmath>
 #include <cstring>
+#include <string_view>
 
 #include "model/adapter.h"
 #include "model/blocks/block.h"
 #include "model/blocks/expert_spread.h"
+#include "model/residual/residual.h"
 
 namespace octavo {
 namespace {
@@ -12,7 +14,10 @@ namespace {
 class ExpertsBlock final : public Block {
  public:
   ExpertsBlock(const Experts& spec, const Namer& name, std::int64_t dim)
-      : spec_(spec), dim_(dim), inner_(spec.latent > 0 ? spec.latent : dim), shard_(name.shard) {
+      : spec_(spec),
+        flat_(name.names.expert_storage == ExpertStorage::flat),
+        dim_(dim),
+        inner_(spec.latent > 0 ? spec.latent : dim), shard_(name.shard) {
     const Names& names = name.names;
     const Mlp& mlp = spec.expert;
     router_ = name.linear({names.router}, {choices()}, dim, spec.router_bias);
@@ -86,10 +91,17 @@ class ExpertsBlock final : public Block {
 
   ExpertSpread* experts_over_ranks() const override { return spread_.get(); }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes() + (shared_ ? shared_->scratch_bytes(tokens, activation) : 0);
+  void reserve(Arena arena) const override {
+    take(arena.scratch, arena.tokens, arena.activation);
+    if (shared_) shared_->reserve(arena);
+  }
+
+  Result<> splits(const Shard& shard) const override {
+    if (shared_) TRY_VOID(shared_->splits(shard));
+    if (shard.whole_experts) return spreads(shard);
+    if (flat_) return not_split("experts stored in one matrix, unless --enable-expert-parallel keeps them whole");
+    const std::int64_t hidden = spec_.expert.hidden;
+    return shard.together(hidden) > 1 ? Result<>() : divides(shard, hidden, "hidden units of an expert");
   }
 
   // As if the tokens chose evenly.
@@ -114,15 +126,15 @@ class ExpertsBlock final : public Block {
     return text;
   }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
-    StepContext rest = step;  // what is left of the workspaces is the shared expert's
-    const Work w = take(rest.scratch, step.tokens, x.dtype);
+  void run(const Step& step, const View& x, const View& out) const override {
+    Step rest = step;  // what is left of the workspaces is the shared expert's
+    const Work w = take(rest.scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     if (reads_residual())
-      ops.add_norm(stream, {.residual = step.residual, .norm = router_norm_.norm(), .out = w.router_x});
+      ops.add_norm(stream, {.residual = step.residual.rows(), .norm = router_norm_.norm(), .out = w.router_x});
     linear(step, reads_residual() ? w.router_x : x, router_, w.logits);
-    if (spec_.vocab > 0) ops.gather_rows(stream, {.x = table_.value, .rows = step.ids, .out = w.given});
+    if (spec_.vocab > 0) ops.gather_rows(stream, {.x = table_.value, .rows = step.batch.ids.rows(step.rows.first, step.rows.count), .out = w.given});
     const RouteArgs routed{.logits = w.logits,
                            .bias = choice_bias_.value,
                            .scales = scales_.value,
@@ -134,7 +146,7 @@ class ExpertsBlock final : public Block {
                            .starts = w.starts};
     ops.route(stream, routed);
     if (spec_.weigh_input) {
-      const View factors = View::of(w.weights.data, DType::f32, {step.tokens});
+      const View factors = View::of(w.weights.data, DType::f32, {step.tokens()});
       ops.scale_rows(stream, {.x = x, .factors = factors, .y = w.weighed});
     }
     if (spec_.latent > 0) linear(step, x, latent_, w.latent);
@@ -161,7 +173,7 @@ class ExpertsBlock final : public Block {
     const bool sums_follow = out.dtype != x.dtype;  // over ranks, in f32
     const std::int64_t chosen = adds ? spec_.router.chosen : 0;
     const bool lifts = spec_.latent > 0;  // before the shared expert is added
-    ops.combine(stream, {.y = w.down.rows(0, step.tokens * chosen),
+    ops.combine(stream, {.y = w.down.rows(0, step.tokens() * chosen),
                          .places = w.places.columns(0, chosen),
                          .weights = spec_.weigh_input ? View{} : w.weights.columns(0, chosen),
                          .shared = (shared_ && !lifts) || sum_bias_.value ? w.shared : View{},
@@ -216,7 +228,7 @@ class ExpertsBlock final : public Block {
 
   // What each place reads is what it puts out, until experts write to theirs. Of several ranks, the first one's alone
   // counts.
-  void pass_through(const StepContext& step, const View& x, const Work& w) const {
+  void pass_through(const Step& step, const View& x, const Work& w) const {
     if (shard_.rank > 0) {
       std::memset(w.down.data, 0, static_cast<std::size_t>(w.down.bytes()));
       return;
@@ -228,7 +240,7 @@ class ExpertsBlock final : public Block {
   struct Rows {
     View x, tokens, starts, y;
   };
-  void run_experts(const StepContext& step, const Work& w, const Rows& rows) const {
+  void run_experts(const Step& step, const Work& w, const Rows& rows) const {
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     const Mlp& mlp = spec_.expert;
@@ -258,6 +270,18 @@ class ExpertsBlock final : public Block {
     places.index = down_[0].index;
     places.rows = {};
     add_expert_changes(step, hidden, places, rows.y);
+  }
+
+  // Whether each rank can have some of the experts, whole.
+  Result<> spreads(const Shard& shard) const {
+    constexpr std::string_view kField = "tensor_parallel_size";
+    if (spec_.identities > 0) return not_split("experts that do nothing, with --enable-expert-parallel");
+    if (spec_.count < shard.size)
+      return invalid(kField, "is {}, the model has {} experts", shard.size, spec_.count);
+    if (const int most = spec_.count * (shard.size - 1); shard.redundant_experts > most)
+      return invalid("eplb_config", "num_redundant_experts is {}, {} experts on {} ranks can have {}",
+                     shard.redundant_experts, spec_.count, shard.size, most);
+    return {};
   }
 
   bool reads_residual() const { return spec_.router_norm.kind != NormKind::none; }
@@ -290,7 +314,7 @@ class ExpertsBlock final : public Block {
   }
 
   // Those of all experts, or of this rank's places.
-  View own_biases(const StepContext& step, const VectorParameter& biases, const View& own) const {
+  View own_biases(const Step& step, const VectorParameter& biases, const View& own) const {
     if (!spread_ || !biases.value) return biases.value;
     const auto experts = spread_->own();
     step.backend.ops.gather_rows(
@@ -302,6 +326,7 @@ class ExpertsBlock final : public Block {
   }
 
   Experts spec_;
+  bool flat_;  // ExpertStorage::flat
   std::int64_t dim_, inner_;  // of the network; of what experts read and put out
   Shard shard_;
   std::unique_ptr<ExpertSpread> spread_;  // null: this rank has all experts, or a part of each

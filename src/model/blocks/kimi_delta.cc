@@ -48,11 +48,8 @@ class KimiDeltaBlock final : public Block {
 
   std::int64_t state_floats() const override { return conv_.state_floats() + spec_.inner() * spec_.head_dim; }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes();
-  }
+  void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
+  Result<> splits(const Shard&) const override { return not_split("Kimi delta attention"); }
 
   BlockCost cost(const Pass& pass) const override {
     const double rule = 8.0 * static_cast<double>(spec_.inner() * spec_.head_dim);
@@ -68,9 +65,9 @@ class KimiDeltaBlock final : public Block {
                        spec_.conv_width);
   }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const Work w = take(scratch, step.tokens, x.dtype);
+    const Work w = take(scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     linear(step, x, in_, w.in);
@@ -84,9 +81,9 @@ class KimiDeltaBlock final : public Block {
                              .ba = w.ba,
                              .a_log = a_log_.value,
                              .dt_bias = dt_bias_.value,
-                             .state = state_part(step.state, conv_.state_floats(),
+                             .state = state_part(step.memory.states, conv_.state_floats(),
                                                  {spec_.heads, spec_.head_dim, spec_.head_dim}),
-                             .plan = step.states,
+                             .plan = step.memory.state_plan,
                              .out = w.heads});
     ops.gate(stream, {.x = w.heads, .gate = w.gate, .norm = norm_.norm(), .y = w.heads});
     linear(step, w.heads, out_, out);

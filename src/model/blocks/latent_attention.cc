@@ -16,6 +16,9 @@
 namespace octavo {
 namespace {
 
+// i32 [tokens, Indexer::chosen]: of the last layer with an indexer, which writes them.
+struct Chosen {};
+
 // The first `dim` numbers of each head.
 View beginnings(View heads, std::int64_t dim) {
   heads.shape[2] = dim;
@@ -62,35 +65,35 @@ class IndexerPart {
   }
 
   // The keys that go to the cache, and queries.
-  void prepare(const StepContext& step, const View& x, const View& q_latent, const Work& w) const {
-    linear(step, q_latent, q_, View::of(w.q.data, w.q.dtype, {step.tokens, queries()}));
+  void prepare(const Step& step, const View& x, const View& q_latent, const Work& w) const {
+    linear(step, q_latent, q_, View::of(w.q.data, w.q.dtype, {step.tokens(), queries()}));
     linear(step, x, key_, w.key);
     linear(step, x, weights_, w.weights);
     turn(step, w.q, {});
-    turn(step, View::of(w.key.data, w.key.dtype, {step.tokens, 1, spec_.head_dim}), norm_.norm());
+    turn(step, View::of(w.key.data, w.key.dtype, {step.tokens(), 1, spec_.head_dim}), norm_.norm());
   }
   // The scale of scores is above 0 and changes no choice.
-  void choose(const StepContext& step, const Work& w) const {
+  void choose(const Step& step, const Work& w) const {
     step.backend.ops.choose_tokens(
         *step.backend.stream,
-        {.q = w.q, .weights = w.weights, .cache = step.cache, .plan = *step.plan, .chosen = step.chosen});
+        {.q = w.q, .weights = w.weights, .cache = step.memory.cache.memory, .plan = *step.memory.cache.plan, .chosen = step.slot<Chosen>()});
   }
 
  private:
   std::int64_t queries() const { return std::int64_t{spec_.heads} * spec_.head_dim; }
 
   // Heads [n, heads, head_dim] are normalised and turned in place.
-  void turn(const StepContext& step, const View& heads, const Norm& norm) const {
-    KvLayer cache = step.cache;
-    cache.spec = {.kv_heads = 1, .head_dim = spec_.head_dim, .block_size = step.cache.spec.block_size};
+  void turn(const Step& step, const View& heads, const Norm& norm) const {
+    KvLayer cache = step.memory.cache.memory;
+    cache.spec = {.kv_heads = 1, .head_dim = spec_.head_dim, .block_size = step.memory.cache.memory.spec.block_size};
     step.backend.ops.qkv_store(
         *step.backend.stream,
-        {.qkv = View::of(heads.data, heads.dtype, {step.tokens, heads.size(1) * spec_.head_dim}),
+        {.qkv = View::of(heads.data, heads.dtype, {step.tokens(), heads.size(1) * spec_.head_dim}),
          .q_heads = static_cast<int>(heads.size(1)),
          .q_norm = norm,
          .stores = false,
-         .rope = step.ropes[static_cast<std::size_t>(spec_.rope)],
-         .slots = step.slots,
+         .rope = step.rope(spec_.rope),
+         .slots = step.memory.cache.slots,
          .cache = cache,
          .q_out = heads});
   }
@@ -150,11 +153,12 @@ class LatentAttentionBlock final : public Block {
                      .index_dim = index_dim};
   }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes();
+  void reserve(Arena arena) const override {
+    take(arena.scratch, arena.tokens, arena.activation);
+    if (spec_.indexer) arena.rows<Chosen>(DType::i32, spec_.indexer->chosen);
   }
+  Result<> splits(const Shard& shard) const override { return divides(shard, spec_.heads, "heads"); }
+  bool spans_layers() const override { return spec_.indexer && !indexer_; }
 
   BlockCost cost(const Pass& pass) const override {
     const auto tokens = static_cast<double>(pass.tokens), context = static_cast<double>(pass.context);
@@ -180,9 +184,9 @@ class LatentAttentionBlock final : public Block {
     return text;
   }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const Work w = take(scratch, step.tokens, x.dtype);
+    const Work w = take(scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     linear(step, x, down_, w.down);
@@ -194,15 +198,15 @@ class LatentAttentionBlock final : public Block {
       linear(step, x, q_, w.q);
     }
     if (spec_.temperature)
-      ops.scale_rows(stream, {.x = w.q, .factors = step.temperatures, .rows = step.positions, .y = w.q});
-    const View q = View::of(w.q.data, w.q.dtype, {step.tokens, spec_.heads, spec_.q_dim()});
+      ops.scale_rows(stream, {.x = w.q, .factors = step.turning.temperatures, .rows = step.positions(), .y = w.q});
+    const View q = View::of(w.q.data, w.q.dtype, {step.tokens(), spec_.heads, spec_.q_dim()});
     if (indexer_) indexer_->prepare(step, x, w.q_latent, w.index);
     ops.latent_store(stream, {.kv = w.down.columns(spec_.q_rank, spec_.key_dim()),
                               .index_keys = w.index.key,
                               .norm = kv_norm_.norm(),
-                              .rope = step.ropes[static_cast<std::size_t>(spec_.rope)],
-                              .slots = step.slots,
-                              .cache = step.cache,
+                              .rope = step.rope(spec_.rope),
+                              .slots = step.memory.cache.slots,
+                              .cache = step.memory.cache.memory,
                               .q = q,
                               .q_out = w.absorbed});
     ops.head_matmul(stream, {.x = beginnings(q, spec_.nope_dim),
@@ -210,15 +214,15 @@ class LatentAttentionBlock final : public Block {
                              .y = beginnings(w.absorbed, spec_.kv_rank)});
     if (indexer_) indexer_->choose(step, w.index);
     ops.attention(stream, {.q = w.absorbed,
-                           .cache = step.cache,
-                           .plan = *step.plan,
+                           .cache = step.memory.cache.memory,
+                           .plan = *step.memory.cache.plan,
                            .scale = spec_.scale,
-                           .chosen = spec_.indexer ? step.chosen : View(),
+                           .chosen = spec_.indexer ? step.slot<Chosen>() : View(),
                            .out = w.latents});
     ops.head_matmul(stream,
-                    {.x = View::of(w.latents.data, x.dtype, {step.tokens, spec_.heads, spec_.kv_rank}),
+                    {.x = View::of(w.latents.data, x.dtype, {step.tokens(), spec_.heads, spec_.kv_rank}),
                      .w = *up_value_.weight,
-                     .y = View::of(w.values.data, x.dtype, {step.tokens, spec_.heads, spec_.value_dim})});
+                     .y = View::of(w.values.data, x.dtype, {step.tokens(), spec_.heads, spec_.value_dim})});
     if (spec_.head_gate) gate_heads(step, x, gate_, w.gates, w.values);
     linear(step, w.values, out_, out);
   }

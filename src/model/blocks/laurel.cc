@@ -22,11 +22,8 @@ class LaurelBlock final : public Block {
     list.add(norm_);
   }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes();
-  }
+  void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
+  Result<> splits(const Shard&) const override { return not_split("second paths beside attention"); }
 
   BlockCost cost(const Pass& pass) const override {
     return linear_cost(left_, pass) + linear_cost(right_, pass);
@@ -34,9 +31,9 @@ class LaurelBlock final : public Block {
 
   std::string text() const override { return fmt::format("Laurel of rank {}", spec_.rank); }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const auto [left, sum] = take(scratch, step.tokens, x.dtype);
+    const auto [left, sum] = take(scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     linear(step, x, left_, left);

@@ -1,14 +1,16 @@
 // What a layer makes of the vector that it gets of each token beside the residual: projection(gate(x) *
 // vector).
 #include "model/blocks/block.h"
+#include "model/inputs/layer_inputs.h"
 
 namespace octavo {
 namespace {
 
 class LayerInputBlock final : public Block {
  public:
-  LayerInputBlock(const LayerInputs& spec, const Namer& name, std::int64_t dim)
+  LayerInputBlock(const LayerInputs& spec, std::int64_t layer, const Namer& name, std::int64_t dim)
       : spec_(spec),
+        first_column_(layer * spec.size),
         gate_(name.linear({name.names.layer_input_gate}, {spec.size}, dim, false)),
         out_(name.linear({name.names.layer_input_out}, {dim}, spec.size, false)) {}
 
@@ -17,11 +19,7 @@ class LayerInputBlock final : public Block {
     list.add(out_);
   }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    scratch.take(activation, {tokens, spec_.size});
-    return scratch.bytes();
-  }
+  void reserve(Arena arena) const override { arena.scratch.take(arena.activation, {arena.tokens, spec_.size}); }
 
   BlockCost cost(const Pass& pass) const override {
     return linear_cost(gate_, pass) + linear_cost(out_, pass);
@@ -29,24 +27,26 @@ class LayerInputBlock final : public Block {
 
   std::string text() const override { return fmt::format("input of {}", spec_.size); }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const View gate = scratch.take(x.dtype, {step.tokens, spec_.size});
+    const View gate = scratch.take(x.dtype, {step.tokens(), spec_.size});
     linear(step, x, gate_, gate);
     step.backend.ops.gate(*step.backend.stream,
-                          {.x = step.layer_input, .gate = gate, .activation = spec_.activation, .y = gate});
+                          {.x = step.slot<LayerInputRows>().columns(first_column_, spec_.size), .gate = gate, .activation = spec_.activation, .y = gate});
     linear(step, gate, out_, out);
   }
 
  private:
   LayerInputs spec_;
+  std::int64_t first_column_;  // of LayerInputRows: the layer's
   LinearParameter gate_, out_;
 };
 
 }  // namespace
 
-std::unique_ptr<Block> make_block(const LayerInputs& spec, const Namer& name, std::int64_t dim) {
-  return std::make_unique<LayerInputBlock>(spec, name, dim);
+std::unique_ptr<Block> make_layer_input(const LayerInputs& spec, std::int64_t layer, const Namer& name,
+                                        std::int64_t dim) {
+  return std::make_unique<LayerInputBlock>(spec, layer, name, dim);
 }
 
 }  // namespace octavo

@@ -45,11 +45,8 @@ class LightningAttentionBlock final : public Block {
 
   std::int64_t state_floats() const override { return spec_.inner() * spec_.head_dim; }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes();
-  }
+  void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
+  Result<> splits(const Shard&) const override { return not_split("lightning attention"); }
 
   BlockCost cost(const Pass& pass) const override {
     const double scan = 5.0 * static_cast<double>(spec_.inner() * spec_.head_dim);
@@ -62,9 +59,9 @@ class LightningAttentionBlock final : public Block {
     return fmt::format("lightning attention, {} heads of {}", spec_.heads, spec_.head_dim);
   }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const auto [in, gate, heads] = take(scratch, step.tokens, x.dtype);
+    const auto [in, gate, heads] = take(scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     linear(step, x, in_, in);
@@ -76,8 +73,8 @@ class LightningAttentionBlock final : public Block {
                       .groups = spec_.heads,
                       .a_log = rates_.value,
                       .d = none_.value,
-                      .state = state_part(step.state, 0, {spec_.heads, spec_.head_dim, spec_.head_dim}),
-                      .plan = step.states,
+                      .state = state_part(step.memory.states, 0, {spec_.heads, spec_.head_dim, spec_.head_dim}),
+                      .plan = step.memory.state_plan,
                       .out = heads});
     ops.gate(stream, {.x = heads, .gate = gate, .norm = norm_.norm(), .y = heads});
     linear(step, heads, out_, out);
@@ -85,11 +82,11 @@ class LightningAttentionBlock final : public Block {
 
  private:
   // Rows of heads are normalised and turned in place.
-  void turn(const StepContext& step, const View& rows, const Norm& norm) const {
+  void turn(const Step& step, const View& rows, const Norm& norm) const {
     if (norm.kind == NormKind::none && spec_.rope < 0) return;
     View heads = rows;
     heads.rank = 3;
-    heads.shape = {step.tokens, spec_.heads, spec_.head_dim};
+    heads.shape = {step.tokens(), spec_.heads, spec_.head_dim};
     heads.stride = {rows.stride[0], spec_.head_dim, 1};
     KvLayer cache;  // nothing goes there
     cache.spec = {.kv_heads = 1, .head_dim = spec_.head_dim, .block_size = 1};
@@ -99,8 +96,8 @@ class LightningAttentionBlock final : public Block {
                                 .q_heads = spec_.heads,
                                 .q_norm = norm,
                                 .stores = false,
-                                .rope = spec_.rope >= 0 ? step.ropes[static_cast<std::size_t>(spec_.rope)] : Rope{},
-                                .slots = step.slots,
+                                .rope = step.rope(spec_.rope),
+                                .slots = step.memory.cache.slots,
                                 .cache = cache,
                                 .q_out = heads});
   }

@@ -41,11 +41,8 @@ class MambaBlock final : public Block {
     return conv_.state_floats() + std::int64_t{spec_.inner} * spec_.state_dim;
   }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes();
-  }
+  void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
+  Result<> splits(const Shard&) const override { return not_split("Mamba layers"); }
 
   BlockCost cost(const Pass& pass) const override {
     const double scan = 7.0 * spec_.inner * spec_.state_dim;
@@ -60,9 +57,9 @@ class MambaBlock final : public Block {
                        spec_.conv_width);
   }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const Work w = take(scratch, step.tokens, x.dtype);
+    const Work w = take(scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     linear(step, x, in_, w.in);
@@ -83,8 +80,8 @@ class MambaBlock final : public Block {
                               .time_step = {.bias = step_bias_.value},
                               .a_log = a_log_.value,
                               .d = d_.value,
-                              .state = state_part(step.state, conv_.state_floats(), {numbers, spec_.inner}),
-                              .plan = step.states,
+                              .state = state_part(step.memory.states, conv_.state_floats(), {numbers, spec_.inner}),
+                              .plan = step.memory.state_plan,
                               .out = w.scanned});
     ops.gate(stream, {.x = w.scanned,
                       .gate = w.in.columns(spec_.inner, spec_.inner),

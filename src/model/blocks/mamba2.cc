@@ -42,11 +42,8 @@ class Mamba2Block final : public Block {
     return conv_.state_floats() + spec_.inner() * spec_.state_dim;
   }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes();
-  }
+  void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
+  Result<> splits(const Shard& shard) const override { return divides(shard, spec_.groups, "groups of Mamba2 heads"); }
 
   BlockCost cost(const Pass& pass) const override {
     const double scan = 5.0 * static_cast<double>(spec_.inner() * spec_.state_dim);
@@ -60,9 +57,9 @@ class Mamba2Block final : public Block {
                        spec_.head_dim, spec_.groups, spec_.state_dim, spec_.conv_width);
   }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const auto [in, mixed, heads] = take(scratch, step.tokens, x.dtype);
+    const auto [in, mixed, heads] = take(scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     linear(step, x, in_, in);
@@ -76,9 +73,9 @@ class Mamba2Block final : public Block {
                                     .most = spec_.most_step},
                       .a_log = a_log_.value,
                       .d = d_.value,
-                      .state = state_part(step.state, conv_.state_floats(),
+                      .state = state_part(step.memory.states, conv_.state_floats(),
                                           {spec_.heads, spec_.state_dim, spec_.head_dim}),
-                      .plan = step.states,
+                      .plan = step.memory.state_plan,
                       .out = heads});
     ops.gate(stream, {.x = heads,
                       .gate = in.columns(0, spec_.inner()),

@@ -40,11 +40,8 @@ class MlpBlock final : public Block {
     list.add(down_);
   }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes();
-  }
+  void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
+  Result<> splits(const Shard& shard) const override { return divides(shard, spec_.hidden, "hidden units"); }
 
   BlockCost cost(const Pass& pass) const override {
     return linear_cost(up_, pass) + linear_cost(down_, pass);
@@ -55,9 +52,9 @@ class MlpBlock final : public Block {
                        octavo::name(spec_.activation), spec_.tail ? ", sparse" : "");
   }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const auto [up, hidden, bounded] = take(scratch, step.tokens, x.dtype);
+    const auto [up, hidden, bounded] = take(scratch, step.tokens(), x.dtype);
     if (apart_.empty()) linear(step, x, up_, up);
     std::int64_t first = 0;
     for (const LinearParameter& part : apart_) {

@@ -1,8 +1,7 @@
 // Experts beside a dense MLP: norm(mlp(x)) + norm(experts(norm(residual))), where x is the residual behind
 // another norm.
-#include <algorithm>
-
 #include "model/blocks/block.h"
+#include "model/residual/residual.h"
 
 namespace octavo {
 namespace {
@@ -27,25 +26,25 @@ class MlpAndExpertsBlock final : public Block {
 
   void loaded() override { experts_->loaded(); }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes() +
-           std::max(mlp_->scratch_bytes(tokens, activation), experts_->scratch_bytes(tokens, activation));
+  void reserve(Arena arena) const override {
+    take(arena.scratch, arena.tokens, arena.activation);
+    mlp_->reserve(arena);
+    experts_->reserve(arena);
   }
+  Result<> splits(const Shard&) const override { return not_split("experts beside a dense MLP"); }
 
   BlockCost cost(const Pass& pass) const override { return mlp_->cost(pass) + experts_->cost(pass); }
 
   std::string text() const override { return fmt::format("{}, beside {}", mlp_->text(), experts_->text()); }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
-    StepContext rest = step;  // what is left of the workspaces is the halves'
-    const auto [sum, read, put_out] = take(rest.scratch, step.tokens, x.dtype);
+  void run(const Step& step, const View& x, const View& out) const override {
+    Step rest = step;  // what is left of the workspaces is the halves'
+    const auto [sum, read, put_out] = take(rest.scratch, step.tokens(), x.dtype);
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     mlp_->run(rest, x, sum);
     ops.add_norm(stream, {.residual = sum, .norm = mlp_post_norm_.norm(), .replace = true});
-    ops.add_norm(stream, {.residual = step.residual, .norm = experts_norm_.norm(), .out = read});
+    ops.add_norm(stream, {.residual = step.residual.rows(), .norm = experts_norm_.norm(), .out = read});
     experts_->run(rest, read, put_out);
     ops.add_norm(stream,
                  {.residual = sum, .delta = put_out, .delta_norm = experts_post_norm_.norm(), .out = out});

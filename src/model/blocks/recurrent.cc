@@ -57,7 +57,7 @@ void CausalConv::keep(const std::vector<RowRange>& channels) {
   if (!bias_.parts.empty()) keep_rows(bias_, channels);
 }
 
-void CausalConv::run(const StepContext& step, const Rows& rows) const {
+void CausalConv::run(const Step& step, const Rows& rows) const {
   step.backend.ops.causal_conv(*step.backend.stream,
                                {.x = rows.x,
                                 .x_gate = rows.x_gate,
@@ -65,8 +65,8 @@ void CausalConv::run(const StepContext& step, const Rows& rows) const {
                                 .bias = bias_.value,
                                 .silu = rows.silu,
                                 .y_gate = rows.y_gate,
-                                .state = state_part(step.state, 0, {width_ - 1, inputs_}),
-                                .plan = step.states,
+                                .state = state_part(step.memory.states, 0, {width_ - 1, inputs_}),
+                                .plan = step.memory.state_plan,
                                 .y = rows.y});
 }
 

@@ -40,7 +40,7 @@ class CausalConv {
     bool silu = true;
     View y_gate = {}, y;
   };
-  void run(const StepContext& step, const Rows& rows) const;
+  void run(const Step& step, const Rows& rows) const;
 
  private:
   CausalConv(std::int64_t inputs, std::int64_t channels, std::int64_t width)

@@ -54,10 +54,9 @@ std::optional<CacheNeed> SharedTransformerBlock::cache() const {
   return CacheNeed{.q_heads = spec_.heads, .kv_heads = spec_.heads, .head_dim = spec_.head_dim};
 }
 
-std::int64_t SharedTransformerBlock::scratch_bytes(std::int64_t tokens, DType activation) const {
-  Scratch scratch;
-  take(scratch, tokens, activation);
-  return scratch.bytes();
+void SharedTransformerBlock::reserve(Arena arena) const {
+  take(arena.scratch, arena.tokens, arena.activation);
+  arena.every_row();
 }
 
 BlockCost SharedTransformerBlock::cost(const Pass& pass) const {
@@ -81,9 +80,9 @@ std::string SharedTransformerBlock::text() const {
                      name(spec_.mlp.activation));
 }
 
-void SharedTransformerBlock::run(const StepContext& step, const View& x, const View& out) const {
+void SharedTransformerBlock::run(const Step& step, const View& x, const View& out) const {
   Scratch scratch = step.scratch;
-  const Work w = take(scratch, step.tokens, x.dtype);
+  const Work w = take(scratch, step.tokens(), x.dtype);
   const Ops& ops = step.backend.ops;
   Stream& stream = *step.backend.stream;
   const Matrices& all = matrices();
@@ -91,12 +90,12 @@ void SharedTransformerBlock::run(const StepContext& step, const View& x, const V
   for (const LowRank& product : attention_) add(step, product, x, w, w.qkv);
   ops.qkv_store(stream, {.qkv = w.qkv,
                          .q_heads = spec_.heads,
-                         .rope = spec_.rope >= 0 ? step.ropes[static_cast<std::size_t>(spec_.rope)] : Rope{},
-                         .slots = step.slots,
-                         .cache = step.cache,
+                         .rope = step.rope(spec_.rope),
+                         .slots = step.memory.cache.slots,
+                         .cache = step.memory.cache.memory,
                          .q_out = w.q});
   ops.attention(stream,
-                {.q = w.q, .cache = step.cache, .plan = *step.plan, .scale = spec_.scale, .out = w.attended});
+                {.q = w.q, .cache = step.memory.cache.memory, .plan = *step.memory.cache.plan, .scale = spec_.scale, .out = w.attended});
   linear(step, w.attended, all.attention_out, w.sum);
   ops.add_norm(stream, {.residual = w.sum, .norm = all.mlp_norm.norm(), .out = w.normed});
   linear(step, w.normed, all.up, w.up);
@@ -121,15 +120,57 @@ SharedTransformerBlock::Work SharedTransformerBlock::take(Scratch& scratch, std:
           .delta = scratch.take(act, {n * widest})};
 }
 
-void SharedTransformerBlock::add(const StepContext& step, const LowRank& product, const View& x,
+void SharedTransformerBlock::add(const Step& step, const LowRank& product, const View& x,
                                  const Work& work, const View& y) const {
   const std::int64_t rows = product.up.weight.rows;
-  const View low = View::of(work.low.data, x.dtype, {step.tokens, product.down.weight.rows});
-  const View delta = View::of(work.delta.data, x.dtype, {step.tokens, rows});
+  const View low = View::of(work.low.data, x.dtype, {step.tokens(), product.down.weight.rows});
+  const View delta = View::of(work.delta.data, x.dtype, {step.tokens(), rows});
   linear(step, x, product.down, low);
   linear(step, low, product.up, delta);
   step.backend.ops.add_rows(*step.backend.stream,
-                            {.x = delta, .rows = step.every_row, .y = y.columns(product.first, rows)});
+                            {.x = delta, .rows = step.slot<EveryRow>(), .y = y.columns(product.first, rows)});
+}
+
+void CopyEmbedding::reserve(Arena arena) const {
+  arena.rows<PairRows>(DType::f32, 2 * dim_);
+  arena.every_row();
+}
+
+void CopyEmbedding::run(const Step& step) const {
+  step.backend.ops.gather_rows(*step.backend.stream, {.x = step.residual.rows(),
+                                                      .rows = step.slot<EveryRow>(),
+                                                      .out = step.slot<PairRows>().columns(dim_, dim_)});
+}
+
+void SharedHalf::list(ParameterList& list) {
+  shared_->list(list);
+  LayerHalf::list(list);
+}
+
+void SharedHalf::add_blocks(std::vector<Block*>& all) const {
+  all.push_back(shared_.get());
+  LayerHalf::add_blocks(all);
+}
+
+void SharedHalf::reserve(Arena arena) const {
+  LayerHalf::reserve(arena);
+  arena.rows<PairInput>(arena.activation, 2 * dim());
+  shared_->reserve(arena);
+}
+
+// x = norm(residual + what the shared matrices make), which leaves the residual as it is.
+View SharedHalf::enter(const Step& step) const {
+  const Ops& ops = step.backend.ops;
+  Stream& stream = *step.backend.stream;
+  const View x = step.slot<HalfInput>(), made = step.slot<HalfOutput>();
+  const View pair = step.slot<PairRows>(), pair_x = step.slot<PairInput>();
+  const View copy = pair.columns(0, dim());
+  step.residual.take_in();
+  ops.gather_rows(stream, {.x = step.residual.rows(), .rows = step.slot<EveryRow>(), .out = copy});
+  ops.add_norm(stream, {.residual = pair, .norm = shared_->input_norm(), .out = pair_x});
+  run_on_ranks(step, *shared_, pair_x, made);
+  ops.add_norm(stream, {.residual = copy, .delta = made, .norm = norms().pre.norm(), .out = x});
+  return x;
 }
 
 }  // namespace octavo

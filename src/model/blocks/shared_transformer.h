@@ -4,6 +4,7 @@
 #include <array>
 
 #include "model/blocks/block.h"
+#include "model/residual/half.h"
 
 namespace octavo {
 
@@ -20,10 +21,12 @@ class SharedTransformerBlock final : public Block {
 
   void list(ParameterList& list) override;
   std::optional<CacheNeed> cache() const override;
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override;
+  void reserve(Arena arena) const override;
+  Result<> splits(const Shard&) const override { return not_split("layers that share attention and MLP"); }
+  bool spans_layers() const override { return true; }
   BlockCost cost(const Pass& pass) const override;
   std::string text() const override;
-  void run(const StepContext& step, const View& x, const View& out) const override;
+  void run(const Step& step, const View& x, const View& out) const override;
 
  private:
   // What all uses have in common.
@@ -42,7 +45,7 @@ class SharedTransformerBlock final : public Block {
 
   const Matrices& matrices() const { return owner_ != nullptr ? owner_->matrices_ : matrices_; }
   Work take(Scratch& scratch, std::int64_t n, DType act) const;
-  void add(const StepContext& step, const LowRank& product, const View& x, const Work& work,
+  void add(const Step& step, const LowRank& product, const View& x, const Work& work,
            const View& y) const;
 
   SharedTransformer spec_;
@@ -52,6 +55,39 @@ class SharedTransformerBlock final : public Block {
   std::vector<LowRank> attention_;  // of queries, keys and values
   LowRank mlp_;
   LinearParameter out_;
+};
+
+struct PairRows {};   // f32 [tokens, 2 * dim]: residual and embedding side by side
+struct PairInput {};  // act, the same behind the shared norm
+
+// Once for all layers.
+class CopyEmbedding final : public Phase {
+ public:
+  explicit CopyEmbedding(std::int64_t dim) : dim_(dim) {}
+
+  void reserve(Arena arena) const override;
+  void run(const Step& step) const override;
+
+ private:
+  std::int64_t dim_;
+};
+
+// A mixer that reads the residual with what the shared matrices add to it.
+class SharedHalf final : public LayerHalf {
+ public:
+  SharedHalf(std::unique_ptr<SharedTransformerBlock> shared, std::unique_ptr<Block> mixer, HalfNorms norms, float scale,
+             std::int64_t dim)
+      : LayerHalf(std::move(mixer), std::move(norms), scale, dim), shared_(std::move(shared)) {}
+
+  const SharedTransformerBlock& shared() const { return *shared_; }
+  void list(ParameterList& list) override;
+  void add_blocks(std::vector<Block*>& all) const override;
+  void reserve(Arena arena) const override;
+
+ private:
+  View enter(const Step& step) const override;
+
+  std::unique_ptr<SharedTransformerBlock> shared_;
 };
 
 }  // namespace octavo

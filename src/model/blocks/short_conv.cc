@@ -25,11 +25,8 @@ class ShortConvBlock final : public Block {
 
   std::int64_t state_floats() const override { return conv_.state_floats(); }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes();
-  }
+  void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
+  Result<> splits(const Shard& shard) const override { return divides(shard, dim_, "channels"); }
 
   BlockCost cost(const Pass& pass) const override {
     return linear_cost(in_, pass) + linear_cost(out_, pass) +
@@ -39,9 +36,9 @@ class ShortConvBlock final : public Block {
 
   std::string text() const override { return fmt::format("short convolution, {} wide", spec_.width); }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const auto [in, mixed] = take(scratch, step.tokens, x.dtype);
+    const auto [in, mixed] = take(scratch, step.tokens(), x.dtype);
     linear(step, x, in_, in);
     conv_.run(step, {.x = in.columns(2 * dim_, dim_),
                      .x_gate = in.columns(0, dim_),

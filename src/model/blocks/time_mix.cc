@@ -8,6 +8,9 @@
 namespace octavo {
 namespace {
 
+// act [tokens, TimeMix::inner()]: of the first layer, which writes them.
+struct FirstValues {};
+
 // Of a layer's input six mixtures side by side, whose shares are in a tensor each or in one.
 constexpr std::int64_t kParts = 6;
 CausalConv time_mixtures(const Namer& name, std::int64_t dim) {
@@ -55,11 +58,12 @@ class TimeMixBlock final : public Block {
     return shift_.state_floats() + spec_.inner() * spec_.head_dim;
   }
 
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    take(scratch, tokens, activation);
-    return scratch.bytes();
+  void reserve(Arena arena) const override {
+    take(arena.scratch, arena.tokens, arena.activation);
+    arena.rows<FirstValues>(arena.activation, spec_.inner());
   }
+  Result<> splits(const Shard&) const override { return not_split("time mixing"); }
+  bool spans_layers() const override { return true; }
 
   BlockCost cost(const Pass& pass) const override {
     const double rule = 10.0 * static_cast<double>(spec_.inner() * spec_.head_dim);
@@ -75,14 +79,14 @@ class TimeMixBlock final : public Block {
     return fmt::format("RWKV-7 time mixing, {} heads of {}", spec_.heads, spec_.head_dim);
   }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
+  void run(const Step& step, const View& x, const View& out) const override {
     Scratch scratch = step.scratch;
-    const Work w = take(scratch, step.tokens, x.dtype);
+    const Work w = take(scratch, step.tokens(), x.dtype);
     const auto part = [&](Part i) { return w.mixed.columns(i * dim_, dim_); };
     shift_.run(step, {.x = x, .silu = false, .y = w.mixed});
     linear(step, part(kR), r_, w.r);
     linear(step, part(kK), k_, w.k);
-    const View v = spec_.first ? step.first_values : w.v;
+    const View v = spec_.first ? step.slot<FirstValues>() : w.v;
     linear(step, part(kV), v_, v);
     decay_.run(step, part(kW), Activation::tanh, w.low, w.decay);
     rate_.run(step, part(kA), {}, w.low, w.rate);
@@ -96,15 +100,15 @@ class TimeMixBlock final : public Block {
                           .rate = w.rate,
                           .gate = w.gate,
                           .mix = spec_.first ? View() : w.mix,
-                          .first = spec_.first ? View() : step.first_values,
+                          .first = spec_.first ? View() : step.slot<FirstValues>(),
                           .k_k = k_k_.value,
                           .k_a = k_a_.value,
                           .r_k = r_k_.value,
                           .eps = spec_.unit_eps,
                           .norm = norm_.norm(),
-                          .state = state_part(step.state, shift_.state_floats(),
+                          .state = state_part(step.memory.states, shift_.state_floats(),
                                               {spec_.heads, spec_.head_dim, spec_.head_dim}),
-                          .plan = step.states,
+                          .plan = step.memory.state_plan,
                           .out = w.heads});
     linear(step, w.heads, out_, out);
   }
@@ -129,7 +133,7 @@ class TimeMixBlock final : public Block {
       down.weight.use = up.weight.use = MatrixUse::router;
     }
 
-    void run(const StepContext& step, const View& x, std::optional<Activation> activation,
+    void run(const Step& step, const View& x, std::optional<Activation> activation,
              const View& all_low, const View& y) const {
       const View low = all_low.columns(0, down.weight.rows);
       linear(step, x, down, low);
@@ -194,20 +198,20 @@ class ChannelMixBlock final : public Block {
     mlp_->list(list);
   }
   std::int64_t state_floats() const override { return shift_.state_floats(); }
-  std::int64_t scratch_bytes(std::int64_t tokens, DType activation) const override {
-    Scratch scratch;
-    scratch.take(activation, {tokens, dim_});
-    return scratch.bytes() + mlp_->scratch_bytes(tokens, activation);
+  void reserve(Arena arena) const override {
+    arena.scratch.take(arena.activation, {arena.tokens, dim_});
+    mlp_->reserve(arena);
   }
+  Result<> splits(const Shard&) const override { return not_split("channel mixing"); }
   BlockCost cost(const Pass& pass) const override {
     return mlp_->cost(pass) + BlockCost{.state = 2.0 * static_cast<double>(state_floats()),
                                         .operations = shift_.operations() * static_cast<double>(pass.tokens)};
   }
   std::string text() const override { return "RWKV-7 channel mixing, " + mlp_->text(); }
 
-  void run(const StepContext& step, const View& x, const View& out) const override {
-    StepContext inner = step;
-    const View mixed = inner.scratch.take(x.dtype, {step.tokens, dim_});
+  void run(const Step& step, const View& x, const View& out) const override {
+    Step inner = step;
+    const View mixed = inner.scratch.take(x.dtype, {step.tokens(), dim_});
     shift_.run(step, {.x = x, .silu = false, .y = mixed});
     mlp_->run(inner, mixed, out);
   }

@@ -1,0 +1,86 @@
+// Workspaces: each part of a network says in reserve() what it works in. The same list is measured, and bound to
+// memory that a decoder has allocated.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include "tensor/buffer.h"
+#include "tensor/view.h"
+
+namespace octavo {
+
+// Workspaces of one block, taken one after the other from memory that all blocks share. Without memory it measures.
+class Scratch {
+ public:
+  explicit Scratch(View memory = {}) : memory_(memory) {}
+  // Measures, and keeps in `most` what it and its copies have taken at most.
+  explicit Scratch(std::int64_t& most) : most_(&most) {}
+
+  View take(DType type, std::initializer_list<std::int64_t> shape);
+  std::int64_t bytes() const { return used_; }
+
+ private:
+  View memory_;  // u8 [bytes]
+  std::int64_t used_ = 0;
+  std::int64_t* most_ = nullptr;
+};
+
+// Rows that parts of a network hand to each other, or keep. A type is the name of a slot: the part that writes it
+// declares it. Where there are several, each has a number as well.
+class Slots {
+ public:
+  // Of parts that ask for the same slot, the one that needs most decides.
+  template <class Key>
+  void add(DType type, std::initializer_list<std::int64_t> shape, int number = 0) {
+    add(&kKey<Key>, number, View::of(nullptr, type, shape));
+  }
+  // Empty: no part has asked for it.
+  template <class Key>
+  View all(int number = 0) const {
+    for (const Slot& slot : slots_)
+      if (slot.key == &kKey<Key> && slot.number == number) return slot.view;
+    return {};
+  }
+
+  std::int64_t bytes() const;
+  // Binds them to memory of bytes().
+  void bind(const Buffer& memory);
+
+ private:
+  template <class Key>
+  static constexpr char kKey = 0;  // whose address stands for the type
+  struct Slot {
+    const char* key;
+    int number;
+    View view;
+  };
+
+  void add(const char* key, int number, const View& view);
+
+  std::vector<Slot> slots_;
+};
+
+// i32 [tokens]: 0, 1 ..
+struct EveryRow {};
+
+// What reserve() gets: the largest step, and where to ask.
+struct Arena {
+  std::int64_t tokens;      // of a step
+  std::int64_t logit_rows;  // of a call of a head
+  DType activation;
+  DType sums;       // of what a half of a layer puts out: f32 where ranks add it up, else as activations
+  Scratch scratch;  // of blocks; a copy of it measures what a block inside of another one takes behind it
+  Slots& slots;
+
+  // A row for each token.
+  template <class Key>
+  void rows(DType type, std::int64_t columns, int number = 0) const {
+    slots.add<Key>(type, {tokens, columns}, number);
+  }
+  void every_row() const { slots.add<EveryRow>(DType::i32, {tokens}); }
+};
+
+}  // namespace octavo

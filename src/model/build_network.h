@@ -1,0 +1,62 @@
+// From a spec to a network: the one place that knows which kinds of phases there are.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/blocks/shared_transformer.h"
+#include "model/network.h"
+
+namespace octavo {
+
+class NetworkBuilder {
+ public:
+  // prefix: what stands before every name. Both live longer.
+  NetworkBuilder(const ModelSpec& spec, const std::string& prefix)
+      : spec_(spec), prefix_(prefix), top_(spec.names, prefix) {}
+
+  Network build();
+
+ private:
+  void add_ends();
+  void add_inputs();
+  void add_heads();
+  // The first tensors' input, and what all layers read besides.
+  void add_first_input();
+  std::unique_ptr<ResidualScheme> make_residual() const;
+  Layer make_layer(std::size_t index);
+  void add_halves(const LayerSpec& spec, const Namer& name, std::size_t index, Layer& layer);
+  std::unique_ptr<Phase> make_half(const LayerSpec& spec, std::unique_ptr<Block> block, HalfNorms norms, float scale) const;
+  std::unique_ptr<Phase> make_mixer_half(const LayerSpec& spec, const Namer& name, std::size_t index);
+  std::unique_ptr<Phase> make_feed_forward_half(const LayerSpec& spec, const Namer& name) const;
+  std::unique_ptr<Phase> make_parallel_halves(const LayerSpec& spec, const Namer& name) const;
+  HalfNorms mixer_norms(const LayerSpec& spec, const Namer& name) const;
+  HalfNorms feed_forward_norms(const LayerSpec& spec, const Namer& name) const;
+  void add_behind(std::size_t index, Layer& layer) const;
+  Namer namer_of(std::size_t layer) const;
+  std::string name_of(std::size_t layer) const;
+  MatrixParameter own_rows(MatrixParameter table) const;
+
+  template <class Kind, class... Args>
+  static void add(Layer& layer, Args&&... args) {
+    layer.phases.push_back(std::make_unique<Kind>(std::forward<Args>(args)...));
+  }
+  template <class Kind, class... Args>
+  void add_input(Args&&... args) {
+    network_.inputs.push_back(std::make_unique<Kind>(std::forward<Args>(args)...));
+  }
+  template <class Variant>
+  std::unique_ptr<Block> block_of(const Variant& kind, const Namer& name) const {
+    return std::visit([&](const auto& of) { return make_block(of, name, spec_.dim); }, kind);
+  }
+
+  const ModelSpec& spec_;
+  const std::string& prefix_;
+  const Namer top_;
+  Network network_;
+  std::map<int, const SharedTransformerBlock*> shared_;  // by the layer that owns its tensors
+};
+
+}  // namespace octavo

@@ -1,0 +1,22 @@
+// The matrices at both ends of a network, which networks that propose for it use as well.
+#pragma once
+
+#include "model/parameters.h"
+
+namespace octavo {
+
+struct Ends {
+  MatrixParameter embedding;
+  MatrixParameter lm_head;  // not there when tied, and in models that do not continue texts
+  NormParameter final_norm;
+  float embed_scale = 1;
+  const Ends* other = nullptr;  // whose matrices are used where there are none here; lives longer
+
+  const Weight& table() const { return embedding.weight ? *embedding.weight : other->table(); }
+  const Weight& output() const {
+    if (lm_head.weight) return *lm_head.weight;
+    return other != nullptr ? other->output() : *embedding.weight;
+  }
+};
+
+}  // namespace octavo

@@ -1,0 +1,31 @@
+// What continues a text: logits of its next token.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "model/ends.h"
+#include "model/heads/head_rows.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+class LogitsHead final : public NetworkPart {
+ public:
+  LogitsHead(const ModelSpec& spec, const Ends& ends);
+
+  void list(ParameterList& list) override { list.add(bias_); }
+  void reserve(Arena arena) const override;
+  // rows: i32 [r], of all of a step; out: f32 [r, vocab], of which ranks other than 0 fill their part alone. adapters: of
+  // rows by their places here; null: none changes the output matrix.
+  void run(const Step& step, const View& rows, const View& out, const StepAdapters* adapters) const;
+
+ private:
+  const Ends& ends_;
+  std::int64_t dim_, first_, count_;  // of the vocabulary: this rank's part
+  std::vector<std::size_t> part_bytes_;  // [ranks + 1]: where the ranks' parts of a row of logits begin
+  float scale_, soft_cap_;
+  VectorParameter bias_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,47 @@
+// What makes vectors and scores of texts and of tokens (Head).
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "model/ends.h"
+#include "model/heads/head_rows.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+struct HeadZeros {};  // f32 [logit rows * outputs]
+
+// Numbers that a model's head makes of a text or of a token.
+int pooled_size(const ModelSpec& spec, std::size_t head = 0);
+
+// All heads of a network.
+class PoolHeads final : public NetworkPart {
+ public:
+  PoolHeads(const ModelSpec& spec, const Ends& ends);
+
+  void list(ParameterList& list) override;
+  void reserve(Arena arena) const override;
+  // Once before run(): the norm behind the layers.
+  void norm(const Step& step) const { norm_rows(step, ends_.final_norm); }
+  // Of tokens [starts[s], starts[s + 1]): starts i32 [s + 1], out f32 [s, pooled_size].
+  void run(const Step& step, std::size_t head, const View& starts, const View& out) const;
+
+ private:
+  struct Layer {
+    HeadLayer spec;
+    LinearParameter linear;
+    NormParameter norm;
+  };
+  struct Layers {
+    Pool pool;
+    std::vector<Layer> layers;
+  };
+  static View run_layer(const Step& step, const Layer& layer, Scratch& scratch, View x, const View& out);
+
+  const Ends& ends_;
+  std::int64_t dim_;
+  std::vector<Layers> heads_;
+};
+
+}  // namespace octavo

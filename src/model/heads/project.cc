@@ -1,0 +1,152 @@
+#include "model/heads/project.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace octavo {
+namespace {
+
+// Of the step's rows, the last: those of each square side by side, [count, any].
+View in_squares(const View& rows, std::int64_t count, std::int64_t square) {
+  const std::int64_t patches = count * square;
+  return View::of(rows.rows(rows.size(0) - patches, patches).data, rows.dtype,
+                  {count, rows.size(1) * patches / count});
+}
+
+ProjectorLayers deep_projector(const ModelSpec& spec, std::size_t index) {
+  const auto numbered = [index](const std::string& name) { return fmt::format(fmt::runtime(name), index); };
+  std::vector<std::string> matrices;
+  for (const std::string& name : spec.names.deep_projectors) matrices.push_back(numbered(name));
+  return {spec, spec.image->deep_projector, matrices, numbered(spec.names.deep_projector_norms)};
+}
+
+std::int64_t class_rows_of(const ModelSpec& spec) { return spec.image && spec.image->class_token ? 1 : 0; }
+
+}  // namespace
+
+ProjectorLayers::ProjectorLayers(const ModelSpec& spec, const Projector& projector,
+                                 const std::vector<std::string>& matrices, const std::string& norm)
+    : spec_(projector), dim_(spec.dim) {
+  const Namer name(spec.names, "");
+  std::int64_t inputs = projector.mean ? spec.dim : std::int64_t{spec.dim} * spec.joined();
+  norm_ = name.norm(projector.norm, norm, inputs);
+  if (projector.merged) {
+    merger_ = name.linear({spec.names.projector_merger}, {spec.dim}, inputs, false);
+    merger_.weight.channels = spec.dim;
+    inputs = spec.dim;
+  }
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    const int outputs = i + 1 < matrices.size() ? projector.hidden : spec.out_dim();
+    LinearParameter& linear = matrices_.emplace_back();
+    linear = name.linear({matrices[i]}, {outputs}, inputs, projector.bias);
+    if (projector.transposed) linear.weight.parts[0] = {matrices[i], {inputs, outputs}};
+    linear.weight.transposed = projector.transposed;
+    inputs = outputs;
+  }
+}
+
+void ProjectorLayers::list(ParameterList& list) {
+  list.add(norm_);
+  list.add(merger_);
+  for (LinearParameter& linear : matrices_) list.add(linear);
+}
+
+void ProjectorLayers::reserve(Scratch scratch, std::int64_t rows, DType activation) const {
+  if (spec_.merged) scratch.take(activation, {rows, dim_});
+  for (int i = 0; i < 2; ++i) scratch.take(activation, {rows, spec_.hidden});
+}
+
+void ProjectorLayers::run(const Step& step, Scratch scratch, View x, const View& out) const {
+  const Ops& ops = step.backend.ops;
+  Stream& stream = *step.backend.stream;
+  const auto product = [&](const LinearParameter& linear, const View& y) {
+    ops.matmul(stream, {.x = x, .w = *linear.weight.weight, .bias = linear.bias.value, .y = y});
+  };
+  if (spec_.merged) {
+    const View merged = scratch.take(x.dtype, {x.size(0), dim_});
+    product(merger_, merged);
+    x = merged;
+  }
+  if (spec_.activation) {
+    const View hidden = scratch.take(x.dtype, {x.size(0), spec_.hidden});
+    product(matrices_[0], hidden);
+    x = scratch.take(x.dtype, {x.size(0), spec_.hidden});
+    ops.activate(stream, {.x = hidden, .activation = *spec_.activation, .gated = false, .y = x});
+  }
+  product(matrices_.back(), out);
+}
+
+ProjectHead::ProjectHead(const ModelSpec& spec, const Ends& ends)
+    : ends_(ends),
+      dim_(spec.dim),
+      joined_(spec.joined()),
+      class_rows_(class_rows_of(spec)),
+      projector_(spec, spec.projector(), spec.names.projector, spec.names.projector_norm) {}
+
+void ProjectHead::reserve(Arena arena) const {
+  const std::int64_t count = arena.tokens / joined_;
+  arena.rows<HalfInput>(arena.activation, dim_);
+  Scratch scratch = arena.scratch;
+  scratch.take(DType::f32, {count, dim_});
+  scratch.take(arena.activation, {count, dim_ * joined_});
+  projector_.reserve(scratch, count, arena.activation);
+}
+
+// The rows that the projector takes, act [count, any].
+View ProjectHead::joined(const Step& step, Scratch& scratch, std::int64_t count, const View& starts) const {
+  const Ops& ops = step.backend.ops;
+  Stream& stream = *step.backend.stream;
+  const DType activation = step.slots.all<HalfInput>().dtype;
+  if (!projector_.spec().mean && projector_.spec().norm.kind == NormKind::none)
+    return in_squares(normed_rows(step, ends_.final_norm), count, joined_);
+  norm_rows(step, ends_.final_norm);
+  const View& residual = step.residual.rows();
+  View sums = in_squares(residual, count, joined_);
+  if (projector_.spec().mean) {
+    const std::int64_t patches = count * sums.size(1) / dim_;
+    sums = scratch.take(DType::f32, {count, dim_});
+    ops.pool(stream, {.x = residual.rows(residual.size(0) - patches, patches),
+                      .starts = starts,
+                      .pool = Pool::mean,
+                      .out = sums});
+  }
+  const View x = scratch.take(activation, {count, sums.size(1)});
+  ops.add_norm(stream, {.residual = sums, .norm = projector_.norm(), .out = x});
+  return x;
+}
+
+void ProjectHead::run(const Step& step, const View& starts, const View& out) const {
+  Scratch scratch = step.scratch;
+  const View x = joined(step, scratch, out.size(0), starts);
+  projector_.run(step, scratch, x, out);
+}
+
+ProjectDeep::ProjectDeep(const ModelSpec& spec, std::size_t index)
+    : dim_(spec.dim),
+      square_(spec.image->square()),
+      class_rows_(class_rows_of(spec)),
+      first_column_(static_cast<std::int64_t>(index) * spec.image->out_dim),
+      out_dim_(spec.image->out_dim),
+      projector_(deep_projector(spec, index)) {}
+
+void ProjectDeep::reserve(Arena arena) const {
+  const std::int64_t count = arena.tokens / square_;
+  Scratch scratch = arena.scratch;
+  scratch.take(arena.activation, {count, dim_ * square_});
+  projector_.reserve(scratch, count, arena.activation);
+}
+
+void ProjectDeep::run(const Step& step) const {
+  step.residual.settle();
+  const StepRows& rows = step.rows;
+  const std::int64_t first = std::max<std::int64_t>(0, rows.first - class_rows_) / square_;
+  const std::int64_t count = (rows.first + rows.count - class_rows_) / square_ - first;
+  Scratch scratch = step.scratch;
+  const View squares = in_squares(step.residual.rows(), count, square_);
+  const View x = scratch.take(step.slots.all<HalfInput>().dtype, {count, squares.size(1)});
+  step.backend.ops.add_norm(*step.backend.stream, {.residual = squares, .norm = projector_.norm(), .out = x});
+  projector_.run(step, scratch, x, step.batch.deep.rows(first, count).columns(first_column_, out_dim_));
+}
+
+}  // namespace octavo

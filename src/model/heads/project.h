@@ -1,0 +1,76 @@
+// What makes rows of a text's input of an encoder's rows (Projector).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/ends.h"
+#include "model/heads/head_rows.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+class ProjectorLayers {
+ public:
+  // matrices, norm: names, without a prefix.
+  ProjectorLayers(const ModelSpec& spec, const Projector& projector, const std::vector<std::string>& matrices,
+                  const std::string& norm);
+
+  const Projector& spec() const { return spec_; }
+  Norm norm() const { return norm_.norm(); }
+  void list(ParameterList& list);
+  // rows: of what run() takes.
+  void reserve(Scratch scratch, std::int64_t rows, DType activation) const;
+  // x: act [rows, any]; out: f32 [rows, out_dim]
+  void run(const Step& step, Scratch scratch, View x, const View& out) const;
+
+ private:
+  Projector spec_;
+  std::int64_t dim_;
+  NormParameter norm_;
+  LinearParameter merger_;  // of Projector::merged
+  std::vector<LinearParameter> matrices_;
+};
+
+// Behind the layers.
+class ProjectHead final : public NetworkPart {
+ public:
+  ProjectHead(const ModelSpec& spec, const Ends& ends);
+
+  void list(ParameterList& list) override { projector_.list(list); }
+  void reserve(Arena arena) const override;
+  // Of squares from `first` on, each joined() rows of the step behind the class token's: out f32 [squares, out_dim]. With
+  // Projector::mean, starts: i32 [squares + 1], where each square's rows begin, from 0 on.
+  StepRows rows_of(std::int64_t first, std::int64_t squares) const {
+    return {class_rows_ + first * joined_, squares * joined_};
+  }
+  // Of the step's rows, which are rows_of().
+  void run(const Step& step, const View& starts, const View& out) const;
+  // Of rows that it would take: act [n, dim * joined() or with Projector::mean dim].
+  void run_rows(const Step& step, const View& x, const View& out) const {
+    projector_.run(step, step.scratch, x, out);
+  }
+
+ private:
+  View joined(const Step& step, Scratch& scratch, std::int64_t count, const View& starts) const;
+
+  const Ends& ends_;
+  std::int64_t dim_, joined_, class_rows_;
+  ProjectorLayers projector_;
+};
+
+// Behind one of ImageInput::deep_layers, by its place among them: rows that the text adds behind its own layers.
+class ProjectDeep final : public Phase {
+ public:
+  ProjectDeep(const ModelSpec& spec, std::size_t index);
+
+  void list(ParameterList& list) override { projector_.list(list); }
+  void reserve(Arena arena) const override;
+  void run(const Step& step) const override;
+
+ private:
+  std::int64_t dim_, square_, class_rows_, first_column_, out_dim_;
+  ProjectorLayers projector_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,32 @@
+// A vector for each token and layer, made of the token's id and of its embedding (LayerInputs).
+#pragma once
+
+#include "model/part.h"
+#include "model/residual/half.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+// [tokens, layers * size]: what is made of ids (f32), of embeddings, and both.
+struct LayerInputSums {};
+struct LayerInputProducts {};
+struct LayerInputRows {};
+
+class LayerInputsPhase final : public Phase {
+ public:
+  LayerInputsPhase(const ModelSpec& spec, const Namer& top);
+
+  void list(ParameterList& list) override;
+  void reserve(Arena arena) const override;
+  Result<> splits(const Shard&) const override { return not_split("inputs of layers"); }
+  bool spans_layers() const override { return true; }
+  void run(const Step& step) const override;
+
+ private:
+  std::int64_t layers_, size_, dim_;
+  MatrixParameter table_;
+  LinearParameter projection_;
+  NormParameter norm_;
+};
+
+}  // namespace octavo

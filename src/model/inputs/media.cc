@@ -1,0 +1,117 @@
+#include "model/inputs/media.h"
+
+#include "model/inputs/tokens.h"
+#include "model/residual/half.h"
+
+namespace octavo {
+namespace {
+
+// A table stored as the only one of a stack.
+void take_from_stack(MatrixParameter& table, const std::string& name) {
+  table.parts[0] = {name, {1, table.rows, table.cols}};
+  table.slice = 0;
+}
+
+}  // namespace
+
+PatchInput::PatchInput(const ModelSpec& spec, const Namer& top, const std::string& prefix)
+    : dim_(spec.dim), positions_(learned_positions(spec, top)) {
+  const ImageInput& image = *spec.image;
+  const Names& names = top.names;
+  patches_ = top.linear({names.patches}, {spec.dim}, image.patch_values(), image.bias);
+  std::vector<std::int64_t>& shape = patches_.weight.parts[0].shape;
+  shape = {spec.dim, 3, image.patch_size, image.patch_size};
+  if (image.frames > 0) shape.insert(shape.begin() + 2, image.frames);
+  if (image.channels_last) {
+    shape = {spec.dim, image.patch_values()};
+    patches_.weight.channels = image.patch_values() / 3;
+  }
+  if (image.class_token) {
+    class_token_ = top.table(names.class_token, 1, spec.dim, MatrixUse::plain);
+    class_token_.parts[0] = {prefix + names.class_token, {spec.dim}};
+  }
+  if (image.tiled) {
+    const Namer whole(names, "");
+    newline_ = whole.vector({names.newline}, {image.whole_last ? spec.dim : image.out_dim});
+    if (image.whole_last) {
+      newline_.parts[0].shape = {1, 1, 1, spec.dim};
+      separator_ = whole.vector({names.separator}, {spec.dim});
+      separator_.parts[0].shape = {1, 1, spec.dim};
+    }
+  }
+  if (image.axis_positions > 0) positions_.parts[0] = {prefix + names.positions, {2, image.axis_positions, spec.dim}};
+  if (names.stacked_tables) {
+    take_from_stack(positions_, prefix + names.positions);
+    if (image.class_token) take_from_stack(class_token_, prefix + names.class_token);
+  }
+}
+
+void PatchInput::list(ParameterList& list) {
+  list.add(patches_);
+  list.add(class_token_);
+  list.add(newline_);
+  list.add(separator_);
+  list.add(positions_);
+}
+
+void PatchInput::reserve(Arena arena) const { arena.rows<HalfOutput>(arena.sums, dim_); }
+
+void PatchInput::run(const Step& step) const {
+  const bool placed = positions_.weight != nullptr;
+  const View made = placed ? step.slot<HalfOutput>() : step.residual.rows();
+  const auto product = [&](std::int64_t first, std::int64_t count, const View& bias) {
+    step.backend.ops.matmul(*step.backend.stream, {.x = step.batch.patches.rows(first, count),
+                                                   .w = *patches_.weight.weight,
+                                                   .bias = bias,
+                                                   .y = made.rows(first, count)});
+  };
+  // The class token's patch is all zeros and has no bias.
+  const std::int64_t first = class_rows();
+  if (first > 0) product(0, first, {});
+  product(first, step.tokens() - first, patches_.bias.value);
+  if (!placed) return;
+  place(step);
+  step.residual.put({.delta = made});
+}
+
+// The residual is where they stand. A class token is the first row.
+void PatchInput::place(const Step& step) const {
+  const Ops& ops = step.backend.ops;
+  Stream& stream = *step.backend.stream;
+  const View& residual = step.residual.rows();
+  const View positions = step.positions();
+  if (step.batch.placed)
+    ops.gather_rows(stream, {.x = step.batch.placed, .rows = positions, .out = residual});
+  else
+    ops.embed(stream, {.ids = positions, .table = *positions_.weight, .out = residual});
+  if (class_rows() == 0) return;
+  const View first = positions.rows(0, 1);
+  ops.embed(stream, {.ids = first,
+                     .table = *class_token_.weight,
+                     .position_table = positions_.weight.get(),
+                     .positions = first,
+                     .out = residual.rows(0, 1)});
+}
+
+SoundInputRows::SoundInputRows(const ModelSpec& spec, const Namer& top) : positions_(learned_positions(spec, top)) {
+  std::int64_t channels = spec.sound->mels;
+  for (std::size_t i = 0; i < convolutions_.size(); ++i) {
+    convolutions_[i] = top.linear({top.names.convolutions[i]}, {spec.dim}, channels * kSoundTaps, true);
+    convolutions_[i].weight.parts[0].shape = {spec.dim, channels, kSoundTaps};
+    channels = spec.dim;
+  }
+}
+
+void SoundInputRows::list(ParameterList& list) {
+  for (LinearParameter& convolution : convolutions_) list.add(convolution);
+  list.add(positions_);
+}
+
+void SoundInputRows::run(const Step& step) const {
+  step.backend.ops.embed(*step.backend.stream, {.ids = step.positions(),
+                                                .table = *positions_.weight,
+                                                .out = step.residual.rows()});
+  step.residual.put({.delta = step.batch.features});
+}
+
+}  // namespace octavo

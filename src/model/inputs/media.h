@@ -1,0 +1,51 @@
+// What encoders of images and sound read in place of tokens.
+#pragma once
+
+#include <array>
+
+#include "model/part.h"
+#include "model/residual/residual.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+// Patches of an image, by where they stand.
+class PatchInput final : public Phase {
+ public:
+  PatchInput(const ModelSpec& spec, const Namer& top, const std::string& prefix);
+
+  // Before each image's patches; see ImageInput.
+  std::int64_t class_rows() const { return class_token_.weight ? 1 : 0; }
+  const Weight& positions() const { return *positions_.weight; }
+  const View& newline() const { return newline_.value; }  // of ImageInput::tiled
+  const View& separator() const { return separator_.value; }  // and of whole_last
+
+  void list(ParameterList& list) override;
+  void reserve(Arena arena) const override;
+  void run(const Step& step) const override;
+
+ private:
+  void place(const Step& step) const;
+
+  std::int64_t dim_;
+  LinearParameter patches_;
+  MatrixParameter positions_, class_token_;
+  VectorParameter newline_, separator_;
+};
+
+// What the convolutions in front of an encoder of sound have made.
+class SoundInputRows final : public Phase {
+ public:
+  SoundInputRows(const ModelSpec& spec, const Namer& top);
+
+  const std::array<LinearParameter, 2>& convolutions() const { return convolutions_; }
+
+  void list(ParameterList& list) override;
+  void run(const Step& step) const override;
+
+ private:
+  std::array<LinearParameter, 2> convolutions_;
+  MatrixParameter positions_;
+};
+
+}  // namespace octavo

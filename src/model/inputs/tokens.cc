@@ -1,0 +1,121 @@
+#include "model/inputs/tokens.h"
+
+#include <algorithm>
+
+#include "dist/process_group.h"
+#include "model/adapter.h"
+
+namespace octavo {
+
+void RotaryInput::reserve(Arena arena) const {
+  for (std::size_t i = 0; i < ropes_.size(); ++i) {
+    arena.rows<Cosines>(DType::f32, ropes_[i].rotary_dim / 2, static_cast<int>(i));
+    arena.rows<Sines>(DType::f32, ropes_[i].rotary_dim / 2, static_cast<int>(i));
+  }
+}
+
+// Of a rope with axes, each run of pairs on one axis by itself.
+void RotaryInput::run(const Step& step) const {
+  const View& all_axes = step.batch.axes;
+  for (std::size_t i = 0; i < ropes_.size(); ++i) {
+    const Rope rope = step.rope(static_cast<int>(i));
+    const Frequencies& frequencies = step.turning.frequencies[i];
+    const auto compute = [&](const View& positions, std::int64_t pair, std::int64_t count) {
+      step.backend.ops.angles(*step.backend.stream, {.positions = positions,
+                                                     .frequencies = frequencies.each.rows(pair, count),
+                                                     .scale = frequencies.scale,
+                                                     .cos = rope.cos.columns(pair, count),
+                                                     .sin = rope.sin.columns(pair, count)});
+    };
+    const std::vector<std::int32_t>& axes = ropes_[i].axes;
+    if (axes.empty() || !all_axes) {
+      compute(step.positions(), 0, rope.rotary_dim / 2);
+      continue;
+    }
+    const auto on_axis = [&](std::int32_t axis) {
+      return View::of(all_axes.rows(axis, 1).data, all_axes.dtype, {step.tokens()});
+    };
+    if (all_axes.size(0) == 1) {
+      compute(on_axis(0), 0, rope.rotary_dim / 2);
+      continue;
+    }
+    for (auto run = axes.begin(); run != axes.end();) {
+      const auto end = std::ranges::find_if(run, axes.end(), [&](std::int32_t axis) { return axis != *run; });
+      compute(on_axis(*run), run - axes.begin(), end - run);
+      run = end;
+    }
+  }
+}
+
+MatrixParameter learned_positions(const ModelSpec& spec, const Namer& top) {
+  if (spec.learned_positions == 0) return {};
+  MatrixParameter positions = top.table(top.names.positions, spec.learned_positions, spec.dim, MatrixUse::plain);
+  if (spec.first_position > 0) {
+    positions.rows -= spec.first_position;
+    positions.order = {{spec.first_position, positions.rows}};
+  }
+  return positions;
+}
+
+TokenInput::TokenInput(const ModelSpec& spec, const Namer& top, const Ends& ends)
+    : ends_(ends),
+      first_id_(static_cast<std::int32_t>(spec.shard.first(spec.vocab))),
+      split_(spec.shard.size > 1),
+      positions_(learned_positions(spec, top)) {
+  if (spec.token_types > 0) types_ = top.table(top.names.token_types, spec.token_types, spec.dim, MatrixUse::plain);
+}
+
+void TokenInput::list(ParameterList& list) {
+  list.add(positions_);
+  list.add(types_);
+}
+
+void TokenInput::reserve(Arena arena) const {
+  if (split_) arena.slots.add<OwnIds>(DType::i32, {arena.tokens});
+}
+
+View TokenInput::own_ids(const Step& step) const {
+  const View own = step.slot<OwnIds>();
+  const auto* ids = step.batch.ids.as<std::int32_t>();
+  std::transform(ids, ids + step.tokens(), own.as<std::int32_t>(),
+                 [&](std::int32_t id) { return is_own(id) ? id - first_id_ : 0; });
+  return own;
+}
+
+void TokenInput::run(const Step& step) const {
+  const ForwardBatch& batch = step.batch;
+  const Ops& ops = step.backend.ops;
+  Stream& stream = *step.backend.stream;
+  const View& residual = step.residual.rows();
+  const View ids = split_ ? own_ids(step) : batch.ids;
+  ops.embed(stream, {.ids = ids,
+                     .table = ends_.table(),
+                     .scale = ends_.embed_scale,
+                     .position_table = positions_.weight.get(),
+                     .positions = batch.positions,
+                     .type_table = types_.weight.get(),
+                     .types = batch.token_types,
+                     .out = residual});
+  if (batch.adapters != nullptr)
+    add_embedding_changes(step.backend, *batch.adapters, step.adapter_scratch, ids, residual);
+  for (const ImageRows& image : batch.images)
+    ops.gather_rows(stream, {.x = image.x.columns(0, residual.size(1)),
+                             .rows = image.rows,
+                             .out = residual.rows(image.token, image.rows.size(0))});
+  if (!split_) return;
+  for (std::int64_t i = 0; i < step.tokens(); ++i)
+    if (!is_own(batch.ids.as<std::int32_t>()[i])) std::fill_n(residual.row<float>(i), residual.size(1), 0.0F);
+  step.ranks->all_reduce({residual.as<float>(), static_cast<std::size_t>(residual.elements())});
+}
+
+// What the layer itself has put out is still pending, so that the order of the sum is the same for a token
+// whatever else is in the step.
+void AddDeepRows::run(const Step& step) const {
+  const std::int64_t column = static_cast<std::int64_t>(layer_ + 1) * dim_;
+  for (const ImageRows& image : step.batch.images)
+    step.backend.ops.add_norm(*step.backend.stream,
+                              {.residual = step.residual.all().rows(image.token, image.x.size(0)),
+                               .delta = image.x.columns(column, dim_)});
+}
+
+}  // namespace octavo

@@ -1,0 +1,73 @@
+// What language models read: tokens, where they stand, and images in place of some.
+#pragma once
+
+#include "model/ends.h"
+#include "model/part.h"
+#include "model/residual/residual.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+struct OwnIds {};  // i32 [tokens]: of a rank's part of the vocabulary
+
+// The angles of all ropes, once for all layers.
+class RotaryInput final : public Phase {
+ public:
+  explicit RotaryInput(const std::vector<RopeSpec>& ropes) : ropes_(ropes) {}
+
+  void reserve(Arena arena) const override;
+  void run(const Step& step) const override;
+
+ private:
+  std::vector<RopeSpec> ropes_;
+};
+
+// Embeddings. Of several ranks, each has those of its part of the vocabulary, and zeros for all other tokens.
+class TokenInput final : public Phase {
+ public:
+  TokenInput(const ModelSpec& spec, const Namer& top, const Ends& ends);
+
+  void list(ParameterList& list) override;
+  void reserve(Arena arena) const override;
+  void run(const Step& step) const override;
+
+ private:
+  bool is_own(std::int32_t id) const { return id >= first_id_ && id < first_id_ + ends_.table().rows(); }
+  View own_ids(const Step& step) const;
+
+  const Ends& ends_;
+  std::int32_t first_id_;
+  bool split_;
+  MatrixParameter positions_, types_;
+};
+
+// Learned positions, by ModelSpec::learned_positions; none: an empty parameter.
+MatrixParameter learned_positions(const ModelSpec& spec, const Namer& top);
+
+// The norm of all inputs together.
+class InputNorm final : public Phase {
+ public:
+  explicit InputNorm(NormParameter norm) : norm_(std::move(norm)) {}
+
+  void list(ParameterList& list) override { list.add(norm_); }
+  void run(const Step& step) const override {
+    step.residual.put({.delta = step.residual.pending().delta, .norm = norm_.norm(), .replaces = true});
+  }
+
+ private:
+  NormParameter norm_;
+};
+
+// Behind layer `layer`: what images with rows of deep layers add.
+class AddDeepRows final : public Phase {
+ public:
+  AddDeepRows(std::size_t layer, std::int64_t dim) : layer_(layer), dim_(dim) {}
+
+  void run(const Step& step) const override;
+
+ private:
+  std::size_t layer_;
+  std::int64_t dim_;
+};
+
+}  // namespace octavo

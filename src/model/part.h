@@ -1,0 +1,50 @@
+// What a network is made of: parts, each with its parameters, its workspaces and its run().
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "model/parameters.h"
+#include "model/step.h"
+
+namespace octavo {
+
+class Block;
+
+class NetworkPart {
+ public:
+  virtual ~NetworkPart() = default;
+
+  // Adds all parameters.
+  virtual void list(ParameterList&) {}
+  // Called once when all of them have their values.
+  virtual void loaded() {}
+  // Asks for what it works in.
+  virtual void reserve(Arena) const {}
+  // Of a whole network's part: whether its ranks can share it. Errors: unsupported, naming what cannot be split;
+  // invalid, naming the number that shard.size does not divide.
+  virtual Result<> splits(const Shard&) const { return {}; }
+  // It reads what a part of another layer has made or kept, so that both must be in one stage.
+  virtual bool spans_layers() const { return false; }
+};
+
+// For NetworkPart::splits().
+Result<> not_split(std::string_view what);
+Result<> divides(const Shard& shard, std::int64_t number, std::string_view what);
+
+// A part that reads or changes the residual: a step is one phase after the other.
+class Phase : public NetworkPart {
+ public:
+  // Adds the blocks that it runs, in the order of the forward pass.
+  virtual void add_blocks(std::vector<Block*>&) const {}
+  void loaded() override;
+  Result<> splits(const Shard& shard) const override;
+  bool spans_layers() const override;
+  // Allocates nothing.
+  virtual void run(const Step& step) const = 0;
+  // Of the first phase that keeps keys and values: Block::store_rows() of what its block reads.
+  virtual void store_rows(const Step&) const {}
+};
+
+}  // namespace octavo

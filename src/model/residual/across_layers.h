@@ -1,0 +1,65 @@
+// What a layer hands to one behind it beside the residual.
+#pragma once
+
+#include <memory>
+
+#include "model/residual/half.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+// f32 [tokens, dim]: the residual before layer `number`, for Blend.
+struct EarlierResidual {};
+
+class KeepResidual final : public Phase {
+ public:
+  KeepResidual(int layer, std::int64_t dim) : layer_(layer), dim_(dim) {}
+
+  void reserve(Arena arena) const override;
+  void run(const Step& step) const override;
+
+ private:
+  int layer_;
+  std::int64_t dim_;
+};
+
+// The residual becomes a share of what it was before an earlier layer, and the rest of itself.
+class BlendResidual final : public Phase {
+ public:
+  explicit BlendResidual(const Blend& spec) : spec_(spec), rest_(constant_vector({1 - spec.share})) {}
+
+  void list(ParameterList& list) override { list.add(rest_); }
+  bool spans_layers() const override { return true; }
+  void run(const Step& step) const override;
+
+ private:
+  Blend spec_;
+  VectorParameter rest_;
+};
+
+// As HalfOutput: what a shortcut has put out, until the next layer's end.
+struct ShortcutOutput {};
+
+// Experts that read what the half before has read (LayerSpec::shortcut).
+class Shortcut final : public Phase {
+ public:
+  Shortcut(std::unique_ptr<Block> block, std::int64_t dim) : block_(std::move(block)), dim_(dim) {}
+
+  void list(ParameterList& list) override { block_->list(list); }
+  void add_blocks(std::vector<Block*>& all) const override { all.push_back(block_.get()); }
+  void reserve(Arena arena) const override;
+  bool spans_layers() const override { return true; }
+  void run(const Step& step) const override;
+
+ private:
+  std::unique_ptr<Block> block_;
+  std::int64_t dim_;
+};
+
+// At the end of the layer behind it.
+class EndShortcut final : public Phase {
+ public:
+  void run(const Step& step) const override;
+};
+
+}  // namespace octavo

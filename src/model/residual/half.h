@@ -1,0 +1,123 @@
+// Halves of layers, and what each kind of residual makes of a block's work.
+#pragma once
+
+#include <memory>
+
+#include "model/blocks/block.h"
+#include "model/part.h"
+#include "model/residual/residual.h"
+
+namespace octavo {
+
+// What a block reads: act [tokens, dim]; and what it puts out: Arena::sums [tokens, dim]. 1: of a second block that runs
+// before the residual has taken in what the first one has put out.
+struct HalfInput {};
+struct HalfOutput {};
+void reserve_half(const Arena& arena, std::int64_t dim, int number = 0);
+
+// With several ranks, each computes a part of what the block puts out.
+void run_on_ranks(const Step& step, const Block& block, const View& x, const View& out);
+
+struct HalfNorms {
+  NormParameter pre = {}, post = {};
+};
+
+//   x += scale * post(block(pre(x)))
+class LayerHalf : public Phase {
+ public:
+  LayerHalf(std::unique_ptr<Block> block, HalfNorms norms, float scale, std::int64_t dim)
+      : block_(std::move(block)), norms_(std::move(norms)), scale_(scale), dim_(dim) {}
+
+  void list(ParameterList& list) override;
+  void add_blocks(std::vector<Block*>& all) const override { all.push_back(block_.get()); }
+  void reserve(Arena arena) const override;
+  void run(const Step& step) const final;
+  void store_rows(const Step& step) const final;
+
+ protected:
+  // What the block reads.
+  virtual View enter(const Step& step) const;
+  virtual void leave(const Step& step, const View& out) const;
+
+  const Block& block() const { return *block_; }
+  const HalfNorms& norms() const { return norms_; }
+  float scale() const { return scale_; }
+  std::int64_t dim() const { return dim_; }
+
+ private:
+  std::unique_ptr<Block> block_;
+  HalfNorms norms_;
+  float scale_;
+  std::int64_t dim_;
+};
+
+//   x = post(x + block(x)), as BERT has it
+class PostNormHalf final : public LayerHalf {
+ public:
+  using LayerHalf::LayerHalf;
+
+ private:
+  void leave(const Step& step, const View& out) const override;
+};
+
+//   x = pre(x), x += block(x), as MiniMax has it
+class FromNormHalf final : public LayerHalf {
+ public:
+  using LayerHalf::LayerHalf;
+
+ private:
+  View enter(const Step& step) const override;
+};
+
+//   x += scale * block(what the half before has read): Falcon-H1's two mixers
+class SecondMixer final : public Phase {
+ public:
+  SecondMixer(std::unique_ptr<Block> block, float scale, std::int64_t dim)
+      : block_(std::move(block)), scale_(scale), dim_(dim) {}
+
+  void list(ParameterList& list) override { block_->list(list); }
+  void add_blocks(std::vector<Block*>& all) const override { all.push_back(block_.get()); }
+  void reserve(Arena arena) const override;
+  void run(const Step& step) const override;
+
+ private:
+  std::unique_ptr<Block> block_;
+  float scale_;
+  std::int64_t dim_;
+};
+
+//   x += mixer(pre_1(x)) + feed_forward(pre_2(x)), or with one norm for both
+class ParallelHalves final : public Phase {
+ public:
+  struct Branch {
+    std::unique_ptr<Block> block;
+    HalfNorms norms;
+    float scale;
+  };
+  ParallelHalves(Branch mixer, Branch feed_forward, bool one_norm, std::int64_t dim)
+      : mixer_(std::move(mixer)), feed_forward_(std::move(feed_forward)), one_norm_(one_norm), dim_(dim) {}
+
+  void list(ParameterList& list) override;
+  void add_blocks(std::vector<Block*>& all) const override;
+  void reserve(Arena arena) const override;
+  void run(const Step& step) const override;
+
+ private:
+  Branch mixer_, feed_forward_;
+  bool one_norm_;
+  std::int64_t dim_;
+};
+
+// The residual counts so much when it takes in what the half before has put out.
+class ScaleResidual final : public Phase {
+ public:
+  explicit ScaleResidual(VectorParameter by) : by_(std::move(by)) {}
+
+  void list(ParameterList& list) override { list.add(by_); }
+  void run(const Step& step) const override { step.residual.scale(by_.value); }
+
+ private:
+  VectorParameter by_;
+};
+
+}  // namespace octavo

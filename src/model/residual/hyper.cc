@@ -1,0 +1,88 @@
+#include "model/residual/hyper.h"
+
+namespace octavo {
+
+HyperWeights::HyperWeights(const HyperConnections& spec, std::int64_t dim, const Namer& name, const std::string& begin,
+                           bool mixes)
+    : spec_(spec), dim_(dim), mixes_(mixes) {
+  const std::int64_t rows = mixes ? spec.rows() : spec.count;
+  const auto tensor = [&](const std::string& part) { return begin + part + (name.names.gguf ? ".weight" : ""); };
+  matrix_ = name.rows_of_vectors({tensor("fn")}, rows, spec.count * dim);
+  base_ = name.vector({tensor("base")}, {rows});
+  scale_ = name.vector({tensor("scale")}, {mixes ? 3 : 1});
+}
+
+void HyperWeights::list(ParameterList& list) {
+  list.add(matrix_);
+  list.add(base_);
+  list.add(scale_);
+}
+
+void HyperWeights::reserve(const Arena& arena) const {
+  arena.rows<HyperRows>(DType::f32, spec_.count * dim_);
+  arena.rows<HyperPosts>(DType::f32, spec_.count);
+  arena.rows<HyperMixes>(DType::f32, std::int64_t{spec_.count} * spec_.count);
+}
+
+View HyperWeights::streams(const Step& step) const {
+  const View all = step.slot<HyperRows>();
+  return View::of(all.data, all.dtype, {step.tokens(), spec_.count, dim_});
+}
+
+void HyperWeights::collapse(const Step& step) const {
+  step.backend.ops.collapse_streams(*step.backend.stream, {.x = streams(step),
+                                                           .matrix = matrix_.value,
+                                                           .base = base_.value,
+                                                           .scale = scale_.value,
+                                                           .norm_eps = spec_.norm_eps,
+                                                           .eps = spec_.eps,
+                                                           .iterations = spec_.iterations,
+                                                           .out = step.residual.rows(),
+                                                           .post = mixes_ ? step.slot<HyperPosts>() : View{},
+                                                           .mix = mixes_ ? step.slot<HyperMixes>() : View{}});
+}
+
+HyperScheme::HyperScheme(const HyperConnections& spec, const Namer& top, std::int64_t dim, bool last)
+    : ResidualScheme(dim), count_(spec.count) {
+  if (last) output_.emplace(spec, dim, top, top.names.output_streams, false);
+}
+
+void HyperScheme::reserve(Arena arena) const {
+  ResidualScheme::reserve(arena);
+  arena.rows<HyperRows>(DType::f32, count_ * dim());
+  arena.every_row();
+}
+
+void HyperScheme::begin(const Step& step) const {
+  for (int i = 0; i < count_; ++i)
+    step.backend.ops.gather_rows(*step.backend.stream,
+                                 {.x = step.residual.rows(),
+                                  .rows = step.slot<EveryRow>(),
+                                  .out = step.slot<HyperRows>().columns(i * dim(), dim())});
+}
+
+void HyperHalf::list(ParameterList& list) {
+  LayerHalf::list(list);
+  weights_.list(list);
+}
+
+void HyperHalf::reserve(Arena arena) const {
+  LayerHalf::reserve(arena);
+  weights_.reserve(arena);
+}
+
+View HyperHalf::enter(const Step& step) const {
+  const View x = step.slot<HalfInput>();
+  weights_.collapse(step);
+  step.residual.look(norms().pre.norm(), x);
+  return x;
+}
+
+void HyperHalf::leave(const Step& step, const View& out) const {
+  step.backend.ops.expand_streams(*step.backend.stream, {.x = weights_.streams(step),
+                                                         .delta = out,
+                                                         .post = step.slot<HyperPosts>(),
+                                                         .mix = step.slot<HyperMixes>()});
+}
+
+}  // namespace octavo

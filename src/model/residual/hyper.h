@@ -1,0 +1,72 @@
+// Several residuals side by side, each half of a layer reading one mixture of them and being added to each
+// (HyperConnections). What is called the residual is that mixture.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "model/residual/half.h"
+#include "model/residual/scheme.h"
+#include "model/spec.h"
+
+namespace octavo {
+
+struct HyperRows {};   // f32 [tokens, streams * dim]
+struct HyperPosts {};  // f32 [tokens, streams]: how the half that runs is added to each
+struct HyperMixes {};  // f32 [tokens, streams * streams]: and how they mix
+
+// What makes a mixture of all.
+class HyperWeights {
+ public:
+  // begin: what stands before the names of its tensors. mixes: of a half; else of what becomes of all at the end.
+  HyperWeights(const HyperConnections& spec, std::int64_t dim, const Namer& name, const std::string& begin, bool mixes);
+
+  void list(ParameterList& list);
+  void reserve(const Arena& arena) const;
+  void collapse(const Step& step) const;
+  View streams(const Step& step) const;  // f32 [tokens, streams, dim]
+
+ private:
+  HyperConnections spec_;
+  std::int64_t dim_;
+  bool mixes_;
+  VectorParameter matrix_, base_, scale_;
+};
+
+class HyperScheme final : public ResidualScheme {
+ public:
+  // last: the stage that makes one residual of all again.
+  HyperScheme(const HyperConnections& spec, const Namer& top, std::int64_t dim, bool last);
+
+  void list(ParameterList& list) override {
+    if (output_) output_->list(list);
+  }
+  void reserve(Arena arena) const override;
+  View handed_on(const Slots& slots) const override { return slots.all<HyperRows>(); }
+  void begin(const Step& step) const override;
+  void end(const Step& step) const override {
+    if (output_) output_->collapse(step);
+  }
+
+ private:
+  int count_;
+  std::optional<HyperWeights> output_;
+};
+
+class HyperHalf final : public LayerHalf {
+ public:
+  HyperHalf(std::unique_ptr<Block> block, HalfNorms norms, HyperWeights weights, std::int64_t dim)
+      : LayerHalf(std::move(block), std::move(norms), 1, dim), weights_(std::move(weights)) {}
+
+  void list(ParameterList& list) override;
+  void reserve(Arena arena) const override;
+
+ private:
+  View enter(const Step& step) const override;
+  void leave(const Step& step, const View& out) const override;
+
+  HyperWeights weights_;
+};
+
+}  // namespace octavo

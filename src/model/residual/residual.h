@@ -1,0 +1,50 @@
+// The residual: what layers read, and add to.
+#pragma once
+
+#include "kernels/ops.h"
+#include "model/step.h"
+
+namespace octavo {
+
+// A sum and a norm are one operator: what a part puts out waits until the next one reads the residual.
+class ResidualSum {
+ public:
+  // What a part has put out and the residual has not yet taken in.
+  struct Pending {
+    View delta = {};
+    Norm norm = {};
+    float scale = 1;
+    bool replaces = false;  // norm is of the residual with the delta, not of the delta
+    View residual_scale = {};
+  };
+
+  // all: f32 [most tokens, dim]
+  ResidualSum(Backend& backend, View all) : backend_(backend), all_(all) {}
+
+  const View& all() const { return all_; }
+  const View& rows() const { return rows_; }  // of the step
+  void see(StepRows rows) { rows_ = all_.rows(rows.first, rows.count); }
+
+  void put(const Pending& pending) { pending_ = pending; }
+  const Pending& pending() const { return pending_; }
+  // The residual counts so much when it takes in what is pending: f32 [1].
+  void scale(const View& by) { pending_.residual_scale = by; }
+  // residual += what is pending;  out = norm(residual)
+  void read(const Norm& norm, const View& out);
+  // residual = norm(residual + what is pending);  out = residual
+  void replace(const Norm& norm, const View& out);
+  void take_in() { read({}, {}); }
+  // The same where something is pending.
+  void settle();
+  // out = norm(residual), without what is pending
+  void look(const Norm& norm, const View& out) const { add({}, norm, out); }
+
+ private:
+  void add(const Pending& pending, const Norm& norm, const View& out) const;
+
+  Backend& backend_;
+  View all_, rows_;
+  Pending pending_ = {};
+};
+
+}  // namespace octavo

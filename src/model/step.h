@@ -1,0 +1,153 @@
+// One step of the forward pass: what comes in, and what a network's parts run with.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/ops.h"
+#include "model/arena.h"
+
+namespace octavo {
+
+class ProcessGroup;
+class ResidualSum;
+struct StepAdapters;
+
+// Rows [first, first + count) of a step.
+struct StepRows {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+// One cache group's view of a step.
+struct GroupBatch {
+  const AttentionPlan* plan = nullptr;
+  View slots;  // i64 [n]: where each token's keys and values go
+};
+
+// The states of a step's sequences; empty where no layer is recurrent.
+struct StateBatch {
+  View memory;  // f32 [slots, CacheLayout::state_floats]
+  View slots;   // i32 [sequences], as in StatePlan
+  View starts;  // i32 [sequences + 1]
+  View copies = {};  // i32 [n]
+};
+
+// Of models with cross attention: what their layers read of encoders' rows.
+struct CrossBatch {
+  const AttentionPlan* plan = nullptr;
+  std::span<const KvLayer> cache;  // one for each layer
+};
+
+// Tokens from `token` on stand for these rows of an image: in place of their embeddings and, of images with
+// rows of deep layers (ImageInput::deep_layers), to be added to the residual behind the first layers.
+struct ImageRows {
+  std::int64_t token = 0;
+  View x;     // f32 [tokens, ImageInput::row_dim()]
+  View rows;  // i32 [tokens]: 0, 1 ..
+};
+
+// Tokens [token, token + count) of a step, of one sequence, that see each other and all before them, as those
+// of an image do (ModelSpec::whole_images).
+struct WholeSpan {
+  std::int64_t token = 0;
+  std::int64_t count = 0;
+  std::vector<const AttentionPlan*> plans;  // not causal; one a cache group
+};
+
+// The tokens of a step, those of one sequence next to each other and ascending.
+struct ForwardBatch {
+  View ids = {};          // i32 [n]
+  View positions;         // i32 [n]
+  View axes = {};         // i32 [axes, n]: of ropes with axes; [1, n]: on all of them the same; without it,
+                          // on all of them `positions`
+  View token_types = {};  // i32 [n]; of models that have them
+  std::span<const GroupBatch> groups;  // beside CacheLayout::groups
+  StateBatch states = {};
+  const StepAdapters* adapters = nullptr;  // null: no token has one
+  std::span<const ImageRows> images = {};
+  std::span<const WholeSpan> wholes = {};
+  CrossBatch cross = {};
+  View features = {};  // of encoders of sound, in place of ids: act [n, dim], what the convolutions have made
+  View patches = {};   // of encoders of images, in place of ids: act [n, ImageInput::patch_values()]
+  // Of those with ImageInput::position_side: f32 [n, dim], what is added to the patches, by `positions`.
+  View placed = {};
+  // Of those with ImageInput::deep_layers: f32 [tokens, out_dim of each of them side by side], to be written.
+  View deep = {};
+};
+
+// What the angles of a rotary embedding are made of: rope.h.
+struct Frequencies {
+  View each;  // f32 [pairs]
+  float scale = 1;
+  bool interleaved = false;
+};
+
+// What is the same for all steps of a model.
+struct Turning {
+  std::span<const Frequencies> frequencies;  // beside ModelSpec::ropes
+  View temperatures = {};                    // f32 [max_model_len]: ModelSpec::temperature; empty: no layer has one
+};
+
+// Of each rope, by number, f32 [tokens, rotary_dim / 2].
+struct Cosines {};
+struct Sines {};
+
+// Where a layer keeps keys and values.
+struct LayerCache {
+  KvLayer memory = {};
+  const AttentionPlan* plan = nullptr;
+  View slots = {};  // i64 [tokens]
+};
+
+// Where a layer keeps what it has seen.
+struct LayerMemory {
+  LayerCache cache = {};   // of a layer that keeps nothing: the slots of another
+  std::size_t group = 0;   // the cache group
+  LayerCache entries = {};  // Block::entries(); slots are of tokens
+  // Of cross attention: the keys and values of encoders' rows, and which of them each sequence sees.
+  KvLayer cross = {};
+  const AttentionPlan* cross_plan = nullptr;
+  View states = {};  // f32 [slots, Layer::state_floats]
+  StatePlan state_plan = {};
+};
+
+struct CacheLayout;
+// cache: beside CacheLayout::layers; state_floats: of the layer.
+LayerMemory layer_memory(const CacheLayout& layout, std::size_t layer, std::int64_t state_floats,
+                         const ForwardBatch& batch, std::span<const KvLayer> cache, StepRows rows);
+
+// What a part runs with. Without a layer, its memory is empty.
+struct Step {
+  Backend& backend;
+  const ForwardBatch& batch;
+  StepRows rows;  // of the batch: all, or those that the step is about
+  const Slots& slots;
+  ResidualSum& residual;
+  Turning turning;
+  Scratch scratch;
+  Scratch adapter_scratch = Scratch();
+  LayerMemory memory = {};
+  ProcessGroup* ranks = nullptr;  // that share the layers; null: there are none
+
+  std::int64_t tokens() const { return rows.count; }
+  View positions() const { return batch.positions.rows(rows.first, rows.count); }
+  // This step's rows of a slot; empty: no part has asked for it.
+  template <class Key>
+  View slot(int number = 0) const {
+    const View all = slots.all<Key>(number);
+    return all ? all.rows(rows.first, rows.count) : all;
+  }
+  // number: of ModelSpec::ropes; -1: nothing turns
+  Rope rope(int number) const {
+    if (number < 0) return {};
+    const View cos = slot<Cosines>(number);
+    return {.cos = cos,
+            .sin = slot<Sines>(number),
+            .rotary_dim = static_cast<int>(2 * cos.size(1)),
+            .interleaved = turning.frequencies[static_cast<std::size_t>(number)].interleaved};
+  }
+};
+
+}  // namespace octavo
