@@ -12,7 +12,7 @@ using envoy::service::ext_proc::v3::ProcessingRequest;
 
 constexpr std::string_view kSubsetHint = "envoy.lb.subset_hint";
 constexpr std::string_view kSubset = "x-gateway-destination-endpoint-subset";
-constexpr std::string_view kLoadBalancer = "envoy.lb";
+constexpr std::string_view kServedNamespace = "envoy.lb";
 constexpr std::string_view kServed = "x-gateway-destination-endpoint-served";
 
 const auto* find_field(const ProcessingRequest& message, std::string_view space, std::string_view name) {
@@ -36,7 +36,7 @@ Subset read_subset(const ProcessingRequest& message) {
 }
 
 std::optional<std::string> read_served(const ProcessingRequest& message) {
-  const auto* served = find_field(message, kLoadBalancer, kServed);
+  const auto* served = find_field(message, kServedNamespace, kServed);
   return served && !served->string_value().empty() ? std::optional(served->string_value()) : std::nullopt;
 }
 

@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::size_t kSessionsMax = 100'000;  // clients choose the names: those beyond are at their first turn
 
-struct Settings {
+struct TurnSettings {
   double turns_per_second = 0.5;  // of waiting
   double idle_s = 120;            // after which a session begins at its first turn again
 };
 
 class TurnPriority : public FairnessPolicy, public std::enable_shared_from_this<TurnPriority> {
  public:
-  explicit TurnPriority(Settings settings) : settings_(settings) {}
+  explicit TurnPriority(TurnSettings settings) : settings_(settings) {}
 
   std::unique_ptr<Fairness> make() override;
 
@@ -65,7 +65,7 @@ class TurnPriority : public FairnessPolicy, public std::enable_shared_from_this<
     found->second = {turns, now_us};
   }
 
-  const Settings settings_;
+  const TurnSettings settings_;
   std::map<std::string, Session, std::less<>> sessions_;
 };
 
@@ -86,7 +86,7 @@ std::unique_ptr<Fairness> TurnPriority::make() { return std::make_unique<Deepest
 
 std::shared_ptr<FairnessPolicy> make_turn_priority(Parameters& parameters) {
   constexpr double kMost = 1e9;
-  Settings settings;
+  TurnSettings settings;
   parameters.read("turnPriorityTimeWeight", settings.turns_per_second, 0, kMost);
   parameters.read("turnPriorityInactivitySeconds", settings.idle_s, 0, kMost);
   for (const char* field : {"evictionTtlSeconds", "evictionSweepSeconds"}) parameters.get(field);  // idle ones go

@@ -142,8 +142,8 @@ void Dispatcher::leave_out_paused(const Cycle& cycle) {
     if (slots_[member.id].health->paused(cycle.now_us)) left_out_.push_back(member.id);
 }
 
-// `excluded`; those who have asked for a pause; those who have only just come, and those of small weight, as often as they shall not get the
-// request; those of a worse priority than the best one of which someone takes it.
+// Leaves out: `excluded`; workers that have asked for a pause; new workers and those of small weight, as often as
+// they shall not get the request; workers of a worse priority than the best available one.
 void Dispatcher::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
   left_out_.assign(excluded.begin(), excluded.end());
   leave_out_paused(cycle);
@@ -174,7 +174,9 @@ void Dispatcher::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
 
 void Dispatcher::watch(const Choice& choice, std::function<void(Trouble)> troubled) {
   const std::lock_guard lock(mutex_);
-  slots_[choice.booking.endpoint].watches[choice.number] = {std::move(troubled)};
+  Slot& slot = slots_[choice.booking.endpoint];
+  if (slot.health->availability(now_us()) == Availability::unhealthy) troubled(Trouble::unhealthy);
+  slot.watches[choice.number] = {std::move(troubled)};
 }
 
 void Dispatcher::first_token(Choice& choice) {
@@ -237,7 +239,8 @@ Result<EndpointId> Dispatcher::add_locked(Endpoint endpoint) {
   ids_[name] = id;
   ranked_ = ranked_ || ranked;
   if (id >= slots_.size()) slots_.resize(id + std::size_t{1});
-  slots_[id] = {std::make_unique<EndpointHealth>(options_.probes, options_.breaker), fleet_.view()->find(id)->endpoint};
+  slots_[id] = {std::make_unique<EndpointHealth>(options_.probes, options_.breaker),
+                fleet_.view()->find(id)->endpoint};
   return id;
 }
 
@@ -254,11 +257,11 @@ void Dispatcher::rank(const Endpoint& now) {
   fleet_.describe(member->id, std::move(endpoint));
 }
 
-void Dispatcher::set_ranks(EndpointId id, int ranks) {
+void Dispatcher::set_ranks(EndpointId id, const Endpoint& worker, int ranks) {
   const std::lock_guard lock(mutex_);
   const auto view = fleet_.view();
   const Member* first = view->find(id);
-  if (!first || first->endpoint->rank != 0) return;
+  if (!first || first->endpoint->name != worker.name || worker.rank != 0) return;
   std::vector<bool> known(static_cast<std::size_t>(ranks));
   for (const Member& member : view->members) {
     if (member.id != id && !are_ranks_of_one(*member.endpoint, *first->endpoint)) continue;
@@ -368,7 +371,8 @@ std::vector<Member> Dispatcher::leaving() const {
   const std::lock_guard lock(mutex_);
   std::vector<Member> members;
   for (EndpointId id = 0; id < slots_.size(); ++id)
-    if (slots_[id].removed && !slots_[id].watches.empty()) members.push_back({.id = id, .endpoint = slots_[id].endpoint});
+    if (slots_[id].removed && !slots_[id].watches.empty())
+      members.push_back({.id = id, .endpoint = slots_[id].endpoint});
   return members;
 }
 

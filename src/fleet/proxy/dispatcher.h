@@ -77,8 +77,8 @@ class Dispatcher {
   bool knows(std::string_view model) const;
 
   Result<EndpointId> add(Endpoint endpoint);
-  // The worker is so many data-parallel ranks behind one port, each an endpoint. id: of the first.
-  void set_ranks(EndpointId id, int ranks);
+  // The number of data-parallel ranks behind the worker's port, each an endpoint. id and endpoint: of the first.
+  void set_ranks(EndpointId id, const Endpoint& endpoint, int ranks);
   // Priority and weight of the one with this name are those now.
   void rank(const Endpoint& now);
   // No new requests from now on for the worker, with all of its ranks; those in flight end.

@@ -149,6 +149,49 @@ TEST(Dispatcher, WhoHasASmallWeightIsPassedOverAsOften) {
   dispatcher->ended(choice, Outcome::success);
 }
 
+TEST(Dispatcher, RequestsHearOfTheTroublesOfTheirWorker) {
+  const auto dispatcher = *Dispatcher::make({.policy = "round_robin", .probes = {.failure_threshold = 2}});
+  const EndpointId id = join(*dispatcher, "a:80");
+  const auto endpoint = dispatcher->fleet().view()->find(id)->endpoint;
+  std::vector<Trouble> heard;
+  const auto hear = [&](Trouble trouble) { heard.push_back(trouble); };
+  Choice choice = dispatcher->choose({}, {});
+  dispatcher->watch(choice, hear);
+  const auto observe = [&](std::initializer_list<bool> busy) {
+    for (const bool each : busy) dispatcher->observed(id, *endpoint, each);
+  };
+  observe({false, false, false, true, false, false, false});
+  EXPECT_TRUE(heard.empty()) << "four idle reads in a row are needed";
+  observe({false, false});
+  EXPECT_EQ(heard, std::vector{Trouble::forgotten}) << "once";
+  dispatcher->probed(id, *endpoint, false);
+  EXPECT_EQ(heard.size(), 1U);
+  dispatcher->probed(id, *endpoint, false);
+  EXPECT_EQ(heard.back(), Trouble::unhealthy);
+  Choice late{.endpoint = endpoint, .booking = choice.booking, .number = choice.number + 1};
+  dispatcher->watch(late, hear);
+  EXPECT_EQ(heard.size(), 3U) << "one that begins after the worker has become unhealthy";
+  EXPECT_TRUE(dispatcher->remove(id));
+  EXPECT_EQ(dispatcher->leaving().size(), 1U) << "it is still asked how it is";
+  dispatcher->probed(id, *endpoint, false);
+  EXPECT_EQ(heard.size(), 5U);
+  dispatcher->ended(choice, Outcome::neither);
+  EXPECT_TRUE(dispatcher->leaving().empty());
+}
+
+TEST(Dispatcher, ARequestThatHasBegunToBeAnsweredIsNotForgotten) {
+  const auto dispatcher = *Dispatcher::make({.policy = "round_robin"});
+  const EndpointId id = join(*dispatcher, "a:80");
+  const auto endpoint = dispatcher->fleet().view()->find(id)->endpoint;
+  int heard = 0;
+  Choice choice = dispatcher->choose({}, {});
+  dispatcher->watch(choice, [&](Trouble) { ++heard; });
+  dispatcher->first_token(choice);
+  for (int i = 0; i < 10; ++i) dispatcher->observed(id, *endpoint, false);
+  EXPECT_EQ(heard, 0);
+  dispatcher->ended(choice, Outcome::success);
+}
+
 TEST(Dispatcher, AWorkerThatHasStartedAnewHoldsNothing) {
   const auto dispatcher = *Dispatcher::make({.policy = "cache_aware"});
   join(*dispatcher, "a:80");

@@ -83,7 +83,7 @@ void Monitor::probe(const Member& member) {
 void Monitor::read_metrics(const Member& member, const http::Response& answer) {
   const Endpoint& endpoint = *member.endpoint;
   const int ranks = engines_of(answer.body);
-  if (endpoint.rank == 0) dispatcher_.set_ranks(member.id, ranks);
+  dispatcher_.set_ranks(member.id, endpoint, ranks);
   bool found = false, busy = false, restarted = false;
   dispatcher_.fleet().update(member.id, [&](EndpointState& state) {
     const EndpointState before = state;
