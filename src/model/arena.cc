@@ -23,7 +23,8 @@ View Scratch::take(DType type, std::initializer_list<std::int64_t> shape) {
 void Slots::add(const char* key, int number, const View& view) {
   for (Slot& slot : slots_)
     if (slot.key == key && slot.number == number) {
-      CHECK(slot.view.dtype == view.dtype, "one slot in {} and in {}", name(slot.view.dtype), name(view.dtype));
+      CHECK(slot.view.dtype == view.dtype, "one slot in {} and in {}", name(slot.view.dtype),
+            name(view.dtype));
       if (view.bytes() > slot.view.bytes()) slot.view = view;
       return;
     }

@@ -1,5 +1,5 @@
-// Workspaces: each part of a network says in reserve() what it works in. The same list is measured, and bound to
-// memory that a decoder has allocated.
+// Workspaces: each part of a network says in reserve() what it works in. The same list is measured, and bound
+// to memory that a decoder has allocated.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 
 namespace octavo {
 
-// Workspaces of one block, taken one after the other from memory that all blocks share. Without memory it measures.
+// Workspaces of one block, taken one after the other from memory that all blocks share. Without memory it
+// measures.
 class Scratch {
  public:
   explicit Scratch(View memory = {}) : memory_(memory) {}
@@ -28,8 +29,8 @@ class Scratch {
   std::int64_t* most_ = nullptr;
 };
 
-// Rows that parts of a network hand to each other, or keep. A type is the name of a slot: the part that writes it
-// declares it. Where there are several, each has a number as well.
+// Rows that parts of a network hand to each other, or keep. A type is the name of a slot: the part that
+// writes it declares it. Where there are several, each has a number as well.
 class Slots {
  public:
   // Of parts that ask for the same slot, the one that needs most decides.

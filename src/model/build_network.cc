@@ -25,7 +25,8 @@ NormParameter standard_norm(const ModelSpec& spec, const Namer& top) {
 }
 
 // A half whose norm has no name has none.
-NormParameter post_norm(const NormSpec& norm, const Namer& name, const std::string& tensor, std::int64_t dim) {
+NormParameter post_norm(const NormSpec& norm, const Namer& name, const std::string& tensor,
+                        std::int64_t dim) {
   return norm.stored && tensor.empty() ? NormParameter{} : name.norm(norm, tensor, dim);
 }
 
@@ -47,14 +48,16 @@ Network NetworkBuilder::build() {
   add_ends();
   network_.residual = make_residual();
   add_inputs();
-  for (std::size_t i = spec_.first_layer(); i < spec_.end_layer(); ++i) network_.layers.push_back(make_layer(i));
+  for (std::size_t i = spec_.first_layer(); i < spec_.end_layer(); ++i)
+    network_.layers.push_back(make_layer(i));
   add_heads();
   return std::move(network_);
 }
 
 // A rank's part of the vocabulary.
 MatrixParameter NetworkBuilder::own_rows(MatrixParameter table) const {
-  if (spec_.shard.size > 1) keep_rows(table, {{spec_.shard.first(spec_.vocab), spec_.shard.count(spec_.vocab)}});
+  if (spec_.shard.size > 1)
+    keep_rows(table, {{spec_.shard.first(spec_.vocab), spec_.shard.count(spec_.vocab)}});
   return table;
 }
 
@@ -152,8 +155,8 @@ HalfNorms NetworkBuilder::feed_forward_norms(const LayerSpec& spec, const Namer&
           .post = post_norm(last, name, spec_.names.mlp_post_norm, spec_.dim)};
 }
 
-std::unique_ptr<Phase> NetworkBuilder::make_half(const LayerSpec& spec, std::unique_ptr<Block> block, HalfNorms norms,
-                                                 float scale) const {
+std::unique_ptr<Phase> NetworkBuilder::make_half(const LayerSpec& spec, std::unique_ptr<Block> block,
+                                                 HalfNorms norms, float scale) const {
   scale *= spec.residual_scale;
   switch (spec.residual) {
     case Residual::post_norm:
@@ -165,7 +168,8 @@ std::unique_ptr<Phase> NetworkBuilder::make_half(const LayerSpec& spec, std::uni
   }
 }
 
-std::unique_ptr<Phase> NetworkBuilder::make_mixer_half(const LayerSpec& spec, const Namer& name, std::size_t index) {
+std::unique_ptr<Phase> NetworkBuilder::make_mixer_half(const LayerSpec& spec, const Namer& name,
+                                                       std::size_t index) {
   std::unique_ptr<Block> mixer = block_of(spec.mixer, name);
   HalfNorms norms = mixer_norms(spec, name);
   if (spec_.hyper)
@@ -174,20 +178,22 @@ std::unique_ptr<Phase> NetworkBuilder::make_mixer_half(const LayerSpec& spec, co
         HyperWeights(*spec_.hyper, spec_.dim, name, spec_.names.mixer_streams, true), spec_.dim);
   if (spec_.hidden && !spec_.hidden->joined && index == 0) {
     norms.pre = {};  // the input has it
-    return std::make_unique<JointHalf>(std::move(mixer), std::move(norms), spec.residual_scale * spec.mixer_scale,
-                                       spec_.dim);
+    return std::make_unique<JointHalf>(std::move(mixer), std::move(norms),
+                                       spec.residual_scale * spec.mixer_scale, spec_.dim);
   }
   if (!spec.shared) return make_half(spec, std::move(mixer), std::move(norms), spec.mixer_scale);
   const int owner = spec.shared->owner;
-  const Namer owned(spec_.names, fmt::format("{}{}{}.shared_transformer.", prefix_, spec_.names.layers, owner));
-  auto shared = std::make_unique<SharedTransformerBlock>(*spec.shared, owned, Namer(spec_.names, prefix_ + name_of(index)),
-                                                         spec_.dim, shared_[owner]);
+  const Namer owned(spec_.names,
+                    fmt::format("{}{}{}.shared_transformer.", prefix_, spec_.names.layers, owner));
+  auto shared = std::make_unique<SharedTransformerBlock>(
+      *spec.shared, owned, Namer(spec_.names, prefix_ + name_of(index)), spec_.dim, shared_[owner]);
   if (std::cmp_equal(owner, index)) shared_[owner] = shared.get();
   return std::make_unique<SharedHalf>(std::move(shared), std::move(mixer), std::move(norms),
                                       spec.residual_scale * spec.mixer_scale, spec_.dim);
 }
 
-std::unique_ptr<Phase> NetworkBuilder::make_feed_forward_half(const LayerSpec& spec, const Namer& name) const {
+std::unique_ptr<Phase> NetworkBuilder::make_feed_forward_half(const LayerSpec& spec,
+                                                              const Namer& name) const {
   std::unique_ptr<Block> block = block_of(spec.feed_forward, name);
   HalfNorms norms = feed_forward_norms(spec, name);
   if (!spec_.hyper) return make_half(spec, std::move(block), std::move(norms), spec.feed_forward_scale);
@@ -219,14 +225,15 @@ void NetworkBuilder::add_halves(const LayerSpec& spec, const Namer& name, std::s
   }
   if (spec.mixer.index() > 0) layer.phases.push_back(make_mixer_half(spec, name, index));
   if (spec.second_mixer.index() > 0)
-    add<SecondMixer>(layer, block_of(spec.second_mixer, name), spec.residual_scale * spec.second_mixer_scale, spec_.dim);
+    add<SecondMixer>(layer, block_of(spec.second_mixer, name), spec.residual_scale * spec.second_mixer_scale,
+                     spec_.dim);
   if (spec.mixed_scale != 1) add<ScaleResidual>(layer, constant_vector({spec.mixed_scale}));
   if (spec.cross)
-    layer.phases.push_back(make_half(
-        spec, make_block(*spec.cross, name, spec_.dim),
-        {.pre = name.norm(spec.pre_norm, spec_.names.cross_norm, spec_.dim),
-         .post = name.norm(spec.post_norm, spec_.names.cross_post_norm, spec_.dim)},
-        1));
+    layer.phases.push_back(
+        make_half(spec, make_block(*spec.cross, name, spec_.dim),
+                  {.pre = name.norm(spec.pre_norm, spec_.names.cross_norm, spec_.dim),
+                   .post = name.norm(spec.post_norm, spec_.names.cross_post_norm, spec_.dim)},
+                  1));
   if (spec.feed_forward.index() > 0) layer.phases.push_back(make_feed_forward_half(spec, name));
   if (spec.shortcut) add<Shortcut>(layer, make_block(*spec.shortcut, name, spec_.dim), spec_.dim);
   std::unique_ptr<Block> input;
@@ -261,7 +268,8 @@ void NetworkBuilder::add_heads() {
   if (spec_.head) network_.pool = std::make_unique<PoolHeads>(spec_, *network_.ends);
   if (spec_.encodes_media() && spec_.joined() > 0)
     network_.project = std::make_unique<ProjectHead>(spec_, *network_.ends);
-  if (!spec_.head && !spec_.encodes_media()) network_.logits = std::make_unique<LogitsHead>(spec_, *network_.ends);
+  if (!spec_.head && !spec_.encodes_media())
+    network_.logits = std::make_unique<LogitsHead>(spec_, *network_.ends);
 }
 
 }  // namespace octavo

@@ -28,7 +28,8 @@ class NetworkBuilder {
   std::unique_ptr<ResidualScheme> make_residual() const;
   Layer make_layer(std::size_t index);
   void add_halves(const LayerSpec& spec, const Namer& name, std::size_t index, Layer& layer);
-  std::unique_ptr<Phase> make_half(const LayerSpec& spec, std::unique_ptr<Block> block, HalfNorms norms, float scale) const;
+  std::unique_ptr<Phase> make_half(const LayerSpec& spec, std::unique_ptr<Block> block, HalfNorms norms,
+                                   float scale) const;
   std::unique_ptr<Phase> make_mixer_half(const LayerSpec& spec, const Namer& name, std::size_t index);
   std::unique_ptr<Phase> make_feed_forward_half(const LayerSpec& spec, const Namer& name) const;
   std::unique_ptr<Phase> make_parallel_halves(const LayerSpec& spec, const Namer& name) const;

@@ -66,8 +66,8 @@ void Decoder::run_layers(const ForwardBatch& batch, std::span<const KvLayer> cac
 
 // Before and behind it nothing is pending, so that each part finds the same.
 template <typename Function>
-void Decoder::on_part(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer, StepRows part,
-                      const Function& function) {
+void Decoder::on_part(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer,
+                      StepRows part, const Function& function) {
   residual_.see({0, tokens_});
   residual_.settle();
   Step step = this->step(batch, part);
@@ -82,7 +82,8 @@ void Decoder::store_rows(const ForwardBatch& batch, std::span<const KvLayer> cac
           [&](const Step& step) { model_.network.layers[layer].caching_phase().store_rows(step); });
 }
 
-void Decoder::run_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer, StepRows part) {
+void Decoder::run_rows(const ForwardBatch& batch, std::span<const KvLayer> cache, std::size_t layer,
+                       StepRows part) {
   on_part(batch, cache, layer, part, [&](const Step& step) {
     for (const auto& phase : model_.network.layers[layer].phases) phase->run(step);
   });
@@ -91,12 +92,13 @@ void Decoder::run_rows(const ForwardBatch& batch, std::span<const KvLayer> cache
 void Decoder::read_hidden(const Decoder& from, const View& rows) {
   const bool own = &from == this;
   const Network& other = from.model_.network;
-  model_.network.input<HiddenRowsInput>()->read(backend_, workspaces_.slots(),
-                                                {.kept = own ? std::vector<View>() : from.keeper_.kept(from.workspaces_.slots()),
-                                                 .residual = from.residual_.all(),
-                                                 .final_norm = other.ends->final_norm.norm(),
-                                                 .own = own},
-                                                rows);
+  model_.network.input<HiddenRowsInput>()->read(
+      backend_, workspaces_.slots(),
+      {.kept = own ? std::vector<View>() : from.keeper_.kept(from.workspaces_.slots()),
+       .residual = from.residual_.all(),
+       .final_norm = other.ends->final_norm.norm(),
+       .own = own},
+      rows);
 }
 
 void Decoder::project(std::int64_t first, const View& out, const View& starts) {

@@ -24,9 +24,9 @@ class Decoder {
   static Result<Decoder> make(const Model& model, const CacheLayout& layout, Backend& backend,
                               const DecoderLimits& limits, ProcessGroup* group = nullptr);
 
-  // Runs the layers of this stage; `cache` is beside CacheLayout::layers. A stage that is not the first begins with
-  // what handed_on() holds. Leaves the final residual for heads, on the device: when what it enqueues was
-  // recorded, a replay does the same.
+  // Runs the layers of this stage; `cache` is beside CacheLayout::layers. A stage that is not the first
+  // begins with what handed_on() holds. Leaves the final residual for heads, on the device: when what it
+  // enqueues was recorded, a replay does the same.
   void forward(const ForwardBatch& batch, std::span<const KvLayer> cache) {
     begin(batch);
     run_layers(batch, cache, 0, model_.network.layers.size());

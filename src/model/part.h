@@ -22,8 +22,8 @@ class NetworkPart {
   virtual void loaded() {}
   // Asks for what it works in.
   virtual void reserve(Arena) const {}
-  // Of a whole network's part: whether its ranks can share it. Errors: unsupported, naming what cannot be split;
-  // invalid, naming the number that shard.size does not divide.
+  // Of a whole network's part: whether its ranks can share it. Errors: unsupported, naming what cannot be
+  // split; invalid, naming the number that shard.size does not divide.
   virtual Result<> splits(const Shard&) const { return {}; }
   // It reads what a part of another layer has made or kept, so that both must be in one stage.
   virtual bool spans_layers() const { return false; }

@@ -28,9 +28,9 @@ struct GroupBatch {
 
 // The states of a step's sequences; empty where no layer is recurrent.
 struct StateBatch {
-  View memory;  // f32 [slots, CacheLayout::state_floats]
-  View slots;   // i32 [sequences], as in StatePlan
-  View starts;  // i32 [sequences + 1]
+  View memory;       // f32 [slots, CacheLayout::state_floats]
+  View slots;        // i32 [sequences], as in StatePlan
+  View starts;       // i32 [sequences + 1]
   View copies = {};  // i32 [n]
 };
 
@@ -87,7 +87,7 @@ struct Frequencies {
 // What is the same for all steps of a model.
 struct Turning {
   std::span<const Frequencies> frequencies;  // beside ModelSpec::ropes
-  View temperatures = {};                    // f32 [max_model_len]: ModelSpec::temperature; empty: no layer has one
+  View temperatures = {};  // f32 [max_model_len]: ModelSpec::temperature; empty: no layer has one
 };
 
 // Of each rope, by number, f32 [tokens, rotary_dim / 2].
@@ -103,8 +103,8 @@ struct LayerCache {
 
 // Where a layer keeps what it has seen.
 struct LayerMemory {
-  LayerCache cache = {};   // of a layer that keeps nothing: the slots of another
-  std::size_t group = 0;   // the cache group
+  LayerCache cache = {};    // of a layer that keeps nothing: the slots of another
+  std::size_t group = 0;    // the cache group
   LayerCache entries = {};  // Block::entries(); slots are of tokens
   // Of cross attention: the keys and values of encoders' rows, and which of them each sequence sees.
   KvLayer cross = {};

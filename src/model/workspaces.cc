@@ -23,8 +23,9 @@ Slots slots_of(const ModelSpec& spec, const Network& network, DType activation, 
   for (const NetworkPart* part : network.parts()) part->reserve(arena);
   RowKeeper(limits.kept_layers, spec.dim).reserve(arena);
   slots.add<BlockScratch>(DType::u8, {scratch});
-  slots.add<AdapterScratch>(DType::u8, {adapter_scratch_bytes(spec, activation, limits.max_tokens,
-                                                              limits.max_logit_rows, limits.max_adapter_rank)});
+  slots.add<AdapterScratch>(DType::u8,
+                            {adapter_scratch_bytes(spec, activation, limits.max_tokens, limits.max_logit_rows,
+                                                   limits.max_adapter_rank)});
   return slots;
 }
 

@@ -271,7 +271,8 @@ class AttentionBlock final : public Block {
     Stream& stream = *step.backend.stream;
     if (spec_.temperature) {
       const View rows = View::of(q.data, q.dtype, {step.tokens(), spec_.q_dim()});
-      ops.scale_rows(stream, {.x = rows, .factors = step.turning.temperatures, .rows = step.positions(), .y = rows});
+      ops.scale_rows(stream,
+                     {.x = rows, .factors = step.turning.temperatures, .rows = step.positions(), .y = rows});
     }
     const auto attend = [&](std::int64_t first, std::int64_t count, const AttentionPlan& plan, bool causal) {
       ops.attention(stream, {.q = q.rows(first, count),
@@ -368,19 +369,18 @@ class AttentionBlock final : public Block {
     }
     if (over_ranks_) norm_over_ranks(step, work);
     step.backend.ops.qkv_store(
-        *step.backend.stream,
-        {.qkv = work.qkv.columns(0, spec_.source < 0 ? spec_.qkv_dim() : spec_.q_dim()),
-         .q_heads = spec_.q_heads,
-         .q_norm = over_ranks_ ? Norm() : q_norm_.norm(),
-         .k_norm = over_ranks_ ? Norm() : k_norm_.norm(),
-         .norm_whole_row = spec_.qk_norm == QkNorm::whole_row && !over_ranks_,
-         .norm_turned = spec_.qk_norm_turned,
-         .v_norm = v_norm_.norm(),
-         .stores = spec_.source < 0,
-         .rope = step.rope(spec_.rope),
-         .slots = step.memory.cache.slots,
-         .cache = step.memory.cache.memory,
-         .q_out = work.q});
+        *step.backend.stream, {.qkv = work.qkv.columns(0, spec_.source < 0 ? spec_.qkv_dim() : spec_.q_dim()),
+                               .q_heads = spec_.q_heads,
+                               .q_norm = over_ranks_ ? Norm() : q_norm_.norm(),
+                               .k_norm = over_ranks_ ? Norm() : k_norm_.norm(),
+                               .norm_whole_row = spec_.qk_norm == QkNorm::whole_row && !over_ranks_,
+                               .norm_turned = spec_.qk_norm_turned,
+                               .v_norm = v_norm_.norm(),
+                               .stores = spec_.source < 0,
+                               .rope = step.rope(spec_.rope),
+                               .slots = step.memory.cache.slots,
+                               .cache = step.memory.cache.memory,
+                               .q_out = work.q});
     return work;
   }
 

@@ -49,15 +49,15 @@ class Compressor {
 
   // Those that these tokens end go to the cache, from number `first` of their rows on; `state`: where its
   // state begins in the block's.
-  void run(const Step& step, const View& x, std::int64_t state, std::int64_t first,
-           const Work& w) const {
+  void run(const Step& step, const View& x, std::int64_t state, std::int64_t first, const Work& w) const {
     linear(step, x, in_, w.in);
-    step.backend.ops.compress(*step.backend.stream, {.values = w.in.columns(0, sets_ * dim_),
-                                                     .gates = w.in.columns(sets_ * dim_, sets_ * dim_),
-                                                     .bias = bias_.value,
-                                                     .state = state_part(step.memory.states, state, {sets_, 3, dim_}),
-                                                     .plan = step.memory.state_plan,
-                                                     .means = w.means});
+    step.backend.ops.compress(*step.backend.stream,
+                              {.values = w.in.columns(0, sets_ * dim_),
+                               .gates = w.in.columns(sets_ * dim_, sets_ * dim_),
+                               .bias = bias_.value,
+                               .state = state_part(step.memory.states, state, {sets_, 3, dim_}),
+                               .plan = step.memory.state_plan,
+                               .means = w.means});
     const Frequencies& frequencies = step.turning.frequencies[rope_];
     step.backend.ops.store_rows(*step.backend.stream, {.x = w.means,
                                                        .norm = norm_.norm(),
@@ -153,7 +153,9 @@ class CompressedAttentionBlock final : public Block {
   }
 
   void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
-  Result<> splits(const Shard& shard) const override { return divides(shard, spec_.out_groups, "groups of heads"); }
+  Result<> splits(const Shard& shard) const override {
+    return divides(shard, spec_.out_groups, "groups of heads");
+  }
 
   BlockCost cost(const Pass& pass) const override {
     const auto tokens = static_cast<double>(pass.tokens), context = static_cast<double>(pass.context);

@@ -17,7 +17,8 @@ class ExpertsBlock final : public Block {
       : spec_(spec),
         flat_(name.names.expert_storage == ExpertStorage::flat),
         dim_(dim),
-        inner_(spec.latent > 0 ? spec.latent : dim), shard_(name.shard) {
+        inner_(spec.latent > 0 ? spec.latent : dim),
+        shard_(name.shard) {
     const Names& names = name.names;
     const Mlp& mlp = spec.expert;
     router_ = name.linear({names.router}, {choices()}, dim, spec.router_bias);
@@ -99,7 +100,8 @@ class ExpertsBlock final : public Block {
   Result<> splits(const Shard& shard) const override {
     if (shared_) TRY_VOID(shared_->splits(shard));
     if (shard.whole_experts) return spreads(shard);
-    if (flat_) return not_split("experts stored in one matrix, unless --enable-expert-parallel keeps them whole");
+    if (flat_)
+      return not_split("experts stored in one matrix, unless --enable-expert-parallel keeps them whole");
     const std::int64_t hidden = spec_.expert.hidden;
     return shard.together(hidden) > 1 ? Result<>() : divides(shard, hidden, "hidden units of an expert");
   }
@@ -132,9 +134,13 @@ class ExpertsBlock final : public Block {
     const Ops& ops = step.backend.ops;
     Stream& stream = *step.backend.stream;
     if (reads_residual())
-      ops.add_norm(stream, {.residual = step.residual.rows(), .norm = router_norm_.norm(), .out = w.router_x});
+      ops.add_norm(stream,
+                   {.residual = step.residual.rows(), .norm = router_norm_.norm(), .out = w.router_x});
     linear(step, reads_residual() ? w.router_x : x, router_, w.logits);
-    if (spec_.vocab > 0) ops.gather_rows(stream, {.x = table_.value, .rows = step.batch.ids.rows(step.rows.first, step.rows.count), .out = w.given});
+    if (spec_.vocab > 0) {
+      const View ids = step.batch.ids.rows(step.rows.first, step.rows.count);
+      ops.gather_rows(stream, {.x = table_.value, .rows = ids, .out = w.given});
+    }
     const RouteArgs routed{.logits = w.logits,
                            .bias = choice_bias_.value,
                            .scales = scales_.value,
@@ -326,7 +332,7 @@ class ExpertsBlock final : public Block {
   }
 
   Experts spec_;
-  bool flat_;  // ExpertStorage::flat
+  bool flat_;                 // ExpertStorage::flat
   std::int64_t dim_, inner_;  // of the network; of what experts read and put out
   Shard shard_;
   std::unique_ptr<ExpertSpread> spread_;  // null: this rank has all experts, or a part of each

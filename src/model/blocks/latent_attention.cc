@@ -74,9 +74,11 @@ class IndexerPart {
   }
   // The scale of scores is above 0 and changes no choice.
   void choose(const Step& step, const Work& w) const {
-    step.backend.ops.choose_tokens(
-        *step.backend.stream,
-        {.q = w.q, .weights = w.weights, .cache = step.memory.cache.memory, .plan = *step.memory.cache.plan, .chosen = step.slot<Chosen>()});
+    step.backend.ops.choose_tokens(*step.backend.stream, {.q = w.q,
+                                                          .weights = w.weights,
+                                                          .cache = step.memory.cache.memory,
+                                                          .plan = *step.memory.cache.plan,
+                                                          .chosen = step.slot<Chosen>()});
   }
 
  private:
@@ -85,7 +87,8 @@ class IndexerPart {
   // Heads [n, heads, head_dim] are normalised and turned in place.
   void turn(const Step& step, const View& heads, const Norm& norm) const {
     KvLayer cache = step.memory.cache.memory;
-    cache.spec = {.kv_heads = 1, .head_dim = spec_.head_dim, .block_size = step.memory.cache.memory.spec.block_size};
+    cache.spec = {
+        .kv_heads = 1, .head_dim = spec_.head_dim, .block_size = step.memory.cache.memory.spec.block_size};
     step.backend.ops.qkv_store(
         *step.backend.stream,
         {.qkv = View::of(heads.data, heads.dtype, {step.tokens(), heads.size(1) * spec_.head_dim}),
@@ -198,7 +201,8 @@ class LatentAttentionBlock final : public Block {
       linear(step, x, q_, w.q);
     }
     if (spec_.temperature)
-      ops.scale_rows(stream, {.x = w.q, .factors = step.turning.temperatures, .rows = step.positions(), .y = w.q});
+      ops.scale_rows(stream,
+                     {.x = w.q, .factors = step.turning.temperatures, .rows = step.positions(), .y = w.q});
     const View q = View::of(w.q.data, w.q.dtype, {step.tokens(), spec_.heads, spec_.q_dim()});
     if (indexer_) indexer_->prepare(step, x, w.q_latent, w.index);
     ops.latent_store(stream, {.kv = w.down.columns(spec_.q_rank, spec_.key_dim()),

@@ -19,7 +19,9 @@ class LayerInputBlock final : public Block {
     list.add(out_);
   }
 
-  void reserve(Arena arena) const override { arena.scratch.take(arena.activation, {arena.tokens, spec_.size}); }
+  void reserve(Arena arena) const override {
+    arena.scratch.take(arena.activation, {arena.tokens, spec_.size});
+  }
 
   BlockCost cost(const Pass& pass) const override {
     return linear_cost(gate_, pass) + linear_cost(out_, pass);
@@ -32,7 +34,10 @@ class LayerInputBlock final : public Block {
     const View gate = scratch.take(x.dtype, {step.tokens(), spec_.size});
     linear(step, x, gate_, gate);
     step.backend.ops.gate(*step.backend.stream,
-                          {.x = step.slot<LayerInputRows>().columns(first_column_, spec_.size), .gate = gate, .activation = spec_.activation, .y = gate});
+                          {.x = step.slot<LayerInputRows>().columns(first_column_, spec_.size),
+                           .gate = gate,
+                           .activation = spec_.activation,
+                           .y = gate});
     linear(step, gate, out_, out);
   }
 

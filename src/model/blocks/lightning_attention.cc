@@ -69,13 +69,14 @@ class LightningAttentionBlock final : public Block {
     if (spec_.silu) ops.activate(stream, {.x = in, .activation = Activation::silu, .gated = false, .y = in});
     turn(step, in.columns(spec_.inner(), spec_.inner()), k_norm_.norm());
     turn(step, in.columns(2 * spec_.inner(), spec_.inner()), q_norm_.norm());
-    ops.scan(stream, {.xbc = in,
-                      .groups = spec_.heads,
-                      .a_log = rates_.value,
-                      .d = none_.value,
-                      .state = state_part(step.memory.states, 0, {spec_.heads, spec_.head_dim, spec_.head_dim}),
-                      .plan = step.memory.state_plan,
-                      .out = heads});
+    ops.scan(stream,
+             {.xbc = in,
+              .groups = spec_.heads,
+              .a_log = rates_.value,
+              .d = none_.value,
+              .state = state_part(step.memory.states, 0, {spec_.heads, spec_.head_dim, spec_.head_dim}),
+              .plan = step.memory.state_plan,
+              .out = heads});
     ops.gate(stream, {.x = heads, .gate = gate, .norm = norm_.norm(), .y = heads});
     linear(step, heads, out_, out);
   }
@@ -91,15 +92,14 @@ class LightningAttentionBlock final : public Block {
     KvLayer cache;  // nothing goes there
     cache.spec = {.kv_heads = 1, .head_dim = spec_.head_dim, .block_size = 1};
     cache.blocks = std::numeric_limits<std::int64_t>::max();
-    step.backend.ops.qkv_store(*step.backend.stream,
-                               {.qkv = rows,
-                                .q_heads = spec_.heads,
-                                .q_norm = norm,
-                                .stores = false,
-                                .rope = step.rope(spec_.rope),
-                                .slots = step.memory.cache.slots,
-                                .cache = cache,
-                                .q_out = heads});
+    step.backend.ops.qkv_store(*step.backend.stream, {.qkv = rows,
+                                                      .q_heads = spec_.heads,
+                                                      .q_norm = norm,
+                                                      .stores = false,
+                                                      .rope = step.rope(spec_.rope),
+                                                      .slots = step.memory.cache.slots,
+                                                      .cache = cache,
+                                                      .q_out = heads});
   }
 
   struct Work {

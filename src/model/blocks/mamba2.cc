@@ -43,7 +43,9 @@ class Mamba2Block final : public Block {
   }
 
   void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
-  Result<> splits(const Shard& shard) const override { return divides(shard, spec_.groups, "groups of Mamba2 heads"); }
+  Result<> splits(const Shard& shard) const override {
+    return divides(shard, spec_.groups, "groups of Mamba2 heads");
+  }
 
   BlockCost cost(const Pass& pass) const override {
     const double scan = 5.0 * static_cast<double>(spec_.inner() * spec_.state_dim);

@@ -94,8 +94,11 @@ void SharedTransformerBlock::run(const Step& step, const View& x, const View& ou
                          .slots = step.memory.cache.slots,
                          .cache = step.memory.cache.memory,
                          .q_out = w.q});
-  ops.attention(stream,
-                {.q = w.q, .cache = step.memory.cache.memory, .plan = *step.memory.cache.plan, .scale = spec_.scale, .out = w.attended});
+  ops.attention(stream, {.q = w.q,
+                         .cache = step.memory.cache.memory,
+                         .plan = *step.memory.cache.plan,
+                         .scale = spec_.scale,
+                         .out = w.attended});
   linear(step, w.attended, all.attention_out, w.sum);
   ops.add_norm(stream, {.residual = w.sum, .norm = all.mlp_norm.norm(), .out = w.normed});
   linear(step, w.normed, all.up, w.up);
@@ -120,8 +123,8 @@ SharedTransformerBlock::Work SharedTransformerBlock::take(Scratch& scratch, std:
           .delta = scratch.take(act, {n * widest})};
 }
 
-void SharedTransformerBlock::add(const Step& step, const LowRank& product, const View& x,
-                                 const Work& work, const View& y) const {
+void SharedTransformerBlock::add(const Step& step, const LowRank& product, const View& x, const Work& work,
+                                 const View& y) const {
   const std::int64_t rows = product.up.weight.rows;
   const View low = View::of(work.low.data, x.dtype, {step.tokens(), product.down.weight.rows});
   const View delta = View::of(work.delta.data, x.dtype, {step.tokens(), rows});

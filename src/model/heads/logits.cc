@@ -32,11 +32,13 @@ void LogitsHead::reserve(Arena arena) const {
   arena.slots.add<HeadFactors>(arena.activation, {arena.logit_rows, dim_});
 }
 
-void LogitsHead::run(const Step& step, const View& rows, const View& out, const StepAdapters* adapters) const {
+void LogitsHead::run(const Step& step, const View& rows, const View& out,
+                     const StepAdapters* adapters) const {
   const Ops& ops = step.backend.ops;
   Stream& stream = *step.backend.stream;
   const std::int64_t count = rows.size(0);
-  const View residual = step.slots.all<HeadRows>().rows(0, count), x = step.slots.all<HeadFactors>().rows(0, count);
+  const View residual = step.slots.all<HeadRows>().rows(0, count),
+             x = step.slots.all<HeadFactors>().rows(0, count);
   ops.gather_rows(stream, {.x = step.residual.all(), .rows = rows, .out = residual});
   ops.add_norm(stream, {.residual = residual, .norm = ends_.final_norm.norm(), .out = x});
   const View own = out.columns(first_, count_);
@@ -45,8 +47,8 @@ void LogitsHead::run(const Step& step, const View& rows, const View& out, const 
   if (step.ranks != nullptr) {
     for (std::int64_t row = 0; row < count; ++row)
       step.ranks->gather(
-          std::as_writable_bytes(std::span(out.row<float>(row), static_cast<std::size_t>(out.size(1)))), part_bytes_,
-          0);
+          std::as_writable_bytes(std::span(out.row<float>(row), static_cast<std::size_t>(out.size(1)))),
+          part_bytes_, 0);
     if (step.ranks->rank() > 0) return;
   }
   if (scale_ != 1 || soft_cap_ != 0)

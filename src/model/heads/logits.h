@@ -16,13 +16,13 @@ class LogitsHead final : public NetworkPart {
 
   void list(ParameterList& list) override { list.add(bias_); }
   void reserve(Arena arena) const override;
-  // rows: i32 [r], of all of a step; out: f32 [r, vocab], of which ranks other than 0 fill their part alone. adapters: of
-  // rows by their places here; null: none changes the output matrix.
+  // rows: i32 [r], of all of a step; out: f32 [r, vocab], of which ranks other than 0 fill their part alone.
+  // adapters: of rows by their places here; null: none changes the output matrix.
   void run(const Step& step, const View& rows, const View& out, const StepAdapters* adapters) const;
 
  private:
   const Ends& ends_;
-  std::int64_t dim_, first_, count_;  // of the vocabulary: this rank's part
+  std::int64_t dim_, first_, count_;     // of the vocabulary: this rank's part
   std::vector<std::size_t> part_bytes_;  // [ranks + 1]: where the ranks' parts of a row of logits begin
   float scale_, soft_cap_;
   VectorParameter bias_;

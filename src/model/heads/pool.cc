@@ -98,7 +98,8 @@ View PoolHeads::run_layer(const Step& step, const Layer& layer, Scratch& scratch
   const View next = out ? View() : scratch.take(x.dtype, {count, spec.outputs});
   const View zeros = View::of(step.slots.all<HeadZeros>().data, DType::f32, {count, spec.outputs});
   step.backend.device->copy(stream, sum, zeros);
-  ops.add_norm(stream, {.residual = sum, .delta = x, .norm = layer.norm.norm(), .replace = normed, .out = next});
+  ops.add_norm(stream,
+               {.residual = sum, .delta = x, .norm = layer.norm.norm(), .replace = normed, .out = next});
   return next;
 }
 

@@ -39,8 +39,8 @@ class ProjectHead final : public NetworkPart {
 
   void list(ParameterList& list) override { projector_.list(list); }
   void reserve(Arena arena) const override;
-  // Of squares from `first` on, each joined() rows of the step behind the class token's: out f32 [squares, out_dim]. With
-  // Projector::mean, starts: i32 [squares + 1], where each square's rows begin, from 0 on.
+  // Of squares from `first` on, each joined() rows of the step behind the class token's: out f32 [squares,
+  // out_dim]. With Projector::mean, starts: i32 [squares + 1], where each square's rows begin, from 0 on.
   StepRows rows_of(std::int64_t first, std::int64_t squares) const {
     return {class_rows_ + first * joined_, squares * joined_};
   }
@@ -59,7 +59,8 @@ class ProjectHead final : public NetworkPart {
   ProjectorLayers projector_;
 };
 
-// Behind one of ImageInput::deep_layers, by its place among them: rows that the text adds behind its own layers.
+// Behind one of ImageInput::deep_layers, by its place among them: rows that the text adds behind its own
+// layers.
 class ProjectDeep final : public Phase {
  public:
   ProjectDeep(const ModelSpec& spec, std::size_t index);

@@ -35,16 +35,17 @@ void HiddenRowsInput::multiply(Backend& backend, const View& x, const View& y) c
                      {.x = x, .w = *joint_.weight.weight, .bias = joint_.bias.value, .y = y});
 }
 
-void HiddenRowsInput::read(Backend& backend, const Slots& slots, const HiddenSource& from, const View& rows) const {
+void HiddenRowsInput::read(Backend& backend, const Slots& slots, const HiddenSource& from,
+                           const View& rows) const {
   const Ops& ops = backend.ops;
   Stream& stream = *backend.stream;
   const std::int64_t n = rows.size(0);
   const View hidden = slots.all<HiddenRows>().rows(0, n);
   const std::int64_t dim = from.residual.size(1);
   for (std::size_t i = 0; i < from.kept.size(); ++i)
-    ops.gather_rows(stream, {.x = from.kept[i],
-                             .rows = rows,
-                             .out = hidden.columns(static_cast<std::int64_t>(i) * dim, dim)});
+    ops.gather_rows(
+        stream,
+        {.x = from.kept[i], .rows = rows, .out = hidden.columns(static_cast<std::int64_t>(i) * dim, dim)});
   if (from.kept.empty()) {
     const View row = hidden.columns(0, dim);
     ops.gather_rows(stream, {.x = from.residual, .rows = rows, .out = row});

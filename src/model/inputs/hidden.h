@@ -1,4 +1,5 @@
-// What a network that proposes for another one reads: rows of the other's residual, or of its own (HiddenInput).
+// What a network that proposes for another one reads: rows of the other's residual, or of its own
+// (HiddenInput).
 #pragma once
 
 #include <vector>
@@ -9,9 +10,9 @@
 
 namespace octavo {
 
-struct HiddenRows {};    // f32 [tokens, HiddenInput::row()]: what has been read
+struct HiddenRows {};     // f32 [tokens, HiddenInput::row()]: what has been read
 struct HiddenFactors {};  // the same in the format of activations, to be multiplied
-struct JointRows {};     // act [tokens, both]: embedding and row side by side
+struct JointRows {};      // act [tokens, both]: embedding and row side by side
 
 // f32 [tokens, dim]: the residual before a layer that such a network reads, by the layer's place among them.
 struct KeptRows {};

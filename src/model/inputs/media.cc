@@ -39,7 +39,8 @@ PatchInput::PatchInput(const ModelSpec& spec, const Namer& top, const std::strin
       separator_.parts[0].shape = {1, 1, spec.dim};
     }
   }
-  if (image.axis_positions > 0) positions_.parts[0] = {prefix + names.positions, {2, image.axis_positions, spec.dim}};
+  if (image.axis_positions > 0)
+    positions_.parts[0] = {prefix + names.positions, {2, image.axis_positions, spec.dim}};
   if (names.stacked_tables) {
     take_from_stack(positions_, prefix + names.positions);
     if (image.class_token) take_from_stack(class_token_, prefix + names.class_token);
@@ -93,7 +94,8 @@ void PatchInput::place(const Step& step) const {
                      .out = residual.rows(0, 1)});
 }
 
-SoundInputRows::SoundInputRows(const ModelSpec& spec, const Namer& top) : positions_(learned_positions(spec, top)) {
+SoundInputRows::SoundInputRows(const ModelSpec& spec, const Namer& top)
+    : positions_(learned_positions(spec, top)) {
   std::int64_t channels = spec.sound->mels;
   for (std::size_t i = 0; i < convolutions_.size(); ++i) {
     convolutions_[i] = top.linear({top.names.convolutions[i]}, {spec.dim}, channels * kSoundTaps, true);
@@ -108,9 +110,8 @@ void SoundInputRows::list(ParameterList& list) {
 }
 
 void SoundInputRows::run(const Step& step) const {
-  step.backend.ops.embed(*step.backend.stream, {.ids = step.positions(),
-                                                .table = *positions_.weight,
-                                                .out = step.residual.rows()});
+  step.backend.ops.embed(*step.backend.stream,
+                         {.ids = step.positions(), .table = *positions_.weight, .out = step.residual.rows()});
   step.residual.put({.delta = step.batch.features});
 }
 

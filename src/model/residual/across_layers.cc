@@ -9,9 +9,9 @@ void KeepResidual::reserve(Arena arena) const {
 
 void KeepResidual::run(const Step& step) const {
   step.residual.take_in();
-  step.backend.ops.gather_rows(*step.backend.stream, {.x = step.residual.rows(),
-                                                      .rows = step.slot<EveryRow>(),
-                                                      .out = step.slot<EarlierResidual>(layer_)});
+  step.backend.ops.gather_rows(
+      *step.backend.stream,
+      {.x = step.residual.rows(), .rows = step.slot<EveryRow>(), .out = step.slot<EarlierResidual>(layer_)});
 }
 
 void BlendResidual::run(const Step& step) const {

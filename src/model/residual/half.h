@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// What a block reads: act [tokens, dim]; and what it puts out: Arena::sums [tokens, dim]. 1: of a second block that runs
-// before the residual has taken in what the first one has put out.
+// What a block reads: act [tokens, dim]; and what it puts out: Arena::sums [tokens, dim]. 1: of a second
+// block that runs before the residual has taken in what the first one has put out.
 struct HalfInput {};
 struct HalfOutput {};
 void reserve_half(const Arena& arena, std::int64_t dim, int number = 0);

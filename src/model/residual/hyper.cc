@@ -2,11 +2,13 @@
 
 namespace octavo {
 
-HyperWeights::HyperWeights(const HyperConnections& spec, std::int64_t dim, const Namer& name, const std::string& begin,
-                           bool mixes)
+HyperWeights::HyperWeights(const HyperConnections& spec, std::int64_t dim, const Namer& name,
+                           const std::string& begin, bool mixes)
     : spec_(spec), dim_(dim), mixes_(mixes) {
   const std::int64_t rows = mixes ? spec.rows() : spec.count;
-  const auto tensor = [&](const std::string& part) { return begin + part + (name.names.gguf ? ".weight" : ""); };
+  const auto tensor = [&](const std::string& part) {
+    return begin + part + (name.names.gguf ? ".weight" : "");
+  };
   matrix_ = name.rows_of_vectors({tensor("fn")}, rows, spec.count * dim);
   base_ = name.vector({tensor("base")}, {rows});
   scale_ = name.vector({tensor("scale")}, {mixes ? 3 : 1});

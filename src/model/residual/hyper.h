@@ -19,8 +19,10 @@ struct HyperMixes {};  // f32 [tokens, streams * streams]: and how they mix
 // What makes a mixture of all.
 class HyperWeights {
  public:
-  // begin: what stands before the names of its tensors. mixes: of a half; else of what becomes of all at the end.
-  HyperWeights(const HyperConnections& spec, std::int64_t dim, const Namer& name, const std::string& begin, bool mixes);
+  // begin: what stands before the names of its tensors. mixes: of a half; else of what becomes of all at the
+  // end.
+  HyperWeights(const HyperConnections& spec, std::int64_t dim, const Namer& name, const std::string& begin,
+               bool mixes);
 
   void list(ParameterList& list);
   void reserve(const Arena& arena) const;

@@ -14,8 +14,8 @@ class ResidualScheme : public NetworkPart {
   explicit ResidualScheme(std::int64_t dim) : dim_(dim) {}
 
   void reserve(Arena arena) const override { arena.rows<ResidualRows>(DType::f32, dim_); }
-  // Of the most tokens, f32: what layers read and add to, [tokens, dim]; and what a stage hands to the next, which
-  // may be more.
+  // Of the most tokens, f32: what layers read and add to, [tokens, dim]; and what a stage hands to the next,
+  // which may be more.
   virtual View residual(const Slots& slots) const { return slots.all<ResidualRows>(); }
   virtual View handed_on(const Slots& slots) const { return residual(slots); }
   // Of the first stage, behind the inputs.

@@ -73,7 +73,8 @@ void StreamsScheme::end(const Step& step) const {
     ops.add_norm(queue, {.residual = residual, .delta = stream_of(step, i, dim())});
 }
 
-PredictStreams::PredictStreams(const Streams& spec, const Namer& name, std::int64_t dim) : spec_(spec), dim_(dim) {
+PredictStreams::PredictStreams(const Streams& spec, const Namer& name, std::int64_t dim)
+    : spec_(spec), dim_(dim) {
   const auto tensor = [&](const char* usual, const char* in_gguf) {
     return name.names.behind(name.names.streams, usual, in_gguf);
   };
@@ -82,9 +83,11 @@ PredictStreams::PredictStreams(const Streams& spec, const Namer& name, std::int6
   norm_.weight.factors.push_back({0, dim, 1 / static_cast<float>(dim)});
   router_ = name.linear({tensor("modality_router", "router")}, {count}, dim, false).weight;
   router_.use = MatrixUse::router;
-  predict_ = name.rows_of_vectors({tensor("prediction_coefs.weight", "predict_coef.weight")}, count * count, count);
+  predict_ =
+      name.rows_of_vectors({tensor("prediction_coefs.weight", "predict_coef.weight")}, count * count, count);
   correct_ = name.rows_of_vectors({tensor("correction_coefs.weight", "correct_coef.weight")}, count, count);
-  if (spec.scales_input) scale_ = name.vector({tensor("correct_output_scale", "correct_scale.weight")}, {dim});
+  if (spec.scales_input)
+    scale_ = name.vector({tensor("correct_output_scale", "correct_scale.weight")}, {dim});
 }
 
 void PredictStreams::list(ParameterList& list) {
@@ -116,11 +119,10 @@ void PredictStreams::run(const Step& step) const {
   const Ops& ops = step.backend.ops;
   Stream& queue = *step.backend.stream;
   const View routed = route_streams(step, norm_, router_);
-  ops.predict_streams(
-      queue, {.x = all_streams(step, spec_.count, dim_), .router = routed, .coefs = predict_.value});
-  ops.gather_rows(queue, {.x = step.residual.rows(),
-                          .rows = step.slot<EveryRow>(),
-                          .out = step.slot<StreamsBefore>()});
+  ops.predict_streams(queue,
+                      {.x = all_streams(step, spec_.count, dim_), .router = routed, .coefs = predict_.value});
+  ops.gather_rows(
+      queue, {.x = step.residual.rows(), .rows = step.slot<EveryRow>(), .out = step.slot<StreamsBefore>()});
 }
 
 void CorrectStreams::list(ParameterList& list) {
@@ -153,7 +155,8 @@ void CorrectStreams::run(const Step& step) const {
   if (!input_) return;
   run_on_ranks(step, *input_, x, made);
   for (int i = 1; i < count; ++i)
-    ops.add_norm(queue, {.residual = stream_of(step, i, dim), .delta = made, .delta_norm = input_norm_.norm()});
+    ops.add_norm(queue,
+                 {.residual = stream_of(step, i, dim), .delta = made, .delta_norm = input_norm_.norm()});
 }
 
 }  // namespace octavo

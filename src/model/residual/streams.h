@@ -53,8 +53,8 @@ class PredictStreams final : public Phase {
   VectorParameter predict_, correct_, scale_;
 };
 
-// Behind it: each gets a share of what the layer has changed. The layer's input is made of the first one, and goes
-// to the others.
+// Behind it: each gets a share of what the layer has changed. The layer's input is made of the first one, and
+// goes to the others.
 class CorrectStreams final : public Phase {
  public:
   // before: of the same layer, with the parameters of both; lives longer. input: null: there is none.
