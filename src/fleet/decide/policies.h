@@ -12,7 +12,7 @@ namespace octavo::fleet {
 // The flags of `octavo route` that policies take; names and defaults of SGLang's router.
 struct PolicyOptions {
   double cache_threshold = 0.3;             // share of a prompt that must be known there to count as cached
-  std::int64_t balance_abs_threshold = 8;  // overloaded: more requests than this above the least loaded, and
+  std::int64_t balance_abs_threshold = 5;  // overloaded: more requests than this above the least loaded, and
   double balance_rel_threshold = 1.5;      // more than this times those of the least loaded
   double kv_overlap_score_weight = 1;       // blocks of prefill that a cached block saves
   double kv_delay_weight = 4;          // of a block computed once more, for each request it delays; 0: Dynamo

@@ -219,7 +219,7 @@ int engines_of(std::string_view page) {
 }
 
 bool has_restarted(const EndpointState& before, const EndpointState& now) {
-  constexpr double kSameStartS = 1;  // pages round
+  constexpr double kSameStartS = 0.9;  // pages round, to a second at most
   if (before.started_s > 0 && now.started_s > 0)
     return std::abs(now.started_s - before.started_s) > kSameStartS;
   return now.prompt_tokens >= 0 && now.prompt_tokens < before.prompt_tokens;

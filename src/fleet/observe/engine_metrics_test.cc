@@ -151,6 +151,7 @@ TEST(EngineMetrics, TellThatAnEndpointHasStartedAnew) {
   EXPECT_FALSE(restarted("sglang:prompt_tokens_total 12\nprocess_start_time_seconds 1.7e+09\n"));
   EXPECT_FALSE(restarted("vllm:prompt_tokens_total 13\nprocess_start_time_seconds 1700000000.4\n"));
   EXPECT_TRUE(restarted("vllm:prompt_tokens_total 14\nprocess_start_time_seconds 1700000007\n"));
+  EXPECT_TRUE(restarted("vllm:prompt_tokens_total 15\nprocess_start_time_seconds 1700000008\n")) << "a second later";
   EXPECT_FALSE(read_engine_metrics("process_start_time_seconds 1\n", state)) << "says nothing of an engine";
 }
 

@@ -86,6 +86,8 @@ void Forwarding::find_model() {
   context_.monitor.refresh_models([&loop = loop_, self = shared_from_this()] {
     loop.post([self] {
       if (self->phase_ == Phase::over) return;
+      const bool named_by_path = self->exchange_->request().body.empty();
+      if (named_by_path) self->request_.model.clear();  // any worker says that it does not have it
       if (self->dispatcher_.knows(self->request_.model)) return self->go();
       self->refuse(404, fmt::format("The model `{}` does not exist.", self->request_.model), "model");
     });

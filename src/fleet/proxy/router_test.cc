@@ -173,8 +173,10 @@ TEST_F(RouterTest, PathsStayAsTheyWereWritten) {
     e->respond({});
   });
   route({a.url()});
-  get("/v1/files/org%2Fname%3Fx?a=b%26c");
-  EXPECT_EQ(target, "/v1/files/org%2Fname%3Fx");
+  for (const std::string path : {"/v1/files/org%2Fname%3Fx", "/v1/models/org%2Fname%3Fx"}) {
+    get(path + "?a=b%26c");
+    EXPECT_EQ(target, path);
+  }
 }
 
 TEST_F(RouterTest, WebSocketsAreRefusedByName) {
