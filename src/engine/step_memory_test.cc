@@ -52,7 +52,7 @@ class StepMemory : public testing::Test {
     options.max_logprobs = -1;
     engine_ = load_engine(options,
                           {.vocabulary =
-                               [] {
+                               [](int) {
                                  std::vector<std::string> tokens;
                                  for (int id = 0; id < kVocabulary; ++id)
                                    tokens.push_back(std::string(1, static_cast<char>('a' + id % 26)) +
