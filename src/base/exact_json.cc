@@ -72,7 +72,7 @@ struct ExactHandler {
   json::value_stack stack;
   std::string key, number;
 
-  explicit ExactHandler(json::storage_ptr memory) { stack.reset(std::move(memory)); }
+  explicit ExactHandler(json::storage_ptr memory) : stack(memory) { stack.reset(std::move(memory)); }
 
   bool on_document_begin(error_code&) { return true; }
   bool on_document_end(error_code&) { return true; }
