@@ -162,8 +162,15 @@ class Counting(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.reply(b"vllm:num_requests_waiting 0\n")
 
+    def chunks(self):
+        while size := int(self.rfile.readline(), 16):
+            yield len(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+
     def do_POST(self):
-        self.reply(str(len(self.rfile.read(int(self.headers["Content-Length"])))).encode())
+        length = self.headers["Content-Length"]
+        self.reply(str(len(self.rfile.read(int(length))) if length else sum(self.chunks())).encode())
 
     def log_message(self, *args):
         pass
