@@ -28,14 +28,15 @@ std::string_view publisher(std::string_view topic) {
 }
 
 // The endpoint whose engine publishes: the one that the topic names, or of its address the one of this rank.
-// Ranks may be counted over several hosts (vLLM's external load balancing). Null: there is none.
+// Ranks of one server may share its first port's topic; servers of their own on one host name each its port, and
+// all publish as rank 0. Ranks may be counted over several hosts (vLLM's external load balancing). Null: none.
 const Member* publishing(const FleetView& view, std::string_view name, std::optional<std::int64_t> rank) {
   const Member* named = view.find(name);
   if (!named && ip_of(name) != name) return nullptr;
   std::vector<const Member*> ranks;
   for (const Member& member : view.members)
     if (ip_of(member.endpoint->name) == ip_of(name)) ranks.push_back(&member);
-  if (ranks.empty() || (named && (!rank || *rank == named->endpoint->rank))) return named;
+  if (ranks.empty() || (named && (named->endpoint->rank != 0 || rank.value_or(0) == 0))) return named;
   const auto count = static_cast<std::int64_t>(ranks.size());
   const auto of_rank = std::ranges::find(ranks, std::max<std::int64_t>(rank.value_or(0), 0) % count,
                                          [](const Member* member) { return member->endpoint->rank; });

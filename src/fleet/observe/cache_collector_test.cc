@@ -101,6 +101,10 @@ TEST_F(Collecting, RanksOfOneAddressAreToldApart) {
   tell("kv@10.0.0.3@m", 9, 'd', 0);
   EXPECT_TRUE(comes_to_hold(2, 3));
   EXPECT_EQ(blocks(3), 1U);
+  tell("kv@10.0.0.3:8001@m", 100, 'e', 0);  // a server on the same host, which is rank 0 of its own
+  tell("kv@10.0.0.3:8001@m", 101, 'f', 0);
+  EXPECT_TRUE(comes_to_hold(3, 2)) << "messages before 100 were lost: these two are known";
+  EXPECT_EQ(blocks(2), 3U);
 }
 
 TEST(CacheCollector, AnAddressThatCannotBeListenedAtIsAnError) {
