@@ -57,7 +57,7 @@ class Subscriber:
         self.socket.send_multipart([b"", struct.pack(">q", 0)])
         found = []
         while True:
-            _, number, batch = self.socket.recv_multipart()
+            _, _, number, batch = self.socket.recv_multipart()  # the second frame: the topic
             number = struct.unpack(">q", number)[0]
             if number == -1:
                 return found

@@ -453,7 +453,7 @@ class Mirror:
         self.asked += 1
         self.past.send_multipart([b"", self.next.to_bytes(8)])
         while True:
-            _, number, batch = self.past.recv_multipart()
+            _, _, number, batch = self.past.recv_multipart()  # the second frame: the topic
             if number == b"\xff" * 8:
                 break
             if self.next == int.from_bytes(number) < until:
