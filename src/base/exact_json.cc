@@ -72,7 +72,8 @@ struct ExactHandler {
   json::value_stack stack;
   std::string key, number;
 
-  explicit ExactHandler(json::storage_ptr memory) { stack.reset(std::move(memory)); }
+  // What is under way is in this memory, too: it may have a limit.
+  explicit ExactHandler(const json::storage_ptr& memory) : stack(memory) { stack.reset(memory); }
 
   bool on_document_begin(error_code&) { return true; }
   bool on_document_end(error_code&) { return true; }

@@ -242,7 +242,7 @@ TEST(Requests, NumbersOfAnySizeAreKept) {
   }
   EXPECT_EQ(chat_error(R"("seed":18446744073709551616)"), "seed");
   EXPECT_EQ(chat_error(R"("stream_options":18446744073709551616)"), "stream_options");
-  EXPECT_EQ(chat(R"("temperature":0.70000000000000000000000001)").value().generation.sampling.temperature, 0.7F);
+  EXPECT_EQ(chat(R"("temperature":0.70000000000000000000000001)").value().generation.sampling.temperature, 0.7);
 }
 
 // Constraints of other servers are no free text.
