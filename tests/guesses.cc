@@ -31,19 +31,17 @@ struct Round {
 constexpr Round kRounds[] = {{512, 2048, true}, {512, 44, true}, {48, 2048, false}};
 
 // Tokens are letters, digits and pairs of them; the last but four ends a text.
-MakeVocabulary letters(int vocab) {
-  return [vocab] {
-    constexpr std::string_view kSigns = "abcdefghijklmnopqrstuvwxyz0123456789 ";
-    const int signs = static_cast<int>(kSigns.size());
-    std::vector<std::string> tokens;
-    for (int id = 0; id < vocab; ++id) {
-      std::string token(1, kSigns[static_cast<std::size_t>(id % signs)]);
-      for (int rest = id / signs; rest > 0; rest /= signs)
-        token += kSigns[static_cast<std::size_t>(rest % signs)];
-      tokens.push_back(std::move(token));
-    }
-    return grammar::Vocabulary::make(std::move(tokens), {}, {vocab - 5}, 1 << 20, {});
-  };
+Result<std::shared_ptr<const grammar::Vocabulary>> letters(int vocab) {
+  constexpr std::string_view kSigns = "abcdefghijklmnopqrstuvwxyz0123456789 ";
+  const int signs = static_cast<int>(kSigns.size());
+  std::vector<std::string> tokens;
+  for (int id = 0; id < vocab; ++id) {
+    std::string token(1, kSigns[static_cast<std::size_t>(id % signs)]);
+    for (int rest = id / signs; rest > 0; rest /= signs)
+      token += kSigns[static_cast<std::size_t>(rest % signs)];
+    tokens.push_back(std::move(token));
+  }
+  return grammar::Vocabulary::make(std::move(tokens), {}, {vocab - 5}, 1 << 20, {});
 }
 
 // A random adapter of key and value projections, as PEFT writes it.
@@ -99,7 +97,7 @@ class Bench {
     options.num_blocks = round.blocks;
     options.enable_prefix_caching = round.prefix_caching;
     if (speculation != nullptr) options.speculation = *speculation;
-    auto engine = load_engine(options, {.vocabulary = letters(spec_.vocab)}).value();
+    auto engine = load_engine(options, {.vocabulary = letters}).value();
     for (int i = 0; i < kAdapters; ++i) {
       std::promise<Result<>> done;
       engine->load_adapter({name(i), folder(i)}, [&](Result<> result) { done.set_value(std::move(result)); });

@@ -72,8 +72,7 @@ struct ExactHandler {
   json::value_stack stack;
   std::string key, number;
 
-  // What is under way is in this memory, too: it may have a limit.
-  explicit ExactHandler(const json::storage_ptr& memory) : stack(memory) { stack.reset(memory); }
+  explicit ExactHandler(json::storage_ptr memory) : stack(memory) { stack.reset(std::move(memory)); }
 
   bool on_document_begin(error_code&) { return true; }
   bool on_document_end(error_code&) { return true; }
