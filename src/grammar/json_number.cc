@@ -11,15 +11,18 @@ namespace {
 
 // Builds languages of unsigned decimal texts int[.fraction] that compare with a bound.
 class NumberTexts {
-  static constexpr std::uint32_t kZerosMax = 8;
+  static constexpr std::uint32_t kZerosMax = 8, kFractionMax = 20;
 
  public:
-  NumberTexts(Grammar& grammar, bool fractions) : g_(grammar), fractions_(fractions) {}
+  // bounded: fractions have an end, so that no number goes on with zeros or a period until the answer is cut.
+  NumberTexts(Grammar& grammar, bool fractions, bool bounded)
+      : g_(grammar), fractions_(fractions), fraction_max_(bounded ? kFractionMax : kUnbounded) {}
 
   ExprId digit(unsigned low = 0, unsigned high = 9) { return g_.byte_range('0' + low, '0' + high); }
   ExprId digits() { return g_.repeat(digit(), 0, kUnbounded); }
+  ExprId fraction_digits() { return g_.repeat(digit(), 0, fraction_max_); }
   ExprId any_fraction() {
-    return fractions_ ? g_.optional(g_.sequence({g_.literal("."), digit(), digits()})) : g_.empty();
+    return fractions_ ? g_.optional(g_.sequence({g_.literal("."), digit(), fraction_digits()})) : g_.empty();
   }
   ExprId any_integer() { return g_.choice({g_.literal("0"), g_.sequence({digit(1), digits()})}); }
   ExprId any() { return g_.sequence({any_integer(), any_fraction()}); }
@@ -75,7 +78,7 @@ class NumberTexts {
       const std::string prefix = fmt::format(".{}", bound.substr(0, i));
       if (i > 0) out.push_back(g_.literal(prefix));
       if (const auto d = static_cast<unsigned>(bound[i] - '0'); d > 0)
-        out.push_back(g_.sequence({g_.literal(prefix), digit(0, d - 1), digits()}));
+        out.push_back(g_.sequence({g_.literal(prefix), digit(0, d - 1), fraction_digits()}));
     }
     if (!bound.empty() && !exclusive)
       out.push_back(g_.sequence({g_.literal(fmt::format(".{}", bound)), zeros()}));
@@ -89,14 +92,15 @@ class NumberTexts {
     for (std::size_t i = 0; i < bound.size(); ++i)
       if (const auto d = static_cast<unsigned>(bound[i] - '0'); d < 9)
         out.push_back(
-            g_.sequence({g_.literal(fmt::format(".{}", bound.substr(0, i))), digit(d + 1), digits()}));
-    const ExprId more = exclusive ? g_.sequence({zeros(), digit(1), digits()}) : digits();
+            g_.sequence({g_.literal(fmt::format(".{}", bound.substr(0, i))), digit(d + 1), fraction_digits()}));
+    const ExprId more = exclusive ? g_.sequence({zeros(), digit(1), fraction_digits()}) : fraction_digits();
     out.push_back(g_.sequence({g_.literal(fmt::format(".{}", bound)), more}));
     return g_.choice(std::move(out));
   }
 
   Grammar& g_;
   const bool fractions_;
+  const std::uint32_t fraction_max_;
 };
 
 // The powers of ten, "e-07", that say alone that a number lies between the bounds.
@@ -130,7 +134,7 @@ std::vector<std::string> powers_between(const std::optional<NumberLimits::Bound>
 std::optional<ExprId> exponent_texts(Grammar& g, std::vector<std::string> powers, const Automaton* plain) {
   if (powers.empty()) return std::nullopt;
   Grammar scratch;
-  NumberTexts texts(scratch, true);
+  NumberTexts texts(scratch, true, true);
   auto mantissas = regular_automaton(scratch, scratch.sequence({texts.digit(1), texts.any_fraction()}), kDfaStatesMax);
   if (mantissas && plain != nullptr) mantissas = combine(*mantissas, *plain, Combine::intersection, kDfaStatesMax);
   if (!mantissas || is_empty(*mantissas)) return std::nullopt;
@@ -195,7 +199,7 @@ std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
                                                    const std::optional<NumberLimits::Bound>& least,
                                                    const std::optional<NumberLimits::Bound>& most) {
   Grammar g;
-  NumberTexts texts(g, limits.fractions);
+  NumberTexts texts(g, limits.fractions, limits.min || limits.max);
   std::vector<ExprId> factors;
   if (least && (!least->value.is_zero() || least->exclusive))
     factors.push_back(texts.at_least(least->value, least->exclusive));
@@ -225,7 +229,7 @@ std::expected<Automaton, NumberProblem> magnitudes(const NumberLimits& limits,
 }  // namespace
 
 std::expected<ExprId, NumberProblem> number_text(Grammar& g, const NumberLimits& limits) {
-  NumberTexts texts(g, limits.fractions);
+  NumberTexts texts(g, limits.fractions, false);
   if (!limits.min && !limits.max && limits.multiples.empty() && limits.integers) {
     const ExprId sign = g.optional(g.literal("-"));
     if (!limits.fractions) return g.sequence({sign, texts.any_integer()});

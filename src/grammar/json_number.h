@@ -28,7 +28,7 @@ enum class NumberProblem : std::uint8_t { multiple_of, too_large };
 // there are limits the exponent form has one digit before its point and a power of ten that lies within them whatever the
 // other digits; what is before the exponent is within them, too, unless `exponents`. So a text that has begun can end soon:
 // "7" is no beginning of 7e-1 between 0 and 1. Likewise -0 is left out where no other negative number fits, and so are long
-// runs of zeros at a bound. Empty automaton: no number fits.
+// runs of zeros at a bound and fractions of more than 21 digits. Empty automaton: no number fits.
 std::expected<ExprId, NumberProblem> number_text(Grammar& grammar, const NumberLimits& limits);
 bool within(const NumberLimits& limits, const Decimal& value);
 

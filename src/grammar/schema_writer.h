@@ -69,6 +69,7 @@ class SchemaWriter {
 
   ExprId value_text(const Json& value);
   ExprId in_turn(const std::vector<ExprId>& parts);
+  ExprId some_in_order(const std::vector<ExprId>& parts, std::uint32_t min, std::uint32_t max);
   ExprId each_once(const std::vector<ExprId>& parts, std::uint32_t min, std::uint32_t max);
   ExprId space();
   ExprId colon();
