@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -86,8 +87,15 @@ void EngineHost::flush() {
 void EngineHost::send_steps(EngineClient& engine, bool with_stats) {
   const std::lock_guard lock(mutex_);
   if (gone_) return;
-  if (std::exchange(stats_due_, false) || with_stats) append_frame(socket_.out, engine.stats().front());
+  std::optional<EngineStats> stats;
+  if (std::exchange(stats_due_, false) || with_stats) stats = engine.stats().front();
+  if (stats && stats->healthy) append_frame(socket_.out, *stats);
   socket_.out += std::exchange(steps_, {});
+  // After a failure the client reads nothing more: the last outputs come first.
+  if (stats && !stats->healthy) {
+    socket_.out += std::exchange(step_, {});
+    append_frame(socket_.out, *stats);
+  }
   gone_ = !socket_.flush();
 }
 
