@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import pty
 import re
 import shutil
@@ -59,10 +60,11 @@ def test_chat_answers_from_standard_input():
     assert "TTFT" in reply.stderr
 
 
-def test_readme_examples_print_a_sentence():
-    readme = open(os.path.join(os.path.dirname(__file__), "../../README.md")).read()
-    prompts = re.findall(r'generate(?: -p |\()"([^"]+)"', readme)  # of the command and of the Python class
-    assert len(prompts) == 2
+def test_examples_of_the_docs_print_a_sentence():
+    docs = pathlib.Path(__file__).parent.parent.parent / "docs"
+    pages = (docs / "start/five-minutes.md").read_text() + (docs / "guides/python.md").read_text()
+    prompts = set(re.findall(r'generate(?: -p |\(\[?)"([^"]+)"', pages))  # of the command and of the Python class
+    assert prompts
     for prompt in prompts:
         words = run("generate", "-p", prompt, "--max-tokens", "40", "--temperature", "0").stdout.split()
         assert len(words) > 20 and len(set(words)) > len(words) * 0.6, words

@@ -113,7 +113,7 @@ def test_errors_are_400_and_name_the_part(client):
         ({"type": "image_url", "image_url": {"url": "data:image/png;base64,%%%%"}}, "not of base64"),
         ({"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}, "not fetched"),
         ({"type": "video_url", "video_url": {"url": "data:,"}}, "takes images and no videos"),
-        ({"type": "film"}, "text, image_url, video_url, audio_url"),
+        ({"type": "film"}, "text, thinking, image_url, video_url, audio_url"),
     ]:
         error = refused(part)
         assert message in str(error) and "messages[0].content[1]" in error.param
