@@ -27,7 +27,7 @@ def asked_for():
 
 
 def test_every_metric_is_documented():
-    page = (FOLDER.parents[1] / "docs" / "metrics.md").read_text()
+    page = (FOLDER.parents[1] / "docs/reference/metrics.md").read_text()
     listed = set(re.findall(r"^\| `(.+?)` \|", page, flags=re.M))
     missing = {name for name in asked_for() if re.sub(r"_(bucket|sum|count)$", "", name) not in listed}
     assert not missing
