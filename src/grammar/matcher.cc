@@ -179,7 +179,9 @@ bool Matcher::take(TokenId token) {
   }
   const ConfigId next = table.step_token(current(), token);
   if (next == kDeadConfig) return false;
-  if (watches_items() && (!items_take(items_, current(), token) || exhausted())) return false;
+  if (watches_items() &&
+      (!items_fit(token, items_.rests()) || !items_take(items_, current(), token) || exhausted()))
+    return false;
   // Configurations are found again when memory ends between the two.
   configs_.push_back(next);
   tokens_.push_back(token);
@@ -215,24 +217,37 @@ bool Matcher::items_take(UniqueItems& items, ConfigId before, TokenId token) con
   return items.take(bytes, opens_unique(grammar_->table_->states(), before, bytes));
 }
 
-bool Matcher::items_fit(TokenId token) const {
+// A string of the longest length that is an item already could not end: its last token is left out.
+bool Matcher::items_fit(TokenId token, std::span<const std::string> rests) const {
+  if (grammar_->vocabulary_->is_special(token)) return true;
   const std::string_view bytes = grammar_->vocabulary_->bytes(token);
   // No item ends without these; outside of all arrays, only where one begins.
-  if (items_.in_string() && !bytes.contains('"')) return true;
+  if (items_.in_string() && !bytes.contains('"'))
+    return std::ranges::find(rests, bytes) == rests.end() || !only_ends_string(bytes);
   if (!items_.active() && (!bytes.contains('[') || !bytes.contains(','))) return true;
-  return grammar_->vocabulary_->is_special(token) ||
-         items_.fits(bytes, opens_unique(grammar_->table_->states(), current(), bytes));
+  ParseStates& states = grammar_->table_->states();
+  return items_.fits(bytes, opens_unique(states, current(), bytes)) &&
+         !(items_.repeats(bytes, opens_unique(states, current(), bytes)) && only_ends_string(bytes));
+}
+
+// Whether a quote is all that may follow the bytes.
+bool Matcher::only_ends_string(std::string_view bytes) const {
+  ParseStates& states = grammar_->table_->states();
+  ConfigId at = current();
+  for (const char byte : bytes) at = states.step(at, static_cast<std::uint8_t>(byte));
+  return states.forced_byte(at) == '"';
 }
 
 // False: no token is left.
 bool Matcher::leave_out_repeated_items(std::span<std::int32_t> mask) const {
   grammar_->table_->states().allow(kWorkMax);
+  const std::vector<std::string> rests = items_.rests();
   bool left = false;
   for (std::size_t i = 0; i < mask.size(); ++i) {
     auto word = static_cast<std::uint32_t>(mask[i]);
     for (std::uint32_t rest = word; rest != 0; rest &= rest - 1) {
       const int bit = std::countr_zero(rest);
-      if (!items_fit(static_cast<TokenId>(i * 32) + bit)) word &= ~(std::uint32_t{1} << bit);
+      if (!items_fit(static_cast<TokenId>(i * 32) + bit, rests)) word &= ~(std::uint32_t{1} << bit);
     }
     mask[i] = static_cast<std::int32_t>(word);
     left = left || word != 0;

@@ -103,7 +103,8 @@ class Matcher {
   // Whether items of arrays must differ, and what that means for a token and for a mask.
   bool watches_items() const { return grammar_->tables_.unique_items; }
   bool items_take(UniqueItems& items, ConfigId before, TokenId token) const;
-  bool items_fit(TokenId token) const;
+  bool items_fit(TokenId token, std::span<const std::string> rests) const;
+  bool only_ends_string(std::string_view bytes) const;
   bool leave_out_repeated_items(std::span<std::int32_t> mask) const;
   Result<void> fill_tree_by_forks(const DraftTree& tree, std::span<std::int32_t> masks);
   std::string forced_text();

@@ -39,6 +39,25 @@ bool UniqueItems::is_new(const Place& place, const std::string& key) const {
   return !seen_.contains(key) && std::ranges::find(place.ended, key) == place.ended.end();
 }
 
+bool UniqueItems::repeats(const Place& place) const {
+  if (place.frames.empty() || !place.in_string) return false;
+  const Frame& array = place.frames.back();
+  if (!array.unique || array.item == kNone) return false;
+  return !is_new(place, key_of(array.number, place.text.substr(array.item) + '"'));
+}
+
+std::vector<std::string> UniqueItems::rests() const {
+  std::vector<std::string> rests;
+  if (!active() || !now_.in_string) return rests;
+  const Frame& array = now_.frames.back();
+  if (!array.unique || array.item == kNone) return rests;
+  const std::string begun = fmt::format("{}:{}", array.number, std::string_view(now_.text).substr(array.item));
+  for (const std::string& item : seen_)
+    if (item.starts_with(begun) && item.size() > begun.size() + 1)
+      rests.push_back(item.substr(begun.size(), item.size() - begun.size() - 1));
+  return rests;
+}
+
 // The item under way of the innermost array, if that is one whose items must differ, is text[item, end).
 bool UniqueItems::end_item(Place& place, std::size_t end) const {
   Frame& array = place.frames.back();

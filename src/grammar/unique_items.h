@@ -37,6 +37,14 @@ class UniqueItems {
     Place next = now_;
     return follow(next, bytes, opens);
   }
+  // Whether the text behind the bytes is inside a string item that equals an item of its array if it ends there.
+  template <class Opens>
+  bool repeats(std::string_view bytes, Opens&& opens) const {
+    Place next = now_;
+    return follow(next, bytes, opens) && repeats(next);
+  }
+  // Bytes that complete the string item under way to an item of its array, without the closing quote.
+  std::vector<std::string> rests() const;
 
  private:
   static constexpr std::size_t kNone = SIZE_MAX;
@@ -66,6 +74,7 @@ class UniqueItems {
   bool end_item(Place& place, std::size_t end) const;
   bool close(Place& place) const;
   bool is_new(const Place& place, const std::string& key) const;
+  bool repeats(const Place& place) const;
 
   Place now_;
   std::unordered_set<std::string> seen_;  // array's number and canonical text

@@ -63,6 +63,15 @@ TEST(UniqueItems, TakesBackWhatIsRolledBack) {
   EXPECT_FALSE(testing::feed(matcher, R"(,"a")"));
 }
 
+// A string that can only end must not be one that the array has.
+TEST(UniqueItems, StringsOfTheLongestLengthCanEnd) {
+  const auto grammar = testing::compiled(json_schema_grammar(kStrings, {}), kStrings);
+  Matcher matcher(grammar);
+  ASSERT_TRUE(testing::feed(matcher, R"(["ab","a)"));
+  EXPECT_FALSE(testing::feed(matcher, "b"));
+  EXPECT_TRUE(testing::feed(matcher, R"(c","a","b"])"));
+}
+
 TEST(UniqueItems, ManyItemsHaveALimit) {
   constexpr std::string_view kAny = R"({"type":"array","uniqueItems":true,"items":{"type":"integer"}})";
   const auto grammar = testing::compiled(json_schema_grammar(kAny, {}), kAny);
