@@ -91,7 +91,7 @@ def streams(base, first_pieces=lambda: None):
 
     def run(i):
         with client_of(base).completions.create(
-            model="demo", prompt=PROMPTS[i], max_tokens=400, temperature=0, stream=True, extra_body={"ignore_eos": True}
+            model="demo", prompt=PROMPTS[i], max_tokens=1500, temperature=0, stream=True, extra_body={"ignore_eos": True}
         ) as stream:
             for chunk in stream:
                 if not texts[i]:
