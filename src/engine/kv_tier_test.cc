@@ -436,9 +436,14 @@ TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
       }));
       engine->reset_prefix_cache();
     }
-    EXPECT_TRUE(eventually([&] { return at_rest(*engine); }));
+    // A load that seems slower than computing is left out: which ones depends on measured times.
+    EXPECT_TRUE(eventually([&] {
+      if (engine->own_stats().kv_transfer.hits > 0) return at_rest(*engine);
+      engine->reset_prefix_cache();
+      EXPECT_TRUE(answers_of(*engine, kRequests) == wanted) << blocks << " blocks, once more";
+      return false;
+    }));
     EXPECT_EQ(engine->own_stats().kv_tier.off, false);
-    EXPECT_GT(engine->own_stats().kv_transfer.hits, 0);
   }
 }
 
