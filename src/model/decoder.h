@@ -48,7 +48,7 @@ class Decoder {
   // one. rows: i32 [n]
   void read_hidden(const Decoder& from, const View& rows);
 
-  // f32 [tokens, dim]: of a step of so many tokens.
+  // f32 [tokens, dim]: of a step of this number of tokens.
   View residual(std::int64_t tokens) const { return residual_.all().rows(0, tokens); }
   // What stages hand on: the residual or, f32 [tokens, streams * dim], all that there are.
   View handed_on(std::int64_t tokens) const {

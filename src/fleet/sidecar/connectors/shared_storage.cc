@@ -1,9 +1,8 @@
 // shared-storage: both engines read and write one store of KV blocks, so that a prompt computed on one is
 // found by the other. With cache_hit_threshold the engine beside is asked first, and refuses where it would
 // compute too much.
-
-#include "base/log.h"
 #include "base/exact_json.h"
+#include "base/log.h"
 #include "fleet/proxy/json_body.h"
 #include "fleet/proxy/refusal.h"
 #include "fleet/sidecar/connector.h"
