@@ -1,4 +1,4 @@
-// What `octavo bench ops` measures: that each case runs what it says, and that no operator is left out.
+// Tests of `octavo bench ops`: that each case runs what it says, and that no operator is left out.
 #include "bench/op_cases.h"
 
 #include <gmock/gmock.h>

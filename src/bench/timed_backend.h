@@ -25,7 +25,7 @@ inline constexpr auto kOpNames = std::to_array<std::string_view>({OCTAVO_OPERATO
 struct OpTimes {
   std::array<std::atomic<std::int64_t>, kOpNames.size()> nanoseconds{};
   std::array<std::atomic<std::int64_t>, kOpNames.size()> calls{};
-  // Of the matrices multiplied with since the last embedding, a step's: of experts those that have tokens.
+  // Matrices that the step has multiplied with since the last embedding; only experts that have tokens count.
   std::atomic<std::int64_t> weight_bytes{0};
 };
 
