@@ -21,6 +21,7 @@ namespace {
 constexpr std::int64_t kExpireUs = 1'000'000;
 constexpr std::int64_t kPauseMaxS = 60;
 constexpr int kIdleReads = 4;  // of a worker's metrics: a request that was on its way has arrived by then
+constexpr int kIdleReadsOfStream = 30;  // an engine is idle while its server calls a tool
 
 std::string_view name(Availability availability) {
   switch (availability) {
@@ -106,6 +107,8 @@ Choice Dispatcher::choose(const RouteRequest& request, const Wish& wish) {
   decision_.explain = wish.explain;
   Pool& from = pool(wish.part);
   const Member* chosen = view->find(best(from, cycle, wish));
+  // Without a good prefill worker a decode worker computes the prompt.
+  if (chosen && wish.part == Role::prefill && chosen->state.availability == Availability::broken) chosen = nullptr;
   Choice choice{.number = ++choices_};
   if (wish.explain) choice.explanation = explain(cycle, from.policy, decision_);
   if (!chosen) return choice;
@@ -176,7 +179,7 @@ void Dispatcher::watch(const Choice& choice, std::function<void(Trouble)> troubl
   const std::lock_guard lock(mutex_);
   Slot& slot = slots_[choice.booking.endpoint];
   if (slot.health->availability(now_us()) == Availability::unhealthy) troubled(Trouble::unhealthy);
-  slot.watches[choice.number] = {std::move(troubled)};
+  slot.watches[choice.number] = {std::move(troubled), now_us()};
 }
 
 void Dispatcher::first_token(Choice& choice) {
@@ -191,6 +194,8 @@ void Dispatcher::first_token(Choice& choice) {
 void Dispatcher::grow(Choice& choice, std::int64_t tokens) {
   const std::lock_guard lock(mutex_);
   inflight_.grow(choice.booking, tokens);
+  auto& watches = slots_[choice.booking.endpoint].watches;
+  if (const auto watch = watches.find(choice.number); watch != watches.end()) watch->second.idle_reads = 0;
 }
 
 void Dispatcher::ended(Choice& choice, Outcome outcome) {
@@ -346,15 +351,20 @@ void Dispatcher::observed(EndpointId id, const Endpoint& endpoint, bool busy) {
   Slot* const known = slot(id, endpoint);
   if (!known) return;
   for (auto& [number, watch] : known->watches) {
-    watch.idle_reads = busy || watch.answered ? 0 : watch.idle_reads + 1;
-    if (watch.idle_reads == kIdleReads) watch.troubled(Trouble::forgotten);
+    watch.idle_reads = busy ? 0 : watch.idle_reads + 1;
+    if (watch.idle_reads < (watch.answered ? kIdleReadsOfStream : kIdleReads)) continue;
+    watch.idle_reads = 0;
+    watch.troubled(watch.answered ? Trouble::stalled : Trouble::forgotten);
   }
 }
 
-void Dispatcher::restarted(EndpointId id, const Endpoint& endpoint) {
+void Dispatcher::restarted(EndpointId id, const Endpoint& endpoint, std::int64_t alive_us) {
   const std::lock_guard lock(mutex_);
   Slot* const known = slot(id, endpoint);
-  if (!known || known->removed) return;
+  if (!known) return;
+  for (const auto& [number, watch] : known->watches)
+    if (watch.since_us < alive_us) watch.troubled(Trouble::restarted);
+  if (known->removed) return;
   log_info("{} has restarted: its prefixes are forgotten", endpoint.label());
   known->health->restarted();
   for (Pool& each : pools_) each.pipeline.restarted(id);

@@ -50,6 +50,8 @@ enum class Outcome : std::uint8_t {
 enum class Trouble : std::uint8_t {
   unhealthy,  // the worker's probes fail
   forgotten,  // its metrics say that it has nothing to do, while the request waits for its first byte
+  stalled,    // the same for longer, after the first byte
+  restarted,  // its process is another one than the request was sent to
 };
 
 class Dispatcher {
@@ -86,8 +88,9 @@ class Dispatcher {
   void probed(EndpointId id, const Endpoint& endpoint, bool success);
   // The worker's metrics have been read: it has requests, or it has none.
   void observed(EndpointId id, const Endpoint& endpoint, bool busy);
-  // The worker has begun anew: it holds nothing.
-  void restarted(EndpointId id, const Endpoint& endpoint);
+  // The worker has begun anew: it holds nothing, and no request that was sent before alive_us, when its old
+  // process still answered.
+  void restarted(EndpointId id, const Endpoint& endpoint, std::int64_t alive_us);
   // The worker's caches have been emptied from outside.
   void caches_reset();
   // Removed workers that still have requests.
@@ -129,7 +132,8 @@ class Dispatcher {
 
   struct Watch {
     std::function<void(Trouble)> troubled;
-    int idle_reads = 0;     // of the worker's metrics, in a row, since the request was sent
+    std::int64_t since_us = 0;
+    int idle_reads = 0;     // of the worker's metrics, in a row, since the request was sent or its last bytes
     bool answered = false;  // its first byte has come
   };
   struct Slot {

@@ -210,7 +210,7 @@ TEST(Dispatcher, AWorkerThatHasStartedAnewHoldsNothing) {
     return times;
   };
   EXPECT_EQ(returns(), 64);
-  dispatcher->restarted(home, *dispatcher->fleet().view()->find(home)->endpoint);
+  dispatcher->restarted(home, *dispatcher->fleet().view()->find(home)->endpoint, 0);
   Choice moved = dispatcher->choose(request, {.excluded = {{home}}});
   EXPECT_NE(moved.booking.endpoint, home);
   dispatcher->ended(moved, Outcome::success);
