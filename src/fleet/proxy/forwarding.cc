@@ -240,6 +240,7 @@ void Forwarding::on_body(int number, std::string_view piece) {
   if (!leading_ && !lead(*attempt)) return;
   if (phase_ == Phase::streaming) return send_back(*attempt, piece);
   gathered += piece;
+  dispatcher_.grow(attempt->choice, 0);
   if (is_stream(attempt->answer) || gathered.size() >= kGatheredBytesMax) start_stream(*attempt);
 }
 

@@ -88,6 +88,9 @@ class RouterTest : public testing::Test {
     const std::size_t replicas =
         options.worker_urls.size() + options.prefill_urls.size() + options.decode_urls.size();
     if (options.policy == RouterOptions().policy) options.policy = "round_robin";
+    // Far enough apart that probes do not take part.
+    if (options.health_check_interval_ms == RouterOptions().health_check_interval_ms)
+      options.health_check_interval_ms = 10'000;
     options.startup_check_interval_ms = 20;
     options.metrics_interval_ms = 50;
     options.retry.initial_backoff_ms = 1;
