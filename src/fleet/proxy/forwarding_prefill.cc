@@ -34,7 +34,9 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   const auto worker = attempt.choice.endpoint;
   const bool refused = result && worth_a_retry(reply.status);
   const bool unreachable = !result && result.error().code == ErrorCode::unavailable;
-  const bool late = now_us() - attempt.sent_us >= std::int64_t{1000} * dispatcher_.options().prefill_timeout_ms;
+  constexpr std::int64_t kTimerUs = 2'000;  // calls count what is left of their time in whole milliseconds
+  const bool late =
+      now_us() - attempt.sent_us + kTimerUs >= std::int64_t{1000} * dispatcher_.options().prefill_timeout_ms;
   const bool silent = !result && (attempt.forgotten || late);
   settle(attempt, unreachable || silent  ? Outcome::failure
                   : result && !refused ? Outcome::success
