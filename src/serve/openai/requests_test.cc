@@ -247,7 +247,8 @@ TEST(Requests, NumbersOfAnySizeAreKept) {
 
 // Constraints of other servers are no free text.
 TEST(Requests, ForeignConstraintsAreRefusedByName) {
-  for (const std::string name : {"guided_json", "guided_regex", "regex", "ebnf", "grammar", "json_schema", "format"}) {
+  for (const std::string name : {"guided_json", "guided_regex", "regex", "ebnf", "grammar", "json_schema", "format",
+                                 "stop_regex"}) {
     EXPECT_EQ(chat_error('"' + name + R"(":"abc")"), name);
     EXPECT_EQ(completion_error('"' + name + R"(":{"const":1})"), name);
     EXPECT_TRUE(chat('"' + name + R"(":null)").has_value());

@@ -206,10 +206,10 @@ void ToolParser::leave() {
 // An item of a list that is no call is content; the next one may be a call.
 ToolParser::Step ToolParser::skip_item() {
   const std::string_view text(buffer_);
-  const std::size_t before = text.find(first_ ? '[' : ',');
-  CallCursor item(text.substr(std::min(before, text.size() - 1) + 1));
+  CallCursor item(text);
+  if (first_) item.skip(mark_size_ - text.substr(0, mark_size_).ends_with('['));
   std::string value;
-  bool read = before != std::string_view::npos;
+  bool read = item.literal(first_ ? "[" : ",");
   if (dialect_.form == ToolDialect::Form::python)
     read = read && skip_python_call(item);
   else
@@ -222,8 +222,8 @@ ToolParser::Step ToolParser::skip_item() {
     return Step::done;
   }
   emit_content(std::exchange(layout_, {}));
-  emit_content(text.substr(0, before + 1 + size));
-  drop(before + 1 + size);
+  emit_content(text.substr(0, size));
+  drop(size);
   broken_list_ = broken_list_ || first_;
   first_ = false;
   go(State::next_call);
