@@ -62,7 +62,7 @@ bool holds(double value, std::string_view text) {
 
 // Builds the tree from the parser's events.
 struct ExactHandler {
-  using error_code = json::error_code;
+  using error_code = boost::system::error_code;
   using string_view = json::string_view;
   static constexpr std::size_t max_object_size = json::object::max_size();
   static constexpr std::size_t max_array_size = json::array::max_size();

@@ -26,7 +26,7 @@ inline Result<> read_field(const boost::json::value& value, std::string_view fie
 template <class Integer>
 Result<> read_field(const boost::json::value& value, std::string_view field, Integer min, Integer max,
                     Integer& out) {
-  boost::json::error_code not_integer;
+  boost::system::error_code not_integer;
   const auto number = value.to_number<Integer>(not_integer);
   if (not_integer || number < min || number > max)
     return invalid(field, "must be an integer in [{}, {}]", min, max);

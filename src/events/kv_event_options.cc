@@ -24,7 +24,7 @@ Result<> read_count(const json::value& value, std::string_view field, int& out) 
 }  // namespace
 
 Result<KvEventOptions> parse_kv_events_config(std::string_view text) {
-  json::error_code not_json;
+  boost::system::error_code not_json;
   const json::value value = json::parse(text, not_json);
   if (not_json || !value.is_object()) return invalid("kv_events_config", "must be a JSON object");
   KvEventOptions options;

@@ -77,7 +77,7 @@ Result<Listing> parse_listing(const std::string& body) {
   const auto senseless = [](std::string_view why) {
     return failure(ErrorCode::unavailable, "the hub's list of files makes no sense: {}", why);
   };
-  boost::json::error_code wrong;
+  boost::system::error_code wrong;
   const boost::json::value json = boost::json::parse(body, wrong);
   if (wrong || !json.is_object()) return senseless("it is no JSON object");
   const boost::json::value* sha = json.get_object().if_contains("sha");

@@ -39,7 +39,7 @@ Result<std::set<std::string>> shards_of(const fs::path& index) {
     return missing(fmt::format("a readable {}", index.filename().string()));
   std::ifstream in(index, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
-  boost::json::error_code wrong;
+  boost::system::error_code wrong;
   const boost::json::value json = boost::json::parse(text, wrong);
   const boost::json::value* map = wrong ? nullptr : json.find_pointer("/weight_map", wrong);
   if (map == nullptr || !map->is_object())

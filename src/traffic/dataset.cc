@@ -98,7 +98,7 @@ const json::string* turn(const json::array& turns, std::size_t i) {
 // Of a file of many conversations only as many are tokenized as are wanted.
 Result<std::vector<Prompt>> sharegpt(const DatasetOptions& o, const Tokenizer& tokenizer) {
   TRY(const std::string text, read_file(o.path));
-  json::error_code wrong;
+  boost::system::error_code wrong;
   const json::value root = json::parse(text, wrong);
   if (wrong || !root.is_array())
     return field_failure("dataset-path", ErrorCode::corrupt, "{} is no JSON list of conversations", o.path);
@@ -137,7 +137,7 @@ Result<std::vector<Prompt>> custom(const DatasetOptions& o, const Tokenizer& tok
   std::string line;
   for (std::size_t i = 0; std::getline(lines, line); ++i) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    json::error_code wrong;
+    boost::system::error_code wrong;
     const json::value entry = json::parse(line, wrong);
     const json::object* object = wrong ? nullptr : entry.if_object();
     const json::value* prompt = object == nullptr ? nullptr : object->if_contains("prompt");

@@ -16,7 +16,7 @@ namespace json = boost::json;
 constexpr int kTimeoutMs = 6 * 3'600'000;  // of one answer, as in vLLM
 
 const json::value* at_path(const json::value& root, std::string_view pointer) {
-  json::error_code missing;
+  boost::system::error_code missing;
   return root.find_pointer(pointer, missing);
 }
 
@@ -56,7 +56,7 @@ class Reader {
       done_ = true;
       return;
     }
-    json::error_code wrong;
+    boost::system::error_code wrong;
     const json::value chunk = json::parse(event, wrong);
     if (wrong) {
       answer_.error = "an event is not JSON";

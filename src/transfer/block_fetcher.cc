@@ -9,11 +9,12 @@
 namespace octavo {
 
 BlockFetcher::BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
-                           OnResult done)
+                           OnResult done, const PeerTimes& times)
     : format_(std::move(format)),
       digest_(format_.digest()),
       one_host_(one_host),
       ucx_(ucx),
+      times_(times),
       write_(std::move(write)),
       native_(std::move(native)),
       done_(std::move(done)) {
@@ -72,7 +73,7 @@ bool BlockFetcher::set_socket(Worker& worker, const PeerSocket* socket) {
 }
 
 Result<> BlockFetcher::fetch(Worker& worker, const LoadTask& task, LoadResult& result) {
-  TRY(PeerSocket socket, PeerSocket::connect(task.from.remote_host, task.from.remote_port));
+  TRY(PeerSocket socket, PeerSocket::connect(task.from.remote_host, task.from.remote_port, times_));
   if (!set_socket(worker, &socket)) socket.interrupt();
   Result<> fetched = task.blocks.empty() ? send_message(socket, Done{task.from.remote_request_id})
                                          : fetch_over(worker, socket, task, result);

@@ -32,7 +32,7 @@ class BlockFetcher {
   // done: on a fetching thread, once for each task that wants blocks. one_host: false: everything goes over
   // TCP, also between processes of one host. ucx: native blocks go over UCX, where the producer has it.
   BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
-               OnResult done);
+               OnResult done, const PeerTimes& times = {});
   // Ends fetches in progress; what waits is forgotten, and `done` not called for it.
   ~BlockFetcher();
 
@@ -60,6 +60,7 @@ class BlockFetcher {
   const BlockFormat format_;
   const Hash128 digest_;  // of the format
   const bool one_host_, ucx_;
+  const PeerTimes times_;
   const WriteBlock write_;
   const NativeBlocks native_;
   const OnResult done_;

@@ -196,7 +196,7 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
 
 Result<> read_gib(const json::value& value, std::string_view field, std::int64_t& out) {
   constexpr int kMost = 1 << 20;
-  json::error_code not_number;
+  boost::system::error_code not_number;
   const auto gib = value.to_number<double>(not_number);
   if (not_number || !(gib > 0 && gib <= kMost))
     return invalid(field, "must be a number of GiB in (0, {}]", kMost);
@@ -363,7 +363,7 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
 }  // namespace
 
 Result<KvTransferOptions> parse_kv_transfer_config(std::string_view text) {
-  json::error_code not_json;
+  boost::system::error_code not_json;
   const json::value value = json::parse(text, not_json);
   if (not_json || !value.is_object()) return invalid("kv_transfer_config", "must be a JSON object");
   KvTransferOptions options;

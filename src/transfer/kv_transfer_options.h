@@ -33,6 +33,7 @@ struct KvTierOptions {
   int max_tracker_size = 64'000;  // blocks for which that is counted
   bool load_always = false;       // also what is computed faster
   bool use_odirect = false;       // the folder's files go past the page cache
+  int store_silence_ms = 5'000;   // a store that answers nothing for longer has failed
   std::int64_t stuck_us = 20'000'000;  // reading one piece takes longer: the file system hangs
 };
 

@@ -193,7 +193,7 @@ Result<TransferMessage> receive_message(PeerSocket& socket) {
   if (size > kFrameBytesMax) return failure(ErrorCode::corrupt, "a message of {} bytes", size);
   std::string frame(size, '\0');
   TRY_VOID(socket.receive(std::as_writable_bytes(std::span(frame))));
-  json::error_code not_json;
+  boost::system::error_code not_json;
   const json::value value = json::parse(frame, not_json);
   if (not_json || !value.is_object()) return failure(ErrorCode::corrupt, "a message that is no JSON object");
   Reader reader(value.get_object());

@@ -62,7 +62,7 @@ Result<RedisAddress> parse_redis_url(std::string_view url) {
 }
 
 Result<std::unique_ptr<StoreClient>> RedisClient::connect(const RedisAddress& address) {
-  TRY(PeerSocket socket, PeerSocket::connect(address.host, address.port));
+  TRY(PeerSocket socket, PeerSocket::connect(address.host, address.port, {.silence = address.silence_ms}));
   std::unique_ptr<RedisClient> client(new RedisClient(std::move(socket)));
   if (!address.password.empty()) {
     std::vector<std::string_view> parts{"AUTH"};

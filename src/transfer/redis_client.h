@@ -21,6 +21,7 @@ struct RedisAddress {
   int port = 6379;
   std::string user{}, password{};  // "": none
   int database = 0;
+  int silence_ms = 5'000;  // of the server, then an error
 };
 
 // redis://[[user]:password@]host[:port][/database], and valkey:// alike. Errors say what is wrong with it.

@@ -16,13 +16,12 @@ namespace octavo {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSchemes{"http://", "https://"};
-constexpr int kSilenceMs = 5'000;
 constexpr std::int64_t kHungUpUs = 1'000'000;  // an error that comes later is another
 constexpr std::size_t kErrorBytesMax = 64 << 10;
 
 Result<http::Client> connected(const S3Address& address) {
   auto client = http::Client::connect(
-      {.host = address.host, .port = address.port, .tls = address.tls, .timeout_ms = kSilenceMs});
+      {.host = address.host, .port = address.port, .tls = address.tls, .timeout_ms = address.silence_ms});
   if (!client) return failure(ErrorCode::io, "{}", client.error().message);
   return client;
 }

@@ -16,6 +16,7 @@ struct S3Address {
   std::uint16_t port = 80;
   bool tls = false;
   std::string folder{};  // "/bucket/prefix/"
+  int silence_ms = 5'000;  // of the server, then an error
 };
 
 // http://host[:port]/bucket[/prefix], or https. Errors say what is wrong with it.

@@ -20,8 +20,8 @@ std::string key_text(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.h
 }  // namespace
 
 Result<std::unique_ptr<BlockStore>> StoreBlocks::open(const std::string& url, const StoreKeys& keys,
-                                                      BlockFormat format) {
-  TRY(ConnectStore connect, store_at(url, keys));
+                                                      BlockFormat format, int silence_ms) {
+  TRY(ConnectStore connect, store_at(url, keys, silence_ms));
   std::unique_ptr<StoreBlocks> blocks(new StoreBlocks(std::move(connect), std::move(format)));
   blocks->look_up({});  // warns where it is not there: it may come later
   return blocks;

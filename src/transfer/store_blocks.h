@@ -25,8 +25,9 @@ namespace octavo {
 class StoreBlocks final : public BlockStore {
  public:
   // Errors: the URL is none. A server that is not there may come later.
+  // silence_ms: of the server, after which it counts as failed.
   static Result<std::unique_ptr<BlockStore>> open(const std::string& url, const StoreKeys& keys,
-                                                  BlockFormat format);
+                                                  BlockFormat format, int silence_ms = 5'000);
 
   std::vector<bool> contains(std::span<const Hash128> keys) const override;
   bool must_look_up() const override { return true; }

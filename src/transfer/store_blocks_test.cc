@@ -56,8 +56,8 @@ struct Store {
   Server server;
   std::unique_ptr<BlockStore> blocks = another(kFormat);
 
-  std::unique_ptr<BlockStore> another(const BlockFormat& format) {
-    return StoreBlocks::open(server.url(), keys_of(server), format).value();
+  std::unique_ptr<BlockStore> another(const BlockFormat& format, int silence_ms = 5'000) {
+    return StoreBlocks::open(server.url(), keys_of(server), format, silence_ms).value();
   }
 
   void write(std::span<const Hash128> keys) {
@@ -164,6 +164,7 @@ TYPED_TEST(StoreBlocksOf, AStoreThatFailsIsLeftAloneForAWhile) {
     const std::vector<Hash128> keys = some_keys(3);
     store.write(std::span(keys).first(1));
     store.server.mood = mood;
+    store.blocks = store.another(kFormat, 200);
     const Result<> written = write_to(*store.blocks, keys[1]);
     ASSERT_FALSE(written);
     EXPECT_EQ(written.error().code, ErrorCode::unavailable);

@@ -35,7 +35,7 @@ using ConnectStore = std::function<Result<std::unique_ptr<StoreClient>>()>;
 // Whether a text is meant as the URL of a store: redis://, valkey://, http://, https://, library:
 bool is_store_url(std::string_view text);
 // How the store of that URL is reached; who asks, where it wants to know by keys. Errors say what is wrong
-// with it.
-Result<ConnectStore> store_at(std::string_view url, const StoreKeys& keys);
+// with it. silence_ms: after which a store that answers nothing is an error.
+Result<ConnectStore> store_at(std::string_view url, const StoreKeys& keys, int silence_ms = 5'000);
 
 }  // namespace octavo

@@ -55,6 +55,11 @@ class TestRedis {
     const std::lock_guard lock(mutex_);
     for (auto& [key, value] : values_) change(value);
   }
+  // Clients that wait for an answer find their connections closed.
+  void hang_up() {
+    const std::lock_guard lock(mutex_);
+    for (const PeerSocket& socket : sockets_) socket.interrupt();
+  }
   void clear() {
     const std::lock_guard lock(mutex_);
     values_.clear();

@@ -24,7 +24,8 @@ constexpr std::int64_t kLoadUs = 20'000'000;   // what comes later is computed
 
 // format: of what lies there.
 Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format, int engine) {
-  if (is_store_url(options.place)) return StoreBlocks::open(options.place, options.keys, format);
+  if (is_store_url(options.place))
+    return StoreBlocks::open(options.place, options.keys, format, options.store_silence_ms);
   TRY(std::unique_ptr<BlockFiles> files,
       BlockFiles::open(options.place, format, options.bytes, engine, options.eviction, options.use_odirect));
   log_info("KV blocks on disk: {} found in {}", files->count(), options.place);

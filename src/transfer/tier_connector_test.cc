@@ -224,6 +224,8 @@ TEST(TierConnector, AStoreThatIsSilentIsNotWaitedFor) {
   const auto keys = some_keys(10);
   EXPECT_TRUE(tier.store(keys, 100));
   redis.mood = TestRedis::Mood::silent;
+  tier.options.store_silence_ms = 200;
+  tier.open();
   const LoadResult result = tier.load(keys, 0, 500);
   EXPECT_EQ(result.loaded, 0);
   EXPECT_EQ(result.failure, KvTransferFailure::unreachable);
@@ -444,6 +446,7 @@ TEST(TierConnector, AStoreIsNotAskedForWhatHostMemoryHas) {
   EXPECT_EQ(tier.connector->matched({.id = 1, .keys = keys}), 10);
   EXPECT_EQ(tier.load(keys, 0, 500).loaded, 10);
   EXPECT_EQ(tier.connector->matched({.id = 2, .keys = some_keys(10, 6)}), std::nullopt);
+  redis.hang_up();
 }
 
 // What host memory has is loaded although the disk is slower than computing.

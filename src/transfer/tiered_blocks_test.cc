@@ -78,8 +78,8 @@ struct Tiers {
   std::unique_ptr<TieredBlocks> blocks;
 
   explicit Tiers(int on_host, int on_disk = 1000) { open(on_host, on_disk); }
-  Tiers(int on_host, const TestRedis& redis) {
-    open(on_host, StoreBlocks::open(redis.url(), {}, kFormat).value());
+  Tiers(int on_host, const TestRedis& redis, int silence_ms = 5'000) {
+    open(on_host, StoreBlocks::open(redis.url(), {}, kFormat, silence_ms).value());
   }
   Tiers(int on_host, std::unique_ptr<BlockStore> below) { open(on_host, std::move(below)); }
 
@@ -153,8 +153,8 @@ TEST(TieredBlocks, ARestartFindsAllOfIt) {
 // A store that nobody hears from: what waits for it is bounded, and what host memory has works on.
 TEST(TieredBlocks, WhoeverIsBehindIsNotWaitedFor) {
   TestRedis redis;
-  Tiers tiers(4, redis);
   redis.mood = TestRedis::Mood::silent;
+  Tiers tiers(4, redis, 200);
   for (int i = 0; i < 40; i += 2) tiers.put(i, 2);
   EXPECT_TRUE(tiers.get(38) && tiers.get(39));
   EXPECT_TRUE(eventually([&] { return tiers.blocks->moved().dropped_stores == 40; }));

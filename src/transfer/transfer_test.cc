@@ -79,6 +79,7 @@ LoadTask task_for(int port, int first = 0) {
 }
 
 struct Consumer {
+  PeerTimes times{};
   std::mutex mutex;
   std::vector<std::int32_t> written;
   std::vector<std::byte> memory;
@@ -104,7 +105,7 @@ struct Consumer {
           written.push_back(to.number);
           right = right && std::ranges::all_of(bytes, [&](std::byte b) { return b == content(100 + to.number); });
         },
-        native, [&](LoadResult got) { result.set_value(std::move(got)); });
+        native, [&](LoadResult got) { result.set_value(std::move(got)); }, times);
     fetcher.post(std::move(task));
     LoadResult got = result.get_future().get();
     if (way.native)
@@ -342,9 +343,9 @@ TEST(Transfer, APeerThatTakesForEverIsGivenUp) {
     const std::uint32_t size = 60'000;  // of a message, a byte of which comes now and then
     (void)s.send(std::as_bytes(std::span(&size, 1)));
     const std::byte letter{'{'};
-    while (s.send(std::span(&letter, 1))) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    while (s.send(std::span(&letter, 1))) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   });
-  Consumer consumer;
+  Consumer consumer{.times = {.answer = 300}};
   const LoadResult result = consumer.fetch(task_for(peer.port));
   EXPECT_EQ(result.failure, KvTransferFailure::lost);
   EXPECT_TRUE(result.message.contains("takes longer")) << result.message;
