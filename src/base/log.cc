@@ -53,7 +53,7 @@ std::string without_controls(std::string_view text) {
 }
 
 // A JSON string of text without control characters.
-std::string quoted(std::string_view text) {
+std::string json_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -68,7 +68,7 @@ void set_log_level(LogLevel level) { logger().set_level(to_spdlog(level)); }
 bool log_enabled(LogLevel level) { return logger().should_log(to_spdlog(level)); }
 void log_line(LogLevel level, std::string_view text) {
   std::string line = without_controls(text);
-  if (json_lines) line = quoted(line);
+  if (json_lines) line = json_quoted(line);
   logger().log(to_spdlog(level), line);
 }
 void set_log_format(LogFormat format) {
