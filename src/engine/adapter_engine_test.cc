@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kAdapters = 8;
-constexpr int kRequests = 16;
+constexpr int kAdapterRequests = 16;
 
 // The golden adapter of this model with another lora_alpha: its change is so many times as large.
 std::string adapter(const ScratchDirectory& in, const std::string& model, int alpha) {
@@ -33,7 +33,7 @@ std::string adapter(const ScratchDirectory& in, const std::string& model, int al
 // Of every adapter, and of none.
 std::vector<Request> requests(int vocab) {
   std::vector<Request> all;
-  for (int i = 0; i < kRequests; ++i) {
+  for (int i = 0; i < kAdapterRequests; ++i) {
     Request& request = all.emplace_back(request_of(i % 7, vocab));
     if (const int alpha = i % (kAdapters + 1); alpha > 0)
       request.identity.adapter = fmt::format("a{}", alpha);
@@ -52,7 +52,7 @@ TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
     options.device = "cpu";
     options.threads = 2;
     options.max_num_batched_tokens = 256;
-    options.max_num_seqs = kRequests;
+    options.max_num_seqs = kAdapterRequests;
     options.kv_cache_memory_bytes = 4 << 20;
     options.enable_prefix_caching = false;
     options.lora = {.enabled = true, .max_loras = kAdapters, .max_lora_rank = 8, .max_cpu_loras = {}};
@@ -81,7 +81,7 @@ TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
     EXPECT_EQ(answers_to(*load(narrow), all), alone);
     EngineOptions speculating = options;
     speculating.speculation = SpeculativeOptions{.method = NgramOptions{1, 2}, .num_speculative_tokens = 3};
-    speculating.speculation->per_batch_size = {{1, kRequests, 3}};
+    speculating.speculation->per_batch_size = {{1, kAdapterRequests, 3}};
     const auto guessing = load(speculating);
     EXPECT_EQ(answers_to(*guessing, all), alone);
     EXPECT_GT(guessing->own_stats().draft_tokens, 0);

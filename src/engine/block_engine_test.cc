@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kRequests = 7;
+constexpr int kBlockRequests = 7;
 
 class BlockEngine : public testing::TestWithParam<const char*> {
  protected:
@@ -42,12 +42,12 @@ TEST_P(BlockEngine, AnAnswerDependsOnItsRequestAlone) {
                                   {"chunks", 2, 7, 6},
                                   {"draft tokens", 2, 256, 6, {}, true},
                                   {"preempted", 2, 48, 6, few_blocks(options_.model_dir)}};
-  expect_the_same_answers(options_, kRequests, std::span(variations).first(4));
+  expect_the_same_answers(options_, kBlockRequests, std::span(variations).first(4));
   options_.sliding_window_groups = false;  // so that all groups grow
-  expect_the_same_answers(options_, kRequests, std::span(variations).last(1));
+  expect_the_same_answers(options_, kBlockRequests, std::span(variations).last(1));
 }
 
-TEST_P(BlockEngine, PrefixesAreShared) { expect_shared_prefixes(options_, kRequests); }
+TEST_P(BlockEngine, PrefixesAreShared) { expect_shared_prefixes(options_, kBlockRequests); }
 
 }  // namespace
 }  // namespace octavo

@@ -17,7 +17,7 @@ constexpr int kBlock = 16;
 constexpr int kBlocks = 16;
 constexpr int kMost = 4;
 
-struct Case {
+struct HeadCase {
   const char* name;
   const char* target;
   Result<Drafter> (*load)(const std::string&, const Model&, Backend&, const LoadOptions&);
@@ -26,9 +26,9 @@ struct Case {
 std::string in_data(const char* name) { return std::string(golden::kDrafters) + "/" + name; }
 
 // A model and its head, and sequences of one text: sequence s has the blocks s, s + 2, s + 4 ..
-class Bench {
+class HeadBench {
  public:
-  explicit Bench(const Case& c)
+  explicit HeadBench(const HeadCase& c)
       : backend_(std::make_shared<Backend>(make_cpu_backend({.threads = 1, .isa = {}}).value())) {
     auto model = Model::load(in_data(c.target), *backend_, {.dtype = ModelDType::float32}).value();
     Drafter drafter = c.load(in_data(c.name), *model, *backend_, {}).value();
@@ -114,18 +114,18 @@ TokenId likeliest(std::span<const float> logits, const std::vector<std::int32_t>
 }
 
 TEST(DraftHead, DraftsWhatTorchSays) {
-  const Case cases[] = {{"deepseek_v3", "deepseek_v3", load_predictor},
+  const HeadCase cases[] = {{"deepseek_v3", "deepseek_v3", load_predictor},
                         {"glm4_moe", "glm4_moe", load_predictor},
                         {"mimo", "mimo", load_predictor},
                         {"eagle", "llama", load_eagle},
                         {"eagle3", "llama", load_eagle3},
                         {"eagle3-speculators", "llama", load_eagle3}};
-  for (const Case& c : cases) {
+  for (const HeadCase& c : cases) {
     SCOPED_TRACE(c.name);
     const golden::Golden golden = golden::read(c.name, golden::kDrafters);
     const std::vector<TokenId> text(golden.ids.begin(), golden.ids.end());
     const int last = static_cast<int>(text.size()) - 1;
-    Bench whole(c);
+    HeadBench whole(c);
     whole.step(text, 0, last, 0);
     ASSERT_EQ(whole.draft_tokens.size(), static_cast<std::size_t>(kMost));
     Backend backend = make_reference_backend();
@@ -135,7 +135,7 @@ TEST(DraftHead, DraftsWhatTorchSays) {
               likeliest(std::span(golden.logits).last(golden.next_logits.size()), tokens));
     EXPECT_EQ(whole.draft_tokens[1], likeliest(golden.next_logits, tokens));
 
-    Bench pieces(c);
+    HeadBench pieces(c);
     pieces.step(text, 0, 7, 0);
     pieces.step(text, 7, 8, 3);
     pieces.step(text, 8, 15, 0);
@@ -143,7 +143,7 @@ TEST(DraftHead, DraftsWhatTorchSays) {
     pieces.step(text, 17, last, 1);
     EXPECT_EQ(pieces.draft_tokens, whole.draft_tokens);
 
-    Bench two(c);
+    HeadBench two(c);
     two.step(text, 0, 11, 0, 2);
     two.step(text, 11, last, 2, 2);
     EXPECT_EQ(two.draft_tokens, whole.draft_tokens);
@@ -153,17 +153,17 @@ TEST(DraftHead, DraftsWhatTorchSays) {
 // A text that was not read from its beginning on: the head goes on where a block begins, and does not see what is
 // in the blocks before.
 TEST(DraftHead, GoesOnBehindAGap) {
-  const Case cases[] = {{"deepseek_v3", "deepseek_v3", load_predictor}, {"eagle3", "llama", load_eagle3}};
-  for (const Case& c : cases) {
+  const HeadCase cases[] = {{"deepseek_v3", "deepseek_v3", load_predictor}, {"eagle3", "llama", load_eagle3}};
+  for (const HeadCase& c : cases) {
     SCOPED_TRACE(c.name);
     const golden::Golden golden = golden::read(c.name, golden::kDrafters);
     const std::vector<TokenId> text(golden.ids.begin(), golden.ids.end());
     const int last = static_cast<int>(text.size()) - 1;
     ASSERT_GT(last, kBlock + 2);
-    Bench whole(c);
+    HeadBench whole(c);
     whole.step(text, 0, last, 0);
 
-    Bench late(c);
+    HeadBench late(c);
     late.step(text, 0, 5, 0, 1, false);
     EXPECT_TRUE(late.draft_tokens.empty());
     late.step(text, 5, 7, 0);
@@ -173,7 +173,7 @@ TEST(DraftHead, GoesOnBehindAGap) {
 
     // The same where the blocks hold what was read of another text.
     const std::vector<TokenId> other(text.size(), 7);
-    Bench used(c);
+    HeadBench used(c);
     used.step(other, 0, last, 0);
     used.step(text, 0, kBlock, 0, 1, false);
     EXPECT_TRUE(used.draft_tokens.empty());

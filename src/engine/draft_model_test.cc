@@ -12,8 +12,8 @@
 namespace octavo {
 namespace {
 
-struct Bench {
-  explicit Bench(int num_blocks, int max_tokens = 64, int max_model_len = 512)
+struct DraftBench {
+  explicit DraftBench(int num_blocks, int max_tokens = 64, int max_model_len = 512)
       : model(std::make_unique<SimulatedExecutor>(SimulatedExecutorOptions{kVocab, kBlock, num_blocks}),
               {.block_size = kBlock,
                .num_blocks = num_blocks,
@@ -31,7 +31,7 @@ struct Bench {
 };
 
 TEST(DraftModel, DraftsWhatItsModelSays) {
-  Bench bench(8);
+  DraftBench bench(8);
   const std::vector<TokenId> text = some_prompt(1, 20);
   Draft draft = bench.draft(1, text, 4);
   ASSERT_TRUE(bench.model.propose({&draft, 1}));
@@ -43,7 +43,7 @@ TEST(DraftModel, DraftsWhatItsModelSays) {
 }
 
 TEST(DraftModel, ALongPromptIsReadInPartsWhileOthersGetDrafts) {
-  Bench bench(32, 40);
+  DraftBench bench(32, 40);
   std::vector<TokenId> longer = some_prompt(1, 100);
   std::vector<TokenId> shorter = some_prompt(2, 5);
   for (int turn = 0; turn < 4; ++turn) {
@@ -57,7 +57,7 @@ TEST(DraftModel, ALongPromptIsReadInPartsWhileOthersGetDrafts) {
 }
 
 TEST(DraftModel, WhatItHasReadOfAPromptIsNotReadAgain) {
-  Bench bench(32, 40);
+  DraftBench bench(32, 40);
   const std::vector<TokenId> text = some_prompt(1, 70);
   for (const Hash128 identity : {Hash128{}, Hash128{1, 2}}) {
     for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
@@ -73,7 +73,7 @@ TEST(DraftModel, WhatItHasReadOfAPromptIsNotReadAgain) {
 }
 
 TEST(DraftModel, BeyondItsContextThereAreNoDrafts) {
-  Bench bench(32, 64, 30);
+  DraftBench bench(32, 64, 30);
   for (const int length : {25, 28, 30, 31}) {
     const std::vector<TokenId> text = some_prompt(1, length);
     Draft draft = bench.draft(static_cast<std::uint64_t>(length), text, 4);
@@ -83,7 +83,7 @@ TEST(DraftModel, BeyondItsContextThereAreNoDrafts) {
 }
 
 TEST(DraftModel, WithoutBlocksThoseNotAskedForLongestAreForgotten) {
-  Bench bench(4);
+  DraftBench bench(4);
   std::map<std::uint64_t, std::vector<TokenId>> texts;
   for (std::uint64_t i = 1; i <= 3; ++i) texts[i] = some_prompt(static_cast<unsigned>(i), 20);
   // Those of the sequences that get their draft tokens; each has two blocks.
@@ -114,7 +114,7 @@ TEST(DraftModel, WithoutBlocksThoseNotAskedForLongestAreForgotten) {
 TEST(DraftModel, EveryDraftIsTheModelsOwn) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
-    Bench bench(seed % 2 == 0 ? 12 : 64, 24);
+    DraftBench bench(seed % 2 == 0 ? 12 : 64, 24);
     std::map<std::uint64_t, std::vector<TokenId>> texts;
     std::uint64_t last = 0;
     std::size_t draft_tokens = 0;

@@ -66,7 +66,7 @@ std::vector<Text> read_texts(const std::string& directory, std::string_view expe
   return texts;
 }
 
-Result<std::unique_ptr<Engine>> engine_of(const std::string& directory, std::optional<CpuIsa> isa,
+Result<std::unique_ptr<Engine>> encoder_engine_of(const std::string& directory, std::optional<CpuIsa> isa,
                                           const std::string& device, const std::string& runner = "auto",
                                           EngineOptions options = {}) {
   options.model_dir = directory;
@@ -121,7 +121,7 @@ class EncoderEngine : public testing::TestWithParam<std::string> {
     ASSERT_GE(texts.size(), 5u);
     const auto check = [&](const std::string& name, std::optional<CpuIsa> isa, const std::string& device) {
       SCOPED_TRACE(name);
-      const auto engine = engine_of(directory, isa, device, "auto", options);
+      const auto engine = encoder_engine_of(directory, isa, device, "auto", options);
       ASSERT_TRUE(engine.has_value()) << engine.error().message;
       const auto together = pooled(**engine, texts);
       for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -137,7 +137,7 @@ class EncoderEngine : public testing::TestWithParam<std::string> {
       if (make_cpu_backend({.threads = 1, .isa = isa})) check(std::string(name(isa)), isa, "cpu");
     if (!make_cuda_backend()) return;
     if (GetParam() == "t5-encoder")
-      EXPECT_THAT(engine_of(directory, {}, "cuda").error().message, testing::HasSubstr("biases by distance"));
+      EXPECT_THAT(encoder_engine_of(directory, {}, "cuda").error().message, testing::HasSubstr("biases by distance"));
     else
       check("cuda", {}, "cuda");
   }
@@ -198,14 +198,14 @@ TEST_P(WordReranker, ScoresByTwoRowsOfTheOutputMatrix) {
   options.hf_overrides = fmt::format(R"({{"method": "from_2_way_softmax", {})", kOfWords);
   options.convert = "classify";
   agree(kRoot + GetParam(), "scores", options);
-  const auto engine = engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
+  const auto engine = encoder_engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   EXPECT_EQ((*engine)->info().task, Task::classify);
   EXPECT_EQ((*engine)->info().pooled_size, 1);
   EXPECT_EQ((*engine)->info().score_activation, ScoreActivation::sigmoid);
   // Each word a label.
   options.hf_overrides = fmt::format("{{{}", kOfWords);
-  const auto words = engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
+  const auto words = encoder_engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
   ASSERT_TRUE(words.has_value()) << words.error().message;
   EXPECT_EQ((*words)->info().score_activation, ScoreActivation::softmax);
   const std::vector<Text> texts = read_texts(kRoot + GetParam(), "scores");
@@ -219,7 +219,7 @@ TEST_P(WordReranker, NeedsTwoWords) {
     EngineOptions options;
     options.convert = "classify";
     options.hf_overrides = overrides;
-    const auto engine = engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
+    const auto engine = encoder_engine_of(kRoot + GetParam(), {}, "cpu", "auto", options);
     return engine ? "none" : engine.error().message;
   };
   EXPECT_THAT(error(R"({"classifier_token_ids": [3], "is_original_qwen3_reranker": true})"),
@@ -235,23 +235,23 @@ TEST(PoolingType, StandsAboveTheFiles) {
   const std::vector<Text> texts = read_texts(directory, "mean");
   EngineOptions options;
   options.pooling_type = "MEAN";
-  const auto engine = engine_of(directory, {}, "cpu", "auto", options).value();
+  const auto engine = encoder_engine_of(directory, {}, "cpu", "auto", options).value();
   const auto vectors = pooled(*engine, texts);
   for (std::size_t i = 0; i < texts.size(); ++i)
     EXPECT_LE(difference(vectors[i], texts[i].expected), 1e-4F) << i;
   options.pooling_type = "ALL";
-  EXPECT_EQ(engine_of(directory, {}, "cpu", "auto", options).value()->info().task, Task::token_embed);
-  EXPECT_EQ(engine_of("tests/data/models/qwen3", {}, "cpu", "auto", options).error().field, "pooler_config");
+  EXPECT_EQ(encoder_engine_of(directory, {}, "cpu", "auto", options).value()->info().task, Task::token_embed);
+  EXPECT_EQ(encoder_engine_of("tests/data/models/qwen3", {}, "cpu", "auto", options).error().field, "pooler_config");
   options.pooling_type = "STEP";
-  EXPECT_EQ(engine_of(directory, {}, "cpu", "auto", options).error().field, "pooling_type");
+  EXPECT_EQ(encoder_engine_of(directory, {}, "cpu", "auto", options).error().field, "pooling_type");
   options.pooling_type = "";
   options.convert = "embed";
-  EXPECT_EQ(engine_of("tests/data/models/qwen3", {}, "cpu", "auto", options).value()->info().task,
+  EXPECT_EQ(encoder_engine_of("tests/data/models/qwen3", {}, "cpu", "auto", options).value()->info().task,
             Task::embed);
-  EXPECT_EQ(engine_of(std::string(kRoot) + "bert-reranker", {}, "cpu", "auto", options).error().field,
+  EXPECT_EQ(encoder_engine_of(std::string(kRoot) + "bert-reranker", {}, "cpu", "auto", options).error().field,
             "convert");
   options.convert = "none";
-  EXPECT_EQ(engine_of("tests/data/models/qwen3", {}, "cpu", "pooling", options).error().field, "convert");
+  EXPECT_EQ(encoder_engine_of("tests/data/models/qwen3", {}, "cpu", "pooling", options).error().field, "convert");
 }
 
 // A Sentence Transformers folder around the checkpoint of a case.
@@ -274,7 +274,7 @@ class SentenceFolder : public EncoderEngine {
   void pooling(std::string_view config) { folder_.write("1_Pooling/config.json", config); }
   std::string path() const { return folder_.path(); }
   std::string error() const {
-    const auto engine = engine_of(path(), {}, "cpu");
+    const auto engine = encoder_engine_of(path(), {}, "cpu");
     return engine ? "none" : engine.error().message;
   }
 
@@ -284,7 +284,7 @@ INSTANTIATE_TEST_SUITE_P(Families, SentenceFolder, testing::Values("bert", "robe
 
 TEST_P(SentenceFolder, SaysHowVectorsArePooled) {
   agree(path(), "mean");
-  const auto engine = engine_of(path(), {}, "cpu").value();
+  const auto engine = encoder_engine_of(path(), {}, "cpu").value();
   EXPECT_TRUE(engine->info().normalise);
   EXPECT_EQ(engine->info().task, Task::embed);
   EXPECT_EQ(engine->info().max_model_len, 290);
@@ -317,7 +317,7 @@ TEST_P(SentenceFolder, WhatIsNotDoneIsRefused) {
 TEST(TokenVectors, ComeOfModelsThatEmbed) {
   const std::string directory = std::string(kRoot) + "nomic_bert";
   const std::vector<Text> texts = read_texts(directory, "mean");
-  const auto engine = engine_of(directory, {}, "cpu").value();
+  const auto engine = encoder_engine_of(directory, {}, "cpu").value();
   const auto size = static_cast<std::size_t>(engine->info().pooled_size);
   const auto alone = pooled(*engine, texts);
   const auto mixed =
@@ -351,7 +351,7 @@ TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
                          std::size_t count) {
     SCOPED_TRACE(name);
     const std::span texts = std::span(all).first(count);
-    const auto engine = engine_of(directory, isa, device, "auto", options);
+    const auto engine = encoder_engine_of(directory, isa, device, "auto", options);
     ASSERT_TRUE(engine.has_value()) << engine.error().message;
     const EngineInfo info = (*engine)->info();
     EXPECT_EQ(info.task, Task::embed);
@@ -374,7 +374,7 @@ TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
     if (make_cpu_backend({.threads = 1, .isa = isa})) check(std::string(name(isa)), isa, "cpu", all.size());
   if (make_cuda_backend()) check("cuda", {}, "cuda", 6);  // the emulated one takes its time
   // Under its published name it is an XLM-RoBERTa.
-  EXPECT_TRUE(engine_of(directory, {}, "cpu").value()->info().token_heads.empty());
+  EXPECT_TRUE(encoder_engine_of(directory, {}, "cpu").value()->info().token_heads.empty());
 }
 
 TEST(TokenHeads, AreInFilesOfTheirOwn) {
@@ -384,7 +384,7 @@ TEST(TokenHeads, AreInFilesOfTheirOwn) {
   EngineOptions options;
   options.hf_overrides = R"({"architectures": ["BgeM3EmbeddingModel"]})";
   const auto error = [&] {
-    const auto engine = engine_of(folder.path(), {}, "cpu", "auto", options);
+    const auto engine = encoder_engine_of(folder.path(), {}, "cpu", "auto", options);
     return engine ? "none" : engine.error().message;
   };
   EXPECT_THAT(error(), testing::HasSubstr("sparse_linear.pt"));
@@ -397,7 +397,7 @@ TEST(AdaptedEncoder, ReadsTextsByTheTaskThatTheyAreFor) {
   const std::string directory = std::string(kRoot) + "jina_v3";
   EngineOptions options;
   options.lora = {.enabled = true, .max_loras = 1, .max_lora_rank = 8, .max_cpu_loras = {}};
-  const auto engine = engine_of(directory, {}, "cpu", "auto", options).value();
+  const auto engine = encoder_engine_of(directory, {}, "cpu", "auto", options).value();
   std::promise<std::string> loaded;
   engine->load_adapter({"task", directory + "/adapter"},
                        [&](const Result<>& result) { loaded.set_value(result ? "" : result.error().message); });
@@ -434,7 +434,7 @@ TEST(AdaptedEncoder, ReadsTextsByTheTaskThatTheyAreFor) {
 // A matrix in a file of its own behind the mean of the tokens.
 TEST_P(SentenceFolder, MatricesFollowThePooling) {
   constexpr std::int64_t kOutputs = 5;
-  const auto plain = engine_of(path(), {}, "cpu").value();
+  const auto plain = encoder_engine_of(path(), {}, "cpu").value();
   const std::int64_t inputs = plain->info().pooled_size;
   std::vector<float> weight(static_cast<std::size_t>(kOutputs * inputs)), bias{1, -1, 0.5F, 0, 2};
   for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(i % 8) / 8 - 0.5F;
@@ -457,7 +457,7 @@ TEST_P(SentenceFolder, MatricesFollowThePooling) {
   const std::vector<Text> texts = read_texts(kRoot + GetParam(), "mean");
   for (const bool tanh : {false, true}) {
     config(tanh ? "Tanh" : "Identity");
-    const auto engine = engine_of(path(), {}, "cpu");
+    const auto engine = encoder_engine_of(path(), {}, "cpu");
     ASSERT_TRUE(engine.has_value()) << engine.error().message;
     EXPECT_EQ((*engine)->info().pooled_size, kOutputs);
     const auto vectors = pooled(**engine, texts);
@@ -486,12 +486,12 @@ TEST(CausalEmbedder, ReadsCachedPrefixes) {
   EngineOptions options;
   options.enable_prefix_caching = false;
   const auto hits = [](Engine& engine) { return engine.own_stats().prefix_hits; };
-  const auto fresh = engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
+  const auto fresh = encoder_engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
   const auto expected = pooled(*fresh, texts);
   EXPECT_EQ(pooled(*fresh, texts), expected);
   EXPECT_EQ(hits(*fresh), 0);
   options.enable_prefix_caching = true;
-  const auto cached = engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
+  const auto cached = encoder_engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
   for (int round = 0; round < 2; ++round)
     for (std::size_t i = 0; i < texts.size(); ++i)
       EXPECT_EQ(pooled(*cached, std::span(texts).subspan(i, 1))[0], expected[i]) << round << " " << i;
@@ -509,13 +509,13 @@ TEST(CausalEmbedder, ReadsCachedPrefixes) {
   EXPECT_EQ(hits(*cached), before);
   // Of other ways of pooling nothing is cached.
   options.pooling_type = "MEAN";
-  const auto mean = engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
+  const auto mean = encoder_engine_of(std::string(kRoot) + "qwen3-embedder", {}, "cpu", "auto", options).value();
   EXPECT_EQ(pooled(*mean, texts), pooled(*mean, texts));
   EXPECT_EQ(hits(*mean), 0);
 }
 
 TEST(EncoderRequests, AreCheckedAgainstTheModel) {
-  const auto engine = engine_of(std::string(kRoot) + "bert", {}, "cpu").value();
+  const auto engine = encoder_engine_of(std::string(kRoot) + "bert", {}, "cpu").value();
   const auto refusal = [&](Task task, std::size_t tokens) {
     Request request;
     request.task = task;
@@ -531,11 +531,11 @@ TEST(EncoderRequests, AreCheckedAgainstTheModel) {
 }
 
 TEST(EncoderRunner, IsWhatTheModelIsMadeFor) {
-  const auto encoder = engine_of(std::string(kRoot) + "bert", {}, "cpu", "generate");
+  const auto encoder = encoder_engine_of(std::string(kRoot) + "bert", {}, "cpu", "generate");
   ASSERT_FALSE(encoder.has_value());
   EXPECT_EQ(encoder.error().field, "runner");
   // A model that continues texts gives the last token's vector when it is asked for vectors.
-  const auto engine = engine_of("tests/data/models/qwen3", {}, "cpu", "pooling");
+  const auto engine = encoder_engine_of("tests/data/models/qwen3", {}, "cpu", "pooling");
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   EXPECT_EQ((*engine)->info().task, Task::embed);
   std::vector<TokenId> ids(40);

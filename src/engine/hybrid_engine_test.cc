@@ -11,7 +11,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kRequests = 7;
+constexpr int kHybridRequests = 7;
 
 class HybridEngine : public testing::TestWithParam<const char*> {
  protected:
@@ -27,7 +27,7 @@ class HybridEngine : public testing::TestWithParam<const char*> {
   EngineOptions options_;
 };
 
-std::string model_name(const testing::TestParamInfo<const char*>& test) {
+std::string hybrid_model_name(const testing::TestParamInfo<const char*>& test) {
   std::string name = test.param;
   std::ranges::replace(name, '-', '_');
   return name;
@@ -39,44 +39,44 @@ INSTANTIATE_TEST_SUITE_P(Models, HybridEngine,
                                          "nemotron_h-moe", "falcon_h1", "jamba", "mamba", "mamba2",
                                          "falcon_mamba", "kimi_linear", "minimax", "rwkv7", "deepseek_v4", "olmo_hybrid",
                                          "bailing-v2_5", "zamba2"),
-                         model_name);
+                         hybrid_model_name);
 
 class HybridMemory : public HybridEngine {};
 
-INSTANTIATE_TEST_SUITE_P(Models, HybridMemory, testing::Values("qwen3_next", "qwen3_5"), model_name);
+INSTANTIATE_TEST_SUITE_P(Models, HybridMemory, testing::Values("qwen3_next", "qwen3_5"), hybrid_model_name);
 
 TEST_P(HybridEngine, AnAnswerDependsOnItsRequestAlone) {
   const Variation variations[] = {
       {"together", 1, 256, 6}, {"threads", 3, 256, 6}, {"chunks", 2, 7, 6}, {"preempted", 2, 48, 6, few_blocks()}};
-  expect_the_same_answers(options_, kRequests, std::span(variations).first(3));
+  expect_the_same_answers(options_, kHybridRequests, std::span(variations).first(3));
   if (!few_blocks()) return;
   options_.sliding_window_groups = false;  // so that all groups grow
-  expect_the_same_answers(options_, kRequests, std::span(variations).last(1));
+  expect_the_same_answers(options_, kHybridRequests, std::span(variations).last(1));
 }
 
 // The same answers from states that were kept, from so few that they are lost all the time, and without any.
 TEST_P(HybridEngine, PrefixesAreShared) {
   options_.enable_prefix_caching = false;
   const auto without = load_engine(options_).value();
-  const std::vector<CollectedAnswer> answers = answers_of(*without, kRequests);
-  answers_of(*without, kRequests);
+  const std::vector<CollectedAnswer> answers = answers_of(*without, kHybridRequests);
+  answers_of(*without, kHybridRequests);
   EXPECT_EQ(without->own_stats().prefix_hits, 0);
   options_.enable_prefix_caching = true;
   for (const int interval : {16, 32}) {
     options_.mamba_block_size = interval;
     const auto engine = load_engine(options_).value();
-    EXPECT_EQ(answers_of(*engine, kRequests), answers);
+    EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
     const std::int64_t before = engine->own_stats().prefix_hits;
-    EXPECT_EQ(answers_of(*engine, kRequests), answers);
+    EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
     // Each prompt ends behind a multiple of the interval, or before the first.
     std::int64_t found = 0;
-    for (int i = 0; i < kRequests; ++i) {
+    for (int i = 0; i < kHybridRequests; ++i) {
       const auto length = static_cast<int>(request_of(i, 100).prompt.size());
       if (!request_of(i, 100).sampling.prompt_logprobs) found += (length - 1) / interval * interval;
     }
     EXPECT_GE(engine->own_stats().prefix_hits - before, found) << interval;
     engine->reset_prefix_cache();
-    EXPECT_EQ(answers_of(*engine, kRequests), answers);
+    EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
   }
 }
 
@@ -96,7 +96,7 @@ TEST_P(HybridMemory, StatesHaveTheirShareOfTheMemory) {
 // States go back to where draft tokens were wrong, also beside states that are kept behind prefixes, where few blocks
 // make sequences begin again, and where states are few.
 TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
-  const std::vector<CollectedAnswer> plain = answers_of(*load_engine(options_).value(), kRequests);
+  const std::vector<CollectedAnswer> plain = answers_of(*load_engine(options_).value(), kHybridRequests);
   struct Variation {
     const char* name;
     int tokens = 256;
@@ -123,7 +123,7 @@ TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
     options_.num_blocks = v.preempts ? few_blocks() : std::nullopt;
     const auto engine = load_engine(options_).value();
     for (int round = 0; round < 3; ++round)  // past answers are proposed
-      EXPECT_EQ(answers_of(*engine, kRequests), plain) << v.name << ", round " << round;
+      EXPECT_EQ(answers_of(*engine, kHybridRequests), plain) << v.name << ", round " << round;
     const EngineStats stats = engine->own_stats();
     const std::int64_t accepted =
         std::accumulate(stats.accepted_drafts.begin(), stats.accepted_drafts.end(), std::int64_t{0});

@@ -134,7 +134,7 @@ struct Conversation {
   }
 };
 
-struct TestOptions {
+struct ImageTestOptions {
   std::string dtype = "float32";
   int step_tokens = 2048;
   std::optional<CpuIsa> isa = {};
@@ -144,7 +144,7 @@ struct TestOptions {
   KvTransferOptions kv_transfer = {};
 };
 
-Result<std::unique_ptr<Engine>> engine_of(const std::string& directory, const TestOptions& test = {}) {
+Result<std::unique_ptr<Engine>> image_engine_of(const std::string& directory, const ImageTestOptions& test = {}) {
   EngineOptions options;
   options.model_dir = directory;
   options.device = test.device;
@@ -242,15 +242,15 @@ TEST_P(ImageEngine, RowsDoNotDependOnSlices) {
 
 TEST_P(ImageEngine, LogitsAreThoseOfTransformersInAnyChunks) {
   const std::vector<float> expected = log_softmax(conversation_.logits, conversation_.vocab);
-  std::vector<TestOptions> backends{{.device = "reference"}};
+  std::vector<ImageTestOptions> backends{{.device = "reference"}};
   for (const CpuIsa isa : kCpuIsas)
     if (make_cpu_backend({.threads = 1, .isa = isa})) backends.push_back({.isa = isa});
-  for (TestOptions options : backends) {
+  for (ImageTestOptions options : backends) {
     SCOPED_TRACE(options.isa ? name(*options.isa) : "reference");
     std::vector<float> whole;
     for (const int step_tokens : {2048, conversation_.small_step()}) {
       options.step_tokens = step_tokens;
-      const auto engine = engine_of(directory_, options);
+      const auto engine = image_engine_of(directory_, options);
       ASSERT_TRUE(engine.has_value()) << engine.error().message;
       const std::vector<float> here = logprobs(**engine, conversation_);
       EXPECT_LE(difference(here, expected), 1e-4F) << step_tokens;
@@ -262,7 +262,7 @@ TEST_P(ImageEngine, LogitsAreThoseOfTransformersInAnyChunks) {
 }
 
 TEST_P(ImageEngine, Bf16IsAsGoodAsTransformers) {
-  const auto engine = engine_of(directory_, {.dtype = "auto"});
+  const auto engine = image_engine_of(directory_, {.dtype = "auto"});
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   const std::vector<float> expected = log_softmax(conversation_.logits, conversation_.vocab);
   const std::vector<float> here = logprobs(**engine, conversation_);
@@ -278,7 +278,7 @@ TEST_P(ImageEngine, Bf16IsAsGoodAsTransformers) {
 
 // With several conversations at a time, cut by small steps, with the prefix cache and without; and preempted.
 TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
-  const auto alone = engine_of(directory_, {.prefix_caching = false});
+  const auto alone = image_engine_of(directory_, {.prefix_caching = false});
   ASSERT_TRUE(alone.has_value());
   Request other = conversation_.request();
   std::ranges::reverse(other.media.front().bytes);
@@ -295,12 +295,12 @@ TEST_P(ImageEngine, AnswersDoNotDependOnNeighbours) {
     rooms.push_back(scarce);  // whose layers with windows need other numbers of blocks
   for (const int blocks : rooms) {
     const auto engine =
-        engine_of(directory_, {.step_tokens = std::max(29, conversation_.small_step()), .blocks = blocks});
+        image_engine_of(directory_, {.step_tokens = std::max(29, conversation_.small_step()), .blocks = blocks});
     expect_answers(**engine, requests, expected, blocks == scarce);
   }
 }
 
-std::string test_name(const testing::TestParamInfo<std::string>& param) {
+std::string image_test_name(const testing::TestParamInfo<std::string>& param) {
   std::string name = param.param;
   std::ranges::replace(name, '-', '_');
   return name;
@@ -311,12 +311,12 @@ INSTANTIATE_TEST_SUITE_P(Families, ImageEngine,
                                          "qwen3_vl_moe", "qwen3_5_vl", "qwen3_5_moe_vl", "internvl", "gemma3",
                                          "gemma4", "gemma4-whole", "llava", "llava_next", "llava_onevision", "phi4_multimodal", "phi4_mm",
                                          "mistral3", "pixtral"),
-                         test_name);
+                         image_test_name);
 
 // Another picture at the same place is another prefix from its block on; the same one is found.
 TEST(ImagePrefix, IsSharedByEqualImagesAlone) {
   const Conversation conversation("idefics3");
-  const auto engine = engine_of(conversation.golden.directory);
+  const auto engine = image_engine_of(conversation.golden.directory);
   ASSERT_TRUE(engine.has_value());
   const auto cached = [&](const Request& request) { return run(**engine, request).ends.at(0).cached_tokens; };
   EXPECT_EQ(cached(conversation.request()), 0);
@@ -333,7 +333,7 @@ TEST(ImagePrefix, IsSharedByEqualImagesAlone) {
 
 TEST(ImageRequests, ThatDoNotFitAreRefused) {
   const Conversation conversation("idefics3");
-  const auto engine = engine_of(conversation.golden.directory);
+  const auto engine = image_engine_of(conversation.golden.directory);
   ASSERT_TRUE(engine.has_value());
   const auto error = [&](auto change) {
     Request request = conversation.request();
@@ -352,7 +352,7 @@ TEST(ImageRequests, ThatDoNotFitAreRefused) {
 
 TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
   const Conversation conversation("qwen2_vl");
-  const auto engine = engine_of(conversation.golden.directory);
+  const auto engine = image_engine_of(conversation.golden.directory);
   ASSERT_TRUE(engine.has_value());
   const auto error = [&](auto change) {
     Request request = conversation.request();
@@ -372,7 +372,7 @@ TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
 
 TEST(ImageRequests, OfTilesThatDoNotFitAreRefused) {
   const Conversation conversation("llava_next");
-  const auto engine = engine_of(conversation.golden.directory);
+  const auto engine = image_engine_of(conversation.golden.directory);
   ASSERT_TRUE(engine.has_value());
   const auto error = [&](auto change) {
     Request request = conversation.request();
@@ -395,7 +395,7 @@ class ImagePrefixIn : public testing::TestWithParam<std::string> {};
 
 TEST_P(ImagePrefixIn, MayEndWithinAnImage) {
   const Conversation conversation(GetParam());
-  const auto engine = engine_of(conversation.golden.directory);
+  const auto engine = image_engine_of(conversation.golden.directory);
   ASSERT_TRUE(engine.has_value()) << engine.error().message;
   Request begin = conversation.request();
   const MediaPart& first = begin.media[0];
@@ -445,16 +445,16 @@ TEST(ImageEngineWithAdapters, LogitsAreThoseOfPeft) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ImagePrefixIn, testing::Values("gemma3", "gemma4-whole", "qwen3_vl"),
-                         test_name);
+                         image_test_name);
 
 // Under names that know the pictures: the same words about another one are not taken for them.
 TEST(ImageModels, PromptsComeBackFromATier) {
   for (const char* name : {"gemma3", "qwen2_5_vl"}) {
     const Conversation conversation(name);
     const ScratchDirectory folder;
-    TestOptions options;
+    ImageTestOptions options;
     options.kv_transfer = {.enabled = true, .tier = KvTierOptions{.place = folder.path(), .load_always = true}};
-    const auto engine = engine_of(conversation.golden.directory, options).value();
+    const auto engine = image_engine_of(conversation.golden.directory, options).value();
     std::int64_t generated = 0;
     // Its answer, and the tokens that were loaded for it; afterwards nothing is on its way or in the cache.
     const auto ask = [&](Request request) {

@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kRequests = 7;
+constexpr int kLatentRequests = 7;
 
 class LatentEngine : public testing::TestWithParam<const char*> {
  protected:
@@ -32,10 +32,10 @@ TEST_P(LatentEngine, AnAnswerDependsOnItsRequestAlone) {
                                   {"chunks", 2, 7, 6},
                                   {"preempted", 2, 48, 6, 5},
                                   {"draft tokens", 2, 256, 6, {}, true}};
-  expect_the_same_answers(options_, kRequests, variations);
+  expect_the_same_answers(options_, kLatentRequests, variations);
 }
 
-TEST_P(LatentEngine, PrefixesAreShared) { expect_shared_prefixes(options_, kRequests); }
+TEST_P(LatentEngine, PrefixesAreShared) { expect_shared_prefixes(options_, kLatentRequests); }
 
 }  // namespace
 }  // namespace octavo

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 constexpr std::size_t kVocab = 272;
 constexpr int kRows = 100;  // of the encoder
 
-struct Case {
+struct SoundCase {
   const char* name;
   TokenId token;                   // that stands for sound
   int joined;                      // rows of a token
@@ -29,13 +29,13 @@ struct Case {
   std::string model() const { return std::string(media::kSoundRoot) + name; }
 };
 
-class PromptSound : public testing::TestWithParam<Case> {
+class PromptSound : public testing::TestWithParam<SoundCase> {
  protected:
   const media::VisionGolden& golden() const { return golden_; }
 
   // Both sounds of the conversation.
   std::vector<MediaPart> sounds() const {
-    const Case& of = GetParam();
+    const SoundCase& of = GetParam();
     const auto ids = golden().values<TokenId>("ids");
     std::vector<MediaPart> parts;
     int position = 0;
@@ -94,8 +94,8 @@ class PromptSound : public testing::TestWithParam<Case> {
 
 INSTANTIATE_TEST_SUITE_P(
     Families, PromptSound,
-    testing::Values(Case{"qwen2_audio", 259, 2, {"chirp.wav", "short.wav"}},
-                    Case{"voxtral", 260, 4, {"long.wav.0", "long.wav.1", "short.wav.0"}, true}),
+    testing::Values(SoundCase{"qwen2_audio", 259, 2, {"chirp.wav", "short.wav"}},
+                    SoundCase{"voxtral", 260, 4, {"long.wav.0", "long.wav.1", "short.wav.0"}, true}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST_P(PromptSound, RowsAreThoseOfTransformers) {

@@ -45,7 +45,7 @@ std::vector<float> quieter(int seed) {
   return mel;
 }
 
-struct TestOptions {
+struct SoundTestOptions {
   std::string device = "cpu";
   std::optional<CpuIsa> isa = {};
   int step_tokens = 2048;
@@ -53,7 +53,7 @@ struct TestOptions {
   int blocks = 256;
 };
 
-std::unique_ptr<Engine> engine_of(const TestOptions& test = {}) {
+std::unique_ptr<Engine> sound_engine_of(const SoundTestOptions& test = {}) {
   EngineOptions options;
   options.model_dir = kModel;
   options.device = test.device;
@@ -92,12 +92,12 @@ double distance(Engine& engine) {
 
 TEST(SoundEngine, ComputesWhatTransformersComputes) {
   for (const char* device : {"cpu", "reference"})
-    EXPECT_LE(distance(*engine_of({.device = device})), 1e-4) << device;
+    EXPECT_LE(distance(*sound_engine_of({.device = device})), 1e-4) << device;
   for (const CpuIsa isa : kCpuIsas)
     if (make_cpu_backend({.threads = 1, .isa = isa})) {
-      EXPECT_LE(distance(*engine_of({.isa = isa})), 1e-4) << name(isa);
+      EXPECT_LE(distance(*sound_engine_of({.isa = isa})), 1e-4) << name(isa);
     }
-  EXPECT_LE(distance(*engine_of({.step_tokens = 5, .sequences = 5})), 1e-4);
+  EXPECT_LE(distance(*sound_engine_of({.step_tokens = 5, .sequences = 5})), 1e-4);
 }
 
 // With some tokens suppressed, and others at the beginning.
@@ -108,11 +108,11 @@ TEST(SoundEngine, SaysWhatTransformersSays) {
   request.eos_ids = {256};
   for (const auto id : golden().values<TokenId>("suppressed")) request.sampling.bad_word_ids.push_back({id});
   request.sampling.begin_suppress_tokens = {220, 256};
-  EXPECT_EQ(run(*engine_of(), std::move(request)).tokens, expected);
+  EXPECT_EQ(run(*sound_engine_of(), std::move(request)).tokens, expected);
 }
 
 TEST(SoundEngine, BeginSuppressTokensMayComeLater) {
-  const auto engine = engine_of();
+  const auto engine = sound_engine_of();
   const auto mel = golden().values<float>("mel");
   const auto free = run(*engine, request_of({257}, mel)).tokens;
   Request request = request_of({257}, mel);
@@ -132,18 +132,18 @@ TEST(SoundEngine, AnswersDoNotDependOnNeighbours) {
     requests.push_back(request_of(prompt, quieter(i % 4), 20));
     requests.back().sampling.ignore_eos = true;
   }
-  const std::vector<CollectedAnswer> expected = answers_one_by_one(*engine_of({.sequences = 1}), requests);
+  const std::vector<CollectedAnswer> expected = answers_one_by_one(*sound_engine_of({.sequences = 1}), requests);
   EXPECT_NE(expected[0].tokens, expected[1].tokens);
   for (const int blocks : {256, 8}) {
     const bool scarce = blocks == 8;
     const auto engine =
-        engine_of({.step_tokens = scarce ? 64 : 11, .sequences = scarce ? 8 : 2, .blocks = blocks});
+        sound_engine_of({.step_tokens = scarce ? 64 : 11, .sequences = scarce ? 8 : 2, .blocks = blocks});
     expect_answers(*engine, requests, expected, scarce);
   }
 }
 
 TEST(SoundPrefix, IsSharedByEqualSoundsAlone) {
-  const auto engine = engine_of();
+  const auto engine = sound_engine_of();
   const auto ids = golden().values<TokenId>("ids");
   const auto cached = [&](int seed) {
     return run(*engine, request_of(ids, quieter(seed))).ends.at(0).cached_tokens;
@@ -154,7 +154,7 @@ TEST(SoundPrefix, IsSharedByEqualSoundsAlone) {
 }
 
 TEST(SoundRequests, ThatDoNotFitAreRefused) {
-  const auto engine = engine_of();
+  const auto engine = sound_engine_of();
   EXPECT_EQ(engine->info().sound.mels, 80);
   EXPECT_EQ(engine->info().sound.frames, 200);
   const auto error = [&](auto change) {

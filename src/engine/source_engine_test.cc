@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-struct TestOptions {
+struct SourceTestOptions {
   std::string device = "cpu";
   std::optional<CpuIsa> isa = {};
   std::string dtype = "float32";
@@ -35,7 +35,7 @@ class SourceEngine : public testing::TestWithParam<const char*> {
   }
   std::vector<TokenId> tokens(const std::string& name) { return golden().values<TokenId>(name); }
 
-  std::unique_ptr<Engine> engine_of(const TestOptions& test = {}) const {
+  std::unique_ptr<Engine> engine_of(const SourceTestOptions& test = {}) const {
     EngineOptions options;
     options.model_dir = model();
     options.device = test.device;

@@ -12,7 +12,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kRequests = 7;
+constexpr int kDraftRequests = 7;
 
 EngineOptions demo() {
   EngineOptions options;
@@ -35,7 +35,7 @@ std::int64_t accepted(Engine& engine) {
 }
 
 TEST(Speculation, AnswersAreThoseWithoutDrafts) {
-  const std::vector<CollectedAnswer> plain = answers_of(*load_engine(demo()).value(), kRequests);
+  const std::vector<CollectedAnswer> plain = answers_of(*load_engine(demo()).value(), kDraftRequests);
   struct Variation {
     const char* name;
     SpeculativeOptions speculation;
@@ -67,7 +67,7 @@ TEST(Speculation, AnswersAreThoseWithoutDrafts) {
     options.enable_prefix_caching = v.prefix_caching;
     const auto engine = load_engine(options).value();
     for (int round = 0; round < 2; ++round)
-      EXPECT_EQ(answers_of(*engine, kRequests), plain) << v.name << ", round " << round;
+      EXPECT_EQ(answers_of(*engine, kDraftRequests), plain) << v.name << ", round " << round;
     EXPECT_GT(accepted(*engine), 0) << v.name;
   }
 }
@@ -117,7 +117,7 @@ TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
     SCOPED_TRACE(head.model_dir);
     EngineOptions none = head;
     none.speculation.reset();
-    const std::vector<CollectedAnswer> plain = answers_of(*load_engine(none).value(), kRequests);
+    const std::vector<CollectedAnswer> plain = answers_of(*load_engine(none).value(), kDraftRequests);
     for (const Variation& v : variations) {
       EngineOptions options = head;
       std::get<HeadOptions>(options.speculation->method).drawn = v.drawn;
@@ -127,7 +127,7 @@ TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
       options.enable_prefix_caching = v.prefix_caching;
       const auto engine = load_engine(options).value();
       for (int round = 0; round < 2; ++round)
-        EXPECT_EQ(answers_of(*engine, kRequests), plain) << v.name << ", round " << round;
+        EXPECT_EQ(answers_of(*engine, kDraftRequests), plain) << v.name << ", round " << round;
       EXPECT_GT(engine->own_stats().draft_tokens, 0) << v.name;
       if (head.model_dir.ends_with("markov")) {
         EXPECT_GT(accepted(*engine), 0) << v.name;
@@ -161,7 +161,7 @@ TEST(Speculation, AnswersWithHeadsByPlaceAreThoseWithoutDrafts) {
     EngineOptions none = demo();
     none.model_dir = std::string(kDrafters) + target;
     none.kv_cache_memory_bytes = 4 << 20;
-    const std::vector<CollectedAnswer> plain = answers_of(*load_engine(none).value(), kRequests);
+    const std::vector<CollectedAnswer> plain = answers_of(*load_engine(none).value(), kDraftRequests);
     for (const Variation& v : variations) {
       EngineOptions options = none;
       options.speculation = SpeculativeOptions{
@@ -172,7 +172,7 @@ TEST(Speculation, AnswersWithHeadsByPlaceAreThoseWithoutDrafts) {
       options.num_blocks = v.blocks;
       const auto engine = load_engine(options).value();
       for (int round = 0; round < 2; ++round)
-        EXPECT_EQ(answers_of(*engine, kRequests), plain) << v.name << ", round " << round;
+        EXPECT_EQ(answers_of(*engine, kDraftRequests), plain) << v.name << ", round " << round;
       EXPECT_GT(engine->own_stats().draft_tokens, 0) << v.name;
       if (std::string_view(target) == "markov") {
         EXPECT_GT(accepted(*engine), 0) << v.name;
@@ -190,7 +190,7 @@ TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
     options.max_num_batched_tokens = tokens;
     options.max_num_seqs = 1;
     const auto engine = load_engine(options).value();
-    answers_of(*engine, kRequests);
+    answers_of(*engine, kDraftRequests);
     counts.push_back(accepted(*engine));
     counts.push_back(engine->own_stats().draft_tokens);
   }
@@ -274,7 +274,7 @@ TEST(Speculation, DraftsAreDrawnAsAnswersAre) {
   EngineOptions options = demo();
   options.speculation = with_draft("models/demo");
   const auto engine = load_engine(options).value();
-  answers_of(*engine, kRequests);
+  answers_of(*engine, kDraftRequests);
   const EngineStats stats = engine->own_stats();
   EXPECT_GT(accepted(*engine), 0);
   // Both compute the same numbers in batches of other shapes, and the places beyond an answer's end are not

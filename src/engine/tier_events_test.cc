@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kBlockSize = 2;
+constexpr int kTierBlockSize = 2;
 
 Hash128 key_of(std::uint64_t number) { return {.low = number, .high = 7}; }    // in the tier
 Hash128 name_of(std::uint64_t number) { return {.low = number, .high = 99}; }  // in the cache
@@ -59,7 +59,7 @@ class TierEventsTest : public ::testing::Test {
     for (const std::uint64_t number : numbers) {
       keys.push_back(key_of(number));
       hold.keys.push_back(name_of(number));
-      hold.tokens.insert(hold.tokens.end(), kBlockSize, static_cast<TokenId>(number));
+      hold.tokens.insert(hold.tokens.end(), kTierBlockSize, static_cast<TokenId>(number));
     }
     events.tell_stored(tier, hold, keys);
   }
@@ -86,7 +86,7 @@ class TierEventsTest : public ::testing::Test {
 
   using Numbers = std::vector<std::int64_t>;
   FakeTier tier;
-  KvEventLog log{16, kBlockSize};
+  KvEventLog log{16, kTierBlockSize};
   TierEvents events{&log, 2};
   KvEvent last;
   KvMedium medium = KvMedium::storage;  // that is told of

@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-std::unique_ptr<Engine> engine_of(const StepTiming& timing) {
+std::unique_ptr<Engine> timed_engine_of(const StepTiming& timing) {
   SchedulerOptions options;
   options.num_blocks = 64;
   options.max_model_len = 512;
@@ -30,7 +30,7 @@ Request request_for(int prompt, int max_tokens) {
 
 // A step may take longer on a busy machine, never shorter.
 TEST(TimedExecutor, StepsTakeTheirTime) {
-  const auto engine = engine_of({.fixed_us = 3'000, .token_us = 100});
+  const auto engine = timed_engine_of({.fixed_us = 3'000, .token_us = 100});
   const auto sink = std::make_shared<Recorder>();
   const std::int64_t began = now_us();
   ASSERT_TRUE(engine->submit(request_for(100, 4), sink));
@@ -40,7 +40,7 @@ TEST(TimedExecutor, StepsTakeTheirTime) {
 }
 
 TEST(TimedExecutor, TheSameSeedSaysTheSame) {
-  const auto engine = engine_of({.fixed_us = 10});
+  const auto engine = timed_engine_of({.fixed_us = 10});
   std::vector<std::vector<TokenId>> answers;
   for (int i = 0; i < 2; ++i) {
     const auto sink = std::make_shared<Recorder>();
