@@ -22,7 +22,8 @@ struct Case {
   VariationPart part;  // of the short form
 };
 
-// Neighbouring levels differ in the format of numbers, and 5 is odd: in the short form each variation meets each format.
+// Neighbouring levels differ in the format of numbers, and 5 is odd: in the short form each variation meets
+// each format.
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Level& level : levels())
@@ -36,8 +37,8 @@ TEST_P(Determinism, AnAnswerDependsOnItsRequestAlone) {
   const auto& [level, part] = GetParam();
   const Report report =
       check_determinism(level, requests_at(level), 1, kDemoModel, long_tests() ? VariationPart{} : part);
-  fmt::print("{}: {} pairs, {} differences, {} preemptions\n", name(level), report.pairs,
-             report.differences, report.preemptions);
+  fmt::print("{}: {} pairs, {} differences, {} preemptions\n", name(level), report.pairs, report.differences,
+             report.preemptions);
   EXPECT_EQ(report.differences, 0);
   for (const std::string& variation : report.roomy) ADD_FAILURE() << variation << ": nothing was preempted";
   for (const std::string& example : report.examples) ADD_FAILURE() << example;

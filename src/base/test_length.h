@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <functional>
+#include <string>
 
 namespace octavo {
 
@@ -10,5 +13,11 @@ inline bool long_tests() { return std::getenv("OCTAVO_LONG_TESTS") != nullptr; }
 
 // Rounds of a test with random cases: `all` in its long form, else one in `one_of`.
 inline int rounds(int all, int one_of) { return long_tests() ? all : std::max(1, all / one_of); }
+
+// For tests that cross a list of cases with a list of ways: whether this pair runs. In the short form each
+// case has one way in `one_of`, and other cases have the others.
+inline bool chosen(const std::string& name, std::size_t way, std::size_t one_of) {
+  return long_tests() || (std::hash<std::string>()(name) + way) % one_of == 0;
+}
 
 }  // namespace octavo

@@ -6,6 +6,7 @@
 
 #include "base/scratch_directory.h"
 #include "base/test_eventually.h"
+#include "base/test_length.h"
 #include "engine/load.h"
 #include "engine/test_answers.h"
 #include "kernels/backends.h"
@@ -36,6 +37,9 @@ class DeviceEngine : public testing::TestWithParam<const char*> {
   EngineOptions options_;
 };
 
+// By default on a few of the models.
+class DeviceEngineParts : public DeviceEngine {};
+
 TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
   EngineOptions plain = options_;
   plain.enforce_eager = true;
@@ -45,6 +49,7 @@ TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
   for (const bool eager : {false, true})
     for (const bool overlapping : {false, true}) {
       if (eager && !overlapping) continue;  // `plain` itself
+      if ((eager || !overlapping) && !long_tests()) continue;
       EngineOptions options = options_;
       options.enforce_eager = eager;
       options.async_scheduling = overlapping;
@@ -56,7 +61,7 @@ TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
 }
 
 // With the memory that the largest steps have left.
-TEST_P(DeviceEngine, MeasuresWhatTheCacheCanHave) {
+TEST_P(DeviceEngineParts, MeasuresWhatTheCacheCanHave) {
   const std::vector<CollectedAnswer> expected = answers(options_);
   EngineOptions options = options_;
   options.threads = 2;
@@ -76,13 +81,13 @@ TEST_P(DeviceEngine, SaysWhatTheCpuSaysInSinglePrecision) {
 }
 
 // Blocks leave the device beside its steps, and come back into blocks that steps have just let go.
-TEST_P(DeviceEngine, PromptsComeBackFromATierToTheBit) {
+TEST_P(DeviceEngineParts, PromptsComeBackFromATierToTheBit) {
   const ScratchDirectory folder;
   expect_back_from({.place = folder.path(), .bytes = std::int64_t{1} << 30, .load_always = true});
 }
 
 // --kv-offloading-size on a device with memory of its own.
-TEST_P(DeviceEngine, PromptsComeBackFromHostMemoryToTheBit) {
+TEST_P(DeviceEngineParts, PromptsComeBackFromHostMemoryToTheBit) {
   const ScratchDirectory folder;
   const auto stats = expect_back_from(
       {.place = folder / "unused", .bytes = std::int64_t{1} << 24, .on_host_of_device = true, .load_always = true});
@@ -113,6 +118,11 @@ EngineStats DeviceEngine::expect_back_from(const KvTierOptions& tier) {
 
 INSTANTIATE_TEST_SUITE_P(Models, DeviceEngine,
                          testing::Values("llama", "gemma2", "phi3", "qwen3_next", "deepseek_v32"),
+                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Models, DeviceEngineParts,
+                         testing::ValuesIn(long_tests() ? std::vector{"llama", "gemma2", "phi3", "qwen3_next",
+                                                                      "deepseek_v32"}
+                                                        : std::vector{"llama", "qwen3_next"}),
                          [](const auto& test) { return std::string(test.param); });
 
 // What the CUDA backend refuses runs on the CPU when no device was asked for by name, and is an error when

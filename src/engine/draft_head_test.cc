@@ -115,11 +115,11 @@ TokenId likeliest(std::span<const float> logits, const std::vector<std::int32_t>
 
 TEST(DraftHead, DraftsWhatTorchSays) {
   const HeadCase cases[] = {{"deepseek_v3", "deepseek_v3", load_predictor},
-                        {"glm4_moe", "glm4_moe", load_predictor},
-                        {"mimo", "mimo", load_predictor},
-                        {"eagle", "llama", load_eagle},
-                        {"eagle3", "llama", load_eagle3},
-                        {"eagle3-speculators", "llama", load_eagle3}};
+                            {"glm4_moe", "glm4_moe", load_predictor},
+                            {"mimo", "mimo", load_predictor},
+                            {"eagle", "llama", load_eagle},
+                            {"eagle3", "llama", load_eagle3},
+                            {"eagle3-speculators", "llama", load_eagle3}};
   for (const HeadCase& c : cases) {
     SCOPED_TRACE(c.name);
     const golden::Golden golden = golden::read(c.name, golden::kDrafters);

@@ -37,8 +37,8 @@ std::string hybrid_model_name(const testing::TestParamInfo<const char*>& test) {
 INSTANTIATE_TEST_SUITE_P(Models, HybridEngine,
                          testing::Values("qwen3_next", "qwen3_5", "lfm2", "granite_moe_hybrid",
                                          "nemotron_h-moe", "falcon_h1", "jamba", "mamba", "mamba2",
-                                         "falcon_mamba", "kimi_linear", "minimax", "rwkv7", "deepseek_v4", "olmo_hybrid",
-                                         "bailing-v2_5", "zamba2"),
+                                         "falcon_mamba", "kimi_linear", "minimax", "rwkv7", "deepseek_v4",
+                                         "olmo_hybrid", "bailing-v2_5", "zamba2"),
                          hybrid_model_name);
 
 class HybridMemory : public HybridEngine {};

@@ -406,6 +406,8 @@ TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
   plain.block_size = consuming.block_size = GetParam().consumed;
   producing.block_size = GetParam().produced;
   producing.kv_transfer = transfer_options(true);
+  producing.kv_transfer.lease_seconds =
+      3;  // prompts without a whole block of the consumer hold theirs until then
   consuming.kv_transfer = transfer_options(false, GetParam().model.shared_memory);
   const auto alone = load_engine(plain).value();
   const auto producer = load_engine(producing).value();

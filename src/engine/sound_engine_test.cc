@@ -132,7 +132,8 @@ TEST(SoundEngine, AnswersDoNotDependOnNeighbours) {
     requests.push_back(request_of(prompt, quieter(i % 4), 20));
     requests.back().sampling.ignore_eos = true;
   }
-  const std::vector<CollectedAnswer> expected = answers_one_by_one(*sound_engine_of({.sequences = 1}), requests);
+  const std::vector<CollectedAnswer> expected =
+      answers_one_by_one(*sound_engine_of({.sequences = 1}), requests);
   EXPECT_NE(expected[0].tokens, expected[1].tokens);
   for (const int blocks : {256, 8}) {
     const bool scarce = blocks == 8;

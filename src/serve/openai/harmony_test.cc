@@ -14,7 +14,7 @@ namespace octavo::openai {
 namespace {
 
 const std::vector<std::string> kHarmonyMarks = {"<|start|>",   "<|channel|>", "<|constrain|>",
-                                         "<|message|>", "<|call|>",    "<|return|>"};
+                                                "<|message|>", "<|call|>",    "<|return|>"};
 
 class HarmonyTest : public ::testing::Test {
  protected:
