@@ -80,8 +80,10 @@ instructions:
 	cmake --build --preset release -j $(JOBS) --target op_instructions
 	tools/instructions.py
 
+# Formats the lines that changed.
 format:
-	git ls-files 'src/*.cc' 'src/*.h' | xargs clang-format-19 -i
+	tools/install.sh test
+	tools/format.sh
 
 clean:
 	rm -rf build
