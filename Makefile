@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 PHASE = tools/phase.sh
 # Test processes: more than processors, since some of them wait for servers, processes and timers.
 TESTS = $$(($(JOBS) + 1))
-PYTEST = .venv/bin/python -m pytest -q -n $(TESTS) --dist loadfile --no-loadscope-reorder
+PYTEST = .venv/bin/python -m pytest -q --durations 15 -n $(TESTS) --dist loadfile --no-loadscope-reorder
 
 # Installs what is missing, builds, serves a small model, streams one chat answer with its timings, and stops. The time of
 # each phase comes last.
