@@ -345,7 +345,8 @@ TEST(Transfer, APeerThatTakesForEverIsGivenUp) {
     const std::byte letter{'{'};
     while (s.send(std::span(&letter, 1))) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   });
-  Consumer consumer{.times = {.answer = 300}};
+  Consumer consumer;
+  consumer.times.answer = 300;
   const LoadResult result = consumer.fetch(task_for(peer.port));
   EXPECT_EQ(result.failure, KvTransferFailure::lost);
   EXPECT_TRUE(result.message.contains("takes longer")) << result.message;
