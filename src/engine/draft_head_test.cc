@@ -13,7 +13,7 @@
 namespace octavo {
 namespace {
 
-constexpr int kBlock = 16;
+constexpr int kHeadBlock = 16;
 constexpr int kBlocks = 16;
 constexpr int kMost = 4;
 
@@ -35,7 +35,7 @@ class HeadBench {
     const std::vector<int> layers = drafter.model->spec.hidden->layers;
     model_ = executor(std::move(model), kBlocks, layers);
     const DraftHeadLimits limits{
-        .block_size = kBlock, .num_blocks = kBlocks, .own_blocks = 2, .drawn = false};
+        .block_size = kHeadBlock, .num_blocks = kBlocks, .own_blocks = 2, .drawn = false};
     head_ = std::make_unique<DraftHead>(*model_, executor(std::move(drafter.model), kBlocks + 4, {}),
                                         drafter.tokens, limits);
   }
@@ -52,10 +52,10 @@ class HeadBench {
       for (int p = first; p < end + wrong; ++p) {
         batch.ids.push_back(p < end ? text[static_cast<std::size_t>(p)] : 5);
         batch.positions.push_back(p);
-        batch.groups[0].slots.push_back((p / kBlock * 2 + s) * kBlock + p % kBlock);
+        batch.groups[0].slots.push_back((p / kHeadBlock * 2 + s) * kHeadBlock + p % kHeadBlock);
       }
       for (int b = 0; b < kBlocks / 2; ++b)
-        batch.groups[0].tables.push_back(b * kBlock >= end + wrong ? -1 : 2 * b + s);
+        batch.groups[0].tables.push_back(b * kHeadBlock >= end + wrong ? -1 : 2 * b + s);
       batch.query_starts.push_back(batch.tokens());
       batch.lengths.push_back(end + wrong);
       batch.sequences.push_back(SequenceId{static_cast<std::uint64_t>(s)});
@@ -94,7 +94,7 @@ class HeadBench {
  private:
   std::unique_ptr<LocalExecutor> executor(std::unique_ptr<Model> model, int blocks,
                                           const std::vector<int>& kept) {
-    const CacheLayout layout = cache_layout(model->spec, {.block_size = kBlock, .dtype = model->activation});
+    const CacheLayout layout = cache_layout(model->spec, {.block_size = kHeadBlock, .dtype = model->activation});
     auto made = LocalExecutor::create(backend_, std::move(model), layout,
                                       {.max_tokens = 96, .max_sequences = 2, .kept_layers = kept})
                     .value();
@@ -159,7 +159,7 @@ TEST(DraftHead, GoesOnBehindAGap) {
     const golden::Golden golden = golden::read(c.name, golden::kDrafters);
     const std::vector<TokenId> text(golden.ids.begin(), golden.ids.end());
     const int last = static_cast<int>(text.size()) - 1;
-    ASSERT_GT(last, kBlock + 2);
+    ASSERT_GT(last, kHeadBlock + 2);
     HeadBench whole(c);
     whole.step(text, 0, last, 0);
 
@@ -175,9 +175,9 @@ TEST(DraftHead, GoesOnBehindAGap) {
     const std::vector<TokenId> other(text.size(), 7);
     HeadBench used(c);
     used.step(other, 0, last, 0);
-    used.step(text, 0, kBlock, 0, 1, false);
+    used.step(text, 0, kHeadBlock, 0, 1, false);
     EXPECT_TRUE(used.draft_tokens.empty());
-    used.step(text, kBlock, last, 2);
+    used.step(text, kHeadBlock, last, 2);
     EXPECT_EQ(used.draft_tokens, late.draft_tokens);
 
     // And when it was read again from the beginning on.

@@ -102,7 +102,7 @@ std::vector<std::vector<float>> pooled(Engine& engine, std::span<const Text> tex
   return vectors;
 }
 
-float difference(const std::vector<float>& a, const std::vector<float>& b) {
+float most_difference(const std::vector<float>& a, const std::vector<float>& b) {
   CHECK(a.size() == b.size(), "{} and {} numbers", a.size(), b.size());
   float most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
@@ -130,7 +130,7 @@ class EncoderEngine : public testing::TestWithParam<std::string> {
         std::vector<float> given = together[i];
         if ((*engine)->info().normalise && expected == "tokens")
           normalise_each(given, (*engine)->info().pooled_size);
-        EXPECT_LE(difference(given, texts[i].expected), 1e-4F) << "text " << i;
+        EXPECT_LE(most_difference(given, texts[i].expected), 1e-4F) << "text " << i;
         EXPECT_EQ(together[i], pooled(**engine, std::span(texts).subspan(i, 1))[0]) << "text " << i;
       }
     };
@@ -244,7 +244,7 @@ TEST(PoolingType, StandsAboveTheFiles) {
   const auto engine = encoder_engine_of(directory, {}, "cpu", "auto", options).value();
   const auto vectors = pooled(*engine, texts);
   for (std::size_t i = 0; i < texts.size(); ++i)
-    EXPECT_LE(difference(vectors[i], texts[i].expected), 1e-4F) << i;
+    EXPECT_LE(most_difference(vectors[i], texts[i].expected), 1e-4F) << i;
   options.pooling_type = "ALL";
   EXPECT_EQ(encoder_engine_of(directory, {}, "cpu", "auto", options).value()->info().task, Task::token_embed);
   EXPECT_EQ(encoder_engine_of("tests/data/models/qwen3", {}, "cpu", "auto", options).error().field,
@@ -339,7 +339,7 @@ TEST(TokenVectors, ComeOfModelsThatEmbed) {
     std::vector<float> mean(size);
     for (std::size_t k = 0; k < mixed[i].size(); ++k)
       mean[k % size] += mixed[i][k] / static_cast<float>(texts[i].ids.size());
-    EXPECT_LE(difference(mean, texts[i].expected), 1e-4F) << i;
+    EXPECT_LE(most_difference(mean, texts[i].expected), 1e-4F) << i;
   }
 }
 
@@ -372,7 +372,7 @@ TEST(TokenHeads, MakeVectorsAndWeightsBesideTheTexts) {
       if (task_of(i) == Task::token_embed) normalise_each(given, info.size_for(Task::token_embed));
       if (task_of(i) == Task::token_classify)
         activate(info.token_head(Task::token_classify)->activation, given);
-      EXPECT_LE(difference(given, texts[i].expected), 1e-4F) << "text " << i;
+      EXPECT_LE(most_difference(given, texts[i].expected), 1e-4F) << "text " << i;
       const auto alone = pooled(**engine, texts.subspan(i, 1), [&](std::size_t) { return task_of(i); });
       EXPECT_EQ(together[i], alone[0]) << "text " << i;
     }
@@ -432,11 +432,11 @@ TEST(AdaptedEncoder, ReadsTextsByTheTaskThatTheyAreFor) {
   }
   for (std::size_t i = 0; i < plain.size(); ++i) {
     const auto own = vector_of(*recorders[2 * i]), changed = vector_of(*recorders[2 * i + 1]);
-    EXPECT_LE(difference(own, plain[i].expected), 1e-4F) << i;
-    EXPECT_LE(difference(changed, adapted[i].expected), 1e-4F) << i;
+    EXPECT_LE(most_difference(own, plain[i].expected), 1e-4F) << i;
+    EXPECT_LE(most_difference(changed, adapted[i].expected), 1e-4F) << i;
     EXPECT_EQ(changed, vector_of(*submit(adapted[i], "task"))) << i;
   }
-  EXPECT_GT(difference(plain[0].expected, adapted[0].expected), 0.1F);
+  EXPECT_GT(most_difference(plain[0].expected, adapted[0].expected), 0.1F);
 }
 
 // A matrix in a file of its own behind the mean of the tokens.

@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::size_t kVocab = 272;
+constexpr std::size_t kSoundVocab = 272;
 constexpr int kRows = 100;  // of the encoder
 
 struct SoundCase {
@@ -125,7 +125,7 @@ TEST_P(PromptSound, RowsAreThoseOfTransformers) {
 
 TEST_P(PromptSound, LogitsAreThoseOfTransformersInAnyChunks) {
   const auto logits = golden().values<float>("logits");
-  const std::vector<float> expected = log_softmax(logits, kVocab);
+  const std::vector<float> expected = log_softmax(logits, kSoundVocab);
   std::vector<TestOptions> backends{{.device = "reference"}};
   for (const CpuIsa isa : kCpuIsas)
     if (make_cpu_backend({.threads = 1, .isa = isa})) backends.push_back({.isa = isa});
@@ -136,7 +136,7 @@ TEST_P(PromptSound, LogitsAreThoseOfTransformersInAnyChunks) {
       options.step_tokens = step_tokens;
       const auto engine = engine_of(options);
       const std::vector<float> here =
-          last_logprobs(*engine, conversation(), logits.size() / kVocab - 1, kVocab);
+          last_logprobs(*engine, conversation(), logits.size() / kSoundVocab - 1, kSoundVocab);
       EXPECT_LE(difference(here, expected), 1e-4F) << step_tokens;
       if (whole.empty()) whole = here;
       EXPECT_EQ(here, whole) << step_tokens;

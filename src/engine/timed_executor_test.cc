@@ -20,7 +20,7 @@ std::unique_ptr<Engine> timed_engine_of(const StepTiming& timing) {
   return *Engine::start(options, info, {.executor = std::make_unique<TimedExecutor>(timing, kVocab)});
 }
 
-Request request_for(int prompt, int max_tokens) {
+Request timed_request(int prompt, int max_tokens) {
   Request request;
   for (int i = 0; i < prompt; ++i) request.prompt.push_back(i);
   request.sampling.max_tokens = max_tokens;
@@ -33,7 +33,7 @@ TEST(TimedExecutor, StepsTakeTheirTime) {
   const auto engine = timed_engine_of({.fixed_us = 3'000, .token_us = 100});
   const auto sink = std::make_shared<Recorder>();
   const std::int64_t began = now_us();
-  ASSERT_TRUE(engine->submit(request_for(100, 4), sink));
+  ASSERT_TRUE(engine->submit(timed_request(100, 4), sink));
   sink->wait_ended(1);
   EXPECT_GE(now_us() - began, 3'000 + 100 * 100 + 3 * (3'000 + 100));
   EXPECT_EQ(sink->record().tokens.size(), 4U);
@@ -44,7 +44,7 @@ TEST(TimedExecutor, TheSameSeedSaysTheSame) {
   std::vector<std::vector<TokenId>> answers;
   for (int i = 0; i < 2; ++i) {
     const auto sink = std::make_shared<Recorder>();
-    ASSERT_TRUE(engine->submit(request_for(40, 20), sink));
+    ASSERT_TRUE(engine->submit(timed_request(40, 20), sink));
     sink->wait_ended(1);
     answers.push_back(sink->record().tokens);
     for (const TokenId id : answers.back()) EXPECT_TRUE(id >= 0 && id < kVocab);
