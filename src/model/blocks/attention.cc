@@ -227,6 +227,9 @@ class AttentionBlock final : public Block {
     return shard.size % spec_.kv_heads == 0 ? Result<>() : divides(shard, spec_.kv_heads, "key heads");
   }
   bool spans_layers() const override { return spec_.source >= 0; }
+  std::vector<Need> needs() const override {
+    return spec_.distance_bias.buckets > 0 ? std::vector{Need::distance_bias} : std::vector<Need>();
+  }
 
   BlockCost cost(const Pass& pass) const override {
     const std::int64_t window = spec_.window;

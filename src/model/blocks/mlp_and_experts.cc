@@ -32,6 +32,7 @@ class MlpAndExpertsBlock final : public Block {
     experts_->reserve(arena);
   }
   Result<> splits(const Shard&) const override { return not_split("experts beside a dense MLP"); }
+  std::vector<Need> needs() const override { return experts_->needs(); }
 
   BlockCost cost(const Pass& pass) const override { return mlp_->cost(pass) + experts_->cost(pass); }
 

@@ -2,12 +2,13 @@
 // four and no rotation in the fourth, DeepSeek-V3's experts.
 #include <cmath>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
 
-Result<ModelSpec> describe_afmoe(const Config& file) {
+static Result<ModelSpec> describe_afmoe(const Config& file) {
   const Config config = file.with_names({{"first_k_dense_replace", "num_dense_layers"},
                                          {"n_routed_experts", "num_experts"},
                                          {"n_shared_experts", "num_shared_experts"},
@@ -36,6 +37,13 @@ Result<ModelSpec> describe_afmoe(const Config& file) {
   names.router = "mlp.router.gate";
   names.choice_bias = "mlp.expert_bias";
   return spec;
+}
+
+std::span<const Family> afmoe_families() {
+  static constexpr Family kRows[] = {
+      {"AfmoeForCausalLM", describe_afmoe},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

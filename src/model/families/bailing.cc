@@ -4,6 +4,7 @@
 // attention in most layers, latent attention in the others.
 #include <cmath>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -28,7 +29,7 @@ void set_bailing_names(Names& names) {
 
 }  // namespace
 
-Result<ModelSpec> describe_bailing(const Config& file) {
+static Result<ModelSpec> describe_bailing(const Config& file) {
   const Config config = named(file);
   for (const char* field : {"norm_head", "multi_gate"}) TRY_VOID(refuse(config, field, true));
   TRY(ModelSpec spec, describe_dense(config, {.rotary_fraction = "partial_rotary_factor"}));
@@ -53,7 +54,7 @@ Result<ModelSpec> describe_bailing(const Config& file) {
   return spec;
 }
 
-Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
+static Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
   const Config config = named(file);
   for (const char* field : {"norm_head", "multi_gate", "use_bias", "use_qkv_bias"}) TRY_VOID(refuse(config, field, true));
   TRY_VOID(refuse(config, "use_qk_norm", false));
@@ -103,7 +104,7 @@ Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
   return spec;
 }
 
-Result<ModelSpec> describe_param2(const Config& config) {
+static Result<ModelSpec> describe_param2(const Config& config) {
   TRY(ModelSpec spec, describe_bailing(config));
   if (!config.has("moe_shared_expert_intermediate_size")) return spec;
   for (LayerSpec& layer : spec.layers)  // here it is the width of all of them
@@ -111,6 +112,17 @@ Result<ModelSpec> describe_param2(const Config& config) {
       TRY(experts->shared->hidden, config.integer("moe_shared_expert_intermediate_size", {1, 1 << 20}));
     }
   return spec;
+}
+
+std::span<const Family> bailing_families() {
+  static constexpr Family kRows[] = {
+      {"BailingMoeForCausalLM", describe_bailing},
+      {"BailingMoeV2ForCausalLM", describe_bailing},
+      {"BailingMoeV2_5ForCausalLM", describe_bailing_hybrid},
+      {"Param2MoEForCausalLM", describe_param2},
+      {"SarvamMoEForCausalLM", describe_bailing},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -97,7 +97,15 @@ Result<ModelSpec> describe_both(const Config& config, NormPlace place) {
 
 }  // namespace
 
-Result<ModelSpec> describe_bart(const Config& config) { return describe_both(config, NormPlace::behind); }
-Result<ModelSpec> describe_mbart(const Config& config) { return describe_both(config, NormPlace::before); }
+static Result<ModelSpec> describe_bart(const Config& config) { return describe_both(config, NormPlace::behind); }
+static Result<ModelSpec> describe_mbart(const Config& config) { return describe_both(config, NormPlace::before); }
+
+std::span<const Family> bart_families() {
+  static constexpr Family kRows[] = {
+      {"BartForConditionalGeneration", describe_bart},
+      {"MBartForConditionalGeneration", describe_mbart},
+  };
+  return kRows;
+}
 
 }  // namespace octavo

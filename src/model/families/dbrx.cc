@@ -27,7 +27,7 @@ Result<Experts> read_dbrx_experts(const Config& file) {
 
 }  // namespace
 
-Result<ModelSpec> describe_dbrx(const Config& config) {
+static Result<ModelSpec> describe_dbrx(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
                                               .layers = "n_layers",
                                               .heads = "n_heads",
@@ -67,6 +67,13 @@ Result<ModelSpec> describe_dbrx(const Config& config) {
                 .expert_up = {"ffn.experts.mlp.w1", "ffn.experts.mlp.v1"},
                 .expert_down = "ffn.experts.mlp.w2"};
   return spec;
+}
+
+std::span<const Family> dbrx_families() {
+  static constexpr Family kRows[] = {
+      {"DbrxForCausalLM", describe_dbrx},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -165,7 +166,7 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
   return {};
 }
 
-Result<ModelSpec> describe_deepseek_v1(const Config& config) {
+static Result<ModelSpec> describe_deepseek_v1(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::softmax));
   return spec;
@@ -195,8 +196,8 @@ Result<ModelSpec> describe_deepseek_v3(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_deepseek_v32(const Config& config) { return describe_sparse(config, false); }
-Result<ModelSpec> describe_glm_dsa(const Config& config) { return describe_sparse(config, true); }
+static Result<ModelSpec> describe_deepseek_v32(const Config& config) { return describe_sparse(config, false); }
+static Result<ModelSpec> describe_glm_dsa(const Config& config) { return describe_sparse(config, true); }
 
 Result<ModelSpec> describe_mistral4(const Config& config) {
   TRY(ModelSpec spec, describe_latent(config));
@@ -213,7 +214,7 @@ Result<ModelSpec> describe_mistral4(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_dots1(const Config& config) {
+static Result<ModelSpec> describe_dots1(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
@@ -225,6 +226,21 @@ Result<ModelSpec> describe_dots1(const Config& config) {
   TRY_VOID(set_windows(spec, config, [first](int layer) { return layer >= first; }));
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   return spec;
+}
+
+std::span<const Family> deepseek_families() {
+  static constexpr Family kRows[] = {
+      {"DeepseekForCausalLM", describe_deepseek_v1},
+      {"DeepseekV2ForCausalLM", describe_deepseek_v2},
+      {"DeepseekV32ForCausalLM", describe_deepseek_v32},
+      {"DeepseekV3ForCausalLM", describe_deepseek_v3},
+      {"Dots1ForCausalLM", describe_dots1},
+      {"Glm4MoeLiteForCausalLM", describe_deepseek_v3},
+      {"GlmMoeDsaForCausalLM", describe_glm_dsa},
+      {"Mistral4ForCausalLM", describe_mistral4},
+      {"YoutuForCausalLM", describe_deepseek_v3},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -116,7 +116,7 @@ void name_tensors(Names& names) {
 
 }  // namespace
 
-Result<ModelSpec> describe_deepseek_v4(const Config& config) {
+static Result<ModelSpec> describe_deepseek_v4(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = "moe_intermediate_size", .rotary = false}));
   const Attention& plain = spec.layers[0].attention();
   CompressedAttention a{
@@ -156,6 +156,13 @@ Result<ModelSpec> describe_deepseek_v4(const Config& config) {
   spec.hyper->eps = static_cast<float>(eps);
   name_tensors(spec.names);
   return spec;
+}
+
+std::span<const Family> deepseek_v4_families() {
+  static constexpr Family kRows[] = {
+      {"DeepseekV4ForCausalLM", describe_deepseek_v4},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

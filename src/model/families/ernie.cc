@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_ernie(const Config& config) {
+static Result<ModelSpec> describe_ernie(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("use_bias", false));
   for (LayerSpec& layer : spec.layers) {
@@ -18,7 +18,7 @@ Result<ModelSpec> describe_ernie(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_ernie_moe(const Config& config) {
+static Result<ModelSpec> describe_ernie_moe(const Config& config) {
   TRY_VOID(refuse(config, "use_bias", true));
   TRY(ModelSpec spec, describe_ernie(config));
   constexpr Config::Range kLayer{-1, 1024};
@@ -51,6 +51,15 @@ Result<ModelSpec> describe_ernie_moe(const Config& config) {
                       .hidden_norm = "mtp_hidden_norm.0",
                       .joint = "mtp_linear_proj.0"};
   return spec;
+}
+
+std::span<const Family> ernie_families() {
+  static constexpr Family kRows[] = {
+      {"Ernie4_5ForCausalLM", describe_ernie},
+      {"Ernie4_5_ForCausalLM", describe_ernie},
+      {"Ernie4_5_MoeForCausalLM", describe_ernie_moe},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -195,7 +196,7 @@ Result<> set_streams(ModelSpec& spec, const Config& config) {
 
 }  // namespace
 
-Result<ModelSpec> describe_gemma3n(const Config& config) {
+static Result<ModelSpec> describe_gemma3n(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, kGemma3n));
   const int head_dim = spec.layers[0].attention().head_dim;
   TRY_VOID(set_windows(spec, config, [](int layer) { return (layer + 1) % 5 != 0; }));
@@ -237,6 +238,17 @@ Result<ModelSpec> describe_gemma4(const Config& config) {
   TRY_VOID(set_ends(spec, config));
   TRY_VOID(set_experts(spec, config));
   return spec;
+}
+
+std::span<const Family> gemma4_families() {
+  static constexpr Family kRows[] = {
+      {"Gemma3nForCausalLM", describe_gemma3n},
+      {"Gemma3nForConditionalGeneration", describe_gemma3n},
+      {"Gemma4ForCausalLM", describe_gemma4},
+      {"Gemma4UnifiedForCausalLM", describe_gemma4},
+      {"Gemma4UnifiedForConditionalGeneration", describe_gemma4},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

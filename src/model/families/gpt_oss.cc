@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_gpt_oss(const Config& config) {
+static Result<ModelSpec> describe_gpt_oss(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 2 == 0; }));
   TRY(const bool bias, config.boolean("attention_bias", true));
@@ -34,6 +34,13 @@ Result<ModelSpec> describe_gpt_oss(const Config& config) {
   spec.names.expert_down = "mlp.experts.down_proj";
   spec.names.expert_down_bias = "mlp.experts.down_proj_bias";
   return spec;
+}
+
+std::span<const Family> gpt_oss_families() {
+  static constexpr Family kRows[] = {
+      {"GptOssForCausalLM", describe_gpt_oss},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

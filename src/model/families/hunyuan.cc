@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -20,7 +21,7 @@ Result<int> read_uniform(const Config& config, std::string_view field, Config::R
 
 }  // namespace
 
-Result<ModelSpec> describe_hunyuan(const Config& config) {
+static Result<ModelSpec> describe_hunyuan(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   for (LayerSpec& layer : spec.layers) {
     layer.attention().qk_norm = QkNorm::shared;
@@ -42,7 +43,7 @@ Result<ModelSpec> describe_hunyuan(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_hunyuan_moe(const Config& config) {
+static Result<ModelSpec> describe_hunyuan_moe(const Config& config) {
   TRY(ModelSpec spec, describe_hunyuan(config));
   const Mlp mlp = spec.layers[0].mlp();
   Experts experts{.count = 0, .router = {.renormalise = true}, .expert = mlp, .shared = mlp};
@@ -55,7 +56,7 @@ Result<ModelSpec> describe_hunyuan_moe(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_hunyuan_v3(const Config& file) {
+static Result<ModelSpec> describe_hunyuan_v3(const Config& file) {
   const Config config = file.with_names({{"n_routed_experts", "num_experts"},
                                          {"n_shared_experts", "num_shared_experts"},
                                          {"norm_topk_prob", "route_norm"},
@@ -73,6 +74,15 @@ Result<ModelSpec> describe_hunyuan_v3(const Config& file) {
   spec.names.shared_up = {"mlp.shared_mlp.gate_proj", "mlp.shared_mlp.up_proj"};
   spec.names.shared_down = "mlp.shared_mlp.down_proj";
   return spec;
+}
+
+std::span<const Family> hunyuan_families() {
+  static constexpr Family kRows[] = {
+      {"HYV3ForCausalLM", describe_hunyuan_v3},
+      {"HunYuanDenseV1ForCausalLM", describe_hunyuan},
+      {"HunYuanMoEV1ForCausalLM", describe_hunyuan_moe},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -1,5 +1,6 @@
 // Kimi Linear (Moonshot AI, 2025): three layers of Kimi delta attention to one of latent attention that turns
 // nothing, DeepSeek-V3's experts under Mixtral's names.
+#include "model/families/bases.h"
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
 
@@ -24,7 +25,7 @@ Result<std::vector<bool>> delta_layers(const Config& config, const std::optional
 
 }  // namespace
 
-Result<ModelSpec> describe_kimi_linear(const Config& file) {
+static Result<ModelSpec> describe_kimi_linear(const Config& file) {
   const Config config = file.with_names({{"max_position_embeddings", "model_max_length"},
                                          {"n_group", "num_expert_group"},
                                          {"n_routed_experts", "num_experts"},
@@ -60,6 +61,13 @@ Result<ModelSpec> describe_kimi_linear(const Config& file) {
   spec.other_names->up = {"block_sparse_moe.gate_proj", "block_sparse_moe.up_proj"};
   spec.other_names->down = "block_sparse_moe.down_proj";
   return spec;
+}
+
+std::span<const Family> kimi_linear_families() {
+  static constexpr Family kRows[] = {
+      {"KimiLinearForCausalLM", describe_kimi_linear},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

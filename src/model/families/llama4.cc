@@ -1,5 +1,6 @@
 // Llama 4 (Meta, 2025), the text of it: chunks of attention in three layers of four; the fourth sees
 // everything, turns nothing, and its queries grow with the position. One expert beside a shared one.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -28,7 +29,7 @@ Result<bool> read_tuning(const Config& config) {
 
 }  // namespace
 
-Result<ModelSpec> describe_llama4(const Config& config) {
+static Result<ModelSpec> describe_llama4(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(set_rope_layers(spec, config));
   TRY(const bool normed, config.boolean("use_qk_norm", true));
@@ -72,6 +73,14 @@ Result<ModelSpec> describe_llama4(const Config& config) {
   spec.other_names = names;  // beside eyes
   spec.other_names->lm_head = "language_model.lm_head";
   return spec;
+}
+
+std::span<const Family> llama4_families() {
+  static constexpr Family kRows[] = {
+      {"Llama4ForCausalLM", describe_llama4},
+      {"Llama4ForConditionalGeneration", describe_llama4},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

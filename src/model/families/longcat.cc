@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_longcat(const Config& file) {
+static Result<ModelSpec> describe_longcat(const Config& file) {
   const Config config =
       file.with_names({{"num_hidden_layers", "num_layers"}, {"intermediate_size", "ffn_hidden_size"}});
   TRY(ModelSpec spec, describe_latent(config));
@@ -51,6 +51,13 @@ Result<ModelSpec> describe_longcat(const Config& file) {
   names.choice_bias = "mlp.router.e_score_correction_bias";
   names.ignorable.emplace_back("model.mtp.*");
   return spec;
+}
+
+std::span<const Family> longcat_families() {
+  static constexpr Family kRows[] = {
+      {"LongcatFlashForCausalLM", describe_longcat},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

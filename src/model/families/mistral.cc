@@ -2,8 +2,10 @@
 // with experts. Ministral (2024): windows in the layers that layer_types names. Ministral 3 (2025): queries that grow with the
 // position. Mistral 3 (2025): Mistral, Ministral 3 or Mistral 4 with images (pixtral.cc), here their text.
 // Mistral Large 3 (2025): Mistral 4's kind, in Mistral's own format alone.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 
 namespace octavo {
 namespace {
@@ -59,7 +61,7 @@ Result<ModelSpec> describe_mistral(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_ministral3(const Config& config) {
+static Result<ModelSpec> describe_ministral3(const Config& config) {
   TRY(ModelSpec spec, describe_mistral(config));
   TRY(spec.temperature, read_temperature(config));
   for (LayerSpec& layer : spec.layers) layer.attention().temperature = spec.temperature.beta != 0;
@@ -98,12 +100,25 @@ Result<ModelSpec> describe_mixtral(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_mistral_large3(const Config& config) {
+static Result<ModelSpec> describe_mistral_large3(const Config& config) {
   TRY(ModelSpec spec, describe_mistral4(config));
   spec.other_names.reset();
   take_mistral_names(spec);
   take_mistral_expert_names(spec.names, "");
   return spec;
+}
+
+std::span<const Family> mistral_families() {
+  static constexpr Family kRows[] = {
+      {"Ministral3ForCausalLM", describe_ministral3},
+      {"MinistralForCausalLM", describe_mistral},
+      {"MistralForCausalLM", describe_mistral},
+      {"MistralForSequenceClassification", describe_decoder_classifier<describe_mistral>},
+      {"MistralLarge3ForCausalLM", describe_mistral_large3},
+      {"MistralModel", describe_embedder<describe_mistral>},
+      {"MixtralForCausalLM", describe_mixtral},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

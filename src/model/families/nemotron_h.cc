@@ -58,7 +58,7 @@ Result<Experts> read_nemotron_experts(const Config& config, const Mlp& like) {
 
 }  // namespace
 
-Result<ModelSpec> describe_nemotron_h(const Config& config) {
+static Result<ModelSpec> describe_nemotron_h(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.activation = "mlp_hidden_act", .eps = "layer_norm_epsilon", .rotary = false}));
   TRY_VOID(support(config, "mamba_hidden_act", "silu"));
@@ -110,6 +110,13 @@ Result<ModelSpec> describe_nemotron_h(const Config& config) {
   names.shared_down = "mixer.shared_experts.down_proj";
   names.ignorable.emplace_back("mtp.*");
   return spec;
+}
+
+std::span<const Family> nemotron_h_families() {
+  static constexpr Family kRows[] = {
+      {"NemotronHForCausalLM", describe_nemotron_h},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -53,15 +53,7 @@ void set_step3_names(Names& names) {
   names.shared_down = "share_expert.down_proj";
 }
 
-// As it is published, beside eyes.
-Result<ModelSpec> describe_step3_text(const Config& config) {
-  TRY(ModelSpec spec, describe_step3(config));
-  for (const char* other : {"vision_model.*", "vit_downsampler.*", "vit_downsampler2.*", "vit_large_projector.*"})
-    spec.names.ignorable.emplace_back(other);
-  return spec;
-}
-
-Result<ModelSpec> describe_step3(const Config& config) {
+static Result<ModelSpec> describe_step3(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.kv_heads = "num_attention_groups", .positions = "max_position_embedding"}));
   Attention& attention = spec.layers[0].attention();
@@ -86,6 +78,22 @@ Result<ModelSpec> describe_step3(const Config& config) {
   spec.names.latent_q_norm = "self_attn.inter_norm";
   spec.names.latent_q_up = "self_attn.wq";
   return spec;
+}
+
+// As it is published, beside eyes.
+static Result<ModelSpec> describe_step3_text(const Config& config) {
+  TRY(ModelSpec spec, describe_step3(config));
+  for (const char* other : {"vision_model.*", "vit_downsampler.*", "vit_downsampler2.*", "vit_large_projector.*"})
+    spec.names.ignorable.emplace_back(other);
+  return spec;
+}
+
+std::span<const Family> step3_families() {
+  static constexpr Family kRows[] = {
+      {"Step3TextForCausalLM", describe_step3},
+      {"Step3VLForConditionalGeneration", describe_step3_text},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

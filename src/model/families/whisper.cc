@@ -73,7 +73,7 @@ Result<ModelSpec> describe_whisper_encoder(const Config& config, const std::stri
   return tower;
 }
 
-Result<ModelSpec> describe_whisper(const Config& config) {
+static Result<ModelSpec> describe_whisper(const Config& config) {
   TRY(ModelSpec spec, describe_half(config, {.layers = "decoder_layers",
                                              .heads = "decoder_attention_heads",
                                              .hidden = "decoder_ffn_dim",
@@ -94,6 +94,13 @@ Result<ModelSpec> describe_whisper(const Config& config) {
   tower.names.ignorable = {"model.decoder.*"};
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
+}
+
+std::span<const Family> whisper_families() {
+  static constexpr Family kRows[] = {
+      {"WhisperForConditionalGeneration", describe_whisper},
+  };
+  return kRows;
 }
 
 }  // namespace octavo
