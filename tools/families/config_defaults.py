@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/model/families/defaults.cc: what transformers takes for each field of config.json that a file may leave out.
+"""Writes src/model/families/defaults.json: what transformers takes for each field of config.json that a file may leave out.
 
     pip install transformers; tools/families/config_defaults.py [--check]
 

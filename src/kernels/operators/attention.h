@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// cos and sin, times `scale`, of the angles by which tokens turn: position * frequency in single precision,
-// as it was when the models were trained.
+// cos and sin, times `scale`, of the angles of rotary embeddings: position * frequency in single precision, as in
+// training.
 struct AnglesArgs {
   View positions;    // i32 [n]
   View frequencies;  // f32 [pairs]
@@ -19,8 +19,8 @@ struct AnglesArgs {
   View sin;
 };
 
-// Rotary embedding (Su et al., RoFormer, 2021): the first rotary_dim elements of a head turn by the angles of
-// its token. Pairs are (i, i + rotary_dim/2), or (2i, 2i + 1) when interleaved. rotary_dim 0: none.
+// Rotary embedding (Su et al., RoFormer, 2021): the first rotary_dim elements of a head are rotated by the angles
+// of its token. Pairs are (i, i + rotary_dim/2), or (2i, 2i + 1) when interleaved. rotary_dim 0: none.
 struct Rope {
   View cos = {};  // f32 [n, rotary_dim / 2]
   View sin = {};
@@ -38,7 +38,7 @@ struct QkvStoreArgs {
   Norm q_norm = {};
   Norm k_norm = {};
   bool norm_whole_row = false;
-  bool norm_turned = false;  // rms norms of each head come behind the rotation
+  bool norm_turned = false;  // rms norms of each head come after the rotation
   Norm v_norm = {};          // of the values of each head, weight [head_dim]
   bool stores = true;        // false: qkv is queries alone, and the cache is left as it is
   Rope rope = {};
@@ -47,20 +47,20 @@ struct QkvStoreArgs {
   View q_out;     // act [n, q_heads, head_dim]
 };
 
-// The products of each head with a matrix of its own: y[i, h] = x[i, h] * w_h^T, w_h being rows
+// The products of each head with its own matrix: y[i, h] = x[i, h] * w_h^T, w_h being rows
 // [h * rows, (h + 1) * rows) of w.
 struct HeadMatmulArgs {
-  View x;           // w.activation() [m, heads, cols], heads and rows may lie apart
+  View x;           // w.activation() [m, heads, cols], heads and rows may have gaps between them
   const Weight& w;  // plain [heads * rows, cols], rows a multiple of kHeadRows, cols at most kMaxLatentDim
   View y;           // w.activation() [m, heads, rows], likewise
 };
 constexpr int kHeadRows = 32;
 constexpr int kMaxLatentDim = 1024;
 
-// What latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) keeps of a token, and the half of its queries that
-// turns. A token has one key head: a latent of `cache.spec.values_in_keys` numbers, which is normalised and
-// is also its value, then the numbers that turn, then an indexer's as they are. Of each head of q the last
-// numbers turn, as many, and go to the end of the same head of q_out, whose beginning is left alone.
+// What latent attention (DeepSeek-AI, "DeepSeek-V2", 2024) keeps of a token, and the part of its queries that
+// is rotated. A token has one key head: a latent of `cache.spec.values_in_keys` numbers, which is normalised and
+// is also its value, then the numbers that are rotated, then an indexer's as they are. Of each head of q as many
+// last numbers are rotated, and go to the end of the same head of q_out, whose beginning does not change.
 struct LatentStoreArgs {
   View kv;               // f32 [n, score_dim]
   View index_keys = {};  // act [n, index_dim]; with index_dim
@@ -86,29 +86,29 @@ struct ChooseTokensArgs {
 constexpr int kMaxIndexHeads = 256;
 constexpr std::int32_t kNoToken = std::numeric_limits<std::int32_t>::max();
 
-// Attention of each query over its sequence's cached tokens, read from the pages: up to and including its own
-// or, where it is not causal, all of them.
+// Attention of each query over its sequence's cached tokens, read from the pages: causal, up to and including its own
+// token; else all of them.
 struct AttentionArgs {
   View q;  // act [n, q_heads, score_dim]
   KvLayer cache;
   const AttentionPlan& plan;
   float scale = 1;     // > 0
   bool causal = true;  // as the plan's
-  // > 0: a query sees the last `window` tokens, itself included, and where it is not causal as many on the
-  // other side; the plan's, if it has one.
+  // > 0: a query sees the last `window` tokens, itself included, and, if not causal, as many after it; the plan's, if it
+  // has one.
   int window = 0;
-  // > 0: a query sees no tokens of chunks before its own; chunks have so many tokens, the first begins at
-  // position 0. Causal, and the window is as long.
+  // > 0: tokens of a chunk; a query sees no tokens of earlier chunks. The first chunk begins at position 0. Causal, with
+  // window = chunk.
   int chunk = 0;
   float soft_cap = 0;  // > 0: scores become cap * tanh(score / cap)
   // f32 [q_heads]; optional: scores grow by it for each token that a key is further on (Press et al.,
   // "Train Short, Test Long", 2021). Without soft_cap.
   View slopes = {};
-  // f32 [q_heads, 2 * most + 1]; optional: scores grow by the number that stands in the middle where a key is the
-  // query's own, and so many places on as the key is behind it in the text; keys further away than `most` have the
-  // outermost (Raffel et al., "Exploring the Limits of Transfer Learning", 2020). Without soft_cap.
+  // f32 [q_heads, 2 * most + 1]; optional: scores grow by element most + distance, distance = position of the
+  // key - position of the query, clamped to [-most, most] (Raffel et al., "Exploring the Limits of Transfer Learning",
+  // 2020). Without soft_cap.
   View distance_bias = {};
-  View sinks = {};  // f32 [q_heads]: a score of each head that takes its share and has no value; optional
+  View sinks = {};  // f32 [q_heads]: a score per head that takes its share of the softmax and has no value; optional
   View chosen = {};  // as ChooseTokensArgs makes it: a query sees these tokens alone; optional. With causal
   // Of caches with KvSpec::shared_rows: a query sees entries of another such cache, too, whose tokens are all up to
   // its own, or of these the chosen ones. Optional.
@@ -117,8 +117,8 @@ struct AttentionArgs {
   View out;          // act [n, q_heads * value_dim]
 };
 
-// The last numbers of each head, two for each of `frequencies`, turn by the angles of its token (AnglesArgs), pairs
-// being neighbours, or `back`. Before, heads are normalised, each on its own.
+// Rotates the last numbers of each head, two for each of `frequencies`, by the angles of its token (AnglesArgs), or `back`.
+// Pairs are neighbours. Heads are normalised before, each alone.
 struct TurnEndsArgs {
   View x;            // act [n, heads, dim], in place
   Norm norm = {};    // weight [dim]; kind none: as they are
@@ -129,8 +129,8 @@ struct TurnEndsArgs {
 };
 
 // Rows to a cache with KvSpec::shared_rows, each a token's, from number `first` of its row there on: normalised, then
-// their ends turned as those of TurnEndsArgs. Of entries that stand for several tokens, those alone whose token is the
-// last of them, and they turn by the angles of the first.
+// their ends rotated as in TurnEndsArgs. Of entries that stand for several tokens, those alone whose token is the
+// last of them, and they are rotated by the angles of the first.
 struct StoreRowsArgs {
   View x;  // f32 [n, dim]
   Norm norm;         // weight [dim]

@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// Which experts a token goes to: the `chosen` of greatest score, equal ones by number. Scores are the softmax
+// Which experts a token goes to: the `chosen` with the greatest scores, equal ones by number. Scores are the softmax
 // over all experts, or each logit's sigmoid, or the root of its softplus. For the choice alone they get a bias
 // (RouteArgs), and where
 // there are several groups of neighbouring experts, only those of `groups_kept` groups count: the groups

@@ -30,7 +30,7 @@ struct EmbedArgs {
 };
 
 // residual = (residual + delta_scale * delta_norm(delta)) * residual_scale;  out = norm(residual)
-// With `replace` the residual becomes norm(residual), too: norms behind the residual, as BERT has them.
+// With `replace` the residual becomes norm(residual), too: norms after the residual, as in BERT.
 struct AddNormArgs {
   View residual;    // f32 [n, dim], updated in place
   View delta = {};  // act [n, dim]; optional
@@ -103,8 +103,8 @@ struct PoolArgs {
   View out;  // f32 [sequences, dim]
 };
 
-// ids[tokens[i]] = max(sampled[rows[i]], 0): tokens that the step before has sampled and the host has not
-// seen. A row that found nothing to choose (-1) counts as token 0.
+// ids[tokens[i]] = max(sampled[rows[i]], 0): tokens that the previous step has sampled and the host does not know
+// yet. A row that found nothing to choose (-1) counts as token 0.
 struct PutSampledArgs {
   View ids;      // i32 [n], in place
   View tokens;   // i32 [p], each at most once

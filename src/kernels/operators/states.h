@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// y = norm(x) * activation(gate * gate_scale), each head of x normalised on its own; with `gate_first`
+// y = norm(x) * activation(gate * gate_scale), each head of x normalised alone; with `gate_first`
 // y = norm(x * activation(gate * gate_scale))
 struct GateArgs {
   View x;     // act [n, heads * dim]
@@ -22,15 +22,13 @@ struct GateArgs {
 };
 constexpr int kMaxGateDim = 16384;
 
-// What recurrent layers know of a step. Each sequence has a state of fixed size in place of its past; its
-// tokens [starts[s], starts[s + 1]) pass it one after the other. At position 0 a sequence begins with a state
-// of zeros, whatever its slot holds.
+// What recurrent layers know of a step. Each sequence has a state of fixed size; its tokens [starts[s], starts[s + 1])
+// update it in order. At position 0 the state is zero, whatever the slot holds.
 struct StatePlan {
   View slots;      // i32 [sequences]: where each state is; different ones where there are tokens
   View starts;     // i32 [sequences + 1]
   View positions;  // i32 [n]
-  // i32 [n]; optional: where a copy of the state behind each token goes, another slot than those of sequences; -1:
-  // nowhere.
+  // i32 [n]; optional: slot for a copy of the state after each token, not one of the sequences'; -1: no copy.
   View copies = {};
 };
 constexpr int kMaxConvWidth = 8;

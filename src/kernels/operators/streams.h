@@ -44,7 +44,7 @@ struct PredictStreamsArgs {
   View coefs;   // f32 [streams * streams, streams]
 };
 
-// Behind the layer, which made x[t, 0] of `before`, with m of its result and change = x[t, 0] - before[t]:
+// After the layer, which made x[t, 0] of `before`, with m of its result and change = x[t, 0] - before[t]:
 //   x[t, j] += change * (1 + sum over p of coefs[j, p] * m[p]), where x[t, 0] is `before` again
 //   out[t] = x[t, 0] * scale
 struct CorrectStreamsArgs {

@@ -34,15 +34,13 @@ static Result<ModelSpec> describe_afmoe(const Config& file) {
   names.mlp_norm = "pre_mlp_layernorm";
   names.mlp_post_norm = "post_mlp_layernorm";
   names.qkv.emplace_back("self_attn.gate_proj");
-  names.router = "mlp.router.gate";
-  names.choice_bias = "mlp.expert_bias";
+  names.of<Experts>().router = "mlp.router.gate";
+  names.of<Experts>().choice_bias = "mlp.expert_bias";
   return spec;
 }
 
 std::span<const Family> afmoe_families() {
-  static constexpr Family kRows[] = {
-      {"AfmoeForCausalLM", describe_afmoe},
-  };
+  static constexpr Family kRows[] = {{"AfmoeForCausalLM", describe_afmoe}};
   return kRows;
 }
 

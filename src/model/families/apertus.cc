@@ -25,9 +25,7 @@ static Result<ModelSpec> describe_apertus(const Config& config) {
 }
 
 std::span<const Family> apertus_families() {
-  static constexpr Family kRows[] = {
-      {"ApertusForCausalLM", describe_apertus},
-  };
+  static constexpr Family kRows[] = {{"ApertusForCausalLM", describe_apertus}};
   return kRows;
 }
 

@@ -24,7 +24,7 @@ void set_bailing_names(Names& names) {
   names.out = "attention.dense";
   names.q_norm = "attention.query_layernorm";
   names.k_norm = "attention.key_layernorm";
-  names.choice_bias = "mlp.gate.expert_bias";
+  names.of<Experts>().choice_bias = "mlp.gate.expert_bias";
 }
 
 }  // namespace
@@ -92,14 +92,14 @@ static Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
   }
   set_bailing_names(spec.names);
   Names& names = spec.names;
-  for (std::string* name : {&names.latent_q, &names.latent_q_down, &names.latent_q_norm, &names.latent_q_up,
-                            &names.latent_down, &names.latent_norm, &names.latent_up})
+  for (std::string* name : {&names.of<LatentAttention>().q, &names.of<LatentAttention>().q_down, &names.of<LatentAttention>().q_norm, &names.of<LatentAttention>().q_up,
+                            &names.of<LatentAttention>().down, &names.of<LatentAttention>().norm, &names.of<LatentAttention>().up})
     name->replace(0, std::string_view("self_attn").size(), "attention");
-  names.lightning_in = "attention.query_key_value";
-  names.lightning_order = QkvOrder::by_kind;
-  names.lightning_gate = "attention.g_proj";
-  names.lightning_norm = "attention.g_norm";
-  names.lightning_out = "attention.dense";
+  names.of<LightningAttention>().in = "attention.query_key_value";
+  names.of<LightningAttention>().order = QkvOrder::by_kind;
+  names.of<LightningAttention>().gate = "attention.g_proj";
+  names.of<LightningAttention>().norm = "attention.g_norm";
+  names.of<LightningAttention>().out = "attention.dense";
   names.ignorable.emplace_back("model.mtp*");
   return spec;
 }

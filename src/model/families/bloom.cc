@@ -44,9 +44,7 @@ static Result<ModelSpec> describe_bloom(const Config& config) {
 }
 
 std::span<const Family> bloom_families() {
-  static constexpr Family kRows[] = {
-      {"BloomForCausalLM", describe_bloom},
-  };
+  static constexpr Family kRows[] = {{"BloomForCausalLM", describe_bloom}};
   return kRows;
 }
 

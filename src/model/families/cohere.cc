@@ -73,8 +73,8 @@ static Result<ModelSpec> describe_cohere2_moe(const Config& config) {
     layer.feed_forward = experts;
     if (shared > 0 && joined == "average") layer.feed_forward_scale = 0.5F;
   }
-  spec.names.shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
-  spec.names.shared_down = "mlp.shared_experts.down_proj";
+  spec.names.of<Experts>().shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
+  spec.names.of<Experts>().shared_down = "mlp.shared_experts.down_proj";
   return spec;
 }
 

@@ -61,18 +61,16 @@ static Result<ModelSpec> describe_dbrx(const Config& config) {
                 .attention_norm = "norm_attn_norm.norm_1",
                 .mlp_norm = "norm_attn_norm.norm_2",
                 .qkv = {"norm_attn_norm.attn.Wqkv"},
-                .out = "norm_attn_norm.attn.out_proj",
-                .router = "ffn.router.layer",
-                .expert_storage = ExpertStorage::flat,
-                .expert_up = {"ffn.experts.mlp.w1", "ffn.experts.mlp.v1"},
-                .expert_down = "ffn.experts.mlp.w2"};
+                .out = "norm_attn_norm.attn.out_proj"};
+  spec.names.of<Experts>() = {.router = "ffn.router.layer",
+                              .storage = ExpertStorage::flat,
+                              .up = {"ffn.experts.mlp.w1", "ffn.experts.mlp.v1"},
+                              .down = "ffn.experts.mlp.w2"};
   return spec;
 }
 
 std::span<const Family> dbrx_families() {
-  static constexpr Family kRows[] = {
-      {"DbrxForCausalLM", describe_dbrx},
-  };
+  static constexpr Family kRows[] = {{"DbrxForCausalLM", describe_dbrx}};
   return kRows;
 }
 

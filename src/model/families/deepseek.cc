@@ -148,8 +148,8 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
   TRY(const std::vector<bool> sparse, sparse_layers(config, spec.layers.size()));
   for (std::size_t i = 0; i < sparse.size(); ++i)
     if (sparse[i]) spec.layers[i].feed_forward = experts;
-  spec.names.shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
-  spec.names.shared_down = "mlp.shared_experts.down_proj";
+  spec.names.of<Experts>().shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
+  spec.names.of<Experts>().shared_down = "mlp.shared_experts.down_proj";
   // Layers of multi-token prediction come behind the others.
   TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 1));
   for (int i = 0; i < predictors; ++i)
@@ -208,9 +208,9 @@ Result<ModelSpec> describe_mistral4(const Config& config) {
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.group_best = 2;
   }
   spec.other_names = spec.names;  // one by one
-  spec.names.expert_storage = ExpertStorage::stacked;
-  spec.names.expert_up = {"mlp.experts.gate_up_proj"};
-  spec.names.expert_down = "mlp.experts.down_proj";
+  spec.names.of<Experts>().storage = ExpertStorage::stacked;
+  spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
+  spec.names.of<Experts>().down = "mlp.experts.down_proj";
   return spec;
 }
 

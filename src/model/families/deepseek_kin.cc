@@ -60,7 +60,7 @@ static Result<ModelSpec> describe_pangu_ultra(const Config& config) {
   share_epsilon(spec);
   TRY(const bool biased, config.boolean("router_enable_expert_bias", false));
   set_choice_bias(spec, biased);
-  spec.names.choice_bias = "mlp.e_score_correction_bias";
+  spec.names.of<Experts>().choice_bias = "mlp.e_score_correction_bias";
   TRY(const bool sandwich, config.boolean("sandwich_norm", false));
   if (!sandwich) return spec;
   for (LayerSpec& layer : spec.layers) layer.post_norm = layer.pre_norm;

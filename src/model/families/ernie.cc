@@ -38,10 +38,10 @@ static Result<ModelSpec> describe_ernie_moe(const Config& config) {
   }
   for (int i = std::max(first, 0); i <= (last < 0 ? layers - 1 : std::min(last, layers - 1)); ++i)
     if ((i + 1) % interval == 0) spec.layers[static_cast<std::size_t>(i)].feed_forward = experts;
-  spec.names.choice_bias = "mlp.moe_statics.e_score_correction_bias";
-  spec.names.choice_bias_row = true;
-  spec.names.shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
-  spec.names.shared_down = "mlp.shared_experts.down_proj";
+  spec.names.of<Experts>().choice_bias = "mlp.moe_statics.e_score_correction_bias";
+  spec.names.of<Experts>().choice_bias_row = true;
+  spec.names.of<Experts>().shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
+  spec.names.of<Experts>().shared_down = "mlp.shared_experts.down_proj";
   spec.names.ignorable.emplace_back("model.mtp_*");
   TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 0));
   if (predictors > 0)

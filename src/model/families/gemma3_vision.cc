@@ -58,9 +58,7 @@ static Result<ModelSpec> describe_gemma3_vision(const Config& config) {
 }
 
 std::span<const Family> gemma3_vision_families() {
-  static constexpr Family kRows[] = {
-      {"Gemma3ForConditionalGeneration", describe_gemma3_vision},
-  };
+  static constexpr Family kRows[] = {{"Gemma3ForConditionalGeneration", describe_gemma3_vision}};
   return kRows;
 }
 

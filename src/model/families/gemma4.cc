@@ -128,18 +128,18 @@ Result<> set_experts(ModelSpec& spec, const Config& config) {
     own.router_norm = layer.pre_norm;
     layer.feed_forward = both;
   }
-  spec.names.router = "router.proj";
-  spec.names.router_norm = "router.scale";
-  spec.names.expert_scales = "router.per_expert_scale";
-  spec.names.beside_experts_post_norm = "post_feedforward_layernorm_1";
-  spec.names.experts_norm = "pre_feedforward_layernorm_2";
-  spec.names.experts_post_norm = "post_feedforward_layernorm_2";
-  spec.names.expert_up = {"experts.{}.gate_proj", "experts.{}.up_proj"};
-  spec.names.expert_down = "experts.{}.down_proj";
+  spec.names.of<Experts>().router = "router.proj";
+  spec.names.of<Experts>().router_norm = "router.scale";
+  spec.names.of<Experts>().scales = "router.per_expert_scale";
+  spec.names.of<MlpAndExperts>().mlp_post_norm = "post_feedforward_layernorm_1";
+  spec.names.of<MlpAndExperts>().norm = "pre_feedforward_layernorm_2";
+  spec.names.of<MlpAndExperts>().post_norm = "post_feedforward_layernorm_2";
+  spec.names.of<Experts>().up = {"experts.{}.gate_proj", "experts.{}.up_proj"};
+  spec.names.of<Experts>().down = "experts.{}.down_proj";
   spec.other_names = spec.names;  // one by one, as quantised files have them
-  spec.names.expert_storage = ExpertStorage::stacked;
-  spec.names.expert_up = {"experts.gate_up_proj"};
-  spec.names.expert_down = "experts.down_proj";
+  spec.names.of<Experts>().storage = ExpertStorage::stacked;
+  spec.names.of<Experts>().up = {"experts.gate_up_proj"};
+  spec.names.of<Experts>().down = "experts.down_proj";
   return {};
 }
 

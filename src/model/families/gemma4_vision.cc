@@ -113,9 +113,7 @@ static Result<ModelSpec> describe_gemma4_vision(const Config& config) {
 }
 
 std::span<const Family> gemma4_vision_families() {
-  static constexpr Family kRows[] = {
-      {"Gemma4ForConditionalGeneration", describe_gemma4_vision},
-  };
+  static constexpr Family kRows[] = {{"Gemma4ForConditionalGeneration", describe_gemma4_vision}};
   return kRows;
 }
 

@@ -35,9 +35,7 @@ static Result<ModelSpec> describe_gpt_neox(const Config& config) {
 }
 
 std::span<const Family> gpt_neox_families() {
-  static constexpr Family kRows[] = {
-      {"GPTNeoXForCausalLM", describe_gpt_neox},
-  };
+  static constexpr Family kRows[] = {{"GPTNeoXForCausalLM", describe_gpt_neox}};
   return kRows;
 }
 

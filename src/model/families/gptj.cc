@@ -43,9 +43,7 @@ static Result<ModelSpec> describe_gptj(const Config& config) {
 }
 
 std::span<const Family> gptj_families() {
-  static constexpr Family kRows[] = {
-      {"GPTJForCausalLM", describe_gptj},
-  };
+  static constexpr Family kRows[] = {{"GPTJForCausalLM", describe_gptj}};
   return kRows;
 }
 

@@ -53,10 +53,10 @@ static Result<ModelSpec> describe_granite_moe(const Config& config) {
   TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
   experts.router.renormalise = true;
   for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
-  spec.names.router = "block_sparse_moe.router.layer";
-  spec.names.expert_storage = ExpertStorage::stacked;
-  spec.names.expert_up = {"block_sparse_moe.input_linear.weight"};
-  spec.names.expert_down = "block_sparse_moe.output_linear.weight";
+  spec.names.of<Experts>().router = "block_sparse_moe.router.layer";
+  spec.names.of<Experts>().storage = ExpertStorage::stacked;
+  spec.names.of<Experts>().up = {"block_sparse_moe.input_linear.weight"};
+  spec.names.of<Experts>().down = "block_sparse_moe.output_linear.weight";
   return spec;
 }
 
@@ -69,8 +69,8 @@ static Result<ModelSpec> describe_granite_moe_shared(const Config& config) {
     experts.shared = experts.expert;
     experts.shared->hidden = hidden;
   }
-  spec.names.shared_up = {"shared_mlp.input_linear"};
-  spec.names.shared_down = "shared_mlp.output_linear";
+  spec.names.of<Experts>().shared_up = {"shared_mlp.input_linear"};
+  spec.names.of<Experts>().shared_down = "shared_mlp.output_linear";
   return spec;
 }
 
@@ -78,9 +78,9 @@ static Result<ModelSpec> describe_granite_moe_swa(const Config& config) {
   TRY(ModelSpec spec, describe_granite_moe_shared(config));
   TRY_VOID(set_granite_windows(spec, config));
   spec.other_names = spec.names;  // as Granite 3's files have them
-  spec.names.router = "block_sparse_moe.router";
-  spec.names.expert_up = {"block_sparse_moe.experts.gate_up_proj"};
-  spec.names.expert_down = "block_sparse_moe.experts.down_proj";
+  spec.names.of<Experts>().router = "block_sparse_moe.router";
+  spec.names.of<Experts>().up = {"block_sparse_moe.experts.gate_up_proj"};
+  spec.names.of<Experts>().down = "block_sparse_moe.experts.down_proj";
   return spec;
 }
 
@@ -133,8 +133,8 @@ static Result<ModelSpec> describe_granite_moe_hybrid(const Config& config) {
       layer.feed_forward = shared;
     }
   }
-  spec.names.up = spec.names.shared_up = {"shared_mlp.input_linear"};
-  spec.names.down = spec.names.shared_down = "shared_mlp.output_linear";
+  spec.names.up = spec.names.of<Experts>().shared_up = {"shared_mlp.input_linear"};
+  spec.names.down = spec.names.of<Experts>().shared_down = "shared_mlp.output_linear";
   return spec;
 }
 

@@ -50,9 +50,9 @@ static Result<ModelSpec> describe_hunyuan_moe(const Config& config) {
   TRY(experts.count, read_uniform(config, "num_experts", {1, kMaxExperts}));
   TRY(experts.router.chosen, read_uniform(config, "moe_topk", {1, experts.count}));
   for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
-  spec.names.router = "mlp.gate.wg";
-  spec.names.shared_up = {"mlp.shared_mlp.gate_proj", "mlp.shared_mlp.up_proj"};
-  spec.names.shared_down = "mlp.shared_mlp.down_proj";
+  spec.names.of<Experts>().router = "mlp.gate.wg";
+  spec.names.of<Experts>().shared_up = {"mlp.shared_mlp.gate_proj", "mlp.shared_mlp.up_proj"};
+  spec.names.of<Experts>().shared_down = "mlp.shared_mlp.down_proj";
   return spec;
 }
 
@@ -69,10 +69,10 @@ static Result<ModelSpec> describe_hunyuan_v3(const Config& file) {
   }
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   spec.predictor.reset();
-  spec.names.router = "mlp.router.gate";
-  spec.names.choice_bias = "mlp.expert_bias";
-  spec.names.shared_up = {"mlp.shared_mlp.gate_proj", "mlp.shared_mlp.up_proj"};
-  spec.names.shared_down = "mlp.shared_mlp.down_proj";
+  spec.names.of<Experts>().router = "mlp.router.gate";
+  spec.names.of<Experts>().choice_bias = "mlp.expert_bias";
+  spec.names.of<Experts>().shared_up = {"mlp.shared_mlp.gate_proj", "mlp.shared_mlp.up_proj"};
+  spec.names.of<Experts>().shared_down = "mlp.shared_mlp.down_proj";
   return spec;
 }
 

@@ -166,9 +166,7 @@ static Result<ModelSpec> describe_internvl(const Config& config) {
 }
 
 std::span<const Family> internvl_families() {
-  static constexpr Family kRows[] = {
-      {"InternVLForConditionalGeneration", describe_internvl},
-  };
+  static constexpr Family kRows[] = {{"InternVLForConditionalGeneration", describe_internvl}};
   return kRows;
 }
 

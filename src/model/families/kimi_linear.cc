@@ -49,13 +49,13 @@ static Result<ModelSpec> describe_kimi_linear(const Config& file) {
   TRY(const std::vector<bool> forgets, delta_layers(config, nested, spec.layers.size()));
   for (std::size_t i = 0; i < spec.layers.size(); ++i)
     if (forgets[i]) spec.layers[i].mixer = delta;
-  spec.names.router = "block_sparse_moe.gate";
-  spec.names.choice_bias = "block_sparse_moe.gate.e_score_correction_bias";
-  spec.names.expert_up = {"block_sparse_moe.experts.{}.w1", "block_sparse_moe.experts.{}.w3"};
-  spec.names.expert_down = "block_sparse_moe.experts.{}.w2";
-  spec.names.shared_up = {"block_sparse_moe.shared_experts.gate_proj",
+  spec.names.of<Experts>().router = "block_sparse_moe.gate";
+  spec.names.of<Experts>().choice_bias = "block_sparse_moe.gate.e_score_correction_bias";
+  spec.names.of<Experts>().up = {"block_sparse_moe.experts.{}.w1", "block_sparse_moe.experts.{}.w3"};
+  spec.names.of<Experts>().down = "block_sparse_moe.experts.{}.w2";
+  spec.names.of<Experts>().shared_up = {"block_sparse_moe.shared_experts.gate_proj",
                           "block_sparse_moe.shared_experts.up_proj"};
-  spec.names.shared_down = "block_sparse_moe.shared_experts.down_proj";
+  spec.names.of<Experts>().shared_down = "block_sparse_moe.shared_experts.down_proj";
   // transformers writes dense layers under the experts' name, too.
   spec.other_names = spec.names;
   spec.other_names->up = {"block_sparse_moe.gate_proj", "block_sparse_moe.up_proj"};
@@ -64,9 +64,7 @@ static Result<ModelSpec> describe_kimi_linear(const Config& file) {
 }
 
 std::span<const Family> kimi_linear_families() {
-  static constexpr Family kRows[] = {
-      {"KimiLinearForCausalLM", describe_kimi_linear},
-  };
+  static constexpr Family kRows[] = {{"KimiLinearForCausalLM", describe_kimi_linear}};
   return kRows;
 }
 

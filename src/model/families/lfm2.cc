@@ -68,10 +68,10 @@ static Result<ModelSpec> describe_lfm2_moe(const Config& config) {
   TRY(const int dense, config.integer("num_dense_layers", {0, 1024}));
   for (std::size_t i = static_cast<std::size_t>(dense); i < spec.layers.size(); ++i)
     spec.layers[i].feed_forward = experts;
-  spec.names.router = "feed_forward.gate";
-  spec.names.choice_bias = "feed_forward.expert_bias";
-  spec.names.expert_up = {"feed_forward.experts.{}.w1", "feed_forward.experts.{}.w3"};
-  spec.names.expert_down = "feed_forward.experts.{}.w2";
+  spec.names.of<Experts>().router = "feed_forward.gate";
+  spec.names.of<Experts>().choice_bias = "feed_forward.expert_bias";
+  spec.names.of<Experts>().up = {"feed_forward.experts.{}.w1", "feed_forward.experts.{}.w3"};
+  spec.names.of<Experts>().down = "feed_forward.experts.{}.w2";
   return spec;
 }
 

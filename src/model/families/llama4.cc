@@ -63,12 +63,12 @@ static Result<ModelSpec> describe_llama4(const Config& config) {
   names.prefixes = {"model.", "language_model.model."};
   names.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
   names.down = "feed_forward.down_proj";
-  names.router = "feed_forward.router";
-  names.expert_storage = ExpertStorage::stacked_transposed;
-  names.expert_up = {"feed_forward.experts.gate_up_proj"};
-  names.expert_down = "feed_forward.experts.down_proj";
-  names.shared_up = {"feed_forward.shared_expert.gate_proj", "feed_forward.shared_expert.up_proj"};
-  names.shared_down = "feed_forward.shared_expert.down_proj";
+  names.of<Experts>().router = "feed_forward.router";
+  names.of<Experts>().storage = ExpertStorage::stacked_transposed;
+  names.of<Experts>().up = {"feed_forward.experts.gate_up_proj"};
+  names.of<Experts>().down = "feed_forward.experts.down_proj";
+  names.of<Experts>().shared_up = {"feed_forward.shared_expert.gate_proj", "feed_forward.shared_expert.up_proj"};
+  names.of<Experts>().shared_down = "feed_forward.shared_expert.down_proj";
   for (const char* other : {"vision_model.*", "multi_modal_projector.*"}) names.ignorable.emplace_back(other);
   spec.other_names = names;  // beside eyes
   spec.other_names->lm_head = "language_model.lm_head";

@@ -97,9 +97,9 @@ static Result<ModelSpec> describe_jamba(const Config& config) {
   names.mlp_norm = "pre_ff_layernorm";
   names.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
   names.down = "feed_forward.down_proj";
-  names.router = "feed_forward.router";
-  names.expert_up = {"feed_forward.experts.{}.gate_proj", "feed_forward.experts.{}.up_proj"};
-  names.expert_down = "feed_forward.experts.{}.down_proj";
+  names.of<Experts>().router = "feed_forward.router";
+  names.of<Experts>().up = {"feed_forward.experts.{}.gate_proj", "feed_forward.experts.{}.up_proj"};
+  names.of<Experts>().down = "feed_forward.experts.{}.down_proj";
   return spec;
 }
 

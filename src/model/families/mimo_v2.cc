@@ -62,9 +62,7 @@ static Result<ModelSpec> describe_mimo_v2(const Config& file) {
 }
 
 std::span<const Family> mimo_v2_families() {
-  static constexpr Family kRows[] = {
-      {"MiMoV2FlashForCausalLM", describe_mimo_v2},
-  };
+  static constexpr Family kRows[] = {{"MiMoV2FlashForCausalLM", describe_mimo_v2}};
   return kRows;
 }
 

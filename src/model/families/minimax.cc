@@ -116,7 +116,7 @@ static Result<ModelSpec> describe_minimax_m2(const Config& config) {
     experts.router.scores = RouterScores::sigmoid;
     experts.choice_bias = biased;
   }
-  spec.names.choice_bias = "block_sparse_moe.e_score_correction_bias";
+  spec.names.of<Experts>().choice_bias = "block_sparse_moe.e_score_correction_bias";
   return spec;
 }
 

@@ -15,9 +15,7 @@ static Result<ModelSpec> describe_nemotron(const Config& config) {
 }
 
 std::span<const Family> nemotron_families() {
-  static constexpr Family kRows[] = {
-      {"NemotronForCausalLM", describe_nemotron},
-  };
+  static constexpr Family kRows[] = {{"NemotronForCausalLM", describe_nemotron}};
   return kRows;
 }
 

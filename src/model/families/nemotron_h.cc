@@ -97,25 +97,23 @@ static Result<ModelSpec> describe_nemotron_h(const Config& config) {
   names.attention_norm = names.mlp_norm = "norm";
   names.qkv = {"mixer.q_proj", "mixer.k_proj", "mixer.v_proj"};
   names.out = "mixer.o_proj";
-  names.mamba = "mixer.";
+  names.of<Mamba>().prefix = "mixer.";
   names.up = {"mixer.up_proj"};
   names.down = "mixer.down_proj";
-  names.router = "mixer.gate";
-  names.choice_bias = "mixer.gate.e_score_correction_bias";
-  names.expert_up = {"mixer.experts.{}.up_proj"};
-  names.expert_down = "mixer.experts.{}.down_proj";
-  names.expert_latent = "mixer.fc1_latent_proj";
-  names.expert_lift = "mixer.fc2_latent_proj";
-  names.shared_up = {"mixer.shared_experts.up_proj"};
-  names.shared_down = "mixer.shared_experts.down_proj";
+  names.of<Experts>().router = "mixer.gate";
+  names.of<Experts>().choice_bias = "mixer.gate.e_score_correction_bias";
+  names.of<Experts>().up = {"mixer.experts.{}.up_proj"};
+  names.of<Experts>().down = "mixer.experts.{}.down_proj";
+  names.of<Experts>().latent = "mixer.fc1_latent_proj";
+  names.of<Experts>().lift = "mixer.fc2_latent_proj";
+  names.of<Experts>().shared_up = {"mixer.shared_experts.up_proj"};
+  names.of<Experts>().shared_down = "mixer.shared_experts.down_proj";
   names.ignorable.emplace_back("mtp.*");
   return spec;
 }
 
 std::span<const Family> nemotron_h_families() {
-  static constexpr Family kRows[] = {
-      {"NemotronHForCausalLM", describe_nemotron_h},
-  };
+  static constexpr Family kRows[] = {{"NemotronHForCausalLM", describe_nemotron_h}};
   return kRows;
 }
 

@@ -69,9 +69,7 @@ static Result<ModelSpec> describe_nemotron_nas(const Config& config) {
 }
 
 std::span<const Family> nemotron_nas_families() {
-  static constexpr Family kRows[] = {
-      {"DeciLMForCausalLM", describe_nemotron_nas},
-  };
+  static constexpr Family kRows[] = {{"DeciLMForCausalLM", describe_nemotron_nas}};
   return kRows;
 }
 

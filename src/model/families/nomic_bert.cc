@@ -103,11 +103,11 @@ static Result<ModelSpec> describe_nomic_bert(const Config& file) {
       mlp.gated ? std::vector<std::string>{"mlp.fc12", "mlp.fc11"} : std::vector<std::string>{"mlp.fc1"};
   names.down = "mlp.fc2";
   names.mlp_post_norm = "norm2";
-  names.router = "mlp.router.layer";
-  names.expert_storage = ExpertStorage::flat;
-  names.expert_up = {"mlp.experts.mlp.w1"};
-  names.expert_down = "mlp.experts.mlp.w2";
-  names.expert_sum_bias = "mlp.experts.bias";
+  names.of<Experts>().router = "mlp.router.layer";
+  names.of<Experts>().storage = ExpertStorage::flat;
+  names.of<Experts>().up = {"mlp.experts.mlp.w1"};
+  names.of<Experts>().down = "mlp.experts.mlp.w2";
+  names.of<Experts>().sum_bias = "mlp.experts.bias";
   spec.head = Head{.pool = Pool::mean, .normalise = true};
   return spec;
 }

@@ -124,13 +124,13 @@ static Result<ModelSpec> describe_olmo_hybrid(const Config& config) {
   for (LayerSpec& layer : spec.layers)
     if (std::holds_alternative<DeltaNet>(layer.mixer)) layer.pre_norm = std::exchange(layer.post_norm, {});
   Names& names = spec.names;
-  names.delta_in = {"linear_attn.q_proj", "linear_attn.k_proj", "linear_attn.v_proj", "linear_attn.g_proj"};
-  names.delta_ba = {"linear_attn.b_proj", "linear_attn.a_proj"};
-  names.delta_norm = "linear_attn.o_norm";
-  names.delta_out = "linear_attn.o_proj";
+  names.of<DeltaNet>().in = {"linear_attn.q_proj", "linear_attn.k_proj", "linear_attn.v_proj", "linear_attn.g_proj"};
+  names.of<DeltaNet>().ba = {"linear_attn.b_proj", "linear_attn.a_proj"};
+  names.of<DeltaNet>().norm = "linear_attn.o_norm";
+  names.of<DeltaNet>().out = "linear_attn.o_proj";
   names.attention_norm = "attention_layer_norm";
   names.mlp_norm = "feedforward_layer_norm";
-  names.delta_conv = {"linear_attn.q_conv1d", "linear_attn.k_conv1d", "linear_attn.v_conv1d"};
+  names.of<DeltaNet>().conv = {"linear_attn.q_conv1d", "linear_attn.k_conv1d", "linear_attn.v_conv1d"};
   return spec;
 }
 
@@ -183,7 +183,7 @@ static Result<ModelSpec> describe_exaone_moe(const Config& file) {
   TRY_VOID(set_exaone_windows(spec, config));
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   TRY_VOID(set_exaone_layers(spec, config));
-  spec.names.choice_bias = "mlp.e_score_correction_bias";
+  spec.names.of<Experts>().choice_bias = "mlp.e_score_correction_bias";
   spec.names.ignorable.emplace_back("mtp.*");
   return spec;
 }

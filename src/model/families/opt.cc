@@ -42,9 +42,7 @@ static Result<ModelSpec> describe_opt(const Config& config) {
 }
 
 std::span<const Family> opt_families() {
-  static constexpr Family kRows[] = {
-      {"OPTForCausalLM", describe_opt},
-  };
+  static constexpr Family kRows[] = {{"OPTForCausalLM", describe_opt}};
   return kRows;
 }
 

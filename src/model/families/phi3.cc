@@ -15,9 +15,7 @@ Result<ModelSpec> describe_phi3(const Config& config) {
 }
 
 std::span<const Family> phi3_families() {
-  static constexpr Family kRows[] = {
-      {"Phi3ForCausalLM", describe_phi3},
-  };
+  static constexpr Family kRows[] = {{"Phi3ForCausalLM", describe_phi3}};
   return kRows;
 }
 

@@ -115,9 +115,7 @@ static Result<ModelSpec> describe_mistral3(const Config& config) {
 }
 
 std::span<const Family> pixtral_families() {
-  static constexpr Family kRows[] = {
-      {"Mistral3ForConditionalGeneration", describe_mistral3},
-  };
+  static constexpr Family kRows[] = {{"Mistral3ForConditionalGeneration", describe_mistral3}};
   return kRows;
 }
 

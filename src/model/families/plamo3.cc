@@ -36,9 +36,7 @@ static Result<ModelSpec> describe_plamo3(const Config& file) {
 }
 
 std::span<const Family> plamo3_families() {
-  static constexpr Family kRows[] = {
-      {"Plamo3ForCausalLM", describe_plamo3},
-  };
+  static constexpr Family kRows[] = {{"Plamo3ForCausalLM", describe_plamo3}};
   return kRows;
 }
 

@@ -153,8 +153,8 @@ static Result<ModelSpec> describe_qwen3_next(const Config& config) {
   TRY(Experts experts, read_shared_experts(config, spec.layers[0].mlp()));
   TRY(experts.router.renormalise, config.boolean("norm_topk_prob", true));
   TRY_VOID(set_experts(spec, config, experts));
-  spec.names.delta_in = {"linear_attn.in_proj_qkvz"};
-  spec.names.delta_ba = {"linear_attn.in_proj_ba"};
+  spec.names.of<DeltaNet>().in = {"linear_attn.in_proj_qkvz"};
+  spec.names.of<DeltaNet>().ba = {"linear_attn.in_proj_ba"};
   return spec;
 }
 
@@ -168,9 +168,9 @@ Result<ModelSpec> describe_qwen3_5_moe(const Config& config) {
   experts.router.renormalise = true;
   for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
   spec.other_names = spec.names;  // one by one, as quantised files and those of fine-tuning have them
-  spec.names.expert_storage = ExpertStorage::stacked;
-  spec.names.expert_up = {"mlp.experts.gate_up_proj"};
-  spec.names.expert_down = "mlp.experts.down_proj";
+  spec.names.of<Experts>().storage = ExpertStorage::stacked;
+  spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
+  spec.names.of<Experts>().down = "mlp.experts.down_proj";
   return spec;
 }
 

@@ -46,9 +46,7 @@ static Result<ModelSpec> describe_qwen2_audio(const Config& config) {
 }
 
 std::span<const Family> qwen2_audio_families() {
-  static constexpr Family kRows[] = {
-      {"Qwen2AudioForConditionalGeneration", describe_qwen2_audio},
-  };
+  static constexpr Family kRows[] = {{"Qwen2AudioForConditionalGeneration", describe_qwen2_audio}};
   return kRows;
 }
 

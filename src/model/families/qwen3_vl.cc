@@ -124,11 +124,11 @@ static Result<ModelSpec> describe_qwen3_vl_moe(const Config& config) {
   for (LayerSpec& layer : spec.layers)
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.renormalise = true;
   TRY(spec, with_deep_eyes(std::move(spec), config));
-  spec.names.expert_storage = ExpertStorage::stacked_transposed;
-  spec.names.expert_up = {"mlp.experts.gate_up_proj"};
-  spec.names.expert_down = "mlp.experts.down_proj";
+  spec.names.of<Experts>().storage = ExpertStorage::stacked_transposed;
+  spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
+  spec.names.of<Experts>().down = "mlp.experts.down_proj";
   spec.other_names = spec.names;  // as transformers 5 writes them
-  spec.other_names->expert_storage = ExpertStorage::stacked;
+  spec.other_names->of<Experts>().storage = ExpertStorage::stacked;
   return spec;
 }
 

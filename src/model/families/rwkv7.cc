@@ -74,14 +74,12 @@ static Result<ModelSpec> describe_rwkv7(const Config& config) {
   names.ignorable.push_back("model.layers.0.attn.v_lora.*");
   // Older files have the six vectors in one tensor.
   spec.other_names = names;
-  spec.other_names->time_shares = {"attn.x_x"};
+  spec.other_names->of<TimeMix>().shares = {"attn.x_x"};
   return spec;
 }
 
 std::span<const Family> rwkv7_families() {
-  static constexpr Family kRows[] = {
-      {"RWKV7ForCausalLM", describe_rwkv7},
-  };
+  static constexpr Family kRows[] = {{"RWKV7ForCausalLM", describe_rwkv7}};
   return kRows;
 }
 

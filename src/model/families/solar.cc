@@ -32,9 +32,7 @@ static Result<ModelSpec> describe_solar(const Config& config) {
 }
 
 std::span<const Family> solar_families() {
-  static constexpr Family kRows[] = {
-      {"SolarForCausalLM", describe_solar},
-  };
+  static constexpr Family kRows[] = {{"SolarForCausalLM", describe_solar}};
   return kRows;
 }
 

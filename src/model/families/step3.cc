@@ -45,12 +45,12 @@ Result<std::vector<bool>> step3_expert_layers(const Config& config, std::size_t 
 }
 
 void set_step3_names(Names& names) {
-  names.router = "moe.gate";
-  names.expert_storage = ExpertStorage::stacked;
-  names.expert_up = {"moe.gate_proj.weight", "moe.up_proj.weight"};
-  names.expert_down = "moe.down_proj.weight";
-  names.shared_up = {"share_expert.gate_proj", "share_expert.up_proj"};
-  names.shared_down = "share_expert.down_proj";
+  names.of<Experts>().router = "moe.gate";
+  names.of<Experts>().storage = ExpertStorage::stacked;
+  names.of<Experts>().up = {"moe.gate_proj.weight", "moe.up_proj.weight"};
+  names.of<Experts>().down = "moe.down_proj.weight";
+  names.of<Experts>().shared_up = {"share_expert.gate_proj", "share_expert.up_proj"};
+  names.of<Experts>().shared_down = "share_expert.down_proj";
 }
 
 static Result<ModelSpec> describe_step3(const Config& config) {
@@ -74,9 +74,9 @@ static Result<ModelSpec> describe_step3(const Config& config) {
   for (std::size_t i = 0; i < sparse.size(); ++i)
     if (sparse[i]) spec.layers[i].feed_forward = experts;
   set_step3_names(spec.names);
-  spec.names.latent_q_down = "self_attn.q_proj";
-  spec.names.latent_q_norm = "self_attn.inter_norm";
-  spec.names.latent_q_up = "self_attn.wq";
+  spec.names.of<LatentAttention>().q_down = "self_attn.q_proj";
+  spec.names.of<LatentAttention>().q_norm = "self_attn.inter_norm";
+  spec.names.of<LatentAttention>().q_up = "self_attn.wq";
   return spec;
 }
 

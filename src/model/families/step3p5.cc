@@ -138,7 +138,7 @@ static Result<ModelSpec> describe_step3p5(const Config& file) {
     if (sparse[i]) layer.feed_forward = std::move(own);
   }
   set_step3_names(spec.names);
-  spec.names.choice_bias = "moe.router_bias";
+  spec.names.of<Experts>().choice_bias = "moe.router_bias";
   for (const char* other : {"vision_model.*", "vit_large_projector.*"})
     spec.names.ignorable.emplace_back(other);
   for (int i = 0; i < 8; ++i)

@@ -29,10 +29,10 @@ Names t5_names(const std::string& half, const std::string& mlp, bool gated) {
   names.attention_norm = "layer.0.layer_norm";
   names.qkv = of("layer.0.SelfAttention.", {"q", "k", "v"});
   names.out = "layer.0.SelfAttention.o";
-  names.cross_norm = "layer.1.layer_norm";
-  names.cross_q = "layer.1.EncDecAttention.q";
-  names.cross_kv = of("layer.1.EncDecAttention.", {"k", "v"});
-  names.cross_out = "layer.1.EncDecAttention.o";
+  names.of<CrossAttention>().norm = "layer.1.layer_norm";
+  names.of<CrossAttention>().q = "layer.1.EncDecAttention.q";
+  names.of<CrossAttention>().kv = of("layer.1.EncDecAttention.", {"k", "v"});
+  names.of<CrossAttention>().out = "layer.1.EncDecAttention.o";
   names.mlp_norm = mlp + "layer_norm";
   names.up = gated ? of(mlp + "DenseReluDense.", {"wi_0", "wi_1"}) : of(mlp + "DenseReluDense.", {"wi"});
   names.down = mlp + "DenseReluDense.wo";

@@ -61,9 +61,7 @@ static Result<ModelSpec> describe_voxtral(const Config& config) {
 }
 
 std::span<const Family> voxtral_families() {
-  static constexpr Family kRows[] = {
-      {"VoxtralForConditionalGeneration", describe_voxtral},
-  };
+  static constexpr Family kRows[] = {{"VoxtralForConditionalGeneration", describe_voxtral}};
   return kRows;
 }
 

@@ -74,9 +74,7 @@ static Result<ModelSpec> describe_zamba2(const Config& config) {
 }
 
 std::span<const Family> zamba2_families() {
-  static constexpr Family kRows[] = {
-      {"Zamba2ForCausalLM", describe_zamba2},
-  };
+  static constexpr Family kRows[] = {{"Zamba2ForCausalLM", describe_zamba2}};
   return kRows;
 }
 
