@@ -27,7 +27,7 @@ TEST(Support, NamesThePartTheNeedAndTheRemedy) {
               AllOf(HasSubstr("DeepseekV4ForCausalLM needs operator collapse_streams, which device cuda lacks"),
                     HasSubstr("set --device cpu")));
   EXPECT_THAT(refusal("encoders/t5-encoder"),
-              HasSubstr("T5EncoderModel, layer 0 (4 query and 4 key heads of 8, both ways, biases of 32 distances) needs "
+              HasSubstr("T5EncoderModel, layer 0 (3 query and 3 key heads of 24, both ways, biases of 16 distances) needs "
                         "attention with biases by distance"));
   EXPECT_THAT(refusal("sound/whisper"), HasSubstr("needs cross attention to the rows of an encoder"));
 }
