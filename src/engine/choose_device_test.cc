@@ -19,15 +19,17 @@ EngineOptions options_on(std::string device) {
   return options;
 }
 
+Result<> runs(const Backend&) { return {}; }
+
 TEST(ChooseDevice, TakesTheOneThatIsNamed) {
-  EXPECT_EQ(choose_device(options_on("cpu"))->name, "cpu");
-  EXPECT_EQ(choose_device(options_on("reference"))->name, "reference");
-  EXPECT_THAT(choose_device(options_on("abacus")).error().message, HasSubstr("must be auto, cpu, cuda or reference"));
+  EXPECT_EQ(choose_device(options_on("cpu"), runs)->name, "cpu");
+  EXPECT_EQ(choose_device(options_on("reference"), runs)->name, "reference");
+  EXPECT_THAT(choose_device(options_on("abacus"), runs).error().message, HasSubstr("must be auto, cpu, cuda or reference"));
 }
 
 TEST(ChooseDevice, AutoIsAGpuWhereThereIsOne) {
   const bool gpu = make_cuda_backend().has_value();
-  EXPECT_EQ(choose_device(options_on("auto"))->name, gpu ? "cuda" : "cpu");
+  EXPECT_EQ(choose_device(options_on("auto"), runs)->name, gpu ? "cuda" : "cpu");
 }
 
 // Tests of builds without CUDA have an emulated GPU.
@@ -35,7 +37,7 @@ TEST(ChooseDevice, AutoNeverMeansTheCpuForAnOption) {
   if (!make_cuda_backend()) GTEST_SKIP() << "no GPU";
   EngineOptions ranks = options_on("auto");
   ranks.tensor_parallel_size = 2;
-  EXPECT_THAT(choose_device(ranks).error().message, HasSubstr("set --device cpu"));
+  EXPECT_THAT(choose_device(ranks, runs).error().message, HasSubstr("set --device cpu"));
   EXPECT_EQ(load_engine(ranks).error().field, "device");
   EngineOptions engines = options_on("auto");
   engines.data_parallel_size = 2;
@@ -48,19 +50,20 @@ TEST(ChooseDevice, AutoNeverMeansTheCpuForAnOption) {
 TEST(ChooseDevice, RanksOnTheCpuAreNoQuestion) {
   EngineOptions ranks = options_on("cpu");
   ranks.tensor_parallel_size = 2;
-  EXPECT_EQ(choose_device(ranks)->name, "cpu");
+  EXPECT_EQ(choose_device(ranks, runs)->name, "cpu");
 }
 
-TEST(ChooseDevice, FallsBackForTheModelAlone) {
-  const auto refused = [](std::string_view field, ErrorCode code = ErrorCode::unsupported) {
-    return Error{.code = code, .message = "no", .field = std::string(field)};
+// Only for what the GPU lacks: what an option asks for is an error, and so is a model that cannot be read.
+TEST(ChooseDevice, AutoIsTheCpuForAModelThatTheGpuLacksAPartOf) {
+  if (!make_cuda_backend()) GTEST_SKIP() << "no GPU";
+  const auto with = [](std::string field, ErrorCode code) {
+    return choose_device(options_on("auto"), [&](const Backend&) -> Result<> {
+      return std::unexpected(Error{.code = code, .message = "no", .field = field});
+    });
   };
-  for (const char* field : {"", "device", "head_dim", "kv_lora_rank", "index_head_dim"})
-    EXPECT_TRUE(falls_back(refused(field))) << field;
-  for (const char* field : {"tensor_parallel_size", "data_parallel_size", "kv_cache_dtype", "speculative_config",
-                            "kv_transfer_config", "enable_lora", "quantization"})
-    EXPECT_FALSE(falls_back(refused(field))) << field;
-  EXPECT_FALSE(falls_back(refused("device", ErrorCode::invalid_argument)));
+  EXPECT_EQ(with("device", ErrorCode::unsupported)->name, "cpu");
+  EXPECT_EQ(with("kv_cache_dtype", ErrorCode::unsupported).error().field, "kv_cache_dtype");
+  EXPECT_EQ(with("model", ErrorCode::not_found).error().code, ErrorCode::not_found);
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ TEST_F(Refused, NoQuantisedMatrices) {
 TEST_F(Refused, Sound) {
   options_.model_dir = "tests/data/sound/whisper";
   EXPECT_TRUE(load_engine(options_));
-  EXPECT_THAT(error_on_cuda(), testing::HasSubstr("not on cuda yet"));
+  EXPECT_THAT(error_on_cuda(), testing::HasSubstr("cross attention to the rows of an encoder, which device cuda lacks; set --device cpu"));
 }
 
 TEST_F(Refused, WrongOptionsStayErrors) {

@@ -70,7 +70,6 @@ ImageEncoder::Sequences ImageEncoder::Sequences::part(StepRows rows) const {
 
 Result<std::unique_ptr<ImageEncoder>> ImageEncoder::create(const Model& tower, Backend& backend) {
   std::unique_ptr<ImageEncoder> encoder(new ImageEncoder(tower, backend));
-  TRY_VOID(encoder->layout_.supported(backend.ops));
   if (encoder->input_.placed()) TRY_VOID(encoder->read_positions());
   const int side = encoder->input_.side();
   if (side > 0) TRY_VOID(encoder->prepare(side, side));

@@ -23,6 +23,7 @@
 #include "model/fingerprint.h"
 #include "model/rope.h"
 #include "model/shard.h"
+#include "model/support.h"
 #include "timing/read_timing.h"
 
 namespace octavo {
@@ -41,33 +42,12 @@ Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
   return {};
 }
 
-// What cannot be done yet beside images or sound in prompts; without them it can.
-Result<> check_media(const EngineOptions& options, const Model& model, const Backend& backend) {
-  if (model.tower->spec.sound && backend.name == "cuda")
-    return field_failure("device", ErrorCode::unsupported,
-                         "not with sound yet, which {} hears; --limit-mm-per-prompt '{{\"audio\": 0}}' leaves it out",
-                         model.spec.architecture);
-  return model.spec.whole_images ? check_step(options, model.tower->spec) : Result<>();
-}
-
-// What cannot be done yet on GPUs.
-Result<> check_device(const Model& model, const Backend& backend) {
-  const auto by_distance = [](const LayerSpec& layer) {
-    const auto* attention = std::get_if<Attention>(&layer.mixer);
-    return attention != nullptr && attention->distance_bias.buckets > 0;
-  };
-  if (backend.name != "cuda" || std::ranges::none_of(model.spec.layers, by_distance)) return {};
-  return field_failure("device", ErrorCode::unsupported, "scores of {} have biases by distance, not on cuda yet",
-                       model.spec.architecture);
-}
-
 // What cannot be done yet with models whose layers look at an encoder's rows.
-Result<> check_cross(const EngineOptions& options, const Model& model, const Backend& backend) {
+Result<> check_cross(const EngineOptions& options, const Model& model) {
   const auto refuse = [&](std::string_view field, std::string_view what) {
     return field_failure(field, ErrorCode::unsupported, "{} {}, not {} yet", model.spec.architecture,
                          model.spec.hears_beside() ? "transcribes sound" : "reads prompts with an encoder", what);
   };
-  if (backend.name == "cuda") return refuse("device", "on cuda");
   if (options.lora.enabled) return refuse("enable_lora", "with LoRA adapters");
   if (options.speculation) return refuse("speculative_config", "with draft tokens");
   if (model.spec.head) return refuse("runner", "as a pooling model");
@@ -162,7 +142,9 @@ Result<LoadOptions> load_options(const EngineOptions& options) {
                    .threads = options.threads,
                    .images = options.images_max > 0,
                    .videos = options.videos_max > 0,
-                   .sounds = options.sounds_max > 0};
+                   .sounds = options.sounds_max > 0,
+                   .block_size = options.block_size};
+  TRY(load.cache_dtype, kv_cache_dtype(options.kv_cache_dtype));
   TRY(load.dtype, model_dtype(options.dtype));
   TRY(load.reading, reading_of(options));
   TRY(load.quantization, quantization(options.quantization, options.model_dir));
@@ -190,12 +172,9 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
     return invalid("enable_eplb", "{} has no experts", model->spec.architecture);
   if (load.quantization == Encoding::plain && ranks == nullptr && !model->spec.head)
     TRY_VOID(advise_on_output(options, *model));
-  if (!model->spec.has_cross()) TRY_VOID(check_device(*model, *backend));
-  if (model->spec.has_cross())
-    TRY_VOID(check_cross(options, *model, *backend));
-  else if (model->tower)
-    TRY_VOID(check_media(options, *model, *backend));
-  TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
+  if (model->spec.has_cross()) TRY_VOID(check_cross(options, *model));
+  if (model->tower && model->spec.whole_images) TRY_VOID(check_step(options, model->tower->spec));
+  const DType cache_dtype = load.cache_dtype.value_or(model->activation);
   const bool pools = model->spec.head.has_value();
   CacheOptions cache{
       .block_size = options.block_size, .dtype = cache_dtype, .window_groups = options.sliding_window_groups};
@@ -207,7 +186,6 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
     cache.one_plane = true;
     layout = cache_layout(model->spec, cache);
   }
-  TRY_VOID(layout.supported(backend->ops));
   if (options.speculation && pools)
     return field_failure("speculative_config", ErrorCode::unsupported,
                          "{} does not generate: there is nothing to propose", model->spec.architecture);
@@ -253,7 +231,7 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
 Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                         const LoadHooks& hooks) {
   TRY_VOID(check_ranks(options));
-  if (options.data_parallel_size > 1 && backend->name != "cpu")
+  if (options.data_parallel_size > 1 && !backend->device->shares_host_memory())
     return field_failure("data_parallel_size", ErrorCode::unsupported,
                          "must be 1 on devices other than cpu, got {} on {}: set --device cpu", options.data_parallel_size,
                          backend->name);
@@ -365,10 +343,11 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
     TRY(timing, read_step_timing(by));
   }
   const Backend reference = make_reference_backend();
-  TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, DType::bf16));
+  TRY(const std::optional<DType> chosen_dtype, kv_cache_dtype(options.kv_cache_dtype));
+  const DType cache_dtype = chosen_dtype.value_or(DType::bf16);
   const CacheLayout layout =
       cache_layout(spec, {options.block_size, cache_dtype, options.sliding_window_groups});
-  TRY_VOID(layout.supported(reference.ops));
+  TRY_VOID(check_support(spec, {options.block_size, cache_dtype}, reference));
   SchedulerOptions scheduler =
       scheduler_options(options, layout, options.max_model_len.value_or(spec.max_positions));
   scheduler.max_steps_in_flight = 1;
@@ -400,19 +379,12 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& asked, const Lo
   const auto dressed = [&](Backend backend) {
     return hooks.dress ? hooks.dress(std::move(backend)) : std::move(backend);
   };
-  TRY(Backend backend, choose_device(options));
-  const bool may_fall_back = options.device == "auto" && backend.name == "cuda";
+  TRY(Backend backend, choose_device(options, [&](const Backend& gpu) -> Result<> {
+        TRY(const LoadOptions load, load_options(options));
+        return check_support(options.model_dir, load, gpu);
+      }));
   options.device = backend.name;
-  const auto load_with = [&](Backend bare, const EngineOptions& on) {
-    return load_on(std::make_shared<Backend>(dressed(std::move(bare))), on, hooks);
-  };
-  auto loaded = load_with(std::move(backend), options);
-  if (loaded || !may_fall_back || !falls_back(loaded.error())) return loaded;
-  log_warning("device: cpu, the GPU cannot run this model: {}", loaded.error().message);
-  EngineOptions on_cpu = options;
-  on_cpu.device = "cpu";
-  TRY(Backend cpu, choose_device(on_cpu));
-  return load_with(std::move(cpu), on_cpu);
+  return load_on(std::make_shared<Backend>(dressed(std::move(backend))), options, hooks);
 }
 
 Result<> check_weights(const EngineOptions& options, const std::string& path) {
@@ -424,7 +396,7 @@ Result<> check_weights(const EngineOptions& options, const std::string& path) {
 
 Result<> run_rank(const EngineOptions& asked, int rank) {
   TRY(EngineOptions options, placed(asked, rank));
-  TRY(Backend backend, choose_device(options));
+  TRY(Backend backend, choose_device(options, [](const Backend&) { return Result<>(); }));
   options.device = backend.name;
   TRY_VOID(check_ranks(options));
   TRY(const auto ranks, Ranks::join(options, rank));

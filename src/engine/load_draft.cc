@@ -29,12 +29,15 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
   const DraftModelOptions& own = *options.speculation->draft_model();
   TRY(const ModelDType dtype, model_dtype(options.dtype));
   TRY(const Encoding encoding, quantization(own.quantization, own.model));
+  TRY(const std::optional<DType> cache_dtype, kv_cache_dtype(options.kv_cache_dtype));
   auto loaded = Model::load(own.model, *backend,
                             {.dtype = dtype,
                              .quantization = encoding,
                              .max_model_len = own.max_model_len,
                              .reading = {.runner = Runner::generate},
-                             .threads = options.threads});
+                             .threads = options.threads,
+                             .block_size = options.block_size,
+                             .cache_dtype = cache_dtype});
   if (!loaded) {
     loaded.error().message = fmt::format("the draft model: {}", loaded.error().message);
     return std::unexpected(loaded.error());
@@ -47,11 +50,9 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
   if (model->spec.vocab != target.vocab)
     return invalid(kField, "the draft model has a vocabulary of {} tokens, the model of {}: they must be one",
                    model->spec.vocab, target.vocab);
-  TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, model->activation));
   const CacheLayout layout = cache_layout(model->spec, {.block_size = options.block_size,
-                                                        .dtype = cache_dtype,
+                                                        .dtype = cache_dtype.value_or(model->activation),
                                                         .window_groups = options.sliding_window_groups});
-  TRY_VOID(layout.supported(backend->ops));
   if (layout.state_floats > 0)
     return field_failure(
         kField, ErrorCode::unsupported,
@@ -82,7 +83,8 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
                          target.spec.architecture);
   const std::string& beside = options.weights_dir.empty() ? options.model_dir : options.weights_dir;
   const std::string& path = own.model.empty() ? beside : own.model;
-  LoadOptions load{.threads = options.threads};
+  LoadOptions load{.threads = options.threads, .block_size = options.block_size};
+  TRY(load.cache_dtype, kv_cache_dtype(options.kv_cache_dtype));
   if (own.kind == HeadOptions::Kind::mtp) {
     TRY(load.quantization, quantization(options.quantization, options.model_dir));
     return load_predictor(path, target, backend, load);
@@ -92,10 +94,10 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
 
 Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                  Drafter drafter, const SchedulerOptions& scheduler) {
-  TRY(const DType cache_dtype, kv_cache_dtype(options.kv_cache_dtype, drafter.model->activation));
+  TRY(const std::optional<DType> cache_dtype, kv_cache_dtype(options.kv_cache_dtype));
   const CacheLayout layout = cache_layout(
-      drafter.model->spec, {.block_size = options.block_size, .dtype = cache_dtype, .window_groups = false});
-  TRY_VOID(layout.supported(backend->ops));
+      drafter.model->spec,
+      {.block_size = options.block_size, .dtype = cache_dtype.value_or(drafter.model->activation), .window_groups = false});
   const int draft_tokens = options.speculation->num_speculative_tokens;
   LoadedDraft draft{.block_bytes = layout.block_bytes(backend->ops),
                     .max_tokens = scheduler.max_num_batched_tokens,

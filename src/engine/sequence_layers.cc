@@ -26,7 +26,6 @@ SequenceLayers::SequenceLayers(const Model& model, int rows, Backend& backend)
 
 Result<> SequenceLayers::allocate() {
   const int blocks = (rows_ + kBlockSize - 1) / kBlockSize;
-  TRY_VOID(layout_.supported(backend_.ops));
   TRY(Decoder decoder, Decoder::make(model_, layout_, backend_, {.max_tokens = rows_, .max_logit_rows = 1}));
   decoder_ = std::make_unique<Decoder>(std::move(decoder));
   TRY(cache_, KvMemory::allocate(layout_, backend_, blocks, 0));

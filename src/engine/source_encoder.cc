@@ -37,7 +37,6 @@ Result<> SourceEncoder::allocate_places(std::int64_t places) {
 }
 
 Result<> SourceEncoder::allocate(int max_tokens, int max_sequences) {
-  TRY_VOID(cross_layout_.supported(backend_.ops));
   if (model_.tower->spec.sound) {
     TRY(sound_, SoundTower::create(*model_.tower, backend_));
   } else {
