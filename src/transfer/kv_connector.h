@@ -1,5 +1,5 @@
 // Where KV blocks are beside an engine's own cache: at another engine, on a disk below it. A file for each
-// kind of place; to the engine (engine/kv_transfers.h) all are the same.
+// kind of place; to the engine (engine/cache/kv_transfers.h) all are the same.
 //
 // A connector knows pieces of the past (kv_pieces.h) by the names that all processes agree on (chained hashes of
 // all tokens up to a block's end, images among them, adapter and salt) and moves their bytes, on threads of its own.

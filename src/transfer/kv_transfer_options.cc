@@ -10,8 +10,8 @@
 
 #include "base/json_field.h"
 #include "base/quoted_text.h"
-#include "transfer/library_store.h"
-#include "transfer/store_client.h"
+#include "transfer/tiers/library_store.h"
+#include "transfer/tiers/store_client.h"
 
 namespace octavo {
 namespace {

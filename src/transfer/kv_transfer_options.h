@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "transfer/compressed_blocks.h"
-#include "transfer/eviction_order.h"
+#include "transfer/tiers/compressed_blocks.h"
+#include "transfer/tiers/eviction_order.h"
 
 namespace octavo {
 
