@@ -15,7 +15,7 @@ struct Batch {
   std::vector<std::int32_t> ids;  // 0 where pending
   std::vector<std::int32_t> positions;
   std::vector<std::int32_t> types;  // 1: of a prompt's second text
-  GridPositions axes;  // beside images that are grids; empty: `positions` on each axis. Not filled by pack()
+  GridPositions axes{};  // beside images that are grids; empty: `positions` on each axis. Not filled by pack()
 
   // Tokens [query_starts[s], query_starts[s + 1]) belong to sequence s, whose cache reaches lengths[s] after
   // this step.

@@ -58,7 +58,8 @@ class RankedExecutor final : public Executor {
   RankedExecutor() = default;
   Result<> open_caches(const RankCaches& caches, std::int64_t blocks);
   void look_on(const std::stop_token& stop);
-  Result<> tell();
+  template <class Order, class... Fields>
+  Result<> tell(const Fields&... fields);
   Result<> begin(const Batch& batch);
   Result<> finish(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
   Result<> or_end(Result<> done) const;

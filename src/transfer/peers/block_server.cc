@@ -145,8 +145,6 @@ Result<> BlockServer::keep_leases(PeerSocket& socket, Keep next) {
 // Why the blocks are not given; "": they are.
 std::string BlockServer::refusal(const Pull& pull, KvTransferFailure& reason) {
   reason = KvTransferFailure::mismatch;
-  if (pull.version != kTransferVersion)
-    return fmt::format("version {} of the transfer, this engine speaks {}", pull.version, kTransferVersion);
   if (std::string what = difference(options_.format, pull.format);
       !what.empty() && !can_regroup(options_.format, pull.format))
     return what;

@@ -10,10 +10,10 @@
 // Or alone on a connection: Done, where nothing is wanted; Keep, as often as there are leases that are to
 // last. Packed blocks (block_format.h) are written to the slot that the Get names, or follow the Piece: see
 // transport.h. Of native ones (native_blocks.h) the headers follow it, and then their contents, here or over
-// UCX. The lease lasts as long as the connection.
+// UCX. The lease lasts while the connection does.
 //
-// At any time the producer may say Refused, and closes. A frame is the number of its bytes (u32,
-// little-endian) and a JSON object.
+// At any time the producer may say Refused, and closes. A frame is the number of its bytes (u32), a hash of the types of all
+// fields below (u64: the version) and a TransferMessage (base/pack.h).
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,6 @@
 
 namespace octavo {
 
-inline constexpr int kTransferVersion = 4;
-
 // Memory of the consumer's that a process of the same host can open. slot_bytes 0: there is none.
 struct SegmentOffer {
   std::int64_t process = 0;
@@ -39,7 +37,6 @@ struct SegmentOffer {
 };
 
 struct Pull {
-  int version = kTransferVersion;
   BlockFormat format{};
   std::string engine_id{};
   std::string request_id{};

@@ -433,18 +433,29 @@ TEST(Transfer, AConsumerThatDiesWhileItIsSentToOverUcxIsNoticed) {
   EXPECT_EQ(Consumer().fetch(task_for(producer.server->port()), way).failure, std::nullopt);
 }
 
+// What another engine answers, instead of Ready.
+KvTransferFailure failure_after(const std::function<void(PeerSocket&)>& answer) {
+  BadPeer peer([&](PeerSocket& s) {
+    (void)receive_message(s);
+    answer(s);
+  });
+  return Consumer().fetch(task_for(peer.port)).failure.value();
+}
+
 TEST(Transfer, NonsenseIsAnError) {
-  for (const char* text :
-       {"", "{}", "[", R"({"kind": "ready"})", R"({"kind": "refused", "reason": "x"})",
-        R"({"kind": "piece", "first": -1, "count": 2})", R"({"kind": "done", "request_id": 1})"}) {
-    BadPeer peer([&](PeerSocket& s) {
-      (void)receive_message(s);
-      const auto size = static_cast<std::uint32_t>(std::strlen(text));
+  for (const std::string_view bytes : {"", "{}", "12345678", "12345678\x01", R"({"kind": "ready"})"}) {
+    const auto failed = failure_after([&](PeerSocket& s) {
+      const auto size = static_cast<std::uint32_t>(bytes.size());
       (void)s.send(std::as_bytes(std::span(&size, 1)));
-      (void)s.send(std::as_bytes(std::span(text, size)));
+      (void)s.send(std::as_bytes(std::span(bytes)));
     });
-    EXPECT_EQ(Consumer().fetch(task_for(peer.port)).failure, KvTransferFailure::corrupt) << text;
+    EXPECT_EQ(failed, KvTransferFailure::corrupt) << bytes;
   }
+  const TransferMessage out_of_range[] = {Piece{.first = -1, .count = 2}, Ready{.blocks = -1},
+                                          Refused{static_cast<KvTransferFailure>(99), "x"},
+                                          Get{.way = static_cast<BlockWay>(2)}};
+  for (const TransferMessage& message : out_of_range)
+    EXPECT_EQ(failure_after([&](PeerSocket& s) { (void)send_message(s, message); }), KvTransferFailure::corrupt);
   // And to a server, which goes on.
   Producer producer;
   for (const std::uint32_t size : {0u, 3u, 1u << 31}) {
