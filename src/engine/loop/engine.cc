@@ -276,13 +276,13 @@ void Engine::advance_adapters() {
 }
 
 void Engine::advance_transfers() {
-  for (const RequestId id : transfers_->advance(now_us(), steps_.prompt_token_seconds()))
+  for (const RequestId id : transfers_->advance(now_us(), steps_.records().prompt_token_seconds()))
     answers_.for_request(id, [&](AnswerIndex index, const Answer&) { start(index); });
 }
 
 // Nothing has run: blocks that are kept for others stand in the way of what waits.
 bool Engine::must_give_way() const {
-  if (!transfers_ || steps_.masks_under_way() > 0) return false;
+  if (!transfers_ || steps_.guidance().under_way() > 0) return false;
   const SchedulerStats s = scheduler_->stats();
   return s.running + s.waiting > 0 && transfers_->give_way();
 }
@@ -394,13 +394,13 @@ void Engine::publish_stats(bool healthy) {
   stats_.prompt_tokens = answers_.counters().prompt_tokens;
   stats_.prompt_tokens_cached = answers_.counters().prompt_tokens_cached;
   stats_.generation_tokens = answers_.counters().generation_tokens;
-  stats_.step_tokens = steps_.step_tokens();
-  stats_.recent_steps = steps_.recent_steps();
+  stats_.step_tokens = steps_.records().tokens();
+  stats_.recent_steps = steps_.records().recent();
   grammars_.add_stats(stats_);
   if (transfers_) transfers_->add_stats(stats_);
-  stats_.grammar_masks = steps_.mask_counters().filled;
-  stats_.grammar_mask_ns = steps_.mask_counters().nanoseconds;
-  stats_.grammar_masks_deferred = steps_.mask_counters().deferred;
+  stats_.grammar_masks = steps_.guidance().counters().filled;
+  stats_.grammar_mask_ns = steps_.guidance().counters().nanoseconds;
+  stats_.grammar_masks_deferred = steps_.guidance().counters().deferred;
   stats_.drafts = steps_.draft_counters().drafts;
   stats_.draft_tokens = steps_.draft_counters().tokens;
   stats_.accepted_drafts = steps_.draft_counters().accepted;
