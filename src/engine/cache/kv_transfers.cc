@@ -5,8 +5,7 @@
 
 #include "base/log.h"
 #include "transfer/kv_pieces.h"
-#include "transfer/peers/peer_connector.h"
-#include "transfer/tiers/tier_connector.h"
+#include "transfer/start_connectors.h"
 
 namespace octavo {
 namespace {
@@ -40,8 +39,13 @@ Result<std::unique_ptr<KvTransfers>> KvTransfers::start(const KvTransferOptions&
   if (!format) return field_failure(kField, format.error().code, "{}", format.error().message);
   std::unique_ptr<KvTransfers> transfers(
       new KvTransfers(*std::move(format), options.lease_seconds / 2, scheduler, events, std::move(wake)));
-  if (const Result<> connected = transfers->connect(options, engine, executor); !connected)
-    return field_failure(kField, connected.error().code, "{}", connected.error().message);
+  auto connectors = start_connectors(options, {.format = transfers->format_,
+                                               .engine = engine,
+                                               .cache_blocks = scheduler.options().num_blocks,
+                                               .in_host_memory = executor.in_host_memory(),
+                                               .cache = transfers->access(executor)});
+  if (!connectors) return field_failure(kField, connectors.error().code, "{}", connectors.error().message);
+  transfers->connectors_ = *std::move(connectors);
   return transfers;
 }
 
@@ -53,27 +57,6 @@ KvTransfers::KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& sch
       wake_(std::move(wake)),
       events_(events, std::max(1, group_count(format_))) {
   stats_.enabled = true;
-}
-
-// A tier first: it is nearer than another engine.
-Result<> KvTransfers::connect(const KvTransferOptions& options, int engine, Executor& executor) {
-  if (options.tier) {
-    KvTierOptions tier = *options.tier;
-    if (tier.on_host_of_device && !executor.in_host_memory()) {
-      tier.host_bytes = tier.bytes;
-      tier.place.clear();
-    }
-    TRY(auto tiers, TierConnector::open(tier, format_, engine, scheduler_.options().num_blocks, access(executor)));
-    connectors_.push_back(std::move(tiers));
-    if (tier.host_bytes > 0)
-      log_info("KV blocks in host memory: up to {} MiB, {}", tier.host_bytes >> 20,
-               executor.in_host_memory() ? "taken as they come" : "pinned, taken at once");
-  }
-  if (options.produces || options.consumes) {
-    TRY(auto peers, PeerConnector::start(options, format_, engine, access(executor)));
-    connectors_.push_back(std::move(peers));
-  }
-  return {};
 }
 
 CacheAccess KvTransfers::access(Executor& executor) {

@@ -87,7 +87,6 @@ class KvTransfers {
   KvTransfers(BlockFormat format, int give_up_seconds, Scheduler& scheduler, KvEventLog* events,
               std::function<void()> wake);
 
-  Result<> connect(const KvTransferOptions& options, int engine, Executor& executor);
   CacheAccess access(Executor& executor);
   KvPrompt prompt_of(const Accepted& accepted, std::span<const Hash128> keys, int cached = 0) const;
   Import::State begin_load(Import& entry, std::int64_t now_us);
