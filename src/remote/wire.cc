@@ -20,7 +20,7 @@ namespace remote {
 namespace {
 
 template <class Variant>
-Result<Variant> read(std::string_view frame) {
+Result<Variant> read_frame(std::string_view frame) {
   Unpacker unpacker(std::as_bytes(std::span(frame)));
   Result<Variant> message;
   unpacker.get(*message);
@@ -64,8 +64,8 @@ template void append_frame(std::string&, const Failed&);
 template void append_frame(std::string&, const Output&);
 template void append_frame(std::string&, const EngineStats&);
 
-Result<ToEngine> read_to_engine(std::string_view frame) { return read<ToEngine>(frame); }
-Result<FromEngine> read_from_engine(std::string_view frame) { return read<FromEngine>(frame); }
+Result<ToEngine> read_to_engine(std::string_view frame) { return read_frame<ToEngine>(frame); }
+Result<FromEngine> read_from_engine(std::string_view frame) { return read_frame<FromEngine>(frame); }
 
 }  // namespace remote
 }  // namespace octavo

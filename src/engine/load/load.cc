@@ -12,9 +12,9 @@
 #include "engine/execute/ranked_executor.h"
 #include "engine/execute/ranks.h"
 #include "engine/execute/timed_executor.h"
-#include "engine/load/cache_plan.h"
 #include "engine/load/choose_device.h"
 #include "engine/load/describe_model.h"
+#include "engine/load/engine_plan.h"
 #include "engine/load/free_tokens.h"
 #include "engine/load/model_figures.h"
 #include "engine/load/placement.h"
@@ -97,9 +97,7 @@ Result<std::string> fingerprint_of(const EngineOptions& options, const Model& mo
 // A model, or a rank's part of it, on its device, with everything but the KV cache.
 struct Loaded {
   std::unique_ptr<LocalExecutor> executor;
-  SchedulerOptions scheduler;
-  std::int64_t block_bytes = 0;
-  std::int64_t state_bytes = 0;
+  ModelPlanFigures figures;
   std::optional<Drafter> drafter = {};
   std::optional<RankCaches> rank_caches = {};  // where blocks of ranks may leave the engine
 };
@@ -112,13 +110,13 @@ Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
 
 // All stages have as many blocks and states, so that the one whose layers need most decides.
 Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const CacheOptions& cache, const Ops& ops,
-                            Loaded& loaded) {
+                            ModelPlanFigures& figures) {
   TRY(const std::vector<Stage> stages, divide_layers(spec, options.pipeline_parallel_size));
   for (const Stage& stage : stages) {
     spec.stage = stage;
     const CacheLayout layout = cache_layout(spec, cache);
-    loaded.block_bytes = std::max(loaded.block_bytes, layout.block_bytes(ops));
-    loaded.state_bytes = std::max(loaded.state_bytes, layout.state_bytes());
+    figures.block_bytes = std::max(figures.block_bytes, layout.block_bytes(ops));
+    figures.state_bytes = std::max(figures.state_bytes, layout.state_bytes());
   }
   return {};
 }
@@ -199,30 +197,36 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
   const bool pools = model->spec.head.has_value();
   CacheOptions cache{
       .block_size = options.block_size, .dtype = cache_dtype, .window_groups = options.sliding_window_groups};
-  CacheLayout layout = cache_layout(model->spec, cache);
-  const bool prefixes = pools && caches_prefixes(options, model->spec) &&
-                        holds_longest(options, *backend, layout, model->max_model_len);
-  if (pools && !prefixes) {
+  const auto figures_of = [&](CacheLayout layout) {
+    const std::int64_t block_bytes = layout.block_bytes(backend->ops), state_bytes = layout.state_bytes();
+    return ModelPlanFigures{.layout = std::move(layout),
+                            .max_model_len = model->max_model_len,
+                            .block_bytes = block_bytes,
+                            .state_bytes = state_bytes,
+                            .pools = pools,
+                            .hash_seed = secret_seed()};
+  };
+  Loaded loaded{.executor = {}, .figures = figures_of(cache_layout(model->spec, cache))};
+  if (pools && !(caches_prefixes(options, model->spec) &&
+                 holds_longest(options, loaded.figures, memory_of(options, *backend->device)))) {
     cache.window_groups = false;
     cache.one_plane = true;
-    layout = cache_layout(model->spec, cache);
+    loaded.figures = figures_of(cache_layout(model->spec, cache));
+    loaded.figures.caches_prefixes = false;
   }
+  const CacheLayout layout = loaded.figures.layout;
   TRY_VOID(layout.supported(backend->ops));
   if (options.speculation && pools)
     return field_failure("speculative_config", ErrorCode::unsupported,
                          "{} does not generate: there is nothing to propose", model->spec.architecture);
-  Loaded loaded{.executor = {},
-                .scheduler = scheduler_options(options, layout, model->max_model_len),
-                .block_bytes = layout.block_bytes(backend->ops),
-                .state_bytes = layout.state_bytes()};
   std::vector<int> kept_layers;
   if (has_cache) {
     TRY(loaded.drafter, load_drafter(*backend, options, *model, layout));
     kept_layers = loaded.drafter->model->spec.hidden->layers;
   }
   if (options.pipeline_parallel_size > 1)
-    TRY_VOID(share_among_stages(options, model->spec, cache, backend->ops, loaded));
-  if (pools) read_whole_texts(loaded.scheduler, prefixes);
+    TRY_VOID(share_among_stages(options, model->spec, cache, backend->ops, loaded.figures));
+  const SchedulerOptions step = plan_step(loaded.figures, options);
   std::string fingerprint;
   if (options.kv_transfer.enabled) {
     if (is_rank_0) {  // which says what blocks are
@@ -234,8 +238,8 @@ Result<Loaded> load_model(const std::shared_ptr<Backend>& backend, const EngineO
   }
   TRY(loaded.executor,
       LocalExecutor::create(backend, std::move(model), layout,
-                            {.max_tokens = loaded.scheduler.max_num_batched_tokens,
-                             .max_sequences = loaded.scheduler.max_num_seqs,
+                            {.max_tokens = step.max_num_batched_tokens,
+                             .max_sequences = step.max_num_seqs,
                              .max_adapters = options.lora.in_memory(),
                              .max_adapter_rank = options.lora.enabled ? options.lora.max_lora_rank : 0,
                              .fingerprint = std::move(fingerprint),
@@ -267,32 +271,32 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   if (ranks) TRY_VOID(ranks->agree(loaded_or_not ? Result<>() : std::unexpected(loaded_or_not.error())));
   if (!loaded_or_not) return std::unexpected(loaded_or_not.error());
   Loaded& loaded = *loaded_or_not;
-  auto& [executor, scheduler, block_bytes, state_bytes, drafter, caches] = loaded;
-  const std::int64_t source_bytes = executor->source_bytes();
+  auto& [executor, figures, drafter, caches] = loaded;
+  const SchedulerOptions step = plan_step(figures, options);
   std::optional<LoadedDraft> draft;  // its cache has as many blocks as the model's
   if (options.speculation && options.speculation->draft_model() != nullptr) {
-    TRY(draft, load_draft(backend, options, executor->model().spec, scheduler));
+    TRY(draft, load_draft(backend, options, executor->model().spec, step));
   } else if (drafter) {
-    TRY(draft, prepare_head(backend, options, *std::move(drafter), scheduler));
+    TRY(draft, prepare_head(backend, options, *std::move(drafter), step));
   } else if (options.speculation && options.speculation->place_heads() != nullptr) {
     TRY(draft, load_place_heads(*backend, options, executor->model()));
   }
-  const std::int64_t draft_block_bytes = draft ? draft->block_bytes : 0;
   const bool pools = executor->pools();
-  scheduler.max_steps_in_flight = std::max(executor->steps_in_flight(), options.pipeline_parallel_size);
   const Device& device = executor->device();
-  // Texts that are read take few blocks, if any: for them an estimate is enough.
+  // A pooling model's cache has few blocks, if any: for them an estimate is enough.
   const bool measures =
       !device.shares_host_memory() && options.kv_cache_memory_bytes == 0 && !options.num_blocks && !pools;
   if (measures) TRY_VOID(executor->rehearse());
-  MemoryPlan memory = memory_of(options, device);
   int free_tokens = usual_free_tokens(device);
-  if (options.speculation && state_bytes > 0)
-    scheduler.draft_states =
-        draft_policy(*options.speculation, scheduler.block_size, free_tokens).most_of_step(scheduler.max_num_seqs);
-  memory.reserved = executor->later_bytes() + (draft ? draft->later_bytes() : 0);
-  if (!pools || scheduler.enable_prefix_caching)
-    TRY_VOID(plan_cache(options, memory, block_bytes + draft_block_bytes, state_bytes, source_bytes, scheduler));
+  MemoryFigures memory{.memory = memory_of(options, device),
+                       .source_bytes = executor->source_bytes(),
+                       .draft_block_bytes = draft ? draft->block_bytes : 0,
+                       .steps_in_flight = std::max(executor->steps_in_flight(), options.pipeline_parallel_size)};
+  memory.memory.reserved = executor->later_bytes() + (draft ? draft->later_bytes() : 0);
+  if (options.speculation)
+    memory.draft_states =
+        draft_policy(*options.speculation, step.block_size, free_tokens).most_of_step(step.max_num_seqs);
+  TRY(SchedulerOptions scheduler, plan_engine(figures, memory, options));
 
   EngineInfo info;
   info.index = options.first_index + options.index;
@@ -302,8 +306,8 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   if (draft) info.weight_bytes += static_cast<std::int64_t>(draft->model().weight_bytes);
   if (const auto& ends = executor->model().ends) info.weight_bytes += static_cast<std::int64_t>(ends->weight_bytes);
   const int states = scheduler.max_num_seqs + scheduler.draft_states + scheduler.saved_states;
-  info.cache_bytes = rank_count * (scheduler.num_blocks * block_bytes + states * state_bytes) +
-                     scheduler.max_num_seqs * source_bytes + scheduler.num_blocks * draft_block_bytes;
+  info.cache_bytes = rank_count * (scheduler.num_blocks * figures.block_bytes + states * figures.state_bytes) +
+                     scheduler.max_num_seqs * memory.source_bytes + scheduler.num_blocks * memory.draft_block_bytes;
   info.vocab_size = executor->model().spec.vocab;
   if (pools) describe_head(executor->model().spec, info);
   if (const ModelSpec& spec = executor->model().spec; executor->model().tower)
@@ -369,16 +373,17 @@ Result<std::unique_ptr<Engine>> load_simulated(const EngineOptions& options, con
   const CacheLayout layout =
       cache_layout(spec, {options.block_size, cache_dtype, options.sliding_window_groups});
   TRY_VOID(layout.supported(reference.ops));
-  SchedulerOptions scheduler =
-      scheduler_options(options, layout, options.max_model_len.value_or(spec.max_positions));
-  scheduler.max_steps_in_flight = 1;
-  const std::int64_t block_bytes = layout.block_bytes(reference.ops);
-  TRY_VOID(plan_cache(options, memory, block_bytes, layout.state_bytes(), 0, scheduler));
+  const ModelPlanFigures loaded{.layout = layout,
+                                .max_model_len = options.max_model_len.value_or(spec.max_positions),
+                                .block_bytes = layout.block_bytes(reference.ops),
+                                .state_bytes = layout.state_bytes(),
+                                .hash_seed = secret_seed()};
+  TRY(SchedulerOptions scheduler, plan_engine(loaded, {.memory = memory}, options));
 
   EngineInfo info;
   info.index = options.first_index + options.index;
   info.architecture = spec.architecture;
-  info.cache_bytes = scheduler.num_blocks * block_bytes;
+  info.cache_bytes = scheduler.num_blocks * loaded.block_bytes;
   info.vocab_size = spec.vocab;
   info.max_queued = options.max_queued;
   info.max_logprobs = options.max_logprobs;

@@ -1,4 +1,4 @@
-#include "engine/load/cache_plan.h"
+#include "engine/load/engine_plan.h"
 
 #include <algorithm>
 #include <limits>
@@ -51,49 +51,16 @@ std::int64_t blocks_without_bytes(const SchedulerOptions& s) {
          std::int64_t{s.saved_states} * (step / s.block_size + 1);
 }
 
-}  // namespace
-
-SchedulerOptions scheduler_options(const EngineOptions& options, const CacheLayout& layout,
-                                   int max_model_len) {
-  SchedulerOptions s;
-  s.block_size = layout.block_size;
-  s.groups.clear();
-  for (const LayerGroup& group : layout.groups) s.groups.push_back({group.window});
-  // The scheduler counts in blocks: without attention they have no bytes, and sequences hold them for a step. The
-  // block of the token before the next names the prefix.
-  if (layout.groups.empty()) s.groups.push_back({.window = 2});
-  s.enable_prefix_caching = options.enable_prefix_caching;
-  const int blocks = (s.mamba_block_size + s.block_size - 1) / s.block_size;
-  s.mamba_block_size = options.mamba_block_size.value_or(blocks * s.block_size);
-  s.prefix_hash = {options.prefix_hash, secret_seed()};
-  s.max_num_batched_tokens = options.max_num_batched_tokens;
-  s.max_num_seqs = std::min(options.max_num_seqs, options.max_num_batched_tokens);
-  s.long_prefill_token_threshold = options.long_prefill_token_threshold;
-  s.enable_chunked_prefill = options.enable_chunked_prefill;
-  s.policy = options.policy;
-  s.max_model_len = max_model_len;
-  s.watermark = options.watermark;
-  if (options.speculation) s.max_draft_tokens = options.speculation->num_speculative_tokens;
-  return s;
-}
-
-MemoryPlan memory_of(const EngineOptions& options, const Device& device) {
-  return {.asked = options.kv_cache_memory_bytes,
-          .all = static_cast<std::int64_t>(device.memory_bytes()),
-          .available = static_cast<std::int64_t>(device.available_bytes()) /
-                       (options.data_parallel_size * options.ranks_of_host()),
-          .shared_with_host = device.shares_host_memory(),
-          .utilization = options.gpu_memory_utilization};
-}
-
-Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_t block_bytes,
-                    std::int64_t state_bytes, std::int64_t source_bytes, SchedulerOptions& s) {
+Result<> plan_cache(const ModelPlanFigures& model, const MemoryFigures& figures, const EngineOptions& options,
+                    SchedulerOptions& s) {
+  const std::int64_t block_bytes = model.block_bytes + figures.draft_block_bytes;
   const std::int64_t cached = blocks_of_sequence(s, s.max_model_len) * block_bytes;
-  memory.useful = s.max_num_seqs * (cached + 2 * (state_bytes + source_bytes)) +
-                  2 * s.draft_states * state_bytes;  // half may be states
+  MemoryPlan memory = figures.memory;
+  memory.useful = s.max_num_seqs * (cached + 2 * (model.state_bytes + figures.source_bytes)) +
+                  2 * s.draft_states * model.state_bytes;  // half may be states
   std::int64_t bytes = cache_bytes(memory);
-  TRY_VOID(plan_states(state_bytes + source_bytes, bytes, s));
-  plan_saved_states(state_bytes, block_bytes, bytes, s);
+  TRY_VOID(plan_states(model.state_bytes + figures.source_bytes, bytes, s));
+  plan_saved_states(model.state_bytes, block_bytes, bytes, s);
   const std::int64_t fitting = block_bytes > 0 ? bytes / block_bytes : blocks_without_bytes(s);
   const std::int64_t blocks = options.num_blocks ? *options.num_blocks : fitting;
   s.num_blocks = static_cast<int>(std::min<std::int64_t>(blocks, 1 << 30));
@@ -109,6 +76,62 @@ Result<> plan_cache(const EngineOptions& options, MemoryPlan memory, std::int64_
   return {};
 }
 
+// What of each text is not cached is computed in one step, which needs its keys and values only while it runs. The +1 is
+// the answer's token, which is never computed.
+void read_whole_texts(SchedulerOptions& s, bool prefixes) {
+  s.enable_prefix_caching = prefixes;
+  s.enable_chunked_prefill = false;
+  s.long_prefill_token_threshold = 0;
+  s.max_model_len += 1;
+  s.max_num_batched_tokens = std::max(s.max_num_batched_tokens, s.max_model_len);
+  const int blocks = s.max_num_batched_tokens / s.block_size + s.max_num_seqs;
+  s.num_blocks = blocks * static_cast<int>(s.groups.size());
+}
+
+}  // namespace
+
+SchedulerOptions plan_step(const ModelPlanFigures& model, const EngineOptions& options) {
+  SchedulerOptions s;
+  s.block_size = model.layout.block_size;
+  s.groups.clear();
+  for (const LayerGroup& group : model.layout.groups) s.groups.push_back({group.window});
+  // The scheduler counts in blocks: without attention they have no bytes, and sequences hold them for a step. The
+  // block of the token before the next names the prefix.
+  if (model.layout.groups.empty()) s.groups.push_back({.window = 2});
+  s.enable_prefix_caching = options.enable_prefix_caching;
+  const int blocks = (s.mamba_block_size + s.block_size - 1) / s.block_size;
+  s.mamba_block_size = options.mamba_block_size.value_or(blocks * s.block_size);
+  s.prefix_hash = {options.prefix_hash, model.hash_seed};
+  s.max_num_batched_tokens = options.max_num_batched_tokens;
+  s.max_num_seqs = std::min(options.max_num_seqs, options.max_num_batched_tokens);
+  s.long_prefill_token_threshold = options.long_prefill_token_threshold;
+  s.enable_chunked_prefill = options.enable_chunked_prefill;
+  s.policy = options.policy;
+  s.max_model_len = model.max_model_len;
+  s.watermark = options.watermark;
+  if (options.speculation) s.max_draft_tokens = options.speculation->num_speculative_tokens;
+  if (model.pools) read_whole_texts(s, model.caches_prefixes);
+  return s;
+}
+
+Result<SchedulerOptions> plan_engine(const ModelPlanFigures& model, const MemoryFigures& memory,
+                                     const EngineOptions& options) {
+  SchedulerOptions s = plan_step(model, options);
+  s.max_steps_in_flight = memory.steps_in_flight;
+  if (model.state_bytes > 0) s.draft_states = memory.draft_states;
+  if (!model.pools || s.enable_prefix_caching) TRY_VOID(plan_cache(model, memory, options, s));
+  return s;
+}
+
+MemoryPlan memory_of(const EngineOptions& options, const Device& device) {
+  return {.asked = options.kv_cache_memory_bytes,
+          .all = static_cast<std::int64_t>(device.memory_bytes()),
+          .available = static_cast<std::int64_t>(device.available_bytes()) /
+                       (options.data_parallel_size * options.ranks_of_host()),
+          .shared_with_host = device.shares_host_memory(),
+          .utilization = options.gpu_memory_utilization};
+}
+
 bool caches_prefixes(const EngineOptions& options, const ModelSpec& spec) {
   const bool causal = std::ranges::all_of(spec.layers, [](const LayerSpec& layer) {
     const auto* attention = std::get_if<Attention>(&layer.mixer);
@@ -118,29 +141,18 @@ bool caches_prefixes(const EngineOptions& options, const ModelSpec& spec) {
          spec.head->pool == Pool::last && !spec.head->each_token;
 }
 
-bool holds_longest(const EngineOptions& options, const Backend& backend, const CacheLayout& layout,
-                   int max_model_len) {
-  const std::int64_t bytes = layout.block_bytes(backend.ops);
-  const SchedulerOptions scheduler = scheduler_options(options, layout, max_model_len + 1);
-  MemoryPlan memory = memory_of(options, *backend.device);
-  memory.useful = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t blocks = options.num_blocks ? *options.num_blocks : cache_bytes(memory) / bytes;
-  if (blocks > blocks_of_sequence(scheduler, max_model_len + 1)) return true;
-  log_info(
-      "the KV cache would have {} blocks, too few for a text of {} tokens: beginnings of texts are not kept",
-      blocks, max_model_len);
+bool holds_longest(const EngineOptions& options, const ModelPlanFigures& model, const MemoryPlan& memory) {
+  ModelPlanFigures with_answer = model;
+  with_answer.max_model_len += 1;
+  with_answer.pools = false;
+  MemoryPlan unlimited = memory;
+  unlimited.useful = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t blocks =
+      options.num_blocks ? *options.num_blocks : cache_bytes(unlimited) / model.block_bytes;
+  if (blocks > blocks_of_sequence(plan_step(with_answer, options), with_answer.max_model_len)) return true;
+  log_info("the KV cache would have {} blocks, too few for a text of {} tokens: prefixes of texts are not cached", blocks,
+           model.max_model_len);
   return false;
-}
-
-// The +1 is the place of an answer, which is never computed.
-void read_whole_texts(SchedulerOptions& s, bool prefixes) {
-  s.enable_prefix_caching = prefixes;
-  s.enable_chunked_prefill = false;
-  s.long_prefill_token_threshold = 0;
-  s.max_model_len += 1;
-  s.max_num_batched_tokens = std::max(s.max_num_batched_tokens, s.max_model_len);
-  const int blocks = s.max_num_batched_tokens / s.block_size + s.max_num_seqs;
-  s.num_blocks = blocks * static_cast<int>(s.groups.size());
 }
 
 }  // namespace octavo
