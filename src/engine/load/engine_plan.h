@@ -15,7 +15,7 @@ namespace octavo {
 
 // Known once the model's files are read.
 struct ModelPlanFigures {
-  CacheLayout layout;
+  CacheLayout layout{};
   int max_model_len = 0;
   std::int64_t block_bytes = 0;  // of the stage that needs most
   std::int64_t state_bytes = 0;  // of a sequence, likewise
@@ -26,7 +26,7 @@ struct ModelPlanFigures {
 
 // Known once weights and workspaces are in memory.
 struct MemoryFigures {
-  MemoryPlan memory;                    // `useful` is planned here
+  MemoryPlan memory{};                    // `useful` is planned here
   std::int64_t source_bytes = 0;        // of a sequence's sound or prompt
   std::int64_t draft_block_bytes = 0;   // of the draft model's blocks, as many as the model's
   int steps_in_flight = 1;
