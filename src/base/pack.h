@@ -1,5 +1,5 @@
 // Structs as bytes, field after field, for messages between programs of one release. Numbers are little-endian; texts and
-// vectors follow their size. Nobody lists fields: both ends compare the layout_hash of what they exchange.
+// vectors follow their size. Fields are found by reflection; both ends compare the layout_hash of their messages.
 #pragma once
 
 #include <array>
@@ -217,7 +217,7 @@ struct Of<T> {
   static constexpr std::uint64_t add(std::uint64_t hash) { return Of<typename Packed<T>::As>::add(hash); }
 };
 
-// Of what a template holds, after a number for the template.
+// The number of a template, then the types that it holds.
 template <std::uint64_t kTemplate, class... Held>
 struct OfHeld {
   static constexpr std::uint64_t add(std::uint64_t hash) {
@@ -243,7 +243,7 @@ struct Of<std::span<const T>> : OfHeld<2, T> {};  // is read as a vector
 
 }  // namespace layout
 
-// Of the types of all fields, to any depth, in their order: another hash, other bytes.
+// Hash of the types of all fields, to any depth, in their order. Messages with different hashes have different bytes.
 template <class... Messages>
 constexpr std::uint64_t layout_hash() {
   std::uint64_t hash = 0;

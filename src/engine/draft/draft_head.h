@@ -1,15 +1,12 @@
 // A head that proposes from the hidden states of the engine's own model: a layer of multi-token prediction
 // (DeepSeek-V3, 2024) or EAGLE's (Li et al., ICML 2024; EAGLE-3, 2025).
 //
-// At each position it reads what the model has made of the token there, and the token behind it. So it
-// follows the model's steps: when a step's tokens are known it reads all of them, and its keys and values lie
-// in blocks of the same numbers as the model's, in a cache of its own. A prefix that the model finds in its
-// cache, the head has, too. Texts of which no draft tokens are wanted it does not read, so that it costs nothing
-// then; when they are again, it goes on at the beginning of a block, and sees what it has read of the text without
-// a gap. Then it proposes: a pass for each draft token, all sequences in one batch, where
-// a row that the head has made itself takes the place of the model's. Those passes' keys and values are
-// written anew when the model has judged the draft tokens; where the sequence has no block for them yet, they
-// go to blocks that are the head's own.
+// At each position it reads the model's hidden state and the next token. After each step it reads all of the step's tokens; its
+// keys and values are in a separate cache, in blocks of the same numbers as the model's, so the head shares cached prefixes.
+// It skips texts that want no draft tokens, and resumes at the beginning of a block. It makes one pass for each draft token,
+// all sequences in one batch; later passes read the head's own hidden state in place of the model's. The keys and values of
+// draft tokens are written again after the model accepts them; where the sequence has no block for them yet, they go to
+// blocks of the head.
 #pragma once
 
 #include <cstdint>

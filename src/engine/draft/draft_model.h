@@ -1,12 +1,9 @@
-// A smaller model that proposes what the engine's model will say (speculative decoding: Leviathan et al.,
-// ICML 2023).
+// A smaller model that proposes the next tokens (speculative decoding: Leviathan et al., ICML 2023).
 //
-// It has a paged KV cache of its own. In each step it computes what it has not seen of the sequences' texts,
-// a bounded number of tokens of them all, and then, for those that it has read to the end, token after token:
-// a pass for each, all sequences in one batch. Draft tokens that turn out wrong only move a sequence's place
-// back. When blocks run out, the sequence that has had no draft tokens for longest is forgotten, and read
-// again later, as far as its blocks were taken meanwhile: as in the model's own cache, what is computed stays
-// to be found.
+// It has a separate paged KV cache. In each step it computes a bounded number of unread tokens of all texts, then one pass for
+// each draft token of those that it has read to the end, all sequences in one batch. A rejected draft token only moves the
+// sequence's position back. When blocks run out, the sequence without draft tokens for the longest time is evicted, and read
+// again later; blocks that nobody took meanwhile are still cached.
 #pragma once
 
 #include <cstdint>

@@ -8,15 +8,14 @@ namespace {
 
 // Without times: below this, the work for a draft token is worth more than the chance of its being accepted.
 constexpr int kLeastLikely = Acceptance::kOne / 4;
-// Of a step's time: what draft tokens are to gain at least, as all that goes into the sum is an estimate.
+// Draft tokens must gain 1/n of a step's time at least, since their gain is an estimate.
 constexpr int kLeastGain = 64;
-// What a sequence's draft tokens have gained lately, at most: so many times its share of a step.
+// Upper bound of a sequence's recent gain, in multiples of its share of a step.
 constexpr std::int64_t kStepsSaved = 16;
-// Of all time: what tries may take.
+// Exploratory drafts take at most 1/n of the time.
 constexpr int kShareOfTries = 256;
-// Where one draft token is worth it, every so often two are asked for, or what further ones take would never
-// be found out again. As one pays, and a further one takes no more, that costs a quarter of a step in so many
-// at most.
+// When one draft token pays, every n-th time two are proposed, to measure the cost of a further one again. That costs a quarter
+// of a step in n at most.
 constexpr int kOnesToTwo = 64;
 
 }  // namespace
@@ -120,15 +119,15 @@ int DraftPolicy::count(int sequences, Acceptance& acceptance) {
   return choice.count;
 }
 
-// Not more is kept for tries than a step takes: none would follow the other for long behind a time without any.
+// The time kept for exploratory drafts is at most one step, so that they do not come in a row after a pause.
 void DraftPolicy::note_step(int tokens, std::int64_t ns) {
   times_.note(tokens, ns);
   trying_ns_ = std::min(trying_ns_ + ns / kShareOfTries, ns);
   chosen_ = false;
 }
 
-// What was read of prompts counts for the draft tokens that follow. What tries have taken says only when the
-// proposer has become faster: for a first one it may have read a long text.
+// Reading prompts counts as a cost of the draft tokens that follow. The time of an exploratory draft may include reading a long
+// text: it can lower the mean but not raise it.
 void DraftPolicy::note_proposed(std::int64_t first_ns, std::int64_t further_ns) {
   further_.note(further_ns, wanted_ - drafting_);
   if (worth_) {

@@ -1,5 +1,5 @@
-// How many tokens to propose for a sequence: as many as are worth their time, by how often they were accepted lately
-// and by what steps and the proposer take. Integers only; times are arguments.
+// Number of draft tokens of a sequence, chosen by its recent acceptance rate and the durations of steps and of the proposer.
+// Integers only; times are arguments.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,7 @@
 
 namespace octavo {
 
-// How often the draft tokens of one sequence have been accepted lately: a running mean over those that stood
-// behind true ones. And what they have gained lately.
+// Acceptance rate of one sequence's draft tokens, a running mean over those after accepted ones, and their recent gain.
 class Acceptance {
  public:
   static constexpr int kOne = 1 << 12;
@@ -24,15 +23,15 @@ class Acceptance {
   bool is_new_ = true;
   int rate_ = kOne;
   std::int64_t saved_ns_ = 0;
-  int try_in_ = 0;  // steps until a draft token is tried; 0: none is to be
+  int try_in_ = 0;  // steps until an exploratory draft; 0: none is due
 };
 
-// What something takes that is done over and over: a running mean of means over `kOfMean` each. 0: not known.
+// Duration of a repeated operation: a running mean of means over kOfMean each. 0: unknown.
 class MeanTime {
  public:
   std::int64_t ns() const { return mean_ns_; }
   void note(std::int64_t ns, std::int64_t times);
-  // Of single ones that may have taken longer than usual: only less is believed.
+  // For single measurements that may include other work: they only lower the mean.
   void note_if_less(std::int64_t ns);
 
  private:
@@ -43,44 +42,41 @@ class MeanTime {
 
 struct DraftPolicyOptions {
   int most = kDraftTokensMax;
-  // Tokens that a step computes in hardly more time than one: where all sequences' tokens and draft tokens
-  // would be more, there are fewer draft tokens. 0: no limit.
+  // Tokens that a step computes in hardly more time than one: an upper bound of a step's tokens and draft tokens together.
+  // 0: no limit.
   int free_tokens = 0;
   std::vector<TokensPerBatchSize> per_batch_size = {};  // in place of free_tokens
-  bool by_acceptance = false;  // draft tokens are cut where they are not worth their time
-  StepTimes times = {};        // what is known of them before the first step
-  int lead = 0;                // steps that the proposer follows a text before it proposes
+  bool by_acceptance = false;  // fewer draft tokens where they do not pay
+  StepTimes times = {};        // known before the first step
+  int lead = 0;                // steps that the proposer reads a text before it proposes
 };
 
 class DraftPolicy {
  public:
   explicit DraftPolicy(DraftPolicyOptions options = {}) : options_(std::move(options)), times_(options_.times) {}
 
-  // Draft tokens of one of `sequences` sequences in the next step, from 0 to `most`. With by_acceptance: as
-  // many as let a token take the least time, where that is less than without. What its draft tokens have
-  // gained lately a sequence may lose again: a few that are wrong in a row do not end what pays. Behind that
-  // they are tried at times, or nothing would ever be learnt again: as often as half a hundredth of all time
-  // pays for. A sequence without a record begins with that of all.
+  // Draft tokens of one of `sequences` sequences in the next step, from 0 to `most`. With by_acceptance: the number with the
+  // least time per output token. A sequence may lose its recent gain again before its draft tokens end; after that there are
+  // exploratory drafts, for 1/256 of the time. A new sequence begins with the acceptance rate of all.
   int count(int sequences, Acceptance& acceptance);
 
-  // Draft tokens of a step with at most so many sequences, at most.
+  // Most draft tokens of a step with at most n sequences.
   int most_of_step(int sequences) const;
 
-  // Whether count() may be more than 0 within `lead` steps, if as many sequences run.
+  // Whether count() may be more than 0 within `lead` steps of this number of sequences.
   bool may_want(int sequences, const Acceptance& acceptance);
 
-  // What came of a draft token of this sequence: into its record, and into that of all.
+  // Counts a draft token of this sequence as accepted or rejected.
   void note(Acceptance& acceptance, bool came_true);
 
-  // A step has taken so long. tokens: 0 where it has computed prompts, too.
+  // Duration of a step. tokens: 0 when it has computed prompts, too.
   void note_step(int tokens, std::int64_t ns);
-  // So has the proposer, since the step before: until it had the first draft token of each sequence, with
-  // what it read for them, and for all further ones.
+  // Duration of the proposer after that step: reading and the first draft token of each sequence, then all further ones.
   void note_proposed(std::int64_t first_ns, std::int64_t further_ns);
 
  private:
   struct Choice {
-    int count = 0;  // draft tokens of each sequence: the best number of them that is not 0
+    int count = 0;  // draft tokens of each sequence: the best number above 0
     bool pays = false;
     std::int64_t cost_ns = 0;  // of a sequence
   };
@@ -90,17 +86,16 @@ class DraftPolicy {
   DraftPolicyOptions options_;
   StepTimes times_;
   int rate_of_all_ = Acceptance::kOne;  // a running mean over some hundred draft tokens
-  // Of the proposer: a sequence's first draft token of a step, and each further one. A head's first pass
-  // reads what the step has computed; as a share of each token it would make few of them look dear, and so
-  // fewer be asked for.
+  // Proposer's time for a sequence's first draft token of a step, and for each further one: apart, because a head's first pass
+  // also reads the step.
   MeanTime first_, further_;
-  int ones_ = 0;  // how often one draft token was worth it, and no more
+  int ones_ = 0;  // how often exactly one draft token paid
 
-  std::int64_t trying_ns_ = 0;  // that tries may take; below 0: they have taken more
-  // Of the step.
-  int sequences_ = 1;    // of which count() was told last
-  bool chosen_ = false;  // a sequence, for the next try
-  bool worth_ = false;   // draft tokens are worth it for a sequence
+  std::int64_t trying_ns_ = 0;  // budget of exploratory drafts; below 0: overdrawn
+  // State of the current step.
+  int sequences_ = 1;    // the last argument of count()
+  bool chosen_ = false;  // a sequence has the next exploratory draft
+  bool worth_ = false;   // draft tokens pay for some sequence
   int drafting_ = 0;     // sequences with draft tokens
   int wanted_ = 0;       // draft tokens
 };

@@ -10,7 +10,7 @@ namespace octavo {
 
 class DraftSampling {
  public:
-  // drawn: false: the likeliest token. same_ids: the logits' rows stand for the tokens of their numbers.
+  // drawn: false: the likeliest token. same_ids: row i of the logits is token i.
   DraftSampling(const Draft& draft, bool drawn, int vocab_size, bool same_ids = true);
   DraftSampling(const DraftSampling&) = delete;
 

@@ -1,5 +1,5 @@
-// Proposes that the text goes on as it did before: the last tokens are looked up in the text itself (prompt
-// lookup decoding: Saxena, 2023). Costs no model, and pays where answers quote, repeat or edit their prompt.
+// Proposes the tokens that followed the last tokens earlier in the same text (prompt lookup decoding: Saxena, 2023). It costs no
+// model, and pays for answers that quote, repeat or edit their prompt.
 #pragma once
 
 #include "engine/draft/options.h"
@@ -12,8 +12,7 @@ class NgramProposer final : public Proposer {
   // `options` is valid.
   explicit NgramProposer(const NgramOptions& options) : options_(options) {}
 
-  // What followed the longest match, the latest of equals; beyond the end of the text the draft tokens
-  // repeat. O(text).
+  // The tokens after the longest match, the latest of equals; beyond the end of the text the draft tokens repeat. O(text).
   Result<std::int64_t> propose(std::span<Draft> drafts) override;
   void end(std::uint64_t, std::span<const TokenId>, int) override {}
 

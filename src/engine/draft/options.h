@@ -31,7 +31,7 @@ struct DraftModelOptions {
   bool drawn = true;  // draft tokens are drawn as the answer's tokens are; false: the likeliest token
 };
 
-// What proposes from the hidden states of the engine's own model.
+// A head that proposes from the hidden states of the engine's own model.
 struct HeadOptions {
   enum class Kind : std::uint8_t { mtp, eagle, eagle3 };
   Kind kind = Kind::mtp;

@@ -1,8 +1,7 @@
-// Proposes with a head for each place of a draft, from the hidden states of the engine's own model: Medusa,
+// Proposes with one head for each position of a draft, from the hidden states of the engine's own model: Medusa,
 // MLP speculators (model/place_heads.h).
 //
-// Such heads keep nothing of a text. What a step has left of a sequence's last token is all they read, all
-// sequences in one batch, place after place.
+// The heads keep no state: they read the hidden state of a sequence's last token, all sequences in one batch.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What steps of so many tokens take: a running mean for each number of tokens, and what lies between in proportion.
+// Duration of a step by its number of tokens: running means, interpolated in between.
 #pragma once
 
 #include <array>
@@ -11,12 +11,12 @@ class StepTimes {
  public:
   static constexpr int kTokensMost = 128;  // of larger steps nothing is kept
 
-  // A step of answers' tokens and draft tokens, and of nothing else.
+  // A step of output tokens and draft tokens alone, without prompt tokens.
   void note(int tokens, std::int64_t ns);
   bool knows(int tokens) const {
     return tokens > 0 && tokens <= kTokensMost && ns_[static_cast<std::size_t>(tokens)] > 0;
   }
-  // Beyond what is known: as long as the nearest. 0: nothing is known.
+  // Outside the known range: the nearest. 0: no step is known.
   std::int64_t of(int tokens) const;
 
  private:

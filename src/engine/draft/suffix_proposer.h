@@ -1,7 +1,6 @@
-// Proposes that a text goes on as the like of it did before, in the sequence itself or in past answers: the
-// more tokens came before alike, and the more often they went on in one way, the more are proposed (suffix
-// decoding: Oliaro et al., NeurIPS 2025). Costs no model, and pays where answers repeat themselves or each
-// other, as those of agents do.
+// Proposes the tokens that followed a similar text, in the sequence itself or in past answers (suffix decoding: Oliaro et al.,
+// NeurIPS 2025). It proposes more when more tokens match and when they were followed by the same tokens more often. It costs
+// no model, and pays for answers that repeat themselves or each other, such as those of agents.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +19,8 @@ class SuffixProposer final : public Proposer {
   explicit SuffixProposer(const SuffixOptions& options) : options_(options) {}
 
   Result<std::int64_t> propose(std::span<Draft> drafts) override;
-  // The answer is kept for others, unless its request has a cache salt. Of kept answers the older half goes
-  // when there are max_cached_requests, or kKeptTokensMax tokens of them.
+  // The answer is kept for others, unless its request has a cache salt. At
+  // max_cached_requests answers, or kKeptTokensMax tokens of them, the older half is dropped.
   void end(std::uint64_t sequence, std::span<const TokenId> text, int prompt_tokens) override;
 
   static constexpr std::uint32_t kKeptTokensMax = 1 << 20;
