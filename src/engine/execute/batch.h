@@ -40,7 +40,7 @@ struct Batch {
   };
   std::vector<Pending> pending;
 
-  // Tokens that stand for rows [row, row + count) of an encoded image (Executor::begin_media).
+  // Tokens that stand for rows [row, row + count) of an encoded image (MediaEncoder::begin_media).
   struct Image {
     std::int32_t token;
     std::int32_t count;
@@ -49,7 +49,7 @@ struct Batch {
     std::int32_t sequence;
   };
   std::vector<Image> images;  // Not filled by pack()
-  // [sequences], of models with cross attention: the place of each one's sound or prompt (Executor::begin_media). Not
+  // [sequences], of models with cross attention: the place of each one's sound or prompt (MediaEncoder::begin_media). Not
   // filled by pack()
   std::vector<std::int32_t> sources;
 

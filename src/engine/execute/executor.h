@@ -28,6 +28,34 @@ namespace octavo {
 // Of encoded images in memory: those of the longest prompt, or of a few turns of several conversations.
 inline std::int64_t image_tokens_max(int max_model_len) { return std::max(max_model_len, 8192); }
 
+// LoRA adapters in memory, each in a slot that Batch::adapters names.
+class AdapterSlots {
+ public:
+  // Reads an adapter's folder; any thread. Errors: see AdapterReader.
+  virtual Result<AdapterFile> read_adapter(const std::string& directory) const = 0;
+  // Adds to the adapter in a slot. Error: not enough memory.
+  virtual Result<> put_adapter(int slot, std::span<const AdapterFile::Change> changes) = 0;
+  virtual void drop_adapter(int slot) = 0;
+
+ protected:
+  ~AdapterSlots() = default;
+};
+
+// Encodes images, sound and prompts for cross attention. Each stays in a slot, which Batch::images or sources name, until the
+// slot gets another.
+class MediaEncoder {
+ public:
+  // Begins to encode a part; one at a time, and the part before it is given up. Error: not enough memory.
+  virtual Result<> begin_media(int slot, const MediaPart& part) = 0;
+  // Computes about as much as `rows` rows in all layers of an encoder, so that steps run in between. True: the part is
+  // encoded. The result does not depend on `rows`.
+  virtual bool advance_media(int rows) = 0;
+  virtual void drop_media(int slot) = 0;
+
+ protected:
+  ~MediaEncoder() = default;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -57,14 +85,11 @@ class Executor {
   virtual Result<std::span<const float>> pool(std::span<const std::int32_t>, std::span<const std::uint8_t>) {
     return failure(ErrorCode::unsupported, "this executor samples tokens");
   }
-  // Reads a LoRA adapter's folder; any thread. Errors: see AdapterReader.
-  virtual Result<AdapterFile> read_adapter(const std::string&) const {
-    return failure(ErrorCode::unsupported, "this device takes no adapters");
-  }
-  // (place, changes): adds to the adapter in a place, which Batch::adapters names. Error: not enough memory.
-  virtual Result<> put_adapter(int, std::span<const AdapterFile::Change>) { return {}; }
-  // Empties the place.
-  virtual void drop_adapter(int) {}
+
+  // Null: this executor takes no LoRA adapters.
+  virtual AdapterSlots* adapters() { return nullptr; }
+  // Null: this executor encodes no images, sound or prompts.
+  virtual MediaEncoder* media_encoder() { return nullptr; }
 
   // What a block of the cache is outside this engine. Errors (unsupported): blocks cannot leave it, and why.
   virtual Result<BlockFormat> block_format() const {
@@ -86,18 +111,6 @@ class Executor {
   virtual Result<> release_cache() {
     return failure(ErrorCode::unsupported, "this device does not give the memory of its KV cache back");
   }
-
-  // (place, part): computes what the model sees of an image, hears of a sound or reads of a prompt, and keeps it in a
-  // place, which Batch::images or sources name, until the place is given another. Error: not enough memory.
-  // One at a time, and some of it with each call of advance_media(), which says whether it is there, so that
-  // steps come between: about as much as so many rows of an encoder are in its layers together. What is made of it does
-  // not depend on that. What had begun before is given up.
-  virtual Result<> begin_media(int, const MediaPart&) {
-    return failure(ErrorCode::unsupported, "this device takes no images");
-  }
-  virtual bool advance_media(int /*rows*/) { return true; }
-  // Empties the place.
-  virtual void drop_media(int) {}
 };
 
 }  // namespace octavo

@@ -44,7 +44,7 @@ struct LocalExecutorOptions {
   ExpertBalancing expert_balancing = {};
 };
 
-class LocalExecutor final : public Executor {
+class LocalExecutor final : public Executor, public AdapterSlots, public MediaEncoder {
  public:
   // Allocates every workspace, but no KV cache. Executors that take turns may share a backend. Error: there
   // is not enough memory.
@@ -85,6 +85,8 @@ class LocalExecutor final : public Executor {
   bool pools() const override { return model_->spec.head.has_value(); }
   Result<std::span<const float>> pool(std::span<const std::int32_t> starts,
                                       std::span<const std::uint8_t> heads) override;
+  AdapterSlots* adapters() override { return reader_ ? this : nullptr; }
+  MediaEncoder* media_encoder() override { return model_->tower || model_->spec.has_cross() ? this : nullptr; }
   Result<AdapterFile> read_adapter(const std::string& path) const override { return reader_->read(path); }
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;

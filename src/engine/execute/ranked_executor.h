@@ -25,7 +25,7 @@
 
 namespace octavo {
 
-class RankedExecutor final : public Executor {
+class RankedExecutor final : public Executor, public AdapterSlots, public MediaEncoder {
  public:
   // Allocates the cache on every rank. caches: of blocks that may leave the engine. Error: one has not got the memory.
   static Result<std::unique_ptr<RankedExecutor>> create(std::unique_ptr<Ranks> ranks,
@@ -43,6 +43,8 @@ class RankedExecutor final : public Executor {
   bool pools() const override { return own_->pools(); }
   Result<std::span<const float>> pool(std::span<const std::int32_t> starts,
                                       std::span<const std::uint8_t> heads) override;
+  AdapterSlots* adapters() override { return own_->adapters() != nullptr ? this : nullptr; }
+  MediaEncoder* media_encoder() override { return own_->media_encoder() != nullptr ? this : nullptr; }
   Result<AdapterFile> read_adapter(const std::string& path) const override { return own_->read_adapter(path); }
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;

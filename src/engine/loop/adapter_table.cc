@@ -11,9 +11,9 @@ constexpr std::size_t kChangesAtOnce = 8;  // matrices that go to the device bet
 
 }  // namespace
 
-AdapterTable::AdapterTable(Executor& executor, int places, std::function<void()> wake)
-    : executor_(executor), wake_(std::move(wake)), places_(static_cast<std::size_t>(places)) {
-  if (places > 0) thread_ = std::thread([this] { run(); });
+AdapterTable::AdapterTable(AdapterSlots* slots, int places, std::function<void()> wake)
+    : slots_(slots), wake_(std::move(wake)), places_(static_cast<std::size_t>(slots != nullptr ? places : 0)) {
+  if (!places_.empty()) thread_ = std::thread([this] { run(); });
 }
 
 AdapterTable::~AdapterTable() {
@@ -113,7 +113,7 @@ void AdapterTable::run() {
     if (stopping_) return;
     const std::string path = *std::exchange(to_read_, {});
     lock.unlock();
-    auto file = executor_.read_adapter(path);
+    auto file = slots_->read_adapter(path);
     lock.lock();
     read_ = std::move(file);
     wake_();
@@ -158,7 +158,7 @@ void AdapterTable::find_place(Entry& entry, const std::function<bool(int)>& is_u
 
 void AdapterTable::leave_place(Entry& entry) {
   if (entry.place < 0) return;
-  executor_.drop_adapter(entry.place);
+  slots_->drop_adapter(entry.place);
   places_[static_cast<std::size_t>(std::exchange(entry.place, -1))] = nullptr;
 }
 
@@ -166,7 +166,7 @@ void AdapterTable::leave_place(Entry& entry) {
 bool AdapterTable::prepare(Entry& entry) {
   const std::span changes(entry.file.changes);
   const std::span next = changes.subspan(entry.prepared, std::min(kChangesAtOnce, changes.size() - entry.prepared));
-  if (const auto put = executor_.put_adapter(entry.place, next); !put) {
+  if (const auto put = slots_->put_adapter(entry.place, next); !put) {
     fail(entry, put.error());
     return true;
   }

@@ -24,7 +24,7 @@ namespace octavo {
 class AdapterTable {
  public:
   // places: adapters in memory at a time. wake: called on the reading thread when advance() has something to do.
-  AdapterTable(Executor& executor, int places, std::function<void()> wake);
+  AdapterTable(AdapterSlots* slots, int places, std::function<void()> wake);
   // Whoever still waits for an adapter is told that the engine stops.
   ~AdapterTable();
 
@@ -74,7 +74,7 @@ class AdapterTable {
   void read_next();
   void run();
 
-  Executor& executor_;
+  AdapterSlots* const slots_;  // null only without places
   const std::function<void()> wake_;
   std::vector<Entry*> places_;  // null: free
   std::list<Entry> entries_;

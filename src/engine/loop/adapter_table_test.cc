@@ -11,13 +11,8 @@
 namespace octavo {
 namespace {
 
-class NotingExecutor final : public Executor {
+class NotingSlots final : public AdapterSlots {
  public:
-  bool asynchronous() const override { return false; }
-  Result<> forward(const Batch&) override { return {}; }
-  Result<> sample(std::span<const std::int32_t>, std::span<const SampleRow>) override { return {}; }
-  Result<std::span<SampledToken>> collect() override { return {}; }
-
   // Ten changes, so that they come in two parts.
   Result<AdapterFile> read_adapter(const std::string& path) const override {
     if (path == "broken") return failure(ErrorCode::corrupt, "broken");
@@ -56,12 +51,12 @@ class AdapterTableTest : public testing::Test {
     return !use ? -2 : *use ? (*use)->place : -1;
   }
 
-  NotingExecutor executor_;
+  NotingSlots slots_;
   std::set<int> used_;
   std::map<std::string, std::string> told_;
   std::atomic<int> read_ = 0;
   int wanted_ = 0;
-  AdapterTable table_{executor_, 2, [this] { ++read_; }};
+  AdapterTable table_{&slots_, 2, [this] { ++read_; }};
 };
 
 TEST_F(AdapterTableTest, AllMatricesAreThereBeforeItIsReady) {
@@ -69,7 +64,7 @@ TEST_F(AdapterTableTest, AllMatricesAreThereBeforeItIsReady) {
   EXPECT_EQ(place("a"), -1);
   settle(1);
   EXPECT_EQ(told_["a"], "ready");
-  EXPECT_EQ(executor_.matrices[place("a")], 10);
+  EXPECT_EQ(slots_.matrices[place("a")], 10);
 }
 
 TEST_F(AdapterTableTest, TheOneUsedLongestAgoLeaves) {
@@ -111,10 +106,10 @@ TEST_F(AdapterTableTest, AReplacedOneStaysAsLongAsItIsUsed) {
   settle(1);
   EXPECT_NE(place("a"), old);
   EXPECT_EQ((*table_.use("a"))->digest.low, std::string("another folder").size());
-  EXPECT_EQ(executor_.matrices.size(), 2u);
+  EXPECT_EQ(slots_.matrices.size(), 2u);
   used_.clear();
   settle(0);
-  EXPECT_EQ(executor_.matrices.size(), 1u);
+  EXPECT_EQ(slots_.matrices.size(), 1u);
 }
 
 TEST_F(AdapterTableTest, ErrorsReachWhoAsked) {
@@ -133,7 +128,7 @@ TEST_F(AdapterTableTest, ErrorsReachWhoAsked) {
   table_.unload("bad", done);
   EXPECT_EQ(answer, "there is no adapter of that name");
   settle(0);
-  EXPECT_TRUE(executor_.matrices.empty());
+  EXPECT_TRUE(slots_.matrices.empty());
 }
 
 TEST_F(AdapterTableTest, WhoWaitsForOneThatFailsHearsWhy) {
@@ -150,10 +145,10 @@ TEST_F(AdapterTableTest, WhoWaitsForOneThatFailsHearsWhy) {
 }
 
 TEST(AdapterTableEnd, TellsWhoWaits) {
-  NotingExecutor executor;
+  NotingSlots slots;
   std::string told;
   {
-    AdapterTable table(executor, 1, [] {});
+    AdapterTable table(&slots, 1, [] {});
     table.load({"a", "folder"}, [&](const Result<>& done) { told = done ? "ready" : done.error().message; });
   }
   EXPECT_EQ(told, "the engine was stopped");

@@ -21,7 +21,7 @@ namespace octavo {
 
 // Held by all who need it: an image that nobody holds may leave memory.
 struct EncodedMedia {
-  int place = -1;  // Executor::begin_media
+  int place = -1;  // slot of MediaEncoder::begin_media
 };
 
 // What the n answers of a request have in common.

@@ -55,8 +55,8 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                [this](const Accepted& accepted) {
                  return transfers_ ? transfers_->offer(accepted, now_us()) : std::nullopt;
                }),
-      adapters_(*executor_, info_.max_loras, [this] { inbox_.wake(); }),
-      media_(*executor_, info_.places() > 0 ? info_.places() : image_tokens_max(info_.max_model_len)),
+      adapters_(executor_->adapters(), info_.max_loras, [this] { inbox_.wake(); }),
+      media_(executor_->media_encoder(), info_.places() > 0 ? info_.places() : image_tokens_max(info_.max_model_len)),
       masks_([this](MaskTask& task) {
         task.text->advance();
         inbox_.mask_ready(task.sequence);

@@ -22,7 +22,7 @@ MediaTable::Entry* MediaTable::place_for(std::int64_t tokens) {
       if (entry.image && entry.image.use_count() == 1 && (!oldest || entry.last_used < oldest->last_used))
         oldest = &entry;
     if (oldest == nullptr) return nullptr;
-    executor_.drop_media(oldest->image->place);
+    encoder_->drop_media(oldest->image->place);
     tokens_ -= oldest->tokens;
     *oldest = {};
   }
@@ -40,7 +40,8 @@ Result<bool> MediaTable::encode(const MediaPart& part, const Slices& slices) {
     blocked_ = entry == nullptr;
     if (blocked_) return false;
     const int place = static_cast<int>(entry - entries_.data());
-    TRY_VOID(executor_.begin_media(place, part));
+    if (encoder_ == nullptr) return failure(ErrorCode::unsupported, "this device takes no images");
+    TRY_VOID(encoder_->begin_media(place, part));
     begun_ = {part.digest, place, tokens};
   }
   if (!advance_encoder(slices)) return false;
@@ -55,7 +56,7 @@ Result<bool> MediaTable::encode(const MediaPart& part, const Slices& slices) {
 
 bool MediaTable::advance_encoder(const Slices& slices) {
   for (std::int64_t began_us = now_us();;) {
-    if (executor_.advance_media(slices.rows)) return true;
+    if (encoder_->advance_media(slices.rows)) return true;
     const std::int64_t ended_us = now_us();
     if (2 * ended_us - began_us > slices.until_us) return false;
     began_us = ended_us;

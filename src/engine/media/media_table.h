@@ -21,7 +21,8 @@ class MediaTable {
  public:
   // tokens_max: of all images in memory, at least as many as one request may have. A sound or a prompt counts as one: places are
   // below tokens_max where there is nothing else.
-  MediaTable(Executor& executor, std::int64_t tokens_max) : executor_(executor), tokens_max_(tokens_max) {}
+  // encoder: null for models without media.
+  MediaTable(MediaEncoder* encoder, std::int64_t tokens_max) : encoder_(encoder), tokens_max_(tokens_max) {}
 
   // All below: on the engine's thread.
 
@@ -33,7 +34,7 @@ class MediaTable {
     RequestId id;
     Result<> result;
   };
-  // Runs the encoder on one part at most: a slice of so many rows (Executor::advance_media), and further ones that are
+  // Runs the encoder on one part at most: a slice of so many rows (MediaEncoder::advance_media), and further ones that are
   // likely to end by then.
   struct Slices {
     int rows = 0;
@@ -63,7 +64,7 @@ class MediaTable {
   Result<bool> encode(const MediaPart& part, const Slices& slices);
   bool advance_encoder(const Slices& slices);
 
-  Executor& executor_;
+  MediaEncoder* const encoder_;
   const std::int64_t tokens_max_;
   std::int64_t tokens_ = 0;
   std::uint64_t uses_ = 0;

@@ -13,12 +13,8 @@ namespace {
 using testing::ElementsAre;
 
 // Knows which pixels lie where.
-class FakeExecutor final : public Executor {
+class FakeEncoder final : public MediaEncoder {
  public:
-  bool asynchronous() const override { return false; }
-  Result<> forward(const Batch&) override { return {}; }
-  Result<> sample(std::span<const std::int32_t>, std::span<const SampleRow>) override { return {}; }
-  Result<std::span<SampledToken>> collect() override { return std::span<SampledToken>(); }
   Result<> begin_media(int place, const MediaPart& part) override {
     if (part.bytes == "broken") return failure(ErrorCode::resource_exhausted, "no memory");
     EXPECT_FALSE(places.contains(place));
@@ -64,18 +60,18 @@ class MediaTableTest : public testing::Test {
   }
   std::vector<std::string> seen(const Accepted& accepted) {
     std::vector<std::string> pixels;
-    for (const auto& image : accepted.encoded) pixels.push_back(executor_.places.at(image->place));
+    for (const auto& image : accepted.encoded) pixels.push_back(encoder_.places.at(image->place));
     return pixels;
   }
 
-  FakeExecutor executor_;
-  MediaTable table_{executor_, 3 * kTokens};
+  FakeEncoder encoder_;
+  MediaTable table_{&encoder_, 3 * kTokens};
 };
 
 TEST_F(MediaTableTest, EncodesOneImageAtATime) {
   const auto first = request(1, {"a", "b"});
   EXPECT_FALSE(table_.advance({}).has_value());
-  EXPECT_EQ(executor_.encoded, 1);
+  EXPECT_EQ(encoder_.encoded, 1);
   EXPECT_TRUE(table_.encoding());
   const auto ready = table_.advance({});
   ASSERT_TRUE(ready.has_value());
@@ -86,37 +82,37 @@ TEST_F(MediaTableTest, EncodesOneImageAtATime) {
 }
 
 TEST_F(MediaTableTest, RunsOneSliceAtATime) {
-  executor_.slices = 3;
+  encoder_.slices = 3;
   const auto first = request(1, {"a"});
   for (int slice = 0; slice < 2; ++slice) {
     EXPECT_FALSE(table_.advance({}).has_value());
     EXPECT_TRUE(table_.encoding());
-    EXPECT_EQ(executor_.encoded, 0);
+    EXPECT_EQ(encoder_.encoded, 0);
   }
   EXPECT_EQ(table_.advance({})->id, 1u);
   EXPECT_THAT(seen(*first), ElementsAre("a"));
 }
 
 TEST_F(MediaTableTest, RunsAsManySlicesAsThereIsTimeFor) {
-  executor_.slices = 3;
+  encoder_.slices = 3;
   const auto first = request(1, {"a"});
   EXPECT_EQ(table_.advance({.until_us = now_us() + 1'000'000'000'000})->id, 1u);
 }
 
 TEST_F(MediaTableTest, WhatNobodyWaitsForIsGivenUp) {
-  executor_.slices = 2;
+  encoder_.slices = 2;
   auto first = request(1, {"a"});
   EXPECT_FALSE(table_.advance({}).has_value());
   first.reset();
   const auto second = request(2, {"b", "c", "d"});
   EXPECT_THAT(advance(), ElementsAre(2));
   EXPECT_THAT(seen(*second), ElementsAre("b", "c", "d"));
-  EXPECT_EQ(executor_.encoded, 3);
+  EXPECT_EQ(encoder_.encoded, 3);
 }
 
 // For whomever it was begun.
 TEST_F(MediaTableTest, WhatSomebodyElseWaitsForGoesOn) {
-  executor_.slices = 2;
+  encoder_.slices = 2;
   auto first = request(1, {"a"});
   const auto second = request(2, {"a"});
   EXPECT_FALSE(table_.advance({}).has_value());
@@ -128,11 +124,11 @@ TEST_F(MediaTableTest, EqualImagesAreEncodedOnce) {
   auto first = request(1, {"a", "a"});
   const auto second = request(2, {"b", "a"});
   EXPECT_THAT(advance(), ElementsAre(1, 2));
-  EXPECT_EQ(executor_.encoded, 2);
+  EXPECT_EQ(encoder_.encoded, 2);
   first.reset();
   const auto third = request(3, {"a"});
   EXPECT_THAT(advance(), ElementsAre(3));
-  EXPECT_EQ(executor_.encoded, 2);
+  EXPECT_EQ(encoder_.encoded, 2);
 }
 
 TEST_F(MediaTableTest, TheOneUsedLongestAgoLeaves) {
@@ -150,7 +146,7 @@ TEST_F(MediaTableTest, TheOneUsedLongestAgoLeaves) {
   fourth.reset();
   const auto fifth = request(5, {"b"});
   advance();
-  EXPECT_EQ(executor_.encoded, 5);  // b had left
+  EXPECT_EQ(encoder_.encoded, 5);  // b had left
 }
 
 TEST_F(MediaTableTest, WaitsForMemoryOfOthersAndAbortedOnesAreForgotten) {
