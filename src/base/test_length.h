@@ -1,4 +1,4 @@
-// For tests: how much of a test with many cases runs. `make test-long` sets OCTAVO_LONG_TESTS.
+// For tests: how many cases of a long test run. `make test-long` sets OCTAVO_LONG_TESTS.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace octavo {
 
 inline bool long_tests() { return std::getenv("OCTAVO_LONG_TESTS") != nullptr; }
 
-// Rounds of a test with random cases: `all` in its long form, else one in `one_of`.
+// Number of random rounds: `all` in a long run, else all / one_of.
 inline int rounds(int all, int one_of) { return long_tests() ? all : std::max(1, all / one_of); }
 
 }  // namespace octavo
