@@ -46,7 +46,7 @@ Result<Figures> known_or_read(const std::string& name, std::span<const Named<Fig
 
 Result<json::object> read_json_object(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return failure(ErrorCode::not_found, "cannot read {}", path);
+  if (!file) return failure(ErrorCode::not_found, "{}: cannot be read", path);
   std::string text(kFileBytesMax + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));

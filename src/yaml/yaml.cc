@@ -70,7 +70,7 @@ Result<json::value> read_yaml_file(const std::string& path, std::string_view wha
   std::error_code unreadable;
   const std::uintmax_t bytes = std::filesystem::file_size(path, unreadable);
   if (unreadable)
-    return field_failure(what, ErrorCode::not_found, "cannot read {}: {}", path, unreadable.message());
+    return field_failure(what, ErrorCode::not_found, "{} cannot be read: {}", path, unreadable.message());
   if (bytes > kBytesMax) return invalid(what, "{} is larger than {} bytes", path, kBytesMax);
   std::ifstream file(path, std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(file), {});
