@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "fleet/extproc/gateway_metadata.h"
 #include "fleet/extproc/usage.h"
 #include "fleet/scan/request_scan.h"
+#include "openai/routes.h"
 
 namespace octavo::fleet {
 namespace {
@@ -37,23 +37,18 @@ constexpr std::string_view kLoadBalancer = "envoy.lb";
 // Of a body in one answer; Envoy advises at most 64 KiB.
 constexpr std::size_t kPieceBytes = 62'000;
 
-// Routes whose bodies are JSON objects with a model.
-constexpr std::array<std::string_view, 9> kOpenaiRoutes{"/chat/completions", "/completions", "/responses",
-                                                        "/conversations",    "/embeddings",  "/score",
-                                                        "/rerank",           "/pooling",     "/classify"};
-constexpr std::string_view kAnthropicRoute = "/v1/messages";
-constexpr std::string_view kVllmRoute = "/inference/v1/generate";
-constexpr std::string_view kSglangRoute = "/generate";  // its body names no model
-
-bool names_a_model(std::string_view path, const Parsers& parsers) {
-  const auto ends = [&](std::string_view route) { return path.ends_with(route); };
-  return (parsers.openai && std::ranges::any_of(kOpenaiRoutes, ends)) ||
-         (parsers.anthropic && ends(kAnthropicRoute)) || (parsers.vllm && ends(kVllmRoute));
-}
-
-// A route that is no other parser's.
-bool is_taken(std::string_view path, const Parsers& parsers) {
-  return parsers.passthrough || (parsers.sglang && path == kSglangRoute);
+bool is_parsed(openai::Protocol protocol, const Parsers& parsers) {
+  switch (protocol) {
+    case openai::Protocol::openai:
+      return parsers.openai;
+    case openai::Protocol::anthropic:
+      return parsers.anthropic;
+    case openai::Protocol::vllm:
+      return parsers.vllm;
+    case openai::Protocol::sglang:
+      return parsers.sglang;
+  }
+  return false;
 }
 
 std::string_view code_name(int status) {
@@ -210,19 +205,20 @@ void Processor::decide(bool has_trailers, Answers& answers) {
   estimate_media(route_, context_.options.media_tokens);
   told_.model = route_.model;
   told_.target_model = route_.model;
+  const openai::Route* known = openai::find_route(request_.path);
   const Parsers& parsers = context_.options.parsers;
-  if (names_a_model(request_.path, parsers)) {
+  const bool parsed = known && is_parsed(known->protocol, parsers);
+  if (parsed && known->model == openai::ModelField::body) {
     if (!route_.body_error.empty())
       return refuse({400, "error unmarshaling request bodyMap: " + route_.body_error}, answers);
     if (route_.model.empty()) return refuse({400, "model not found in request body"}, answers);
     rewrite_model();
-  } else if (!is_taken(request_.path, parsers)) {
+  } else if (!parsers.passthrough && !(parsed && known->protocol == openai::Protocol::sglang)) {
     return refuse({400, "no parser takes the path " + request_.path}, answers);
   }
   if (sheds())
     return refuse({429, "system saturated, sheddable request dropped", "rejected-saturated"}, answers);
-  if (context_.renderer && !route_.tokens_are_exact && route_.body_error.empty() &&
-      PromptRenderer::takes(request_.path))
+  if (context_.renderer && !route_.tokens_are_exact && route_.body_error.empty() && known && known->renders)
     waits_for_ = Wait::tokens;
   else
     wait_for_turn(answers);

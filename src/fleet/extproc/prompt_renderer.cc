@@ -5,14 +5,13 @@
 #include <memory>
 
 #include "fleet/extproc/model_rewriting.h"
+#include "openai/routes.h"
 
 namespace octavo::fleet {
 namespace {
 
 namespace json = boost::json;
 
-constexpr std::string_view kChat = "/v1/chat/completions";
-constexpr std::string_view kCompletion = "/v1/completions";
 constexpr std::size_t kAnswerBytesMax = 64 << 20;
 
 // The reply to a chat, or to the first prompt of a completion.
@@ -34,10 +33,6 @@ std::optional<std::vector<std::uint32_t>> tokens_of(const std::string& answer) {
 
 }  // namespace
 
-bool PromptRenderer::takes(std::string_view path) {
-  return path.ends_with(kChat) || path.ends_with(kCompletion);
-}
-
 void PromptRenderer::render(std::string_view path, std::string_view body, Then then) {
   const std::optional<http::Address> address =
       source_.address || !any_endpoint_ ? source_.address : any_endpoint_();
@@ -45,7 +40,7 @@ void PromptRenderer::render(std::string_view path, std::string_view body, Then t
   const bool parts = body.find("\"content\":[") != body.npos || body.find("\"content\": [") != body.npos;
   http::CallRequest request{.address = *address,
                             .method = "POST",
-                            .target = std::string(path.ends_with(kChat) ? kChat : kCompletion) + "/render",
+                            .target = std::string(openai::find_route(path)->path) + "/render",
                             .body = std::make_shared<const std::string>(
                                 source_.model.empty() ? std::string(body) : with_model(body, source_.model)),
                             .timeout_ms = parts ? source_.media_timeout_ms : source_.timeout_ms};

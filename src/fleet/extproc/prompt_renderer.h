@@ -31,9 +31,7 @@ class PromptRenderer {
                  std::function<std::optional<http::Address>()> any_endpoint = {})
       : loop_(loop), source_(std::move(source)), any_endpoint_(std::move(any_endpoint)) {}
 
-  // Whether prompts of this path can be rendered.
-  static bool takes(std::string_view path);
-  // `body`: a JSON object. `then` is called once, on the loop's thread.
+  // path: of a route that renders. `body`: a JSON object. `then` is called once, on the loop's thread.
   void render(std::string_view path, std::string_view body, Then then);
 
  private:

@@ -12,7 +12,7 @@
 #include "fleet/observe/cache_subscriber.h"
 #include "fleet/observe/metrics_text.h"
 #include "http/target.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 
 namespace octavo::fleet {
 namespace {

@@ -1,10 +1,8 @@
 #include "fleet/proxy/disaggregation.h"
 
-#include <algorithm>
-#include <array>
-
 #include "base/exact_json.h"
 #include "fleet/proxy/json_body.h"
+#include "openai/routes.h"
 
 namespace octavo::fleet {
 namespace {
@@ -13,30 +11,19 @@ namespace json = boost::json;
 
 constexpr std::string_view kParams = "kv_transfer_params";
 
-// The routes that continue a prompt, and the field that says how far.
-struct Route {
-  std::string_view path;
-  std::string_view limit;
-  std::string_view inside = {};  // the object it stands in; "": the body
-};
-constexpr std::array kRoutes = {Route{"/v1/chat/completions", "max_tokens"},
-                                Route{"/v1/completions", "max_tokens"}, Route{"/v1/messages", "max_tokens"},
-                                Route{"/v1/responses", "max_output_tokens"},
-                                Route{"/inference/v1/generate", "max_tokens", "sampling_params"}};
-
 }  // namespace
 
 std::optional<json::object> first_leg(std::string_view path, std::string_view body) {
-  const auto route = std::ranges::find(kRoutes, path, &Route::path);
-  if (route == kRoutes.end()) return std::nullopt;
+  const openai::Route* route = openai::find_route(path);
+  if (!route || !route->generates()) return std::nullopt;
   std::optional<json::object> request = json_object(body);
   if (!request || request->empty() || has_several_prompts(*request) || request->contains(kParams))
     return std::nullopt;
   (*request)["stream"] = false;
   request->erase("stream_options");
   json::object* limits = &*request;
-  if (!route->inside.empty()) {
-    json::value& inside = (*request)[route->inside];
+  if (!route->limit_in.empty()) {
+    json::value& inside = (*request)[route->limit_in];
     limits = inside.is_object() ? &inside.get_object() : &inside.emplace_object();
   }
   (*limits)[route->limit] = 1;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fleet/proxy/relay.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 
 namespace octavo::fleet {
 namespace {

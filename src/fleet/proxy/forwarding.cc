@@ -10,8 +10,9 @@
 #include "fleet/proxy/refusal.h"
 #include "fleet/proxy/relay.h"
 #include "fleet/scan/request_scan.h"
-#include "serve/anthropic/messages_reply.h"
-#include "serve/openai/errors.h"
+#include "openai/anthropic_errors.h"
+#include "openai/errors.h"
+#include "openai/routes.h"
 
 namespace octavo::fleet {
 namespace {
@@ -54,8 +55,9 @@ void Forwarding::begin() {
   request_ = scan_request(request);
   if (request_.unreadable && has_json(request)) {
     const Error error{ErrorCode::invalid_argument, "the body is not valid JSON: " + request_.body_error, ""};
-    return answer(request.path.starts_with("/v1/messages") ? anthropic::error_response(error)
-                                                           : openai::error_response(error));
+    const openai::Route* route = openai::find_route(request.path);
+    const bool anthropic = route && route->protocol == openai::Protocol::anthropic;
+    return answer(anthropic ? anthropic::error_response(error) : openai::error_response(error));
   }
   if (context_.tokens) context_.tokens->write(request, request_);
   explain_ = request.headers.find("X-Octavo-Explain").has_value();

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "fleet/proxy/forwarding.h"
 #include "fleet/proxy/relay.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 
 namespace octavo::fleet {
 namespace {

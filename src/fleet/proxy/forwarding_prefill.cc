@@ -8,13 +8,15 @@
 #include "fleet/proxy/disaggregation.h"
 #include "fleet/proxy/forwarding.h"
 #include "fleet/proxy/refusal.h"
+#include "openai/routes.h"
 
 namespace octavo::fleet {
 
 // False: the request has no prompt to compute apart, or no worker takes it.
 bool Forwarding::prefill() {
   const http::Request& request = exchange_->request();
-  if (request.method != "POST" || !request.path.ends_with("/completions")) return false;
+  const openai::Route* route = openai::find_route(request.path);
+  if (request.method != "POST" || !route || !route->renders) return false;
   std::optional<std::string> shortened = prefill_body(request.path, request.body);
   if (!shortened) return false;
   Choice choice = dispatcher_.choose(request_, wish(Role::prefill));

@@ -1,7 +1,8 @@
 #include "fleet/proxy/prompt_tokens.h"
 
+#include "openai/request_fields.h"
+#include "openai/routes.h"
 #include "serve/openai/chat_request.h"
-#include "serve/openai/request_fields.h"
 #include "serve/template_messages.h"
 
 namespace octavo::fleet {
@@ -24,19 +25,18 @@ Result<PromptTokens> PromptTokens::make(std::shared_ptr<const Tokenizer> tokeniz
 }
 
 void PromptTokens::write(const http::Request& request, RouteRequest& route) const {
-  if (route.tokens_are_exact || !request.path.ends_with("/completions") || request.body.size() > kTokenisedBytesMax)
-    return;
-  const auto found = ids(request, route);
+  const openai::Route* known = openai::find_route(request.path);
+  if (route.tokens_are_exact || !known || !known->renders || request.body.size() > kTokenisedBytesMax) return;
+  const auto found = ids(request, known->chat, route);
   if (!found) return;
   route.tokens.assign(found->begin(), found->end());
   route.tokens_are_exact = true;
 }
 
-Result<std::vector<std::int32_t>> PromptTokens::ids(const http::Request& request,
+Result<std::vector<std::int32_t>> PromptTokens::ids(const http::Request& request, bool chat,
                                                     const RouteRequest& route) const {
   TRY(const boost::json::object body, openai::parse_body(request.body));
   openai::Fields fields(body);
-  const bool chat = request.path.ends_with("/chat/completions");
   bool add_special_tokens = !chat;  // a template writes them
   TRY_VOID(fields.boolean("add_special_tokens", add_special_tokens));
   if (!chat) return tokenizer_->encode(route.text, add_special_tokens);

@@ -8,6 +8,7 @@
 #include "base/exact_json.h"
 #include "fleet/proxy/json_body.h"
 #include "http/sse.h"
+#include "openai/routes.h"
 
 namespace octavo::fleet {
 namespace {
@@ -54,7 +55,7 @@ bool server_failed(const json::object& chunk) {
 }  // namespace
 
 std::optional<ResumableStream> ResumableStream::of(std::string_view path, std::string_view body) {
-  if (path != "/v1/chat/completions" && path != "/v1/completions") return std::nullopt;
+  if (const openai::Route* route = openai::find_route(path); !route || !route->resumable) return std::nullopt;
   std::optional<json::object> request = json_object(body);
   if (!request || !is_true(*request, "stream") || !asks_for_one_answer(*request)) return std::nullopt;
   // Hidden thoughts have hidden tokens; the other two are how somebody else drives the engine.

@@ -19,10 +19,9 @@
 #include "fleet/proxy/relay.h"
 #include "fleet/proxy/warm_start.h"
 #include "http/async_client.h"
-#include "serve/api_key.h"
-#include "serve/openai/errors.h"
+#include "openai/api_key.h"
+#include "openai/errors.h"
 #include "serve/page.h"
-#include "serve/routes/routes.h"
 
 namespace octavo::fleet {
 namespace {

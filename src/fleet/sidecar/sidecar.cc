@@ -13,7 +13,7 @@
 #include "fleet/proxy/disaggregation.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 
 namespace octavo::fleet {
 namespace {

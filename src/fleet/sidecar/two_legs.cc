@@ -10,7 +10,7 @@
 #include "fleet/proxy/refusal.h"
 #include "fleet/proxy/relay.h"
 #include "fleet/sidecar/usage.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 
 namespace octavo::fleet {
 namespace {

@@ -1,4 +1,4 @@
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>

@@ -1,9 +1,9 @@
-#include "serve/api_key.h"
+#include "openai/api_key.h"
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
-#include "http/message.h"
+#include "openai/errors.h"
 
 namespace octavo {
 
@@ -26,6 +26,21 @@ bool ApiKeys::allows(std::string_view authorization) const {
   for (const Digest& allowed : digests_)
     found |= CRYPTO_memcmp(given.data(), allowed.data(), given.size()) == 0;
   return found && bearer;
+}
+
+namespace {
+
+bool shows_key(const ApiKeys& keys, const http::Request& request) {
+  if (const auto bearer = request.headers.find("Authorization")) return keys.allows(*bearer);
+  const auto key = request.headers.find("X-Api-Key");
+  return key && keys.allows("Bearer " + std::string(*key));
+}
+
+}  // namespace
+
+std::optional<http::Response> unauthorized(const ApiKeys& keys, const http::Request& request) {
+  if (keys.open() || shows_key(keys, request)) return std::nullopt;
+  return openai::error_response(401, "a valid API key is needed: Authorization: Bearer KEY");
 }
 
 }  // namespace octavo

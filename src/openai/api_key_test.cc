@@ -1,4 +1,4 @@
-#include "serve/api_key.h"
+#include "openai/api_key.h"
 
 #include <gtest/gtest.h>
 

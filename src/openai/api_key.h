@@ -3,9 +3,12 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "http/message.h"
 
 namespace octavo {
 
@@ -26,5 +29,8 @@ class ApiKeys {
 
   std::vector<Digest> digests_;
 };
+
+// The 401 for a request without a right key, as `Authorization: Bearer KEY` or Anthropic's `X-Api-Key: KEY`.
+std::optional<http::Response> unauthorized(const ApiKeys& keys, const http::Request& request);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 
 #include <gtest/gtest.h>
 
