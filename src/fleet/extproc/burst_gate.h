@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fleet/decide/burst.h"
-#include "fleet/extproc/endpoint_picker.h"
+#include "fleet/balance/balancer.h"
 #include "http/async_client.h"
 
 namespace octavo::fleet {
@@ -17,8 +17,8 @@ class BurstGate {
   // Where the request is to go; kNoEndpoint: anywhere.
   using Then = std::function<void(EndpointId home)>;
 
-  // `picker` has burst() and outlives the gate.
-  BurstGate(EndpointPicker& picker, http::ClientLoop& loop) : picker_(picker), loop_(loop) {}
+  // `balancer` has burst() and outlives the gate.
+  BurstGate(Balancer& balancer, http::ClientLoop& loop) : balancer_(balancer), loop_(loop) {}
 
   // `then` is called once, at the end of the window that is open now, on the loop's thread; at once where the
   // window is full.
@@ -27,7 +27,7 @@ class BurstGate {
  private:
   void seal();
 
-  EndpointPicker& picker_;
+  Balancer& balancer_;
   http::ClientLoop& loop_;
   std::mutex mutex_;  // of all below: the open window
   std::vector<std::vector<PrefixKey>> prompts_;

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "fleet/decide/pipeline.h"
 #include "fleet/discover/pods.h"
-#include "fleet/extproc/flow_gate.h"
+#include "fleet/balance/flow_gate.h"
 #include "fleet/extproc/processor.h"
 #include "fleet/extproc/prompt_renderer.h"
 #include "fleet/observe/engine_metrics.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "fleet/extproc/flow_gate.h"
+#include "fleet/balance/flow_gate.h"
 
 namespace octavo::fleet {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "fleet/extproc/endpoint_picker.h"
+#include "fleet/balance/choice.h"
 
 namespace envoy::service::ext_proc::v3 {
 class ProcessingRequest;

@@ -22,6 +22,8 @@
 namespace octavo::fleet {
 namespace {
 
+constexpr ProbeOptions kScrapesAreProbes{.failure_threshold = 3, .success_threshold = 1};
+constexpr BreakerOptions kNoBreaker{.enabled = false};  // the gateway sees the outcomes of requests, the picker does not
 constexpr int kSecondMs = 1000;
 constexpr int kPortMax = 65535;
 
@@ -54,14 +56,14 @@ std::string identity() {
 }  // namespace
 
 struct PickServer::State {
-  State(std::unique_ptr<EndpointPicker> p, const PickOptions& options)
-      : picker(std::move(p)),
-        context(*picker, options.processor),
+  State(std::unique_ptr<Balancer> b, const PickOptions& options)
+      : balancer(std::move(b)),
+        context(*balancer, options.processor),
         discovery(options.config.discovery),
         events(options.config.events),
         client(std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = 1})),
         loop(client->next_loop()),
-        scraper(*picker, loop, pages(options)) {}
+        scraper(*balancer, loop, pages(options)) {}
   ~State() {
     collector.reset();
     subscriber.reset();
@@ -80,7 +82,7 @@ struct PickServer::State {
   void know(std::optional<bool> pods, std::optional<bool> leader);
   http::Response answer(const http::Request& request) const;
 
-  std::unique_ptr<EndpointPicker> picker;
+  std::unique_ptr<Balancer> balancer;
   ProcessorContext context;
   const std::optional<FileDiscovery> discovery;
   const std::optional<CacheEventsSource> events;
@@ -112,19 +114,19 @@ void PickServer::State::set_endpoints(std::vector<Endpoint> endpoints) {
       endpoint.kv_replay_endpoint = at(events->replay_port);
     }
   }
-  picker->set_endpoints(std::move(endpoints));
+  balancer->set_endpoints(std::move(endpoints));
 }
 
 Result<> PickServer::State::listen() {
   if (!events) return {};
   const auto deliver = [this](const Member& member, std::span<const CacheEvent> changes,
-                              const CachePosition&) {
-    picker->cache_changed(member, changes);
+                              const CachePosition& position) {
+    balancer->cache_changed(member, changes, position);
     context.metrics.told(changes.size());
   };
-  if (events->discover) subscriber = std::make_unique<CacheSubscriber>(picker->fleet(), deliver);
+  if (events->discover) subscriber = std::make_unique<CacheSubscriber>(balancer->fleet(), deliver);
   if (events->bind.empty()) return {};
-  TRY(collector, CacheCollector::start(events->bind, events->topic, picker->fleet(), deliver,
+  TRY(collector, CacheCollector::start(events->bind, events->topic, balancer->fleet(), deliver,
                                        "kvEventsConfig.zmqEndpoint"));
   return {};
 }
@@ -153,7 +155,7 @@ void PickServer::State::follow(const PickOptions& options) {
 }
 
 void PickServer::State::every_second() {
-  picker->expire();
+  balancer->tick();
   std::error_code gone;
   if (discovery && discovery->watch) {
     const auto changed = std::filesystem::last_write_time(discovery->path, gone);
@@ -174,20 +176,22 @@ void PickServer::State::every_second() {
 http::Response PickServer::State::answer(const http::Request& request) const {
   if (request.path == "/metrics")
     return {.content_type = std::string(kMetricsContentType),
-            .body = context.metrics.text(*picker->view()) + (context.gate ? context.gate->metrics() : "")};
+            .body = context.metrics.text(*balancer->view()) + (context.gate ? context.gate->metrics() : "")};
   if (request.path == "/health") return {.content_type = "text/plain", .body = "ok\n"};
   return {.status = 404, .content_type = "text/plain", .body = "there are /metrics and /health\n"};
 }
 
 Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
-  TRY(auto picker, EndpointPicker::make(options.config.pipeline));
+  TRY(auto balancer, Balancer::make({.pools = {{.pipeline = options.config.pipeline}},
+                                     .probes = kScrapesAreProbes,
+                                     .breaker = kNoBreaker}));
   options.processor.flow = options.config.flow;
   options.processor.parsers = options.config.parsers;
   options.processor.shedding = options.config.shedding;
   options.processor.primary_port = options.config.primary_port;
   options.processor.media_tokens = options.config.media_tokens;
   options.processor.tells_served = options.config.tells_served;
-  auto state = std::make_unique<State>(std::move(picker), options);
+  auto state = std::make_unique<State>(std::move(balancer), options);
   if (state->discovery) {
     std::error_code gone;
     state->read_at = std::filesystem::last_write_time(state->discovery->path, gone);
@@ -195,12 +199,12 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   }
   if (options.config.tokens)
     state->context.renderer = std::make_unique<PromptRenderer>(
-        state->loop, *options.config.tokens, [picker = state->picker.get()]() -> std::optional<http::Address> {
-          const auto address = http::parse_base_url(picker->any_url());
+        state->loop, *options.config.tokens, [balancer = state->balancer.get()]() -> std::optional<http::Address> {
+          const auto address = http::parse_base_url(balancer->any_url());
           return address ? std::optional(*address) : std::nullopt;
         });
-  if (state->picker->burst())
-    state->context.bursts = std::make_unique<BurstGate>(*state->picker, state->loop);
+  if (state->balancer->burst())
+    state->context.bursts = std::make_unique<BurstGate>(*state->balancer, state->loop);
   state->set_endpoints(std::move(options.endpoints));
   TRY_VOID(state->listen());
   state->scraper.start();

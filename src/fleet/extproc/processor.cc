@@ -201,7 +201,7 @@ void Processor::learn_subset(const ProcessingRequest& message) {
 void Processor::decide(bool has_trailers, Answers& answers) {
   decided_ = true;
   has_trailers_ = has_trailers;
-  route_ = scan_request(request_, context_.picker.headers());
+  route_ = scan_request(request_, context_.balancer.headers());
   estimate_media(route_, context_.options.media_tokens);
   told_.model = route_.model;
   told_.target_model = route_.model;
@@ -278,11 +278,12 @@ void Processor::wait_for_burst(Answers& answers) {
 
 void Processor::pick(Answers& answers) {
   const std::int64_t begun = now_us();
-  const auto pick =
-      context_.picker.pick(std::exchange(route_, {}), subset_, flow_item().priority, burst_home_);
+  auto choice = context_.balancer.choose(
+      std::exchange(route_, {}),
+      {.subset = &subset_, .priority = flow_item().priority, .burst_home = burst_home_});
   context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
-  if (!pick) return refuse(pick.error(), answers);
-  add_choice(*pick, answers);
+  if (!choice) return refuse(choice.error(), answers);
+  add_choice(*std::move(choice), answers);
   if (request_mode_ == BodyMode::full_duplex) add_request_body(request_.body, has_trailers_, answers);
   request_ = {};
   body_share_ = http::BodyShare(context_.bodies);
@@ -300,7 +301,7 @@ void Processor::rewrite_model() {
   if (const auto asked = header("x-llm-d-model-name-rewrite", "x-gateway-model-name-rewrite"))
     target = *asked;
   else
-    target = context_.rules.load()->rewritten(route_.model, Draws(context_.picker.draw()).unit());
+    target = context_.rules.load()->rewritten(route_.model, Draws(context_.balancer.draw()).unit());
   if (!target || target->empty() || *target == route_.model) return;
   request_.body = with_model(request_.body, *target);
   restorer_ = ModelRestorer(*target, route_.model);
@@ -310,9 +311,9 @@ void Processor::rewrite_model() {
 
 // Without flow control requests of priorities below 0 go while there is room, and never wait.
 bool Processor::sheds() const {
-  const auto view = context_.picker.view();
+  const auto view = context_.balancer.view();
   return !context_.gate && !view->members.empty() && flow_item().priority < 0 &&
-         context_.picker.saturation(context_.options.shedding) >= 1;
+         context_.balancer.saturation(context_.options.shedding) >= 1;
 }
 
 FlowItem Processor::flow_item() const {
@@ -324,7 +325,7 @@ FlowItem Processor::flow_item() const {
   const auto fairness = header("x-llm-d-inference-fairness-id", "x-gateway-inference-fairness-id");
   if (fairness && !fairness->empty())
     item.fairness_id = *fairness;
-  else if (const std::string_view agent = context_.picker.agent(route_); !agent.empty())
+  else if (const std::string_view agent = context_.balancer.agent(route_); !agent.empty())
     item.fairness_id = agent;
   const std::string_view slo = header("x-llm-d-slo-ttft-ms", "x-slo-ttft-ms").value_or("");
   constexpr std::int64_t kDayMs = 86'400'000;
@@ -354,8 +355,7 @@ void Processor::cancel() {
 }
 
 bool Processor::begins() const {
-  return context_.gate && context_.gate->evicts() && begun_ && !evictable_ &&
-         booking_.endpoint != kNoEndpoint && held_ > 0;
+  return context_.gate && context_.gate->evicts() && begun_ && !evictable_ && choice_.endpoint && held_ > 0;
 }
 
 void Processor::evictable(std::function<void()> evict) {
@@ -392,18 +392,17 @@ void Processor::take_turn(Answers& answers) {
 // A request without a body: its headers alone say where it goes.
 void Processor::pick_any(Answers& answers) {
   decided_ = true;
-  const auto pick = context_.picker.pick_any(scan_request(request_, context_.picker.headers()), subset_);
-  if (!pick) return refuse(pick.error(), answers);
-  add_choice(*pick, answers);
+  auto choice = context_.balancer.choose(scan_request(request_, context_.balancer.headers()),
+                                         {.subset = &subset_, .bodiless = true});
+  if (!choice) return refuse(choice.error(), answers);
+  add_choice(*std::move(choice), answers);
 }
 
-void Processor::add_choice(const Pick& pick, Answers& answers) {
-  booking_ = pick.booking;
-  inputs_ = pick.inputs;
-  answer_headers_ = pick.answer_headers;
+void Processor::add_choice(Choice choice, Answers& answers) {
+  choice_ = std::move(choice);
   sent_us_ = now_us();
   std::string names;
-  for (const Pick::Endpoint& endpoint : pick.endpoints) {
+  for (const Choice::Picked& endpoint : choice_.picked) {
     if (!names.empty()) names += ',';
     names += context_.options.primary_port > 0
                  ? fmt::format("{}:{}", ip_of(endpoint.name), context_.options.primary_port)
@@ -417,10 +416,10 @@ void Processor::add_choice(const Pick& pick, Answers& answers) {
   common.set_clear_route_cache(true);
   HeaderMutation& headers = *common.mutable_header_mutation();
   set_header(headers, kDestination, names);
-  const std::string rank = context_.options.primary_port > 0 ? pick.endpoints.front().name : "";
-  for (const auto& [name, value] : {std::pair(kPrefiller, pick.prefiller),
-                                    {kEncoders, pick.encoders},
-                                    {kKvSource, pick.kv_source},
+  const std::string rank = context_.options.primary_port > 0 ? choice_.picked.front().name : "";
+  for (const auto& [name, value] : {std::pair(kPrefiller, choice_.prefiller),
+                                    {kEncoders, choice_.encoders},
+                                    {kKvSource, choice_.kv_source},
                                     {kRank, rank}}) {
     if (!value.empty())
       set_header(headers, name, value);
@@ -432,7 +431,7 @@ void Processor::add_choice(const Pick& pick, Answers& answers) {
   if (request_mode_ == BodyMode::full_duplex && !request_.body.empty())
     set_header(headers, "content-length", fmt::format("{}", request_.body.size()));
   if (!request_.headers.find("x-request-id"))
-    set_header(headers, "x-request-id", random_uuid(context_.picker.draw(), context_.picker.draw()));
+    set_header(headers, "x-request-id", random_uuid(context_.balancer.draw(), context_.balancer.draw()));
 
   auto& fields = *(*answer.mutable_dynamic_metadata()->mutable_fields())[std::string(kLoadBalancer)]
                       .mutable_struct_value()
@@ -440,7 +439,7 @@ void Processor::add_choice(const Pick& pick, Answers& answers) {
   fields[std::string(kDestination)].set_string_value(names);
   if (!context_.options.emit_scores) return;
   auto& scores = *fields[std::string(kScores)].mutable_struct_value()->mutable_fields();
-  for (const Pick::Endpoint& endpoint : pick.endpoints)
+  for (const Choice::Picked& endpoint : choice_.picked)
     scores[endpoint.name].set_number_value(endpoint.score);
 }
 
@@ -466,11 +465,10 @@ void Processor::on_response_headers(const ProcessingRequest& message, Answers& a
     if (header.key() == "content-type") event_stream_ = value.starts_with("text/event-stream");
   }
   CommonResponse& common = *answers.emplace_back().mutable_response_headers()->mutable_response();
-  set_header(*common.mutable_header_mutation(), "x-went-into-resp-headers", "true");
   if (context_.options.tells_served)
     set_header(*common.mutable_header_mutation(), kServedHeader,
                read_served(message).value_or("fail: missing destination endpoint served metadata"));
-  for (const auto& [name, value] : answer_headers_)
+  for (const auto& [name, value] : choice_.answer_headers)
     set_header(*common.mutable_header_mutation(), name, value);
   if (restorer_.active()) common.mutable_header_mutation()->add_remove_headers("content-length");
   if (headers.end_of_stream()) response_ended();
@@ -480,9 +478,9 @@ void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answe
   if (told_.first_byte_seconds < 0 && !piece.body().empty()) {
     told_.first_byte_seconds = seconds();
     first_token_us_ = now_us();
-    if (booking_.endpoint != kNoEndpoint) context_.picker.first_token(booking_);
+    if (choice_.endpoint) context_.balancer.first_token(choice_.booking);
   }
-  if (event_stream_ && booking_.endpoint != kNoEndpoint) context_.picker.grow(booking_, 1);
+  if (event_stream_ && choice_.endpoint) context_.balancer.grow(choice_.booking, 1);
   tail_ += piece.body();
   if (tail_.size() > kUsageTailBytes) tail_.erase(0, tail_.size() - kUsageTailBytes);
   auto& answer = *answers.emplace_back().mutable_response_body();
@@ -502,8 +500,9 @@ void Processor::response_ended() {
   const Usage usage = find_usage(tail_);
   told_.input_tokens = usage.input_tokens;
   told_.output_tokens = usage.output_tokens;
-  if (booking_.endpoint != kNoEndpoint && inputs_ && told_.status == 200) tell_latency();
-  if (booking_.endpoint != kNoEndpoint) context_.picker.ended(booking_);
+  if (choice_.endpoint && choice_.inputs && told_.status == 200) tell_latency();
+  if (choice_.endpoint) context_.balancer.ended(choice_.booking, Outcome::neither);
+  choice_.endpoint = nullptr;
   if (evictable_) context_.gate->stopped(held_);
   if (!std::exchange(begun_, false)) return;
   told_.seconds = seconds();
@@ -520,7 +519,7 @@ void Processor::tell_latency() const {
   const std::int64_t now = now_us();
   const std::int64_t more = told_.output_tokens - 1;
   if (first_token_us_ == 0) return;
-  context_.picker.took(booking_, *inputs_, ms(sent_us_, event_stream_ ? first_token_us_ : now),
+  context_.balancer.took(choice_.booking, *choice_.inputs, ms(sent_us_, event_stream_ ? first_token_us_ : now),
                        event_stream_ && more > 0 ? ms(first_token_us_, now) / static_cast<double>(more) : -1);
 }
 

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "fleet/balance/balancer.h"
+#include "fleet/balance/flow_gate.h"
 #include "fleet/discover/request_rules.h"
 #include "fleet/extproc/burst_gate.h"
-#include "fleet/extproc/endpoint_picker.h"
-#include "fleet/extproc/flow_gate.h"
 #include "fleet/extproc/model_rewriting.h"
 #include "fleet/extproc/pick_metrics.h"
 #include "fleet/extproc/prompt_renderer.h"
@@ -58,14 +58,14 @@ struct ProcessorOptions {
 
 // What all streams share.
 struct ProcessorContext {
-  ProcessorContext(EndpointPicker& p, ProcessorOptions o)
-      : picker(p),
+  ProcessorContext(Balancer& b, ProcessorOptions o)
+      : balancer(b),
         options(std::move(o)),
         bodies(std::make_shared<http::BodyBudget>(options.bodies_bytes_max)),
         rules(std::make_shared<const RequestRules>(options.rules)),
-        gate(options.flow ? std::make_unique<FlowGate>(p, *options.flow) : nullptr) {}
+        gate(options.flow ? std::make_unique<FlowGate>(b, *options.flow) : nullptr) {}
 
-  EndpointPicker& picker;
+  Balancer& balancer;
   const ProcessorOptions options;
   const std::shared_ptr<http::BodyBudget> bodies;
   PickMetrics metrics = {};
@@ -133,7 +133,7 @@ class Processor {
   FlowItem flow_item() const;
   void pick_any(Answers& answers);
   // The message that says where the request goes: to its headers, or to its buffered body.
-  void add_choice(const Pick& pick, Answers& answers);
+  void add_choice(Choice choice, Answers& answers);
   void refuse(const Refusal& refusal, Answers& answers);
   void end_with(int status, std::string body, std::string_view dropped_reason, Answers& answers);
   void learn_subset(const ext_proc::ProcessingRequest& message);
@@ -145,8 +145,7 @@ class Processor {
   BodyMode response_mode_ = BodyMode::full_duplex;
   http::Request request_;  // method, path, headers, and the body as it is gathered
   http::BodyShare body_share_;
-  Booking booking_;                      // endpoint kNoEndpoint: nothing is booked
-  std::optional<LatencyInputs> inputs_;  // of the endpoint's predictor, if it has one
+  Choice choice_;  // without an endpoint: nothing is booked
   std::int64_t sent_us_ = 0, first_token_us_ = 0;
   PickedRequest told_;
   RouteRequest route_;            // until it is picked for
@@ -157,7 +156,6 @@ class Processor {
   Wait waits_for_ = Wait::nothing;
   FlowOutcome outcome_ = FlowOutcome::dispatched;  // of its wait for its turn
   EndpointId burst_home_ = kNoEndpoint;            // of its wait for others
-  HeaderFields answer_headers_;
   std::atomic<std::uint64_t> held_ = 0;  // at the gate; 0: it was never there
   int priority_ = 0;                     // there
   bool evictable_ = false;

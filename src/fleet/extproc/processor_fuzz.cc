@@ -105,11 +105,11 @@ ext_proc::ProcessingRequest message(Steps& steps) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto picker = *EndpointPicker::make({{{"", "active-request-scorer"}}, {{"active-request-scorer"}}});
-  picker->set_endpoints({{.name = "10.0.0.1:80", .url = "http://10.0.0.1:80"}});
-  picker->scraped({{.endpoint = 0, .answered = true}});
+  const auto balancer = *Balancer::make({.pools = {{.pipeline = {{{"", "active-request-scorer"}}, {{"active-request-scorer"}}}}}});
+  balancer->set_endpoints({{.name = "10.0.0.1:80", .url = "http://10.0.0.1:80"}});
+  balancer->scraped({{.endpoint = 0, .answered = true}});
   ProcessorContext context(
-      *picker, {.body_bytes_max = 4096,
+      *balancer, {.body_bytes_max = 4096,
                 .rules = {.objectives = {{"shed", -1}}, .rewrites = {{"1", "r", {{{"m"}, {{"n", 1}}}}}}}});
   {
     Processor processor(context);
@@ -120,6 +120,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (!processor.process(message(steps), answers)) break;
     }
   }
-  CHECK(picker->saturation(ConcurrencyDetector{}) == 0, "what was booked is given back");
+  CHECK(balancer->saturation(ConcurrencyDetector{}) == 0, "what was booked is given back");
   return 0;
 }

@@ -10,17 +10,17 @@
 
 namespace octavo::fleet {
 
-Scraper::Scraper(EndpointPicker& picker, http::ClientLoop& loop, Pages pages)
-    : picker_(picker),
+Scraper::Scraper(Balancer& balancer, http::ClientLoop& loop, Pages pages)
+    : balancer_(balancer),
       loop_(loop),
       engines_(std::move(pages.engines)),
-      metrics_(picker.fleet(), loop, std::move(pages.metrics),
+      metrics_(balancer.fleet(), loop, std::move(pages.metrics),
                [this](const auto&... read) { metrics_read(read...); }) {
   if (pages.models)
-    models_.emplace(picker.fleet(), loop, *std::move(pages.models),
+    models_.emplace(balancer.fleet(), loop, *std::move(pages.models),
                     [this](const auto&... read) { models_read(read...); });
   if (pages.gpus)
-    gpus_.emplace(picker.fleet(), loop, *std::move(pages.gpus),
+    gpus_.emplace(balancer.fleet(), loop, *std::move(pages.gpus),
                   [this](const auto&... read) { gpus_read(read...); });
 }
 
@@ -32,7 +32,7 @@ void Scraper::start() {
 
 // Nothing: the page says nothing of its load, or the endpoint is gone.
 std::optional<EndpointState> Scraper::state_in(EndpointId id, const Result<http::Response>& page) const {
-  const auto view = picker_.view();
+  const auto view = balancer_.view();
   const Member* member = view->find(id);
   if (!member || !page || page->status != 200) return std::nullopt;
   EndpointState state = member->state;
@@ -54,17 +54,17 @@ void Scraper::gpus_read(const Member& asked, const Result<http::Response>& page)
                .attributes = {{{std::string(kGpuUtilization), std::string(kGpuMetrics)}, *busy}}});
 }
 
-void Scraper::hand_over(EndpointPicker::Scrape scrape) {
+void Scraper::hand_over(Scrape scrape) {
   scrapes_.push_back(std::move(scrape));
   if (scrapes_.size() > 1) return;
   // Behind the answers that have arrived with this one.
-  loop_.post([this] { picker_.scraped(std::exchange(scrapes_, {})); });
+  loop_.post([this] { balancer_.scraped(std::exchange(scrapes_, {})); });
 }
 
 void Scraper::models_read(const Member& asked, const Result<http::Response>& page) {
   if (!page || page->status != 200) return;  // what it served last
   if (auto found = read_model_cards(page->body))
-    picker_.set_adapters(asked.endpoint->name, std::move(found->adapters));
+    balancer_.set_models(asked, std::nullopt, std::move(found->adapters));
 }
 
 }  // namespace octavo::fleet

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "fleet/extproc/endpoint_picker.h"
+#include "fleet/balance/balancer.h"
 #include "fleet/extproc/page_poller.h"
 #include "fleet/observe/engine_metrics.h"
 
@@ -21,7 +21,7 @@ class Scraper {
     std::optional<PollOptions> gpus = {};    // dcgm-exporter's, as well
   };
 
-  Scraper(EndpointPicker& picker, http::ClientLoop& loop, Pages pages);
+  Scraper(Balancer& balancer, http::ClientLoop& loop, Pages pages);
   void start();
 
  private:
@@ -29,14 +29,14 @@ class Scraper {
   std::optional<EndpointState> state_in(EndpointId id, const Result<http::Response>& page) const;
   void models_read(const Member& asked, const Result<http::Response>& page);
   void gpus_read(const Member& asked, const Result<http::Response>& page);
-  void hand_over(EndpointPicker::Scrape scrape);
+  void hand_over(Scrape scrape);
 
-  EndpointPicker& picker_;
+  Balancer& balancer_;
   http::ClientLoop& loop_;
   const EngineKinds engines_;
   PagePoller metrics_;
   std::optional<PagePoller> models_, gpus_;
-  std::vector<EndpointPicker::Scrape> scrapes_;  // handed to the picker together
+  std::vector<Scrape> scrapes_;  // handed over together
 };
 
 }  // namespace octavo::fleet

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "fleet/proxy/dispatcher.h"
+#include "fleet/proxy/route_context.h"
 #include "fleet/proxy/monitor.h"
 #include "http/message.h"
 
@@ -17,7 +17,6 @@ Result<Endpoint> endpoint_of_url(std::string_view url);
 Result<> read_kv_events(std::string_view text, std::string_view field, Endpoint& endpoint);
 
 // nullopt: none of the router's own.
-std::optional<http::Response> admin_answer(Dispatcher& dispatcher, const Monitor& monitor,
-                                           const http::Request& request);
+std::optional<http::Response> admin_answer(const RouteContext& context, const http::Request& request);
 
 }  // namespace octavo::fleet

@@ -77,7 +77,7 @@ void FanOut::finish() {
   const int worst = status(*std::ranges::max_element(answers, {}, status));
   const bool well = worst / 100 == 2;
   const std::string& path = exchange->request().path;
-  if (well && empties_caches(path)) context.dispatcher.caches_reset();
+  if (well && empties_caches(path)) context.balancer.caches_reset();
   if (path.ends_with("lora_adapter")) context.monitor.refresh_models([] {});
   const std::string message = well ? fmt::format("all {} workers have done it", answers.size())
                                    : "not all workers have done it: see `workers`";
@@ -94,7 +94,7 @@ bool means_all_workers(const http::Request& request) {
 
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
              std::function<void()> done) {
-  const auto view = context.dispatcher.fleet().view();
+  const auto view = context.balancer.view();
   const auto all = std::make_shared<FanOut>(FanOut{context, std::move(exchange), std::move(done)});
   if (view->members.empty()) {
     all->exchange->respond(openai::error_response(503, "there are no workers"));
@@ -110,7 +110,7 @@ void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_pt
                .target = target_of(request),
                .headers = headers,
                .body = std::shared_ptr<const std::string>(all->exchange, &request.body),
-               .timeout_ms = context.dispatcher.options().request_timeout_ms},
+               .timeout_ms = context.options.request_timeout_ms},
               {.head = [all, i](http::Response head) { all->answers[i].second = std::move(head); },
                .body =
                    [all, i](std::string_view piece) {

@@ -38,7 +38,7 @@ void Forwarding::start(const RouteContext& context, http::ClientLoop& loop,
 Forwarding::Forwarding(const RouteContext& context, http::ClientLoop& loop,
                        std::shared_ptr<http::Exchange> exchange, TenantShare share)
     : context_(context),
-      dispatcher_(context.dispatcher),
+      balancer_(context.balancer),
       loop_(loop),
       exchange_(std::move(exchange)),
       share_(std::move(share)),
@@ -46,7 +46,7 @@ Forwarding::Forwarding(const RouteContext& context, http::ClientLoop& loop,
 
 Forwarding::~Forwarding() {
   drop_attempts(Outcome::neither);
-  dispatcher_.leave();
+  context_.admission.leave();
 }
 
 void Forwarding::begin() {
@@ -68,19 +68,19 @@ void Forwarding::begin() {
       if (const auto self = weak.lock()) self->client_gone();
     });
   });
-  dispatcher_.knows(request_.model) ? go() : find_model();
+  balancer_.knows(request_.model) ? go() : find_model();
 }
 
 // Tenants' keys are for the router: workers get the router's own, if it has one.
 void Forwarding::read_headers() {
-  const auto& options = dispatcher_.options();
+  const auto& options = context_.options;
   const bool own_key = !options.tenants.empty();
   for (const auto& [name, value] : passed_on(exchange_->request().headers))
     if (!own_key || !http::equal_ignoring_case(name, "Authorization")) headers_.add(name, value);
   if (own_key && !options.api_keys.empty())
     headers_.add("Authorization", "Bearer " + options.api_keys.front());
   if (!headers_.find("X-Request-Id"))
-    headers_.add("X-Request-Id", fmt::format("{:016x}", dispatcher_.draw()));
+    headers_.add("X-Request-Id", fmt::format("{:016x}", balancer_.draw()));
 }
 
 // A worker may have got the model since it last listed its models.
@@ -90,7 +90,7 @@ void Forwarding::find_model() {
       if (self->phase_ == Phase::over) return;
       const bool named_by_path = self->exchange_->request().body.empty();
       if (named_by_path) self->request_.model.clear();  // any worker says that it does not have it
-      if (self->dispatcher_.knows(self->request_.model)) return self->go();
+      if (self->balancer_.knows(self->request_.model)) return self->go();
       self->refuse(404, fmt::format("The model `{}` does not exist.", self->request_.model), "model");
     });
   });
@@ -98,18 +98,18 @@ void Forwarding::find_model() {
 
 void Forwarding::go() {
   const http::Request& request = exchange_->request();
-  if (dispatcher_.options().migration_limit > 0 && request_.stream)
+  if (context_.options.migration_limit > 0 && request_.stream)
     resumable_ = ResumableStream::of(request.path, request.body);
   if (resumable_) body_ = std::make_shared<const std::string>(resumable_->body());
-  if (dispatcher_.options().disaggregated && prefill()) return;
+  if (context_.options.disaggregated && prefill()) return;
   if (!send()) refuse(503, "no replica is available");
 }
 
 Role Forwarding::answering_part() const {
-  return dispatcher_.options().disaggregated ? Role::decode : Role::both;
+  return context_.options.disaggregated ? Role::decode : Role::both;
 }
 
-Wish Forwarding::wish(Role part) const {
+ChoiceOptions Forwarding::choice_options(Role part) const {
   return {.part = part,
           .excluded = tried_,
           .rested = refusal_.has_value() || prefill_busy_,
@@ -121,13 +121,13 @@ Wish Forwarding::wish(Role part) const {
 // Sends the request to the best worker that has not had it yet. False: no such worker exists.
 bool Forwarding::send() {
   const std::int64_t begun = now_us();
-  Choice choice = dispatcher_.choose(request_, wish(answering_part()));
-  dispatcher_.metrics().decided(static_cast<double>(now_us() - begun) * 1e-6);
-  if (!choice.endpoint) return false;
+  auto choice = balancer_.choose(request_, choice_options(answering_part()));
+  context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
+  if (!choice) return false;
   ++tries_;
   Attempt& attempt = attempts_[attempts_[0].number == 0 ? 0 : 1];
-  open(attempt, std::move(choice), body(), left_ms());
-  if (const int ms = dispatcher_.options().hedge_after_ms; ms > 0 && phase_ == Phase::waiting)
+  open(attempt, *std::move(choice), body(), left_ms());
+  if (const int ms = context_.options.hedge_after_ms; ms > 0 && phase_ == Phase::waiting)
     loop_.after(ms, [weak = weak_from_this(), number = attempt.number] {
       if (const auto self = weak.lock(); self && self->find(number)) self->hedge();
     });
@@ -141,6 +141,7 @@ bool Forwarding::send_again() {
 
 void Forwarding::open(Attempt& attempt, Choice choice, std::shared_ptr<const std::string> body,
                       int timeout_ms) {
+  context_.metrics.selected(choice.endpoint->label());
   attempt = {.number = ++numbers_, .choice = std::move(choice)};
   const int number = attempt.number;
   tried_.push_back(attempt.choice.booking.endpoint);
@@ -151,7 +152,7 @@ void Forwarding::open(Attempt& attempt, Choice choice, std::shared_ptr<const std
        .body = [self, number](std::string_view piece) { self->on_body(number, piece); },
        .end = [self, number](const Result<>& result) { self->on_end(number, result); },
        .ready = [self] { return self->exchange_->unsent_bytes() < kUnsentBytesMax; }});
-  dispatcher_.watch(attempt.choice, [&loop = loop_, weak = weak_from_this(), number](Trouble trouble) {
+  balancer_.watch(attempt.choice.booking, [&loop = loop_, weak = weak_from_this(), number](Trouble trouble) {
     loop.post([weak, number, trouble] {
       if (const auto it = weak.lock()) it->on_trouble(number, trouble);
     });
@@ -205,8 +206,8 @@ int Forwarding::under_way() const {
 void Forwarding::settle(Attempt& attempt, Outcome outcome) {
   if (attempt.number == 0) return;
   if (const auto call = attempt.call.lock()) call->cancel();
-  if (attempt.hedges) dispatcher_.metrics().hedged(leading_);
-  dispatcher_.ended(attempt.choice, outcome);
+  if (attempt.hedges) context_.metrics.hedged(leading_);
+  balancer_.ended(attempt.choice.booking, outcome);
   attempt = {};
 }
 
@@ -289,18 +290,18 @@ bool Forwarding::lead(Attempt& attempt) {
   for (Attempt& other : attempts_)
     if (&other != &attempt) settle(other, other.forgotten ? Outcome::failure : Outcome::neither);
   leading_ = true;
-  dispatcher_.first_token(attempt.choice);
+  balancer_.first_token(attempt.choice.booking);
   if (phase_ == Phase::streaming)
-    dispatcher_.metrics().migrated(true);
+    context_.metrics.migrated(true);
   else
-    dispatcher_.metrics().first_byte(static_cast<double>(now_us() - arrived_us_) * 1e-6);
+    context_.metrics.first_byte(static_cast<double>(now_us() - arrived_us_) * 1e-6);
   return true;
 }
 
 // Another worker could answer: the failures before speak of their workers.
 void Forwarding::blame_suspects(int status) {
   for (const auto& suspect : std::exchange(suspects_, {}))
-    if (status < 400) dispatcher_.failed(*suspect);
+    if (status < 400) balancer_.failed(*suspect);
 }
 
 // After the first worker's head the client takes only what follows it.
@@ -321,9 +322,9 @@ void Forwarding::on_refused(Attempt& attempt) {
     return give_up("the request itself");
   }
   if (is_backpressure(status)) {
-    if (pause_s) dispatcher_.pause(*worker, *pause_s);
+    if (pause_s) balancer_.pause(*worker, *pause_s);
   } else {
-    dispatcher_.metrics().worker_failed(worker->url);
+    context_.metrics.worker_failed(worker->url);
     suspects_.push_back(worker);
   }
   if (under_way() > 0) return;  // the other of two
@@ -340,7 +341,7 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   const bool unreachable = error.code == ErrorCode::unavailable;
   const bool silent = late && !leading_ && !past_own_deadline();
   const bool cut = phase_ == Phase::streaming && !late;
-  dispatcher_.metrics().worker_failed(worker->url);
+  context_.metrics.worker_failed(worker->url);
   settle(attempt, unreachable || silent || cut ? Outcome::failure : Outcome::neither);
   leading_ = false;
   if (!unreachable && !silent && !cut) suspects_.push_back(worker);
@@ -354,32 +355,32 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
 // A worker that has not had the request gets it at once. A worker that has had it gets it again after a backoff,
 // unless it has named a time (Retry-After).
 void Forwarding::retry(const std::string& reason) {
-  if (tries_ >= dispatcher_.options().retry.attempts_max) return give_up(reason);
+  if (tries_ >= context_.options.retry.attempts_max) return give_up(reason);
   log_info("trying again after {}: {}", tries_, reason);
-  if (send()) return dispatcher_.metrics().retried();
+  if (send()) return context_.metrics.retried();
   if (refusal_ && retry_after_s(*refusal_)) return give_up(reason);
   retry_later(reason);
 }
 
 void Forwarding::retry_later(const std::string& reason) {
-  const RetryOptions& options = dispatcher_.options().retry;
-  const double unit = static_cast<double>(dispatcher_.draw() >> 11) * 0x1p-53;
+  const RetryOptions& options = context_.options.retry;
+  const double unit = static_cast<double>(balancer_.draw() >> 11) * 0x1p-53;
   const double backoff =
       std::min<double>(options.initial_backoff_ms * std::pow(options.backoff_multiplier, tries_ - 1),
                        options.max_backoff_ms);
   const double ms = backoff * (1 + options.jitter * (2 * unit - 1));
   loop_.after(static_cast<int>(ms), [self = shared_from_this(), reason] {
     if (self->phase_ == Phase::over) return;
-    self->send_again() ? self->dispatcher_.metrics().retried() : self->give_up(reason);
+    self->send_again() ? self->context_.metrics.retried() : self->give_up(reason);
   });
 }
 
 // The last answer of a worker is better than the router's own.
 void Forwarding::give_up(const std::string& reason) {
-  if (tries_ > 1) dispatcher_.metrics().retries_exhausted();
+  if (tries_ > 1) context_.metrics.retries_exhausted();
   if (phase_ == Phase::streaming) return break_off();
   if (refusal_) return answer(*std::move(refusal_));
-  refuse(tries_ >= dispatcher_.options().retry.attempts_max ? 502 : 503,
+  refuse(tries_ >= context_.options.retry.attempts_max ? 502 : 503,
          fmt::format("no replica could answer: {}", reason));
 }
 
@@ -392,7 +393,7 @@ bool Forwarding::migrate() {
     return true;
   }
   if (!resumable_->knows_tokens() || past_own_deadline() ||
-      ++migrations_ > dispatcher_.options().migration_limit)
+      ++migrations_ > context_.options.migration_limit)
     return false;
   resumable_->lost();
   body_ = std::make_shared<const std::string>(resumable_->body());

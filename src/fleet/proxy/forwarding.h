@@ -57,7 +57,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   // Attempts.
   bool send();
   bool send_again();
-  Wish wish(Role part) const;
+  ChoiceOptions choice_options(Role part) const;
   Role answering_part() const;
   void open(Attempt& attempt, Choice choice, std::shared_ptr<const std::string> body, int timeout_ms);
   http::CallRequest call_request(const Endpoint& endpoint, std::shared_ptr<const std::string> body,
@@ -99,7 +99,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   int left_ms() const;
 
   const RouteContext context_;
-  Dispatcher& dispatcher_;
+  Balancer& balancer_;
   http::ClientLoop& loop_;
   std::shared_ptr<http::Exchange> exchange_;
   const TenantShare share_;

@@ -18,7 +18,7 @@ constexpr int kOwnDeadlineGraceMs = 2'000;  // the worker itself says that the c
 http::Response Forwarding::for_client(const Attempt& attempt, http::Response answer) const {
   http::Response out{
       .status = answer.status, .content_type = std::move(answer.content_type), .body = std::move(answer.body)};
-  const bool own_cors = dispatcher_.options().http.cors.has_value();
+  const bool own_cors = context_.options.http.cors.has_value();
   for (const auto& [name, value] : passed_on(answer.headers))
     if (!own_cors || !name.starts_with("Access-Control-")) out.headers.add(name, value);
   if (explain_) out.headers.add("X-Octavo-Explain", attempt.choice.explanation);
@@ -38,7 +38,7 @@ void Forwarding::start_stream(Attempt& attempt) {
 }
 
 void Forwarding::send_back(Attempt& attempt, std::string_view piece) {
-  dispatcher_.grow(attempt.choice, 1);
+  balancer_.grow(attempt.choice.booking, 1);
   if (!event_stream_ || !resumable_) return void(exchange_->write(piece));
   if (const std::string events = resumable_->push(piece); !events.empty()) exchange_->write(events);
   if (resumable_->failed()) on_lost(attempt, {ErrorCode::io, "it says so", ""});
@@ -51,7 +51,7 @@ std::string_view Forwarding::response_of(std::string_view answer) const {
 }
 
 void Forwarding::answer(http::Response response) {
-  dispatcher_.metrics().answered(response.status, static_cast<double>(now_us() - arrived_us_) * 1e-6);
+  context_.metrics.answered(response.status, static_cast<double>(now_us() - arrived_us_) * 1e-6);
   phase_ = Phase::over;
   exchange_->respond(std::move(response));
 }
@@ -60,9 +60,9 @@ void Forwarding::answer(http::Response response) {
 // that the client does not take the stream for complete.
 void Forwarding::refuse(int status, const std::string& message, std::string_view param) {
   if (phase_ != Phase::streaming) return answer(openai::error_response(status, message, param));
-  dispatcher_.metrics().answered(status, static_cast<double>(now_us() - arrived_us_) * 1e-6);
+  context_.metrics.answered(status, static_cast<double>(now_us() - arrived_us_) * 1e-6);
   if (event_stream_) {
-    dispatcher_.metrics().migrated(false);
+    context_.metrics.migrated(false);
     exchange_->write("data: " + openai::error_json(status, message, param) + "\n\n");
   }
   phase_ = Phase::over;
@@ -81,7 +81,7 @@ void Forwarding::refuse_late() {
 
 void Forwarding::finish() {
   drop_attempts(Outcome::success);
-  dispatcher_.metrics().answered(200, static_cast<double>(now_us() - arrived_us_) * 1e-6);
+  context_.metrics.answered(200, static_cast<double>(now_us() - arrived_us_) * 1e-6);
   phase_ = Phase::over;
   exchange_->finish();
 }
@@ -90,7 +90,7 @@ void Forwarding::client_gone() {
   if (phase_ == Phase::over) return;
   phase_ = Phase::over;
   drop_attempts(Outcome::neither);
-  dispatcher_.metrics().answered(499, static_cast<double>(now_us() - arrived_us_) * 1e-6);
+  context_.metrics.answered(499, static_cast<double>(now_us() - arrived_us_) * 1e-6);
 }
 
 bool Forwarding::past_own_deadline() const {
@@ -99,7 +99,7 @@ bool Forwarding::past_own_deadline() const {
 
 // Milliseconds left of the router's limit for the request, or of the client's own.
 int Forwarding::left_ms() const {
-  double limit_ms = dispatcher_.options().request_timeout_ms;
+  double limit_ms = context_.options.request_timeout_ms;
   if (request_.timeout_s > 0) limit_ms = std::min(limit_ms, request_.timeout_s * 1e3 + kOwnDeadlineGraceMs);
   const double passed_ms = static_cast<double>(now_us() - arrived_us_) * 1e-3;
   return static_cast<int>(std::max(limit_ms - passed_ms, 0.0));

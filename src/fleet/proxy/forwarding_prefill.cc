@@ -19,14 +19,14 @@ bool Forwarding::prefill() {
   if (request.method != "POST" || !route || !route->renders) return false;
   std::optional<std::string> shortened = prefill_body(request.path, request.body);
   if (!shortened) return false;
-  Choice choice = dispatcher_.choose(request_, wish(Role::prefill));
-  if (!choice.endpoint) {
-    dispatcher_.metrics().prefilled(prefill_busy_ ? "busy" : "failed");
+  auto choice = balancer_.choose(request_, choice_options(Role::prefill));
+  if (!choice) {
+    context_.metrics.prefilled(prefill_busy_ ? "busy" : "failed");
     return false;
   }
   phase_ = Phase::prefilling;
-  open(attempts_[0], std::move(choice), std::make_shared<const std::string>(*std::move(shortened)),
-       std::min(left_ms(), dispatcher_.options().prefill_timeout_ms));
+  open(attempts_[0], *std::move(choice), std::make_shared<const std::string>(*std::move(shortened)),
+       std::min(left_ms(), context_.options.prefill_timeout_ms));
   return true;
 }
 
@@ -36,7 +36,7 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   const bool refused = result && worth_a_retry(reply.status);
   const bool unreachable = !result && result.error().code == ErrorCode::unavailable;
   settle(attempt, unreachable ? Outcome::failure : result && !refused ? Outcome::success : Outcome::neither);
-  if (!result) dispatcher_.metrics().worker_failed(worker->url);
+  if (!result) context_.metrics.worker_failed(worker->url);
   std::optional<std::string> params;
   if (result && reply.status == 200) params = kv_transfer_params(reply.body);
   if (!params)
@@ -44,13 +44,13 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
              result ? fmt::format("status {}", reply.status) : result.error().message);
   if (refused && is_backpressure(reply.status)) {
     prefill_busy_ = true;
-    if (const auto seconds = retry_after_s(reply)) dispatcher_.pause(*worker, *seconds);
+    if (const auto seconds = retry_after_s(reply)) balancer_.pause(*worker, *seconds);
   }
   const bool elsewhere = !result || refused;
-  if (elsewhere && static_cast<int>(tried_.size()) < dispatcher_.options().retry.attempts_max && left_ms() > 0) {
+  if (elsewhere && static_cast<int>(tried_.size()) < context_.options.retry.attempts_max && left_ms() > 0) {
     if (prefill()) return;
   } else {
-    dispatcher_.metrics().prefilled(params ? "handed_over" : "failed");
+    context_.metrics.prefilled(params ? "handed_over" : "failed");
   }
   phase_ = Phase::waiting;
   tried_.clear();

@@ -26,9 +26,9 @@ void Monitor::start() {
 
 void Monitor::tick() {
   const std::int64_t now = now_us();
-  dispatcher_.tick();
-  const auto view = dispatcher_.fleet().view();
-  const auto leaving = dispatcher_.leaving();
+  balancer_.tick();
+  const auto view = balancer_.fleet().view();
+  const auto leaving = balancer_.leaving();
   std::erase_if(known_, [&](const auto& entry) {
     return !view->find(entry.first) && std::ranges::none_of(leaving, [&](const Member& member) {
       return member.endpoint->name == entry.first;
@@ -45,7 +45,6 @@ void Monitor::tick() {
 }
 
 void Monitor::visit(const Member& member, std::int64_t now) {
-  const RouterOptions& options = dispatcher_.options();
   Known& known = known_[member.endpoint->name];
   const Availability availability = member.state.availability;
   const bool answers = availability != Availability::starting && availability != Availability::unhealthy;
@@ -54,13 +53,13 @@ void Monitor::visit(const Member& member, std::int64_t now) {
     last_us = now;
     return true;
   };
-  if (due(known.probed_us, answers ? options.health_check_interval_ms : options.startup_check_interval_ms))
+  if (due(known.probed_us, answers ? options_.health_check_interval_ms : options_.startup_check_interval_ms))
     probe(member);
   if (!answers) {
     known.models_us = 0;  // it may return with other models
     return;
   }
-  if (options.metrics_interval_ms > 0 && due(known.metrics_us, options.metrics_interval_ms))
+  if (options_.metrics_interval_ms > 0 && due(known.metrics_us, options_.metrics_interval_ms))
     ask(member, "/metrics", [this, member](const Result<http::Response>& answer) {
       if (answer && answer->status == 200) read_metrics(member, *answer);
     });
@@ -70,22 +69,21 @@ void Monitor::visit(const Member& member, std::int64_t now) {
 // After a failed probe the next one follows as soon as at the start: a frozen worker is known after the time of
 // three, not after three intervals.
 void Monitor::probe(const Member& member) {
-  ask(member, dispatcher_.options().health_check_endpoint, [this, member](const Result<http::Response>& answer) {
+  ask(member, options_.health_check_endpoint, [this, member](const Result<http::Response>& answer) {
     const bool well = answer && answer->status / 100 == 2;
-    const RouterOptions& options = dispatcher_.options();
-    if (const auto known = known_.find(member.endpoint->name); !well && known != known_.end())
-      known->second.probed_us = now_us() - std::int64_t{1000} * std::max(0, options.health_check_interval_ms -
-                                                                                options.startup_check_interval_ms);
-    dispatcher_.probed(member.id, *member.endpoint, well);
+      if (const auto known = known_.find(member.endpoint->name); !well && known != known_.end())
+      known->second.probed_us = now_us() - std::int64_t{1000} * std::max(0, options_.health_check_interval_ms -
+                                                                                options_.startup_check_interval_ms);
+    balancer_.probed(member.id, *member.endpoint, well);
   });
 }
 
 void Monitor::read_metrics(const Member& member, const http::Response& answer) {
   const Endpoint& endpoint = *member.endpoint;
   const int ranks = engines_of(answer.body);
-  dispatcher_.set_ranks(member.id, endpoint, ranks);
+  balancer_.set_ranks(member.id, endpoint, ranks);
   bool found = false, busy = false, restarted = false;
-  dispatcher_.fleet().update(member.id, [&](EndpointState& state) {
+  balancer_.fleet().update(member.id, [&](EndpointState& state) {
     const EndpointState before = state;
     found = read_engine_metrics(answer.body, state, known_engines().any,
                                 ranks > 1 ? std::optional(endpoint.rank) : std::nullopt);
@@ -94,10 +92,10 @@ void Monitor::read_metrics(const Member& member, const http::Response& answer) {
     busy = state.running + state.waiting > 0;
     restarted = has_restarted(before, state);
   });
-  if (found) dispatcher_.observed(member.id, endpoint, busy);
+  if (found) balancer_.observed(member.id, endpoint, busy);
   if (!restarted) return;
   if (const auto known = known_.find(endpoint.name); known != known_.end()) known->second.models_us = 0;
-  dispatcher_.restarted(member.id, endpoint);
+  balancer_.restarted(member.id, endpoint);
 }
 
 void Monitor::ask_models(const Member& member, std::function<void()> then) {
@@ -113,7 +111,7 @@ void Monitor::refresh_models(std::function<void()> done) {
     refreshing_.push_back(std::move(done));
     if (refreshing_.size() > 1) return;
     ++models_open_;  // for the loop below
-    const auto view = dispatcher_.fleet().view();
+    const auto view = balancer_.fleet().view();
     for (const Member& member : view->members) {
       if (member.state.availability != Availability::available) continue;
       ++models_open_;
@@ -135,9 +133,9 @@ void Monitor::ask(const Member& member, std::string_view target,
                   std::function<void(Result<http::Response>)> then) {
   http::CallRequest request{.address = *http::parse_base_url(member.endpoint->url),
                             .target = std::string(target),
-                            .timeout_ms = dispatcher_.options().health_check_timeout_ms};
-  if (!dispatcher_.options().api_keys.empty())
-    request.headers.add("Authorization", "Bearer " + dispatcher_.options().api_keys.front());
+                            .timeout_ms = options_.health_check_timeout_ms};
+  if (!options_.api_keys.empty())
+    request.headers.add("Authorization", "Bearer " + options_.api_keys.front());
   const auto answer = std::make_shared<http::Response>();
   const auto too_long = std::make_shared<bool>(false);
   loop_.call(std::move(request), {.head = [=](http::Response head) { *answer = std::move(head); },
@@ -157,18 +155,14 @@ void Monitor::ask(const Member& member, std::string_view target,
 
 void Monitor::learn_models(const Member& asked, const std::string& page) {
   auto found = read_model_cards(page);
-  const auto view = dispatcher_.fleet().view();
+  const auto view = balancer_.fleet().view();
   const Member* member = view->find(asked.id);
   if (!found || !member || member->endpoint->name != asked.endpoint->name) return;
-  Endpoint endpoint = *member->endpoint;
-  endpoint.models = std::move(found->models);
-  endpoint.adapters = std::move(found->adapters);
   {
     const std::lock_guard lock(mutex_);
-    cards_[endpoint.name] = std::move(found->cards);
+    cards_[member->endpoint->name] = std::move(found->cards);
   }
-  if (endpoint.models != member->endpoint->models || endpoint.adapters != member->endpoint->adapters)
-    dispatcher_.fleet().describe(asked.id, std::move(endpoint));
+  balancer_.set_models(*member, std::move(found->models), std::move(found->adapters));
 }
 
 std::string Monitor::models_json() const {

@@ -9,7 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fleet/proxy/dispatcher.h"
+#include "fleet/balance/balancer.h"
+#include "fleet/proxy/router_options.h"
 #include "http/async_client.h"
 
 namespace octavo::fleet {
@@ -17,7 +18,8 @@ namespace octavo::fleet {
 // Must outlive the client whose loop it runs on.
 class Monitor {
  public:
-  Monitor(Dispatcher& dispatcher, http::ClientLoop& loop) : dispatcher_(dispatcher), loop_(loop) {}
+  Monitor(Balancer& balancer, const RouterOptions& options, http::ClientLoop& loop)
+      : balancer_(balancer), options_(options), loop_(loop) {}
   void start();
 
   // GET /v1/models of all endpoints together; of equal ids the first one found.
@@ -43,7 +45,8 @@ class Monitor {
   void ask(const Member& member, std::string_view target, std::function<void(Result<http::Response>)> then);
   void learn_models(const Member& asked, const std::string& page);
 
-  Dispatcher& dispatcher_;
+  Balancer& balancer_;
+  const RouterOptions& options_;
   http::ClientLoop& loop_;
   std::unordered_map<std::string, Known> known_;  // by the endpoint's name
   std::vector<std::function<void()>> refreshing_;   // callers that wait for models

@@ -1,20 +1,26 @@
 // What all requests of a router share.
 #pragma once
 
-#include "fleet/proxy/dispatcher.h"
+#include "fleet/balance/balancer.h"
+#include "fleet/proxy/admission.h"
 #include "fleet/proxy/monitor.h"
 #include "fleet/proxy/prompt_tokens.h"
 #include "fleet/proxy/retry_budget.h"
+#include "fleet/proxy/route_metrics.h"
+#include "fleet/proxy/router_options.h"
 #include "fleet/proxy/stored_responses.h"
 
 namespace octavo::fleet {
 
 struct RouteContext {
-  Dispatcher& dispatcher;
+  const RouterOptions& options;
+  Balancer& balancer;
+  RouteMetrics& metrics;
   Monitor& monitor;
   const PromptTokens* tokens;  // null: prompts stay text
   RetryBudget& retries;
   StoredResponses& stored;
+  Admission& admission;
 };
 
 }  // namespace octavo::fleet

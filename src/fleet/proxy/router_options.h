@@ -5,13 +5,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "fleet/decide/policies.h"
-#include "fleet/discover/etcd_pool.h"
-#include "fleet/discover/kube_pool.h"
-#include "fleet/discover/polled_pool.h"
+#include "fleet/discover/endpoint_source.h"
 #include "fleet/health/endpoint_health.h"
 #include "fleet/peers/peer_sync.h"
 #include "fleet/proxy/tenants.h"
@@ -37,7 +34,7 @@ struct RetryOptions {
 // Where workers come and go by themselves.
 struct DiscoveredWorkers {
   std::optional<Role> role = {};  // of all of them; nothing: each says its own
-  std::variant<KubePoolOptions, EtcdOptions, PolledOptions> from = {};
+  EndpointSourceOptions from = {};
 };
 
 struct RouterOptions {

@@ -22,7 +22,8 @@ CachePosition WarmStart::operator()(const Member& member) {
     peer_.reset();
     return {};
   }
-  if (!*dump || !dispatcher_.restore(member, **dump)) return {};
+  if (!*dump || !balancer_.restore(member, **dump)) return {};
+  metrics_.restored(member.endpoint->label(), (*dump)->blocks.size());
   log_info("{} is known to hold {} blocks", member.endpoint->label(), (*dump)->blocks.size());
   return (*dump)->position;
 }
@@ -35,7 +36,7 @@ Result<std::optional<HeldDump>> WarmStart::ask(const std::string& worker) const 
                                           .timeout_ms = kTimeoutMs,
                                           .body_bytes_max = kBytesMax}));
   http::Headers headers;
-  if (const auto& keys = dispatcher_.options().api_keys; !keys.empty())
+  if (const auto& keys = options_.api_keys; !keys.empty())
     headers.add("Authorization", "Bearer " + keys.front());
   const std::string target = "/kv_index?worker=" + http::percent_encoded(worker);
   TRY(const http::Response answer, client.request("GET", target, {}, std::move(headers)));

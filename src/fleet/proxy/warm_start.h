@@ -7,16 +7,18 @@
 #include <string>
 
 #include "fleet/index/held_dump.h"
-#include "fleet/proxy/dispatcher.h"
+#include "fleet/balance/balancer.h"
+#include "fleet/proxy/route_metrics.h"
+#include "fleet/proxy/router_options.h"
 #include "http/url.h"
 
 namespace octavo::fleet {
 
 class WarmStart {
  public:
-  // peer: nothing, and nobody is asked. `dispatcher` outlives this.
-  WarmStart(Dispatcher& dispatcher, std::optional<http::Url> peer)
-      : dispatcher_(dispatcher), peer_(std::move(peer)) {}
+  // The arguments outlive this. Without options.warm_from no router is read.
+  WarmStart(Balancer& balancer, RouteMetrics& metrics, const RouterOptions& options)
+      : balancer_(balancer), metrics_(metrics), options_(options), peer_(options.warm_from) {}
 
   // Waits for the peer's answer, once for each worker, and takes it over. For the thread that is about to
   // listen to the worker. Nothing is known: the peer is not there, or does not know the worker.
@@ -25,7 +27,9 @@ class WarmStart {
  private:
   Result<std::optional<HeldDump>> ask(const std::string& worker) const;
 
-  Dispatcher& dispatcher_;
+  Balancer& balancer_;
+  RouteMetrics& metrics_;
+  const RouterOptions& options_;
   std::optional<http::Url> peer_;  // nothing from when it has failed
   std::set<std::string> asked_;
 };

@@ -12,8 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fleet/decide/saturation.h"
-#include "fleet/extproc/endpoint_picker.h"
+#include "fleet/balance/balancer.h"
 #include "fleet/flow/flow_control.h"
 #include "request/histogram.h"
 
@@ -22,6 +21,7 @@ namespace octavo::fleet {
 struct FlowGateOptions {
   FlowOptions flow = {};
   SaturationDetector detector = UtilizationDetector{};
+  std::function<double()> saturation = {};  // in place of the detector; empty: the detector's
   bool evicts = false;  // requests that run may end for those that wait
 };
 
@@ -29,8 +29,8 @@ class FlowGate {
  public:
   using Then = std::function<void(FlowOutcome)>;
 
-  // `picker` outlives the gate.
-  FlowGate(EndpointPicker& picker, FlowGateOptions options);
+  // `balancer` outlives the gate.
+  FlowGate(Balancer& balancer, FlowGateOptions options);
   ~FlowGate();
 
   std::uint64_t new_id();  // for FlowItem::id
@@ -62,8 +62,9 @@ class FlowGate {
   void settle(std::uint64_t id, std::int64_t arrived_us, FlowOutcome outcome, Told& told);
   static void tell(Told& told);
 
-  EndpointPicker& picker_;
+  Balancer& balancer_;
   const SaturationDetector detector_;
+  const std::function<double()> own_saturation_;
   mutable std::mutex mutex_;  // of all below
   std::condition_variable arrived_;
   FlowControl flow_;

@@ -1,4 +1,4 @@
-#include "fleet/extproc/flow_gate.h"
+#include "fleet/balance/flow_gate.h"
 
 #include <fmt/format.h>
 
@@ -15,8 +15,10 @@ const std::vector<double> kWaitSeconds{.001, .002, .005, .01, .02, .05, .1, .2, 
 
 }  // namespace
 
-FlowGate::FlowGate(EndpointPicker& picker, FlowGateOptions options)
-    : picker_(picker), detector_(options.detector), flow_(std::move(options.flow)), seconds_(kWaitSeconds) {
+FlowGate::FlowGate(Balancer& balancer, FlowGateOptions options)
+    : balancer_(balancer), detector_(options.detector),
+      own_saturation_(std::move(options.saturation)),
+      flow_(std::move(options.flow)), seconds_(kWaitSeconds) {
   if (options.evicts) reclamation_.emplace();
   thread_ = std::thread([this] { run(); });
 }
@@ -40,7 +42,7 @@ void FlowGate::enqueue(FlowItem item, Then then) {
     waiting_.emplace(id, std::move(then));
     if (stopping_)
       settle(id, arrived, FlowOutcome::evicted_other, told);
-    else if (const auto refused = flow_.enqueue(std::move(item), picker_.view()->members.empty()))
+    else if (const auto refused = flow_.enqueue(std::move(item), balancer_.view()->members.empty()))
       settle(id, arrived, *refused, told);
   }
   arrived_.notify_one();
@@ -96,10 +98,10 @@ void FlowGate::run() {
 
 void FlowGate::step(std::unique_lock<std::mutex>& lock) {
   Told told;
-  for (const auto& ended : flow_.expire(now_us(), picker_.view()->members.empty()))
+  for (const auto& ended : flow_.expire(now_us(), balancer_.view()->members.empty()))
     settle(ended.item.id, ended.item.arrived_us, ended.outcome, told);
   std::vector<std::function<void()>> evicted;
-  if (!picker_.view()->members.empty()) {  // without endpoints nothing goes, however little is taken
+  if (!balancer_.view()->members.empty()) {  // without endpoints nothing goes, however little is taken
     const double taken = saturation();
     if (const auto item = flow_.next(taken, now_us()))
       settle(item->id, item->arrived_us, FlowOutcome::dispatched, told);
@@ -121,7 +123,9 @@ std::vector<std::function<void()>> FlowGate::victims(double saturation) {
   return found;
 }
 
-double FlowGate::saturation() const { return picker_.saturation(detector_); }
+double FlowGate::saturation() const {
+  return own_saturation_ ? own_saturation_() : balancer_.saturation(detector_);
+}
 
 void FlowGate::settle(std::uint64_t id, std::int64_t arrived_us, FlowOutcome outcome, Told& told) {
   told.emplace_back(std::move(waiting_.extract(id).mapped()), outcome);

@@ -1,4 +1,4 @@
-#include "fleet/extproc/flow_gate.h"
+#include "fleet/balance/flow_gate.h"
 
 #include <gtest/gtest.h>
 
@@ -14,21 +14,21 @@ namespace {
 class FlowGateTest : public testing::Test {
  protected:
   void begin(int endpoints, FlowGateOptions options) {
-    auto made = EndpointPicker::make({{{"", "active-request-scorer"}}, {{"active-request-scorer"}}});
+    auto made = Balancer::make({.pools = {{.pipeline = {{{"", "active-request-scorer"}}, {{"active-request-scorer"}}}}}});
     CHECK(made);
-    picker_ = *std::move(made);
+    balancer_ = *std::move(made);
     set_endpoints(endpoints);
-    gate_ = std::make_unique<FlowGate>(*picker_, std::move(options));
+    gate_ = std::make_unique<FlowGate>(*balancer_, std::move(options));
   }
   void set_endpoints(int endpoints) {
     std::vector<Endpoint> all;
     for (int i = 1; i <= endpoints; ++i) all.push_back({.name = fmt::format("10.0.0.{}:8000", i)});
-    picker_->set_endpoints(std::move(all));
-    std::vector<EndpointPicker::Scrape> scrapes;
-    const auto view = picker_->view();
+    balancer_->set_endpoints(std::move(all));
+    std::vector<Scrape> scrapes;
+    const auto view = balancer_->view();
     for (const Member& member : view->members)
       scrapes.push_back({.endpoint = member.id, .answered = true});
-    picker_->scraped(std::move(scrapes));
+    balancer_->scraped(std::move(scrapes));
   }
   // Whose outcome comes into outcomes_.
   std::uint64_t enqueue(int priority = 0) {
@@ -50,7 +50,7 @@ class FlowGateTest : public testing::Test {
     EXPECT_TRUE(condition()) << "not within 60 seconds";
   }
 
-  std::unique_ptr<EndpointPicker> picker_;
+  std::unique_ptr<Balancer> balancer_;
   std::mutex mutex_;
   std::vector<std::pair<std::uint64_t, FlowOutcome>> outcomes_;
   std::unique_ptr<FlowGate> gate_;
@@ -60,13 +60,13 @@ using Outcomes = std::vector<std::pair<std::uint64_t, FlowOutcome>>;
 
 TEST_F(FlowGateTest, WhoWaitsGoesWhenSomebodyEnds) {
   begin(1, {.detector = ConcurrencyDetector{.requests_max = 1}});
-  Booking busy = picker_->pick_any({}, {})->booking;
+  Booking busy = balancer_->choose({}, {})->booking;
   const std::uint64_t low = enqueue(0), high = enqueue(1);
   EXPECT_EQ(told(), 0U);
   EXPECT_NE(gate_->metrics().find("llm_d_epp_flow_control_queue_size{priority=\"1\"} 1\n"),
             std::string::npos);
   EXPECT_NE(gate_->metrics().find("llm_d_epp_flow_control_pool_saturation 1\n"), std::string::npos);
-  picker_->ended(busy);
+  balancer_->ended(busy, Outcome::success);
   wait([&] { return told() == 2; });
   EXPECT_EQ(outcomes_, (Outcomes{{high, FlowOutcome::dispatched}, {low, FlowOutcome::dispatched}}));
   EXPECT_NE(gate_->metrics().find("octavo_pick_flow_control_outcomes_total{outcome=\"Dispatched\"} 2\n"),
@@ -75,7 +75,7 @@ TEST_F(FlowGateTest, WhoWaitsGoesWhenSomebodyEnds) {
 
 TEST_F(FlowGateTest, EverybodyIsToldSomething) {
   begin(1, {.flow = {.requests_max = 2}, .detector = ConcurrencyDetector{.requests_max = 1}});
-  picker_->pick_any({}, {});  // all is taken
+  EXPECT_TRUE(balancer_->choose({}, {})) << "takes the only place"; 
   const std::uint64_t first = enqueue(), second = enqueue(), third = enqueue();
   EXPECT_EQ(outcomes_, (Outcomes{{third, FlowOutcome::rejected_capacity}}));
   gate_->cancel(first);
