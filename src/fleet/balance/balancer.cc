@@ -127,11 +127,18 @@ void Balancer::leave_out_paused(const Cycle& cycle) {
     if (slots_[member.id].health->paused(cycle.now_us)) left_out_.push_back(member.id);
 }
 
-// Into left_out_: `excluded`; paused endpoints; new endpoints and those of small weight, as often as their share
+void Balancer::leave_out_full(const Cycle& cycle) {
+  for (const Member& member : cycle.view.members)
+    if (slots_[member.id].places.free(inflight_.own(member.id).requests, cycle.now_us) == 0)
+      left_out_.push_back(member.id);
+}
+
+// Into left_out_: `excluded`; paused and full endpoints; new endpoints and those of small weight, as often as their share
 // demands; endpoints of a worse priority than the best available one.
 void Balancer::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
   left_out_.assign(excluded.begin(), excluded.end());
   leave_out_paused(cycle);
+  if (options_.learn_places) leave_out_full(cycle);
   if (options_.slow_start_us == 0 && !ranked_) return;
   const auto takes = [&](const Member& member) {
     return member.state.availability == Availability::available &&
@@ -264,6 +271,7 @@ void Balancer::ended(Booking& booking, Outcome outcome) {
   load_changed(id);
   if (slots_[id].removed) return release_if_idle(id);
   if (outcome == Outcome::neither) return;
+  if (outcome == Outcome::success) slots_[id].places.succeeded();
   const std::int64_t now = options_.clock();
   slots_[id].health->answered(outcome == Outcome::success, now);
   publish_availability(id, now);
@@ -285,6 +293,30 @@ void Balancer::pause(const Endpoint& endpoint, std::int64_t seconds) {
   const std::int64_t until_us = options_.clock() + std::min(seconds, kPauseMaxS) * 1'000'000;
   slots_[known->second].health->pause(until_us);
   paused_until_us_ = std::max(paused_until_us_, until_us);
+}
+
+void Balancer::refused(const Booking& booking, std::optional<std::int64_t> seconds) {
+  const std::lock_guard lock(mutex_);
+  std::optional<std::int64_t> pause_us;
+  if (seconds) pause_us = std::min(*seconds, kPauseMaxS) * 1'000'000;
+  const int others = inflight_.own(booking.endpoint).requests - 1;
+  slots_[booking.endpoint].places.refused(others, options_.clock(), pause_us);
+}
+
+int Balancer::room() const {
+  const std::lock_guard lock(mutex_);
+  const std::int64_t now = options_.clock();
+  const auto view = fleet_.view();
+  int room = 0;
+  bool any = false;
+  for (const Member& member : view->members) {
+    if (member.state.availability != Availability::available || member.endpoint->role == Role::prefill) continue;
+    any = true;
+    const int free = slots_[member.id].places.free(inflight_.own(member.id).requests, now);
+    if (free == Places::kUnknown) return free;
+    room += free;
+  }
+  return any ? room : Places::kUnknown;
 }
 
 }  // namespace octavo::fleet

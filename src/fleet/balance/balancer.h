@@ -24,6 +24,7 @@
 #include "fleet/decide/pipeline.h"
 #include "fleet/decide/saturation.h"
 #include "fleet/health/endpoint_health.h"
+#include "fleet/health/places.h"
 #include "fleet/index/held_dump.h"
 #include "fleet/view/fleet_view.h"
 
@@ -43,6 +44,7 @@ struct BalancerOptions {
   ProbeOptions probes = {};
   BreakerOptions breaker = {};
   std::int64_t slow_start_us = 0;  // until a new endpoint has its full share
+  bool learn_places = false;       // how many requests an endpoint takes, from its refusals
   std::function<std::int64_t()> clock = now_us;
   std::uint64_t seed = secret_seed();
   // An endpoint has left the fleet and its last request has ended. Must not call back.
@@ -78,6 +80,11 @@ class Balancer {
   void failed(const Endpoint& endpoint);
   // The endpoint has sent Retry-After.
   void pause(const Endpoint& endpoint, std::int64_t seconds);
+  // The endpoint has refused a request for lack of room (429, 503); before ended(). seconds: its Retry-After.
+  void refused(const Booking& booking, std::optional<std::int64_t> seconds);
+  // Requests that the available endpoints can take now, with learn_places; Places::kUnknown where one has never
+  // refused any, or none is available.
+  int room() const;
 
   // Whether an endpoint, available or not, serves this model. True while no endpoint exists.
   bool knows(std::string_view model) const;
@@ -152,6 +159,7 @@ class Balancer {
     std::shared_ptr<const Endpoint> endpoint = {};
     std::string source = {};                       // see set_endpoints()
     std::map<std::uint64_t, Watch> watches = {};   // by the booking's number
+    Places places = {};
     bool removed = false;                          // from the fleet, with requests in flight
     bool load_changed = false;                     // since changed_loads()
     std::int64_t since_us = 0;                     // when it became available
@@ -165,6 +173,7 @@ class Balancer {
   bool rank_named(const Cycle& cycle, const ChoiceOptions& options);
   void leave_out(Cycle& cycle, std::span<const EndpointId> excluded);
   void leave_out_paused(const Cycle& cycle);
+  void leave_out_full(const Cycle& cycle);
   Choice book(const Cycle& cycle, const ChoiceOptions& options);
   void add_helpers(Pool& from, Cycle& cycle, const ChoiceOptions& options, Choice& choice);
   std::string prefiller(Pool& from, Cycle& cycle, const ChoiceOptions& options, EndpointId answering);

@@ -269,6 +269,7 @@ void Balancer::restarted(EndpointId id, const Endpoint& endpoint) {
   if (!known || known->removed) return;
   log_info("{} has restarted: its prefixes are forgotten", endpoint.label());
   known->health->restarted();
+  known->places.forget();
   for (Pool& each : pools_) each.pipeline.restarted(id);
   publish_availability(id, options_.clock());
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -59,7 +58,6 @@ struct PickServer::State {
   State(std::unique_ptr<Balancer> b, const PickOptions& options)
       : balancer(std::move(b)),
         context(*balancer, options.processor),
-        discovery(options.config.discovery),
         events(options.config.events),
         client(std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = 1})),
         loop(client->next_loop()),
@@ -68,7 +66,7 @@ struct PickServer::State {
     collector.reset();
     subscriber.reset();
     lease.reset();
-    pool.reset();  // no news of endpoints,
+    sources.clear();  // no news of endpoints,
     grpc.reset();  // no new requests,
     metrics.reset();
     client.reset();  // then no new states, and only then what those refer to
@@ -76,7 +74,7 @@ struct PickServer::State {
 
   void every_second();
   Result<> listen();
-  void set_endpoints(std::vector<Endpoint> endpoints);
+  void set_endpoints(std::vector<Endpoint> endpoints, const std::string& source = {});
   void follow(const PickOptions& options);
   // Of what readiness hangs on, this is known now.
   void know(std::optional<bool> pods, std::optional<bool> leader);
@@ -84,9 +82,7 @@ struct PickServer::State {
 
   std::unique_ptr<Balancer> balancer;
   ProcessorContext context;
-  const std::optional<FileDiscovery> discovery;
   const std::optional<CacheEventsSource> events;
-  std::filesystem::file_time_type read_at{};
   std::unique_ptr<http::AsyncClient> client;
   http::ClientLoop& loop;
   Scraper scraper;
@@ -94,14 +90,15 @@ struct PickServer::State {
   std::unique_ptr<ExtProcServer> grpc;
   std::mutex readiness;
   bool pods_known = false, leads = false, stopping = false;
-  std::unique_ptr<KubePool> pool;  // null: there is no cluster
+  std::optional<PolledOptions> watched;  // the configuration's file
+  std::vector<std::unique_ptr<EndpointSource>> sources;
   std::unique_ptr<KubeLease> lease;
   std::unique_ptr<CacheSubscriber> subscriber;  // null: no endpoint is listened to
   std::unique_ptr<CacheCollector> collector;    // null: none connects
 };
 
 // With the addresses where they tell what their caches hold.
-void PickServer::State::set_endpoints(std::vector<Endpoint> endpoints) {
+void PickServer::State::set_endpoints(std::vector<Endpoint> endpoints, const std::string& source) {
   if (events && events->discover) {
     for (Endpoint& endpoint : endpoints) {
       if (!selects(events->pods, endpoint.labels)) continue;
@@ -114,7 +111,7 @@ void PickServer::State::set_endpoints(std::vector<Endpoint> endpoints) {
       endpoint.kv_replay_endpoint = at(events->replay_port);
     }
   }
-  balancer->set_endpoints(std::move(endpoints));
+  balancer->set_endpoints(std::move(endpoints), source);
 }
 
 Result<> PickServer::State::listen() {
@@ -139,16 +136,24 @@ void PickServer::State::know(std::optional<bool> pods, std::optional<bool> leade
 }
 
 void PickServer::State::follow(const PickOptions& options) {
+  if (watched)
+    sources.push_back(std::make_unique<EndpointSource>(
+        *watched, [this](std::vector<Endpoint> endpoints) { set_endpoints(std::move(endpoints)); }));
+  for (const EndpointSourceOptions& each : options.sources)
+    sources.push_back(std::make_unique<EndpointSource>(
+        each, [this, name = fmt::format("list {}", sources.size())](std::vector<Endpoint> endpoints) {
+          set_endpoints(std::move(endpoints), name);
+        }));
   if (!options.kubernetes) return;
   const KubePoolOptions& cluster = *options.kubernetes;
   know(false, options.lease.empty());
-  pool = std::make_unique<KubePool>(
+  sources.push_back(std::make_unique<EndpointSource>(
       cluster,
       [this](std::vector<Endpoint> endpoints) {
         set_endpoints(std::move(endpoints));
         know(true, {});
       },
-      [this](RequestRules rules) { context.rules = std::make_shared<const RequestRules>(std::move(rules)); });
+      [this](RequestRules rules) { context.rules = std::make_shared<const RequestRules>(std::move(rules)); }));
   if (!options.lease.empty())
     lease = std::make_unique<KubeLease>(cluster.api, cluster.space, options.lease, identity(),
                                         [this](bool leader) { know({}, leader); });
@@ -156,20 +161,6 @@ void PickServer::State::follow(const PickOptions& options) {
 
 void PickServer::State::every_second() {
   balancer->tick();
-  std::error_code gone;
-  if (discovery && discovery->watch) {
-    const auto changed = std::filesystem::last_write_time(discovery->path, gone);
-    if (!gone && std::exchange(read_at, changed) != changed) {
-      auto endpoints = read_endpoints_file(discovery->path);
-      if (endpoints) {
-        log_info("{}: {} endpoints", discovery->path, endpoints->size());
-        set_endpoints(*std::move(endpoints));
-      } else {
-        log_warning("{} stays as it was: {}: {}", discovery->path, endpoints.error().field,
-                    endpoints.error().message);
-      }
-    }
-  }
   loop.after(kSecondMs, [this] { every_second(); });
 }
 
@@ -192,10 +183,11 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   options.processor.media_tokens = options.config.media_tokens;
   options.processor.tells_served = options.config.tells_served;
   auto state = std::make_unique<State>(std::move(balancer), options);
-  if (state->discovery) {
-    std::error_code gone;
-    state->read_at = std::filesystem::last_write_time(state->discovery->path, gone);
-    TRY(options.endpoints, read_endpoints_file(state->discovery->path));
+  if (const auto& file = options.config.discovery) {
+    TRY(options.endpoints, read_endpoints_file(file->path));
+    if (file->watch) {
+      TRY(state->watched, poll_file(file->path));
+    }
   }
   if (options.config.tokens)
     state->context.renderer = std::make_unique<PromptRenderer>(

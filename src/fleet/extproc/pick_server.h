@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "fleet/discover/kube_pool.h"
+#include "fleet/discover/endpoint_source.h"
 #include "fleet/extproc/endpoint_picker_config.h"
 #include "fleet/extproc/ext_proc_server.h"
 #include "fleet/view/endpoint.h"
@@ -19,6 +19,7 @@ struct PickOptions {
   EndpointPickerConfig config = {};
   std::vector<Endpoint> endpoints = {};            // used where nobody else keeps the list:
   std::optional<KubePoolOptions> kubernetes = {};  // not ready before its pods are known
+  std::vector<EndpointSourceOptions> sources = {};  // beside those
   std::string lease = {};                          // a Lease there, whose holder alone is ready; "": all are
   ProcessorOptions processor = {};
   GrpcOptions grpc = {};

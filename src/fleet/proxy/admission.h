@@ -14,7 +14,9 @@ class Admission {
     --requests_;
     return false;
   }
+  void enter() { ++requests_; }  // whatever the limit
   void leave() { --requests_; }
+  bool full() const { return limit_ >= 0 && requests_ >= limit_; }
 
  private:
   const int limit_;

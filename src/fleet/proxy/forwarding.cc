@@ -31,22 +31,24 @@ bool has_json(const http::Request& request) {
 }  // namespace
 
 void Forwarding::start(const RouteContext& context, http::ClientLoop& loop,
-                       std::shared_ptr<http::Exchange> exchange, TenantShare share) {
-  std::make_shared<Forwarding>(context, loop, std::move(exchange), std::move(share))->begin();
+                       std::shared_ptr<http::Exchange> exchange, TenantShare share, std::string tenant) {
+  std::make_shared<Forwarding>(context, loop, std::move(exchange), std::move(share), std::move(tenant))->begin();
 }
 
 Forwarding::Forwarding(const RouteContext& context, http::ClientLoop& loop,
-                       std::shared_ptr<http::Exchange> exchange, TenantShare share)
+                       std::shared_ptr<http::Exchange> exchange, TenantShare share, std::string tenant)
     : context_(context),
       balancer_(context.balancer),
       loop_(loop),
       exchange_(std::move(exchange)),
       share_(std::move(share)),
-      arrived_us_(now_us()) {}
+      arrived_us_(now_us()),
+      tenant_(std::move(tenant)),
+      admitted_(!context.queue) {}
 
 Forwarding::~Forwarding() {
   drop_attempts(Outcome::neither);
-  context_.admission.leave();
+  if (admitted_) context_.admission.leave();
 }
 
 void Forwarding::begin() {
@@ -68,7 +70,7 @@ void Forwarding::begin() {
       if (const auto self = weak.lock()) self->client_gone();
     });
   });
-  balancer_.knows(request_.model) ? go() : find_model();
+  balancer_.knows(request_.model) ? enter() : find_model();
 }
 
 // Tenants' keys are for the router: workers get the router's own, if it has one.
@@ -90,7 +92,7 @@ void Forwarding::find_model() {
       if (self->phase_ == Phase::over) return;
       const bool named_by_path = self->exchange_->request().body.empty();
       if (named_by_path) self->request_.model.clear();  // any worker says that it does not have it
-      if (self->balancer_.knows(self->request_.model)) return self->go();
+      if (self->balancer_.knows(self->request_.model)) return self->enter();
       self->refuse(404, fmt::format("The model `{}` does not exist.", self->request_.model), "model");
     });
   });
@@ -316,12 +318,15 @@ void Forwarding::on_refused(Attempt& attempt) {
   const auto pause_s = retry_after_s(attempt.answer);
   const auto worker = attempt.choice.endpoint;
   refusal_ = for_client(attempt, std::move(attempt.answer));
+  if (is_backpressure(status) && context_.queue && !own) balancer_.refused(attempt.choice.booking, pause_s);
   settle(attempt, Outcome::neither);
   if (own) {
     drop_attempts(Outcome::neither);
     return give_up("the request itself");
   }
-  if (is_backpressure(status)) {
+  if (is_backpressure(status) && context_.queue) {
+    if (under_way() == 0 && phase_ == Phase::waiting) return wait_again();
+  } else if (is_backpressure(status)) {
     if (pause_s) balancer_.pause(*worker, *pause_s);
   } else {
     context_.metrics.worker_failed(worker->url);

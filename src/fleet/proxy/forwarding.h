@@ -23,13 +23,14 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
  public:
   // On the loop's thread. share: kept until the request ends.
   static void start(const RouteContext& context, http::ClientLoop& loop,
-                    std::shared_ptr<http::Exchange> exchange, TenantShare share);
+                    std::shared_ptr<http::Exchange> exchange, TenantShare share, std::string tenant);
   ~Forwarding();
   Forwarding(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
-             TenantShare share);
+             TenantShare share, std::string tenant);
 
  private:
   enum class Phase : std::uint8_t {
+    queued,      // no worker has room
     prefilling,  // a prefill worker computes the prompt
     waiting,     // the client has seen nothing of an answer
     streaming,   // the client has seen its head
@@ -50,6 +51,11 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   void read_headers();
   void find_model();
   void go();
+  // The queue (forwarding_queue.cc).
+  void enter();
+  void wait_for_room();
+  void wait_again();
+  void leave_queue(FlowOutcome outcome);
   // The prompt at a prefill worker (forwarding_prefill.cc).
   bool prefill();
   void on_prefilled(Attempt& attempt, const Result<>& result);
@@ -107,6 +113,10 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   http::Headers headers_;  // as they go to workers
   RouteRequest request_;
   bool explain_ = false;
+  std::string tenant_;        // "": none
+  bool admitted_;             // counts in Admission
+  std::uint64_t queued_ = 0;  // its id in the queue
+  int refusals_ = 0;          // for lack of room, since the queue let it go first
   std::string owner_;  // name of the worker that has the stored response; "": none is known
 
   Phase phase_ = Phase::waiting;

@@ -89,6 +89,7 @@ void Forwarding::finish() {
 void Forwarding::client_gone() {
   if (phase_ == Phase::over) return;
   phase_ = Phase::over;
+  if (queued_ != 0) context_.queue->cancel(queued_);
   drop_attempts(Outcome::neither);
   context_.metrics.answered(499, static_cast<double>(now_us() - arrived_us_) * 1e-6);
 }

@@ -7,6 +7,7 @@
 #include "fleet/proxy/prompt_tokens.h"
 #include "fleet/proxy/retry_budget.h"
 #include "fleet/proxy/route_metrics.h"
+#include "fleet/proxy/route_queue.h"
 #include "fleet/proxy/router_options.h"
 #include "fleet/proxy/stored_responses.h"
 
@@ -21,6 +22,7 @@ struct RouteContext {
   RetryBudget& retries;
   StoredResponses& stored;
   Admission& admission;
+  RouteQueue* queue;  // null: no request waits
 };
 
 }  // namespace octavo::fleet

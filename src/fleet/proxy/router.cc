@@ -76,6 +76,7 @@ Result<std::unique_ptr<Balancer>> make_balancer(const RouterOptions& options, Ro
   BalancerOptions balancer{.probes = options.probes,
                            .breaker = options.breaker,
                            .slow_start_us = std::int64_t{1'000'000} * options.slow_start_secs,
+                           .learn_places = options.queue.size > 0,
                            .released = [&](const Endpoint& worker) { metrics.forget(worker.label()); }};
   const auto add = [&](Role part, std::string_view field, const std::string& own) -> Result<> {
     const std::string& name = own.empty() ? options.policy : own;
@@ -155,9 +156,12 @@ struct Router::State {
         sources(follow_workers(*balancer, options.discovered, options.disaggregated)),
         retries(options.retry.budget),
         admission(options.max_concurrent_requests),
-        context{options, *balancer, *metrics, monitor, tokens ? &*tokens : nullptr, retries, stored, admission} {}
+        queue(options.queue.size > 0 ? std::make_unique<RouteQueue>(*balancer, admission, options.queue) : nullptr),
+        context{options, *balancer, *metrics, monitor, tokens ? &*tokens : nullptr, retries, stored, admission,
+                queue.get()} {}
   ~State() {
     server.reset();  // no new requests,
+    if (queue) queue->stop();
     client.reset();  // then nothing under way, and only then what those refer to
   }
 
@@ -178,6 +182,7 @@ struct Router::State {
   RetryBudget retries;
   StoredResponses stored;
   Admission admission;
+  const std::unique_ptr<RouteQueue> queue;  // null: no request waits
   const RouteContext context;
   std::unique_ptr<http::Server> server;
 };
@@ -193,21 +198,23 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
   if (tenant && (is_operators(request.path) || means_all_workers(request)))
     return exchange->respond(openai::error_response(403, "this route is for the router's operator"));
   if (auto answer = admin_answer(context, request)) {
-    if (request.path == "/metrics") answer->body += tenants.metrics();
+    if (request.path == "/metrics") answer->body += tenants.metrics() + (queue ? queue->metrics() : "");
     return exchange->respond(*std::move(answer));
   }
   if (asks_for_websocket(request)) return exchange->respond(no_websocket());
   Tenant::Answer admitted = tenant ? tenant->admit(now_us()) : Tenant::Answer();
   if (admitted.retry_after_s > 0) return exchange->respond(limited(admitted));
-  if (!admission.admit()) {
+  const bool to_all = means_all_workers(request);
+  if ((to_all || !queue) && !admission.admit()) {
     metrics->rate_limited();
     return exchange->respond(openai::error_response(
         429, fmt::format("at most {} requests at a time", options.max_concurrent_requests)));
   }
   http::ClientLoop& loop = client->loop_of(*exchange);
-  if (means_all_workers(request))
+  if (to_all)
     return fan_out(context, loop, std::move(exchange), [this] { admission.leave(); });
-  Forwarding::start(context, loop, std::move(exchange), std::move(admitted.share));
+  Forwarding::start(context, loop, std::move(exchange), std::move(admitted.share),
+                    tenant ? tenant->options().name : "");
 }
 
 Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {

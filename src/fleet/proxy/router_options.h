@@ -11,6 +11,7 @@
 #include "fleet/discover/endpoint_source.h"
 #include "fleet/health/endpoint_health.h"
 #include "fleet/peers/peer_sync.h"
+#include "fleet/proxy/queue_options.h"
 #include "fleet/proxy/tenants.h"
 #include "http/server.h"
 #include "http/tls.h"
@@ -67,6 +68,7 @@ struct RouterOptions {
   int request_timeout_ms = 1'800'000;  // of a request with all its attempts
   int prefill_timeout_ms = 60'000;     // of a prompt at a prefill worker
   int max_concurrent_requests = -1;  // -1: any number
+  QueueOptions queue = {};
   bool page = true;  // a web page at `/`
   std::vector<std::string> api_keys = {};
   std::vector<TenantOptions> tenants = {};  // who may use the router beside those, within limits
