@@ -16,7 +16,7 @@
 #include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/discover/endpoints.h"
-#include "fleet/extproc/pick_server.h"
+#include "fleet/pick/pick_server.h"
 
 namespace octavo {
 namespace {

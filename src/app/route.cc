@@ -12,7 +12,7 @@
 #include "app/stop_signals.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
-#include "fleet/proxy/router.h"
+#include "fleet/route/router.h"
 #include "http/url.h"
 #include "local/load_tokenizer.h"
 
@@ -286,8 +286,8 @@ Result<> read_discovery(RouteCommand& c) {
   for (const auto& [flag, value] : {std::pair("worker-dns", &c.sources.dns), {"worker-srv", &c.sources.srv}})
     if (c.options.disaggregated && !value->empty())
       return invalid(flag, "must not be given with pd-disaggregation: its records have no roles");
-  TRY(auto sources, read_sources(c.sources));
-  for (auto& source : sources) c.options.discovered.push_back({{}, std::move(source)});
+  TRY(auto listed, read_sources(c.sources));
+  for (auto& source : listed) c.options.discovered.push_back({{}, std::move(source)});
   return {};
 }
 

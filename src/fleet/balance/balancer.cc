@@ -201,7 +201,7 @@ std::string Balancer::prefiller(Pool& from, Cycle& cycle, const ChoiceOptions& o
   return cycle.view.find(chosen)->endpoint->name;
 }
 
-// Of a prompt with images or audio.
+// Names, separated by commas, for a prompt with images or audio; "": none.
 std::string Balancer::encoders(Pool& from, Cycle& cycle, const ChoiceOptions& options) {
   if (cycle.request.media.empty()) return {};
   find_candidates(cycle.view, cycle.request, options, {}, found_);

@@ -124,7 +124,7 @@ class Balancer {
   // The endpoint's cache events, up to `position`. False: it has left the fleet.
   bool cache_changed(const Member& member, std::span<const CacheEvent> events, const CachePosition& position);
   void caches_reset();
-  // The blocks that an endpoint has reported; nothing: it is unknown, or has reported none.
+  // The blocks that an endpoint has reported, if any.
   std::optional<HeldDump> held(std::string_view endpoint);
   // Takes over a dump from another router. False: it is of no use.
   bool restore(const Member& member, const HeldDump& dump);

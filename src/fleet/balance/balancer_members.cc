@@ -156,12 +156,9 @@ bool Balancer::remove(EndpointId id) {
   return true;
 }
 
-// Ranks that a list names leave with the list.
 void Balancer::remove_ranks(const FleetView& view, const Member& removed) {
   for (const Member& member : view.members)
-    if (member.id == removed.id || (are_ranks_of_one(*member.endpoint, *removed.endpoint) &&
-                                    slots_[member.id].source != slots_[removed.id].source))
-      remove_locked(member.id);
+    if (member.id == removed.id || are_ranks_of_one(*member.endpoint, *removed.endpoint)) remove_locked(member.id);
 }
 
 void Balancer::remove_locked(EndpointId id) {

@@ -1,4 +1,4 @@
-// What a request needs of the fleet, and the endpoint that it gets.
+// The needs of a request, and the endpoint that it gets.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct ChoiceOptions {
   bool computed = false;                  // another endpoint has computed the prompt
   std::string_view worker = {};           // name of the endpoint to take while it is available; "": any
   bool explain = false;
-  std::optional<std::uint64_t> draw = {};  // random bits; nothing: the balancer's
+  std::optional<std::uint64_t> draw = {};  // random bits in place of the balancer's
 };
 
 struct Choice {

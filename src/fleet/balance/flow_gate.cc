@@ -154,13 +154,13 @@ std::string FlowGate::metrics() const {
         fmt::format("llm_d_epp_flow_control_queue_bytes{{priority=\"{}\"}} {}\n", load.priority, load.bytes);
   }
   out += bytes;
-  write_gauge(out, "llm_d_epp_flow_control_pool_saturation", "How much of what endpoints can take is taken.",
+  write_gauge(out, "llm_d_epp_flow_control_pool_saturation", "Load of the endpoints as a share of their capacity.",
               taken);
   write_histogram(out, "llm_d_epp_flow_control_request_queue_duration_seconds", "How long requests waited.",
                   seconds_);
   write_counter(out, "octavo_pick_flow_control_evictions_total",
                 "Running requests that ended for those that waited.", evictions_);
-  write_counters(out, "octavo_pick_flow_control_outcomes_total", "What became of requests that waited.",
+  write_counters(out, "octavo_pick_flow_control_outcomes_total", "Outcomes of requests that waited.",
                  "outcome", outcomes_);
   return out;
 }

@@ -34,19 +34,17 @@ class FlowGate {
   ~FlowGate();
 
   std::uint64_t new_id();  // for FlowItem::id
-  // `then` is called once, with what has become of the request: on this thread or the gate's, or on
-  // cancel()'s.
+  // Calls `then` once with the outcome: on this thread, the gate's, or cancel()'s.
   void enqueue(FlowItem item, Then then);
-  // Of one that still waits; of others nothing happens.
+  // Has no effect on a request that no longer waits.
   void cancel(std::uint64_t id);
   bool evicts() const { return reclamation_.has_value(); }
-  // One that was let go runs: `evict` is called, on the gate's thread, when it is to end. Only where the gate
-  // evicts.
+  // A dispatched request runs: the gate's thread may call `evict`. Only where the gate evicts.
   void runs(std::uint64_t id, int priority, std::function<void()> evict);
-  void stopped(std::uint64_t id);  // of one that does not run nothing happens
-  // One that was let go has ended, with so many tokens of prompt and answer.
+  void stopped(std::uint64_t id);
+  // A dispatched request has ended.
   void ended(const std::string& fairness_id, std::int64_t input_tokens, std::int64_t output_tokens);
-  // All that wait are told; nobody waits from now on.
+  // Ends all waiting requests; later ones end at once.
   void stop();
 
   // llm_d_epp_flow_control_* in Prometheus' text format.
@@ -69,7 +67,7 @@ class FlowGate {
   std::condition_variable arrived_;
   FlowControl flow_;
   std::optional<Reclamation> reclamation_;
-  std::unordered_map<std::uint64_t, std::function<void()>> running_;  // how each is told to end
+  std::unordered_map<std::uint64_t, std::function<void()>> running_;  // ends each of them
   std::int64_t evictions_ = 0;
   std::unordered_map<std::uint64_t, Then> waiting_;
   std::uint64_t last_id_ = 0;

@@ -1,4 +1,4 @@
-// The places that list endpoints which come and go: one table for all programs.
+// Lists of endpoints that change: one table of kinds for all programs.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Which request is answered by what.
+// Finds the handler of a request.
 #pragma once
 
 #include <memory>
