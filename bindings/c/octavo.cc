@@ -11,7 +11,7 @@
 
 #include "local/version.h"
 #include "local_engine.h"
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 
 struct octavo_engine {
   std::unique_ptr<octavo::LocalEngine> local;
