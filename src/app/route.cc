@@ -33,8 +33,8 @@ struct RouteCommand {
   SourceFlags sources;
   int request_timeout_s = 1800;
   int prefill_timeout_s = 60;
-  int health_interval_s = 10;
-  int health_timeout_s = 5;
+  int health_interval_s = 2;
+  int health_timeout_s = 3;
   int breaker_timeout_s = 60;
   int breaker_window_s = 120;
   int shutdown_grace_s = 180;

@@ -85,7 +85,7 @@ def replicas():
 
 @pytest.fixture(scope="module")
 def gateway(replicas, tmp_path_factory):
-    """Envoy and a picker with llm-d's default weights before three replicas that stay."""
+    """Envoy and a picker as in deploy/ before three replicas that stay."""
     with picker(map(address, replicas), "--config-file deploy/picker.yaml") as (grpc, _, metrics):
         assert eventually(lambda: ready(metrics) == 3)
         with envoy(tmp_path_factory.mktemp("envoy"), grpc, map(port_of, replicas)) as base:

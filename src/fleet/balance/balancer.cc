@@ -59,6 +59,9 @@ std::expected<Choice, Refusal> Balancer::choose(const RouteRequest& request, con
   Pool& from = pool(options.part);
   if (auto refusal = rank(from, cycle, options)) return std::unexpected(*std::move(refusal));
   const Member& chosen = *view->find(decision_.chosen());
+  // Without a good prefill worker a decode worker computes the prompt.
+  if (options.part == Role::prefill && chosen.state.availability == Availability::broken)
+    return std::unexpected(Refusal{503, "no prefill worker is available"});
   const LatencyPredictor* predictor = options.bodiless ? nullptr : from.pipeline.predictor();
   std::optional<LatencyInputs> inputs;  // before the request is booked
   if (predictor) inputs = predictor->inputs(cycle, chosen);
@@ -240,7 +243,7 @@ void Balancer::watch(const Booking& booking, std::function<void(Trouble)> troubl
   const std::lock_guard lock(mutex_);
   Slot& slot = slots_[booking.endpoint];
   if (slot.health->availability(options_.clock()) == Availability::unhealthy) troubled(Trouble::unhealthy);
-  slot.watches[booking.number] = {std::move(troubled)};
+  slot.watches[booking.number] = {std::move(troubled), options_.clock()};
 }
 
 void Balancer::first_token(Booking& booking) {
@@ -255,6 +258,8 @@ void Balancer::first_token(Booking& booking) {
 void Balancer::grow(Booking& booking, std::int64_t tokens) {
   const std::lock_guard lock(mutex_);
   inflight_.grow(booking, tokens);
+  auto& watches = slots_[booking.endpoint].watches;
+  if (const auto watch = watches.find(booking.number); watch != watches.end()) watch->second.idle_reads = 0;
 }
 
 void Balancer::took(const Booking& booking, const LatencyInputs& inputs, double ttft_ms, double tpot_ms) {

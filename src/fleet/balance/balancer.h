@@ -117,8 +117,9 @@ class Balancer {
   // The endpoint's metrics show requests, or none.
   void observed(EndpointId id, const Endpoint& endpoint, bool busy);
   void scraped(std::vector<Scrape> scrapes);
-  // The endpoint's process is new: its cache is empty.
-  void restarted(EndpointId id, const Endpoint& endpoint);
+  // The endpoint's process is new: its cache is empty, and requests sent before alive_us, when the old process last
+  // answered, are lost.
+  void restarted(EndpointId id, const Endpoint& endpoint, std::int64_t alive_us);
   void tick();  // several times a second: breakers become half-open, old prefixes expire
 
   // The endpoint's cache events, up to `position`. False: it has left the fleet.
@@ -151,7 +152,8 @@ class Balancer {
   };
   struct Watch {
     std::function<void(Trouble)> troubled;
-    int idle_reads = 0;  // consecutive readings of the metrics that show no request
+    std::int64_t since_us = 0;
+    int idle_reads = 0;  // consecutive readings of the metrics that show no request, since it was sent or its last bytes
     bool answered = false;
   };
   struct Slot {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kExpireUs = 1'000'000;
 constexpr int kIdleReads = 4;  // of the metrics: a request on its way has arrived by then
+constexpr int kIdleReadsOfStream = 30;  // an engine is idle while its server calls a tool
 constexpr std::string_view kFromMetrics = "@metrics";  // source of ranks that an endpoint's metrics show
 
 std::string_view name(Availability availability) {
@@ -217,8 +218,10 @@ void Balancer::observed(EndpointId id, const Endpoint& endpoint, bool busy) {
   Slot* const known = slot(id, endpoint);
   if (!known) return;
   for (auto& [number, watch] : known->watches) {
-    watch.idle_reads = busy || watch.answered ? 0 : watch.idle_reads + 1;
-    if (watch.idle_reads == kIdleReads) watch.troubled(Trouble::forgotten);
+    watch.idle_reads = busy ? 0 : watch.idle_reads + 1;
+    if (watch.idle_reads < (watch.answered ? kIdleReadsOfStream : kIdleReads)) continue;
+    watch.idle_reads = 0;
+    watch.troubled(watch.answered ? Trouble::stalled : Trouble::forgotten);
   }
 }
 
@@ -260,10 +263,13 @@ bool Balancer::take(Scrape& scrape, Member& member) {
   return changed || state.availability != before;
 }
 
-void Balancer::restarted(EndpointId id, const Endpoint& endpoint) {
+void Balancer::restarted(EndpointId id, const Endpoint& endpoint, std::int64_t alive_us) {
   const std::lock_guard lock(mutex_);
   Slot* const known = slot(id, endpoint);
-  if (!known || known->removed) return;
+  if (!known) return;
+  for (const auto& [number, watch] : known->watches)
+    if (watch.since_us < alive_us) watch.troubled(Trouble::restarted);
+  if (known->removed) return;
   log_info("{} has restarted: its prefixes are forgotten", endpoint.label());
   known->health->restarted();
   known->places.forget();

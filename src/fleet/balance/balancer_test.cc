@@ -251,7 +251,7 @@ TEST(Balancer, AWorkerThatHasStartedAnewHoldsNothing) {
     return times;
   };
   EXPECT_EQ(returns(), 64);
-  balancer->restarted(home, *balancer->view()->find(home)->endpoint);
+  balancer->restarted(home, *balancer->view()->find(home)->endpoint, 0);
   Choice moved = balancer->choose(request, {.excluded = {{home}}}).value();
   EXPECT_NE(moved.booking.endpoint, home);
   balancer->ended(moved.booking, Outcome::success);

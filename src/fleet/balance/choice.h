@@ -68,6 +68,8 @@ enum class Outcome : std::uint8_t {
 enum class Trouble : std::uint8_t {
   unhealthy,  // probes fail
   forgotten,  // the endpoint's metrics show no request, while this one waits for its first byte
+  stalled,    // the same for longer, after the first byte
+  restarted,  // the request was sent to a process that has ended
 };
 
 }  // namespace octavo::fleet

@@ -14,7 +14,7 @@ bool worth_a_retry(int status);
 // The worker has too much to do: it is well, and says so.
 bool is_backpressure(int status);
 
-// Seconds; nothing without Retry-After, or where it is a date.
+// Seconds from now, rounded up; nothing without a Retry-After that can be read: a number or an HTTP date.
 std::optional<std::int64_t> retry_after_s(const http::Response& answer);
 
 // The error names a field of the request ("param"), like the client's own timeout: no other worker helps.

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
+#include <string>
+
 #include "fleet/relay/refusal.h"
 
 namespace octavo::fleet {
@@ -55,14 +58,31 @@ TEST(Relay, AnswersWithoutALengthAreStreamsUnlessTheyAreJson) {
 }
 
 TEST(Refusal, SaysWhomItSpeaksOf) {
-  for (const int status : {408, 429, 500, 502, 503, 504}) EXPECT_TRUE(worth_a_retry(status)) << status;
+  for (const int status : {408, 425, 429, 500, 502, 503, 504, 529}) EXPECT_TRUE(worth_a_retry(status)) << status;
   for (const int status : {200, 400, 401, 404, 413, 501}) EXPECT_FALSE(worth_a_retry(status)) << status;
   EXPECT_TRUE(is_the_requests_own(R"({"error":{"message":"timeout: its 0.01 s are over","param":"timeout"}})"));
   for (const char* body : {"", "busy", R"({"error":{"param":null}})", R"({"error":{"param":""}})", R"({"error":1})"})
     EXPECT_FALSE(is_the_requests_own(body)) << body;
-  EXPECT_EQ(retry_after_s({.headers = {{"Retry-After", "30"}}}), 30);
-  for (const char* value : {"", "-1", "soon", "Fri, 31 Dec 1999 23:59:59 GMT"})
-    EXPECT_FALSE(retry_after_s({.headers = {{"Retry-After", value}}})) << value;
+  for (const int status : {429, 503, 529}) EXPECT_TRUE(is_backpressure(status)) << status;
+}
+
+TEST(Refusal, ReadsRetryAfterInAllItsForms) {
+  const auto seconds = [](const std::string& value) {
+    return retry_after_s({.headers = {{"Retry-After", value}}});
+  };
+  EXPECT_EQ(seconds("30"), 30);
+  EXPECT_EQ(seconds("0.2"), 1) << "not at once";
+  EXPECT_EQ(seconds("99999999999999999999"), 1'000'000'000);
+  for (const char* value : {"", "-1", "soon", "2, 3", "nan", "Fri, 31 Dec 1999"}) EXPECT_FALSE(seconds(value)) << value;
+  // Forms of RFC 9110.
+  for (const char* past :
+       {"Fri, 31 Dec 1999 23:59:59 GMT", "Friday, 31-Dec-99 23:59:59 GMT", "Fri Dec 31 23:59:59 1999"})
+    EXPECT_EQ(seconds(past), 0) << past;
+  const std::time_t soon = std::time(nullptr) + 30;
+  char date[64];
+  std::strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", std::gmtime(&soon));
+  EXPECT_GE(seconds(date), 25);
+  EXPECT_LE(seconds(date), 30);
 }
 
 }  // namespace

@@ -141,13 +141,17 @@ Response metrics(const RouteContext& context) {
   return {.content_type = std::string(kMetricsContentType), .body = std::move(out)};
 }
 
+// Ready where a request would be sent somewhere: when all circuit breakers are open, to a worker whose is.
 Response readiness(Balancer& balancer) {
   const auto view = balancer.fleet().view();
-  const auto ready = std::ranges::count_if(view->members, available);
-  return json_response({{"status", ready > 0 ? "ready" : "not ready"},
-                        {"healthy_workers", ready},
+  const auto healthy = std::ranges::count_if(view->members, available);
+  const bool ready = std::ranges::any_of(view->members, [](const Member& member) {
+    return available(member) || member.state.availability == Availability::broken;
+  });
+  return json_response({{"status", ready ? "ready" : "not ready"},
+                        {"healthy_workers", healthy},
                         {"total_workers", view->members.size()}},
-                       ready > 0 ? 200 : 503);
+                       ready ? 200 : 503);
 }
 
 // For a router that starts. Each is made whole in memory, hence one at a time.

@@ -52,34 +52,60 @@ bool empties_caches(std::string_view path) {
          path == "/release_memory_occupation";
 }
 
+constexpr int kLookMs = 500;  // whether workers that have not answered are well
+
 // One request at all workers. On its loop's thread.
-struct FanOut {
+struct FanOut : std::enable_shared_from_this<FanOut> {
+  struct Part {
+    std::shared_ptr<const Endpoint> worker;
+    http::Response answer = {};
+    std::weak_ptr<http::Call> call = {};
+    bool ended = false;
+  };
+
+  FanOut(const RouteContext& c, http::ClientLoop& l, std::shared_ptr<http::Exchange> e, std::function<void()> d)
+      : context(c), loop(l), exchange(std::move(e)), done(std::move(d)) {}
   const RouteContext context;
+  http::ClientLoop& loop;
   std::shared_ptr<http::Exchange> exchange;
   std::function<void()> done;
-  std::vector<std::pair<std::string, http::Response>> answers = {};  // by the worker's URL
+  std::vector<Part> parts = {};
   std::size_t open = 0;
 
-  void ended(std::size_t worker, const Result<>& result);
+  void ended(Part& part, const Result<>& result);
+  void look();
   void finish();
 };
 
-void FanOut::ended(std::size_t worker, const Result<>& result) {
-  if (!result) answers[worker].second = openai::error_response(502, result.error().message);
+void FanOut::ended(Part& part, const Result<>& result) {
+  if (!result) part.answer = openai::error_response(502, result.error().message);
+  part.ended = true;
   if (--open == 0) finish();
 }
 
+// What an unhealthy worker has is not waited for.
+void FanOut::look() {
+  const auto view = context.balancer.view();
+  for (Part& part : parts) {
+    const Member* member = view->find(part.worker->name);
+    if (part.ended || !member || member->state.availability != Availability::unhealthy) continue;
+    if (const auto call = part.call.lock()) call->cancel();
+    ended(part, failure(ErrorCode::unavailable, "{} does not answer its health checks", part.worker->url));
+  }
+  if (open > 0) loop.after(kLookMs, [self = shared_from_this()] { self->look(); });
+}
+
 void FanOut::finish() {
-  const auto status = [](const auto& answer) { return answer.second.status; };
+  const auto status = [](const Part& part) { return part.answer.status; };
   json::array workers;
-  for (const auto& [url, answer] : answers)
-    workers.push_back({{"url", url}, {"status", answer.status}, {"body", answer.body}});
-  const int worst = status(*std::ranges::max_element(answers, {}, status));
+  for (const Part& part : parts)
+    workers.push_back({{"url", part.worker->url}, {"status", part.answer.status}, {"body", part.answer.body}});
+  const int worst = status(*std::ranges::max_element(parts, {}, status));
   const bool well = worst / 100 == 2;
   const std::string& path = exchange->request().path;
   if (well && empties_caches(path)) context.balancer.caches_reset();
   if (path.ends_with("lora_adapter")) context.monitor.refresh_models([] {});
-  const std::string message = well ? fmt::format("all {} workers have done it", answers.size())
+  const std::string message = well ? fmt::format("all {} workers have done it", parts.size())
                                    : "not all workers have done it: see `workers`";
   exchange->respond(
       {.status = worst, .body = json::serialize(json::object{{"success", well}, {"message", message}, {"workers", std::move(workers)}})});
@@ -95,7 +121,7 @@ bool means_all_workers(const http::Request& request) {
 void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
              std::function<void()> done) {
   const auto view = context.balancer.view();
-  const auto all = std::make_shared<FanOut>(FanOut{context, std::move(exchange), std::move(done)});
+  const auto all = std::make_shared<FanOut>(context, loop, std::move(exchange), std::move(done));
   if (view->members.empty()) {
     all->exchange->respond(openai::error_response(503, "there are no workers"));
     return all->done();
@@ -103,22 +129,23 @@ void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_pt
   const http::Request& request = all->exchange->request();
   const http::Headers headers = passed_on(request.headers);
   all->open = view->members.size();
-  for (const Member& member : view->members) all->answers.push_back({member.endpoint->url, {}});
-  for (std::size_t i = 0; i < view->members.size(); ++i)
-    loop.call({.address = *http::parse_base_url(all->answers[i].first),
-               .method = request.method,
-               .target = target_of(request),
-               .headers = headers,
-               .body = std::shared_ptr<const std::string>(all->exchange, &request.body),
-               .timeout_ms = context.options.request_timeout_ms},
-              {.head = [all, i](http::Response head) { all->answers[i].second = std::move(head); },
-               .body =
-                   [all, i](std::string_view piece) {
-                     constexpr std::size_t kMost = 64 << 10;
-                     std::string& body = all->answers[i].second.body;
-                     body += piece.substr(0, kMost - std::min(kMost, body.size()));
-                   },
-               .end = [all, i](const Result<>& result) { all->ended(i, result); }});
+  for (const Member& member : view->members) all->parts.push_back({member.endpoint});
+  for (FanOut::Part& part : all->parts)
+    part.call = loop.call({.address = *http::parse_base_url(part.worker->url),
+                           .method = request.method,
+                           .target = target_of(request),
+                           .headers = headers,
+                           .body = std::shared_ptr<const std::string>(all->exchange, &request.body),
+                           .timeout_ms = context.options.request_timeout_ms},
+                          {.head = [all, &part](http::Response head) { part.answer = std::move(head); },
+                           .body =
+                               [all, &part](std::string_view piece) {
+                                 constexpr std::size_t kMost = 64 << 10;
+                                 std::string& body = part.answer.body;
+                                 body += piece.substr(0, kMost - std::min(kMost, body.size()));
+                               },
+                           .end = [all, &part](const Result<>& result) { all->ended(part, result); }});
+  all->look();
 }
 
 }  // namespace octavo::fleet

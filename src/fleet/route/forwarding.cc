@@ -28,6 +28,19 @@ bool has_json(const http::Request& request) {
          (http::equal_ignoring_case(type, "application/json") || type.ends_with("+json"));
 }
 
+std::string_view text_of(Trouble trouble) {
+  switch (trouble) {
+    case Trouble::unhealthy:
+      return "does not answer its health checks";
+    case Trouble::restarted:
+      return "has restarted";
+    case Trouble::forgotten:
+    case Trouble::stalled:
+      return "has nothing to do and does not answer";
+  }
+  return "";
+}
+
 }  // namespace
 
 void Forwarding::start(const RouteContext& context, http::ClientLoop& loop,
@@ -144,7 +157,7 @@ bool Forwarding::send_again() {
 void Forwarding::open(Attempt& attempt, Choice choice, std::shared_ptr<const std::string> body,
                       int timeout_ms) {
   context_.metrics.selected(choice.endpoint->label());
-  attempt = {.number = ++numbers_, .choice = std::move(choice)};
+  attempt = {.number = ++numbers_, .sent_us = now_us(), .choice = std::move(choice)};
   const int number = attempt.number;
   tried_.push_back(attempt.choice.booking.endpoint);
   const auto self = shared_from_this();
@@ -232,6 +245,7 @@ void Forwarding::on_body(int number, std::string_view piece) {
   if (!leading_ && !lead(*attempt)) return;
   if (phase_ == Phase::streaming) return send_back(*attempt, piece);
   gathered += piece;
+  balancer_.grow(attempt->choice.booking, 0);
   if (is_stream(attempt->answer) || gathered.size() >= kGatheredBytesMax) start_stream(*attempt);
 }
 
@@ -259,6 +273,7 @@ void Forwarding::on_end(int number, const Result<>& result) {
       if (resumable_->failed()) return on_lost(*attempt, {ErrorCode::io, "it says so", ""});
     }
     settle(*attempt, Outcome::success);
+    blame_suspects(200);
     return finish();
   }
   blame_suspects(attempt->answer.status);
@@ -271,15 +286,15 @@ void Forwarding::on_end(int number, const Result<>& result) {
 void Forwarding::on_trouble(int number, Trouble trouble) {
   Attempt* attempt = find(number);
   if (!attempt) return;
-  const std::string& worker = attempt->choice.endpoint->url;
-  if (trouble == Trouble::unhealthy || phase_ == Phase::prefilling)
-    return on_lost(*attempt, {ErrorCode::io,
-                              fmt::format("{} {}", worker, trouble == Trouble::unhealthy
-                                                               ? "does not answer its health checks"
-                                                               : "has nothing to do and does not answer"),
-                              ""});
-  attempt->forgotten = true;
-  if (!request_.tokens.empty()) hedge();
+  if (trouble == Trouble::forgotten && phase_ != Phase::prefilling) {
+    attempt->forgotten = true;
+    if (!request_.tokens.empty()) hedge();
+    return;
+  }
+  // The client does not read, so that what the worker has sent may not have come here.
+  if (trouble == Trouble::stalled && exchange_->unsent_bytes() >= kUnsentBytesMax) return;
+  attempt->forgotten = trouble == Trouble::forgotten;
+  on_lost(*attempt, {ErrorCode::io, fmt::format("{} {}", attempt->choice.endpoint->url, text_of(trouble)), ""});
 }
 
 // The first bytes of an answer that is no refusal: it is the one. False: it cannot be.
@@ -347,14 +362,21 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   const bool silent = late && !leading_ && !past_own_deadline();
   const bool cut = phase_ == Phase::streaming && !late;
   context_.metrics.worker_failed(worker->url);
-  settle(attempt, unreachable || silent || cut ? Outcome::failure : Outcome::neither);
+  settle(attempt, unreachable || silent ? Outcome::failure : Outcome::neither);
   leading_ = false;
   if (!unreachable && !silent && !cut) suspects_.push_back(worker);
   if (under_way() > 0) return;  // the other of two
   if (late) return refuse_late();
-  if (phase_ != Phase::streaming) return retry(error.message);
-  log_warning("a stream of {} ended early: {}", exchange_->request().path, error.message);
-  if (!migrate()) break_off();
+  if (cut) {
+    log_warning("a stream of {} ended early: {}", exchange_->request().path, error.message);
+    if (migrate()) return suspects_.push_back(worker);
+    balancer_.failed(*worker);
+    return break_off();
+  }
+  // A worker that dies or freezes loses many requests at once: each may go to another one. What is lost there as
+  // well takes from the budget.
+  const bool free = unreachable || ++losses_ == 1;
+  free || context_.retries.take(now_us()) ? retry(error.message) : give_up(error.message);
 }
 
 // A worker that has not had the request gets it at once. A worker that has had it gets it again after a backoff,

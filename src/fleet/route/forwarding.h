@@ -39,6 +39,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   // The request at one worker.
   struct Attempt {
     int number = 0;  // of all attempts, so that late events find none; 0: not under way
+    std::int64_t sent_us = 0;
     Choice choice = {};
     std::weak_ptr<http::Call> call = {};
     http::Response answer = {};  // what has come of it and was not sent on
@@ -123,7 +124,8 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   std::array<Attempt, 2> attempts_;  // two while a hedge is under way
   bool leading_ = false;             // the answer of the only attempt left has begun
   int numbers_ = 0;
-  int tries_ = 0;  // since the request came or its stream broke
+  int tries_ = 0;   // since the request came or its stream broke
+  int losses_ = 0;  // of attempts whose worker had the request, before the client has seen a byte
   std::vector<EndpointId> tried_;
   std::vector<std::shared_ptr<const Endpoint>> suspects_;  // whose failures the request may have caused
   std::optional<http::Response> refusal_;                  // the last one, for the client if nobody does better

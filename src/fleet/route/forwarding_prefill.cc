@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "fleet/relay/disaggregation.h"
 #include "fleet/relay/refusal.h"
@@ -35,7 +36,11 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   const auto worker = attempt.choice.endpoint;
   const bool refused = result && worth_a_retry(reply.status);
   const bool unreachable = !result && result.error().code == ErrorCode::unavailable;
-  settle(attempt, unreachable ? Outcome::failure : result && !refused ? Outcome::success : Outcome::neither);
+  const bool late = now_us() - attempt.sent_us >= std::int64_t{1000} * context_.options.prefill_timeout_ms;
+  const bool silent = !result && (attempt.forgotten || late);
+  settle(attempt, unreachable || silent  ? Outcome::failure
+                  : result && !refused ? Outcome::success
+                                       : Outcome::neither);
   if (!result) context_.metrics.worker_failed(worker->url);
   std::optional<std::string> params;
   if (result && reply.status == 200) params = kv_transfer_params(reply.body);

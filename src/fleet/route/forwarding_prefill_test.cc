@@ -94,5 +94,17 @@ TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotWaitedFor) {
   EXPECT_EQ(post(R"({"prompt": "a"})").body, "decoded");
 }
 
+TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotAskedForEver) {
+  Keeper keeper;
+  Replica mute("mute", std::ref(keeper)), decode("d");
+  start({.disaggregated = true,
+         .prefill_urls = {mute.url()},
+         .decode_urls = {decode.url()},
+         .breaker = {.failure_threshold = 2},
+         .prefill_timeout_ms = 50});
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
+  EXPECT_EQ(mute.requests, 2);
+}
+
 }  // namespace
 }  // namespace octavo::fleet

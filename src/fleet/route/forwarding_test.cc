@@ -198,6 +198,7 @@ TEST_F(BreakerTest, WhenAllAreOpenTheBestIsTried) {
   a.stop();
   EXPECT_EQ(post("{}").status, 502);
   EXPECT_TRUE(breaker_is(a, 1));
+  EXPECT_EQ(get("/health").status, 200) << "requests are sent all the same";
   a.start(a.port());
   EXPECT_EQ(post("{}").status, 200);
 }
@@ -246,7 +247,64 @@ TEST_F(RouterTest, RetriesAreAShareOfTheRequests) {
   EXPECT_LE(a.requests + b.requests, 1.2 * kRequests + 10 * (seconds + 1));
 }
 
+TEST_F(RouterTest, AnswersThatAreLostAreTriedAgainOnceAndThenFromTheBudget) {
+  const auto breaks = [](auto e) {
+    e->start_stream({.content_type = "application/json"});
+    e->write("{");  // and dropped
+  };
+  Replica a("a", breaks), b("b", breaks), c("c", breaks);
+  route({a.url(), b.url(), c.url()});
+  constexpr int kRequests = 200;
+  const auto begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < kRequests; ++i) EXPECT_GE(post("{}").status, 502);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  const int sent = a.requests + b.requests + c.requests;
+  EXPECT_GE(sent, 2 * kRequests) << "no request is lost with one replica";
+  EXPECT_LE(sent, 2.2 * kRequests + 10 * (seconds + 1));
+}
+
 constexpr const char* kPrompt = R"({"prompt": "what is asked"})";
+
+TEST_F(RouterTest, WhatARestartedReplicaHadGoesToAnother) {
+  Keeper keeper;
+  Replica a("a", std::ref(keeper)), b("b");
+  route({a.url(), b.url()});
+  auto answer = std::async(std::launch::async, [&] {
+    while (a.requests == 0) post(kPrompt);
+    return a.requests.load();
+  });
+  wait([&] { return a.requests == 1; });
+  const int before = a.pages;
+  wait([&] { return a.pages >= before + 2; });
+  a.started_s = 20;  // its connections stay as they are: nobody has closed them
+  EXPECT_EQ(answer.get(), 1);
+  EXPECT_GE(b.requests, 1);
+  wait([&] { return keeper.closed == 1; });
+}
+
+TEST_F(RouterTest, AStreamThatItsReplicaHasForgottenEnds) {
+  std::vector<std::shared_ptr<http::Exchange>> kept;
+  Replica a("a", [&](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: 1\n\n");
+    kept.push_back(e);
+  });
+  a.waiting = 0;
+  route({a.url()});
+  http::Client client = connect();
+  ASSERT_TRUE(client.open("POST", "/v1/completions", "{}"));
+  EXPECT_EQ(**client.read(), "data: 1\n\n");
+  EXPECT_NE((**client.read()).find("\"error\""), std::string::npos);
+  EXPECT_FALSE(client.read()) << "no proper end";
+}
+
+TEST(RouterOptions, AFrozenReplicaIsKnownWithinFifteenSeconds) {
+  const RouterOptions options;
+  EXPECT_LE(options.health_check_interval_ms +
+                options.probes.failure_threshold * (options.health_check_timeout_ms + options.startup_check_interval_ms),
+            15'000);
+  EXPECT_GE(options.probes.failure_threshold * options.health_check_timeout_ms, 9'000) << "it may only be busy";
+}
 
 TEST_F(RouterTest, WhatAnUnhealthyReplicaHasGoesToAnother) {
   Keeper keeper;

@@ -92,6 +92,22 @@ TEST_F(MigrationTest, AsOftenAsAllowed) {
   EXPECT_TRUE(counted("octavo_route_migrations_total{outcome=\"failed\"} 1\n"));
 }
 
+TEST_F(MigrationTest, AStreamThatBreaksEverywhereSpeaksAgainstItself) {
+  Sayers breaks(1000);
+  Replica a("a", std::ref(breaks)), b("b", std::ref(breaks));
+  route({a.url(), b.url()}, {.migration_limit = 2, .breaker = {.failure_threshold = 4}});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(stream(), "abc?");
+  EXPECT_EQ(ready(), 2U) << "one failure for each stream, not three";
+}
+
+TEST_F(MigrationTest, AReplicaWhoseStreamsOthersContinueIsLeftOut) {
+  Sayers breaks(1000), goes_on(0);
+  Replica a("a", std::ref(breaks)), b("b", std::ref(goes_on));
+  route({a.url(), b.url()}, {.migration_limit = 3, .breaker = {.failure_threshold = 2}});
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(stream(), "abc!");
+  EXPECT_EQ(a.requests, 2);
+}
+
 TEST_F(MigrationTest, AReplicaThatBeginsAnewIsNotHeard) {
   Sayers sayers(1, false);
   EXPECT_EQ(stream_through(sayers, 3), "a?");

@@ -83,6 +83,7 @@ void Monitor::read_metrics(const Member& member, const http::Response& answer) {
   const int ranks = engines_of(answer.body);
   balancer_.set_ranks(member.id, endpoint, ranks);
   bool found = false, busy = false, restarted = false;
+  std::int64_t alive_us = 0;  // the old process, for sure
   balancer_.fleet().update(member.id, [&](EndpointState& state) {
     const EndpointState before = state;
     found = read_engine_metrics(answer.body, state, known_engines().any,
@@ -91,11 +92,13 @@ void Monitor::read_metrics(const Member& member, const http::Response& answer) {
     state.observed_us = now_us();
     busy = state.running + state.waiting > 0;
     restarted = has_restarted(before, state);
+    // One address may have several processes, each with pages of its own: only a later one replaces another.
+    if (state.started_s > before.started_s) alive_us = before.observed_us;
   });
   if (found) balancer_.observed(member.id, endpoint, busy);
   if (!restarted) return;
   if (const auto known = known_.find(endpoint.name); known != known_.end()) known->second.models_us = 0;
-  balancer_.restarted(member.id, endpoint);
+  balancer_.restarted(member.id, endpoint, alive_us);
 }
 
 void Monitor::ask_models(const Member& member, std::function<void()> then) {

@@ -61,8 +61,8 @@ struct RouterOptions {
   BreakerOptions breaker = {};
   ProbeOptions probes = {};
   std::string health_check_endpoint = "/health";
-  int health_check_interval_ms = 10'000;
-  int health_check_timeout_ms = 5'000;
+  int health_check_interval_ms = 2'000;
+  int health_check_timeout_ms = 3'000;
   int startup_check_interval_ms = 500;  // while an endpoint has not answered a probe yet, or is unhealthy
   int metrics_interval_ms = 1'000;
   int request_timeout_ms = 1'800'000;  // of a request with all its attempts

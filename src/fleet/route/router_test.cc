@@ -1,5 +1,7 @@
 #include "fleet/route/router.h"
 
+#include <future>
+
 #include "fleet/route/test_router.h"
 
 namespace octavo::fleet {
@@ -266,6 +268,17 @@ TEST_F(RouterTest, WhatMeansAllWorkersGoesToAll) {
   EXPECT_TRUE(partly.body.contains("\"success\":false")) << partly.body;
   c.stop();
   EXPECT_EQ(connect().post_json("/sleep", "{}")->status, 502);
+}
+
+TEST_F(RouterTest, WhatMeansAllWorkersDoesNotWaitForAFrozenOne) {
+  Keeper keeper;
+  Replica a("a"), frozen("frozen", std::ref(keeper));
+  route({a.url(), frozen.url()}, {.health_check_interval_ms = 20});
+  auto answer = std::async(std::launch::async, [&] { return connect().post_json("/reset_prefix_cache", "{}"); });
+  wait([&] { return keeper.size() == 1; });
+  frozen.well = false;
+  EXPECT_EQ(answer.get()->status, 502);
+  wait([&] { return keeper.closed == 1; });
 }
 
 TEST_F(RouterTest, AWorkerThatComesBackIsAskedAtOnce) {

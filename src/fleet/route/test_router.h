@@ -36,6 +36,7 @@ class Replica {
   std::uint16_t port() const { return port_; }
   std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
   std::atomic<int> requests = 0;
+  std::atomic<int> pages = 0;      // of metrics, that were read
   std::atomic<int> waiting = 3;    // requests, by its metrics
   std::atomic<int> started_s = 10;  // its process
   std::atomic<int> engines = 1;    // ranks, by its metrics
@@ -56,7 +57,10 @@ class Replica {
   void handle(std::shared_ptr<http::Exchange> e) {
     const std::string& path = e->request().path;
     if (path == "/health") return e->respond({.status = well ? 200 : 500});
-    if (path == "/metrics") return e->respond({.content_type = "text/plain", .body = metrics()});
+    if (path == "/metrics") {
+      e->respond({.content_type = "text/plain", .body = metrics()});
+      return void(++pages);
+    }
     if (path == "/v1/models") return e->respond({.body = models()});
     ++requests;
     if (behaviour_) return behaviour_(std::move(e));
@@ -84,6 +88,9 @@ class RouterTest : public testing::Test {
     const std::size_t replicas =
         options.worker_urls.size() + options.prefill_urls.size() + options.decode_urls.size();
     if (options.policy == RouterOptions().policy) options.policy = "round_robin";
+    // Far enough apart that probes do not take part.
+    if (options.health_check_interval_ms == RouterOptions().health_check_interval_ms)
+      options.health_check_interval_ms = 10'000;
     options.startup_check_interval_ms = 20;
     options.metrics_interval_ms = 50;
     options.retry.initial_backoff_ms = 1;
