@@ -38,13 +38,13 @@ std::size_t spaces_at_end(std::string_view text) {
 
 bool is_json(const std::string& text) {
   constexpr std::size_t kDepthMax = 256;
-  json::error_code error;
+  boost::system::error_code error;
   json::parse(text, error, {}, {.max_depth = kDepthMax});
   return !error;
 }
 
 std::string whole_arguments(const std::string& raw) {
-  json::error_code error;
+  boost::system::error_code error;
   const json::value value = json::parse(raw, error);
   if (error) return "";
   if (value.is_null()) return "{}";
@@ -150,7 +150,7 @@ bool CallCursor::string(std::string& out) {
   if (!next_is('"')) return false;
   std::string raw;
   if (!value(raw)) return false;
-  json::error_code error;
+  boost::system::error_code error;
   const json::value parsed = json::parse(raw, error);
   if (error) return false;
   out = parsed.as_string();
