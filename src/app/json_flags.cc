@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "base/log.h"
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 
 namespace octavo {
 

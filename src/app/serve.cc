@@ -20,7 +20,7 @@
 #include "app/stop_signals.h"
 #include "base/log.h"
 #include "base/processors.h"
-#include "engine/placement.h"
+#include "engine/load/placement.h"
 
 namespace octavo {
 namespace {

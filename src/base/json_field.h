@@ -1,5 +1,4 @@
-// Fields of options that come as JSON (vLLM's --kv-events-config and its like), each of the kind that it must
-// be.
+// Typed fields of options that are JSON, such as vLLM's --kv-events-config.
 #pragma once
 
 #include <boost/json/value.hpp>

@@ -39,7 +39,7 @@ spdlog::logger& logger() {
   return *instance;
 }
 
-// What a client sent must not begin a line of its own, nor talk to a terminal.
+// Client text in a log line must not start a new line or control a terminal.
 std::string without_controls(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -1,6 +1,6 @@
 #include "local/profiler_flag.h"
 
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 
 namespace octavo {
 namespace {

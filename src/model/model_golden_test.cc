@@ -36,7 +36,7 @@ std::vector<NamedBackend> backends(const std::string& of) {
 }
 // Whether the backend has what the model asks for.
 bool supports(const Golden& golden, const Backend& backend) {
-  return cache_layout(load_spec(golden.directory).value(), {}).supported(backend.ops).has_value();
+  return check_support(golden.directory, {}, backend).has_value();
 }
 // The CUDA backend of builds without CUDA is emulated, and slow.
 bool slow(const Backend& backend) { return backend.device->name() == "emulated"; }

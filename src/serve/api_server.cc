@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "base/log.h"
-#include "serve/api_key.h"
+#include "openai/api_key.h"
+#include "openai/errors.h"
 #include "serve/generation.h"
-#include "serve/openai/errors.h"
 #include "serve/routes/routes.h"
 
 namespace octavo {

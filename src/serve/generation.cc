@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out_of_memory.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 
 namespace octavo {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "openai/errors.h"
 #include "request/request.h"
 #include "serve/admission.h"
-#include "serve/openai/errors.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/openai/output_processor.h"
 #include "serve/openai/reply.h"

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/out_of_memory.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 
 namespace octavo {
 namespace {

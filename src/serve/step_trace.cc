@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "base/quoted_text.h"
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 
 namespace octavo {
 namespace {

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "openai/request_fields.h"
 #include "request/engine_info.h"
 #include "request/kv_transfer.h"
 #include "request/sampling_params.h"
 #include "serve/adapter_names.h"
 #include "serve/openai/reasoning.h"
-#include "serve/openai/request_fields.h"
 #include "serve/openai/structured_output.h"
 #include "serve/openai/tool_choice.h"
 

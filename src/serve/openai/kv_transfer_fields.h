@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "openai/request_fields.h"
 #include "request/kv_transfer.h"
-#include "serve/openai/request_fields.h"
 
 namespace octavo::openai {
 

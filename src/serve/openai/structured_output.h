@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "grammar/grammar_source.h"
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 
 namespace octavo::openai {
 

@@ -4,7 +4,7 @@
 
 #include "base/out_of_memory.h"
 #include "http/form.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/routes/handlers.h"
 #include "serve/transcription.h"
 

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/out_of_memory.h"
 #include "base/quoted_text.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
 

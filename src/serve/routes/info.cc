@@ -4,7 +4,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "http/target.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/process_metrics.h"
 #include "serve/routes/handlers.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/hash.h"
 #include "base/out_of_memory.h"
-#include "serve/anthropic/messages_reply.h"
-#include "serve/openai/errors.h"
+#include "openai/anthropic_errors.h"
+#include "openai/errors.h"
 #include "serve/page.h"
 #include "serve/routes/handlers.h"
 #include "serve/routes/routes.h"

@@ -5,7 +5,7 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
 
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
 
