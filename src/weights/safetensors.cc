@@ -27,7 +27,7 @@ constexpr std::array kFormats = {
     Format{"U64", 8, std::nullopt},  Format{"F8_E4M3", 1, std::nullopt}, Format{"F8_E5M2", 1, std::nullopt},
     Format{"F8_E8M0", 1, std::nullopt}};
 
-// One entry as the header has it.
+// One entry of the header.
 struct Entry {
   std::string name;
   const Format* format = nullptr;
@@ -39,7 +39,7 @@ struct Entry {
 };
 
 // Follows the header's JSON: { "__metadata__": {string: string}, name: {dtype, shape, data_offsets}, ... }.
-// `problem` says what broke the rules; the text before the parser's own errors stays empty.
+// `problem` names the broken rule; the prefix for the parser's own errors stays empty.
 class HeaderReader : public JsonEvents {
  public:
   std::vector<Entry> entries;
@@ -159,7 +159,7 @@ class HeaderReader : public JsonEvents {
   }
 
  private:
-  // Where in the header the next event is expected.
+  // Position in the header's structure at the next event.
   enum class Place : std::uint8_t {
     start,
     top,
@@ -202,7 +202,7 @@ class HeaderReader : public JsonEvents {
   Place place_ = Place::start;
   bool seen_metadata_ = false;
   std::set<std::string> metadata_keys_;
-  std::string text_;  // of a key or a string that comes in parts
+  std::string text_;  // of a key or string that arrives in parts
   std::vector<std::int64_t>* numbers_ = nullptr;
 };
 
