@@ -90,7 +90,7 @@ void add_kubernetes_flags(CLI::App& command, PickCommand& c) {
                         "Pick among the pods with these labels, like app=vllm, without an InferencePool");
   auto* ports = command
                     .add_option("--endpoint-target-ports", c.endpoint_target_ports,
-                                "Their ports, each an endpoint of its own, like 8000,8001")
+                                "Their ports, each a separate endpoint, like 8000,8001")
                     ->delimiter(',')
                     ->check(CLI::Range(1, 65535))
                     ->expected(1, static_cast<int>(fleet::kPoolPortsMax))
@@ -99,7 +99,7 @@ void add_kubernetes_flags(CLI::App& command, PickCommand& c) {
   ports->needs(selector);
   command
       .add_flag("--ha-enable-leader-election", c.leader_election,
-                "Of several pickers for a pool only the holder of a Lease is ready")
+                "Among several pickers for a pool, only the holder of a Lease is ready")
       ->group(group);
   add_kube_api_flag(command, group, c.kube_api);
 }

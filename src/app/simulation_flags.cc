@@ -21,7 +21,7 @@ Result<ModelFigures> figures_of(const std::string& model) {
   return model_figures(spec);
 }
 
-// What fits beside the weights.
+// Number of blocks that fit beside the weights.
 Result<int> cache_blocks(const ModelFigures& model, const DeviceFigures& device, int devices,
                          const SimulationFlags& c) {
   TRY(const std::int64_t tokens, cache_tokens(model, device, devices, c.memory_share));
@@ -93,7 +93,7 @@ void add_traffic_flags(CLI::App& command, SimulationFlags& c) {
       ->group(group);
   command
       .add_option("--trace-block-size", c.trace_block_size,
-                  "Tokens that each of the trace's hash_ids stands for; prompts share whole blocks of them")
+                  "Tokens per entry of the trace's hash_ids; prompts share whole blocks of them")
       ->check(CLI::Range(16, 65536))
       ->capture_default_str()
       ->group(group);

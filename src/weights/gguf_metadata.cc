@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "GGUF is read as it lies in memory");
+static_assert(std::endian::native == std::endian::little, "GGUF is read in the byte order of memory");
 
 constexpr int kListDepthMax = 4;
 

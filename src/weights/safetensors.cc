@@ -207,7 +207,7 @@ class HeaderReader : public JsonEvents {
 };
 
 Result<std::vector<Entry>> read_header(std::string_view header, std::string_view what) {
-  // Padding to an aligned length is allowed at the end and must be spaces; JSON itself would take any blank.
+  // Padding at the end must be spaces; JSON would accept any whitespace.
   while (header.ends_with(' ')) header.remove_suffix(1);
   if (!header.starts_with('{')) return failure(ErrorCode::corrupt, "{}: the header must begin with {{", what);
   if (!header.ends_with('}')) {
@@ -228,7 +228,7 @@ Result<std::vector<Entry>> read_header(std::string_view header, std::string_view
   return std::move(reader.entries);
 }
 
-// Dtype, shape and offsets of one tensor agree, and lie inside the data.
+// Checks that dtype, shape and offsets of one tensor agree, and that it is inside the data.
 Result<> check_entry(const Entry& e, std::uint64_t data_bytes, std::string_view what) {
   if (e.begin() > e.end()) {
     return failure(ErrorCode::corrupt, "{}: tensor {}: data_offsets [{}, {}) run backwards", what, e.name,
@@ -253,7 +253,7 @@ Result<> check_entry(const Entry& e, std::uint64_t data_bytes, std::string_view 
   return {};
 }
 
-// The tensors, in the order of their offsets, cover [0, data_bytes).
+// Checks that the tensors, by offset, cover [0, data_bytes).
 Result<> check_cover(std::span<const Entry> entries, std::uint64_t data_bytes, std::string_view what) {
   std::vector<std::size_t> order(entries.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
