@@ -99,7 +99,7 @@ void add_autoscaler_flags(CLI::App& command, const std::string& group, Autoscale
   add_predictor_flag(command, group, false, c.predictor);
   command
       .add_option("--scale-down-delay", c.scale_down_delay,
-                  "For so long a replica has not been needed when it is removed")
+                  "Time for which a replica was not needed before it is removed")
       ->capture_default_str()
       ->group(group);
   command

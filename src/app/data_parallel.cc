@@ -32,10 +32,10 @@ void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
       ->group(kGroup);
   app.add_option(
          "--data-parallel-address", options.address,
-         "Of the one server whose engines are on several hosts: where those of --headless hosts come to")
+         "Address to which engines of --headless hosts connect, on the host of the server")
       ->capture_default_str()
       ->group(kGroup);
-  app.add_option("--data-parallel-rpc-port", options.port, "And its port")
+  app.add_option("--data-parallel-rpc-port", options.port, "Port of that address")
       ->check(CLI::Range(1, 65'535))
       ->capture_default_str()
       ->group(kGroup);

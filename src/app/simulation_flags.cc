@@ -101,14 +101,14 @@ void add_traffic_flags(CLI::App& command, SimulationFlags& c) {
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--speedup-ratio", c.changes.speedup, "Requests come so many times as fast")
+  command.add_option("--speedup-ratio", c.changes.speedup, "Factor of the request rate")
       ->check(CLI::Range(0.001, 1000.0))
       ->capture_default_str()
       ->group(group);
   command
       .add_option(
           "--copies", c.changes.copies,
-          "So many times the traffic; each copy has prompts of its own and begins up to a minute later")
+          "Number of copies of the traffic; each has different prompts and starts up to a minute later")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str()
       ->group(group);
