@@ -140,7 +140,7 @@ struct DecodeTimes {
   double steps = 0;
 };
 
-// Runs a batch and tells what it spent from the moment when every request had its first token.
+// Runs a batch; counts time from when every request has its first token.
 Result<DecodeTimes> run_decoding(EngineClient& engine, const BatchShape& shape, int batch_size,
                                  std::uint64_t& number, OpTimes& times) {
   std::int64_t began = 0;
@@ -149,13 +149,13 @@ Result<DecodeTimes> run_decoding(EngineClient& engine, const BatchShape& shape, 
     began = now_us();
   }));
   DecodeTimes spent{.seconds = static_cast<double>(now_us() - began) * 1e-6,
-                    .steps = static_cast<double>(times.calls[0])};  // each embeds once
+                    .steps = static_cast<double>(times.calls[0])};  // each step embeds once
   for (std::size_t i = 0; i < kOpNames.size(); ++i)
     spent.in_operators[i] = static_cast<double>(times.nanoseconds[i]) * 1e-9;
   return spent;
 }
 
-// Where the time of the steps went: operators, and all the rest.
+// Prints the share of the steps' time in each operator, and the rest.
 void print_parts(const DecodeTimes& all, object& result) {
   constexpr std::string_view kRow = "{:<16} {:>12.1f} {:>8.2f}%\n";
   object parts;
@@ -181,7 +181,7 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   const EngineInfo info = engine.info();
   const std::int64_t held = std::int64_t{info.num_blocks} * c.runtime.engine.block_size;
   const std::int64_t needed = std::int64_t{batch_size} * (c.shape.input_len + c.shape.output_len);
-  if (needed > held)  // some would wait, and a step would not be one of all
+  if (needed > held)  // otherwise some requests would wait, and steps would not include all
     return invalid("batch-size", "{} sequences have {} tokens in the end, the KV cache holds {}", batch_size,
                    needed, held);
   std::uint64_t number = 0;
@@ -196,7 +196,8 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   ProgressBar bar("measuring", "rounds", 1);
   for (int round = 0; round < c.rounds; ++round) {
     bar.show(static_cast<std::size_t>(round), static_cast<std::size_t>(c.rounds));
-    number = 0;  // the same prompts, which a device finds in its cache: all first tokens are one step's
+    // the same prompts, which a device finds in its cache, so that one step gives all first tokens
+    number = 0;
     const double before = limits.bandwidth();
     TRY(DecodeTimes spent, run_decoding(engine, c.shape, batch_size, number, times));
     if (!on_host) spent.steps = c.shape.output_len - 1;
@@ -238,7 +239,7 @@ Result<> bench_step(BenchCommand& c) {
     on_host = !backend.stream->asynchronous();
     return timed_backend(std::move(backend), times);
   }};
-  std::unique_ptr<Backend> copying;  // of a device
+  std::unique_ptr<Backend> copying;  // on a device
   TRY(const auto loaded, load_engine(options, hooks));
   if (on_host) {
     TRY(const CpuIsa isa, usable_isa());

@@ -73,7 +73,7 @@ Result<json::object> extra_fields(const LoadFlags& c) {
   return body;
 }
 
-// A chat is sent as text.
+// Chat requests are sent as text.
 Result<> write_out(std::vector<traffic::Prompt>& prompts, const Tokenizer& tokenizer) {
   for (traffic::Prompt& prompt : prompts) {
     if (prompt.ids.empty()) continue;

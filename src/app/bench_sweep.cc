@@ -34,7 +34,7 @@ constexpr double kPercentiles[] = {50, 99};
 
 struct Round {
   double rate;
-  double good_share;  // of all requests
+  double good_share;  // share of all requests
   json::object figures;
 
   double figure(const char* name) const { return figures.at(name).to_number<double>(); }
@@ -96,7 +96,7 @@ json::object as_json(const SweepCommand& c, const std::string& model, const std:
           {"rounds", std::move(list)}};
 }
 
-// Curves over the rate.
+// Plots over the rate.
 std::string plotted(const std::string& model, std::vector<Round> rounds) {
   std::ranges::sort(rounds, {}, &Round::rate);
   const auto curve = [&](const char* name, const auto& value) {

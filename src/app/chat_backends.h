@@ -1,4 +1,4 @@
-// Who answers in `octavo chat`: the engine in this process, or a server elsewhere.
+// Answers `octavo chat`: the engine in this process, or a remote server.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -12,7 +12,7 @@
 
 namespace octavo {
 
-// One answer and how it went.
+// One answer with its statistics.
 struct Turn {
   std::string text;
   int tokens = 0;
@@ -27,8 +27,8 @@ class ChatBackend {
   virtual ~ChatBackend() = default;
   // Name for the greeting.
   virtual std::string name() const = 0;
-  // Answers a body of /v1/chat/completions; `show` gets the text piece by piece, and says false to end the
-  // answer early.
+  // Answers a body of /v1/chat/completions; `show` receives the text piece by piece, and returns false to
+  // stop the answer.
   virtual Result<Turn> answer(const boost::json::object& body,
                               const std::function<bool(std::string_view)>& show) = 0;
 };

@@ -27,7 +27,7 @@ struct Level {
     std::vector<std::string> names;  // "--port", "-p"
     std::string help;
     bool takes_value;
-    std::vector<std::string> values;  // empty: any
+    std::vector<std::string> values;  // empty: any value
   };
   std::vector<Flag> flags;
 };
@@ -64,7 +64,7 @@ void collect(const CLI::App& command, const std::vector<std::string>& names, std
   }
 }
 
-// One line in single quotes, as fish reads it.
+// One line in single quotes, in fish's syntax.
 std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
@@ -117,7 +117,7 @@ std::string bash_tables(const std::vector<Level>& levels) {
   return out;
 }
 
-// zsh reads bash's completions.
+// zsh uses bash's completions.
 std::string zsh(const std::string& bash) {
   return "#compdef octavo\n# zsh completion of octavo: source <(octavo completion zsh)\n"
          "autoload -U +X bashcompinit && bashcompinit\n" +

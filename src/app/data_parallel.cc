@@ -24,7 +24,8 @@ void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
       ->check(CLI::Range(1, 64))
       ->group(kGroup);
   app.add_flag("--enable-elastic-ep", options.elastic,
-               "Allow changing the number of engines at run time: POST /scale_elastic_ep {\"new_data_parallel_size\": N}")
+               "Allow changing the number of engines at run time: POST /scale_elastic_ep "
+               "{\"new_data_parallel_size\": N}")
       ->group(kGroup);
   app.add_option("--elastic-ep-max-dp-size", options.engines_max, "Maximum number of engines")
       ->check(CLI::Range(1, 64))

@@ -1,4 +1,4 @@
-// The engine's process: this program once more, with one flag more.
+// The engine's process: this program again, with one more flag.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace octavo {
 
 inline constexpr const char* kRunEngineFlag = "--run-engine";
-// With it, beside kRunEngineFlag: the process of a rank of that engine.
+// In addition to kRunEngineFlag: the process runs a rank of that engine.
 inline constexpr const char* kRunRankFlag = "--run-rank";
 
 // This process's command line with kRunEngineFlag and kProcessorsFlag.
@@ -25,7 +25,7 @@ Result<> run_host_of_ranks(const EngineOptions& options);
 // ended ones. Errors: one keeps ending, or does not belong to that server.
 Result<> run_host_of_engines(RuntimeOptions runtime);
 
-// The rank of a process that mpirun has started, other than 0.
+// Runs the rank of a process that mpirun has started, other than 0.
 Result<> run_mpi_rank(RuntimeOptions runtime);
 
 // Runs the engine's process: loads the engine from the model's path, and serves the parent process until it

@@ -1,4 +1,4 @@
-// Flags of llm-d's endpoint picker that its Helm charts give, and that `octavo pick` has no other use for.
+// Flags of llm-d's endpoint picker that its Helm charts set, and that `octavo pick` does not need.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,9 +11,9 @@
 namespace octavo {
 
 struct EppFlags {
-  std::string verbosity, level;                // of the log
+  std::string verbosity, level;  // of the log
   std::map<std::string, std::string> metrics;  // deprecated: names of engines' metrics, by flag
-  std::map<std::string, bool> switches;        // by flag, as far as given
+  std::map<std::string, bool> switches;  // by flag, if given
   std::map<std::string, std::string> texts;
 };
 

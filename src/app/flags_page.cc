@@ -29,7 +29,7 @@ Environment: `OCTAVO_API_KEY`, `VLLM_API_KEY`, `OTEL_SERVICE_NAME`, `VLLM_LOGGIN
 
 )";
 
-// A vertical bar would end a cell.
+// Escapes vertical bars, which would end a cell.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) c == '|' ? out += "\\|" : out += c;

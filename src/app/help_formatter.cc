@@ -10,7 +10,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::size_t kColumn = 42;  // where descriptions begin
+constexpr std::size_t kColumn = 42;  // column of the descriptions
 
 // The terminal's width, within limits.
 std::size_t line_width() {
@@ -43,7 +43,7 @@ std::string wrapped(std::string_view text) {
 
 constexpr std::size_t kChoicesMax = 40;  // beside a flag; longer lists are in its description
 
-// "{a,b}" of "TEXT:{a,b}"; "": any value will do.
+// "{a,b}" of "TEXT:{a,b}"; "": any value.
 std::string choices(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find(":{");
@@ -74,7 +74,7 @@ std::string value_name(const CLI::Option& option) {
 
 HelpFormatter::HelpFormatter() { column_width(kColumn); }
 
-// Without CLI11's marks for flags that switch something off: "--no-cache{false}".
+// Removes CLI11's marks of flags that switch something off: "--no-cache{false}".
 std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
   std::string name = CLI::Formatter::make_option_name(option, is_positional);
   constexpr std::string_view kMark = "{false}";

@@ -1,4 +1,4 @@
-// How `--help` looks: descriptions wrapped between words, and values named as a person would.
+// Format of `--help`: wraps descriptions between words, and names values readably.
 #pragma once
 
 #include <CLI/CLI.hpp>

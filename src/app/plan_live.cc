@@ -1,4 +1,4 @@
-// octavo plan live: an autoscaler of running replicas.
+// octavo plan live: scales running replicas.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -13,7 +13,7 @@ namespace octavo {
 std::vector<std::string> policy_names();
 std::string policies_text();
 
-// --cache-threshold and so on; parsing fills `options`, which must outlive the subcommand.
+// Adds --cache-threshold and others; parsing fills `options`, which must outlive the subcommand.
 void add_policy_flags(CLI::App& command, const std::string& group, fleet::PolicyOptions& options);
 
 }  // namespace octavo

@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Adds --temperature, --top-p, --max-tokens and so on; each one that is given becomes the field of that name
-// in `body`, which must outlive the subcommand. Their values are checked where every request's are.
+// Adds --temperature, --top-p, --max-tokens and others; each given flag sets the field of that name in
+// `body`, which must outlive the subcommand. Values are checked with the request.
 void add_sampling_flags(CLI::App& command, boost::json::object& body);
 
 }  // namespace octavo

@@ -13,7 +13,7 @@
 namespace octavo {
 namespace {
 
-// --fingerprint-mode: what answers depend on, so that clients see when it changes.
+// --fingerprint-mode: hashes the settings that outputs depend on, so that clients see a change.
 std::string fingerprint(const ServeCommand& c) {
   if (c.fingerprint_mode == "none") return "";
   if (c.fingerprint_mode == "custom") return c.fingerprint_value;
@@ -48,7 +48,7 @@ Result<Serving> start_serving(ServeCommand& c) {
     TRY(serving.server, ApiServer::start(api_keys, c.http));
     return {};
   };
-  // Beside another server on the port, requests come from the first moment on.
+  // Next to another server on the port, requests arrive from the first moment.
   if (!c.http.reuse_port) {
     TRY_VOID(listen());
     log_info("listening on {}; 503 until the model is loaded", serving.server->address());

@@ -372,7 +372,7 @@ constexpr VllmFlag kFlags[] = {
     any("--linear-backend", value, "the device has one backend"),
     any("--sparse-indexer-topk-backend", value, "there is one"),
 
-    // What has a configuration of its own
+    // Flags with a separate configuration
     works("--speculative-config", "-sc"),
     means("--speculative-config.method", "--spec-method"),
     means("--speculative-config.model", "--spec-model"),
@@ -396,7 +396,7 @@ constexpr VllmFlag kFlags[] = {
     any("--performance-mode", value, "there is one mode"),
     refused("--weight-transfer-config", value, "weights do not change while the server runs"),
 
-    // Of earlier versions, still in many scripts
+    // Flags of earlier versions, still in many scripts
     any("--disable-log-requests", nothing, "requests are logged only with --enable-log-requests"),
     any("--swap-space", value, "preempted requests are computed again, from the prefix cache"),
     any("--use-v2-block-manager", nothing, "there is one block manager"),

@@ -299,7 +299,7 @@ def test_no_hub_at_all(home, hub):
 def test_names_of_files_stay_in_the_folder(home, hub):
     hub.repositories[NAME].files["additional_chat_templates/../../../../../escaped.jinja"] = b"x"
     failed = pull()
-    assert failed.returncode == 2 and "out of the folder" in failed.stderr
+    assert failed.returncode == 2 and "outside of the folder" in failed.stderr
     assert not list(home.rglob("escaped*"))
 
 
