@@ -80,7 +80,7 @@ def test_links_lead_somewhere(page):
 @functools.cache
 def help_of(*command):
     """What a subcommand says of itself; None: there is no such one."""
-    done = subprocess.run([OCTAVO, *command, "--help"], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([OCTAVO, *command, "--help-all" if command == ("serve",) else "--help"], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout if not command or done.stdout != help_of(*command[:-1]) else None
 
 
