@@ -171,7 +171,8 @@ void Report::add(const Report& other) {
   roomy.insert(roomy.end(), other.roomy.begin(), other.roomy.end());
 }
 
-Report check_determinism(const Level& level, int requests, std::uint32_t seed, const std::string& model) {
+Report check_determinism(const Level& level, int requests, std::uint32_t seed, const std::string& model,
+                         VariationPart part) {
   RigOptions base;
   base.isa = level.isa;
   base.dtype = level.dtype;
@@ -186,7 +187,9 @@ Report check_determinism(const Level& level, int requests, std::uint32_t seed, c
   const std::vector<Answers> alone = reference.run_alone(asked);
 
   Report report;
+  int index = 0;
   for (const Variation& variation : variations(base)) {
+    if (index++ % part.of != part.part) continue;
     Rig rig(variation.options);
     EngineStats stats;
     const auto again = [&](int round) {

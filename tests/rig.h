@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/draft/options.h"
+#include "engine/loop/engine.h"
 #include "kernels/backends.h"
 #include "model/model.h"
-#include "speculate/options.h"
 
 namespace octavo {
 

@@ -22,7 +22,7 @@
 #include "base/percentile.h"
 #include "bench/machine_limits.h"
 #include "bench/timed_backend.h"
-#include "engine/load.h"
+#include "engine/load/load.h"
 #include "local/engine_flags.h"
 #include "local/local_generation.h"
 #include "local/progress.h"

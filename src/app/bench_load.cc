@@ -32,7 +32,7 @@ Result<json::object> listed_model(const http::Address& server, int timeout_s) {
     const auto asked = [&]() -> Result<json::object> {
       TRY(http::Client client, http::Client::connect({.host = server.host, .port = server.port}));
       TRY(const http::Response response, client.request("GET", "/v1/models", {}, headers_with_key()));
-      json::error_code wrong;
+      boost::system::error_code wrong;
       const json::value body = json::parse(response.body, wrong);
       const json::value* first = wrong ? nullptr : body.find_pointer("/data/0", wrong);
       if (response.status != 200 || first == nullptr || !first->is_object())
@@ -66,7 +66,7 @@ Result<json::object> extra_fields(const LoadFlags& c) {
   if (c.top_p >= 0) body["top_p"] = c.top_p;
   if (c.top_k >= 0) body["top_k"] = c.top_k;
   if (c.extra_body.empty()) return body;
-  json::error_code wrong;
+  boost::system::error_code wrong;
   const json::value extra = json::parse(c.extra_body, wrong);
   if (wrong || !extra.is_object()) return invalid("extra-body", "must be a JSON object");
   for (const auto& [key, value] : extra.get_object()) body[key] = value;

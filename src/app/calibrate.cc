@@ -16,7 +16,7 @@
 #include "app/commands.h"
 #include "app/environment.h"
 #include "app/simulation_flags.h"
-#include "engine/load.h"
+#include "engine/load/load.h"
 #include "local/engine_flags.h"
 #include "local/find_model.h"
 #include "local/progress.h"

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/load.h"
-#include "engine/ranks.h"
+#include "engine/execute/ranks.h"
+#include "engine/load/load.h"
 #include "local/classifier_tokens.h"
 #include "local/engine_flags.h"
 #include "local/grammar_vocabulary.h"

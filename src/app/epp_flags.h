@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "fleet/extproc/endpoint_picker_config.h"
+#include "fleet/pick/endpoint_picker_config.h"
 
 namespace octavo {
 

@@ -94,7 +94,7 @@ Result<std::vector<object>> read_bodies(const GenerateCommand& c) {
       bodies.push_back(prompt_body(line, c.chat));
       continue;
     }
-    boost::json::error_code error;
+    boost::system::error_code error;
     boost::json::value value = boost::json::parse(line, error);
     if (error || !value.is_object())
       return invalid("input", "line {} of {} is not a JSON object", number, c.input);

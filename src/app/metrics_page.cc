@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "fleet/extproc/pick_metrics.h"
-#include "fleet/proxy/route_metrics.h"
+#include "fleet/pick/pick_metrics.h"
+#include "fleet/route/route_metrics.h"
 #include "request/engine_stats.h"
 #include "serve/http_metrics.h"
 #include "serve/metrics.h"

@@ -10,12 +10,13 @@
 #include "app/commands.h"
 #include "app/epp_flags.h"
 #include "app/kube_flags.h"
+#include "app/source_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/discover/endpoints.h"
-#include "fleet/extproc/pick_server.h"
+#include "fleet/pick/pick_server.h"
 
 namespace octavo {
 namespace {
@@ -24,6 +25,7 @@ struct PickCommand {
   fleet::PickOptions options;
   std::string config_file, config_text;
   std::vector<std::string> endpoints;
+  SourceFlags sources;
   std::vector<std::string> objectives;
   std::string pool_name, pool_namespace, pool_group = fleet::KubePoolOptions().group;
   std::string endpoint_selector, kube_api;
@@ -228,6 +230,7 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
     o.processor.rules.objectives[objective.substr(0, equals)] = priority;
   }
   TRY_VOID(read_cluster(c));
+  TRY(o.sources, read_sources(c.sources));
   if (o.config.discovery && !o.endpoints.empty())
     return invalid("endpoints", "must not be given beside the configuration's file-discovery");
   constexpr int kTickMsMin = 50;  // llm-d's floor
@@ -263,6 +266,7 @@ void add_pick(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<PickCommand>();
   add_pick_flags(*command, *options);
   add_kubernetes_flags(*command, *options);
+  add_source_flags(*command, options->sources);
   add_server_flags(*command, *options);
   add_epp_flags(*command, options->epp);
   command->callback([options, &outcome] {

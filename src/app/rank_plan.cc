@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "engine/model_figures.h"
+#include "engine/load/model_figures.h"
 #include "model/model.h"
 #include "model/shard.h"
 #include "timing/roofline.h"

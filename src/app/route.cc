@@ -8,11 +8,11 @@
 #include "app/kube_flags.h"
 #include "app/listen_flags.h"
 #include "app/policy_flags.h"
+#include "app/source_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
-#include "fleet/discover/srv_records.h"
-#include "fleet/proxy/router.h"
+#include "fleet/route/router.h"
 #include "http/url.h"
 #include "local/load_tokenizer.h"
 
@@ -30,12 +30,11 @@ struct RouteCommand {
   int discovery_port = 80;
   std::string discovery_namespace, kube_api;
   std::string warm_from;
-  std::string etcd, etcd_prefix = fleet::EtcdOptions().prefix, worker_file, worker_dns, worker_srv, worker_srv_server;
-  int worker_dns_interval_s = 10;
+  SourceFlags sources;
   int request_timeout_s = 1800;
   int prefill_timeout_s = 60;
-  int health_interval_s = 10;
-  int health_timeout_s = 5;
+  int health_interval_s = 2;
+  int health_timeout_s = 3;
   int breaker_timeout_s = 60;
   int breaker_window_s = 120;
   int shutdown_grace_s = 180;
@@ -122,34 +121,7 @@ void add_discovery_flags(CLI::App& command, RouteCommand& c) {
                   "Their namespace (default: the router's own)")
       ->group(group);
   add_kube_api_flag(command, group, c.kube_api);
-
-  const char* others = "Discovery";
-  command
-      .add_option("--worker-etcd", c.etcd,
-                  "An etcd, like http://127.0.0.1:2379, whose keys below --worker-etcd-prefix are workers: the value "
-                  "is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\"}")
-      ->group(others);
-  command.add_option("--worker-etcd-prefix", c.etcd_prefix, "Of those keys")->capture_default_str()->group(others);
-  command
-      .add_option("--worker-file", c.worker_file,
-                  "A file of workers in YAML or JSON, as llm-d's file-discovery; read again when it changes")
-      ->group(others);
-  command
-      .add_option("--worker-dns", c.worker_dns, "host:port: all addresses of that name are workers, as of a headless service")
-      ->group(others);
-  command
-      .add_option("--worker-srv", c.worker_srv,
-                  "A name like _http._tcp.replicas.internal: the targets of its SRV records are workers, with their "
-                  "ports, priorities and weights")
-      ->group(others);
-  command
-      .add_option("--worker-srv-server", c.worker_srv_server,
-                  "The name server that is asked for those, like 127.0.0.1:8600 (Consul's); default: the system's")
-      ->group(others);
-  command.add_option("--worker-dns-interval-secs", c.worker_dns_interval_s, "From one question to the next, of --worker-srv, too")
-      ->check(CLI::Range(1, 3600))
-      ->capture_default_str()
-      ->group(others);
+  add_source_flags(command, c.sources);
 }
 
 void add_peer_flags(CLI::App& command, RouteCommand& c) {
@@ -262,8 +234,19 @@ void add_server_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   command
       .add_option("--max-concurrent-requests", o.max_concurrent_requests,
-                  "Requests at a time, others get 429; -1: any number")
+                  "Requests at a time, others wait (--queue-size) or get 429; -1: any number")
       ->check(CLI::Range(-1, 1'000'000))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--queue-size", o.queue.size,
+                  "Requests that wait while no replica has room, by `priority` and in turn among tenants; others get "
+                  "429. The router learns from 429 and 503 how many requests a replica takes; 0: none waits")
+      ->check(CLI::Range(0, 100'000))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--queue-timeout-secs", o.queue.timeout_s, "Longest wait for room; then 408, or the replica's own refusal")
+      ->check(CLI::Range(1, 86'400))
       ->capture_default_str()
       ->group(group);
   command
@@ -300,30 +283,11 @@ Result<> read_discovery(RouteCommand& c) {
   }
   if (c.service_discovery && c.options.discovered.empty())
     return invalid("service-discovery", "needs selector, or prefill-selector and decode-selector");
-  if (!c.etcd.empty()) {
-    auto url = http::parse_url(c.etcd);
-    if (!url || url->target != "/")
-      return invalid("worker-etcd", "must be http://host:port or https://host:port, got {}", quoted_text(c.etcd));
-    c.options.discovered.push_back({{}, fleet::EtcdOptions{.url = *std::move(url), .prefix = c.etcd_prefix}});
-  }
-  if (!c.worker_file.empty()) {
-    auto file = fleet::poll_file(c.worker_file);
-    if (!file) return invalid("worker-file", "{}: {}", c.worker_file, file.error().message);
-    c.options.discovered.push_back({{}, *std::move(file)});
-  }
-  if (!c.worker_dns.empty()) {
-    if (c.options.disaggregated)
-      return invalid("worker-dns", "must not be given with pd-disaggregation: addresses do not say what they are for");
-    auto dns = fleet::poll_dns(c.worker_dns, c.worker_dns_interval_s * 1000);
-    if (!dns) return invalid("worker-dns", "must be host:port, got {}", quoted_text(c.worker_dns));
-    c.options.discovered.push_back({{}, *std::move(dns)});
-  }
-  if (!c.worker_srv.empty()) {
-    if (c.options.disaggregated)
-      return invalid("worker-srv", "must not be given with pd-disaggregation: records do not say what they are for");
-    TRY(auto srv, fleet::poll_srv(c.worker_srv, c.worker_srv_server, c.worker_dns_interval_s * 1000));
-    c.options.discovered.push_back({{}, std::move(srv)});
-  }
+  for (const auto& [flag, value] : {std::pair("worker-dns", &c.sources.dns), {"worker-srv", &c.sources.srv}})
+    if (c.options.disaggregated && !value->empty())
+      return invalid(flag, "must not be given with pd-disaggregation: its records have no roles");
+  TRY(auto listed, read_sources(c.sources));
+  for (auto& source : listed) c.options.discovered.push_back({{}, std::move(source)});
   return {};
 }
 

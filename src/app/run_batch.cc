@@ -53,7 +53,7 @@ Result<Line> read_line(const std::string& text, std::size_t number) {
   const auto wrong = [&](std::string_view what) {
     return field_failure("input-file", ErrorCode::invalid_argument, "line {}: {}", number, what);
   };
-  json::error_code bad;
+  boost::system::error_code bad;
   const json::value parsed = json::parse(text, bad);
   if (bad || !parsed.is_object()) return wrong("is no JSON object");
   const json::object& object = parsed.get_object();
@@ -99,7 +99,7 @@ struct OutputLine {
   std::string error;  // no answer came
 
   std::string line(const std::string& custom_id) const {
-    json::error_code bad;
+    boost::system::error_code bad;
     json::value parsed = json::parse(body, bad);
     if (bad) parsed = json::string(body);
     const bool good = error.empty() && status == 200;

@@ -21,7 +21,7 @@
 #include "app/stop_signals.h"
 #include "base/log.h"
 #include "base/processors.h"
-#include "engine/placement.h"
+#include "engine/load/placement.h"
 #include "serve/routes/routes.h"
 
 namespace octavo {

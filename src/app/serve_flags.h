@@ -5,7 +5,7 @@
 #include <string>
 
 #include "app/data_parallel.h"
-#include "engine/placement.h"
+#include "engine/load/placement.h"
 #include "http/server.h"
 #include "local/runtime.h"
 

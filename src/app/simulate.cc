@@ -14,7 +14,7 @@
 #include "app/policy_flags.h"
 #include "app/simulation_flags.h"
 #include "base/clock.h"
-#include "fleet/extproc/endpoint_picker_config.h"
+#include "fleet/pick/endpoint_picker_config.h"
 #include "fleet/simulate/charts.h"
 #include "fleet/simulate/report.h"
 #include "local/progress.h"

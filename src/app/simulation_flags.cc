@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "app/policy_flags.h"
-#include "engine/model_figures.h"
+#include "engine/load/model_figures.h"
 #include "fleet/simulate/traffic_shape.h"
 #include "local/numbers.h"
 #include "model/model.h"

@@ -5,7 +5,7 @@
 namespace octavo {
 
 Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view json) {
-  boost::json::error_code not_json;
+  boost::system::error_code not_json;
   const boost::json::value value = boost::json::parse(json, not_json);
   if (not_json || !value.is_object()) return invalid("structured_outputs_config", "must be a JSON object");
   grammar::JsonOptions options;

@@ -19,7 +19,7 @@ Result<> Backoff::wait(const Error& failure) {
     return std::unexpected(
         Error{ErrorCode::io, fmt::format("{} (tried {} times)", failure.message, tries_), failure.field});
   const auto pause = std::min(std::max(pause_, asked_), kLongest);
-  log_warning("{}; trying again in {:.1f} s", failure.message, std::chrono::duration<double>(pause).count());
+  log_warning("{}; retrying in {:.1f} s", failure.message, std::chrono::duration<double>(pause).count());
   std::this_thread::sleep_for(pause);
   ++tries_;
   pause_ *= 2;

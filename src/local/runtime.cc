@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "base/quoted_text.h"
-#include "engine/load.h"
-#include "engine/ranks.h"
+#include "engine/execute/ranks.h"
+#include "engine/load/load.h"
 #include "local/classifier_tokens.h"
 #include "local/engine_flags.h"
 #include "local/grammar_vocabulary.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "speculate/options.h"
+#include "engine/draft/options.h"
 
 namespace octavo {
 

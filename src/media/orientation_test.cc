@@ -1,4 +1,4 @@
-// Pictures are turned as their metadata says. The letters are those of Pillow 13's ImageOps.exif_transpose.
+// Images are rotated by their metadata. Expected letters are from Pillow 13's ImageOps.exif_transpose.
 #include "media/orientation.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// A picture of one letter a pixel, and back: "abc/def" has two rows.
+// Converts between an image and text of one letter per pixel: "abc/def" has two rows.
 Image picture(std::string_view rows) {
   Image image{static_cast<int>(rows.find('/')), 0, {}};
   for (const char c : rows)
@@ -70,7 +70,8 @@ TEST(Orientation, IsReadInBothByteOrders) {
 
 TEST(Orientation, OtherValuesAreUpright) {
   for (const int orientation : {0, 9, 255, 65535}) EXPECT_EQ(orientation_of({.exif = exif(orientation), .xmp = {}}), 1);
-  EXPECT_EQ(orientation_of({.exif = exif(6, false, 1), .xmp = {}}), 1);  // a byte is no number to Pillow
+  // Pillow does not take a byte as a number
+  EXPECT_EQ(orientation_of({.exif = exif(6, false, 1), .xmp = {}}), 1);
   const std::string whole = exif(6);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const int cut = orientation_of({.exif = whole.substr(0, size), .xmp = {}});
@@ -92,7 +93,7 @@ TEST(Orientation, XmpCountsWhereExifDoesNotSay) {
   EXPECT_EQ(orientation_of({.exif = {}, .xmp = "tiff:Orientation"}), 1);
 }
 
-// Files of each format with metadata put into them.
+// Files of each format with inserted metadata.
 
 std::uint32_t crc(std::string_view bytes) {
   std::uint32_t sum = ~0U;
@@ -121,7 +122,7 @@ std::string hexadecimal(const std::string& bytes) {
   return out;
 }
 
-// The picture of `file`, upright, is what `turned` shows.
+// Decoding `file` upright gives the image `turned`.
 void expect_turned(const std::string& file, const std::string& turned, int orientation = 6) {
   const auto plain = decode_image(std::as_bytes(std::span(file))), seen = decode_image(std::as_bytes(std::span(turned)));
   ASSERT_TRUE(plain && seen);
@@ -176,7 +177,8 @@ TEST(Orientation, OfWebPs) {
   for (int orientation = 1; orientation <= 8; ++orientation)
     expect_turned(file, with(8, webp_chunk("EXIF", exif(orientation, true))), orientation);
   expect_turned(file, with(4, webp_chunk("XMP ", kXmp)));
-  expect_turned(file, with(0, webp_chunk("EXIF", exif(6))), 1);  // not announced: Pillow does not see it
+  // not announced in the header: Pillow ignores it
+  expect_turned(file, with(0, webp_chunk("EXIF", exif(6))), 1);
 }
 
 }  // namespace

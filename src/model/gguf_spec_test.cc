@@ -318,7 +318,7 @@ TEST_F(GgufSpec, FactorsOfAnyLengthAreRefused) {
 
 TEST_F(GgufSpec, InspectNamesTheFormats) {
   const Backend backend = make_reference_backend();
-  const auto text = inspect("tests/data/gguf/llama-q4_k_m/model.gguf", backend.ops);
+  const auto text = inspect("tests/data/gguf/llama-q4_k_m/model.gguf", backend);
   ASSERT_TRUE(text.has_value()) << text.error().message;
   EXPECT_THAT(*text, HasSubstr("parameters (Q4_K, "));
 }

@@ -12,7 +12,7 @@ namespace json = boost::json;
 
 namespace {
 
-// What an error shows of a bad value: enough to recognise it.
+// A bad value as errors show it: enough to recognise it.
 std::string shown(const json::value& value) {
   constexpr std::size_t kShownMax = 40;
   if (const json::string* number = long_number(value)) {

@@ -52,7 +52,7 @@ Result<> check_lists(const GgufVocabulary& v) {
   return {};
 }
 
-std::string quoted(std::string_view text) { return json::serialize(view(text)); }
+std::string json_quoted(std::string_view text) { return json::serialize(view(text)); }
 
 // {"token": id, ..}, or [["token", score], ..] of unigrams. The two long parts of the text are written as
 // they come: as trees they would take many times its memory.
@@ -64,8 +64,8 @@ Result<std::string> vocabulary_text(const GgufVocabulary& v, bool unigrams) {
       return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens: token {}, \"{}\", comes twice", id,
                      v.tokens[id]);
     if (id > 0) text += ",";
-    text += unigrams ? fmt::format("[{},{}]", quoted(v.tokens[id]), v.scores[id])
-                     : fmt::format("{}:{}", quoted(v.tokens[id]), id);
+    text += unigrams ? fmt::format("[{},{}]", json_quoted(v.tokens[id]), v.scores[id])
+                     : fmt::format("{}:{}", json_quoted(v.tokens[id]), id);
   }
   return text + (unigrams ? "]" : "}");
 }
@@ -74,7 +74,7 @@ Result<std::string> vocabulary_text(const GgufVocabulary& v, bool unigrams) {
 class MergesText {
  public:
   void add(std::string_view first, std::string_view second) {
-    text_ += fmt::format("{}[{},{}]", text_.size() > 1 ? "," : "", quoted(first), quoted(second));
+    text_ += fmt::format("{}[{},{}]", text_.size() > 1 ? "," : "", json_quoted(first), json_quoted(second));
   }
   std::string end() && { return std::move(text_) + "]"; }
 

@@ -15,7 +15,7 @@ constexpr std::size_t kConfigBytesMax = 64u << 20;
 constexpr std::size_t kTemplateFileBytesMax = 1u << 20;
 
 Result<json::object> parse_object(const fs::path& path, std::string_view text) {
-  json::error_code error;
+  boost::system::error_code error;
   json::value value = json::parse(text, error);
   if (error) return failure(ErrorCode::corrupt, "{}: {}", path.string(), error.message());
   if (!value.is_object()) return failure(ErrorCode::corrupt, "{}: not a JSON object", path.string());

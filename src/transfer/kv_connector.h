@@ -1,5 +1,5 @@
-// Where KV blocks are beside an engine's own cache: at another engine, on a disk below it. A file for each
-// kind of place; to the engine (engine/kv_transfers.h) all are the same.
+// A place for KV blocks beside an engine's own cache: another engine, a disk below it. A connector is a file and a row of
+// the table in kv_transfer_options.cc; to the engine (engine/cache/kv_transfers.h) all are the same.
 //
 // A connector knows pieces of the past (kv_pieces.h) by the names that all processes agree on (chained hashes of
 // all tokens up to a block's end, images among them, adapter and salt) and moves their bytes, on threads of its own.
@@ -90,6 +90,15 @@ struct CacheAccess {
   std::function<Result<Buffer>(std::size_t bytes)> allocate = allocate_host;
   std::function<void(LoadResult)> loaded{};  // ends a load; once for each task that wants blocks
   std::function<void()> wake{};              // take_stored() or matched() has something
+};
+
+// The engine that a connector starts in.
+struct KvConnectorSite {
+  BlockFormat format{};
+  int engine = 0;              // its number
+  int cache_blocks = 0;
+  bool in_host_memory = true;  // its cache
+  CacheAccess cache{};
 };
 
 // All calls are on the engine's thread, and none waits. Whoever ends a connector has nothing more to come

@@ -54,7 +54,7 @@ Result<json::value> parse_json(std::string_view text, std::string_view what, con
   }
   json::parse_options options;
   options.max_depth = limits.depth;
-  json::error_code ec;
+  boost::system::error_code ec;
   json::basic_parser<KeyCheck> check(options);
   const std::size_t read = check.write_some(false, text.data(), text.size(), ec);
   if (const auto& key = check.handler().duplicate) {

@@ -28,7 +28,7 @@ Result<boost::json::value> read_json_file(const std::string& path, const JsonLim
 // What boost::json::basic_parser asks of a handler, all accepted and ignored. A handler derives from it and
 // hides the events that it wants; returning false after setting `ec` stops the parse.
 struct JsonEvents {
-  using error_code = boost::json::error_code;
+  using error_code = boost::system::error_code;
   using string_view = boost::json::string_view;
   static constexpr std::size_t max_object_size = SIZE_MAX;
   static constexpr std::size_t max_array_size = SIZE_MAX;

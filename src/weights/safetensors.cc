@@ -217,7 +217,7 @@ Result<std::vector<Entry>> read_header(std::string_view header, std::string_view
   json::parse_options options;
   options.max_depth = 3;
   json::basic_parser<HeaderReader> parser(options);
-  json::error_code ec;
+  boost::system::error_code ec;
   const std::size_t read = parser.write_some(false, header.data(), header.size(), ec);
   HeaderReader& reader = parser.handler();
   if (!reader.problem.empty()) return failure(ErrorCode::corrupt, "{}: {}", what, reader.problem);

@@ -85,7 +85,7 @@ def replicas():
 
 @pytest.fixture(scope="module")
 def gateway(replicas, tmp_path_factory):
-    """Envoy and a picker with llm-d's default weights before three replicas that stay."""
+    """Envoy and a picker as in deploy/ before three replicas that stay."""
     with picker(map(address, replicas), "--config-file deploy/picker.yaml") as (grpc, _, metrics):
         assert eventually(lambda: ready(metrics) == 3)
         with envoy(tmp_path_factory.mktemp("envoy"), grpc, map(port_of, replicas)) as base:
@@ -601,9 +601,25 @@ def test_endpoints_of_a_file_come_and_go(replicas, tmp_path):
         write(every[:1])
         assert eventually(lambda: ready(metrics) == 1)
         write(7)
-        assert eventually(lambda: "stays as it was" in log.read_text())
+        assert eventually(lambda: "what is known stays" in log.read_text())
         assert ready(metrics) == 1
         write(every[1:])
+        assert eventually(lambda: ready(metrics) == 2)
+
+
+def test_endpoints_of_several_sources(replicas, tmp_path):
+    """Those that `octavo route` has, too."""
+    listed = tmp_path / "endpoints.yaml"
+
+    def write(bases):
+        fresh = tmp_path / "fresh.yaml"
+        fresh.write_text(json.dumps({"endpoints": [{"address": "127.0.0.1", "port": str(port_of(base))} for base in bases]}))
+        fresh.rename(listed)
+
+    write(replicas[1:])
+    with picker([], f"--worker-file {listed}", f"--worker-dns 127.0.0.1:{port_of(replicas[0])}") as (_, _, metrics):
+        assert eventually(lambda: ready(metrics) == 3)
+        write(replicas[2:])
         assert eventually(lambda: ready(metrics) == 2)
 
 

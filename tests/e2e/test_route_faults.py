@@ -149,6 +149,52 @@ def test_a_frozen_replica_holds_no_request(expected):
             frozen.send_signal(signal.SIGCONT)
 
 
+@contextlib.contextmanager
+def refuser(then):
+    """Refuses each POST before it has read the body; `then` keeps the connection, shuts it down for writing, or closes it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    kept = []
+
+    def answer(status, body):
+        return b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
+
+    def serve(connection):
+        with contextlib.suppress(OSError):
+            while head := connection.recv(65536):
+                if head.startswith(b"GET"):
+                    connection.sendall(answer(b"200 OK", b'{"data": [{"id": "m"}]}'))
+                    continue
+                connection.sendall(answer(b"413 Too Large", b'{"error": {"message": "too large"}}'))
+                kept.append(connection)
+                if then == "shut":
+                    connection.shutdown(socket.SHUT_WR)
+                if then == "close":
+                    connection.close()
+                return
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", kept
+    finally:
+        listener.close()
+        for connection in kept:
+            connection.close()
+
+
+@pytest.mark.parametrize("then", ["keep", "shut", "close"])
+def test_a_refusal_before_the_body_is_read_reaches_the_client(then):
+    with refuser(then) as (worker, refused), running(ROUTE + worker) as (_, base):
+        assert eventually(lambda: all(w["is_healthy"] and w["models"] for w in workers(base)))
+        answer = httpx.post(base + "/v1/completions", json=dict(model="m", prompt="a" * 30_000_000), timeout=30)
+        assert (answer.status_code, answer.json()["error"]["message"]) == (413, "too large")
+        assert len(refused) == 1
+
+
 def test_a_clients_deadlines_open_nothing(expected):
     model, _ = expected
     late = dict(model=model, prompt="Once", max_tokens=1000, timeout=0.01, ignore_eos=True)

@@ -123,6 +123,18 @@ def test_made_up_sessions_go_by_a_pickers_configuration(tmp_path):
     assert "--traffic" in simulate("--traffic", shape, "--trace", shape).stderr
 
 
+def test_the_shipped_picker_leaves_no_replica_idle(tmp_path):
+    shape, result = tmp_path / "shape.json", tmp_path / "result.json"
+    shape.write_text(json.dumps(dict(users=64, turns=5, think_seconds=0.6, groups=3, group_tokens=2048, input_tokens=512,
+                                     output_tokens=24, spread=0.3)))
+    done = simulate("--traffic", shape, "--replicas", 4, "--policy", "round_robin", "--picker-config", "deploy/picker.yaml",
+                    "--num-gpu-blocks-override", 6000, "--output-json", result)
+    assert done.returncode == 0, done.stderr
+    blind, shipped = json.loads(result.read_text())
+    assert shipped["p90_ttft_ms"] <= blind["p90_ttft_ms"]
+    assert shipped["min_utilization"] > 0.5
+
+
 def test_prompts_are_computed_apart(trace, tmp_path):
     result = tmp_path / "result.json"
     flags = ["--trace", trace, "--speedup-ratio", 20, "--replicas", 2, "--policy", "least_loaded", "--output-json", result]

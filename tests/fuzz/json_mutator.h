@@ -30,7 +30,7 @@ class JsonMutator {
   // A text near `text`, or near a seed where that is no JSON. One in sixteen is no JSON itself.
   std::string mutate(std::string_view text, unsigned seed) const {
     std::mt19937 random(seed);
-    boost::json::error_code not_json;
+    boost::system::error_code not_json;
     boost::json::value root = boost::json::parse(text, not_json);
     if (not_json || root.is_null()) root = pick(seeds_, random);
     for (unsigned changes = 1 + random() % 3; changes > 0; --changes) change(root, random);

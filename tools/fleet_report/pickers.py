@@ -60,9 +60,9 @@ dataLayer:
 
 
 def stubs():
-    """The messages of src/fleet/extproc/ext_proc.proto, compiled here."""
+    """The messages of src/fleet/pick/ext_proc.proto, compiled here."""
     folder = tempfile.mkdtemp()
-    source = Path("src/fleet/extproc")
+    source = Path("src/fleet/pick")
     well_known = Path(grpc_tools.__file__).parent / "_proto"
     assert protoc.main(["protoc", f"-I{source}", f"-I{well_known}", f"--python_out={folder}", "ext_proc.proto"]) == 0
     sys.path.insert(0, folder)

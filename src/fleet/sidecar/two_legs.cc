@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "fleet/observe/engine_metrics.h"
-#include "fleet/proxy/refusal.h"
-#include "fleet/proxy/relay.h"
+#include "fleet/relay/refusal.h"
+#include "fleet/relay/relay.h"
 #include "fleet/sidecar/usage.h"
 #include "openai/errors.h"
 

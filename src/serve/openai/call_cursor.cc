@@ -41,13 +41,13 @@ std::size_t spaces_at_end(std::string_view text) {
 
 bool is_json(const std::string& text) {
   constexpr std::size_t kDepthMax = 256;
-  json::error_code error;
+  boost::system::error_code error;
   json::parse(text, error, {}, {.max_depth = kDepthMax});
   return !error;
 }
 
 std::string whole_arguments(const std::string& raw) {
-  json::error_code error;
+  boost::system::error_code error;
   const json::value value = json::parse(raw, error);
   if (error) return "";
   if (value.is_null()) return "{}";
@@ -153,7 +153,7 @@ bool CallCursor::string(std::string& out) {
   if (!next_is('"')) return false;
   std::string raw;
   if (!value(raw)) return false;
-  json::error_code error;
+  boost::system::error_code error;
   const json::value parsed = json::parse(raw, error);
   if (error) return false;
   out = parsed.as_string();
@@ -175,7 +175,7 @@ bool CallCursor::item(std::string& out, std::string_view quote, int depth) {
   if (!value(text)) return false;
   if (text == "True" || text == "False") text[0] = static_cast<char>(text[0] - 'A' + 'a');
   if (text == "None") text = "null";
-  json::error_code error;
+  boost::system::error_code error;
   json::parse(text, error);
   const bool word = error && !quote.empty();
   out += word ? json::serialize(json::value(text)) : text;

@@ -39,7 +39,7 @@ TEST(ToolParser, ReadsEveryDialect) {
     ASSERT_EQ(parsed.calls.size(), form.calls.size()) << form.dialect;
     for (std::size_t i = 0; i < form.calls.size(); ++i) {
       EXPECT_EQ(parsed.calls[i], form.calls[i]) << form.dialect << ": " << parsed.calls[i].arguments;
-      json::error_code error;
+      boost::system::error_code error;
       EXPECT_TRUE(json::parse(parsed.calls[i].arguments, error).is_object()) << form.dialect;
     }
   }

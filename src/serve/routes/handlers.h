@@ -1,4 +1,4 @@
-// Handlers of routes. Handlers of bodies run on the intake threads; the others run on the event loop and
+// The handlers of all routes. Handlers of bodies run on the intake threads; the others run on the event loop and
 // must not wait.
 #pragma once
 

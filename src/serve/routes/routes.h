@@ -1,4 +1,4 @@
-// The server's routes.
+// Finds the handler of a request.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -1,0 +1,23 @@
+// Reads a worker's error: does it speak of the worker, or of the request?
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "http/message.h"
+
+namespace octavo::fleet {
+
+// Another worker may answer better.
+bool worth_a_retry(int status);
+
+// The worker has too much to do: it is well, and says so.
+bool is_backpressure(int status);
+
+// Seconds from now, rounded up; nothing without a Retry-After that can be read: a number or an HTTP date.
+std::optional<std::int64_t> retry_after_s(const http::Response& answer);
+
+// The error names a field of the request ("param"), like the client's own timeout: no other worker helps.
+bool is_the_requests_own(std::string_view body);
+
+}  // namespace octavo::fleet
