@@ -16,16 +16,8 @@ namespace {
 
 // Values of generation_config.json, by the names of request fields.
 boost::json::object sampling_defaults(const openai::GenerationDefaults& defaults) {
-  boost::json::object out;
-  const auto add = [&](std::string_view name, const auto& value) {
-    if (value) out[name] = *value;
-  };
-  add("temperature", defaults.temperature);
-  add("top_p", defaults.top_p);
-  add("top_k", defaults.top_k);
-  add("min_p", defaults.min_p);
-  add("repetition_penalty", defaults.repetition_penalty);
-  add("max_tokens", defaults.max_tokens);
+  boost::json::object out = defaults.sampling;
+  if (defaults.max_tokens) out["max_tokens"] = *defaults.max_tokens;
   return out;
 }
 

@@ -68,7 +68,7 @@ std::string flags_page(const CLI::App& serve) {
   page += "\n## Octavo's own\n\n| flag | |\n|---|---|\n";
   for (const CLI::Option* option : serve.get_options()) {
     const std::string name = "--" + option->get_single_name();
-    if (by_name.contains(name) || name == "--help" || name.starts_with("--list-") ||
+    if (by_name.contains(name) || name.starts_with("--help") || name.starts_with("--list-") ||
         option->get_group().empty())
       continue;
     page += fmt::format("| `{}` | {} |\n", name, described(*option));

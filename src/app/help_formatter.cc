@@ -1,11 +1,14 @@
 #include "app/help_formatter.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace octavo {
 namespace {
@@ -99,6 +102,22 @@ std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
   }
   if (!option->get_envname().empty()) text += " (environment: " + option->get_envname() + ")";
   return wrapped(text);
+}
+
+std::string ShortHelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  if (mode != CLI::AppFormatMode::Normal) return HelpFormatter::make_help(app, std::move(name), mode);
+  std::string text = make_description(app) + make_usage(app, std::move(name)) + make_positionals(app);
+  for (const std::string& group : app->get_groups()) {
+    const std::vector<const CLI::Option*> shown = app->get_options([&](const CLI::Option* option) {
+      return option->get_group() == group && option->nonpositional() &&
+             common_.contains("--" + option->get_single_name());
+    });
+    if (!group.empty() && !shown.empty()) text += make_group(group, false, shown);
+  }
+  const std::size_t all = app->get_options([](const CLI::Option* option) {
+                               return !option->get_group().empty() && option->nonpositional();
+                             }).size();
+  return text + fmt::format("\nAll {} flags: octavo {} --help-all\n", all, app->get_name());
 }
 
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {

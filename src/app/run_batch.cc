@@ -212,7 +212,7 @@ Result<> run_batch(RunBatchCommand& c) {
   std::ofstream output(c.output);
   if (!output) return field_failure("output-file", ErrorCode::io, "cannot write {}", c.output);
   const std::string key = random_hex();
-  c.serve.runtime.serve.api_keys.push_back(key);
+  c.serve.runtime.serve.access.api_keys.push_back(key);
   const int concurrency = 2 * c.serve.runtime.engine.max_num_seqs;
   c.serve.http.tls = {};  // its only client is this process
   c.serve.http.uds.clear();

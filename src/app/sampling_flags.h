@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Adds --temperature, --top-p, --max-tokens and others; each given flag sets the field of that name in
-// `body`, which must outlive the subcommand. Values are checked with the request.
+// Adds --max-tokens and the flags of request/sampling_fields.h. A flag sets the field in `body`, which must
+// outlive the subcommand; the request's reader checks the value.
 void add_sampling_flags(CLI::App& command, boost::json::object& body);
 
 }  // namespace octavo

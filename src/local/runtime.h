@@ -54,7 +54,7 @@ struct RuntimeOptions {
   // Sampling values where a request says nothing: "auto" (the model's), "vllm" (OpenAI's) or a folder with a
   // generation_config.json; above them the overrides.
   std::string generation_config = "auto";
-  GenerationConfig generation_overrides{};
+  boost::json::object generation_overrides{};
   ServeOptions serve;  // rules and eos_ids are filled in
 };
 

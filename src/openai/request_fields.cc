@@ -50,23 +50,25 @@ Result<json::object> parse_body(std::string_view body) {
 
 Result<std::int64_t> integer_in(const json::value& value, std::string_view field, std::int64_t min,
                                 std::int64_t max) {
-  const auto refused = [&] {
-    return invalid(field, "must be an integer in [{}, {}], got {}", min, max, shown(value));
+  const auto refused = [&](bool whole) {
+    if (!whole) return invalid(field, "must be a whole number, got {}", shown(value));
+    return invalid(field, "must be in [{}, {}], got {}", min, max, shown(value));
   };
   std::int64_t number = 0;
   if (value.is_string()) {
     const json::string& text = value.get_string();
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return refused();
+    if (error == std::errc::result_out_of_range) return refused(true);
+    if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return refused(false);
   } else if (value.is_int64()) {
     number = value.get_int64();
-  } else if (value.is_double() && std::trunc(value.get_double()) == value.get_double() &&
-             std::abs(value.get_double()) <= 0x1p53) {
-    number = static_cast<std::int64_t>(value.get_double());
+  } else if (const auto rounded = rounded_number(value); rounded && std::trunc(*rounded) == *rounded) {
+    if (std::abs(*rounded) > 0x1p53) return refused(true);
+    number = static_cast<std::int64_t>(*rounded);
   } else {
-    return refused();
+    return refused(false);
   }
-  if (number < min || number > max) return refused();
+  if (number < min || number > max) return refused(true);
   return number;
 }
 
@@ -164,9 +166,13 @@ Result<> Fields::texts(std::string_view name, std::vector<std::string>& out) {
 
 Result<> Fields::one_or_more_texts(std::string_view name, std::vector<std::string>& out) {
   const json::value* value = any(name);
-  if (!value || !value->is_string()) return texts(name, out);
-  out = {std::string(value->get_string())};
-  return {};
+  if (value && value->is_string()) {
+    out = {std::string(value->get_string())};
+    return {};
+  }
+  if (value && !value->is_array())
+    return invalid(full_name(name), "must be a string or a list of strings, got {}", shown(*value));
+  return texts(name, out);
 }
 
 Result<const json::object*> Fields::object(std::string_view name) {

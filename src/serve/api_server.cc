@@ -37,7 +37,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(const std::vector<std::strin
     return openai::error_response(status, message);
   };
   const auto door = std::make_shared<Door>(api_keys);
-  // Nobody without a key gets to send a body, wherever to.
+  // A client without a key cannot send a body to any path.
   http.admit = [door](const http::Request& request) { return unauthorized(door->keys, request); };
   http.answered = [door](const http::Answered& answered) {
     if (const auto service = door->service.load()) count_answer(*service, answered);

@@ -80,7 +80,8 @@ def test_links_lead_somewhere(page):
 @functools.cache
 def help_of(*command):
     """A subcommand's help; None: unknown subcommand."""
-    done = subprocess.run([OCTAVO, *command, "--help"], capture_output=True, text=True, timeout=60, check=True)
+    flag = "--help-all" if command == ("serve",) else "--help"
+    done = subprocess.run([OCTAVO, *command, flag], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout if not command or done.stdout != help_of(*command[:-1]) else None
 
 

@@ -330,7 +330,7 @@ def test_volumes_are_there():
 
 @functools.cache
 def flags_of(name):
-    text = subprocess.run(["build/release/octavo", name, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
+    text = subprocess.run(["build/release/octavo", name, "--help-all" if name == "serve" else "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
     return set(shlex.split(text.replace("'", "").replace('"', "").replace(",", " ")))
 
 

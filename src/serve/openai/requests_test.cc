@@ -360,8 +360,7 @@ TEST(Requests, ModelsAndUnknownFields) {
 TEST(Requests, DefaultsComeFromRequestThenModelThenOpenai) {
   RequestRules r = rules();
   EXPECT_EQ(chat("", r)->generation.sampling.temperature, 1.0);
-  r.defaults = {
-      .temperature = 0.6, .top_p = {}, .top_k = 20, .min_p = {}, .repetition_penalty = {}, .max_tokens = {}};
+  r.defaults = generation_defaults({{"temperature", 0.6}, {"top_k", 20}, {"max_new_tokens", nullptr}}).value();
   EXPECT_EQ(chat("", r)->generation.sampling.temperature, 0.6);
   EXPECT_EQ(chat("", r)->generation.sampling.top_k, 20);
   EXPECT_EQ(chat(R"("temperature":0.2)", r)->generation.sampling.temperature, 0.2);
@@ -371,12 +370,22 @@ TEST(Requests, DefaultsComeFromRequestThenModelThenOpenai) {
   EXPECT_EQ(chat(R"("max_tokens":5,"max_completion_tokens":7)")->generation.sampling.max_tokens, 7);
 }
 
+TEST(Requests, ErrorsHaveTheNameThatTheClientUsed) {
+  EXPECT_EQ(chat_error(R"("max_tokens":0)"), "max_tokens");
+  EXPECT_EQ(chat_error(R"("max_completion_tokens":0)"), "max_completion_tokens");
+  EXPECT_EQ(chat_error(R"("max_tokens":3,"max_completion_tokens":0)"), "max_completion_tokens");
+  EXPECT_EQ(chat(R"("max_tokens":1.5)").error().message, "must be a whole number, got 1.5");
+  EXPECT_EQ(chat(R"("logprobs":true,"top_logprobs":50)").error().message, "at most 20 (--max-logprobs), got 50");
+  EXPECT_EQ(chat(R"("model":"nope")").error().message,
+            "the model \"nope\" does not exist; this server has m, alias (all: GET /v1/models)");
+}
+
 TEST(Requests, Logprobs) {
   EXPECT_EQ(chat(R"("logprobs":true)")->generation.sampling.logprobs, 0);
   EXPECT_EQ(chat(R"("logprobs":true,"top_logprobs":3)")->generation.sampling.logprobs, 3);
   EXPECT_EQ(chat_error(R"("top_logprobs":3)"), "top_logprobs");
   EXPECT_EQ(chat_error(R"("logprobs":3)"), "logprobs");
-  EXPECT_EQ(chat_error(R"("logprobs":true,"top_logprobs":21)"), "logprobs");
+  EXPECT_EQ(chat_error(R"("logprobs":true,"top_logprobs":21)"), "top_logprobs");
   EXPECT_EQ(completion(R"("logprobs":3)")->generation.sampling.logprobs, 3);
   EXPECT_EQ(completion_error(R"("logprobs":true)"), "logprobs");
   EXPECT_EQ(completion(R"("logprobs":3,"echo":true)")->generation.sampling.prompt_logprobs, 3);

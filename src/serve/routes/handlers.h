@@ -84,7 +84,7 @@ Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 // trace.
 std::weak_ptr<Generation> generate(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 
-// Who asks: a key, where keys are checked, otherwise an address.
+// The tenant: the API key where keys are checked, otherwise the address.
 std::string client_of(const Service& service, const http::Request& request);
 
 // audio.cc

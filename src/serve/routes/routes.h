@@ -1,6 +1,7 @@
 // Finds the handler of a request.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,10 @@
 
 namespace octavo {
 
-// Of the routes that there are; one that ends in '/' has others below it.
+// The OpenAPI document of all routes, without the limits of a model.
+boost::json::object api_of_all_routes();
+
+// Paths of the server's routes; one that ends in '/' has others below it.
 std::vector<std::string_view> route_paths(const ServeOptions& options);
 
 // Into the service's metrics; probes and /metrics itself are left out, as vLLM does.

@@ -70,7 +70,7 @@ Result<> detokenize(const ServicePtr& service, const ExchangePtr& exchange) {
 }
 
 http::Response tokenizer_info(Service& service, std::string_view) {
-  if (!service.options.tokenizer_info)
+  if (!service.options.features.tokenizer_info)
     return openai::error_response(404, "the server runs without --enable-tokenizer-info-endpoint");
   // What tokenizer_config.json says, and what stands in files beside it.
   const TokenizerConfig& config = service.tokenizer.config();
