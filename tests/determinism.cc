@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kExamplesMax = 8;
 
-// Whether a tight pool preempts depends on which step a request arrives in: so many times it is tried.
+// Whether a tight pool preempts depends on the step in which a request arrives, so the test repeats.
 constexpr int kTightRounds = 5;
 
 struct Variation {
@@ -25,7 +25,7 @@ constexpr const char* kDemoDraft = "models/demo-draft";
 // Blocks for the longest request and a few short ones.
 constexpr int kTightBlocks = 34;
 
-// So many draft tokens in batches of all sizes.
+// This number of draft tokens in batches of all sizes.
 SpeculativeOptions drafting(const decltype(SpeculativeOptions::method)& method, int tokens) {
   return {.method = method, .num_speculative_tokens = tokens, .per_batch_size = {{1, 1 << 20, tokens}}};
 }

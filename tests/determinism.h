@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// What may change the bits: comparisons stay within one.
+// Settings that may change the bits: comparisons stay within one level.
 struct Level {
   CpuIsa isa;
   ModelDType dtype;

@@ -183,9 +183,9 @@ OCTAVO_API int32_t octavo_sleep(octavo_engine *engine, int32_t level, octavo_err
 /* Returns when the engine accepts requests again; at once if it is awake. */
 OCTAVO_API int32_t octavo_wake_up(octavo_engine *engine, octavo_error *error);
 
-/* Begins a trace of the engine's steps, in the trace event format (for Perfetto and chrome://tracing): a file in the folder of the engine's option "profiler_config": {"profiler": "torch",
- * "torch_profiler_dir": ".."}. `session`: JSON with "profile_prefix", "delay_iterations" and
- * "max_iterations", all optional; NUL-terminated. */
+/* Begins a trace of the engine's steps, in the trace event format (for Perfetto and chrome://tracing): a file in the folder
+ * of the engine's option "profiler_config": {"profiler": "torch", "torch_profiler_dir": ".."}. `session`: JSON with
+ * "profile_prefix", "delay_iterations" and "max_iterations", all optional; NUL-terminated. */
 OCTAVO_API int32_t octavo_start_profile(octavo_engine* engine, const char* session, octavo_error* error);
 /* Ends the trace. */
 OCTAVO_API int32_t octavo_stop_profile(octavo_engine* engine, octavo_error* error);

@@ -1,4 +1,4 @@
-// What an autoscaler decides by: for `octavo plan live`, and for `octavo plan compare`, which simulates it.
+// Flags of an autoscaler: for `octavo plan live`, and for `octavo plan compare`, which simulates it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -23,7 +23,7 @@ struct AutoscalerFlags {
   fleet::AutoscalerRules rules;  // its numbers of replicas and its sensitivity are flags
 };
 
-// What they say.
+// The parsed flags.
 struct AutoscalerSetup {
   fleet::AutoscalerRules rules;
   fleet::Slo slo;

@@ -53,8 +53,8 @@ Result<> write_json(const std::string& path, const object& result) {
   return {};
 }
 
-// What speculative decoding came to, the warm-up included: into the result and, where there were draft
-// tokens, in a line of text.
+// Reports speculative decoding, including the warm-up: in the result and, if there were draft tokens, as a
+// line of text.
 void report_drafts(const EngineClient& engine, object& result) {
   std::int64_t drafts = 0, tokens = 0, accepted = 0;
   for (const EngineStats& stats : engine.stats()) {
@@ -133,7 +133,7 @@ Result<> bench_throughput(BenchCommand& c) {
   return write_json(c.output_json, result);
 }
 
-// What a decoding batch has spent.
+// Times of a decode batch.
 struct DecodeTimes {
   double seconds = 0;
   std::array<double, kOpNames.size()> in_operators{};  // seconds
@@ -173,10 +173,9 @@ void print_parts(const DecodeTimes& all, object& result) {
   result["parts"] = std::move(parts);
 }
 
-// Decoding steps of one batch size: how near they come to reading each weight and each cached key and value
-// once, at the rate at which plain reading (on a device, copying) gets them; on a processor also where the
-// time went. On a device steps are replays of recordings, which call no operator: there weights are counted
-// in the warm-up.
+// Decode steps of one batch size, compared with the time to read each weight and each cached key and value
+// once, at the measured read rate (on a device: copy rate). On a processor it also reports the time per
+// operator. On a device, steps replay graphs and call no operators, so weights are counted in the warm-up.
 Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int batch_size,
                              MachineLimits& limits, bool on_host, OpTimes& times) {
   const EngineInfo info = engine.info();
@@ -187,7 +186,7 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
                    needed, held);
   std::uint64_t number = 0;
   TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
-  // Of a context half written; windows, which would be less, are not looked at.
+  // Assumes a half-written context; ignores windows, which would need less.
   const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
                               c.runtime.engine.block_size * (c.shape.input_len + c.shape.output_len / 2.0) *
                               batch_size;
@@ -255,7 +254,8 @@ Result<> bench_step(BenchCommand& c) {
   for (const int batch_size : c.batch_sizes) {
     TRY(object result, measure_steps(*loaded, c, batch_size, *limits, on_host, times));
     results.push_back(std::move(result));
-    TRY_VOID(write_json(c.output_json, {{"batches", results}}));  // what is there if a later one fails
+    // saves the results so far, in case a later one fails
+    TRY_VOID(write_json(c.output_json, {{"batches", results}}));
   }
   return {};
 }

@@ -131,10 +131,10 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
 
-  app.add_flag("--ignore-eos", c.ignore_eos, "Generate as many tokens as asked for");
-  app.add_option("--temperature", c.temperature, "Of each request; by default the server's");
-  app.add_option("--top-p", c.top_p, "Of each request; by default the server's");
-  app.add_option("--top-k", c.top_k, "Of each request; by default the server's");
+  app.add_flag("--ignore-eos", c.ignore_eos, "Generate exactly the requested number of tokens");
+  app.add_option("--temperature", c.temperature, "Temperature of each request (default: the server's)");
+  app.add_option("--top-p", c.top_p, "top_p of each request (default: the server's)");
+  app.add_option("--top-k", c.top_k, "top_k of each request (default: the server's)");
   app.add_option("--extra-body", c.extra_body, "JSON object with further fields of each request");
 }
 

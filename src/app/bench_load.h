@@ -1,4 +1,4 @@
-// What the commands that measure a running server share: which server, what it is asked, one measured run.
+// Common parts of the commands that measure a running server: the server, the requests, one measured run.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -42,7 +42,7 @@ struct LoadFlags {
 // All but --num-prompts.
 void add_load_flags(CLI::App& app, LoadFlags& flags);
 
-// A server that is there, and how it is asked.
+// A running server, and the form of requests to it.
 struct LoadTarget {
   traffic::LoadOptions options;
   std::string tokenizer_at;

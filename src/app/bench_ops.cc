@@ -32,14 +32,14 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// What one case came to: medians over the repeats. Shares are of the limit measured just before the run.
+// Result of one case: medians over the repeats. Shares are of the limit measured just before the run.
 struct Finding {
   double seconds;  // of a call
   double least_seconds;
   double of_bandwidth;
   double of_peak;
 
-  // Of the limit that bounds the operator: the time that memory or arithmetic alone would take.
+  // Share of the operator's bound: the time that memory or arithmetic alone would take.
   double of_limit() const { return std::max(of_bandwidth, of_peak); }
 };
 

@@ -47,7 +47,7 @@ double share_of_good(const traffic::LoadResult& run, const traffic::Goodput& slo
   return static_cast<double>(good) / static_cast<double>(run.answers.size());
 }
 
-// Prompts of their own for each round: what an earlier one left in the prefix cache is of no use to it.
+// Each round has new prompts, so that it does not profit from an earlier one's prefix cache.
 Result<Round> measure_round(const SweepCommand& c, double rate, std::size_t number,
                             const traffic::Goodput& slo, const LoadTarget& target) {
   traffic::DatasetOptions dataset = c.dataset;

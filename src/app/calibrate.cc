@@ -57,7 +57,7 @@ std::vector<Cell> cells_of(const EngineOptions& options, const EngineInfo& info)
   return out;
 }
 
-// What a step asks, as far as it decides the time: (tokens, prompt tokens, cached tokens by sixteens).
+// The properties of a step that decide its time: (tokens, prompt tokens, cached tokens / 16).
 using StepKind = std::tuple<std::int64_t, int, std::int64_t>;
 
 // The steps of one cell by kind: of each, the median of its times and what half of them asked for at most.
@@ -83,7 +83,7 @@ Result<std::vector<StepRecord>> measure(EngineClient& engine, const Cell& cell, 
   for (int round = 0; round < rounds; ++round) {
     TRY_VOID(run_batch(engine, {.input_len = cell.context, .output_len = kAnswerTokens}, cell.batch, number));
     EngineStats stats = engine.stats().front();
-    while (stats.unfinished > 0) {  // an answer is handed over a little before its step is told
+    while (stats.unfinished > 0) {  // output is delivered a little before its step is reported
       std::this_thread::yield();
       stats = engine.stats().front();
     }
@@ -120,7 +120,7 @@ Result<> run_calibrate(CalibrateCommand& c) {
   std::uint64_t number = 0;
   std::int64_t last = 0;
   TRY_VOID(measure(*engine, cells.front(), 1, number, last));  // warm-up
-  // Every third cell is held out: the error there is the one to expect of what was not measured.
+  // Holds out every third cell: its error is the one to expect for unmeasured cells.
   std::vector<TimedStep> fitted, held_out;
   ProgressBar bar("measuring", "cells", 1);
   for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -25,7 +25,7 @@ struct Turn {
 class ChatBackend {
  public:
   virtual ~ChatBackend() = default;
-  // What it is, for the greeting.
+  // Name for the greeting.
   virtual std::string name() const = 0;
   // Answers a body of /v1/chat/completions; `show` gets the text piece by piece, and says false to end the
   // answer early.
@@ -36,8 +36,7 @@ class ChatBackend {
 // Error: the model has no chat template.
 Result<std::unique_ptr<ChatBackend>> local_chat(std::unique_ptr<Runtime> runtime);
 
-// url: host:port, with or without http:// before and /v1 behind it. Errors: the URL is no such thing, nobody
-// answers.
+// url: host:port, optionally with http:// before and /v1 after it. Errors: an invalid URL, no response.
 Result<std::unique_ptr<ChatBackend>> remote_chat(const std::string& url, const std::string& api_key);
 
 }  // namespace octavo

@@ -19,7 +19,7 @@ struct Word {
   std::string help;
 };
 
-// A command and what may stand behind it.
+// A command and its possible next words.
 struct Level {
   std::vector<std::string> names;  // {"bench", "serve"}; empty: the program itself
   std::vector<Word> commands;
@@ -76,8 +76,8 @@ std::string in_quotes(std::string_view text) {
 
 std::string first_sentence(const std::string& text) { return text.substr(0, text.find_first_of(";\n")); }
 
-// `at` walks along the commands that were typed; the tables say what may stand there. zsh reads this, too, so
-// keys have no quotes and no spaces.
+// `at` follows the typed commands; the tables list the possible next words. zsh reads this too, so keys have
+// no quotes and no spaces.
 constexpr std::string_view kBash = R"sh(# bash completion of octavo: source <(octavo completion bash)
 _octavo() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} at=octavo i of

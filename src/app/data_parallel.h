@@ -16,7 +16,7 @@ struct DataParallelOptions {
   std::optional<int> size_local{};  // how many they are
   bool external = false;
   bool hybrid = false;
-  bool elastic = false;  // engines come and go
+  bool elastic = false;  // the number of engines can change
   int engines_max = 64;
   std::string address = "127.0.0.1";  // of the one server, where engines of other hosts come to
   int port = 29'550;

@@ -40,7 +40,7 @@ std::vector<std::string> command_with(const EngineOptions& options, const char* 
   return arguments;
 }
 
-// What the parent has found, too, but its command line has only names of: models, and the tokens of words.
+// Loads what the parent found, but passes only by name: models, and tokens of words.
 Result<> settle(RuntimeOptions& runtime) {
   EngineOptions& options = runtime.engine;
   TRY_VOID(find_models(options, runtime.hub));

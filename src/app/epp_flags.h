@@ -19,8 +19,8 @@ struct EppFlags {
 
 void add_epp_flags(CLI::App& command, EppFlags& flags);
 
-// What they change: the log's level, the metrics that are read. Logs each flag that has no effect. Errors: a flag
-// without which the server would be less safe than the caller means.
+// Applies the flags: the log level, the metrics to read. Logs each flag without effect. Errors: a flag whose
+// omission would make the server less safe than the caller expects.
 Result<> apply_epp_flags(const EppFlags& flags, fleet::EndpointPickerConfig& config);
 
 }  // namespace octavo

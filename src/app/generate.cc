@@ -61,7 +61,7 @@ Result<std::string> text_or_file(const std::string& value, std::string_view flag
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// What the answers must look like, for bodies that say nothing of it.
+// Adds output constraints to bodies that have none.
 Result<> add_constraint(const GenerateCommand& c, std::vector<object>& bodies) {
   object constraint;
   for (const auto& [field, value] : c.constraints) {
@@ -131,7 +131,7 @@ std::string heading(std::size_t number, int index, std::size_t answers) {
                      : fmt::format("--- prompt {}\n", number + 1);
 }
 
-// Runs all bodies, as many at a time as the engine takes, and hands each finished job over in order.
+// Runs all bodies, as many at a time as the engine accepts, and delivers each finished job in order.
 class BatchRun {
  public:
   BatchRun(Service& service, std::vector<object> bodies) : service_(service), bodies_(std::move(bodies)) {}

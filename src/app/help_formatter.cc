@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::size_t kColumn = 42;  // where descriptions begin
 
-// Of the terminal, within reason.
+// The terminal's width, within limits.
 std::size_t line_width() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
   return std::clamp<std::size_t>(size.ws_col, kColumn + 30, 120);
 }
 
-// With line ends between words, so that no line is longer than what is left beside the names.
+// Breaks lines between words, so that no line exceeds the width beside the names.
 std::string wrapped(std::string_view text) {
   const std::size_t most = line_width() - kColumn;
   std::string lines;
@@ -41,7 +41,7 @@ std::string wrapped(std::string_view text) {
   return lines;
 }
 
-constexpr std::size_t kChoicesMax = 40;  // of them beside a flag; more stand in its description
+constexpr std::size_t kChoicesMax = 40;  // beside a flag; longer lists are in its description
 
 // "{a,b}" of "TEXT:{a,b}"; "": any value will do.
 std::string choices(const CLI::Option& option) {

@@ -1,4 +1,4 @@
-// What a person types: with editing keys and a history that outlives the program.
+// Reads typed lines, with editing keys and a persistent history.
 #pragma once
 
 #include <filesystem>

@@ -13,7 +13,7 @@
 
 namespace {
 
-// Of repeated flags the last one counts, as in vLLM.
+// The last of repeated flags counts, as in vLLM.
 void take_last(CLI::App& app) {
   for (CLI::Option* option : app.get_options())
     if (option->get_items_expected_max() <= 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);

@@ -76,7 +76,8 @@ void add_pick_flags(CLI::App& command, PickCommand& c) {
            "How often each endpoint's metrics are read");
   duration(
       "--metrics-staleness-threshold", c.metrics_staleness_threshold,
-      "No answer for so long is none; three in a row and the endpoint gets no requests until it answers");
+      "Time without a reply after which a metrics request fails; after three failures the endpoint gets "
+      "no requests until it replies");
 }
 
 void add_kubernetes_flags(CLI::App& command, PickCommand& c) {
@@ -92,7 +93,7 @@ void add_kubernetes_flags(CLI::App& command, PickCommand& c) {
                         "Pick among the pods with these labels, like app=vllm, without an InferencePool");
   auto* ports = command
                     .add_option("--endpoint-target-ports", c.endpoint_target_ports,
-                                "Their ports, each an endpoint of its own, like 8000,8001")
+                                "Their ports, each a separate endpoint, like 8000,8001")
                     ->delimiter(',')
                     ->check(CLI::Range(1, 65535))
                     ->expected(1, static_cast<int>(fleet::kPoolPortsMax))
@@ -101,7 +102,7 @@ void add_kubernetes_flags(CLI::App& command, PickCommand& c) {
   ports->needs(selector);
   command
       .add_flag("--ha-enable-leader-election", c.leader_election,
-                "Of several pickers for a pool only the holder of a Lease is ready")
+                "Among several pickers for a pool, only the holder of a Lease is ready")
       ->group(group);
   add_kube_api_flag(command, group, c.kube_api);
 }
@@ -140,7 +141,8 @@ void add_server_flags(CLI::App& command, PickCommand& c) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--drain-timeout", c.drain_timeout, "What streams get when the picker is told to stop")
+  command.add_option("--drain-timeout", c.drain_timeout,
+                     "Time for streams to finish after a signal to stop")
       ->capture_default_str()
       ->group(group);
 }

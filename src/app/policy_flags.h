@@ -9,7 +9,7 @@
 
 namespace octavo {
 
-// What --policy may be, and the help on it.
+// Values of --policy, and its help.
 std::vector<std::string> policy_names();
 std::string policies_text();
 

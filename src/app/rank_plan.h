@@ -1,5 +1,4 @@
-// What each rank of an engine holds and how long its steps take, before there are any: `octavo model inspect
-// --plan`.
+// Memory and step times of an engine's ranks, computed before they run: `octavo model inspect --plan`.
 #pragma once
 
 #include <string>

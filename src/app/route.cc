@@ -47,7 +47,7 @@ void add_routing_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   command
       .add_option("--ca-cert-paths", o.worker_tls.ca_files,
-                  "PEM files of who may sign the certificates of workers at https://, beside the system's")
+                  "PEM files of authorities for workers at https://, in addition to the system's")
       ->group(group);
   command
       .add_option("--client-cert-path", o.worker_tls.certfile,
@@ -55,7 +55,7 @@ void add_routing_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   command
       .add_option("--client-key-path", o.worker_tls.keyfile,
-                  "PEM file of its key; left out: the key stands in the certificate's file")
+                  "PEM file of its key (default: the certificate's file)")
       ->group(group);
   command
       .add_option(
@@ -129,8 +129,8 @@ void add_peer_flags(CLI::App& command, RouteCommand& c) {
   fleet::PeerOptions& peers = c.options.peers;
   command
       .add_option("--router-sync", peers.endpoint,
-                  "Where other routers are told what this one has in flight, for their decisions: like "
-                  "tcp://*:5600 (ZeroMQ)")
+                  "ZeroMQ address at which this router publishes its requests in flight to other routers, "
+                  "like tcp://*:5600")
       ->group(group);
   command
       .add_option("--router-warm-from", c.warm_from,
@@ -151,13 +151,13 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
     command.add_option(name, value, help)->check(CLI::Range(min, max))->capture_default_str()->group(group);
   };
   whole("--retry-max-retries", o.retry.attempts_max,
-        "Attempts for one request, on different replicas where there are", 1, 100);
+        "Maximum attempts for one request, on different replicas if possible", 1, 100);
   whole("--retry-initial-backoff-ms", o.retry.initial_backoff_ms, "Wait before the second attempt", 0,
         600'000);
   whole("--retry-max-backoff-ms", o.retry.max_backoff_ms, "Longest wait between attempts", 0, 600'000);
   command
       .add_option("--retry-backoff-multiplier", o.retry.backoff_multiplier,
-                  "Each wait is so many times the one before")
+                  "Factor from one wait to the next")
       ->check(CLI::Range(1.0, 100.0))
       ->capture_default_str()
       ->group(group);
@@ -174,15 +174,15 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   command.add_flag("--disable-retries", c.disable_retries, "One attempt only")->group(group);
   whole("--hedge-after-ms", o.hedge_after_ms,
-        "An answer that has not begun after so long is asked for at another replica, too, and the first one "
-        "counts; 0: never",
+        "Time without a first byte after which the request is also sent to a second replica; the first "
+        "reply counts; 0: never",
         0, 600'000);
   whole("--slow-start-secs", o.slow_start_secs,
-        "A replica that comes to others gets its share of the requests by and by over so long; 0: at once", 0,
+        "Time over which a new replica's share of the requests grows to its full size; 0: at once", 0,
         86'400);
   whole("--migration-limit", o.migration_limit,
-        "How often a stream whose replica dies goes on at another one, from the tokens already sent; octavo "
-        "serve only",
+        "Maximum number of times that a stream continues at another replica after its replica fails, from "
+        "the tokens already sent; only with octavo serve",
         0, 100);
   whole("--cb-failure-threshold", o.breaker.failure_threshold,
         "Failures in a row that open a replica's circuit breaker", 1, 1'000'000);
@@ -195,15 +195,17 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   command
       .add_option("--health-check-endpoint", o.health_check_endpoint,
-                  "Asked to know whether a replica is well")
+                  "Path of health checks")
       ->capture_default_str()
       ->group(group);
-  whole("--health-check-interval-secs", c.health_interval_s, "How often it is asked", 1, 86'400);
-  whole("--health-check-timeout-secs", c.health_timeout_s, "No answer for so long is a failed check", 1,
+  whole("--health-check-interval-secs", c.health_interval_s, "Time between health checks", 1, 86'400);
+  whole("--health-check-timeout-secs", c.health_timeout_s,
+        "Time without a reply after which a check fails", 1,
         3'600);
   whole("--health-failure-threshold", o.probes.failure_threshold, "Failed checks in a row: unhealthy", 1,
         1'000);
-  whole("--health-success-threshold", o.probes.success_threshold, "Successful ones in a row: healthy again",
+  whole("--health-success-threshold", o.probes.success_threshold,
+        "Successful checks in a row: healthy again",
         1, 1'000);
   whole("--request-timeout-secs", c.request_timeout_s, "Longest time for a request with all its attempts", 1,
         86'400);

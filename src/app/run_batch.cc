@@ -92,7 +92,7 @@ Result<std::vector<Line>> read_input(const std::string& path) {
   return lines;
 }
 
-// What one request came to, as a line of the output.
+// Result of one request, as a line of the output.
 struct OutputLine {
   int status = 0;
   std::string body;

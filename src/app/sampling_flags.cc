@@ -22,7 +22,7 @@ constexpr SamplingFlag kNumbers[] = {
 constexpr SamplingFlag kIntegers[] = {
     {"--max-tokens", "max_tokens", "Most tokens of an answer"},
     {"--min-tokens", "min_tokens", "Tokens before an answer may end"},
-    {"--top-k", "top_k", "Keep so many of the most likely tokens"},
+    {"--top-k", "top_k", "Number of most likely tokens to keep"},
     {"--sampling-seed", "seed", "Makes the draws repeatable"},
     {"-n,--n", "n", "Answers to each prompt"},
 };
@@ -52,7 +52,7 @@ void add_sampling_flags(CLI::App& command, boost::json::object& body) {
       ->group("Sampling");
   command
       .add_flag_callback(
-          "--ignore-eos", [&body] { body["ignore_eos"] = true; }, "Go on after end-of-text tokens")
+          "--ignore-eos", [&body] { body["ignore_eos"] = true; }, "Continue after end-of-text tokens")
       ->group("Sampling");
 }
 

@@ -1,4 +1,4 @@
-// A model behind the HTTP API in this process: what `octavo serve` and `octavo run-batch` stand on.
+// A model behind the HTTP API in this process: common to `octavo serve` and `octavo run-batch`.
 #pragma once
 
 #include <memory>

@@ -122,7 +122,7 @@ void add_result_flags(CLI::App& command, SimulateCommand& c) {
   const char* group = "Results";
   command
       .add_option("--goodput", c.goodput,
-                  "What a good request meets, in milliseconds: ttft:500 tpot:50 e2el:9000")
+                  "Limits of a good request in milliseconds: ttft:500 tpot:50 e2el:9000")
       ->group(group);
   command.add_option("--metric-percentiles", c.percentiles, "Percentiles of all times")
       ->check(CLI::Range(0.0, 100.0))

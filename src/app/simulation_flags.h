@@ -1,4 +1,4 @@
-// What `octavo simulate` and `octavo plan` have in common: traffic, and what a replica is.
+// Common flags of `octavo simulate` and `octavo plan`: traffic, and the properties of a replica.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -11,7 +11,7 @@ namespace octavo {
 
 struct TopRow {
   std::string name;                     // of the server
-  std::optional<fleet::ServerLoad> load = {};  // in the last interval; nothing: it did not answer
+  std::optional<fleet::ServerLoad> load = {};  // in the last interval; nullopt: it did not answer
   std::string problem = {};             // why it did not
 };
 

@@ -62,7 +62,7 @@ const Json* definition(const Json& root, std::string_view ref) {
   return nullptr;
 }
 
-// What the schema's chain of references leads to; null: nowhere.
+// Follows the schema's chain of references; null if it leads nowhere.
 const Json* resolved(const Json& root, const Json& schema) {
   constexpr int kHopsMax = 20;
   const Json* value = &schema;
@@ -201,7 +201,7 @@ class TagWriter {
                        json_quoted(end));
   }
 
-  // A special token in the mark cannot stand in the text before it.
+  // A special token in the mark cannot occur in the text before it.
   void append_text_until(std::vector<std::string>& parts, std::string_view end) const {
     const bool special = std::ranges::any_of(
         special_tokens_, [&](const std::string& name) { return !name.empty() && end.contains(name); });

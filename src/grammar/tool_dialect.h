@@ -51,7 +51,7 @@ struct ToolDialect {
   // How calls start; text without calls does not hold it. Empty: they cannot be told from text, and calls of
   // strict tools cannot be enforced.
   std::string_view trigger = {};
-  // What a reader looks for, where that is less than the trigger; and whether only at the beginning.
+  // The text that a reader searches for, if shorter than the trigger; and whether only at the beginning.
   std::string_view mark = {};
   bool at_beginning = false;
   // Another beginning of calls that models write, up to a call's name or object. Read for known tools, never

@@ -14,7 +14,7 @@ class Backoff {
   Result<> wait(const Error& failure);
 
   // The server's Retry-After.
-  void at_least(std::chrono::milliseconds pause) { asked_ = pause; }
+  void at_least(std::chrono::milliseconds pause) { server_pause_ = pause; }
 
   // There was progress: forget earlier failures.
   void reset() { *this = {}; }
@@ -24,7 +24,7 @@ class Backoff {
 
   int tries_ = 1;
   std::chrono::milliseconds pause_ = kFirst;
-  std::chrono::milliseconds asked_{};
+  std::chrono::milliseconds server_pause_{};
 };
 
 // Calls `attempt(backoff)` until it succeeds or a retry cannot help.

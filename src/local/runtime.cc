@@ -63,7 +63,7 @@ Result<> load_chat_templates(const RuntimeOptions& options, Runtime& runtime) {
   return {};
 }
 
-// What requests get for values that they leave out.
+// Defaults for values that requests omit.
 Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& options,
                                                        const GenerationConfig& models) {
   GenerationConfig config;
@@ -193,10 +193,10 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
   }
   if (options.elastic)
     return invalid("enable_elastic_ep",
-                   "needs engines in processes of their own: not with --no-engine-process");
+                   "needs engines in separate processes: remove --no-engine-process");
   if (const int all = options.engine.data_parallel_size + options.engines_elsewhere; all > 1)
     return field_failure("data_parallel_size", ErrorCode::unsupported,
-                         "must be 1 where the engine has no process of its own, got {}", all);
+                         "must be 1 where the engine has no separate process, got {}", all);
   const auto load = [engine = options.engine, title, &tokenizer,
                      eos_ids]() -> Result<std::unique_ptr<EngineClient>> {
     ProgressBar bar(title, "GB", 1e9);
@@ -270,7 +270,7 @@ Result<> set_prompt_sound(const RuntimeOptions& options, const Runtime& runtime,
   const std::optional<std::string> token = runtime.tokenizer->token(sound.token_id);
   if (!token)
     return field_failure("tokenizer", ErrorCode::corrupt,
-                         "the tokenizer has no token {}, which stands for sound", sound.token_id);
+                         "the tokenizer has no token {} for audio", sound.token_id);
   serve.prompt_sound = {media::LogMel(mel), *token};
   serve.rules.sounds_max = options.engine.sounds_max;
   return {};
@@ -288,7 +288,7 @@ Result<> set_sound(const GenerationConfig& generation, const Runtime& runtime, c
   return {};
 }
 
-// What --pooler-config asks of the server.
+// The server's part of --pooler-config.
 Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
   if (info.task == Task::generate) return {};
   if (rules.task && !info.does(*rules.task))

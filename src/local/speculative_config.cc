@@ -94,7 +94,7 @@ Result<SuffixOptions> suffix_options(const Fields& fields) {
   return options;
 }
 
-// What draft models and heads have.
+// Common fields of draft models and heads.
 template <class Options>
 Result<> read_model(const Fields& fields, Options& options) {
   TRY_VOID(fields.text("model", options.model));
@@ -140,7 +140,7 @@ Result<PlaceHeadOptions> place_head_options(const Fields& fields, std::string_vi
   return options;
 }
 
-// A chain of so many draft tokens, as Python writes it: [(0,), (0, 0), ..]
+// A chain of `count` draft tokens in Python's syntax: [(0,), (0, 0), ..]
 Result<> check_tree(const Fields& fields, int count) {
   std::string tree;
   TRY_VOID(fields.text(kTree, tree));

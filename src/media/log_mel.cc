@@ -78,7 +78,7 @@ void LogMel::powers(std::span<const double> frame, std::span<double> out) const 
 
 std::vector<float> LogMel::operator()(std::span<const float> samples, int windows) const {
   const int size = windows * config_.samples(), frames = config_.frames();
-  CHECK(std::ssize(samples) <= size, "{} samples exceed {} windows of {} samples", samples.size(), size);
+  CHECK(std::ssize(samples) <= size, "{} samples exceed windows of {} samples", samples.size(), size);
   const auto columns = static_cast<std::size_t>(frames);
   const std::size_t numbers = bands_.size() * columns;  // numbers in a window
   std::vector<double> logs(numbers * static_cast<std::size_t>(windows), std::log10(kFloor));

@@ -122,9 +122,9 @@ std::string hexadecimal(const std::string& bytes) {
   return out;
 }
 
-// Decoding `file` upright gives the image `turned`.
-void expect_turned(const std::string& file, const std::string& turned, int orientation = 6) {
-  const auto plain = decode_image(std::as_bytes(std::span(file))), seen = decode_image(std::as_bytes(std::span(turned)));
+// Decoding `file` upright gives the image `rotated`.
+void expect_rotated(const std::string& file, const std::string& rotated, int orientation = 6) {
+  const auto plain = decode_image(std::as_bytes(std::span(file))), seen = decode_image(std::as_bytes(std::span(rotated)));
   ASSERT_TRUE(plain && seen);
   const Image expected = upright(*plain, orientation);
   EXPECT_EQ(seen->width, expected.width);
@@ -138,12 +138,12 @@ TEST(Orientation, OfJpegs) {
   const std::string file = file_bytes(kFolder + "photo.jpg"), begin = file.substr(0, 2), rest = file.substr(2);
   const auto with = [&](const std::string& segments) { return begin + segments + rest; };
   for (int orientation = 1; orientation <= 8; ++orientation)
-    expect_turned(file, with(jpeg_segment("Exif\0\0"s + exif(orientation))), orientation);
-  expect_turned(file, with(jpeg_segment("http://ns.adobe.com/xap/1.0/\0"s + kXmp)));
+    expect_rotated(file, with(jpeg_segment("Exif\0\0"s + exif(orientation))), orientation);
+  expect_rotated(file, with(jpeg_segment("http://ns.adobe.com/xap/1.0/\0"s + kXmp)));
   const std::string data = exif(6);
-  expect_turned(file,
+  expect_rotated(file,
                 with(jpeg_segment("Exif\0\0"s + data.substr(0, 20)) + jpeg_segment("Exif\0\0"s + data.substr(20))));
-  expect_turned(file, with(jpeg_segment("Exif\0\0MM"s)), 1);
+  expect_rotated(file, with(jpeg_segment("Exif\0\0MM"s)), 1);
 }
 
 TEST(Orientation, OfPngs) {
@@ -154,12 +154,12 @@ TEST(Orientation, OfPngs) {
       return file.substr(0, header) + chunk + file.substr(header);
     };
     for (int orientation = 1; orientation <= 8; ++orientation)
-      expect_turned(file, with(png_chunk("eXIf", exif(orientation))), orientation);
+      expect_rotated(file, with(png_chunk("eXIf", exif(orientation))), orientation);
     const std::string end = file.substr(0, file.size() - 12) + png_chunk("eXIf", exif(6)) + file.substr(file.size() - 12);
-    expect_turned(file, end);
-    expect_turned(file, with(png_chunk("iTXt", "XML:com.adobe.xmp\0\0\0\0\0"s + kXmp)));
+    expect_rotated(file, end);
+    expect_rotated(file, with(png_chunk("iTXt", "XML:com.adobe.xmp\0\0\0\0\0"s + kXmp)));
     const std::string digits = hexadecimal(exif(6));
-    expect_turned(file, with(png_chunk("tEXt", "Raw profile type exif\0\nexif\n      40\n"s + digits.substr(0, 36) + "\n" +
+    expect_rotated(file, with(png_chunk("tEXt", "Raw profile type exif\0\nexif\n      40\n"s + digits.substr(0, 36) + "\n" +
                                                    digits.substr(36) + "\n")));
   }
 }
@@ -175,10 +175,10 @@ TEST(Orientation, OfWebPs) {
     return "RIFF" + little(body.size(), 4) + body;
   };
   for (int orientation = 1; orientation <= 8; ++orientation)
-    expect_turned(file, with(8, webp_chunk("EXIF", exif(orientation, true))), orientation);
-  expect_turned(file, with(4, webp_chunk("XMP ", kXmp)));
+    expect_rotated(file, with(8, webp_chunk("EXIF", exif(orientation, true))), orientation);
+  expect_rotated(file, with(4, webp_chunk("XMP ", kXmp)));
   // not announced in the header: Pillow ignores it
-  expect_turned(file, with(0, webp_chunk("EXIF", exif(6))), 1);
+  expect_rotated(file, with(0, webp_chunk("EXIF", exif(6))), 1);
 }
 
 }  // namespace

@@ -188,8 +188,8 @@ std::vector<std::string> word_pieces(const GgufVocabulary& v) {
   return tokens;
 }
 
-// What stands before a text, behind it, and between two; the second text, and what is behind it, are of
-// `second_type`.
+// Special tokens before a text, after it, and between two texts; the second text and the tokens after it have
+// type `second_type`.
 struct Around {
   std::optional<std::int64_t> begin = {}, end = {}, between = {};
   int second_type = 0;
@@ -288,8 +288,8 @@ Result<json::object> unigram(const GgufVocabulary& v) {
         {"byte_fallback", std::ranges::count(v.types, kByte) > 0}}}};
 }
 
-// A tokenizer.json without its added tokens and its vocabulary. What cuts the text (bridge/src/plamo.rs) is known by
-// the class in tokenizer_config.json.
+// A tokenizer.json without added tokens and vocabulary. The class in tokenizer_config.json selects the code
+// that cuts the text (bridge/src/plamo.rs).
 json::object plamo(const GgufVocabulary& v) {
   return {{"normalizer", nullptr},
           {"pre_tokenizer", nullptr},
@@ -298,7 +298,7 @@ json::object plamo(const GgufVocabulary& v) {
           {"model", {{"type", "Unigram"}, {"unk_id", *v.unknown}, {"byte_fallback", true}}}};
 }
 
-// What tokenizer_config.json would say.
+// The equivalent of tokenizer_config.json.
 TokenizerConfig config_of(const GgufVocabulary& v) {
   TokenizerConfig config;
   json::object object;
@@ -372,7 +372,7 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   tree.erase("model");
   std::string text = json::serialize(tree);
   TRY(const std::string ids, vocabulary_text(v, unigrams || of_plamo));
-  text.back() = model.back() = ',';  // both go on
+  text.back() = model.back() = ',';  // both lists continue
   text += fmt::format("\"model\":{}\"vocab\":{}", model, ids);
   if (pieces || bytes) {
     TRY(const std::string merges, scored ? merges_of_scores(v) : listed_merges(v));

@@ -22,7 +22,7 @@ Result<json::object> parse_object(const fs::path& path, std::string_view text) {
   return std::move(value.as_object());
 }
 
-// A token is written as a string or as an object with its content. nullptr: it is neither.
+// A token is a string, or an object with its content. nullptr: neither.
 const json::string* token_text(const json::value& value) {
   if (const auto* text = value.if_string()) return text;
   const auto* object = value.if_object();

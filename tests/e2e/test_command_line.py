@@ -119,7 +119,7 @@ def test_chat_edits_lines_and_keeps_a_history(tmp_path):
 
     wait_for("> ")
     os.write(terminal, b"Where does Mirx\x7fa live?\nAnd Hugo?\n")
-    wait_for("\r\n\r\n> ")  # the prompt behind the answer
+    wait_for("\r\n\r\n> ")  # the prompt after the reply
     os.write(terminal, b"/quit\n")
     try:
         while os.read(terminal, 4096):

@@ -75,7 +75,7 @@ def test_pull_gets_what_is_needed_once(home, hub):
     assert len(hub.seen) == 1, "only the commit was asked for"
     hub.seen.clear()
     assert pull(NAME + "@" + "1" * 40).stdout == pulled.stdout
-    assert not hub.seen, "a commit that is there changes no more"
+    assert not hub.seen, "a commit never changes"
 
 
 def test_serve_by_name_answers(home, hub):

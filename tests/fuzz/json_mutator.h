@@ -1,5 +1,5 @@
-// A libFuzzer mutator for inputs that are JSON. Changing bytes at random almost never gives JSON again, so a
-// fuzzer left to itself tests the parser and nothing behind it. This one changes the value as a tree.
+// A libFuzzer mutator for JSON inputs. Random byte changes almost never give JSON, so such a fuzzer tests
+// only the parser. This one changes the value as a tree.
 #pragma once
 
 #include <boost/json/parse.hpp>

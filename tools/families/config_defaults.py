@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAMILIES = ROOT / "src/model/families"
 FILE = FAMILIES / "defaults.json"
 
-# Architecture: module and class of its configuration; None: it is in GIVEN alone.
+# Architecture: module and class of its configuration; None: only in GIVEN.
 CLASSES = {
     "AXK1ForCausalLM": ("axk1", "AXK1Config"),
     "AfmoeForCausalLM": ("afmoe", "AfmoeConfig"),
@@ -246,7 +246,8 @@ CLASSES = {
     "Zamba2ForCausalLM": ("zamba2", "Zamba2Config"),
 }
 
-# What a class that nests another gives it, what code has in place of a field, or of one that is not in transformers.
+# Values that a containing class sets, that code uses instead of a field, or of architectures that
+# transformers lacks.
 GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
          "Qwen3VLMoeForConditionalGeneration": {"tie_word_embeddings": False},  # as the whole model's configuration has it
          "ExaoneForCausalLM": {"activation_function": "silu", "layer_norm_epsilon": 1e-6, "num_layers": 32},
@@ -280,7 +281,7 @@ GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMFor
          "Lfm2ForCausalLM": {"hidden_act": "silu"}, "Lfm2MoeForCausalLM": {"hidden_act": "silu"},
          "MiniCPMForCausalLM": {"dim_model_base": 1, "scale_depth": 1, "scale_emb": 1}}
 
-# What older files call the numbers that transformers keeps in rope_parameters.
+# Names in older files for the numbers that transformers keeps in rope_parameters.
 ROPE_NAMES = {"rope_theta": "rope_theta", "partial_rotary_factor": "partial_rotary_factor"}
 ROPE_NAMES_OF = {"gpt_neox": {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}}
 

@@ -1,13 +1,12 @@
-// Runs steps: the forward pass and the sampling of one replica, wherever its ranks are.
+// Interface that runs steps: the forward pass and the sampling of one engine, on one device or several ranks.
 //
 //   forward(batch)   enqueue the forward pass
 //   sample(rows)     enqueue the choice of tokens from its logits
-//   collect()        wait for the oldest sampled step and hand over its tokens
-//   pool()           of models that do not generate, in place of both: vectors of sequences or tokens
+//   collect()        wait for the oldest sampled step and return its tokens
+//   pool()           in place of both, for models that do not generate: vectors of sequences or tokens
 //
-// forward and sample are two calls so that the host can work in between: it commits the step before, whose
-// ids the forward pass did not need to see, and fills grammar masks. A host backend does the work inside the
-// calls.
+// forward and sample are two calls so that the host can work in between: it commits the step before and fills grammar masks.
+// A host backend does the work inside the calls.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +24,7 @@
 
 namespace octavo {
 
-// Of encoded images in memory: those of the longest prompt, or of a few turns of several conversations.
+// Most tokens of encoded images in memory: the longest prompt, or several conversations.
 inline std::int64_t image_tokens_max(int max_model_len) { return std::max(max_model_len, 8192); }
 
 // LoRA adapters in memory, each in a slot that Batch::adapters names.
@@ -63,19 +62,19 @@ class Executor {
   // True when the next forward may be enqueued before the last step is collected: the tokens it is still
   // sampling are then listed in Batch::pending.
   virtual bool asynchronous() const = 0;
-  // Of layers, that compute at the same time: so many forward passes may be enqueued before the first of them is
-  // sampled and collected. More than one: not asynchronous.
+  // Pipeline stages: n forward passes may be enqueued before the first of them is sampled and collected. More than one: not
+  // asynchronous.
   virtual int stages() const { return 1; }
   int steps_in_flight() const { return asynchronous() ? 2 : stages(); }
 
-  // Errors, of all three: the device failed, nothing more can be run.
+  // Errors of all three: the device failed for good.
   virtual Result<> forward(const Batch& batch) = 0;
 
-  // Row i chooses from the logits of the batch's token tokens[i]; what the rows point to is read during the
-  // call. No rows at all are a step like any other.
+  // Row i samples from the logits of the batch's token tokens[i]. The rows' pointers are read during the call. There may be no
+  // rows.
   virtual Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) = 0;
 
-  // One entry for each row, in order, to be taken before the next sample().
+  // One entry for each row, in order; valid until the next sample().
   virtual Result<std::span<SampledToken>> collect() = 0;
 
   // True for a model with a head: forward() gets whole prompts, and pool() instead of sample() and collect()
@@ -91,23 +90,23 @@ class Executor {
   // Null: this executor encodes no images, sound or prompts.
   virtual MediaEncoder* media_encoder() { return nullptr; }
 
-  // What a block of the cache is outside this engine. Errors (unsupported): blocks cannot leave it, and why.
+  // Format of exported blocks. Error (unsupported): why blocks cannot leave this engine.
   virtual Result<BlockFormat> block_format() const {
     return failure(ErrorCode::unsupported, "KV blocks do not leave this device");
   }
-  // The contents of a piece as BlockFormat says, format.bytes of them. Any thread, for blocks and states that no step
-  // writes (out) or uses (in) meanwhile.
+  // Contents of a piece in BlockFormat, format.bytes long. Any thread, for blocks and states that no step writes (export) or
+  // uses (import) meanwhile.
   virtual void export_piece(KvPlace, std::span<std::byte>) const {}
   virtual void import_piece(KvPlace, std::span<const std::byte>) {}
-  // Memory of the host that pieces are copied to and from best. Error: there is not so much.
+  // Host memory for copies of pieces, pinned for a GPU. Error: not enough memory.
   virtual Result<Buffer> allocate_staging(std::size_t bytes) { return allocate_host(bytes); }
-  // Whether the cache is in memory of the host itself.
+  // Whether the cache is in host memory.
   virtual bool in_host_memory() const { return true; }
-  // The blocks as they are, for other engines like this one.
+  // Blocks in their native layout, for engines of equal layout.
   virtual NativeBlocks native_blocks() { return {}; }
 
-  // Gives the memory of the cache back to the system; what was in its blocks is lost. Not while anything uses
-  // them. Steps may follow, and take memory anew as they need it. Errors (unsupported): this device keeps it.
+  // Frees the memory of the cache and loses its contents, while nothing uses it. Later steps allocate memory again as they
+  // need it. Error (unsupported): this device keeps the memory.
   virtual Result<> release_cache() {
     return failure(ErrorCode::unsupported, "this device does not give the memory of its KV cache back");
   }

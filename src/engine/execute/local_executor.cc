@@ -553,32 +553,36 @@ Result<View> LocalExecutor::chunk_logits(std::span<const std::int32_t> tokens) {
   const View logits = logits_.view(DType::f32, {std::ssize(tokens), model_->spec.vocab});
   sort_rows(tokens);
   const ByAdapter& sorted = adapted_rows_;
-  TRY(const auto uploaded, upload_rows({tokens, sorted.numbers, sorted.starts}));
+  TRY(const UploadedRows uploaded, upload_rows(tokens, sorted.numbers, sorted.starts));
   const StepAdapters adapters{
-      .adapters = sorted.adapters, .host_starts = sorted.starts, .starts = uploaded[2], .tokens = uploaded[1]};
-  decoder_->logits(uploaded[0], logits, sorted.adapters.empty() ? nullptr : &adapters);
+      .adapters = sorted.adapters, .host_starts = sorted.starts, .starts = uploaded.adapter_starts, .tokens = uploaded.by_adapter};
+  decoder_->logits(uploaded.rows, logits, sorted.adapters.empty() ? nullptr : &adapters);
   TRY_VOID(ranks_status());
   return logits;
 }
 
 Result<> LocalExecutor::read_hidden(const LocalExecutor& from, std::span<const std::int32_t> rows) {
-  TRY(const auto uploaded, upload_rows({rows, {}, {}}));
-  decoder_->read_hidden(*from.decoder_, uploaded[0]);
+  TRY(const UploadedRows uploaded, upload_rows(rows));
+  decoder_->read_hidden(*from.decoder_, uploaded.rows);
   return {};
 }
 
 // Good until the next call.
-Result<LocalExecutor::RowViews> LocalExecutor::upload_rows(const RowLists& lists) {
+Result<LocalExecutor::UploadedRows> LocalExecutor::upload_rows(std::span<const std::int32_t> rows,
+                                                               std::span<const std::int32_t> by_adapter,
+                                                               std::span<const std::int32_t> adapter_starts) {
   row_memory_.clear();
-  std::array<Part<std::int32_t>, std::tuple_size_v<RowLists>> parts;
-  for (std::size_t i = 0; i < lists.size(); ++i) parts[i] = row_memory_.add<std::int32_t>(lists[i].size());
+  const auto row_part = row_memory_.add<std::int32_t>(rows.size());
+  const auto adapter_part = row_memory_.add<std::int32_t>(by_adapter.size());
+  const auto start_part = row_memory_.add<std::int32_t>(adapter_starts.size());
   TRY_VOID(row_memory_.fit(*backend_.device, *backend_.stream));
-  for (std::size_t i = 0; i < lists.size(); ++i)
-    std::ranges::copy(lists[i], row_memory_.host(parts[i]).begin());
+  std::ranges::copy(rows, row_memory_.host(row_part).begin());
+  std::ranges::copy(by_adapter, row_memory_.host(adapter_part).begin());
+  std::ranges::copy(adapter_starts, row_memory_.host(start_part).begin());
   row_memory_.upload(*backend_.device, *backend_.stream);
-  RowViews views;
-  for (std::size_t i = 0; i < lists.size(); ++i) views[i] = row_memory_.device(parts[i]);
-  return views;
+  return UploadedRows{.rows = row_memory_.device(row_part),
+                      .by_adapter = row_memory_.device(adapter_part),
+                      .adapter_starts = row_memory_.device(start_part)};
 }
 
 Result<> LocalExecutor::sample_chunk(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
@@ -613,10 +617,10 @@ Result<std::span<const float>> LocalExecutor::pool(std::span<const std::int32_t>
     const auto rest = heads.subspan(begin, std::min(chunk, heads.size() - begin));
     count = static_cast<std::size_t>(
         std::ranges::find_if(rest, [&](std::uint8_t other) { return other != head; }) - rest.begin());
-    TRY(const auto uploaded, upload_rows({starts.subspan(begin, count + 1), {}, {}}));
+    TRY(const UploadedRows uploaded, upload_rows(starts.subspan(begin, count + 1)));
     const View out = logits_.view(
         DType::f32, {static_cast<std::int64_t>(count), static_cast<std::int64_t>(size_of(head))});
-    decoder_->pool(uploaded[0], head, out);
+    decoder_->pool(uploaded.rows, head, out);
     backend_.device->download(*backend_.stream, pooled_.data() + done, out);
     backend_.stream->synchronize();
     done += count * size_of(head);

@@ -143,9 +143,11 @@ class LocalExecutor final : public Executor, public AdapterSlots, public MediaEn
   void place_images(const Batch& batch);
   void copy_states(std::span<const Batch::StateCopy> copies);
   void plan(const Batch& batch, int size);
-  using RowLists = std::array<std::span<const std::int32_t>, 3>;
-  using RowViews = std::array<View, std::tuple_size_v<RowLists>>;
-  Result<RowViews> upload_rows(const RowLists& lists);
+  struct UploadedRows {
+    View rows, by_adapter, adapter_starts;  // ByAdapter::numbers and starts
+  };
+  Result<UploadedRows> upload_rows(std::span<const std::int32_t> rows, std::span<const std::int32_t> by_adapter = {},
+                                   std::span<const std::int32_t> adapter_starts = {});
   Result<> plan_wholes(const Batch& batch);
   Result<> add_whole_plans();
   Result<View> chunk_logits(std::span<const std::int32_t> tokens);

@@ -1,4 +1,4 @@
-// The engine's side of one answer: whom it is for, how its tokens are chosen, what has happened to it.
+// State of one answer in the engine: its request, how its tokens are sampled, its output so far.
 #pragma once
 
 #include <algorithm>
@@ -19,20 +19,20 @@
 
 namespace octavo {
 
-// Held by all who need it: an image that nobody holds may leave memory.
+// Shared by all users: an image without users may be freed.
 struct EncodedMedia {
   int place = -1;  // slot of MediaEncoder::begin_media
 };
 
-// What the n answers of a request have in common.
+// State that the n answers of a request share.
 struct Accepted {
   RequestId id = 0;
   Request request;
-  std::vector<std::shared_ptr<const EncodedMedia>> encoded{};  // of the request's, in their order, as they come
+  std::vector<std::shared_ptr<const EncodedMedia>> encoded{};  // the encoded ones of the request's media, in order
   std::shared_ptr<OutputSink> sink;
   std::int64_t arrived_us = 0;
   int unfinished = 0;  // answers
-  Hash128 identity;        // of its prefixes in the cache; when its adapter is known
+  Hash128 identity;        // of its prefixes in the cache; set when its adapter is known
   bool scheduled = false;  // an answer of it has begun
 };
 
@@ -51,20 +51,20 @@ struct Answer {
       thinking.append(tokens[i]);
       finish.after(tokens.first(i + 1));
     }
-    // Those of the prompt came with the first token.
+    // The prompt's log-probabilities came with the first token.
     if (!tokens.empty()) prompt_logprobs_count = static_cast<int>(accepted->request.prompt.size()) - 1;
   }
 
   const SamplingParams& params() const { return accepted->request.sampling; }
-  // What the next token must follow; null: it is free.
+  // Grammar of the next token; null: none.
   GuidedText* rule() { return guided && !grammar_waits ? guided.get() : nullptr; }
-  // From now on the answer follows the grammar. False: what it has said so far does not.
+  // From now on the answer follows the grammar. False: its output so far does not.
   bool follow(std::shared_ptr<const grammar::CompiledGrammar> grammar) {
     guided = std::make_shared<GuidedText>(std::move(grammar), sampling.vocab_size());
     grammar_waits = accepted->request.grammar_after.has_value();
     return std::ranges::all_of(so_far.tokens, [&](TokenId token) { return take(token); });
   }
-  // The grammar's view of the answer's next token. False: it cannot follow.
+  // Advances the grammar by the answer's next token. False: the grammar does not allow it.
   bool take(TokenId token) {
     if (!grammar_waits) return !guided || guided->take(token);
     grammar_waits = token != *accepted->request.grammar_after;
@@ -77,17 +77,17 @@ struct Answer {
   SequenceSampling sampling;
   ThinkingLimit thinking;
   FinishRule finish;
-  std::shared_ptr<GuidedText> guided;       // with a grammar: all tokens behind grammar_after
+  std::shared_ptr<GuidedText> guided;       // with a grammar: all tokens after grammar_after
   bool grammar_waits = false;               // for grammar_after
-  bool mask_under_way = false;              // `guided` is the mask worker's for now
+  bool mask_under_way = false;              // the mask worker uses `guided`
   Acceptance acceptance;                    // of draft tokens
-  int adapter = -1;                         // place of its LoRA adapter; -1: none, or it is not there yet
+  int adapter = -1;                         // slot of its LoRA adapter; -1: none, or not loaded yet
   RequestTimes times;
   int cached_tokens = 0;
   int preemptions = 0;
-  Output news;  // of the step being committed
-  std::vector<TokenLogprobs> prompt_logprobs;  // of positions 1, 2, ... as far as they are computed
-  int prompt_logprobs_count = 0;               // computed so far, those handed over included
+  Output news;  // of the step that is committed now
+  std::vector<TokenLogprobs> prompt_logprobs;  // of positions 1, 2, ... computed and not delivered yet
+  int prompt_logprobs_count = 0;               // computed so far, delivered ones included
 };
 
 }  // namespace octavo
