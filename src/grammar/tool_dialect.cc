@@ -14,7 +14,7 @@ using Opening = ToolDialect::Opening;
 // Granite 3.1 and later write <tool_call>.
 constexpr Opening kGraniteOpenings[] = {
     {"<tool_call>", "<tool_call>[", "</tool_call>"}, {"<|tool_call|>", "<|tool_call|>"}, {"[", "["}};
-constexpr Opening kLlamaOpenings[] = {{"<|python_tag|>", "<|python_tag|>"}, {"[", "[", "]"}, {"", ","}};
+constexpr Opening kLlamaOpenings[] = {{"[", "[", "]"}, {"", ","}};
 constexpr Opening kMistralOpenings[] = {{"[TOOL_CALLS]", "[TOOL_CALLS]"}};
 constexpr Opening kJambaOpenings[] = {{"<tool_calls>", "<tool_calls>"}};
 constexpr Opening kCohereOpenings[] = {{"<|START_ACTION|>", "<|START_ACTION|>"}};

@@ -84,7 +84,6 @@ inline std::vector<Form> habits() {
        "",
        {call(0, "get_weather", R"({"city": "a <b> && c &nope;"})")}},
       // Beside a list, or without it.
-      {"llama3_json", "<|python_tag|>{\"name\": \"stop\", \"parameters\": {}}", "", {stop}},
       {"llama3_json",
        "[{\"name\": \"add\", \"parameters\": {\"a\": 1}}, {\"name\": \"stop\", \"parameters\": {}}]",
        "",
