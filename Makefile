@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 PHASE = tools/phase.sh
 # Test processes: more than processors, since some of them wait for servers, processes and timers.
 TESTS = $$(($(JOBS) + 1))
-PYTEST = .venv/bin/python -m pytest -q -n $(TESTS) --dist loadfile --no-loadscope-reorder
+PYTEST = .venv/bin/python -m pytest -q --durations 15 -n $(TESTS) --dist loadfile --no-loadscope-reorder
 
 # Installs what is missing, builds, serves a small model, streams one chat answer with its timings, and stops. The time of
 # each phase comes last.
@@ -80,8 +80,10 @@ instructions:
 	cmake --build --preset release -j $(JOBS) --target op_instructions
 	tools/instructions.py
 
+# Formats the lines that changed.
 format:
-	git ls-files 'src/*.cc' 'src/*.h' | xargs clang-format-19 -i
+	tools/install.sh test
+	tools/format.sh
 
 clean:
 	rm -rf build

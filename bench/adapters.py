@@ -128,7 +128,7 @@ def main():
                 clock, processor = map(statistics.median, zip(*rounds))
                 print(f"  {kind:<15} {clock:.2f} by the clock, {processor:.2f} by processor time")
 
-            some = names[: ADAPTERS - 2]  # places are left for those that come and go
+            some = names[: ADAPTERS - 2]  # slots are left for adapters that are loaded meanwhile
             quiet, _ = gaps(server, some, args, numbers, [])
             loads = [(f"new{i}", folders[i % ADAPTERS]) for i in range(args.loads)]
             busy, memory = gaps(server, some, args, numbers, loads)

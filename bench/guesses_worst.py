@@ -28,7 +28,7 @@ EAGER = {"ngram": {"prompt_lookup_min": 1}, "draft_model": {"draft_sample_method
 
 
 def write_flat_model(folder):
-    """The demo model; the numbers of its last norm are 1/256 of what they are. Tokens cost what they cost there."""
+    """The demo model with its last norm divided by 256. Tokens cost the same as with the demo model."""
     shutil.copytree(ROOT / "models/demo", folder)
     path = folder / "model.safetensors"
     data = bytearray(path.read_bytes())
@@ -85,7 +85,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=4, help="of each start")
     parser.add_argument("--warmup", type=int, default=10, help="answers before the first round")
     args = parser.parse_args()
-    args.seeds = itertools.count(1)  # no text comes again
+    args.seeds = itertools.count(1)  # no text repeats
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # one processor is not as fast as another
     with tempfile.TemporaryDirectory() as scratch:
         model = write_flat_model(pathlib.Path(scratch) / "flat")

@@ -1,4 +1,4 @@
-"""A server of its own for a benchmark, and streams that run on it."""
+"""A server for a benchmark, and streams that run on it."""
 
 import itertools
 import json
@@ -63,7 +63,7 @@ class Server:
         return sum(map(process_seconds, self.processes()))
 
     def engine_seconds(self):
-        """Of the engine's process alone."""
+        """Only the engine's process."""
         return sum(map(process_seconds, self.processes()[1:]))
 
     def megabytes(self):
@@ -92,7 +92,7 @@ class Server:
 
 
 class Streams:
-    """Answers of 256 tokens one behind the other, on so many connections, until they are stopped."""
+    """Consecutive answers of 256 tokens on `count` connections, until they are stopped."""
 
     def __init__(self, server, count):
         self.server, self.gaps, self.stopped = server, [], False

@@ -39,7 +39,7 @@ class Server:
         self.number = 0
 
     def complete(self, tokens: int, constraint: dict | None, number: int) -> tuple[float, int]:
-        """Seconds and generated tokens of one request with a prompt of its own."""
+        """Seconds and generated tokens of one request with a new prompt."""
         body = {"prompt": f"Record {number}: tell all you know.", "max_tokens": tokens, "temperature": 1, "seed": number}
         body |= {"structured_outputs": constraint} if constraint else {"ignore_eos": True}
         request = urllib.request.Request(

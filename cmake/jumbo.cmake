@@ -7,9 +7,9 @@ set(OCTAVO_JUMBO_FILES 10)
 set(OCTAVO_JUMBO_FLAGS -Wno-shadow
     $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local;-Wno-subobject-linkage;-Wno-maybe-uninitialized>)
 
-# octavo_jumbo(result target folder alone file..): sets `result` to the files that the target compiles for the files of
-# src/folder. Generated files stay alone, and so do files that match an expression in `alone`. A file with compile options of
-# its own must match one.
+# octavo_jumbo(result target folder alone file..): sets `result` to the files that the target compiles for the
+# files of src/folder. Generated files stay alone, and so do files that match an expression in `alone`. A file
+# with special compile options must match one.
 function(octavo_jumbo result target folder alone)
   list(JOIN alone "|" alone)
   set(compiled "")

@@ -70,13 +70,14 @@ endfunction()
 
 # octavo_room(name SOURCES a.cc .. HEADERS a.h .. DEPS rooms.. LIBRARIES targets.. PRIVATE_LIBRARIES targets..
 #             TESTS a_test.cc .. BENCHES a_bench.cc .. FUZZERS a_fuzz.cc .. ALONE b.cc ..
-#             SHARDS n)
+#             SHARDS n JUMBO_TESTS)
 # The room's headers include LIBRARIES, only its sources include PRIVATE_LIBRARIES.
 # TESTS become one executable <name>_test, which ctest runs in n processes (1); each BENCH and FUZZER a separate executable.
-# No jumbo file includes the sources that match an expression in ALONE (cmake/jumbo.cmake).
+# No jumbo file includes the sources that match an expression in ALONE (cmake/jumbo.cmake). With JUMBO_TESTS the tests are in
+# jumbo files, too: it pays where each test reads many headers.
 function(octavo_room name)
   cmake_parse_arguments(
-    ROOM "" "SHARDS" "SOURCES;HEADERS;DEPS;LIBRARIES;PRIVATE_LIBRARIES;TESTS;TEST_DEPS;BENCHES;FUZZERS;ALONE" ${ARGN})
+    ROOM "JUMBO_TESTS" "SHARDS" "SOURCES;HEADERS;DEPS;LIBRARIES;PRIVATE_LIBRARIES;TESTS;TEST_DEPS;BENCHES;FUZZERS;ALONE" ${ARGN})
   # One for all presets and the wheel: what they compile alike has the same command line, and ccache keeps it once.
   set(door ${OCTAVO_DOORS}/${name})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})  # "kv", "fleet/view"
@@ -117,7 +118,11 @@ function(octavo_room name)
   octavo_precompile(${name} base ${OCTAVO_PRECOMPILED})
 
   if(ROOM_TESTS)
-    add_executable(${name}_test ${ROOM_TESTS})
+    set(tests ${ROOM_TESTS})
+    if(ROOM_JUMBO_TESTS)
+      octavo_jumbo(tests ${name}_test ${folder} "${ROOM_ALONE}" ${ROOM_TESTS})
+    endif()
+    add_executable(${name}_test ${tests})
     add_dependencies(unit_tests ${name}_test)
     target_link_libraries(${name}_test PRIVATE ${name} ${ROOM_TEST_DEPS} GTest::gmock GTest::gtest_main)
     target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)  # tests are compiled more often than they are run

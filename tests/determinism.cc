@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kExamplesMax = 8;
 
-// Whether a tight pool preempts depends on which step a request arrives in: so many times it is tried.
+// Whether a tight pool preempts depends on the step in which a request arrives, so the test repeats.
 constexpr int kTightRounds = 5;
 
 struct Variation {
@@ -25,7 +25,7 @@ constexpr const char* kDemoDraft = "models/demo-draft";
 // Blocks for the longest request and a few short ones.
 constexpr int kTightBlocks = 34;
 
-// So many draft tokens in batches of all sizes.
+// This number of draft tokens in batches of all sizes.
 SpeculativeOptions drafting(const decltype(SpeculativeOptions::method)& method, int tokens) {
   return {.method = method, .num_speculative_tokens = tokens, .per_batch_size = {{1, 1 << 20, tokens}}};
 }
@@ -171,7 +171,8 @@ void Report::add(const Report& other) {
   roomy.insert(roomy.end(), other.roomy.begin(), other.roomy.end());
 }
 
-Report check_determinism(const Level& level, int requests, std::uint32_t seed, const std::string& model) {
+Report check_determinism(const Level& level, int requests, std::uint32_t seed, const std::string& model,
+                         VariationPart part) {
   RigOptions base;
   base.isa = level.isa;
   base.dtype = level.dtype;
@@ -186,7 +187,9 @@ Report check_determinism(const Level& level, int requests, std::uint32_t seed, c
   const std::vector<Answers> alone = reference.run_alone(asked);
 
   Report report;
+  int index = 0;
   for (const Variation& variation : variations(base)) {
+    if (index++ % part.of != part.part) continue;
     Rig rig(variation.options);
     EngineStats stats;
     const auto again = [&](int round) {

@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// What may change the bits: comparisons stay within one.
+// Settings that may change the bits: comparisons stay within one level.
 struct Level {
   CpuIsa isa;
   ModelDType dtype;
@@ -31,8 +31,14 @@ struct Report {
   void add(const Report& other);
 };
 
-// Compares `requests` requests under every variation; `model` has the shipped model's vocabulary.
+// A part of the variations: those with index % of == part.
+struct VariationPart {
+  int part = 0;
+  int of = 1;
+};
+
+// Compares `requests` requests under each variation of `part`; `model` has the demo model's vocabulary.
 Report check_determinism(const Level& level, int requests, std::uint32_t seed,
-                         const std::string& model = kDemoModel);
+                         const std::string& model = kDemoModel, VariationPart part = {});
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// determinism_soak [pairs] [seed] [model ..]: compares until so many pairs are done, prints what it saw.
-// Models are the shipped one in other formats; without one, it is the shipped model itself.
+// determinism_soak [pairs] [seed] [model ..]: compares this number of pairs and prints statistics. Models are
+// the shipped one in other formats; default: the shipped model itself.
 #include <fmt/format.h>
 
 #include <cstdlib>

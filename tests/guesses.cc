@@ -106,7 +106,7 @@ class Bench {
     return engine;
   }
 
-  // Of all kinds, some with a grammar, some with an adapter.
+  // Requests of all kinds, some with a grammar, some with an adapter.
   std::vector<Request> requests(Engine& engine, int count, std::uint32_t seed) const {
     constexpr const char* kRegexes[] = {"([a-f]{3,9}|x[0-9]+y){1,4}z", "[a-z ]{5,40}",
                                         "(yes|no|abc[0-9]{4,})"};

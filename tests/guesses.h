@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/load.h"
+#include "engine/load/load.h"
 
 namespace octavo {
 

@@ -1,5 +1,5 @@
-// guesses_soak [requests] [seed] [device] [method ..]: as many random requests to each way of proposing, on "cpu" or "cuda";
-// prints what it saw.
+// guesses_soak [requests] [seed] [device] [method ..]: runs this number of random requests with each
+// proposer, on "cpu" or "cuda"; prints statistics.
 #include <fmt/format.h>
 #include <stdlib.h>
 

@@ -67,7 +67,7 @@ class Distribution : public testing::Test {
     return request;
   }
 
-  // What may come next and how likely it is, of temperature 1.
+  // The distribution of the next token at temperature 1.
   static std::map<TokenId, double> next(Engine& engine, const std::vector<TokenId>& text) {
     Request one = request(text, 1, 1, 1);
     one.sampling.logprobs = kKept;
@@ -96,8 +96,8 @@ class Distribution : public testing::Test {
     return found;
   }
 
-  // Pearson's sum over the triples, those that are expected fewer than five times being one, as a number of
-  // standard deviations from what chance brings (Wilson and Hilferty, 1931).
+  // Pearson's statistic over the triples, in standard deviations (Wilson and Hilferty, 1931); triples with
+  // fewer than five expected draws share a cell.
   static double deviation(const std::map<Triple, double>& likely, const std::map<Triple, int>& found,
                           int count) {
     double sum = 0, rare = 0;
@@ -143,7 +143,7 @@ TEST_F(Distribution, GuessesDrawAsTheModelSays) {
   EXPECT_GT(guessing->own_stats().accepted_drafts[0], kCount / 10);
   for (const auto& [triple, times] : with) EXPECT_TRUE(likely.contains(triple));
   const double chance = deviation(likely, with, kCount);
-  fmt::print("chi-square: {:.2f} standard deviations from what chance brings\n", chance);
+  fmt::print("chi-square: {:.2f} standard deviations from the expected value\n", chance);
   EXPECT_LT(chance, 3.5);
   // That it can tell: the same draws at another temperature.
   EXPECT_GT(deviation(likely, draw(*guessing, kCount, 0.8), kCount), 5);

@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "engine/load_draft.h"
-#include "engine/local_executor.h"
+#include "engine/draft/load_draft.h"
+#include "engine/execute/local_executor.h"
 
 namespace octavo {
 namespace {

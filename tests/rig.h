@@ -7,18 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/draft/options.h"
+#include "engine/loop/engine.h"
 #include "kernels/backends.h"
 #include "model/model.h"
-#include "speculate/options.h"
 
 namespace octavo {
 
 // One answer, bit for bit.
 struct Transcript {
   std::vector<TokenId> tokens;
-  // Of the prompt's positions, then of the tokens: id, logprob (its bits), rank, then id and logprob of each
-  // entry of the list.
+  // For the prompt's positions, then for the tokens: id, logprob (its bits), rank, then id and logprob of
+  // each list entry.
   std::vector<std::uint32_t> logprobs;
   FinishReason finished = FinishReason::error;
   std::optional<TokenId> stop_token;
@@ -74,7 +74,7 @@ class Rig {
   std::shared_ptr<Ticket> submit(const Request& request);
   // All requests at once; the answers in their order.
   std::vector<Answers> run(const std::vector<Request>& requests);
-  // One after the other, each of its n answers as a request of its own.
+  // One after the other, each of its n choices as a separate request.
   std::vector<Answers> run_alone(const std::vector<Request>& requests);
 
   Engine& engine() { return *engine_; }
@@ -97,7 +97,7 @@ std::vector<Request> random_requests(Rig& rig, int count, std::uint32_t seed);
 // All at once, by any engine; the answers in their order.
 std::vector<Answers> answers_of(Engine& engine, const std::vector<Request>& requests);
 
-// The same of another vocabulary, prompts of at most so many tokens.
+// For another vocabulary, with a limit on the prompt's tokens.
 struct RequestLimits {
   int vocab = 0;
   int prompt_tokens = kPromptTokensMax;

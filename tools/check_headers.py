@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from os import sched_getaffinity
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SKIPPED = ("src/kernels/cuda/", "src/kernels/cpu/")  # of compilers and instruction sets of their own
+SKIPPED = ("src/kernels/cuda/", "src/kernels/cpu/")  # need special compilers or instruction sets
 
 
 def git(*command):

@@ -3,7 +3,7 @@
 
     docs_tables.py [--check] [--program build/release/octavo]
 
-flags.md and metrics.md are printed by the program itself; commands.md is made of every --help, routes.md of src/serve/openapi.json and
+flags.md and metrics.md are printed by the program itself; commands.md is made of every --help, routes.md of `octavo serve --list-routes` and
 the switches in src/serve/routes/table.cc.
 """
 import argparse
@@ -34,7 +34,7 @@ def commands_page(program):
     for name in subcommands(program):
         below = subcommands(program, name) if name in NESTED else []
         for command in [(name,), *((name, last) for last in below)]:
-            page += [f"## octavo {' '.join(command)}", "", "```text", text_of(program, *command, "--help").strip(), "```", ""]
+            page += [f"## octavo {' '.join(command)}", "", "```text", text_of(program, *command, "--help-all" if command == ("serve",) else "--help").strip(), "```", ""]
     return "\n".join(page)
 
 
@@ -63,14 +63,14 @@ def kind(schema, schemas):
     return " ".join([name, *filter(None, bounds)])
 
 
-def routes_page():
-    document = json.loads((ROOT / "src/serve/openapi.json").read_text())
+def routes_page(program):
+    document = json.loads(text_of(program, "serve", "--list-routes"))
     schemas = document["components"]["schemas"]
     table = (ROOT / "src/serve/routes/table.cc").read_text()
     needs = {"dev_mode": "`--server-dev-mode`", "change_adapters": "`--allow-runtime-lora-updating`", "profiles": "`--profiler-config`"}
     switch = {}
     for row in re.findall(r"\{\.path = [^}]*\}", table):
-        if by := re.search(r"enabled_by = &ServeOptions::(\w+)", row):
+        if by := re.search(r"enabled_by = &ServeFeatures::(\w+)", row):
             switch[re.search(r'\.path = "([^"]+)"', row)[1]] = needs.get(by[1], f"`{by[1]}`")
     page = ["# Routes and fields of octavo serve", "",
             "Written by `tools/docs_tables.py` from the document that `GET /openapi.json` serves. Their meaning: [HTTP API](api.md).", "",
@@ -85,10 +85,11 @@ def routes_page():
                 if "$ref" in content["schema"]:
                     bodies.setdefault(content["schema"]["$ref"].rsplit("/", 1)[1], []).append(path)
     for name, paths in bodies.items():
-        page += ["", f"## {name}", "", "Body of " + ", ".join(f"`{path}`" for path in paths) + ".", "", "| field | type |", "|---|---|"]
+        page += ["", f"## {name}", "", "Body of " + ", ".join(f"`{path}`" for path in paths) + ".", "", "| field | type | meaning |", "|---|---|---|"]
         required = set(schemas[name].get("required", []))
         for field, schema in schemas[name].get("properties", {}).items():
-            page.append(f"| `{field}` | {kind(schema, schemas)}{', required' if field in required else ''} |")
+            meaning = schemas.get(schema.get("$ref", "").rsplit("/", 1)[-1], schema).get("description", "")
+            page.append(f"| `{field}` | {kind(schema, schemas)}{', required' if field in required else ''} | {meaning} |")
     return "\n".join([*page, ""])
 
 
@@ -98,7 +99,7 @@ def main():
     parser.add_argument("--program", default=str(ROOT / "build/release/octavo"))
     args = parser.parse_args()
     pages = {"flags": text_of(args.program, "serve", "--list-flags"), "metrics": text_of(args.program, "serve", "--list-metrics"),
-             "commands": commands_page(args.program), "routes": routes_page()}
+             "commands": commands_page(args.program), "routes": routes_page(args.program)}
     stale = []
     for name, text in pages.items():
         path = ROOT / f"docs/reference/{name}.md"

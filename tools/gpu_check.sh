@@ -45,7 +45,7 @@ if [ "${1:-}" = pack ]; then
     grep -Ev '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I{} cp -L {} "$place/bin/"
   tar -cf - tools/gpu_check.sh bench/gpu bench/peers/models.py models/demo{,-draft,-eagle3} tests/data/{models,quantized,drafters,sound} |
     tar -xf - -C "$place"
-  # Of the largest goldens only those that engine_test reads, so that the archive has less than 64 MB.
+  # Only those of the largest goldens that engine_test reads, so that the archive stays below 64 MB.
   (cd "$place" && du -s tests/data/models/* | awk '$1 > 330 { print $2 }' | grep -vE '/(gemma2|qwen3_next|deepseek_v32)$' | xargs rm -r)
   XZ_OPT=-9 tar -cJf build/gpu_check.tar.xz -C build/pack octavo_gpu
   rm -rf build/pack
@@ -97,8 +97,8 @@ step() {
   printf '%-20s %-7s %4d s\n' "$name" "$status" $((SECONDS - begin)) | tee "$out/$name.status"
 }
 
-# shards PROGRAM FILTER: a test program in as many parts as there are processors, at once: the reference on the host is what they
-# wait for.
+# shards PROGRAM FILTER: runs a test program in one part per processor, in parallel: the reference on the host
+# takes most of the time.
 shards() {
   local count status=0 parts=()
   count=$(nproc)
@@ -112,7 +112,7 @@ shards() {
   return $status
 }
 
-# A server on a port of its own; the load, and that it ends when it is told to.
+# Tests a server on a separate port: the load, and that it ends on a signal.
 serve() {
   local port=18731 server answered=0
   "$bin/octavo" serve models/demo --device cuda --host 127.0.0.1 --port $port --max-num-seqs 64 &

@@ -11,7 +11,9 @@ page() {  # page COMMAND..: octavo-COMMAND.1
   local words=("$@")
   local name=$(IFS=-; echo "octavo${words:+-}${words[*]}")
   local about=$("$program" "${words[@]}" --help | head -n 1)
-  PATH=$bin:$PATH help2man --no-info --version-string="$version" --source="Octavo $version" --name="${about%.}" \
+  local help=--help
+  [[ $name == octavo-serve ]] && help=--help-all
+  PATH=$bin:$PATH help2man --help-option="$help" --no-info --version-string="$version" --source="Octavo $version" --name="${about%.}" \
     --output="$folder/$name.1" "octavo ${words[*]}"
   gzip -n -9 -f "$folder/$name.1"
 }

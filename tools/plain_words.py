@@ -64,7 +64,7 @@ def folder_of(name):
 
 
 def changed_folders():
-    """Of the commits that main lacks, or, on main, of the last one."""
+    """The folders that differ from main, or, on main, from the last commit."""
     base = (git("merge-base", "HEAD", "main") or [""])[0]
     if base in ("", (git("rev-parse", "HEAD") or [""])[0]):
         base = "HEAD^"

@@ -18,7 +18,7 @@ BUNDLED = r"octavo\.libs/[^/]+\.so[.\d-]*"
 
 
 def expected() -> set[str]:
-    """The files that a wheel must hold, but for its own records and what is bundled."""
+    """The files that a wheel must hold, except its own records and bundled libraries."""
     files = {"octavo/bin/octavo", "octavo/lib/liboctavo.so.1"}
     files |= {f"octavo/{path.name}" for path in PACKAGE.glob("*.py")}
     files |= {f"octavo/share/octavo/models/demo/{path.name}" for path in MODEL.iterdir()}

@@ -27,7 +27,7 @@ VARIANTS = {
 
 
 def seconds(octavo: str, model: str, device: str, workload: str, flags: list[str]) -> float:
-    """The median batch, after two that warm up: graphs are recorded when a step of their size comes again."""
+    """The median batch after two warm-ups: a graph is recorded when a step size repeats."""
     batch, prompt, tokens = WORKLOADS[workload]
     with tempfile.NamedTemporaryFile(suffix=".json") as result:
         command = [octavo, "bench", "latency", model, "--load-format", "dummy", "--device", device, "--output-json", result.name]
@@ -60,7 +60,7 @@ def main() -> None:
                         continue
                     found[name][workload] = seconds(args.octavo, folder, args.device, workload, flags)
                     print(name, workload, found[name][workload], flush=True)
-                    args.out.write_text(json.dumps(found))  # what is there when time runs out
+                    args.out.write_text(json.dumps(found))  # saves results in case time runs out
 
 
 if __name__ == "__main__":

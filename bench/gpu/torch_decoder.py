@@ -160,7 +160,7 @@ def main() -> None:
                 continue
             found[shape][workload] = workload_seconds(config, workload, args.device, not args.eager)
             print(shape, workload, found[shape][workload], flush=True)
-            args.out.write_text(json.dumps(found))  # what is there when time runs out
+            args.out.write_text(json.dumps(found))  # saves results in case time runs out
     args.out.write_text(json.dumps(found))
 
 

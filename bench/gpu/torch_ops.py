@@ -33,7 +33,7 @@ COLD_BYTES = 256e6
 
 
 def seconds(calls: list) -> float:
-    """Of one call, the median of nine replays of a graph of all."""
+    """Time of one call: the median of nine replays of a graph of all calls."""
     for call in calls:
         call()
     torch.cuda.synchronize()

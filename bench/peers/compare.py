@@ -18,7 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-VOCABULARY = 40_000  # every model of models.py has as many tokens
+VOCABULARY = 40_000  # every model of models.py has at least this number of tokens
 REST = 1.5  # seconds before each run: the threads of some engines spin for a while after their last work
 
 

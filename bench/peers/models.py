@@ -121,7 +121,7 @@ NORMS = {
 
 
 def byte_alphabet() -> list[str]:
-    """The 256 printable characters that stand for bytes in a byte-level vocabulary."""
+    """The 256 printable characters that represent bytes in a byte-level vocabulary."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     rest = iter(range(256, 512))
     return [chr(byte) if byte in printable else chr(next(rest)) for byte in range(256)]

@@ -20,7 +20,7 @@ class NullExecutor(Executor):
     """Answers every step at once with the same token for each sequence. Its cache is a number, no memory."""
 
     def _init_executor(self) -> None:
-        self.told: dict[str, int] = {}  # tokens of a prompt that are still to be read
+        self.unread: dict[str, int] = {}  # tokens of a prompt that are still to be read
 
     def determine_available_memory(self) -> list[int]:
         return [1 << 30]
@@ -43,13 +43,13 @@ class NullExecutor(Executor):
 
     def execute_model(self, scheduler_output: Any, non_block: bool = False) -> Any:
         for new in scheduler_output.scheduled_new_reqs:
-            self.told[new.req_id] = len(new.prompt_token_ids)
+            self.unread[new.req_id] = len(new.prompt_token_ids)
         ids, tokens = list(scheduler_output.num_scheduled_tokens), []
         for name, count in scheduler_output.num_scheduled_tokens.items():
-            self.told[name] -= count
-            tokens.append([TOKEN] if self.told[name] <= 0 else [])
+            self.unread[name] -= count
+            tokens.append([TOKEN] if self.unread[name] <= 0 else [])
         for name in scheduler_output.finished_req_ids:
-            self.told.pop(name, None)
+            self.unread.pop(name, None)
         output = ModelRunnerOutput(ids, {name: i for i, name in enumerate(ids)}, tokens)
         if not non_block:
             return output

@@ -14,22 +14,14 @@
 namespace octavo {
 namespace {
 
-// What generation_config.json says, by the names of request fields.
+// Values of generation_config.json, by the names of request fields.
 boost::json::object sampling_defaults(const openai::GenerationDefaults& defaults) {
-  boost::json::object out;
-  const auto add = [&](std::string_view name, const auto& value) {
-    if (value) out[name] = *value;
-  };
-  add("temperature", defaults.temperature);
-  add("top_p", defaults.top_p);
-  add("top_k", defaults.top_k);
-  add("min_p", defaults.min_p);
-  add("repetition_penalty", defaults.repetition_penalty);
-  add("max_tokens", defaults.max_tokens);
+  boost::json::object out = defaults.sampling;
+  if (defaults.max_tokens) out["max_tokens"] = *defaults.max_tokens;
   return out;
 }
 
-// Waits for what begin(done) promises to tell.
+// Calls begin(done) and waits until done is called.
 template <class Begin>
 Result<> told(Begin&& begin) {
   std::promise<Result<>> promise;
@@ -58,7 +50,8 @@ Result<std::unique_ptr<LocalEngine>> LocalEngine::create(const boost::json::obje
         return std::string(value != nullptr ? value : "");
       }));
   const bool sleep_mode = options.sleep_mode;
-  options.serve.rules.trust_chat_templates = true;  // who calls is the program itself
+  // the caller is the program itself, so its templates are trusted
+  options.serve.rules.trust_chat_templates = true;
   TRY(auto runtime, start_runtime(std::move(options)));
   return std::unique_ptr<LocalEngine>(new LocalEngine(std::move(runtime), sleep_mode));
 }
@@ -86,7 +79,7 @@ Result<> LocalEngine::submit(std::uint64_t request, const boost::json::object& b
 
 Result<> LocalEngine::is_new(std::uint64_t request) const {
   if (!active_.contains(request) && !reading_.contains(request)) return {};
-  return invalid("request", "there is an unfinished request {} already", request);
+  return invalid("request", "request: an unfinished request {} exists already", request);
 }
 
 Result<> LocalEngine::submit_texts(std::uint64_t request, std::string_view route,
@@ -141,7 +134,7 @@ void LocalEngine::take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out)
   const std::lock_guard lock(mutex_);
   const auto found = active_.find(arrival.job);
   if (found == active_.end())
-    return take_text(std::move(arrival), out);  // or ended by a stop string before the engine knew
+    return take_text(std::move(arrival), out);  // or a stop string ended it before the engine knew
   Active& active = found->second;
   Output& output = arrival.output;
   const int index = output.index, engine = output.engine;
@@ -195,7 +188,7 @@ void LocalEngine::measure_end(const Active& active, const Progress& answer, int 
 
 Result<> LocalEngine::sleep(int level) {
   if (level != 1 && level != 2) return invalid("level", "must be 1 or 2, got {}", level);
-  if (!sleep_mode_) return invalid("enable_sleep_mode", "must be true for an engine that is to sleep");
+  if (!sleep_mode_) return invalid("enable_sleep_mode", "must be true for an engine that can sleep");
   return told([&](EngineClient::Done done) { engine().sleep(level, std::move(done)); });
 }
 

@@ -1,4 +1,4 @@
-// What an octavo_engine is: a model in this process, the requests it works on, and the outputs on their way out.
+// Implementation of octavo_engine: a model in this process, its unfinished requests, and their outputs.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -19,12 +19,12 @@
 
 namespace octavo {
 
-// An output with everything it points to.
+// An output and the data that it points to.
 struct OwnedOutput {
   std::uint64_t request = 0;
   bool last = false;
   openai::AnswerPart part;
-  std::optional<std::vector<TokenId>> prompt;  // in an answer's first output
+  std::optional<std::vector<TokenId>> prompt;  // in the first output of each choice
   std::vector<TokenLogprobs> prompt_logprobs;
   int cached_tokens = 0;
   std::string error;
@@ -37,16 +37,16 @@ class LocalEngine {
 
   // request: a number that no unfinished request has.
   Result<> submit(std::uint64_t request, const boost::json::object& body, bool stream);
-  // A body of one of the routes for models that read texts; its one output has the reply as its text.
+  // Submits a body of a route for pooling models; its one output has the reply as its text.
   Result<> submit_texts(std::uint64_t request, std::string_view route, const boost::json::object& body);
   void abort(std::uint64_t request);
-  // What has come, waiting at most timeout_ms for the first.
+  // Returns the outputs so far; waits at most timeout_ms for the first.
   std::vector<OwnedOutput> wait(int timeout_ms);
 
-  // Both return when it is done.
+  // Both return when the change is complete.
   Result<> sleep(int level);
   Result<> wake_up();
-  // A trace of the steps, in a file: see StepTrace.
+  // Writes a trace of the steps to a file: see StepTrace.
   Result<> start_profile(const boost::json::object& session) {
     return runtime_->service->step_trace.start(session);
   }
@@ -60,11 +60,11 @@ class LocalEngine {
 
  private:
   struct Progress {
-    OwnedOutput pending{};  // has come and is not handed out yet
-    bool begun = false;     // something has been handed out
+    OwnedOutput pending{};  // arrived, not handed out yet
+    bool begun = false;  // some output was handed out
     bool ended = false;
     int tokens = 0;
-    std::int64_t last_output_us = 0;  // 0: none had tokens
+    std::int64_t last_output_us = 0;  // 0: no output had tokens
   };
   struct Active {
     GenerationPlan plan;
@@ -75,7 +75,7 @@ class LocalEngine {
   };
 
   struct Reading {
-    std::optional<std::vector<TokenId>> prompt;  // where there is one text
+    std::optional<std::vector<TokenId>> prompt;  // if the request has one text
     LocalPooling pooling;
   };
 
@@ -83,7 +83,7 @@ class LocalEngine {
   Result<> is_new(std::uint64_t request) const;
   void take(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out);
   void take_text(Arrivals::Arrival arrival, std::vector<OwnedOutput>& out);
-  // For the metrics: tokens that came, and an answer that has ended.
+  // For metrics: new tokens, or the end of a choice.
   void measure(const Active& active, Progress& answer, const Arrivals::Arrival& arrival);
   void measure_end(const Active& active, const Progress& answer, int engine, std::int64_t at_us);
 
@@ -91,8 +91,8 @@ class LocalEngine {
   std::unique_ptr<Runtime> runtime_;
   const bool sleep_mode_;
   std::string info_;
-  std::mutex waiting_;  // held by the one who waits
-  std::mutex mutex_;    // of what follows
+  std::mutex waiting_;  // held by the caller of wait()
+  std::mutex mutex_;  // guards the members below
   std::map<std::uint64_t, Active> active_;
   std::map<std::uint64_t, Reading> reading_;
 };

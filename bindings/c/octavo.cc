@@ -11,7 +11,7 @@
 
 #include "local/version.h"
 #include "local_engine.h"
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 
 struct octavo_engine {
   std::unique_ptr<octavo::LocalEngine> local;
@@ -49,7 +49,7 @@ std::int32_t report(const Error& error, octavo_error* out) {
   return code;
 }
 
-// Runs what may fail; nothing that the libraries below throw leaves this file.
+// Runs the work; no exception of the libraries below leaves this file.
 template <class Work>
 std::int32_t guarded(octavo_error* error, Work&& work) noexcept {
   try {
@@ -62,7 +62,7 @@ std::int32_t guarded(octavo_error* error, Work&& work) noexcept {
   }
 }
 
-// Up to `capacity` bytes of a text; `bytes` gets how many it has.
+// Writes up to `capacity` bytes of a text; `bytes` receives its full length.
 void write(std::string_view text, char* out, std::size_t capacity, std::size_t* bytes) {
   *bytes = text.size();
   std::ranges::copy_n(text.begin(), static_cast<std::ptrdiff_t>(std::min(capacity, text.size())), out);
@@ -80,7 +80,7 @@ octavo_finish finish_of(const std::optional<FinishReason>& reason) {
   return OCTAVO_ERROR;
 }
 
-// Outputs as C sees them, with all that they point to.
+// C structures of outputs, and the data that they point to.
 struct Batch final : octavo_outputs {
   explicit Batch(std::vector<OwnedOutput> outputs) : octavo_outputs{}, owned(std::move(outputs)) {
     views.reserve(owned.size());

@@ -7,9 +7,9 @@
  *   for (octavo_outputs *outputs; (outputs = octavo_wait(engine, 1000)); octavo_outputs_free(outputs)) ...
  *   octavo_destroy(engine);
  *
- * No function throws, exits or calls back; all may be called from any thread unless it says otherwise. Texts are UTF-8
- * with their length beside them, not ended by a NUL, unless it says otherwise. As long as octavo_abi() returns the same
- * number, functions are only ever added, octavo_stats only grows at its end, and other structures stay as they are.
+ * No function throws, exits or calls back. All are thread-safe, unless the comment says otherwise. Texts are UTF-8
+ * with an explicit length and no NUL at the end, unless the comment says otherwise. While octavo_abi() returns the same
+ * number, only functions are added; octavo_stats grows only at its end; other structures do not change.
  */
 #ifndef OCTAVO_H
 #define OCTAVO_H
@@ -29,62 +29,61 @@ extern "C" {
 
 #define OCTAVO_ABI 1
 
-/* The number that OCTAVO_ABI had when the library was compiled. */
+/* OCTAVO_ABI of the compiled library. */
 OCTAVO_API int32_t octavo_abi(void);
-/* "0.1.0", ended by a NUL. */
+/* Version such as "0.1.0", NUL-terminated. */
 OCTAVO_API const char *octavo_version(void);
 
 typedef enum {
   OCTAVO_OK = 0,
   OCTAVO_INVALID_ARGUMENT = 1,   /* the caller's input is wrong */
   OCTAVO_NOT_FOUND = 2,          /* a file or model that does not exist */
-  OCTAVO_UNSUPPORTED = 3,        /* well-formed, but something Octavo does not do */
+  OCTAVO_UNSUPPORTED = 3,        /* valid, but Octavo does not support it */
   OCTAVO_CORRUPT = 4,            /* a file that contradicts itself */
   OCTAVO_IO = 5,                 /* the operating system refused */
-  OCTAVO_RESOURCE_EXHAUSTED = 6, /* a limit was reached: wait for outputs, then try again */
+  OCTAVO_RESOURCE_EXHAUSTED = 6, /* a limit was reached: wait for outputs, then retry */
   OCTAVO_UNAVAILABLE = 7,        /* the engine has failed or is being stopped */
   OCTAVO_INTERNAL = 8            /* a failure that is not the caller's fault */
 } octavo_code;
 
-/* What went wrong; filled in by functions that return something other than OCTAVO_OK. */
+/* Description of a failure; set by functions that return a code other than OCTAVO_OK. */
 typedef struct {
   int32_t code;       /* octavo_code */
-  char field[64];     /* the input field at fault, "" when there is none; ended by a NUL */
-  char message[1024]; /* one line, ended by a NUL; longer ones are cut */
+  char field[64];     /* the invalid input field, "" if there is none; NUL-terminated */
+  char message[1024]; /* one line, NUL-terminated, truncated if longer */
 } octavo_error;
 
 typedef struct octavo_engine octavo_engine;
 
-/* Loads a model and starts its engine; takes as long as reading the weights. options: a JSON object, ended by a NUL, of
- * the flags of `octavo serve` with _ for -: {"model": "..", "max_model_len": 4096, "enable_prefix_caching": false}. Without
- * "model" the demo model. `error` may be NULL. */
+/* Loads a model and starts its engine; returns when the weights are loaded. options: NUL-terminated JSON object with the
+ * flags of `octavo serve`, with _ for -: {"model": "..", "max_model_len": 4096, "enable_prefix_caching": false}. Without
+ * "model" it loads the demo model. `error` may be NULL. */
 OCTAVO_API int32_t octavo_create(const char *options, octavo_engine **engine, octavo_error *error);
 
-/* Ends what is running, frees everything. No other call for this engine may be under way. NULL is allowed. */
+/* Aborts all requests and frees the engine. No other call may use the engine meanwhile. NULL is allowed. */
 OCTAVO_API void octavo_destroy(octavo_engine *engine);
 
-/* A JSON object about the engine: model, max_model_len, vocab_size, num_blocks, default_sampling_params. Lives as long as
- * the engine; ended by a NUL. */
+/* A JSON object about the engine: model, max_model_len, vocab_size, num_blocks, default_sampling_params.
+ * NUL-terminated; valid until octavo_destroy. */
 OCTAVO_API const char *octavo_info(const octavo_engine *engine);
 
 typedef enum {
-  OCTAVO_FINAL = 0, /* one output for each answer, when it has ended */
-  OCTAVO_DELTA = 1  /* an output whenever there is more of an answer */
+  OCTAVO_FINAL = 0, /* one output for each choice, at its end */
+  OCTAVO_DELTA = 1  /* an output for each new piece of a choice */
 } octavo_mode;
 
 /* Submits a body of /v1/chat/completions (it has "messages") or of /v1/completions with one prompt, a text or token ids;
- * max_tokens beyond the context is cut to what fits. `request`: the caller's number for it, which its outputs will bear; no
- * unfinished request may have the same. */
+ * limits max_tokens to the context. `request`: a number chosen by the caller, returned in its outputs; unique among unfinished
+ * requests. */
 OCTAVO_API int32_t octavo_submit(octavo_engine *engine, uint64_t request, const char *body, size_t body_bytes,
                                  octavo_mode mode, octavo_error *error);
 
-/* Submits a body of a route for models that read texts: "/v1/embeddings", "/pooling", "/classify", "/score" or "/rerank",
- * ended by a NUL. Its one output has the route's reply, JSON, as its text, and the prompt's tokens where the body has one
- * text. */
+/* Submits a body of a pooling route: "/v1/embeddings", "/pooling", "/classify", "/score" or "/rerank", NUL-terminated. Its
+ * one output has the route's JSON reply as its text, and the prompt's tokens if the body has one text. */
 OCTAVO_API int32_t octavo_submit_texts(octavo_engine *engine, uint64_t request, const char *route, const char *body,
                                        size_t body_bytes, octavo_error *error);
 
-/* Ends a request soon; its answers still end with an output. Unknown and finished requests are ignored. */
+/* Aborts a request; each of its choices still ends with an output. Ignores unknown and finished requests. */
 OCTAVO_API void octavo_abort(octavo_engine *engine, uint64_t request);
 
 typedef enum {
@@ -103,36 +102,36 @@ typedef struct {
 
 /* The log-probabilities of one position. */
 typedef struct {
-  int32_t token; /* that stands there */
+  int32_t token; /* the token at this position */
   float logprob;
-  int32_t rank;                /* 1: the most likely of all */
-  const octavo_candidate *top; /* the most likely first */
+  int32_t rank;                /* 1: the most likely token */
+  const octavo_candidate *top; /* most likely first */
   size_t top_count;
 } octavo_logprobs;
 
-/* All of an answer (OCTAVO_FINAL) or what is new of it (OCTAVO_DELTA). */
+/* A whole choice (OCTAVO_FINAL) or its new piece (OCTAVO_DELTA). */
 typedef struct {
   uint64_t request;
-  int32_t index;  /* which of the request's n answers */
+  int32_t index;  /* index among the request's n choices */
   int32_t finish; /* octavo_finish */
-  int32_t last;   /* 1: nothing more comes for this request */
+  int32_t last;   /* 1: the request's last output */
   const char *text;
   size_t text_bytes;
   const int32_t *tokens;
   size_t token_count;
-  const octavo_logprobs *logprobs; /* one for each token when asked for, else NULL */
-  const char *stop_text;           /* the stop string that ended the answer, else NULL */
+  const octavo_logprobs *logprobs; /* one for each token if requested, else NULL */
+  const char *stop_text;           /* the stop string that ended the choice, else NULL */
   size_t stop_text_bytes;
-  int32_t stop_token; /* of stop_token_ids, that ended the answer; -1: none */
+  int32_t stop_token; /* the entry of stop_token_ids that ended the choice; -1: none */
   const char *error;  /* with OCTAVO_ERROR, else NULL */
   size_t error_bytes;
-  /* About the prompt, in an answer's first output (so in every one of OCTAVO_FINAL), else NULL and 0. */
+  /* The prompt, in the first output of a choice (with OCTAVO_FINAL in every output), else NULL and 0. */
   const int32_t *prompt_tokens;
   size_t prompt_token_count;
-  const octavo_logprobs *prompt_logprobs; /* of the prompt's second token and those behind it, when asked for */
+  const octavo_logprobs *prompt_logprobs; /* from the prompt's second token on, if requested */
   size_t prompt_logprob_count;
   int32_t cached_tokens; /* prompt tokens found in the prefix cache */
-  /* Seconds since the request arrived, in an answer's last output; 0: it never came to that. */
+  /* Seconds since the request's arrival, in the last output of a choice; 0: it did not happen. */
   double scheduled_s, first_token_s, last_token_s;
 } octavo_output;
 
@@ -141,23 +140,23 @@ typedef struct {
   size_t count;
 } octavo_outputs;
 
-/* All outputs that have come, at least one; waits for it, at most timeout_ms. NULL: none came. One caller at a time gets
- * outputs, others wait. What it returns is the caller's until octavo_outputs_free. */
+/* Returns all new outputs; waits at most timeout_ms for the first. NULL: no output came. Concurrent callers take turns. The
+ * caller owns the result: free it with octavo_outputs_free. */
 OCTAVO_API octavo_outputs *octavo_wait(octavo_engine *engine, int32_t timeout_ms);
 OCTAVO_API void octavo_outputs_free(octavo_outputs *outputs);
 
-/* Token ids of a text. Writes up to `capacity` of them; `count` gets how many there are. */
+/* Token ids of a text. Writes up to `capacity` ids; `count` receives the total number. */
 OCTAVO_API int32_t octavo_encode(const octavo_engine *engine, const char *text, size_t text_bytes,
                                  int32_t add_special_tokens, int32_t *tokens, size_t capacity, size_t *count,
                                  octavo_error *error);
-/* Text of token ids. Writes up to `capacity` bytes; `text_bytes` gets how many there are. */
+/* Text of token ids. Writes up to `capacity` bytes; `text_bytes` receives the total number. */
 OCTAVO_API int32_t octavo_decode(const octavo_engine *engine, const int32_t *tokens, size_t count,
                                  int32_t skip_special_tokens, char *text, size_t capacity, size_t *text_bytes,
                                  octavo_error *error);
 
-/* Gauges of this moment, counters since the start. */
+/* Current gauges, and counters since the start. */
 typedef struct {
-  int32_t healthy; /* 0: the engine has failed for good */
+  int32_t healthy; /* 0: the engine has failed and cannot recover */
   int32_t running, waiting;
   int32_t blocks_total, blocks_used, blocks_cached; /* of the KV cache */
   int64_t prompt_tokens, prompt_tokens_cached, generation_tokens;
@@ -166,30 +165,29 @@ typedef struct {
   int32_t sleep_level; /* 0: awake; see octavo_sleep */
 } octavo_stats;
 
-/* Fills in the first `bytes` bytes, sizeof(octavo_stats) as the caller knows it. */
+/* Writes the first `bytes` bytes: pass sizeof(octavo_stats). */
 OCTAVO_API void octavo_get_stats(const octavo_engine *engine, octavo_stats *stats, size_t bytes);
 
-/* What `octavo serve` tells on /metrics of its engine, in Prometheus' text format. Writes up to `capacity` bytes;
- * `text_bytes` gets how many there are, which may be more at the next call. */
+/* The engine's metrics as on /metrics of `octavo serve`, in Prometheus' text format. Writes up to `capacity` bytes;
+ * `text_bytes` receives the total number, which can grow until the next call. */
 OCTAVO_API int32_t octavo_metrics(const octavo_engine *engine, char *text, size_t capacity, size_t *text_bytes,
                                   octavo_error *error);
 
-/* Forgets every cached prefix that no running request uses. */
+/* Drops every cached prefix that no running request uses. */
 OCTAVO_API void octavo_reset_prefix_cache(octavo_engine *engine);
 
-/* Gives memory back until octavo_wake_up: level 1 that of the KV cache, level 2 that of the weights, too, which are then
- * read again. New requests are refused at once; returns when the last one has ended. For engines created with
- * "enable_sleep_mode": true. */
+/* Frees memory until octavo_wake_up: level 1 the KV cache, level 2 also the weights, which octavo_wake_up reads again.
+ * Refuses new requests at once; returns after the last running request has ended. Requires "enable_sleep_mode": true in
+ * the options of octavo_create. */
 OCTAVO_API int32_t octavo_sleep(octavo_engine *engine, int32_t level, octavo_error *error);
-/* Returns when the engine takes requests again; at once where it is awake. */
+/* Returns when the engine accepts requests again; at once if it is awake. */
 OCTAVO_API int32_t octavo_wake_up(octavo_engine *engine, octavo_error *error);
 
-/* Begins a file that says what each step of the engine takes, in the trace event format (Perfetto and
- * chrome://tracing open it), in the folder of the engine's option "profiler_config": {"profiler": "torch",
- * "torch_profiler_dir": ".."}. `session`: JSON with "profile_prefix", "delay_iterations" and
- * "max_iterations", all optional; ended by a NUL. */
+/* Begins a trace of the engine's steps, in the trace event format (for Perfetto and chrome://tracing): a file in the folder
+ * of the engine's option "profiler_config": {"profiler": "torch", "torch_profiler_dir": ".."}. `session`: JSON with
+ * "profile_prefix", "delay_iterations" and "max_iterations", all optional; NUL-terminated. */
 OCTAVO_API int32_t octavo_start_profile(octavo_engine* engine, const char* session, octavo_error* error);
-/* Ends the file. */
+/* Ends the trace. */
 OCTAVO_API int32_t octavo_stop_profile(octavo_engine* engine, octavo_error* error);
 
 #ifdef __cplusplus

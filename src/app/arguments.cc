@@ -21,11 +21,11 @@ namespace {
 
 namespace json = boost::json;
 
-// "--max_model_len=4", "-tp", taken apart.
+// The parts of a flag such as "--max_model_len=4" or "-tp".
 struct Flag {
   std::string name;                  // "--max-model-len"
   std::string path;                  // "level" of "--compilation-config.level"
-  std::optional<std::string> value;  // behind '='
+  std::optional<std::string> value;  // after '='
 };
 
 bool is_number(std::string_view text) {
@@ -46,7 +46,7 @@ Flag take_apart(std::string_view argument) {
   return flag;
 }
 
-// "1" is a number, "32k" too, "ngram" a string.
+// "1" and "32k" are numbers, "ngram" is a string.
 json::value json_or_text(const std::string& text) {
   boost::system::error_code not_json;
   json::value value = json::parse(text, not_json);
@@ -67,7 +67,7 @@ void merge(json::value& into, json::value&& from) {
   for (auto& [key, value] : from.get_object()) merge(into.get_object()[key], std::move(value));
 }
 
-// {"a": {"b": value}} of "a.b"; "a.b+": a list.
+// {"a": {"b": value}} for "a.b"; "a.b+" gives a list.
 json::value nested(std::string_view path, const std::string& text) {
   json::value value = json_or_text(text);
   if (path.ends_with('+')) {
@@ -143,7 +143,7 @@ class Rewriter {
     if (known != nullptr && option(flag.name) == nullptr) flag.name = known->name;
   }
 
-  // --no-x is --x=false.
+  // Converts --no-x to --x=false.
   void expand_negation(Flag& flag) const {
     if (!flag.name.starts_with("--no-") || option(flag.name) != nullptr) return;
     const std::string positive = "--" + flag.name.substr(5);
@@ -183,7 +183,7 @@ class Rewriter {
       }
     if (values.empty() && known.takes != Takes::maybe_value) return invalid(known.name, "needs a value");
     for (const std::string& value : values) TRY_VOID(check_harmless(known, value));
-    // The engine's process, which has the same command line, does not say it once more.
+    // The engine's process has the same command line and need not repeat the warning.
     if (std::ranges::find(arguments_, kRunEngineFlag) == arguments_.end())
       log_info("{} has no effect: {}", known.name, known.reason);
     return {};
@@ -210,7 +210,7 @@ class Rewriter {
     return invalid(name, "is not a flag of this command; did you mean {}?", *nearest);
   }
 
-  // The file's flags go in front of the command line's, which win, but behind the model's name.
+  // Inserts the file's flags after the model's name and before the command line's flags, which override them.
   Result<> insert_config_file() {
     if (!of_vllm_) return {};
     std::string path;
@@ -250,7 +250,7 @@ class Rewriter {
   const CLI::App& command_;
   const bool of_vllm_;
   std::vector<std::string> arguments_;
-  std::size_t at_ = 0;  // the next of them
+  std::size_t at_ = 0;  // index of the next argument
   std::vector<std::string> out_;
   std::map<std::string, json::value> nested_;
 };

@@ -1,4 +1,4 @@
-// Command lines written for `vllm serve`, turned into what the option parser takes.
+// Translates command lines of `vllm serve` to those of the option parser.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,14 +9,14 @@
 
 namespace octavo {
 
-// Rewrites the arguments behind a subcommand's name:
+// Rewrites the arguments after a subcommand's name:
 //   --max_model_len 32k                     --max-model-len 32k
 //   --no-enable-prefix-caching              --enable-prefix-caching=false, for every switch
 //   -tp 2, -O3                              --tensor-parallel-size 2, --optimization-level 3
 //   --x.a.b 1 --x.c+ d,e                    --x {"a":{"b":1},"c":["d","e"]}
-//   --config file.yaml                      the flags in that file, which those of the command line override
-// Flags of vLLM that are no options here are dropped with a line in the log, when they change nothing.
-// Errors: a flag that asks for what Octavo does not do, and one that nobody knows, with the nearest name.
+//   --config file.yaml                      the file's flags; the command line overrides them
+// Drops flags of vLLM that have no effect here, and logs them. Errors: an unsupported flag or value, and an
+// unknown flag, with the nearest name.
 Result<std::vector<std::string>> read_arguments(const CLI::App& command, std::vector<std::string> arguments);
 
 }  // namespace octavo

@@ -51,7 +51,7 @@ Result<AutoscalerSetup> autoscaler_setup(const AutoscalerFlags& c) {
 
 void add_predictor_flag(CLI::App& command, const std::string& group, bool foresees, std::string& predictor) {
   std::vector<std::string> names;
-  std::string text = "What the next window's load is taken to be";
+  std::string text = "Forecast of the next window's load";
   for (const fleet::Predictor& one : fleet::predictors()) {
     if (one.foresees && !foresees) continue;
     names.emplace_back(one.name);
@@ -67,16 +67,16 @@ void add_autoscaler_flags(CLI::App& command, const std::string& group, Autoscale
   const int most = static_cast<int>(fleet::kEndpointsMax);
   command
       .add_option("--capacity", c.capacity,
-                  "What fleets serve: a file that octavo plan --window --output-json wrote")
+                  "Measured capacities: a file that octavo plan --window --output-json wrote")
       ->group(group);
   command
       .add_option("--tokens-per-second", c.tokens_per_second,
-                  "What one replica serves, of prompts and answers, in place of --capacity")
+                  "Tokens per second of prompts and of output that one replica serves, instead of --capacity")
       ->check(CLI::Range(0.001, 1e9))
       ->group(group);
   command
       .add_option("--slo", c.slo,
-                  "What a good request meets, in milliseconds: ttft:2000 tpot:50; corrects the number")
+                  "Limits of a good request in milliseconds: ttft:2000 tpot:50; corrects the number")
       ->group(group);
   command.add_option("--share", c.share, "So large a share of the requests must be good")
       ->check(CLI::Range(0.01, 1.0))
@@ -99,7 +99,7 @@ void add_autoscaler_flags(CLI::App& command, const std::string& group, Autoscale
   add_predictor_flag(command, group, false, c.predictor);
   command
       .add_option("--scale-down-delay", c.scale_down_delay,
-                  "For so long a replica has not been needed when it is removed")
+                  "Time for which a replica was not needed before it is removed")
       ->capture_default_str()
       ->group(group);
   command

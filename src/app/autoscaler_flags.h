@@ -1,4 +1,4 @@
-// What an autoscaler decides by: for `octavo plan live`, and for `octavo plan compare`, which simulates it.
+// Flags of an autoscaler: for `octavo plan live`, and for `octavo plan compare`, which simulates it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -20,10 +20,10 @@ struct AutoscalerFlags {
   double tokens_per_second = 0;
   std::string window = "60s", interval = "5s", scale_down_delay = "300s";
   std::string predictor = "trend";
-  fleet::AutoscalerRules rules;  // its numbers of replicas and its sensitivity are flags
+  fleet::AutoscalerRules rules;  // flags set its numbers of replicas and its sensitivity
 };
 
-// What they say.
+// The parsed flags.
 struct AutoscalerSetup {
   fleet::AutoscalerRules rules;
   fleet::Slo slo;
@@ -32,7 +32,8 @@ struct AutoscalerSetup {
   std::int64_t interval_us;
 };
 
-// foresees: also those that know the load to come, as in a trace. `predictor` must outlive the subcommand.
+// foresees: includes predictors that know the future load, as in a trace. `predictor` must outlive the
+// subcommand.
 void add_predictor_flag(CLI::App& command, const std::string& group, bool foresees, std::string& predictor);
 
 // Parsing fills `flags`, which must outlive the subcommand.

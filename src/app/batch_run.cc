@@ -60,7 +60,7 @@ Result<double> run_batch(EngineClient& engine, const BatchShape& shape, int coun
                                   }));
     id ? submitted.push_back(*id) : fail(id.error());
   }
-  // Also those that a failure has aborted: their sinks are of this frame.
+  // Also requests that a failure has aborted: their sinks are in this stack frame.
   for (std::size_t ended = 0; ended < submitted.size();) {
     Arrivals::Arrival arrival;
     if (!arrivals.pop(arrival, 1000)) continue;

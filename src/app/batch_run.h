@@ -1,4 +1,4 @@
-// Batches of equal requests on an engine of this process, for measuring.
+// Batches of equal requests on an engine in this process, for benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@
 namespace octavo {
 
 struct BatchShape {
-  int input_len = 0;   // prompt tokens of a request, random so that no two prompts share a prefix
+  int input_len = 0;  // prompt tokens of a request, random so that prompts share no prefix
   int output_len = 0;  // generated tokens
   double temperature = 1.0;
 };
 
-// Runs `count` requests at once; seconds until the last has ended. number: of the first request, moved on by
-// each; equal numbers are equal prompts. all_begun: called on the engine's thread, once each has its first
-// token. bar: may be null. Errors: the engine's, of the first request that failed.
+// Runs `count` requests at once and returns the seconds until the last has ended.
+// number: the first request's number, increased by each; equal numbers give equal prompts.
+// all_begun: called on the engine's thread once each request has its first token.
+// bar: may be null. Errors: the engine's, of the first failed request.
 Result<double> run_batch(
     EngineClient& engine, const BatchShape& shape, int count, std::uint64_t& number,
     const std::function<void()>& all_begun = [] {}, ProgressBar* bar = nullptr);

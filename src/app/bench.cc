@@ -22,7 +22,7 @@
 #include "base/percentile.h"
 #include "bench/machine_limits.h"
 #include "bench/timed_backend.h"
-#include "engine/load.h"
+#include "engine/load/load.h"
 #include "local/engine_flags.h"
 #include "local/local_generation.h"
 #include "local/progress.h"
@@ -53,8 +53,8 @@ Result<> write_json(const std::string& path, const object& result) {
   return {};
 }
 
-// What speculative decoding came to, the warm-up included: into the result and, where there were draft
-// tokens, in a line of text.
+// Reports speculative decoding, including the warm-up: in the result and, if there were draft tokens, as a
+// line of text.
 void report_drafts(const EngineClient& engine, object& result) {
   std::int64_t drafts = 0, tokens = 0, accepted = 0;
   for (const EngineStats& stats : engine.stats()) {
@@ -133,14 +133,14 @@ Result<> bench_throughput(BenchCommand& c) {
   return write_json(c.output_json, result);
 }
 
-// What a decoding batch has spent.
+// Times of a decode batch.
 struct DecodeTimes {
   double seconds = 0;
   std::array<double, kOpNames.size()> in_operators{};  // seconds
   double steps = 0;
 };
 
-// Runs a batch and tells what it spent from the moment when every request had its first token.
+// Runs a batch; counts time from when every request has its first token.
 Result<DecodeTimes> run_decoding(EngineClient& engine, const BatchShape& shape, int batch_size,
                                  std::uint64_t& number, OpTimes& times) {
   std::int64_t began = 0;
@@ -149,13 +149,13 @@ Result<DecodeTimes> run_decoding(EngineClient& engine, const BatchShape& shape, 
     began = now_us();
   }));
   DecodeTimes spent{.seconds = static_cast<double>(now_us() - began) * 1e-6,
-                    .steps = static_cast<double>(times.calls[0])};  // each embeds once
+                    .steps = static_cast<double>(times.calls[0])};  // each step embeds once
   for (std::size_t i = 0; i < kOpNames.size(); ++i)
     spent.in_operators[i] = static_cast<double>(times.nanoseconds[i]) * 1e-9;
   return spent;
 }
 
-// Where the time of the steps went: operators, and all the rest.
+// Prints the share of the steps' time in each operator, and the rest.
 void print_parts(const DecodeTimes& all, object& result) {
   constexpr std::string_view kRow = "{:<16} {:>12.1f} {:>8.2f}%\n";
   object parts;
@@ -173,21 +173,20 @@ void print_parts(const DecodeTimes& all, object& result) {
   result["parts"] = std::move(parts);
 }
 
-// Decoding steps of one batch size: how near they come to reading each weight and each cached key and value
-// once, at the rate at which plain reading (on a device, copying) gets them; on a processor also where the
-// time went. On a device steps are replays of recordings, which call no operator: there weights are counted
-// in the warm-up.
+// Decode steps of one batch size, compared with the time to read each weight and each cached key and value
+// once, at the measured read rate (on a device: copy rate). On a processor it also reports the time per
+// operator. On a device, steps replay graphs and call no operators, so weights are counted in the warm-up.
 Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int batch_size,
                              MachineLimits& limits, bool on_host, OpTimes& times) {
   const EngineInfo info = engine.info();
   const std::int64_t held = std::int64_t{info.num_blocks} * c.runtime.engine.block_size;
   const std::int64_t needed = std::int64_t{batch_size} * (c.shape.input_len + c.shape.output_len);
-  if (needed > held)  // some would wait, and a step would not be one of all
+  if (needed > held)  // otherwise some requests would wait, and steps would not include all
     return invalid("batch-size", "{} sequences have {} tokens in the end, the KV cache holds {}", batch_size,
                    needed, held);
   std::uint64_t number = 0;
   TRY_VOID(run_decoding(engine, c.shape, batch_size, number, times));  // warm-up
-  // Of a context half written; windows, which would be less, are not looked at.
+  // Assumes a half-written context; ignores windows, which would need less.
   const double cached_bytes = static_cast<double>(info.cache_bytes) / info.num_blocks /
                               c.runtime.engine.block_size * (c.shape.input_len + c.shape.output_len / 2.0) *
                               batch_size;
@@ -197,7 +196,8 @@ Result<object> measure_steps(EngineClient& engine, const BenchCommand& c, int ba
   ProgressBar bar("measuring", "rounds", 1);
   for (int round = 0; round < c.rounds; ++round) {
     bar.show(static_cast<std::size_t>(round), static_cast<std::size_t>(c.rounds));
-    number = 0;  // the same prompts, which a device finds in its cache: all first tokens are one step's
+    // the same prompts, which a device finds in its cache, so that one step gives all first tokens
+    number = 0;
     const double before = limits.bandwidth();
     TRY(DecodeTimes spent, run_decoding(engine, c.shape, batch_size, number, times));
     if (!on_host) spent.steps = c.shape.output_len - 1;
@@ -239,7 +239,7 @@ Result<> bench_step(BenchCommand& c) {
     on_host = !backend.stream->asynchronous();
     return timed_backend(std::move(backend), times);
   }};
-  std::unique_ptr<Backend> copying;  // of a device
+  std::unique_ptr<Backend> copying;  // on a device
   TRY(const auto loaded, load_engine(options, hooks));
   if (on_host) {
     TRY(const CpuIsa isa, usable_isa());
@@ -255,7 +255,8 @@ Result<> bench_step(BenchCommand& c) {
   for (const int batch_size : c.batch_sizes) {
     TRY(object result, measure_steps(*loaded, c, batch_size, *limits, on_host, times));
     results.push_back(std::move(result));
-    TRY_VOID(write_json(c.output_json, {{"batches", results}}));  // what is there if a later one fails
+    // saves the results so far, in case a later one fails
+    TRY_VOID(write_json(c.output_json, {{"batches", results}}));
   }
   return {};
 }

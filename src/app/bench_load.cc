@@ -32,7 +32,7 @@ Result<json::object> listed_model(const http::Address& server, int timeout_s) {
     const auto asked = [&]() -> Result<json::object> {
       TRY(http::Client client, http::Client::connect({.host = server.host, .port = server.port}));
       TRY(const http::Response response, client.request("GET", "/v1/models", {}, headers_with_key()));
-      json::error_code wrong;
+      boost::system::error_code wrong;
       const json::value body = json::parse(response.body, wrong);
       const json::value* first = wrong ? nullptr : body.find_pointer("/data/0", wrong);
       if (response.status != 200 || first == nullptr || !first->is_object())
@@ -66,14 +66,14 @@ Result<json::object> extra_fields(const LoadFlags& c) {
   if (c.top_p >= 0) body["top_p"] = c.top_p;
   if (c.top_k >= 0) body["top_k"] = c.top_k;
   if (c.extra_body.empty()) return body;
-  json::error_code wrong;
+  boost::system::error_code wrong;
   const json::value extra = json::parse(c.extra_body, wrong);
   if (wrong || !extra.is_object()) return invalid("extra-body", "must be a JSON object");
   for (const auto& [key, value] : extra.get_object()) body[key] = value;
   return body;
 }
 
-// A chat is sent as text.
+// Chat requests are sent as text.
 Result<> write_out(std::vector<traffic::Prompt>& prompts, const Tokenizer& tokenizer) {
   for (traffic::Prompt& prompt : prompts) {
     if (prompt.ids.empty()) continue;
@@ -131,10 +131,10 @@ void add_load_flags(CLI::App& app, LoadFlags& c) {
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
 
-  app.add_flag("--ignore-eos", c.ignore_eos, "Generate as many tokens as asked for");
-  app.add_option("--temperature", c.temperature, "Of each request; by default the server's");
-  app.add_option("--top-p", c.top_p, "Of each request; by default the server's");
-  app.add_option("--top-k", c.top_k, "Of each request; by default the server's");
+  app.add_flag("--ignore-eos", c.ignore_eos, "Generate exactly the requested number of tokens");
+  app.add_option("--temperature", c.temperature, "Temperature of each request (default: the server's)");
+  app.add_option("--top-p", c.top_p, "top_p of each request (default: the server's)");
+  app.add_option("--top-k", c.top_k, "top_k of each request (default: the server's)");
   app.add_option("--extra-body", c.extra_body, "JSON object with further fields of each request");
 }
 

@@ -1,4 +1,4 @@
-// What the commands that measure a running server share: which server, what it is asked, one measured run.
+// Common parts of the commands that measure a running server: the server, the requests, one measured run.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,7 +16,7 @@
 
 namespace octavo {
 
-// As on the command line.
+// The parsed flags.
 struct LoadFlags {
   std::string backend = "openai";
   std::string base_url;
@@ -39,25 +39,25 @@ struct LoadFlags {
   std::string extra_body;
 };
 
-// All but --num-prompts.
+// All flags except --num-prompts.
 void add_load_flags(CLI::App& app, LoadFlags& flags);
 
-// A server that is there, and how it is asked.
+// A running server, and the form of requests to it.
 struct LoadTarget {
   traffic::LoadOptions options;
   std::string tokenizer_at;
   Tokenizer tokenizer;
 };
 
-// Waits until the server lists a model. Errors name the flag, or say what the server said.
+// Waits until the server lists a model. Errors name the flag, or have the server's message.
 Result<LoadTarget> find_target(const LoadFlags& flags);
 
-// As `options` say, and as the target takes them.
+// Prompts by `options`, in the target's form.
 Result<std::vector<traffic::Prompt>> load_prompts(const traffic::DatasetOptions& options,
                                                   const LoadTarget& target);
 
-// Asks one of the prompts, so that what is wrong with all of them is said once; then `warmups` requests.
-// Errors: invalid_argument with the server's words.
+// Sends one prompt first, so that an error of all requests is reported once; then `warmups` requests. Errors:
+// invalid_argument with the server's message.
 Result<> try_out(const std::vector<traffic::Prompt>& prompts, int warmups, const LoadTarget& target);
 
 // One run, with a progress bar, and its figures.
@@ -69,7 +69,7 @@ MeasuredLoad measure_load(const std::vector<traffic::Prompt>& prompts,
                           const traffic::ArrivalOptions& arrivals, const LoadTarget& target,
                           const traffic::Goodput& goodput, std::span<const double> percentiles);
 
-// An error where requests failed: how many, and what the first of them came to.
+// Error if requests failed: their number, and the first error.
 Result<> none_failed(const traffic::LoadResult& run);
 
 }  // namespace octavo

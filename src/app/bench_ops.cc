@@ -1,4 +1,5 @@
-// octavo bench ops: every operator against this machine's limits, which are measured between its own runs.
+// octavo bench ops: compares every operator with the machine's limits, which it measures between its own
+// runs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,14 +33,14 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// What one case came to: medians over the repeats. Shares are of the limit measured just before the run.
+// Result of one case: medians over the repeats. Shares are of the limit measured just before the run.
 struct Finding {
-  double seconds;  // of a call
+  double seconds;  // of one call
   double least_seconds;
   double of_bandwidth;
   double of_peak;
 
-  // Of the limit that bounds the operator: the time that memory or arithmetic alone would take.
+  // Share of the operator's bound: the time that memory or arithmetic alone would take.
   double of_limit() const { return std::max(of_bandwidth, of_peak); }
 };
 
@@ -83,7 +84,7 @@ bool contains_all(std::string_view text, const std::vector<std::string>& parts) 
   return std::ranges::all_of(parts, [&](const std::string& part) { return text.contains(part); });
 }
 
-// What is measured, and against what.
+// The measured machine and its limits.
 struct Machine {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<MachineLimits> limits;

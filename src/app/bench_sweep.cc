@@ -34,7 +34,7 @@ constexpr double kPercentiles[] = {50, 99};
 
 struct Round {
   double rate;
-  double good_share;  // of all requests
+  double good_share;  // share of all requests
   json::object figures;
 
   double figure(const char* name) const { return figures.at(name).to_number<double>(); }
@@ -47,7 +47,7 @@ double share_of_good(const traffic::LoadResult& run, const traffic::Goodput& slo
   return static_cast<double>(good) / static_cast<double>(run.answers.size());
 }
 
-// Prompts of their own for each round: what an earlier one left in the prefix cache is of no use to it.
+// Each round has new prompts, so that it does not profit from an earlier one's prefix cache.
 Result<Round> measure_round(const SweepCommand& c, double rate, std::size_t number,
                             const traffic::Goodput& slo, const LoadTarget& target) {
   traffic::DatasetOptions dataset = c.dataset;
@@ -96,7 +96,7 @@ json::object as_json(const SweepCommand& c, const std::string& model, const std:
           {"rounds", std::move(list)}};
 }
 
-// Curves over the rate.
+// Plots over the rate.
 std::string plotted(const std::string& model, std::vector<Round> rounds) {
   std::ranges::sort(rounds, {}, &Round::rate);
   const auto curve = [&](const char* name, const auto& value) {

@@ -1,5 +1,5 @@
-// octavo simulate calibrate: measured steps of an engine here, as the coefficients that `octavo simulate
-// --timing` and `octavo plan --timing` take.
+// octavo simulate calibrate: measures an engine's steps here and fits the coefficients for `octavo simulate
+// --timing` and `octavo plan --timing`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 #include "app/commands.h"
 #include "app/environment.h"
 #include "app/simulation_flags.h"
-#include "engine/load.h"
+#include "engine/load/load.h"
 #include "local/engine_flags.h"
 #include "local/find_model.h"
 #include "local/progress.h"
@@ -32,17 +32,17 @@ struct CalibrateCommand {
   std::string output_json;
 };
 
-// Requests of one shape at a time, whose steps are measured.
+// Measures the steps of requests of one shape.
 struct Cell {
   int batch;
-  int context;  // prompt tokens of each
+  int context;  // prompt tokens of each request
 };
 
 constexpr int kAnswerTokens = 16;
 constexpr int kBatches[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256};
 constexpr int kContexts[] = {16, 48, 128, 384, 1024, 3072, 8192, 32768};
 
-// Those that fit the engine's limits all at once; at most a step's tokens of prompts beyond one prompt alone,
+// The cells that fit the engine's limits at once, with at most a step's prompt tokens beyond one prompt,
 // which keeps a round short.
 std::vector<Cell> cells_of(const EngineOptions& options, const EngineInfo& info) {
   std::vector<Cell> out;
@@ -57,10 +57,10 @@ std::vector<Cell> cells_of(const EngineOptions& options, const EngineInfo& info)
   return out;
 }
 
-// What a step asks, as far as it decides the time: (tokens, prompt tokens, cached tokens by sixteens).
+// The properties of a step that decide its time: (tokens, prompt tokens, cached tokens / 16).
 using StepKind = std::tuple<std::int64_t, int, std::int64_t>;
 
-// The steps of one cell by kind: of each, the median of its times and what half of them asked for at most.
+// The steps of one cell by kind: the median time of each, and the median work.
 std::vector<TimedStep> medians(const std::vector<StepRecord>& records) {
   std::map<StepKind, std::vector<TimedStep>> kinds;
   for (const StepRecord& r : records) {
@@ -76,14 +76,14 @@ std::vector<TimedStep> medians(const std::vector<StepRecord>& records) {
   return out;
 }
 
-// The steps of `rounds` runs of a cell behind number `last`, which moves on.
+// The steps of `rounds` runs of a cell after number `last`, which it advances.
 Result<std::vector<StepRecord>> measure(EngineClient& engine, const Cell& cell, int rounds,
                                         std::uint64_t& number, std::int64_t& last) {
   std::vector<StepRecord> out;
   for (int round = 0; round < rounds; ++round) {
     TRY_VOID(run_batch(engine, {.input_len = cell.context, .output_len = kAnswerTokens}, cell.batch, number));
     EngineStats stats = engine.stats().front();
-    while (stats.unfinished > 0) {  // an answer is handed over a little before its step is told
+    while (stats.unfinished > 0) {  // output is delivered a little before its step is reported
       std::this_thread::yield();
       stats = engine.stats().front();
     }
@@ -110,7 +110,7 @@ void print_errors(const char* what, const StepTiming& timing, const std::vector<
 
 Result<> run_calibrate(CalibrateCommand& c) {
   TRY_VOID(find_models(c.engine, c.hub));
-  c.engine.enable_prefix_caching = false;  // every step computes what it is asked
+  c.engine.enable_prefix_caching = false;  // so that every step computes all its tokens
   TRY(const auto engine, load_engine(c.engine));
   const EngineInfo info = engine->info();
   if (info.task != Task::generate) return invalid("model", "makes vectors; steps are timed of models that generate");
@@ -120,7 +120,7 @@ Result<> run_calibrate(CalibrateCommand& c) {
   std::uint64_t number = 0;
   std::int64_t last = 0;
   TRY_VOID(measure(*engine, cells.front(), 1, number, last));  // warm-up
-  // Every third cell is held out: the error there is the one to expect of what was not measured.
+  // Holds out every third cell: its error is the one to expect for unmeasured cells.
   std::vector<TimedStep> fitted, held_out;
   ProgressBar bar("measuring", "cells", 1);
   for (std::size_t i = 0; i < cells.size(); ++i) {

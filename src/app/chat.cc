@@ -28,12 +28,12 @@ struct ChatCommand {
   RuntimeOptions runtime;
   object sampling;
   std::string system;
-  std::string quick;  // one question instead of a conversation
+  std::string quick;  // a single question instead of a conversation
   std::string url;
   std::string api_key;
 };
 
-std::atomic<bool> interrupted = false;  // by Ctrl-C, which ends an answer, not the program
+std::atomic<bool> interrupted = false;  // set by Ctrl-C, which ends an answer, not the program
 
 bool show(std::string_view text) {
   fmt::print("{}", text);
@@ -63,7 +63,7 @@ class Conversation {
   }
   int questions() const { return questions_; }
 
-  // An error leaves the conversation as it was.
+  // After an error the conversation is unchanged.
   Result<> ask(const std::string& question) {
     object body = options_.sampling;
     array messages = messages_;
@@ -84,7 +84,7 @@ class Conversation {
   ChatBackend& backend_;
   const ChatCommand& options_;
   array messages_;
-  int questions_ = 0;  // answered
+  int questions_ = 0;  // number of answered questions
 };
 
 constexpr std::string_view kHelp =
@@ -94,7 +94,7 @@ constexpr std::string_view kHelp =
     "/quit          leave, as Ctrl-D does\n"
     "Ctrl-C ends an answer. A message that begins with a slash: put a space before it.\n";
 
-// A line that begins with a slash is never sent to the model. False: leave.
+// A line that begins with a slash is a command and not sent to the model. False: leave.
 bool obey(std::string_view line, Conversation& conversation) {
   const std::string_view command = line.substr(0, line.find(' '));
   if (command == "/quit" || command == "/exit") return false;
@@ -126,7 +126,7 @@ bool take_message(const std::string& message, Conversation& conversation, Outcom
   return true;
 }
 
-// A person's messages; each line of anything else.
+// Reads a person's messages; reads line by line from any other input.
 void read_messages(Conversation& conversation, Outcome& outcome) {
   if (isatty(STDIN_FILENO) == 1) {
     LineEditor editor("> ", chat_history_file());
@@ -152,7 +152,7 @@ Result<> chat(ChatCommand& c, Outcome& outcome) {
   }
   struct sigaction on_interrupt = {};
   on_interrupt.sa_handler = [](int) { interrupted = true; };
-  sigaction(SIGINT, &on_interrupt, nullptr);  // without SA_RESTART: reading a line ends, too
+  sigaction(SIGINT, &on_interrupt, nullptr);  // without SA_RESTART, so that reading a line ends too
   Conversation conversation(*backend, c);
   if (!c.quick.empty()) return conversation.ask(c.quick);
   if (isatty(STDIN_FILENO) == 1)

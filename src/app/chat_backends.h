@@ -1,4 +1,4 @@
-// Who answers in `octavo chat`: the engine in this process, or a server elsewhere.
+// Answers `octavo chat`: the engine in this process, or a remote server.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -12,7 +12,7 @@
 
 namespace octavo {
 
-// One answer and how it went.
+// One answer with its statistics.
 struct Turn {
   std::string text;
   int tokens = 0;
@@ -25,10 +25,10 @@ struct Turn {
 class ChatBackend {
  public:
   virtual ~ChatBackend() = default;
-  // What it is, for the greeting.
+  // Name for the greeting.
   virtual std::string name() const = 0;
-  // Answers a body of /v1/chat/completions; `show` gets the text piece by piece, and says false to end the
-  // answer early.
+  // Answers a body of /v1/chat/completions; `show` receives the text piece by piece, and returns false to
+  // stop the answer.
   virtual Result<Turn> answer(const boost::json::object& body,
                               const std::function<bool(std::string_view)>& show) = 0;
 };
@@ -36,8 +36,7 @@ class ChatBackend {
 // Error: the model has no chat template.
 Result<std::unique_ptr<ChatBackend>> local_chat(std::unique_ptr<Runtime> runtime);
 
-// url: host:port, with or without http:// before and /v1 behind it. Errors: the URL is no such thing, nobody
-// answers.
+// url: host:port, optionally with http:// before and /v1 after it. Errors: an invalid URL, no response.
 Result<std::unique_ptr<ChatBackend>> remote_chat(const std::string& url, const std::string& api_key);
 
 }  // namespace octavo

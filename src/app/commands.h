@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-// What a command line comes to.
+// Result of a command line.
 struct Outcome {
   int exit_code = 0;
 

@@ -19,7 +19,7 @@ struct Word {
   std::string help;
 };
 
-// A command and what may stand behind it.
+// A command and its possible next words.
 struct Level {
   std::vector<std::string> names;  // {"bench", "serve"}; empty: the program itself
   std::vector<Word> commands;
@@ -27,7 +27,7 @@ struct Level {
     std::vector<std::string> names;  // "--port", "-p"
     std::string help;
     bool takes_value;
-    std::vector<std::string> values;  // empty: any
+    std::vector<std::string> values;  // empty: any value
   };
   std::vector<Flag> flags;
 };
@@ -64,7 +64,7 @@ void collect(const CLI::App& command, const std::vector<std::string>& names, std
   }
 }
 
-// One line in single quotes, as fish reads it.
+// One line in single quotes, in fish's syntax.
 std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
@@ -76,8 +76,8 @@ std::string in_quotes(std::string_view text) {
 
 std::string first_sentence(const std::string& text) { return text.substr(0, text.find_first_of(";\n")); }
 
-// `at` walks along the commands that were typed; the tables say what may stand there. zsh reads this, too, so
-// keys have no quotes and no spaces.
+// `at` follows the typed commands; the tables list the possible next words. zsh reads this too, so keys have
+// no quotes and no spaces.
 constexpr std::string_view kBash = R"sh(# bash completion of octavo: source <(octavo completion bash)
 _octavo() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} at=octavo i of
@@ -117,7 +117,7 @@ std::string bash_tables(const std::vector<Level>& levels) {
   return out;
 }
 
-// zsh reads bash's completions.
+// zsh uses bash's completions.
 std::string zsh(const std::string& bash) {
   return "#compdef octavo\n# zsh completion of octavo: source <(octavo completion zsh)\n"
          "autoload -U +X bashcompinit && bashcompinit\n" +

@@ -7,8 +7,8 @@
 
 namespace octavo {
 
-// A script for "bash", "zsh" or "fish" that completes commands, flags and the values that a flag names. What
-// takes anything else is completed as a file.
+// A script for "bash", "zsh" or "fish" that completes commands, flags and flags' named values. Other values
+// complete as files.
 std::string completion_script(const CLI::App& program, std::string_view shell);
 
 }  // namespace octavo

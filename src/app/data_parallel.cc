@@ -9,7 +9,7 @@ void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
   const CLI::Range ranks(0, 4095);
   app.add_option("--data-parallel-rank", options.rank,
                  "External load balancing: this server has one engine, this one of --data-parallel-size; the "
-                 "others have servers of their own")
+                 "others have separate servers")
       ->check(ranks)
       ->group(kGroup);
   app.add_flag("--data-parallel-external-lb", options.external,
@@ -24,18 +24,19 @@ void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
       ->check(CLI::Range(1, 64))
       ->group(kGroup);
   app.add_flag("--enable-elastic-ep", options.elastic,
-               "Engines come and go while they serve: POST /scale_elastic_ep {\"new_data_parallel_size\": N}")
+               "Allow changing the number of engines at run time: POST /scale_elastic_ep "
+               "{\"new_data_parallel_size\": N}")
       ->group(kGroup);
-  app.add_option("--elastic-ep-max-dp-size", options.engines_max, "And there are so many of them at most")
+  app.add_option("--elastic-ep-max-dp-size", options.engines_max, "Maximum number of engines")
       ->check(CLI::Range(1, 64))
       ->capture_default_str()
       ->group(kGroup);
   app.add_option(
          "--data-parallel-address", options.address,
-         "Of the one server whose engines are on several hosts: where those of --headless hosts come to")
+         "Address to which engines of --headless hosts connect, on the host of the server")
       ->capture_default_str()
       ->group(kGroup);
-  app.add_option("--data-parallel-rpc-port", options.port, "And its port")
+  app.add_option("--data-parallel-rpc-port", options.port, "Port of that address")
       ->check(CLI::Range(1, 65'535))
       ->capture_default_str()
       ->group(kGroup);

@@ -1,4 +1,4 @@
-// octavo doctor: what this machine is, which limits it sets, and what to change.
+// octavo doctor: shows this machine, the limits that it sets, and what to change.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -17,7 +17,7 @@
 namespace octavo {
 namespace {
 
-// The most able instruction set, and what the next one misses.
+// The best instruction set, and what the next better one needs.
 void examine_processor(Machine& machine) {
   for (const CpuIsa isa : kCpuIsas) {
     if (isa == CpuIsa::amx_modelled) continue;  // for tests
@@ -31,7 +31,7 @@ void examine_processor(Machine& machine) {
   }
 }
 
-// Of the file system that the folder will lie on.
+// Free space of the file system that will hold the folder.
 std::uint64_t free_bytes(std::filesystem::path folder) {
   std::error_code error;
   while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
@@ -60,7 +60,7 @@ Machine this_machine(const HubFlags& hub) {
 
 void add_doctor(CLI::App& program, Outcome&) {
   CLI::App* command =
-      program.add_subcommand("doctor", "What this machine is, which limits it sets, and what to change");
+      program.add_subcommand("doctor", "Show this machine, the limits that it sets, and what to change");
   auto hub = std::make_shared<HubFlags>();
   add_cache_flag(*command, *hub, environment);
   command->callback([hub] { fmt::print("{}", doctor_page(this_machine(*hub))); });

@@ -1,4 +1,4 @@
-// The environment of this program, which nothing below src/app reads.
+// The program's environment variables; nothing below src/app reads them.
 #pragma once
 
 #include <cstdlib>

@@ -21,7 +21,7 @@ constexpr MetricFlag kMetrics[] = {{"--cache-info-metric", fleet::Figure::cache_
                                    {"--total-queued-requests-metric", fleet::Figure::waiting},
                                    {"--total-running-requests-metric", fleet::Figure::running}};
 
-// Without effect while they have this value; `why`: what happens instead.
+// No effect while they have this value; `why` says what happens instead.
 struct SwitchFlag {
   const char* name;
   bool as_here;
@@ -52,7 +52,7 @@ constexpr TextFlag kTexts[] = {
     {"--zap-time-encoding", "times are local, with milliseconds"}};
 
 Result<> set_level(const EppFlags& flags) {
-  constexpr int kDebug = 4;  // llm-d's
+  constexpr int kDebug = 4;  // llm-d's level
   int verbosity = 0;
   if (!flags.verbosity.empty()) {
     const std::string text = flags.verbosity.substr(flags.verbosity.starts_with('=') ? 1 : 0);

@@ -29,7 +29,7 @@ Environment: `OCTAVO_API_KEY`, `VLLM_API_KEY`, `OTEL_SERVICE_NAME`, `VLLM_LOGGIN
 
 )";
 
-// A vertical bar would end a cell.
+// Escapes vertical bars, which would end a cell.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) c == '|' ? out += "\\|" : out += c;
@@ -68,7 +68,7 @@ std::string flags_page(const CLI::App& serve) {
   page += "\n## Octavo's own\n\n| flag | |\n|---|---|\n";
   for (const CLI::Option* option : serve.get_options()) {
     const std::string name = "--" + option->get_single_name();
-    if (by_name.contains(name) || name == "--help" || name.starts_with("--list-") ||
+    if (by_name.contains(name) || name.starts_with("--help") || name.starts_with("--list-") ||
         option->get_group().empty())
       continue;
     page += fmt::format("| `{}` | {} |\n", name, described(*option));

@@ -44,7 +44,7 @@ object prompt_body(const std::string& text, bool chat) {
 
 struct ConstraintFlag {
   const char* flag;
-  const char* field;  // of structured_outputs
+  const char* field;  // field of structured_outputs
   const char* help;
 };
 constexpr ConstraintFlag kConstraints[] = {
@@ -53,7 +53,7 @@ constexpr ConstraintFlag kConstraints[] = {
     {"--grammar", "grammar", "Text of this grammar, in GBNF or Lark"},
 };
 
-// A text, or with @ in front the file that holds it.
+// A text, or the contents of a file if it begins with @.
 Result<std::string> text_or_file(const std::string& value, std::string_view flag) {
   if (!value.starts_with('@')) return value;
   std::ifstream file(value.substr(1));
@@ -61,7 +61,7 @@ Result<std::string> text_or_file(const std::string& value, std::string_view flag
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// What the answers must look like, for bodies that say nothing of it.
+// Adds output constraints to bodies that have none.
 Result<> add_constraint(const GenerateCommand& c, std::vector<object>& bodies) {
   object constraint;
   for (const auto& [field, value] : c.constraints) {
@@ -73,8 +73,8 @@ Result<> add_constraint(const GenerateCommand& c, std::vector<object>& bodies) {
   return {};
 }
 
-// The request bodies that are asked for. A .jsonl file has one body a line, any other file one prompt a line;
-// "-" is standard input.
+// The requested bodies. A .jsonl file has one body per line, any other file one prompt per line; "-" is
+// standard input.
 Result<std::vector<object>> read_bodies(const GenerateCommand& c) {
   std::vector<object> bodies;
   for (const std::string& prompt : c.prompts) bodies.push_back(prompt_body(prompt, c.chat));
@@ -94,7 +94,7 @@ Result<std::vector<object>> read_bodies(const GenerateCommand& c) {
       bodies.push_back(prompt_body(line, c.chat));
       continue;
     }
-    boost::json::error_code error;
+    boost::system::error_code error;
     boost::json::value value = boost::json::parse(line, error);
     if (error || !value.is_object())
       return invalid("input", "line {} of {} is not a JSON object", number, c.input);
@@ -103,7 +103,7 @@ Result<std::vector<object>> read_bodies(const GenerateCommand& c) {
   return bodies;
 }
 
-// A prompt on its way, and what has come of it.
+// A prompt in progress, and its outputs.
 struct Job {
   GenerationPlan plan;
   std::optional<LocalGeneration> generation;
@@ -125,13 +125,13 @@ object result_json(std::size_t number, const Job& job) {
           {"usage", {{"prompt_tokens", job.generation->prompt_tokens()}, {"completion_tokens", tokens}}}};
 }
 
-// Which prompt, and which of its answers, the text below belongs to.
+// Names the prompt and the choice of the text below.
 std::string heading(std::size_t number, int index, std::size_t answers) {
   return answers > 1 ? fmt::format("--- prompt {}, answer {}\n", number + 1, index + 1)
                      : fmt::format("--- prompt {}\n", number + 1);
 }
 
-// Runs all bodies, as many at a time as the engine takes, and hands each finished job over in order.
+// Runs all bodies, up to the engine's limit at a time, and delivers each finished job in order.
 class BatchRun {
  public:
   BatchRun(Service& service, std::vector<object> bodies) : service_(service), bodies_(std::move(bodies)) {}
@@ -161,7 +161,7 @@ class BatchRun {
   std::int64_t tokens() const { return tokens_; }
 
  private:
-  // Jobs that are in the engine or wait for an earlier one to be written.
+  // Jobs in the engine, or waiting for an earlier one to be written.
   static constexpr std::size_t kJobsMax = 1024;
 
   Result<> submit_more() {

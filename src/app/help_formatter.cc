@@ -1,25 +1,28 @@
 #include "app/help_formatter.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace octavo {
 namespace {
 
-constexpr std::size_t kColumn = 42;  // where descriptions begin
+constexpr std::size_t kColumn = 42;  // column of the descriptions
 
-// Of the terminal, within reason.
+// The terminal's width, within limits.
 std::size_t line_width() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 100;
   return std::clamp<std::size_t>(size.ws_col, kColumn + 30, 120);
 }
 
-// With line ends between words, so that no line is longer than what is left beside the names.
+// Breaks lines between words, so that no line exceeds the width beside the names.
 std::string wrapped(std::string_view text) {
   const std::size_t most = line_width() - kColumn;
   std::string lines;
@@ -41,9 +44,9 @@ std::string wrapped(std::string_view text) {
   return lines;
 }
 
-constexpr std::size_t kChoicesMax = 40;  // of them beside a flag; more stand in its description
+constexpr std::size_t kChoicesMax = 40;  // beside a flag; longer lists are in its description
 
-// "{a,b}" of "TEXT:{a,b}"; "": any value will do.
+// "{a,b}" of "TEXT:{a,b}"; "": any value.
 std::string choices(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find(":{");
@@ -74,7 +77,7 @@ std::string value_name(const CLI::Option& option) {
 
 HelpFormatter::HelpFormatter() { column_width(kColumn); }
 
-// Without CLI11's marks for flags that switch something off: "--no-cache{false}".
+// Removes CLI11's marks of flags that switch something off: "--no-cache{false}".
 std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
   std::string name = CLI::Formatter::make_option_name(option, is_positional);
   constexpr std::string_view kMark = "{false}";
@@ -99,6 +102,22 @@ std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
   }
   if (!option->get_envname().empty()) text += " (environment: " + option->get_envname() + ")";
   return wrapped(text);
+}
+
+std::string ShortHelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  if (mode != CLI::AppFormatMode::Normal) return HelpFormatter::make_help(app, std::move(name), mode);
+  std::string text = make_description(app) + make_usage(app, std::move(name)) + make_positionals(app);
+  for (const std::string& group : app->get_groups()) {
+    const std::vector<const CLI::Option*> shown = app->get_options([&](const CLI::Option* option) {
+      return option->get_group() == group && option->nonpositional() &&
+             common_.contains("--" + option->get_single_name());
+    });
+    if (!group.empty() && !shown.empty()) text += make_group(group, false, shown);
+  }
+  const std::size_t all = app->get_options([](const CLI::Option* option) {
+                               return !option->get_group().empty() && option->nonpositional();
+                             }).size();
+  return text + fmt::format("\nAll {} flags: octavo {} --help-all\n", all, app->get_name());
 }
 
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {

@@ -1,17 +1,31 @@
-// How `--help` looks: descriptions wrapped between words, and values named as a person would.
+// Format of `--help`: wraps descriptions between words, and names values readably.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <set>
+#include <string>
+#include <utility>
 
 namespace octavo {
 
-class HelpFormatter final : public CLI::Formatter {
+class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter();
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override;
   std::string make_option_opts(const CLI::Option* option) const override;
   std::string make_option_desc(const CLI::Option* option) const override;
   std::string make_subcommand(const CLI::App* command) const override;
+};
+
+// Of a command with many flags: --help shows the common ones, --help-all all.
+class ShortHelpFormatter final : public HelpFormatter {
+ public:
+  // Names of flags with their dashes.
+  explicit ShortHelpFormatter(std::set<std::string> common) : common_(std::move(common)) {}
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
+
+ private:
+  std::set<std::string> common_;
 };
 
 }  // namespace octavo

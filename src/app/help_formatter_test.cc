@@ -34,5 +34,21 @@ TEST(HelpFormatter, WrapsBetweenWordsAndNamesValues) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
 }
 
+TEST(ShortHelpFormatter, HelpHasTheCommonFlagsAndHelpAllAllFlags) {
+  CLI::App program("Test", "octavo");
+  CLI::App* command = program.add_subcommand("serve", "Serve");
+  command->formatter(std::make_shared<ShortHelpFormatter>(std::set<std::string>{"--help", "--port"}));
+  command->set_help_all_flag("--help-all", "All flags");
+  int port = 0, rare = 0;
+  command->add_option("--port", port, "Port")->group("Server");
+  command->add_option("--rare", rare, "Rare")->group("Rare");
+  const std::string help = command->help();
+  EXPECT_THAT(help, HasSubstr("--port"));
+  EXPECT_THAT(help, Not(HasSubstr("--rare")));
+  EXPECT_THAT(help, Not(HasSubstr("Rare")));
+  EXPECT_THAT(help, HasSubstr("All 4 flags: octavo serve --help-all"));
+  EXPECT_THAT(command->help("", CLI::AppFormatMode::All), HasSubstr("--rare"));
+}
+
 }  // namespace
 }  // namespace octavo

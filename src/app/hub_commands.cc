@@ -51,7 +51,7 @@ void list(const HubCommand& c) {
                size_text(model.bytes), day(model.last_used), model.complete ? "complete" : "incomplete");
 }
 
-// Whether a person says so.
+// Asks for confirmation.
 bool confirmed(const std::string& question) {
   fmt::print(stderr, "{} [y/N] ", question);
   std::string answer;

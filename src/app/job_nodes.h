@@ -1,4 +1,4 @@
-// Which host of a job this is, as what has started the job tells its processes: a step of Slurm's, a group of
+// The index of this host in a job, from the variables of the job's launcher: a Slurm step, or a group of
 // Kubernetes' LeaderWorkerSet.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace octavo {
 
-// name -> value; "": it is not set.
+// name -> value; "": not set.
 using Environment = std::function<std::string(const char*)>;
 
-// The hosts of the job, where there are several; else one. Errors (invalid_argument): a variable is not what it should
-// be; the field is its name.
+// The hosts of the job, if there are several; else one. Errors (invalid_argument): an invalid variable; the
+// field is its name.
 Result<NodeOptions> nodes_of_job(const Environment& environment);
 
 }  // namespace octavo

@@ -5,7 +5,8 @@
 #include <sstream>
 
 #include "base/log.h"
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
+#include "serve/openai/sampling_reader.h"
 
 namespace octavo {
 
@@ -65,23 +66,10 @@ Result<LoraModule> read_lora_module(const std::string& text) {
 }
 
 Result<> read_generation_overrides(const json::object& config, RuntimeOptions& options) {
-  GenerationConfig& to = options.generation_overrides;
-  openai::Fields fields(config);
-  const auto number = [&](std::string_view name, std::optional<double>& out) -> Result<> {
-    double value = 0;
-    if (!fields.any(name)) return {};
-    TRY_VOID(fields.number(name, value));
-    out = value;
-    return {};
-  };
-  TRY_VOID(number("temperature", to.temperature));
-  TRY_VOID(number("top_p", to.top_p));
-  TRY_VOID(number("min_p", to.min_p));
-  TRY_VOID(number("repetition_penalty", to.repetition_penalty));
-  TRY_VOID(fields.integer("top_k", to.top_k));
-  TRY_VOID(fields.integer("max_new_tokens", to.max_new_tokens, 1));
-  for (const std::string& name : fields.unread())
-    log_warning("--override-generation-config: {} has no effect", name);
+  TRY_VOID(openai::generation_defaults(config));
+  for (const auto& [name, value] : config)
+    if (!openai::is_generation_default(name)) log_warning("--override-generation-config: {} has no effect", name);
+  options.generation_overrides = config;
   return {};
 }
 

@@ -18,7 +18,7 @@ namespace octavo {
 namespace {
 
 constexpr int kHistoryLines = 1000;
-constexpr int kPasteMs = 30;  // lines that come sooner after another were not typed
+constexpr int kPasteMs = 30;  // lines that follow faster were pasted, not typed
 
 bool more_input(int within_ms) {
   pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
@@ -57,7 +57,7 @@ LineEditor::LineEditor(std::string prompt, std::filesystem::path history_file)
   el_set(s.editor, EL_EDITOR, "emacs");
   el_set(s.editor, EL_HIST, history, s.history);
   el_set(s.editor, EL_BIND, "^R", "em-inc-search-prev", nullptr);
-  el_source(s.editor, nullptr);  // the person's own ~/.editrc
+  el_source(s.editor, nullptr);  // the user's ~/.editrc
 }
 
 LineEditor::~LineEditor() {

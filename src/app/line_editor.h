@@ -1,4 +1,4 @@
-// What a person types: with editing keys and a history that outlives the program.
+// Reads typed lines, with editing keys and a persistent history.
 #pragma once
 
 #include <filesystem>
@@ -10,14 +10,14 @@ namespace octavo {
 
 class LineEditor {
  public:
-  // Reads the history from the file, where there is one. An empty path: no history is kept.
+  // Reads the history from the file, if it exists. An empty path: keeps no history.
   LineEditor(std::string prompt, std::filesystem::path history_file);
   ~LineEditor();  // writes the history
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;
 
-  // The next message, without its newline. What is pasted is one message, whatever its lines. nullopt: the
-  // input has ended (Ctrl-D). Ctrl-C gives an empty message.
+  // The next message, without its newline. Pasted text is one message, even with several lines. nullopt: end
+  // of input (Ctrl-D). Ctrl-C gives an empty message.
   std::optional<std::string> read();
 
  private:
@@ -25,8 +25,8 @@ class LineEditor {
   std::unique_ptr<State> state_;
 };
 
-// Where `octavo chat` keeps its history: $XDG_STATE_HOME/octavo/chat_history, else ~/.local/state/octavo/
-// chat_history. Empty when there is no home.
+// The history file of `octavo chat`: $XDG_STATE_HOME/octavo/chat_history, else
+// ~/.local/state/octavo/chat_history. Empty without a home directory.
 std::filesystem::path chat_history_file();
 
 }  // namespace octavo

@@ -17,7 +17,7 @@ void add_listen_flags(CLI::App& command, http::ServerOptions& http, int& shutdow
       ->group(group);
   command
       .add_option("--shutdown-grace-period-secs", shutdown_grace_s,
-                  "What answers in flight get when the program is told to stop")
+                  "Time for running requests to finish after a signal to stop")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str()
       ->group(group);

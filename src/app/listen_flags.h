@@ -1,4 +1,4 @@
-// Where a program of the fleet listens, and how long it takes to stop.
+// The address on which a program of the fleet listens, and its time to stop.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -29,7 +29,7 @@ std::string chosen(const std::string& choices) {
   return begin < end && end != std::string::npos ? choices.substr(begin + 1, end - begin - 1) : "";
 }
 
-// How many a list names; 0 where it is none.
+// Number of entries in a list; 0 if it is invalid.
 int listed(const std::string& list) {
   const auto numbers = read_processor_list(list);
   return numbers ? static_cast<int>(numbers->size()) : 0;

@@ -13,14 +13,14 @@
 
 namespace {
 
-// Of repeated flags the last one counts, as in vLLM.
+// The last of repeated flags counts, as in vLLM.
 void take_last(CLI::App& app) {
   for (CLI::Option* option : app.get_options())
     if (option->get_items_expected_max() <= 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   for (CLI::App* command : app.get_subcommands({})) take_last(*command);
 }
 
-// The subcommand that the arguments begin with, and what follows its name.
+// The subcommand at the start of the arguments, and the arguments after it.
 octavo::Result<std::vector<std::string>> arguments_of(const CLI::App& program, int argc, char** argv) {
   const std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
   const CLI::App* command = &program;
@@ -43,7 +43,7 @@ octavo::Result<std::vector<std::string>> arguments_of(const CLI::App& program, i
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE,
-              SIG_IGN);  // a reader that went away is an error of a write, not the end of the program
+              SIG_IGN);  // a reader that has gone is a write error, not the end of the program
   octavo::Outcome outcome;
   CLI::App program("Octavo: LLM inference and serving in one binary.", "octavo");
   program.set_version_flag("--version", std::string(octavo::kVersion));
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
     outcome.report(arguments.error());
     return outcome.exit_code;
   }
-  std::ranges::reverse(*arguments);  // as CLI11 takes them
+  std::ranges::reverse(*arguments);  // the order that CLI11 expects
   try {
     program.parse(std::move(*arguments));
   } catch (const CLI::ParseError& error) {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "fleet/extproc/pick_metrics.h"
-#include "fleet/proxy/route_metrics.h"
+#include "fleet/pick/pick_metrics.h"
+#include "fleet/route/route_metrics.h"
 #include "request/engine_stats.h"
 #include "serve/http_metrics.h"
 #include "serve/metrics.h"
@@ -17,7 +17,7 @@
 namespace octavo {
 namespace {
 
-// A row for each "# HELP name text" and the "# TYPE name type" behind it.
+// A row for each "# HELP name text" and the "# TYPE name type" after it.
 std::string table(std::string_view page) {
   std::string out = "| name | type | |\n|---|---|---|\n";
   std::string_view name, help;
@@ -40,7 +40,7 @@ std::string table(std::string_view page) {
 }  // namespace
 
 std::string metrics_page() {
-  // So that what only some engines tell is among them.
+  // Includes metrics that only some engines report.
   std::vector<EngineStats> engines(1);
   engines.front().kv_transfer.enabled = true;
   engines.front().kv_host_tier.enabled = engines.front().kv_tier.enabled = true;

@@ -1,4 +1,4 @@
-// docs/reference/metrics.md, from the pages that the programs themselves write.
+// docs/reference/metrics.md, from the pages that the programs write.
 #pragma once
 
 #include <string>

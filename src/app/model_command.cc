@@ -28,7 +28,7 @@ Result<std::string> inspect_model(const InspectFlags& flags) {
   TRY(const std::string dir, find_model(flags.model, flags.hub));
   if (flags.plan) return rank_plan(dir, flags.ranks);
   TRY(const Backend backend, make_cpu_backend({.threads = 1, .isa = {}}));
-  return inspect(dir, backend.ops);
+  return inspect(dir, backend);
 }
 
 struct ConvertFlags {

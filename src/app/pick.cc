@@ -10,12 +10,13 @@
 #include "app/commands.h"
 #include "app/epp_flags.h"
 #include "app/kube_flags.h"
+#include "app/source_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
 #include "fleet/decide/parameters.h"
 #include "fleet/discover/endpoints.h"
-#include "fleet/extproc/pick_server.h"
+#include "fleet/pick/pick_server.h"
 
 namespace octavo {
 namespace {
@@ -24,6 +25,7 @@ struct PickCommand {
   fleet::PickOptions options;
   std::string config_file, config_text;
   std::vector<std::string> endpoints;
+  SourceFlags sources;
   std::vector<std::string> objectives;
   std::string pool_name, pool_namespace, pool_group = fleet::KubePoolOptions().group;
   std::string endpoint_selector, kube_api;
@@ -74,7 +76,8 @@ void add_pick_flags(CLI::App& command, PickCommand& c) {
            "How often each endpoint's metrics are read");
   duration(
       "--metrics-staleness-threshold", c.metrics_staleness_threshold,
-      "No answer for so long is none; three in a row and the endpoint gets no requests until it answers");
+      "Time without a reply after which a metrics request fails; after three failures the endpoint gets "
+      "no requests until it replies");
 }
 
 void add_kubernetes_flags(CLI::App& command, PickCommand& c) {
@@ -90,7 +93,7 @@ void add_kubernetes_flags(CLI::App& command, PickCommand& c) {
                         "Pick among the pods with these labels, like app=vllm, without an InferencePool");
   auto* ports = command
                     .add_option("--endpoint-target-ports", c.endpoint_target_ports,
-                                "Their ports, each an endpoint of its own, like 8000,8001")
+                                "Their ports, each a separate endpoint, like 8000,8001")
                     ->delimiter(',')
                     ->check(CLI::Range(1, 65535))
                     ->expected(1, static_cast<int>(fleet::kPoolPortsMax))
@@ -99,7 +102,7 @@ void add_kubernetes_flags(CLI::App& command, PickCommand& c) {
   ports->needs(selector);
   command
       .add_flag("--ha-enable-leader-election", c.leader_election,
-                "Of several pickers for a pool only the holder of a Lease is ready")
+                "Among several pickers for a pool, only the holder of a Lease is ready")
       ->group(group);
   add_kube_api_flag(command, group, c.kube_api);
 }
@@ -138,7 +141,8 @@ void add_server_flags(CLI::App& command, PickCommand& c) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--drain-timeout", c.drain_timeout, "What streams get when the picker is told to stop")
+  command.add_option("--drain-timeout", c.drain_timeout,
+                     "Time for streams to finish after a signal to stop")
       ->capture_default_str()
       ->group(group);
 }
@@ -228,6 +232,7 @@ Result<> read_options(PickCommand& c, int& drain_ms) {
     o.processor.rules.objectives[objective.substr(0, equals)] = priority;
   }
   TRY_VOID(read_cluster(c));
+  TRY(o.sources, read_sources(c.sources));
   if (o.config.discovery && !o.endpoints.empty())
     return invalid("endpoints", "must not be given beside the configuration's file-discovery");
   constexpr int kTickMsMin = 50;  // llm-d's floor
@@ -263,6 +268,7 @@ void add_pick(CLI::App& program, Outcome& outcome) {
   auto options = std::make_shared<PickCommand>();
   add_pick_flags(*command, *options);
   add_kubernetes_flags(*command, *options);
+  add_source_flags(*command, options->sources);
   add_server_flags(*command, *options);
   add_epp_flags(*command, options->epp);
   command->callback([options, &outcome] {

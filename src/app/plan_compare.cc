@@ -1,4 +1,4 @@
-// octavo plan compare: autoscalers beside each other over the same traffic.
+// octavo plan compare: compares autoscalers under the same traffic.
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>

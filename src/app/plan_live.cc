@@ -1,4 +1,4 @@
-// octavo plan live: an autoscaler of running replicas.
+// octavo plan live: scales running replicas.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 #include "app/stop_signals.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
-#include "fleet/scale/connectors/command.h"
-#include "fleet/scale/connectors/process.h"
-#include "fleet/scale/planner.h"
+#include "fleet/autoscale/connectors/command.h"
+#include "fleet/autoscale/connectors/process.h"
+#include "fleet/autoscale/planner.h"
 #include "http/url.h"
 
 namespace octavo {

@@ -1,4 +1,4 @@
-// octavo plan pools: where it pays to compute prompts apart.
+// octavo plan pools: finds where separate prefill replicas pay off.
 #include <fmt/format.h>
 
 #include <boost/json/serialize.hpp>
@@ -27,7 +27,7 @@ Result<> run_plan_pools(PlanPoolsCommand& c) {
   auto limits = traffic::Goodput::parse(c.slo);
   if (!limits) return invalid("slo", "{}", limits.error().message);
   const fleet::Slo slo{*limits, c.share};
-  c.options.prefill.replicas = 1;  // described, too
+  c.options.prefill.replicas = 1;  // so that they are described too
   TRY_VOID(describe_replica(c));
   ProgressBar bar("pools", "cells", 1);
   TRY(const std::vector<fleet::PoolCell> cells,
@@ -45,7 +45,7 @@ void add_map_flags(CLI::App& command, PlanPoolsCommand& c) {
   const char* group = "Map";
   constexpr int kTokensMax = 1 << 20;
   command
-      .add_option("--slo", c.slo, "What a good request meets, in milliseconds: ttft:2000 tpot:50 e2el:9000")
+      .add_option("--slo", c.slo, "Limits of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000")
       ->capture_default_str()
       ->group(group);
   command.add_option("--share", c.share, "So large a share of the requests must be good")
@@ -90,7 +90,7 @@ void add_map_flags(CLI::App& command, PlanPoolsCommand& c) {
 void add_plan_pools(CLI::App& plan, Outcome& outcome) {
   CLI::App* command = plan.add_subcommand(
       "pools",
-      "Where it pays to compute prompts on replicas of their own, by lengths of prompts and answers");
+      "Find the prompt and output lengths for which separate prefill replicas pay off");
   auto options = std::make_shared<PlanPoolsCommand>();
   options->options.policy = "least_loaded";
   options->options.prefill.policy = "least_loaded";

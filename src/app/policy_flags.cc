@@ -71,7 +71,7 @@ void add_policy_flags(CLI::App& command, const std::string& group, fleet::Policy
       ->group(group);
   command
       .add_option("--prefix-hash-load-factor", o.prefix_hash_load_factor,
-                  "prefix_hash: who has more than so many times the mean load gets no more")
+                  "prefix_hash: a replica above this multiple of the mean load gets no more requests")
       ->check(CLI::Range(1.0, 1000.0))
       ->capture_default_str()
       ->group(group);

@@ -9,11 +9,11 @@
 
 namespace octavo {
 
-// What --policy may be, and the help on it.
+// Values of --policy, and its help.
 std::vector<std::string> policy_names();
 std::string policies_text();
 
-// --cache-threshold and so on; parsing fills `options`, which must outlive the subcommand.
+// Adds --cache-threshold and others; parsing fills `options`, which must outlive the subcommand.
 void add_policy_flags(CLI::App& command, const std::string& group, fleet::PolicyOptions& options);
 
 }  // namespace octavo

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "engine/model_figures.h"
+#include "engine/load/model_figures.h"
 #include "model/model.h"
 #include "model/shard.h"
 #include "timing/roofline.h"
@@ -14,7 +14,7 @@ namespace octavo {
 namespace {
 
 constexpr double kMiB = 1 << 20;
-constexpr int kContext = 2048;  // of the sequences whose steps are timed
+constexpr int kContext = 2048;  // context length of the timed sequences
 constexpr int kRankBatches[] = {1, 32};
 
 Result<const DeviceFigures*> device_figures(const std::string& device) {

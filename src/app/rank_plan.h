@@ -1,5 +1,4 @@
-// What each rank of an engine holds and how long its steps take, before there are any: `octavo model inspect
-// --plan`.
+// Memory and step times of an engine's ranks, computed before they run: `octavo model inspect --plan`.
 #pragma once
 
 #include <string>
@@ -15,9 +14,9 @@ struct RankPlanOptions {
   std::string device;  // of each rank, one of known_devices(); empty: no times
 };
 
-// A line for each stage, whose ranks are alike: layers, weights and KV cache of a rank, in the checkpoint's
-// format and bf16, and by the roofline of the device the time of a step that decodes. Errors: those of
-// check_shard and divide_layers, whose messages name what cannot be split; invalid, no such device.
+// A line for each stage, whose ranks are equal: layers, weights and KV cache of a rank, in the checkpoint's
+// format and in bf16, and the roofline time of a decode step on the device. Errors: those of check_shard and
+// divide_layers, which name what cannot be split; invalid_argument for an unknown device.
 Result<std::string> rank_plan(const std::string& path, const RankPlanOptions& options);
 
 }  // namespace octavo

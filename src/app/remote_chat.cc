@@ -14,14 +14,14 @@ namespace {
 using boost::json::object;
 using boost::json::value;
 
-// The value at a path of keys and indices, null when something on the way is missing.
+// The value at a path of keys and indices; null if a part of the path is missing.
 const value* at_path(const value& root, std::string_view pointer) {
-  boost::json::error_code missing;
+  boost::system::error_code missing;
   return root.find_pointer(pointer, missing);
 }
 
 std::string server_error(const http::Response& response) {
-  boost::json::error_code wrong;
+  boost::system::error_code wrong;
   const value body = boost::json::parse(response.body, wrong);
   const value* message = wrong ? nullptr : at_path(body, "/error/message");
   return message != nullptr && message->is_string() ? std::string(message->as_string()) : response.body;
@@ -38,7 +38,7 @@ class RemoteChat final : public ChatBackend {
     TRY(const http::Response response, client.request("GET", "/v1/models", {}, headers_));
     if (response.status != 200)
       return failure(ErrorCode::io, "the server says {}: {}", response.status, server_error(response));
-    boost::json::error_code wrong;
+    boost::system::error_code wrong;
     const value models = boost::json::parse(response.body, wrong);
     const value* id = wrong ? nullptr : at_path(models, "/data/0/id");
     if (id == nullptr || !id->is_string())
@@ -77,7 +77,7 @@ class RemoteChat final : public ChatBackend {
         TRY(const std::string text, take_event(event, turn));
         if (!text.empty() && turn.text.empty()) turn.first_s = static_cast<double>(now_us() - started) * 1e-6;
         turn.text += text;
-        wanted = show(text);  // leaving the loop hangs up, which ends the answer at the server
+        wanted = show(text);  // leaving the loop disconnects, which ends the answer at the server
         if (!wanted) break;
       }
     }
@@ -87,9 +87,9 @@ class RemoteChat final : public ChatBackend {
   }
 
  private:
-  // The event's text; its usage goes into the turn.
+  // Returns the event's text; stores its usage in the answer.
   static Result<std::string> take_event(const std::string& event, Turn& turn) {
-    boost::json::error_code wrong;
+    boost::system::error_code wrong;
     const value chunk = boost::json::parse(event, wrong);
     if (wrong) return failure(ErrorCode::io, "the server sent an event that is not JSON");
     if (const value* error = at_path(chunk, "/error/message"); error != nullptr && error->is_string())

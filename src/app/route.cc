@@ -8,11 +8,11 @@
 #include "app/kube_flags.h"
 #include "app/listen_flags.h"
 #include "app/policy_flags.h"
+#include "app/source_flags.h"
 #include "app/stop_signals.h"
 #include "base/log.h"
 #include "base/quoted_text.h"
-#include "fleet/discover/srv_records.h"
-#include "fleet/proxy/router.h"
+#include "fleet/route/router.h"
 #include "http/url.h"
 #include "local/load_tokenizer.h"
 
@@ -30,8 +30,7 @@ struct RouteCommand {
   int discovery_port = 80;
   std::string discovery_namespace, kube_api;
   std::string warm_from;
-  std::string etcd, etcd_prefix = fleet::EtcdOptions().prefix, worker_file, worker_dns, worker_srv, worker_srv_server;
-  int worker_dns_interval_s = 10;
+  SourceFlags sources;
   int request_timeout_s = 1800;
   int prefill_timeout_s = 60;
   int health_interval_s = 2;
@@ -48,7 +47,7 @@ void add_routing_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   command
       .add_option("--ca-cert-paths", o.worker_tls.ca_files,
-                  "PEM files of who may sign the certificates of workers at https://, beside the system's")
+                  "PEM files of authorities for workers at https://, in addition to the system's")
       ->group(group);
   command
       .add_option("--client-cert-path", o.worker_tls.certfile,
@@ -56,7 +55,7 @@ void add_routing_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   command
       .add_option("--client-key-path", o.worker_tls.keyfile,
-                  "PEM file of its key; left out: the key stands in the certificate's file")
+                  "PEM file of its key (default: the certificate's file)")
       ->group(group);
   command
       .add_option(
@@ -122,34 +121,7 @@ void add_discovery_flags(CLI::App& command, RouteCommand& c) {
                   "Their namespace (default: the router's own)")
       ->group(group);
   add_kube_api_flag(command, group, c.kube_api);
-
-  const char* others = "Discovery";
-  command
-      .add_option("--worker-etcd", c.etcd,
-                  "An etcd, like http://127.0.0.1:2379, whose keys below --worker-etcd-prefix are workers: the value "
-                  "is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\"}")
-      ->group(others);
-  command.add_option("--worker-etcd-prefix", c.etcd_prefix, "Of those keys")->capture_default_str()->group(others);
-  command
-      .add_option("--worker-file", c.worker_file,
-                  "A file of workers in YAML or JSON, as llm-d's file-discovery; read again when it changes")
-      ->group(others);
-  command
-      .add_option("--worker-dns", c.worker_dns, "host:port: all addresses of that name are workers, as of a headless service")
-      ->group(others);
-  command
-      .add_option("--worker-srv", c.worker_srv,
-                  "A name like _http._tcp.replicas.internal: the targets of its SRV records are workers, with their "
-                  "ports, priorities and weights")
-      ->group(others);
-  command
-      .add_option("--worker-srv-server", c.worker_srv_server,
-                  "The name server that is asked for those, like 127.0.0.1:8600 (Consul's); default: the system's")
-      ->group(others);
-  command.add_option("--worker-dns-interval-secs", c.worker_dns_interval_s, "From one question to the next, of --worker-srv, too")
-      ->check(CLI::Range(1, 3600))
-      ->capture_default_str()
-      ->group(others);
+  add_source_flags(command, c.sources);
 }
 
 void add_peer_flags(CLI::App& command, RouteCommand& c) {
@@ -157,8 +129,8 @@ void add_peer_flags(CLI::App& command, RouteCommand& c) {
   fleet::PeerOptions& peers = c.options.peers;
   command
       .add_option("--router-sync", peers.endpoint,
-                  "Where other routers are told what this one has in flight, for their decisions: like "
-                  "tcp://*:5600 (ZeroMQ)")
+                  "ZeroMQ address at which this router publishes its requests in flight to other routers, "
+                  "like tcp://*:5600")
       ->group(group);
   command
       .add_option("--router-warm-from", c.warm_from,
@@ -179,13 +151,13 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
     command.add_option(name, value, help)->check(CLI::Range(min, max))->capture_default_str()->group(group);
   };
   whole("--retry-max-retries", o.retry.attempts_max,
-        "Attempts for one request, on different replicas where there are", 1, 100);
+        "Maximum attempts for one request, on different replicas if possible", 1, 100);
   whole("--retry-initial-backoff-ms", o.retry.initial_backoff_ms, "Wait before the second attempt", 0,
         600'000);
   whole("--retry-max-backoff-ms", o.retry.max_backoff_ms, "Longest wait between attempts", 0, 600'000);
   command
       .add_option("--retry-backoff-multiplier", o.retry.backoff_multiplier,
-                  "Each wait is so many times the one before")
+                  "Factor from one wait to the next")
       ->check(CLI::Range(1.0, 100.0))
       ->capture_default_str()
       ->group(group);
@@ -202,15 +174,15 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   command.add_flag("--disable-retries", c.disable_retries, "One attempt only")->group(group);
   whole("--hedge-after-ms", o.hedge_after_ms,
-        "An answer that has not begun after so long is asked for at another replica, too, and the first one "
-        "counts; 0: never",
+        "Time without a first byte after which the request is also sent to a second replica; the first "
+        "reply counts; 0: never",
         0, 600'000);
   whole("--slow-start-secs", o.slow_start_secs,
-        "A replica that comes to others gets its share of the requests by and by over so long; 0: at once", 0,
+        "Time over which a new replica's share of the requests grows to its full size; 0: at once", 0,
         86'400);
   whole("--migration-limit", o.migration_limit,
-        "How often a stream whose replica dies goes on at another one, from the tokens already sent; octavo "
-        "serve only",
+        "Maximum number of times that a stream continues at another replica after its replica fails, from "
+        "the tokens already sent; only with octavo serve",
         0, 100);
   whole("--cb-failure-threshold", o.breaker.failure_threshold,
         "Failures in a row that open a replica's circuit breaker", 1, 1'000'000);
@@ -223,15 +195,17 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   command
       .add_option("--health-check-endpoint", o.health_check_endpoint,
-                  "Asked to know whether a replica is well")
+                  "Path of health checks")
       ->capture_default_str()
       ->group(group);
-  whole("--health-check-interval-secs", c.health_interval_s, "How often it is asked", 1, 86'400);
-  whole("--health-check-timeout-secs", c.health_timeout_s, "No answer for so long is a failed check", 1,
+  whole("--health-check-interval-secs", c.health_interval_s, "Time between health checks", 1, 86'400);
+  whole("--health-check-timeout-secs", c.health_timeout_s,
+        "Time without a reply after which a check fails", 1,
         3'600);
   whole("--health-failure-threshold", o.probes.failure_threshold, "Failed checks in a row: unhealthy", 1,
         1'000);
-  whole("--health-success-threshold", o.probes.success_threshold, "Successful ones in a row: healthy again",
+  whole("--health-success-threshold", o.probes.success_threshold,
+        "Successful checks in a row: healthy again",
         1, 1'000);
   whole("--request-timeout-secs", c.request_timeout_s, "Longest time for a request with all its attempts", 1,
         86'400);
@@ -262,8 +236,19 @@ void add_server_flags(CLI::App& command, RouteCommand& c) {
       ->group(group);
   command
       .add_option("--max-concurrent-requests", o.max_concurrent_requests,
-                  "Requests at a time, others get 429; -1: any number")
+                  "Requests at a time, others wait (--queue-size) or get 429; -1: any number")
       ->check(CLI::Range(-1, 1'000'000))
+      ->capture_default_str()
+      ->group(group);
+  command
+      .add_option("--queue-size", o.queue.size,
+                  "Requests that wait while no replica has room, by `priority` and in turn among tenants; others get "
+                  "429. The router learns from 429 and 503 how many requests a replica takes; 0: none waits")
+      ->check(CLI::Range(0, 100'000))
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--queue-timeout-secs", o.queue.timeout_s, "Longest wait for room; then 408, or the replica's own refusal")
+      ->check(CLI::Range(1, 86'400))
       ->capture_default_str()
       ->group(group);
   command
@@ -300,30 +285,11 @@ Result<> read_discovery(RouteCommand& c) {
   }
   if (c.service_discovery && c.options.discovered.empty())
     return invalid("service-discovery", "needs selector, or prefill-selector and decode-selector");
-  if (!c.etcd.empty()) {
-    auto url = http::parse_url(c.etcd);
-    if (!url || url->target != "/")
-      return invalid("worker-etcd", "must be http://host:port or https://host:port, got {}", quoted_text(c.etcd));
-    c.options.discovered.push_back({{}, fleet::EtcdOptions{.url = *std::move(url), .prefix = c.etcd_prefix}});
-  }
-  if (!c.worker_file.empty()) {
-    auto file = fleet::poll_file(c.worker_file);
-    if (!file) return invalid("worker-file", "{}: {}", c.worker_file, file.error().message);
-    c.options.discovered.push_back({{}, *std::move(file)});
-  }
-  if (!c.worker_dns.empty()) {
-    if (c.options.disaggregated)
-      return invalid("worker-dns", "must not be given with pd-disaggregation: addresses do not say what they are for");
-    auto dns = fleet::poll_dns(c.worker_dns, c.worker_dns_interval_s * 1000);
-    if (!dns) return invalid("worker-dns", "must be host:port, got {}", quoted_text(c.worker_dns));
-    c.options.discovered.push_back({{}, *std::move(dns)});
-  }
-  if (!c.worker_srv.empty()) {
-    if (c.options.disaggregated)
-      return invalid("worker-srv", "must not be given with pd-disaggregation: records do not say what they are for");
-    TRY(auto srv, fleet::poll_srv(c.worker_srv, c.worker_srv_server, c.worker_dns_interval_s * 1000));
-    c.options.discovered.push_back({{}, std::move(srv)});
-  }
+  for (const auto& [flag, value] : {std::pair("worker-dns", &c.sources.dns), {"worker-srv", &c.sources.srv}})
+    if (c.options.disaggregated && !value->empty())
+      return invalid(flag, "must not be given with pd-disaggregation: its records have no roles");
+  TRY(auto listed, read_sources(c.sources));
+  for (auto& source : listed) c.options.discovered.push_back({{}, std::move(source)});
   return {};
 }
 

@@ -1,6 +1,5 @@
-// octavo run-batch: a file of requests in, a file of answers out, as `vllm run-batch` has it (OpenAI's batch
-// format). The requests go through the HTTP API of a server of this process's own, so that every route it has
-// is there.
+// octavo run-batch: reads a file of requests and writes a file of replies, like `vllm run-batch` (OpenAI's
+// batch format). Sends the requests to an HTTP server in this process, so that every route is available.
 #include <fmt/format.h>
 
 #include <boost/json/parse.hpp>
@@ -28,9 +27,9 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int kTimeoutMs = 24 * 3'600'000;  // of one answer
-constexpr int kTriesAlone = 100;            // while no other request is under way
-constexpr int kRetryMs = 50;                // after an answer that says that the server is full
+constexpr int kTimeoutMs = 24 * 3'600'000;  // of one reply
+constexpr int kTriesAlone = 100;  // while no other request is in flight
+constexpr int kRetryMs = 50;  // after a reply that the server is full
 
 struct RunBatchCommand {
   ServeCommand serve;
@@ -53,7 +52,7 @@ Result<Line> read_line(const std::string& text, std::size_t number) {
   const auto wrong = [&](std::string_view what) {
     return field_failure("input-file", ErrorCode::invalid_argument, "line {}: {}", number, what);
   };
-  json::error_code bad;
+  boost::system::error_code bad;
   const json::value parsed = json::parse(text, bad);
   if (bad || !parsed.is_object()) return wrong("is no JSON object");
   const json::object& object = parsed.get_object();
@@ -92,14 +91,14 @@ Result<std::vector<Line>> read_input(const std::string& path) {
   return lines;
 }
 
-// What one request came to, as a line of the output.
+// Result of one request, as a line of the output.
 struct OutputLine {
   int status = 0;
   std::string body;
-  std::string error;  // no answer came
+  std::string error;  // there was no reply
 
   std::string line(const std::string& custom_id) const {
-    json::error_code bad;
+    boost::system::error_code bad;
     json::value parsed = json::parse(body, bad);
     if (bad) parsed = json::string(body);
     const bool good = error.empty() && status == 200;
@@ -117,7 +116,7 @@ struct OutputLine {
   }
 };
 
-// Answers are written in the order of the requests, each as soon as those before it are. On the client's
+// Writes replies in the order of the requests, each once all earlier ones are written. Runs on the client's
 // thread.
 class Batch {
  public:
@@ -125,7 +124,7 @@ class Batch {
         std::ofstream& output)
       : lines_(lines), server_(std::move(server)), key_(key), concurrency_(concurrency), output_(output) {}
 
-  // How many did not end with status 200.
+  // Returns the number of requests without status 200.
   std::size_t run() {
     if (lines_.empty()) return 0;
     loop_.post([this] { send_more(); });
@@ -187,7 +186,8 @@ class Batch {
     }
   }
 
-  // The server is full with the others of this batch. Where none of them is under way, it stays full.
+  // Other requests of this batch fill the server, so a retry can succeed. If none is in flight, the server
+  // stays full.
   bool may_try_again() { return open_ - retrying_ > 1 || ++tries_alone_ < kTriesAlone; }
 
   const std::vector<Line>& lines_;
@@ -198,10 +198,10 @@ class Batch {
   ProgressBar bar_{"batch", "requests", 1};
   std::promise<void> over_;
   std::size_t next_ = 0, written_ = 0, failed_ = 0;
-  int open_ = 0, retrying_ = 0;  // the second are among the first
+  int open_ = 0, retrying_ = 0;  // retrying_ counts a part of open_
   int tries_alone_ = 0;
-  std::map<std::size_t, std::string> ended_;  // and not yet written
-  http::AsyncClient client_{{}};              // goes first: its thread calls the rest
+  std::map<std::size_t, std::string> ended_;  // finished, not yet written
+  http::AsyncClient client_{{}};  // declared last, so destroyed first: its thread calls the other members
   http::ClientLoop& loop_ = client_.next_loop();
 };
 
@@ -212,9 +212,9 @@ Result<> run_batch(RunBatchCommand& c) {
   std::ofstream output(c.output);
   if (!output) return field_failure("output-file", ErrorCode::io, "cannot write {}", c.output);
   const std::string key = random_hex();
-  c.serve.runtime.serve.api_keys.push_back(key);
+  c.serve.runtime.serve.access.api_keys.push_back(key);
   const int concurrency = 2 * c.serve.runtime.engine.max_num_seqs;
-  c.serve.http.tls = {};  // its one client is this process
+  c.serve.http.tls = {};  // its only client is this process
   c.serve.http.uds.clear();
   TRY(const Serving serving, start_serving(c.serve));
   const std::size_t failed =

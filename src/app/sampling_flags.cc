@@ -1,59 +1,57 @@
 #include "app/sampling_flags.h"
 
-#include <algorithm>
+#include <type_traits>
+
+#include "request/sampling_fields.h"
 
 namespace octavo {
 namespace {
 
-struct SamplingFlag {
-  const char* name;
-  const char* field;
-  const char* help;
-};
+constexpr const char* kGroup = "Sampling";
 
-constexpr SamplingFlag kNumbers[] = {
-    {"--temperature", "temperature", "0 for the most likely token, up to 2"},
-    {"--top-p", "top_p", "Keep the most likely tokens up to this share"},
-    {"--min-p", "min_p", "Keep tokens at least this likely, relative to the best"},
-    {"--presence-penalty", "presence_penalty", "Against tokens that have appeared"},
-    {"--frequency-penalty", "frequency_penalty", "Against tokens by how often they appeared"},
-    {"--repetition-penalty", "repetition_penalty", "Divides the logits of tokens that have appeared"},
-};
-constexpr SamplingFlag kIntegers[] = {
-    {"--max-tokens", "max_tokens", "Most tokens of an answer"},
-    {"--min-tokens", "min_tokens", "Tokens before an answer may end"},
-    {"--top-k", "top_k", "Keep so many of the most likely tokens"},
-    {"--sampling-seed", "seed", "Makes the draws repeatable"},
-    {"-n,--n", "n", "Answers to each prompt"},
-};
+template <class T>
+CLI::Option* add_value_flag(CLI::App& command, const SamplingField& field, boost::json::object& body) {
+  return command.add_option_function<T>(
+      std::string(field.flag), [&body, name = field.name](const T& value) { body[name] = value; },
+      std::string(field.help));
+}
+
+template <class T>
+CLI::Option* add_flag(CLI::App& command, const SamplingField& field, boost::json::object& body, const T*) {
+  const std::string flag(field.flag), help(field.help);
+  if constexpr (std::is_same_v<T, bool>) {
+    return command.add_flag_callback(flag, [&body, name = field.name] { body[name] = true; }, help);
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    using Texts = std::vector<std::string>;
+    return command.add_option_function<Texts>(
+        flag,
+        [&body, name = field.name](const Texts& texts) {
+          body[name] = boost::json::array(texts.begin(), texts.end());
+        },
+        help + "; can be given several times");
+  } else if constexpr (std::is_same_v<T, double>) {
+    return add_value_flag<double>(command, field, body);
+  } else {
+    return add_value_flag<std::int64_t>(command, field, body);
+  }
+}
 
 }  // namespace
 
 void add_sampling_flags(CLI::App& command, boost::json::object& body) {
-  for (const SamplingFlag& flag : kNumbers) {
-    command
-        .add_option_function<double>(
-            flag.name, [&body, flag](double value) { body[flag.field] = value; }, flag.help)
-        ->group("Sampling");
-  }
-  for (const SamplingFlag& flag : kIntegers) {
-    command
-        .add_option_function<std::int64_t>(
-            flag.name, [&body, flag](std::int64_t value) { body[flag.field] = value; }, flag.help)
-        ->group("Sampling");
-  }
   command
-      .add_option_function<std::vector<std::string>>(
-          "--stop",
-          [&body](const std::vector<std::string>& stops) {
-            body["stop"] = boost::json::array(stops.begin(), stops.end());
-          },
-          "Text that ends an answer; may be given several times")
-      ->group("Sampling");
-  command
-      .add_flag_callback(
-          "--ignore-eos", [&body] { body["ignore_eos"] = true; }, "Go on after end-of-text tokens")
-      ->group("Sampling");
+      .add_option_function<std::int64_t>(
+          "--max-tokens", [&body](std::int64_t value) { body["max_tokens"] = value; },
+          "Maximum number of output tokens")
+      ->group(kGroup);
+  for (const SamplingField& field : sampling_fields()) {
+    if (field.flag.empty()) continue;
+    std::visit(
+        [&]<class T>(T SamplingParams::*) {
+          add_flag(command, field, body, static_cast<const T*>(nullptr))->group(kGroup);
+        },
+        field.member);
+  }
 }
 
 }  // namespace octavo

@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Adds --temperature, --top-p, --max-tokens and so on; each one that is given becomes the field of that name
-// in `body`, which must outlive the subcommand. Their values are checked where every request's are.
+// Adds --max-tokens and the flags of request/sampling_fields.h. A flag sets the field in `body`, which must
+// outlive the subcommand; the request's reader checks the value.
 void add_sampling_flags(CLI::App& command, boost::json::object& body);
 
 }  // namespace octavo

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/json/serialize.hpp>
 #include <charconv>
 #include <cstdio>
 #include <memory>
@@ -20,7 +21,8 @@
 #include "app/stop_signals.h"
 #include "base/log.h"
 #include "base/processors.h"
-#include "engine/placement.h"
+#include "engine/load/placement.h"
+#include "serve/routes/routes.h"
 
 namespace octavo {
 namespace {
@@ -59,7 +61,7 @@ void take_adapter_folder(RuntimeOptions& options) {
   if (folder.empty() ||
       (!plugins.empty() && std::ranges::none_of(plugins | std::views::split(','), is_resolver)))
     return;
-  if (!options.engine.lora.enabled || !options.serve.change_adapters)
+  if (!options.engine.lora.enabled || !options.serve.features.change_adapters)
     return log_warning(
         "VLLM_LORA_RESOLVER_CACHE_DIR: adapters are loaded from there with --enable-lora and "
         "--allow-runtime-lora-updating only");
@@ -157,7 +159,7 @@ Result<std::vector<Serving>> start_stand_ins(const ServeCommand& c) {
     one.engine_process = false;
     one.http.port = static_cast<std::uint16_t>(c.http.port + i);
     one.runtime.engine.index = i;
-    one.runtime.serve.intake_threads = one.runtime.serve.delivery_threads = 1;
+    one.runtime.serve.threads.intake = one.runtime.serve.threads.delivery = 1;
     TRY(servings.emplace_back(), start_serving(one));
   }
   return servings;
@@ -214,6 +216,7 @@ void add_serve(CLI::App& program, Outcome& outcome) {
   add_serve_flags(*command, *options);
   command->callback([options, command, &outcome] {
     if (options->list_flags) return fmt::print("{}", flags_page(*command));
+    if (options->list_routes) return fmt::print("{}\n", boost::json::serialize(api_of_all_routes()));
     if (options->list_metrics) return fmt::print("{}", metrics_page());
     if (const auto served = serve(*options); !served) outcome.report(served.error());
   });

@@ -4,9 +4,11 @@
 
 #include <cctype>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "app/engine_command.h"
+#include "app/help_formatter.h"
 #include "app/json_flags.h"
 #include "app/structured_outputs_config.h"
 #include "base/log.h"
@@ -23,6 +25,38 @@ template <class Names>
 std::vector<std::string> texts(const Names& names) {
   return {names.begin(), names.end()};
 }
+
+// Flags in `octavo serve --help`.
+const std::set<std::string> kCommonFlags = {
+    "--help",
+    "--help-all",
+    "--served-model-name",
+    "--quantization",
+    "--dtype",
+    "--max-model-len",
+    "--hf-token",
+    "--device",
+    "--tensor-parallel-size",
+    "--data-parallel-size",
+    "--kv-cache-dtype",
+    "--gpu-memory-utilization",
+    "--max-num-seqs",
+    "--max-num-batched-tokens",
+    "--speculative-config",
+    "--enable-auto-tool-choice",
+    "--tool-call-parser",
+    "--reasoning-parser",
+    "--chat-template",
+    "--enable-lora",
+    "--lora-modules",
+    "--host",
+    "--port",
+    "--api-key",
+    "--ssl-certfile",
+    "--ssl-keyfile",
+    "--log-level",
+    "--config",
+};
 
 // As VLLM_LOGGING_LEVEL has them, in either case.
 std::optional<LogLevel> log_level_named(std::string name) {
@@ -125,8 +159,9 @@ void add_reply_flags(CLI::App& app, ServeCommand& c) {
   app.add_option("--tokenizer", r.tokenizer, "Folder or file of the tokenizer; the model's own when left out")
       ->group("Model");
   app.add_option("--served-model-name", r.served_model_names,
-                 "Names of the model in the API; the first one is written into replies")
-      ->group(kGroup);
+                 "Names of the model in the API; replies have the first one (default: the model argument as "
+                 "given, or demo without one)")
+      ->group("Model");
   app.add_option("--generation-config", r.generation_config,
                  "Where sampling values come from that a request leaves out: auto (the model's "
                  "generation_config.json), vllm (nowhere), or a folder with such a file")
@@ -137,12 +172,12 @@ void add_reply_flags(CLI::App& app, ServeCommand& c) {
       [&r](const boost::json::object& config) { return read_generation_overrides(config, r); },
       R"(JSON: such values, above those of the file, as {"temperature": 0.5})")
       ->group(kGroup);
-  app.add_flag("--enable-request-id-headers", s.request_id_headers,
+  app.add_flag("--enable-request-id-headers", s.features.request_id_headers,
                "Answer with X-Request-Id: the request's own, else a new one")
       ->group(kGroup);
-  app.add_flag("--enable-prompt-tokens-details", s.prompt_tokens_details, "Report cached tokens in usage")
+  app.add_flag("--enable-prompt-tokens-details", s.features.prompt_tokens_details, "Report cached tokens in usage")
       ->group(kGroup);
-  app.add_flag("--enable-per-request-metrics", s.request_metrics,
+  app.add_flag("--enable-per-request-metrics", s.features.request_metrics,
                "Times of an answer in its reply (metrics) and its header Server-Timing")
       ->group(kGroup);
   app.add_flag("--enable-force-include-usage", s.rules.force_include_usage, "Usage in every stream")
@@ -155,7 +190,7 @@ void add_reply_flags(CLI::App& app, ServeCommand& c) {
   app.add_flag("--return-tokens-as-token-ids", s.rules.return_tokens_as_token_ids,
                "Tokens of log-probabilities as \"token_id:7\"")
       ->group(kGroup);
-  app.add_flag("--enable-tokenizer-info-endpoint", s.tokenizer_info, "Serve /tokenizer_info")->group(kGroup);
+  app.add_flag("--enable-tokenizer-info-endpoint", s.features.tokenizer_info, "Serve /tokenizer_info")->group(kGroup);
   app.add_option("--fingerprint-mode", c.fingerprint_mode,
                  "system_fingerprint: full or hash (version and configuration), custom "
                  "(--fingerprint-value), none")
@@ -183,7 +218,7 @@ void add_adapter_flags(CLI::App& app, ServeCommand& c) {
          R"("folder", "base_model_name": "b"}; needs --enable-lora)")
       ->expected(1, -1)
       ->group(kGroup);
-  app.add_flag("--allow-runtime-lora-updating", r.serve.change_adapters,
+  app.add_flag("--allow-runtime-lora-updating", r.serve.features.change_adapters,
                "Serve /v1/load_lora_adapter and /v1/unload_lora_adapter")
       ->envname("VLLM_ALLOW_RUNTIME_LORA_UPDATING")
       ->group(kGroup);
@@ -227,22 +262,22 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
          "restarts without a gap")
       ->group(kGroup);
   add_tls_flags(app, c.http.tls);
-  app.add_option("--api-key", s.api_keys, "Keys that clients must show; may be given several times")
+  app.add_option("--api-key", s.access.api_keys, "Key that clients must send; can be given several times. VLLM_API_KEY in the environment also sets it")
       ->envname("OCTAVO_API_KEY")
       ->group(kGroup);
   app.add_option(
-         "--client-header", s.client_header,
+         "--client-header", s.access.client_header,
          "Field of a request's header that names its tenant, in place of its key or address; only behind a "
          "gateway that sets it")
       ->group(kGroup);
-  app.add_option("--allowed-media-domains", s.media_sources.domains,
+  app.add_option("--allowed-media-domains", s.media.sources.domains,
                  "Hosts whose http: and https: addresses of images and sounds are fetched; none: no addresses are")
       ->group(kGroup);
-  app.add_option("--allowed-local-media-path", s.media_sources.local_path,
+  app.add_option("--allowed-local-media-path", s.media.sources.local_path,
                  "Folder below which file: addresses of images and sounds are read")
       ->check(CLI::ExistingDirectory)
       ->group(kGroup);
-  app.add_flag("--isolate-prefix-cache", s.isolate_prefix_cache,
+  app.add_flag("--isolate-prefix-cache", s.access.isolate_prefix_cache,
                "Tenants (by key, address or --client-header) share no cached prefixes")
       ->group(kGroup);
   const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* help) {
@@ -259,7 +294,7 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
   add_list("--allowed-methods", c.cors.methods, "JSON list: methods that they may use (default: all)");
   add_list("--allowed-headers", c.cors.headers, "JSON list: header fields that they may send (default: all)");
   app.add_flag("--allow-credentials", c.cors.allow_credentials, "They may send cookies")->group(kGroup);
-  app.add_flag("!--no-page", s.page, "No web page at /")->group(kGroup);
+  app.add_flag("!--no-page", s.features.page, "No web page at /")->group(kGroup);
   app.add_option("--root-path", s.root_path,
                  "Prefix of paths that a proxy before the server leaves in place: paths work with it and without")
       ->group(kGroup);
@@ -305,10 +340,10 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->capture_default_str()
       ->envname("VLLM_LOG_STATS_INTERVAL")
       ->group(kGroup);
-  app.add_flag("--enable-log-requests", s.log_requests,
+  app.add_flag("--enable-log-requests", s.observe.log_requests,
                "A log line for each request, at level debug with its prompt")
       ->group(kGroup);
-  app.add_option("--max-log-len", s.max_log_len, "Most bytes of a prompt in the log (default: all)")
+  app.add_option("--max-log-len", s.observe.max_log_len, "Most bytes of a prompt in the log (default: all)")
       ->check(CLI::Range(0, 1 << 30))
       ->group(kGroup);
   app.add_option_function<std::string>(
@@ -329,7 +364,7 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       })
       ->envname("VLLM_LOGGING_LEVEL")
       ->group(kGroup);
-  app.add_flag("--server-dev-mode", s.dev_mode,
+  app.add_flag("--server-dev-mode", s.features.dev_mode,
                "Serve the routes for development: /server_info, /reset_prefix_cache, /sleep, /wake_up, "
                "/is_sleeping, /pause, /resume, /is_paused, /collective_rpc, /update_weights_from_disk")
       ->envname("VLLM_SERVER_DEV_MODE")
@@ -346,7 +381,7 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->capture_default_str()
       ->group("KV cache");
   app.add_flag(
-         "--enable-sleep-mode", s.sleep_mode,
+         "--enable-sleep-mode", s.features.sleep_mode,
          "POST /sleep gives the memory of the KV cache (level 1) and of the weights (level 2) back, with "
          "--server-dev-mode")
       ->group(kGroup);
@@ -359,6 +394,7 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
   app.add_flag("--list-flags", c.list_flags,
                "Print what becomes of each flag of `vllm serve` (docs/reference/flags.md), and end")
       ->group(kGroup);
+  app.add_flag("--list-routes", c.list_routes, "Print the OpenAPI document of all routes, and end")->group(kGroup);
   app.add_flag("--list-metrics", c.list_metrics, "Print what each metric says (docs/reference/metrics.md), and end")
       ->group(kGroup);
 }
@@ -366,6 +402,8 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
 }  // namespace
 
 void add_serve_flags(CLI::App& app, ServeCommand& command) {
+  app.formatter(std::make_shared<ShortHelpFormatter>(kCommonFlags));
+  app.set_help_all_flag("--help-all", "Print all flags and exit");
   add_engine_flags(app, command.runtime.engine);
   add_hub_flags(app, command.runtime.hub, environment);
   add_parser_flags(app, command);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "app/data_parallel.h"
-#include "engine/placement.h"
+#include "engine/load/placement.h"
 #include "http/server.h"
 #include "local/runtime.h"
 
@@ -33,6 +33,7 @@ struct ServeCommand {
   double log_stats_interval_s = 10;
   bool list_flags = false;
   bool list_metrics = false;
+  bool list_routes = false;
 };
 
 // Adds the flags to a subcommand; parsing fills `command`, which must outlive the subcommand.

@@ -13,7 +13,7 @@
 namespace octavo {
 namespace {
 
-// --fingerprint-mode: what answers depend on, so that clients see when it changes.
+// --fingerprint-mode: hashes the settings that outputs depend on, so that clients see a change.
 std::string fingerprint(const ServeCommand& c) {
   if (c.fingerprint_mode == "none") return "";
   if (c.fingerprint_mode == "custom") return c.fingerprint_value;
@@ -28,8 +28,8 @@ std::string fingerprint(const ServeCommand& c) {
 }  // namespace
 
 Result<Serving> start_serving(ServeCommand& c) {
-  if (const std::string key = environment("VLLM_API_KEY"); !key.empty() && c.runtime.serve.api_keys.empty())
-    c.runtime.serve.api_keys = {key};
+  if (const std::string key = environment("VLLM_API_KEY"); !key.empty() && c.runtime.serve.access.api_keys.empty())
+    c.runtime.serve.access.api_keys = {key};
   const std::int64_t started = now_us();
   c.runtime.serve.version = kVersion;
   if (c.fingerprint_mode == "custom" && c.fingerprint_value.empty())
@@ -37,18 +37,18 @@ Result<Serving> start_serving(ServeCommand& c) {
   c.runtime.serve.system_fingerprint = fingerprint(c);
   if (!c.otlp_traces_endpoint.empty()) {
     const std::string name = environment("OTEL_SERVICE_NAME");
-    TRY(c.runtime.serve.tracer, Tracer::start(c.otlp_traces_endpoint, name.empty() ? "octavo" : name));
+    TRY(c.runtime.serve.observe.tracer, Tracer::start(c.otlp_traces_endpoint, name.empty() ? "octavo" : name));
   }
   if (!c.auto_tool_choice) c.runtime.tool_call_parser.clear();
   if (c.engine_process) c.runtime.engine_command = engine_command(c.runtime.engine);
   if (!c.cors.origins.empty()) c.http.cors = c.cors;
   Serving serving;
-  const std::vector<std::string> api_keys = c.runtime.serve.api_keys;
+  const std::vector<std::string> api_keys = c.runtime.serve.access.api_keys;
   const auto listen = [&]() -> Result<> {
     TRY(serving.server, ApiServer::start(api_keys, c.http));
     return {};
   };
-  // Beside another server on the port, requests come from the first moment on.
+  // Next to another server on the port, requests arrive from the first moment.
   if (!c.http.reuse_port) {
     TRY_VOID(listen());
     log_info("listening on {}; 503 until the model is loaded", serving.server->address());

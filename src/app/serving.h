@@ -1,4 +1,4 @@
-// A model behind the HTTP API in this process: what `octavo serve` and `octavo run-batch` stand on.
+// A model behind the HTTP API in this process: common to `octavo serve` and `octavo run-batch`.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@ namespace octavo {
 struct Serving {
   std::unique_ptr<Runtime> runtime;  // outlives the server
   std::unique_ptr<ApiServer> server;
-  std::unique_ptr<StatsLog> stats_log;  // null: none is wanted
+  std::unique_ptr<StatsLog> stats_log;  // null: not requested
 };
 
-// Listens at once and answers 503 until the model is loaded; returns when it is.
+// Listens at once and answers 503 until the model is loaded; returns after that.
 Result<Serving> start_serving(ServeCommand& c);
 
 }  // namespace octavo

@@ -33,7 +33,7 @@ std::vector<std::string> connector_names() {
 }
 
 std::string connectors_text() {
-  std::string text = "How the two engines are told of each other";
+  std::string text = "Protocol that connects the two engines";
   for (const fleet::Connector& connector : fleet::connectors())
     text += fmt::format("; {}: {}", connector.name, connector.summary);
   return text;
@@ -60,7 +60,7 @@ void add_leg_flags(CLI::App& command, SidecarCommand& c) {
       ->group(group);
   command
       .add_flag("--enable-prefiller-sampling", o.sample_prefillers,
-                "Of several in x-prefiller-host-port any one, not the first")
+                "Select a random host of x-prefiller-host-port instead of the first")
       ->group(group);
   command
       .add_flag("--enable-ssrf-protection", o.only_allowed,
@@ -109,7 +109,7 @@ Result<> run(SidecarCommand& c) {
 void add_sidecar(CLI::App& program, Outcome& outcome) {
   CLI::App* command = program.add_subcommand(
       "sidecar",
-      "Stand beside an engine that decodes, have another one compute the prompts (llm-d's sidecar)");
+      "Proxy beside a decode worker that sends prompts to prefill workers first (llm-d's sidecar)");
   auto options = std::make_shared<SidecarCommand>();
   add_leg_flags(*command, *options);
   add_server_flags(*command, *options);

@@ -14,7 +14,7 @@
 #include "app/policy_flags.h"
 #include "app/simulation_flags.h"
 #include "base/clock.h"
-#include "fleet/extproc/endpoint_picker_config.h"
+#include "fleet/pick/endpoint_picker_config.h"
 #include "fleet/simulate/charts.h"
 #include "fleet/simulate/report.h"
 #include "local/progress.h"
@@ -36,10 +36,10 @@ struct SimulateCommand : SimulationFlags {
 
 struct Policy {
   std::string name;
-  std::optional<fleet::PipelineConfig> pipeline = {};  // of a picker's configuration
+  std::optional<fleet::PipelineConfig> pipeline = {};  // from a picker's configuration
 };
 
-// Those of the router, then those of the picker, each under its file's name.
+// The router's policies, then the picker's, each under its file's name.
 Result<std::vector<Policy>> read_policies(const SimulateCommand& c) {
   std::vector<Policy> policies;
   for (const std::string& name : c.policies) policies.push_back({name});
@@ -122,7 +122,7 @@ void add_result_flags(CLI::App& command, SimulateCommand& c) {
   const char* group = "Results";
   command
       .add_option("--goodput", c.goodput,
-                  "What a good request meets, in milliseconds: ttft:500 tpot:50 e2el:9000")
+                  "Limits of a good request in milliseconds: ttft:500 tpot:50 e2el:9000")
       ->group(group);
   command.add_option("--metric-percentiles", c.percentiles, "Percentiles of all times")
       ->check(CLI::Range(0.0, 100.0))
@@ -148,7 +148,7 @@ void add_simulate(CLI::App& program, Outcome& outcome) {
   add_result_flags(*command, *options);
   add_calibrate(*command, outcome);
   command->callback([options, command, &outcome] {
-    if (!command->get_subcommands().empty()) return;  // it has done its work
+    if (!command->get_subcommands().empty()) return;  // a subcommand has run
     if (const auto done = run_simulate(*options); !done) outcome.report(done.error());
   });
 }

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "app/policy_flags.h"
-#include "engine/model_figures.h"
+#include "engine/load/model_figures.h"
 #include "fleet/simulate/traffic_shape.h"
 #include "local/numbers.h"
 #include "model/model.h"
@@ -21,7 +21,7 @@ Result<ModelFigures> figures_of(const std::string& model) {
   return model_figures(spec);
 }
 
-// What fits beside the weights.
+// Number of blocks that fit beside the weights.
 Result<int> cache_blocks(const ModelFigures& model, const DeviceFigures& device, int devices,
                          const SimulationFlags& c) {
   TRY(const std::int64_t tokens, cache_tokens(model, device, devices, c.memory_share));
@@ -93,7 +93,7 @@ void add_traffic_flags(CLI::App& command, SimulationFlags& c) {
       ->group(group);
   command
       .add_option("--trace-block-size", c.trace_block_size,
-                  "Tokens that each of the trace's hash_ids stands for; prompts share whole blocks of them")
+                  "Tokens per entry of the trace's hash_ids; prompts share whole blocks of them")
       ->check(CLI::Range(16, 65536))
       ->capture_default_str()
       ->group(group);
@@ -101,14 +101,14 @@ void add_traffic_flags(CLI::App& command, SimulationFlags& c) {
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--speedup-ratio", c.changes.speedup, "Requests come so many times as fast")
+  command.add_option("--speedup-ratio", c.changes.speedup, "Factor of the request rate")
       ->check(CLI::Range(0.001, 1000.0))
       ->capture_default_str()
       ->group(group);
   command
       .add_option(
           "--copies", c.changes.copies,
-          "So many times the traffic; each copy has prompts of its own and begins up to a minute later")
+          "Number of copies of the traffic; each has different prompts and starts up to a minute later")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str()
       ->group(group);

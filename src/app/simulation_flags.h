@@ -1,4 +1,4 @@
-// What `octavo simulate` and `octavo plan` have in common: traffic, and what a replica is.
+// Common flags of `octavo simulate` and `octavo plan`: traffic, and the properties of a replica.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -20,7 +20,7 @@ struct SimulationFlags {
   std::string model = "qwen3-32b";
   std::string device = "h100";
   int tensor_parallel_size = 2;
-  int prefill_tensor_parallel_size = 0;  // 0: the same
+  int prefill_tensor_parallel_size = 0;  // 0: like decode replicas
   double memory_share = 0.9;
   int max_queued = 4096;
 };
@@ -28,15 +28,15 @@ struct SimulationFlags {
 // Parsing fills `flags`, which must outlive the subcommand.
 void add_traffic_flags(CLI::App& command, SimulationFlags& flags);
 void add_replica_flags(CLI::App& command, SimulationFlags& flags);
-// Prompts computed apart: all but how many replicas do it.
+// Flags of separate prefill replicas, except their number.
 void add_prefill_flags(CLI::App& command, const std::string& group, SimulationFlags& flags);
 
-// Timing and size of the cache, where they are not given, from the figures of model and device; also of the
-// replicas that compute prompts apart.
+// Computes timing and cache size, if not given, from the figures of model and device; also for separate
+// prefill replicas.
 Result<> describe_replica(SimulationFlags& flags);
 Result<fleet::Trace> read_traffic(SimulationFlags& flags);
 
-// Writes nothing where the path is empty. Errors name the field.
+// Writes nothing if the path is empty. Errors name the field.
 Result<> write_result(std::string_view field, const std::string& path, const std::string& text);
 
 }  // namespace octavo

@@ -8,14 +8,14 @@
 
 namespace octavo {
 
-// SIGINT and SIGTERM: while the model loads the first one ends the program, afterwards the second. Made
-// before any other thread, so that none but this one's ever sees a signal.
+// Handles SIGINT and SIGTERM. While the model loads, the first signal ends the program; later the second
+// does. Create it before any other thread, so that no other thread receives the signals.
 class StopSignals {
  public:
-  // Before any other thread starts.
+  // Call it before any other thread starts.
   StopSignals();
 
-  // Returns when the program is to stop.
+  // Returns when the program should stop.
   void wait();
 
  private:

@@ -5,7 +5,7 @@
 namespace octavo {
 
 Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view json) {
-  boost::json::error_code not_json;
+  boost::system::error_code not_json;
   const boost::json::value value = boost::json::parse(json, not_json);
   if (not_json || !value.is_object()) return invalid("structured_outputs_config", "must be a JSON object");
   grammar::JsonOptions options;
@@ -14,7 +14,7 @@ Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view js
     if (given.is_null() || field == "backend" || field == "disable_fallback") continue;
     if (field == "disable_any_whitespace" || field == "disable_additional_properties") {
       if (!given.is_bool()) return invalid(field, "must be true or false");
-      // Objects that list properties admit no others in any case.
+      // Objects with listed properties never allow others.
       if (field == "disable_any_whitespace" && given.get_bool())
         options.whitespace = grammar::JsonOptions::Whitespace::none;
     } else if (field == "unknown_keywords" || field == "unique_items") {

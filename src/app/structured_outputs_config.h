@@ -1,4 +1,4 @@
-// --structured-outputs-config: vLLM's JSON object that says how structured outputs are written.
+// --structured-outputs-config: vLLM's JSON object with options for structured outputs.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// {"disable_any_whitespace": true, "unknown_keywords": "refuse", "unique_items": "refuse"}. `backend` and
-// `disable_fallback` are taken and change nothing: there is one backend. Errors name the field.
+// {"disable_any_whitespace": true, "unknown_keywords": "refuse", "unique_items": "refuse"}. Accepts `backend`
+// and `disable_fallback` without effect: there is one backend. Errors name the field.
 Result<grammar::JsonOptions> parse_structured_outputs_config(std::string_view json);
 
 }  // namespace octavo

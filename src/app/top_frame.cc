@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kNameMax = 32;
 
-// The end of a name tells more than its beginning.
+// Keeps the end of a name, which distinguishes more than its start.
 std::string shortened(const std::string& name) {
   return name.size() <= kNameMax ? name : ".." + name.substr(name.size() - kNameMax + 2);
 }

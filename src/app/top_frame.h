@@ -1,4 +1,4 @@
-// One picture of `octavo top`: a table of servers as text.
+// One frame of `octavo top`: a table of servers as text.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 namespace octavo {
 
 struct TopRow {
-  std::string name;                     // of the server
-  std::optional<fleet::ServerLoad> load = {};  // in the last interval; nothing: it did not answer
-  std::string problem = {};             // why it did not
+  std::string name;  // of the server
+  std::optional<fleet::ServerLoad> load = {};  // in the last interval; nullopt: it did not answer
+  std::string problem = {};  // the reason if it did not answer
 };
 
-// seconds: the length of the interval. Behind several servers comes a line of them all. Lines end with a line
+// seconds: length of the interval. With several servers, the last row is their sum. Lines end with a line
 // feed.
 std::string top_frame(const std::vector<TopRow>& rows, double seconds);
 

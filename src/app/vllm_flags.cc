@@ -38,7 +38,7 @@ constexpr VllmFlag refused(std::string_view name, Takes takes, std::string_view 
           .harmless = takes == Takes::nothing ? "false" : "",
           .reason = reason};
 }
-// A field of a JSON flag that has a flag of its own.
+// A field of a JSON flag that also has a separate flag.
 constexpr VllmFlag means(std::string_view field, std::string_view name) {
   return {.name = name, .shorthand = "", .reason = field, .stands_for = field};
 }
@@ -53,7 +53,7 @@ constexpr VllmFlag kFlags[] = {
     refused("--grpc", nothing, "HTTP is the only protocol"),
     refused("--grpc-port", value, "HTTP is the only protocol"),
     works("--disable-log-stats"),
-    any("--aggregate-engine-logging", nothing, "each engine has a line of its own"),
+    any("--aggregate-engine-logging", nothing, "each engine has a separate line"),
     any("--fail-on-environ-validation", nothing, "few VLLM_ variables are read: docs/reference/flags.md lists them"),
     works("--shutdown-timeout"),
     any("--gdn-prefill-backend", value, kNoRecurrent),
@@ -332,7 +332,7 @@ constexpr VllmFlag kFlags[] = {
     works("--otlp-traces-endpoint"),
     refused("--collect-detailed-traces", values,
             "a span tells the times of its request, not those of the model's parts"),
-    only("none", "--per-request-spec-decode-metrics", value, "replies do not tell of guesses"),
+    only("none", "--per-request-spec-decode-metrics", value, "replies do not report draft tokens"),
     refused("--kv-cache-metrics", nothing, kNotMeasured),
     any("--kv-cache-metrics-sample", value, kNotMeasured),
     refused("--custom-histogram-buckets", value, "buckets are vLLM's own"),
@@ -372,7 +372,7 @@ constexpr VllmFlag kFlags[] = {
     any("--linear-backend", value, "the device has one backend"),
     any("--sparse-indexer-topk-backend", value, "there is one"),
 
-    // What has a configuration of its own
+    // Flags with a separate configuration
     works("--speculative-config", "-sc"),
     means("--speculative-config.method", "--spec-method"),
     means("--speculative-config.model", "--spec-model"),
@@ -396,7 +396,7 @@ constexpr VllmFlag kFlags[] = {
     any("--performance-mode", value, "there is one mode"),
     refused("--weight-transfer-config", value, "weights do not change while the server runs"),
 
-    // Of earlier versions, still in many scripts
+    // Flags of earlier versions, still in many scripts
     any("--disable-log-requests", nothing, "requests are logged only with --enable-log-requests"),
     any("--swap-space", value, "preempted requests are computed again, from the prefix cache"),
     any("--use-v2-block-manager", nothing, "there is one block manager"),

@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-// What follows a flag on the command line.
+// The values that follow a flag on the command line.
 enum class Takes : std::uint8_t { nothing, value, values, maybe_value };
 
 struct VllmFlag {

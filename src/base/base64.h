@@ -8,10 +8,10 @@
 
 namespace octavo {
 
-// With padding.
+// Adds padding.
 std::string encode_base64(std::string_view bytes);
 
-// Padding may be left out. Errors: a character that is not of the alphabet, a length that no bytes have.
+// Padding is optional. Errors: a character outside of the alphabet, an impossible length.
 Result<std::string> decode_base64(std::string_view text);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// CHECK(condition) and CHECK(condition, "text {}", value): a false condition is a bug in Octavo. Prints the
-// place, the condition and the values, then aborts. In all builds; keep it out of inner loops.
+// CHECK(condition) and CHECK(condition, "text {}", value): a false condition is a bug in Octavo. Prints file
+// and line, the condition and the values, then aborts. Active in all builds, so keep it out of inner loops.
 #pragma once
 
 #include <fmt/format.h>

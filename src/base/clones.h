@@ -1,5 +1,5 @@
-// One clone of a function for each instruction set, chosen by the loader; not under sanitizers, which are not
-// yet set up by then.
+// Compiles a function once per instruction set; the loader selects one. Disabled under sanitizers, which are
+// not ready when the loader selects.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,4 +1,4 @@
-// How far a name is from another, for errors that say what may have been meant.
+// Distance between two names, for errors that suggest the name that was meant.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// Levenshtein's distance.
+// Levenshtein distance.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 }  // namespace octavo

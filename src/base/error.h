@@ -1,4 +1,4 @@
-// How Octavo says that something did not work: a value, never an exception.
+// Errors are values, never exceptions:
 //
 //   Result<Tokenizer> t = Tokenizer::load(path);
 //   if (!t) return std::unexpected(t.error());      // or: TRY(Tokenizer t, Tokenizer::load(path));
@@ -16,44 +16,44 @@
 
 namespace octavo {
 
-// What kind of failure, so that each edge (exit code, HTTP status, finish reason) can map it in one table.
+// The kind of failure. Each edge (exit code, HTTP status, finish reason) maps it in one table.
 enum class ErrorCode : std::uint8_t {
-  invalid_argument,    // the caller's input is wrong: exit code 2, HTTP 400
-  not_found,           // a file, model or route that does not exist: HTTP 404
-  unsupported,         // well-formed, but something Octavo does not do
-  corrupt,             // a file that contradicts itself
-  io,                  // the operating system refused
+  invalid_argument,  // the caller's input is wrong: exit code 2, HTTP 400
+  not_found,  // a file, model or route that does not exist: HTTP 404
+  unsupported,  // valid, but Octavo does not support it
+  corrupt,  // a file that contradicts itself
+  io,  // the operating system refused
   resource_exhausted,  // a limit was reached: queue full, pool too small; HTTP 429 or 503
-  unavailable,         // shutting down, or not ready yet: HTTP 503
-  internal,            // a failure that is not the caller's fault: HTTP 500
+  unavailable,  // shutting down, or not ready yet: HTTP 503
+  internal,  // a failure that is not the caller's fault: HTTP 500
 };
 
 std::string_view name(ErrorCode code);
 
 struct Error {
   ErrorCode code;
-  std::string message;  // one line for people; names the limit that was broken
-  std::string field;    // the input field at fault, "" when there is none
+  std::string message;  // one line for people; names the exceeded limit
+  std::string field;  // the invalid input field, "" if there is none
 };
 
 template <class T = void>
 using Result = std::expected<T, Error>;
 
-// failure(code, "{} blocks needed, {} there", a, b): builds the unexpected value that a Result function
+// failure(code, "{} blocks needed, {} free", a, b): builds the unexpected value that a Result function
 // returns.
 template <class... Args>
 std::unexpected<Error> failure(ErrorCode code, fmt::format_string<Args...> text, Args&&... args) {
   return std::unexpected(Error{code, fmt::format(text, std::forward<Args>(args)...), {}});
 }
 
-// The same, naming the input field at fault.
+// failure() that also names the invalid input field.
 template <class... Args>
 std::unexpected<Error> field_failure(std::string_view field, ErrorCode code, fmt::format_string<Args...> text,
                                      Args&&... args) {
   return std::unexpected(Error{code, fmt::format(text, std::forward<Args>(args)...), std::string(field)});
 }
 
-// The most common one: the named field of the caller's input is invalid.
+// The most common failure: the named field of the caller's input is invalid.
 template <class... Args>
 std::unexpected<Error> invalid(std::string_view field, fmt::format_string<Args...> text, Args&&... args) {
   return field_failure(field, ErrorCode::invalid_argument, text, std::forward<Args>(args)...);
@@ -71,7 +71,7 @@ std::unexpected<Error> invalid(std::string_view field, fmt::format_string<Args..
 // TRY(auto x, f()): unwraps a Result, or returns its error from the enclosing function.
 #define TRY(declaration, ...) OCTAVO_TRY_AS(OCTAVO_CONCAT(octavo_try_, __LINE__), declaration, __VA_ARGS__)
 
-// TRY_VOID(f()): the same for Result<void>.
+// TRY_VOID(f()): TRY for Result<void>.
 #define TRY_VOID(...)                                           \
   do {                                                          \
     if (auto octavo_result = (__VA_ARGS__); !octavo_result)     \

@@ -18,12 +18,12 @@ namespace {
 
 namespace json = boost::json;
 
-// No text of a client has it as a key: the parser refuses it.
+// Key of numbers beyond 64 bits. Clients cannot send it: the parser refuses control characters in keys.
 constexpr std::string_view kNumberKey = "\x01number";
 static_assert(kNumberKey.size() == 7);
 
 struct Digits {
-  std::string digits;      // without zeros at either end
+  std::string digits;  // without leading and trailing zeros
   std::int64_t point = 0;  // value = 0.digits * 10^point
 
   bool operator==(const Digits&) const = default;
@@ -62,7 +62,7 @@ bool holds(double value, std::string_view text) {
 
 // Builds the tree from the parser's events.
 struct ExactHandler {
-  using error_code = json::error_code;
+  using error_code = boost::system::error_code;
   using string_view = json::string_view;
   static constexpr std::size_t max_object_size = json::object::max_size();
   static constexpr std::size_t max_array_size = json::array::max_size();

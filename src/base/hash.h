@@ -20,14 +20,13 @@ struct HashOfHash {
 };
 
 enum class HashAlgorithm : std::uint8_t {
-  xxh3_128,  // fast, keyed by the seed; not collision-resistant against one who knows the seed
-  sha256,    // first 128 bits of SHA-256 over seed and bytes; slower, collision-resistant
+  xxh3_128,  // fast, keyed by the seed; not collision-resistant if the seed is known
+  sha256,  // first 128 bits of SHA-256 over seed and bytes; slower, collision-resistant
 };
 
 Hash128 hash_bytes(HashAlgorithm algorithm, std::span<const std::byte> bytes, std::uint64_t seed);
 
-// A seed that nobody can guess, from the operating system: prefix hashes of one process mean nothing to
-// another.
+// A random seed from the operating system, so that other processes cannot predict prefix hashes.
 std::uint64_t secret_seed();
 
 }  // namespace octavo

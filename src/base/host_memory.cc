@@ -13,16 +13,16 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
-// The files of a cgroup's folder, by version.
+// Names of a cgroup's files, by version.
 struct Names {
   std::string_view limit, used;
-  std::string_view files, idle_files;  // of memory.stat: pages of files, which the system drops when it must
+  std::string_view files, idle_files;  // fields of memory.stat: pages of files, which the system can drop
 };
 constexpr Names kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_active_file",
                           "total_inactive_file"};
 constexpr Names kVersion2{"memory.max", "memory.current", "active_file", "inactive_file"};
 
-// A number alone; kNone: there is none, or "max".
+// Reads a single number; kNone if the file is missing or says "max".
 std::uint64_t number_in(const fs::path& path) {
   std::uint64_t value = 0;
   return std::ifstream(path) >> value ? value : kNone;
@@ -39,10 +39,10 @@ std::uint64_t droppable(const fs::path& folder, const Names& names) {
 
 struct Limits {
   std::uint64_t limit = kNone;
-  std::uint64_t room = kNone;  // below it
+  std::uint64_t room = kNone;  // memory left below the limit
 };
 
-// Of the cgroup whose folder is `path` below `top`, and of all above it.
+// Applies the limits of the cgroup `path` below `top`, and of all its parents.
 void take_limits(const fs::path& top, std::string_view path, const Names& names, Limits& limits) {
   fs::path folder = top;
   if (path.starts_with('/')) folder /= path.substr(1);

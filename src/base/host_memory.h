@@ -1,4 +1,4 @@
-// The memory that this process may have: the machine's, within what its cgroup (version 1 or 2) allows.
+// Memory that this process can use: the machine's, or less if its cgroup (version 1 or 2) limits it.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@ namespace octavo {
 
 // In bytes.
 struct HostMemory {
-  std::uint64_t machine = 0;  // 0: not known
+  std::uint64_t machine = 0;  // 0: unknown
   std::optional<std::uint64_t> limit =
-      {};  // of the cgroup or of one above it, where it is below the machine's
-  // What could be had now without swapping, pages of files that could be dropped included; 0: not known.
+      {};  // limit of the cgroup or of a parent, if it is below the machine's memory
+  // Memory available without swapping, including file pages that can be dropped; 0: unknown.
   std::uint64_t available = 0;
 
   std::uint64_t all() const { return limit.value_or(machine); }
 };
 
-// As /proc and /sys below `root` tell.
+// Reads /proc and /sys below `root`.
 HostMemory host_memory(const std::filesystem::path& root = "/");
 
 }  // namespace octavo

@@ -25,7 +25,7 @@ TEST_F(HostMemoryFiles, WithoutACgroupTheMachinesMemoryIsThere) {
   EXPECT_FALSE(read().limit);
 }
 
-// As a container sees it: limits may stand at any level, and files that were read count as used.
+// The view from a container: each level can have a limit, and cached file pages count as used.
 TEST_F(HostMemoryFiles, TheLeastLimitOnTheWayUpCounts) {
   root_.write("proc/self/cgroup", "0::/system/octavo\n");
   root_.write("sys/fs/cgroup/memory.max", "max\n");

@@ -1,5 +1,4 @@
-// Fields of options that come as JSON (vLLM's --kv-events-config and its like), each of the kind that it must
-// be.
+// Typed fields of options that are JSON, such as vLLM's --kv-events-config.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -26,7 +25,7 @@ inline Result<> read_field(const boost::json::value& value, std::string_view fie
 template <class Integer>
 Result<> read_field(const boost::json::value& value, std::string_view field, Integer min, Integer max,
                     Integer& out) {
-  boost::json::error_code not_integer;
+  boost::system::error_code not_integer;
   const auto number = value.to_number<Integer>(not_integer);
   if (not_integer || number < min || number > max)
     return invalid(field, "must be an integer in [{}, {}]", min, max);

@@ -39,7 +39,7 @@ spdlog::logger& logger() {
   return *instance;
 }
 
-// What a client sent must not begin a line of its own, nor talk to a terminal.
+// Client text in a log line must not start a new line or control a terminal.
 std::string without_controls(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -53,7 +53,7 @@ std::string without_controls(std::string_view text) {
 }
 
 // A JSON string of text without control characters.
-std::string quoted(std::string_view text) {
+std::string json_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -68,7 +68,7 @@ void set_log_level(LogLevel level) { logger().set_level(to_spdlog(level)); }
 bool log_enabled(LogLevel level) { return logger().should_log(to_spdlog(level)); }
 void log_line(LogLevel level, std::string_view text) {
   std::string line = without_controls(text);
-  if (json_lines) line = quoted(line);
+  if (json_lines) line = json_quoted(line);
   logger().log(to_spdlog(level), line);
 }
 void set_log_format(LogFormat format) {

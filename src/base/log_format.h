@@ -1,4 +1,4 @@
-// How log lines look. Set once by app/.
+// Format of log lines. Set once by app/.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@ namespace octavo {
 
 enum class LogFormat : std::uint8_t {
   text,
-  json,  // an object a line: "time", "level", "message"
+  json,  // one object per line: "time", "level", "message"
 };
 
 void set_log_format(LogFormat format);

@@ -1,4 +1,4 @@
-// The edge of a request: what runs for it may want more memory than there is.
+// Limits a failed allocation to the request that caused it.
 #pragma once
 
 #include <new>
@@ -8,10 +8,11 @@
 namespace octavo {
 
 inline Error out_of_memory() {
-  return {ErrorCode::unavailable, "the server has not enough memory for this request", {}};
+  return {ErrorCode::unavailable,
+          "not enough memory for this request; send a smaller request or retry later", {}};
 }
 
-// Runs the work. Memory that is not there is an error (unavailable) of this request, and nobody else's.
+// Runs the work. A failed allocation becomes an error (unavailable) of this request only.
 template <class Work>
 auto within_memory(Work&& work) -> decltype(work()) {
   try {

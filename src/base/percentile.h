@@ -5,7 +5,8 @@
 
 namespace octavo {
 
-// Of `count` > 0 values, at(i) being the i-th in ascending order: between neighbours a line, as numpy has it.
+// Percentile of `count` > 0 values; at(i) is the i-th in ascending order. Interpolates linearly between
+// neighbours, as numpy does.
 template <class At>
 double percentile(std::uint64_t count, double percent, At&& at) {
   const double place = percent / 100 * static_cast<double>(count - 1);

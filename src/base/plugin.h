@@ -1,4 +1,4 @@
-// Parts of the program that need libraries which few machines have: libraries of their own, loaded when they are used.
+// Shared libraries that are loaded on first use, because they need libraries that few machines have.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace octavo {
 
-// A function of such a library, which is looked for beside the program and where it is installed, and nowhere that others
-// may write to. for_all: what the library loads itself finds its symbols. Errors: unsupported, it is nowhere
-// or cannot be loaded; corrupt, it has no such function.
+// Returns a function of such a library. Searches only beside the program and where it is installed, because
+// other folders may be writable by others. for_all: libraries that it loads see its symbols. Errors:
+// unsupported if the library is missing or cannot be loaded; corrupt if it lacks the function.
 Result<void*> plugin_function(const std::string& library, const char* function, bool for_all = false);
 
 }  // namespace octavo

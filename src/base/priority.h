@@ -1,4 +1,4 @@
-// How much of a processor a thread gets beside others that want it.
+// Processor share of a thread when other threads compete for it.
 #pragma once
 
 #include <sys/resource.h>
@@ -6,11 +6,11 @@
 
 namespace octavo {
 
-// Nice values, each a fifth less than the one before: what moves blocks gets a third beside a step's thread, what only
-// prepares a tenth.
+// Nice values; each step lowers the share by about a fifth. Threads that move blocks get a third of a step
+// thread's share, threads that prepare a tenth.
 inline constexpr int kMoves = 5, kPrepares = 10;
 
-// Of the calling thread alone, below what it has now. Where nobody else wants the processor nothing changes.
+// Lowers the priority of the calling thread only. No effect while no other thread wants the processor.
 inline void lower_priority(int nice) {
   const auto self = static_cast<id_t>(gettid());
   setpriority(PRIO_PROCESS, self, getpriority(PRIO_PROCESS, self) + nice);

@@ -1,4 +1,4 @@
-// Text that anybody may have sent, as it is shown in errors and logs.
+// Untrusted text for errors and logs.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace octavo {
 
-// The text between double quotes; quotes, backslashes, control characters and bytes that are no UTF-8 are
-// escaped. In place of fmt's {:?}, which ends the process over such bytes (fmt 9.1).
+// The text between double quotes. Quotes, backslashes, control characters and invalid UTF-8 are escaped.
+// Replaces fmt's {:?}, which aborts on invalid UTF-8 (fmt 9.1).
 std::string quoted_text(std::string_view text);
 
 }  // namespace octavo

@@ -1,8 +1,8 @@
-// Random numbers without state: the value is a pure function of (seed, position, stream).
+// Random numbers without state: each value is a pure function of (seed, position, stream).
 //
-// Philox-4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). Because a draw
-// depends only on the request's seed and the token's position, it is the same alone or batched, on any thread
-// and after a preemption.
+// Philox-4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). A draw depends only
+// on the request's seed and the token's position, so it is the same in any batch, on any thread and after a
+// preemption.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
   return counter;
 }
 
-// 64 random bits for draw number `index` at `position` of the sequence with this seed.
+// 64 random bits: draw number `index` at `position` of the sequence with this seed.
 constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t position, std::uint64_t index = 0) {
   const auto r = philox({static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32),
                          static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32)},

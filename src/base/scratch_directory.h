@@ -1,4 +1,4 @@
-// For tests: a directory that no other process has, nor the same test in another build, gone with its object.
+// For tests: a new directory that no other process or build uses; removed with the object.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class ScratchDirectory {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
 
-  // Makes the file anew, and the directories on the way to it.
+  // Creates or replaces the file, and creates its parent directories.
   void write(std::string_view name, std::string_view bytes) const {
     const std::filesystem::path file = path_ / name;
     std::filesystem::create_directories(file.parent_path());

@@ -1,4 +1,4 @@
-// SHA-256 of bytes that come piece by piece.
+// Incremental SHA-256.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class Sha256 {
   ~Sha256();
 
   void add(std::span<const std::byte> bytes);
-  std::string hex();  // 64 lower-case digits; nothing may be added afterwards
+  std::string hex();  // 64 lower-case digits; add no bytes after this call
 
  private:
   struct State;

@@ -1,4 +1,4 @@
-// A file of its own, so that no compiler sees through new and delete and takes them for mismatched.
+// A separate file, so that no compiler inlines new and delete and reports them as mismatched.
 #include "base/test_allocations.h"
 
 #include <atomic>
@@ -37,7 +37,7 @@ void* operator new(std::size_t bytes) { return octavo::counted_or_thrown(bytes, 
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return octavo::counted_or_thrown(bytes, static_cast<std::size_t>(alignment));
 }
-// Of std::stable_sort and others; AddressSanitizer has its own, whose memory free() would not take.
+// Used by std::stable_sort and others. AddressSanitizer has its own, and free() cannot take its memory.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return octavo::counted(bytes, alignof(std::max_align_t));
 }

@@ -1,14 +1,14 @@
-// For tests, which link test_allocations: counts the allocations of the whole program, and has some fail.
+// For tests that link test_allocations: counts the program's allocations, and can make some fail.
 #pragma once
 
 #include <cstddef>
 
 namespace octavo {
 
-// How often operator new was called.
+// Number of calls of operator new.
 long allocations();
 
-// While it is there, operator new fails for so many bytes and more.
+// While this object exists, operator new fails for this number of bytes or more.
 class ScarceMemory {
  public:
   explicit ScarceMemory(std::size_t bytes);

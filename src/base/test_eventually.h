@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-// False: not within two minutes, which is longer than whatever a test waits for takes on a busy machine.
+// False after two minutes, which is longer than any state of a test takes on a busy machine.
 template <class Condition>
 bool eventually(Condition&& condition) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(2);

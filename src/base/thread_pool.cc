@@ -64,7 +64,7 @@ void ThreadPool::run(Job job, void* context, std::int64_t count, Taking taking) 
   }
 }
 
-// Takes units while there are any.
+// Takes units until none are left.
 void ThreadPool::work(int rank) {
   std::int32_t done = 0;
   for (std::int32_t left = untaken_.load(std::memory_order_relaxed); left > 0;) {

@@ -11,16 +11,16 @@
 
 namespace octavo {
 
-// A job is a number of units, which the caller and the helpers take as they come. It has ended when its units
-// are done, whether or not every helper has come: one that sleeps, or that the system runs something else on,
-// holds nobody up. Between jobs the helpers spin for a short while, because the next operator usually follows
-// within microseconds, and then sleep.
+// A job is a number of units. The caller and the helpers each take the next free unit. The job ends when all
+// units are done, even if a helper never took part: a sleeping or descheduled helper delays nothing. Between
+// jobs the helpers spin briefly, because the next operator usually follows within microseconds, and then
+// sleep.
 //
-// One thread at a time may start jobs; the engine thread owns the pool. A job must not start another on the
-// same pool.
+// One thread at a time may start jobs; the engine thread owns the pool. A job must not start another one on
+// the same pool.
 class ThreadPool {
  public:
-  // threads >= 1 counts the caller.
+  // threads >= 1 includes the caller.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -28,15 +28,15 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(helpers_.size()) + 1; }
 
-  // Calls body(rank, unit) once for each unit in [0, count), in order on each thread; rank, below size(),
-  // says which thread it is, 0 being the caller. Which thread gets which unit varies. Allocates nothing.
+  // Calls body(rank, unit) once for each unit in [0, count), in ascending order on each thread. rank, below
+  // size(), is the thread; 0 is the caller. The assignment of units to threads varies. Allocates nothing.
   template <class Body>
   void for_units(std::int64_t count, Body&& body) {
     run_units(count, Taking::single, std::forward<Body>(body));
   }
 
-  // Calls body(begin, end) for consecutive pieces of [0, count) of `grain` items, which take about as long
-  // each. Where a piece begins does not vary, unless one thread does it all.
+  // Calls body(begin, end) for consecutive pieces of [0, count) of `grain` items; all pieces should cost
+  // about the same. The boundaries are fixed, unless one thread does everything.
   template <class Body>
   void for_ranges(std::int64_t count, std::int64_t grain, Body&& body) {
     if (count <= 0) return;
@@ -48,9 +48,9 @@ class ThreadPool {
   }
 
  private:
-  // guided: many neighbouring units at first, so that a thread reads on where it stands and seldom asks for
-  // the counter's cache line, single ones at last, so that all end together (guided self-scheduling,
-  // Polychronopoulos and Kuck 1987).
+  // guided: a thread first takes many neighbouring units, so that it reads sequentially and rarely touches
+  // the counter's cache line; later it takes single units, so that all threads end together (guided
+  // self-scheduling, Polychronopoulos and Kuck 1987).
   enum class Taking : std::uint8_t { single, guided };
   using Job = void (*)(void* context, int rank, std::int64_t unit);
 
@@ -70,18 +70,19 @@ class ThreadPool {
   void helper_loop(int rank);
 
   std::vector<std::thread> helpers_;
-  // The job at hand. Only who has taken a unit may look: until that is done, the job cannot end.
+  // The current job. Only a thread that holds a unit may read it: the job cannot end before that unit is
+  // done.
   Job job_ = nullptr;
   void* context_ = nullptr;
   std::int64_t count_ = 0;
-  // Of the untaken units a thread takes one in so many, one at least. Read by who has none yet: it may be the
-  // last job's, which costs some balance at most.
+  // A thread takes 1 / share_ of the remaining units, at least one. A thread without a unit may read the
+  // previous job's value; this costs at most some balance.
   std::atomic<std::int32_t> share_{1};
-  alignas(64) std::atomic<std::int32_t> untaken_{0};  // units; kStop: no more jobs
+  alignas(64) std::atomic<std::int32_t> untaken_{0};  // units left; kStop: no more jobs
   alignas(64) std::atomic<std::int32_t> unfinished_{0};
 };
 
-// The number of processors this process may use: its affinity mask, capped by its cgroup's CPU quota; at
+// Number of processors that this process may use: its affinity mask, limited by its cgroup's CPU quota; at
 // least 1.
 int usable_processors();
 

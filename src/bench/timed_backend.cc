@@ -33,32 +33,26 @@ std::int64_t expert_bytes(const GroupedMatmulArgs& args) {
   return read * static_cast<std::int64_t>(args.w[0]->bytes());
 }
 
-template <std::size_t kName, auto kOp, class Args>
+// Bytes of the matrices that an operator reads.
+template <class Args>
+std::int64_t matrix_bytes(const Args& args) {
+  if constexpr (requires { args.w.bytes(); }) return static_cast<std::int64_t>(args.w.bytes());
+  if constexpr (std::is_same_v<Args, GroupedMatmulArgs>) return expert_bytes(args);
+  return 0;
+}
+
+template <Need kOp, auto kMember, class Args>
 void timed(Stream& stream, const Args& args) {
+  constexpr auto kIndex = static_cast<std::size_t>(kOp);
   const std::int64_t begin = now_ns();
-  (timing.ops->*kOp)(stream, args);
-  timing.times->nanoseconds[kName] += now_ns() - begin;
-  ++timing.times->calls[kName];
-  if constexpr (std::is_same_v<Args, EmbedArgs>) timing.step_bytes = 0;
-  if constexpr (std::is_same_v<Args, MatmulArgs> || std::is_same_v<Args, HeadMatmulArgs>)
-    if (timing.step_bytes) *timing.step_bytes += static_cast<std::int64_t>(args.w.bytes());
-  if constexpr (std::is_same_v<Args, GroupedMatmulArgs>)
-    if (timing.step_bytes) *timing.step_bytes += expert_bytes(args);
-  if constexpr (std::is_same_v<Args, SampleArgs>)
+  (timing.ops->*kMember)(stream, args);
+  timing.times->nanoseconds[kIndex] += now_ns() - begin;
+  ++timing.times->calls[kIndex];
+  if constexpr (kOp == Need::embed) timing.step_bytes = 0;
+  if (timing.step_bytes) *timing.step_bytes += matrix_bytes(args);
+  if constexpr (kOp == Need::sample)
     if (timing.step_bytes) timing.times->weight_bytes = *std::exchange(timing.step_bytes, std::nullopt);
 }
-
-template <std::size_t kName, auto kOp, class Args>
-void replace(Ops& ops, Op<Args> Ops::*) {
-  ops.*kOp = timed<kName, kOp, Args>;
-}
-
-constexpr std::size_t place_of(std::string_view name) {
-  return static_cast<std::size_t>(std::ranges::find(kOpNames, name) - kOpNames.begin());
-}
-
-// Ops begins with seven functions that are no operators of a step.
-static_assert(sizeof(Ops) == (7 + kOpNames.size()) * sizeof(void (*)()), "an operator is missing in OCTAVO_OPERATORS");
 
 }  // namespace
 
@@ -67,9 +61,10 @@ Backend timed_backend(Backend backend, OpTimes& times) {
   timing.times = &times;
   timing.timed = backend.ops;
   timing.on_host = backend.device->shares_host_memory();
-#define OCTAVO_REPLACE_OPERATOR(name) replace<place_of(#name), &Ops::name>(*timing.timed, &Ops::name);
-  OCTAVO_OPERATORS(OCTAVO_REPLACE_OPERATOR)
-#undef OCTAVO_REPLACE_OPERATOR
+#define OCTAVO_TIME(name, Args, backends) \
+  if (backend.ops.has(Need::name)) timing.timed->name = timed<Need::name, &Ops::name, Args>;
+  OCTAVO_OPERATORS(OCTAVO_TIME)
+#undef OCTAVO_TIME
   return {backend.name, *timing.timed, std::move(backend.device), std::move(backend.stream)};
 }
 

@@ -10,10 +10,10 @@
 
 #include "base/hash.h"
 #include "dist/rank_layout.h"
+#include "engine/draft/options.h"
 #include "engine/expert_balancing.h"
 #include "events/kv_event_options.h"
 #include "schedule/options.h"
-#include "speculate/options.h"
 #include "transfer/kv_transfer_options.h"
 
 namespace octavo {

@@ -15,7 +15,7 @@ constexpr int kMostSteps = 10'000'000;
 }  // namespace
 
 Result<> read_eplb_config(std::string_view text, ExpertBalancing& options) {
-  json::error_code not_json;
+  boost::system::error_code not_json;
   const json::value value = json::parse(text, not_json);
   if (not_json || !value.is_object()) return invalid("eplb_config", "must be a JSON object");
   for (const auto& [key, item] : value.get_object()) {

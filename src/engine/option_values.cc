@@ -55,8 +55,8 @@ Result<Reading> reading_of(const EngineOptions& options) {
   return reading;
 }
 
-Result<DType> kv_cache_dtype(const std::string& text, DType activation) {
-  if (text == "auto") return activation;
+Result<std::optional<DType>> kv_cache_dtype(const std::string& text) {
+  if (text == "auto") return std::nullopt;
   if (text == "float16") return DType::f16;
   if (text == "bfloat16") return DType::bf16;
   if (text == "fp8" || text == "fp8_e4m3") return DType::f8_e4m3;

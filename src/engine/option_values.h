@@ -1,6 +1,7 @@
 // Engine options that are words, as the values that loading takes. Errors name the field.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -12,8 +13,8 @@ namespace octavo {
 Result<ModelDType> model_dtype(const std::string& text);
 // runner, convert, pooling_type and hf_overrides.
 Result<Reading> reading_of(const EngineOptions& options);
-// activation: of the model, for auto.
-Result<DType> kv_cache_dtype(const std::string& text, DType activation);
+// nullopt: auto, the format of the activations.
+Result<std::optional<DType>> kv_cache_dtype(const std::string& text);
 // What to make of plain matrices. A method of vLLM's (its "_marlin" names a kernel) must be the checkpoint's
 // own.
 Result<Encoding> quantization(const std::string& text, const std::string& model_dir);

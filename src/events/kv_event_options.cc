@@ -12,7 +12,7 @@ namespace json = boost::json;
 
 constexpr std::string_view kTcp = "tcp://";
 
-// null: as if it were not there.
+// null means that the field is missing.
 Result<> read_text(const json::value& value, std::string_view field, std::string& out) {
   return value.is_null() ? Result<>() : read_field(value, field, out);
 }
@@ -24,12 +24,12 @@ Result<> read_count(const json::value& value, std::string_view field, int& out) 
 }  // namespace
 
 Result<KvEventOptions> parse_kv_events_config(std::string_view text) {
-  json::error_code not_json;
+  boost::system::error_code not_json;
   const json::value value = json::parse(text, not_json);
   if (not_json || !value.is_object()) return invalid("kv_events_config", "must be a JSON object");
   KvEventOptions options;
   std::string publisher = "zmq";
-  int max_queue_size = 0;  // accepted: see KvEventOptions
+  int max_queue_size = 0;  // accepted and ignored: see KvEventOptions
   for (const auto& [key, item] : value.get_object()) {
     const std::string_view name = key;
     if (name == "enable_kv_cache_events") {
@@ -51,7 +51,7 @@ Result<KvEventOptions> parse_kv_events_config(std::string_view text) {
     } else if (name == "topic") {
       TRY_VOID(read_text(item, name, options.topic));
     } else {
-      return invalid("kv_events_config", "there is no field {}", quoted_text(name));
+      return invalid("kv_events_config", "unknown field {}", quoted_text(name));
     }
   }
   if (publisher == "null") options.enabled = false;

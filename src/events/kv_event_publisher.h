@@ -26,21 +26,21 @@ namespace octavo {
 
 class KvEventPublisher {
  public:
-  // Binds the endpoints and starts. `rank`: the engine's number, see rank_endpoint(). Errors: an endpoint cannot
-  // be used.
+  // Binds the endpoints and starts. `rank` is the engine's number, see rank_endpoint(). Errors: an endpoint
+  // cannot be bound.
   static Result<std::unique_ptr<KvEventPublisher>> start(const KvEventOptions& options, const KvCache& cache,
                                                          int rank);
   // Publishes what is in the log, and stops.
   ~KvEventPublisher();
 
-  // What is flushed into it is published. For one writer.
+  // Events are published after a flush. For one writer.
   KvEventLog& log() { return log_; }
 
-  // What contents with this `extra` are called in events from now on. The last 65,536 are known; of others
-  // their digests are told. Any thread.
+  // Sets the names that later events use for contents with this `extra`. Keeps the last 65,536; other
+  // contents are reported by their digests. Safe from any thread.
   void name(const Hash128& extra, KvContentNames names);
 
-  // Where the sockets are bound, a port chosen by the system filled in; "": no replay.
+  // The bound endpoints, with the port that the system chose; "": no replay.
   const std::string& endpoint() const { return endpoint_; }
   bool bound() const { return bound_; }  // false: it connects to endpoint()
   const std::string& replay_endpoint() const { return replay_endpoint_; }
@@ -65,10 +65,10 @@ class KvEventPublisher {
   std::string endpoint_, replay_endpoint_;
   bool bound_ = true;
   std::mutex mutex_;        // guards kept_
-  std::deque<Kept> kept_;   // the last buffer_steps batches
+  std::deque<Kept> kept_;  // the last buffer_steps batches
   std::mutex names_mutex_;  // guards both below
   std::map<Hash128, KvContentNames> names_;
-  std::deque<Hash128> named_;  // in the order of their coming
+  std::deque<Hash128> named_;  // oldest first
   std::thread publishing_, answering_;
 };
 

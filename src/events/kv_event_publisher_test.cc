@@ -35,7 +35,7 @@ std::vector<std::string> frames(zmq::socket_t& socket) {
   return parts;
 }
 
-// One message of a replay, as a DEALER gets it.
+// One message of a replay, as a DEALER receives it.
 Message receive(zmq::socket_t& socket) {
   const std::vector<std::string> parts = frames(socket);
   EXPECT_EQ(parts.size(), 4U);
@@ -69,7 +69,7 @@ TEST_F(Publishing, ABatchIsVllmsMessage) {
   subscriber.connect(publisher->endpoint());
   subscriber.set(zmq::sockopt::subscribe, "kv");
   subscriber.set(zmq::sockopt::rcvtimeo, 50);
-  // A subscription takes its time to arrive: the first events may go past it.
+  // A subscription takes time to reach the publisher, so the first events can be missed.
   std::uint64_t key = 0;
   zmq::message_t topic;
   do {
@@ -99,7 +99,7 @@ TEST_F(Publishing, ABatchIsVllmsMessage) {
   EXPECT_EQ(mp_decode_uint(&at), key);
 }
 
-// The numbers of the batches that a client gets who asks for all from `first` on.
+// Numbers of the batches that a client receives when it requests all batches from `first`.
 std::vector<std::uint64_t> replay(zmq::socket_t& client, std::uint8_t first) {
   const std::array<std::uint8_t, 8> from = {0, 0, 0, 0, 0, 0, 0, first};
   client.send(zmq::str_buffer(""), zmq::send_flags::sndmore);
@@ -118,15 +118,16 @@ TEST_F(Publishing, PastBatchesCanBeAskedFor) {
   for (std::uint64_t key = 1; key <= 5; ++key) {
     write(key, 0, {1, 2});
     while (
-        replay(client, static_cast<std::uint8_t>(key - 1)).empty()) {  // so that each is a batch of its own
+        // so that each becomes a separate batch
+        replay(client, static_cast<std::uint8_t>(key - 1)).empty()) {
     }
   }
   EXPECT_EQ(replay(client, 3), (std::vector<std::uint64_t>{3, 4}));
-  EXPECT_EQ(replay(client, 0), (std::vector<std::uint64_t>{2, 3, 4}));  // buffer_steps of them are kept
+  EXPECT_EQ(replay(client, 0), (std::vector<std::uint64_t>{2, 3, 4}));  // only buffer_steps batches are kept
   EXPECT_EQ(replay(client, 5), std::vector<std::uint64_t>{});
 }
 
-// vLLM's clients before 0.26 ask with REQ, which gets one answer to a question, without the topic.
+// Clients of vLLM before 0.26 use REQ: one reply per request, without the topic.
 TEST_F(Publishing, AReqClientGetsTheFramingBeforeVllm026) {
   write(1, 0, {1, 2});
   zmq::socket_t newer(context, zmq::socket_type::dealer);
@@ -161,7 +162,7 @@ TEST(KvEventBatch, NamesStandForTheDigest) {
     return batch.finish(0, 0);
   };
   const auto text = [](const std::string& value) {
-    return static_cast<char>(0xa0 + value.size()) + value;  // msgpack's, of up to 31 bytes
+    return static_cast<char>(0xa0 + value.size()) + value;  // a msgpack string of up to 31 bytes
   };
   const std::string nil = "\xc0", one = "\x91", two = "\x92",
                     digest =

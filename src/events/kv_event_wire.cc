@@ -8,7 +8,7 @@
 namespace octavo {
 namespace {
 
-// vLLM's words; its "GPU" is the memory of the engine's device, whatever that is.
+// vLLM's names; "GPU" is the memory of the engine's device, of any type.
 constexpr std::array<std::string_view, 3> kMediumNames{"GPU", "CPU", "STORAGE"};  // by KvMedium
 constexpr std::string_view name_of(KvMedium medium) { return kMediumNames[static_cast<std::size_t>(medium)]; }
 
@@ -74,7 +74,7 @@ void KvEventBatch::stored(const KvEvent& event, std::span<const std::int32_t> to
   text(name_of(event.medium));
   text("lora_name");
   names && !names->adapter.empty() ? text(names->adapter) : nil();
-  text("extra_keys");  // of each block
+  text("extra_keys");  // one list per block
   array(1);
   extra_keys(event, names);
   text("group_idx");

@@ -18,23 +18,23 @@
 
 namespace octavo {
 
-// What a content depends on beside its tokens, as vLLM tells it: the names that the request gave.
+// The request's names that a content depends on besides its tokens, as vLLM reports them.
 struct KvContentNames {
-  std::string adapter;  // "": none
-  std::string salt;     // cache_salt; "": none
+  std::string adapter;  // "": no adapter
+  std::string salt;  // cache_salt; "": no salt
 };
 
 class KvEventBatch {
  public:
-  // windows: by cache group, in tokens; 0: the group keeps everything.
+  // windows: by cache group, in tokens; 0: the group keeps all tokens.
   KvEventBatch(int block_size, std::vector<int> windows)
       : block_size_(block_size), windows_(std::move(windows)) {}
 
-  // names: of the event's `extra`; null: nobody knows them, its digest stands for them.
+  // names: those of the event's `extra`; null: unknown, so its digest is written.
   void add(const KvEvent& event, std::span<const std::int32_t> tokens, const KvContentNames* names = nullptr);
   bool empty() const { return count_ == 0; }
 
-  // The batch, which is empty afterwards.
+  // Returns the batch and clears it.
   std::string finish(double seconds, int rank);
 
  private:

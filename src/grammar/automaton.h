@@ -56,10 +56,9 @@ struct Nfa {
   void bytes(StateId from, std::uint8_t low, std::uint8_t high, StateId to);
 };
 
-// The same language without epsilon edges: deterministic and minimal unless that takes more than states_max
-// states or too much work, in which case the nondeterministic automaton comes back. `work` is what may be
-// spent, in nodes that are visited, and becomes what is left; nullopt when it does not suffice for the
-// nondeterministic one either.
+// The same language without epsilon edges: deterministic and minimal, unless that exceeds states_max states
+// or the work; then the nondeterministic automaton. `work` is the allowance in visited nodes, and receives
+// the remainder; nullopt if it does not suffice for the nondeterministic one either.
 std::optional<Automaton> determinize(const Nfa& nfa, StateId start, StateId accept, std::size_t states_max,
                                      std::size_t& work);
 

@@ -33,8 +33,8 @@ std::vector<std::string> texts(std::size_t length) {
   return all;
 }
 
-// How many states are told apart by some text, each pair on its own: those that no text accepts are one that
-// does not count.
+// Number of states that some text distinguishes, compared pairwise. States from which no text is accepted are
+// one state, which does not count.
 std::size_t distinct_states(const Automaton& automaton) {
   const std::size_t n = automaton.states.size(), dead = n;
   const auto next = [&](std::size_t state, char letter) -> std::size_t {

@@ -179,7 +179,7 @@ TEST(BadInput, ManyHardParts) {
   });
 }
 
-// What runs out of a budget says where.
+// An error about a budget names the position.
 TEST(BadInput, BudgetsNameThePlace) {
   const auto refused = [](GrammarKind kind, std::string text, std::string_view place) {
     const auto grammar = compile(kind, std::move(text));
@@ -223,7 +223,7 @@ TEST(BadInput, BudgetsNameThePlace) {
   refused(GrammarKind::ebnf, rules, "at rule ");
 }
 
-// What users send: many properties that are alike, or that each have a pattern and a length.
+// Schemas of real users: many similar properties, or many with a pattern and a length.
 TEST(BadInput, HonestSchemasFitTheBudgets) {
   const auto fits = [](const std::string& schema) {
     const auto grammar = compile(GrammarKind::json_schema, schema);

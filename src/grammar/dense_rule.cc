@@ -64,8 +64,8 @@ std::optional<StateMask> DenseRule::mask(const Tables& tables, const Vocabulary&
 }
 
 std::optional<StateId> DenseRule::hub(const Tables& tables, StateId state) const {
-  // Of the 96 bytes that text is made of: those below 128 but for control characters. The first letters of
-  // many names are most letters, and soon behind them the two are one.
+  // Thresholds for the 96 bytes of text: those below 128 except control characters. The first letters of many
+  // names are most letters, and soon after them the two states are the same.
   constexpr int kMost = 80, kMany = 32;
   const auto leading = [&](std::uint32_t from, std::uint32_t to) {
     int count = 0;
@@ -115,7 +115,7 @@ std::optional<StateMask> DenseRule::mask_near(const Tables& tables, const Vocabu
   out.may_end = accepting_[state - first_];
   out.subtracts = true;
   struct Place {
-    std::uint32_t node, here, there;  // the states behind it from this state and from the other
+    std::uint32_t node, here, there;  // the states after it from this state and from the other
   };
   const auto after = [&](std::uint32_t at, std::uint8_t byte) {
     return at == kNowhere ? kNowhere : next(tables, at, byte);
@@ -206,7 +206,7 @@ StateMask bounded(std::shared_ptr<const StateMask> unbounded, std::uint32_t min,
   out.may_end = min == 0;
   out.repeats_min = min;
   out.repeats_max = max;
-  // Tokens that need more than `max` repetitions stand at the end of the list.
+  // Tokens that need more than `max` repetitions are at the end of the list.
   const std::size_t kept =
       max + std::size_t{1} < all.repeats_begin.size() ? all.repeats_begin[max + 1] : all.by_repeats.size();
   const auto tokens = std::span(all.by_repeats);

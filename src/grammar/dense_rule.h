@@ -26,13 +26,13 @@ class DenseRule {
   std::optional<StateMask> mask(const Tables& tables, const Vocabulary& vocabulary, StateId state,
                                 std::size_t most) const;
 
-  // The state to which nearly every byte leads from this one and from itself, such as the inside of a string
-  // behind the names that it must not be; nullopt: there is none.
+  // The state to which nearly every byte leads from this state and from itself, such as the inside of a
+  // string after the excluded names; nullopt: there is no such state.
   std::optional<StateId> hub(const Tables& tables, StateId state) const;
 
-  // For how many bytes two states are alike, at most `bytes_max`: the same texts of no more bytes lead on
-  // from both, and end at the same places behind the first byte. Less where finding out takes long. Adds what
-  // it costs, in nodes, to `cost`, and stops where that exceeds `most`.
+  // Number of bytes, at most `bytes_max`, for which two states are alike: the same texts of this length lead
+  // on from both, and end at the same positions after the first byte. May return less if the search is long.
+  // Adds its cost in nodes to `cost`, and stops when that exceeds `most`.
   std::size_t alike(StateId a, StateId b, std::size_t bytes_max, std::size_t most, std::size_t& cost) const;
 
   // The mask of a state by its difference from that of another one: only texts are followed on which the two

@@ -24,12 +24,12 @@ class FactsBuilder {
     bool doubly_negated = false;  // some goals hold because their negation must fail
   };
 
-  // Follows the references that lead from the only goal to what it stands for.
+  // Follows references from the only goal to the schema that they name.
   Result<void> find_whole(const Goals& goals);
   Result<void> finish_unevaluated(Branch& branch);
   // Notes who says something, for error messages.
   static void speaks(Facts& facts, const Json& schema);
-  // What must fail comes last: what holds says how it can fail.
+  // Goals that must fail come last: the goals that hold show how these can fail.
   static void after_others(Branch& branch, const Goal& goal);
   Result<void> take(Branch& branch, const Goal& goal);
   Result<void> holds(Branch& branch, const Json& schema);
@@ -43,7 +43,7 @@ class FactsBuilder {
                         std::size_t index) const;
   Result<void> keyword_fails(Branch& branch, const Json& schema, std::string_view keyword, std::size_t index);
 
-  // The branch goes on with one of these lists of goals, a copy of it with each other one.
+  // The branch continues with one of these lists of goals; a copy of it with each other one.
   Result<void> choose(Branch& branch, const Json& schema, std::string_view keyword,
                       std::vector<Goals> choices);
 

@@ -1,4 +1,4 @@
-// What follows when a schema, or a keyword of it, must not hold.
+// Facts that follow when a schema, or a keyword of it, must not hold.
 #include <algorithm>
 #include <iterator>
 
@@ -184,7 +184,7 @@ Result<void> FactsBuilder::keyword_fails(Branch& branch, const Json& schema, std
   } else if (keyword == "allOf") {
     branch.todo.push_back({&value.items[index], Kind::fails});
   } else if (keyword == "anyOf" || keyword == "oneOf") {
-    // Of a oneOf two may hold as well: such values are left out.
+    // Two schemas of a oneOf may hold as well: such values are omitted.
     reader_.narrowed_ = reader_.narrowed_ || keyword == "oneOf";
     for (const Json& part : value.items) branch.todo.push_back({&part, Kind::fails});
   } else if (keyword == "not") {

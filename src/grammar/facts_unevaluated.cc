@@ -18,9 +18,9 @@ Result<void> FactsBuilder::find_whole(const Goals& goals) {
   }
 }
 
-// Writes what is left over as a schema of its own: evaluated is what the schemas that hold in this branch
-// speak of. Another branch of an anyOf may hold as well and evaluate more, and so may `contains`: such values
-// are left out. What holds under a negation evaluates nothing.
+// Writes the remaining values as a separate schema. The schemas that hold in this branch evaluate some
+// values. Another branch of an anyOf, or `contains`, may also hold and evaluate more: such values are
+// omitted. Schemas under a negation evaluate nothing.
 Result<void> FactsBuilder::finish_unevaluated(Branch& branch) {
   Facts& facts = branch.facts;
   for (const auto& [schema, keyword] : {std::pair(facts.unevaluated_properties, "unevaluatedProperties"),

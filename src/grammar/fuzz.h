@@ -1,4 +1,4 @@
-// What the fuzzers of this room share.
+// Common parts of this room's fuzzers.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace octavo::grammar::testing {
 
-// Compiles what a front end made of a fuzzer's input and drives a matcher with the remaining bytes as
-// operations; aborts when a mask differs from trying every token, when a rollback differs from reading again,
+// Compiles a front end's result for the fuzzer's input, and drives a matcher with the remaining bytes as
+// operations. Aborts when a mask differs from trying every token, when a rollback differs from reading again,
 // or when forced bytes are not forced.
 inline void drive(const Result<Grammar>& grammar, std::string_view operations) {
   static const auto vocabulary = byte_vocabulary({"\"a\"", "\":", "{\"", "\",", "ab", "abc", "  ", "12",

@@ -67,7 +67,7 @@ struct Sequence {
   std::vector<ExprId> parts;
 };
 struct Choice {
-  std::vector<ExprId> branches;  // none: no string at all
+  std::vector<ExprId> branches;  // empty: no string at all
 };
 struct Repeat {
   ExprId body;
@@ -87,7 +87,7 @@ struct Leaf {
 struct Graph {
   struct Arc {
     std::uint32_t from, to;
-    std::optional<ExprId> label;  // none: the empty string
+    std::optional<ExprId> label;  // nullopt: the empty string
   };
   std::vector<Arc> arcs;
   std::vector<std::uint32_t> accepting;
@@ -99,7 +99,7 @@ struct Expr {
   int depth = 1;  // levels of this expression tree
 };
 
-// A rule stands for its body, repeated min to max times.
+// A rule is its body, repeated min to max times.
 struct Rule {
   std::string name;  // its place in the source, for messages; empty: that of its callers
   ExprId body = 0;

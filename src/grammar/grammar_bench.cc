@@ -123,7 +123,7 @@ void grammars(benchmark::State& state) {
 }
 BENCHMARK(grammars)->Arg(32'000)->Arg(128'000)->Iterations(3)->Unit(benchmark::kMillisecond);
 
-// A request with a schema of so many KiB that was seen before: it is found, and the first mask is filled.
+// A request with a cached schema of this number of KiB: finds it and fills the first mask.
 void known_schema(benchmark::State& state) {
   GrammarCache cache(made_up_vocabulary(128'000), 256u << 20);
   std::string text = R"({"type":"object","properties":{)";

@@ -1,4 +1,4 @@
-// Compiled grammars by what they were compiled from, bounded in bytes and shared by all requests.
+// Cache of compiled grammars by their source, bounded in bytes and shared by all requests.
 #pragma once
 
 #include <condition_variable>
@@ -31,7 +31,7 @@ class GrammarCache {
 
   Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSource& source);
 
-  // What was compiled before; null: it was not, or is forgotten.
+  // The compiled grammar; null if it is not in the cache.
   std::shared_ptr<const CompiledGrammar> find(const GrammarSource& source);
 
   // Computes the masks of JSON strings, which every schema shares, before the first request needs them.

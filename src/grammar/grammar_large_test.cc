@@ -1,5 +1,5 @@
-// What takes too long for every run: a hundred thousand schemas through one cache, and hostile texts at full
-// size.
+// Tests that are too long for every run: a hundred thousand schemas through one cache, and hostile texts at
+// full size.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// A set of ids looked up by the hash of what they stand for: the open-addressing half of hash-consing.
+// A set of ids, looked up by the hash of their values: the open-addressing half of hash-consing.
 #pragma once
 
 #include <cstddef>

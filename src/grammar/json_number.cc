@@ -14,7 +14,8 @@ class NumberTexts {
   static constexpr std::uint32_t kZerosMax = 8, kFractionMax = 20;
 
  public:
-  // bounded: fractions have an end, so that no number goes on with zeros or a period until the answer is cut.
+  // bounded: fractions have a limit, so that a number cannot continue with zeros or a repeating period up to
+  // max_tokens.
   NumberTexts(Grammar& grammar, bool fractions, bool bounded)
       : g_(grammar), fractions_(fractions), fraction_max_(bounded ? kFractionMax : kUnbounded) {}
 
@@ -68,7 +69,7 @@ class NumberTexts {
   // At a bound, where no other digit can follow.
   ExprId zeros() { return g_.repeat(g_.literal("0"), 0, kZerosMax); }
 
-  // What may follow the bound's own integer part.
+  // The fractions that may follow the bound's own integer part.
   ExprId fraction_at_most(const std::string& bound, bool exclusive) {
     std::vector<ExprId> out;
     if (!bound.empty() || !exclusive) out.push_back(g_.empty());
@@ -129,8 +130,8 @@ std::vector<std::string> powers_between(const std::optional<NumberLimits::Bound>
   return powers;
 }
 
-// Unsigned texts like 1.5e-07, which programs write for small and large numbers. plain: the texts without an exponent that
-// may stand before it; null: all.
+// Unsigned texts like 1.5e-07, which programs write for small and large numbers. plain: the texts without an
+// exponent that may precede it; null: all.
 std::optional<ExprId> exponent_texts(Grammar& g, std::vector<std::string> powers, const Automaton* plain) {
   if (powers.empty()) return std::nullopt;
   Grammar scratch;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kPointerBytesMax = 400;
 
-// Not longer than what fits into a message, and no half of a character.
+// Shortens it for a message, without cutting a character.
 void shorten(std::string& pointer) {
   if (pointer.size() <= kPointerBytesMax) return;
   std::size_t end = kPointerBytesMax;
@@ -33,7 +33,7 @@ void shorten(std::string& pointer) {
 }  // namespace
 
 std::string pointer_to(const Json& document, const Json& value) {
-  // Values stand in the order of their offsets, each behind what it is a part of.
+  // Values are in the order of their offsets, each after its parent.
   std::string pointer = "#";
   for (const Json* node = &document; node->offset != value.offset && pointer.size() <= kPointerBytesMax;) {
     const auto item = std::ranges::upper_bound(node->items, value.offset, {}, &Json::offset);

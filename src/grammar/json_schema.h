@@ -1,9 +1,8 @@
-// JSON Schema (drafts 4 to 2020-12, as `$schema` says) as a grammar of JSON texts that are valid under
-// it.
+// Converts JSON Schema (drafts 4 to 2020-12, by `$schema`) to a grammar of valid JSON texts.
 //
-// Sound, not complete: every text of the grammar is valid, but not every valid text is in the grammar
-// (properties come in schema order, numbers within limits have no exponent, ...). What cannot be enforced is
-// refused with the keyword and its JSON pointer. docs/reference/json-schema.md lists the keywords.
+// Sound, not complete: every text of the grammar is valid, but the grammar omits some valid texts (properties
+// come in schema order, numbers within limits have no exponent, ...). A keyword that cannot be enforced is an
+// error, with its JSON pointer. docs/reference/json-schema.md lists the keywords.
 #pragma once
 
 #include <string_view>

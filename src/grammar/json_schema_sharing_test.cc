@@ -85,8 +85,8 @@ TEST(JsonSchemaSharing, LengthsBesidePatterns) {
     }
 }
 
-// A pattern with a length has a state for each length, and their masks are told by those of other lengths:
-// against trying every token, along texts that come near the bounds.
+// A pattern with a length has a state for each length, and masks are stored as differences between lengths.
+// Compares them with trying every token, along texts near the bounds.
 TEST(JsonSchemaSharing, MasksOfLengthsBesidePatterns) {
   std::vector<std::string> words;
   std::uint32_t random = 7;
@@ -113,7 +113,7 @@ TEST(JsonSchemaSharing, MasksOfLengthsBesidePatterns) {
     }
 }
 
-// Schemas in the same words are one; those that differ in what counts are not.
+// Schemas with equal text are shared; those that differ in meaning are not.
 TEST(JsonSchemaSharing, EqualSubschemas) {
   struct Case {
     std::string_view schema;

@@ -63,7 +63,7 @@ TEST(JsonSchema, TypesAndValues) {
   check(cases);
 }
 
-// What a bounded number may begin with can be ended at once or by a few digits.
+// After any prefix, a bounded number can end at once or after a few digits.
 TEST(JsonSchema, BoundedNumbersDoNotTrap) {
   struct Bounds {
     std::string_view schema;
@@ -545,7 +545,7 @@ TEST(JsonSchema, MaskIsWhatAcceptTakes) {
        R"({"type":"object","properties":{"a":{"$ref":"#"},"b":{"type":"string","maxLength":5}},"additionalProperties":{"type":"null"}})",
        R"_({"type":"array","items":{"anyOf":[{"type":"number","minimum":-12.5},{"type":"string","pattern":"^(ab|x)+$"},{"$ref":"#"}]},"maxItems":3})_",
        R"({"enum":["ab","abc",12,[1,null],{"a":true}]})",
-       // Masks that are told by their difference from that of any other text.
+       // Masks that are stored as differences from the mask of any other text.
        R"({"type":"object","properties":{"a":{},"ab":{"type":"null"}},"patternProperties":{"b$":{"type":"integer"}},"additionalProperties":true})",
        R"_({"type":"array","items":{"anyOf":[{"pattern":"\\S","type":"string"},{"type":"string","not":{"enum":["ab","q","\\"]}},{"type":"null"}]}})_",
        R"({"type":"array","items":{"type":"string","minLength":2,"maxLength":60}})"}) {

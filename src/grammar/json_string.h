@@ -12,8 +12,8 @@ ExprId string_character(Grammar& grammar);
 // One character of a string's content: any code point, not escaped.
 ExprId content_character(Grammar& grammar);
 
-// Turns a language of contents into the language of their spellings between the quotes: characters that need
-// no escape stand for themselves, the others may be written in every way JSON has. nullopt beyond the state
+// Converts a language of contents to the language of their spellings between the quotes: characters that need
+// no escape are unchanged, the others may have every spelling that JSON allows. nullopt beyond the state
 // limit.
 std::optional<Automaton> spelled(const Automaton& contents);
 

@@ -21,7 +21,7 @@ class KeyTable {
     begin_.assign(1, 0);
   }
 
-  // The number of a key: size() when it is a new one. The key must not lie in this table.
+  // The number of a key; size() if it is new. The key must not be inside this table.
   std::uint32_t number(Key key) {
     return table_.find_or_add(
         hash(key), [&](std::uint32_t id) { return std::ranges::equal((*this)[id], key); },

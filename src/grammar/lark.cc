@@ -171,7 +171,7 @@ class LarkParser : NotationReader {
     return {};
   }
 
-  // Up to the end of the line, or of the group; the next line goes on when it begins with a bar.
+  // Up to the end of the line, or of the group; a next line that begins with a bar continues it.
   Result<ExprId> alternatives() {
     std::vector<ExprId> branches;
     do {
@@ -364,7 +364,7 @@ class LarkParser : NotationReader {
   std::optional<RuleId> ignored_rule_, first_rule_;
   std::vector<ExprId> ignored_;
   Named* in_terminal_ = nullptr;  // the terminal under definition
-  bool ignoring_ = false;         // in what %ignore names
+  bool ignoring_ = false;  // inside the argument of %ignore
   int depth_ = 0;                 // groups around this place
 };
 

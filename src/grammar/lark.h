@@ -26,7 +26,8 @@ namespace octavo::grammar {
 // Whether a text is Lark rather than GBNF: its first definition has no ::=.
 bool is_lark(std::string_view text);
 
-// Adds the rules of a Lark text to a grammar; returns that of `start`, or the first where there is none.
+// Adds the rules of a Lark text to a grammar; returns the rule `start`, or the first rule if there is no
+// `start`.
 Result<RuleId> add_lark(Grammar& grammar, std::string_view text, std::string_view field);
 
 // Either notation, by is_lark().

@@ -32,12 +32,12 @@ inline constexpr std::size_t kDeterminizeWorkMax = 4'000'000;  // nodes visited 
 inline constexpr std::size_t kRegularWorkMax = 3'000'000;      // for one regular language inside a schema
 
 inline constexpr std::size_t kTokenBytesMax = 4096;  // one vocabulary entry
-// What one mask or token may cost: readings of the text that are followed, and trie nodes looked at (those
-// that cost a kWalkShare'th). About 50 ms.
+// Limit on the work of one mask or token: readings of the text that are followed, and trie nodes (each costs
+// 1 / kWalkShare). About 50 ms.
 inline constexpr std::int64_t kWorkMax = 2'000'000;
 inline constexpr std::size_t kWalkShare = 8;
-// For a thread that must not wait: about 200 us. Nodes count in full there, since those of a first walk are
-// not in the processor's caches; and as many bytes are cut into tokens.
+// Limit for a thread that must not wait: about 200 us. Here a trie node costs 1, since a first walk misses
+// the processor's caches. The same limit holds for the bytes that are cut into tokens.
 inline constexpr std::int64_t kStepWork = 6'000;
 inline constexpr std::size_t kStepBytes = 256;
 inline constexpr std::int64_t kAheadWork =

@@ -168,7 +168,7 @@ ConfigId MaskTable::step_token(ConfigId config, TokenId token) {
     if (at == kDeadConfig) break;
   }
   if (whole == kDeadConfig || at == kDeadConfig) return std::max(whole, at);
-  // A grammar may ask by number for a token that is text as well: both readings go on.
+  // A grammar may name a token by id that is also text: both readings continue.
   std::vector<Item> both(states_.kernel(at).begin(), states_.kernel(at).end());
   both.insert(both.end(), states_.kernel(whole).begin(), states_.kernel(whole).end());
   return states_.config_of(std::move(both));
@@ -214,7 +214,7 @@ const MaskTable::ConfigMask* MaskTable::mask_of(ConfigId config) {
           return entered != kDeadConfig && !states_.exhausted();
         },
         [&](std::uint32_t open) {
-          // Each counts as two nodes, many at a time: of so few a share would be nothing.
+          // Each counts as two nodes, in one batch: a share of one node would round to nothing.
           if (states_.exhausted()) return;
           if (++opened % kOpenAtATime == 0) states_.spend_nodes(2 * kOpenAtATime);
           take(open);
@@ -373,7 +373,7 @@ std::size_t MaskTable::follow(StateId state) {
     for (std::uint32_t t = 0; t < trie[i].token_count; ++t)
       accepted_.push_back(sorted[trie[i].first_token + t]);
   };
-  // Whether the walk goes on below.
+  // Whether the walk continues below.
   const auto reach = [&](std::uint32_t i, ConfigId config) {
     if (trie[i].end == i + 1) return false;
     if (states_.escapes(config)) open_.push_back(i);

@@ -38,7 +38,7 @@ class MaskTable {
   std::size_t byte_size() const { return byte_size_ + states_.byte_size(); }
 
  private:
-  // A configuration's mask: the union of the masks of its states, which are shared, and of what only this
+  // A configuration's mask: the union of the shared masks of its states, and of the tokens that only this
   // stack allows.
   struct ConfigMask {
     std::vector<std::shared_ptr<const StateMask>> shared;
@@ -53,8 +53,8 @@ class MaskTable {
   };
   // How to name a rule's states across grammars.
   struct RuleKey {
-    std::optional<Hash128> hash;         // none: the rule reaches too many states
-    std::vector<std::uint32_t> numbers;  // of its own states, from the first on
+    std::optional<Hash128> hash;  // nullopt: the rule reaches too many states
+    std::vector<std::uint32_t> numbers;  // numbers of its own states, from the first one on
   };
 
   // walk_trie by the parser. Below a step that leads nowhere because work ran out nothing is visited.
@@ -68,11 +68,11 @@ class MaskTable {
   std::shared_ptr<const StateMask> state_mask(StateId state);
   std::shared_ptr<const StateMask>& mask_slot(StateId state);
   StateMask compute(StateId state);
-  // The mask of a state that has no hub, of a rule that calls nothing: by its difference from that of an
-  // earlier one that is alike for some bytes (the states of a pattern with a length are, but for the length),
-  // or from nothing.
+  // The mask of a state without a hub, in a rule that calls nothing. Stored as the difference from an earlier
+  // mask that is alike for some bytes (the states of a pattern with a length differ only in the length), or
+  // from nothing.
   StateMask compute_dense(const DenseRule& table, StateId state);
-  // Keeps a state whose mask is told by no other one, and was worth the walk, for those to come.
+  // Keeps a state as a base for later masks, if its mask has no base and its walk was long.
   void add_model(StateId state, const StateMask& mask);
   // The mask of a rule that calls nothing, whose nodes are counted; given up: it has taken all that was left.
   StateMask spent(std::optional<StateMask> mask);
@@ -84,11 +84,11 @@ class MaskTable {
   template <class Take, class Reach>
   std::size_t walk_plain(std::uint32_t node, StateId state, Take&& take, Reach&& reach);
   std::optional<Hash128> key_of(StateId state);
-  // Of a state of a rule that calls nothing: by the automaton that begins at it, which other rules may have,
-  // too.
+  // For a state of a rule that calls nothing: the key of the automaton that begins at it, which other rules
+  // may share.
   std::optional<Hash128> key_of_what_follows(StateId root);
   const RuleKey& rule_key(RuleId rule);
-  const DenseRule* dense(RuleId rule);  // nullptr: there is none, or states().exhausted()
+  const DenseRule* dense(RuleId rule);  // nullptr: none, or states().exhausted()
   // Whether the mask is so small that it is sooner computed than found in the shared cache.
   bool is_small(StateId state);
 
@@ -101,7 +101,7 @@ class MaskTable {
   std::vector<bool> plain_;  // states that read bytes and nothing else, in one way, and do not end the rule
   std::unordered_map<RuleId, RuleKey> rule_keys_;
   std::unordered_map<RuleId, std::optional<DenseRule>> dense_;
-  std::unordered_map<RuleId, std::vector<StateId>> models_;  // states whose masks others are told by
+  std::unordered_map<RuleId, std::vector<StateId>> models_;  // states that are bases of other masks
   std::vector<Few> few_;                                     // by state
   std::vector<TokenId> few_tokens_;
   std::vector<std::shared_ptr<const StateMask>> state_masks_;    // by state

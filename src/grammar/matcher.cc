@@ -11,7 +11,7 @@ namespace octavo::grammar {
 namespace {
 constexpr std::size_t kJumpBytesMax = 4096;
 
-// Of what must not wait: nullopt also where memory runs out.
+// For work that must not wait: nullopt also if memory runs out.
 template <class Work>
 auto at_once(Work&& work) -> decltype(work()) {
   try {
@@ -144,7 +144,7 @@ void fill_masks(std::span<Matcher* const> matchers, std::span<std::int32_t> mask
         matchers.size());
   pool.for_ranges(static_cast<std::int64_t>(matchers.size()), 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-      // What fill_mask refuses is a row of zeros.
+      // If fill_mask fails, the row is zeros.
       if (const auto row = masks.subspan(i * words, words); !matchers[i]->fill_mask(row))
         std::ranges::fill(row, 0);
     }

@@ -48,9 +48,9 @@ class Matcher {
   // end-of-text token is taken where the text may end and terminates the matcher.
   bool accept(TokenId token);
 
-  // The same for a thread that must not wait: nullopt where another matcher of the grammar is at work, or
-  // where more than kStepWork is to be done or memory runs out, which is then left to one of the calls that
-  // wait. What these have found is there for the next try.
+  // fill_mask for a thread that must not wait. nullopt if another matcher of the grammar is at work, more
+  // than kStepWork is needed, or memory runs out; then a call that waits must do it. The next try can use
+  // what those calls have found.
   std::optional<Result<void>> try_fill_mask(std::span<std::int32_t> mask);
   std::optional<bool> try_accept(TokenId token);
   std::optional<std::vector<TokenId>> try_forced_tokens();
@@ -62,9 +62,9 @@ class Matcher {
   std::string jump_forward();
   // The token that must come next, or -1: appending it without a forward pass changes nothing.
   TokenId forced_token();
-  // The tokens that the tokenizer writes for the bytes that must come next, as far as what comes behind them
-  // cannot change them: to be appended without a forward pass each (jump-forward decoding: Zheng et al.,
-  // SGLang, 2024).
+  // The tokens that the tokenizer writes for the bytes that must come next, except those that later bytes
+  // could change. Append them without a forward pass each (jump-forward decoding: Zheng et al., SGLang,
+  // 2024).
   std::vector<TokenId> forced_tokens();
 
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }

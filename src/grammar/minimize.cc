@@ -15,7 +15,7 @@ namespace {
 
 using Blocks = std::vector<std::uint32_t>;  // the number of each state's block
 
-// What tells a state apart, given the blocks of its targets. Valid until the next call.
+// Distinguishes a state, given the blocks of its targets. Valid until the next call.
 class Signature {
  public:
   std::span<const std::uint32_t> of(const State& state, const Blocks& block) {
@@ -43,10 +43,10 @@ class Signature {
   std::vector<std::uint32_t> key_;
 };
 
-// Splits a set of states, which no edge leaves, into the largest blocks whose states have equal signatures.
-// Only states of which a target has got another number are looked at again, and of a block that is split the
-// largest part keeps its number: a state is looked at as often as the blocks of its targets can be halved
-// (Hopcroft 1971; in this form Valmari and Franceschinis 2010).
+// Splits a set of states, which no edge leaves, into the largest blocks of states with equal signatures.
+// Re-examines only states with a renumbered target; the largest part of a split block keeps its number. So a
+// state is examined as often as its targets' blocks can be halved (Hopcroft 1971; this form: Valmari and
+// Franceschinis 2010).
 class Refinement {
  public:
   Refinement(const Automaton& in, std::vector<StateId> states, Blocks& block)

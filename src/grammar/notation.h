@@ -1,5 +1,5 @@
-// What the readers of grammar notations (EBNF, Lark) share: the place in the text, errors that name it, and
-// the pieces that are spelled alike in both.
+// Common parts of the readers of EBNF and Lark: the position in the text, errors that name it, and the common
+// tokens.
 #pragma once
 
 #include <cstdint>

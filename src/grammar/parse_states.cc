@@ -259,8 +259,8 @@ void ParseStates::expand(Item item) {
 }
 
 void ParseStates::leave(StackId stack) {
-  // A rule called in this closure has read nothing yet; its caller already went on without it if it may be
-  // empty.
+  // A rule called in this closure has read nothing yet; if it may be empty, its caller has already continued
+  // without it.
   if (stack & kFreshBit) return;
   for (std::size_t i = 0; i < stacks_[stack].count; ++i) push(items_[stacks_[stack].first + i]);
 }

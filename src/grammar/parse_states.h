@@ -1,11 +1,10 @@
 // The parser: a generalised pushdown machine over rule automata (graph-structured stacks, Tomita 1985; the
-// sets are those of Earley 1970 with origins replaced by stacks). Everything is interned, so equal situations
-// have equal ids wherever in the text they arise: the parser is in effect an automaton that is determinized
-// as it runs, and one step over a byte seen before is one table look-up.
+// sets of Earley 1970 with stacks instead of origins). Everything is interned: equal situations have equal
+// ids anywhere in the text. In effect the parser is an automaton that is determinized as it runs, and a known
+// byte step is one table look-up.
 //
-// A configuration is the set of readings of the text so far; a reading (Item) is an automaton state and a
-// stack; a stack is the set of items at which the rule that is being read was called, as they stand after the
-// call.
+// A configuration is the set of readings of the text so far. A reading (Item) is an automaton state and a
+// stack. A stack is the set of items that called the current rule, in their state after the call.
 #pragma once
 
 #include <algorithm>
@@ -88,9 +87,9 @@ class ParseStates {
   static constexpr StateId kAcceptState = UINT32_MAX;  // the end of the text
   static constexpr StateId kEscapeState = UINT32_MAX - 1;
 
-  // Following readings costs work, about one unit for each. An operation begins with an allowance; when that
-  // is spent, every step is dead, nothing half found is kept, and the operation must be given up. Of the
-  // nodes of the trie that are looked at, walk_share cost a unit.
+  // Following a reading costs about one unit of work. Each operation has an allowance. When it is spent,
+  // every step is dead, partial results are dropped, and the operation must be given up. walk_share trie
+  // nodes cost one unit.
   void allow(std::int64_t work, std::size_t walk_share = kWalkShare) {
     work_left_ = work;
     walk_share_ = walk_share;

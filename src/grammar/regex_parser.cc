@@ -132,7 +132,7 @@ class PatternParser {
     return add({Kind::set, {}, std::move(set), 0, 0, position});
   }
 
-  // The characters that a character or range stands for under the flags.
+  // The characters that a character or range matches under the flags.
   Result<CodePointSet> cased(CodePointRange range) const {
     if (!flags_.ignore_case) return set_of({range});
     if (range.high > 0x7F) return error("characters beyond ASCII cannot be matched without case");
@@ -301,7 +301,7 @@ class PatternParser {
     return *c;
   }
 
-  // What follows a backslash, in and outside of classes.
+  // The escape after a backslash, in and outside of classes.
   Result<CodePointSet> escape() {
     if (done()) return error("a backslash with nothing after it");
     const char c = text_[at_];

@@ -69,8 +69,8 @@ Result<ExprId> SchemaWriter::array_of_any(const Facts& facts) {
   return g_.sequence({g_.literal("["), space(), g_.graph(std::move(graph)), g_.literal("]")});
 }
 
-// Every `contains` is met by as many items as it wants. Node: how many items are written and, of each condition, how many
-// of them meet it; of a condition with maxContains the other items fail it.
+// Enough items meet each `contains`. Node: the number of written items and, for each condition, the number of
+// items that meet it; with maxContains, the other items must fail the condition.
 Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
   const std::size_t wanted = facts.contains.size();
   // Beyond `levels` items the count no longer matters.
@@ -83,7 +83,7 @@ Result<ExprId> SchemaWriter::array_containing(const Facts& facts) {
                           kCountedMax, kNodesMax);
   };
   if (wanted > 3 || levels > kCountedMax) return refuse();
-  // Of a condition: the count beyond which more items that meet it change nothing, or are not allowed.
+  // For each condition: the count from which more matching items change nothing, or are not allowed.
   std::vector<std::uint32_t> most;
   for (const Facts::Contained& c : facts.contains) {
     most.push_back(c.max == UINT32_MAX ? c.min : c.max);

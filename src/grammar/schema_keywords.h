@@ -21,11 +21,11 @@ enum class KeywordRole : std::uint8_t {
 };
 KeywordRole role_of(std::string_view keyword, Dialect dialect);
 
-// Those that stand for another schema.
+// Keywords that refer to another schema.
 inline constexpr std::string_view kReferences[] = {"$ref", "$dynamicRef", "$recursiveRef"};
 bool is_reference(std::string_view keyword);
 
-// The constraint that was probably meant by an unknown keyword: the same but for case, or for one letter.
+// The known constraint that an unknown keyword probably means: it differs only in case, or in one letter.
 std::optional<std::string_view> likely_constraint(std::string_view unknown);
 
 // Says in the log, once for each name, that an unknown keyword (or format) is ignored. Names come from

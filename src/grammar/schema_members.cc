@@ -15,7 +15,7 @@ namespace {
 struct NameTree {
   struct Node {
     std::string text;                     // behind the parent's
-    std::vector<std::uint32_t> children;  // none: the end of a name
+    std::vector<std::uint32_t> children;  // empty: the end of a name
     std::vector<std::uint32_t> names;     // that go through here, rising
   };
   std::vector<Node> nodes;  // the first is the root
@@ -102,10 +102,10 @@ Result<ExprId> SchemaWriter::members_in_order(const Facts& facts, const ObjectSh
   for (std::uint32_t i = n; i-- > 0;)
     next_required[i] = shape.properties[i].required ? i : next_required[i + 1];
 
-  // Node (kBetween, i, count): the properties before i are decided, `count` members are written.
-  // Node (name, i, count): the name of one of them begins with the text of this node of the tree, of which
-  // the first byte is read; i is the first property that it may be, which says which others it may be. So
-  // there are no more nodes than the names have branches, for each count. (name | kRead, ..): all of it is.
+  // Node (kBetween, i, count): the properties before i are decided and `count` members are written. Node
+  // (name, i, count): a name has been read up to this node of the name tree; i is the first property that it
+  // may be, which determines the others. So for each count there are only as many nodes as the names have
+  // branches. (name | kRead, ..): the whole name has been read.
   constexpr std::uint32_t kBetween = UINT32_MAX, kRead = 1u << 31;
   KeyTable nodes;
   const auto node = [&](std::uint32_t name, std::uint32_t i, std::uint32_t count) {

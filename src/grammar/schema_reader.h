@@ -1,5 +1,5 @@
-// What a JSON Schema says, sorted by type: combinators are distributed, references followed, so that a schema
-// becomes a list of alternatives (Facts), each a plain conjunction.
+// Reads a JSON Schema by type: distributes combinators and follows references, so that a schema becomes a
+// list of alternatives (Facts), each a plain conjunction.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace octavo::grammar {
 
-// What must be true of a value.
+// A condition on a value.
 struct Goal {
   enum class Kind : std::uint8_t {
     holds,
@@ -60,7 +60,7 @@ enum TypeBit : unsigned {
 
 struct Facts {
   const Json* about = nullptr;  // the first schema that says something itself, for error messages
-  unsigned types = kAnyType;    // integers and other numbers are told apart
+  unsigned types = kAnyType;  // distinguishes integers from other numbers
 
   std::optional<std::vector<const Json*>> values;  // enum and const: one of these
   std::vector<const Json*> excluded;               // none of these
@@ -103,18 +103,18 @@ class SchemaReader {
   // not annotations.
   SchemaReader(const Json& document, std::string_view field, bool refuse_unknown);
 
-  // The alternatives of which a value must satisfy one; none: no value can.
+  // The alternatives; a value must satisfy one of them. Empty: no value is valid.
   Result<std::vector<Facts>> read(const Goals& goals);
 
-  // What the items at this index, and what the value of this property, must satisfy.
+  // Conditions on the item at this index, and on the value of this property.
   Goals item_goals(const Facts& facts, std::size_t index) const;
   Result<Goals> property_goals(const Facts& facts, std::string_view name);
-  // The number of items with a schema of their own.
+  // The number of items with a separate schema.
   std::size_t prefix_size(const Facts& facts) const;
 
   // The contents (not their spelling) that a `pattern`, or a key of patternProperties, matches.
   Result<const Automaton*> pattern(std::string_view pattern, const Json* schema, std::string_view keyword);
-  // The contents that satisfy all that is said of strings but for their length; nullptr: nothing is said.
+  // The contents that satisfy all conditions on strings except their length; nullptr: no conditions.
   Result<const Automaton*> contents(const Facts& facts);
   // Those of the lengths that are asked for; nullopt: nothing but lengths is said.
   Result<std::optional<Automaton>> contents_of_length(const Facts& facts);
@@ -127,7 +127,7 @@ class SchemaReader {
   Result<bool> satisfies(const Json& value, const Facts& facts);
   Result<bool> satisfies(const Json& value, const Goals& goals);
 
-  // The first schema of the document that says the same as this one, in the same words but for annotations.
+  // The first schema of the document with the same text, ignoring annotations.
   const Json* first_like(const Json* schema);
 
   // Counts steps (of about a tenth of a microsecond) against the budget of the whole schema, kSchemaWorkMax;
@@ -173,13 +173,14 @@ class SchemaReader {
   std::set<const Json*> checked_, loop_free_;
   std::map<std::string, std::unique_ptr<const Automaton>, std::less<>> patterns_;
   std::unordered_map<std::string, std::unique_ptr<const Automaton>> contents_;
-  // Schemas that stand for unevaluatedProperties and unevaluatedItems, by their text: a recursive one is one.
+  // Generated schemas for unevaluatedProperties and unevaluatedItems, by their text, so that a recursive one
+  // exists once.
   std::map<std::string, Json> made_;
   static constexpr std::size_t kMadeOffset = SIZE_MAX / 2;  // their offsets begin here
-  bool narrowed_ = false;  // some facts leave out values: nothing can be concluded from what they exclude
+  bool narrowed_ = false;  // some facts omit values: conclude nothing from what they exclude
   std::unordered_map<const Json*, std::unordered_map<std::string_view, const Json*>> members_;
   std::unordered_map<const Json*, const Json*> like_;      // first_like, as far as it is known
-  std::unordered_map<std::string, const Json*> first_of_;  // by what it says
+  std::unordered_map<std::string, const Json*> first_of_;  // by its text
   std::size_t steps_ = 0;                                  // taken so far
   int depth_ = 0;                                          // of read() within read()
 };

@@ -17,8 +17,8 @@ class References {
   // The document must outlive this.
   References(const Json& document, Dialect dialect);
 
-  // The schema that `keyword` ($ref, $dynamicRef or $recursiveRef) of this schema stands for; what is wrong
-  // with it otherwise. A dynamic reference is followed where only one schema of the document can be meant.
+  // The schema that `keyword` ($ref, $dynamicRef or $recursiveRef) of this schema refers to, or the error. A
+  // dynamic reference is followed if only one schema of the document can be its target.
   std::expected<const Json*, std::string> target(const Json& schema, std::string_view keyword) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a JSON Schema says of strings, as automata of their contents.
+// A JSON Schema's conditions on strings, as automata of their contents.
 #include <algorithm>
 
 #include "grammar/json_string.h"

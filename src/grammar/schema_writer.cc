@@ -282,7 +282,7 @@ Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& co
       if (const auto written = spelled(g_, counted, all)) return quoted(*written);
     }
   }
-  // Texts of all lengths that are asked for, or as many of the shorter ones as the automaton has room for.
+  // Texts of all requested lengths, or of the shorter ones that fit into the automaton.
   constexpr std::uint32_t kLengthsMin = 100;
   const auto room = static_cast<std::uint32_t>(kDfaStatesMax / contents.states.size());
   for (const std::uint32_t more : {kUnbounded, room, room / 2, room / 4}) {
@@ -302,8 +302,8 @@ Result<ExprId> SchemaWriter::string_text(const Facts& facts, const Automaton& co
 
 // --- shared pieces ---
 
-// What stands before a part of an array or object, and before its end: nothing, a space, or a line break and
-// the indentation of the next line. Never more, so that no text is padded without end.
+// The whitespace before a part of an array or object, and before its end: nothing, a space, or a line break
+// with indentation. Never more, so that padding ends.
 ExprId SchemaWriter::space() {
   constexpr std::uint32_t kSpacesMax = 40, kTabsMax = 16;
   if (options_.whitespace == JsonOptions::Whitespace::none) return g_.empty();

@@ -61,10 +61,10 @@ class SchemaWriter {
   Result<Automaton> key_contents(const Json* names);
   Result<ExprId> members_in_order(const Facts& facts, const ObjectShape& shape);
   Result<ExprId> members_in_any_order(const Facts& facts, const ObjectShape& shape);
-  // What may follow `count` listed members up to the closing brace.
+  // The text from `count` listed members up to the closing brace.
   std::optional<ExprId> rest_of_members(const ObjectShape& shape, std::uint32_t count);
   static std::string written_name(std::string_view name);
-  // What stands between a member's name and the next one.
+  // The text between a member's name and the next one.
   ExprId value_of(RuleId value);
 
   ExprId value_text(const Json& value);
@@ -83,7 +83,7 @@ class SchemaWriter {
   SchemaReader& reader_;
   const JsonOptions& options_;
   std::map<Goals, RuleId> rules_;
-  // By what is said of the contents and by the lengths.
+  // By conditions on the contents and by the lengths.
   std::map<std::tuple<const Automaton*, std::uint32_t, std::uint32_t>, RuleId> strings_;
   // The names of an object's other members, by those that they do not have.
   std::map<std::vector<std::string>, std::optional<RuleId>> other_names_;

@@ -11,8 +11,8 @@ namespace octavo::grammar {
 
 namespace {
 
-// In blocks of a cache line: one call to the C library takes twice to three times as long on Zen 4 when
-// source and target lie at like offsets of their pages, as large allocations do.
+// Copies in blocks of a cache line: on Zen 4 one call of the C library takes two to three times as long when
+// source and target have similar offsets in their pages, as large allocations do.
 constexpr std::size_t kBlockWords = 16;
 
 OCTAVO_CLONES void copy_words(const std::int32_t* from, std::size_t count, std::int32_t* to) {

@@ -1,6 +1,5 @@
-// What every token of the vocabulary does from one automaton state, whatever lies below it on the stack:
-// accepted as a whole, rejected, or open because the rule may end inside the token (the split of XGrammar,
-// Dong et al. 2024).
+// The effect of every vocabulary token from one automaton state, for any stack below it: accepted as a whole,
+// rejected, or open because the rule may end inside the token (the split of XGrammar, Dong et al. 2024).
 #pragma once
 
 #include <algorithm>
@@ -67,7 +66,7 @@ struct StateMask {
   std::shared_ptr<const StateMask> base;
   std::uint32_t repeats_min = 0, repeats_max = UINT32_MAX;
   bool subtracts = false;
-  bool counts_base = false;  // nobody else may keep the base: its bytes are counted here
+  bool counts_base = false;  // only this mask keeps the base, so its bytes are counted here
   std::vector<TokenId> removed;
   std::vector<std::uint32_t> closed;  // rising
 

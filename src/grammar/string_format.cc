@@ -83,7 +83,7 @@ namespace {
 constexpr std::string_view kAtom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]";
 constexpr std::string_view kWideAtom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00A1-\uD7FF-]";
 constexpr std::string_view kLabel = "[A-Za-z0-9](?:-?[A-Za-z0-9])*";
-// Letters that stand in a name as they are: lower case, of scripts written from left to right.
+// Letters that are allowed unescaped in a name: lower case, of left-to-right scripts.
 constexpr std::string_view kWideLabel =
     "(?:[a-z0-9\u00E0-\u00F6\u00F8-\u00FF\u03B1-\u03C9\u0430-\u044F\u3041-\u3096\u30A1-\u30FA\u4E00-"
     "\u9FA5\uAC00-\uD7A3]"
@@ -116,7 +116,7 @@ constexpr Format kFormats[] = {
     {"json-pointer", "(?:/(?:[^~/]|~[01])*)*"},
     {"relative-json-pointer", "(?:0|[1-9]\\d*)(?:#|(?:/(?:[^~/]|~[01])*)*)"},
 };
-// Of OpenAPI and its kin: they say how a value is stored or shown.
+// Formats of OpenAPI and others that only describe how a value is stored or shown.
 constexpr std::string_view kFree[] = {"int32", "int64", "float", "double", "byte", "binary", "password"};
 
 // Texts of a pattern with at most `most` characters.

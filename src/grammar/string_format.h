@@ -15,7 +15,7 @@ namespace octavo::grammar {
 bool is_enforced_format(std::string_view format);
 // Whether the format is known: enforced, or one that says nothing of a text's characters (int64, password).
 bool is_format(std::string_view format);
-// The format that was probably meant by one that is not known: the same but for case and marks.
+// The known format that an unknown one probably means: it differs only in case and punctuation.
 std::optional<std::string_view> likely_format(std::string_view unknown);
 
 // A regular expression for the whole text of an enforced format, where it has one.

@@ -298,7 +298,7 @@ class Writer {
     return out;
   }
 
-  // Bytes without `end` in them; any bytes when it is empty. What may still grow into `end` is text as well.
+  // Bytes that do not contain `end`; any bytes if it is empty. A partial `end` is text too.
   ExprId free_text(const std::string& end) {
     if (end.empty()) return g_.call(g_.rule("", g_.repeat(g_.byte_range(0, 255), 0, kUnbounded)));
     return g_.call(g_.rule("", g_.graph(text_graph(WordFinder({end})))));

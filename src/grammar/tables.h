@@ -1,4 +1,4 @@
-// What the parser runs on: the automata of all rules in one array of states, with dead parts removed.
+// The parser's tables: the automata of all rules in one array of states, without dead parts.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct Tables {
   std::vector<StateRow> states;
   std::vector<Edge> edges;
   std::vector<RuleRow> rules;
-  std::vector<TokenId> tokens;  // what the `ref` of a token edge stands for
+  std::vector<TokenId> tokens;  // the token id for each `ref` of a token edge
   RuleId root = 0;
   bool unique_items = false;  // of some rule
 

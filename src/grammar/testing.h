@@ -47,7 +47,7 @@ inline std::vector<bool> mask_of(Matcher& matcher, const Vocabulary& vocabulary)
   return out;
 }
 
-// What the mask must be: each token tried on a fork.
+// The expected mask: tries each token on a fork.
 inline std::vector<bool> brute_force_mask(const Matcher& matcher, const Vocabulary& vocabulary) {
   std::vector<bool> out(static_cast<std::size_t>(vocabulary.size()), false);
   for (TokenId id = 0; id < vocabulary.size(); ++id) {

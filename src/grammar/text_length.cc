@@ -88,7 +88,7 @@ std::optional<Automaton> of_length(const Automaton& automaton, LengthRange wante
 
 namespace {
 
-// Of every expression, children before parents; nullopt: not known.
+// For every expression, children before parents; nullopt: unknown.
 std::vector<std::optional<LengthRange>> lengths_of(const Grammar& grammar) {
   std::vector<std::optional<LengthRange>> all(grammar.exprs.size());
   for (ExprId id = 0; id < all.size(); ++id) {

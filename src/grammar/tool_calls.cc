@@ -16,12 +16,12 @@ constexpr std::string_view kField = "tools";
 
 using Form = ToolDialect::Form;
 
-std::string quoted(std::string_view text) { return fmt::format("\"{}\"", json_escape(text)); }
+std::string json_quoted(std::string_view text) { return fmt::format("\"{}\"", json_escape(text)); }
 std::string const_string(std::string_view text) {
-  return fmt::format(R"({{"type":"const_string","value":{}}})", quoted(text));
+  return fmt::format(R"({{"type":"const_string","value":{}}})", json_quoted(text));
 }
 std::string token(std::string_view text) {
-  return fmt::format(R"({{"type":"token","token":{}}})", quoted(text));
+  return fmt::format(R"({{"type":"token","token":{}}})", json_quoted(text));
 }
 std::string json_schema(std::string_view schema) {
   return fmt::format(R"({{"type":"json_schema","json_schema":{}}})", schema);
@@ -62,7 +62,7 @@ const Json* definition(const Json& root, std::string_view ref) {
   return nullptr;
 }
 
-// What the schema's chain of references leads to; null: nowhere.
+// Follows the schema's chain of references; null if it leads nowhere.
 const Json* resolved(const Json& root, const Json& schema) {
   constexpr int kHopsMax = 20;
   const Json* value = &schema;
@@ -143,7 +143,7 @@ class TagWriter {
   // Free text in which the trigger begins these parts.
   std::string in_text(const std::vector<std::string>& parts, bool once) const {
     const bool special = std::ranges::find(special_tokens_, dialect_.trigger) != special_tokens_.end();
-    const std::string trigger = quoted(dialect_.trigger);
+    const std::string trigger = json_quoted(dialect_.trigger);
     return document(fmt::format(
         R"({{"type":"{0}triggered_tags","trigger{1}s":[{2}],"stop_after_first":{3},"tags":[{{"type":"tag","begin":{4},"content":{5},"end":""}}]}})",
         special ? "token_" : "", special ? "_token" : "", trigger, once,
@@ -198,10 +198,10 @@ class TagWriter {
 
   static std::string text_until(std::string_view end) {
     return fmt::format(R"({{"type":"tag","begin":"","content":{{"type":"any_text"}},"end":{}}})",
-                       quoted(end));
+                       json_quoted(end));
   }
 
-  // A special token in the mark cannot stand in the text before it.
+  // A special token in the mark cannot occur in the text before it.
   void append_text_until(std::vector<std::string>& parts, std::string_view end) const {
     const bool special = std::ranges::any_of(
         special_tokens_, [&](const std::string& name) { return !name.empty() && end.contains(name); });
@@ -369,7 +369,7 @@ Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel)
     }
     calls.push_back(fmt::format(
         R"({{"type":"object","properties":{{"name":{{"enum":[{}]}},"parameters":{}}},"required":["name","parameters"],"additionalProperties":false}})",
-        quoted(tools[i].name), to_text(schema)));
+        json_quoted(tools[i].name), to_text(schema)));
   }
   std::string out = fmt::format(R"({{"type":"array","minItems":1{},"items":{{"anyOf":[{}]}})",
                                 parallel ? "" : R"(,"maxItems":1)", fmt::join(calls, ","));
@@ -378,7 +378,7 @@ Result<std::string> tool_list_schema(std::span<const Tool> tools, bool parallel)
     Json all;
     all.kind = Json::Kind::object;
     all.members = std::move(definitions[k]);
-    out += fmt::format(",{}:{}", quoted(kKeys[k]), to_text(all));
+    out += fmt::format(",{}:{}", json_quoted(kKeys[k]), to_text(all));
   }
   return out + "}";
 }

@@ -11,17 +11,40 @@ using Form = ToolDialect::Form;
 
 using Opening = ToolDialect::Opening;
 
-// Granite 3.1 and later.
-constexpr Opening kGraniteOpenings[] = {{"<tool_call>", "<tool_call>["}};
+// Granite 3.1 and later write <tool_call>.
+constexpr Opening kGraniteOpenings[] = {
+    {"<tool_call>", "<tool_call>[", "</tool_call>"}, {"<|tool_call|>", "<|tool_call|>"}, {"[", "["}};
+constexpr Opening kLlamaOpenings[] = {{"[", "[", "]"}, {"", ","}};
+constexpr Opening kMistralOpenings[] = {{"[TOOL_CALLS]", "[TOOL_CALLS]"}};
+constexpr Opening kJambaOpenings[] = {{"<tool_calls>", "<tool_calls>"}};
+constexpr Opening kCohereOpenings[] = {{"<|START_ACTION|>", "<|START_ACTION|>"}};
+constexpr Opening kGigachatOpenings[] = {{"function call", "function call"}};
+constexpr Opening kPhiOpenings[] = {{"<|tool_call|>", "<|tool_call|>[", "<|/tool_call|>"}};
+constexpr Opening kXlamOpenings[] = {{"```json", "```json\n[", "```"},
+                                     {"```", "```\n["},
+                                     {"[TOOL_CALLS]", "[TOOL_CALLS]["},
+                                     {"<tool_call>", "<tool_call>[", "</tool_call>"}};
+constexpr Opening kPythonicOpenings[] = {{"<|python_start|>", "<|python_start|>[", "<|python_end|>"},
+                                         {"```python", "```python\n[", "```"}};
+constexpr Opening kLfmOpenings[] = {{"<|tool_call_start|>", "<|tool_call_start|>"}};
+constexpr Opening kOlmoOpenings[] = {{"<function_calls>", "<function_calls>[", "]</function_calls>"},
+                                     {"", ","}};
 constexpr Opening kKimiOpenings[] = {
     {"<|tool_call_section_begin|>", "<|tool_call_section_begin|><|tool_call_begin|>",
      "<|tool_call_section_end|>"},
     {"<|tool_call_begin|>", "<|tool_call_begin|>"}};
+constexpr Opening kGemmaOpenings[] = {{"<|tool_call>", "<|tool_call>:call:"},
+                                      {"<|tool_call>", "<|tool_call>:"},
+                                      {"<call>", "<call>"},
+                                      {"call:", "call:"}};
 constexpr Opening kFunctionOpenings[] = {{"<function=", "<function="}};
-constexpr Opening kInvokeOpenings[] = {{"<invoke name=\"", "<invoke name=\""}};
-constexpr Opening kDsmlOpenings[] = {
-    {"<｜DSML｜toolcalls>", "<｜DSML｜toolcalls>\n<｜DSML｜invoke name=\""},
-    {"<｜DSML｜tool>", "<｜DSML｜tool>\n<｜DSML｜invoke name=\""}};
+constexpr Opening kMinimaxOpenings[] = {{"<minimax:tool_call>", "<minimax:tool_call>\n<invoke name="},
+                                        {"<invoke name=", "<invoke name="}};
+constexpr Opening kDotsOpenings[] = {{"<dots_function_call>", "<dots_function_call>\n<invoke name="},
+                                     {"<invoke name=", "<invoke name="}};
+constexpr Opening kMinicpmOpenings[] = {{"<functionname=", "<function name="}};
+constexpr Opening kDsmlOpenings[] = {{"<｜DSML｜toolcalls>", "<｜DSML｜toolcalls>\n<｜DSML｜invoke name=\""},
+                                     {"<｜DSML｜tool>", "<｜DSML｜tool>\n<｜DSML｜invoke name=\""}};
 
 constexpr ToolDialect kDialects[] = {
     {.name = "hermes",
@@ -34,7 +57,12 @@ constexpr ToolDialect kDialects[] = {
      .call_end = "\n</longcat_tool_call>",
      .separator = "\n",
      .trigger = "<longcat_tool_call>"},
-    {.name = "llama3_json", .separator = "; ", .key = "parameters", .trigger = "{\"name\": ", .mark = "{"},
+    {.name = "llama3_json",
+     .separator = "; ",
+     .key = "parameters",
+     .trigger = "{\"name\": ",
+     .mark = "{",
+     .openings = kLlamaOpenings},
     {.name = "internlm",
      .call_begin = "<|action_start|><|plugin|>\n",
      .call_end = "<|action_end|>",
@@ -46,11 +74,13 @@ constexpr ToolDialect kDialects[] = {
      .list = true,
      .separator = ", ",
      .trigger = "[TOOL_CALLS]",
+     .openings = kMistralOpenings,
      .short_ids = true},
     {.name = "mistral_v11",
      .form = Form::named,
      .call_begin = "[TOOL_CALLS]",
      .name_end = "[ARGS]",
+     .id_mark = "[CALL_ID]",
      .trigger = "[TOOL_CALLS]",
      .short_ids = true},
     {.name = "granite",
@@ -77,44 +107,52 @@ constexpr ToolDialect kDialects[] = {
      .id_key = "tool_call_id",
      .name_key = "tool_name",
      .key = "parameters",
-     .trigger = "<|START_ACTION|>"},
+     .trigger = "<|START_ACTION|>",
+     .openings = kCohereOpenings},
     {.name = "jamba",
      .begin = "<tool_calls>",
      .end = "</tool_calls>",
      .list = true,
      .separator = ", ",
-     .trigger = "<tool_calls>"},
+     .trigger = "<tool_calls>",
+     .openings = kJambaOpenings},
     {.name = "granite-20b-fc",
      .call_begin = "<function_call> ",
      .separator = "\n",
      .trigger = "<function_call>"},
     {.name = "gigachat3",
      .call_begin = "function call<|role_sep|>\n",
-     .trigger = "function call<|role_sep|>"},
+     .trigger = "function call<|role_sep|>",
+     .openings = kGigachatOpenings},
     {.name = "lfm2",
      .form = Form::python,
      .begin = "<|tool_call_start|>",
      .end = "<|tool_call_end|>",
      .list = true,
-     .trigger = "<|tool_call_start|>"},
+     .nested_quotes = true,
+     .trigger = "<|tool_call_start|>",
+     .openings = kLfmOpenings},
     {.name = "olmo3",
      .form = Form::python,
      .begin = "<function_calls>",
      .end = "</function_calls>",
      .separator = "\n",
-     .trigger = "<function_calls>"},
+     .trigger = "<function_calls>",
+     .openings = kOlmoOpenings},
     {.name = "gemma4",
      .form = Form::gemma,
      .call_begin = "<|tool_call>call:",
      .call_end = "<tool_call|>",
      .quote = "<|\"|>",
-     .trigger = "<|tool_call>"},
+     .trigger = "<|tool_call>",
+     .openings = kGemmaOpenings},
     {.name = "functiongemma",
      .form = Form::gemma,
      .call_begin = "<start_function_call>call:",
      .call_end = "<end_function_call>",
      .quote = "<escape>",
-     .trigger = "<start_function_call>"},
+     .trigger = "<start_function_call>",
+     .openings = kGemmaOpenings},
     {.name = "kimi_k2",
      .form = Form::named,
      .begin = "<|tool_calls_section_begin|>",
@@ -145,14 +183,21 @@ constexpr ToolDialect kDialects[] = {
      .begin = "functools",
      .list = true,
      .separator = ", ",
-     .trigger = "functools["},
-    {.name = "xlam", .list = true, .separator = ", ", .mark = "[", .at_beginning = true},
+     .trigger = "functools[",
+     .openings = kPhiOpenings},
+    {.name = "xlam",
+     .list = true,
+     .separator = ", ",
+     .mark = "[",
+     .at_beginning = true,
+     .openings = kXlamOpenings},
     {.name = "pythonic",
      .form = Form::python,
      .list = true,
      .separator = ", ",
      .mark = "[",
-     .at_beginning = true},
+     .at_beginning = true,
+     .openings = kPythonicOpenings},
     {.name = "deepseek_v3",
      .form = Form::named,
      .begin = "<｜tool▁calls▁begin｜>",
@@ -251,7 +296,7 @@ constexpr ToolDialect kDialects[] = {
      .parameter_name_end = "\">",
      .parameter_end = "</parameter>\n",
      .trigger = "<minimax:tool_call>",
-     .openings = kInvokeOpenings},
+     .openings = kMinimaxOpenings},
     {.name = "minicpm5",
      .form = Form::parameters,
      .call_begin = "<function name=\"",
@@ -262,7 +307,8 @@ constexpr ToolDialect kDialects[] = {
      .parameter_name_end = "\">",
      .parameter_end = "</param>",
      .xml = true,
-     .trigger = "<function name="},
+     .trigger = "<function name=",
+     .openings = kMinicpmOpenings},
     {.name = "dots",
      .form = Form::parameters,
      .begin = "<dots_function_call>\n",
@@ -273,7 +319,8 @@ constexpr ToolDialect kDialects[] = {
      .parameter_begin = "<parameter name=\"",
      .parameter_name_end = "\">",
      .parameter_end = "</parameter>\n",
-     .trigger = "<dots_function_call>"},
+     .trigger = "<dots_function_call>",
+     .openings = kDotsOpenings},
     {.name = "glm45",
      .form = Form::parameters,
      .call_begin = "<tool_call>",

@@ -38,22 +38,25 @@ struct ToolDialect {
   std::string_view call_begin = {}, call_end = {}, separator = {};
   std::string_view id_key = {}, name_key = "name", key = "arguments";
   std::string_view name_end = {};
+  std::string_view id_mark = {};  // models may write it and an id between name and name_end
   // After a name come ':' and a number; the call's id is all of them, with the name's prefix.
   bool numbered = false;
   std::string_view name_prefix = {};
   std::string_view parameter_begin = {}, parameter_name_end = {}, parameter_end = {};
   bool says_text =
-      false;  // parameter_name_end is followed by `true">` where the value is text, else by `false">`
+      false;         // parameter_name_end is followed by `true">` where the value is text, else by `false">`
   bool xml = false;  // values have XML's entities, or stand between "<![CDATA[" and "]]>"
   std::string_view quote = {};
+  bool nested_quotes = false;  // models do not escape quotes within strings
   // How calls start; text without calls does not hold it. Empty: they cannot be told from text, and calls of
   // strict tools cannot be enforced.
   std::string_view trigger = {};
-  // What a reader looks for, where that is less than the trigger; and whether only at the beginning.
+  // The text that a reader searches for, if shorter than the trigger; and whether only at the beginning.
   std::string_view mark = {};
   bool at_beginning = false;
   // Another beginning of calls that models write, up to a call's name or object. Read for known tools, never
-  // enforced. mark: the part that a reader looks for; end: replaces the dialect's end.
+  // enforced. mark: the part that a reader looks for, empty: it stands only between calls; end: replaces the
+  // dialect's end.
   struct Opening {
     std::string_view mark, text, end = {};
   };

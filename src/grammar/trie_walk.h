@@ -11,10 +11,10 @@
 
 namespace octavo::grammar {
 
-// Follows all paths below trie node `from`, which was reached in `state`. live(state) is the set of bytes
-// that may come next, step(state, byte) the state behind one of them. visit(node, state) sees every node that
-// is reached; false stops the descent below it. Returns how many nodes were looked at: when more than `most`,
-// the walk was given up. `open` is scratch.
+// Follows all paths below trie node `from`, which was reached in `state`. live(state) returns the bytes that
+// may come next; step(state, byte) the state after one of them. visit(node, state) is called for every
+// reached node; it returns false to stop the descent. Returns the number of examined nodes; more than `most`
+// means that the walk was given up. `open` is scratch.
 template <class State, class Live, class Step, class Visit>
 std::size_t walk_trie(const Vocabulary& vocabulary, std::vector<std::pair<std::uint32_t, State>>& open,
                       std::uint32_t from, State state, std::size_t most, Live&& live, Step&& step,

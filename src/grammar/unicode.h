@@ -38,8 +38,7 @@ ExprId code_point_expr(Grammar& grammar, const CodePointSet& set);
 
 void append_utf8(std::string& out, std::uint32_t code_point);
 
-// Reads one code point at text[at] and moves `at` behind it; nullopt (and no move) where the text is not
-// UTF-8.
+// Reads one code point at text[at] and advances `at`; nullopt, without a move, if the text is not UTF-8.
 std::optional<std::uint32_t> next_code_point(std::string_view text, std::size_t& at);
 
 // The offset of the first byte that is not UTF-8.

@@ -17,8 +17,8 @@ class UniqueItems {
   bool active() const { return !now_.frames.empty(); }
   bool in_string() const { return now_.in_string; }
 
-  // Takes the bytes of a token, or returns false and stays as it was: an item ends that its array has already, or the
-  // items take more than kUniqueBytesMax. opens(i): whether bytes[i], a '[', begins an array whose items must differ.
+  // Takes the bytes of a token. Returns false and changes nothing if an item repeats in its array, or the
+  // items exceed kUniqueBytesMax. opens(i): whether bytes[i], a '[', begins an array with unique items.
   template <class Opens>
   bool take(std::string_view bytes, Opens&& opens) {
     Place next = now_;

@@ -35,10 +35,10 @@ class Vocabulary {
   // How the tokenizer writes a text (UTF-8); empty where it cannot.
   using Encode = std::function<std::vector<TokenId>(std::string_view)>;
 
-  // tokens[id]: the bytes that token adds to the text, "" when it adds none. special: tokens that no text may
-  // produce; a grammar can ask for them by name or number only. eos: tokens that end a generation.
-  // cache_bytes_max bounds the masks shared by all grammars over this vocabulary. Without `encode`,
-  // settled_tokens knows nothing.
+  // tokens[id]: the bytes that the token adds to the text, "" if none. special: tokens that text never
+  // produces; a grammar can name them only by name or id. eos: tokens that end a generation. cache_bytes_max
+  // limits the masks that all grammars over this vocabulary share. Without `encode`, settled_tokens is
+  // unknown.
   static Result<std::shared_ptr<const Vocabulary>> make(std::vector<std::string> tokens,
                                                         std::vector<TokenId> special,
                                                         std::vector<TokenId> eos,

@@ -9,8 +9,9 @@ namespace octavo::grammar {
 
 namespace {
 
-// All texts with marks in which each mark is right: between a word character (a letter of ASCII, a digit, _) and something
-// else, or not. State: whether the last character is of a word, and what the marks behind it ask of the next one.
+// All texts with marks in which each mark is correct: between a word character (an ASCII letter, a digit, _)
+// and another one, or not. State: whether the last character is a word character, and what the marks since
+// then require of the next one.
 Automaton right_marks() {
   enum Asked : StateId { nothing, boundary, no_boundary };
   constexpr std::array<std::pair<std::uint8_t, std::uint8_t>, 4> kWord = {{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}};
@@ -24,7 +25,7 @@ Automaton right_marks() {
         from.edges.push_back(
             {Symbol::bytes, static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high), 0, to});
       };
-      // What follows is the end of the text, or no character of a word, or one.
+      // The next item is the end of the text, a word character, or another character.
       const auto fits = [&](bool next_in_word) {
         return asked == nothing || (asked == boundary) == (next_in_word != in_word);
       };

@@ -1,4 +1,4 @@
-// The server's side of one call of gRPC over HTTP/2: messages come, messages go, a status ends it.
+// The server's side of one gRPC call over HTTP/2: messages in both directions, then a status.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace octavo::grpc {
 
-// gRPC's codes, those that are used.
+// The gRPC status codes in use.
 enum class Status : std::uint8_t {
   ok = 0,
   invalid_argument = 3,
@@ -22,40 +22,40 @@ enum class Status : std::uint8_t {
 class Call;
 class Session;
 
-// Who takes a call's messages. On the thread of the call's connection.
+// Receives a call's messages, on the thread of the call's connection.
 class Receiver {
  public:
   virtual ~Receiver() = default;
-  // The next message, good until this returns. False: none is wanted before Call::resume().
+  // The next message; `bytes` are valid during the call. Return false to receive none before Call::resume().
   virtual bool message(std::string_view bytes) = 0;
-  // The client has said all: finish() is due.
+  // The client has sent its last message: call finish() soon.
   virtual void half_closed() = 0;
-  // The call has ended before finish(): the client has cancelled it, or is gone.
+  // The call ended before finish(): the client cancelled it or disconnected.
   virtual void gone() = 0;
 };
 
-// What a call's messages go to; called when it begins.
+// Creates the receiver of a new call's messages.
 using Method = std::function<std::shared_ptr<Receiver>(std::shared_ptr<Call>)>;
 // By path, "/package.Service/Method".
 using Methods = std::map<std::string, Method, std::less<>>;
 
-// The thread of a connection, and what is to be done there.
+// Runs work on the thread of a connection.
 class Host {
  public:
   virtual ~Host() = default;
-  // From any thread. Once the connection is closed `work` is dropped.
+  // Safe from any thread. Drops `work` once the connection is closed.
   virtual void post(std::function<void()> work) = 0;
 };
 
-// On the thread of its connection, but for post(). After its end calls change nothing.
+// Use it on the thread of its connection, except post(). Calls after its end have no effect.
 class Call {
  public:
   explicit Call(std::weak_ptr<Host> host) : host_(std::move(host)) {}
 
-  // Sends a message of so many bytes: its place, to be filled at once.
+  // Reserves a message of `bytes` bytes to send; the caller fills the returned memory at once.
   char* send(std::size_t bytes);
   void finish(Status status, std::string_view message = {});
-  // The receiver wants messages again.
+  // The receiver accepts messages again.
   void resume();
   void post(std::function<void()> work) {
     if (const auto host = host_.lock()) host->post(std::move(work));
@@ -65,18 +65,18 @@ class Call {
   friend class Session;
 
   const std::weak_ptr<Host> host_;
-  Session* session_ = nullptr;  // null: it has ended
+  Session* session_ = nullptr;  // null after the end of the call
   std::int32_t stream_ = 0;
-  std::shared_ptr<Receiver> receiver_;  // null: refused, or at its end
+  std::shared_ptr<Receiver> receiver_;  // null: call refused or ended
   std::string method_, path_, content_type_;
-  std::string in_;              // received, and not taken yet
-  std::size_t held_bytes_ = 0;  // of the stream's window, given back when the receiver goes on
-  bool waits_ = false;          // for resume()
+  std::string in_;  // received, not yet delivered
+  std::size_t held_bytes_ = 0;  // held back from the stream's flow-control window until the receiver resumes
+  bool waits_ = false;  // waiting for resume()
   bool client_done_ = false;
-  std::string out_;  // to be sent, from sent_ on
+  std::string out_;  // to send, starting at sent_
   std::size_t sent_ = 0;
-  bool out_full_ = false;   // no message is taken before some of it is sent
-  bool answering_ = false;  // HTTP/2's header is on its way
+  bool out_full_ = false;  // no message is delivered until some of out_ is sent
+  bool answering_ = false;  // the HTTP/2 response header was sent
   bool finished_ = false;
   Status status_ = Status::ok;
   std::string status_message_;

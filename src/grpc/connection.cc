@@ -29,7 +29,7 @@ void Connection::start(const Methods& methods, std::size_t message_bytes_max) {
   error_code ignored;
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  socket_.set_option(asio::socket_base::keep_alive(true), ignored);  // a gateway's host may be lost
+  socket_.set_option(asio::socket_base::keep_alive(true), ignored);  // detects a gateway whose host is lost
   session_ = std::make_unique<Session>(methods, message_bytes_max, weak_from_this());
   silence_.expires_after(kSilenceMax);
   silence_.async_wait([self = shared_from_this()](const error_code& error) {
@@ -79,7 +79,7 @@ void Connection::read() {
   const std::size_t count = socket_.read_some(asio::buffer(loop_.scratch()), error);
   if (error == asio::error::would_block) return wait_readable();
   if (error || !take_in({loop_.scratch().data(), count})) {
-    flush();  // why it ends
+    flush();  // sends the reason for the end
     return close();
   }
   flush();
@@ -92,7 +92,7 @@ bool Connection::take_in(std::span<const char> received) {
   return tls_->open(received, plain) && !tls_->ended() && session_->receive(plain);
 }
 
-// Sends what there is, as far as the socket takes it.
+// Sends as much as the socket takes.
 void Connection::flush() {
   while (session_ && !writing_) {
     if (sent_ == sending_.size()) {

@@ -1,4 +1,4 @@
-// One client connection of the server. Private to this room. Everything but post() runs on its event loop.
+// One client connection of the server. Private to this room. Everything except post() runs on its event loop.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -18,12 +18,12 @@ class Connection : public Host, public std::enable_shared_from_this<Connection> 
  public:
   using Socket = boost::asio::ip::tcp::socket;
 
-  // tls: null: none. `closed` is called once.
+  // tls is null for plain TCP. `closed` is called once.
   Connection(Socket socket, http::EventLoop& loop, std::unique_ptr<http::TlsSession> tls,
              std::function<void(Connection*)> closed);
 
   void start(const Methods& methods, std::size_t message_bytes_max);
-  void shut_down();  // takes no new calls; closes after the last one
+  void shut_down();  // refuses new calls; closes after the last open call
   void close();
   std::size_t calls() const { return session_ ? session_->calls() : 0; }
 
@@ -40,12 +40,12 @@ class Connection : public Host, public std::enable_shared_from_this<Connection> 
   http::EventLoop& loop_;
   std::unique_ptr<http::TlsSession> tls_;
   std::function<void(Connection*)> on_closed_;
-  boost::asio::steady_timer silence_;  // of one that does not say that it speaks HTTP/2
+  boost::asio::steady_timer silence_;  // closes a connection that does not send HTTP/2's preface
   std::unique_ptr<Session> session_;
   std::string sending_;
   std::size_t sent_ = 0;
   bool writing_ = false;
-  std::mutex mutex_;  // guards closed_, after which nothing is posted
+  std::mutex mutex_;  // guards closed_; after closed_, post() drops work
   bool closed_ = false;
 };
 

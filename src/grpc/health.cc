@@ -5,13 +5,12 @@
 namespace octavo::grpc {
 namespace {
 
-// Protocol buffers' names for a field: its number, and that its value is a number or bytes with a size
-// before.
+// Protocol Buffers tags: field number, and wire type (number, or length-prefixed bytes).
 constexpr char kService = 1 << 3 | 2;  // HealthCheckRequest.service
 constexpr char kStatus = 1 << 3 | 0;   // HealthCheckResponse.status
 constexpr char kServing = 1, kNotServing = 2;
 
-// The name in a request of less than 128 bytes; nothing: it is longer, or none.
+// The service name in a request below 128 bytes; nullopt if it is longer or malformed.
 std::optional<std::string_view> service_in(std::string_view request) {
   if (request.empty()) return "";
   if (request.size() < 2 || request[0] != kService) return std::nullopt;
@@ -28,7 +27,7 @@ class Check : public Receiver {
     const auto service = service_in(bytes);
     const auto serving = service ? health_.serving(*service) : std::nullopt;
     if (!serving) {
-      call_->finish(Status::not_found, "no service of that name");
+      call_->finish(Status::not_found, "unknown service");
     } else {
       char* answer = call_->send(2);
       answer[0] = kStatus;
@@ -37,7 +36,7 @@ class Check : public Receiver {
     }
     return true;
   }
-  void half_closed() override { call_->finish(Status::invalid_argument, "there is no request"); }
+  void half_closed() override { call_->finish(Status::invalid_argument, "the request message is missing"); }
   void gone() override {}
 
  private:

@@ -1,4 +1,4 @@
-// grpc.health.v1: Check. There is no Watch.
+// grpc.health.v1: Check only; Watch is not supported.
 #pragma once
 
 #include <map>
@@ -11,13 +11,13 @@
 
 namespace octavo::grpc {
 
-// What health checks are told of each service. Any thread.
+// The reported health of each service. Safe from any thread.
 class Health {
  public:
   void set(std::string_view service, bool serving);
-  // Of those that were set; nothing: it is not known.
+  // nullopt: unknown service.
   std::optional<bool> serving(std::string_view service) const;
-  void stop();  // none serves any more
+  void stop();  // all services report NOT_SERVING from now on
 
  private:
   mutable std::mutex mutex_;
@@ -25,7 +25,7 @@ class Health {
 };
 
 inline constexpr std::string_view kHealthCheck = "/grpc.health.v1.Health/Check";
-// `health` outlives the calls.
+// `health` must outlive the calls.
 Method health_check(const Health& health);
 
 }  // namespace octavo::grpc

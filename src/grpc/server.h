@@ -1,5 +1,5 @@
-// A gRPC server on event loops (HTTP/2 by nghttp2): streams of messages both ways, TLS, an orderly end. No
-// compression, no deadlines: who calls gives up by cancelling.
+// A gRPC server on event loops (HTTP/2 by nghttp2): bidirectional streams, TLS, graceful shutdown. No
+// compression and no deadlines: a client gives up by cancelling.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ namespace octavo::grpc {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 0;                     // 0: any free one
-  std::string field = "port";                 // of what is wrong with it
-  std::shared_ptr<http::ServerTls> tls = {};  // null: none
-  std::size_t message_bytes_max = 4 << 20;    // longer ones are refused
-  int threads = 1;                            // connections are shared out over them
+  std::uint16_t port = 0;  // 0: any free port
+  std::string field = "port";  // field of errors about the port
+  std::shared_ptr<http::ServerTls> tls = {};  // null: plain TCP
+  std::size_t message_bytes_max = 4 << 20;  // longer messages are refused
+  int threads = 1;  // connections are distributed over the threads
 };
 
 class Server {
  public:
-  // Errors: an address that cannot be bound.
+  // Errors: the address cannot be bound.
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Methods methods);
   ~Server();  // stop(0)
 
   std::uint16_t port() const;
-  // Takes no more connections and calls; waits up to `ms` for those that are open, then cuts them off.
-  // Calling it again does nothing.
+  // Refuses new connections and calls, waits up to `grace_ms` for open calls, then closes them. A second call
+  // has no effect.
   void stop(int grace_ms);
 
  private:

@@ -1,4 +1,4 @@
-// The server as gRPC's own client library sees it.
+// Tests the server with gRPC's own client library.
 #include "grpc/server.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@
 namespace octavo::grpc {
 namespace {
 
-// With c-ares, which gRPC's client resolves names with otherwise, it leaks a few bytes of its own.
+// gRPC's default resolver, c-ares, leaks a few bytes.
 const int kResolver = setenv("GRPC_DNS_RESOLVER", "native", 1);
 
 using ::grpc::ByteBuffer;
@@ -116,7 +116,7 @@ std::shared_ptr<::grpc::Channel> channel_to(
     const std::shared_ptr<::grpc::ChannelCredentials>& credentials = ::grpc::InsecureChannelCredentials()) {
   ::grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a separate connection
   return ::grpc::CreateCustomChannel("localhost:" + std::to_string(server.port()), credentials, arguments);
 }
 
@@ -161,7 +161,7 @@ TEST(GrpcServer, WhatIsNotTakenIsAStatus) {
   EXPECT_EQ(unknown.read(), std::nullopt);
   const auto status = unknown.finish();
   EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED);
-  EXPECT_EQ(status.error_message(), "there is no method /test.Echo/Other%1");
+  EXPECT_EQ(status.error_message(), "unknown method /test.Echo/Other%1");
   ClientCall long_one(channel, "/test.Echo/Echo");
   long_one.write(std::string(1001, 'x'));
   EXPECT_EQ(long_one.read(), std::nullopt);
@@ -172,7 +172,7 @@ TEST(GrpcServer, WhatIsNotTakenIsAStatus) {
   EXPECT_TRUE(fine.finish().ok());
 }
 
-// Takes one message and no other before it is let go on; says when it is gone.
+// Takes one message, then none until resume(); reports when the call is gone.
 class Waiter : public Echo {
  public:
   struct Seen {
@@ -204,7 +204,7 @@ TEST(GrpcServer, AReceiverThatWaitsGetsTheRestWhenItGoesOn) {
   ASSERT_TRUE(call.write("first"));
   EXPECT_EQ(call.read(), "first");
   const auto waiting = seen.waits.get_future().get();
-  // More than the window of a call that waits: the rest comes when it goes on.
+  // More than the window of a paused call: the rest arrives after resume().
   const std::jthread later([&] { waiting->post([waiting] { waiting->resume(); }); });
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(call.write(text_of(200'000, 7)));
   for (int i = 0; i < 8; ++i) EXPECT_EQ(call.read(), text_of(200'000, 7));
@@ -303,7 +303,7 @@ TEST(GrpcServer, WhatIsNoHttp2EndsTheConnection) {
   asio::write(socket, asio::buffer(std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n")));
   std::string rest;
   boost::system::error_code error;
-  asio::read(socket, asio::dynamic_buffer(rest), error);  // to the end
+  asio::read(socket, asio::dynamic_buffer(rest), error);  // until the connection closes
   EXPECT_TRUE(error == asio::error::eof || error == asio::error::connection_reset) << error.message();
 }
 

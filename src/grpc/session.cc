@@ -13,13 +13,13 @@
 namespace octavo::grpc {
 namespace {
 
-constexpr std::size_t kPrefixBytes = 5;  // before each message: whether it is compressed, its size
+constexpr std::size_t kPrefixBytes = 5;  // message prefix: compressed flag, size
 constexpr std::size_t kSendBytes = 64 << 10;
-constexpr std::size_t kOutBytesMax = 256 << 10;      // of answers to a client that does not read
-constexpr std::int32_t kStreamWindow = 256 << 10;    // received for one call that waits
-constexpr std::int32_t kSessionWindow = 16 << 20;    // on its way
-constexpr std::uint32_t kCallsMax = 1 << 16;         // at a time
-constexpr std::uint32_t kHeaderBytesMax = 16 << 10;  // of one call
+constexpr std::size_t kOutBytesMax = 256 << 10;  // unsent replies to a client that does not read
+constexpr std::int32_t kStreamWindow = 256 << 10;  // received for one paused call
+constexpr std::int32_t kSessionWindow = 16 << 20;  // in flight for the session
+constexpr std::uint32_t kCallsMax = 1 << 16;  // concurrent calls
+constexpr std::uint32_t kHeaderBytesMax = 16 << 10;  // headers of one call
 
 nghttp2_nv field(std::string_view name, std::string_view value) {
   const auto bytes = [](std::string_view text) {
@@ -28,7 +28,7 @@ nghttp2_nv field(std::string_view name, std::string_view value) {
   return {bytes(name), bytes(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NONE};
 }
 
-// Of gRPC's HTTP/2 mapping: what is no printable ASCII, and '%'.
+// gRPC's percent-encoding: bytes that are not printable ASCII, and '%'.
 std::string percent_encoded(std::string_view text) {
   std::string encoded;
   for (const char c : text) {
@@ -67,7 +67,7 @@ void Call::resume() {
   session_->pump(*this);
 }
 
-// What nghttp2 calls while it reads and writes.
+// Callbacks of nghttp2.
 struct Session::Callbacks {
   static Session& of(void* user) { return *static_cast<Session*>(user); }
 
@@ -121,7 +121,7 @@ struct Session::Callbacks {
     return 0;
   }
 
-  // A client that still speaks after the status is told that nobody listens.
+  // Resets the stream of a client that still sends after the status.
   static int sent(nghttp2_session* session, const nghttp2_frame* frame, void*) {
     if (frame->hd.type != NGHTTP2_HEADERS || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) return 0;
     const Call* call = call_of(session, frame->hd.stream_id);
@@ -152,7 +152,7 @@ Session::Session(const Methods& methods, std::size_t message_bytes_max, std::wea
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, Callbacks::data);
   nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, Callbacks::sent);
   nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, Callbacks::closed);
-  nghttp2_option_set_no_auto_window_update(option, 1);  // a call that waits gets no more than its window
+  nghttp2_option_set_no_auto_window_update(option, 1);  // a paused call receives no more than its window
   CHECK(nghttp2_session_server_new2(&session_, callbacks, this, option) == 0);
   nghttp2_option_del(option);
   nghttp2_session_callbacks_del(callbacks);
@@ -205,7 +205,7 @@ void Session::open(Call& call) {
     return;
   }
   const auto method = methods_.find(call.path_);
-  if (method == methods_.end()) return call.finish(Status::unimplemented, "there is no method " + call.path_);
+  if (method == methods_.end()) return call.finish(Status::unimplemented, "unknown method" + call.path_);
   call.receiver_ = method->second(calls_.at(call.stream_));
 }
 
@@ -222,7 +222,7 @@ void Session::give_back(Call& call, std::size_t bytes) {
   if (bytes > 0) nghttp2_session_consume_stream(session_, call.stream_, bytes);
 }
 
-// Hands the receiver what it can take.
+// Delivers messages while the receiver accepts them.
 void Session::pump(Call& call) {
   if (!call.session_ || call.finished_) return;
   std::size_t at = 0;
@@ -230,23 +230,23 @@ void Session::pump(Call& call) {
   }
   call.in_.erase(0, at);
   if (!call.client_done_ || call.waits_ || call.out_full_ || call.finished_) return;
-  if (!call.in_.empty()) return call.finish(Status::invalid_argument, "the last message is cut short");
+  if (!call.in_.empty()) return call.finish(Status::invalid_argument, "the last message is incomplete");
   call.receiver_->half_closed();
 }
 
-// The message at `at`, which moves behind it. False: it is not there yet.
+// Delivers the message at `at` and advances `at`. False: the message is incomplete.
 bool Session::take_message(Call& call, std::size_t& at) {
   const std::string_view left = std::string_view(call.in_).substr(at);
   if (left.size() < kPrefixBytes) return false;
   std::size_t size = 0;
   for (std::size_t i = 1; i < kPrefixBytes; ++i) size = size << 8 | static_cast<unsigned char>(left[i]);
   if (left[0] != 0) {
-    call.finish(Status::unimplemented, "compressed messages are not taken");
+    call.finish(Status::unimplemented, "compressed messages are not supported");
     return false;
   }
   if (size > message_bytes_max_) {
     call.finish(Status::resource_exhausted,
-                fmt::format("a message of {} bytes; there may be {}", size, message_bytes_max_));
+                fmt::format("a message has {} bytes, the limit is {}", size, message_bytes_max_));
     return false;
   }
   if (left.size() - kPrefixBytes < size) return false;
@@ -256,7 +256,7 @@ bool Session::take_message(Call& call, std::size_t& at) {
   return true;
 }
 
-// Has the call's answers, or its status alone, sent.
+// Schedules the call's replies, or only its status.
 void Session::answer(Call& call) {
   if (std::exchange(call.answering_, true)) {
     nghttp2_session_resume_data(session_, call.stream_);

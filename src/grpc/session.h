@@ -1,4 +1,5 @@
-// One HTTP/2 connection's calls, without its socket and its clock: bytes in, bytes out (nghttp2). One thread.
+// The calls of one HTTP/2 connection, without socket and clock: bytes in, bytes out (nghttp2).
+// Single-threaded.
 #pragma once
 
 #include <cstddef>
@@ -17,27 +18,27 @@ namespace octavo::grpc {
 
 class Session {
  public:
-  // Messages of more bytes are refused. `methods` outlive the session.
+  // Refuses messages above message_bytes_max. `methods` must outlive the session.
   Session(const Methods& methods, std::size_t message_bytes_max, std::weak_ptr<Host> host);
-  ~Session();  // open calls are told that they are gone
+  ~Session();  // calls gone() of open calls
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // False: what comes is no HTTP/2.
+  // False: the bytes are not HTTP/2.
   bool receive(std::span<const char> bytes);
-  // Appends what is to be sent, some of it where it is much: call again when that is sent. Nothing is
-  // appended: nothing is to be sent.
+  // Appends bytes to send, possibly only a part: call again after they are sent. Appends nothing when nothing
+  // is left.
   void send(std::string& bytes);
-  // Nothing follows from either side: close the connection.
+  // Neither side has more to send: close the connection.
   bool over() const;
-  bool began() const { return began_; }  // the client speaks HTTP/2
+  bool began() const { return began_; }  // the client has sent HTTP/2's preface
   std::size_t calls() const { return calls_.size(); }
-  // The client is to open no more calls here; those that are open go on.
+  // Asks the client to open no more calls on this connection; open calls continue.
   void shut_down();
 
  private:
   friend class Call;
-  struct Callbacks;  // nghttp2's
+  struct Callbacks;  // nghttp2's callbacks
 
   void open(Call& call);
   void take(Call& call, std::string_view bytes);
@@ -52,8 +53,8 @@ class Session {
   const std::size_t message_bytes_max_;
   const std::weak_ptr<Host> host_;
   nghttp2_session* session_ = nullptr;
-  std::unordered_map<std::int32_t, std::shared_ptr<Call>> calls_;  // by stream
-  std::vector<std::shared_ptr<Call>> drained_;                     // whose answers have been full
+  std::unordered_map<std::int32_t, std::shared_ptr<Call>> calls_;  // by stream id
+  std::vector<std::shared_ptr<Call>> drained_;  // calls whose full output was sent
   bool began_ = false;
 };
 

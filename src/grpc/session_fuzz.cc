@@ -1,5 +1,5 @@
-// What a client sends, however it is cut: the session answers or ends, never crashes, and lets go of its
-// calls. The first byte: whether HTTP/2's preface goes before the rest.
+// Any client bytes, in any pieces: the session replies or ends, never crashes, and frees its calls. The first
+// byte selects whether HTTP/2's preface comes first.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,7 +20,7 @@ constexpr std::string_view kSettings("\0\0\0\4\0\0\0\0\0", 9);
 
 int open_calls = 0;
 
-// Sends messages back; every third one it waits after, until the next step.
+// Sends messages back; pauses after every third one until the next step.
 class Echo : public Receiver {
  public:
   Echo(std::shared_ptr<Call> call, std::shared_ptr<Call>& waiting)
@@ -69,6 +69,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (const auto call = std::exchange(waiting, nullptr)) call->resume();
     }
   }
-  CHECK(open_calls == 0, "calls are let go of");
+  CHECK(open_calls == 0, "all calls are freed");
   return 0;
 }

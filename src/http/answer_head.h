@@ -1,4 +1,4 @@
-// The head of a response in bytes. Private to this room.
+// Serialises a response's header. Private to this room.
 #pragma once
 
 #include <optional>
@@ -9,20 +9,20 @@
 
 namespace octavo::http {
 
-// How the client wants its answer.
+// The form of the response that the request implies.
 struct AnswerForm {
   bool keep_alive = false;
   bool head_only = false;  // HEAD: no body
-  bool chunks = true;      // HTTP/1.1
-  std::string origin;      // the Origin header, when CORS is on
+  bool chunks = true;  // chunked coding: HTTP/1.1
+  std::string origin;  // the Origin header, if CORS is on
 };
 
-// Status line and header fields up to the empty line. A field with a line break in it is left out.
-// body_bytes: nullopt for a stream.
+// Status line and header fields up to the empty line. Drops a field that contains a line break. body_bytes:
+// nullopt for a stream.
 std::string answer_head(const Response& response, std::optional<std::size_t> body_bytes,
                         const AnswerForm& form, const std::optional<CorsOptions>& cors);
 
-// The answer to a preflight, nullopt when the request is none.
+// The response to a CORS preflight; nullopt if the request is not a preflight.
 std::optional<Response> preflight_answer(const Request& request, const CorsOptions& cors);
 
 }  // namespace octavo::http

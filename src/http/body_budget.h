@@ -1,5 +1,5 @@
-// The bytes of all request bodies that a server holds at a time, so that many large ones together are refused
-// as one too large is.
+// Limits the bytes of all request bodies that a server holds at a time: many large bodies are refused like
+// one that is too large.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ class BodyBudget {
  public:
   explicit BodyBudget(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
-  // False, and nothing taken, when that much is not left.
+  // False if fewer bytes are left; then it takes nothing.
   bool take(std::uint64_t bytes) {
     if (used_.fetch_add(bytes) + bytes <= bytes_max_) return true;
     used_.fetch_sub(bytes);
@@ -27,7 +27,7 @@ class BodyBudget {
   std::uint64_t bytes_max_;
 };
 
-// One body's share of the budget, given back with the object.
+// One body's share of the budget; the destructor returns it.
 class BodyShare {
  public:
   BodyShare() = default;
@@ -43,7 +43,7 @@ class BodyShare {
     if (budget_) budget_->give_back(bytes_);
   }
 
-  // False when the budget does not allow it.
+  // False if the budget does not allow it.
   bool grow_to(std::uint64_t bytes) {
     if (bytes <= bytes_) return true;
     if (!budget_->take(bytes - bytes_)) return false;

@@ -25,9 +25,9 @@ namespace beast_http = boost::beast::http;
 using boost::system::error_code;
 
 constexpr int kLingerMs = 1000;
-constexpr int kFirstRequestMs = 3000;  // to a new connection, of a server that stops
+constexpr int kFirstRequestMs = 3000;  // for a new connection while the server stops
 constexpr std::size_t kLingerBytesMax = 16 << 20;
-constexpr std::size_t kKeptCapacity = 1024;  // of buffers that are empty
+constexpr std::size_t kKeptCapacity = 1024;  // capacity of empty buffers that is kept
 
 void release_if_large(std::string& buffer) {
   if (buffer.empty() && buffer.capacity() > kKeptCapacity) std::string().swap(buffer);
@@ -39,7 +39,7 @@ int refusal_status(const error_code& error) {
   return error == beast_http::error::bad_version ? 505 : 400;
 }
 
-// The client's address; "": it comes over a Unix socket.
+// The client's address; "" for a Unix socket.
 std::string address_of(const asio::generic::stream_protocol::endpoint& peer) {
   const bool v4 = peer.protocol().family() == AF_INET, v6 = peer.protocol().family() == AF_INET6;
   if (!v4 && !v6) return "";
@@ -54,12 +54,12 @@ Headers copied(const beast_http::fields& fields) {
   return headers;
 }
 
-// Readers take obsolete line folding (RFC 9112, section 5.2) in different ways.
+// Readers interpret obsolete line folding (RFC 9112, section 5.2) differently.
 bool has_folded_line(std::string_view header) {
   return header.find("\r\n ") != std::string_view::npos || header.find("\r\n\t") != std::string_view::npos;
 }
 
-// No user, path or list, which readers could take differently.
+// Refuses user info, paths and lists, which readers could interpret differently.
 bool is_host(std::string_view text) {
   return !text.empty() && text.find_first_of("@/\\?#, \t\"<>") == std::string_view::npos;
 }
@@ -100,7 +100,7 @@ void Connection::sweep(std::int64_t now) {
 
 void Connection::stop_when_idle() {
   stopping_ = true;
-  // A request that has begun to arrive is answered, too, and whoever has just connected is about to send one.
+  // Also answers a request that has begun to arrive, and waits for the first request of a new connection.
   error_code ignored;
   if (phase_ != Phase::idle || socket_.available(ignored) > 0) return;
   if (fresh_) return enter(Phase::idle, kFirstRequestMs);
@@ -145,7 +145,7 @@ void Connection::on_readable() {
   error_code error;
   const std::size_t count = socket_.read_some(asio::buffer(loop_->loop().scratch()), error);
   if (error == asio::error::would_block) return wait_readable();
-  // A client that has closed its sending side is taken for gone, also in the middle of an answer.
+  // A client that closed its sending side counts as gone, even during a response.
   if (error) return close(CloseReason::client_gone);
   if (phase_ == Phase::lingering) {
     lingered_bytes_ += count;
@@ -158,11 +158,11 @@ void Connection::on_readable() {
   } catch (const std::bad_alloc&) {
     return close(CloseReason::out_of_memory);
   }
-  // Requests sent ahead wait here; when they are too many, in the kernel.
+  // Pipelined requests wait here; when there are too many, in the kernel.
   if (unread_.size() < context_->options.header_bytes_max) wait_readable();
 }
 
-// Adds what was received to unread_. False: there is nothing new to read in it.
+// Appends received bytes to unread_. False: nothing new to parse.
 bool Connection::take_in(std::span<const char> received) {
   if (!tls_) {
     unread_.append(received.data(), received.size());
@@ -201,7 +201,7 @@ void Connection::parse() {
     const bool folded =
         phase_ == Phase::header && has_folded_line(std::string_view(unread_).substr(0, taken));
     unread_.erase(0, taken);
-    if (folded) return refuse(400, "a header field over several lines");
+    if (folded) return refuse(400, "a header field over several lines is not allowed");
     if (error && error != beast_http::error::need_more)
       return refuse(refusal_status(error),
                     fmt::format("malformed or oversized request: {}", error.message()));
@@ -224,13 +224,13 @@ bool Connection::accept_header() {
   const auto fields = static_cast<std::size_t>(std::distance(message.begin(), message.end()));
   if (fields > options.headers_max)
     return refused(431, fmt::format("at most {} header fields, got {}", options.headers_max, fields));
-  if (message.version() != 10 && message.version() != 11) return refused(505, "only HTTP/1.0 and HTTP/1.1");
+  if (message.version() != 10 && message.version() != 11) return refused(505, "only HTTP/1.0 and HTTP/1.1 are supported");
   if (message.version() == 11 && message.count(beast_http::field::host) != 1)
-    return refused(400, "exactly one Host header is needed");
+    return refused(400, "exactly one Host header is required");
   const auto host = message.find(beast_http::field::host);
   if (host != message.end() && !is_host({host->value().data(), host->value().size()}))
     return refused(400, "the Host header must be a name or an address, with or without a port");
-  // Any other coding would leave the end of the body open to interpretation.
+  // Any other coding would make the end of the body ambiguous.
   const auto coding = message.find(beast_http::field::transfer_encoding);
   if (coding != message.end() &&
       (message.version() == 10 ||
@@ -283,7 +283,7 @@ bool Connection::read_head() {
   return true;
 }
 
-// Counts what has arrived, not what is announced: an announcement costs its sender nothing.
+// Counts received bytes, not the announced length: an announcement costs its sender nothing.
 bool Connection::hold_body() {
   if (phase_ == Phase::header) body_share_ = BodyShare(context_->bodies);
   if (body_share_.grow_to(parser_->get().body().size())) return true;
@@ -306,7 +306,7 @@ void Connection::dispatch() {
   context_->handler(std::move(exchange));
 }
 
-// From now on the answer of this request, and of no earlier one, may be written.
+// From now on, only the response of this request may be written.
 std::uint64_t Connection::begin_answer() {
   enter(Phase::answering, 0);
   const std::lock_guard lock(mutex_);
@@ -329,7 +329,7 @@ void Connection::refuse(Response response) {
   respond(begin_answer(), std::move(response));
 }
 
-// Closing at once, with input unread, would reset the connection and could destroy the answer on its way.
+// Closing with unread input would reset the connection and could destroy the response in flight.
 void Connection::linger() {
   if (tls_) {
     tls_->close();
@@ -342,7 +342,7 @@ void Connection::linger() {
   wait_readable();
 }
 
-// An alert, as far as the socket takes it at once.
+// Sends a TLS alert if the socket takes it at once.
 void Connection::send_last_record() {
   std::string record;
   tls_->seal(record);
@@ -427,7 +427,7 @@ void Connection::on_close(std::uint64_t serial, std::function<void(CloseReason)>
 void Connection::cut(std::uint64_t serial) {
   const std::lock_guard lock(mutex_);
   if (serial != serial_ || answer_ == AnswerState::complete || closed_)
-    return;  // the loop may have ended since
+    return;  // the loop may have ended meanwhile
   asio::post(loop_->io(), [self = shared_from_this()] { self->close(CloseReason::too_slow); });
 }
 
@@ -445,7 +445,7 @@ void Connection::append_piece(std::string_view piece) {
   if (form_.chunks) outgoing_ += "\r\n";
 }
 
-// Called with the mutex held.
+// Call it with the mutex held.
 void Connection::request_flush() {
   if (flush_posted_) return;
   flush_posted_ = true;
@@ -489,7 +489,7 @@ void Connection::write_some() {
 }
 
 void Connection::answer_sent() {
-  std::function<void(CloseReason)> finished;  // destroyed outside the lock: it may own the exchange
+  std::function<void(CloseReason)> finished;  // destroyed outside of the lock: it may own the exchange
   bool closing = false;
   {
     const std::lock_guard lock(mutex_);

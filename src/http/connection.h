@@ -1,9 +1,9 @@
 // One client connection of the server. Private to this room.
 //
-// Everything that touches the socket runs on the connection's event loop;
-// respond/start_stream/write/finish/on_close/ abandon come from any thread, leave bytes in outgoing_ under a
-// mutex, and post a flush. There is no read buffer while nothing is read: the connection waits for
-// readability and reads into the loop's scratch.
+// All socket operations run on the connection's event loop. respond, start_stream, write, finish, on_close
+// and abandon are safe from any thread: they append to outgoing_ under a mutex and post a flush. An idle
+// connection has no read buffer: it waits until the socket is readable, then reads into the loop's scratch
+// buffer.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -36,15 +36,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // On the loop's thread.
   void start();
   void refuse_busy();
-  void sweep(std::int64_t now);  // closes or refuses when a deadline has passed
+  void sweep(std::int64_t now);  // closes or refuses after a missed deadline
   void stop_when_idle();
   void close(CloseReason reason);
 
   const ServerOptions& options() const { return context_->options; }
   std::size_t loop_number() const { return loop_->loop().number(); }
 
-  // From any thread: see Exchange.
-  // `serial` says which request is answered; calls for one that is over are ignored.
+  // Safe from any thread: see Exchange. `serial` is the request; calls for an ended one are ignored.
   void respond(std::uint64_t serial, Response response);
   void start_stream(std::uint64_t serial, Response response);
   bool write(std::uint64_t serial, std::string_view piece);
@@ -93,20 +92,20 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool writing_ = false;
   std::unique_ptr<TlsSession> tls_;  // null: plain HTTP
   bool stopping_ = false;
-  bool fresh_ = true;                   // has sent no request yet
-  std::int64_t read_deadline_us_ = 0;   // 0: none
-  std::int64_t write_deadline_us_ = 0;  // 0: none
-  std::string unread_;                  // bytes received and not yet parsed
+  bool fresh_ = true;  // has sent no request yet
+  std::int64_t read_deadline_us_ = 0;  // 0: no deadline
+  std::int64_t write_deadline_us_ = 0;  // 0: no deadline
+  std::string unread_;  // bytes received, not yet parsed
   std::unique_ptr<Parser> parser_;
-  Request request_;  // without its body, while that is read
+  Request request_;  // without its body, while that is being read
   BodyShare body_share_;
   std::string sending_;
   std::size_t sent_ = 0;
   std::size_t lingered_bytes_ = 0;
 
-  AnswerForm form_;  // set before the handler is called; constant until the answer is complete
+  AnswerForm form_;  // set before the handler is called; constant until the response is complete
 
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all members below
   std::uint64_t serial_ = 0;
   AnswerState answer_ = AnswerState::none;
   bool close_after_answer_ = false;

@@ -1,4 +1,4 @@
-// A thread on which connections live: a server's, a client's, or both.
+// A thread that runs connections of a server, a client, or both.
 #pragma once
 
 #include <array>
@@ -16,13 +16,13 @@ class EventLoop {
   ~EventLoop();
 
   boost::asio::io_context& io() { return io_; }
-  std::size_t number() const { return number_; }           // among its owner's
-  std::array<char, 65536>& scratch() { return scratch_; }  // for what is read and used at once
+  std::size_t number() const { return number_; }  // index among its owner's loops
+  std::array<char, 65536>& scratch() { return scratch_; }  // for input that is consumed at once
 
   void start();
-  // From another thread: returns when `work` has run on the loop.
+  // From another thread: runs `work` on the loop and waits for it.
   void run(const std::function<void()>& work);
-  // Lets the thread end when nothing is under way any more, and waits for that.
+  // Lets the thread end once no work is left, and waits for that.
   void join();
 
  private:

@@ -25,7 +25,7 @@ Exchange::~Exchange() {
 
 std::size_t Exchange::loop_number() const { return connection_->loop_number(); }
 
-// Once for each request.
+// Runs once for each request.
 void Exchange::count(int status, std::uint64_t response_bytes) {
   const auto& answered = connection_->options().answered;
   if (!answered || counted_.test_and_set()) return;
@@ -48,7 +48,7 @@ std::optional<Response> Exchange::decode_body(std::uint64_t bytes_max) {
     return make ? make(status, text) : Response{.status = status, .content_type = "text/plain", .body = text};
   };
   if (!equal_ignoring_case(*coding, "gzip") && !equal_ignoring_case(*coding, "deflate"))
-    return refusal(415, "only Content-Encoding: gzip and deflate");
+    return refusal(415, "Content-Encoding must be gzip or deflate");
   std::string body;
   const std::uint64_t compressed = request_.body.size();
   bool full = false;
@@ -60,7 +60,7 @@ std::optional<Response> Exchange::decode_body(std::uint64_t bytes_max) {
   if (full) return refusal(503, "too many request bodies are waiting");
   if (result == Inflated::too_large)
     return refusal(413, fmt::format("the body must have at most {} bytes, also without its gzip", bytes_max));
-  if (result == Inflated::malformed) return refusal(400, "the body is not what its Content-Encoding says");
+  if (result == Inflated::malformed) return refusal(400, "the body does not match its Content-Encoding");
   request_.body = std::move(body);
   return std::nullopt;
 }

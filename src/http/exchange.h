@@ -1,4 +1,4 @@
-// One request and the way to answer it.
+// A request and its response.
 #pragma once
 
 #include <atomic>
@@ -16,25 +16,25 @@ namespace octavo::http {
 
 class Connection;
 
-// Why an answer was cut short.
+// Why a response was not completed.
 enum class CloseReason : std::uint8_t {
-  client_gone,      // the client closed its side, or the connection broke
-  too_slow,         // the client does not read: the stream's buffer or the write timeout ran out
+  client_gone,  // the client closed its side, or the connection broke
+  too_slow,  // the client does not read: the stream's buffer or the write timeout was exceeded
   server_stopping,  // the server's grace period is over
-  out_of_memory,    // there was none left for this connection
+  out_of_memory,  // an allocation failed for this connection
 };
 
-// How a request was answered.
+// Record of a finished response.
 struct Answered {
   std::string_view method, path;
   int status = 0;
-  std::uint64_t request_bytes = 0, response_bytes = 0;  // as Content-Length has them; 0: it does not
-  double seconds = 0;                                   // since all of the request was there
+  std::uint64_t request_bytes = 0, response_bytes = 0;  // by Content-Length; 0 if there is no such header
+  double seconds = 0;  // since the request arrived completely
 };
 
-// Answer it once: respond(), or start_stream() then any number of write() and one finish(). All of it may be
-// called from any thread and never waits. An exchange that is dropped unanswered sends 500; a stream that is
-// dropped unfinished closes the connection, so that the client does not take it for complete.
+// Respond once: respond(), or start_stream(), then any number of write() and one finish(). These are safe
+// from any thread and never wait. An exchange that is destroyed without a response sends 500. A stream that
+// is destroyed before finish() closes the connection, so that the client does not take it for complete.
 class Exchange {
  public:
   Exchange(Request request, BodyShare body_share, std::shared_ptr<Connection> connection,
@@ -44,38 +44,38 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   const Request& request() const { return request_; }
-  // Of the event loop that the connection is on.
+  // Index of the connection's event loop.
   std::size_t loop_number() const;
-  // Moves the body out. It goes on counting in the server's budget, for what is made of it, until the
-  // exchange ends or release_body() is called. Only for the thread that handles the request.
+  // Moves the body out. It still counts in the server's budget until the exchange ends or release_body() is
+  // called. Only for the thread that handles the request.
   std::string take_body() { return std::exchange(request_.body, {}); }
-  // Undoes the body's Content-Encoding (gzip, deflate), in at most `bytes_max` bytes. A response refuses it:
-  // not that coding, malformed, too large, or the server's budget is used up.
+  // Decodes the body's Content-Encoding (gzip, deflate) to at most `bytes_max` bytes. Returns a refusal if
+  // the coding is unknown, the data malformed or too large, or the server's budget is used up.
   std::optional<Response> decode_body(std::uint64_t bytes_max);
   void release_body() { const BodyShare released = std::move(body_share_); }
 
-  // A field for whatever response follows, also one that is made elsewhere.
+  // Adds a header field to the response, wherever it is made.
   void add_header(std::string name, std::string value) { extra_.add(std::move(name), std::move(value)); }
 
   void respond(Response response);
 
-  // Sends the head; response.body is the first piece (may be empty). HTTP/1.1 clients get chunks, HTTP/1.0
-  // clients the plain bytes.
+  // Sends the header; response.body is the first piece (may be empty). HTTP/1.1 clients receive chunks,
+  // HTTP/1.0 clients plain bytes.
   void start_stream(Response response);
   // A piece of any size. False: the client is gone, or more than ServerOptions::stream_buffer_bytes_max of
-  // earlier pieces is unsent and the connection is being closed. The owner can stop producing.
+  // earlier pieces is unsent and the connection is being closed. The owner can stop.
   bool write(std::string_view piece);
-  // For owners that can wait: true when so much is unsent that the next piece should be written only when
-  // `resume` is called, once, on the server's thread: when there is room, or the connection has closed.
+  // For owners that can wait. True: the buffer is full; write the next piece after `resume` was called. It is
+  // called once, on the server's thread, when there is room or the connection has closed.
   bool wait_writable(std::function<void()> resume);
   void finish();
-  // Bytes that the client has not taken yet. Who makes more than it takes can wait for it.
+  // Bytes that the client has not taken yet; a fast producer can wait until they drop.
   std::size_t unsent_bytes() const;
   // Closes the connection of a client that does not read (CloseReason::too_slow).
   void cut();
 
-  // Called once, on the server's thread (or at once, when it has already happened), if the connection closes
-  // before the whole answer is out. Not called after a complete answer.
+  // Called once, on the server's thread (or at once if it has already happened), if the connection closes
+  // before the response is complete. Not called after a complete response.
   void on_close(std::function<void(CloseReason)> callback);
 
  private:
@@ -88,7 +88,7 @@ class Exchange {
   std::atomic_flag counted_;
   Headers extra_;
   std::shared_ptr<Connection> connection_;
-  std::uint64_t serial_;  // which of the connection's requests this is
+  std::uint64_t serial_;  // number of the request on its connection
 };
 
 }  // namespace octavo::http

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kBoundaryMax = 70;  // RFC 2046
 constexpr std::size_t kHeadMax = 8 << 10;
 
-// The value of a parameter `; name=value` or `; name="value"`, in which \ stands before a quote.
+// The value of a parameter `; name=value` or `; name="value"`, where \ escapes a quote.
 std::optional<std::string> parameter(std::string_view header, std::string_view name) {
   for (std::size_t at = header.find(';'); at != std::string_view::npos;) {
     const std::size_t key = header.find_first_not_of(" \t", at + 1);
@@ -34,7 +34,7 @@ std::optional<std::string> parameter(std::string_view header, std::string_view n
   return std::nullopt;
 }
 
-// Reads a part's header lines into it. False: it has no name.
+// Parses a part's header lines. False: it has no name.
 bool read_head(std::string_view head, FormPart& part) {
   while (!head.empty()) {
     const std::size_t end = std::min(head.find("\r\n"), head.size());
@@ -60,12 +60,12 @@ Result<std::vector<FormPart>> parse_form(std::string_view content_type, std::str
     return failure(ErrorCode::invalid_argument, "the body must be multipart/form-data");
   const std::string boundary = parameter(content_type, "boundary").value_or("");
   if (boundary.empty() || boundary.size() > kBoundaryMax)
-    return std::unexpected(broken("its Content-Type has no boundary of 1 to 70 characters"));
+    return std::unexpected(broken("its Content-Type needs a boundary of 1 to 70 characters"));
   const std::string opening = "--" + boundary, separator = "\r\n" + opening;
 
-  // Before the first boundary anything may stand.
+  // Any text may precede the first boundary.
   std::size_t at = body.starts_with(opening) ? opening.size() : body.find(separator);
-  if (at == std::string_view::npos) return std::unexpected(broken("it does not have its boundary"));
+  if (at == std::string_view::npos) return std::unexpected(broken("the body does not contain its boundary"));
   if (!body.starts_with(opening)) at += separator.size();
   std::vector<FormPart> parts;
   for (;;) {
@@ -74,10 +74,11 @@ Result<std::vector<FormPart>> parse_form(std::string_view content_type, std::str
     if (parts.size() == kFormPartsMax) return std::unexpected(broken("it has more than 128 parts"));
     const std::size_t line = rest.find_first_not_of(" \t");
     if (line == std::string_view::npos || !rest.substr(line).starts_with("\r\n"))
-      return std::unexpected(broken("a boundary is not a line of its own"));
-    rest.remove_prefix(line);  // begins with the line's end: a part without header lines is two of them
+      return std::unexpected(broken("a boundary is not on its own line"));
+    // starts with the end of the boundary's line; a part without header lines has two line ends
+    rest.remove_prefix(line);
     const std::size_t head = rest.substr(0, kHeadMax).find("\r\n\r\n");
-    if (head == std::string_view::npos) return std::unexpected(broken("the head of a part does not end"));
+    if (head == std::string_view::npos) return std::unexpected(broken("the header of a part does not end"));
     FormPart& part = parts.emplace_back();
     if (!read_head(rest.substr(2, head < 2 ? 0 : head - 2), part))
       return std::unexpected(broken("a part has no name"));

@@ -1,4 +1,4 @@
-// A request body that takes memory as its bytes arrive, whatever length was announced. Private to this room.
+// A request body that allocates memory as bytes arrive, whatever length was announced. Private to this room.
 #pragma once
 
 #include <boost/asio/buffer.hpp>

@@ -1,5 +1,6 @@
-// What arrives over HTTP, as bytes: targets, addresses, forms, event streams and compressed bodies give a
-// value or an error; and a server that reads the bytes from a socket answers or closes, and goes on.
+// Feeds arbitrary bytes to the parsers of targets, addresses, forms, event streams and compressed bodies:
+// each gives a value or an error. A server that reads the bytes from a socket answers or closes, and
+// continues to serve.
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
@@ -45,7 +46,7 @@ void read_form(std::string_view text) {
     CHECK(part.data.data() >= text.data() && part.data.end() <= text.end());
 }
 
-// Events are the same however the bytes arrive.
+// The events do not depend on how the bytes are split.
 void read_events(std::string_view text, std::size_t step) {
   http::SseReader at_once, in_pieces;
   const auto whole = at_once.push(text);
@@ -62,7 +63,7 @@ void inflate_body(std::string_view text) {
   CHECK(out.size() <= kMost);
 }
 
-// What the server says to these bytes, until it closes.
+// The server's reply to these bytes, until it closes.
 std::string answer_to(const http::Server& server, std::string_view bytes) {
   asio::io_context context;
   asio::ip::tcp::socket socket(context);

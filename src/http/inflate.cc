@@ -9,7 +9,8 @@ namespace octavo::http {
 namespace {
 
 constexpr std::size_t kPieceBytes = 64 << 10;
-constexpr int kGzipOrZlib = 15 + 32;  // windowBits of zlib.h: the largest window, the format found by itself
+// windowBits of zlib.h: the largest window, automatic detection of the format
+constexpr int kGzipOrZlib = 15 + 32;
 
 class Stream {
  public:
@@ -32,10 +33,10 @@ class Stream {
 Inflated inflate(std::string_view bytes, std::uint64_t bytes_max, std::string& out,
                  const std::function<bool(std::uint64_t size)>& grow) {
   Stream stream;
-  if (!stream.open()) return Inflated::too_large;  // no memory
+  if (!stream.open()) return Inflated::too_large;  // out of memory
   if (bytes.size() > std::numeric_limits<uInt>::max()) return Inflated::too_large;
   z_stream& z = stream.z;
-  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // read only, says zlib.h
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // zlib.h says that it only reads
   z.avail_in = static_cast<uInt>(bytes.size());
   std::array<char, kPieceBytes> piece{};
   for (;;) {
@@ -47,7 +48,7 @@ Inflated inflate(std::string_view bytes, std::uint64_t bytes_max, std::string& o
     if (out.size() + made > bytes_max || !grow(out.size() + made)) return Inflated::too_large;
     out.append(piece.data(), made);
     if (state == Z_STREAM_END) return z.avail_in == 0 ? Inflated::whole : Inflated::malformed;
-    if (made == 0 && z.avail_in == 0) return Inflated::malformed;  // it ends too early
+    if (made == 0 && z.avail_in == 0) return Inflated::malformed;  // incomplete input
   }
 }
 

@@ -51,7 +51,7 @@ TEST(Inflate, RefusesWhatIsNone) {
   EXPECT_EQ(inflated("{\"prompt\": 1}", 1 << 20, out), Inflated::malformed);
 }
 
-// A megabyte of zeros in a kilobyte: no more than allowed is ever held.
+// A kilobyte expands to a megabyte of zeros: memory never exceeds the limit.
 TEST(Inflate, StopsAtTheLimit) {
   std::string out;
   const std::string bomb = gzip(std::string(16 << 20, '\0'));

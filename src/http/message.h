@@ -9,16 +9,16 @@
 
 namespace octavo::http {
 
-// Header fields in the order they came. Names compare without regard to case.
+// Header fields in order of arrival. Names are case-insensitive.
 class Headers {
  public:
   Headers() = default;
   Headers(std::initializer_list<std::pair<std::string, std::string>> fields) : fields_(fields) {}
 
   void add(std::string name, std::string value) { fields_.emplace_back(std::move(name), std::move(value)); }
-  // In place of all fields of that name.
+  // Replaces all fields of that name.
   void set(std::string name, std::string value);
-  // The first value of that name; nullopt when there is none.
+  // The first value of that name; nullopt if there is none.
   std::optional<std::string_view> find(std::string_view name) const;
   std::size_t count(std::string_view name) const;
   std::size_t size() const { return fields_.size(); }
@@ -31,9 +31,9 @@ class Headers {
 
 struct Request {
   std::string method;  // as sent: "GET", "POST", ...
-  std::string path;    // percent-decoded, begins with '/', without dot segments ("*": OPTIONS *)
-  std::string query;   // what follows '?', still encoded
-  std::string encoded_path = {};  // the path as it was sent: an encoded slash in it is no separator
+  std::string path;  // percent-decoded, begins with '/', without dot segments ("*": OPTIONS *)
+  std::string query;  // the part after '?', still encoded
+  std::string encoded_path = {};  // the path as sent: an encoded slash in it does not separate segments
   Headers headers;
   std::string body;
   std::string peer;  // the client's address

@@ -1,4 +1,4 @@
-// A certificate that signs itself, for servers whose clients check none, and for tests.
+// A self-signed certificate, for servers whose clients check none, and for tests.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ struct SelfSigned {
   std::string key;          // PEM
 };
 
-// For `name`, with these alternative names in OpenSSL's words ("IP:127.0.0.1"); good for ten years from now,
-// with a new key (P-256).
+// For `name`, with these alternative names in OpenSSL's syntax ("IP:127.0.0.1"); valid for ten years, with a
+// new key (P-256).
 SelfSigned make_self_signed(const std::string& name, const std::string& alternative_names);
 
 }  // namespace octavo::http

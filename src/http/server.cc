@@ -38,14 +38,14 @@ using Protocol = Socket::protocol_type;
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
 using ReusePort = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
 
-// How long a server that leaves a shared port finishes the handshakes that have begun: some round trips.
+// Time for a server that leaves a shared port to finish handshakes in progress: a few round trips.
 constexpr std::chrono::milliseconds kHandshakesEnd{500};
 
-// Has a listening socket drop the first packet (SYN) of new connections. Their clients send it again after a
-// second (RFC 6298), when the port belongs to the other servers alone. A handshake that is under way when its
-// socket closes would be reset.
+// Makes a listening socket drop the first packet (SYN) of new connections. Clients resend it after a second
+// (RFC 6298), and it then reaches the other servers on the port. A handshake in progress would be reset when
+// its socket closes.
 void drop_new_handshakes(Acceptor& acceptor) {
-  constexpr std::uint32_t kFlags = 13, kSyn = 0x02, kWhole = 0xffffffff;  // of a TCP header
+  constexpr std::uint32_t kFlags = 13, kSyn = 0x02, kWhole = 0xffffffff;  // offsets and bits of a TCP header
   sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlags),
                          BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kSyn, 0, 1), BPF_STMT(BPF_RET | BPF_K, 0),
                          BPF_STMT(BPF_RET | BPF_K, kWhole)};
@@ -54,16 +54,16 @@ void drop_new_handshakes(Acceptor& acceptor) {
     log_warning("connections that begin now may be reset: SO_ATTACH_FILTER: {}", std::strerror(errno));
 }
 
-// What waits on a loop keeps it: loops that are not the server's own go on after it.
+// Pending operations keep it alive: a client's loops outlive the server.
 struct Server::State : std::enable_shared_from_this<State> {
   std::shared_ptr<const ServerContext> context;
-  std::vector<std::shared_ptr<EventLoop>> own_loops;  // none: it runs on a client's
+  std::vector<std::shared_ptr<EventLoop>> own_loops;  // empty: the server runs on a client's loops
   std::vector<std::shared_ptr<ServerLoop>> loops;
   std::optional<Acceptor> acceptor;  // on the first loop
   std::optional<asio::steady_timer> accept_pause, drain_pause;
   std::uint16_t port = 0;
   std::size_t next_loop = 0;
-  bool owns_path = false;  // the Unix socket's file was made here
+  bool owns_path = false;  // this server created the Unix socket's file
   bool draining = false;
   bool stopped = false;
   std::atomic<bool> accepting = true;
@@ -99,7 +99,7 @@ Result<> Server::State::listen() {
   return {};
 }
 
-// A socket that a server before this one has left behind is replaced, one that a server listens on is not.
+// Replaces the stale socket of an earlier server, but not one on which a server listens.
 Result<> Server::State::listen_on_path() {
   const std::string& path = context->options.uds;
   error_code error;
@@ -112,7 +112,7 @@ Result<> Server::State::listen_on_path() {
   if (std::filesystem::is_socket(path, missing)) {
     asio::local::stream_protocol::socket probe(loops.front()->io());
     probe.connect(endpoint, error);
-    if (!error) return wrong("another server listens there");
+    if (!error) return wrong("another server listens on this socket");
     ::unlink(path.c_str());
   }
   if (error = listen_at(endpoint); error) return wrong(error.message());
@@ -141,10 +141,11 @@ void Server::State::accept() {
   const auto loop = loops[next_loop++ % loops.size()];
   acceptor->async_accept(
       loop->io(), [this, self = shared_from_this(), loop](const error_code& error, Socket socket) {
-        if (!error) take(std::move(socket), loop);  // also one that came while the acceptor was closed
+        // also a connection that arrived while the acceptor closed
+        if (!error) take(std::move(socket), loop);
         if (error == asio::error::operation_aborted || !acceptor->is_open()) return;
         if (!error) return accept();
-        // Out of file descriptors, most likely: existing connections must end first.
+        // Most likely out of file descriptors: existing connections must end first.
         log_warning("cannot accept a connection: {}", error.message());
         accept_pause->expires_after(std::chrono::milliseconds(100));
         accept_pause->async_wait([this, self](const error_code& stopped_now) {
@@ -153,7 +154,7 @@ void Server::State::accept() {
       });
 }
 
-// Connections that wait for this socket would be reset when it closes, though another server listens on the
+// Accepts all pending connections: closing the socket would reset them, even if another server listens on the
 // port.
 void Server::State::take_waiting() {
   error_code error;

@@ -1,5 +1,5 @@
-// An HTTP/1.1 server on event loops: one thread serves thousands of connections, and an idle stream costs its
-// connection object and its socket, no buffer.
+// An HTTP/1.1 server on event loops. One thread serves thousands of connections; an idle stream costs its
+// connection object and its socket, but no buffer.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace octavo::http {
 
-// What browsers on other origins may do (Fetch standard, CORS protocol).
+// Permissions for browsers on other origins (Fetch standard, CORS protocol).
 struct CorsOptions {
   std::vector<std::string> origins = {"*"};
   std::vector<std::string> methods = {"*"};
@@ -25,12 +25,13 @@ struct CorsOptions {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 0;   // 0: any free one
-  std::string uds{};        // path of a Unix socket to listen on, in place of host and port
-  bool reuse_port = false;  // another server may listen on the same port (SO_REUSEPORT): each gets a part
-  int threads = 1;          // where the server has its own
+  std::uint16_t port = 0;  // 0: any free port
+  std::string uds{};  // path of a Unix socket to listen on, instead of host and port
+  // allows other servers on the same port (SO_REUSEPORT); the kernel distributes connections
+  bool reuse_port = false;
+  int threads = 1;  // if the server has its own loops
 
-  // Limits. Reaching one is answered with the status beside it.
+  // Limits. The comment is the status when the limit is exceeded.
   std::uint32_t header_bytes_max = 64 << 10;   // 431
   std::size_t headers_max = 100;               // 431
   std::uint64_t body_bytes_max = 64 << 20;     // 413
@@ -38,46 +39,45 @@ struct ServerOptions {
   std::size_t connections_max = 16384;         // 503
   std::size_t stream_buffer_bytes_max = std::size_t{1} << 20;  // unsent bytes of one stream; see Exchange
 
-  int header_ms_max = 10'000;  // from a request's first byte to the end of its header: 408
-  int body_ms_max = 300'000;   // from there to the end of its body: 408
-  int idle_ms_max = 75'000;    // between requests: closed
-  int write_ms_max = 60'000;   // without any byte taken by the client: closed
+  int header_ms_max = 10'000;  // from the first byte of a request to the end of its header: 408
+  int body_ms_max = 300'000;  // from there to the end of its body: 408
+  int idle_ms_max = 75'000;  // between requests: closes
+  int write_ms_max = 60'000;  // while the client takes no byte: closes
 
   TlsOptions tls{};
   std::optional<CorsOptions> cors{};
-  // Asked when a request with a body has sent its header (request.body is empty): a response refuses it
-  // before the body is read, and closes the connection.
+  // Called when the header of a request with a body has arrived (request.body is empty). A returned response
+  // refuses the request before its body is read, and closes the connection.
   std::function<std::optional<Response>(const Request&)> admit{};
-  // Told of each request that has got its answer, before the last byte is sent. Any thread.
+  // Called for each answered request, before the last byte is sent. Any thread.
   std::function<void(const Answered&)> answered{};
-  // The body of refusals that the server makes itself (400, 408, 413, 431, 503). Default: the message as
-  // plain text.
+  // Makes the body of the server's own refusals (400, 408, 413, 431, 503). Default: the message as plain
+  // text.
   std::function<Response(int status, const std::string& message)> refusal{};
 };
 
-// Called on an event loop's thread: hand long work to other threads and return.
+// Called on an event loop's thread: pass long work to other threads and return.
 using Handler = std::function<void(std::shared_ptr<Exchange>)>;
 
 class AsyncClient;
 
 class Server {
  public:
-  // Binds and begins to serve. Errors: the address cannot be bound (io; field "host", "port" or "uds"), the
+  // Binds and starts to serve. Errors: the address cannot be bound (io; field "host", "port" or "uds"), the
   // TLS files cannot be used (invalid_argument).
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Handler handler);
-  // On the event loops of a client, which ends later: see AsyncClient::loop_of().
+  // Runs on the event loops of a client, which must outlive the server: see AsyncClient::loop_of().
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Handler handler, AsyncClient& client);
   ~Server();  // stop(0)
 
-  std::uint16_t port() const;   // 0: a Unix socket
+  std::uint16_t port() const;  // 0: a Unix socket
   std::string address() const;  // http://HOST:PORT, https://HOST:PORT or unix:PATH
   std::size_t connections() const;
 
-  // Takes no new connection, and no request but those that have begun to arrive; waits up to `ms` for the
-  // answers in flight. True: none is left.
+  // Refuses new connections, and requests that have not begun to arrive; waits up to `ms` for responses in
+  // flight. True: none is left.
   bool drain(int ms);
-  // Drains, closes what is left, and returns when nothing of it runs any more, with its own threads ended.
-  // Calling it again does nothing.
+  // Drains, closes the remaining connections, and ends the server's threads. A second call has no effect.
   void stop(int grace_ms);
 
  private:

@@ -1,4 +1,4 @@
-// A server's share of the connections: those on one event loop. Private to this room.
+// A server's connections on one event loop. Private to this room.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace octavo::http {
 
 class Connection;
 
-// What every connection of a server shares.
+// State that all connections of a server share.
 struct ServerContext {
   ServerOptions options;
   Handler handler;
@@ -31,14 +31,14 @@ class ServerLoop : public std::enable_shared_from_this<ServerLoop> {
   boost::asio::io_context& io() { return loop_->io(); }
 
   void start();
-  void expect() { ++expected_; }                     // from any thread: a connection is on its way to add
-  bool add(std::shared_ptr<Connection> connection);  // an expected one; false: the loop is ending
+  void expect() { ++expected_; }  // from any thread: a call of add() follows
+  bool add(std::shared_ptr<Connection> connection);  // adds an expected connection; false: the loop is ending
   void remove(Connection* connection);
   std::size_t size() const { return count_ + expected_; }
 
-  void stop_idle();  // from any thread: close connections as they become idle
+  void stop_idle();  // from any thread: closes connections when they become idle
   bool stops_idle() const { return stops_idle_; }
-  // From another thread: every connection is closed when it returns, and none is added any more.
+  // From another thread: closes every connection before it returns; none can be added afterwards.
   void close_all();
 
  private:

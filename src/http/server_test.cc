@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using namespace std::chrono_literals;
 
-// A server whose handler the test writes, and clients of it.
+// A server with the test's handler, and its clients.
 class ServerTest : public ::testing::Test {
  protected:
   void serve(Handler handler, ServerOptions options = {}) {
@@ -148,7 +148,7 @@ TEST_F(ServerTest, CutsOffAStreamThatIsNotRead) {
   EXPECT_EQ(reason.get(), CloseReason::too_slow);
 }
 
-// Too slow is who leaves earlier pieces unread, not who gets a large one.
+// A client is too slow if it leaves earlier pieces unread, not if it receives a large one.
 TEST_F(ServerTest, APieceLargerThanTheBufferReachesItsReader) {
   const std::string piece(4 << 20, 'x');
   serve(
@@ -181,7 +181,7 @@ TEST_F(ServerTest, AnOwnerThatWaitsForItsReaderIsNotCut) {
   owner.join();
 }
 
-// The end of a chunk that has been read is no piece.
+// The end of a chunk is not a piece.
 TEST_F(ServerTest, AReaderWaitsNoLongerThanItSays) {
   std::promise<std::shared_ptr<Exchange>> opened;
   serve([&](const std::shared_ptr<Exchange>& exchange) {
@@ -306,7 +306,7 @@ TEST_F(ServerTest, BoundsAllBodiesTogether) {
                   std::string(401, 'x') + "\r\n0\r\n\r\n"),
               StartsWith("HTTP/1.1 503"));
   EXPECT_EQ(client().post_json("/", std::string(400, 'x'))->body, "400");
-  // What is made of a body that was taken counts as the body did.
+  // Data made from a taken body counts like the body.
   EXPECT_EQ(exchange->take_body().size(), 600u);
   EXPECT_EQ(client().post_json("/", std::string(401, 'x'))->status, 503);
   exchange->release_body();
@@ -398,7 +398,7 @@ TEST_F(ServerTest, StopCutsWhatIsLeftAfterItsGrace) {
   EXPECT_EQ(closed.get_future().get(), CloseReason::server_stopping);
 }
 
-// Who has connected and not asked yet is not cut off by a stop.
+// A stop waits for the first request of a new connection.
 TEST_F(ServerTest, StopAnswersTheFirstRequestOfANewConnection) {
   serve(echo);
   Client fresh = client();
@@ -409,7 +409,7 @@ TEST_F(ServerTest, StopAnswersTheFirstRequestOfANewConnection) {
   stopper.join();
 }
 
-// One server after another on a port, under clients that connect all the time: none of them is reset.
+// Servers replace each other on a port while clients keep connecting: no connection is reset.
 TEST(Servers, ShareAPort) {
   std::atomic<int> answered = 0, answered_by_next = 0;
   const auto answering = [](std::atomic<int>& count) {
@@ -479,7 +479,7 @@ TEST_F(ServerTest, SurvivesRandomBytes) {
     c.shutdown_send();
     if (round % 2 == 0) (void)c.receive_raw();
   }
-  // A busy machine may let this connection's 100 ms pass, too.
+  // On a busy machine, this connection's 100 ms can pass too.
   EXPECT_TRUE(eventually([&] {
     const auto alive = client().get("/alive");
     return alive && alive->status == 200;

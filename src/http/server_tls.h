@@ -1,4 +1,4 @@
-// TLS of the server's connections: certificates from files.
+// TLS for the server's connections, with certificates from files.
 #pragma once
 
 #include <array>
@@ -13,34 +13,34 @@
 
 namespace octavo::http {
 
-// Names and meanings of vLLM's (uvicorn's) --ssl-* flags.
+// Names and meanings are those of vLLM's (uvicorn's) --ssl-* flags.
 struct TlsOptions {
-  std::string certfile{};  // PEM: the server's certificate and those above it; "": no TLS
-  std::string keyfile{};   // PEM: its private key; "": it stands in the certfile
-  std::string ca_certs{};  // PEM: who may sign clients' certificates
+  std::string certfile{};  // PEM: the server's certificate chain; "": no TLS
+  std::string keyfile{};  // PEM: its private key; "": it is in certfile
+  std::string ca_certs{};  // PEM: authorities that sign clients' certificates
   int cert_reqs =
-      0;  // a client's certificate: 0 is not asked for, 1 is checked where there is one, 2 must be there
-  std::string ciphers{};     // OpenSSL's list, for TLS 1.2; "": its default
-  bool refresh = false;      // read the files again when they change
-  bool self_signed = false;  // a certificate that signs itself, made anew, in place of the files
-  bool http2 = false;        // what is spoken, in place of HTTP/1.1
+      0;  // client certificates: 0 not requested, 1 checked if sent, 2 required
+  std::string ciphers{};  // OpenSSL's cipher list for TLS 1.2; "": its default
+  bool refresh = false;  // reload the files when they change
+  bool self_signed = false;  // use a new self-signed certificate instead of the files
+  bool http2 = false;  // offer HTTP/2 instead of HTTP/1.1
 
   bool enabled() const { return !certfile.empty(); }
 };
 
-// The certificates, as they are on disk now. Any thread.
+// The current certificates. Safe from any thread.
 class ServerTls {
  public:
-  // Errors name the flag: a file that cannot be read, a key that does not fit, an unknown cipher.
+  // Errors name the flag: an unreadable file, a key that does not match, an unknown cipher.
   static Result<std::unique_ptr<ServerTls>> load(TlsOptions options);
 
-  // Under `refresh`, files that have changed are read first, at most once a second. While they are wrong, the
-  // old ones stay, and the log says so.
+  // With `refresh`, first reloads changed files, at most once per second. If they are invalid, keeps the old
+  // ones and logs it.
   std::unique_ptr<TlsSession> session();
 
  private:
   explicit ServerTls(TlsOptions options) : options_(std::move(options)) {}
-  // When each of the three files was last written.
+  // Modification times of the three files.
   using Written = std::array<std::filesystem::file_time_type, 3>;
   Written written() const;
 

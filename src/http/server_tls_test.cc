@@ -43,7 +43,8 @@ class ServerTlsTest : public ::testing::Test {
     server_ = *std::move(started);
   }
 
-  // A client of OpenSSL alone, with or without a certificate of its own. "": the server broke off.
+  // A client that uses OpenSSL directly, with or without a client certificate. "": the server closed the
+  // connection.
   std::string get(const std::string& path, const char* own_certificate = nullptr,
                   std::string* subject = nullptr) {
     const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
@@ -225,7 +226,7 @@ TEST_F(ServerTlsTest, AUnixSocketServesHttp) {
   EXPECT_THAT(second.error().message, HasSubstr("another server"));
   server_.reset();
   EXPECT_FALSE(std::filesystem::exists(options_.uds));
-  // One that nobody listens on any more is replaced.
+  // A stale socket file is replaced.
   const int left = ::socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

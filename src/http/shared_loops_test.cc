@@ -1,4 +1,4 @@
-// A server on the event loops of a client: a small proxy.
+// A server on a client's event loops: a small proxy.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -118,7 +118,7 @@ TEST_F(SharedLoops, AClientThatLeavesEndsTheCall) {
     ASSERT_EQ(client.open("GET", "/")->status, 200);
     ASSERT_EQ(client.read()->value(), "first");
   }
-  // The promise's future is with the thread: it ends when the upstream has seen the close.
+  // The thread holds the promise's future: it ends once the upstream has seen the close.
   while (upstream_->connections() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 

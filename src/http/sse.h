@@ -1,4 +1,4 @@
-// Server-sent events (WHATWG HTML, section 9.2): writing them, and reading them back.
+// Server-sent events (WHATWG HTML, section 9.2): writer and reader.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace octavo::http {
 
-// "data: {payload}\n\n". The payload holds no line break: JSON on one line.
+// "data: {payload}\n\n". The payload contains no line break: JSON on one line.
 std::string sse_event(std::string_view payload);
 // "event: {name}\ndata: {payload}\n\n".
 std::string sse_event(std::string_view name, std::string_view payload);
 
-// Cuts a byte stream into the data of its events, however the bytes arrive. Fields other than data and
-// comments are skipped.
+// Splits a byte stream into the data of its events, wherever the bytes are cut. Skips comments and fields
+// other than data.
 class SseReader {
  public:
-  // The events completed by these bytes, in order.
+  // The events that these bytes complete, in order.
   std::vector<std::string> push(std::string_view bytes);
 
  private:

@@ -59,16 +59,16 @@ Result<Target> parse_target(std::string_view target) {
   }
   if (!target.starts_with('/')) return invalid("target", "the request target must begin with '/'");
   if (const std::size_t fragment = target.find('#'); fragment != std::string_view::npos)
-    return invalid("target", "the request target must not hold a fragment");
+    return invalid("target", "the request target must not contain a fragment");
 
   const std::size_t mark = std::min(target.find('?'), target.size());
   const std::string_view encoded = target.substr(0, mark);
   std::optional<std::string> path = percent_decoded(encoded, false);
-  if (!path) return invalid("target", "the path holds a broken percent escape");
+  if (!path) return invalid("target", "the path contains an invalid percent escape");
   if (std::ranges::any_of(*path, forbidden_in_path))
-    return invalid("target", "the path holds a control character or a backslash");
+    return invalid("target", "the path contains a control character or a backslash");
   if (encoded.find("//") != std::string_view::npos || has_dot_segment(*path))
-    return invalid("target", "the path must not hold empty or dot segments");
+    return invalid("target", "the path must not contain empty or dot segments");
   return Target{*std::move(path), std::string(encoded),
                 std::string(mark < target.size() ? target.substr(mark + 1) : "")};
 }

@@ -1,5 +1,5 @@
-// TLS of clients, and what both sides read from files. Clients trust the system's certificates (SSL_CERT_FILE
-// and SSL_CERT_DIR name others, as for every program that uses OpenSSL).
+// TLS for clients, and file readers for both sides. Clients trust the system's certificates (SSL_CERT_FILE
+// and SSL_CERT_DIR replace them, as for every program with OpenSSL).
 #pragma once
 
 #include <cstddef>
@@ -15,38 +15,38 @@
 namespace octavo::http {
 
 struct ClientTlsOptions {
-  std::vector<std::string> ca_files{};  // PEM: who may sign servers' certificates, beside the system's list
-  std::string certfile{};               // PEM: the client's own certificate; "": none
-  std::string keyfile{};                // PEM: its private key; "": it stands in the certfile
+  // PEM: authorities that sign servers' certificates, in addition to the system's
+  std::vector<std::string> ca_files{};
+  std::string certfile{};  // PEM: the client's certificate; "": none
+  std::string keyfile{};  // PEM: its private key; "": it is in certfile
 };
 
-// Of sessions. Errors: a file that cannot be read, a key that does not fit; fields "ca-cert-paths",
+// Context for client sessions. Errors: an unreadable file, a key that does not match; fields "ca-cert-paths",
 // "client-cert-path" and "client-key-path".
 Result<std::shared_ptr<SSL_CTX>> client_tls_context(const ClientTlsOptions& options);
 
-// The server must prove that it is `host`, a name or an address.
+// Requires the server to prove that it is `host`, a name or an address.
 void expect_host(SSL* ssl, const std::string& host);
-// Reads a certificate, those above it, and its private key ("": it stands in the same file). Errors name the
-// field: a file that cannot be read, a key that does not fit.
+// Loads a certificate chain and its private key ("": in the same file). Errors name the field: an unreadable
+// file, a key that does not match.
 Result<> use_certificate(SSL_CTX* context, const std::string& certfile, const std::string& keyfile,
                          std::string_view cert_field, std::string_view key_field);
-// What OpenSSL says is wrong with the file, or the text, that `field` names.
+// OpenSSL's error about the file or text that `field` names.
 std::unexpected<Error> wrong_tls_file(std::string_view field, const std::string& file);
-// Why a call failed, in a few words: a certificate that is not to be trusted, OpenSSL's last error, or a
-// closed connection.
+// A short reason for a failed call: an untrusted certificate, OpenSSL's last error, or a closed connection.
 std::string tls_error(SSL* ssl);
 
 class Tls {
  public:
-  // Shakes hands over a blocking socket, whose timeouts hold here too and which stays the caller's. ca_file:
-  // certificates (PEM) to trust in place of the system's; "": those. Errors: io; invalid_argument when the
-  // server does not prove that it is `host`.
+  // Performs the handshake over a blocking socket, which stays the caller's; its timeouts apply. ca_file:
+  // certificates (PEM) to trust instead of the system's; "": the system's. Errors: io; invalid_argument if
+  // the server does not prove that it is `host`.
   static Result<Tls> start(int socket, const std::string& host, const std::string& ca_file = "");
   Tls(Tls&&) noexcept;
   Tls& operator=(Tls&&) noexcept;
   ~Tls();
 
-  bool pending() const;                               // bytes that were received and not taken yet
+  bool pending() const;  // received bytes that were not read yet
   Result<std::size_t> receive(std::span<char> into);  // 0 at the end
   Result<> send(std::string_view bytes);
 

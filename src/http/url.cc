@@ -14,7 +14,7 @@ constexpr std::uint16_t default_port(bool tls) { return tls ? 443 : 80; }
 constexpr std::string_view kHostCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
 
-// What may not stand in a request line.
+// Characters that a request line must not contain.
 bool forbidden(char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; }
 
 }  // namespace
@@ -62,7 +62,7 @@ Result<Url> redirected(const Url& base, std::string_view location) {
   if (location.starts_with("//")) return parse_url((base.tls ? "https:" : "http:") + std::string(location));
   if (!location.starts_with('/')) return parse_url(location);
   if (std::ranges::any_of(location, forbidden))
-    return invalid("url", "must hold no spaces or control characters");
+    return invalid("url", "must not contain spaces or control characters");
   Url url = base;
   url.target = location.substr(0, location.find('#'));
   return url;

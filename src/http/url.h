@@ -1,4 +1,4 @@
-// Where a request goes.
+// Destination of a request.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct Url {
 // "https://host:port/path?query"; without a scheme it is http. Errors: invalid_argument, field "url".
 Result<Url> parse_url(std::string_view text);
 
-// What a Location header of a response from `base` means: a whole URL, or a path that begins with '/'.
+// Resolves a Location header of a response from `base`: a whole URL, or a path that begins with '/'.
 Result<Url> redirected(const Url& base, std::string_view location);
 
-// Scheme, host and port are the same: what is meant for one may be shown to the other.
+// Scheme, host and port are equal: credentials for one may be sent to the other.
 bool same_origin(const Url& a, const Url& b);
 
-// The Host header: the port is left out where it is the scheme's own.
+// The Host header; omits the scheme's default port.
 std::string host_header(const std::string& host, std::uint16_t port, bool tls);
 
 }  // namespace octavo::http

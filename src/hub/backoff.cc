@@ -18,12 +18,12 @@ Result<> Backoff::wait(const Error& failure) {
   if (tries_ == kTriesMax)
     return std::unexpected(
         Error{ErrorCode::io, fmt::format("{} (tried {} times)", failure.message, tries_), failure.field});
-  const auto pause = std::min(std::max(pause_, asked_), kLongest);
-  log_warning("{}; trying again in {:.1f} s", failure.message, std::chrono::duration<double>(pause).count());
+  const auto pause = std::min(std::max(pause_, server_pause_), kLongest);
+  log_warning("{}; retrying in {:.1f} s", failure.message, std::chrono::duration<double>(pause).count());
   std::this_thread::sleep_for(pause);
   ++tries_;
   pause_ *= 2;
-  asked_ = {};
+  server_pause_ = {};
   return {};
 }
 

@@ -1,4 +1,4 @@
-// How often, and after which pauses, something that failed is tried again.
+// Number of retries, and the pauses between them.
 #pragma once
 
 #include <chrono>
@@ -9,14 +9,14 @@ namespace octavo::hub {
 
 class Backoff {
  public:
-  // After a failure: waits before the next try, with a line in the log. Errors: the failure itself, when
-  // another try cannot help (it is not `unavailable`) or this was the last one (it becomes `io`).
+  // After a failure: waits before the next attempt, and logs it. Errors: the failure itself if a retry cannot
+  // help (it is not `unavailable`); `io` after the last attempt.
   Result<> wait(const Error& failure);
 
-  // The server has said when to come again.
-  void at_least(std::chrono::milliseconds pause) { asked_ = pause; }
+  // The server's Retry-After.
+  void at_least(std::chrono::milliseconds pause) { server_pause_ = pause; }
 
-  // There was progress: as if nothing had failed.
+  // There was progress: forget earlier failures.
   void reset() { *this = {}; }
 
  private:
@@ -24,10 +24,10 @@ class Backoff {
 
   int tries_ = 1;
   std::chrono::milliseconds pause_ = kFirst;
-  std::chrono::milliseconds asked_{};
+  std::chrono::milliseconds server_pause_{};
 };
 
-// Calls `attempt(backoff)` until it works or trying again is of no use.
+// Calls `attempt(backoff)` until it succeeds or a retry cannot help.
 template <class Attempt>
 auto with_retries(Attempt&& attempt) -> decltype(attempt(std::declval<Backoff&>())) {
   for (Backoff backoff;;) {

@@ -1,9 +1,9 @@
-// The cache of models on the disk, in the layout of Python's huggingface_hub, which it is shared with:
+// The model cache on disk, shared with Python's huggingface_hub in its layout:
 //
-//   models--org--name/refs/main                    the commit that the branch was at
+//   models--org--name/refs/main                    the branch's last known commit
 //   models--org--name/snapshots/COMMIT/config.json -> ../../blobs/ETAG
-//   models--org--name/blobs/ETAG                   the bytes, once for all snapshots
-//   .locks/models--org--name/ETAG.lock             held by who downloads the blob
+//   models--org--name/blobs/ETAG                   the bytes, shared by all snapshots
+//   .locks/models--org--name/ETAG.lock             held by the process that downloads the blob
 #pragma once
 
 #include <filesystem>
@@ -29,11 +29,11 @@ class RepoCache {
   std::filesystem::path lock(std::string_view etag) const { return locks_ / (std::string(etag) + ".lock"); }
   std::filesystem::path snapshot(std::string_view commit) const { return snapshots() / commit; }
 
-  // The commit that a revision was at when it was last looked up; a commit is itself. nullopt: not known.
+  // The last known commit of a revision; a commit is its own. nullopt: unknown.
   std::optional<std::string> commit_of(const std::string& revision) const;
   Result<> set_commit_of(const std::string& revision, const std::string& commit) const;
 
-  // Lets the snapshot show the blob as `file`.
+  // Links the blob into the snapshot as `file`.
   Result<> link(std::string_view commit, const std::string& file, std::string_view etag) const;
 
  private:
@@ -41,7 +41,7 @@ class RepoCache {
   std::filesystem::path locks_;
 };
 
-// "models--org--name" -> "org/name"; nullopt: no repository of a model.
+// "models--org--name" -> "org/name"; nullopt: not a model's folder.
 std::optional<std::string> repo_of_folder(const std::string& folder);
 
 }  // namespace octavo::hub

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kProgress = 1 << 20;  // bytes further than ever that make up for a failure
+constexpr std::uint64_t kProgress = 1 << 20;  // this many new bytes reset the count of failures
 
 class File {
  public:
@@ -48,7 +48,7 @@ class File {
   fs::path path_;
 };
 
-// The lock goes with the file, or with this process.
+// The lock is released with the file or the process.
 Result<File> locked(const fs::path& path) {
   TRY(File file, File::open(path));
   if (::flock(file.descriptor(), LOCK_EX | LOCK_NB) == 0) return file;
@@ -58,10 +58,10 @@ Result<File> locked(const fs::path& path) {
   return file;
 }
 
-// The bytes of a blob that have come so far, in blobs/ETAG.incomplete.
+// The bytes of a blob so far, in blobs/ETAG.incomplete.
 class Partial {
  public:
-  // Takes what an earlier try has left.
+  // Continues an earlier incomplete download.
   static Result<Partial> open(const fs::path& path, const BlobInfo& blob, const Transfer& transfer) {
     TRY(File file, File::open(path));
     Partial partial(std::move(file), blob, transfer);
@@ -73,7 +73,7 @@ class Partial {
 
   Result<> append(std::span<const std::byte> bytes) {
     if (bytes.size() > blob_.size - size_)
-      return failure(ErrorCode::unavailable, "{}: more bytes came than the {} it has", blob_.file,
+      return failure(ErrorCode::unavailable, "{}: the server sent more than the {} bytes of the file", blob_.file,
                      blob_.size);
     for (std::span<const std::byte> rest = bytes; !rest.empty();) {
       const ssize_t count = ::pwrite(file_.descriptor(), rest.data(), rest.size(),
@@ -94,11 +94,11 @@ class Partial {
     return {};
   }
 
-  // Of a file that is whole; nothing may be appended afterwards but after clear(). Small files have other
-  // etags.
+  // Checks the SHA-256 of a complete file; append nothing afterwards, except after clear(). Small files have
+  // other etags.
   bool is_right() { return blob_.etag.size() != 64 || sha256_.hex() == blob_.etag; }
 
-  // Gives the whole file its name; a crash leaves it with the old one or the new one.
+  // Renames the complete file atomically.
   Result<> finish(const fs::path& name) {
     if (::fsync(file_.descriptor()) != 0) return file_failure("cannot write", file_.path());
     if (::rename(file_.path().c_str(), name.c_str()) != 0) return file_failure("cannot name", name);
@@ -137,7 +137,7 @@ class Partial {
   std::uint64_t size_ = 0;
 };
 
-// One connection: as many bytes as it brings. Errors: `unavailable` when there should have been more.
+// Receives one connection's bytes. Errors: `unavailable` if bytes are missing.
 Result<> receive(const Hub& hub, const std::string& commit, const BlobInfo& blob, const Transfer& transfer,
                  Partial& partial, Backoff& backoff) {
   TRY(Opened answer, hub.open(commit, blob.file, partial.size(), backoff));
@@ -176,7 +176,7 @@ Result<bool> download(const Hub& hub, const RepoCache& cache, const std::string&
     if (received) {
       TRY_VOID(partial.clear());
       received = failure(ErrorCode::unavailable,
-                         "{}: the bytes that came are not the file's, by their SHA-256", blob.file);
+                         "{}: the SHA-256 of the received bytes differs from the file's", blob.file);
     } else if (partial.size() >= furthest + kProgress) {
       furthest = partial.size();
       backoff.reset();

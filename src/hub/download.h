@@ -1,4 +1,4 @@
-// One file of the hub into the cache.
+// Downloads one file of the hub into the cache.
 #pragma once
 
 #include <atomic>
@@ -11,15 +11,15 @@
 
 namespace octavo::hub {
 
-// What a download tells and hears while it runs.
+// Progress and cancellation of a download.
 struct Transfer {
-  std::function<void(std::int64_t)> count;  // so many bytes more; fewer when some turn out to be wrong
-  const std::atomic<bool>& given_up;        // another file has failed: stop
+  std::function<void(std::int64_t)> count;  // number of new bytes; negative if some were wrong
+  const std::atomic<bool>& given_up;  // another file has failed: stop
 };
 
-// Gets the blob, unless it is there: resumes what an earlier try has left, checks size and SHA-256, tries
-// again a bounded number of times. A blob has its name only when it is whole and right. Processes that want
-// the same blob wait for each other. False: it was there already.
+// Downloads the blob if it is missing: continues an incomplete download, checks size and SHA-256, and retries
+// a limited number of times. A blob gets its name only when it is complete and correct. Processes that need
+// the same blob wait for each other. False: it was in the cache.
 Result<bool> download(const Hub& hub, const RepoCache& cache, const std::string& commit, const BlobInfo& blob,
                       const Transfer& transfer);
 

@@ -1,4 +1,4 @@
-// Small files, and files that are there only when they are whole.
+// Small files, and files that appear only when complete.
 #pragma once
 
 #include <filesystem>
@@ -9,16 +9,16 @@
 
 namespace octavo::hub {
 
-// The first word of a file; "" when there is none.
+// The first word of a file; "" if there is none.
 std::string read_word(const std::filesystem::path& file);
 
-// Writes a file anew, and the folders on the way to it: readers find the old one or the new one. Error: io.
+// Creates or replaces a file atomically, and creates its folders. Error: io.
 Result<> write_whole(const std::filesystem::path& file, std::string_view bytes);
 
-// Makes the folder that is to hold the file. Error: io.
+// Creates the parent folder of the file. Error: io.
 Result<> make_parent(const std::filesystem::path& file);
 
-// "No space left on device", as an error of the file.
+// An error such as "No space left on device", with the file's name.
 std::unexpected<Error> file_failure(std::string_view what, const std::filesystem::path& file);
 
 }  // namespace octavo::hub

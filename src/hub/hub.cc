@@ -19,7 +19,7 @@ constexpr int kRedirectsMax = 10;
 constexpr std::size_t kListingBytesMax = 64 << 20;
 constexpr std::size_t kFilesMax = 100'000;
 constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 44;
-constexpr std::size_t kErrorBytesMax = 400;  // of what the server says, shown to people
+constexpr std::size_t kErrorBytesMax = 400;  // of the server's message, shown in errors
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -33,7 +33,7 @@ std::optional<std::uint64_t> number(std::optional<std::string_view> text) {
   return value;
 }
 
-// `"abc"` and `W/"abc"` are abc, when that can be a file's name.
+// Returns abc for `"abc"` and `W/"abc"` if it can be a file name.
 std::optional<std::string> plain_etag(std::string_view etag) {
   if (etag.starts_with("W/")) etag.remove_prefix(2);
   if (etag.size() >= 2 && etag.starts_with('"') && etag.ends_with('"'))
@@ -45,7 +45,7 @@ std::optional<std::string> plain_etag(std::string_view etag) {
   return std::string(etag);
 }
 
-// A file's name that stays in the folder.
+// Whether the file stays inside of the folder.
 bool is_inside(std::string_view file) {
   const auto forbidden = [](char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\';
@@ -60,7 +60,7 @@ bool is_inside(std::string_view file) {
   }
 }
 
-// A segment of a path: branches may hold slashes.
+// A path segment: branch names may contain slashes.
 std::string segment(const std::string& text) {
   std::string out;
   for (const char c : http::percent_encoded(text)) c == '/' ? out += "%2F" : out += c;
@@ -77,7 +77,7 @@ Result<Listing> parse_listing(const std::string& body) {
   const auto senseless = [](std::string_view why) {
     return failure(ErrorCode::unavailable, "the hub's list of files makes no sense: {}", why);
   };
-  boost::json::error_code wrong;
+  boost::system::error_code wrong;
   const boost::json::value json = boost::json::parse(body, wrong);
   if (wrong || !json.is_object()) return senseless("it is no JSON object");
   const boost::json::value* sha = json.get_object().if_contains("sha");
@@ -92,7 +92,7 @@ Result<Listing> parse_listing(const std::string& body) {
     if (name == nullptr || !name->is_string()) return senseless("a file has no name");
     if (!is_inside(name->get_string()))
       return field_failure("model", ErrorCode::corrupt,
-                           "the name of a file of it leads out of the folder: {}",
+                           "a file name points outside of the folder: {}",
                            printable(name->get_string()));
     listing.files.emplace_back(name->get_string());
   }
@@ -108,7 +108,7 @@ Result<Hub> Hub::make(const Settings& settings, std::string repo) {
   while (url.target.ends_with('/')) url.target.pop_back();
   const auto forbidden = [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; };
   if (std::ranges::any_of(settings.token, forbidden))
-    return invalid("HF_TOKEN", "holds spaces or control characters, as no token does");
+    return invalid("HF_TOKEN", "contains spaces or control characters, which tokens do not have");
   return Hub(std::move(url), settings.token, std::move(repo));
 }
 
@@ -121,7 +121,7 @@ http::Url Hub::file_url(const std::string& commit, const std::string& file) cons
 Result<Opened> Hub::ask(std::string_view method, const http::Url& url, const http::Headers& headers) const {
   http::Headers all = headers;
   all.add("User-Agent", "octavo");
-  all.add("Accept-Encoding", "identity");  // sizes are to be those of the files
+  all.add("Accept-Encoding", "identity");  // so that sizes are those of the files
   all.add("Connection", "close");
   if (!token_.empty() && same_origin(url, endpoint_)) all.add("Authorization", "Bearer " + token_);
   const auto exchange = [&]() -> Result<Opened> {
@@ -146,7 +146,7 @@ Result<Opened> Hub::get(http::Url url, const http::Headers& headers) const {
     if (!is_redirect(answer.head.status) || redirects == kRedirectsMax) return answer;
     TRY(http::Url next, redirected(url, answer.head.headers.find("Location").value_or("")));
     if (url.tls && !next.tls)
-      return invalid("", "{} leads to {}, which is not encrypted", url.host, next.host);
+      return invalid("", "{} redirects to {}, which is not encrypted", url.host, next.host);
     url = std::move(next);
   }
 }
@@ -207,7 +207,8 @@ Result<BlobInfo> Hub::info(const std::string& commit, const std::string& file, B
     const bool elsewhere = is_redirect(answer.head.status);
     if (answer.head.status >= 300 && !elsewhere)
       return refused(fmt::format("{} in {}", file, repo_), answer.head, backoff);
-    // The hub itself knows what it stores elsewhere; only redirections within it are followed.
+    // Only the hub itself sends these headers for files that it stores elsewhere, so it follows only
+    // redirections within the hub.
     const auto linked_etag = headers.find("X-Linked-Etag");
     const auto linked_size = number(headers.find("X-Linked-Size"));
     if (elsewhere && !(linked_etag && linked_size) && redirects < kRedirectsMax) {
@@ -238,7 +239,7 @@ Result<Opened> Hub::open(const std::string& commit, const std::string& file, std
     return refused(fmt::format("{} in {}", file, repo_), answer.head, backoff);
   const std::string range(answer.head.headers.find("Content-Range").value_or(""));
   if (answer.head.status == 206 && !range.starts_with(fmt::format("bytes {}-", offset)))
-    return failure(ErrorCode::unavailable, "{}: other bytes came than were asked for: {}", file,
+    return failure(ErrorCode::unavailable, "{}: the server sent other bytes than requested: {}", file,
                    printable(range));
   return answer;
 }

@@ -1,7 +1,8 @@
-// The hub's HTTP interface: what a repository holds, and its files. Blocking; any thread may use one object.
+// The hub's HTTP API: a repository's file list, and its files. Blocking; one object may be used by any
+// thread.
 //
-// Errors of all functions: `unavailable` when trying again may help; `not_found`, `invalid_argument` and
-// `corrupt`, which say what is wrong and what to do, when it does not.
+// Errors of all functions: `unavailable` if a retry may help; otherwise `not_found`, `invalid_argument` or
+// `corrupt`, with the reason and the remedy.
 #pragma once
 
 #include <cstdint>
@@ -22,30 +23,30 @@ struct Listing {
   std::vector<std::string> files;
 };
 
-// A file as the cache keeps it. Of a large one the etag is its SHA-256.
+// A file in the cache. The etag of a large one is its SHA-256.
 struct BlobInfo {
   std::string file;
   std::string etag;
   std::uint64_t size = 0;
 };
 
-// A response whose body is still to be read.
+// A response whose body was not read yet.
 struct Opened {
   http::Client client;
   http::Response head;
 };
 
-// One repository at the hub.
+// One repository on the hub.
 class Hub {
  public:
   // Errors: invalid_argument, field HF_ENDPOINT or HF_TOKEN.
   static Result<Hub> make(const Settings& settings, std::string repo);
 
-  // `backoff` learns what the server says of when to come again.
+  // `backoff` receives the server's Retry-After.
   Result<Listing> list(const std::string& revision, Backoff& backoff) const;
   Result<BlobInfo> info(const std::string& commit, const std::string& file, Backoff& backoff) const;
-  // The bytes from `offset` on, of all when it is 0. The status is 200 (from the start, whatever was asked)
-  // or 206 (from the offset on).
+  // Requests the bytes from `offset` on. The status is 200 (from the start, even if another offset was
+  // requested) or 206 (from the offset).
   Result<Opened> open(const std::string& commit, const std::string& file, std::uint64_t offset,
                       Backoff& backoff) const;
 
@@ -55,7 +56,7 @@ class Hub {
 
   http::Url file_url(const std::string& commit, const std::string& file) const;
   Result<Opened> ask(std::string_view method, const http::Url& url, const http::Headers& headers) const;
-  // Follows redirections to wherever they lead; the token stays here.
+  // Follows redirections to any host, but sends the token only to the hub.
   Result<Opened> get(http::Url url, const http::Headers& headers) const;
   std::unexpected<Error> refused(std::string_view what, const http::Response& response,
                                  Backoff& backoff) const;

@@ -1,4 +1,4 @@
-// What a person types for a model of the hub: "org/name", "org/name@revision", "org/name:Q4_K_M".
+// Name of a model on the hub: "org/name", "org/name@revision", "org/name:Q4_K_M".
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 namespace octavo::hub {
 
 struct ModelName {
-  std::string repo;      // "org/name", or an old model's "name"
-  std::string revision;  // a branch, a tag or a commit; "": none is named
-  std::string variant;   // which of a repository's GGUF files: "Q4_K_M"; "": none is named
+  std::string repo;  // "org/name", or "name" of an old model
+  std::string revision;  // branch, tag or commit; "": not given
+  std::string variant;  // selects one of a repository's GGUF files: "Q4_K_M"; "": not given
 
-  // The revision to look for.
+  // The revision to look up.
   std::string revision_or_main() const { return revision.empty() ? "main" : revision; }
 };
 
 // Errors: invalid_argument, field "model".
 Result<ModelName> parse_model_name(std::string_view text);
 
-// Forty hexadecimal digits, which can mean nothing but a commit.
+// Forty hexadecimal digits can only be a commit.
 bool is_commit(std::string_view revision);
 
 }  // namespace octavo::hub

@@ -20,10 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kAtATime = 4;  // files
+constexpr std::size_t kAtATime = 4;  // parallel downloads
 
-// Calls `work(i)` for all i below count, on several threads; after an error the rest is left out. Returns the
-// first error.
+// Calls `work(i)` for each i below count, on several threads; stops after an error. Returns the first error.
 template <class Work>
 Result<> for_each(std::size_t count, std::atomic<bool>& given_up, Work&& work) {
   std::atomic<std::size_t> next = 0;
@@ -62,13 +61,13 @@ Result<> check_space(const RepoCache& cache, const std::vector<BlobInfo>& blobs)
   if (error) return failure(ErrorCode::io, "cannot make {}: {}", cache.blobs().string(), error.message());
   const fs::space_info space = fs::space(cache.blobs(), error);
   if (error || space.available >= needed) return {};
-  return failure(ErrorCode::resource_exhausted, "{:.2f} GB are to be downloaded, and {} has {:.2f} GB left",
+  return failure(ErrorCode::resource_exhausted, "the download needs {:.2f} GB, but {} has only {:.2f} GB free",
                  static_cast<double>(needed) * 1e-9, cache.folder().string(),
                  static_cast<double>(space.available) * 1e-9);
 }
 
-// The files into the cache, and then into the snapshot, weights last: a snapshot that has them has
-// everything.
+// Downloads the files into the cache, then links them into the snapshot, weights last: a snapshot with
+// weights is complete.
 Result<> fetch(const Hub& hub, const RepoCache& cache, const std::string& commit,
                const std::vector<std::string>& files, const Watcher& watcher) {
   std::vector<BlobInfo> blobs(files.size());
@@ -101,7 +100,7 @@ bool has_all(const RepoCache& cache, const std::string& commit, const std::vecto
   });
 }
 
-// What is wanted of a repository: which of its files, and what of them to load.
+// The files to download from a repository, and those to load.
 struct Wanted {
   std::function<Result<std::vector<std::string>>(const std::vector<std::string>& names)> files;
   std::function<Result<fs::path>(const fs::path& snapshot)> found_in;
@@ -125,7 +124,7 @@ Result<fs::path> pull(const ModelName& name, const Wanted& wanted, const Setting
   Backoff once;
   const auto listing = cached ? list(once) : with_retries(list);
   if (!listing && cached && listing.error().code == ErrorCode::unavailable) {
-    log_warning("{}; taking {} as it was when last downloaded", listing.error().message, name.repo);
+    log_warning("{}; using {} from the cache", listing.error().message, name.repo);
     return cached;
   }
   if (!listing) return std::unexpected(listing.error());

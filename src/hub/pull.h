@@ -1,4 +1,4 @@
-// A model or a LoRA adapter of the hub on this disk: from the cache, or downloaded into it.
+// Provides a model or a LoRA adapter of the hub on disk: from the cache, or by download.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace octavo::hub {
 
-// How a download goes on; called from several threads at any rate.
+// Progress of a download; called from several threads.
 struct Watcher {
   std::function<void(std::uint64_t done, std::uint64_t all)> bytes;
-  std::function<void(const std::string& file, std::uint64_t size)> file;  // it is there now
+  std::function<void(const std::string& file, std::uint64_t size)> file;  // the file is complete
 };
 
-// The folder to load, or the GGUF file. Asks the hub which commit the revision is at, unless it is a commit
-// that is there or `settings` say offline, and fetches what the cache lacks. When the hub cannot be reached,
-// what the cache has is taken. Errors name what to do.
+// Returns the folder or GGUF file to load. Looks up the revision's commit on the hub, unless it is a commit
+// in the cache or `settings` say offline, and downloads missing files. If the hub is unreachable, uses the
+// cache. Errors name the remedy.
 Result<std::filesystem::path> pull(const ModelName& name, const Settings& settings, const Watcher& watcher);
-// The same of a LoRA adapter: its folder.
+// Returns the folder of a LoRA adapter.
 Result<std::filesystem::path> pull_adapter(const ModelName& name, const Settings& settings,
                                            const Watcher& watcher);
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kGguf = ".gguf";
 constexpr std::string_view kSafetensors = ".safetensors";
 constexpr std::string_view kTorch = "pytorch_model.bin";
-// In the order in which they are wanted.
+// In order of preference.
 constexpr std::array kWeightFiles = {
     WeightFiles{"model", "model.safetensors", "model.safetensors.index.json"},
     WeightFiles{"consolidated", "consolidated.safetensors", "consolidated.safetensors.index.json"},
@@ -35,7 +35,7 @@ bool is_digits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// "qwen3-0.6b-q4_k_m" ends with the variant "Q4_K_M": in either case, and with nothing joined to it.
+// "qwen3-0.6b-q4_k_m" ends with the variant "Q4_K_M": case-insensitive, as a separate word.
 bool has_variant(std::string_view stem, std::string_view variant) {
   const std::string name = upper(stem);
   if (!name.ends_with(upper(variant))) return false;
@@ -43,7 +43,7 @@ bool has_variant(std::string_view stem, std::string_view variant) {
   return before == 0 || std::isalnum(static_cast<unsigned char>(name[before - 1])) == 0;
 }
 
-// Of a module of Sentence Transformers: "1_Pooling/config.json", "2_Dense/model.safetensors".
+// A file of a Sentence Transformers module: "1_Pooling/config.json", "2_Dense/model.safetensors".
 bool is_module_file(std::string_view name, std::span<const std::string> names) {
   const std::size_t slash = name.find('/');
   if (slash == std::string_view::npos || !is_digits(name.substr(0, name.find('_')))) return false;
@@ -58,10 +58,10 @@ bool is_own_adapter(std::string_view name) {
   return name == "vision-lora/adapter_config.json" || name == "vision-lora/adapter_model.safetensors";
 }
 
-// What BGE-M3 makes of tokens.
+// BGE-M3's heads.
 bool is_head(std::string_view name) { return name == "colbert_linear.pt" || name == "sparse_linear.pt"; }
 
-// Of a repository's own folder, small, and not of another framework's weights.
+// Small files in the repository's top folder, without other frameworks' weights.
 bool is_description(std::string_view name, std::span<const std::string> names) {
   if (name.find('/') != std::string_view::npos)
     return is_module_file(name, names) || is_own_adapter(name) ||
@@ -71,7 +71,7 @@ bool is_description(std::string_view name, std::span<const std::string> names) {
          name == "tiktoken.model" || name == "merges.txt" || name == "vocab.txt";
 }
 
-// "model.safetensors", "model-00001-of-00002.safetensors", Medusa heads as their authors call them; not a
+// "model.safetensors", "model-00001-of-00002.safetensors", Medusa heads under their authors' names; not a
 // second copy in another layout.
 bool is_shard_of(const WeightFiles& files, std::string_view name) {
   const std::string_view extension = files.single.substr(files.single.rfind('.'));

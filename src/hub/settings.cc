@@ -15,7 +15,7 @@ bool is_true(std::string value) {
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
 }
 
-// The first of the variables that is set; then it stands for a folder, "~" being the home.
+// The folder in the first variable that is set; expands "~".
 fs::path folder(const Environment& environment, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     const std::string value = environment(name);

@@ -1,4 +1,4 @@
-// Where the hub is, where its cache is, and who asks: by the environment variables of huggingface_hub.
+// The hub's address, the cache's folder and the token, from huggingface_hub's environment variables.
 #pragma once
 
 #include <filesystem>
@@ -10,11 +10,11 @@ namespace octavo::hub {
 struct Settings {
   std::filesystem::path cache_dir;
   std::string endpoint = "https://huggingface.co";
-  std::string token;     // "": nobody in particular
-  bool offline = false;  // ask nobody, take what the cache has
+  std::string token;  // "": anonymous
+  bool offline = false;  // no network: use only the cache
 };
 
-// The value of a variable, "" when it is not set.
+// The value of a variable, "" if it is not set.
 using Environment = std::function<std::string(const char* name)>;
 
 // HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME; HF_ENDPOINT; HF_TOKEN, HF_TOKEN_PATH and the token that `hf auth

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kIndexBytesMax = 64 << 20;
 
-// Relative to the folder; links that lead nowhere are no files.
+// Relative to the folder; skips broken links.
 std::vector<std::string> names_below(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code ignored;
@@ -32,14 +32,14 @@ std::unexpected<Error> missing(std::string_view file) {
   return field_failure("model", ErrorCode::not_found, "{} is missing", file);
 }
 
-// The shards that the index names.
+// The shards that the index lists.
 Result<std::set<std::string>> shards_of(const fs::path& index) {
   std::error_code error;
   if (const std::uintmax_t size = fs::file_size(index, error); error || size > kIndexBytesMax)
     return missing(fmt::format("a readable {}", index.filename().string()));
   std::ifstream in(index, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
-  boost::json::error_code wrong;
+  boost::system::error_code wrong;
   const boost::json::value json = boost::json::parse(text, wrong);
   const boost::json::value* map = wrong ? nullptr : json.find_pointer("/weight_map", wrong);
   if (map == nullptr || !map->is_object())

@@ -1,4 +1,4 @@
-// A snapshot of a repository on the disk: whether a model is all there, and what of it to load.
+// A snapshot of a repository on disk: whether a model is complete, and which file to load.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,14 @@
 
 namespace octavo::hub {
 
-// The folder, or the GGUF file that is meant (of several parts the first). Errors: not_found, field "model";
-// says what is missing.
+// The folder, or the selected GGUF file (the first of several parts). Errors: not_found, field "model"; names
+// the missing file.
 Result<std::filesystem::path> model_in(const std::filesystem::path& snapshot, std::string_view variant);
 
 // The folder of a LoRA adapter. Errors as above.
 Result<std::filesystem::path> adapter_in(const std::filesystem::path& snapshot);
 
-// Some model or adapter can be loaded from it: its safetensors, or at least one GGUF file.
+// Whether it contains a loadable model or adapter: all its safetensors, or at least one GGUF file.
 bool is_complete(const std::filesystem::path& snapshot);
 
 }  // namespace octavo::hub

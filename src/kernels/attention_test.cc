@@ -342,7 +342,7 @@ class AttentionOf : public testing::TestWithParam<TestBackend> {
   void SetUp() override {
     if (auto made = GetParam().make(1); !made) GTEST_SKIP() << made.error().message;
   }
-  int rounds(int wanted, int slow) const { return octavo::rounds(GetParam().slow ? slow : wanted, 3); }
+  int rounds(int wanted, int slow) const { return octavo::rounds(GetParam().slow ? slow : wanted, 5); }
   bool on_cuda() const { return GetParam().name == "cuda" || GetParam().name == "hopper"; }
   // A shape whose cache format the backend has.
   Shape random_shape_of(Backend& backend, TestRandom& random) {
@@ -493,8 +493,10 @@ TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   TestRandom random(18);
   constexpr int kChunks[] = {4, 40, 200};
   const std::vector<Shape> shapes = prompt_shapes();
-  const std::vector<int> lengths{long_tests() ? (GetParam().slow ? 270 : 700) : (GetParam().slow ? 150 : 400), 60};
+  const std::vector<int> lengths{long_tests() ? (GetParam().slow ? 270 : 700) : (GetParam().slow ? 150 : 260), 60};
   for (std::size_t i = 0; i < shapes.size(); ++i) {
+    // By default each emulated device has half of the shapes, with both formats.
+    if (GetParam().slow && !long_tests() && (i + i / 2) % 2 == (GetParam().name == "hopper")) continue;
     const Shape& shape = shapes[i];
     const Sequences sequences(shape, lengths, random);
     Runner whole(tested, sequences), expected(reference, sequences);

@@ -230,7 +230,7 @@ TEST(Sample, CudaEqualsReference) {
   Backend reference = make_reference_backend();
   std::mt19937_64 rng(3);
   const std::vector<int> sizes = {1, 2, 31, 32, 33, 511, 512, 513, 1000, 5000, 8193, 50257, 131072};
-  for (int round = 0; round < rounds(150, 4); ++round) {
+  for (int round = 0; round < rounds(150, 10); ++round) {
     const int vocab = sizes[rng() % sizes.size()];
     Case c = random_case(rng, static_cast<int>(vocab > 10000 ? rng() % 2 : rng() % 9) + 1, vocab);
     expect_same(c.run(reference), c.run(*cuda),

@@ -83,7 +83,7 @@ void BlockPool::acquire(BlockId block) {
 
 void BlockPool::release(BlockId block) {
   Block& b = blocks_[at(block)];
-  CHECK(b.references > 0, "block {} released, but nobody uses it", block);
+  CHECK(b.references > 0, "block {} released, but it has no users", block);
   if (--b.references > 0) {
     --extra_references_[at(b.group)];
     return;
@@ -139,7 +139,7 @@ void BlockPool::reset() {
   if (log_) log_->write({.kind = KvEvent::Kind::cleared});
 }
 
-// Whether another block of the group has this one's key.
+// Whether another block of the group has the same key.
 bool BlockPool::has_twin(BlockId block) const {
   const Block& b = blocks_[at(block)];
   for (BlockId other = buckets_[bucket(b.group, b.key)]; other != kNoBlock;
@@ -153,7 +153,7 @@ void BlockPool::tell_stored(BlockId block) {
   log_->write({KvEvent::Kind::stored, b.group, b.key, b.parent_key, b.extra}, tokens(block));
 }
 
-// Each content once, parents before their children: their ids were given out in that order.
+// Logs each content once, parents before children: ids ascend in that order.
 void BlockPool::tell_all() {
   if (!log_ || !log_->losing() || !log_->has_room(at(total_) + 1)) return;
   std::vector<std::tuple<PrefixId, int, BlockId>> contents;

@@ -1,11 +1,11 @@
-// The blocks of the paged KV cache, as numbers: who uses which, and what the unused ones still remember.
+// The blocks of the paged KV cache, as numbers: the users of each block, and the cached content of unused
+// ones.
 //
 // Paged attention and reference-counted sharing follow Kwon et al., "Efficient Memory Management for Large
-// Language Model Serving with PagedAttention" (SOSP 2023). A block nobody uses keeps its content until it is
-// taken again, the least recently used first: the idle pool is the prefix cache.
+// Language Model Serving with PagedAttention" (SOSP 2023). An unused block keeps its content until it is
+// reallocated, least recently used first: the free blocks are the prefix cache.
 //
-// Everything is allocated by the constructor. All operations are O(1), but for a walk along the few blocks of
-// one hash bucket.
+// The constructor allocates all memory. Operations are O(1), except for the walk along one hash bucket.
 #pragma once
 
 #include <cstdint>
@@ -20,52 +20,50 @@ namespace octavo {
 using BlockId = std::int32_t;
 inline constexpr BlockId kNoBlock = -1;
 
-// Stands for one distinct content "these blocks of tokens from the very first on". Given out by the pool and
-// never twice, so that two blocks with equal PrefixId hold the same tokens after the same past, whatever
-// their hashes say.
+// Identifies one content: "these blocks of tokens, from the start". The pool never reuses an id, so two
+// blocks with equal PrefixId hold the same tokens after the same past, even if hashes collide.
 using PrefixId = std::uint64_t;
-inline constexpr PrefixId kEmptyPrefix = 0;           // before the first block
-inline constexpr PrefixId kAnyPrefix = ~PrefixId{0};  // in a search: not known
+inline constexpr PrefixId kEmptyPrefix = 0;  // before the first block
+inline constexpr PrefixId kAnyPrefix = ~PrefixId{0};  // in a search: unknown
 
-// What a full block holds.
+// Content of a full block.
 struct BlockContent {
-  int group = 0;                   // the cache group whose layers wrote it
-  Hash128 key = {};                // chained hash of all tokens up to the block's end
-  Hash128 extra = {};              // what else changes the content or who may share it: CacheIdentity, images
-  PrefixId parent = kEmptyPrefix;  // the content of all blocks before this one
-  std::span<const std::int32_t> tokens;  // block_size of them
-  Hash128 parent_key = {};  // of the block before it, zero for the first; only told, never compared
+  int group = 0;  // the cache group whose layers wrote it
+  Hash128 key = {};  // chained hash of all tokens up to the block's end
+  Hash128 extra = {};  // other inputs that change the content or its sharing: CacheIdentity, images
+  PrefixId parent = kEmptyPrefix;  // content of all blocks before this one
+  std::span<const std::int32_t> tokens;  // block_size tokens
+  Hash128 parent_key = {};  // key of the block before, zero for the first; only reported, never compared
 };
 
 class BlockPool {
  public:
-  // group_count: cache groups that draw from the pool, for extra_references().
+  // group_count: number of cache groups that use the pool, for extra_references().
   BlockPool(int num_blocks, int block_size, int group_count);
 
   int block_size() const { return block_size_; }
   int total() const { return total_; }
-  int free() const { return free_; }           // in use by nobody, remembered ones included
-  int cached() const { return cached_free_; }  // of the free ones: those that remember a content
+  int free() const { return free_; }  // without users, cached ones included
+  int cached() const { return cached_free_; }  // free blocks with cached content
   int used() const { return total_ - free_; }
 
-  // Takes the free block that is cheapest to lose: a blank one, else the least recently used. One must be
-  // free.
+  // Takes the cheapest free block: a blank one, else the least recently used. There must be a free block.
   BlockId allocate(int group);
 
-  // One user more of a block, in use or free.
+  // Adds a user to a block, in use or free.
   void acquire(BlockId block);
 
-  // One user less. The last one leaves it free, its content remembered.
+  // Removes a user. Without users, the block is free and its content stays cached.
   void release(BlockId block);
 
-  // A block that holds this content, or kNoBlock. Equal hashes are not believed: tokens, extra and parent are
-  // compared. With parent == kAnyPrefix the past is taken on the word of the 128-bit key.
+  // A block with this content, or kNoBlock. Compares tokens, extra and parent, not only hashes. With parent
+  // == kAnyPrefix the past is identified by the 128-bit key alone.
   BlockId find(const BlockContent& content) const;
 
-  // Hint that find() of this content comes soon.
+  // Hint: find() of this content follows soon.
   void prefetch(int group, Hash128 key) const;
 
-  // Gives a block in use its content, to be found from now on. A second block of the same content is fine.
+  // Sets the content of a block in use, so that find() returns it. Several blocks may have the same content.
   void remember(BlockId block, const BlockContent& content, PrefixId prefix);
 
   PrefixId new_prefix() { return ++last_prefix_; }
@@ -73,20 +71,20 @@ class BlockPool {
   PrefixId parent(BlockId block) const { return blocks_[at(block)].parent; }
   int references(BlockId block) const { return blocks_[at(block)].references; }
 
-  // Users beyond the first, over all blocks of the group: what its sharers hold more than there is.
+  // References beyond the first, over all blocks of the group: the memory that sharing saves.
   int extra_references(int group) const { return extra_references_[static_cast<std::size_t>(group)]; }
 
-  // Forgets every content, also that of blocks in use.
+  // Forgets every content, including that of blocks in use.
   void reset();
 
-  // From now on the log, which must outlive this, learns of every content that comes and goes: of equal ones
-  // the first and the last.
+  // From now on, logs every content that appears or disappears (for equal contents: the first and the last).
+  // The log must outlive this.
   void tell(KvEventLog& log) { log_ = &log; }
 
-  // Where the log has lost events: tells all contents anew once it has room. Otherwise nothing.
+  // If the log has lost events, logs all contents again once it has room.
   void tell_all();
 
-  // Walks everything and CHECKs that counts, lists and buckets agree. Linear; for tests and fuzzers.
+  // CHECKs that counts, lists and buckets agree. Linear; for tests and fuzzers.
   void check() const;
 
  private:
@@ -94,7 +92,7 @@ class BlockPool {
     Hash128 key;
     Hash128 extra;
     Hash128 parent_key;
-    PrefixId prefix = kEmptyPrefix;  // of this block's own content; kEmptyPrefix: blank
+    PrefixId prefix = kEmptyPrefix;  // id of this block's content; kEmptyPrefix: blank
     PrefixId parent = kEmptyPrefix;
     std::int32_t references = 0;
     std::int32_t group = 0;
@@ -118,9 +116,9 @@ class BlockPool {
   int free_ = 0;
   int cached_free_ = 0;
   PrefixId last_prefix_ = kEmptyPrefix;
-  std::vector<Block> blocks_;          // one more than total_: the last is the ring's seam, oldest after it
+  std::vector<Block> blocks_;  // total_ + 1 entries: the last is the ring's seam, followed by the oldest
   std::vector<std::int32_t> tokens_;   // [total, block_size]
-  std::vector<BlockId> buckets_;       // first block of each; a power of two of them
+  std::vector<BlockId> buckets_;  // first block of each bucket; size is a power of two
   std::vector<int> extra_references_;  // [group]
   KvEventLog* log_ = nullptr;
 };

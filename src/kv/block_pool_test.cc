@@ -56,7 +56,7 @@ TEST(BlockPool, TakesTheLeastRecentlyUsedFirst) {
     pool.remember(blocks.back(), content(tokens[i], i), pool.new_prefix());
   }
   for (const BlockId b : blocks) pool.release(b);
-  pool.acquire(blocks[0]);  // used again, so the youngest
+  pool.acquire(blocks[0]);  // used again, so now the newest
   pool.release(blocks[0]);
   EXPECT_EQ(pool.allocate(0), blocks[1]);
   EXPECT_EQ(pool.allocate(0), blocks[2]);
@@ -134,7 +134,7 @@ TEST(BlockPoolDeathTest, RefusesADoubleRelease) {
   EXPECT_DEATH(pool.release(block), "nobody uses it");
 }
 
-// Against plain containers: random allocations, releases, hits and names.
+// Compares with plain containers: random allocations, releases, hits and names.
 TEST(BlockPool, AgreesWithASimpleModel) {
   constexpr int kBlocks = 12;
   struct Model {
@@ -142,7 +142,7 @@ TEST(BlockPool, AgreesWithASimpleModel) {
     int name = -1;  // tokens {name, name}
   };
   std::vector<Model> model(kBlocks);
-  std::deque<BlockId> lru;  // free and remembered, oldest first
+  std::deque<BlockId> lru;  // free and cached, oldest first
   BlockPool pool(kBlocks, 2, 1);
   std::uint64_t draw = 0;
   const auto choose = [&](int below) {

@@ -1,8 +1,8 @@
-// What happens to the prefix cache, told to others as it happens: which contents came, which went.
+// Log of the prefix cache's contents: which were stored, which were removed.
 //
-// A ring between the engine's thread, which writes, and one reader. Everything is allocated by the
-// constructor; the writer never waits. When the reader is so late that the ring is full, events are lost: the
-// pool then tells everything anew (BlockPool::tell_all) as soon as there is room.
+// A ring between the engine's thread, which writes, and one reader. The constructor allocates all memory; the
+// writer never waits. If the reader is slow and the ring is full, events are lost: the pool then logs all
+// contents again (BlockPool::tell_all) once there is room.
 #pragma once
 
 #include <algorithm>
@@ -15,26 +15,26 @@
 
 namespace octavo {
 
-// Where a content is: in the pool's blocks, or in a tier below them.
+// Location of a content: the pool's blocks, or a tier below them.
 enum class KvMedium : std::uint8_t { device, host, storage };
 
 struct KvEvent {
   enum class Kind : std::uint8_t {
-    stored,   // a content can be found from now on
-    removed,  // it cannot any more
-    cleared,  // none can, in no medium
+    stored,  // a content can be found from now on
+    removed,  // a content can no longer be found
+    cleared,  // all contents were removed, in every medium
   };
   Kind kind = Kind::cleared;
-  int group = 0;            // the cache group
-  Hash128 key = {};         // of the content, see BlockContent
-  Hash128 parent_key = {};  // of the block before it; all zero: there is none
+  int group = 0;  // the cache group
+  Hash128 key = {};  // key of the content, see BlockContent
+  Hash128 parent_key = {};  // key of the block before; all zero for the first block
   Hash128 extra = {};
-  KvMedium medium = KvMedium::device;  // of what was stored or removed
+  KvMedium medium = KvMedium::device;  // where it was stored or removed
 };
 
 class KvEventLog {
  public:
-  // For a pool of so many blocks: holds all its contents at least twice.
+  // Sized to hold all contents of a pool of num_blocks at least twice.
   KvEventLog(int num_blocks, int block_size)
       : block_size_(static_cast<std::size_t>(block_size)),
         events_(static_cast<std::size_t>(std::max(2 * num_blocks + 2, 16384))),
@@ -42,23 +42,23 @@ class KvEventLog {
 
   // --- The writer ---
 
-  // False, and from then on until resume(): there is no room, the event is lost.
+  // False if there is no room: this event and all later ones until resume() are lost.
   bool write(const KvEvent& event, std::span<const std::int32_t> tokens = {});
 
   bool losing() const { return losing_; }
-  // Whether what was lost can be made good by `events` new ones.
+  // Whether there is room for `events` events that replace the lost ones.
   bool has_room(std::size_t events) const { return events_.size() - (written_ - read_.load()) >= events; }
   void resume() { losing_ = false; }
-  // How often `cleared` was written: what was told before that is told for nothing.
+  // Number of `cleared` events; they make all events before them obsolete.
   std::uint64_t clears() const { return clears_; }
 
-  // What was written since the last call becomes visible: the events of one step.
+  // Makes the events since the last call visible: those of one step.
   void flush() {
     if (visible_.load(std::memory_order_relaxed) == written_) return;
     visible_.store(written_, std::memory_order_release);
     wake();
   }
-  // After the last flush: wait() returns false once all is read.
+  // Call it after the last flush: wait() returns false once all events are read.
   void close() {
     closed_.store(true);
     wake();
@@ -66,11 +66,11 @@ class KvEventLog {
 
   // --- The reader ---
 
-  // Waits for events. False: the log was closed, and all events are read.
+  // Waits for events. False: the log is closed and all events are read.
   bool wait();
 
-  // Takes what is visible, at most `most` events, in order: visit(const KvEvent&, std::span<const int32>
-  // tokens), with block_size tokens of a stored content.
+  // Takes at most `most` visible events, in order: visit(const KvEvent&, std::span<const int32> tokens), with
+  // block_size tokens of a stored content.
   template <class Visit>
   void take(std::size_t most, Visit&& visit) {
     std::uint64_t at = read_.load(std::memory_order_relaxed);
@@ -91,7 +91,7 @@ class KvEventLog {
   std::size_t block_size_;
   std::vector<KvEvent> events_;
   std::vector<std::int32_t> tokens_;  // [events, block_size]
-  std::uint64_t written_ = 0;         // events, known to the writer alone
+  std::uint64_t written_ = 0;  // events, including those that are not visible yet
   bool losing_ = false;
   std::uint64_t clears_ = 0;
   std::atomic<std::uint64_t> visible_ = 0;

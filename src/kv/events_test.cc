@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kSize = 2;  // tokens in a block
 
-// Contents as a reader of the log knows them.
+// The contents that a reader of the log reconstructs.
 struct Mirror {
   std::set<std::uint64_t> keys;
 
@@ -89,7 +89,7 @@ TEST(KvEvents, AReaderThatIsLateLearnsEverythingAnew) {
   Chains chains(32, log);
   for (int chain = 0; !log.losing(); ++chain) chains.compute(chain % 60, 12);
   chains.pool.tell_all();
-  EXPECT_TRUE(log.losing());  // there is no room yet
+  EXPECT_TRUE(log.losing());  // still no room
   chains.compute(3, 12);
   log.flush();
   Mirror mirror;

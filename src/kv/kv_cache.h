@@ -1,4 +1,4 @@
-// One pool of blocks and the cache groups that draw from it, and the states that go with prefixes in it.
+// One pool of blocks, the cache groups that use it, and the recurrent states of cached prefixes.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 
 namespace octavo {
 
-// Layers that see the same stretch of the past and so share one block table per sequence.
+// Layers with the same attention window; they share one block table per sequence.
 struct CacheGroup {
-  int window = 0;  // tokens a position attends to, itself included (sliding window); 0: all of them
+  int window = 0;  // tokens that a position attends to, including itself (sliding window); 0: all
 };
 
-// The first block that such a group still needs once positions before `position` are computed.
+// The first block that the group still needs once positions before `position` are computed.
 constexpr int first_needed_block(int window, int block_size, int position) {
   return window == 0 || position < window ? 0 : (position - window + 1) / block_size;
 }
@@ -28,22 +28,22 @@ struct KvCache {
   int group_count() const { return static_cast<int>(groups.size()); }
   const CacheGroup& group(int g) const { return groups[static_cast<std::size_t>(g)]; }
 
-  // Blocks that hold `tokens` tokens.
+  // Number of blocks for `tokens` tokens.
   int blocks_for(int tokens) const { return (tokens + pool.block_size() - 1) / pool.block_size(); }
 
   int first_needed(int g, int position) const {
     return first_needed_block(group(g).window, pool.block_size(), position);
   }
 
-  // The most blocks a sequence ever holds at once in group g until it is `tokens` long, while at most `ahead`
-  // of its tokens are planned and not yet known to be computed.
+  // Maximum number of blocks that a sequence of up to `tokens` tokens holds at once in group g, while at most
+  // `ahead` of its tokens are planned but not yet computed.
   int peak_blocks(int g, int tokens, int ahead) const {
     const int window = group(g).window;
     const int all = blocks_for(tokens);
     return window == 0 || window + ahead >= tokens ? all : std::min(all, blocks_for(window + ahead) + 1);
   }
 
-  // The same over all groups.
+  // The sum over all groups.
   int peak_blocks(int tokens, int ahead) const {
     int sum = 0;
     for (int g = 0; g < group_count(); ++g) sum += peak_blocks(g, tokens, ahead);
@@ -52,7 +52,7 @@ struct KvCache {
 
   std::vector<CacheGroup> groups;
   BlockPool pool;
-  std::optional<SavedStates> saved_states = {};  // nullopt: a prefix needs no state
+  std::optional<SavedStates> saved_states = {};  // nullopt: prefixes need no state
 };
 
 }  // namespace octavo

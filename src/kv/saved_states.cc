@@ -42,13 +42,13 @@ void SavedStates::keep(int slot, PrefixId prefix) {
 }
 
 void SavedStates::give_back(int slot) {
-  CHECK(at(slot).writing, "nobody writes to state {}", slot);
+  CHECK(at(slot).writing, "state {} is not being written", slot);
   at(slot) = {};
   --writing_;
 }
 
 void SavedStates::unpin(int slot) {
-  CHECK(at(slot).pins > 0, "nobody reads state {}", slot);
+  CHECK(at(slot).pins > 0, "state {} has no readers", slot);
   --at(slot).pins;
 }
 

@@ -1,9 +1,8 @@
-// States of recurrent layers kept behind prefixes, as numbers: a bounded pool of slots, each found by the
-// content of its prefix. A state knows only the end of what was computed, so a prefix in the cache is of use
-// just where one was kept, as in vLLM's aligned Mamba cache.
+// Saved states of recurrent layers, as numbers: a bounded pool of slots, each found by the content of its
+// prefix. A state describes exactly one length, so a cached prefix is usable only where a state was saved, as
+// in vLLM's aligned Mamba cache.
 //
-// Everything is allocated by the constructor. find() is O(1), take() walks all slots: it comes once for each
-// state that is kept.
+// The constructor allocates all memory. find() is O(1). take() scans all slots; it runs once per saved state.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +19,29 @@ class SavedStates {
   SavedStates(int first, int count);
 
   int count() const { return static_cast<int>(states_.size()); }
-  int writing() const { return writing_; }  // taken, and neither kept nor given back yet
+  int writing() const { return writing_; }  // taken, not yet kept or given back
 
-  // The slot of the state behind this prefix, or kNoState.
+  // Slot of the state after this prefix, or kNoState.
   int find(PrefixId prefix) const;
 
-  // The state is of use to somebody now: others are lost first.
+  // Marks the state as recently used.
   void touch(int slot) { at(slot).used = ++now_; }
 
-  // Somebody reads the state: it stays where it is until as many unpin() it.
+  // Adds a reader: the state stays in its slot until each pin() has its unpin().
   void pin(int slot) { ++at(slot).pins; }
   void unpin(int slot);
 
-  // A slot to write to: a blank one, else that of the state least recently used, which is lost. kNoState: all
+  // Returns a slot to write: a blank one, else the least recently used, whose state is lost. kNoState: all
   // are being written or read.
   int take();
 
-  // The slot was written, and its state is found from now on. A second state of one prefix is dropped.
+  // The slot was written: find() returns its state from now on. Drops a second state of the same prefix.
   void keep(int slot, PrefixId prefix);
-  // It was written in vain.
+  // Frees a taken slot without a state.
   void give_back(int slot);
 
-  // Forgets every state that is not being written; those that are read stay where they are, and are not found.
+  // Forgets every state, except those being written; states with readers stay in their slots, but find() no
+  // longer returns them.
   void reset();
 
  private:
@@ -49,7 +49,7 @@ class SavedStates {
     PrefixId prefix = kEmptyPrefix;  // kEmptyPrefix: blank
     bool writing = false;
     int pins = 0;
-    std::uint64_t used = 0;  // when
+    std::uint64_t used = 0;  // time of last use
     int next_in_bucket = kNoState;
   };
 
@@ -62,7 +62,7 @@ class SavedStates {
   int writing_ = 0;
   std::uint64_t now_ = 0;
   std::vector<State> states_;
-  std::vector<int> buckets_;  // first slot of each; a power of two of them
+  std::vector<int> buckets_;  // first slot of each bucket; size is a power of two
 };
 
 }  // namespace octavo

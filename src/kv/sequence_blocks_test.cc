@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kSize = 4;  // tokens in a block
 
-// Tokens 0, 1, 2 .. and a key for each full block of them.
+// Tokens 0, 1, 2 .. and a key for each full block.
 struct History {
   explicit History(int length, std::uint64_t key = 100) {
     tokens.resize(static_cast<std::size_t>(length));
@@ -85,11 +85,11 @@ TEST(SequenceBlocks, LeavesATokenToCompute) {
 TEST(SequenceBlocks, IsProvenTokenByTokenFromTheStart) {
   KvCache cache(16, kSize, {CacheGroup{}});
   History history(12);
-  for (Hash128& key : history.keys) key = {1, 1};  // the worst of hashes
+  for (Hash128& key : history.keys) key = {1, 1};  // all hashes collide
   SequenceBlocks sequence = compute(cache, history, 12);
   EXPECT_EQ(cached_blocks(cache, history), 2);
   History other = history;
-  other.tokens[1] = 77;  // blocks 1 and 2 have equal tokens and key, but another past
+  other.tokens[1] = 77;  // blocks 1 and 2 have equal tokens and keys, but a different past
   SequenceBlocks second = compute(cache, other, 4);
   EXPECT_EQ(cached_blocks(cache, other), 1);
   other.extra = {5, 5};
@@ -111,7 +111,7 @@ TEST(SequenceBlocks, FreesWhatLeftTheWindow) {
   KvCache cache(64, kSize, {CacheGroup{6}});
   const History history(40);
   SequenceBlocks sequence = compute(cache, history, 20);
-  sequence.leave_window(20);  // position 20 sees 15 .. 20
+  sequence.leave_window(20);  // position 20 attends to 15 .. 20
   EXPECT_EQ(sequence.table(0)[2], kNoBlock);
   EXPECT_NE(sequence.table(0)[3], kNoBlock);
   EXPECT_EQ(cache.pool.used(), 2);
@@ -140,13 +140,13 @@ TEST(SequenceBlocks, AgreesOnOnePrefixAmongGroups) {
   SequenceBlocks sequence = compute(cache, history, 40);
   EXPECT_EQ(cached_blocks(cache, history), 10);
   sequence.leave_window(40);
-  // Lose block 9 of the window group: with blocks 0 .. 8 of it gone from the front too, nothing is left to
-  // stand on but what the window group still remembers among its free blocks.
+  // Evicts block 9 of the window group. Its blocks 0 .. 8 are evicted first, so only its other free blocks
+  // can match.
   std::vector<BlockId> blocks;
   sequence.give_up(blocks);
   for (const BlockId b : blocks) cache.pool.release(b);
   while (cache.pool.free() > cache.pool.cached()) cache.pool.allocate(0);
-  for (int i = 0; i < 9; ++i) cache.pool.allocate(0);  // the window blocks freed first: 0 .. 8
+  for (int i = 0; i < 9; ++i) cache.pool.allocate(0);  // the window blocks that were freed first: 0 .. 8
   EXPECT_EQ(cached_blocks(cache, history), 10) << "block 9 of the window group is all that position 40 sees";
   cache.pool.allocate(0);
   EXPECT_EQ(cached_blocks(cache, history), 0);

@@ -1,4 +1,4 @@
-// Where recurrent layers keep the states of running sequences, as numbers: slots of one size.
+// Slots for the recurrent states of running sequences, as numbers.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ class StatePool {
 
   int free() const { return static_cast<int>(free_.size()); }
 
-  // One must be free. What it holds is of another sequence, perhaps one that a step in flight still computes:
-  // steps follow each other, and a sequence begins with a state of zeros whatever is there.
+  // A slot must be free. It may hold the state of another sequence that a step in flight still computes:
+  // steps run in order, and a new sequence starts from zeros, so this does no harm.
   int take() {
     CHECK(!free_.empty(), "all states are taken");
     const int slot = free_.back();

@@ -49,7 +49,7 @@ CLI::Option* add_choice(CLI::App& command, const std::string& flag, Value& value
       ->check(CLI::IsMember(choices));
 }
 
-// Of a kind of media: {"image": 4} or {"image": {"count": 4}}.
+// A limit per media type: {"image": 4} or {"image": {"count": 4}}.
 Result<> read_media_limit(const boost::json::object& limits, std::string_view kind, int& most) {
   const boost::json::value* limit = limits.if_contains(kind);
   if (limit && limit->is_object()) limit = limit->get_object().if_contains("count");
@@ -247,7 +247,7 @@ void add_engine_flags(CLI::App& command, EngineOptions& o) {
       ->group("KV cache");
   command
       .add_option("--kv-cache-memory-bytes", o.kv_cache_memory_bytes,
-                  "Size of the KV cache; chosen from the memory that is there when 0")
+                  "Size of the KV cache; 0: chosen from the available memory")
       ->transform(suffix)
       ->check(CLI::NonNegativeNumber)
       ->group("KV cache");

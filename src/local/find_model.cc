@@ -16,13 +16,13 @@
 namespace octavo {
 namespace {
 
-// What a name of the hub cannot be.
+// Whether it cannot be a name of the hub.
 bool looks_like_a_path(const std::string& given) {
   return given.starts_with('/') || given.starts_with('.') || given.starts_with('~') || given.ends_with('/') ||
          given.ends_with(".gguf") || std::ranges::count(given.substr(0, given.find('@')), '/') > 1;
 }
 
-// What the flags say, and else the environment.
+// From the flags, else from the environment.
 hub::Settings settings_of(const HubFlags& flags) {
   hub::Settings settings = hub::settings_of(flags.environment);
   if (!flags.download_dir.empty()) settings.cache_dir = flags.download_dir;

@@ -13,7 +13,7 @@
 
 namespace octavo {
 
-// What models of the hub are fetched with.
+// Settings for downloads from the hub.
 struct HubFlags {
   hub::Environment environment;  // for what the flags leave open; must be set
   std::string revision;

@@ -11,8 +11,8 @@
 
 namespace octavo {
 
-// Of a model with this number of logits: tokens beyond are left out. eos_ids: the tokens that end a text. The tokenizer
-// outlives the vocabulary.
+// For a model with this number of logits: omits tokens beyond it. eos_ids: the tokens that end a text. The
+// tokenizer must outlive the vocabulary.
 Result<std::shared_ptr<const grammar::Vocabulary>> grammar_vocabulary(const Tokenizer& tokenizer,
                                                                       std::vector<TokenId> eos_ids, int vocab_size);
 

@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// "tokenizer.chat_template", and "tokenizer.chat_template.tool_use" and the like.
+// "tokenizer.chat_template", and variants such as "tokenizer.chat_template.tool_use".
 Result<std::vector<NamedTemplate>> chat_templates(const GgufMetadata& metadata) {
   constexpr std::string_view kKey = "tokenizer.chat_template";
   std::vector<NamedTemplate> templates;
@@ -25,7 +25,7 @@ Result<std::vector<NamedTemplate>> chat_templates(const GgufMetadata& metadata) 
 Result<GgufVocabulary> vocabulary_of(const GgufMetadata& metadata) {
   const auto key = [](std::string_view name) { return fmt::format("tokenizer.ggml.{}", name); };
   GgufVocabulary v;
-  // Of no token, as 4294967295: as if the key were missing.
+  // An id that is no token, such as 4294967295, counts as a missing key.
   const auto id = [&](std::string_view name) -> Result<std::optional<std::int64_t>> {
     TRY(const auto given, metadata.number(key(name)));
     if (!given) return std::nullopt;

@@ -76,13 +76,13 @@ Result<GenerationPlan> plan_body(const Service& service, const boost::json::obje
                                  bool cut_max_tokens) {
   if (body.contains("messages")) {
     TRY(openai::ChatRequest request, openai::parse_chat_request(body, service.options.rules));
-    if (cut_max_tokens) request.generation.max_tokens_given = false;
+    if (cut_max_tokens) request.generation.limit_field = {};
     return prepare_chat(service, std::move(request));
   }
   TRY(openai::CompletionRequest request, openai::parse_completion_request(body, service.options.rules));
   if (request.prompts.size() != 1)
     return invalid("prompt", "one prompt at a time, got {}", request.prompts.size());
-  if (cut_max_tokens) request.generation.max_tokens_given = false;
+  if (cut_max_tokens) request.generation.limit_field = {};
   return prepare_completion(service, std::move(request));
 }
 

@@ -16,12 +16,12 @@ class LocalPooling {
   // Submits all texts or, when the engine is full, none. The service outlives this.
   static Result<LocalPooling> start(Service& service, PoolingPlan plan, std::size_t job, Arrivals& arrivals);
 
-  // What has come for one of the texts.
+  // Receives an output of one of the texts.
   void take(Output&& output);
   bool finished() const { return unread_.empty(); }
   void abort() const;
 
-  // Once finished: the reply's body, or why there is none. To be asked for once.
+  // Once finished: the reply's body, or the error. Call it once.
   Result<std::string> reply();
   // Why the texts ended: `stop`, `abort` or `error`.
   FinishReason reason() const { return reason_; }

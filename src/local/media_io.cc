@@ -1,6 +1,6 @@
 #include "local/media_io.h"
 
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 
 namespace octavo {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 
 namespace octavo {
 namespace {

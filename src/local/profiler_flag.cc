@@ -1,14 +1,14 @@
 #include "local/profiler_flag.h"
 
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 
 namespace octavo {
 namespace {
 
 Result<> read(const std::string& text, ServeOptions& options) {
   TRY(const boost::json::object config, openai::parse_body(text));
-  TRY(options.step_trace, read_profiler_config(config));
-  options.profiles = true;
+  TRY(options.observe.step_trace, read_profiler_config(config));
+  options.features.profiles = true;
   return {};
 }
 

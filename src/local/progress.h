@@ -11,7 +11,7 @@ namespace octavo {
 
 class ProgressBar {
  public:
-  // Amounts are shown divided by `scale`, as so many `unit`.
+  // Shows amounts divided by `scale`, in `unit`.
   ProgressBar(std::string label, std::string unit, double scale);
   ~ProgressBar() { finish(); }
 

@@ -18,7 +18,7 @@ class ReloadableEngine final : public EngineClient {
   // Loads the engine; `load` is kept for the times that follow.
   static Result<std::unique_ptr<EngineClient>> start(Load load);
 
-  // What the engine said when it was loaded first: later ones must say the same of their limits.
+  // Info of the first load: later loads must report the same limits.
   EngineInfo info() const override { return info_; }
   Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
   void abort(RequestId id) override;
@@ -28,7 +28,7 @@ class ReloadableEngine final : public EngineClient {
   void sleep(int level, Done done) override;
   // Errors: what load() says; a model of another size.
   void wake_up(Done done) override;
-  // Of the engine that is there: one that is loaded later does not pause.
+  // Of the current engine; an engine that is loaded later is not paused.
   void pause(PauseMode mode, Done done) override;
   void resume() override;
   std::vector<EngineStats> stats() const override;
@@ -45,7 +45,7 @@ class ReloadableEngine final : public EngineClient {
 
   const Load load_;
   const EngineInfo info_;
-  std::mutex changing_;  // held by who makes it sleep or wakes it
+  std::mutex changing_;  // held during sleep and wake-up
   mutable std::mutex mutex_;
   int sleep_level_ = 0;
   std::vector<EngineStats> asleep_;  // what stats() says while there is no engine

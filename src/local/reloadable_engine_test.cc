@@ -56,7 +56,7 @@ struct Loaded {
     CountedEngine::slept = 0;
     CountedEngine::drained = false;
   }
-  // What sleep(level), or for 0 wake_up(), tells.
+  // The result of sleep(level), or for 0 of wake_up().
   Result<> change(int level) {
     Result<> told = failure(ErrorCode::internal, "nothing was told");
     const auto done = [&](Result<> result) { told = std::move(result); };

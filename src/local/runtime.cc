@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "base/quoted_text.h"
-#include "engine/load.h"
-#include "engine/ranks.h"
+#include "engine/execute/ranks.h"
+#include "engine/load/load.h"
 #include "local/classifier_tokens.h"
 #include "local/engine_flags.h"
 #include "local/grammar_vocabulary.h"
@@ -63,27 +63,26 @@ Result<> load_chat_templates(const RuntimeOptions& options, Runtime& runtime) {
   return {};
 }
 
-// What requests get for values that they leave out.
+// Defaults for values that requests omit.
 Result<openai::GenerationDefaults> generation_defaults(const RuntimeOptions& options,
                                                        const GenerationConfig& models) {
-  GenerationConfig config;
+  boost::json::object config;
   if (options.generation_config == "auto") {
-    config = models;
+    config = models.sampling;
   } else if (options.generation_config != "vllm") {
     if (!std::filesystem::is_directory(options.generation_config))
       return field_failure("generation_config", ErrorCode::not_found, "{} is no folder",
                            options.generation_config);
-    TRY(config, load_generation_config(options.generation_config));
+    TRY(const GenerationConfig file, load_generation_config(options.generation_config));
+    config = file.sampling;
   }
-  const GenerationConfig& above = options.generation_overrides;
-  const auto either = [](const auto& first, const auto& second) { return first ? first : second; };
-  return openai::GenerationDefaults{
-      .temperature = either(above.temperature, config.temperature),
-      .top_p = either(above.top_p, config.top_p),
-      .top_k = either(above.top_k, config.top_k),
-      .min_p = either(above.min_p, config.min_p),
-      .repetition_penalty = either(above.repetition_penalty, config.repetition_penalty),
-      .max_tokens = either(above.max_new_tokens, config.max_new_tokens)};
+  for (const auto& [name, value] : options.generation_overrides)
+    if (!value.is_null()) config[name] = value;
+  auto defaults = openai::generation_defaults(config);
+  if (!defaults)
+    return field_failure(defaults.error().field, ErrorCode::corrupt, "generation_config.json: {}",
+                         defaults.error().message);
+  return defaults;
 }
 
 // As with a padding token that a fine-tune added. Requests are checked against the model's vocabulary.
@@ -193,10 +192,10 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
   }
   if (options.elastic)
     return invalid("enable_elastic_ep",
-                   "needs engines in processes of their own: not with --no-engine-process");
+                   "needs engines in separate processes: remove --no-engine-process");
   if (const int all = options.engine.data_parallel_size + options.engines_elsewhere; all > 1)
     return field_failure("data_parallel_size", ErrorCode::unsupported,
-                         "must be 1 where the engine has no process of its own, got {}", all);
+                         "must be 1 where the engine has no separate process, got {}", all);
   const auto load = [engine = options.engine, title, &tokenizer,
                      eos_ids]() -> Result<std::unique_ptr<EngineClient>> {
     ProgressBar bar(title, "GB", 1e9);
@@ -254,10 +253,10 @@ void set_frames(const VideoFrames& asked, media::VideoRule& rule) {
 // How the model wants images and videos, if it sees.
 Result<> set_images(const RuntimeOptions& options, const Runtime& runtime, ServeOptions& serve) {
   if (runtime.engine->info().image.tokens == 0) return {};
-  TRY(serve.images, read_image_processor(options.engine.model_dir, options.mm_processor_kwargs));
+  TRY(serve.media.images, read_image_processor(options.engine.model_dir, options.mm_processor_kwargs));
   serve.rules.images_max = options.engine.images_max;
-  if (!serve.images->video || runtime.engine->info().image.frames == 0) return {};
-  set_frames(options.video_frames, *serve.images->video);
+  if (!serve.media.images->video || runtime.engine->info().image.frames == 0) return {};
+  set_frames(options.video_frames, *serve.media.images->video);
   serve.rules.videos_max = options.engine.videos_max;
   return {};
 }
@@ -270,8 +269,8 @@ Result<> set_prompt_sound(const RuntimeOptions& options, const Runtime& runtime,
   const std::optional<std::string> token = runtime.tokenizer->token(sound.token_id);
   if (!token)
     return field_failure("tokenizer", ErrorCode::corrupt,
-                         "the tokenizer has no token {}, which stands for sound", sound.token_id);
-  serve.prompt_sound = {media::LogMel(mel), *token};
+                         "the tokenizer has no token {} for audio", sound.token_id);
+  serve.media.prompt_sound = {media::LogMel(mel), *token};
   serve.rules.sounds_max = options.engine.sounds_max;
   return {};
 }
@@ -282,13 +281,13 @@ Result<> set_sound(const GenerationConfig& generation, const Runtime& runtime, c
   if (const EngineInfo::SoundRule sound = runtime.engine->info().sound; sound.mels == 0 || sound.tokens > 0)
     return {};
   TRY(const media::MelConfig mel, read_sound_processor(model_dir));
-  TRY(serve.sound, sound_rules(*runtime.tokenizer, mel, !generation.multilingual));
-  serve.sound->suppress = generation.suppress_tokens;
-  serve.sound->begin_suppress = generation.begin_suppress_tokens;
+  TRY(serve.media.transcription, sound_rules(*runtime.tokenizer, mel, !generation.multilingual));
+  serve.media.transcription->suppress = generation.suppress_tokens;
+  serve.media.transcription->begin_suppress = generation.begin_suppress_tokens;
   return {};
 }
 
-// What --pooler-config asks of the server.
+// The server's part of --pooler-config.
 Result<> check_pooling(const PoolingRules& rules, const EngineInfo& info) {
   if (info.task == Task::generate) return {};
   if (rules.task && !info.does(*rules.task))
@@ -339,19 +338,19 @@ Result<std::unique_ptr<Runtime>> start_runtime(RuntimeOptions options) {
   HubFlags of_adapters = options.hub;
   of_adapters.revision.clear();
   serve.find_adapter = [of_adapters](const std::string& path) { return find_adapter(path, of_adapters); };
-  for (const auto& [kind, folder] : options.engine.lora.by_media) serve.media_adapters.insert(kind);
+  for (const auto& [kind, folder] : options.engine.lora.by_media) serve.media.adapters.insert(kind);
   serve.rules.model_names = options.served_model_names;
   if (serve.rules.model_names.empty()) serve.rules.model_names = {named};
   serve.rules.take_limits(info);
   TRY_VOID(set_images(options, *runtime, serve));
   TRY_VOID(set_prompt_sound(options, *runtime, serve));
-  if (!serve.images && !serve.prompt_sound) serve.fetch_threads = 1;  // no request has media
-  TRY(serve.text_prompts, read_text_prompts(dir));
-  serve.score_template = !options.chat_template.empty();
+  if (!serve.media.images && !serve.media.prompt_sound) serve.threads.fetch = 1;  // no request has media
+  TRY(serve.pooling.text_prompts, read_text_prompts(dir));
+  serve.pooling.score_template = !options.chat_template.empty();
   TRY_VOID(check_pooling(serve.pooling, info));
   TRY_VOID(set_sound(generation, *runtime, dir, serve));
-  serve.max_num_seqs = info.max_num_seqs;
-  serve.max_num_queued_reqs = info.max_queued;
+  serve.admission.max_num_seqs = info.max_num_seqs;
+  serve.admission.max_num_queued_reqs = info.max_queued;
   TRY(serve.rules.defaults, generation_defaults(options, generation));
   runtime->service = std::make_shared<Service>(
       *runtime->engine, *runtime->tokenizer, runtime->chat_template ? &*runtime->chat_template : nullptr,

@@ -31,7 +31,7 @@ struct VideoFrames {
   std::optional<double> fps{};  // a second, at most; of a list of pictures: how many are a second
 };
 
-// What a subcommand may ask for beyond the engine itself.
+// Options of a subcommand, in addition to the engine's.
 struct RuntimeOptions {
   EngineOptions engine;  // its model as a person names it
   HubFlags hub;
@@ -40,7 +40,7 @@ struct RuntimeOptions {
   std::string chat_template;                    // a file, or the template itself; "": the model's own
   std::string tool_call_parser;                 // of tool_choice `auto`; "": it is not enabled
   std::string reasoning_parser;                 // "": thoughts are text like any other
-  std::vector<LoraModule> lora_modules;         // adapters that are there from the start
+  std::vector<LoraModule> lora_modules;  // adapters to load at the start
   std::string lora_folder;                  // of others, which are loaded when a request names them; "": none
   std::vector<std::string> engine_command;  // of an engine's own process; empty: it runs in this one
   bool elastic = false;                     // the number of those processes can change while they serve
@@ -49,12 +49,12 @@ struct RuntimeOptions {
   std::string meeting_address = "127.0.0.1";  // where they come to
   int meeting_port = 29'550;
   bool sleep_mode = false;                  // an engine in this process can be sent to sleep
-  boost::json::object mm_processor_kwargs{};  // instead of what the model's image processor says
-  VideoFrames video_frames{};                 // instead of what its video processor says
+  boost::json::object mm_processor_kwargs{};  // overrides values of the model's image processor
+  VideoFrames video_frames{};  // overrides values of its video processor
   // Sampling values where a request says nothing: "auto" (the model's), "vllm" (OpenAI's) or a folder with a
   // generation_config.json; above them the overrides.
   std::string generation_config = "auto";
-  GenerationConfig generation_overrides{};
+  boost::json::object generation_overrides{};
   ServeOptions serve;  // rules and eos_ids are filled in
 };
 

@@ -30,7 +30,7 @@ class Fields {
   Result<> number(std::string_view name, Number& out) const {
     const json::value* value = find(name);
     if (value == nullptr) return {};
-    json::error_code wrong;
+    boost::system::error_code wrong;
     const Number number = value->to_number<Number>(wrong);
     if (wrong) return invalid(name, "must be {}", std::is_integral_v<Number> ? "an integer" : "a number");
     out = number;
@@ -94,7 +94,7 @@ Result<SuffixOptions> suffix_options(const Fields& fields) {
   return options;
 }
 
-// What draft models and heads have.
+// Common fields of draft models and heads.
 template <class Options>
 Result<> read_model(const Fields& fields, Options& options) {
   TRY_VOID(fields.text("model", options.model));
@@ -140,7 +140,7 @@ Result<PlaceHeadOptions> place_head_options(const Fields& fields, std::string_vi
   return options;
 }
 
-// A chain of so many draft tokens, as Python writes it: [(0,), (0, 0), ..]
+// A chain of `count` draft tokens in Python's syntax: [(0,), (0, 0), ..]
 Result<> check_tree(const Fields& fields, int count) {
   std::string tree;
   TRY_VOID(fields.text(kTree, tree));
@@ -172,7 +172,7 @@ Result<std::vector<TokensPerBatchSize>> tokens_per_batch_size(const Fields& fiel
     if (!item.is_array() || item.get_array().size() != 3) return wrong();
     std::array<int, 3> numbers{};
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      json::error_code not_integer;
+      boost::system::error_code not_integer;
       numbers[i] = item.get_array()[i].to_number<int>(not_integer);
       if (not_integer) return wrong();
     }
@@ -184,7 +184,7 @@ Result<std::vector<TokensPerBatchSize>> tokens_per_batch_size(const Fields& fiel
 }  // namespace
 
 Result<SpeculativeOptions> parse_speculative_config(std::string_view text) {
-  json::error_code not_json;
+  boost::system::error_code not_json;
   const json::value value = json::parse(text, not_json);
   if (not_json || !value.is_object()) return invalid("speculative_config", "must be a JSON object");
   const Fields fields(value.get_object());

@@ -4,17 +4,15 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "speculate/options.h"
+#include "engine/draft/options.h"
 
 namespace octavo {
 
-// {"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_min": 2, "prompt_lookup_max": 4}; of the
-// last two one stands for both, and 5 for none.
-// {"method": "suffix"} with num_speculative_tokens and the fields suffix_decoding_*.
-// {"model": "models/demo-draft", "num_speculative_tokens": 4}, method draft_model.
-// {"method": "mtp", "num_speculative_tokens": 1}, and "eagle", "eagle3", "medusa" and "mlp_speculator" with their
-// heads as the model.
-// Errors name the field.
+// Examples: {"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_min": 2, "prompt_lookup_max": 4};
+// a missing lookup limit equals the other one, or 5. {"method": "suffix"} with num_speculative_tokens and the
+// fields suffix_decoding_*. {"model": "models/demo-draft", "num_speculative_tokens": 4} is method
+// draft_model. {"method": "mtp", "num_speculative_tokens": 1}. "eagle", "eagle3", "medusa" and
+// "mlp_speculator" need their heads as the model. Errors name the field.
 Result<SpeculativeOptions> parse_speculative_config(std::string_view json);
 
 }  // namespace octavo

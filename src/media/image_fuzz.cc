@@ -1,4 +1,4 @@
-// Any bytes: a picture or an error.
+// Any bytes: an image or an error.
 #include "base/check.h"
 #include "media/image.h"
 

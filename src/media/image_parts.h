@@ -1,5 +1,5 @@
-// What an image becomes before a model sees it: parts that its encoder takes, and the text that stands for
-// them. How is a file for each kind of rule in processor_config.h.
+// Turns an image into parts for the model's encoder and the text that represents them in the prompt. Each
+// kind of rule in processor_config.h has a file.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 namespace octavo::media {
 
 struct PartGrid {
-  int width = 0;  // of the image when it is cut, in pixels
+  int width = 0;  // size in pixels of the image that is cut
   int height = 0;
-  int rows = 0;  // of tiles, beside which the whole image is a part; 0: it is the only one
+  int rows = 0;  // rows and columns of tiles, in addition to the whole image; 0: only the whole image
   int columns = 0;
 
   int parts() const { return rows * columns + 1; }
@@ -23,13 +23,13 @@ struct PartGrid {
 // Error: one side is more than 200 times the other.
 Result<> check_ratio(int width, int height);
 
-// Error: a shape that the rule refuses.
+// Error: the rule refuses the shape.
 Result<PartGrid> part_grid(int width, int height, const ProcessorConfig& config);
 
-// The parts in their order, resized; stacked tiles are one.
+// The resized parts in order; stacked tiles are one part.
 std::vector<Image> cut_parts(Image image, const PartGrid& grid, const ProcessorConfig& config);
 
-// What stands in the prompt in place of an image's placeholder; each part has so many tokens.
+// Text that replaces an image's placeholder in the prompt; each part has tokens_per_part tokens.
 std::string parts_text(const PartGrid& grid, const ProcessorConfig& config, int tokens_per_part);
 
 }  // namespace octavo::media

@@ -1,4 +1,4 @@
-// Pictures are read as Pillow reads them (tests/data/vision), and broken ones are refused.
+// Images decode as in Pillow (tests/data/vision); broken ones are refused.
 #include "media/image.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class Pictures : public testing::TestWithParam<const char*> {
   const std::string file_ = file_bytes(golden_.directory + "/" + GetParam());
 };
 
-// Lossy formats are decoded by another version of the same library: a value may differ by a rounding.
+// Pillow may use another version of the lossy decoders: values may differ by one rounding.
 TEST_P(Pictures, AreThoseOfPillow) {
   const Image expected = golden_.image(fmt::format("decoded.{}", GetParam()));
   const auto image = decode_image(bytes_of(file_));
@@ -46,7 +46,7 @@ TEST_P(Pictures, ThatEndEarlyAreRefused) {
     EXPECT_NE(error_of(file_.substr(0, size)), "") << size;
 }
 
-// A byte changed may change the picture or break it: neither harms.
+// A changed byte changes the image or gives an error; both are fine.
 TEST_P(Pictures, MayHoldAnyByte) {
   for (std::size_t i = 0; i < file_.size(); i += 7) {
     std::string file = file_;
@@ -73,7 +73,7 @@ TEST(Image, OfOtherFormatsIsRefused) {
   EXPECT_THAT(error_of("<svg xmlns='http://www.w3.org/2000/svg'/>"), HasSubstr("cannot identify the image"));
 }
 
-// The header of a PNG of 65,000 x 65,000 pixels: refused before memory is taken for them.
+// The header of a PNG of 65,000 x 65,000 pixels: refused before memory is allocated.
 TEST(Image, ABombIsRefusedByItsHeader) {
   const std::string bomb =
       decode_base64(

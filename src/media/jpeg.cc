@@ -15,12 +15,12 @@
 namespace octavo::media {
 namespace {
 
-// A progressive file can make the decoder go over the image for every few bytes; real ones have a dozen
+// A progressive file can make the decoder scan the image once per few bytes; real files have about a dozen
 // scans.
 constexpr int kScansMax = 100;
 
 struct Failure {
-  jpeg_error_mgr base;  // first: the decoder knows nothing of the rest
+  jpeg_error_mgr base;  // must be first: the decoder casts to it
   std::jmp_buf jump;
   char message[JMSG_LENGTH_MAX] = "broken";
 };
@@ -31,7 +31,7 @@ struct Failure {
   std::longjmp(failure.jump, 1);
 }
 
-// The decoder would fill up with grey what is missing.
+// Without this, the decoder fills missing data with grey.
 void fail_at_end(j_common_ptr jpeg, int level) {
   if (level < 0 && jpeg->err->msg_code == JWRN_JPEG_EOF) fail(jpeg);
 }
@@ -43,7 +43,7 @@ void count_scans(j_common_ptr jpeg) {
   std::longjmp(failure.jump, 1);
 }
 
-// The decoder's errors jump: functions that call it hold nothing that must be destroyed.
+// libjpeg reports errors by longjmp: functions that call it must own nothing with a destructor.
 class Reader {
  public:
   Reader() {
@@ -75,7 +75,7 @@ class Reader {
     return true;
   }
 
-  // Of the segments before the picture. Several EXIF segments are one file, cut.
+  // From the segments before the image data. Several EXIF segments are parts of one file.
   Metadata metadata() const {
     constexpr std::string_view kExif{"Exif\0\0", 6}, kXmp{"http://ns.adobe.com/xap/1.0/\0", 29};
     Metadata found;

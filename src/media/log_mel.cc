@@ -12,7 +12,7 @@ namespace octavo::media {
 namespace {
 
 constexpr int kFft = MelConfig::kFft, kHop = MelConfig::kHop, kHalf = kFft / 2;
-constexpr double kFloor = 1e-10;  // of a power
+constexpr double kFloor = 1e-10;  // smallest power
 
 // Slaney's scale: linear below 1000 Hz, logarithmic above.
 constexpr double kLinearMels = 15;
@@ -28,7 +28,7 @@ OCTAVO_CLONES void add_scaled(double x, const double* table, double* sums, int c
   for (int k = 0; k < count; ++k) sums[k] += x * table[k];
 }
 
-// Sample i of a window that is mirrored at both ends, as frames at its ends see it.
+// Sample i of a window that is mirrored at both ends.
 double mirrored(std::span<const float> samples, int size, int i) {
   if (i < 0) i = -i;
   if (i >= size) i = 2 * (size - 1) - i;
@@ -61,8 +61,8 @@ LogMel::LogMel(const MelConfig& config) : config_(config) {
   }
 }
 
-// Of the discrete Fourier transform of real numbers: samples at equal distances from the middle share their
-// cosines and, but for the sign, their sines.
+// Discrete Fourier transform of real numbers: samples at equal distances from the middle have equal cosines,
+// and sines that differ only in sign.
 void LogMel::powers(std::span<const double> frame, std::span<double> out) const {
   std::array<double, kBins> real{}, imaginary{};
   for (int n = 0; n <= kHalf; ++n) {
@@ -78,9 +78,9 @@ void LogMel::powers(std::span<const double> frame, std::span<double> out) const 
 
 std::vector<float> LogMel::operator()(std::span<const float> samples, int windows) const {
   const int size = windows * config_.samples(), frames = config_.frames();
-  CHECK(std::ssize(samples) <= size, "{} samples of windows of {}", samples.size(), size);
+  CHECK(std::ssize(samples) <= size, "{} samples exceed windows of {} samples", samples.size(), size);
   const auto columns = static_cast<std::size_t>(frames);
-  const std::size_t numbers = bands_.size() * columns;  // of a window
+  const std::size_t numbers = bands_.size() * columns;  // numbers in a window
   std::vector<double> logs(numbers * static_cast<std::size_t>(windows), std::log10(kFloor));
   std::array<double, kFft> frame;
   std::array<double, kBins> power;

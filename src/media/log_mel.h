@@ -1,4 +1,4 @@
-// Log-mel spectrograms as Whisper reads them, equal to those of transformers' WhisperFeatureExtractor.
+// Whisper's log-mel spectrograms, equal to those of transformers' WhisperFeatureExtractor.
 #pragma once
 
 #include <span>
@@ -8,11 +8,11 @@ namespace octavo::media {
 
 struct MelConfig {
   int mels = 80;
-  int seconds = 30;  // of a window
+  int seconds = 30;  // length of a window
 
-  static constexpr int kRate = 16'000;  // samples a second
-  static constexpr int kFft = 400;      // samples that a frame sees
-  static constexpr int kHop = 160;      // from one frame to the next
+  static constexpr int kRate = 16'000;  // samples per second
+  static constexpr int kFft = 400;  // samples per frame
+  static constexpr int kHop = 160;  // samples from one frame to the next
 
   int samples() const { return seconds * kRate; }
   int frames() const { return samples() / kHop; }
@@ -23,22 +23,21 @@ class LogMel {
   explicit LogMel(const MelConfig& config);
 
   const MelConfig& config() const { return config_; }
-  // samples: at most as many as the windows hold, silence follows them. Gives [windows, mels, frames]: the
-  // power in each of a number of triangular bands on Slaney's mel scale, as (max(log10, greatest of all - 8)
-  // + 4) / 4.
+  // samples: at most what the windows hold; silence fills the rest. Returns [windows, mels, frames]: the
+  // power in triangular bands on Slaney's mel scale, as (max(log10, maximum - 8) + 4) / 4.
   std::vector<float> operator()(std::span<const float> samples, int windows = 1) const;
 
  private:
   static constexpr int kBins = MelConfig::kFft / 2 + 1;
   struct Band {
-    int first = 0;  // bin
+    int first = 0;  // first frequency bin
     std::vector<double> weights;
   };
 
   void powers(std::span<const double> frame, std::span<double> out) const;
 
   MelConfig config_;
-  std::vector<double> window_;     // [kFft]
+  std::vector<double> window_;  // [kFft]
   std::vector<double> cos_, sin_;  // [kFft / 2 + 1, kBins]
   std::vector<Band> bands_;
 };

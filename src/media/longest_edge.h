@@ -1,5 +1,5 @@
-// Images as Pixtral takes them (Agrawal et al., 2024): of any size and shape, in whole patches, no side
-// longer than one that is given. As PixtralImageProcessorPil of transformers does it.
+// Images for Pixtral (Agrawal et al., 2024): any size and shape, in whole patches, with a limit on the longer
+// side. Equals PixtralImageProcessorPil of transformers.
 #pragma once
 
 #include "base/error.h"
@@ -8,8 +8,8 @@
 
 namespace octavo::media {
 
-// The image shrinks until no side is longer, and both sides grow to whole units. Error: one side is more than
-// 200 times the other.
+// Shrinks the image until no side exceeds the limit, then rounds both sides up to whole units. Error: one
+// side is more than 200 times the other.
 Result<PartGrid> longest_edge_grid(int width, int height, const LongestEdgeRule& rule);
 
 }  // namespace octavo::media

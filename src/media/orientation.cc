@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kExifBegin{"Exif\0\0", 6};
 constexpr std::size_t kOrientationTag = 0x0112;
 
-// Whole numbers of a TIFF file, in its byte order.
+// Integers of a TIFF file, in its byte order.
 class Tiff {
  public:
   Tiff(std::string_view bytes, bool little) : bytes_(bytes), little_(little) {}
@@ -28,7 +28,7 @@ class Tiff {
   bool little_;
 };
 
-// An entry of a directory: tag, type, count and value, or where the value is. nullopt: no whole number.
+// A directory entry holds tag, type, count, and value or offset. nullopt: not an integer.
 std::optional<std::size_t> entry_value(const Tiff& tiff, std::size_t at) {
   const auto type = tiff.number(at + 2, 2), count = tiff.number(at + 4, 4);
   const bool is_short = type == 3 || type == 8, is_long = type == 4 || type == 9;
@@ -39,7 +39,7 @@ std::optional<std::size_t> entry_value(const Tiff& tiff, std::size_t at) {
   return elsewhere ? tiff.number(*elsewhere, size) : std::nullopt;
 }
 
-// The first directory's orientation, the last one if there are several.
+// Orientation in the first directory; if there are several entries, the last one.
 std::optional<std::size_t> exif_orientation(std::string_view exif) {
   while (exif.starts_with(kExifBegin)) exif.remove_prefix(kExifBegin.size());
   const bool little = exif.starts_with("II");
@@ -51,7 +51,7 @@ std::optional<std::size_t> exif_orientation(std::string_view exif) {
   for (std::size_t i = 0; count && i < *count; ++i) {
     const std::size_t at = *directory + 2 + 12 * i;
     const auto tag = tiff.number(at, 2);
-    if (!tag || !tiff.number(at + 8, 4)) break;  // the file ends
+    if (!tag || !tiff.number(at + 8, 4)) break;  // end of file
     if (tag == kOrientationTag)
       if (const auto value = entry_value(tiff, at)) found = value;
   }
@@ -83,8 +83,8 @@ int orientation_of(const Metadata& metadata) {
 
 Image upright(Image image, int orientation) {
   if (orientation <= 1) return image;
-  const bool swaps = orientation >= 5;  // rows become columns
-  // Whether the file's columns, and its rows, run backwards.
+  const bool swaps = orientation >= 5;  // swaps rows and columns
+  // Whether columns, and rows, are in reverse order.
   const bool columns_back = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   const bool rows_back = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   Image out{swaps ? image.height : image.width, swaps ? image.width : image.height, {}};

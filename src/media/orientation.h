@@ -1,4 +1,4 @@
-// How a camera was held, as a picture's file says it: EXIF's orientation, or XMP's where there is no EXIF.
+// Orientation of the camera as the image's file records it: EXIF, or XMP without EXIF.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 namespace octavo::media {
 
 struct Metadata {
-  std::string exif;  // a TIFF file, "Exif\0\0" before it or not
+  std::string exif;  // a TIFF file, with or without "Exif\0\0" before it
   std::string xmp;   // XML
 };
 
-// 1 to 8, as EXIF numbers them. 1, upright: the metadata says nothing, or is broken.
+// 1 to 8, EXIF's values. 1 (upright) if the metadata is missing or broken.
 int orientation_of(const Metadata& metadata);
 
-// The picture as it is to be seen, as Pillow's ImageOps.exif_transpose gives it.
+// Returns the image upright, as Pillow's ImageOps.exif_transpose does.
 Image upright(Image image, int orientation);
 
 }  // namespace octavo::media

@@ -1,4 +1,4 @@
-// Pictures are turned as their metadata says. The letters are those of Pillow 13's ImageOps.exif_transpose.
+// Images are rotated by their metadata. Expected letters are from Pillow 13's ImageOps.exif_transpose.
 #include "media/orientation.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// A picture of one letter a pixel, and back: "abc/def" has two rows.
+// Converts between an image and text of one letter per pixel: "abc/def" has two rows.
 Image picture(std::string_view rows) {
   Image image{static_cast<int>(rows.find('/')), 0, {}};
   for (const char c : rows)
@@ -70,7 +70,8 @@ TEST(Orientation, IsReadInBothByteOrders) {
 
 TEST(Orientation, OtherValuesAreUpright) {
   for (const int orientation : {0, 9, 255, 65535}) EXPECT_EQ(orientation_of({.exif = exif(orientation), .xmp = {}}), 1);
-  EXPECT_EQ(orientation_of({.exif = exif(6, false, 1), .xmp = {}}), 1);  // a byte is no number to Pillow
+  // Pillow does not take a byte as a number
+  EXPECT_EQ(orientation_of({.exif = exif(6, false, 1), .xmp = {}}), 1);
   const std::string whole = exif(6);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const int cut = orientation_of({.exif = whole.substr(0, size), .xmp = {}});
@@ -92,7 +93,7 @@ TEST(Orientation, XmpCountsWhereExifDoesNotSay) {
   EXPECT_EQ(orientation_of({.exif = {}, .xmp = "tiff:Orientation"}), 1);
 }
 
-// Files of each format with metadata put into them.
+// Files of each format with inserted metadata.
 
 std::uint32_t crc(std::string_view bytes) {
   std::uint32_t sum = ~0U;
@@ -121,9 +122,9 @@ std::string hexadecimal(const std::string& bytes) {
   return out;
 }
 
-// The picture of `file`, upright, is what `turned` shows.
-void expect_turned(const std::string& file, const std::string& turned, int orientation = 6) {
-  const auto plain = decode_image(std::as_bytes(std::span(file))), seen = decode_image(std::as_bytes(std::span(turned)));
+// Decoding `file` upright gives the image `rotated`.
+void expect_rotated(const std::string& file, const std::string& rotated, int orientation = 6) {
+  const auto plain = decode_image(std::as_bytes(std::span(file))), seen = decode_image(std::as_bytes(std::span(rotated)));
   ASSERT_TRUE(plain && seen);
   const Image expected = upright(*plain, orientation);
   EXPECT_EQ(seen->width, expected.width);
@@ -137,12 +138,12 @@ TEST(Orientation, OfJpegs) {
   const std::string file = file_bytes(kFolder + "photo.jpg"), begin = file.substr(0, 2), rest = file.substr(2);
   const auto with = [&](const std::string& segments) { return begin + segments + rest; };
   for (int orientation = 1; orientation <= 8; ++orientation)
-    expect_turned(file, with(jpeg_segment("Exif\0\0"s + exif(orientation))), orientation);
-  expect_turned(file, with(jpeg_segment("http://ns.adobe.com/xap/1.0/\0"s + kXmp)));
+    expect_rotated(file, with(jpeg_segment("Exif\0\0"s + exif(orientation))), orientation);
+  expect_rotated(file, with(jpeg_segment("http://ns.adobe.com/xap/1.0/\0"s + kXmp)));
   const std::string data = exif(6);
-  expect_turned(file,
+  expect_rotated(file,
                 with(jpeg_segment("Exif\0\0"s + data.substr(0, 20)) + jpeg_segment("Exif\0\0"s + data.substr(20))));
-  expect_turned(file, with(jpeg_segment("Exif\0\0MM"s)), 1);
+  expect_rotated(file, with(jpeg_segment("Exif\0\0MM"s)), 1);
 }
 
 TEST(Orientation, OfPngs) {
@@ -153,12 +154,12 @@ TEST(Orientation, OfPngs) {
       return file.substr(0, header) + chunk + file.substr(header);
     };
     for (int orientation = 1; orientation <= 8; ++orientation)
-      expect_turned(file, with(png_chunk("eXIf", exif(orientation))), orientation);
+      expect_rotated(file, with(png_chunk("eXIf", exif(orientation))), orientation);
     const std::string end = file.substr(0, file.size() - 12) + png_chunk("eXIf", exif(6)) + file.substr(file.size() - 12);
-    expect_turned(file, end);
-    expect_turned(file, with(png_chunk("iTXt", "XML:com.adobe.xmp\0\0\0\0\0"s + kXmp)));
+    expect_rotated(file, end);
+    expect_rotated(file, with(png_chunk("iTXt", "XML:com.adobe.xmp\0\0\0\0\0"s + kXmp)));
     const std::string digits = hexadecimal(exif(6));
-    expect_turned(file, with(png_chunk("tEXt", "Raw profile type exif\0\nexif\n      40\n"s + digits.substr(0, 36) + "\n" +
+    expect_rotated(file, with(png_chunk("tEXt", "Raw profile type exif\0\nexif\n      40\n"s + digits.substr(0, 36) + "\n" +
                                                    digits.substr(36) + "\n")));
   }
 }
@@ -174,9 +175,10 @@ TEST(Orientation, OfWebPs) {
     return "RIFF" + little(body.size(), 4) + body;
   };
   for (int orientation = 1; orientation <= 8; ++orientation)
-    expect_turned(file, with(8, webp_chunk("EXIF", exif(orientation, true))), orientation);
-  expect_turned(file, with(4, webp_chunk("XMP ", kXmp)));
-  expect_turned(file, with(0, webp_chunk("EXIF", exif(6))), 1);  // not announced: Pillow does not see it
+    expect_rotated(file, with(8, webp_chunk("EXIF", exif(orientation, true))), orientation);
+  expect_rotated(file, with(4, webp_chunk("XMP ", kXmp)));
+  // not announced in the header: Pillow ignores it
+  expect_rotated(file, with(0, webp_chunk("EXIF", exif(6))), 1);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// The images of Phi-4-multimodal (Abouelenin et al., "Phi-4-Mini Technical Report", 2025): as large as they fit into a
-// grid of square tiles, in its upper left corner, on white. The grid is the one that holds the image or, where that
-// has too many tiles, the one of the nearest shape. As Phi4MultimodalImageProcessor of transformers does it and, with
-// Pillow's resampling, the processor that comes with the model.
+// Images for Phi-4-multimodal (Abouelenin et al., "Phi-4-Mini Technical Report", 2025). The image is scaled
+// to fit a grid of square tiles, at its upper left corner, on white. The grid holds the image or, if that
+// needs too many tiles, has the nearest shape. Equals Phi4MultimodalImageProcessor of transformers or, with
+// Pillow's resampling, the processor in the model's repository.
 #pragma once
 
 #include "media/image_parts.h"
@@ -9,13 +9,13 @@
 
 namespace octavo::media {
 
-// width and height are the image's in the grid. Error: a side of fewer than 10 pixels there.
+// width and height: size of the image in the grid. Error: a side below 10 pixels there.
 Result<PartGrid> padded_tile_grid(int width, int height, const PaddedTileRule& rule);
 
-// The tiles of the grid row by row, one below the other: [tile_size, tile_size, 3] each.
+// The grid's tiles row by row, stacked vertically: [tile_size, tile_size, 3] each.
 Image stack_padded_tiles(const Image& image, const PartGrid& grid, const PaddedTileRule& rule);
 
-// Of the grid's patches: those from the upper left corner on that show some of the image.
+// The patches of the grid that show part of the image: a rectangle at the upper left corner.
 struct PatchGrid {
   int rows = 0, columns = 0;
 };

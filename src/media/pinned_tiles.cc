@@ -12,7 +12,7 @@ struct Size {
   std::int64_t height;
 };
 
-// As large as an image becomes in a frame.
+// Size of an image that is scaled to fit a frame.
 Size fitted(int width, int height, Size frame) {
   const double across = static_cast<double>(frame.width) / width,
                down = static_cast<double>(frame.height) / height;
@@ -21,7 +21,7 @@ Size fitted(int width, int height, Size frame) {
   return {std::min(static_cast<std::int64_t>(std::ceil(width * down)), frame.width), frame.height};
 }
 
-// What is cut off on both sides of an axis, as Python rounds: of `size` tokens an image has size * share.
+// Padding on both sides of an axis, rounded as Python does; `size` is the number of tokens along the axis.
 int padding(int size, int other, int across, int along) {
   const double scale = static_cast<double>(other) / across;
   const double kept = std::nearbyint(along * scale * 1e7) / 1e7;

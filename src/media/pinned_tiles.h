@@ -1,7 +1,7 @@
-// The images of LLaVA-NeXT and LLaVA-OneVision (Liu et al., "LLaVA-NeXT", 2024; Li et al., "LLaVA-OneVision",
-// 2024): the whole image, stretched to a square tile, then tiles of the image as large as it fits into one of
-// some grids, in the middle of it, on black. As LlavaNextImageProcessorPil and
-// LlavaOnevisionImageProcessorPil of transformers do it.
+// Images for LLaVA-NeXT and LLaVA-OneVision (Liu et al., "LLaVA-NeXT", 2024; Li et al., "LLaVA-OneVision",
+// 2024). First the whole image, stretched to a square tile; then tiles of the image, scaled to fit one of
+// several grids, centred, on black. Equals LlavaNextImageProcessorPil and LlavaOnevisionImageProcessorPil of
+// transformers.
 #pragma once
 
 #include <vector>
@@ -11,22 +11,20 @@
 
 namespace octavo::media {
 
-// The grid that shows most of the image's pixels and, of those, has the fewest others; width and height are
-// the image's in it. Error: a ratio of its sides that no grid makes anything of.
+// Selects the grid that shows most of the image's pixels and, of those, wastes the fewest. width and height:
+// size of the image in it. Error: the image's aspect ratio leaves no pixels in any grid.
 Result<PartGrid> pinned_tile_grid(int width, int height, const PinnedTileRule& rule);
 
-// The whole image, then the tiles of the grid row by row: one below the other, [tile_size, tile_size, 3]
-// each.
+// The whole image, then the grid's tiles row by row, stacked vertically: [tile_size, tile_size, 3] each.
 Image stack_pinned_tiles(const Image& image, const PartGrid& grid, const PinnedTileRule& rule, Filter filter);
 
-// Of the tokens of a grid's tiles, which are one grid of tokens: those that show the image and not what is
-// around it, and how many there are behind an interpolation of what is more than `tiles_most` tiles (0: there
-// is none).
+// Tokens of the grid's tiles, as one grid of tokens: those that show the image, not its padding. Also the
+// size after interpolation if there are more than `tiles_most` tiles (0: no interpolation).
 struct TokenGrid {
   int top = 0, left = 0, rows = 0, columns = 0;
   int out_rows = 0, out_columns = 0;
 };
-// width, height: of the image; side: tokens of a tile's.
+// width, height: the image's size. side: tokens per side of a tile.
 TokenGrid token_grid(int width, int height, const PartGrid& grid, int side, int tiles_most);
 
 }  // namespace octavo::media

@@ -6,8 +6,8 @@
 
 namespace octavo::media {
 
-// Of grids that are as near, those of fewer tiles come first; one with more takes their place unless it has
-// twice the image's pixels or more.
+// Among equally near grids, those with fewer tiles come first; a larger one wins only if the image has more
+// than half of its pixels.
 PartGrid ratio_tile_grid(int width, int height, const RatioTileRule& rule) {
   struct Grid {
     int columns;

@@ -11,7 +11,7 @@
 namespace octavo::media {
 namespace {
 
-// Of a weight of Pillow's: what 8 bits of a pixel and two of headroom leave of 32.
+// Fraction bits of Pillow's weights: 32 bits, minus 8 of a pixel and 2 of headroom.
 constexpr int kFractionBits = 32 - 8 - 2;
 
 double sinc(double x) {
@@ -50,7 +50,7 @@ double support_of(Filter filter) {
   return 0;
 }
 
-// How each pixel of a resized row is made of pixels [first, first + count) of the row before.
+// Weights that make each output pixel from input pixels [first, first + count) of the row.
 struct Taps {
   struct Range {
     int first;
@@ -62,7 +62,7 @@ struct Taps {
   std::vector<std::int32_t> weights;  // [size, stride]
 };
 
-// Torch's: as many as leave the greatest weight 15 bits.
+// Torch's: as many as leave the largest weight 15 bits.
 int torch_fraction_bits(double greatest) {
   int bits = 0;
   while (bits < kFractionBits && static_cast<int>(0.5 + greatest * (1 << (bits + 1))) < 1 << 15) ++bits;
@@ -99,7 +99,7 @@ Taps taps_of(int from, int to, Filter filter, bool torch) {
   return taps;
 }
 
-// The neighbours of each place along an axis, and how much they count. Beyond the edge it is the last one again.
+// The four neighbours along an axis and their weights. Beyond the edge, the last pixel repeats.
 struct Four {
   std::array<std::size_t, 4> places;
   std::array<float, 4> weights;
@@ -178,7 +178,7 @@ Image resize(const Image& image, int width, int height, Filter filter) {
   CHECK(width > 0 && height > 0 && image.width > 0 && image.height > 0);
   if (width == image.width) return height != image.height ? along_columns(image, height, filter, false) : image;
   if (height == image.height) return along_rows(image, width, filter, false);
-  // As Pillow 13 chooses; what comes first changes the rounding. Before it, rows came first.
+  // The order of axes changes the rounding. Pillow 13 chooses it this way; earlier versions did rows first.
   const int fewer_rows = image.height - height, fewer_columns = image.width - width;
   if (fewer_rows > 0 && fewer_rows > 2 * fewer_columns)
     return along_rows(along_columns(image, height, filter, false), width, filter, false);

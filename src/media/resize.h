@@ -1,6 +1,6 @@
-// Resampling as Pillow does it, bit for bit: a filter as wide as the picture shrinks (so that nothing aliases),
-// in fixed point, first along rows, then along columns, rounded to 8 bits in between. Or as torch does it, whose weights
-// have 16 bits.
+// Resampling, bit-identical to Pillow: a filter as wide as the image shrinks (against aliasing), in fixed
+// point, first along rows, then along columns, rounded to 8 bits in between. Or as torch does it, with 16-bit
+// weights.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ enum class Filter : std::uint8_t { bilinear, bicubic, lanczos };
 Image resize(const Image& image, int width, int height, Filter filter);
 Image resize_as_torch(const Image& image, int width, int height, Filter filter);
 
-// Numbers f32 [height, width, 3] between the pixels, 0 to 255: of 4 x 4 neighbours each, however much the image
-// shrinks. As torch's bicubic interpolation has it.
+// Returns f32 [height, width, 3] in 0 .. 255. Each value comes from 4 x 4 neighbours, at any scale, as
+// torch's bicubic interpolation does.
 std::vector<float> interpolate_bicubic(const Image& image, int width, int height);
 
-// A square of so many pixels a side, which lies within the image.
+// A square of `size` pixels per side, inside the image.
 Image crop(const Image& image, int left, int top, int size);
 
-// Of one value.
+// An image with one value everywhere.
 Image plain(int width, int height, std::uint8_t value);
 
-// Puts one image into another, within which it lies.
+// Copies an image into a larger one; it must fit.
 void paste(const Image& from, int left, int top, Image& to);
 
 }  // namespace octavo::media

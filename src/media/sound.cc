@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kRateMin = 1000, kRateMax = 384'000;
 
-// Others that libsndfile knows are rare, and their readers are old.
+// libsndfile's other formats are rare, and their readers are old.
 bool supported(std::span<const std::byte> file) {
   const std::string_view head(reinterpret_cast<const char*>(file.data()),
                               std::min<std::size_t>(file.size(), 12));
@@ -26,7 +26,7 @@ bool supported(std::span<const std::byte> file) {
   return wave || mpeg || head.starts_with("fLaC") || head.starts_with("OggS");
 }
 
-// A file in memory, as libsndfile reads it.
+// A file in memory for libsndfile.
 class Source {
  public:
   explicit Source(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -65,18 +65,18 @@ struct Close {
 };
 using File = std::unique_ptr<SNDFILE, Close>;
 
-// Samples at one rate, piece by piece, to samples at another.
+// Resamples a stream of samples.
 class Resampler {
  public:
   static Result<Resampler> make(int from, int to) {
     soxr_error_t error = nullptr;
     Resampler out;
     if (from != to) out.soxr_.reset(soxr_create(from, to, 1, &error, nullptr, nullptr, nullptr));
-    if (error != nullptr) return failure(ErrorCode::internal, "the sound cannot be resampled: {}", error);
+    if (error != nullptr) return failure(ErrorCode::internal, "cannot resample the audio: {}", error);
     return out;
   }
 
-  // Appends what `samples` come to. None at all: those were the last.
+  // Appends the resampled samples. Empty input marks the end.
   Result<> add(std::span<const float> samples, std::vector<float>& out) {
     if (!soxr_) {
       out.insert(out.end(), samples.begin(), samples.end());
@@ -89,7 +89,7 @@ class Resampler {
       const soxr_error_t error =
           soxr_process(soxr_.get(), in == nullptr ? nullptr : in + read, samples.size() - read, &taken,
                        piece.data(), piece.size(), &made);
-      if (error != nullptr) return failure(ErrorCode::internal, "the sound cannot be resampled: {}", error);
+      if (error != nullptr) return failure(ErrorCode::internal, "cannot resample the audio: {}", error);
       read += taken;
       out.insert(out.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(made));
       if (read == samples.size() && made < piece.size()) return {};
@@ -100,10 +100,10 @@ class Resampler {
   struct Delete {
     void operator()(soxr* resampler) const { soxr_delete(resampler); }
   };
-  std::unique_ptr<soxr, Delete> soxr_;  // null: the rates are the same
+  std::unique_ptr<soxr, Delete> soxr_;  // null if the rates are equal
 };
 
-// The mean of all channels at `rate`. What a file says of its own length is not believed.
+// Mean of all channels at `rate`. Does not trust the length in the file's header.
 Result<std::vector<float>> read_mono(SNDFILE* file, const SF_INFO& info, int seconds, int rate) {
   constexpr std::size_t kFrames = 4096;
   const auto channels = static_cast<std::size_t>(info.channels);
@@ -159,7 +159,7 @@ Result<std::vector<float>> decode_sound(std::span<const std::byte> file, int rat
 }
 
 std::vector<std::size_t> quiet_cuts(std::span<const float> samples, std::size_t most, std::size_t search) {
-  constexpr std::size_t kPiece = 1600;  // of which the quietest is looked for
+  constexpr std::size_t kPiece = 1600;  // searched for the quietest sample
   std::vector<std::size_t> cuts{0};
   while (samples.size() - cuts.back() > most) {
     const std::size_t end = cuts.back() + most;

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "media/sound.h"
 
-// libsndfile 1.2 forgets vorbis_info, 6 kB, of some Ogg files that it refuses.
+// libsndfile 1.2 leaks vorbis_info (6 kB) for some Ogg files that it refuses.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libvorbis\n"; }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -8,7 +8,7 @@
 
 #include "media/test_golden.h"
 
-// libsndfile 1.2.0 forgets 6 KB of every Ogg file whose headers are broken.
+// libsndfile 1.2.0 leaks 6 KB for every Ogg file with broken headers.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libvorbis"; }
 
@@ -31,7 +31,7 @@ std::string error(std::string_view file, const SoundLimits& limits = {}) {
   return sound.error().message;
 }
 
-// The header of a WAV file (format 1: integers, 3: floats) and what follows it.
+// A WAV file's header (format 1: integers, 3: floats) and the data after it.
 std::string wave(std::uint16_t format, std::uint16_t channels, std::uint32_t rate, std::uint16_t bits,
                  const std::string& data) {
   std::string out = "RIFF....WAVEfmt ";
@@ -107,7 +107,7 @@ TEST(Sound, LimitsHold) {
   EXPECT_EQ(error(file, {.seconds = 2}), "");
 }
 
-// A file that ends early is as long as it is.
+// The header of a truncated file claims too many samples.
 TEST(Sound, HeadersAreNotBelieved) {
   const std::string file = sound_file("chirp.wav");
   EXPECT_EQ(decode(file.substr(0, 44 + 2000)).value().size(), 1000U);

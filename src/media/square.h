@@ -1,13 +1,13 @@
-// Images as models of squares of one size take them: as CLIPImageProcessorPil, SiglipImageProcessorPil and
-// Gemma3ImageProcessorPil of transformers make them.
+// Images for models with one fixed square size. Equals CLIPImageProcessorPil, SiglipImageProcessorPil and
+// Gemma3ImageProcessorPil of transformers.
 #pragma once
 
 #include "media/image_parts.h"
 
 namespace octavo::media {
 
-// Error: to be cut, an image whose one side is more than 200 times the other: what is thrown away could be
-// larger than any memory.
+// Error, when cropping: one side is more than 200 times the other, since the cropped part could exceed
+// memory.
 Result<PartGrid> square_grid(int width, int height, const SquareRule& rule);
 
 // One part, [size, size, 3].

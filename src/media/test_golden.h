@@ -1,5 +1,5 @@
-// For tests: the golden files of tests/data/vision and tests/data/sound, made by tools/goldens/make_vision_goldens.py and
-// make_sound_goldens.py.
+// For tests: golden files of tests/data/vision and tests/data/sound, made by
+// tools/goldens/make_vision_goldens.py and make_sound_goldens.py.
 #pragma once
 
 #include <cstring>
@@ -20,7 +20,7 @@ inline std::string file_bytes(const std::string& path) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-inline constexpr const char* kVideoFile = "/video.safetensors";  // of cases that see videos (make_video_goldens.py)
+inline constexpr const char* kVideoFile = "/video.safetensors";  // cases with videos (make_video_goldens.py)
 
 // The golden tensors of a case, by name.
 class VisionGolden {
@@ -46,12 +46,12 @@ class VisionGolden {
     std::memcpy(values.data(), t.bytes.data(), t.bytes.size());
     return values;
   }
-  // Of shape [height, width, 3].
+  // Shape [height, width, 3].
   Image image(const std::string& name) const {
     const StoredTensor& t = tensor(name);
     return {static_cast<int>(t.shape[1]), static_cast<int>(t.shape[0]), values<std::uint8_t>(name)};
   }
-  // Of shape [tiles, size, size, 3].
+  // Shape [tiles, size, size, 3].
   std::vector<Image> tiles(const std::string& name) const {
     const StoredTensor& t = tensor(name);
     const std::vector<std::uint8_t> all = values<std::uint8_t>(name);

@@ -9,7 +9,7 @@
 namespace octavo::media {
 namespace {
 
-constexpr int kEdgeMax = 4096;  // whatever the configuration says
+constexpr int kEdgeMax = 4096;  // limit for any configuration
 
 struct Size {
   int width;
@@ -19,7 +19,7 @@ struct Size {
 int even(int n) { return n + n % 2; }
 int tiles_of(int n, int tile) { return (n + tile - 1) / tile; }
 
-// The longer side becomes `edge`.
+// Scales the longer side to `edge`.
 Size with_longest_edge(Size size, int edge) {
   const double ratio = static_cast<double>(size.width) / size.height;
   return size.width >= size.height ? Size{edge, std::max(1, even(static_cast<int>(edge / ratio)))}
@@ -33,7 +33,7 @@ Size at_most(Size size, int edge) {
                                    : Size{std::max(1, static_cast<int>(edge * ratio)), edge};
 }
 
-// Whole tiles both ways, the longer side first.
+// Rounds to whole tiles, the longer side first.
 Size in_tiles(Size size, int tile) {
   const double ratio = static_cast<double>(size.width) / size.height;
   const auto whole = [&](int n) { return tiles_of(n, tile) * tile; };
@@ -45,7 +45,7 @@ Size in_tiles(Size size, int tile) {
   return {whole(std::max(1, static_cast<int>(height * ratio))), height};
 }
 
-// The first resize, before the image is made of whole tiles.
+// The first resize, before the image is rounded to whole tiles.
 Size first_size(int width, int height, const TileRule& rule) {
   return at_most(with_longest_edge({width, height}, rule.longest_edge), kEdgeMax);
 }

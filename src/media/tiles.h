@@ -1,7 +1,6 @@
-// Images as Idefics3 and SmolVLM take them (Laurençon et al., "Building and better understanding
-// vision-language models", 2024; Marafioti et al., "SmolVLM", 2025): cut into square tiles, with the whole
-// image, shrunk to a tile, behind them. As Idefics3ImageProcessorPil and Idefics3Processor of transformers do
-// it.
+// Images for Idefics3 and SmolVLM (Laurençon et al., "Building and better understanding vision-language
+// models", 2024; Marafioti et al., "SmolVLM", 2025): cut into square tiles, then the whole image, shrunk to
+// one tile. Equals Idefics3ImageProcessorPil and Idefics3Processor of transformers.
 #pragma once
 
 #include <string>
@@ -15,10 +14,10 @@ namespace octavo::media {
 
 PartGrid tile_grid(int width, int height, const TileRule& rule);
 
-// The tiles of the grid row by row, then the whole image: [tile_size, tile_size, 3] each.
+// The grid's tiles row by row, then the whole image: [tile_size, tile_size, 3] each.
 std::vector<Image> cut_tiles(Image image, const PartGrid& grid, const TileRule& rule, Filter filter);
 
-// `tile`: a tile's tokens.
+// `tile`: text of one tile's tokens.
 std::string tiles_text(const PartGrid& grid, std::string_view tile);
 
 }  // namespace octavo::media

@@ -25,8 +25,8 @@ TEST(TokenBudget, PixelsAreThoseOfTransformers) {
   }
 }
 
-// What the model takes: a patch's numbers, row, column, channel, as the processor gives them; its encoder
-// makes 2 * (x - 0.5) of them.
+// The processor's patches: values by row, column, channel. The model's encoder computes 2 * (x - 0.5) of
+// them.
 TEST(TokenBudget, NumbersAreThoseOfTransformers) {
   const VisionGolden golden("gemma4");
   const std::vector<float> numbers = golden.values<float>("numbers");
@@ -43,7 +43,7 @@ TEST(TokenBudget, NumbersAreThoseOfTransformers) {
   EXPECT_LE(most, 1e-6F);
 }
 
-// As get_aspect_ratio_preserving_size computes them, with the limits of Gemma 4.
+// Values of get_aspect_ratio_preserving_size with the limits of Gemma 4.
 TEST(TokenBudget, GridsOfRealSizes) {
   const TokenBudgetRule rule{.unit = 48, .tokens_max = 280};
   const auto grid = [&](int width, int height) {

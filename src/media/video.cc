@@ -19,7 +19,7 @@ std::vector<int> spread(int total, int count, bool round) {
   return frames;
 }
 
-// Qwen2-VL's: whole parts, each frame the first of its share.
+// Qwen2-VL's rule: whole parts; each frame is the first of its share.
 std::vector<int> first_of_shares(int total, double wanted, const VideoRule& rule) {
   const int count = static_cast<int>(wanted) / rule.frames * rule.frames;
   std::vector<int> frames;
@@ -41,7 +41,7 @@ std::vector<int> by_model(const VideoHead& head, const VideoRule& rule) {
   return spread(total, count, true);
 }
 
-// vLLM's.
+// vLLM's rule.
 std::vector<int> by_loader(const VideoHead& head, const VideoRule& rule) {
   int count = std::min(head.frames, rule.frames_max);
   if (rule.loader_frames > 0) count = std::min(count, rule.loader_frames);
@@ -55,13 +55,13 @@ Result<std::vector<int>> chosen_frames(const VideoHead& head, const VideoRule& r
   if (head.frames < 1 || !(head.fps > 0)) return invalid("", "the video has {} frames, {} a second", head.frames, head.fps);
   std::vector<int> frames = rule.samples ? by_model(head, rule) : by_loader(head, rule);
   if (frames.empty())
-    return invalid("", "the video has {} frames, of which none are chosen: the model takes {} at a time", head.frames, rule.frames);
+    return invalid("", "the video has {} frames: too few for this model, which takes {} at a time", head.frames, rule.frames);
   return frames;
 }
 
 Result<PartGrid> video_grid(int frames, int width, int height, const VideoRule& rule) {
   if (!rule.stamped) return any_size_grid(width, height, rule.size);
-  // The pixels of all frames together are bounded, and small frames first become as large as a unit.
+  // The limit is on the pixels of all frames together; small frames are first enlarged to one unit.
   const double unit = rule.size.unit, least = std::min(width, height);
   if (least < unit) {
     const double scale = unit / least;

@@ -1,5 +1,5 @@
-// Which frames of a video a model sees, and how large: as Qwen2VLVideoProcessor and Qwen3VLVideoProcessor of
-// transformers have it.
+// Selection and size of a video's frames, as in Qwen2VLVideoProcessor and Qwen3VLVideoProcessor of
+// transformers.
 #pragma once
 
 #include <vector>
@@ -10,22 +10,22 @@
 
 namespace octavo::media {
 
-// What a video is before it is decoded.
+// Properties of a video that are known before decoding.
 struct VideoHead {
   int frames = 0;
-  double fps = 0;  // frames a second
+  double fps = 0;  // frames per second
   int width = 0;
   int height = 0;
 };
 
-// The numbers of the frames, ascending: by what the server or the request says, else by the model's rule; at most
-// VideoRule::frames_max. Error: none are left.
+// Indices of the selected frames, ascending: by the values of server or request, else by the model's rule; at
+// most VideoRule::frames_max. Error: no frame is left.
 Result<std::vector<int>> chosen_frames(const VideoHead& head, const VideoRule& rule);
 
-// The size of each of so many frames. Error: one side is more than 200 times the other.
+// Size of each of `frames` frames. Error: one side is more than 200 times the other.
 Result<PartGrid> video_grid(int frames, int width, int height, const VideoRule& rule);
 
-// How many parts so many frames make, the last of which may be short of some.
+// Number of parts for `frames` frames; the last part may be incomplete.
 int video_parts(int frames, const VideoRule& rule);
 
 // Seconds from the video's begin to the middle of each part (VideoRule::stamped).

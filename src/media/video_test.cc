@@ -20,14 +20,15 @@ std::vector<int> frames(int total, double fps, const VideoRule& rule) {
   return chosen_frames({.frames = total, .fps = fps, .width = 8, .height = 8}, rule).value();
 }
 
-// As sample_frames() of transformers' processors gives them.
+// Values of sample_frames() of transformers' processors.
 TEST(Video, FramesAreThoseOfTransformers) {
   VideoRule two = kQwen2;
   two.samples = true;
   two.fps = 1;
   EXPECT_THAT(frames(75, 15, two), ElementsAre(0, 18, 37, 56));  // 5 seconds: 4 frames, whole parts
   two.num_frames = 7;
-  EXPECT_THAT(frames(20, 15, two), ElementsAre(0, 2, 5, 7, 10, 12, 15, 17));  // 8: halves go to the even side
+  // 8 frames: halves round to even
+  EXPECT_THAT(frames(20, 15, two), ElementsAre(0, 2, 5, 7, 10, 12, 15, 17));
   VideoRule three = kQwen3;
   EXPECT_THAT(frames(75, 15, three), ElementsAre(0, 8, 16, 25, 33, 41, 49, 58, 66, 74));
   EXPECT_THAT(frames(3, 30, three), ElementsAre(0, 1, 2));
@@ -35,7 +36,7 @@ TEST(Video, FramesAreThoseOfTransformers) {
   EXPECT_THAT(frames(75, 15, three), ElementsAre(0, 74));
 }
 
-// As vLLM loads them.
+// Frames that vLLM loads.
 TEST(Video, FramesOfTheLoaderAreSpread) {
   VideoRule rule = kQwen2;
   rule.loader_frames = 5;
@@ -58,7 +59,7 @@ TEST(Video, TimesAreBetweenThoseOfAPartsFrames) {
   EXPECT_THAT(part_seconds({0, 8, 16, 25, 33}, 15, kQwen3), ElementsAre(4.0 / 15, 20.5 / 15, 33.0 / 15));
 }
 
-// The frames of a golden in their size, bit for bit (torch's rounding, not Pillow's).
+// Resized frames equal the golden ones bit for bit (torch's rounding, not Pillow's).
 TEST(Video, PixelsAreThoseOfTransformers) {
   for (const auto& [name, rule] : {std::pair("qwen2_vl", &kQwen2), std::pair("qwen3_vl", &kQwen3)}) {
     SCOPED_TRACE(name);
@@ -93,7 +94,7 @@ Read read(const std::string& bytes, std::vector<int> wanted) {
 }
 std::string file(const std::string& name) { return file_bytes("tests/data/video/" + name); }
 
-// Frames of one colour, each brighter than the last: 40 * i of red, 10 frames a second.
+// Frames of one colour, each brighter than the one before: red is 40 * i; 10 frames per second.
 TEST(VideoFile, FramesComeInOrder) {
   for (const char* name : {"h264.mp4", "vp8.webm", "mjpeg.avi", "frames.gif"}) {
     SCOPED_TRACE(name);
@@ -105,7 +106,8 @@ TEST(VideoFile, FramesComeInOrder) {
     EXPECT_EQ(all.head.height, 32);
     ASSERT_EQ(all.frames.size(), 3U);
     for (std::size_t i = 0; i < 3; ++i)
-      EXPECT_NEAR(all.frames[i].pixels[0], 40 * (2 * static_cast<int>(i) + 1), 19) << i;  // a GIF has few colours
+      // a GIF has few colours
+      EXPECT_NEAR(all.frames[i].pixels[0], 40 * (2 * static_cast<int>(i) + 1), 19) << i;
   }
 }
 
@@ -116,7 +118,7 @@ TEST(VideoFile, WhatAPhoneTurnedIsTurned) {
   EXPECT_EQ(upright.head.height, 48);
   EXPECT_EQ(upright.frames[0].width, 32);
   EXPECT_EQ(upright.frames[0].height, 48);
-  // The file's left half is bright; a quarter turn against the clock puts it below.
+  // The left half of the file is bright; a counter-clockwise quarter turn moves it to the bottom.
   EXPECT_LT(upright.frames[0].pixels.front(), 60);
   EXPECT_GT(upright.frames[0].pixels.back(), 180);
 }
@@ -127,7 +129,7 @@ TEST(VideoFile, WhatIsNoVideoIsAnError) {
   EXPECT_THAT(read(std::string(1000, 'x'), {0}).error, HasSubstr("cannot identify the video"));
   EXPECT_NE(read(whole.substr(0, whole.size() / 2), {5}).error, "");
   EXPECT_THAT(read(whole, {9}).error, HasSubstr("breaks off behind 6 of 6 frames"));
-  // Lists of other files are no format of ours.
+  // Playlists that name other files are not supported.
   EXPECT_THAT(read("ffconcat version 1.0\nfile /etc/passwd\n", {0}).error, HasSubstr("cannot identify the video"));
   EXPECT_THAT(read("#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", {0}).error, HasSubstr("cannot identify the video"));
 }

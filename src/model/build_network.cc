@@ -175,7 +175,7 @@ std::unique_ptr<Phase> NetworkBuilder::make_mixer_half(const LayerSpec& spec, co
   if (spec_.hyper)
     return std::make_unique<HyperHalf>(
         std::move(mixer), std::move(norms),
-        HyperWeights(*spec_.hyper, spec_.dim, name, spec_.names.mixer_streams, true), spec_.dim);
+        HyperWeights(*spec_.hyper, spec_.dim, name, spec_.names.of<HyperConnections>().mixer, true), spec_.dim);
   if (spec_.hidden && !spec_.hidden->joined && index == 0) {
     norms.pre = {};  // the input has it
     return std::make_unique<JointHalf>(std::move(mixer), std::move(norms),
@@ -199,7 +199,7 @@ std::unique_ptr<Phase> NetworkBuilder::make_feed_forward_half(const LayerSpec& s
   if (!spec_.hyper) return make_half(spec, std::move(block), std::move(norms), spec.feed_forward_scale);
   return std::make_unique<HyperHalf>(
       std::move(block), std::move(norms),
-      HyperWeights(*spec_.hyper, spec_.dim, name, spec_.names.feed_forward_streams, true), spec_.dim);
+      HyperWeights(*spec_.hyper, spec_.dim, name, spec_.names.of<HyperConnections>().feed_forward, true), spec_.dim);
 }
 
 std::unique_ptr<Phase> NetworkBuilder::make_parallel_halves(const LayerSpec& spec, const Namer& name) const {
@@ -231,8 +231,8 @@ void NetworkBuilder::add_halves(const LayerSpec& spec, const Namer& name, std::s
   if (spec.cross)
     layer.phases.push_back(
         make_half(spec, make_block(*spec.cross, name, spec_.dim),
-                  {.pre = name.norm(spec.pre_norm, spec_.names.cross_norm, spec_.dim),
-                   .post = name.norm(spec.post_norm, spec_.names.cross_post_norm, spec_.dim)},
+                  {.pre = name.norm(spec.pre_norm, spec_.names.of<CrossAttention>().norm, spec_.dim),
+                   .post = name.norm(spec.post_norm, spec_.names.of<CrossAttention>().post_norm, spec_.dim)},
                   1));
   if (spec.feed_forward.index() > 0) layer.phases.push_back(make_feed_forward_half(spec, name));
   if (spec.shortcut) add<Shortcut>(layer, make_block(*spec.shortcut, name, spec_.dim), spec_.dim);
@@ -240,7 +240,7 @@ void NetworkBuilder::add_halves(const LayerSpec& spec, const Namer& name, std::s
   NormParameter input_norm;
   if (spec_.layer_inputs) {
     input = make_layer_input(*spec_.layer_inputs, static_cast<std::int64_t>(index), name, spec_.dim);
-    input_norm = name.norm(spec.post_norm, spec_.names.layer_input_post_norm, spec_.dim);
+    input_norm = name.norm(spec.post_norm, spec_.names.of<LayerInputs>().post_norm, spec_.dim);
   }
   if (streams != nullptr)
     add<CorrectStreams>(layer, *streams, std::move(input), std::move(input_norm));

@@ -66,8 +66,7 @@ CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
   }
   layout.planes = one_plane ? 1 : group_size(layers_by_need);
   for (const auto& [need, layers] : layers_by_need) {
-    const KvSpec kv{need.kv_heads,       need.head_dim,  layout.block_size, options.dtype,
-                    need.values_in_keys, need.index_dim, need.rate};
+    const KvSpec kv = kv_spec(need, {.block_size = layout.block_size, .dtype = options.dtype});
     for (const std::size_t layer : layers) {
       const bool full = need.rate == 1 && !layout.groups.empty() && layout.groups.back().layers == layout.planes;
       if (layer == layers[0] || (full && !one_plane))
@@ -92,6 +91,11 @@ CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
 }
 
 }  // namespace
+
+KvSpec kv_spec(const CacheNeed& need, const CacheOptions& options) {
+  return {need.kv_heads,       need.head_dim,  std::lcm(options.block_size, need.rate), options.dtype,
+          need.values_in_keys, need.index_dim, need.rate};
+}
 
 // A stage has the groups of the whole network, whose block tables are the same for all, and planes for its own
 // layers alone.
@@ -133,7 +137,7 @@ CacheLayout cross_layout(const ModelSpec& spec, const CacheOptions& options) {
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     const std::optional<CacheNeed> need = network.layers[i].source();
     if (!need) continue;
-    const KvSpec kv{need->kv_heads, need->head_dim, options.block_size, options.dtype};
+    const KvSpec kv = kv_spec(*need, options);
     if (layout.groups.empty())
       layout.groups.push_back({.q_heads = need->q_heads, .kv = kv, .causal = need->causal});
     layout.layers[i] = {.group = 0, .plane = layout.planes};
@@ -165,11 +169,6 @@ std::int64_t CacheLayout::block_bytes(const Ops& ops) const {
 double CacheLayout::bytes_per_token(const Ops& ops) const {
   const auto growing = std::ranges::count_if(groups, [](const LayerGroup& g) { return g.window == 0; });
   return static_cast<double>(growing * block_bytes(ops)) / block_size;
-}
-
-Result<> CacheLayout::supported(const Ops& ops) const {
-  for (const LayerGroup& group : groups) TRY_VOID(ops.supports(group.kv, group.q_heads));
-  return {};
 }
 
 }  // namespace octavo

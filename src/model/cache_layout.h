@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/ops.h"
+#include "model/blocks/block.h"
 #include "model/spec.h"
 
 namespace octavo {
@@ -50,8 +51,6 @@ struct CacheLayout {
   KvLayer layer(const Ops& ops, std::byte* data, std::int64_t blocks, int layer) const;
   // Bytes that one token adds to a long sequence: groups with a window have stopped growing.
   double bytes_per_token(const Ops& ops) const;
-  // Errors name what these operators cannot do.
-  Result<> supported(const Ops& ops) const;
 };
 
 struct CacheOptions {
@@ -62,6 +61,9 @@ struct CacheOptions {
   // one plane.
   bool one_plane = false;
 };
+
+// The cache of a block with this need.
+KvSpec kv_spec(const CacheNeed& need, const CacheOptions& options);
 
 CacheLayout cache_layout(const ModelSpec& spec, const CacheOptions& options);
 

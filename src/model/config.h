@@ -38,6 +38,7 @@ class Config {
   Config outer() const;
 
   // What absent fields are: a JSON object.
+  void set_defaults(boost::json::object fields) { defaults_ = std::move(fields); }
   void set_defaults(std::string_view json);
 
   bool has(std::string_view field) const { return find(field) != nullptr; }

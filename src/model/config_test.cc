@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <array>
 #include <boost/json/parse.hpp>
 
@@ -237,6 +239,11 @@ TEST(Config, NotJson) {
   for (const char* text : {"", "{", "[]", "null", "{\"a\":1,\"a\":2}"}) {
     EXPECT_FALSE(Config::parse(text).has_value()) << text;
   }
+}
+
+TEST(Families, NoArchitectureHasTwoRows) {
+  EXPECT_EQ(std::ranges::adjacent_find(families(), {}, &Family::architecture), families().end());
+  EXPECT_GT(families().size(), 200u);
 }
 
 TEST(Families, EveryTruncationOfEveryFieldIsAnErrorNotACrash) {

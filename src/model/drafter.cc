@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/config.h"
+#include "model/families/bases.h"
 #include "model/families/families.h"
 #include "model/weight_loader.h"
 

@@ -68,17 +68,21 @@ constexpr std::array<std::string_view, 9> kEndNames = {
 // "</s>" of all of Mistral's vocabularies, which params.json does not name.
 constexpr std::int32_t kMistralEnd = 2;
 
+// GGUF's names of sampling fields, and generation_config.json's.
+constexpr std::pair<std::string_view, std::string_view> kGgufSampling[] = {{"temp", "temperature"},
+                                                                           {"top_k", "top_k"},
+                                                                           {"top_p", "top_p"},
+                                                                           {"min_p", "min_p"},
+                                                                           {"penalty_repeat", "repetition_penalty"}};
+
 Result<GenerationConfig> read_gguf(const std::string& path) {
   TRY(const Gguf gguf, Gguf::open(path));
   const GgufMetadata& m = gguf.metadata;
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   GenerationConfig g;
-  TRY(g.temperature, m.number("general.sampling.temp"));
-  TRY(g.top_p, m.number("general.sampling.top_p"));
-  TRY(g.min_p, m.number("general.sampling.min_p"));
-  TRY(g.repetition_penalty, m.number("general.sampling.penalty_repeat"));
-  TRY(const auto top_k, m.count("general.sampling.top_k", kMost));
-  if (top_k) g.top_k = static_cast<int>(*top_k);
+  for (const auto& [key, name] : kGgufSampling) {
+    TRY(const auto value, m.number(fmt::format("general.sampling.{}", key)));
+    if (value) g.sampling[name] = *value;
+  }
   TRY(const auto tokens, m.texts("tokenizer.ggml.tokens"));
   for (const char* key : {"eos", "eot", "eom"}) {
     TRY(const auto id, m.number(fmt::format("tokenizer.ggml.{}_token_id", key)));
@@ -97,12 +101,7 @@ Result<GenerationConfig> read_directory(const std::string& directory) {
   TRY(const boost::json::object generation, read_object(directory, "generation_config.json"));
   TRY(const boost::json::object config, read_object(directory, "config.json"));
   GenerationConfig g;
-  TRY(g.temperature, number(generation, "temperature"));
-  TRY(g.top_p, number(generation, "top_p"));
-  TRY(g.top_k, integer(generation, "top_k"));
-  TRY(g.min_p, number(generation, "min_p"));
-  TRY(g.repetition_penalty, number(generation, "repetition_penalty"));
-  TRY(g.max_new_tokens, integer(generation, "max_new_tokens"));
+  g.sampling = generation;
   TRY_VOID(add_tokens(generation, "eos_token_id", g.eos_ids));
   TRY_VOID(add_tokens(config, "eos_token_id", g.eos_ids));
   if (g.eos_ids.empty() && in_mistral_format(directory)) g.eos_ids = {kMistralEnd};

@@ -1,6 +1,7 @@
 // How a model's makers want it sampled, and which tokens end its texts.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,12 +13,7 @@ namespace octavo {
 
 struct GenerationConfig {
   std::vector<std::int32_t> eos_ids;  // ascending, each once
-  std::optional<double> temperature;
-  std::optional<double> top_p;
-  std::optional<int> top_k;
-  std::optional<double> min_p;
-  std::optional<double> repetition_penalty;
-  std::optional<int> max_new_tokens;
+  boost::json::object sampling;  // defaults of requests, by the file's names; not checked
   // Of models that read prompts with an encoder: what their own text begins with.
   std::optional<int> decoder_start_token_id, forced_bos_token_id;
   // Of models that transcribe sound:

@@ -11,6 +11,7 @@
 #include "model/decoder.h"
 #include "model/load_matrix.h"
 #include "model/model.h"
+#include "model/support.h"
 #include "weights/checkpoint.h"
 
 namespace octavo {
@@ -214,12 +215,13 @@ PassCost pass_cost(const ModelSpec& spec, std::int64_t tokens, std::int64_t cont
           .operations = layers.operations + 2 * head};
 }
 
-Result<std::string> inspect(const std::string& path, const Ops& ops) {
+Result<std::string> inspect(const std::string& path, const Backend& backend) {
+  const Ops& ops = backend.ops;
   TRY(const ModelSpec spec, load_spec(path));
   TRY(const Checkpoint checkpoint, open_checkpoint(path));
   TRY(Network network, checked_network(spec, checkpoint));
   const DType activation = ops.activation(plain_format(network, checkpoint));
-  TRY_VOID(cache_layout(spec, {.dtype = activation}).supported(ops));
+  TRY_VOID(check_support(spec, {.dtype = activation}, backend));
   const ParameterCount count = count_parameters(spec);
 
   std::string text = fmt::format("{}\n", spec.architecture);

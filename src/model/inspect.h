@@ -28,6 +28,6 @@ PassCost pass_cost(const ModelSpec& spec, std::int64_t tokens, std::int64_t cont
 
 // Architecture, parameters, memory plan, KV cache and roofline of the model in a directory or GGUF file.
 // Reads the headers of the checkpoint, not its data. Errors: as Model::load.
-Result<std::string> inspect(const std::string& path, const Ops& ops);
+Result<std::string> inspect(const std::string& path, const Backend& backend);
 
 }  // namespace octavo

@@ -18,6 +18,7 @@
 #include "model/sentence_transformers.h"
 #include "model/shard.h"
 #include "model/sound_processor.h"
+#include "model/support.h"
 #include "model/weight_loader.h"
 #include "weights/dummy.h"
 #include "weights/low_rank.h"
@@ -59,6 +60,8 @@ Result<> load_tower(const Checkpoint& checkpoint, Backend& backend, const LoadOp
   LoadOptions plain = options;
   plain.quantization = Encoding::plain;
   plain.progress = {};
+  plain.block_size = LoadOptions().block_size;  // its cache is its own
+  plain.cache_dtype = {};
   TRY_VOID(load_weights(checkpoint, backend, plain, *tower));
   model.weight_bytes += tower->weight_bytes;
   model.tower = std::move(tower);
@@ -279,13 +282,18 @@ Result<> add_head_files(const std::string& directory, const ModelSpec& spec, Che
   return {};
 }
 
+// Without a tower whose media the options leave out.
+Result<ModelSpec> spec_to_load(const std::string& path, const LoadOptions& options) {
+  TRY(ModelSpec spec, load_spec(path, options.reading));
+  if (!spec.tower || spec.has_cross()) return spec;
+  const bool sees = options.images || (options.videos && spec.video_token >= 0);
+  if (!(spec.tower->image ? sees : options.sounds)) spec.tower.reset();
+  return spec;
+}
+
 // Spec and network, and the checkpoint with the tensors that it names.
 Result<Checkpoint> describe_model(const std::string& path, const LoadOptions& options, Model& model) {
-  TRY(model.spec, load_spec(path, options.reading));
-  if (const auto& tower = model.spec.tower; tower && !model.spec.has_cross()) {
-    const bool sees = options.images || (options.videos && model.spec.video_token >= 0);
-    if (!(tower->image ? sees : options.sounds)) model.spec.tower.reset();
-  }
+  TRY(model.spec, spec_to_load(path, options));
   model.spec.shard = options.shard;
   TRY_VOID(check_shard(model.spec));
   if (options.stages > 1) {
@@ -317,6 +325,12 @@ Result<> check_architecture(const std::string& path, const std::string& weights,
 }
 
 }  // namespace
+
+Result<> check_support(const std::string& path, const LoadOptions& options, const Backend& backend) {
+  TRY(const ModelSpec spec, spec_to_load(path, options));
+  return check_support(
+      spec, {.block_size = options.block_size, .dtype = options.cache_dtype.value_or(DType::bf16)}, backend);
+}
 
 Result<> check_weights(const std::string& path, const LoadOptions& options) {
   if (is_gguf(path) != is_gguf(options.weights))

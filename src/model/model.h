@@ -55,6 +55,9 @@ struct LoadOptions {
   std::string weights = {};               // that the tensors are read from, in place of the model's; "": the model's
   int threads = 0;                        // that read and check; 0: as many as this process may use
   bool images = true, videos = true, sounds = true;  // false: what encodes them alone is left out
+  // Of the KV cache: what the backend is asked to support (model/support.h). nullopt: the activations' format.
+  int block_size = 16;
+  std::optional<DType> cache_dtype = {};
   Shard shard = {};                       // the part of each layer to load; of plain checkpoints alone
   bool whole_ends = false;                // Model::ends of a part
   int stage = 0;                          // of so many stages, the one to load
@@ -86,6 +89,9 @@ struct Model {
   static Result<std::unique_ptr<Model>> load(const std::string& path, Backend& backend,
                                              const LoadOptions& options = {});
 };
+
+// Whether the backend can run the model as `options` would load it: model/support.h. Reads no tensors.
+Result<> check_support(const std::string& path, const LoadOptions& options, const Backend& backend);
 
 // Whether other weights (options.weights) are this model's: of its architecture, and with all of its tensors. Reads no
 // values. Errors: the first that is not.

@@ -168,13 +168,13 @@ TEST_F(ModelLoad, HeadsOfOtherThanAMultipleOfEightAreRefusedByInspectToo) {
   replace("config.json", "\"num_attention_heads\": 3", "\"num_attention_heads\": 12");
   replace("config.json", "\"num_key_value_heads\": 1", "\"num_key_value_heads\": 4");
   EXPECT_THAT(error(), HasSubstr("4 is not a multiple of 8"));
-  const auto text = inspect(directory_.path(), backend_.ops);
+  const auto text = inspect(directory_.path(), backend_);
   ASSERT_FALSE(text.has_value());
   EXPECT_EQ(text.error().field, "head_dim");
 }
 
 TEST_F(ModelLoad, InspectTellsWhatThereIs) {
-  const auto text = inspect(directory_.path(), backend_.ops);
+  const auto text = inspect(directory_.path(), backend_);
   ASSERT_TRUE(text.has_value()) << text.error().message;
   EXPECT_THAT(*text, HasSubstr("LlamaForCausalLM"));
   EXPECT_THAT(*text, HasSubstr("2 x 3 query and 1 key heads of 16"));

@@ -16,9 +16,9 @@ std::vector<Block*> Layer::blocks() const {
 
 namespace {
 
-using Need = std::optional<CacheNeed> (Block::*)() const;
+using NeedOf = std::optional<CacheNeed> (Block::*)() const;
 
-std::optional<CacheNeed> first_need(const Layer& layer, Need need_of) {
+std::optional<CacheNeed> first_need(const Layer& layer, NeedOf need_of) {
   for (const Block* block : layer.blocks())
     if (const std::optional<CacheNeed> need = (block->*need_of)()) return need;
   return {};

@@ -169,18 +169,18 @@ LinearParameter Namer::linear(const std::vector<std::string>& tensors, const std
 
 std::vector<MatrixParameter> Namer::experts(const std::vector<std::string>& tensors, std::int64_t count,
                                             std::int64_t rows, std::int64_t cols, bool down) const {
-  const bool flat = names.expert_storage == ExpertStorage::flat;
+  const bool flat = names.of<Experts>().storage == ExpertStorage::flat;
   const std::vector<std::int64_t> part_rows(tensors.size(), rows / std::ssize(tensors));
   std::vector<MatrixParameter> experts;
   for (std::int64_t e = 0; e < count; ++e) {
-    if (names.expert_storage == ExpertStorage::each) {
+    if (names.of<Experts>().storage == ExpertStorage::each) {
       std::vector<std::string> own;
       for (const std::string& tensor : tensors) own.push_back(fmt::format(fmt::runtime(tensor), e));
       experts.push_back(linear(own, part_rows, cols, false).weight);
       continue;
     }
     MatrixParameter p;
-    p.transposed = names.expert_storage == ExpertStorage::stacked_transposed || (flat && down);
+    p.transposed = names.of<Experts>().storage == ExpertStorage::stacked_transposed || (flat && down);
     p.slice = e;
     if (flat) p.slices = count;
     p.rows = rows;

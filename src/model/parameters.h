@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <vector>
 
@@ -136,6 +137,26 @@ struct ParameterList {
   void add(LinearParameter& linear);
   void add(NormParameter& norm);
   void add(BoundsParameter& bounds);
+  // A part of a block that lists its own parameters; a pointer to one; several of the above, in their order.
+  template <class Part>
+    requires requires(Part& part, ParameterList& list) { part.list(list); }
+  void add(Part& part) {
+    part.list(*this);
+  }
+  template <class Pointer>
+    requires requires(Pointer& part, ParameterList& list) { part->list(list); }
+  void add(Pointer& part) {
+    if (part) part->list(*this);
+  }
+  template <std::ranges::range Range>
+  void add(Range& each) {
+    for (auto& parameter : each) add(parameter);
+  }
+  template <class... Parameters>
+    requires(sizeof...(Parameters) > 1)
+  void add(Parameters&... parameters) {
+    (add(parameters), ...);
+  }
   std::vector<Slot> slots() const;
 };
 
@@ -152,7 +173,7 @@ class Namer {
   // `tensors` stacked by rows: rows[i] belongs to tensors[i].
   LinearParameter linear(const std::vector<std::string>& tensors, const std::vector<std::int64_t>& rows,
                          std::int64_t cols, bool bias) const;
-  // One matrix for each of `count` experts, stored as names.expert_storage says: the tensors' rows, `rows` in
+  // One matrix for each of `count` experts, stored as names.of<Experts>().storage says: the tensors' rows, `rows` in
   // all, stacked. `down`: their columns are the hidden units.
   std::vector<MatrixParameter> experts(const std::vector<std::string>& tensors, std::int64_t count,
                                        std::int64_t rows, std::int64_t cols, bool down = false) const;

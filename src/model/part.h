@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "kernels/ops.h"
 #include "model/parameters.h"
 #include "model/step.h"
 
@@ -25,6 +26,8 @@ class NetworkPart {
   // Of a whole network's part: whether its ranks can share it. Errors: unsupported, naming what cannot be
   // split; invalid, naming the number that shard.size does not divide.
   virtual Result<> splits(const Shard&) const { return {}; }
+  // What it needs of a backend beyond the operators that all backends have (operators/list.h).
+  virtual std::vector<Need> needs() const { return {}; }
   // It reads what a part of another layer has made or kept, so that both must be in one stage.
   virtual bool spans_layers() const { return false; }
 };

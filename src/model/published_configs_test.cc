@@ -12,8 +12,10 @@
 
 #include "kernels/backends.h"
 #include "model/cache_layout.h"
+#include "model/families/bases.h"
 #include "model/families/families.h"
 #include "model/inspect.h"
+#include "model/support.h"
 
 namespace octavo {
 namespace {
@@ -231,7 +233,7 @@ TEST(PublishedConfigs, CompressedAttentionKeepsEntriesOfSeveralTokens) {
   const Backend backend = make_reference_backend();
   const CacheLayout layout = cache_layout(spec, {});
   EXPECT_EQ(layout.block_size, 128);
-  ASSERT_TRUE(layout.supported(backend.ops).has_value());
+  ASSERT_TRUE(check_support(spec, {}, backend).has_value());
   // Of 128 tokens the 21 layers with indexers keep 32 entries each: no block is larger.
   EXPECT_EQ(layout.block_bytes(backend.ops), 21 * 32 * (512 + 128) * 2);
   EXPECT_EQ(layout.bytes_per_token(backend.ops), 2 * 21 * 32 * (512 + 128) * 2 / 128.0);

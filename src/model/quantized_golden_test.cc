@@ -59,7 +59,7 @@ TEST_P(QuantizedGolden, CpuIsClose) {
 TEST_P(QuantizedGolden, CudaIsClose) {
   auto backend = make_cuda_backend();
   if (!backend) GTEST_SKIP() << backend.error().message;
-  const auto supported = cache_layout(load_spec(golden_.directory).value(), {}).supported(backend->ops);
+  const auto supported = check_support(golden_.directory, {}, *backend);
   if (!supported) GTEST_SKIP() << supported.error().message;
   const auto exact = load(*backend, ModelDType::float32);
   ASSERT_NE(exact, nullptr);

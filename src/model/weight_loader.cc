@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "base/thread_pool.h"
-#include "model/cache_layout.h"
 #include "model/load_matrix.h"
 #include "model/rope.h"
+#include "model/support.h"
 
 namespace octavo {
 namespace {
@@ -122,9 +122,11 @@ class Loader {
   Result<> load() {
     TRY_VOID(check_quantization());
     choose_formats();
+    TRY_VOID(check_support(model_.spec,
+                           {.block_size = options_.block_size, .dtype = options_.cache_dtype.value_or(model_.activation)},
+                           backend_));
     TRY_VOID(check_room());
     round_embed_scale();
-    TRY_VOID(cache_layout(model_.spec, {.dtype = model_.activation}).supported(backend_.ops));
     TRY_VOID(load_vectors());
     for (MatrixParameter* matrix : parameters_.matrices) TRY_VOID(load(*matrix));
     for (NetworkPart* part : model_.network.parts()) part->loaded();

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/test_eventually.h"
-#include "engine/test_rig.h"
+#include "engine/testing/rig.h"
 #include "remote/engine_process.h"
 
 namespace octavo::remote {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <future>
 
-#include "engine/test_rig.h"
+#include "engine/testing/rig.h"
 #include "remote/data_parallel.h"
 #include "remote/engine_process.h"
 

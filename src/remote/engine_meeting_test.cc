@@ -9,7 +9,7 @@
 
 #include "base/test_eventually.h"
 #include "dist/test_ports.h"
-#include "engine/test_rig.h"
+#include "engine/testing/rig.h"
 #include "remote/engine_process.h"
 
 namespace octavo::remote {

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/test_eventually.h"
-#include "engine/test_rig.h"
+#include "engine/testing/rig.h"
 
 namespace octavo::remote {
 namespace {

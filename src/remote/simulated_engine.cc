@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "engine/engine.h"
-#include "engine/simulated_executor.h"
+#include "engine/execute/simulated_executor.h"
+#include "engine/loop/engine.h"
 #include "remote/child_process.h"
 #include "remote/engine_host.h"
 #include "remote/engine_meeting.h"

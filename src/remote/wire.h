@@ -1,8 +1,7 @@
 // What an engine and its client in another process say to each other.
 //
-// A frame is the number of its bytes (u32, of this machine's order: hosts of one engine are alike) and a
-// MessagePack array [kind, fields]. Both ends say kWireVersion first; it goes up whenever a field of any
-// struct below changes.
+// A frame is the number of its bytes (u32), the index of the message in its variant (u8) and the message's fields (base/pack.h).
+// Both ends say wire_version() first.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +19,14 @@
 
 namespace octavo::remote {
 
-inline constexpr int kWireVersion = 7;
+// Hash of the types of all fields of all messages: nobody raises it by hand.
+std::uint64_t wire_version();
+
 inline constexpr std::size_t kFrameBytesMax = std::size_t{1} << 30;
 
 // To the engine.
 struct Hello {
-  int version = kWireVersion;
+  std::uint64_t version = wire_version();
   int num_blocks = 0;  // KV blocks that the engine had before it died; 0: it is the first
 };
 struct Submit {
@@ -58,7 +59,7 @@ struct Loading {
   std::uint64_t done = 0, all = 0;  // bytes of weights
 };
 struct Ready {
-  int version = kWireVersion;
+  std::uint64_t version = wire_version();
   EngineInfo info;
 };
 struct Failed {  // to load

@@ -13,14 +13,14 @@ namespace octavo {
 
 inline constexpr int kDraftTokensMax = 32;  // draft tokens of one sequence in a step
 
-// Of the tokens that steps compute, in vLLM's buckets.
+// Tokens in a step, in vLLM's buckets.
 inline Histogram step_token_histogram() {
   return Histogram({1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384});
 }
 
-// What one step computed, and how long it took.
+// Work and time of one step.
 struct StepRecord {
-  std::int64_t number = 0;  // 0: there was no such step
+  std::int64_t number = 0;  // 0: no such step
   int prompt_tokens = 0;
   int answer_tokens = 0;  // draft tokens included
   int sequences = 0;
@@ -31,19 +31,19 @@ struct StepRecord {
   std::int64_t microseconds = 0;
 };
 
-// The last steps; step n stands at n % size().
+// The last steps; step n is at n % size().
 using RecentSteps = std::array<StepRecord, 256>;
 
-// Of the prefix cache: blocks that follow one another without a fork.
+// Blocks of the prefix cache that follow one another without a fork.
 struct PrefixNode {
-  int parent = -1;  // the node that they follow, which stands before this one; -1: they begin a text
+  int parent = -1;  // index of the node that they follow, lower than this one's; -1: they begin a text
   int blocks = 0;
-  int used = 0;    // of those, by requests that run
+  int used = 0;    // by running requests
   int shared = 0;  // by more than one
 };
 inline constexpr std::size_t kPrefixNodesMax = 96;
 struct PrefixTree {
-  std::vector<PrefixNode> nodes;  // those with the most blocks in and behind them
+  std::vector<PrefixNode> nodes;  // those with the most blocks in and after them
   std::int64_t left_out = 0;      // further ones
 };
 
@@ -56,7 +56,7 @@ struct AdapterStats {
 
 // Why blocks of another engine or of a tier were not taken: the prompt was computed here instead.
 enum class KvTransferFailure : std::uint8_t {
-  unreachable,  // nobody answers at that address
+  unreachable,  // no answer from that address
   expired,      // the other engine does not hold the blocks any more
   mismatch,     // another model, format of the cache, block size or prompt
   corrupt,      // a checksum or a message is wrong
@@ -67,10 +67,10 @@ inline constexpr int kKvTransferFailures = 6;
 inline constexpr std::array<std::string_view, kKvTransferFailures> kKvTransferFailureNames = {
     "unreachable", "expired", "mismatch", "corrupt", "lost", "no_blocks"};
 
-// Of blocks that come from elsewhere and go elsewhere. Buckets are vLLM's of its NixlConnector.
+// KV blocks fetched and handed over. Buckets are those of vLLM's NixlConnector.
 struct KvTransferStats {
   bool enabled = false;
-  int held_blocks = 0;  // gauge: for others, and loaded for requests that wait
+  int held_blocks = 0;  // gauge: for other engines, and loaded for waiting requests
   std::int64_t queries = 0;                                      // prompt tokens asked for and not cached here
   std::int64_t hits = 0;                                         // of those, fetched
   Histogram seconds{
@@ -79,15 +79,15 @@ struct KvTransferStats {
                    8589934592}};
   Histogram blocks{{10, 20, 30, 50, 75, 100, 200, 400, 1000, 2000, 4000, 10000, 20000, 50000}};
   std::array<std::int64_t, kKvTransferFailures> failures{};  // by KvTransferFailure
-  std::int64_t expired = 0;  // leases that ended before anybody took the blocks
+  std::int64_t expired = 0;  // leases that ended before an engine took the blocks
 };
 
-// Of a tier of KV blocks, in host memory, on a disk or in a store.
+// A tier of KV blocks: host memory, a disk or a store.
 struct KvTierStats {
   bool enabled = false;
   bool off = false;              // gauge: after an error, until the engine is started again
-  std::int64_t blocks = 0;       // gauge: that are there
-  std::int64_t block_bytes = 0;  // of each, there
+  std::int64_t blocks = 0;       // gauge: stored
+  std::int64_t block_bytes = 0;  // of one block in the tier
   std::int64_t bytes_max = 0;
   std::int64_t stored_blocks = 0;
   std::int64_t stored_bytes = 0;
@@ -99,8 +99,8 @@ struct KvTierStats {
   std::int64_t skipped_loads = 0;   // prompts whose blocks were computed because that is faster
 };
 
-// Of an engine's process. While it is started again requests wait for it; where its ranks are on several
-// hosts, of which nobody knows when they come back, they are refused.
+// State of an engine's process. starting: requests wait for the restart. away: ranks on other hosts are missing,
+// and requests are refused.
 enum class EnginePresence : std::uint8_t { up, starting, away };
 
 struct EngineStats {

@@ -19,7 +19,7 @@ class Histogram {
     sum_ += value;
   }
 
-  // What another histogram of the same bounds has counted. False, and nothing changed: their number differs.
+  // The counts of another histogram of the same bounds. False, and nothing changed: their number differs.
   bool assign(std::span<const std::int64_t> counts, double sum) {
     if (counts.size() != counts_.size()) return false;
     counts_.assign(counts.begin(), counts.end());

@@ -8,13 +8,13 @@
 
 namespace octavo {
 
-// From a client: do_remote_decode alone asks an engine to keep the blocks of the prompt. What its reply says
-// goes, as it is, into the request to the engine that decodes.
+// do_remote_decode asks an engine to keep the blocks of the prompt. Its reply has the parameters of the
+// request to the engine that decodes.
 struct KvTransferParams {
   bool do_remote_prefill = false;  // the blocks are at the engine below
   bool do_remote_decode = false;   // keep the blocks for another engine
   std::string remote_engine_id{};
-  std::string remote_request_id{};  // names the lease there; who does not know it gets nothing
+  std::string remote_request_id{};  // names the lease there, and is its secret
   std::string remote_host{};        // of the side channel
   int remote_port = 0;
   std::vector<std::vector<std::int64_t>> remote_block_ids{};  // of each cache group: one for each full block

@@ -1,4 +1,4 @@
-// Texts that are read, not continued: what is asked, and how the model's numbers become what a client sees.
+// Pooling: tasks, and the activation of the model's numbers.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace octavo {
 
-// What an engine does with prompts: it continues them, makes a vector of each or scores each label, or does
-// so of each token.
+// What an engine computes from a prompt: its continuation, a vector or a score for each label, of the text or of
+// each token.
 enum class Task : std::uint8_t { generate, embed, classify, token_embed, token_classify };
 
 constexpr bool is_of_tokens(Task task) { return task == Task::token_embed || task == Task::token_classify; }
 
-// Of models that read texts, by vLLM's names; nothing: it is none of them.
+// vLLM's names of pooling tasks. nullopt: no such task.
 std::optional<Task> task_named(std::string_view name);
 inline constexpr std::string_view kTaskNames = R"("embed", "token_embed", "classify" or "token_classify")";
 
 enum class ScoreActivation : std::uint8_t { none, sigmoid, softmax, relu };
 
-// Scales the vector to length 1; one of zeros stays.
+// Scales the vector to length 1; zeros stay.
 void normalise(std::span<float> vector);
 
 void activate(ScoreActivation activation, std::span<float> scores);

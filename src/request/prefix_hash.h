@@ -24,8 +24,8 @@ class PrefixHasher {
   explicit PrefixHasher(PrefixHashOptions options, int block_size);
 
   // Extends `keys` to one for each full block of `tokens`: key[i] = H(key[i-1], tokens of block i), where
-  // `identity` (CacheIdentity::digest) stands before the first. `extras` (media_identities): what is hashed with
-  // each of the first blocks. What `keys` holds already is believed.
+  // `identity` (CacheIdentity::digest) precedes the first. `extras` (media_identities): what is hashed with
+  // each of the first blocks. Keys in `keys` are not computed again.
   void extend(std::span<const TokenId> tokens, Hash128 identity, std::vector<Hash128>& keys,
               std::span<const Hash128> extras = {}) const;
 

@@ -1,4 +1,4 @@
-// A request on its way into the engine, and what comes back: plain data, which any process may hold.
+// A request to the engine and its outputs: plain data, which crosses processes.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@ namespace octavo {
 // Given out by the engine on submit; never reused within a process.
 using RequestId = std::uint64_t;
 
-// What one of a request's answers has said before: where it goes on.
+// The tokens that one of a request's answers has already, to continue it.
 struct AnswerSoFar {
   int index = 0;                // which of the n answers
   std::vector<TokenId> tokens;  // in order
 };
 
-// How long an answer may think: its thoughts stand between two tokens.
+// Limit of an answer's thoughts, which are between two tokens.
 struct ThinkingBudget {
   TokenId begin = 0, end = 0;
-  int tokens = 0;                 // of the thoughts; then nothing but their end may follow
-  std::optional<int> spent = {};  // where the answer begins with thoughts: those of them in the prompt
+  int tokens = 0;                 // of the thoughts; then only their end can follow
+  std::optional<int> spent = {};  // thoughts that the prompt has begun: their tokens so far
 };
 
 struct Request {
@@ -44,27 +44,27 @@ struct Request {
   std::int64_t priority = 0;     // lower goes first under the priority policy
   CacheIdentity identity;        // requests share cached prefixes only with those of an equal one
   bool read_prefix_cache = true;
-  std::optional<grammar::GrammarSource> grammar;  // of the answers; nothing: they are free
-  std::optional<TokenId> grammar_after;  // answers are free up to this token; the grammar begins behind it
+  std::optional<grammar::GrammarSource> grammar;  // of the answers; nullopt: they are free
+  std::optional<TokenId> grammar_after;  // answers are free up to this token; the grammar begins after it
 
-  std::optional<ThinkingBudget> thinking_budget;  // nothing: answers think as long as they like
+  std::optional<ThinkingBudget> thinking_budget;  // nullopt: no limit
 
-  // What draws come from where `sampling` has no seed; nothing: the engine's own choice.
+  // Seed of the draws where `sampling` has none; nullopt: the engine chooses one.
   std::optional<std::uint64_t> entropy;
-  // Given: only these answers are wanted, and they go on behind what they have said. A draw depends on the
-  // seed and its place alone, so with the same entropy they go on bit for bit as if they had never stopped.
+  // Not empty: only these answers are wanted, and they continue after their tokens. A draw depends only on the
+  // seed and its position, so with the same entropy the continuation is bit-identical.
   std::vector<AnswerSoFar> answers_so_far;
 
-  // Of several engines behind one client (data parallelism): the one that is to have it; nothing: any.
+  // Index of the engine (data parallelism); nullopt: any.
   std::optional<int> engine;
 
-  // Prefill and decode on two engines: what this one is to hand over or take over.
+  // Prefill and decode on two engines: the KV blocks to hand over or to take over.
   std::optional<KvTransferParams> kv_transfer;
 
-  // Of models with token types: from here on tokens belong to a second text; nothing: there is one text.
+  // First token of the second text, for models with token types; nullopt: there is one text.
   std::optional<int> second_text;
 
-  std::vector<MediaPart> media;  // in the prompt, in the order of their places; or the source beside it
+  std::vector<MediaPart> media;  // in the prompt, in order of position; or the source beside it
 
   int answers() const {
     return answers_so_far.empty() ? sampling.n : static_cast<int>(answers_so_far.size());
@@ -75,8 +75,8 @@ enum class FinishReason : std::uint8_t {
   stop,        // an end-of-text or stop token, or a stop string
   length,      // max_tokens or the context is used up
   repetition,  // repetition_detection fired
-  abort,       // the caller went away or said so
-  error,       // the engine could not go on with this request
+  abort,       // the client left or cancelled
+  error,       // the engine failed on this request
 };
 
 std::string_view name(FinishReason reason);
@@ -97,24 +97,24 @@ struct RequestTimes {
   std::int64_t last_token_us = 0;
 };
 
-// What one engine step produced for one sequence of a request.
+// New tokens of one sequence after an engine step.
 struct Output {
   RequestId id = 0;
-  int engine = 0;                       // EngineInfo::index of the one that it comes from
+  int engine = 0;                       // EngineInfo::index
   int index = 0;                        // which of the n answers
   std::vector<TokenId> token_ids;       // new ones, in order
   std::vector<TokenLogprobs> logprobs;  // one for each new token, when asked for
   // For positions 1 .. prompt-1, once, before or with the first token, when asked for.
   std::vector<TokenLogprobs> prompt_logprobs;
-  std::vector<float> pooled;  // the whole answer, as the model gives it, unless the task is to generate
+  std::vector<float> pooled;  // the whole answer of a pooling task, as the model gives it
   int cached_tokens = 0;  // prompt tokens whose KV was found in the cache
   std::optional<FinishReason> finished;
   std::optional<TokenId> stop_token;  // the stop_token_ids entry that ended it
   std::optional<Error> error;         // with FinishReason::error: what happened, and whose fault it is
-  // With the last answer's end, where another engine is to decode: what that one must be told.
+  // With the last answer's end: parameters of the request to the engine that decodes.
   std::optional<KvTransferParams> kv_transfer;
   RequestTimes times;                 // filled when finished
-  int preemptions = 0;                // times that it gave its blocks back; filled when finished
+  int preemptions = 0;                // times that its blocks were taken away; filled when finished
 };
 
 // Where a request's outputs go. Called on the engine's thread: hand over and return, never wait.

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "request/sampling_fields.h"
+
 namespace octavo {
 namespace {
-
-Result<> within(std::string_view field, double value, double low, double high) {
-  if (std::isfinite(value) && value >= low && value <= high) return {};
-  return invalid(field, "must be in [{}, {}], got {}", low, high, value);
-}
 
 Result<> at_most(std::string_view field, std::size_t count, int limit) {
   if (count <= static_cast<std::size_t>(limit)) return {};
@@ -23,24 +20,12 @@ Result<> in_vocabulary(std::string_view field, TokenId id, int vocab_size) {
 
 Result<> valid_logprobs(std::string_view field, std::optional<int> count, const SamplingLimits& limits) {
   if (!count) return {};
-  if (*count < -1) return invalid(field, "must be >= 0, or -1 for the whole vocabulary, got {}", *count);
+  if (*count < -1) return invalid(field, "must be at least -1, got {}", *count);
   const int asked = *count == -1 ? limits.vocab_size : *count;
   if (limits.max_logprobs >= 0 && asked > limits.max_logprobs)
     return invalid(field, "at most {} (--max-logprobs), got {}", limits.max_logprobs, *count);
   if (asked > limits.vocab_size)
     return invalid(field, "at most the vocabulary, {}, got {}", limits.vocab_size, asked);
-  return {};
-}
-
-Result<> valid_shape(const SamplingParams& p) {
-  TRY_VOID(within("temperature", p.temperature, 0, 2));
-  if (!(p.top_p > 0 && p.top_p <= 1)) return invalid("top_p", "must be in (0, 1], got {}", p.top_p);
-  if (p.top_k < -1) return invalid("top_k", "must be >= 1, or 0 or -1 for off, got {}", p.top_k);
-  TRY_VOID(within("min_p", p.min_p, 0, 1));
-  TRY_VOID(within("presence_penalty", p.presence_penalty, -2, 2));
-  TRY_VOID(within("frequency_penalty", p.frequency_penalty, -2, 2));
-  // Beyond these a penalised logit would overflow.
-  TRY_VOID(within("repetition_penalty", p.repetition_penalty, 1e-6, 1e6));
   return {};
 }
 
@@ -58,8 +43,7 @@ Result<> valid_tokens(const SamplingParams& p, const SamplingLimits& limits) {
 }
 
 Result<> valid_ends(const SamplingParams& p, const SamplingLimits& limits) {
-  if (p.max_tokens && *p.max_tokens < 1) return invalid("max_tokens", "must be >= 1, got {}", *p.max_tokens);
-  if (p.min_tokens < 0) return invalid("min_tokens", "must be >= 0, got {}", p.min_tokens);
+  if (p.max_tokens && *p.max_tokens < 1) return invalid("max_tokens", "must be at least 1, got {}", *p.max_tokens);
   if (p.max_tokens && p.min_tokens > *p.max_tokens)
     return invalid("min_tokens", "must be <= max_tokens = {}, got {}", *p.max_tokens, p.min_tokens);
   TRY_VOID(at_most("stop", p.stop.size(), limits.max_stop_strings));
@@ -90,16 +74,15 @@ Result<> valid_reports(const SamplingParams& p, const SamplingLimits& limits) {
   TRY_VOID(at_most("logprob_token_ids", p.logprob_token_ids.size(), limits.max_logprob_token_ids));
   for (const TokenId id : p.logprob_token_ids)
     TRY_VOID(in_vocabulary("logprob_token_ids", id, limits.vocab_size));
-  if (p.truncate_prompt_tokens && (*p.truncate_prompt_tokens < -1 || *p.truncate_prompt_tokens == 0))
-    return invalid("truncate_prompt_tokens", "must be >= 1, or -1, got {}", *p.truncate_prompt_tokens);
+  if (p.truncate_prompt_tokens == 0) return invalid("truncate_prompt_tokens", "must be at least 1, or -1, got 0");
   return {};
 }
 
 }  // namespace
 
 Result<SamplingParams> validated(SamplingParams p, const SamplingLimits& limits) {
-  if (p.n < 1 || p.n > limits.max_n) return invalid("n", "must be in [1, {}], got {}", limits.max_n, p.n);
-  TRY_VOID(valid_shape(p));
+  TRY_VOID(check_ranges(p));
+  if (p.n > limits.max_n) return invalid("n", "must be at most {}, got {}", limits.max_n, p.n);
   TRY_VOID(valid_tokens(p, limits));
   TRY_VOID(valid_ends(p, limits));
   TRY_VOID(valid_reports(p, limits));

@@ -1,4 +1,4 @@
-// What a request asks of the sampler: the fields, defaults and rules of vLLM's SamplingParams.
+// Sampling parameters of a request: the fields, defaults and rules of vLLM's SamplingParams.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct RepetitionDetection {
 };
 
 struct SamplingParams {
-  int n = 1;  // answers to one prompt; each is a sequence of its own with seed + index
+  int n = 1;  // answers to one prompt; answer i is a sequence with seed + i
 
   // Shape of the distribution. temperature 0 is greedy and ignores top_k, top_p and min_p.
   double temperature = 1.0;
@@ -38,12 +38,12 @@ struct SamplingParams {
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::vector<TokenId> allowed_token_ids;  // empty: all
   std::vector<std::string> bad_words;
-  std::vector<TokenId> begin_suppress_tokens;  // must not come first; the model's, not a client's
+  std::vector<TokenId> begin_suppress_tokens;  // must not come first; set by the model
   std::vector<std::vector<TokenId>>
-      bad_word_ids;  // bad_words tokenised; filled by whoever holds the tokenizer
+      bad_word_ids;  // bad_words tokenised; the server fills them in
 
   // When to end.
-  std::optional<int> max_tokens = 16;  // nullopt: whatever the context leaves
+  std::optional<int> max_tokens = 16;  // nullopt: up to the end of the context
   int min_tokens = 0;
   std::vector<std::string> stop;
   std::vector<TokenId> stop_token_ids;
@@ -65,7 +65,7 @@ struct SamplingParams {
   static constexpr double kGreedyBelow = 1e-5;
 };
 
-// The limits that a server puts on what one request may ask for.
+// A server's limits on one request.
 struct SamplingLimits {
   int vocab_size = 0;
   int max_logprobs = 20;  // -1: no cap
@@ -78,9 +78,9 @@ struct SamplingLimits {
   int max_repetition_pattern_size = 1024;  // each step costs up to this much
 };
 
-// Checks every field against its rule and the limits, and brings the rest to a normal form (temperatures in
-// (0, 0.01) raised to 0.01, top_k -1 -> 0, biases clamped to [-100, 100], stop_token_ids sorted and unique,
-// seed -1 -> none). Errors name the field and the limit.
+// Checks each field against its rule and the limits. Brings values to a normal form: a temperature in
+// (0, 0.01) to 0.01, top_k -1 to 0, biases to [-100, 100], stop_token_ids to a sorted set, seed -1 to
+// none. Errors name the field and the limit.
 Result<SamplingParams> validated(SamplingParams params, const SamplingLimits& limits);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// When a sequence ends, as far as its tokens tell. (Stop strings are found in the text, by text/.)
+// Decides by its tokens when a sequence ends. (text/ finds stop strings in the text.)
 #pragma once
 
 #include <optional>
@@ -11,21 +11,21 @@ namespace octavo {
 
 struct Finish {
   FinishReason reason = FinishReason::stop;
-  std::optional<TokenId> stop_token;  // the stop_token_ids entry that ended it
+  std::optional<TokenId> stop_token;  // the entry of stop_token_ids that ended it
   bool operator==(const Finish&) const = default;
 };
 
-// In vLLM's order: before min_tokens nothing but the end of the room ends a sequence; then an end-of-text
+// Checks in vLLM's order. Before min_tokens, only the end of the context ends a sequence; then an end-of-text
 // token (unless ignore_eos), a stop token, the length, a repetition.
 class FinishRule {
  public:
-  // The most tokens this request may generate: max_tokens, and what its prompt leaves of the context.
+  // Maximum number of output tokens: max_tokens, limited by the context that the prompt leaves.
   static int output_tokens_max(const Request& request, int context_tokens);
 
   // `request` must outlive this.
   FinishRule(const Request& request, int context_tokens);
 
-  // To be asked once after each token; `output` is all that was generated, the new one last. O(1), and
+  // Call it once after each token; `output` holds all output tokens, the new one last. O(1), or
   // O(max_pattern_size) with repetition_detection.
   std::optional<Finish> after(std::span<const TokenId> output);
 
@@ -35,8 +35,8 @@ class FinishRule {
   const Request& request_;
   std::size_t output_max_;
   std::size_t min_period_;
-  // For each period from min_period_: how many of the last tokens equal the one that many before. Never more
-  // than it takes.
+  // For each period from min_period_: how many of the last tokens equal the token one period before, capped
+  // at the number that ends the sequence.
   std::vector<std::size_t> runs_;
 };
 

@@ -1,4 +1,4 @@
-// Time a step and a row: rows x vocabulary x what is asked for; and packing alone.
+// Time per step and per row, by rows, vocabulary and requested features; and packing alone.
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -35,7 +35,7 @@ void sample(benchmark::State& state) {
   std::vector<float> logits(rows * static_cast<std::size_t>(vocab));
   for (float& x : logits) x = normal(rng);
   for (std::size_t r = 0; r < rows; ++r)
-    logits[r * static_cast<std::size_t>(vocab) + rng() % 1000] = 18;  // a language model is fairly sure
+    logits[r * static_cast<std::size_t>(vocab) + rng() % 1000] = 18;  // real models are usually this certain
   std::vector<TokenId> prompt(1000);
   for (TokenId& id : prompt) id = static_cast<TokenId>(rng() % static_cast<unsigned>(vocab));
   std::vector<SequenceSampling> sequences;
@@ -62,7 +62,7 @@ BENCHMARK(sample)
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
 
-// A vocabulary of two tokens: what is left is packing, one call to the pool and reading the answer.
+// With a vocabulary of two tokens, only packing, one call of the pool and reading the result remain.
 void pack_256_rows(benchmark::State& state) {
   constexpr std::size_t kRows = 256;
   SamplingParams params;

@@ -1,5 +1,5 @@
-// From the logits of a step to one token for each row: packs what the sequences ask for into the arguments of
-// the sample operator, runs it, and reads the answer.
+// Samples one token for each row of a step's logits: packs the sequences' parameters into the arguments of
+// the sample operator, runs it, and reads the result.
 #pragma once
 
 #include <cstdint>
@@ -14,53 +14,53 @@
 
 namespace octavo {
 
-// One row of logits and what to do with it.
+// One row of logits and its parameters.
 struct SampleRow {
   const SequenceSampling* sequence = nullptr;
-  // What the sequence has generated so far, and how many draft tokens come behind it in this row. Together
-  // they are the position of the draw: a token depends on the seed and its place alone.
+  // Output tokens so far, and the number of draft tokens that precede this row's token. Their sum is the
+  // position of the draw: a token depends only on the seed and this position.
   std::span<const TokenId> output;
   int drafts = 0;
-  // >= 0: report on this token, the prompt's next one, instead of choosing (prompt_logprobs).
+  // >= 0: report on this token, the prompt's next one, instead of sampling (prompt_logprobs).
   TokenId forced = -1;
-  // Bit by token id, set = allowed, of the grammar that the answer follows; empty: all are.
+  // Grammar mask, one bit per token id, set = allowed; empty: all tokens are allowed.
   std::span<const std::int32_t> mask = {};
 };
 
 struct SampledToken {
   TokenId id = -1;  // -1: the logits are broken (NaN or infinite), or every token is banned
-  std::optional<TokenLogprobs> logprobs;  // none where none are asked for, or memory for them runs out
+  std::optional<TokenLogprobs> logprobs;  // nullopt if none were requested, or if there is no memory for them
 };
 
 struct SamplerOptions {
-  bool processed_logprobs = false;  // log-probabilities after all processing instead of the model's own
+  bool processed_logprobs = false;  // log-probabilities after all processing, instead of the model's own
 };
 
-// Reserve once; then one step at a time: launch, then collect. Memory for what requests ask for beyond a
-// token (masks, biases, histories, reports) grows to what the largest step needed and stays.
+// Call reserve() once, then for each step launch() and collect(). Memory for optional parameters (masks,
+// biases, histories, reports) grows to the largest step's need and is kept.
 class Sampler {
  public:
   Sampler(Backend& backend, const SamplerOptions& options) : backend_(backend), options_(options) {}
 
-  // Room on the device for a step of so many rows. Error: the device has no memory left.
+  // Reserves device memory for a step of `rows` rows. Error: out of device memory.
   Result<> reserve(std::int64_t rows, std::int64_t vocab) {
     return backend_.ops.reserve_sampling(*backend_.device, rows, vocab);
   }
 
   // logits: f32 [rows, vocab] on the device, overwritten; row i belongs to rows[i]. Enqueues all work on the
-  // backend's stream. Errors: the device has no memory left.
+  // backend's stream. Errors: out of device memory.
   Result<> launch(const View& logits, std::span<const SampleRow> rows);
 
-  // i32 [rows] on the device: the tokens of the launched step, for operators behind it on the stream. Until
-  // the next launch.
+  // i32 [rows] on the device: the sampled tokens, for later operators on the stream. Valid until the next
+  // launch.
   View ids() const { return out_.device(outputs_.id); }
 
-  // Waits for the launched step, and not for what was enqueued behind it; one item for each of its rows, for
-  // the caller to take before the next launch.
+  // Waits for the launched step, but not for later work on the stream. Returns one item per row; read them
+  // before the next launch.
   std::span<SampledToken> collect();
 
  private:
-  // Where each array of SampleArgs lies in the step's memory.
+  // Offset of each array of SampleArgs in the step's memory.
   struct Inputs {
     Part<float> temperature, top_p, min_p;
     Part<std::int32_t> top_k, forced, top_counts;
@@ -72,7 +72,7 @@ class Sampler {
   struct Outputs {
     Part<std::int32_t> id, rank, top_ids;
     Part<float> logprob, top_logprobs;
-    std::size_t columns = 0;  // of the top arrays
+    std::size_t columns = 0;  // columns of the top-k arrays
   };
 
   void lay_out(std::span<const SampleRow> rows, std::size_t vocab);

@@ -1,4 +1,4 @@
-// A warm step allocates nothing, unless log-probabilities are asked for, which leave with the result.
+// A warm step allocates nothing, except for requested log-probabilities, which the result owns.
 #include <gtest/gtest.h>
 
 #include "base/test_allocations.h"

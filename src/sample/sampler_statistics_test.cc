@@ -1,4 +1,4 @@
-// Chi-square tests: what the sampler draws against the exact distribution, computed here by the definitions.
+// Chi-square tests of the sampler's draws against the exact distribution, computed here from the definitions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::vector<float> test_logits() {
   std::normal_distribution<float> normal(0, 1.5f);
   std::vector<float> logits(kVocab);
   for (float& x : logits) x = normal(rng);
-  logits[7] = logits[41] = logits[9] = 3;  // likely ones among the specially treated, and ties
+  logits[7] = logits[41] = logits[9] = 3;  // likely tokens among those with special treatment, and ties
   return logits;
 }
 
@@ -41,7 +41,8 @@ Probabilities softmax(const std::vector<double>& logits) {
   return p;
 }
 
-// Keeps the tokens for which keep(probability, tokens before it, mass before it) holds, in falling order.
+// Keeps the tokens for which keep(probability, tokens before it, mass before it) is true, in descending
+// order.
 Probabilities filtered(const Probabilities& p, const std::function<bool(double, std::size_t, double)>& keep) {
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -95,7 +96,7 @@ Probabilities exact(const SamplingParams& params, const std::vector<float>& raw)
   return filtered(p, [&](double, std::size_t, double mass) { return mass < params.top_p; });
 }
 
-// How often each token came, drawn by kDraws sequences that differ in their seed.
+// Count of each token over kDraws sequences with different seeds.
 std::vector<std::size_t> draw_by_seed(const SamplingParams& params, const std::vector<float>& logits) {
   Backend backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
   Sampler sampler(backend, {});
@@ -120,8 +121,8 @@ std::vector<std::size_t> draw_by_seed(const SamplingParams& params, const std::v
   return counts;
 }
 
-// Pearson's statistic in standard deviations (Wilson and Hilferty's approximation); tokens too rare to expect
-// five of them share a cell. Infinite if an impossible token came.
+// Pearson's statistic in standard deviations (Wilson and Hilferty's approximation); tokens with fewer than
+// five expected draws share a cell. Infinite if an impossible token was drawn.
 double deviation(const std::vector<std::size_t>& counts, const Probabilities& p) {
   const auto draws = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
   double statistic = 0, rest_expected = 0, rest_counted = 0;
@@ -163,7 +164,7 @@ TEST_P(SamplerStatistics, DrawsFollowTheExactDistribution) {
   const auto counts = draw_by_seed(params, logits);
   EXPECT_LT(deviation(counts, p), kTolerance);
 
-  // The test sees a small error: the same draws do not fit a slightly warmer distribution.
+  // The test is sensitive: the same draws do not fit a slightly warmer distribution.
   if (std::ranges::count_if(p, [](double x) { return x > 0; }) < 2) return;
   SamplingParams warmer = params;
   warmer.temperature *= 1.15;
@@ -228,7 +229,7 @@ INSTANTIATE_TEST_SUITE_P(
                           }}),
     [](const auto& named) { return named.param.name; });
 
-// One sequence, position after position.
+// One sequence, position by position.
 TEST(SamplerPositions, DrawsFollowTheExactDistribution) {
   SamplingParams params;
   params.seed = 5;

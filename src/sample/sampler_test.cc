@@ -111,7 +111,7 @@ TEST_F(SamplerTest, BrokenLogitsAndTotalBansAreNoToken) {
   EXPECT_GE(out[2].id, 0);
 }
 
-// The same row gives the same token and log-probabilities alone and among others, in any order.
+// A row gives the same token and log-probabilities alone and in any batch, in any order.
 TEST_F(SamplerTest, NeighboursDoNotMatter) {
   std::mt19937 rng(7);
   std::normal_distribution<float> normal(0, 2);

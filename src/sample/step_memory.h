@@ -1,4 +1,5 @@
-// Many small arrays in one piece of memory, on the host and on the device, so that one copy a step moves all.
+// Many small arrays in one block of memory, on the host and on the device, so that one copy per step moves
+// all.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +10,15 @@
 
 namespace octavo {
 
-// `count` items at a place in a StepMemory.
+// `count` items at an offset in a StepMemory.
 template <class T>
 struct Part {
   std::size_t offset = 0;
   std::size_t count = 0;
 };
 
-// clear, add parts, fit; then fill the host side and upload, or download and read it. Two host sides take
-// turns, so that one can be filled while the device still reads the other.
+// clear(), add parts, fit(); then fill the host side and upload, or download and read it. Two host sides
+// alternate, so that one can be filled while the device still reads the other.
 class StepMemory {
  public:
   void clear() { bytes_ = 0; }
@@ -29,8 +30,8 @@ class StepMemory {
     return {offset, count};
   }
 
-  // Makes room for all parts; what was there is lost. Grows by doubling, never shrinks, and stays in its
-  // place on the device as long as it does not grow.
+  // Makes room for all parts; the contents are lost. Grows by doubling, never shrinks; its device address
+  // changes only when it grows.
   Result<> fit(Device& device, Stream& stream) {
     if (bytes_ > staging_.bytes()) {
       const std::size_t bytes = std::max(bytes_, 2 * staging_.bytes());

@@ -1,4 +1,4 @@
-// Ends an answer's thoughts when they have had as many tokens as the request allows.
+// Ends the reasoning of an output after the number of tokens that the request allows.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ class ThinkingLimit {
     if (budget_) spent_ = budget_->spent;
   }
 
-  // The answer goes on with this token. O(1).
+  // Appends an output token. O(1).
   void append(TokenId id) {
     if (!budget_) return;
     if (id == budget_->begin) {
@@ -25,18 +25,18 @@ class ThinkingLimit {
     }
   }
 
-  // The token that has thoughts counted; nothing: there is no limit.
+  // The token that starts reasoning; nullopt: no limit.
   std::optional<TokenId> begin() const { return budget_ ? std::optional(budget_->begin) : std::nullopt; }
-  // Whether what may come next depends on how many thoughts there are.
+  // Whether the next token can depend on the length of the reasoning.
   bool counts() const { return spent_.has_value(); }
-  // The token that must come next: the end of the thoughts. Nothing: any may.
+  // The token that must come next, the end of reasoning; nullopt: any token.
   std::optional<TokenId> forced() const {
     return spent_ && *spent_ >= budget_->tokens ? std::optional(budget_->end) : std::nullopt;
   }
 
  private:
   std::optional<ThinkingBudget> budget_;
-  std::optional<int> spent_ = {};  // of the thoughts that are open
+  std::optional<int> spent_ = {};  // tokens of the open reasoning
 };
 
 }  // namespace octavo

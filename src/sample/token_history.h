@@ -1,5 +1,4 @@
-// Which tokens a sequence holds and how often it generated each: what the penalties need, kept up to date at
-// O(1) a token.
+// The distinct tokens of a sequence and their output counts, for penalties. O(1) per token.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ class TokenHistory {
   void add_prompt(TokenId id) { counts_[find_or_insert(id)] += 0; }
   void add_output(TokenId id) { counts_[find_or_insert(id)] += 1; }
 
-  // Distinct tokens in the order of their first appearance, and beside each how often it was generated.
+  // Distinct tokens by first appearance, and beside each its count in the output.
   std::span<const TokenId> ids() const { return ids_; }
   std::span<const std::int32_t> counts() const { return counts_; }
 
@@ -25,7 +24,7 @@ class TokenHistory {
 
   std::vector<TokenId> ids_;
   std::vector<std::int32_t> counts_;
-  std::vector<std::size_t> slots_;  // open addressing: index into ids_ plus 1, or 0; a power of two of them
+  std::vector<std::size_t> slots_;  // open addressing: index into ids_ plus 1, or 0; size is a power of two
 };
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// The half of the scheduler that plans a step.
+// Scheduler: plans a step.
 #include <algorithm>
 #include <utility>
 
@@ -8,8 +8,8 @@
 namespace octavo {
 namespace {
 
-// Waiting sequences that one plan looks at beyond those it admits: each costs a walk through the prefix
-// cache.
+// Maximum number of waiting sequences that one plan examines but does not admit: each costs a walk through
+// the prefix cache.
 constexpr int kSharersPassedMax = 64;
 constexpr std::size_t kReorderedMax = 128;
 
@@ -44,8 +44,8 @@ void Scheduler::plan(StepPlan& plan) {
                                 p.state_from, p.state_to});
 }
 
-// Tokens that the sequence could compute next, 0 while it is parked, or the end of its length or draft tokens
-// are on the way.
+// Number of tokens that the sequence could compute next. 0 if it is parked, complete, or has draft tokens in
+// flight.
 int Scheduler::tokens_wanted(const Sequence& s) const {
   if (s.parked || s.drafting || s.length() >= s.max_total_tokens) return 0;
   if (s.sampling > 0 && !options_.samples_ahead) return 0;
@@ -54,11 +54,11 @@ int Scheduler::tokens_wanted(const Sequence& s) const {
   return threshold == 0 ? wanted : std::min(wanted, threshold);
 }
 
-// Blocks kept free for the sequence, so that what it was admitted for never waits.
+// Blocks kept free for the sequence, so that it never waits for what it was promised at admission.
 int Scheduler::promise(const Sequence& s) const { return s.blocks.growth(s.promised, ahead_max_); }
 
-// Free blocks that nobody has a claim on. A block of a sliding-window group with two users is taken off, too:
-// the first to leave it behind will take a new one, and gives none back.
+// Free blocks without a claim. Also subtracts each block of a sliding-window group with two users: the first
+// to pass it takes a new block and frees none.
 int Scheduler::spare() const {
   int lent = 0;
   for (int g = 0; g < cache_.group_count(); ++g)
@@ -66,9 +66,9 @@ int Scheduler::spare() const {
   return cache_.pool.free() - promised_ - lent;
 }
 
-// One token for everyone who waits for just that. They go before long prefills, whoever is older, so that no
-// answer falters while a prompt is read; the budget has a token for each running sequence. Appended tokens
-// beyond the promise get room for the first of them here, and are computed with the prefills.
+// One token for each sequence that needs just one. These go before long prefills of older sequences, so that
+// output continues while a prompt is computed; the budget has a token for each running sequence. Only the
+// first of appended tokens beyond the promise gets a block here; the others are computed with the prefills.
 void Scheduler::plan_decodes(StepPlan& plan) {
   const std::size_t steps = options_.samples_ahead ? 1 : static_cast<std::size_t>(options_.max_steps_in_flight);
   const std::size_t share = (running_.size() + steps - 1) / steps;
@@ -78,7 +78,7 @@ void Scheduler::plan_decodes(StepPlan& plan) {
   }
 }
 
-// The blocks of what was known at the admission were promised then.
+// Blocks for tokens that were known at admission are promised.
 void Scheduler::plan_prefills(StepPlan& plan) {
   for (const Slot slot : running_) {
     const int wanted = tokens_wanted(at(slot));
@@ -89,13 +89,13 @@ void Scheduler::plan_prefills(StepPlan& plan) {
   }
 }
 
-// Sees to the blocks for one more token: those promised, then spare ones, then those of sequences that come
-// after. False: not in this step.
+// Finds blocks for one more token: promised ones, then spare ones, then those of later sequences. False: not
+// possible in this step.
 bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
   Sequence& s = at(running_[place]);
   const int beyond_promise = s.blocks.missing(s.planned + 1) - promise(s);
   if (beyond_promise <= 0) return true;
-  // What is deferred is as good as free, but one step later.
+  // Deferred blocks are free once the step in flight is collected.
   while (beyond_promise > spare() + static_cast<int>(deferred_.size()) && preempt_below(place, plan)) {
   }
   if (beyond_promise > spare()) return false;
@@ -103,8 +103,8 @@ bool Scheduler::make_room(std::size_t place, StepPlan& plan) {
   return true;
 }
 
-// Takes the blocks of the last running sequence after `place` that may lose them. Not yet part of this plan:
-// those after `place` come later in it.
+// Preempts the last running sequence after `place` that may be preempted. Sequences after `place` are not in
+// this plan yet.
 bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   std::size_t last = running_.size() - 1;
   while (last > place && at(running_[last]).non_preemptible) --last;
@@ -118,7 +118,7 @@ bool Scheduler::preempt_below(std::size_t place, StepPlan& plan) {
   return true;
 }
 
-// Back into the queue, without its memory.
+// Puts the sequence back into the queue and frees its memory.
 void Scheduler::start_over(Slot slot) {
   Sequence& s = at(slot);
   give_up_memory(s);
@@ -153,8 +153,8 @@ int Scheduler::covered(const Sequence& s, int count) const {
   return count;
 }
 
-// The part of `count` more tokens behind which a state can be kept, if there is one: up to where the sequence
-// branches off, else up to the last multiple of the interval. The rest is for the next step.
+// The part of `count` more tokens after which a state can be saved, if any: up to where the sequence branches
+// off, else up to the last multiple of the interval. The next step computes the rest.
 int Scheduler::to_checkpoint(const Sequence& s, int count) const {
   if (!cache_.saved_states || !options_.enable_chunked_prefill) return count;
   const int end = s.planned + count;
@@ -163,8 +163,8 @@ int Scheduler::to_checkpoint(const Sequence& s, int count) const {
   return last > s.planned ? last - s.planned : count;
 }
 
-// How many of `count` draft tokens have room for the states before them. The rest of the slots are for sequences. Where
-// states are kept behind prefixes, none passes a place where one is.
+// How many of `count` draft tokens have slots for the states before them; sequences use the other slots.
+// Where prefixes have saved states, no draft token passes the position of one.
 int Scheduler::revocable(const Sequence& s, int count) const {
   if (options_.draft_states == 0) return count;
   const int slots = states_.free() - (options_.max_num_seqs - static_cast<int>(running_.size()));
@@ -173,7 +173,7 @@ int Scheduler::revocable(const Sequence& s, int count) const {
                              : count;
 }
 
-// Puts `count` tokens of the sequence into the plan. Their blocks are there.
+// Adds `count` tokens of the sequence to the plan. Their blocks exist.
 void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   Sequence& s = at(slot);
   take_blocks(s, s.planned + count);
@@ -203,12 +203,12 @@ void Scheduler::compute(Slot slot, int count, StepPlan& plan) {
   plan.tokens += count;
 }
 
-// Draft tokens take what all others have left of the budget, and blocks that nobody has a claim on.
+// Draft tokens use the budget that is left, and spare blocks.
 void Scheduler::plan_drafts(StepPlan& plan) {
   for (PlannedSequence& p : plan.sequences) {
     Sequence& s = at(slot(p.sequence));
     if (!p.samples || s.sampling > 1 || s.drafts.empty())
-      continue;  // sampling > 1: they are for a step before
+      continue;  // sampling > 1: these drafts belong to an earlier step
     const int wanted =
         std::min({static_cast<int>(s.drafts.size()), budget_, ahead_max_ - (s.planned - s.computed),
                   s.max_total_tokens - 1 - s.planned});  // the last token is never computed
@@ -241,16 +241,16 @@ void Scheduler::plan_waiting(StepPlan& plan) {
         waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(place));
         break;
       case Admission::shares:
-        ++place;  // others need not wait for it: it waits for one that runs, or for its owner
+        ++place;  // others continue: it waits for a running sequence or for its owner
         break;
       case Admission::must_wait:
-        return;  // and whoever comes after it, too, or it might wait for ever
+        return;  // later sequences wait too, or this one might starve
     }
   }
 }
 
-// A sequence gets in when everything known of it, prompt and what was generated before a preemption, can be
-// computed without a block from anyone else. After max_preemptions that holds for all it may ever generate.
+// Admits a sequence if all its known tokens (prompt, and output before a preemption) can be computed without
+// preempting others. After max_preemptions this includes all tokens that it may ever generate.
 Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   Sequence& s = at(slot);
   if (s.parked) return Admission::shares;
@@ -276,7 +276,7 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   s.blocks.adopt(match_);
   s.state_slot = states_.take();
   s.computed = s.planned = first;
-  // Where two prompts have parted, a third may: but a state is not worth a few tokens.
+  // A third prompt may branch where two prompts did, but a state costs more than a few tokens.
   const int branch = match_.stateless_blocks * options_.block_size;
   s.branch = branch - first >= options_.mamba_block_size / 4 ? branch : s.checkpoint;
   s.promised = promised;
@@ -300,15 +300,15 @@ Scheduler::Admission Scheduler::admit(Slot slot, StepPlan& plan) {
   return Admission::admitted;
 }
 
-// Into match_.
+// Writes to match_.
 void Scheduler::look_up_prefix(Sequence& s) {
   BlockHistory history = s.history();
   if (!s.read_prefix_cache) history.keys = {};
   find_prefix(cache_, history, match_);
 }
 
-// Sorts the head of the queue, longest cached prefix first. Who arrives later is sorted in only when all that
-// were there at the last time have been admitted, so that nobody is overtaken without end.
+// Sorts the head of the queue, longest cached prefix first. Later arrivals are sorted in only after all
+// earlier ones were admitted, so that no sequence is overtaken forever.
 void Scheduler::order_by_prefix() {
   if (at(waiting_.front()).arrival > reorder_limit_) reorder_limit_ = last_arrival_;
   const std::size_t reordered_max = std::min(kReorderedMax, waiting_.size());
@@ -327,8 +327,8 @@ void Scheduler::order_by_prefix() {
   std::sort(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count), goes_first);
 }
 
-// In-batch prefix sharing: is the block that follows what the cache has of the sequence just being computed
-// for another one? Only a running one counts, and it cannot stall in its prompt: so nobody waits for nothing.
+// In-batch prefix sharing: whether another sequence is just computing the next block of this one's prefix.
+// Only running sequences count: they cannot stall in their prompt, so waiting always ends.
 bool Scheduler::computed_elsewhere(const Sequence& s) const {
   const int next = match_.blocks;
   if (!s.read_prefix_cache || next >= static_cast<int>(s.keys.size())) return false;

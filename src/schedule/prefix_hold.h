@@ -1,5 +1,5 @@
-// The beginning of a prompt, kept in the cache while nobody computes with it: for another engine that will
-// fetch it, or for a request that waits for it. With recurrent layers, the state at its end, too.
+// The start of a prompt, kept in the cache without a sequence: for another engine that fetches it, or for a
+// request that waits for it. With recurrent layers, also the state at its end.
 #pragma once
 
 #include <vector>
@@ -10,15 +10,15 @@
 namespace octavo {
 
 struct PrefixHold {
-  std::vector<TokenId> tokens;  // of the blocks kept
-  Hash128 identity;             // as a sequence's
-  std::vector<Hash128> extras;  // as a sequence's
-  std::vector<Hash128> keys;    // of its blocks, as the cache of this process knows them
+  std::vector<TokenId> tokens;  // of the held blocks
+  Hash128 identity;  // like a sequence's
+  std::vector<Hash128> extras;  // like a sequence's
+  std::vector<Hash128> keys;  // keys of its blocks in this process's cache
   SequenceBlocks blocks;
-  int cached = 0;             // blocks at the front whose content is there
-  int state_slot = kNoState;  // at its end; blank while blocks are
+  int cached = 0;  // leading blocks that have their content
+  int state_slot = kNoState;  // state at its end; blank while blocks are missing
 
-  // Whether all of it is there.
+  // Whether all blocks have their content.
   bool is_whole() const { return cached == static_cast<int>(keys.size()); }
   BlockHistory history() const { return {tokens, keys, identity, extras}; }
 };

@@ -25,7 +25,7 @@ SchedulerOptions options_for(int sequences, int length) {
   return o;
 }
 
-// All sequences decode. Timed: plan. The rest of the step is timed by its own counter, in microseconds.
+// All sequences decode. Times the plan; a counter times the rest of the step, in microseconds.
 void plan_a_decode_step(benchmark::State& state) {
   const auto sequences = static_cast<int>(state.range(0));
   constexpr int kPrompt = 256, kLength = 2048;
@@ -84,7 +84,7 @@ void whole_decode_step(benchmark::State& state) {
 }
 BENCHMARK(whole_decode_step)->Arg(64)->Arg(1024)->Iterations(10'000)->Unit(benchmark::kMicrosecond);
 
-// A thousand sequences wait for a place, all with a prompt of 100 cached blocks.
+// A thousand sequences wait to be admitted, each with a prompt of 100 cached blocks.
 void plan_with_a_queue(benchmark::State& state) {
   SchedulerOptions o = options_for(1024, 2048);
   o.policy = static_cast<Policy>(state.range(0));
@@ -102,7 +102,7 @@ void plan_with_a_queue(benchmark::State& state) {
     scheduler->collect(plan.step);
     for (const PlannedSequence& p : plan.sequences) {
       if (!p.samples || !scheduler->commit(p.sequence, 1)) continue;
-      scheduler->finish(p.sequence);  // so that each step admits
+      scheduler->finish(p.sequence);  // so that each step admits a sequence
       scheduler->add({.prompt = prompt, .max_total_tokens = 1800});
     }
     state.ResumeTiming();

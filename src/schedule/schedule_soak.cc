@@ -1,4 +1,4 @@
-// schedule_soak [operations] [seed]: runs the simulation for as long as told and prints what it saw.
+// schedule_soak [operations] [seed]: runs the simulation for this number of operations and prints statistics.
 #include <fmt/format.h>
 
 #include <cstdlib>

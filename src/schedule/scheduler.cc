@@ -88,7 +88,7 @@ Result<SequenceId> Scheduler::add(const SequenceSpec& spec) {
     return failure(ErrorCode::resource_exhausted, "all {} places for sequences are taken",
                    options_.max_sequences);
 
-  // All that takes memory comes first: when there is none, nothing has changed.
+  // Allocates everything first: a failure changes nothing.
   Sequence s;
   s.state = Sequence::State::waiting;
   s.read_prefix_cache = spec.read_prefix_cache;
@@ -128,8 +128,8 @@ bool Scheduler::before(Slot a, Slot b) const {
   return at(a).arrival < at(b).arrival;
 }
 
-// A preempted sequence finds its old place: it is older than whoever waits. longest_prefix sorts as it plans,
-// and only needs those that have run to stand before those that have not.
+// A preempted sequence returns to its old position: it is older than all waiting ones. longest_prefix sorts
+// while planning, and only needs preempted sequences before new ones.
 void Scheduler::enqueue(Slot slot) {
   const auto place =
       options_.policy == Policy::longest_prefix
@@ -138,7 +138,7 @@ void Scheduler::enqueue(Slot slot) {
   waiting_.insert(place, slot);
 }
 
-// Blocks that a step in flight may still touch go back to the pool when it is collected.
+// Blocks that a step in flight may still access return to the pool when it is collected.
 void Scheduler::give_up_memory(Sequence& s) {
   if (s.state_slot != kNoState) states_.give_back(std::exchange(s.state_slot, kNoState));
   give_back_draft_states(s);
@@ -158,7 +158,8 @@ void Scheduler::give_back_draft_states(Sequence& s) {
   s.draft_states.clear();
 }
 
-// The sequence goes on with the state behind its next token; that behind all draft tokens is where it was.
+// Continues with the state after the next token; the slot of the state after all draft tokens stays
+// unchanged.
 void Scheduler::next_draft_state(Sequence& s) {
   s.state_slot = s.draft_states.front();
   s.draft_states.erase(s.draft_states.begin());
@@ -177,7 +178,8 @@ void Scheduler::collect(StepNumber step) {
     CHECK(static_cast<int>(s->tokens.size()) >= launched.end,
           "step {} collected before the commits of the one before", step);
     s->computed = launched.end;
-    if (!s->draft_states.empty() && launched.end == s->planned) {  // not a step before that with the draft tokens
+    // not a step before the one with the draft tokens
+    if (!s->draft_states.empty() && launched.end == s->planned) {
       s->draft_states.push_back(s->state_slot);
       next_draft_state(*s);
     }
@@ -251,7 +253,7 @@ bool Scheduler::finish(SequenceId sequence) {
   give_up_memory(*s);
   sequence_bytes_ -= s->bytes();
   const std::uint32_t generation = s->generation;
-  *s = Sequence{};  // its memory, too
+  *s = Sequence{};  // frees its memory too
   s->generation = generation;
   unused_.push_back(slot(sequence));
   return true;

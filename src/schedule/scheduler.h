@@ -1,14 +1,15 @@
-// Decides, step by step, which sequences compute how many tokens, and which blocks they may use.
+// Decides, step by step, which sequences compute how many tokens, and which blocks they use.
 //
-// There is one loop and no prefill or decode phase: a sequence has known tokens that are not computed yet,
-// and a step computes some of them (continuous batching as in Orca, Yu et al., OSDI 2022; chunked prefill as
-// in Sarathi-Serve, Agrawal et al., OSDI 2024). docs/design/scheduling.md tells the rules and why they end.
+// There are no prefill and decode phases: a sequence has known tokens that are not computed yet, and a step
+// computes some of them (continuous batching as in Orca, Yu et al., OSDI 2022; chunked prefill as in
+// Sarathi-Serve, Agrawal et al., OSDI 2024). docs/design/scheduling.md has the rules, and why every sequence
+// finishes.
 //
-//   plan(step);  launch it;                       // may run one step ahead of what follows:
+//   plan(step);  launch it;                       // may run one step ahead of:
 //   collect(step.step);                           // it is computed
 //   commit(sequence, id) or finish(sequence)      // for each planned sequence with `samples`
 //
-// A plain object: no clock, thread or I/O, and after add() nothing is allocated. Not thread-safe.
+// No clock, thread or I/O; allocates nothing after add(). Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -31,84 +32,85 @@ struct SchedulerStats {
   int running = 0;
   int waiting = 0;
   int blocks_total = 0;
-  int blocks_used = 0;              // in use, or kept for a step in flight
-  int blocks_cached = 0;            // free, content kept
-  int blocks_free = 0;              // free, blank
+  int blocks_used = 0;  // in use, or kept for a step in flight
+  int blocks_cached = 0;  // free, content kept
+  int blocks_free = 0;  // free, blank
   std::int64_t sequence_bytes = 0;  // tokens, keys and tables of all sequences
   std::int64_t preemptions = 0;
   std::int64_t prefix_queries = 0;  // tokens looked up at first admissions
-  std::int64_t prefix_hits = 0;     // tokens found
+  std::int64_t prefix_hits = 0;  // tokens found
 };
 
 class Scheduler {
  public:
   static Result<std::unique_ptr<Scheduler>> create(SchedulerOptions options);
 
-  // Whether a sequence can ever be served. Errors (invalid_argument, naming field and limit): a prompt that
-  // is empty or leaves no room for an answer, a length that max_model_len or the whole pool can never hold.
-  // Depends on the options alone: any thread may ask.
+  // Whether a sequence can ever be served. Errors (invalid_argument, naming field and limit): an empty
+  // prompt, a prompt that leaves no room for output, a length beyond max_model_len or the whole pool. Depends
+  // only on the options: safe from any thread.
   Result<> fits(std::size_t prompt_tokens, int max_total_tokens) const;
 
-  // Queues a sequence. Errors: it does not fit; all max_sequences places are taken (resource_exhausted).
+  // Queues a sequence. Errors: it does not fit; all max_sequences slots are taken (resource_exhausted).
   Result<SequenceId> add(const SequenceSpec& spec);
 
   // Fills `plan` with the next step. Up to max_steps_in_flight non-empty plans may be uncollected.
   void plan(StepPlan& plan);
 
-  // The oldest step in flight has been computed: what it wrote may be shared, what was freed meanwhile
-  // reused. Drop (finish) a sequence whose numbers went wrong before this call, and nobody shares them.
+  // Reports that the oldest step in flight is computed: blocks that it wrote can be shared, and blocks that
+  // were freed meanwhile reused. Finish a sequence with broken numbers before this call, so that its blocks
+  // are not shared.
   void collect(StepNumber step);
 
-  // The id that a planned sequence with `samples` drew; once for each such plan, in order, and before the
-  // next step is collected. Returns false, and does nothing, when the sequence has ended meanwhile.
+  // Reports the sampled id of a planned sequence with `samples`: once for each such plan, in order, before
+  // the next step is collected. Returns false and does nothing if the sequence has ended meanwhile.
   bool commit(SequenceId sequence, TokenId token);
 
-  // A token that comes next without having been sampled; no step in flight may be sampling for the sequence.
-  // The next steps compute it along with what else is new, as fast as there are blocks for it.
+  // Appends a token that was not sampled; no step in flight may be sampling for the sequence. The next steps
+  // compute it with other new tokens, as blocks allow.
   void append(SequenceId sequence, TokenId token);
 
-  // The draft tokens that come next, at most max_draft_tokens: the next step computes them along with
-  // the last known token, as far as budget and blocks are left over (speculative decoding: Leviathan et al.,
-  // ICML 2023). They replace earlier ones; commit() forgets them. No step in flight may be sampling for the
-  // sequence.
+  // Sets the draft tokens after the last known token, at most max_draft_tokens. The next step computes them
+  // as far as budget and blocks allow (speculative decoding: Leviathan et al., ICML 2023). Replaces earlier
+  // ones; commit() clears them. No step in flight may be sampling for the sequence.
   void draft(SequenceId sequence, std::span<const TokenId> tokens);
 
-  // After commit(): the token before this one was an accepted draft token, so its position is computed
-  // already, and this is what was drawn behind it.
+  // Call after commit(): the token before was an accepted draft token, so its position is computed, and
+  // `token` was sampled after it.
   void commit_draft(SequenceId sequence, TokenId token);
 
-  // Leaves the sequence out of plans until resume(): its owner is not ready for its next token.
+  // Excludes the sequence from plans until resume(), while its owner is not ready for its next token.
   void park(SequenceId sequence) { live(sequence)->parked = true; }
   void resume(SequenceId sequence) { live(sequence)->parked = false; }
-  // The newest step in flight does not sample for the sequence after all: later plans compute it again, from
-  // what the prefix cache has of it.
+  // The newest step in flight does not sample for the sequence: later plans compute it again, starting from
+  // its cached prefix.
   void retract(SequenceId sequence);
 
-  // Ends a sequence at any moment, done or aborted, in flight or not. Its computed prefix stays cached.
-  // Returns false when it had ended already. A sequence that has reached max_total_tokens must be finished.
+  // Ends a sequence at any time, finished or aborted, in flight or not. Its computed prefix stays cached.
+  // Returns false if it has ended already. A sequence that has reached max_total_tokens must be finished.
   bool finish(SequenceId sequence);
 
   // Forgets every cached prefix.
   void reset_prefix_cache();
 
-  // See BlockPool: what the prefix cache gains and loses is told to a log.
+  // Logs the changes of the prefix cache; see BlockPool.
   void tell(KvEventLog& log) { cache_.pool.tell(log); }
   void tell_all() { cache_.pool.tell_all(); }
 
-  // Keeps the full blocks of a prompt that the cache has, and where they are fewer than `blocks` blank ones
-  // behind them and a blank state, as far as what comes behind the last needs any; their content is the caller's
-  // business until publish(). extras: see SequenceSpec. Null: there are not so many blocks that nobody has a claim
-  // on, or no state that nobody reads or writes. Prefix caching must be on.
+  // Holds the cached full blocks of a prompt. If these are fewer than `blocks`, adds blank blocks and a blank
+  // state, if the tokens after the last block need one; the caller fills them before publish(). extras: see
+  // SequenceSpec. Null: not enough spare blocks, or every state is being read or written. Requires prefix
+  // caching.
   PrefixHold* hold(std::span<const TokenId> prompt, Hash128 identity, int blocks,
                    std::span<const Hash128> extras = {});
-  // The first `blocks` blocks have their content now, and where these are all the state has: others find them.
+  // The first `blocks` blocks have their content now, and the state too if these are all: other sequences
+  // find them.
   void publish(PrefixHold& hold, int blocks);
-  // Its blocks stay cached as far as they have been published.
+  // Releases the hold; published blocks stay cached.
   void let_go(PrefixHold* hold);
 
   bool contains(SequenceId sequence) const { return find(sequence) != nullptr; }
   const Sequence* find(SequenceId sequence) const;
-  // What the sequence has generated so far.
+  // Output tokens of the sequence so far.
   std::span<const TokenId> output(SequenceId sequence) const;
   SchedulerStats stats() const;
   const SchedulerOptions& options() const { return options_; }
@@ -120,11 +122,11 @@ class Scheduler {
  private:
   using Slot = std::uint32_t;
 
-  // A planned sequence on the way: counts only while the sequence is the same and has not started over.
+  // A planned sequence in flight: valid only while the sequence is the same and has not started over.
   struct Launched {
     SequenceId sequence;
     int starts_over;
-    int end;       // positions computed once the step is
+    int end;  // positions that are computed after the step
     int state_from, state_to;  // PlannedSequence's
   };
   struct Flight {
@@ -132,11 +134,11 @@ class Scheduler {
     std::vector<Launched> sequences;
   };
   struct DeferredBlock {
-    StepNumber step;  // the last that may touch it
+    StepNumber step;  // the last step that may access it
     BlockId block;
   };
 
-  // The next block that a running sequence will have computed and others may want.
+  // The next block of a running sequence that others may want to share.
   struct Frontier {
     int block;
     Hash128 key;
@@ -148,10 +150,10 @@ class Scheduler {
   Sequence& at(Slot slot) { return sequences_[slot]; }
   const Sequence& at(Slot slot) const { return sequences_[slot]; }
   SequenceId id(Slot slot) const;
-  Sequence* live(SequenceId sequence);  // find, to change it
+  Sequence* live(SequenceId sequence);  // find() for changes
   bool before(Slot a, Slot b) const;
 
-  // plan()
+  // Result of admit().
   enum class Admission : std::uint8_t { admitted, shares, must_wait };
   void plan_decodes(StepPlan& plan);
   void plan_prefills(StepPlan& plan);
@@ -184,26 +186,26 @@ class Scheduler {
   PrefixHasher hasher_;
   KvCache cache_;
   StatePool states_;
-  int ahead_max_;  // tokens of one sequence in flight at most
+  int ahead_max_;  // maximum tokens of one sequence in flight
   int watermark_blocks_;
 
   std::vector<Sequence> sequences_;  // [slot]
   std::vector<Slot> unused_;
-  std::vector<Slot> running_;            // in policy order
-  std::vector<Slot> waiting_;            // in the order of admission
-  std::vector<Flight> flights_;          // oldest first
-  std::vector<Flight> landed_;           // kept for their memory
-  std::vector<DeferredBlock> deferred_;  // of ended and preempted sequences, steps not falling
-  std::vector<BlockId> given_up_;        // scratch
-  PrefixMatch match_;                    // scratch: of the sequence last looked up
+  std::vector<Slot> running_;  // in policy order
+  std::vector<Slot> waiting_;  // in the order of admission
+  std::vector<Flight> flights_;  // oldest first
+  std::vector<Flight> landed_;  // kept for their memory
+  std::vector<DeferredBlock> deferred_;  // of ended and preempted sequences, by ascending step
+  std::vector<BlockId> given_up_;  // scratch
+  PrefixMatch match_;  // scratch: the last looked-up sequence
   std::list<PrefixHold> holds_;
   std::vector<Frontier> frontier_;  // of the step being planned
 
   StepNumber last_step_ = 0;
   std::uint64_t last_arrival_ = 0;
-  std::uint64_t reorder_limit_ = 0;  // longest_prefix: arrivals up to here are reordered among themselves
-  int budget_ = 0;                // tokens left in the step being planned
-  int promised_ = 0;              // blocks that running sequences may still take whatever the others do
+  std::uint64_t reorder_limit_ = 0;  // longest_prefix: arrivals up to this one may be reordered
+  int budget_ = 0;  // tokens left in the step being planned
+  int promised_ = 0;  // blocks that running sequences may take, whatever the others do
   std::int64_t sequence_bytes_ = 0;
   std::int64_t preemptions_ = 0;
   std::int64_t prefix_queries_ = 0;

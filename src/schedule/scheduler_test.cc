@@ -38,7 +38,7 @@ std::vector<TokenId> count_from(TokenId first, int length) {
   return tokens;
 }
 
-// A scheduler and the shortest possible engine around it.
+// A scheduler with a minimal engine.
 struct Engine {
   explicit Engine(SchedulerOptions options) : scheduler(*Scheduler::create(std::move(options))) {}
 
@@ -72,7 +72,7 @@ struct Engine {
     scheduler->check();
   }
 
-  // Plans and completes; the counts.
+  // Plans and completes a step; returns the planned tokens.
   std::map<SequenceId, int> run() {
     auto counts = plan();
     if (!step.empty()) complete(step);
@@ -125,7 +125,7 @@ TEST(Scheduler, LeavesOutWhoIsParked) {
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{b, 1}}));
   engine.scheduler->resume(a);
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{a, 1}, {b, 1}}));
-  // In the queue, too.
+  // Also in the queue.
   const SequenceId c = engine.add(count_from(200, 8), 10), d = engine.add(count_from(300, 8), 10);
   engine.scheduler->park(c);
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{a, 1}, {b, 1}, {d, 8}}));
@@ -133,7 +133,7 @@ TEST(Scheduler, LeavesOutWhoIsParked) {
   EXPECT_EQ(engine.run()[c], 8);
 }
 
-// What was computed and shared before stays in the cache, and is not a preemption.
+// Earlier computed and shared blocks stay cached, and this is not a preemption.
 TEST(Scheduler, ComputesAgainWhatIsRetracted) {
   Engine engine(small());
   const SequenceId a = engine.add(count_from(0, 9), 10), b = engine.add(count_from(100, 9), 10);
@@ -228,7 +228,7 @@ TEST(Scheduler, ComputesASharedPrefixOnce) {
   for (int i = 0; i < 8; ++i) answers.push_back(engine.add(prompt, 5));
   const SequenceId other = engine.add(count_from(1000, 4), 1);
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{answers[0], 64}}));
-  // The budget is open now, and a stranger need not wait behind those who wait for the prefix.
+  // Budget is left, and an unrelated sequence need not wait for those that wait for the prefix.
   EXPECT_EQ(engine.run(), (std::map<SequenceId, int>{{answers[0], 36}, {other, 4}}));
   auto third = engine.run();
   EXPECT_EQ(third.size(), 8u);
@@ -280,7 +280,7 @@ TEST(Scheduler, PreemptsTheYoungestAndGivesItItsPlaceBack) {
     engine.run();
     EXPECT_EQ(engine.scheduler->stats().running, 2);
     engine.run();
-    engine.add(count_from(300, 16), 20);  // later than the last sorting of the queue
+    engine.add(count_from(300, 16), 20);  // after the last sorting of the queue
     while (engine.scheduler->stats().preemptions == 0) engine.run();
     EXPECT_EQ(engine.scheduler->find(young)->preemptions, 1);
     EXPECT_EQ(engine.scheduler->find(young)->state, Sequence::State::waiting);
@@ -294,7 +294,7 @@ TEST(Scheduler, PreemptsTheYoungestAndGivesItItsPlaceBack) {
   }
 }
 
-// What a victim in flight gives up comes one step later: nobody else is preempted for it meanwhile.
+// The blocks of a victim in flight are free one step later: no second sequence is preempted meanwhile.
 TEST(Scheduler, CountsOnBlocksThatAreOnTheirWay) {
   SchedulerOptions o = small();
   o.num_blocks = 9;
@@ -304,7 +304,7 @@ TEST(Scheduler, CountsOnBlocksThatAreOnTheirWay) {
   StepPlan first, second;
   engine.scheduler->plan(first);
   ASSERT_EQ(first.sequences.size(), 4u);
-  engine.scheduler->plan(second);  // all want a third block, one is there
+  engine.scheduler->plan(second);  // all need a third block, one is free
   EXPECT_THAT(second.preempted, ElementsAre(ids[3]));
   ASSERT_EQ(second.sequences.size(), 1u);
   EXPECT_EQ(second.sequences[0].sequence, ids[0]);
@@ -349,7 +349,7 @@ TEST(Scheduler, LongestPrefixGoesFirstButOvertakesNobodyForEver) {
   std::vector<SequenceId> order;
   for (int i = 0; i < 20 && engine.scheduler->contains(cold); ++i) {
     for (const auto& [id, count] : engine.run()) order.push_back(id);
-    engine.add(count_from(0, 40), 1);  // ever more with a long prefix
+    engine.add(count_from(0, 40), 1);  // a stream of arrivals with a long prefix
   }
   ASSERT_GE(order.size(), 3u);
   order.resize(3);
@@ -418,7 +418,7 @@ TEST(Scheduler, OptionsNameWhatIsWrong) {
   EXPECT_THAT(field([](auto& o) { o.enable_chunked_prefill = false; }), HasSubstr("max_num_batched_tokens"));
 }
 
-// 64 clients on 1.2 times the blocks of one: everyone ends, nobody is thrown out more often than agreed.
+// 64 clients with 1.2 times the blocks of one: all finish, within the limit on preemptions.
 TEST(Scheduler, ServesManyClientsOnAPoolForOne) {
   for (const Policy policy : {Policy::fcfs, Policy::priority, Policy::longest_prefix}) {
     SchedulerOptions o = small();
@@ -442,7 +442,7 @@ TEST(Scheduler, ServesManyClientsOnAPoolForOne) {
   }
 }
 
-// Of executors with several stages.
+// As with executors of several stages.
 TEST(Scheduler, StepsInFlightShareTheSequencesWhenTheyWaitForTheirTokens) {
   SchedulerOptions o = small();
   o.samples_ahead = false;
@@ -461,7 +461,7 @@ TEST(Scheduler, StepsInFlightShareTheSequencesWhenTheyWaitForTheirTokens) {
   engine.complete(behind);
 }
 
-// What loading a model promises its users is what the scheduler admits.
+// The limit that a loaded model reports is the limit that the scheduler admits.
 TEST(SchedulerOptions, TheLongestSequenceIsTheLongestThatFits) {
   const std::vector<std::vector<CacheGroup>> all_groups = {{{0}}, {{0}, {64}}, {{64}}, {{0}, {100}, {7}}};
   for (const std::vector<CacheGroup>& groups : all_groups)
@@ -487,7 +487,7 @@ TEST(SchedulerOptions, TheLongestSequenceIsTheLongestThatFits) {
       }
 }
 
-// A chunk ends where a state can be kept, at the last multiple of mamba_block_size that it would pass.
+// A chunk ends where a state can be saved, at the last multiple of mamba_block_size in it.
 TEST(SavedStates, LieAtMultiplesOfTheInterval) {
   Engine engine(with_states());
   engine.add(count_from(0, 100), 20);
@@ -503,7 +503,7 @@ TEST(SavedStates, LieAtMultiplesOfTheInterval) {
     saved += engine.step.sequences[0].state_to != kNoState;
     engine.complete(engine.step);
   }
-  EXPECT_EQ(saved, 1);  // behind token 112
+  EXPECT_EQ(saved, 1);  // after token 112
 }
 
 TEST(SavedStates, APrefixEndsWhereOneIs) {
@@ -511,14 +511,13 @@ TEST(SavedStates, APrefixEndsWhereOneIs) {
   engine.add(count_from(0, 60), 1);  // saved at 48
   EXPECT_EQ(engine.run_until_idle(), 2);
   const SequenceId same = engine.add(count_from(0, 60), 1);
-  EXPECT_EQ(engine.plan()[same], 8);  // to the end of the blocks that are there, where a state is kept now
+  EXPECT_EQ(engine.plan()[same], 8);  // to the end of the cached blocks, where a state is saved now
   EXPECT_EQ(engine.step.sequences[0].first, 48);
   EXPECT_NE(engine.step.sequences[0].state_from, kNoState);
   EXPECT_EQ(engine.step.sequences[0].cached_tokens, 48);
   engine.complete(engine.step);
   engine.run_until_idle();
-  // Blocks are there up to 40, a state is not: this one keeps it where it branches off, for whoever comes
-  // next.
+  // Blocks are cached up to 40, but no state: this sequence saves one where it branches off, for the next.
   for (const int first : {0, 40}) {
     std::vector<TokenId> other = count_from(0, 60);
     std::iota(other.begin() + 43, other.end(), 1000 + first);
@@ -535,7 +534,7 @@ TEST(SavedStates, APrefixEndsWhereOneIs) {
   EXPECT_EQ(engine.step.sequences[0].first, 0);
 }
 
-// There are fewer than sequences that would keep one.
+// Fewer slots than sequences that could save a state.
 TEST(SavedStates, AreBounded) {
   SchedulerOptions o = with_states();
   o.saved_states = 2;

@@ -1,9 +1,8 @@
-// A world for the scheduler to be wrong in: clients that come and go, and a device that really keeps what is
-// written to each block. Drives one scheduler through random operations and CHECKs after each of them that
-// its invariants hold, that every read of the cache finds the reader's own past, and that everyone is served.
+// A simulation that tests the scheduler: clients arrive and leave, and a device stores what is written to
+// each block. Drives one scheduler through random operations. After each operation CHECKs that the invariants
+// hold, that every cache read finds the reader's own past, and that everyone is served.
 //
-// Shared by simulation_test.cc, schedule_soak.cc and schedule_fuzz.cc, which differ in where choices come
-// from.
+// simulation_test.cc, schedule_soak.cc and schedule_fuzz.cc share it; they differ in the source of choices.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +28,7 @@ inline Choose random_choices(std::uint64_t seed) {
   };
 }
 
-// Two bits are left of every hash, so that collisions are the rule.
+// Keeps two bits of every hash, so that collisions are the rule.
 inline Hash128 colliding_hash(HashAlgorithm algorithm, std::span<const std::byte> bytes, std::uint64_t seed) {
   return {hash_bytes(algorithm, bytes, seed).low & 3, 0};
 }
@@ -43,7 +42,7 @@ inline SchedulerOptions random_options(const Choose& choose) {
   o.groups = kGroups[static_cast<std::size_t>(choose(static_cast<int>(kGroups.size())))];
   o.enable_prefix_caching = choose(8) != 0;
   o.prefix_hash.seed = static_cast<std::uint64_t>(choose(1000));
-  // Without a full-attention group the far past is taken on the word of the hash (find_prefix).
+  // Without a full-attention group, the hash alone identifies tokens before the window (find_prefix).
   const bool proven = std::ranges::any_of(o.groups, [](const CacheGroup& g) { return g.window == 0; });
   if (choose(4) == 0 && proven) o.prefix_hash.hash = &colliding_hash;
   if (choose(16) == 0) o.prefix_hash.algorithm = HashAlgorithm::sha256;
@@ -60,7 +59,7 @@ inline SchedulerOptions random_options(const Choose& choose) {
   o.samples_ahead = choose(3) > 0;
   o.max_draft_tokens = choose(2) == 0 ? choose(6) : 0;
   if (o.max_draft_tokens > 0) o.draft_states = choose(2) == 0 ? 1 + choose(12) : 0;
-  // States can take draft tokens back where there are slots for them.
+  // States can undo draft tokens if there are slots for them.
   if (o.enable_prefix_caching && (o.max_draft_tokens == 0 || o.draft_states > 0))
     o.saved_states = choose(2) == 0 ? choose(12) : 0;
   if (o.draft_states > 0 && o.saved_states == 0) o.enable_prefix_caching = false;  // no state is found there
@@ -99,7 +98,7 @@ class Simulation {
     verify();
   }
 
-  // Nobody arrives any more: everyone must end, and nothing be left.
+  // No more arrivals: all clients must finish and leave nothing behind.
   void drain() {
     while (!clients_.empty() || !flights_.empty()) {
       step();
@@ -118,23 +117,23 @@ class Simulation {
   std::int64_t steps() const { return steps_; }
 
  private:
-  // What will come of a client, known to the simulation from the start: each token is a function of all
-  // before it, as with a greedy model.
+  // A client's whole output is known from the start: each token is a function of all tokens before it, as
+  // with a greedy model.
   struct Client {
     SequenceId id{};
     int prompt = 0;
-    int ends_at = 0;  // length at which it says its last token
+    int ends_at = 0;  // length after its last token
     std::vector<TokenId> tokens;
-    std::vector<std::uint64_t> past;  // [position]: stands for the keys and values there
-    std::int64_t work_before = 0;     // see work_
+    std::vector<std::uint64_t> past;  // [position]: represents the keys and values there
+    std::int64_t work_before = 0;  // see work_
     std::int64_t first_step = 0;
     int max_total = 0;
     Hash128 identity;
-    bool appended = false;  // has got tokens that were not sampled
+    bool appended = false;  // received tokens that were not sampled
     std::int64_t planned_tokens = 0;
   };
 
-  // A step as the device got it: copies of everything.
+  // A step as the device received it: copies of everything.
   struct Row {
     std::shared_ptr<Client> client;
     int first, count;
@@ -156,10 +155,10 @@ class Simulation {
   void arrive() {
     const auto& o = scheduler_->options();
     auto client = std::make_shared<Client>();
-    // Prompts come from a few families that share beginnings of all lengths.
+    // Prompts come from a few families with common prefixes of all lengths.
     const int family = choose_(4), salt = choose_(6) == 0 ? 1 : 0;
     const int vocabulary = 1 + choose_(3);
-    // Mostly of a size that fits, sometimes of one that does not.
+    // Mostly sizes that fit, sometimes one that does not.
     const int pool = o.num_blocks * o.block_size / static_cast<int>(o.groups.size());
     const int longest = choose_(8) == 0 ? o.max_model_len + 1 : std::max(2, std::min(o.max_model_len, pool));
     client->max_total = 2 + choose_(longest - 1);
@@ -209,7 +208,7 @@ class Simulation {
            o.num_blocks < static_cast<int>(o.groups.size()) * ((c.max_total - 2) / o.block_size + 1);
   }
 
-  // Tokens that the scheduler computes for a client at most, if it keeps its word on preemptions.
+  // Maximum number of tokens computed for a client, given the limit on preemptions.
   std::int64_t most_work(const Client& c) const {
     return std::int64_t{1 + scheduler_->options().max_preemptions} * c.max_total;
   }
@@ -222,8 +221,8 @@ class Simulation {
     clients_.erase(it);
   }
 
-  // Somebody else keeps the beginning of a client's prompt: what is cached of it alone, or all, the rest
-  // brought from elsewhere.
+  // Holds the start of a client's prompt: only the cached blocks, or all, with the rest loaded from
+  // elsewhere.
   void hold_or_let_go() {
     const auto& o = scheduler_->options();
     if (choose_(2) == 0 && let_go()) return;
@@ -270,7 +269,7 @@ class Simulation {
     CHECK(!scheduler_->finish(client.id) && !scheduler_->commit(client.id, 0));
   }
 
-  // Launch when a step may be launched, collect when one must be collected; either where there is a choice.
+  // Launches a step if one may be launched, collects if one must be collected; chooses if both are possible.
   void step() {
     const bool full = static_cast<int>(flights_.size()) == scheduler_->options().max_steps_in_flight;
     if (full || (!flights_.empty() && choose_(4) == 0)) {
@@ -331,7 +330,7 @@ class Simulation {
     return row;
   }
 
-  // By a step of someone else.
+  // By a step of another client.
   bool touched_in_flight(BlockId block, int group, const Client& client) const {
     const KvCache& cache = scheduler_->cache();
     for (const Flight& flight : flights_)
@@ -351,7 +350,7 @@ class Simulation {
     return device_[static_cast<std::size_t>(block * size + position % size)];
   }
 
-  // How many of the draft tokens will be accepted.
+  // Number of draft tokens that will be accepted.
   static int true_drafts(const Row& row) {
     const auto known = row.client->tokens.begin() + row.first + row.count;
     return static_cast<int>(
@@ -359,13 +358,13 @@ class Simulation {
         row.drafts.begin());
   }
 
-  // What the layers of a group compute for a position: behind a wrong draft token, something else.
+  // The content that a group's layers compute for a position; different after a wrong draft token.
   static std::uint64_t content(const Row& row, std::size_t group, int position) {
     const bool rejected = position >= row.first + row.count + true_drafts(row);
     return mix(row.client->past[static_cast<std::size_t>(position)], rejected ? ~group : group);
   }
 
-  // The device does the oldest step as late as it may, also for clients that have gone: all writes, then all
+  // The device runs the oldest step as late as allowed, even for clients that have left: all writes, then all
   // reads.
   void land() {
     const Flight flight = std::move(flights_.front());
@@ -386,7 +385,7 @@ class Simulation {
       if (row.samples) commit(row);
   }
 
-  // A state stands for the whole past up to a position. All are restored, then all run, then all are saved.
+  // A state represents the whole past up to a position. All are restored, then all run, then all are saved.
   void pass_states(const Flight& flight) {
     for (const Row& row : flight.rows)
       if (row.state_from != kNoState) state(row.state_slot) = state(row.state_from);
@@ -404,14 +403,14 @@ class Simulation {
       if (row.state_to != kNoState)
         state(row.state_to) = state(row.drafts.empty() ? row.state_slot : row.draft_states[0]);
   }
-  // Behind a wrong draft token, something else.
+  // Different after a wrong draft token.
   static std::uint64_t past(const Row& row, int position) {
     const std::uint64_t right = row.client->past[static_cast<std::size_t>(position)];
     return position < row.first + row.count + true_drafts(row) ? right : ~right;
   }
   std::uint64_t& state(int slot) { return states_[static_cast<std::size_t>(slot)]; }
 
-  // The token that was drawn, and one for each accepted draft token.
+  // The sampled token, and one for each accepted draft token.
   void commit(const Row& row) {
     Client& client = *row.client;
     const Sequence* s = scheduler_->find(client.id);
@@ -424,7 +423,7 @@ class Simulation {
       if (s->sampling == 0) add_drafts(client, *s);
       return;
     }
-    // Each step computed a token for someone, and nobody more than most_work of them.
+    // Each step computed a token for a client, and no client exceeded most_work.
     CHECK(client.planned_tokens <= most_work(client));
     CHECK(steps_ - client.first_step <= work_ - client.work_before, "{} steps for {} tokens of work",
           steps_ - client.first_step, work_ - client.work_before);
@@ -434,7 +433,7 @@ class Simulation {
     ++finished_;
   }
 
-  // What comes next without being sampled.
+  // Appends tokens that were not sampled.
   void append(Client& client, const Sequence& s, int count) {
     for (; count > 0 && static_cast<int>(s.tokens.size()) < client.ends_at; --count) {
       scheduler_->append(client.id, client.tokens[s.tokens.size()]);
@@ -442,7 +441,7 @@ class Simulation {
     }
   }
 
-  // Draft tokens that will be accepted at first.
+  // Draft tokens; the first ones will be accepted.
   void add_drafts(const Client& client, const Sequence& s) {
     std::vector<TokenId> drafts(
         static_cast<std::size_t>(choose_(scheduler_->options().max_draft_tokens + 1)));
@@ -474,7 +473,7 @@ class Simulation {
   std::deque<Flight> flights_;
   std::vector<PrefixHold*> holds_;
   std::int64_t steps_ = 0;
-  std::int64_t work_ = 0;  // most_work of all that ever arrived
+  std::int64_t work_ = 0;  // most_work of all clients that ever arrived
   std::uint64_t arrivals_ = 0;
   int finished_ = 0;
   int refused_ = 0;

@@ -5,7 +5,7 @@
 namespace octavo {
 namespace {
 
-// A million operations in two thousand small worlds. schedule_soak runs more and longer ones.
+// A million operations in two thousand small simulations. schedule_soak runs more and longer ones.
 class RandomWorlds : public ::testing::TestWithParam<int> {};
 
 TEST_P(RandomWorlds, KeepEveryPromise) {

@@ -17,7 +17,7 @@ namespace octavo {
 
 class AdapterFolder {
  public:
-  // From now on the service's requests find what is there of the base model, which has these names. Errors:
+  // Offers the folder's adapters of the base model, which has these names, to the service's requests. Errors:
   // it is no folder.
   static Result<> open(const std::string& path, std::vector<std::string> base_names, const Service& service);
 
@@ -30,7 +30,7 @@ class AdapterFolder {
   using Time = std::filesystem::file_time_type;
   struct Failure {
     Error error;
-    std::optional<Time> changed{};  // of the files that are at fault; nothing: it may go well the next time
+    std::optional<Time> changed{};  // of the faulty files; nullopt: a retry can succeed
   };
 
   AdapterFolder(std::filesystem::path root, std::vector<std::string> base_names, const Service& service)

@@ -15,7 +15,7 @@
 
 namespace octavo {
 
-// What a request takes while it runs.
+// Resources of a running request.
 struct Price {
   int answers = 0;         // n times prompts: places in the engine's queue
   std::int64_t bytes = 0;  // memory of its sequences, and of the log-probabilities that it asks for

@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "base/log.h"
-#include "serve/api_key.h"
+#include "openai/api_key.h"
+#include "openai/errors.h"
 #include "serve/generation.h"
-#include "serve/openai/errors.h"
 #include "serve/routes/routes.h"
 
 namespace octavo {
@@ -37,7 +37,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::start(const std::vector<std::strin
     return openai::error_response(status, message);
   };
   const auto door = std::make_shared<Door>(api_keys);
-  // Nobody without a key gets to send a body, wherever to.
+  // A client without a key cannot send a body to any path.
   http.admit = [door](const http::Request& request) { return unauthorized(door->keys, request); };
   http.answered = [door](const http::Answered& answered) {
     if (const auto service = door->service.load()) count_answer(*service, answered);

@@ -26,8 +26,8 @@ class ApiServer {
   std::uint16_t port() const { return server_->port(); }
   std::string address() const { return server_->address(); }
 
-  // Takes no new requests, lets answers in flight end for up to grace_ms, ends the rest with an error that
-  // their clients are told, and waits for the engine to confirm. The engine must still be running.
+  // Takes no new requests, waits up to grace_ms for answers in flight, ends the rest with an error to
+  // their clients, and waits for the engine to confirm. The engine must still be running.
   void stop(int grace_ms);
 
  private:

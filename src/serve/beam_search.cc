@@ -138,16 +138,6 @@ std::vector<Beams::Answer> Beams::best() const {
 
 // --- BeamSearch ---
 
-class BeamSearch::Sink final : public OutputSink {
- public:
-  Sink(std::shared_ptr<BeamSearch> search, std::size_t beam) : search_(std::move(search)), beam_(beam) {}
-  void deliver(Output&& output) noexcept override { search_->deliver(beam_, std::move(output)); }
-
- private:
-  std::shared_ptr<BeamSearch> search_;
-  std::size_t beam_;
-};
-
 BeamSearch::BeamSearch(std::shared_ptr<Service> service, Request request, double length_penalty,
                        std::shared_ptr<OutputSink> sink)
     : service_(std::move(service)),
@@ -182,7 +172,7 @@ Result<> BeamSearch::ask() {
     auto id = within_memory([&] {
       Request request = request_;
       std::ranges::copy(beams_.tokens(i), std::back_inserter(request.prompt));
-      return service_->engine.submit(std::move(request), std::make_shared<Sink>(shared_from_this(), i));
+      return service_->engine.submit(std::move(request), sink_of(shared_from_this(), i));
     });
     if (!id) return give_up(count - i, std::move(id).error());
     bool cancelled = false;
@@ -238,7 +228,7 @@ void BeamSearch::deliver(std::size_t beam, Output&& output) noexcept {
   if (--awaited_ == 0) service_->delivery.post([self = shared_from_this()] { self->step(); });
 }
 
-// Behind the last of a step's requests, on a thread that may take its time.
+// After the last of a step's requests, on a thread that may take its time.
 void BeamSearch::step() {
   bool cancelled = false;
   {

@@ -1,6 +1,6 @@
-// Beam search by vLLM's rules: a loop above the engine. Each step asks, for every beam, for the
-// log-probabilities of the token behind it, as a request of one token whose prompt is the beam; the prefix
-// cache makes a beam that was forked as cheap as one that goes on.
+// Beam search by vLLM's rules: a loop above the engine. A step is a request of one token for each beam, whose
+// prompt is the beam; the reply has log-probabilities of the next token. The prefix cache makes forks
+// cheap.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "serve/service.h"
+#include "serve/submission.h"
 
 namespace octavo {
 
@@ -19,7 +20,7 @@ struct BeamRules {
   double length_penalty = 1;  // a score is the sum of log-probabilities / (tokens with the prompt's) ^ this
   int max_tokens = 1;         // of an answer
   int prompt_tokens = 1;
-  std::optional<int> logprobs{};  // of each position, for the reply: how many; -1: all that are there
+  std::optional<int> logprobs{};  // number in the reply for each position; -1: all
   std::vector<TokenId> ends{};    // tokens that end an answer and are not of it
   bool keep_end = false;          // but they are
 };
@@ -31,10 +32,10 @@ class Beams {
   explicit Beams(BeamRules rules) : rules_(std::move(rules)), live_{{}} {}
 
   std::size_t count() const { return live_.size(); }
-  // Behind the prompt; beams stand in the order of their sums, the best first.
+  // After the prompt; beams are sorted by their sums, the best first.
   std::vector<TokenId> tokens(std::size_t beam) const { return path(live_[beam].last); }
 
-  // rows[i].top: what is likeliest behind beam i, of which the first 2 * width count.
+  // rows[i].top: the likeliest tokens after beam i; the first 2 * width count.
   void extend(std::span<const TokenLogprobs> rows);
   // Nothing that could still come is among the best `width`.
   bool done() const;
@@ -80,7 +81,7 @@ class Beams {
 };
 
 // One prompt's search on its way. Its sink gets all answers at the end.
-class BeamSearch : public std::enable_shared_from_this<BeamSearch> {
+class BeamSearch final : public OutputReceiver, public std::enable_shared_from_this<BeamSearch> {
  public:
   // `request`: as make_request() makes it; sampling.n is the width. Errors: as EngineClient::submit.
   static Result<std::shared_ptr<BeamSearch>> start(std::shared_ptr<Service> service, Request request,
@@ -89,19 +90,17 @@ class BeamSearch : public std::enable_shared_from_this<BeamSearch> {
   void cancel() noexcept;
 
  private:
-  class Sink;
-
   BeamSearch(std::shared_ptr<Service> service, Request request, double length_penalty,
              std::shared_ptr<OutputSink> sink);
   Result<> ask();
   Result<> give_up(std::size_t missing, Error error);
-  void deliver(std::size_t beam, Output&& output) noexcept;  // on the engine's thread
+  void deliver(std::size_t beam, Output&& output) noexcept override;
   void step();
   void answer();
   void fail(FinishReason reason, std::optional<Error> error = std::nullopt);
 
   const std::shared_ptr<Service> service_;
-  Request request_;  // of a step, but for the beam's own tokens
+  Request request_;  // of a step, without the beam's tokens
   const std::shared_ptr<OutputSink> sink_;
   const int width_;
   Beams beams_;

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/out_of_memory.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 
 namespace octavo {
 
@@ -24,13 +24,13 @@ std::span<const TokenId> tail_of(const std::vector<TokenId>& ids) {
   return std::span(ids).last(std::min(ids.size(), kPromptTail));
 }
 
-// Special tokens that tool calls are found by.
+// Special tokens that mark tool calls.
 std::span<const TokenId> kept_special(const Service& service, const openai::GenerationRequest& request) {
   if (!request.tools.dialect) return {};
   return service.options.tool_tokens;
 }
 
-// What a client may leave unread, as the engine's outputs: beyond, it does not read.
+// Limit of the engine's outputs that a client has not read; beyond it the stream is cut.
 constexpr std::size_t kUnreadBytesMax = std::size_t{16} << 20;
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10;  // of a stream, written at a time
 
@@ -60,24 +60,12 @@ std::vector<TokenLogprobs> with_first_token(const openai::EchoedPrompt& prompt) 
 
 }  // namespace
 
-class Generation::Sink final : public OutputSink {
- public:
-  Sink(std::shared_ptr<Generation> generation, std::size_t prompt)
-      : generation_(std::move(generation)), prompt_(prompt) {}
-  void deliver(Output&& output) noexcept override {
-    generation_->deliver({prompt_, std::move(output), now_us()});
-  }
-
- private:
-  std::shared_ptr<Generation> generation_;
-  std::size_t prompt_;
-};
-
 Generation::Generation(std::shared_ptr<Service> service, GenerationPlan plan, Admission::Ticket ticket,
                        std::shared_ptr<http::Exchange> exchange)
     : service_(std::move(service)),
       plan_(std::move(plan)),
       ticket_(std::move(ticket)),
+      submission_(service_->engine),
       exchange_(std::move(exchange)),
       unfinished_runs_(plan_.prompts.size()) {
   const int n = plan_.request.sampling.n;
@@ -104,9 +92,8 @@ bool Generation::shows_prompt_ids() const {
 
 std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, GenerationPlan plan,
                                             std::shared_ptr<http::Exchange> exchange) {
-  auto ticket = service->admission.admit(plan.client, plan.price);
+  auto ticket = admit(service->admission, service->metrics, plan.client, plan.price);
   if (!ticket) {
-    service->metrics.admission_rejected();
     (void)plan.reply->failed(ticket.error());
     http::Response refusal = plan.error_response(ticket.error());
     refusal.headers.set("Retry-After", std::to_string(service->admission.retry_after_s(plan.price)));
@@ -138,8 +125,8 @@ std::weak_ptr<Generation> Generation::start(std::shared_ptr<Service> service, Ge
   return self;
 }
 
-// What the client has of the answer goes where all of it went: text, stop strings, thoughts and calls stand
-// as they did behind its last token. Nothing of it is sent.
+// Replays the client's part of the answer without sending it: text, stop strings, thoughts and calls are then
+// in the state after its last token.
 Result<> Generation::resume() {
   if (!plan_.request.resume) return {};
   Run& run = runs_.front();
@@ -169,54 +156,28 @@ Result<> Generation::submit() {
       TRY_VOID(search(i));
       continue;
     }
-    TRY(const RequestId id, service_->engine.submit(make_request(plan_, i, service_->options.eos_ids),
-                                                    std::make_shared<Sink>(shared_from_this(), i)));
-    bool cancelled = false;
-    {
-      const std::lock_guard lock(mutex_);
-      ids_.push_back(id);
-      cancelled = cancelled_;
-    }
-    if (cancelled) service_->engine.abort(id);
+    TRY_VOID(submission_.submit(make_request(plan_, i, service_->options.eos_ids), sink_of(shared_from_this(), i)));
   }
   return {};
 }
 
 Result<> Generation::search(std::size_t prompt) {
-  TRY(const auto search,
-      BeamSearch::start(service_, make_request(plan_, prompt, service_->options.eos_ids),
-                        plan_.request.length_penalty, std::make_shared<Sink>(shared_from_this(), prompt)));
-  bool cancelled = false;
-  {
-    const std::lock_guard lock(mutex_);
-    searches_.push_back(search);
-    cancelled = cancelled_;
-  }
-  if (cancelled) search->cancel();
+  TRY(const auto search, BeamSearch::start(service_, make_request(plan_, prompt, service_->options.eos_ids),
+                                           plan_.request.length_penalty, sink_of(shared_from_this(), prompt)));
+  submission_.add([weak = std::weak_ptr(search)] {
+    if (const auto running = weak.lock()) running->cancel();
+  });
   return {};
 }
 
-void Generation::cancel() noexcept {
-  std::vector<RequestId> ids;
-  std::vector<std::weak_ptr<BeamSearch>> searches;
-  {
-    const std::lock_guard lock(mutex_);
-    cancelled_ = true;
-    ids = ids_;
-    searches = searches_;
-  }
-  for (const RequestId id : ids) service_->engine.abort(id);
-  for (const auto& search : searches)
-    if (const auto running = search.lock()) running->cancel();
-}
-
-void Generation::deliver(Mail&& mail) noexcept {
+void Generation::deliver(std::size_t prompt, Output&& output) noexcept {
+  const std::int64_t at_us = now_us();
   bool overflows = false;
   {
     const std::lock_guard lock(mutex_);
-    mail_bytes_ += bytes_of(mail.output);
+    mail_bytes_ += bytes_of(output);
     overflows = streaming() && mail_bytes_ > kUnreadBytesMax;
-    mail_.push_back(std::move(mail));
+    mail_.push_back({prompt, std::move(output), at_us});
   }
   if (overflows) {
     cancel();
@@ -249,8 +210,8 @@ void Generation::schedule() {
   service_->delivery.post([self = shared_from_this()] { self->drain(); });
 }
 
-// Hands on a piece of what has come; then other generations have their turn. Waits while the client has not
-// read what it was sent.
+// Sends a piece, then lets other generations run. Waits while the client has not read
+// earlier pieces.
 void Generation::drain() {
   const auto again = [self = shared_from_this()] {
     self->service_->delivery.post([self] { self->drain(); });
@@ -276,7 +237,7 @@ bool Generation::fetch() {
   return !batch_.empty();
 }
 
-// Whether the worker may leave: nothing has come meanwhile.
+// Whether the worker can stop: the mailbox is empty.
 bool Generation::rest() {
   const std::lock_guard lock(mutex_);
   scheduled_ = !mail_.empty() || ending_;
@@ -300,7 +261,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   const int engine = mail.output.engine;
   choice.times = times;
   bool last = false;
-  if (ended) ticket_.give_back_answer();  // before the client hears of it and asks for more
+  if (ended) ticket_.give_back_answer();  // before the client can send its next request
   if (!concluded_ && !choice.processor.finished()) {
     if (error)
       fail(*error, out);
@@ -321,7 +282,7 @@ void Generation::take(Mail&& mail, std::string& out) {
   if (!concluded) fail(concluded.error(), out);
 }
 
-// With the first output, so that an error that comes before it has a status of its own.
+// With the first output, so that an earlier error has its HTTP status.
 void Generation::open_stream() {
   if (!streaming() || std::exchange(stream_open_, true)) return;
   http::Headers headers{{"Cache-Control", "no-cache"}};
@@ -340,8 +301,8 @@ Result<bool> Generation::advance(Run& run, Choice& choice, Mail&& mail, std::str
     return failure(ErrorCode::unavailable, "the server has no memory left for more log-probabilities");
   emit(run, choice, std::move(part), out);
   if (!choice.processor.finished() || --run.unfinished > 0) return false;
-  // Stop strings are found here, so the engine must be told.
-  if (!ended) service_->engine.abort(ids_[mail.prompt]);
+  // The server finds stop strings, the engine does not.
+  if (!ended) submission_.cancel(mail.prompt);
   return --unfinished_runs_ == 0;
 }
 
@@ -373,7 +334,7 @@ void Generation::record_end(int engine, const Run& run, const Choice& choice, Fi
                                   .preemptions = choice.preemptions,
                                   .times = times,
                                   .finished_us = at_us});
-  if (service_->options.tracer) service_->options.tracer->record(span_of(run, choice, reason, times, at_us));
+  if (service_->options.observe.tracer) service_->options.observe.tracer->record(span_of(run, choice, reason, times, at_us));
 }
 
 AnswerSpan Generation::span_of(const Run& run, const Choice& choice, FinishReason reason,
@@ -481,9 +442,9 @@ openai::Usage Generation::usage() const {
         usage.reasoning_tokens = usage.reasoning_tokens.value_or(0) + choice.processor.reasoning_tokens();
     }
   }
-  if (service_->options.prompt_tokens_details) usage.cached_tokens = cached;
+  if (service_->options.features.prompt_tokens_details) usage.cached_tokens = cached;
   const bool single = runs_.size() == 1 && runs_.front().choices.size() == 1;
-  if (service_->options.request_metrics && single) usage.times = runs_.front().choices.front().times;
+  if (service_->options.features.request_metrics && single) usage.times = runs_.front().choices.front().times;
   return usage;
 }
 

@@ -18,21 +18,22 @@
 #include "serve/generation_plan.h"
 #include "serve/openai/output_processor.h"
 #include "serve/service.h"
+#include "serve/submission.h"
 
 namespace octavo {
 
-class Generation : public std::enable_shared_from_this<Generation> {
+class Generation final : public OutputReceiver, public std::enable_shared_from_this<Generation> {
  public:
   // Submits all prompts or, when the server is full, none, and answers the exchange: now with an error or
-  // from now on with the engine's output. Without an exchange only the plan's reply hears of it. Gives what
-  // can be cancelled.
+  // from now on with the engine's output. Without an exchange only the plan's reply gets it. Returns the
+  // generation, to cancel it.
   static std::weak_ptr<Generation> start(std::shared_ptr<Service> service, GenerationPlan plan,
                                          std::shared_ptr<http::Exchange> exchange);
   ~Generation();
 
   // Ends what is unfinished, with FinishReason::abort.
-  void cancel() noexcept;
-  // Any thread. Each ends it with an error that the client is told: the server stops; the request's own time
+  void cancel() noexcept { submission_.cancel(); }
+  // Any thread. Both end it with an error to the client: the server stops; the request's timeout
   // is over.
   void shut_down();
   void time_out();
@@ -59,7 +60,6 @@ class Generation : public std::enable_shared_from_this<Generation> {
     int unfinished = 0;  // choices that the client still waits for
     int cached_tokens = 0;
   };
-  class Sink;
 
   Generation(std::shared_ptr<Service> service, GenerationPlan plan, Admission::Ticket ticket,
              std::shared_ptr<http::Exchange> exchange);
@@ -68,7 +68,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Result<> search(std::size_t prompt);
   Result<> resume();
   bool shows_prompt_ids() const;
-  void deliver(Mail&& mail) noexcept;  // on the engine's thread
+  void deliver(std::size_t prompt, Output&& output) noexcept override;
   void schedule();
   void drain();
   bool fetch();
@@ -95,8 +95,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const std::shared_ptr<Service> service_;
   GenerationPlan plan_;
   Admission::Ticket ticket_;
+  Submission submission_;
 
-  // Of the worker that drains.
+  // Used by the draining worker only.
   std::shared_ptr<http::Exchange> exchange_;
   std::vector<Run> runs_;
   std::vector<Mail> batch_;  // taken from the mailbox
@@ -106,14 +107,11 @@ class Generation : public std::enable_shared_from_this<Generation> {
   bool stream_open_ = false;
 
   std::mutex mutex_;  // guards all below
-  std::vector<RequestId> ids_;
-  std::vector<std::weak_ptr<BeamSearch>> searches_;  // in place of ids_, with beam search
   std::vector<Mail> mail_;
   std::size_t mail_bytes_ = 0;
   bool started_ = false;
   bool scheduled_ = false;
-  bool cancelled_ = false;
-  std::optional<Error> ending_{};  // what the client is to be told
+  std::optional<Error> ending_{};  // the error for the client
 };
 
 }  // namespace octavo

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "openai/errors.h"
 #include "request/request.h"
 #include "serve/admission.h"
-#include "serve/openai/errors.h"
 #include "serve/openai/generation_fields.h"
 #include "serve/openai/output_processor.h"
 #include "serve/openai/reply.h"
@@ -19,7 +19,7 @@
 
 namespace octavo {
 
-// Of one reported log-probability: the engine's entry, and what it becomes in a reply.
+// Memory of one reported log-probability: the engine's entry and its text in a reply.
 inline constexpr std::int64_t kLogprobBytes = 384;
 
 struct GenerationPlan {
@@ -27,27 +27,27 @@ struct GenerationPlan {
   std::vector<std::vector<TokenId>> prompts;  // checked: they fit the context
   std::vector<MediaPart> images{};            // of the only prompt
   std::vector<MediaPart> sources{};           // of models with cross attention: one beside each prompt
-  std::vector<std::string> echo_texts;        // with echo: what each answer begins with
+  std::vector<std::string> echo_texts;        // with echo: the prefix of each answer
   bool prompt_only = false;                   // show no generated text
   StopSplitter stops;
   std::optional<openai::Thinking> thinking{};  // chat, of models that think
-  std::optional<ThinkingBudget> thinking_budget{};  // but for what the prompts have spent
+  std::optional<ThinkingBudget> thinking_budget{};  // before the tokens that prompts have spent
   std::unique_ptr<openai::Reply> reply;
   http::Response (*error_response)(const Error&) = openai::error_response;  // before the reply begins
   std::int64_t arrived_us = 0;
-  Price price{};            // of what is known before it runs
-  std::string client{};     // whose share of the server it takes
-  std::optional<TraceContext> trace{};  // that the request belongs to
-  std::optional<int> engine{};  // that is to answer, of several
-  bool background = false;  // nobody waits for the reply
+  Price price{};            // estimate before it runs
+  std::string client{};     // tenant
+  std::optional<TraceContext> trace{};  // of the request
+  std::optional<int> engine{};  // index; nullopt: any
+  bool background = false;  // no client waits for the reply
 
-  // What a client is told: with those of the source.
+  // As usage reports them: with those of the source.
   int prompt_tokens(std::size_t prompt) const {
     return static_cast<int>(prompts[prompt].size()) + (sources.empty() ? 0 : sources[prompt].columns);
   }
 };
 
-// What the engine is asked for one of the plan's prompts, which moves into it. eos_ids: of the model.
+// The engine's request for one of the plan's prompts, which moves into it. eos_ids: of the model.
 Request make_request(GenerationPlan& plan, std::size_t prompt, std::vector<TokenId> eos_ids);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// What /metrics tells of HTTP requests: the names, labels and buckets of prometheus-fastapi-instrumentator,
-// which vLLM's server uses.
+// Metrics of HTTP requests, with names, labels and buckets of prometheus-fastapi-instrumentator, which
+// vLLM's server uses.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace octavo {
 // Safe from any thread.
 class HttpMetrics {
  public:
-  // handler: the route, with {names} for what differs; "none": there is none.
+  // handler: the route, with {names} for what differs; "none": no route.
   void count(std::string_view handler, const http::Answered& answered);
 
   std::string text() const;

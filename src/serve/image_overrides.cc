@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 
 namespace octavo {
 namespace {

@@ -1,5 +1,5 @@
-// The (first) engine at work, for whoever watches: the same snapshot to all of them, a few times a second, as
-// server-sent events.
+// Snapshots of the first engine for the page at `/`: a few times a second, as server-sent
+// events.
 #pragma once
 
 #include <condition_variable>
@@ -22,8 +22,8 @@ class LiveFeed {
   LiveFeed(EngineClient& engine, const Metrics& metrics);
   ~LiveFeed() { stop(); }
 
-  // Starts a stream that goes on until its client leaves or the feed stops. False: there are as many as there
-  // may be, or the feed has stopped.
+  // Starts a stream until its client leaves or the feed stops. False: too many streams, or the feed has
+  // stopped.
   bool add(std::shared_ptr<http::Exchange> exchange);
 
   // Ends all streams.

@@ -1,4 +1,4 @@
-// The generations that run, for who wants to end them all.
+// The running generations, to end all of them.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Images and sounds of chats that stand at an address.
+// Images and sounds of chats, fetched from addresses.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// Where they may come from.
+// Addresses that are allowed.
 struct MediaSources {
   std::vector<std::string> domains{};  // hosts whose http: and https: addresses are fetched
   std::string local_path{};            // a folder below which file: addresses are read; "": none are
@@ -23,12 +23,12 @@ struct MediaSources {
 // http:, https: or file:.
 bool is_address(std::string_view url);
 
-// What is there. Errors (invalid_argument): a host or a path that is not allowed, no such file, another
+// The bytes at the address. Errors (invalid_argument): a host or a path that is not allowed, no such file, another
 // answer than 200, more bytes than these, no answer in time.
 Result<std::string> fetch_media(const MediaSources& sources, const std::string& url,
                                 std::size_t bytes_max = MediaSources::kBytesMax);
 
-// Of all media that stand at an address: Media::bytes. Errors as above, with the part's field.
+// Sets Media::bytes of all media with an address. Errors as above, with the part's field.
 Result<> fetch_all(const MediaSources& sources, std::vector<openai::ChatPrompt::Media>& media);
 
 }  // namespace octavo

@@ -141,7 +141,7 @@ TEST_F(MessagesTest, CountsTokensAndSaysWhatIsWrong) {
 
 TEST_F(MessagesTest, ItsClientsShowTheirKeyInAFieldOfItsOwn) {
   serve([](const Request&, int) { return Script{.tokens = ending("x")}; },
-        [](ServeOptions& options, http::ServerOptions&) { options.api_keys = {"secret"}; });
+        [](ServeOptions& options, http::ServerOptions&) { options.access.api_keys = {"secret"}; });
   const auto status = [&](const std::string& key) {
     return client().request("POST", "/v1/messages", body(""), {{"X-Api-Key", key}}).value().status;
   };

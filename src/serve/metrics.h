@@ -1,4 +1,4 @@
-// What /metrics tells: vLLM's names, labels and buckets, in Prometheus' text format 0.0.4.
+// /metrics: vLLM's names, labels and buckets, in Prometheus' text format 0.0.4.
 #pragma once
 
 #include <array>
@@ -48,7 +48,7 @@ class Metrics {
   std::string text(std::span<const EngineStats> engines, const EngineInfo& info) const;
 
  private:
-  // Of the answers that one engine has given.
+  // Answers of one engine.
   struct Answers {
     explicit Answers(int max_model_len);
 

@@ -34,7 +34,7 @@ TEST_F(ServeTest, ApiDocumentHasEveryRoute) {
   for (const bool all : {false, true}) {
     ServeOptions kept;
     serve({}, [&](ServeOptions& options, http::ServerOptions&) {
-      options.dev_mode = options.change_adapters = options.profiles = all;
+      options.features.dev_mode = options.features.change_adapters = options.features.profiles = all;
       kept = options;
     });
     const http::Response response = client().get("/openapi.json").value();

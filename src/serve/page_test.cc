@@ -11,7 +11,7 @@ using ::testing::Not;
 
 const http::Headers kKey = {{"Authorization", "Bearer secret"}};
 
-void ask_for_key(ServeOptions& options, http::ServerOptions&) { options.api_keys = {"secret"}; }
+void ask_for_key(ServeOptions& options, http::ServerOptions&) { options.access.api_keys = {"secret"}; }
 
 TEST_F(ServeTest, PageComesFromTheBinary) {
   serve_text("x");
@@ -25,7 +25,7 @@ TEST_F(ServeTest, PageComesFromTheBinary) {
 }
 
 TEST_F(ServeTest, PageCanBeOff) {
-  serve({}, [](ServeOptions& options, http::ServerOptions&) { options.page = false; });
+  serve({}, [](ServeOptions& options, http::ServerOptions&) { options.features.page = false; });
   EXPECT_EQ(client().get("/").value().status, 404);
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/out_of_memory.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 
 namespace octavo {
 namespace {
@@ -28,21 +28,12 @@ Price price_of(const PoolingPlan& plan, int pooled_size) {
 
 }  // namespace
 
-class Pooling::Sink final : public OutputSink {
- public:
-  Sink(std::shared_ptr<Pooling> pooling, std::size_t text) : pooling_(std::move(pooling)), text_(text) {}
-  void deliver(Output&& output) noexcept override { pooling_->deliver(text_, std::move(output)); }
-
- private:
-  std::shared_ptr<Pooling> pooling_;
-  std::size_t text_;
-};
-
 Pooling::Pooling(std::shared_ptr<Service> service, PoolingPlan plan, Admission::Ticket ticket,
                  std::shared_ptr<http::Exchange> exchange)
     : service_(std::move(service)),
       plan_(std::move(plan)),
       ticket_(std::move(ticket)),
+      submission_(service_->engine),
       exchange_(std::move(exchange)),
       lengths_(lengths_of(plan_)),
       vectors_(plan_.texts.size()),
@@ -50,16 +41,12 @@ Pooling::Pooling(std::shared_ptr<Service> service, PoolingPlan plan, Admission::
 
 Result<> Pooling::start(std::shared_ptr<Service> service, PoolingPlan plan,
                         std::shared_ptr<http::Exchange> exchange) {
-  auto ticket =
-      service->admission.admit(plan.client, price_of(plan, service->engine_info.size_for(plan.task)));
-  if (!ticket) {
-    service->metrics.admission_rejected();
-    return std::unexpected(std::move(ticket.error()));
-  }
+  TRY(Admission::Ticket ticket, admit(service->admission, service->metrics, plan.client,
+                                      price_of(plan, service->engine_info.size_for(plan.task))));
   const std::shared_ptr<Pooling> self(
-      new Pooling(std::move(service), std::move(plan), *std::move(ticket), std::move(exchange)));
+      new Pooling(std::move(service), std::move(plan), std::move(ticket), std::move(exchange)));
   self->exchange_->on_close([weak = std::weak_ptr(self)](http::CloseReason) {
-    if (const auto pooling = weak.lock()) pooling->cancel();
+    if (const auto pooling = weak.lock()) pooling->submission_.cancel();
   });
   const auto submitted = within_memory([&] { return self->submit(); });
   if (submitted) {
@@ -67,12 +54,11 @@ Result<> Pooling::start(std::shared_ptr<Service> service, PoolingPlan plan,
     return {};
   }
   if (submitted.error().code == ErrorCode::resource_exhausted) self->service_->metrics.admission_rejected();
-  // The texts that the engine has taken end some time, and nobody hears of them.
   {
     const std::lock_guard lock(self->mutex_);
-    self->unfinished_ = 0;
+    self->unfinished_ = 0;  // texts that the engine has taken end without a reply
   }
-  self->cancel();
+  self->submission_.cancel();
   return submitted;
 }
 
@@ -85,27 +71,9 @@ Result<> Pooling::submit() {
     request.second_text = plan_.texts[i].second;
     request.priority = plan_.priority;
     request.identity.adapter = plan_.adapter;
-    TRY(const RequestId id,
-        service_->engine.submit(std::move(request), std::make_shared<Sink>(shared_from_this(), i)));
-    bool cancelled = false;
-    {
-      const std::lock_guard lock(mutex_);
-      ids_.push_back(id);
-      cancelled = cancelled_;
-    }
-    if (cancelled) service_->engine.abort(id);
+    TRY_VOID(submission_.submit(std::move(request), sink_of(shared_from_this(), i)));
   }
   return {};
-}
-
-void Pooling::cancel() noexcept {
-  std::vector<RequestId> ids;
-  {
-    const std::lock_guard lock(mutex_);
-    cancelled_ = true;
-    ids = ids_;
-  }
-  for (const RequestId id : ids) service_->engine.abort(id);
 }
 
 void Pooling::deliver(std::size_t text, Output&& output) noexcept {
@@ -126,12 +94,9 @@ void Pooling::deliver(std::size_t text, Output&& output) noexcept {
   if (last) service_->delivery.post([self = shared_from_this()] { self->conclude(); });
 }
 
-// All texts have ended: the engine's thread is at work here no more.
+// After the last deliver().
 void Pooling::conclude() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (cancelled_) return;  // the client has left
-  }
+  if (submission_.cancelled()) return;  // the client has left
   std::string body;
   if (!error_)
     if (const auto done = within_memory([&]() -> Result<> {

@@ -22,7 +22,7 @@ namespace {
 
 std::string json_text(std::string_view text) { return boost::json::serialize(boost::json::string(text)); }
 
-// What every reply begins with and ends with.
+// Begin and end of every reply.
 struct Frame {
   std::string id, model;
   std::int64_t tokens = 0;
@@ -61,7 +61,7 @@ bool activated(const Service& service, const openai::PoolingFields& fields) {
   return fields.activated.value_or(service.options.pooling.activated.value_or(true));
 }
 
-// What the model's numbers for a task become.
+// Activates the model's numbers for a task.
 void activate(const Service& service, Task task, bool wanted, std::span<float> vector) {
   const EngineInfo& info = service.engine_info;
   const EngineInfo::TokenHead* own = info.token_head(task);
@@ -93,7 +93,7 @@ void activate_each(const Service& service, Task task, bool wanted, std::size_t k
   vectors.resize(count * kept);
 }
 
-// Of the vectors of a text's tokens those that the server gives.
+// Keeps the vectors of tokens that the server returns.
 void choose(const Service& service, Task task, std::span<const TokenId> ids, std::vector<float>& vectors) {
   const PoolingRules& rules = service.options.pooling;
   const EngineInfo::TokenHead* head = service.engine_info.token_head(task);
@@ -193,7 +193,7 @@ Result<Tokenizer::Texts> tokens_of_chat(const Service& service, const openai::Ch
 // What stands before texts of this kind, as Cohere and Jina call them: by its own name, or by those that
 // Sentence Transformers folders have for it.
 std::string_view prompt_for(const Service& service, const std::string& input_type) {
-  const auto& prompts = service.options.text_prompts;
+  const auto& prompts = service.options.pooling.text_prompts;
   const auto named = [&](std::string_view name) {
     const auto found = prompts.find(name);
     return found == prompts.end() ? std::string_view() : std::string_view(found->second);
@@ -335,7 +335,7 @@ Result<PoolingPlan> score_pairs(const Service& service, openai::ScoreRequest req
   TRY(const std::size_t most, most_tokens(request.fields, longest));
   std::vector<Tokenizer::Texts> texts;
   const auto add = [&](const std::string& first, const std::string* second) -> Result<> {
-    if (second != nullptr && service.options.score_template) {
+    if (second != nullptr && service.options.pooling.score_template) {
       TRY(texts.emplace_back(), pair_in_template(service, first, *second, most));
     } else {
       TRY(texts.emplace_back(),

@@ -482,7 +482,7 @@ TEST_F(PoolingTest, PairsGoThroughATemplateThatIsGiven) {
         return Script{.pooled = {0}};
       },
       [&](ServeOptions& options, http::ServerOptions&) {
-        options.score_template = true;
+        options.pooling.score_template = true;
         engine_->described = {
             .max_model_len = 40, .task = Task::classify, .pooled_size = 1, .labels = {"relevant"}};
       });
@@ -505,7 +505,7 @@ TEST_F(PoolingTest, PromptsStandBeforeTextsOfTheirKind) {
   serve([](const Request& r, int) { return Script{.pooled = {static_cast<float>(r.prompt.size())}}; },
         [&](ServeOptions& options, http::ServerOptions&) {
           options.rules.max_model_len = 20;
-          options.text_prompts = {{"query", "ask: "}, {"passage", "p:"}, {"clustering", "c"}};
+          options.pooling.text_prompts = {{"query", "ask: "}, {"passage", "p:"}, {"clustering", "c"}};
           engine_->described = {
               .architecture = "E", .max_model_len = 20, .task = Task::embed, .pooled_size = 1};
         });

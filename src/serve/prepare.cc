@@ -54,8 +54,9 @@ Result<> limit_max_tokens(const Service& service, GenerationPlan& plan) {
   const int context = service.options.rules.max_model_len;
   const int room = context - static_cast<int>(longest);
   SamplingParams& p = plan.request.sampling;
-  if (plan.request.max_tokens_given && *p.max_tokens > context)
-    return invalid("max_tokens", "{} is too large: the context has {} tokens", *p.max_tokens, context);
+  const std::string_view field = plan.request.limit_field;
+  if (!field.empty() && *p.max_tokens > context)
+    return invalid(field, "{} is too large: the context has {} tokens", *p.max_tokens, context);
   p.max_tokens = std::min(p.max_tokens.value_or(room), room);
   if (const auto cap = service.options.rules.defaults.max_tokens)
     p.max_tokens = std::min(*p.max_tokens, *cap);
@@ -286,7 +287,7 @@ Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt&
   const std::string messages = messages_for_template(
       *chat_template, prompt,
       {.format = service.options.content_format,
-       .media = service.options.images || service.options.prompt_sound,
+       .media = service.options.media.images || service.options.media.prompt_sound,
        .token = [&](openai::MediaKind kind) { return token_of(service, kind); }});
   TRY(std::string text, chat_template->render({.messages = messages,
                                                .tools = prompt.tools,

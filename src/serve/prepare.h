@@ -1,4 +1,4 @@
-// From a parsed request to what the engine takes: rendering, tokenising, and the checks that need both.
+// From a parsed request to the engine's: rendering, tokenising, and checks that need both.
 #pragma once
 
 #include <functional>
@@ -18,11 +18,11 @@ namespace octavo {
 // Errors name the field: a prompt that is empty, does not fit the context, or is no text; max_tokens beyond
 // it; more answers or log-probabilities than a client may ever have.
 Result<GenerationPlan> prepare_chat(const Service& service, openai::ChatRequest request);
-// Another protocol's: the prefix of its ids, and what makes its replies.
+// For another protocol: the prefix of its ids, and the maker of its replies.
 using ReplyMaker = std::function<std::unique_ptr<openai::Reply>(const Tokenizer&, openai::ReplyOptions)>;
 Result<GenerationPlan> prepare_chat_as(const Service& service, openai::ChatRequest request,
                                        std::string_view id_prefix, const ReplyMaker& reply);
-// What the prompts of a generation come with.
+// Media of a generation's prompts.
 struct PromptMedia {
   std::vector<MediaPart> images{}, sources{};  // as in GenerationPlan
 };

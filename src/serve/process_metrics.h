@@ -1,4 +1,4 @@
-// What Prometheus' clients tell of their own process (process_*), read from /proc.
+// process_* as Prometheus' clients report them, read from /proc.
 #pragma once
 
 #include <string>

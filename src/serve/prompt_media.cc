@@ -87,7 +87,7 @@ Result<ReadMedia> read_image(const Service& service, const media::ProcessorConfi
 
 Result<ReadMedia> read_sound(const Service& service, const openai::ChatPrompt::Media& given,
                              std::int64_t tokens_max) {
-  const PromptSound& sound = *service.options.prompt_sound;
+  const PromptSound& sound = *service.options.media.prompt_sound;
   const media::MelConfig& config = sound.log_mel.config();
   const EngineInfo::SoundRule& rule = service.engine_info.sound;
   TRY(const std::string file, bytes_of(given));
@@ -211,14 +211,14 @@ Error no_room(std::string_view what, std::int64_t tokens, const Service& service
 }
 
 std::string_view token_of(const Service& service, MediaKind kind) {
-  const std::optional<media::ProcessorConfig>& images = service.options.images;
+  const std::optional<media::ProcessorConfig>& images = service.options.media.images;
   switch (kind) {
     case MediaKind::image:
       return images ? std::string_view(images->placeholder) : "";
     case MediaKind::video:
       return images && images->video ? std::string_view(images->video->token) : "";
     case MediaKind::sound:
-      return service.options.prompt_sound ? std::string_view(service.options.prompt_sound->token) : "";
+      return service.options.media.prompt_sound ? std::string_view(service.options.media.prompt_sound->token) : "";
   }
   return "";
 }
@@ -227,7 +227,7 @@ std::string adapter_of(const Service& service, std::span<const openai::ChatPromp
   constexpr std::pair<MediaKind, const char*> kNames[] = {
       {MediaKind::image, "image"}, {MediaKind::video, "video"}, {MediaKind::sound, "audio"}};
   for (const auto& [kind, name] : kNames)
-    if (service.options.media_adapters.contains(name) &&
+    if (service.options.media.adapters.contains(name) &&
         std::ranges::find(media, kind, &openai::ChatPrompt::Media::kind) != media.end())
       return name;
   return "";
@@ -238,7 +238,7 @@ Result<std::vector<MediaPart>> read_media(const Service& service, const openai::
   const std::span<const openai::ChatPrompt::Media> media = prompt.media;
   std::vector<MediaPart> parts;
   if (media.empty()) return parts;
-  media::ProcessorConfig images = service.options.images.value_or(media::ProcessorConfig());
+  media::ProcessorConfig images = service.options.media.images.value_or(media::ProcessorConfig());
   if (!prompt.processor.empty()) {
     TRY(images, with_overrides(std::move(images), prompt.processor));
   }
@@ -266,7 +266,7 @@ Result<std::vector<MediaPart>> read_media(const Service& service, const openai::
 }
 
 Result<> place_media(const Service& service, std::span<const TokenId> ids, std::vector<MediaPart>& parts) {
-  const bool sound = service.options.prompt_sound.has_value();
+  const bool sound = service.options.media.prompt_sound.has_value();
   const EngineInfo::ImageRule& rule = service.engine_info.image;
   const auto kind_of = [&](const MediaPart& part) {
     return sound ? MediaKind::sound : part.frames > 0 ? MediaKind::video : MediaKind::image;

@@ -13,18 +13,20 @@
 
 namespace octavo {
 
-// What stands in texts for what the model takes of a kind; "": it takes none.
+// The token of a kind of media in texts; "": the model does not take the kind.
 std::string_view token_of(const Service& service, openai::MediaKind kind);
 
 // The adapter of a chat with these that names none: of images before that of videos, and that before that of sounds;
 // "": none is for them.
 std::string adapter_of(const Service& service, std::span<const openai::ChatPrompt::Media> media);
 
-// Decodes images, videos and sounds, and puts the text that stands for each in place of its token in `text`. The
-// places of the parts are still open. Errors name the field: one of
-// mm_processor_kwargs (image_overrides.h), an address that is no data URL, broken base64, a
-// broken or too large image, a sound that is broken or longer than the model hears; more or fewer such tokens
-// in the text than media, or in another order; a video that is broken, too long or too large (media/video_file.h); more tokens than the context has.
+// Decodes images, videos and sounds, and replaces the token of each in `text` by its text. place_media() finds
+// the positions later. Errors name the field:
+// - one of mm_processor_kwargs (image_overrides.h)
+// - an address that is no data URL, or broken base64
+// - media that are broken, too large or too long (media/video_file.h)
+// - tokens of media in the text that differ from the media in number or order
+// - more tokens than the context has
 Result<std::vector<MediaPart>> read_media(const Service& service, const openai::ChatPrompt& prompt,
                                           std::string& text);
 

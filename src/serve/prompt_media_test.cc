@@ -36,7 +36,7 @@ class ImagesTest : public ServeTest {
             options.rules.limits.vocab_size = 288;
             options.rules.max_model_len = context;
             options.rules.images_max = 2;
-            options.images =
+            options.media.images =
                 media::ProcessorConfig{.rule = media::TileRule{.longest_edge = 64, .tile_size = 32}};
             options.eos_ids = {257};
           });
@@ -122,7 +122,7 @@ TEST_P(TiledImageTest, ReachesTheEngineAsTransformersPreparesIt) {
           options.rules.limits.vocab_size = 288;
           options.rules.max_model_len = 400;
           options.rules.images_max = 2;
-          options.images = media::ProcessorConfig{.rule = rule, .filter = media::Filter::bicubic};
+          options.media.images = media::ProcessorConfig{.rule = rule, .filter = media::Filter::bicubic};
           options.eos_ids = {257};
         });
   reply("/v1/chat/completions",
@@ -224,7 +224,7 @@ class PromptSoundTest : public ServeTest {
             options.rules.limits.vocab_size = 272;
             options.rules.max_model_len = context;
             options.rules.sounds_max = 2;
-            options.prompt_sound = PromptSound{media::LogMel({.mels = 80, .seconds = 2}), token};
+            options.media.prompt_sound = PromptSound{media::LogMel({.mels = 80, .seconds = 2}), token};
             options.eos_ids = {257};
           });
   }

@@ -1,4 +1,4 @@
-// One image, sound or video of a chat, from what the client sent to what the engine takes.
+// One image, sound or video of a chat, from the client's bytes to the engine's parts.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace octavo {
 
-// Its parts, whose places are open, and the text that stands for them.
+// Its parts without positions, and its text in the prompt.
 struct ReadMedia {
   std::string text;
   std::vector<MediaPart> parts;
 };
 
-// What follows "data:[type];base64,", or what has been fetched.
+// The bytes of "data:[type];base64,..", or of the fetched file.
 Result<std::string> bytes_of(const openai::ChatPrompt::Media& media);
 
-// Of what the part shows: parts of other shapes are others, though they may have the same bytes.
+// Digest of bytes and shape.
 Hash128 digest_of(const MediaPart& part);
 
-// It stands for more tokens than the context has left.
+// It takes more tokens than the context has left.
 Error no_room(std::string_view what, std::int64_t tokens, const Service& service);
 
 // A file, or frames as data:video/jpeg;base64,<first>,<second>,.. of one size. Errors as read_media() has them, without

@@ -8,9 +8,9 @@
 #include "base/check.h"
 #include "fuzz/json_mutator.h"
 #include "http/client.h"
+#include "openai/request_fields.h"
 #include "serve/api_server.h"
 #include "serve/fake_engine.h"
-#include "serve/openai/request_fields.h"
 #include "serve/test_tokenizer.h"
 
 namespace {

@@ -19,10 +19,10 @@ class AdmissionTest : public ServeTest {
     serve(
         [](const Request& r, int) { return Script{.tokens = bytes_of("xy"), .hang = r.sampling.seed == 1}; },
         [bytes](ServeOptions& o, http::ServerOptions&) {
-          o.api_keys = {"a", "b"};
-          o.max_num_seqs = 4;
-          o.max_num_queued_reqs = 8;
-          o.request_bytes_max = bytes;
+          o.access.api_keys = {"a", "b"};
+          o.admission.max_num_seqs = 4;
+          o.admission.max_num_queued_reqs = 8;
+          o.admission.request_bytes_max = bytes;
         });
   }
   http::Response post_as(const std::string& key, const std::string& path, const std::string& body) {
@@ -97,7 +97,7 @@ TEST_F(AdmissionTest, LogprobsOfPromptsAreAPriceThatIsKnownBefore) {
 TEST_F(AdmissionTest, LogprobsOfAnswersArePaidForAsTheyCome) {
   serve([](const Request&,
            int) { return Script{.tokens = std::vector<TokenId>(100, 'x'), .tokens_per_step = 10}; },
-        [](ServeOptions& o, http::ServerOptions&) { o.request_bytes_max = 500'000; });
+        [](ServeOptions& o, http::ServerOptions&) { o.admission.request_bytes_max = 500'000; });
   EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"max_tokens":100,"logprobs":20})").status, 503);
   EXPECT_EQ(post("/v1/completions", kCompletion + R"(,"max_tokens":100,"logprobs":2})").status, 200);
   EXPECT_TRUE(eventually([&] { return engine_->running() == 0; }));
@@ -133,10 +133,10 @@ TEST_F(AdmissionTest, DetokenizeTakesOnlySoManyIds) {
 TEST_F(AdmissionTest, TenantsByHeader) {
   serve([](const Request& r, int) { return Script{.tokens = bytes_of("xy"), .hang = r.sampling.seed == 1}; },
         [](ServeOptions& o, http::ServerOptions&) {
-          o.max_num_seqs = 4;
-          o.max_num_queued_reqs = 8;
-          o.client_header = "X-Tenant";
-          o.isolate_prefix_cache = true;
+          o.admission.max_num_seqs = 4;
+          o.admission.max_num_queued_reqs = 8;
+          o.access.client_header = "X-Tenant";
+          o.access.isolate_prefix_cache = true;
         });
   const auto salt = [&](const std::string& tenant, const std::string& more = "") {
     const std::string body = R"({"prompt":"x","max_tokens":1)" + more + "}";

@@ -45,7 +45,7 @@ class ServeTest : public ::testing::Test {
     http::ServerOptions http;
     if (change) change(options, http);
     auto service = std::make_shared<Service>(*engine_, tokenizer_, &template_, nullptr, std::move(options));
-    server_ = ApiServer::start(service->options.api_keys, std::move(http)).value();
+    server_ = ApiServer::start(service->options.access.api_keys, std::move(http)).value();
     server_->open(std::move(service));
   }
   void serve_text(std::string text) {

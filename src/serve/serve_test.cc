@@ -343,7 +343,7 @@ TEST_F(ServeTest, SmallRoutes) {
 
 TEST_F(ServeTest, OfThePrefixCacheTheEnginesOwnIsReset) {
   serve([](const Request&, int) { return Script{.tokens = ending("x")}; },
-        [](ServeOptions& options, http::ServerOptions&) { options.dev_mode = true; });
+        [](ServeOptions& options, http::ServerOptions&) { options.features.dev_mode = true; });
   http::Client c = client();
   for (const char* query : {"", "?reset_external=false", "?reset_running_requests=0&reset_external=False"})
     EXPECT_EQ(c.post_json(std::string("/reset_prefix_cache") + query, "")->status, 200) << query;
@@ -357,8 +357,8 @@ TEST_F(ServeTest, OfThePrefixCacheTheEnginesOwnIsReset) {
 TEST_F(ServeTest, WithAKeyEveryRouteButHealthNeedsIt) {
   serve([](const Request&, int) { return Script{.tokens = ending("x")}; },
         [](ServeOptions& o, http::ServerOptions&) {
-          o.api_keys = {"secret"};
-          o.request_id_headers = true;
+          o.access.api_keys = {"secret"};
+          o.features.request_id_headers = true;
         });
   const std::vector<std::string> paths = {"/ping",
                                           "/version",
@@ -408,7 +408,7 @@ TEST_F(ServeTest, RequestIdsThatAreNoTextAreIgnored) {
 
 TEST_F(ServeTest, AReplyTellsItsTimesOnWish) {
   serve([](const Request&, int) { return Script{.tokens = ending("abc")}; },
-        [](ServeOptions& o, http::ServerOptions&) { o.request_metrics = true; });
+        [](ServeOptions& o, http::ServerOptions&) { o.features.request_metrics = true; });
   for (const std::string path : {"/v1/chat/completions", "/v1/completions"}) {
     const std::string body = path.find("chat") == std::string::npos ? R"({"prompt":"a")" : kChat;
     const http::Response response = post(path, body + "}");
@@ -427,7 +427,7 @@ TEST_F(ServeTest, AReplyTellsItsTimesOnWish) {
 
 TEST_F(ServeTest, WithoutAKeyNoRouteTakesABody) {
   serve([](const Request&, int) { return Script{.tokens = ending("x")}; },
-        [](ServeOptions& o, http::ServerOptions&) { o.api_keys = {"secret"}; });
+        [](ServeOptions& o, http::ServerOptions&) { o.access.api_keys = {"secret"}; });
   for (const std::string method : {"GET", "POST"}) {
     http::Client c = client();
     ASSERT_TRUE(

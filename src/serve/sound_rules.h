@@ -15,12 +15,12 @@ namespace octavo {
 // Sound in prompts.
 struct PromptSound {
   media::LogMel log_mel;
-  std::string token;  // that stands for it in a text
+  std::string token;  // of a sound in a text
 };
 
 struct SoundRules {
   media::LogMel log_mel;
-  TokenId begin = 0;  // of what it says
+  TokenId begin = 0;  // of the text
   TokenId transcribe = 0, translate = 0;
   TokenId previous = 0;    // before what was said before
   TokenId no_times = 0;    // it is to say no times

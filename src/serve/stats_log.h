@@ -13,7 +13,7 @@
 
 namespace octavo {
 
-// What an engine did in the `seconds` between two snapshots; nothing: it was idle all the time.
+// A log line of an engine's work in the `seconds` between two snapshots; nullopt: it was idle.
 std::optional<std::string> stats_line(const EngineStats& before, const EngineStats& now, double seconds);
 
 // The same of all engines, some of which may have come or gone meanwhile.

@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "base/quoted_text.h"
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 
 namespace octavo {
 namespace {
@@ -93,7 +93,7 @@ Result<StepTraceOptions> read_profiler_config(const boost::json::object& config)
   if (options.folder.empty()) return invalid("torch_profiler_dir", "must be given");
   TRY_VOID(fields.boolean("torch_profiler_use_gzip", options.gzip));
   TRY_VOID(read_steps(fields, options));
-  // What else PyTorch's trace has of its operators.
+  // More categories of PyTorch's trace.
   fields.accept({"torch_profiler_with_stack", "torch_profiler_dump_cuda_time_total", "ignore_frontend"});
   for (const std::string& name : fields.unread()) return invalid(name, "is not supported");
   return options;

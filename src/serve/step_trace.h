@@ -1,5 +1,5 @@
-// What each step of the engines took, written to a file while it is asked for, in the trace event format:
-// what PyTorch's profiler writes, and Perfetto (ui.perfetto.dev) and chrome://tracing open.
+// Writes the times of the engines' steps to a file in the trace event format, as PyTorch's profiler does.
+// Perfetto (ui.perfetto.dev) and chrome://tracing open it.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -166,8 +166,8 @@ TEST_F(StepTraceTest, MistakesAreNamed) {
 TEST_F(ServeTest, ProfilesOverHttp) {
   const ScratchDirectory scratch;
   serve({}, [&](ServeOptions& options, http::ServerOptions&) {
-    options.profiles = true;
-    options.step_trace.folder = scratch.path();
+    options.features.profiles = true;
+    options.observe.step_trace.folder = scratch.path();
   });
   EXPECT_EQ(client().request("POST", "/stop_profile", {}, {}).value().status, 400);
   EXPECT_EQ(client().request("POST", "/start_profile", R"({"profile_prefix": "a"})", {}).value().status, 200);

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "request/pooling.h"
@@ -14,29 +17,31 @@
 namespace octavo {
 
 struct PoolingRules {
-  std::optional<Task> task{};  // of /pooling, where a request says nothing; nothing: the model's
+  std::optional<Task> task{};  // default of /pooling; nullopt: the model's
   std::optional<bool>
-      activated{};  // vectors are normalised and scores activated where a request says nothing
-  std::optional<int> dimensions{};  // of vectors, likewise
-  int longest = 0;                  // tokens of a text that may be read in chunks; 0: none is
+      activated{};  // default of requests: normalise vectors, activate scores
+  std::optional<int> dimensions{};  // of vectors, default of requests
+  int longest = 0;                  // maximum number of tokens of a text in chunks; 0: texts are not cut
   // A score counts as (score - mean) / sigma, before its activation.
   float score_mean = 0, score_sigma = 1;
-  // Of vectors of tokens: those of this token alone are given, of each these numbers; empty: all of them.
+  // Vectors of tokens: only those of this token, and these of their numbers; empty: all.
   std::optional<TokenId> step_tag{};
   std::vector<int> returned{};
+  std::map<std::string, std::string, std::less<>> text_prompts{};  // prefix of texts, by the name of their kind
+  bool score_template = false;  // pairs are rendered by the chat template
 };
 
-// Texts one behind the other, of which long ones are several chunks.
+// Texts in order; a long text is several chunks.
 struct TextChunks {
   std::vector<Tokenizer::Texts> chunks{};
   std::vector<std::vector<int>> lengths{};  // tokens of each text's chunks
 
-  // In chunks of `most` tokens and one of what is left.
+  // Cuts the text into chunks of `most` tokens; the last can be shorter.
   void add(Tokenizer::Texts text, std::size_t most);
 };
 
-// The mean of the vectors of a text's chunks, each as often as it has tokens. lengths: as many as vectors,
-// which are equally long.
+// The mean of the vectors of a text's chunks, weighted by their tokens. lengths: tokens of each chunk; vectors
+// have equal sizes.
 std::vector<float> mean_of_chunks(std::span<const std::vector<float>> vectors, std::span<const int> lengths);
 
 }  // namespace octavo

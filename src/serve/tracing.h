@@ -24,7 +24,7 @@ struct TraceContext {
   bool sampled = true;      // somebody records the trace
 };
 
-// Nothing: the header is none, and the request begins a trace of its own.
+// nullopt: no valid header, and the request begins a separate trace.
 std::optional<TraceContext> parse_traceparent(std::string_view header);
 
 // One answer that has ended.

@@ -65,7 +65,7 @@ std::string value_of(const json::value& span, std::string_view key) {
 TEST_F(TracingTest, ASpanForEachAnswer) {
   serve([](const Request&, int) { return Script{.tokens = ending("hello")}; },
         [this](ServeOptions& options, http::ServerOptions&) {
-          options.tracer = Tracer::start(endpoint(), "tests").value();
+          options.observe.tracer = Tracer::start(endpoint(), "tests").value();
         });
   const auto sent = client().request(
       "POST", "/v1/completions", R"({"prompt":"Once","temperature":0.5,"max_tokens":9,"request_id":"r1"})",

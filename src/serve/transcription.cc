@@ -30,7 +30,7 @@ Result<std::vector<TokenId>> previous_tokens(const Service& service, const std::
   const std::size_t end = text.find_last_not_of(" \t\r\n") + 1;
   TRY(std::vector<TokenId> ids, service.tokenizer.encode(" " + text.substr(first, end - first), false,
                                                          prompt_bytes_max(service, true)));
-  const SoundRules& rules = *service.options.sound;
+  const SoundRules& rules = *service.options.media.transcription;
   for (const TokenId id : ids)
     if (service.tokenizer.is_special(id) || id >= rules.first_time)
       return invalid("prompt", "must not have special tokens in it, such as {}",
@@ -42,7 +42,7 @@ Result<std::vector<TokenId>> previous_tokens(const Service& service, const std::
 }
 
 Result<std::vector<TokenId>> prompt_of(const Service& service, const openai::TranscriptionRequest& request) {
-  const SoundRules& rules = *service.options.sound;
+  const SoundRules& rules = *service.options.media.transcription;
   TRY(std::vector<TokenId> prompt, previous_tokens(service, request.prompt));
   prompt.push_back(rules.begin);
   if (const std::optional<TokenId> language = rules.language(request.language)) {
@@ -56,7 +56,7 @@ Result<std::vector<TokenId>> prompt_of(const Service& service, const openai::Tra
 }  // namespace
 
 Result<HeardSound> hear(const Service& service, std::string_view file) {
-  const media::LogMel& log_mel = service.options.sound->log_mel;
+  const media::LogMel& log_mel = service.options.media.transcription->log_mel;
   auto samples = media::decode_sound(std::as_bytes(std::span(file)), media::MelConfig::kRate);
   if (!samples) {
     samples.error().field = "file";
@@ -75,7 +75,7 @@ Result<HeardSound> hear(const Service& service, std::string_view file) {
 }
 
 Result<> check_transcription(const Service& service, const openai::TranscriptionRequest& request) {
-  const SoundRules& rules = *service.options.sound;
+  const SoundRules& rules = *service.options.media.transcription;
   if (rules.languages.empty() && request.translate)
     return invalid("model", "{} knows English alone: there is nothing to translate",
                    request.generation.model);
@@ -89,7 +89,7 @@ Result<> check_transcription(const Service& service, const openai::Transcription
 }
 
 Request language_request(const Service& service, const HeardSound& sound) {
-  const SoundRules& rules = *service.options.sound;
+  const SoundRules& rules = *service.options.media.transcription;
   Request request;
   request.prompt = {rules.begin};
   request.media = {sound.windows.front()};
@@ -102,7 +102,7 @@ Request language_request(const Service& service, const HeardSound& sound) {
 
 Result<GenerationPlan> prepare_transcription(const Service& service, openai::TranscriptionRequest request,
                                              HeardSound sound) {
-  const SoundRules& rules = *service.options.sound;
+  const SoundRules& rules = *service.options.media.transcription;
   TRY(const std::vector<TokenId> prompt, prompt_of(service, request));
   SamplingParams& sampling = request.generation.sampling;
   for (const TokenId id : rules.suppress) sampling.bad_word_ids.push_back({id});

@@ -1,4 +1,4 @@
-// From a sound file to what the engine is asked: windows of sound, and a prompt for each.
+// From a sound file to the engine's request: windows of sound, and a prompt for each.
 #pragma once
 
 #include <string_view>
@@ -25,7 +25,7 @@ Result<HeardSound> hear(const Service& service, std::string_view file);
 // model does not know; a prompt with special tokens in it, or a model that does not hear.
 Result<> check_transcription(const Service& service, const openai::TranscriptionRequest& request);
 
-// What the engine is asked to find the language of a sound: its one token is that of a language.
+// The request whose one output token is that of the sound's language.
 Request language_request(const Service& service, const HeardSound& sound);
 
 // request.language is known. Errors: as prepare_completion.

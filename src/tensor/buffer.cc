@@ -22,7 +22,7 @@ constexpr std::size_t up(std::size_t bytes, std::size_t unit) { return (bytes + 
 
 void release(void* data, std::size_t bytes) { munmap(data, bytes); }
 
-// Zeroed memory that begins at a multiple of `alignment`, or nullptr.
+// Zeroed memory, aligned to `alignment`; nullptr if there is not enough.
 std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
   const std::size_t wanted = up(bytes, kPage);
   const std::size_t all = wanted + alignment;
@@ -37,15 +37,16 @@ std::byte* map_aligned(std::size_t bytes, std::size_t alignment) {
 
 std::byte* map_with_huge_pages(std::size_t bytes, std::size_t alignment) {
   std::byte* data = map_aligned(bytes, alignment);
-  if (data != nullptr) madvise(data, bytes, MADV_HUGEPAGE);  // a wish; refusal changes nothing
+  if (data != nullptr) madvise(data, bytes, MADV_HUGEPAGE);  // only a hint: the system may ignore it
   return data;
 }
 
-// The begin of a chunk, which lies at a multiple of its size.
+// Header of a chunk. A chunk is aligned to its size.
 struct Chunk {
   std::atomic<std::size_t> users;
 
-  // Of a chunk that others still use the pages go back to the system: adapters come and go beside weights that stay.
+  // Returns the buffer's pages to the system while others still use the chunk: adapters are unloaded while
+  // weights stay.
   static void release(void* data, std::size_t bytes) {
     if (bytes > 0) madvise(data, up(bytes, kPage), MADV_DONTNEED);
     auto* chunk =
@@ -54,7 +55,7 @@ struct Chunk {
   }
 };
 
-// The chunk that is being filled counts as a user of itself.
+// The chunk that is being filled holds a reference to itself.
 struct Filling {
   std::mutex mutex;
   Chunk* chunk = nullptr;
@@ -63,7 +64,7 @@ struct Filling {
 Filling filling;
 
 auto no_memory(std::size_t bytes) {
-  return failure(ErrorCode::resource_exhausted, "no memory for {} bytes: {}", bytes, std::strerror(errno));
+  return failure(ErrorCode::resource_exhausted, "cannot allocate {} bytes: {}", bytes, std::strerror(errno));
 }
 
 }  // namespace

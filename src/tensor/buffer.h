@@ -10,7 +10,7 @@
 
 namespace octavo {
 
-// Bytes on some device, given back by the function that came with them.
+// Bytes on a device, freed by the function that was passed with them.
 class Buffer {
  public:
   using Release = void (*)(void* data, std::size_t bytes);
@@ -37,7 +37,7 @@ class Buffer {
   // A view of the first elements; they must fit.
   View view(DType dtype, std::initializer_list<std::int64_t> shape) const {
     const View v = View::of(data_, dtype, shape);
-    CHECK(static_cast<std::size_t>(v.bytes()) <= bytes_, "{} bytes wanted of {}", v.bytes(), bytes_);
+    CHECK(static_cast<std::size_t>(v.bytes()) <= bytes_, "{} bytes requested of {}", v.bytes(), bytes_);
     return v;
   }
 
@@ -47,12 +47,12 @@ class Buffer {
   Release release_ = nullptr;
 };
 
-// Zeroed host memory from the operating system, page-aligned, with huge pages where the system offers them.
+// Zeroed host memory from the operating system, page-aligned, in huge pages where the system offers them.
 Result<Buffer> allocate_host(std::size_t bytes);
 
-// The same for what lives as long as its neighbours, such as the matrices of a model: buffers lie side by
-// side in chunks, so that small ones and the ends of larger ones have huge pages too. A chunk is given back
-// with the last buffer in it. From any thread.
+// Allocates memory for objects with equal lifetimes, such as the matrices of a model. Buffers share chunks,
+// so small buffers and the ends of large ones are in huge pages too. A chunk is freed with its last buffer.
+// Safe from any thread.
 Result<Buffer> allocate_host_packed(std::size_t bytes);
 
 }  // namespace octavo

@@ -9,9 +9,8 @@ Float16 f16_at(const std::uint8_t* bytes) { return {static_cast<std::uint16_t>(b
 
 Float16 negated(Float16 x) { return {static_cast<std::uint16_t>(x.bits ^ 0x8000)}; }
 
-// `count` numbers of kBits bits: the first `run` bytes hold the lowest bits of numbers 0 .. run - 1, then the
-// next bits those of the `run` numbers that follow, and so on; then the next `run` bytes. Adds them at bit
-// `shift`.
+// Adds `count` numbers of kBits bits to `codes` at bit `shift`. The first `run` bytes hold the lowest bits of
+// numbers 0 .. run - 1, then the next bits of the next `run` numbers, and so on; the next `run` bytes follow.
 template <int kBits>
 void spread(const std::uint8_t* bytes, int run, int count, int shift, std::uint8_t* codes) {
   constexpr int kPerByte = 8 / kBits;
@@ -22,13 +21,13 @@ void spread(const std::uint8_t* bytes, int run, int count, int shift, std::uint8
   }
 }
 
-// Bit i of 32, little end first, goes to bit 4 of number i.
+// Moves bit i of 32 (little-endian) to bit 4 of number i.
 void spread_fifth_bits(const std::uint8_t* bytes, std::uint8_t* codes) {
   for (int i = 0; i < 32; ++i)
     codes[i] = static_cast<std::uint8_t>(codes[i] | (bytes[i / 8] >> i % 8 & 1) << 4);
 }
 
-// The eight scales and minimums of Q4_K and Q5_K, 6 bits each in 12 bytes.
+// The eight scales and eight minimums of Q4_K and Q5_K: 6 bits each, in 12 bytes.
 void six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   for (std::size_t i = 0; i < 4; ++i) {
     block.scales[i] = static_cast<std::int8_t>(bytes[i] & 63);
@@ -38,7 +37,7 @@ void six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   }
 }
 
-// The sixteen scales of Q3_K, 6 bits each in 12 bytes, less 32.
+// The sixteen scales of Q3_K: 6 bits each, in 12 bytes, minus 32.
 void signed_six_bit_scales(const std::uint8_t* bytes, QuantBlock& block) {
   std::uint8_t scales[16] = {};
   spread<4>(bytes, 8, 16, 0, scales);

@@ -1,4 +1,4 @@
-// Quantised numbers taken apart, and as f32.
+// Dequantisation: from quantised numbers to codes and scales, and to f32.
 #pragma once
 
 #include <array>
@@ -8,39 +8,39 @@
 
 namespace octavo {
 
-// What the block formats of an encoding have in common: number i of a block is
-//   scale * scales[i / group] * (v - zero) - min * mins[i / group],   v = codes[i], or what stands for it
-//   in values_of(encoding)
-// with scales and mins 1 where the format has none.
+// Properties of an encoding's blocks. Number i of a block is
+//   scale * scales[i / group] * (v - zero) - min * mins[i / group],
+// where v = values_of(encoding)[codes[i]], or codes[i] where values_of() is null. scales and mins are 1 where
+// the format has none.
 struct BlockTraits {
-  int bits;   // of a code
+  int bits;  // bits of a code
   int group;  // numbers that share a scale
   int zero;
   bool has_min;
 };
-BlockTraits block_traits(Encoding encoding);  // one of GGUF's
+BlockTraits block_traits(Encoding encoding);  // encoding: one of GGUF's
 
 // The 16 values of IQ4_NL, plus 128.
 inline constexpr std::array<std::uint8_t, 16> kIq4Values = {1,   24,  45,  63,  79,  93,  106, 118,
                                                             129, 141, 153, 166, 181, 197, 217, 241};
 
-// The 16 values of e2m1 (a sign, two bits of exponent and one more), doubled, plus 12.
+// The 16 values of e2m1 (1 sign bit, 2 exponent bits, 1 fraction bit), doubled, plus 12.
 inline constexpr std::array<std::uint8_t, 16> kE2m1Values = {12, 13, 14, 15, 16, 18, 20, 24,
                                                              12, 11, 10, 9,  8,  6,  4,  0};
 
-// What each code of an encoding stands for; nullptr: for itself.
+// Table from code to value; nullptr if the code is the value.
 constexpr const std::uint8_t* values_of(Encoding encoding) {
   return encoding == Encoding::iq4_nl  ? kIq4Values.data()
          : encoding == Encoding::mxfp4 ? kE2m1Values.data()
                                        : nullptr;
 }
 
-// What int4, int8 and mxfp4 take from every value, where a part has no zeros.
+// Zero point of int4, int8 and mxfp4 where a part has no zeros.
 constexpr int zero_of(Encoding encoding) {
   return encoding == Encoding::int4 ? 8 : encoding == Encoding::mxfp4 ? 12 : 128;
 }
 
-// One block of GGUF, taken apart.
+// One GGUF block as codes and scales.
 struct QuantBlock {
   std::array<std::uint8_t, 256> codes;
   Float16 scale;
@@ -50,7 +50,7 @@ struct QuantBlock {
 };
 void take_apart(Encoding encoding, const std::uint8_t* bytes, QuantBlock& block);
 
-// Row `row` of the part as f32, cols() of them, exactly as the format defines them.
+// Converts row `row` of the part to f32 (cols() values), exactly as the format defines them.
 void dequantize(const MatrixPart& part, std::int64_t row, float* out);
 
 }  // namespace octavo

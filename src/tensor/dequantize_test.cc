@@ -1,5 +1,5 @@
-// Every encoding against the numbers that the gguf package reads (tools/goldens/make_quant_goldens.py), or
-// against the format's definition.
+// Compares every encoding with the numbers that the gguf package reads (tools/goldens/make_quant_goldens.py),
+// or with the format's definition.
 #include <gtest/gtest.h>
 
 #include <fstream>

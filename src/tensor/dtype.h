@@ -1,4 +1,4 @@
-// The number formats of tensors, and conversions of single values.
+// Number formats of tensors, and conversions of single values.
 #pragma once
 
 #include <bit>
@@ -32,7 +32,7 @@ constexpr std::size_t size_of(DType type) {
 
 std::string_view name(DType type);
 
-// A 16-bit brain float: the upper half of an f32.
+// A bfloat16: the upper half of an f32.
 struct BFloat16 {
   std::uint16_t bits = 0;
 };
@@ -42,7 +42,7 @@ struct Float16 {
   std::uint16_t bits = 0;
 };
 
-// An 8-bit float with 4 bits of exponent and 3 of fraction, without infinities, up to 448 (OCP OFP8).
+// An 8-bit float: 4 exponent bits, 3 fraction bits, no infinities, up to 448 (OCP OFP8).
 struct Float8E4M3 {
   std::uint8_t bits = 0;
 };
@@ -59,7 +59,7 @@ constexpr BFloat16 to_bf16(float x) {
   return {static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
 }
 Float16 to_f16(float x);
-// To nearest, ties to even; what is beyond the range becomes the end of the range; NaN stays NaN.
+// Rounds to nearest, ties to even; values out of range become the largest value; NaN stays NaN.
 Float8E4M3 to_f8_e4m3(float x);
 
 // The DType of a C++ element type.

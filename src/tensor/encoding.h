@@ -1,4 +1,4 @@
-// How a checkpoint writes the numbers of a matrix.
+// Encodings of a matrix's numbers in checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -34,15 +34,15 @@ enum class Encoding : std::uint8_t {
 
 std::string_view name(Encoding encoding);
 
-// A block of one of GGUF's encodings; {1, 1} for int4, int8, mxfp4 and fp8; {1, 0} for plain, whose size is
-// the dtype's.
+// A block of a GGUF encoding; {1, 1} for int4, int8, mxfp4 and fp8; {1, 0} for plain, where the dtype gives
+// the size.
 struct BlockShape {
   int elements;
   int bytes;
 };
 BlockShape block_shape(Encoding encoding);
 
-// Rows of a matrix as a checkpoint holds them, in host memory.
+// Rows of a matrix in host memory, in the encoding of the checkpoint.
 struct MatrixPart {
   Encoding encoding = Encoding::plain;
   View values;  // plain: f32, f16 or bf16 [rows, cols], any strides; else u8 [rows, bytes of a row]
@@ -56,7 +56,7 @@ struct MatrixPart {
     const BlockShape block = block_shape(encoding);
     return values.size(1) / block.bytes * block.elements;
   }
-  // Rows begin, begin + step .. of it, `count` of them.
+  // `count` rows: begin, begin + step, ...
   MatrixPart row_range(std::int64_t begin, std::int64_t count, std::int64_t step = 1) const {
     const auto of = [&](const View& view) {
       View rows = view.rows(begin, count == 0 ? 0 : (count - 1) * step + 1);

@@ -1,6 +1,5 @@
-// A file seen as memory, read-only. Where the file ends earlier than it did when it was opened (somebody cut
-// it), or the disk cannot give it, its bytes become zeros instead of the end of the process, and intact()
-// says so.
+// A file mapped read-only into memory. If the file becomes shorter, or a read from disk fails, the missing
+// bytes read as zeros (the process does not end) and intact() reports it.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +23,11 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  // Error: bytes that were read were no longer there. Ask when all has been read.
+  // Call it after the last read. Error: some bytes were missing when they were read.
   Result<> intact() const;
 
-  // Tells the system that these bytes are not needed again soon: their pages leave this process's memory, the
-  // file's cache stays.
+  // Tells the system that these bytes are not needed soon: their pages leave the process's memory; the page
+  // cache keeps them.
   void release(std::span<const std::byte> part) const;
 
  private:
@@ -38,7 +37,7 @@ class MappedFile {
   std::string path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
-  Mapping* mapping_ = nullptr;  // of the same lifetime; null: there are no bytes
+  Mapping* mapping_ = nullptr;  // same lifetime; null if the file is empty
 };
 
 }  // namespace octavo

@@ -67,7 +67,7 @@ TEST(Buffer, IsZeroedAndMovable) {
   EXPECT_EQ(b.view(DType::f32, {16, 16}).elements(), 256);
 }
 
-// Many chunks' worth, given back in another order, by several threads.
+// Fills many chunks; several threads free them in another order.
 TEST(Buffer, PackedBuffersAreZeroedAlignedAndApart) {
   std::vector<std::thread> threads;
   for (unsigned char mark = 1; mark <= 3; ++mark)
@@ -110,7 +110,7 @@ TEST(Buffer, WhatIsFreedBesideOthersGoesBackToTheSystem) {
   EXPECT_EQ(static_cast<const unsigned char*>(stays.data())[kPage - 1], 7);
 }
 
-// Without care, the first read behind the new end is the end of the process.
+// Without a handler, the first read after the new end would end the process.
 TEST(MappedFile, AFileThatIsCutIsAnErrorAndNotTheEnd) {
   const ScratchDirectory directory;
   const std::string path = directory / "cut";

@@ -1,4 +1,4 @@
-// A tensor that somebody else owns: where it is, what it holds, how it is laid out.
+// A tensor in memory of another owner: address, element type, shape and strides.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace octavo {
 
-// Up to four dimensions; strides count elements. An empty View (data == nullptr) stands for "not there".
+// Up to four dimensions; strides count elements. An empty View (data == nullptr) means "missing".
 struct View {
   void* data = nullptr;
   DType dtype = DType::f32;
@@ -58,7 +58,7 @@ struct View {
   // The address as T; the type must match.
   template <class T>
   T* as() const {
-    CHECK(dtype == dtype_of<T>, "view holds {}, asked as {}", name(dtype), name(dtype_of<T>));
+    CHECK(dtype == dtype_of<T>, "view holds {}, requested as {}", name(dtype), name(dtype_of<T>));
     return static_cast<T*>(data);
   }
   // Address of the i-th slice along the first axis. T must be the element type.

@@ -265,7 +265,7 @@ TEST(ChatTemplate, BoundsItsSourceAndOutput) {
               HasSubstr("21 bytes, the limit is 20"));
 }
 
-// What the parser does not bound, its stack must hold: chains of operators as long as a template may be.
+// The stack must hold what the parser does not limit: chains of operators as long as a template may be.
 TEST(ChatTemplate, CompilesLongChains) {
   const int bytes = static_cast<int>(ChatTemplateLimits().source_bytes) - 100;
   for (const std::string_view link :

@@ -1,21 +1,21 @@
-// Token ids to text while they are being generated.
+// Converts token ids to text during generation.
 //
 //   Detokenizer detokenizer(tokenizer, skip_special_tokens, prompt);
 //   for each new id: send(detokenizer.push(id));
 //   send(detokenizer.finish());
 //
-// Promise: the pieces joined are Tokenizer::decode of all the ids, for any ids; with a prompt, what they add
-// to its decoded text. No piece ends inside a code point.
+// The joined pieces equal Tokenizer::decode of all ids; with a prompt, the text that they add to its decoded
+// text. No piece ends inside a code point.
 //
-// The method is that of vLLM and Hugging Face's DecodeStream, to decode a small window and emit what is new,
-// with the window chosen by what the decoder needs rather than by looking for U+FFFD at its end:
-//  - byte-level BPE: bytes are kept only while they begin a code point that the next token may complete (at
-//  most 3);
-//  - byte fallback: a run of byte tokens is kept until it ends, because one bad byte in it turns all of them
-//  to U+FFFD;
-//  - Metaspace and WordPiece: the token alone, decoded as the first one or as one in the middle;
-//  - decoders of no language model (CTC and the like): all text comes with finish().
-// So each token is decoded once or twice: constant time per token, whatever the ids.
+// Like vLLM and Hugging Face's DecodeStream, it decodes a small window and emits the new text. The decoder
+// determines the window, not U+FFFD at its end:
+// - byte-level BPE: keeps bytes only while they begin a code point that the next token may complete (at most
+//   3);
+// - byte fallback: keeps a run of byte tokens until it ends, because one invalid byte turns all of them to
+//   U+FFFD;
+// - Metaspace and WordPiece: decodes each token alone, as the first or as a middle one;
+// - decoders that are not for language models, such as CTC: finish() returns all text.
+// So each token is decoded once or twice: constant time per token.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ namespace octavo {
 class Detokenizer {
  public:
   // Keeps references to the tokenizer and to kept_special, special tokens that are not skipped.
-  // `prompt_tail`: the end of what stands before the new ids, all of it or at least the last few tokens that
-  // are not special; it settles whether the first word keeps its leading space, and whether a new byte
-  // completes a character of the prompt.
+  // `prompt_tail`: the text's tokens before the new ids, all or at least the last few that are not special.
+  // It decides whether the first word keeps its leading space, and whether a new byte completes a character
+  // of the prompt.
   Detokenizer(const Tokenizer& tokenizer, bool skip_special_tokens,
               std::span<const std::int32_t> prompt_tail = {},
               std::span<const std::int32_t> kept_special = {});

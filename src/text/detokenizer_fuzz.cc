@@ -1,6 +1,6 @@
-// Any ids through the detokenizer, its text through the stop splitter:
-//  - the pieces are whole UTF-8 and join to the decode of all ids;
-//  - the split text is the text up to the first stop string, for any split.
+// Feeds any ids to the detokenizer, and its text to the stop splitter:
+// - the pieces are whole UTF-8 and join to the decode of all ids;
+// - the split text ends at the first stop string, for any split.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -52,7 +52,7 @@ Result<> check_lists(const GgufVocabulary& v) {
   return {};
 }
 
-std::string quoted(std::string_view text) { return json::serialize(view(text)); }
+std::string json_quoted(std::string_view text) { return json::serialize(view(text)); }
 
 // {"token": id, ..}, or [["token", score], ..] of unigrams. The two long parts of the text are written as
 // they come: as trees they would take many times its memory.
@@ -64,8 +64,8 @@ Result<std::string> vocabulary_text(const GgufVocabulary& v, bool unigrams) {
       return failure(ErrorCode::corrupt, "tokenizer.ggml.tokens: token {}, \"{}\", comes twice", id,
                      v.tokens[id]);
     if (id > 0) text += ",";
-    text += unigrams ? fmt::format("[{},{}]", quoted(v.tokens[id]), v.scores[id])
-                     : fmt::format("{}:{}", quoted(v.tokens[id]), id);
+    text += unigrams ? fmt::format("[{},{}]", json_quoted(v.tokens[id]), v.scores[id])
+                     : fmt::format("{}:{}", json_quoted(v.tokens[id]), id);
   }
   return text + (unigrams ? "]" : "}");
 }
@@ -74,7 +74,7 @@ Result<std::string> vocabulary_text(const GgufVocabulary& v, bool unigrams) {
 class MergesText {
  public:
   void add(std::string_view first, std::string_view second) {
-    text_ += fmt::format("{}[{},{}]", text_.size() > 1 ? "," : "", quoted(first), quoted(second));
+    text_ += fmt::format("{}[{},{}]", text_.size() > 1 ? "," : "", json_quoted(first), json_quoted(second));
   }
   std::string end() && { return std::move(text_) + "]"; }
 
@@ -188,8 +188,8 @@ std::vector<std::string> word_pieces(const GgufVocabulary& v) {
   return tokens;
 }
 
-// What stands before a text, behind it, and between two; the second text, and what is behind it, are of
-// `second_type`.
+// Special tokens before a text, after it, and between two texts; the second text and the tokens after it have
+// type `second_type`.
 struct Around {
   std::optional<std::int64_t> begin = {}, end = {}, between = {};
   int second_type = 0;
@@ -288,8 +288,8 @@ Result<json::object> unigram(const GgufVocabulary& v) {
         {"byte_fallback", std::ranges::count(v.types, kByte) > 0}}}};
 }
 
-// A tokenizer.json without its added tokens and its vocabulary. What cuts the text (bridge/src/plamo.rs) is known by
-// the class in tokenizer_config.json.
+// A tokenizer.json without added tokens and vocabulary. The class in tokenizer_config.json selects the code
+// that cuts the text (bridge/src/plamo.rs).
 json::object plamo(const GgufVocabulary& v) {
   return {{"normalizer", nullptr},
           {"pre_tokenizer", nullptr},
@@ -298,7 +298,7 @@ json::object plamo(const GgufVocabulary& v) {
           {"model", {{"type", "Unigram"}, {"unk_id", *v.unknown}, {"byte_fallback", true}}}};
 }
 
-// What tokenizer_config.json would say.
+// The equivalent of tokenizer_config.json.
 TokenizerConfig config_of(const GgufVocabulary& v) {
   TokenizerConfig config;
   json::object object;
@@ -372,7 +372,7 @@ Result<Tokenizer> tokenizer_of(const GgufVocabulary& given) {
   tree.erase("model");
   std::string text = json::serialize(tree);
   TRY(const std::string ids, vocabulary_text(v, unigrams || of_plamo));
-  text.back() = model.back() = ',';  // both go on
+  text.back() = model.back() = ',';  // both lists continue
   text += fmt::format("\"model\":{}\"vocab\":{}", model, ids);
   if (pieces || bytes) {
     TRY(const std::string merges, scored ? merges_of_scores(v) : listed_merges(v));

@@ -19,11 +19,12 @@ struct GgufVocabulary {
   // "gpt2": byte-level BPE; "llama": SentencePiece; "t5": SentencePiece's unigrams; "bert": WordPiece; "plamo2" and
   // "plamo3": PLaMo's unigrams.
   std::string_view model;
-  std::string_view pre;  // gpt2: the name of what splits the text into words; "": "default"
+  std::string_view pre;  // gpt2: name of the pre-tokenizer that splits the text into words; "": "default"
   std::vector<std::string_view> tokens = {};
   std::vector<double> types = {};             // of the tokens; empty: all are ordinary
   std::vector<std::string_view> merges = {};  // gpt2: "first second", the most urgent first
-  // Of the tokens. llama: what has the highest is merged first; t5, plamo: a text's are those with the highest sum.
+  // Scores of the tokens. llama: the highest is merged first; t5, plamo: a text gets the tokens with the
+  // highest sum.
   std::vector<double> scores = {};
   std::optional<std::int64_t> bos = {}, eos = {}, unknown = {}, padding = {};
   std::optional<std::int64_t> classifier = {}, separator = {};  // bert: around texts; nothing: [CLS] and [SEP]
@@ -33,8 +34,8 @@ struct GgufVocabulary {
       {};  // t5: of pairs, between the texts; nothing: where texts have a begin
   std::optional<bool> single_spaces =
       {};                     // t5: runs of blanks are one, and none is at the ends; nothing: they stay
-  // plamo3: from which length on runs of one character, and of blanks, are cut from what is around them; nothing: none
-  // are. GGUF files do not say it.
+  // plamo3: the length from which runs of one character, and of blanks, are cut separately; nullopt: never.
+  // GGUF files do not contain it.
   std::optional<std::int64_t> repeats = 4, blanks = 2;
   std::string charsmap = {};  // t5: SentencePiece's compiled normalization, as bytes; "": none
   std::vector<NamedTemplate> chat_templates = {};

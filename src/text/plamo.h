@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// Of the file's text. `config`: of the folder's tokenizer_config.json, which says of which of both it is.
-// Errors: corrupt, naming line or token.
+// Parses the file's text. `config`: the folder's tokenizer_config.json, which selects PLaMo 2 or 3. Errors:
+// corrupt, naming line or token.
 Result<Tokenizer> tokenizer_of_plamo(std::string_view text, const TokenizerConfig& config);
 
 }  // namespace octavo

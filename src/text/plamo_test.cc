@@ -1,4 +1,4 @@
-// PLaMo's tokenizer.jsonl. That ids are those of its own code, tokenizer_test.cc tests.
+// Tests PLaMo's tokenizer.jsonl. tokenizer_test.cc compares ids with PLaMo's own code.
 #include "text/plamo.h"
 
 #include <gmock/gmock.h>
@@ -57,7 +57,7 @@ TEST(Plamo, GgufFilesHaveTheSame) {
   }
 }
 
-// Of cuts that cost the same, that with the longest first token.
+// Among cuts of equal cost: the one with the longest first token.
 TEST(Plamo, TheLongestTokenComesFirst) {
   const Tokenizer tokenizer = fixtures::tokenizer("plamo2");
   const std::int32_t one = *tokenizer.id_of("a"), two = *tokenizer.id_of("aa"),

@@ -10,13 +10,13 @@ struct PreTokenizer {
   std::string_view name;
   std::span<const std::string_view> splits;  // what each of them matches becomes a piece, in this order
   bool gpt2_words = false;                   // then GPT-2's own expression
-  // Of the models that have this name:
+  // Properties of the models with this name:
   bool ignore_merges = false;  // a word that is a token stays whole
   bool add_bos = false;        // unless the file says otherwise
   bool nfc = false;            // texts are normalised first
 };
 
-// Null when there is none of that name.
+// Null if the name is unknown.
 const PreTokenizer* find_pre_tokenizer(std::string_view name);
 
 // All names, for errors.

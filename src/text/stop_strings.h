@@ -31,7 +31,7 @@ class StopSplitter {
   // Takes the next piece. After a stop was found the rest of the text is dropped.
   Step push(std::string_view piece);
 
-  // There will be no more text, or none that goes on with this one: returns what was held back.
+  // No more text follows, or none that continues this one: returns the text that was held back.
   std::string finish();
 
  private:

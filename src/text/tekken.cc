@@ -20,7 +20,7 @@ constexpr std::int64_t kTokensMax = 1 << 22;
 constexpr double kNormal = 1, kControl = 3;  // GgufVocabulary::types
 constexpr std::size_t kBytes = 256;          // the first tokens
 
-// Of files that do not list them.
+// For files without a list of special tokens.
 constexpr std::array<std::string_view, 20> kSpecial = {"<unk>",
                                                        "<s>",
                                                        "</s>",

@@ -9,8 +9,8 @@
 
 namespace octavo {
 
-// Of the file's text; templates are those of `config`. Ids are those of mistral_common, but for special tokens
-// that are written out in a text, which are found. Errors: corrupt and unsupported, naming the field.
+// Parses the file's text; templates come from `config`. Ids equal those of mistral_common, except that
+// special tokens written in a text are recognised. Errors: corrupt and unsupported, naming the field.
 Result<Tokenizer> tokenizer_of_tekken(std::string_view text, const TokenizerConfig& config);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// The tokenizer of Kimi's tiktoken.model (Moonshot AI): a line for each token, its bytes in base64 and its rank; special
-// tokens come behind them.
+// The tokenizer of Kimi's tiktoken.model (Moonshot AI): a line for each token, its bytes in base64 and its
+// rank; special tokens have the ids after these.
 #pragma once
 
 #include <string_view>
@@ -9,9 +9,9 @@
 
 namespace octavo {
 
-// Of the file's text. `config` says what the special tokens are called (added_tokens_decoder) and which of them play a
-// part; others are <|reserved_token_ID|>. No token is put in front of texts. Errors: corrupt, naming the line; unsupported,
-// where `config` is not of Kimi's class: other models split their texts otherwise.
+// Parses the file's text. `config` names the special tokens (added_tokens_decoder) and their roles; others
+// are <|reserved_token_ID|>. Puts no token before texts. Errors: corrupt, naming the line; unsupported if
+// `config` is not of Kimi's class, since other models split texts differently.
 Result<Tokenizer> tokenizer_of_tiktoken(std::string_view text, const TokenizerConfig& config);
 
 }  // namespace octavo

@@ -36,25 +36,23 @@ class Tokenizer {
   // The same from the texts. `config_json`: tokenizer_config.json, may be empty.
   static Result<Tokenizer> parse(std::string_view tokenizer_json, TokenizerConfig config = {});
 
-  // The ids of a text. Special tokens written out in it ("<|eot|>") become their ids. add_special_tokens: put
-  // around it what the model puts around a single text (BOS and the like). Errors: invalid_argument on field
-  // "prompt": not UTF-8 (names the byte), or longer than bytes_max.
+  // The ids of a text. Special tokens written in it ("<|eot|>") become their ids. add_special_tokens: adds
+  // the special tokens that the model expects around a single text, such as BOS. Errors: invalid_argument on
+  // field "prompt": not UTF-8 (names the byte), or longer than bytes_max.
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special_tokens,
                                            std::size_t bytes_max = kEncodeBytesMax) const;
 
-  // One text or two as a model reads them that does not continue them: special tokens are put around them,
-  // and beyond `most` tokens they are cut as `tokenizers` cuts (the longer text first, at its end; the
-  // special tokens stay). Errors: as encode.
+  // Tokenises one or two texts for a pooling model: adds special tokens around them, and truncates to `most`
+  // tokens as `tokenizers` does (the longer text first, at its end; special tokens stay). Errors: as encode.
   struct Texts {
     std::vector<std::int32_t> ids;
-    std::optional<int> second;  // where tokens of type 1 begin; nothing: there are none
+    std::optional<int> second;  // index of the first token of type 1; nullopt: none
   };
   Result<Texts> encode_texts(std::string_view first, std::optional<std::string_view> second,
                              std::size_t most = kEncodeBytesMax) const;
 
-  // The text of ids, always valid UTF-8: U+FFFD stands for bytes that are not. Ids without a token say
-  // nothing, as in transformers (models have more logits than tokens). Errors: invalid_argument on a negative
-  // id.
+  // The text of ids, always valid UTF-8: invalid bytes become U+FFFD. Ids without a token give no text, as in
+  // transformers (models have more logits than tokens). Errors: invalid_argument on a negative id.
   Result<std::string> decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const;
 
   // Highest id + 1, added tokens included.

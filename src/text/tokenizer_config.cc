@@ -15,14 +15,14 @@ constexpr std::size_t kConfigBytesMax = 64u << 20;
 constexpr std::size_t kTemplateFileBytesMax = 1u << 20;
 
 Result<json::object> parse_object(const fs::path& path, std::string_view text) {
-  json::error_code error;
+  boost::system::error_code error;
   json::value value = json::parse(text, error);
   if (error) return failure(ErrorCode::corrupt, "{}: {}", path.string(), error.message());
   if (!value.is_object()) return failure(ErrorCode::corrupt, "{}: not a JSON object", path.string());
   return std::move(value.as_object());
 }
 
-// A token is written as a string or as an object with its content. nullptr: it is neither.
+// A token is a string, or an object with its content. nullptr: neither.
 const json::string* token_text(const json::value& value) {
   if (const auto* text = value.if_string()) return text;
   const auto* object = value.if_object();

@@ -23,7 +23,7 @@ struct NamedTemplate {
 };
 
 struct TokenizerConfig {
-  std::string json;  // tokenizer_config.json as it is; "" when there is none
+  std::string json;  // unchanged tokenizer_config.json; "" if missing
   std::vector<SpecialToken> special_tokens;
   std::vector<NamedTemplate> chat_templates;
 
@@ -35,9 +35,9 @@ struct TokenizerConfig {
   std::string_view chat_template(bool with_tools) const;
 };
 
-// Reads tokenizer_config.json and, when there are, special_tokens_map.json, chat_template.jinja (which wins
-// over the template in the JSON) and additional_chat_templates/*.jinja. All are optional; a file that is
-// there must be right. Errors: io, corrupt.
+// Reads tokenizer_config.json and, if they exist, special_tokens_map.json, chat_template.jinja (it overrides
+// the template in the JSON) and additional_chat_templates/*.jinja. All are optional, but an existing file
+// must be valid. Errors: io, corrupt.
 Result<TokenizerConfig> read_tokenizer_config(const std::filesystem::path& model_dir);
 
 // A whole file. Errors: not_found, io, and invalid_argument when it is larger than bytes_max.

@@ -68,7 +68,7 @@ TEST_P(TokenizerTest, ServesManyThreads) {
 INSTANTIATE_TEST_SUITE_P(All, TokenizerTest, testing::ValuesIn(fixtures::kTokenizers),
                          [](const auto& test) { return test.param; });
 
-// What a tokenizer that loses nothing must give back: its input.
+// A lossless tokenizer must return its input.
 TEST(Tokenizer, LosslessOnesRoundTrip) {
   for (const std::string name : {"gpt2", "llama3", "llama2", "gemma"}) {
     const bool byte_level = name == "gpt2" || name == "llama3";
@@ -76,7 +76,7 @@ TEST(Tokenizer, LosslessOnesRoundTrip) {
     const boost::json::value expected = fixtures::read_json("tokenizers/" + name + "/expected.json");
     for (const auto& one : expected.at("encodings").as_array()) {
       const std::string text = fixtures::text(one.at("text"));
-      // SentencePiece writes a space as "▁", and takes one in front of what follows a special token.
+      // SentencePiece writes a space as "▁", and adds one before the text after a special token.
       if (!byte_level && (text.find("▁") != std::string::npos || text.find("<s>") != std::string::npos))
         continue;
       EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, false).value(), false).value(), text) << name;

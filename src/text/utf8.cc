@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// What follows a lead byte: the length of the code point and the range of its second byte. Length 0: not a
+// Properties of a lead byte: the length of the code point and the range of its second byte. Length 0: not a
 // lead byte.
 struct Lead {
   std::size_t length;

@@ -1,4 +1,4 @@
-// From measured steps to the coefficients of a StepTiming.
+// Fits the coefficients of a StepTiming to measured steps.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,9 @@ struct TimedStep {
   std::int64_t microseconds = 0;
 };
 
-// The coefficients, none below 0, whose squared relative errors are least. Which side of each maximum a step
-// is on decides itself: with the sides given the time is linear (non-negative least squares by coordinate
-// descent), with the coefficients given the sides are known; both in turns, from several beginnings. No
-// steps: zeros.
+// Returns the non-negative coefficients with the smallest squared relative error; zeros if there are no
+// steps. With fixed sides of the maxima the time is linear (non-negative least squares by coordinate
+// descent); new coefficients then give new sides. Alternates both, from several start values.
 StepTiming fit_timing(std::span<const TimedStep> steps);
 
 // |predicted - measured| / measured.

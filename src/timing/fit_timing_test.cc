@@ -7,7 +7,7 @@
 namespace octavo {
 namespace {
 
-// Prompts of several lengths and decoding batches at several contexts.
+// Prompts of several lengths, and decode batches with several context lengths.
 std::vector<StepWork> grid() {
   std::vector<StepWork> out;
   for (const std::int64_t prompt : {16, 64, 200, 512, 1024, 2048}) {

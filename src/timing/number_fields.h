@@ -1,4 +1,4 @@
-// Structs of numbers from JSON files: a table says which fields there are and what they may be.
+// Structs of numbers in JSON files: a table lists the fields and their limits.
 #pragma once
 
 #include <algorithm>
@@ -16,15 +16,15 @@ template <class Struct>
 struct NumberField {
   std::string_view name;
   double Struct::* value;
-  bool required = false;  // then it is above 0
+  bool required = false;  // a required field is above 0
   double min = 0;
   double max = std::numeric_limits<double>::max();
 };
 
-// The object in a file of 64 KiB or less.
+// Reads the object in a file of at most 64 KiB.
 Result<boost::json::object> read_json_object(const std::string& path);
 
-// Fields that are not in the file keep their defaults. Errors name the field and the limit.
+// Fields that are missing in the file keep their defaults. Errors name the field and the limit.
 template <class Struct, std::size_t N>
 Result<Struct> read_number_fields(const std::string& path, const NumberField<Struct> (&fields)[N]) {
   TRY(const boost::json::object object, read_json_object(path));
@@ -32,7 +32,7 @@ Result<Struct> read_number_fields(const std::string& path, const NumberField<Str
   for (const boost::json::key_value_pair& entry : object) {
     const std::string_view key = entry.key();
     const auto field = std::ranges::find(fields, key, &NumberField<Struct>::name);
-    if (field == std::end(fields)) return invalid(key, "{}: there is no such field", path);
+    if (field == std::end(fields)) return invalid(key, "{}: unknown field", path);
     boost::system::error_code error;
     const auto number = entry.value().to_number<double>(error);
     if (error || !(number >= field->min && number <= field->max) || (field->required && number == 0)) {

@@ -54,7 +54,7 @@ Result<json::object> read_json_object(const std::string& path) {
     return failure(ErrorCode::invalid_argument, "{}: longer than {} bytes", path, kFileBytesMax);
   boost::system::error_code error;
   json::value value = json::parse(text, error);
-  if (error || !value.is_object()) return failure(ErrorCode::invalid_argument, "{}: is no JSON object", path);
+  if (error || !value.is_object()) return failure(ErrorCode::invalid_argument, "{}: not a JSON object", path);
   return std::move(value.get_object());
 }
 

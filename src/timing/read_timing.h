@@ -1,4 +1,5 @@
-// Figures and timings from a name or a JSON file: {"weight_bytes": 16e9, ...}, the fields of the structs.
+// Reads model figures, device figures and timings by name or from a JSON file such as {"weight_bytes": 16e9,
+// ...}; its fields are those of the structs.
 #pragma once
 
 #include <string>
@@ -7,8 +8,8 @@
 
 namespace octavo {
 
-// Each takes a known name, or the path of a file. Errors name the field: one that is unknown, that is no
-// number, that is below 0, or without which nothing can be told.
+// The argument is a known name or the path of a file. Errors name the field: unknown, not a number, below 0,
+// or missing though required.
 Result<ModelFigures> read_model_figures(const std::string& name_or_path);
 Result<DeviceFigures> read_device_figures(const std::string& name_or_path);
 Result<StepTiming> read_step_timing(const std::string& path);

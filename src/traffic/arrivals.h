@@ -1,4 +1,4 @@
-// When requests are sent.
+// Send times of requests.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ struct ArrivalOptions {
   std::uint64_t seed = 0;
 };
 
-// Times in microseconds from the start, in order. The last one lies at count / rate whatever the gaps are (as
-// vLLM has it), so that equal rates mean equal durations.
+// Times in microseconds from the start, ascending. As in vLLM, the last one is always count / rate, so that
+// equal rates give equal durations.
 std::vector<std::int64_t> arrival_times(std::size_t count, const ArrivalOptions& options);
 
 }  // namespace octavo::traffic

@@ -12,7 +12,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::uintmax_t kFileBytesMax = std::uintmax_t{4} << 30;
-// Conversations outside of these are left out, as in vLLM.
+// Conversations outside of these limits are skipped, as in vLLM.
 constexpr int kShareGptLeast = 4, kShareGptPromptMost = 1024, kShareGptMost = 2048;
 
 class Chance {
@@ -88,17 +88,17 @@ Result<int> tokens_of(std::string_view text, const Tokenizer& tokenizer) {
   return static_cast<int>(ids.size());
 }
 
-// The text of a turn, null where the entry is none.
+// The text of a turn; null if the entry has none.
 const json::string* turn(const json::array& turns, std::size_t i) {
   const json::object* object = turns[i].if_object();
   const json::value* value = object == nullptr ? nullptr : object->if_contains("value");
   return value == nullptr ? nullptr : value->if_string();
 }
 
-// Of a file of many conversations only as many are tokenized as are wanted.
+// Tokenizes only as many conversations as are needed.
 Result<std::vector<Prompt>> sharegpt(const DatasetOptions& o, const Tokenizer& tokenizer) {
   TRY(const std::string text, read_file(o.path));
-  json::error_code wrong;
+  boost::system::error_code wrong;
   const json::value root = json::parse(text, wrong);
   if (wrong || !root.is_array())
     return field_failure("dataset-path", ErrorCode::corrupt, "{} is no JSON list of conversations", o.path);
@@ -137,7 +137,7 @@ Result<std::vector<Prompt>> custom(const DatasetOptions& o, const Tokenizer& tok
   std::string line;
   for (std::size_t i = 0; std::getline(lines, line); ++i) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    json::error_code wrong;
+    boost::system::error_code wrong;
     const json::value entry = json::parse(line, wrong);
     const json::object* object = wrong ? nullptr : entry.if_object();
     const json::value* prompt = object == nullptr ? nullptr : object->if_contains("prompt");
@@ -146,7 +146,7 @@ Result<std::vector<Prompt>> custom(const DatasetOptions& o, const Tokenizer& tok
     int output = o.custom_output_len;
     if (const json::value* asked = object->if_contains("output_tokens")) {
       if (!asked->is_int64() || asked->get_int64() < 1 || asked->get_int64() > 1 << 24)
-        return corrupt(o, i, "\"output_tokens\" must lie in [1, 16777216]");
+        return corrupt(o, i, "\"output_tokens\" must be in [1, 16777216]");
       output = static_cast<int>(asked->get_int64());
     }
     TRY(const int input, tokens_of(prompt->get_string(), tokenizer));
@@ -166,7 +166,7 @@ Result<std::vector<Prompt>> load_dataset(const DatasetOptions& o, const Tokenize
   if (o.name == "prefix_repetition") return repeated_prefixes(o, tokenizer.vocab_size());
   if (o.name != "sharegpt" && o.name != "custom")
     return invalid("dataset-name",
-                   "\"{}\" is not known; known are random, prefix_repetition, sharegpt, custom", o.name);
+                   "unknown dataset \"{}\"; known are random, prefix_repetition, sharegpt, custom", o.name);
   TRY(std::vector<Prompt> prompts, o.name == "sharegpt" ? sharegpt(o, tokenizer) : custom(o, tokenizer));
   if (prompts.empty())
     return field_failure("dataset-path", ErrorCode::corrupt, "{} holds no usable prompt", o.path);

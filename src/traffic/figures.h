@@ -1,4 +1,4 @@
-// The figures of many answers, under the names that vLLM's `bench serve` has for them.
+// Statistics of many responses, with the names of vLLM's `bench serve`.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -12,24 +12,24 @@
 
 namespace octavo::traffic {
 
-// What became of one request. Times in microseconds of one clock.
+// The outcome of one request. Times in microseconds of one clock.
 struct AnswerTimes {
   bool completed = false;
   int input_tokens = 0;
   int output_tokens = 0;
   std::int64_t sent_us = 0;
-  std::int64_t first_us = 0;  // the first piece of the answer
-  std::int64_t last_us = 0;   // the last one
+  std::int64_t first_us = 0;  // first chunk of the response
+  std::int64_t last_us = 0;  // last chunk
 };
 
-// In milliseconds. ttft: from sending to the first piece; tpot: the mean time of a further token, 0 where
-// there is none; e2el: from sending to the last piece.
+// In milliseconds. ttft: from sending to the first chunk; tpot: mean time per further token, 0 if there is
+// none; e2el: from sending to the last chunk.
 struct Times {
   double ttft, tpot, e2el;
 };
 Times times_of(const AnswerTimes& answer);
 
-// How fast a request must be answered to be good, in milliseconds; 0: any time will do.
+// Limits in milliseconds that a good request meets; 0: no limit.
 struct Goodput {
   double ttft_ms = 0;
   double tpot_ms = 0;
@@ -42,9 +42,9 @@ struct Goodput {
 };
 
 // completed, failed, total_*_tokens, *_throughput, request_goodput (null without limits),
-// max_output_tokens_per_s and max_concurrent_requests (both over whole seconds, as vLLM counts them), and
-// mean_, median_, std_ and pXX_{ttft,tpot,itl,e2el}_ms. Answers that did not complete count as failed and in
-// no time. gaps: the times between the pieces of an answer.
+// max_output_tokens_per_s and max_concurrent_requests (both per whole second, as in vLLM), and mean_,
+// median_, std_ and pXX_{ttft,tpot,itl,e2el}_ms. Incomplete responses count as failed and in no time. gaps:
+// times between a response's chunks.
 boost::json::object figures(std::span<const AnswerTimes> answers, const GapCounts& gaps, double seconds,
                             const Goodput& goodput, std::span<const double> percentiles);
 

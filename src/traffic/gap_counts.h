@@ -1,4 +1,4 @@
-// Times between tokens, counted to the microsecond: there are far too many to keep.
+// Histogram of times between tokens, in whole microseconds: storing each one would take too much memory.
 #pragma once
 
 #include <cstdint>

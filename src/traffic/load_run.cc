@@ -13,14 +13,14 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int kTimeoutMs = 6 * 3'600'000;  // of one answer, as in vLLM
+constexpr int kTimeoutMs = 6 * 3'600'000;  // of one response, as in vLLM
 
 const json::value* at_path(const json::value& root, std::string_view pointer) {
-  json::error_code missing;
+  boost::system::error_code missing;
   return root.find_pointer(pointer, missing);
 }
 
-// Reads one answer as it streams in.
+// Reads one streamed response.
 class Reader {
  public:
   explicit Reader(LoadAnswer& answer) : answer_(answer) {}
@@ -56,7 +56,7 @@ class Reader {
       done_ = true;
       return;
     }
-    json::error_code wrong;
+    boost::system::error_code wrong;
     const json::value chunk = json::parse(event, wrong);
     if (wrong) {
       answer_.error = "an event is not JSON";
@@ -75,8 +75,8 @@ class Reader {
     piece(choices->get_array().front());
   }
 
-  // A chunk with a choice counts as a piece, also one without text: its tokens may be half a character. The
-  // one that only says whose turn it is does not.
+  // A chunk with a choice counts, even without text: its tokens may be half a character. The chunk that only
+  // names the role does not count.
   void piece(const json::value& choice) {
     if (const json::value* role = at_path(choice, "/delta/role"); role != nullptr && role->is_string()) {
       const json::value* content = at_path(choice, "/delta/content");
@@ -121,7 +121,7 @@ std::shared_ptr<const std::string> body_of(const Prompt& prompt, const LoadOptio
   return std::make_shared<const std::string>(json::serialize(body));
 }
 
-// All of it happens on the client's one thread.
+// Runs wholly on the client's one thread.
 class Run {
  public:
   Run(std::span<const Prompt> prompts, std::span<const std::int64_t> due_us, const LoadOptions& options,
@@ -197,7 +197,8 @@ class Run {
   std::size_t ended_count_ = 0;
   int open_ = 0;
   bool waiting_ = false;
-  http::AsyncClient client_{{.idle_connections_max = 4096}};  // goes first: its thread calls the rest
+  // declared last, so destroyed first: its thread calls the other members
+  http::AsyncClient client_{{.idle_connections_max = 4096}};
   http::ClientLoop& loop_ = client_.next_loop();
 };
 

@@ -1,4 +1,4 @@
-// Sends prompts to an OpenAI-compatible server as they are due, and notes when its answers come.
+// Sends prompts to an OpenAI-compatible server at given times, and records when responses arrive.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -16,28 +16,28 @@ namespace octavo::traffic {
 struct LoadOptions {
   http::Address server;
   std::string endpoint = "/v1/completions";
-  bool chat = false;         // `messages` instead of `prompt`
-  http::Headers headers;     // beside Content-Type
-  std::string model;         // as requests name it
-  boost::json::object body;  // further fields of each request, which go before all others
-  int max_concurrency = 0;   // requests sent and not ended; 0: no limit
+  bool chat = false;  // send `messages` instead of `prompt`
+  http::Headers headers;  // in addition to Content-Type
+  std::string model;  // model name in requests
+  boost::json::object body;  // additional fields of each request; they override all others
+  int max_concurrency = 0;  // maximum number of requests in flight; 0: no limit
 };
 
-// One request's end.
+// Outcome of one request.
 struct LoadAnswer {
   AnswerTimes times;
-  std::vector<std::int64_t> gaps_us;  // between the pieces after the first one
+  std::vector<std::int64_t> gaps_us;  // between chunks after the first one
   std::string text;
   std::string error;  // empty: completed
 };
 
 struct LoadResult {
-  std::vector<LoadAnswer> answers;  // of each prompt
-  double seconds = 0;               // from the first due time to the last end
+  std::vector<LoadAnswer> answers;  // one for each prompt
+  double seconds = 0;  // from the first send time to the last end
 };
 
-// due_us: when each prompt is sent at the earliest, in order, from the start of the run. ended: called for
-// each answer, on the client's thread. A request that fails is an answer with an error; the run goes on.
+// due_us: earliest send time of each prompt from the start of the run, ascending. ended: called for each
+// response, on the client's thread. A failed request is a LoadAnswer with an error; the run continues.
 LoadResult run_load(std::span<const Prompt> prompts, std::span<const std::int64_t> due_us,
                     const LoadOptions& options, const std::function<void(std::size_t ended)>& ended);
 

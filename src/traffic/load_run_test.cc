@@ -28,7 +28,7 @@ class LoadRun : public testing::Test {
     options_.server = {"127.0.0.1", server_->port()};
     options_.model = "m";
   }
-  // Two pieces, and the usage that the request's text asks for.
+  // Two chunks, and the usage that the request's text specifies.
   void serve_answers() {
     serve([this](std::shared_ptr<http::Exchange> e) {
       {

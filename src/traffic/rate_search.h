@@ -1,14 +1,12 @@
-// The highest rate that a server takes, found by asking it: doubled until one is too high, then halved in
-// between.
+// Finds the highest rate that a server sustains: doubles the rate until it is too high, then bisects.
 #pragma once
 
 namespace octavo::traffic {
 
 class RateSearch {
  public:
-  // first: the rate that is asked first, requests/s. Ends when the highest good rate and the lowest bad one
-  // are no further apart than `precision` times the former; or where first / 16 is too high, or first *
-  // 65,536 is not.
+  // first: the first rate to measure, requests/s. Ends when the lowest bad rate is within `precision` times
+  // the highest good rate of it; or when first / 16 is too high, or first * 65,536 is not.
   RateSearch(double first, double precision) : first_(first), precision_(precision) {}
 
   bool done() const;
@@ -19,7 +17,7 @@ class RateSearch {
 
  private:
   double first_, precision_;
-  double good_ = 0, bad_ = 0;  // the highest good one and the lowest bad one; 0: none yet
+  double good_ = 0, bad_ = 0;  // highest good and lowest bad rate; 0: none yet
 };
 
 }  // namespace octavo::traffic

@@ -1,9 +1,9 @@
-// Where KV blocks are beside an engine's own cache: at another engine, on a disk below it. A file for each
-// kind of place; to the engine (engine/kv_transfers.h) all are the same.
+// A place for KV blocks beside an engine's own cache: another engine, a disk below it. A connector is a file and a row of
+// the table in kv_transfer_options.cc; to the engine (engine/cache/kv_transfers.h) all are the same.
 //
-// A connector knows pieces of the past (kv_pieces.h) by the names that all processes agree on (chained hashes of
-// all tokens up to a block's end, images among them, adapter and salt) and moves their bytes, on threads of its own.
-// Which blocks of the cache they go to or come from, and for how long nobody else has those, is the engine's business.
+// A connector names pieces (kv_pieces.h) by hashes that all processes agree on: chained over all tokens up to a block's end,
+// with images, adapter and salt. It moves their bytes on its own threads. The engine chooses the blocks of its cache that they
+// go to or come from, and holds those blocks meanwhile.
 #pragma once
 
 #include <atomic>
@@ -34,32 +34,32 @@ struct KvPrompt {
   RequestId id = 0;
   std::string_view name{};  // the request's
   int tokens = 0;
-  std::span<const TokenId> text{};  // without its last token; empty with images: not all of it is said
+  std::span<const TokenId> text{};  // without its last token; empty with images
   Hash128 identity{};               // as transfer_keys() has it
-  std::span<const Hash128> keys{};           // of its full blocks, but for one that its last token fills
-  const KvTransferParams* params = nullptr;  // that the request brings; null: none
+  std::span<const Hash128> keys{};           // of its full blocks, except one that its last token fills
+  const KvTransferParams* params = nullptr;  // of the request; null: none
   int cached = 0;                            // blocks at the front that the cache has
 };
 
 struct LoadTask {
   RequestId id = 0;
-  KvTransferParams from{};        // of the request, if it brings any
+  KvTransferParams from{};        // of the request, if any
   int first = 0;                  // pieces [first, keys.size()) of the prefix are wanted
   std::vector<Hash128> keys{};    // of the prefix's pieces, from its first on
   std::vector<KvPlace> blocks{};  // where piece first + i goes; empty: none is wanted
-  std::shared_ptr<const std::atomic<bool>> cancelled{};  // nobody wants them any more
+  std::shared_ptr<const std::atomic<bool>> cancelled{};  // true: the request has ended
 };
 
 struct LoadResult {
   RequestId id = 0;
-  int loaded = 0;  // pieces first, first + 1, .. that are there
+  int loaded = 0;  // number of loaded pieces, from `first` on
   std::int64_t bytes = 0;
   double seconds = 0;
-  std::optional<KvTransferFailure> failure{};  // why there are no more
+  std::optional<KvTransferFailure> failure{};  // why the load ended early
   std::string message{};
 };
 
-// What the error of a load counts as.
+// The metric's reason for the error of a load.
 constexpr KvTransferFailure failure_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::unavailable:
@@ -73,65 +73,73 @@ constexpr KvTransferFailure failure_of(ErrorCode code) {
   }
 }
 
-// Pieces of a prompt that has been computed. Until take_stored() names the owner they are not written.
+// Pieces of a computed prompt. No step writes their blocks until take_stored() returns the owner.
 struct StoreTask {
-  std::uint64_t owner = 0;        // the engine's name for them
+  std::uint64_t owner = 0;        // id that the engine chose
   int prefix = 0;                 // blocks of the prompt that the pieces are of
   std::vector<Hash128> keys{};    // of the prefix's pieces, from its first on
   std::vector<KvPlace> blocks{};  // where each of them is
 };
 
-// How the engine's cache is read and written: (piece, contents), as BlockFormat says. Any thread.
+// Access to the engine's cache: (piece, contents), in BlockFormat. Any thread.
 struct CacheAccess {
   std::function<void(KvPlace, std::span<std::byte>)> read{};
   std::function<void(KvPlace, std::span<const std::byte>)> write{};
   NativeBlocks native{};                     // the same blocks, without a change of layout
-  // Memory of the host that blocks are copied to and from.
+  // Allocates host memory for copies of blocks.
   std::function<Result<Buffer>(std::size_t bytes)> allocate = allocate_host;
-  std::function<void(LoadResult)> loaded{};  // ends a load; once for each task that wants blocks
+  std::function<void(LoadResult)> loaded{};  // ends a load; called once for each task with blocks
   std::function<void()> wake{};              // take_stored() or matched() has something
 };
 
-// All calls are on the engine's thread, and none waits. Whoever ends a connector has nothing more to come
-// from it.
+// The engine that a connector starts in.
+struct KvConnectorSite {
+  BlockFormat format{};
+  int engine = 0;              // its number
+  int cache_blocks = 0;
+  bool in_host_memory = true;  // its cache
+  CacheAccess cache{};
+};
+
+// All calls are on the engine's thread and return at once. After the destructor, no callback comes.
 class KvConnector {
  public:
   virtual ~KvConnector() = default;
 
-  // How many blocks of the prompt, from its first on, can be loaded as far as is known. Nothing: that is
-  // being found out; wake() or wake_at_us() says when to ask again.
+  // Number of the prompt's blocks, from its first on, that can be loaded. nullopt: not known yet; wake() or wake_at_us() says
+  // when to call again.
   virtual std::optional<int> matched(const KvPrompt& prompt) = 0;
-  // Whether that many of them, which are these pieces, are better loaded than computed. compute_seconds: what a token
-  // of a prompt takes here; 0: not known yet.
+  // Whether loading this number of blocks, which have these pieces, is faster than computing them. compute_seconds: time of a
+  // prompt token here; 0: unknown.
   virtual bool worth_loading(int blocks, std::span<const Hash128> pieces, double compute_seconds) = 0;
   virtual void load(LoadTask task) = 0;
-  // Loads of which nothing may ever come, each told once: what they read from does not answer. Their requests
-  // are computed; their blocks are free when CacheAccess::loaded ends them after all.
+  // Loads that hang because their source does not answer, each reported once. Their requests are computed; their blocks are
+  // freed when CacheAccess::loaded ends them.
   virtual std::vector<RequestId> take_stuck(std::int64_t /*now_us*/) { return {}; }
-  // There is no room for the prompt's blocks yet: load() or decline() will come.
+  // The cache has no free blocks for the prompt yet: load() or decline() follows.
   virtual void wait(const KvPrompt&) {}
-  // Nothing of the prompt is loaded from here.
+  // The prompt is not loaded from here.
   virtual void decline(const KvPrompt&) {}
 
-  // Whether any blocks of the prompt, which has been computed, are to be kept for it.
+  // Whether the connector wants blocks of this computed prompt.
   virtual bool wants(const KvPrompt& prompt) = 0;
-  // Takes them. What the request's reply says of it, if anything. A task without blocks has no end.
+  // Takes them. Returns the parameters for the request's reply, if any. A task without blocks does not end.
   virtual std::optional<KvTransferParams> store(const KvPrompt& prompt, StoreTask task,
                                                 std::int64_t now_us) = 0;
-  // Owners of tasks that have ended.
+  // Owners of ended tasks.
   virtual std::vector<std::uint64_t> take_stored(std::int64_t now_us) = 0;
-  // When take_stored() or matched() has something, if nothing happens before.
+  // When take_stored() or matched() has news at the latest.
   virtual std::int64_t wake_at_us() const { return std::numeric_limits<std::int64_t>::max(); }
-  // Ends a task because its blocks are needed here: take_stored() has it. False: there is none that can be.
+  // Ends a task because the engine needs its blocks; take_stored() returns it. False: no task can end now.
   virtual bool give_way() = 0;
 
-  // Of a tier in that medium that is this engine's alone: which of the blocks it has now.
+  // For a tier of this medium that only this engine uses: for each key, whether the block is stored.
   virtual std::vector<bool> held(KvMedium, std::span<const Hash128> keys) const {
     return std::vector<bool>(keys.size());
   }
-  // Blocks that such a tier had, and has no more: since the last call.
+  // Blocks that such a tier has removed since the last call.
   virtual std::vector<Hash128> take_gone(KvMedium) { return {}; }
-  // Blocks that it has written from host memory to a tier below: since the last call.
+  // Blocks written from host memory to a tier below since the last call.
   virtual std::vector<Hash128> take_written_below() { return {}; }
 
   virtual void add_stats(EngineStats& stats) const = 0;

@@ -10,8 +10,8 @@
 
 #include "base/json_field.h"
 #include "base/quoted_text.h"
-#include "transfer/library_store.h"
-#include "transfer/store_client.h"
+#include "transfer/tiers/library_store.h"
+#include "transfer/tiers/store_client.h"
 
 namespace octavo {
 namespace {
@@ -196,7 +196,7 @@ Result<> read_offloading(const json::object& extra, KvTransferOptions& out) {
 
 Result<> read_gib(const json::value& value, std::string_view field, std::int64_t& out) {
   constexpr int kMost = 1 << 20;
-  json::error_code not_number;
+  boost::system::error_code not_number;
   const auto gib = value.to_number<double>(not_number);
   if (not_number || !(gib > 0 && gib <= kMost))
     return invalid(field, "must be a number of GiB in (0, {}]", kMost);
@@ -276,9 +276,12 @@ Result<> read_multi(const json::object& extra, KvTransferOptions& out) {
       return invalid(kField, "must not have a MultiConnector");
     KvTransferOptions one;
     TRY_VOID(read_connector(each.get_object(), one));
+    out.others.insert(out.others.end(), one.others.begin(), one.others.end());
+    if (!one.others.empty()) continue;
     const bool peers = one.produces || one.consumes;
     if (peers && !(out.produces || out.consumes)) {
       one.tier = std::move(out.tier);
+      one.others = std::move(out.others);
       if (one.engine_id.empty()) one.engine_id = std::move(out.engine_id);
       out = std::move(one);
     } else if (one.tier && !out.tier) {
@@ -302,19 +305,20 @@ Result<> read_library(const std::string& path, const json::object& extra, KvTran
   return {};
 }
 
-struct ConnectorName {
+// A row for each kv_connector.
+struct ConnectorRow {
   std::string_view name;
   Result<> (*read)(const json::object& extra, KvTransferOptions& out);
-  bool peers;
+  bool peers;  // other engines: kv_role says which way; the others take kv_both alone
 };
-constexpr std::array kConnectors{ConnectorName{"NixlConnector", read_nixl, true},
-                                 ConnectorName{"NixlPullConnector", read_nixl, true},
-                                 ConnectorName{"OctavoConnector", read_nixl, true},
-                                 ConnectorName{"OffloadingConnector", read_offloading, false},
-                                 ConnectorName{"LMCacheConnectorV1", read_lmcache, false},
-                                 ConnectorName{"SharedStorageConnector", read_shared_storage, false},
-                                 ConnectorName{"ExampleConnector", read_shared_storage, false},
-                                 ConnectorName{"MultiConnector", read_multi, false}};
+constexpr std::array kConnectors{ConnectorRow{"NixlConnector", read_nixl, true},
+                                 ConnectorRow{"NixlPullConnector", read_nixl, true},
+                                 ConnectorRow{"OctavoConnector", read_nixl, true},
+                                 ConnectorRow{"OffloadingConnector", read_offloading, false},
+                                 ConnectorRow{"LMCacheConnectorV1", read_lmcache, false},
+                                 ConnectorRow{"SharedStorageConnector", read_shared_storage, false},
+                                 ConnectorRow{"ExampleConnector", read_shared_storage, false},
+                                 ConnectorRow{"MultiConnector", read_multi, false}};
 
 Result<> read_connector(const json::object& config, KvTransferOptions& out) {
   std::string connector, module, policy = "recompute";
@@ -345,7 +349,7 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
   }
   if (!module.empty()) return read_library(module, extra, out);
   std::string names;
-  for (const ConnectorName& each : kConnectors) {
+  for (const ConnectorRow& each : kConnectors) {
     names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", each.name);
     if (each.name != connector) continue;
     if (!out.produces && !out.consumes)
@@ -363,7 +367,7 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
 }  // namespace
 
 Result<KvTransferOptions> parse_kv_transfer_config(std::string_view text) {
-  json::error_code not_json;
+  boost::system::error_code not_json;
   const json::value value = json::parse(text, not_json);
   if (not_json || !value.is_object()) return invalid("kv_transfer_config", "must be a JSON object");
   KvTransferOptions options;

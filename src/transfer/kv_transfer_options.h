@@ -3,13 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
-#include "transfer/compressed_blocks.h"
-#include "transfer/eviction_order.h"
+#include "transfer/tiers/compressed_blocks.h"
+#include "transfer/tiers/eviction_order.h"
 
 namespace octavo {
 
@@ -33,8 +36,13 @@ struct KvTierOptions {
   int max_tracker_size = 64'000;  // blocks for which that is counted
   bool load_always = false;       // also what is computed faster
   bool use_odirect = false;       // the folder's files go past the page cache
+  int store_silence_ms = 5'000;   // a store that answers nothing for longer has failed
   std::int64_t stuck_us = 20'000'000;  // reading one piece takes longer: the file system hangs
 };
+
+class KvConnector;
+struct KvConnectorSite;
+using StartConnector = std::function<Result<std::unique_ptr<KvConnector>>(const KvConnectorSite&)>;
 
 struct KvTransferOptions {
   bool enabled = false;
@@ -54,6 +62,7 @@ struct KvTransferOptions {
   bool ucx = false;             // where the producer has it, too
 
   std::optional<KvTierOptions> tier{};
+  std::vector<StartConnector> others{};  // further kinds: their rows' read() adds them
 };
 
 // Accepts vLLM's fields of its NixlConnector (other engines), OffloadingConnector (host memory, a disk),

@@ -18,10 +18,6 @@
 namespace octavo {
 namespace {
 
-constexpr int kConnectMs = 2'000;
-constexpr int kSilenceSeconds = 5;
-constexpr std::int64_t kAnswerUs = 20'000'000;  // longer than that computing takes, or a prompt waits for
-
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 Result<Addresses> resolve(const std::string& host, int port, int flags) {
@@ -36,13 +32,13 @@ Result<Addresses> resolve(const std::string& host, int port, int flags) {
 }
 
 // Nothing: connected.
-std::string connect_within(int fd, const addrinfo& address) {
+std::string connect_within(int ms, int fd, const addrinfo& address) {
   const int flags = fcntl(fd, F_GETFL);
   fcntl(fd, F_SETFL, flags | O_NONBLOCK);
   if (::connect(fd, address.ai_addr, address.ai_addrlen) != 0) {
     if (errno != EINPROGRESS) return std::strerror(errno);
     pollfd writable{fd, POLLOUT, 0};
-    if (poll(&writable, 1, kConnectMs) != 1) return "no answer";
+    if (poll(&writable, 1, ms) != 1) return "no answer";
     int error = 0;
     socklen_t size = sizeof error;
     getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
@@ -54,19 +50,21 @@ std::string connect_within(int fd, const addrinfo& address) {
 
 }  // namespace
 
-PeerSocket::PeerSocket(int fd) : fd_(fd), sent_us_(now_us()) {
+PeerSocket::PeerSocket(int fd, const PeerTimes& times)
+    : fd_(fd), answer_ms_(times.answer), sent_us_(now_us()) {
   const int yes = 1;
-  const timeval silence{kSilenceSeconds, 0};
+  const timeval silence{times.silence / 1000, times.silence % 1000 * 1000};
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof silence);
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof silence);
 }
 
 PeerSocket::PeerSocket(PeerSocket&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), sent_us_(other.sent_us_) {}
+    : fd_(std::exchange(other.fd_, -1)), answer_ms_(other.answer_ms_), sent_us_(other.sent_us_) {}
 
 PeerSocket& PeerSocket::operator=(PeerSocket&& other) noexcept {
   std::swap(fd_, other.fd_);
+  std::swap(answer_ms_, other.answer_ms_);
   std::swap(sent_us_, other.sent_us_);
   return *this;
 }
@@ -75,23 +73,23 @@ PeerSocket::~PeerSocket() {
   if (fd_ >= 0) close(fd_);
 }
 
-Result<PeerSocket> PeerSocket::connect(const std::string& host, int port) {
+Result<PeerSocket> PeerSocket::connect(const std::string& host, int port, const PeerTimes& times) {
   TRY(const Addresses addresses, resolve(host, port, 0));
   std::string error = "no address";
   for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
     const int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
     if (fd < 0) continue;
-    error = connect_within(fd, *a);
-    if (error.empty()) return PeerSocket(fd);
+    error = connect_within(times.connect, fd, *a);
+    if (error.empty()) return PeerSocket(fd, times);
     close(fd);
   }
   return failure(ErrorCode::unavailable, "{}:{}: {}", host, port, error);
 }
 
-// Whoever gives a byte now and then is not silent, and holds a request up all the same.
+// A peer that sends a byte now and then is not silent, but delays the request as much.
 Result<> PeerSocket::in_time(std::int64_t since_us) const {
-  if (now_us() - since_us <= kAnswerUs) return {};
-  return failure(ErrorCode::io, "the other end takes longer than {} s", kAnswerUs / 1'000'000);
+  if (now_us() - since_us <= std::int64_t{answer_ms_} * 1000) return {};
+  return failure(ErrorCode::io, "the other end takes longer than {} ms", answer_ms_);
 }
 
 Result<> PeerSocket::send(std::span<const std::byte> bytes) {

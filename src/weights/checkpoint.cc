@@ -21,7 +21,7 @@ struct Opened {
   std::vector<StoredTensor> tensors;  // ascending by name
 };
 
-// Leaves out what the index has in another file, or not at all: what it does not list is no part of the model.
+// Drops tensors that the index lists in another file or not at all: they are not part of the model.
 void keep_listed(const WeightFiles& files, const std::string& file, std::vector<StoredTensor>& tensors) {
   if (files.file_of.empty()) return;
   const auto unlisted = std::ranges::stable_partition(tensors, [&](const StoredTensor& t) {
@@ -34,7 +34,7 @@ void keep_listed(const WeightFiles& files, const std::string& file, std::vector<
   tensors.erase(unlisted.begin(), unlisted.end());
 }
 
-// Of files without an index: each tensor is in one of them alone. With one: each that it lists is there.
+// Without an index, each tensor must be in exactly one file. With one, each listed tensor must exist.
 Result<> check_tensors(const WeightFiles& files, std::span<const StoredTensor> tensors) {
   const auto twice = std::ranges::adjacent_find(tensors, {}, &StoredTensor::name);
   if (twice != tensors.end())

@@ -9,7 +9,7 @@
 namespace octavo {
 namespace {
 
-// As vLLM has them: so small that no activation overflows, whatever the network.
+// vLLM's value: small enough that no activation overflows in any network.
 constexpr float kLargest = 1e-3F;
 
 std::size_t numbers_of(const Slot& slot) {
@@ -20,7 +20,7 @@ std::size_t numbers_of(const Slot& slot) {
 }  // namespace
 
 Result<Checkpoint> dummy_checkpoint(std::span<const Slot> slots) {
-  std::map<std::string_view, const Slot*> by_name;  // several may name one tensor
+  std::map<std::string_view, const Slot*> by_name;  // several slots may name one tensor
   std::size_t numbers = 0, integers = 0;
   for (const Slot& slot : slots) {
     by_name.emplace(slot.name, &slot);

@@ -1,4 +1,4 @@
-// Weights that are made up, for measuring a network of which there are no files.
+// Dummy weights, to measure a network without files.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace octavo {
 
-// A tensor for each slot, in BF16: small random numbers, the same in each run. Slots of whole numbers have zeros, in
-// I64. All share their bytes, which are as many as the largest takes. Errors: resource_exhausted.
+// A BF16 tensor of small random numbers for each slot, equal in each run; integer slots get zeros, in I64.
+// All share the bytes of the largest. Errors: resource_exhausted.
 Result<Checkpoint> dummy_checkpoint(std::span<const Slot> slots);
 
 }  // namespace octavo

@@ -15,9 +15,9 @@ constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr std::string_view kMxfp4 = "MXFP4";
 
 struct Format {
-  std::uint32_t number;  // as in the file
+  std::uint32_t number;  // value in the file
   std::string_view name;
-  std::int64_t elements;  // of a block
+  std::int64_t elements;  // elements of a block
   std::uint64_t bytes;
   Encoding encoding = Encoding::plain;
   std::optional<DType> dtype = {};
@@ -66,7 +66,7 @@ struct Entry {
   std::uint64_t bytes;
 };
 
-// Shapes are written with the dimension first that varies fastest.
+// In the file, the fastest-varying dimension is first.
 Result<Entry> read_entry(GgufCursor& cursor, std::string_view what, std::uint64_t number) {
   const auto name = cursor.text();
   const auto rank = name ? cursor.u32() : std::nullopt;
@@ -109,7 +109,7 @@ Result<Entry> read_entry(GgufCursor& cursor, std::string_view what, std::uint64_
   return entry;
 }
 
-// Gives the tensors their bytes of the data, which they cover in their order.
+// Assigns the tensors their bytes; they cover the data in table order.
 Result<> place(std::vector<Entry>& entries, std::span<const std::byte> data, std::uint64_t alignment,
                std::string_view what) {
   std::uint64_t next = 0;
@@ -212,7 +212,7 @@ Result<Gguf> Gguf::open(const std::string& path) {
       return failure(ErrorCode::corrupt, "{}: split.tensors.count is {}, the {} files have {} tensors", path,
                      *in_all, count, gguf.tensors.size());
   }
-  // Files of Falcon-H1 and PLaMo leave the end of some norms' names out.
+  // Files of Falcon-H1 and PLaMo omit the end of some norms' names.
   for (StoredTensor& tensor : gguf.tensors)
     if (tensor.name.starts_with("blk.") && tensor.name.ends_with("_norm")) tensor.name += ".weight";
   std::ranges::sort(gguf.tensors, {}, &StoredTensor::name);

@@ -1,8 +1,8 @@
 // The GGUF file format: magic, version, counts, metadata, a table of tensors, and their data.
 //
-// Versions 2 and 3, little-endian. Here a file is either exactly that or an error that says what is wrong:
-// the tensors' data follows in the order of the table, each padded to the alignment, from the first byte
-// after the head to the end of the file, and nothing comes twice.
+// Supports versions 2 and 3, little-endian. Strict: the tensors' data follows in table order, each padded to
+// the alignment, from the end of the header to the end of the file; no key or name repeats. Errors say what
+// is wrong.
 #pragma once
 
 #include <cstddef>
@@ -32,21 +32,21 @@ struct GgufContents {
 // Errors are ErrorCode::corrupt and begin with `what`, the file's name.
 Result<GgufContents> parse_gguf(std::span<const std::byte> file, std::string_view what);
 
-// A checkpoint in one file, or in those that its first one counts (name-00001-of-00003.gguf ..).
+// A checkpoint in one file, or in several that the first one counts (name-00001-of-00003.gguf ..).
 struct Gguf {
   std::vector<MappedFile> files;
-  GgufMetadata metadata;              // of the first
-  std::vector<StoredTensor> tensors;  // of all; ascending by name, each name once
+  GgufMetadata metadata;  // of the first file
+  std::vector<StoredTensor> tensors;  // of all files; ascending by unique name
 
-  // Maps the files; reads only their heads. Errors: not_found, io, corrupt; invalid_argument when the file is
-  // not the first of several.
+  // Maps the files; reads only their headers. Errors: not_found, io, corrupt; invalid_argument if the file is
+  // a later part.
   static Result<Gguf> open(const std::string& path);
 
-  // Null when there is no such tensor.
+  // Null if there is no such tensor.
   const StoredTensor* find(std::string_view name) const;
 };
 
-// Whether a model of this path is a GGUF file: it is a file, whatever its name, or has the name of one.
+// Whether a model's path is a GGUF file: any file, or a path with the suffix.
 bool is_gguf(const std::string& path);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Any bytes are a GGUF file or an error; what is accepted lies inside the input, and every value can be read.
+// Any bytes are a GGUF file or an error; accepted tensors are inside the input, and every value can be read.
 #include "base/check.h"
 #include "weights/gguf.h"
 

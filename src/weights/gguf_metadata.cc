@@ -10,13 +10,13 @@
 namespace octavo {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "GGUF is read as it lies in memory");
+static_assert(std::endian::native == std::endian::little, "GGUF is read in the byte order of memory");
 
 constexpr int kListDepthMax = 4;
 
 struct TypeFacts {
   std::string_view name;
-  std::size_t bytes;  // 0: not fixed
+  std::size_t bytes;  // 0: variable size
 };
 constexpr std::array kTypes = {TypeFacts{"u8", 1},   TypeFacts{"i8", 1},   TypeFacts{"u16", 2},
                                TypeFacts{"i16", 2},  TypeFacts{"u32", 4},  TypeFacts{"i32", 4},
@@ -34,7 +34,7 @@ T get(const std::byte* bytes) {
   return value;
 }
 
-// The item at this place; `type` is of fixed size.
+// The item at this address; `type` has a fixed size.
 double number_at(const std::byte* bytes, GgufType type) {
   switch (type) {
     case GgufType::u8:

@@ -13,21 +13,21 @@
 
 namespace octavo {
 
-// As the file numbers them.
+// Values as in the file.
 enum class GgufType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, list, u64, i64, f64 };
 
 std::string_view name(GgufType type);
 
-// Reads little-endian values one after the other and never beyond the end: nullopt there.
+// Reads little-endian values sequentially; nullopt beyond the end.
 class GgufCursor {
  public:
   explicit GgufCursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
   std::optional<std::uint32_t> u32();
   std::optional<std::uint64_t> u64();
-  std::optional<std::string_view> text();  // a length in 64 bits, then that many bytes
+  std::optional<std::string_view> text();  // a 64-bit length, then the bytes
   std::optional<std::span<const std::byte>> take(std::uint64_t count);
-  // Passes over a value of the type. False: it does not end before the file does, or is no value.
+  // Skips a value of the type. False: the value is invalid or incomplete.
   bool skip(GgufType type, int depth = 0);
 
   std::size_t place() const { return place_; }
@@ -38,15 +38,15 @@ class GgufCursor {
   std::size_t place_ = 0;
 };
 
-// A value where it lies in the file; it must outlive this.
+// A value in the file's memory, which must outlive this.
 struct GgufValue {
-  GgufType type = GgufType::u8;            // of a list: its items'
+  GgufType type = GgufType::u8;  // of a list: the type of its items
   std::optional<std::uint64_t> size = {};  // of a list
-  std::span<const std::byte> bytes = {};   // without the head of a list
+  std::span<const std::byte> bytes = {};  // without the header of a list
 };
 
-// The values of a file by key. A getter gives nullopt when there is no such key; its error names file, key
-// and what the value must be.
+// The values of a file by key. A getter returns nullopt for a missing key; its error names file, key and
+// expected type.
 class GgufMetadata {
  public:
   // Reads `count` pairs of key and value. Errors: corrupt, naming the key.
@@ -55,15 +55,15 @@ class GgufMetadata {
   bool has(std::string_view key) const { return find(key) != nullptr; }
   bool is_list(std::string_view key) const { return has(key) && find(key)->size.has_value(); }
   Result<std::optional<bool>> boolean(std::string_view key) const;
-  // Any number; of a list, the one that all its items are.
+  // Any number; for a list, the common value of all items.
   Result<std::optional<double>> number(std::string_view key) const;
   // A number in [0, most].
   Result<std::optional<std::int64_t>> count(std::string_view key, std::int64_t most) const;
   Result<std::optional<std::string_view>> text(std::string_view key) const;
-  // Lists. Items of `numbers` may be truth values too: 0 and 1. Empty when there is no such key.
+  // Lists. `numbers` also accepts truth values, as 0 and 1. Empty if the key is missing.
   Result<std::vector<double>> numbers(std::string_view key) const;
   Result<std::vector<std::string_view>> texts(std::string_view key) const;
-  // The keys that begin so, ascending.
+  // The keys with this prefix, ascending.
   std::vector<std::string_view> keys(std::string_view prefix) const;
 
   // The file's name, for errors.

@@ -15,7 +15,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Looks for keys that come twice.
+// Detects repeated keys.
 struct KeyCheck : JsonEvents {
   std::vector<std::set<std::string, std::less<>>> open_objects;
   std::string key;
@@ -54,7 +54,7 @@ Result<json::value> parse_json(std::string_view text, std::string_view what, con
   }
   json::parse_options options;
   options.max_depth = limits.depth;
-  json::error_code ec;
+  boost::system::error_code ec;
   json::basic_parser<KeyCheck> check(options);
   const std::size_t read = check.write_some(false, text.data(), text.size(), ec);
   if (const auto& key = check.handler().duplicate) {
@@ -63,7 +63,7 @@ Result<json::value> parse_json(std::string_view text, std::string_view what, con
   json::value tree;
   if (!ec) tree = json::parse(json::string_view(text.data(), text.size()), ec, {}, options);
   if (!ec) return tree;
-  // What Python's writer makes of numbers that JSON has no words for.
+  // Python's writer emits words for numbers that JSON does not have.
   const std::string_view there = text.substr(std::min(read, text.size()));
   for (const std::string_view word : {"NaN", "Infinity"})
     if (there.starts_with(word))

@@ -1,4 +1,4 @@
-// JSON files of a checkpoint, read strictly.
+// Strict reader for a checkpoint's JSON files.
 #pragma once
 
 #include <boost/json/basic_parser.hpp>
@@ -16,19 +16,18 @@ struct JsonLimits {
   std::size_t depth = 32;
 };
 
-// Parses one JSON text. Beyond the grammar, a key that comes twice in one object is an error: which of the
-// two values counts would be a matter of the reader's taste. Errors are ErrorCode::corrupt and begin with
-// `what`.
+// Parses one JSON text. A key that repeats in one object is an error: readers differ in which value they use.
+// Errors are ErrorCode::corrupt and begin with `what`.
 Result<boost::json::value> parse_json(std::string_view text, std::string_view what,
                                       const JsonLimits& limits = {});
 
 // Reads and parses a file.
 Result<boost::json::value> read_json_file(const std::string& path, const JsonLimits& limits = {});
 
-// What boost::json::basic_parser asks of a handler, all accepted and ignored. A handler derives from it and
-// hides the events that it wants; returning false after setting `ec` stops the parse.
+// The handler interface of boost::json::basic_parser, with every event ignored. Derive from it and hide the
+// events to handle; set `ec` and return false to stop.
 struct JsonEvents {
-  using error_code = boost::json::error_code;
+  using error_code = boost::system::error_code;
   using string_view = boost::json::string_view;
   static constexpr std::size_t max_object_size = SIZE_MAX;
   static constexpr std::size_t max_array_size = SIZE_MAX;

@@ -1,6 +1,6 @@
-// Matrices that lie in a checkpoint beside low-rank changes of them (Hu et al., "LoRA", 2021), as
-// torch.nn.utils.parametrize names them: of NAME.weight, NAME.parametrizations.weight.original, ..0.lora_A
-// and ..0.lora_B.
+// Matrices with low-rank changes beside them in a checkpoint (Hu et al., "LoRA", 2021), named as
+// torch.nn.utils.parametrize does: for NAME.weight, NAME.parametrizations.weight.original, ..0.lora_A and
+// ..0.lora_B.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace octavo {
 
 bool has_changes(const Checkpoint& checkpoint);
 
-// The checkpoint with each such matrix, [rows, cols], and change number `which` of it, times `scale`, in its
-// own format. lora_A [changes, rank, cols] and lora_B [changes, rows, rank]; of tables lora_A [changes, rows,
-// rank] and lora_B [changes, rank, cols]. All tensors are copies in memory. Errors: corrupt, naming the
+// Returns the checkpoint with change number `which`, times `scale`, added to each such matrix [rows, cols],
+// in its format. lora_A is [changes, rank, cols] and lora_B [changes, rows, rank]; for tables lora_A is
+// [changes, rows, rank] and lora_B [changes, rank, cols]. Copies all tensors. Errors: corrupt, naming the
 // tensor; resource_exhausted.
 Result<Checkpoint> with_change(const Checkpoint& checkpoint, std::int64_t which, float scale);
 

@@ -1,4 +1,4 @@
-// Matrices of quantize.h as the tensors that compressed-tensors stores.
+// Converts matrices of quantize.h to the tensors of compressed-tensors.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace octavo {
 
-// The format of a checkpoint: its matrices are all in the one or all in the other.
+// A checkpoint's format; all its matrices use the same one.
 enum class PackedLayout : std::uint8_t {
-  int_quantized,   // int8, a signed byte each
-  pack_quantized,  // int4 or int8, unsigned in words of 32 bits; int4 with zeros
+  int_quantized,  // int8, one signed byte each
+  pack_quantized,  // int4 or int8, unsigned in 32-bit words; int4 with zeros
 };
 
-// The tensors of a matrix of the module `name`, before it is there.
+// The tensors of module `name`'s matrix, before it is computed.
 std::vector<TensorEntry> packed_entries(const std::string& name, std::int64_t rows, std::int64_t cols,
                                         Encoding encoding, PackedLayout layout);
 

@@ -1,6 +1,6 @@
 // Quantised matrices of Hugging Face checkpoints: GPTQ, AWQ, compressed-tensors, fp8, mxfp4 and ModelOpt.
-// Each is some tensors of a file: codes, scales, and maybe zeros and the groups of the columns. Also MXFP4 of
-// GGUF files, whose one tensor has codes and scales in turn.
+// Each consists of several tensors: codes, scales, optionally zeros and the groups of the columns. Also MXFP4
+// of GGUF files, where one tensor interleaves codes and scales.
 #pragma once
 
 #include <bit>
@@ -18,36 +18,36 @@ namespace octavo {
 
 enum class Packing : std::uint8_t { none, gptq, awq, compressed_tensors, fp8, mxfp4, modelopt };
 
-// What config.json says of the packed matrices; the shapes of the tensors say the rest. Which matrices are
-// packed, the tensors' names and formats say: plain ones may stand beside them.
+// Description of the packed matrices in config.json; the tensors' shapes give the rest. Their names and
+// formats show which matrices are packed: plain matrices may be in the same file.
 struct PackedFormat {
   Packing packing = Packing::none;
   int bits = 4;                 // gptq: 4 or 8; awq: 4
-  std::int64_t group = 0;       // gptq, awq: columns that share a scale; 0: all of a row
-  int zero_offset = 0;          // gptq: stored zeros lack it (1 in the first version of the format)
+  std::int64_t group = 0;  // gptq, awq: columns that share a scale; 0: the whole row
+  int zero_offset = 0;  // gptq: added to stored zeros (1 in the first version of the format)
   std::int64_t block_rows = 0;  // fp8, compressed-tensors: rows and columns of the blocks that share a scale;
   std::int64_t block_cols = 0;  // 0: there are no such blocks
 };
 
-// A matrix of small integers, `together` (a power of two) of them side by side along the columns or along the
-// rows. Each group of them is one 32-bit word, little end first, or one byte.
+// A matrix of small integers. `together` (a power of two) neighbours along the columns or rows form a group:
+// one little-endian 32-bit word or one byte.
 struct PackedItems {
   int bits = 8;
-  bool is_signed = false;  // two's complement; of 8 bits
-  int offset = 0;          // what is added to an item, so that it counts from 0
+  bool is_signed = false;  // 8-bit two's complement
+  int offset = 0;  // added to an item, so that it counts from 0
   std::int64_t together = 1;
-  bool along_rows = false;        // those of a group are of consecutive rows
-  std::int64_t group_stride = 1;  // from group to group, in items
-  std::int64_t other_stride = 1;  // along the other dimension, in items
-  bool awq_order = false;         // the eight of a group come as 0 2 4 6 1 3 5 7
-  // Of 4 bits: for each kBlockColumns columns a byte that is no code, and a byte for each column of the first
-  // half, whose high half is of the column that comes kBlockColumns / 2 behind it.
+  bool along_rows = false;  // a group holds consecutive rows
+  std::int64_t group_stride = 1;  // distance between groups, in items
+  std::int64_t other_stride = 1;  // distance along the other dimension, in items
+  bool awq_order = false;  // the eight items of a group are in the order 0 2 4 6 1 3 5 7
+  // 4-bit blocks: for each kBlockColumns columns, one byte that is not a code, then one byte for each column
+  // of the first half; its high half is the column kBlockColumns / 2 later.
   bool in_blocks = false;
 
   static constexpr std::int64_t kBlockColumns = 32;
   static constexpr std::int64_t kBlockBytes = 1 + kBlockColumns / 2;
 
-  // Where in its group an item lies.
+  // Position of an item in its group.
   std::int64_t place(std::int64_t in_group) const {
     constexpr std::uint8_t kAwqPlaces[8] = {0, 4, 1, 5, 2, 6, 3, 7};
     return awq_order ? kAwqPlaces[in_group] : in_group;
@@ -68,34 +68,33 @@ struct PackedItems {
   }
 };
 
-// The tensors of one matrix. A tensor without a name is not there.
+// The tensors of one matrix. A missing tensor has no name.
 struct PackedMatrix {
   StoredTensor codes, scales, zeros, group_index;
   PackedItems code_items, zero_items;
-  // Scale (and zero) of a number: of group column / scale_cols, or group_index[column] where that is there.
-  // The scale of row r and group g is number r / scale_rows * scale_row_stride + g * scale_group_stride.
+  // Scale and zero of a number: group column / scale_cols, or group_index[column] if it exists. The scale of
+  // row r and group g has index r / scale_rows * scale_row_stride + g * scale_group_stride.
   std::int64_t scale_rows = 1, scale_cols = 1;
   std::int64_t scale_row_stride = 1, scale_group_stride = 1;
-  // Of NVFP4, one number: the scales, in e4m3, count that many times or, where it divides, so much less.
+  // NVFP4: one number that multiplies (or divides) the e4m3 scales.
   StoredTensor global_scale = {};
   bool global_divides = false;
 };
 
-// Puts one tensor, [rows, cols] or a stack of such in int4, int8 or fp8 and named as the plain matrix would
-// be, in the place of those of each packed matrix. Leaves out scales of activations and of the KV cache,
-// which the engine finds itself. Errors: corrupt or unsupported, naming a tensor that is missing or whose
-// shape or format is wrong.
+// Replaces the tensors of each packed matrix by one tensor [rows, cols], or a stack of them, in int4, int8 or
+// fp8, with the plain matrix's name. Drops scales of activations and of the KV cache, which the engine
+// computes. Errors: corrupt or unsupported, naming a tensor that is missing or has a wrong shape or format.
 Result<std::vector<StoredTensor>> join_packed(std::vector<StoredTensor> tensors, const PackedFormat& format);
 
-// The matrix, or stack of such, that a tensor in MXFP4 of a GGUF file is, whose `bytes` are the file's.
+// Interprets an MXFP4 tensor of a GGUF file, whose `bytes` are the file's, as a matrix or stack of matrices.
 StoredTensor matrix_of_blocks(const StoredTensor& tensor);
 
-// The codes, scales and zeros of a packed matrix. A row has as many groups as its scales ask for; with groups
-// in any order (GPTQ's act-order) each column is a group of its own. Errors: corrupt, naming the tensor, for
-// NaN and infinity, a zero point above 255, a group that is not there.
+// The codes, scales and zeros of a packed matrix. A row has as many groups as it has scales; with unordered
+// groups (GPTQ's act-order) each column becomes a group. Errors: corrupt, naming the tensor, for NaN and
+// infinity, a zero point above 255, an invalid group.
 Result<QuantizedMatrix> unpack(const StoredTensor& tensor, ThreadPool& pool);
 
-// Of all tensors of the matrix; of any other tensor its own.
+// Sum over all tensors of the matrix; for any other tensor, its size.
 std::size_t stored_bytes(const StoredTensor& tensor);
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// Tensors of any names, formats, shapes and bytes are packed matrices, plain tensors or an error; what is
-// joined can be unpacked, or says why not.
+// Tensors of any names, formats, shapes and bytes are packed matrices, plain tensors or an error; joined
+// matrices can be unpacked, or give an error.
 #include <array>
 #include <string>
 
@@ -44,7 +44,7 @@ constexpr std::array kNames = {
     "a.weight_packed", "a.weight_scale", "a.weight_shape",     "a.weight_zero_point",
     "a.weight_g_idx",  "a.weight",       "a.weight_scale_inv", "a.scale",
     "b.weight"};
-// Some that overflow beside each other.
+// Some overflow when multiplied.
 constexpr std::array<std::int64_t, 10> kExtents = {
     0, 1, 2, 3, 4, 8, 16, 33, std::int64_t{1} << 40, std::int64_t{1} << 62};
 
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       tensor.shape.push_back(input.pick(kExtents));
       overflows |= __builtin_mul_overflow(bytes, tensor.shape.back(), &bytes);
     }
-    // A checkpoint's reader lets no other shape through.
+    // The checkpoint reader refuses all other shapes.
     if (overflows || bytes > std::ssize(input.bytes())) continue;
     tensor.bytes = input.bytes().first(static_cast<std::size_t>(bytes));
     tensors.push_back(std::move(tensor));

@@ -50,7 +50,7 @@ class File {
 constexpr PackedFormat kGptq{.packing = Packing::gptq, .bits = 4, .group = 8, .zero_offset = 1};
 constexpr PackedFormat kCompressed{.packing = Packing::compressed_tensors, .block_rows = 2, .block_cols = 2};
 
-// Eight rows of sixteen columns in two groups: code k / 8 + k % 8, zeros of group g 7 + g (stored less one).
+// Eight rows of sixteen columns in two groups: code k / 8 + k % 8, zeros of group g 7 + g (stored minus one).
 File gptq_file() {
   File file;
   file.add<std::uint32_t>("a.qweight", "I32", {2, 8}, std::vector<std::uint32_t>(16, 0x76543210));
@@ -75,7 +75,7 @@ File compressed_file() {
   return file;
 }
 
-// As DeepSeek-V4 is published: a matrix in fp8 of blocks, one in mxfp4, both with powers of two as scales.
+// DeepSeek-V4's format: an fp8 matrix in blocks and an mxfp4 matrix, both with powers of two as scales.
 File deepseek_file() {
   File file;
   file.add<std::uint8_t>("a.weight", "F8_E4M3", {3, 4}, std::vector<std::uint8_t>(12, 0x38));
@@ -83,7 +83,7 @@ File deepseek_file() {
   std::vector<std::int8_t> codes(2 * 32, 0);
   codes[0] = 0x21;       // 0.5, 1
   codes[16] = 0x0f;      // -6
-  codes[32] = -0x60;     // of the second row: 0, -1
+  codes[32] = -0x60;  // second row: 0, -1
   file.add<std::int8_t>("b.weight", "I8", {2, 32}, codes);
   file.add<std::uint8_t>("b.scale", "F8_E8M0", {2, 2}, {127, 128, 120, 127});
   return file;
@@ -142,7 +142,7 @@ TEST(PackedMatrix, Fp8AndMxfp4OfDeepseek) {
   EXPECT_EQ(all[65], -0x1p-7F);
 }
 
-// As in consolidated.safetensors: one scale of all numbers, and one of the activations, which is left out.
+// As in consolidated.safetensors: one scale for the matrix, and one for activations, which is dropped.
 TEST(PackedMatrix, Fp8OfMistral) {
   File file;
   file.add<std::uint8_t>("a.weight", "F8_E4M3", {2, 3}, std::vector<std::uint8_t>(6, 0x38));
@@ -154,7 +154,7 @@ TEST(PackedMatrix, Fp8OfMistral) {
   EXPECT_THAT(numbers(tensors->front()), testing::Each(0.5F));
 }
 
-// In shapes that end within the blocks in which words are unpacked.
+// Shapes that end inside the blocks in which words are unpacked.
 TEST(PackedMatrix, CodesOfWordsAreTheItemsOfEachPlace) {
   struct Case {
     PackedFormat format;
@@ -243,7 +243,7 @@ TEST(PackedMatrix, Mxfp4IsAStackOfCodesWithExponents) {
   EXPECT_EQ(second[3], -0x1p-7f);
 }
 
-// A row of two groups: scales 1 and 0.5, all of it doubled (ModelOpt multiplies, compressed-tensors divides).
+// A row of two groups: scales 1 and 0.5, all doubled (ModelOpt multiplies, compressed-tensors divides).
 File nvfp4_file(bool modelopt) {
   File file;
   std::vector<std::uint8_t> codes(16, 0);
@@ -371,7 +371,7 @@ const Damage kDamages[] = {
        f.at("b.weight").shape = {3, 7};
      },
      "tensor b.weight_scale has shape [2, 2], quantization_config asks for [2, 3]"},
-    // Beside a zero, a dimension of any size takes no byte.
+    // With a dimension of 0, other dimensions of any size need no bytes.
     {"ZeroExtent", gptq_file, kGptq,
      [](File& f) {
        f.at("a.qweight").shape = {0, std::int64_t{1} << 62};

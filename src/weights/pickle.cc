@@ -10,7 +10,7 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-// The machine that a pickle is a program for: a stack, marks in it, and a memo.
+// A virtual machine for pickles: a stack with marks, and a memo.
 class Machine {
  public:
   Machine(std::string_view code, std::string_view what) : code_(code), what_(what) {}
@@ -108,7 +108,7 @@ class Machine {
           push({.kind = Kind::call, .items = std::move(items)});
         return;
       }
-      case 'b':  // BUILD: the state of an object, beside what it holds
+      case 'b':  // BUILD: the state of an object, in addition to its items
         pop();
         return;
       case 'a':
@@ -164,7 +164,7 @@ class Machine {
     if (problem_.empty()) stack_.push_back(&pickle_.values.emplace_back(std::move(value)));
   }
   void push_integer(std::int64_t value) { push({.kind = Kind::integer, .integer = value}); }
-  // Two's complement, as short as may be.
+  // Minimal two's complement.
   void push_long(std::uint64_t bytes) {
     if (!check(bytes <= 8, "an integer of more than 64 bits")) return;
     std::uint64_t value = unsigned_of(bytes);
@@ -203,7 +203,8 @@ class Machine {
     return items;
   }
 
-  // To what is on top of the stack then. Keys can be set on what a call returns, such as an OrderedDict.
+  // Adds items to the value on top of the stack. Keys can also be set on the result of a call, such as an
+  // OrderedDict.
   void add(Kind kind, std::vector<const PickleValue*> items) {
     PickleValue* top = pop();
     if (!check(top->is(kind) || (kind == Kind::dict && top->is(Kind::call)), "items of what cannot have any"))
@@ -231,7 +232,7 @@ class Machine {
   std::vector<PickleValue*> stack_;
   std::vector<std::size_t> marks_;  // sizes of the stack
   std::unordered_map<std::uint64_t, PickleValue*> memo_;
-  PickleValue nothing_;  // popped from an empty stack, which ends the run
+  PickleValue nothing_;  // result of popping an empty stack, which ends the run
 };
 
 }  // namespace

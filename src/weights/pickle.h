@@ -1,6 +1,5 @@
-// Python's pickles, protocols 2 to 5, read as data: what a pickle would call is a value here
-// (PickleValue::call) and nothing is called. Opcodes as in CPython's Lib/pickletools.py; those that plain
-// data and calls need.
+// Reads Python's pickles, protocols 2 to 5, as data: a call becomes a value (PickleValue::call); nothing is
+// executed. Supports the opcodes of CPython's Lib/pickletools.py that plain data and calls need.
 #pragma once
 
 #include <cstddef>
@@ -27,31 +26,31 @@ struct PickleValue {
     sequence,  // a tuple or a list
     dict,
     global,      // text: "module.name"
-    call,        // items: what is called, its arguments (a sequence); then keys and values that were set
-    persistent,  // items: what it is known by
+    call,  // items: callable, arguments (a sequence); then keys and values that were set
+    persistent,  // items: the persistent id
   };
   Kind kind = Kind::none;
   std::int64_t integer = 0;
   double real = 0;
-  std::string_view text = {};                  // inside the pickle, or of a global in the Pickle
-  std::vector<const PickleValue*> items = {};  // of a dict: a key, its value, the next key ...
+  std::string_view text = {};  // points into the pickle, or into Pickle for a global
+  std::vector<const PickleValue*> items = {};  // of a dict: key, value, next key ...
 
   bool is(Kind wanted) const { return kind == wanted; }
-  // Whether it is what `callable`, "module.name", returns.
+  // Whether it is a call of `callable`, "module.name".
   bool is_call_of(std::string_view callable) const {
     return kind == Kind::call && items[0]->kind == Kind::global && items[0]->text == callable;
   }
 };
 
-// A pickle's values, which may refer to one another in any way, in circles, too.
+// A pickle's values; they may refer to each other, even in cycles.
 struct Pickle {
   const PickleValue* top = nullptr;
-  std::size_t bytes = 0;  // up to its end: of what was given
+  std::size_t bytes = 0;  // bytes read from the input
   std::deque<PickleValue> values;
   std::deque<std::string> names;
 };
 
-// Reads the pickle that `data` begins with. Errors are ErrorCode::corrupt and begin with `what`.
+// Reads the pickle at the start of `data`. Errors are ErrorCode::corrupt and begin with `what`.
 Result<Pickle> read_pickle(std::span<const std::byte> data, std::string_view what);
 
 }  // namespace octavo

@@ -1,4 +1,4 @@
-// Plain matrices as integer codes, made when a checkpoint is loaded.
+// Quantises plain matrices while a checkpoint is loaded.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace octavo {
 
-// The kernels multiply so many columns at a time, with one scale.
+// The kernels multiply this number of columns at a time, with one scale.
 inline constexpr std::int64_t kColumnsMultiple = 32;
-// Columns of int4 that share a scale, at most.
+// Maximum number of int4 columns that share a scale.
 inline constexpr std::int64_t kInt4Group = 128;
 
-// Scales of a row of so many columns, in int8 or int4: groups of int4 are the largest up to 128 columns that
-// divide the row. `cols` is a multiple of 32.
+// Scales per row in int8 or int4: int4 groups are the largest up to 128 columns that divide the row. `cols`
+// is a multiple of 32.
 inline std::int64_t groups_of(Encoding encoding, std::int64_t cols) {
   if (encoding != Encoding::int4 || cols <= kInt4Group) return 1;
   std::int64_t group = kInt4Group;
@@ -32,13 +32,13 @@ struct QuantizedMatrix {
   std::vector<std::uint8_t> zeros;
   MatrixPart part;
 
-  // Makes `part` of the vectors. Zeros that are all in the middle are left out of it.
+  // Makes `part` a view of the vectors. Omits zeros that all have the middle value.
   void set_part(Encoding encoding, std::int64_t rows, std::int64_t cols);
 };
 
-// int8: one scale a row, the largest magnitude becomes 127. int4: a scale and a zero for each group
-// (groups_of), the range being the one of several with the least squared error. `matrix` is f32, f16 or bf16
-// [rows, cols], any strides. Error: the columns are no multiple of 32.
+// int8: one scale per row; the largest magnitude becomes 127. int4: a scale and a zero per group (groups_of);
+// of several ranges, the one with the smallest squared error. `matrix` is f32, f16 or bf16 [rows, cols], any
+// strides. Error: the number of columns is not a multiple of 32.
 Result<QuantizedMatrix> quantize(const View& matrix, Encoding encoding, ThreadPool& pool);
 
 }  // namespace octavo

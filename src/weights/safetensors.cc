@@ -27,7 +27,7 @@ constexpr std::array kFormats = {
     Format{"U64", 8, std::nullopt},  Format{"F8_E4M3", 1, std::nullopt}, Format{"F8_E5M2", 1, std::nullopt},
     Format{"F8_E8M0", 1, std::nullopt}};
 
-// One entry as the header has it.
+// One entry of the header.
 struct Entry {
   std::string name;
   const Format* format = nullptr;
@@ -39,7 +39,7 @@ struct Entry {
 };
 
 // Follows the header's JSON: { "__metadata__": {string: string}, name: {dtype, shape, data_offsets}, ... }.
-// `problem` says what broke the rules; the text before the parser's own errors stays empty.
+// `problem` names the broken rule; the prefix for the parser's own errors stays empty.
 class HeaderReader : public JsonEvents {
  public:
   std::vector<Entry> entries;
@@ -159,7 +159,7 @@ class HeaderReader : public JsonEvents {
   }
 
  private:
-  // Where in the header the next event is expected.
+  // Position in the header's structure at the next event.
   enum class Place : std::uint8_t {
     start,
     top,
@@ -202,12 +202,12 @@ class HeaderReader : public JsonEvents {
   Place place_ = Place::start;
   bool seen_metadata_ = false;
   std::set<std::string> metadata_keys_;
-  std::string text_;  // of a key or a string that comes in parts
+  std::string text_;  // of a key or string that arrives in parts
   std::vector<std::int64_t>* numbers_ = nullptr;
 };
 
 Result<std::vector<Entry>> read_header(std::string_view header, std::string_view what) {
-  // Padding to an aligned length is allowed at the end and must be spaces; JSON itself would take any blank.
+  // Padding at the end must be spaces; JSON would accept any whitespace.
   while (header.ends_with(' ')) header.remove_suffix(1);
   if (!header.starts_with('{')) return failure(ErrorCode::corrupt, "{}: the header must begin with {{", what);
   if (!header.ends_with('}')) {
@@ -217,7 +217,7 @@ Result<std::vector<Entry>> read_header(std::string_view header, std::string_view
   json::parse_options options;
   options.max_depth = 3;
   json::basic_parser<HeaderReader> parser(options);
-  json::error_code ec;
+  boost::system::error_code ec;
   const std::size_t read = parser.write_some(false, header.data(), header.size(), ec);
   HeaderReader& reader = parser.handler();
   if (!reader.problem.empty()) return failure(ErrorCode::corrupt, "{}: {}", what, reader.problem);
@@ -228,7 +228,7 @@ Result<std::vector<Entry>> read_header(std::string_view header, std::string_view
   return std::move(reader.entries);
 }
 
-// Dtype, shape and offsets of one tensor agree, and lie inside the data.
+// Checks that dtype, shape and offsets of one tensor agree, and that it is inside the data.
 Result<> check_entry(const Entry& e, std::uint64_t data_bytes, std::string_view what) {
   if (e.begin() > e.end()) {
     return failure(ErrorCode::corrupt, "{}: tensor {}: data_offsets [{}, {}) run backwards", what, e.name,
@@ -253,7 +253,7 @@ Result<> check_entry(const Entry& e, std::uint64_t data_bytes, std::string_view 
   return {};
 }
 
-// The tensors, in the order of their offsets, cover [0, data_bytes).
+// Checks that the tensors, by offset, cover [0, data_bytes).
 Result<> check_cover(std::span<const Entry> entries, std::uint64_t data_bytes, std::string_view what) {
   std::vector<std::size_t> order(entries.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,4 +1,4 @@
-// Any bytes are a safetensors file or an error; what is accepted lies inside the input.
+// Any bytes are a safetensors file or an error; accepted tensors are inside the input.
 #include <array>
 #include <cstring>
 
@@ -6,8 +6,8 @@
 #include "fuzz/json_mutator.h"
 #include "weights/safetensors.h"
 
-// Changes the header and keeps the length in front of it true, but for one time in eight; the data behind the
-// header has a length of its own choice.
+// Mutates the header, and corrects the length before it in seven of eight cases; chooses the length of the
+// data.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   static const octavo::fuzz::JsonMutator mutator({

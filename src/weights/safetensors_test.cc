@@ -10,8 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The bytes of a file with this header, `data_bytes` of data, and the header's true length unless told
-// otherwise.
+// A file with this header, `data_bytes` of data, and the header's correct length unless another is given.
 std::vector<std::byte> file_of(std::string_view header, std::size_t data_bytes,
                                std::optional<std::uint64_t> length = {}) {
   std::vector<std::byte> file(8 + header.size() + data_bytes);

@@ -13,26 +13,26 @@
 
 namespace octavo {
 
-// A tensor to be written.
+// A tensor to write.
 struct TensorEntry {
   std::string name;
-  std::string_view format;  // as in the file: "BF16", "I32"
+  std::string_view format;  // name in the file: "BF16", "I32"
   std::vector<std::int64_t> shape;
   std::size_t bytes;
 };
 
 class SafetensorsWriter {
  public:
-  // Creates the file and writes its header: the tensors with the longest numbers first, so that all lie
-  // aligned. Errors: io, naming the file.
+  // Creates the file and writes its header: largest element sizes first, so that all tensors are aligned.
+  // Errors: io, naming the file.
   static Result<SafetensorsWriter> create(const std::string& path, std::vector<TensorEntry> entries);
   SafetensorsWriter(SafetensorsWriter&& other) noexcept;
   SafetensorsWriter& operator=(SafetensorsWriter&&) = delete;
   ~SafetensorsWriter();
 
-  // Writes the data of one of the entries, in any order. Errors: io.
+  // Writes the data of one entry, in any order. Errors: io.
   Result<> write(const std::string& name, std::span<const std::byte> bytes);
-  // Waits until the file is on the disk. Every entry must have been written. Errors: io.
+  // Waits until the file is on disk. Every entry must have been written. Errors: io.
   Result<> finish();
 
  private:

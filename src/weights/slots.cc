@@ -9,7 +9,7 @@ namespace {
 
 using Shape = std::vector<std::int64_t>;
 
-// Without the ones that it begins with: GGUF files leave them out.
+// Removes leading ones, which GGUF files omit.
 Shape shortened(const Shape& shape) {
   return {std::ranges::find_if(shape, [](std::int64_t extent) { return extent != 1; }), shape.end()};
 }
@@ -29,7 +29,7 @@ std::string some_of(std::span<const std::string_view> names) {
 }
 
 Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
-  // A convolution over each channel on its own, [channels, 1, width]: GGUF files have [channels, width].
+  // A depthwise convolution, [channels, 1, width], is [channels, width] in GGUF files.
   const bool by_channel = slot.shape.size() == 3 && slot.shape[1] == 1;
   const bool squeezed = by_channel && tensor.shape == std::vector{slot.shape[0], slot.shape[2]};
   if (shortened(tensor.shape) != shortened(slot.shape) && !squeezed) {
@@ -54,13 +54,13 @@ Result<> check_tensor(const StoredTensor& tensor, const Slot& slot) {
   return {};
 }
 
-// Angles of rotations, which older checkpoints keep: the configuration says them.
+// Rotation angles of older checkpoints; the configuration defines them.
 bool is_rotary_buffer(std::string_view name) {
   return std::ranges::any_of(std::array{".inv_freq", ".rotary_emb.cos_cached", ".rotary_emb.sin_cached"},
                              [&](std::string_view end) { return name.ends_with(end); });
 }
 
-// GPTQ's first tools wrote a bias of zeros beside each matrix, whether the network had one or not.
+// GPTQ's first tools wrote a bias of zeros beside each matrix, even if the network had none.
 bool is_zero_bias(const StoredTensor& tensor, const Checkpoint& checkpoint) {
   constexpr std::string_view kEnd = "bias";
   if (!tensor.name.ends_with(".bias")) return false;

@@ -10,18 +10,18 @@
 namespace octavo {
 namespace {
 
-// Elements looked at in one go: they stay in the first-level cache.
+// Number of elements checked at a time: they stay in the first-level cache.
 constexpr std::size_t kBlock = 4096;
 
-// A float is not finite when all bits of its exponent are set. `Bits` is the unsigned type of its size. The
-// largest exponent of a block is one lane-wise maximum, so that the compiler can use vectors.
+// A float is not finite if all its exponent bits are set. `Bits` is the unsigned type of its size. One
+// lane-wise maximum over a block's exponents lets the compiler use vectors.
 template <class Bits>
 bool all_finite(std::span<const std::byte> bytes, Bits exponent_mask) {
   const std::size_t count = bytes.size() / sizeof(Bits);
   Bits block[kBlock];
   for (std::size_t begin = 0; begin < count; begin += kBlock) {
     const std::size_t n = std::min(kBlock, count - begin);
-    // The data of a tensor may lie at any byte.
+    // The data of a tensor may be unaligned.
     std::memcpy(block, bytes.data() + begin * sizeof(Bits), n * sizeof(Bits));
     Bits largest = 0;
     for (std::size_t i = 0; i < n; ++i) {
@@ -39,7 +39,7 @@ bool all_finite(std::span<const std::byte> bytes, DType type) {
   return all_finite<std::uint16_t>(bytes, 0x7c00);
 }
 
-// Where a block of GGUF has its numbers in f16; second -1: it has one.
+// Offsets of the f16 numbers in a GGUF block; second -1: there is only one.
 struct ScalePlaces {
   int first;
   int second;
@@ -132,7 +132,7 @@ StoredTensor part_of(const StoredTensor& tensor, std::int64_t first_row, std::in
 float number_at(const StoredTensor& tensor, std::int64_t i) {
   const auto read = [&]<class T>(T value) {
     std::memcpy(&value, tensor.bytes.data() + static_cast<std::size_t>(i) * sizeof value,
-                sizeof value);  // a tensor's data may lie at any byte
+                sizeof value);  // the data may be unaligned
     if constexpr (std::is_integral_v<T>)
       return static_cast<float>(value);
     else

@@ -1,4 +1,4 @@
-// For tests: GGUF files, right ones and wrong ones.
+// For tests: GGUF files, valid and invalid ones.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class GgufBuilder {
  public:
   std::uint32_t version = 3;
   std::uint64_t alignment = 32;
-  std::uint64_t tensor_count_extra = 0;  // that the head promises and the table lacks
-  std::string rest;                      // after the data
+  std::uint64_t tensor_count_extra = 0;  // promised by the header but missing in the table
+  std::string rest;  // after the data
 
   template <class T>
   static std::string raw(T value) {
@@ -46,7 +46,7 @@ class GgufBuilder {
     return value(key, GgufType::list, bytes);
   }
 
-  // Sizes as in the file, the one that varies fastest first. `offset`: not where it is.
+  // Sizes as in the file, fastest-varying first. `offset`: a wrong offset, if given.
   GgufBuilder& tensor(std::string_view name, const std::vector<std::uint64_t>& sizes, std::uint32_t format,
                       std::string_view bytes, std::int64_t offset = -1) {
     data_.resize((data_.size() + alignment - 1) / alignment * alignment, '\0');

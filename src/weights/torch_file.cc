@@ -15,7 +15,7 @@ namespace {
 using Bytes = std::span<const std::byte>;
 using Kind = PickleValue::Kind;
 
-// The formats by the name of their storage; their names as in safetensors.
+// Formats by their storage's name, with their names in safetensors.
 struct Format {
   std::string_view storage, name;
   std::uint64_t bytes;
@@ -33,10 +33,10 @@ constexpr std::array kFormats = {Format{"torch.FloatStorage", "F32", 4, DType::f
                                  Format{"torch.BoolStorage", "BOOL", 1, std::nullopt}};
 constexpr std::size_t kRankMax = 8;
 
-// The storage of that key; nullopt: there is none.
+// Returns the storage of a key; nullopt if it is missing.
 using StorageOf = std::function<std::optional<Bytes>(std::string_view key)>;
 
-// ('storage', type, key, device, numbers in it), with a view's place behind it in old files.
+// ('storage', type, key, device, number of elements), then in old files the view.
 struct Storage {
   const Format* format;
   std::string_view key;
@@ -60,7 +60,7 @@ Result<Storage> read_storage(const PickleValue& value, std::string_view what) {
   return Storage{format, key.text, static_cast<std::uint64_t>(numbers.integer)};
 }
 
-// The numbers of a tuple, of which none is negative.
+// The numbers of a tuple; all must be at least 0.
 std::optional<std::vector<std::int64_t>> read_extents(const PickleValue& value) {
   if (!value.is(Kind::sequence) || value.items.size() > kRankMax) return std::nullopt;
   std::vector<std::int64_t> extents;
@@ -71,7 +71,7 @@ std::optional<std::vector<std::int64_t>> read_extents(const PickleValue& value) 
   return extents;
 }
 
-// Whether numbers lie in the order of the rows, without gaps.
+// Whether the numbers are contiguous in row-major order.
 bool is_dense(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
   std::int64_t expected = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
@@ -81,7 +81,7 @@ bool is_dense(std::span<const std::int64_t> shape, std::span<const std::int64_t>
   return true;
 }
 
-// What _rebuild_tensor_v2(storage, offset, shape, strides, ...) would return, or a parameter of it.
+// The result of _rebuild_tensor_v2(storage, offset, shape, strides, ...), or a parameter of it.
 Result<StoredTensor> read_tensor(std::string name, const PickleValue& value, const StorageOf& storage_of,
                                  std::string_view what) {
   if (value.is_call_of("torch._utils._rebuild_parameter") && !value.items[1]->items.empty() &&
@@ -123,7 +123,7 @@ Result<StoredTensor> read_tensor(std::string name, const PickleValue& value, con
                       .bytes = bytes->subspan(begin, size)};
 }
 
-// The tensors of a dictionary, an OrderedDict or a plain one, ascending by name.
+// The tensors of a plain or ordered dictionary, ascending by name.
 Result<std::vector<StoredTensor>> read_dictionary(const PickleValue& top, const StorageOf& storage_of,
                                                   std::string_view what) {
   const bool ordered = top.is_call_of("collections.OrderedDict");
@@ -170,11 +170,11 @@ Result<std::vector<StoredTensor>> parse_archive(Bytes file, std::string_view wha
       what);
 }
 
-// The number that files of PyTorch before 1.6 begin with, as a pickle.
+// The magic number of files of PyTorch before 1.6, as a pickle.
 constexpr std::string_view kOldBegin = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 
-// Behind that number pickles of a version, of the machine, of the dictionary and of the storages' keys; then
-// each storage, as a count of numbers in 8 bytes and the numbers.
+// After the magic number: pickles of the version, the machine, the dictionary and the storages' keys; then
+// each storage, as an 8-byte count and the numbers.
 Result<std::vector<StoredTensor>> parse_old_file(Bytes file, std::string_view what) {
   Bytes rest = file.subspan(kOldBegin.size());
   const auto next = [&]() -> Result<Pickle> {
@@ -186,7 +186,7 @@ Result<std::vector<StoredTensor>> parse_old_file(Bytes file, std::string_view wh
   TRY([[maybe_unused]] const Pickle machine, next());
   TRY(const Pickle dictionary, next());
   TRY(const Pickle keys, next());
-  std::map<std::string_view, std::uint64_t> widths;  // of a number, by the storage's key
+  std::map<std::string_view, std::uint64_t> widths;  // bytes of a number, by the storage's key
   for (const PickleValue& value : dictionary.values) {
     if (!value.is(Kind::persistent)) continue;
     TRY(const Storage storage, read_storage(value, what));

@@ -1,7 +1,6 @@
-// Files that torch.save wrote of a dictionary of tensors: pytorch_model.bin, adapter_model.bin. A ZIP archive
-// of a pickle and the storages beside it, or, before PyTorch 1.6, pickles and then the storages. The pickle
-// is read as data (pickle.h): nothing in it runs, and a file that asks for more than tensors is an error that
-// names what.
+// Files of torch.save with a dictionary of tensors: pytorch_model.bin, adapter_model.bin. A ZIP archive of a
+// pickle and storages; before PyTorch 1.6, pickles and then storages. The pickle is read as data (pickle.h):
+// nothing in it runs. A file that needs more than tensors is an error.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +13,9 @@
 
 namespace octavo {
 
-// Tensors come in ascending order of their names; their bytes point into `file`, and tensors that share a
-// storage share their bytes. Errors are ErrorCode::corrupt, or unsupported for what is no dense tensor in
-// order of its rows, and begin with `what`, the file's name.
+// Tensors are in ascending order of names; their bytes point into `file`, and tensors with one storage share
+// bytes. Errors begin with `what`, the file's name: ErrorCode::corrupt, or unsupported for a tensor that is
+// not dense and row-major.
 Result<std::vector<StoredTensor>> parse_torch_file(std::span<const std::byte> file, std::string_view what);
 
 }  // namespace octavo

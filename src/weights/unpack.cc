@@ -1,4 +1,4 @@
-// The numbers of packed matrices.
+// Unpacks the numbers of packed matrices.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -13,10 +13,10 @@ namespace {
 
 constexpr int kNanExponent = 255;
 
-// Which scale each column has.
+// The scale of each column.
 struct ColumnGroups {
-  std::int64_t columns = 0;              // consecutive ones that share a group
-  std::vector<std::int64_t> group = {};  // of each run of so many columns
+  std::int64_t columns = 0;  // consecutive columns that share a group
+  std::vector<std::int64_t> group = {};  // for each run of `columns` columns
 };
 
 Result<ColumnGroups> column_groups(const PackedMatrix& m, std::int64_t cols) {
@@ -40,14 +40,14 @@ Result<ColumnGroups> column_groups(const PackedMatrix& m, std::int64_t cols) {
   return out;
 }
 
-// Without a branch, so that it becomes vectors.
+// Branch-free, so that the compiler can use vectors.
 bool any_nan(std::span<const std::uint8_t> codes) {
   std::uint8_t found = 0;
   for (const std::uint8_t code : codes) found |= static_cast<std::uint8_t>((code & 0x7f) == 0x7f);
   return found != 0;
 }
 
-// What the scales of NVFP4 are multiplied by. Values of e2m1 are doubled.
+// Factor of NVFP4's scales. Values of e2m1 are doubled.
 Result<float> global_factor(const PackedMatrix& m) {
   const float number = number_at(m.global_scale, 0);
   const float factor = (m.global_divides ? 1 / number : number) / 2;

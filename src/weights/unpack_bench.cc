@@ -1,5 +1,5 @@
-// Reading the matrices of a checkpoint from memory, in GB/s of the file's bytes on one thread: fp8, and the
-// codes and scales of GPTQ and AWQ, beside bf16, of which only the numbers are looked at, and a plain copy.
+// Reads a checkpoint's matrices from memory, in GB/s of the file's bytes on one thread. Compares fp8 and the
+// codes and scales of GPTQ and AWQ with bf16 (only checked) and with a plain copy.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

@@ -1,6 +1,5 @@
-// Words of several codes lie across the rows or the columns of the matrix that they are to become, so blocks
-// of it are put together in the first-level cache: whole lines are read and written, and a word becomes its
-// bytes in a few shifts.
+// Words of several codes cross the rows or columns of the resulting matrix. So blocks of it are assembled in
+// the first-level cache: reads and writes use whole cache lines, and a few shifts turn a word into bytes.
 #include "weights/unpack_codes.h"
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 namespace octavo {
 namespace {
 
-constexpr std::int64_t kBlockRows = 128;  // sixteen words along the rows: a line
+constexpr std::int64_t kBlockRows = 128;  // sixteen words along the rows: a cache line
 constexpr std::int64_t kBlockCols = 64;
 
 struct Block {
@@ -34,7 +33,7 @@ Words words_of(const PackedMatrix& m) {
 
 using Bytes = std::uint8_t __attribute__((vector_size(16)));
 
-// The items of four words of four bits, 32 bytes: compilers make of this what a processor has.
+// Unpacks four 4-bit words into 32 bytes, so that compilers can use vectors.
 struct FourWords {
   explicit FourWords(const std::byte* words) {
     Bytes both;
@@ -47,7 +46,7 @@ struct FourWords {
   Bytes halves[2];
 };
 
-// The items of one word: eight of four bits, or four of eight, the first one lowest.
+// The items of one word: eight of four bits, or four of eight, lowest first.
 std::uint64_t items_of(const std::byte* word, int bits) {
   std::uint32_t all;
   std::memcpy(&all, word, sizeof all);
@@ -60,7 +59,7 @@ std::uint64_t items_of(const std::byte* word, int bits) {
 
 constexpr std::int64_t kFour = 4;
 
-// Words of a row side by side. The last one may hold more than the row; a block has the room.
+// Consecutive words of a row. The last one may exceed the row; a block has room for it.
 void words_of_row(const PackedItems& items, const Words& words, const Block& block, std::int64_t row) {
   const std::int64_t first = block.col / items.together,
                      groups = (block.cols + items.together - 1) / items.together;
@@ -75,7 +74,7 @@ void words_of_row(const PackedItems& items, const Words& words, const Block& blo
   }
 }
 
-// Words of neighbouring rows side by side: those of the block's rows in one group of columns.
+// Consecutive words of neighbouring rows, for one group of columns.
 void words_of_columns(const PackedItems& items, const Words& words, const Block& block, std::int64_t col) {
   const std::int64_t group = (block.col + col) / items.together;
   std::uint8_t* to = block.codes + col;
@@ -103,8 +102,8 @@ void words_along_columns(const PackedMatrix& m, const Block& block) {
   }
 }
 
-// Byte i of word j and byte j of word i change places: by halves, quarters and eighths ("Hacker's Delight",
-// Warren, 2002).
+// Swaps byte i of word j with byte j of word i: by halves, quarters and eighths ("Hacker's Delight", Warren,
+// 2002).
 void transpose(std::uint64_t (&x)[8]) {
   const auto swap = [&](int apart, int shift, std::uint64_t mask) {
     for (int i = 0; i < 8; ++i) {
@@ -119,7 +118,7 @@ void transpose(std::uint64_t (&x)[8]) {
   swap(1, 8, 0x00ff00ff00ff00ffu);
 }
 
-// Of AWQ: eight rows to a word. Eight columns of them at once, of which there are as many in a block.
+// AWQ: a word holds eight rows. Converts eight columns at once.
 void words_along_rows(const PackedMatrix& m, const Block& block) {
   constexpr std::int64_t kEight = 8;
   const Words words = words_of(m);
@@ -134,15 +133,15 @@ void words_along_rows(const PackedMatrix& m, const Block& block) {
     }
 }
 
-// Loops over iterators, whose places are not checked one by one, so that they become vectors.
+// Iterators avoid bounds checks, so that the loops become vectors.
 void copy_bytes(const PackedItems& items, std::span<const std::byte> from, std::uint8_t* codes) {
-  const std::uint8_t flip = items.is_signed ? 0x80 : 0;  // two's complement, counted from -128
+  const std::uint8_t flip = items.is_signed ? 0x80 : 0;  // two's complement, offset by 128
   std::ranges::transform(from, codes, [flip](std::byte code) {
     return static_cast<std::uint8_t>(std::to_integer<std::uint8_t>(code) ^ flip);
   });
 }
 
-// Both codes of each byte, so far apart.
+// Both codes of each byte, `apart` bytes apart.
 void split_bytes(std::span<const std::byte> from, std::int64_t step, std::int64_t apart,
                  std::uint8_t* codes) {
   for (const std::byte byte : from) {

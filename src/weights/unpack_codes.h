@@ -1,4 +1,4 @@
-// The codes of packed matrices as a byte each.
+// Unpacks a packed matrix's codes to one byte each.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace octavo {
 
-// codes: [rows, cols], of the matrix's shape, which the packed bytes are known to have.
+// codes: [rows, cols], the matrix's shape. The caller has checked that the packed bytes match it.
 void unpack_codes(const PackedMatrix& m, std::int64_t rows, std::int64_t cols, std::uint8_t* codes,
                   ThreadPool& pool);
 

@@ -1,4 +1,4 @@
-// Which files of a folder hold a model's weights.
+// Finds a model's weight files in a folder.
 #pragma once
 
 #include <filesystem>
@@ -12,18 +12,19 @@
 namespace octavo {
 
 struct WeightFiles {
-  std::vector<std::string> names;  // relative to the folder, ascending, each name once
+  std::vector<std::string> names;  // relative to the folder, ascending, unique
   bool torch = false;              // files of torch.save, not safetensors
-  // The file of each tensor, as NAME.index.json says it; empty: there is no index.
+  // The file of each tensor, from NAME.index.json; empty: no index.
   std::map<std::string, std::string, std::less<>> file_of;
 };
 
-// model.safetensors, consolidated.safetensors (Mistral's), medusa_lm_head.safetensors or pytorch_model.bin, in this order:
-// the file or the shards of its index. Without any: all other *.safetensors except adapters, or the shards
-// pytorch_model-0000i-of-0000n.bin. Errors: not_found; corrupt, naming the index or the shard that is missing.
+// Searches model.safetensors, consolidated.safetensors (Mistral's), medusa_lm_head.safetensors and
+// pytorch_model.bin, in this order, as one file or as the shards of an index. Else takes all other
+// *.safetensors except adapters, or the shards pytorch_model-0000i-of-0000n.bin. Errors: not_found; corrupt,
+// naming the index or the missing shard.
 Result<WeightFiles> find_weight_files(const std::filesystem::path& folder);
 
-// Whether the only weights of a folder are Mistral's: consolidated.safetensors or its shards.
+// Whether a folder's only weights are Mistral's: consolidated.safetensors or its shards.
 bool is_consolidated(const std::string& folder);
 
 }  // namespace octavo

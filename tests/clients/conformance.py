@@ -50,7 +50,7 @@ RESPONSES = [
 BAD = [{"temperature": 9}, {"messages": []}, {"model": "nobody"}, {"n": 0}]
 
 
-# What the document says and OpenAI's own service and vLLM do not do.
+# Features of the document that OpenAI's own service and vLLM lack.
 KNOWN = {
     "CreateCompletionResponse: $.choices[0].finish_reason: None is not of type 'string'": "null until the last event",
     "CreateCompletionResponse: $.choices[0].logprobs.token_logprobs[0]: None is not of type 'number'": "nothing predicts the first token",

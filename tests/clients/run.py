@@ -46,7 +46,7 @@ def do(*command, **more):
 
 
 def command_of(name, folder):
-    """What runs a client, with its packages in the folder. None: its tool is not there."""
+    """The command that runs a client, with its packages in the folder. None: its tool is missing."""
     tool, program = CLIENTS[name]
     if not shutil.which(tool):
         return None

@@ -25,7 +25,7 @@ import pytest
 # hangs.
 PATIENCE = 120
 
-# For what is asked without a client of its own: httpx itself gives up after five seconds.
+# For requests outside of the OpenAI client: httpx's default timeout is five seconds.
 http_client = httpx.Client(timeout=PATIENCE, limits=httpx.Limits(max_keepalive_connections=0))
 
 # Index of the pytest-xdist worker that runs this file, and the number of workers.
@@ -56,7 +56,7 @@ def is_free(port):
 
 
 def free_port(count=1):
-    """The first of so many ports in a row on which nobody listens; never the same one twice."""
+    """The first of `count` consecutive free ports; never the same one twice."""
     global _next_port
     while True:
         first = _next_port if _next_port + count <= PORTS.stop else PORTS.start
@@ -149,7 +149,7 @@ def metric(server, name):
 
 
 def eventually(condition, seconds=60):
-    """Whether the condition comes to hold: metrics follow what they tell of by a step."""
+    """Whether the condition becomes true: metrics lag by a step."""
     deadline = time.monotonic() + seconds
     while not (holds := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -157,7 +157,7 @@ def eventually(condition, seconds=60):
 
 
 def at_rest(server):
-    """Whether nothing is asked of the server and its metrics have come to say so: what they tell next is of what comes next."""
+    """Waits until the server is idle and its metrics show it, so that later changes belong to later requests."""
     idle = {"vllm:num_requests_running": 0, "vllm:num_requests_waiting": 0}
     return eventually(lambda: http_client.get(server + "/load").json() == {"server_load": 0}
                       and all(metric(server, name) == value for name, value in idle.items()))

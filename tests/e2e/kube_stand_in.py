@@ -45,7 +45,7 @@ class Cluster:
             self.tell(collection, "BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
 
     def expire(self, collection, change):
-        """What change() does is never told: the history is gone, and so is every watch."""
+        """Runs change() without an event: the history is lost, and so is every watch."""
         with self.lock:
             watches, self.watches = self.watches, [watch for watch in self.watches if watch[0] != collection]
         change()

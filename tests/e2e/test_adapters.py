@@ -255,7 +255,7 @@ def test_what_a_folder_does_not_have_is_not_found(found):
     for name in ("nobody", "foreign", "link", "../" + root.name + "/one", str(root / "one"), "./one", "team", "."):
         with pytest.raises(openai.NotFoundError):
             answer(finds, name)
-    for _ in range(2):  # by the answer that has waited for it, and by what is known of it
+    for _ in range(2):  # by the request that waited for it, and by the cached result
         with pytest.raises(openai.BadRequestError, match="max-lora-rank") as refused:
             answer(finds, "wide")
         assert refused.value.param == "model"

@@ -1,4 +1,4 @@
-"""Models that hear in their prompts, with OpenAI's client: small random ones (tests/data/sound), with what transformers says."""
+"""Audio models in chats, with OpenAI's client: small random models (tests/data/sound), compared with transformers."""
 
 import base64
 import pathlib

@@ -119,7 +119,7 @@ def test_chat_edits_lines_and_keeps_a_history(tmp_path):
 
     wait_for("> ")
     os.write(terminal, b"Where does Mirx\x7fa live?\nAnd Hugo?\n")
-    wait_for("\r\n\r\n> ")  # the prompt behind the answer
+    wait_for("\r\n\r\n> ")  # the prompt after the reply
     os.write(terminal, b"/quit\n")
     try:
         while os.read(terminal, 4096):
@@ -217,7 +217,8 @@ def test_mistakes_exit_with_2_and_name_the_field(arguments, says):
 
 
 def test_help_breaks_no_words():
-    text = run("serve", "--help").stdout
+    short, text = run("serve", "--help").stdout, run("serve", "--help-all").stdout
+    assert len(short.splitlines()) < 90 and "--max-model-len" in short and "--numa-bind" not in short
     words = set(text.split())
     assert "--swap-space" not in words and "--max-model-len" in words
     assert not re.search(r"\bINT\b", text) and "(NONNEGATIVE)" not in text

@@ -1,4 +1,4 @@
-"""The table of what transformers takes for fields that a config.json leaves out."""
+"""The table of transformers' defaults for fields that a config.json omits."""
 
 import pathlib
 import subprocess

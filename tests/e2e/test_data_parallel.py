@@ -100,7 +100,7 @@ def test_each_engine_runs_on_the_processors_it_was_given(monkeypatch):
 
 
 def test_servers_share_the_engines_out():
-    """External and hybrid load balancing: each server has engines of its own numbers."""
+    """External and hybrid load balancing: each server has its own engine numbers."""
     with serve("--device", "cpu", "--data-parallel-size", "4", "--data-parallel-rank", "3") as one:
         client_of(one).completions.create(model="demo", prompt="Once", max_tokens=2, extra_headers={"X-data-parallel-rank": "3"})
         assert eventually(lambda: ended(one) == {"3": 1})

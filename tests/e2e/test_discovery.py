@@ -21,7 +21,7 @@ def replica():
 
 
 class Etcd:
-    """A server of its own in a folder, that can be stopped and started again."""
+    """A server in its own folder that can be stopped and restarted."""
 
     def __init__(self, folder):
         self.folder, self.port, self.peers = folder, free_port(), free_port()

@@ -21,7 +21,7 @@ def without_code(text):
 
 
 def anchors(page):
-    """What GitHub and MkDocs call its headings."""
+    """The anchors that GitHub and MkDocs give a page's headings."""
     found = set()
     for heading in re.findall(r"(?m)^#+ +(.+?) *$", page.read_text()):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
@@ -79,8 +79,9 @@ def test_links_lead_somewhere(page):
 
 @functools.cache
 def help_of(*command):
-    """What a subcommand says of itself; None: there is no such one."""
-    done = subprocess.run([OCTAVO, *command, "--help"], capture_output=True, text=True, timeout=60, check=True)
+    """A subcommand's help; None: unknown subcommand."""
+    flag = "--help-all" if command == ("serve",) else "--help"
+    done = subprocess.run([OCTAVO, *command, flag], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout if not command or done.stdout != help_of(*command[:-1]) else None
 
 

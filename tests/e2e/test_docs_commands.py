@@ -17,15 +17,16 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 PROGRAM = re.compile(r"(octavo|make|apt|man|echo|systemctl|pip|cmake|cc|curl|kubectl|etcdctl|envoy|mpirun|python|docker|helm|"
                      r"for \w+ in .*; do|tools/\S+|build/\S+|LD_LIBRARY_PATH=\S+) ")
 
-# What a reader fills in, and what stands for it here; {tmp} is a folder, {server} a server's host and port.
+# Values for placeholders of the docs; {tmp} is a folder, {server} a server's host and port.
 STAND_INS = {
     "MODEL": "models/demo", "MODEL_DIR": "models/demo", "org/name": "models/demo", "Qwen/Qwen3-0.6B": "models/demo",
     "tenants.yaml": "{tmp}/tenants.yaml", "/var/cache/kv": "{tmp}/kv", "localhost:8000": "{server}", "...": "",
-    "cache.example:6379": "127.0.0.1:1",  # nobody is there, which stops no server
+    "cache.example:6379": "127.0.0.1:1",  # nothing listens there, which stops no server
     "[MODEL | --url host:port]": "models/demo", "bash|zsh|fish": "bash",
 }
 
-# Tests that run the command, or the like of it with what it needs; a sentence: why none does. Longest beginning first.
+# Tests that run the command, or a similar one with its requirements; a sentence: why no test does. Longest
+# prefix first.
 ELSEWHERE = {
     "make demo": "installs packages and builds the program, which this test is a test of; tools/demo.sh is its other half",
     "make test": "runs this test",
@@ -87,8 +88,8 @@ ELSEWHERE = {
     "octavo serve MODEL --enable-lora": "test_they_are_listed_with_their_parent",
     "octavo serve DeepSeek-V3": "test_guesses_change_no_answer",
     "octavo serve Llama-3.1-8B": "test_guesses_change_no_answer",
-    "octavo serve Meta-Llama-3-8B": "downloads 16 GB; the unit tests Method/Guesses.* have such heads of their own",
-    "octavo serve vicuna": "downloads 14 GB; the unit tests Method/Guesses.* have such heads of their own",
+    "octavo serve Meta-Llama-3-8B": "downloads 16 GB; the unit tests Method/Guesses.* have such heads",
+    "octavo serve vicuna": "downloads 14 GB; the unit tests Method/Guesses.* have such heads",
     "helm": "needs a cluster; test_helm_finds_nothing_wrong_with_the_chart",
     "octavo serve MODEL --executor simulated=timing.json --port 9000": "test_one_process_stands_in_for_several_servers",
     "octavo serve MODEL --executor simulated=timing.json": "test_a_server_stands_in_for_a_model",
@@ -108,7 +109,7 @@ ELSEWHERE = {
 
 
 def commands(page):
-    """Of the blocks of a page, each whole: joined behind backslashes and in quotes, parted at &."""
+    """The commands of a page's code blocks: joins lines at backslashes and inside quotes, splits at &."""
     lines = iter(re.findall(r"(?m)^    (.*)$|^```\w*$", page.read_text()))
     for line in lines:
         if not PROGRAM.match(line + " "):
@@ -149,7 +150,7 @@ def started(words):
 
 
 def is_ready(command, port):
-    """A server when it has its model; the others, which may have no server behind them, when they listen."""
+    """Waits until a server has its model; other programs, which may have no server behind them, until they listen."""
     if command == "serve":
         with contextlib.suppress(OSError):
             return fetch(f"http://127.0.0.1:{port}/health") == ""
@@ -159,7 +160,7 @@ def is_ready(command, port):
 
 
 def serves_and_ends(words):
-    """It is ready at its port, and ends when it is told to: well, or at once where it has only just begun to listen."""
+    """It is ready at its port, and ends on a signal: with status 0, or at once if it had only just begun to listen."""
     port, flag = free_port(), LISTENS[words[1]]
     if flag in words:
         words[words.index(flag) + 1] = str(port)

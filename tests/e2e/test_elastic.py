@@ -1,4 +1,4 @@
-"""Engines come and go behind a server while streams run."""
+"""The number of engines changes while streams run."""
 
 
 import httpx

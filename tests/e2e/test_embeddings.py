@@ -191,7 +191,7 @@ def test_bge_m3_gives_vectors_and_weights_of_tokens(tmp_path):
         assert close(read(ids, task="token_classify"), weights)
         made = read(ids, task="token_embed")
         assert len(made) == len(ids) and all(close(ours, theirs) for ours, theirs in zip(made, vectors))
-        # Of <s> and </s> there are no weights, of <s> no vector.
+        # <s> and </s> have no weights; <s> has no vector.
         assert len(read([0, *ids, 2])) == len(ids) and len(read([0, *ids, 2], task="token_embed")) == len(ids) + 1
         client = openai.OpenAI(base_url=base + "/v1", api_key="none", max_retries=0)
         dense = client.embeddings.create(model=str(folder), input=ids).data[0].embedding
@@ -273,7 +273,7 @@ def test_conversations_and_long_texts(tmp_path):
         messages = [{"role": "user", "content": "the fox"}, {"role": "assistant", "content": "jumps"}]
         reply = http_client.post(base + "/v1/embeddings", json={"model": "tiny", "messages": messages, "add_special_tokens": True}).json()
         assert close(reply["data"][0]["embedding"], vector("the fox jumps"))
-        # 318 tokens, 318 and 64: the mean of what the chunks are alone.
+        # 318 tokens, 318 and 64: the mean of the chunks' separate vectors.
         ids = (cases[-1][0] * 3)[:700]
         parts = [client.embeddings.create(model="tiny", input=ids[at:at + 318]).data[0].embedding for at in (0, 318, 636)]
         mean = [sum(n * x for n, x in zip((318, 318, 64), column)) for column in zip(*parts)]

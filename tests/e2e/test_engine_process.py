@@ -1,4 +1,4 @@
-"""The engine in a process of its own: streams survive its kill -9, and nobody is left behind."""
+"""The engine in a separate process: streams survive its kill -9, and no process is left."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ STREAMS = 12
 
 
 def processes(*words):
-    """Of this machine: those whose command line has all the words."""
+    """Processes of this machine whose command line contains all the words."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

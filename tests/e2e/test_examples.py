@@ -23,7 +23,7 @@ def library(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected():
-    """What the program answers to what the examples ask."""
+    """The server's replies to the requests of the examples."""
     return run("build/release/octavo", "generate", "-p", "One rainy morning in", "--max-tokens", "32", "--temperature", "0",
                cwd=ROOT)
 

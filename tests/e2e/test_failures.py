@@ -1,4 +1,4 @@
-"""What breaks servers elsewhere (docs/failures.md), tried on this one, with one request or a few each."""
+"""Known failures of other servers (docs/failures.md), tried on this one with one request or a few each."""
 
 import contextlib
 import json
@@ -162,7 +162,7 @@ def test_a_frozen_engine_is_seen():
 
 
 def test_a_tenants_prefix_is_its_own():
-    """Cached tokens are told to the tenant that cached them, to nobody else."""
+    """Cached tokens are reported only to the tenant that cached them."""
     flags = ["--client-header", "X-Tenant", "--isolate-prefix-cache", "--enable-prompt-tokens-details"]
     with serve(*flags) as base:
         prompt = "Once upon a time there was a fox who lived in the forest and had many friends there. " * 4

@@ -1,4 +1,4 @@
-"""The blocks of docs/guides/python.md for LangChain, LlamaIndex and DSPy, as they stand there; skipped where a package is missing."""
+"""The unchanged blocks of docs/guides/python.md for LangChain, LlamaIndex and DSPy; skipped where a package is missing."""
 
 import re
 from pathlib import Path

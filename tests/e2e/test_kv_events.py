@@ -65,7 +65,7 @@ class Subscriber:
             found.append(self.decoder.decode(batch))
 
     def events(self, count):
-        """All events, once there are so many: they follow an answer by a step."""
+        """All events, once there are `count`: they lag behind a reply by a step."""
         events = []
 
         def came():

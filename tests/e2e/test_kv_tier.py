@@ -28,7 +28,7 @@ def offloading(**extra):
 
 
 def tier_metric(base, name, tier):
-    """Of a metric that each tier has: `CPU` or `STORAGE`."""
+    """A tier's value of a metric that each tier has: `CPU` or `STORAGE`."""
     for line in fetch(base + "/metrics").splitlines():
         if line.startswith(name + "{") and f'"{tier}"' in line:
             return float(line.rsplit(" ", 1)[1])
@@ -150,7 +150,7 @@ def test_each_engine_has_a_tier_of_its_own(plain, tmp_path):
 
 
 def test_ranks_have_a_tier_together(tmp_path):
-    """What two ranks have written two find again, and one as well: a folder is of the model, not of a layout."""
+    """Two ranks, or one, find the blocks that two ranks have written: a folder depends on the model, not on a layout."""
     ranks = (NAME, "--device=cpu", "--dtype=float32", "--tensor-parallel-size=2")
     with serve(*ranks) as base:
         alone = ask(base)

@@ -27,7 +27,7 @@ def config(role, **extra):
 
 @contextlib.contextmanager
 def part(role, **extra):
-    """A server of a pair, from the moment its engine has told of itself."""
+    """A server of a pair, from when its engine has announced itself."""
     with serve(NAME, config(role, **extra)) as base:
         assert eventually(lambda: "vllm:kv_transfer_held_blocks" in fetch(base + "/metrics"))
         yield base
@@ -58,7 +58,7 @@ def pair():
 
 
 def two_legs(pair, ask, body):
-    """What the sidecar does: the first leg with one token, the second with what its reply says."""
+    """The sidecar's work: a prefill request with one token, then a decode request with the values of its reply."""
     producer, consumer = pair
     first = ask(client_of(producer))(**(body | {"max_tokens": 1}), extra_body={"kv_transfer_params": ASK})
     params = first.model_extra["kv_transfer_params"]

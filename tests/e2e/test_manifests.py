@@ -20,7 +20,7 @@ import yaml  # noqa: E402 kubernetes_validate brings it
 DEPLOY = pathlib.Path("deploy")
 KUBERNETES = "1.31"
 
-# What each value is varied with; the first is the default.
+# Variants of each value; the first is the default.
 CHOICES = {
     "engine.layout": ["replicas", "prefill-decode", "multi-host"],
     "engine.storage": ["20Gi", ""],
@@ -108,7 +108,7 @@ def templates(document):
 
 
 def labels(document, template):
-    """Of its pods, with those that LeaderWorkerSet adds."""
+    """The variables of its pods, including those that LeaderWorkerSet adds."""
     own = dict(template["metadata"]["labels"])
     if document["kind"] == "LeaderWorkerSet":
         leads = template is document["spec"]["leaderWorkerTemplate"]["leaderTemplate"]
@@ -330,7 +330,7 @@ def test_volumes_are_there():
 
 @functools.cache
 def flags_of(name):
-    text = subprocess.run(["build/release/octavo", name, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
+    text = subprocess.run(["build/release/octavo", name, "--help-all" if name == "serve" else "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
     return set(shlex.split(text.replace("'", "").replace('"', "").replace(",", " ")))
 
 

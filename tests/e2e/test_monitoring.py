@@ -1,4 +1,4 @@
-"""What a server tells of itself: metrics and what deploy/monitoring asks of them, spans, log lines."""
+"""A server's observability: metrics and the queries of deploy/monitoring, spans, log lines."""
 
 import json
 import re
@@ -123,7 +123,7 @@ def test_log_lines_as_json():
 
 
 def test_a_trace_of_a_servers_steps(tmp_path):
-    """Of an engine in a process of its own."""
+    """With the engine in a separate process."""
     config = {"profiler": "torch", "torch_profiler_dir": str(tmp_path / "traces"), "torch_profiler_use_gzip": False}
     with serve("--profiler-config", json.dumps(config)) as base:
         def post(path, body):

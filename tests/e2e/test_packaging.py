@@ -1,4 +1,4 @@
-"""The wheel as pyproject.toml describes it, laid out from what is compiled already: `make wheel` builds a real one."""
+"""The wheel that pyproject.toml describes, assembled from compiled files: `make wheel` builds a real one."""
 
 import gzip
 import os

@@ -57,7 +57,7 @@ def show(page, server, view):
 
 
 def answer(page, number=-1):
-    """The text of an answer that is there whole."""
+    """The text of a complete answer."""
     view = page.locator(".answer").nth(number)
     sync_api.expect(view).to_have_attribute("aria-busy", "false")
     return view.locator(".text").first.inner_text()
@@ -103,7 +103,7 @@ def test_logprobs_and_schema(page, server):
         '{"type": "object", "properties": {"name": {"enum": ["Mira", "Tom"]}}, "required": ["name"], '
         '"additionalProperties": false}')
     send(page, "Who is it?")
-    assert json.loads(answer(page).split("<|")[0])["name"] in ("Mira", "Tom")  # the end token stands there, too
+    assert json.loads(answer(page).split("<|")[0])["name"] in ("Mira", "Tom")  # the end token is shown too
     page.locator(".tokens span").first.hover()
     assert "%" in page.locator(".candidates").inner_text()
 
@@ -174,7 +174,7 @@ def test_phone_does_not_scroll_sideways(page, server):
 
 
 def test_an_image_goes_with_a_message(page, server):
-    """What a model that sees gets; the one here says that it does not."""
+    """The request that a vision model receives; the model here refuses it."""
     page.goto(server)
     sent = []
     page.on("request", lambda request: sent.append(request.post_data_json) if request.method == "POST" else None)

@@ -1,4 +1,4 @@
-"""What the binary serves at `/` is what web/ builds to, and small; the former is skipped where npm or its registry is not there."""
+"""The page that the binary serves at `/` equals the build of web/, and is small; skips the former without npm or its registry."""
 
 import shutil
 import subprocess

@@ -40,7 +40,7 @@ def post(base, what):
 
 @contextlib.contextmanager
 def paused(base, query):
-    """A test that fails in it leaves no server behind that answers nobody."""
+    """Resumes the server even if a test fails in it."""
     try:
         assert post(base, f"/pause?{query}") == {"status": "paused"}
         yield

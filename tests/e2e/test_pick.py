@@ -215,7 +215,7 @@ def test_different_prompts_spread(replicas, gateway):
     model = through.models.list().data[0].id
     before = [served(base) for base in replicas]
     for i in range(200):  # chance decides among equals
-        through.completions.create(model=model, prompt=f"{i} is a number of its own, and so is what follows it", max_tokens=1)
+        through.completions.create(model=model, prompt=f"{i} is a separate number, and so is what follows it", max_tokens=1)
         if all(served(base) > b for base, b in zip(replicas, before, strict=True)):
             return
     raise AssertionError("a replica got none of 200 prompts")
@@ -291,7 +291,7 @@ def test_a_prompt_goes_where_its_blocks_are(model, tmp_path):
 
 
 def tls(trusted=None):
-    """What makes Envoy speak TLS to the picker, and look at its certificate where it knows who may have signed it."""
+    """Envoy's settings for TLS to the picker; it verifies the certificate if it knows the authority."""
     validation = f", validation_context: {{trusted_ca: {{filename: {trusted}}}}}" if trusted else ""
     socket_ = f"""
     transport_socket:
@@ -384,7 +384,7 @@ def test_a_killed_replica_gets_nothing(replicas, tmp_path):
             victim.wait()
             # Before the picker knows, Envoy takes the next of its list; then it is not picked any more.
             for i in range(24):
-                through.completions.create(prompt=f"{i} is a number of its own, and so is what follows it", **fields)
+                through.completions.create(prompt=f"{i} is a separate number, and so is what follows it", **fields)
             assert eventually(lambda: ready(metrics) == 2)
             for i in range(12):
                 through.completions.create(prompt=f"{i} is another number, with another end", **fields)
@@ -601,9 +601,25 @@ def test_endpoints_of_a_file_come_and_go(replicas, tmp_path):
         write(every[:1])
         assert eventually(lambda: ready(metrics) == 1)
         write(7)
-        assert eventually(lambda: "stays as it was" in log.read_text())
+        assert eventually(lambda: "what is known stays" in log.read_text())
         assert ready(metrics) == 1
         write(every[1:])
+        assert eventually(lambda: ready(metrics) == 2)
+
+
+def test_endpoints_of_several_sources(replicas, tmp_path):
+    """Those that `octavo route` has, too."""
+    listed = tmp_path / "endpoints.yaml"
+
+    def write(bases):
+        fresh = tmp_path / "fresh.yaml"
+        fresh.write_text(json.dumps({"endpoints": [{"address": "127.0.0.1", "port": str(port_of(base))} for base in bases]}))
+        fresh.rename(listed)
+
+    write(replicas[1:])
+    with picker([], f"--worker-file {listed}", f"--worker-dns 127.0.0.1:{port_of(replicas[0])}") as (_, _, metrics):
+        assert eventually(lambda: ready(metrics) == 3)
+        write(replicas[2:])
         assert eventually(lambda: ready(metrics) == 2)
 
 
@@ -642,7 +658,8 @@ def test_requests_wait_for_room(replicas, tmp_path):
         while any(thread.is_alive() for thread in threads):
             most.append(sum(metric(replica, "vllm:num_requests_running") for replica in replicas))
         assert len(answered) == 24
-        # Three endpoints with room for one each: the answers' ends reach the picker before the engine tells of them.
+        # Three endpoints with room for one request each: the ends of replies reach the picker before the
+        # engine reports them.
         assert max(most) <= 6
         assert metric(metrics, 'octavo_pick_flow_control_outcomes_total{outcome="Dispatched"}') == 24
         assert metric(metrics, 'llm_d_epp_flow_control_queue_size{priority="10"}') == 0

@@ -74,7 +74,7 @@ dataLayer:
                 before = [served(one) for one in replicas]
                 try:
                     through.completions.create(model=model, prompt="Once", max_tokens=1)
-                except openai.RateLimitError:  # nobody's is known, or all are busy
+                except openai.RateLimitError:  # no endpoint is known, or all are busy
                     return None
                 return [served(one) - was for one, was in zip(replicas, before, strict=True)].index(1)
 

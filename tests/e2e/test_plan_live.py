@@ -1,4 +1,4 @@
-"""`octavo plan live`: servers come and go with the load, and no request fails."""
+"""`octavo plan live`: the number of servers follows the load, and no request fails."""
 
 import contextlib
 import json
@@ -39,7 +39,7 @@ def answers(url):
 
 
 class Client(threading.Thread):
-    """Asks again and again until it is told to end, every second time for a stream."""
+    """Sends requests until it is stopped, every second one as a stream."""
 
     def __init__(self, base, tokens, pause):
         super().__init__()
@@ -67,7 +67,7 @@ class Client(threading.Thread):
 
 
 def load(router, clients, tokens, pause, until):
-    """So many clients, that ask for so many tokens, until the condition holds; returns their failures."""
+    """Runs `count` clients that request this number of tokens until the condition holds; returns their failures."""
     threads = [Client(router, tokens, pause) for _ in range(clients)]
     for thread in threads:
         thread.start()
@@ -104,7 +104,7 @@ def test_servers_follow_a_wave_of_load_and_no_request_fails(tmp_path):
             failures += load(router, 1, 8, 1, lambda: serving(1))
             assert failures == []
             assert metric(base, 'octavo_plan_decisions_total{reason="load"}') >= 2
-            # What it has started ends with it.
+            # Servers that it started end with it.
             (last,) = [w["url"] for w in workers(router)]
             process.terminate()
             assert process.wait(timeout=PATIENCE) == 0

@@ -41,7 +41,7 @@ def test_two_stages_are_one_engine_to_the_bit(one):
 
 @pytest.mark.parametrize("stages", [3, 4])
 def test_many_stages_are_one_engine_to_the_bit(stages, one):
-    """With as many streams as stages and more, all of which have a step on its way."""
+    """With at least one stream per stage, all of which have a step in flight."""
     with serve(*FLAGS, "--pipeline-parallel-size", str(stages), "--distributed-timeout-seconds", "30") as base:
         assert answers(base) == one
         assert answers(base, PROMPTS * 4) == one * 4
@@ -258,7 +258,7 @@ def test_a_cut_link_ends_requests_and_the_server_comes_back_with_it(flag, one, t
 
 @pytest.mark.parametrize("flag", ["--tensor-parallel-size", "--pipeline-parallel-size"])
 def test_a_slow_link_is_slow_and_one_that_loses_all_ends_requests(flag, one, two):
-    """Delays and losses cost time and nothing else; when no packet arrives any more, requests end, and the server comes back with the link."""
+    """Delays and losses cost only time. When no packets arrive any more, requests end, and the server recovers with the link."""
     if not os.access("/dev/net/tun", os.W_OK):
         pytest.skip("no TUN devices here")
     whole = (two if flag == "--tensor-parallel-size" else one)[0][0]

@@ -36,7 +36,7 @@ class Server(contextlib.AbstractContextManager):
 
 
 class Load:
-    """Streams one after another on connections of their own, in many threads."""
+    """Consecutive streams on separate connections, in many threads."""
 
     def __init__(self, port):
         self.url = f"http://127.0.0.1:{port}/v1/completions"

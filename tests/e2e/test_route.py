@@ -188,7 +188,7 @@ def test_kv_aware_goes_where_the_prefix_is_learnt_from_events_alone(tmp_path):
                 told = explained(router, prompt + [7] * 5)
                 assert told["chosen"] == home and told["cached_tokens"] == {home: 80}
 
-            # Nobody is taken to hold what it has let go of.
+            # A worker is not believed to hold blocks that it has removed.
             before = events_told(router)[two]
             post(two, "/reset_prefix_cache")
             assert eventually(lambda: events_told(router)[two] == before + 1)

@@ -1,4 +1,4 @@
-"""`octavo route` under load while replicas die, freeze and lie: of each accepted request the client hears the end, or that there is none."""
+"""`octavo route` under load while replicas die, freeze and send wrong data: each accepted request ends, with a reply or with an error."""
 
 import collections
 import concurrent.futures
@@ -24,7 +24,7 @@ PROMPTS = [f"Once upon a time there were {i}" for i in range(16)]
 
 @pytest.fixture(scope="module")
 def expected():
-    """What an undisturbed replica answers."""
+    """The reply of an undisturbed replica."""
     with running(SERVE) as (_, base):
         client = client_of(base)
         model = client.models.list().data[0].id
@@ -76,7 +76,7 @@ def liar(model):
 
 
 class Load:
-    """So many clients, each with so many streams one after the other, and a ledger of what became of them."""
+    """`count` clients, each with consecutive streams, and a record of their outcomes."""
 
     def __init__(self, base, model, texts, rounds, insist=False):
         self.base, self.model, self.texts, self.insist = base, model, texts, insist

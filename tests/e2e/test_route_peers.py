@@ -15,7 +15,7 @@ from test_route import SERVE, explained, post
 
 
 class Held(http.server.BaseHTTPRequestHandler):
-    """Answers a completion when it is told to."""
+    """Answers a completion on command."""
 
     protocol_version = "HTTP/1.1"
 
@@ -131,7 +131,7 @@ def test_a_router_that_starts_knows_what_another_one_knows(tmp_path):
 
         with running(route + flags) as (_, one):
             assert eventually(lambda: sample(one, "octavo_route_kv_events_total", replica) == 1)
-            for prompt in prompts:  # past the router: it knows only what it was told
+            for prompt in prompts:  # past the router: it knows only the reported load
                 post(replica, "/v1/completions", prompt=prompt, max_tokens=1)
             assert eventually(lambda: knows(one, prompts[-1] + [7]))
             assert httpx.get(one + "/kv_index", params={"worker": "nobody:1"}).status_code == 404

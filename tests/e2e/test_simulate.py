@@ -208,7 +208,7 @@ def test_a_server_stands_in_for_a_model(tmp_path):
 
 
 def test_one_process_stands_in_for_several_servers(tmp_path):
-    """Each port is a server of its own: what one answers does not count in another one's metrics."""
+    """Each port is a separate server: its metrics do not count another one's replies."""
     timing = tmp_path / "timing.json"
     timing.write_text('{"fixed_us": 20000}')
     first = free_port(3)

@@ -40,7 +40,7 @@ def base():
 
 @pytest.fixture(autouse=True)
 def awake(base):
-    """A test that fails leaves no server behind that sleeps."""
+    """Wakes the server even if a test fails."""
     yield
     http_client.post(base + "/wake_up")
 

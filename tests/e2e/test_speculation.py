@@ -10,7 +10,7 @@ from conftest import eventually, fetch, serve
 from test_adapters import write_adapter
 
 PROMPTS = ["Once upon a time", "Who is the baker?", "Count from one to twenty: one, two,", "A list: apple, apple,"]
-# As many draft tokens as there may be, whatever they cost on this machine.
+# The maximum number of draft tokens, whatever they cost on this machine.
 METHODS = {name: config | {"num_speculative_tokens_per_batch_size": [[1, 64, config["num_speculative_tokens"]]]} for name, config in {
     "eagle3": {"method": "eagle3", "model": "models/demo-eagle3", "num_speculative_tokens": 3},
     "draft_model": {"model": "models/demo-draft", "num_speculative_tokens": 4},

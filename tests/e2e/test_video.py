@@ -13,7 +13,7 @@ from conftest import serve
 CASES = pathlib.Path("tests/data/vision")
 VIDEOS = pathlib.Path("tests/data/video")
 SIZE = ("--media-io-kwargs", '{"video": {"fps": 5.5}}')  # of the golden's frames
-# Files need a library of its own, which is there where FFmpeg's headers were.
+# Video files need a plugin library, which is built where FFmpeg's headers are installed.
 needs_files = pytest.mark.skipif(not any(pathlib.Path("build").glob("*/liboctavo_video.so")), reason="built without FFmpeg's libraries")
 
 

@@ -84,7 +84,7 @@ def test_an_earlier_turn_is_found_in_the_cache(client):
     assert again.choices[0].message.content == answer.choices[0].message.content
     assert again.usage.prompt_tokens_details.cached_tokens >= again.usage.prompt_tokens // 16 * 16 - 16
     other = ask(client, [{"role": "user", "content": [image("alpha.png"), text(QUESTION)]}])
-    assert other.usage.prompt_tokens_details.cached_tokens < 16  # what stands before the picture
+    assert other.usage.prompt_tokens_details.cached_tokens < 16  # the tokens before the image
     after = ask(client, first + [{"role": "assistant", "content": "Hm."}, {"role": "user", "content": "And?"}])
     assert after.usage.prompt_tokens_details.cached_tokens >= again.usage.prompt_tokens // 16 * 16 - 16
 
@@ -161,7 +161,7 @@ def test_greedy_answers_of_each_family_are_those_of_transformers(name):
 
 
 def test_images_at_addresses(tmp_path):
-    """Of allowed hosts and below the allowed folder, with the answer that the same bytes get in a data: URL."""
+    """From allowed hosts and below the allowed folder, with the reply that the same bytes give in a data: URL."""
     shutil.copy(CASE / "rgb.png", tmp_path)
     files = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path))
     threading.Thread(target=files.serve_forever, daemon=True).start()

@@ -55,7 +55,7 @@ def reload(base, path=None, status=200):
 
 @pytest.fixture(scope="module")
 def answers(trained):
-    """What servers say that were started with the one and with the other."""
+    """The replies of servers with either folder."""
     said = []
     for folder in (DEMO, trained):
         with serve(f"--model={folder}", *FLAGS) as base:

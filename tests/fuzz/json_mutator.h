@@ -1,5 +1,5 @@
-// A libFuzzer mutator for inputs that are JSON. Changing bytes at random almost never gives JSON again, so a
-// fuzzer left to itself tests the parser and nothing behind it. This one changes the value as a tree.
+// A libFuzzer mutator for JSON inputs. Random byte changes almost never give JSON, so such a fuzzer tests
+// only the parser. This one changes the value as a tree.
 #pragma once
 
 #include <boost/json/parse.hpp>
@@ -30,7 +30,7 @@ class JsonMutator {
   // A text near `text`, or near a seed where that is no JSON. One in sixteen is no JSON itself.
   std::string mutate(std::string_view text, unsigned seed) const {
     std::mt19937 random(seed);
-    boost::json::error_code not_json;
+    boost::system::error_code not_json;
     boost::json::value root = boost::json::parse(text, not_json);
     if (not_json || root.is_null()) root = pick(seeds_, random);
     for (unsigned changes = 1 + random() % 3; changes > 0; --changes) change(root, random);

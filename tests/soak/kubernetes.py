@@ -29,7 +29,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "e2e"))
 from conftest import eventually, fetch, free_port, metric, running
 from test_manifests import DEFINITIONS, definition_file, objects
 
-OPERATOR = "operator"  # the token of who may do everything
+OPERATOR = "operator"  # the administrator's token
 ACCOUNT = pathlib.Path("secrets/kubernetes.io/serviceaccount")  # below /run
 
 
@@ -113,7 +113,7 @@ class Api:
         return self.ask("POST", self.collection(obj, space) + query, obj)
 
     def pod(self, name, ip, labels, ready=True, space="default"):
-        """A pod that runs, as a kubelet would say; one that is there gets this state."""
+        """A running pod, as a kubelet reports it; an existing pod gets this state."""
         path = f"/api/v1/namespaces/{space}/pods"
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": {"containers": [{"name": "serve", "image": "octavo"}]}}
         with contextlib.suppress(urllib.error.HTTPError):

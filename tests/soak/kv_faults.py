@@ -37,7 +37,7 @@ PATIENCE = 120  # seconds: whoever waits longer is stuck
 
 
 class Mortal:
-    """A server that comes back on its port."""
+    """A server that restarts on its port."""
 
     def __init__(self, name, *flags, **environment):
         self.name, self.flags, self.environment, self.port, self.up = name, flags, environment, free_port(), asyncio.Event()
@@ -48,7 +48,7 @@ class Mortal:
         self.up.set()
 
     async def count(self):
-        """What it has loaded, before its counters are gone."""
+        """Its loaded tokens, before its counters are lost."""
         with contextlib.suppress(OSError):
             self.loaded += await self.server.metric("vllm:external_prefix_cache_hits_total")
             self.failed += await self.server.metric("vllm:kv_transfer_failures_total")

@@ -93,7 +93,7 @@ class Prefill:
             self.start()
 
     async def params(self, body):
-        """What the decoding server is told, as by a router; None: this one is not there."""
+        """The fields that a router sends to the decode worker; None: without this one."""
         with contextlib.suppress(OSError, ValueError, KeyError):
             return (await ask(self.server, {**body, "max_tokens": 1, "kv_transfer_params": HOLD}))["kv_transfer_params"]
 

@@ -123,7 +123,7 @@ def http(body, tenant=""):
 
 
 async def ask(server, body, pause=0.0, tenant=""):
-    """One streamed request on a connection of its own. Times in seconds from before it connects; `pause` between reads."""
+    """One streamed request on its own connection. Times in seconds from before it connects; `pause` between reads."""
     begin = time.perf_counter()
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     try:
@@ -308,7 +308,7 @@ async def disconnects(count):
         print(f"{count} clients left in {end - begin:.0f} s; {1e3 * free:.0f} ms behind the last nothing runs and all blocks are free; "
               f"descriptors {descriptors} before, {server.descriptors()} after; {await server.metric('vllm:num_preemptions_total'):.0f} preemptions")
         if not (await ask(server, completion("Once", 2))).done:
-            sys.exit("the server does not answer behind it")
+            sys.exit("the server does not answer afterwards")
 
 
 def gaps(server, tokens):
@@ -427,7 +427,7 @@ async def tenants(prompts):
 
 
 class Mirror:
-    """What the engine's cache holds, by its events. Gaps are filled by asking for what was missed."""
+    """The contents of the engine's cache, from its events. Requests missed events to fill gaps."""
 
     def __init__(self, endpoint, replay, count):
         self.blocks, self.children, self.events, self.next, self.asked, self.count = {}, {}, 0, 0, 0, count
@@ -478,7 +478,7 @@ class Mirror:
                 self.blocks.clear(), self.children.clear()
 
     def cached(self, prompt):
-        """Of a prompt, tokens that the cache has: full blocks, and one token is always computed."""
+        """Number of a prompt's tokens in the cache: full blocks, and one token is always computed."""
         at, tokens = None, 0
         while tokens + 16 < len(prompt) and (at := self.children.get((at, tuple(prompt[tokens : tokens + 16])))) is not None:
             tokens += 16
@@ -578,7 +578,7 @@ async def soak(seconds):
         if ledger["lost"] or ledger["wrong"]:
             sys.exit("answers were lost or wrong")
 
-        # What the server says of it: nothing is left, and no answer was counted twice or not at all.
+        # The server's metrics: nothing is left, and each reply was counted once.
         until = time.perf_counter() + 30
         while await server.metric("vllm:num_requests_running") + await server.metric("vllm:num_requests_waiting") \
                 + await server.metric("vllm:kv_cache_usage_perc"):

@@ -50,7 +50,7 @@ def ranks_of(logits: Tensor, said: Tensor) -> Tensor:
 
 
 def chains_of(ranks: list[Tensor], ids: Tensor, said: Tensor, answers: Tensor) -> Tensor:
-    """[N, DEPTH] of ranks by draft token, at places before an answer's tokens where the text goes on as the model says."""
+    """[N, DEPTH] of ranks by draft token, at positions before answers' tokens where the text follows the model."""
     chains = ids.shape[1] - DEPTH
     as_said = [said[:, depth : depth + chains] == ids[:, depth + 1 : depth + 1 + chains] for depth in range(DEPTH - 1)]
     at = torch.stack([answers[:, 1 : chains + 1], *as_said]).all(0)

@@ -71,7 +71,7 @@ def train(model: PeftModel, tokenizer: Tokenizer, style: Style, name: str, steps
         for row, (tokens, taught) in enumerate(batch):
             ids[row, : len(tokens)] = torch.tensor(tokens)
             labels[row, : len(tokens)] = torch.where(torch.tensor(taught), torch.tensor(tokens), -100)
-        loss = model(input_ids=ids, labels=labels).loss  # padding stands behind and has no loss
+        loss = model(input_ids=ids, labels=labels).loss  # padding follows and has no loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

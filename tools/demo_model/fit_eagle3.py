@@ -64,7 +64,7 @@ class Head(nn.Module):
 
     @torch.no_grad()
     def begin(self, model: LanguageModel, known: Tensor) -> None:
-        """With what the model would say behind its first five layers."""
+        """Adds the model's prediction after its first five layers."""
         for weight in (self.midlayer.self_attn.o_proj.weight, self.midlayer.mlp.down_proj.weight):
             nn.init.zeros_(weight)
         nn.init.normal_(self.fc.weight, std=0.01)
@@ -108,7 +108,7 @@ class Head(nn.Module):
 
 @torch.no_grad()
 def read(model: LanguageModel, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of ids [B, T]: states [B, T, 3 D], embeddings [B, T, D], logits [B, T, vocab]."""
+    """For ids [B, T]: states [B, T, 3 D], embeddings [B, T, D], logits [B, T, vocab]."""
     x = embedded = model.model.embed_tokens(ids)
     cos, sin = model.cos[: ids.shape[1]], model.sin[: ids.shape[1]]
     states = []
@@ -121,7 +121,7 @@ def read(model: LanguageModel, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @torch.no_grad()
 def own_answers(folder: Path, count: int) -> Tensor:
-    """Texts [count, SHORT_ROW // 2]: random tokens, and what the model says behind them, half of it drawn at temperature 0.8."""
+    """Texts [count, SHORT_ROW // 2]: random tokens and the model's continuation, half of them sampled at temperature 0.8."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     model.generation_config.eos_token_id = None  # as a benchmark has it
     parts = []
@@ -171,7 +171,7 @@ def ranks(head: Head, model: LanguageModel, known: Tensor, ids: Tensor, answers:
         wanted = said[:, 1 + depth : 1 + depth + chains, None]
         score = own[:, :chains].gather(-1, wanted.clamp(min=0))
         found.append(torch.where(wanted[..., 0] < 0, -1, (own[:, :chains] > score).sum(-1)))
-    # A chain counts while the text goes on as the model says.
+    # A chain counts while the text follows the model.
     as_said = [ids[:, 2 + depth : 2 + depth + chains] == logits.argmax(-1)[:, 1 + depth : 1 + depth + chains] for depth in range(DEPTH - 1)]
     at = torch.stack([answers[:, 2 : 2 + chains], *as_said]).all(0)
     return torch.stack(found, dim=-1)[at]

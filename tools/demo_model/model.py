@@ -75,7 +75,7 @@ def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         block = q[:, :, start : start + size] * scale
         rows = block.shape[2]
         scores = block @ k[:, :, : start + rows].transpose(-1, -2)
-        # Only the last `rows` keys, the block's own, can lie in the future.
+        # Only the last `rows` keys, the block's own, can be in the future.
         own = scores[..., start:] + future[:rows, :rows]
         weights = torch.cat([scores[..., :start], own], dim=-1).softmax(-1)
         parts.append(weights @ v[:, :, : start + rows])

@@ -225,7 +225,7 @@ COUNTS = ["two", "three", "four", "five", "six", "seven"]
 
 
 def story_values(rng: Random, world: World, hero: Person, thing: Thing) -> dict[str, str]:
-    """What the slots of one story stand for; `hero` and `thing` are given."""
+    """The values of one story's placeholders; `hero` and `thing` are given."""
     place = world.place(hero.home)
     friend = world.person(hero.friend)
     far = rng.choice([p for p in world.places if p.name != place.name])

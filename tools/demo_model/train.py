@@ -80,7 +80,7 @@ class Exchange:
         torch.cat([g.flatten() for g in gradients], out=self.shared[self.rank])
         self.barrier.wait()
         mean = self.shared.mean(dim=0)
-        self.barrier.wait()  # Nobody may overwrite what another still reads.
+        self.barrier.wait()  # no process may overwrite what another one still reads
         for gradient, part in zip(gradients, mean.split([g.numel() for g in gradients])):
             gradient.copy_(part.view_as(gradient))
 

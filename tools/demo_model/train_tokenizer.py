@@ -55,7 +55,7 @@ def train(sample: int) -> Tokenizer:
 
 
 def config(max_length: int = 2048) -> dict[str, object]:
-    """What transformers needs beside tokenizer.json."""
+    """The files that transformers needs besides tokenizer.json."""
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "add_bos_token": False,

@@ -201,7 +201,7 @@ async def single_requests(port, count, connections):
 
 
 def processor_seconds(pid):
-    """Of a process and its children."""
+    """Processor time of a process and its children."""
     ticks = 0
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/model/families/defaults.cc: what transformers takes for each field of config.json that a file may leave out.
+"""Writes src/model/families/defaults.json: what transformers takes for each field of config.json that a file may leave out.
 
     pip install transformers; tools/families/config_defaults.py [--check]
 
@@ -18,9 +18,9 @@ import transformers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAMILIES = ROOT / "src/model/families"
-FILE = FAMILIES / "defaults.cc"
+FILE = FAMILIES / "defaults.json"
 
-# Architecture: module and class of its configuration; None: it is in GIVEN alone.
+# Architecture: module and class of its configuration; None: only in GIVEN.
 CLASSES = {
     "AXK1ForCausalLM": ("axk1", "AXK1Config"),
     "AfmoeForCausalLM": ("afmoe", "AfmoeConfig"),
@@ -246,7 +246,8 @@ CLASSES = {
     "Zamba2ForCausalLM": ("zamba2", "Zamba2Config"),
 }
 
-# What a class that nests another gives it, what code has in place of a field, or of one that is not in transformers.
+# Values that a containing class sets, that code uses instead of a field, or of architectures that
+# transformers lacks.
 GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMForConditionalGeneration": {"rms_norm_eps": 1e-5},
          "Qwen3VLMoeForConditionalGeneration": {"tie_word_embeddings": False},  # as the whole model's configuration has it
          "ExaoneForCausalLM": {"activation_function": "silu", "layer_norm_epsilon": 1e-6, "num_layers": 32},
@@ -280,7 +281,7 @@ GIVEN = {"Idefics3ForConditionalGeneration": {"rms_norm_eps": 1e-5}, "SmolVLMFor
          "Lfm2ForCausalLM": {"hidden_act": "silu"}, "Lfm2MoeForCausalLM": {"hidden_act": "silu"},
          "MiniCPMForCausalLM": {"dim_model_base": 1, "scale_depth": 1, "scale_emb": 1}}
 
-# What older files call the numbers that transformers keeps in rope_parameters.
+# Names in older files for the numbers that transformers keeps in rope_parameters.
 ROPE_NAMES = {"rope_theta": "rope_theta", "partial_rotary_factor": "partial_rotary_factor"}
 ROPE_NAMES_OF = {"gpt_neox": {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}}
 
@@ -329,45 +330,18 @@ def defaults(module, name, read):
 
 def text():
     read = fields_that_families_read()
-    rows = []
+    rows = [("", f"Made by tools/families/config_defaults.py from transformers {transformers.__version__}: do not edit.")]
     for architecture, kind in sorted(CLASSES.items()):
         found = (defaults(*kind, read) if kind else {}) | GIVEN.get(architecture, {})
-        fields = ",\n         ".join(f'"{field}": {json.dumps(found[field])}' for field in sorted(found))
-        rows.append(f'    Defaults{{"{architecture}",\n     R"({{{fields}}})"}},\n')
-    return f"""// Made by tools/families/config_defaults.py from transformers {transformers.__version__}: do not edit.
-#include <algorithm>
-#include <array>
-
-#include "model/families/families.h"
-
-namespace octavo {{
-namespace {{
-
-struct Defaults {{
-  std::string_view architecture;
-  std::string_view fields;  // JSON
-}};
-
-constexpr std::array kDefaults = {{
-{"".join(rows)}}};
-static_assert(std::ranges::is_sorted(kDefaults, {{}}, &Defaults::architecture));
-
-}}  // namespace
-
-std::string_view field_defaults(std::string_view architecture) {{
-  const auto* found = std::ranges::lower_bound(kDefaults, architecture, {{}}, &Defaults::architecture);
-  return found != kDefaults.end() && found->architecture == architecture ? found->fields : "{{}}";
-}}
-
-}}  // namespace octavo
-"""
+        rows.append((architecture, {field: found[field] for field in sorted(found)}))
+    return "{\n" + ",\n".join(f"  {json.dumps(name)}: {json.dumps(fields)}" for name, fields in rows) + "\n}\n"
 
 
 def main():
     made = text()
     if "--check" not in sys.argv[1:]:
         FILE.write_text(made)
-    elif FILE.read_text().split("\n", 1)[1] != made.split("\n", 1)[1]:  # whatever the version
+    elif FILE.read_text().split("\n", 2)[2] != made.split("\n", 2)[2]:  # whatever the version
         sys.exit(f"{FILE.relative_to(ROOT)} is not what transformers {transformers.__version__} gives: run {sys.argv[0]}")
 
 

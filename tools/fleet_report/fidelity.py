@@ -66,7 +66,7 @@ def fleet(options):
 
 
 def measure(options, url, rate, folder):
-    """What `octavo bench serve` measured, with the times of each request."""
+    """The measurements of `octavo bench serve`, with the times of each request."""
     count = max(40, round(rate * options.seconds))
     seed = str(round(1000 * rate))  # no prompt of another load is in a cache
     subprocess.run([options.octavo, "bench", "serve", "--base-url", url, "--tokenizer", options.model, "--random-input-len",
@@ -78,7 +78,7 @@ def measure(options, url, rate, folder):
 
 
 def simulate(options, measured, timing, folder):
-    """The same requests over as many simulated replicas."""
+    """The same requests over the same number of simulated replicas."""
     lines, block = [], 0
     for start, tokens, answer in sorted(zip(measured["start_times"], measured["input_lens"], measured["output_lens"])):
         blocks = -(-tokens // BLOCK)

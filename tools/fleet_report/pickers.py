@@ -60,9 +60,9 @@ dataLayer:
 
 
 def stubs():
-    """The messages of src/fleet/extproc/ext_proc.proto, compiled here."""
+    """The messages of src/fleet/pick/ext_proc.proto, compiled here."""
     folder = tempfile.mkdtemp()
-    source = Path("src/fleet/extproc")
+    source = Path("src/fleet/pick")
     well_known = Path(grpc_tools.__file__).parent / "_proto"
     assert protoc.main(["protoc", f"-I{source}", f"-I{well_known}", f"--python_out={folder}", "ext_proc.proto"]) == 0
     sys.path.insert(0, folder)
@@ -70,7 +70,7 @@ def stubs():
 
 
 class Metrics:
-    """Replicas that only tell metrics, which change when they are told to."""
+    """Replicas that only serve metrics, which change on command."""
 
     def __init__(self):
         self.pages, self.ports = [b""] * ENDPOINTS, []
@@ -161,7 +161,7 @@ class Client:
 
 
 def body(random_, tokens, group=None):
-    """A prompt of so many tokens; those of a group begin alike."""
+    """A prompt of this number of tokens; prompts of a group share a prefix."""
     words = lambda draw, count: " ".join("".join(draw.choices("abcdefghij", k=3)) for _ in range(count))
     shared = words(random.Random(group), tokens // 2) if group is not None else words(random_, tokens // 2)
     return json.dumps({"model": "m", "prompt": shared + " " + words(random_, tokens - tokens // 2), "max_tokens": 1}).encode()

@@ -29,7 +29,7 @@ def held_out(model: Path, rows: int):
 
 
 def measure(program: Path, tokens, taught, models: list[str]) -> dict[str, tuple[float, float, float, int]]:
-    """What format_error says of each model: KL to the first one in f32, same first choice, perplexity, bytes of weights."""
+    """format_error's results for each model: KL to the first one in f32, same first choice, perplexity, bytes of weights."""
     with tempfile.NamedTemporaryFile("w") as ids:
         ids.write("\n".join(
             " ".join(f"{'+' if counts else ''}{token}" for token, counts in zip(row, marks))

@@ -156,7 +156,7 @@ GPTQ = dict(quant_method="gptq", desc_act=False, sym=True, lm_head=False)
 
 
 def formats(group):
-    """name: (quantization_config, packer of a matrix), with groups of so many columns where there are groups."""
+    """name: (quantization_config, packer of a matrix), with groups of this number of columns where there are groups."""
     return {
         "gptq-4bit": (dict(GPTQ, bits=4, group_size=group), lambda w: gptq(w, 4, group, True, 1)),
         "gptq-4bit-asymmetric": (dict(GPTQ, bits=4, group_size=group, sym=False),

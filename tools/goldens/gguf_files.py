@@ -36,7 +36,7 @@ ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qw
                  "HYV3ForCausalLM": "hy_v3", "Jais2ForCausalLM": "jais2", "KimiLinearForCausalLM": "kimi-linear", "MellumForCausalLM": "mellum", "MiniCPM3ForCausalLM": "minicpm3",
                  "MiniMaxForCausalLM": "minimax-01", "DbrxForCausalLM": "dbrx", "DeciLMForCausalLM": "deci", "MiMoV2FlashForCausalLM": "mimo2", "Step3p5ForCausalLM": "step35"}
 INTERLEAVED = ("arcee", "bailingmoe", "deci", "deepseek", "granite", "granite_swa", "granitehybrid", "granitemoe", "llama", "minicpm", "mistral3", "olmo", "smollm3", "xverse")
-# Without a gate of their shared experts, which transformers' networks that stand for them have.
+# Architectures without a gate of the shared experts, unlike transformers' networks that replace them.
 NO_SHARED_GATES = ("bailingmoe", "deepseek")
 # Where the package gguf does not know an architecture, or not all of its tensors: architectures with tensors of the same names.
 NAMES_LIKE = ("bailingmoe2", "gpt-oss", "kimi-linear", "deepseek2")
@@ -49,7 +49,7 @@ FUSED_QKV = ("bailingmoe2", "plamo3")
 
 
 def arch_of(model):
-    """That of its class, or of what it stands for: `stands_for` of its configuration."""
+    """The architecture of its class, or the one that it replaces: `stands_for` of its configuration."""
     arch = getattr(model.config, "stands_for", None) or ARCHITECTURES[type(model).__name__]
     return "nemotron_h_moe" if arch == "nemotron_h" and "moe" in model.config.layers_block_type else arch
 
@@ -62,7 +62,7 @@ class Open(torch.nn.Module):
 
 
 def stand_for(model, arch):
-    """Makes a network of transformers that computes the same stand for one that it has not got."""
+    """Lets a transformers network replace one that transformers lacks and that computes the same."""
     model.config.stands_for = arch
     for module in model.modules() if arch in NO_SHARED_GATES else ():
         if hasattr(module, "shared_expert_gate"):
@@ -140,7 +140,7 @@ def delta_transform(name, config):
 
 
 def falcon_h1_factor(name, config):
-    """What the conversion multiplies a matrix of Falcon-H1 by: a number, or one for each row."""
+    """The factor by which the conversion multiplies a matrix of Falcon-H1: a number, or one for each row."""
     if "mamba.in_proj" in name:
         states = config.mamba_n_groups * config.mamba_d_state
         sizes = [config.mamba_d_ssm] * 2 + [states] * 2 + [config.mamba_n_heads]
@@ -187,7 +187,7 @@ def transform(name, config, arch):
         return (lambda t: interleave(t, n)), (lambda t: halves(t, n))
     if kind.startswith("gemma") and not kind.startswith(("gemma3n", "gemma4")) and name.endswith("norm.weight"):
         return (lambda t: t + 1), (lambda t: t - 1)
-    if arch == "plamo3" and name.endswith("embed_tokens.weight"):  # Gemma 3's count so many times
+    if arch == "plamo3" and name.endswith("embed_tokens.weight"):  # Gemma 3 multiplies its embeddings by this
         return (lambda t: t * config.hidden_size ** 0.5), (lambda t: t / config.hidden_size ** 0.5)
     if kind in ("nemotron", "step3p5") and name.endswith("norm.weight"):
         return (lambda t: t + 1), (lambda t: t - 1)
@@ -217,7 +217,7 @@ def layer_heads(arch, config):
 
 
 def full_heads(config):
-    """Of Gemma 4: the size and number of heads of full attention."""
+    """Gemma 4: the size and number of heads of full attention."""
     fields = config.to_dict()
     own = next(iter(fields["per_layer_config"].values()))
     return own["head_dim"], own.get("num_key_value_heads") or fields["num_key_value_heads"]
@@ -282,7 +282,7 @@ def add_rope(writer, arch, config):
 
 
 def add_experts(writer, arch, experts, first):
-    """first(names): the first of these fields that is there."""
+    """first(names): the first of these fields that exists."""
     writer.add_expert_count(experts)
     writer.add_expert_used_count(first("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "top_k_experts"))
     if arch == "llama4":
@@ -564,7 +564,7 @@ def add_metadata(writer, arch, config):
 
 
 def add_tokenizer(writer, size, directory, model, pre, bos=None):
-    """The tokenizer of a directory, filled up to so many tokens: model "gpt2" (byte-level BPE) or "llama" (SentencePiece)."""
+    """The tokenizer of a directory, padded to this number of tokens: model "gpt2" (byte-level BPE) or "llama" (SentencePiece)."""
     directory = pathlib.Path(directory)
     tokenizer = json.loads((directory / "tokenizer.json").read_text())
     added = {t["id"]: t for t in tokenizer["added_tokens"]}
@@ -588,7 +588,7 @@ def add_tokenizer(writer, size, directory, model, pre, bos=None):
             unknown = tokenizer["model"]["vocab"][tokenizer["model"]["unk_token"]]
             types[unknown] = gguf.TokenType.UNKNOWN
             writer.add_unk_token_id(unknown)
-        # What a merge makes has a score by the rank of the merge that comes first.
+        # The score of a merged token is the rank of its first merge.
         rank = {}
         for i, merge in enumerate(merges):
             rank.setdefault(merge.replace(" ", ""), i)
@@ -699,7 +699,8 @@ def experts_of(config):
     return getattr(config, "num_local_experts", 1)
 
 
-# Names that the package gguf does not know, by kind of model, or by what it stands for: of a layer's tensors, and of others.
+# Names that the gguf package lacks, by architecture, or by the one that it replaces: of a layer's tensors,
+# and of others.
 OWN_NAMES = {
     "plamo3": {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"},
     "minimax": {"self_attn.qkv_proj": "attn_qkv", "self_attn.output_gate": "attn_gate", "self_attn.out_proj": "attn_output", "self_attn.norm": "attn_norm_2"},

@@ -42,7 +42,7 @@ CASES = {
 }
 # As PEFT wrote them while each expert was a module: transformers and PEFT of today still read such folders.
 EACH_EXPERT = {"mixtral": dict(r=2, lora_alpha=6, target_modules=["q_proj", "w1", "w2", "w3"])}
-# Of the language model alone.
+# Only the language model.
 SEEING = {"qwen2_vl": dict(r=4, lora_alpha=8, target_modules=r".*language_model.*\.(q_proj|v_proj|gate_proj|down_proj)")}
 
 
@@ -51,7 +51,7 @@ def random_numbers(shape, generator):
 
 
 def write_each_expert(directory, model, config, generator):
-    """Of the shapes of Mixtral's layers: w1 and w3 [hidden, dim], w2 [dim, hidden]."""
+    """The shapes of Mixtral's layers: w1 and w3 [hidden, dim], w2 [dim, hidden]."""
     c = model.config
     shapes = {"w1": (c.intermediate_size, c.hidden_size), "w2": (c.hidden_size, c.intermediate_size), "w3": (c.intermediate_size, c.hidden_size)}
     modules = {}
@@ -80,7 +80,7 @@ def write_random(directory, model, config, generator):
 
 
 def conversation(base):
-    """What the model's own golden file has asked of it."""
+    """The inputs of the model's golden file."""
     ids = load_file(os.path.join(base, "golden.safetensors"))["ids"].long()[None]
     pictures = [Image.open(os.path.join(base, name)).convert("RGB") for name in ("rgb.png", "photo.jpg")]
     inputs = transformers.Qwen2VLImageProcessorPil.from_pretrained(base)(pictures, return_tensors="pt")

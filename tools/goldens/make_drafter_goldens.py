@@ -45,7 +45,7 @@ MIMO = dict(COMMON, hidden_size=48, intermediate_size=64, num_hidden_layers=2, n
 
 
 def randomise(module, generator):
-    """Of a scale that keeps numbers near 1, rounded to bf16."""
+    """With a scale that keeps numbers near 1, rounded to bf16."""
     with torch.no_grad():
         for name, p in list(module.named_parameters()) + list(module.named_buffers()):
             if not p.is_floating_point() or "inv_freq" in name:
@@ -139,7 +139,7 @@ def make_predictor(out, name, kind, config, generator, hidden_first, normed_outp
 
 
 def make_hybrids(out):
-    """Of models with recurrent layers, whose predictor is like a layer with attention."""
+    """For models with recurrent layers; their predictor is like a layer with attention."""
     generator = torch.Generator().manual_seed(3)
     names = ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "norm")
 
@@ -241,7 +241,7 @@ def make_eagle3(out, model, generator, name, layer_name, normed_residual, reduce
 
 
 def hidden_states(model, generator, places):
-    """Of a text's tokens those that have `places` tokens behind them: the text, and rows [n - places, dim]."""
+    """The tokens of a text with at least `places` tokens after them: the text, and rows [n - places, dim]."""
     ids = torch.randint(VOCAB, (TOKENS,), generator=generator)
     return ids, model.model(ids[None]).last_hidden_state[0][: TOKENS - places]
 
@@ -339,7 +339,7 @@ def make_place_heads(out, llama, markov):
 
 
 def make_markov(out, generator):
-    """A target whose next token follows from the last one but for a little, and an EAGLE head that knows the token alone: often right."""
+    """A target whose next token depends almost only on the last one, and an EAGLE head that knows only that token: often right."""
     model = target("Llama", dict(LLAMA, num_hidden_layers=2), generator)
     layer = type(model.model.layers[0])(model.config, 0)
     fc = torch.zeros(LLAMA["hidden_size"], 2 * LLAMA["hidden_size"])

@@ -57,7 +57,7 @@ class ColBert(transformers.BertPreTrainedModel):
 
 
 class BgeM3(transformers.XLMRobertaModel):
-    """As FlagEmbedding computes BGE-M3: the heads of tokens are in files of their own."""
+    """BGE-M3 as FlagEmbedding computes it: the token heads are in separate files."""
 
     def __init__(self, config):
         super().__init__(config, add_pooling_layer=False)
@@ -88,7 +88,7 @@ class NomicExperts(torch.nn.Module):
 
 
 class NomicMoe(transformers.JinaEmbeddingsV3Model):
-    """Nomic v2: but for experts and names, Jina v3 computes the same."""
+    """Nomic v2; Jina v3 computes the same except for experts and names."""
 
     def __init__(self, config):
         super().__init__(config, add_pooling_layer=False)
@@ -130,7 +130,7 @@ def name_as_nomic(directory):
 
 
 class ColBertOfModernBert(transformers.ModernBertPreTrainedModel):
-    """As PyLate has it, but for the matrix, which it stores in a folder of its own."""
+    """As PyLate does, except that the matrix is in a separate folder."""
 
     def __init__(self, config):
         super().__init__(config)
@@ -200,7 +200,7 @@ class LlamaBidirectionalForSequenceClassification(transformers.LlamaPreTrainedMo
 
 
 class VoyageQwen3BidirectionalEmbedModel(transformers.Qwen3PreTrainedModel):
-    """As Voyage AI has it beside its weights: the matrix stands behind each token, which is the same."""
+    """As in Voyage AI's code beside its weights: the matrix follows each token, which is equivalent."""
 
     def __init__(self, config):
         super().__init__(config)

@@ -18,7 +18,7 @@ import own_models
 
 VOCAB = 48
 TOKENS = 12
-MANY_TOKENS = {"deepseek4": 140}  # whose entries stand for up to 128 tokens
+MANY_TOKENS = {"deepseek4": 140}  # its entries represent up to 128 tokens
 BASE = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4,
             num_key_value_heads=2, head_dim=8, max_position_embeddings=128, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 WIDE = dict(BASE, hidden_size=256, num_hidden_layers=1, num_attention_heads=2,
@@ -42,8 +42,8 @@ HYBRID_EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_siz
 MAMBA2 = dict(mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=2, mamba_d_state=16, mamba_d_conv=4, mamba_expand=2)
 FALCON = dict(vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, num_attention_heads=4)
 
-# name: (class, configuration, format of the matrices), and for networks that transformers has not got, the architecture that this one,
-# computing the same, stands for
+# name: (class, configuration, format of the matrices); for networks that transformers lacks, also the
+# architecture that this equivalent class replaces
 CASES = {
     "exaone": ("Llama", dict(BASE, rope_parameters=LLAMA3), "Q4_0", "exaone"),
     "xverse": ("Llama", BASE, "Q4_0", "xverse"),
@@ -252,7 +252,7 @@ def random_model(name, fields, stands_for=None):
 
 
 def mixed(name, tensor):
-    """Every part of a fused projection in a format of its own, one of them plain."""
+    """Each part of a fused projection has a different format, one of them plain."""
     return gguf.GGMLQuantizationType[{"attn_q": "Q8_0", "attn_k": "Q4_0", "attn_v": "F16", "ffn_gate": "Q5_0",
                                       "ffn_up": "Q8_0"}.get(name.split(".")[-2], "F16")]
 

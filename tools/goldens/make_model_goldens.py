@@ -125,7 +125,7 @@ def biased_routers(model, generator):
 
 
 def hashed_routers(model, generator):
-    """DeepSeek-V4: tables of experts, each token's different ones, and small biases of what goes into sums."""
+    """DeepSeek-V4: tables of experts, different for each token, and small biases of sums."""
     biased_routers(model, generator)
     for name, table in model.named_buffers():
         if name.endswith("tid2eid"):
@@ -165,7 +165,7 @@ def as_v4_is_published(model, generator):
 
 
 def published_v4_tensors(tensors):
-    """Numbers that are on the formats' grids become their codes. Layers of multi-token prediction stand beside the others."""
+    """Numbers on the formats' grids become their codes. Layers of multi-token prediction are separate."""
     tensors = deepseek_v4_tensors(tensors)
     tensors["mtp.0.ffn.experts.0.w1.weight"] = tensors["layers.0.ffn.experts.0.w1.weight"].clone()
     stored = {}
@@ -246,7 +246,7 @@ def older_rwkv7_tensors(tensors):
 
 
 def small_uses(model, generator):
-    """Of what layers share: else small differences grow from use to use, which would say nothing of the arithmetic."""
+    """For layers that share weights: small differences would grow from use to use and hide the arithmetic."""
     with torch.no_grad():
         for name, p in model.named_parameters():
             if re.search(r"layers\.\d+\.linear\.weight$", name):
@@ -285,7 +285,7 @@ def each_expert(tensors):
 
 
 def gemma4(config):
-    """As Google's own files: the heads of full attention have fields of their own."""
+    """As in Google's own files: the heads of full attention have separate fields."""
     full = next(iter(config.pop("per_layer_config").values()))
     return dict(config, global_head_dim=full["head_dim"], num_global_key_value_heads=full.get("num_key_value_heads"))
 
@@ -332,7 +332,7 @@ def minimax_text_01(config):
 
 
 def deepseek(config):
-    """As DeepSeek's own files: rope_scaling, the router's method, and layers of multi-token prediction behind the others."""
+    """As in DeepSeek's own files: rope_scaling, the router's method, and layers of multi-token prediction after the others."""
     config = legacy(config)
     v3 = config["model_type"] == "deepseek_v3"
     return dict(config, scoring_func="sigmoid" if v3 else "softmax", moe_layer_freq=1, num_nextn_predict_layers=int(v3),
@@ -543,7 +543,7 @@ def beside_eyes(architecture, kind):
 
 
 def text_beside_eyes(architecture, prefix, seen):
-    """As a newer checkpoint that sees: text_config names a class of its own; `seen` is a tensor of the encoder."""
+    """Like a newer vision checkpoint: text_config names its own class; `seen` is a tensor of the encoder."""
     def config(saved):
         return dict(architectures=[architecture], model_type=architecture.split("For")[0].lower(), text_config=saved, vision_config={})
 
@@ -693,7 +693,7 @@ def real_experts(count):
 
 
 def norms_by_one_more(model, generator):
-    """Of Step-3.5, which stores what is added to one."""
+    """Step-3.5 stores norms as the difference from one."""
     biased_routers(model, generator)
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -740,7 +740,7 @@ def step3p5(config):
 
 
 def text_tensors(tensors):
-    """Without what sees, and with a layer of multi-token prediction behind the others."""
+    """Without the vision tower, with a layer of multi-token prediction after the others."""
     kept = {name: t for name, t in tensors.items() if not name.startswith(("vision_model.", "vit_large_projector."))}
     return dict(kept, **{"model.layers.3.eh_proj.weight": torch.zeros(4, 4)})
 

@@ -183,7 +183,7 @@ def make_chat(directory, sounds):
         {"role": "user", "content": [{"type": "text", "text": "And this?"}, {"type": "audio"}]}], add_generation_prompt=True, tokenize=False)
     inputs = processor(text=text, audio=list(sounds.values()), sampling_rate=RATE, return_tensors="pt")
     golden = {"ids": inputs["input_ids"][0].to(torch.int32), "frames": inputs["feature_attention_mask"].sum(-1).to(torch.int32)}
-    seen = []  # the projector's output: all rows of a window, of which the first stand in the prompt
+    seen = []  # the projector's output: all rows of a window, of which the first are in the prompt
     wide.model.multi_modal_projector.register_forward_hook(lambda module, args, out: seen.append(out))
     with torch.no_grad():
         golden["logits"] = wide(**inputs).logits[0, -60:]
@@ -239,7 +239,7 @@ def make_voxtral(directory, sounds):
     wide = transformers.VoxtralForConditionalGeneration.from_pretrained(directory, dtype=torch.float32).eval()
     golden, windows = {}, []
     for name, sound in sounds.items():
-        # As VoxtralProcessor has it, but for the conversation's tokens, which come of mistral_common there.
+        # As in VoxtralProcessor, except for the conversation's tokens, which mistral_common makes there.
         count = -(-len(sound) // (SECONDS * RATE))
         padded = numpy.zeros(count * SECONDS * RATE, dtype=numpy.float32)
         padded[: len(sound)] = sound

@@ -144,7 +144,7 @@ def t5():
     return tokenizer
 
 
-# What XLM-R's normalization has many thousand lines of: characters, and what is put in their place.
+# A sample of the many thousand lines of XLM-R's normalization: characters and their replacements.
 RULES = {"\t": " ", "\n": " ", "\r": " ", "\u3000": " ", "\u200b": "", "\ufeff": "", "\x01": "", "\x7f": "", "e\u0301": "é", "ﬁ": "fi", "½": "1⁄2", "…": "..."} | {
     chr(0xFEE0 + code): chr(code) for code in range(0x21, 0x7F)}
 

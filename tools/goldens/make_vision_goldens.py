@@ -251,7 +251,7 @@ def logits_of(model, inputs):
 
 
 def make_tiles(directory, case):
-    """Of a model that takes tiles: itself saved, its image processor, and its processor."""
+    """For a tile model: the saved model, its image processor, and its processor."""
     tokenizer = write_tokenizer(directory)
     image_token = tokenizer.convert_tokens_to_ids("<image>")
     config = case["config"](text_config=dict(TEXT), vision_config=case["vision"], scale_factor=case["scale"], image_token_id=image_token)
@@ -372,7 +372,7 @@ class PaddedImages(transformers.Phi4MultimodalImageProcessor):
 
 
 def resize_with_pillow(image, size, **options):
-    """Of bytes, without options, as tiles are resized."""
+    """For bytes, without options, as tiles are resized."""
     if options:
         return torch_resize(image, size, **options)
     resized = Image.fromarray(image.permute(1, 2, 0).numpy()).resize((size[1], size[0]), Image.Resampling.BILINEAR)
@@ -535,7 +535,7 @@ def longest_of(image, images, model):
 def budget_of(image, images, model):
     inputs = images(image, return_tensors="pt")
     patches, positions = inputs["pixel_values"], inputs["image_position_ids"]
-    patches = patches[:, (positions[0] >= 0).all(-1)]  # behind them is padding
+    patches = patches[:, (positions[0] >= 0).all(-1)]  # the rest is padding
     columns, rows = (int(n) + 1 for n in positions[0].max(0).values)
     with torch.no_grad():
         features = model.model.get_image_features(inputs["pixel_values"], positions, return_dict=True).pooler_output

@@ -348,7 +348,7 @@ class SolarConfig(LlamaConfig):
 
 
 class SolarForCausalLM(LlamaForCausalLM):
-    """Llama that mixes what came into earlier layers with what comes into later ones."""
+    """A Llama that mixes the inputs of earlier layers into those of later ones."""
 
     config_class = SolarConfig
 

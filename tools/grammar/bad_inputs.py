@@ -105,7 +105,7 @@ def resident(process):
 
 
 def processor_ms(process):
-    """Time of its own, so that other programs on the machine count little; in steps of 10 ms."""
+    """Its own processor time, so that other programs on the machine count little; in steps of 10 ms."""
     fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 

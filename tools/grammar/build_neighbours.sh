@@ -9,7 +9,7 @@ version=0.2.8
 
 if [ ! -d "xgrammar-$version" ]; then
   python3 -m venv venv
-  # What the package's own build asks for, so that pip can read its name and version.
+  # Requirements of the package's build, so that pip can read its name and version.
   venv/bin/pip install -q scikit-build-core setuptools_scm nanobind apache-tvm-ffi
   venv/bin/pip download -q --no-deps --no-binary :all: --no-build-isolation "xgrammar==$version"
   tar xzf "xgrammar-$version.tar.gz"

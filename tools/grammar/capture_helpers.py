@@ -97,7 +97,7 @@ def captured(call):
     seen.clear()
     try:
         call()
-    except Exception:  # the server's refusal, in as many shapes as there are helpers
+    except Exception:  # the server's refusal; each helper raises another exception
         pass
     return seen[0]
 

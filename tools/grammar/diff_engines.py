@@ -29,7 +29,7 @@ def some(rng, ids, count):
 
 
 def finish(engine, rng, tokens, eos, budget=200):
-    """Goes on with short tokens, closing ones preferred, until the text may end; the bytes, or None."""
+    """Continues with short tokens, preferring closing ones, until the text may end; returns the bytes, or None."""
     out, taken = b"", 0
     order = (b'"', b"}", b"]", b")", b",", b"1", b"0", b"a", b"-", b"e")
     while taken < budget:

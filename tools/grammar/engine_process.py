@@ -1,4 +1,4 @@
-"""An engine in a process of its own, which may spend so much of the processor on a schema and no more."""
+"""An engine in a separate process, with a limit on its processor time for each schema."""
 
 import multiprocessing
 import os

@@ -5,7 +5,7 @@ import type { Answer, Token } from './generation'
 const percent = (logprob: number) => `${(100 * Math.exp(logprob)).toFixed(1)} %`
 const visible = (text: string) => (text === '' ? '(none)' : JSON.stringify(text).slice(1, -1).replace(/^ /, '␣'))
 
-// The text by tokens, the less likely the more marked; the one pointed at is told about below.
+// The text by tokens; less likely ones are more marked. Below it: details of the token under the pointer.
 function Tokens(props: { tokens: Token[] }) {
   const [chosen, setChosen] = useState(-1)
   const token = props.tokens[chosen]

@@ -5,7 +5,7 @@ function headers(): Record<string, string> {
   return key ? { Authorization: `Bearer ${key}` } : {}
 }
 
-// What the server says is wrong, as one line.
+// The server's error as one line.
 async function errorOf(response: Response): Promise<Error> {
   const text = await response.text()
   try {

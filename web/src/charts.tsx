@@ -79,8 +79,8 @@ export function Steps(props: { steps: Step[]; places: number }) {
   )
 }
 
-// A dot a step: its time over the tokens that it computed. Where reading the weights is what takes the time the dots lie on a
-// level line; where the computing is, they rise with the tokens.
+// A dot for each step: its time over its computed tokens. Dots on a level line: reading the weights takes the
+// time. A rising line: computing does.
 export function StepTimes(props: { steps: Step[]; unit: (seconds: number) => string }) {
   const tokens = (s: Step) => s.prompt_tokens + s.answer_tokens
   const right = Math.max(1, ...props.steps.map(tokens))

@@ -1,4 +1,4 @@
-// From what the form says to a request body, and from the server's chunks to an answer.
+// Converts the form to a request body, and the server's chunks to an answer.
 import { events } from './api'
 
 export interface Settings {
@@ -157,7 +157,7 @@ function tokensOf(choice: Chunk['choices'][number]): Token[] {
   }))
 }
 
-// Sends the body and calls `show` with the answer so far, as it grows. What goes wrong is the answer's `error`.
+// Sends the body and calls `show` with the growing answer. An error is the answer's `error`.
 export async function generate(
   prompt: Message[] | string,
   settings: Settings,

@@ -1,4 +1,4 @@
-// What a server with an API key shows in place of its page: asks for the key, then turns into the page.
+// The page of a server with an API key: asks for the key, then becomes the main page.
 import './login.css'
 
 const form = document.getElementById('login') as HTMLFormElement

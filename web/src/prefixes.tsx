@@ -11,7 +11,7 @@ interface Place {
   height: number
 }
 
-// Each node is as long as it has blocks, and as high as the leaves behind it are many.
+// The length of a node shows its blocks, its height the number of its leaves.
 function places(nodes: PrefixNode[]): Place[] {
   const children = nodes.map(() => [] as number[])
   const roots: number[] = []

@@ -1,4 +1,4 @@
-"""The `octavo` command of the installed package: becomes the program."""
+"""The `octavo` command of the installed package: replaces this process by the program."""
 
 import os
 import sys

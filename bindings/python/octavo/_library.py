@@ -16,15 +16,15 @@ FINISH_REASONS = {0: None, 1: "stop", 2: "length", 3: "repetition", 4: "abort", 
 
 
 class OctavoError(RuntimeError):
-    """The engine could not do what was asked."""
+    """The engine could not do what the caller requested."""
 
 
 class InvalidInput(OctavoError, ValueError):
-    """What was asked is wrong, or something that Octavo does not do."""
+    """The input is invalid, or Octavo does not support it."""
 
 
 class ResourceExhausted(OctavoError):
-    """A limit was reached; it works once running requests have ended."""
+    """A limit was reached; retry after running requests have ended."""
 
 
 _ERRORS = {1: InvalidInput, 2: InvalidInput, 3: InvalidInput, 4: InvalidInput, 6: ResourceExhausted}
@@ -94,7 +94,7 @@ _SIGNATURES = {
 
 
 def _load() -> ctypes.CDLL:
-    """The library of the installed package, or the one that OCTAVO_LIBRARY names."""
+    """The library of the installed package, or the file that OCTAVO_LIBRARY names."""
     path = os.environ.get("OCTAVO_LIBRARY", PACKAGE / "lib" / f"liboctavo.so.{ABI}")
     library = ctypes.CDLL(str(path))
     for name, (result, *arguments) in _SIGNATURES.items():
@@ -121,7 +121,7 @@ def _text(address: Optional[int], size: int) -> str:
 
 
 def _written(room: int, write: Callable[..., int]) -> str:
-    """The text that write(buffer, room, size, error) gives, in more room where it needs that."""
+    """The text that write(buffer, capacity, size, error) returns; retries with a larger buffer if needed."""
     error, size = _Error(), c_size_t()
     while True:
         text = ctypes.create_string_buffer(room + 1)
@@ -144,16 +144,16 @@ def _positions(logprobs: Any, count: int) -> Optional[list[Position]]:
 
 @dataclass
 class Piece:
-    """All of an answer, or what is new of it."""
+    """All of a choice's output (FINAL), or its new part (DELTA)."""
     request: int
     index: int
     text: str
     token_ids: list[int]
     logprobs: Optional[list[Position]]
     finish_reason: Optional[str]
-    stop_reason: Any  # a stop string, a stop token, or nothing
+    stop_reason: Any  # a stop string, a stop token, or None
     error: str
-    last: bool  # of the request
+    last: bool  # no more outputs of the request follow
     prompt_token_ids: Optional[list[int]]
     prompt_logprobs: Optional[list[Position]]
     cached_tokens: int
@@ -173,7 +173,7 @@ def _piece(o: _Output) -> Piece:
 
 
 class Engine:
-    """A model in this process. Every method may be called from any thread, close() once no other call is under way."""
+    """A model in this process. All methods are thread-safe, except close(): no other call may be running."""
 
     def __init__(self, options: dict[str, Any]):
         self._handle = c_void_p()
@@ -181,7 +181,7 @@ class Engine:
         _check(_lib.octavo_create(json.dumps(options).encode(), byref(self._handle), byref(error)), error)
         self.info: dict[str, Any] = json.loads(_lib.octavo_info(self._handle))
         self._token_texts: dict[int, str] = {}
-        # When nobody holds it any more; not at the program's end, where other threads may be in a call.
+        # Frees the engine with its last reference; not at exit, when other threads may still be in a call.
         self._free = weakref.finalize(self, _lib.octavo_destroy, self._handle)
         self._free.atexit = False
 
@@ -224,7 +224,7 @@ class Engine:
             self._handle, ids, len(token_ids), int(skip_special_tokens), text, room, size, error))
 
     def token_text(self, token: int) -> str:
-        """The text of one token alone; remembered, since log-probabilities name the same ones again and again."""
+        """The text of a single token; cached, since log-probabilities repeat the same tokens."""
         text = self._token_texts.get(token)
         if text is None:
             text = self._token_texts[token] = self.decode([token])

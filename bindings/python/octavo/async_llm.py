@@ -28,9 +28,9 @@ class AsyncLLM:
 
     def __init__(self, model: Optional[str] = None, **options: Any):
         self._engine = Engine(engine_options(model, options))
-        self._lock = threading.Lock()  # of what follows
+        self._lock = threading.Lock()  # guards the members below
         self._readers: dict[int, _Reader] = {}
-        self._requests: dict[str, int] = {}  # the caller's id: the engine's
+        self._requests: dict[str, int] = {}  # caller's id: engine's id
         self._ids = itertools.count()
         self._closing = False
         self._thread = threading.Thread(target=self._read, name="octavo-outputs", daemon=True)
@@ -42,8 +42,8 @@ class AsyncLLM:
 
     async def generate(self, prompt: Any, sampling_params: SamplingParams,
                        request_id: str) -> AsyncGenerator[RequestOutput, None]:
-        """Completes a prompt; what each output holds is sampling_params.output_kind. Leaving the loop early ends the
-        request."""
+        """Completes a prompt. sampling_params.output_kind selects what each output contains. Leaving the loop early aborts the
+                request."""
         kind = sampling_params.output_kind
         body, text = request_body(prompt, sampling_params)
         reader = _Reader(asyncio.get_running_loop(), asyncio.Queue())
@@ -51,7 +51,8 @@ class AsyncLLM:
         assembly = Assembly(self._engine, request_id, text, sampling_params.n, kind)
         try:
             stream = kind is not RequestOutputKind.FINAL_ONLY
-            await asyncio.to_thread(self._submit, request, body, stream)  # tokenises, compiles grammars
+            # off the event loop: tokenises, compiles grammars
+            await asyncio.to_thread(self._submit, request, body, stream)
             finished = False
             while not finished:
                 output = assembly.take(await reader.pieces.get())
@@ -62,7 +63,7 @@ class AsyncLLM:
             self._forget(request_id, request)
 
     async def abort(self, request_id: str) -> None:
-        """Ends a request; its generate() gives one more output, with finish_reason "abort"."""
+        """Aborts a request; its generate() yields one more output, with finish_reason "abort"."""
         with self._lock:
             request = self._requests.get(request_id)
         if request is not None:
@@ -75,7 +76,7 @@ class AsyncLLM:
         self._engine.reset_prefix_cache()
 
     async def sleep(self, level: int = 1, mode: str = "abort") -> None:
-        """As LLM.sleep(); what runs is ended (mode "abort") or finished ("wait") first."""
+        """Like LLM.sleep(); first aborts running requests (mode "abort") or finishes them ("wait")."""
         check_sleep_mode(mode)
         if mode == "abort":
             with self._lock:
@@ -93,7 +94,7 @@ class AsyncLLM:
 
     async def start_profile(self, profile_prefix: Optional[str] = None, *, delay_iterations: Optional[int] = None,
                             max_iterations: Optional[int] = None) -> None:
-        """As LLM.start_profile()."""
+        """Like LLM.start_profile()."""
         await asyncio.to_thread(self._engine.start_profile,
                                 profile_session(profile_prefix, delay_iterations, max_iterations))
 
@@ -104,7 +105,7 @@ class AsyncLLM:
         return self._engine.stats()
 
     def shutdown(self) -> None:
-        """Ends everything and frees the model's memory."""
+        """Ends all requests and frees the model's memory."""
         self._closing = True
         self._thread.join()
         self._engine.close()

@@ -17,20 +17,20 @@ class BeamSearchParams:
 
 @dataclass
 class BeamSearchSequence:
-    tokens: list[int]  # with the prompt's
+    tokens: list[int]  # including the prompt's
     logprobs: list[dict[int, Logprob]] = field(default_factory=list)
     cum_logprob: float = 0.0
-    text: Optional[str] = None  # of `tokens`
+    text: Optional[str] = None  # text of `tokens`
     finish_reason: Optional[str] = None  # stop, length
 
 
 @dataclass
 class BeamSearchOutput:
-    sequences: list[BeamSearchSequence]  # the best first
+    sequences: list[BeamSearchSequence]  # best first
 
 
 class Search:
-    """The beams of one prompt: `beams` are continued, one token a round, until there are none or enough."""
+    """The beams of one prompt. Each round extends every beam by one token, until enough sequences are complete or none is left."""
 
     def __init__(self, prompt: list[int], params: BeamSearchParams, eos: set[int]):
         self.beams = [BeamSearchSequence(prompt)]
@@ -39,7 +39,7 @@ class Search:
         self._completed: list[BeamSearchSequence] = []
 
     def extend(self, likely: list[dict[int, Logprob]]) -> None:
-        """likely: for each beam, the tokens that may come next."""
+        """likely: for each beam, its candidate next tokens."""
         longer = []
         for beam, tokens in zip(self.beams, likely):
             for token, found in tokens.items():

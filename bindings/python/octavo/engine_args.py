@@ -1,10 +1,10 @@
-"""Engine options as vLLM's example programs gather them: a record, or a command line."""
+"""Engine options in the form of vLLM's examples: a dataclass, or a command line."""
 
 import argparse
 import sys
 from typing import Any, Callable, Optional
 
-# Flags of a program that uses add_cli_args(); a program in Python may give every other flag of `octavo serve`, too.
+# Flags that add_cli_args() adds; Python programs can set every other flag of `octavo serve` too.
 _FLAGS: dict[str, Callable[[str], Any]] = {
     "model": str, "dtype": str, "max-model-len": str, "max-num-seqs": int, "max-num-batched-tokens": str, "block-size": int,
     "gpu-memory-utilization": float, "kv-cache-dtype": str, "quantization": str, "seed": int, "runner": str, "revision": str,
@@ -14,7 +14,7 @@ _SWITCHES = ("enforce-eager", "enable-prefix-caching", "trust-remote-code")
 
 
 class FlexibleArgumentParser(argparse.ArgumentParser):
-    """Takes --max_model_len for --max-model-len."""
+    """Accepts --max_model_len for --max-model-len."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         words = sys.argv[1:] if args is None else list(args)
@@ -27,14 +27,14 @@ class FlexibleArgumentParser(argparse.ArgumentParser):
 
 
 class EngineArgs:
-    """A model and options, which are those of `octavo serve` with _ for -."""
+    """A model and options: the flags of `octavo serve` with _ for -."""
 
     def __init__(self, model: Optional[str] = None, **options: Any):
         self.model, self.options = model, options
 
     @staticmethod
     def add_cli_args(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-        """Flags for a program; what is not given is None, LLM's default: LLM(**vars(parser.parse_args()))."""
+        """Adds flags to a parser; a missing flag is None, LLM's default: LLM(**vars(parser.parse_args()))."""
         group = parser.add_argument_group("engine")
         for name, kind in _FLAGS.items():
             group.add_argument(f"--{name}", type=kind)
@@ -44,4 +44,4 @@ class EngineArgs:
 
 
 class AsyncEngineArgs(EngineArgs):
-    """The same, for AsyncLLM.from_engine_args()."""
+    """Options for AsyncLLM.from_engine_args()."""

@@ -14,10 +14,10 @@ from octavo.pooling import (ClassificationOutput, EmbeddingOutput, PoolingOutput
                             Reading, ScoringOutput, classification, embedding, pooled, scoring)
 from octavo.sampling_params import SamplingParams
 
-# Requests in the engine at a time; more wait in Python.
+# Maximum number of requests in the engine; more wait in Python.
 _IN_FLIGHT_MAX = 1024
 
-# Options of vLLM's that change nothing here, with the values that may be given.
+# vLLM's options that have no effect here, with their accepted values.
 _NEUTRAL_OPTIONS: dict[str, Callable[[Any], bool]] = {
     "tokenizer_mode": lambda value: value == "auto",
     "trust_remote_code": lambda value: isinstance(value, bool),
@@ -31,7 +31,7 @@ _NEUTRAL_OPTIONS: dict[str, Callable[[Any], bool]] = {
 
 
 def engine_options(model: Optional[str], options: dict[str, Any]) -> dict[str, Any]:
-    """Options for the engine: those of `octavo serve` with _ for -."""
+    """Options for the engine: the flags of `octavo serve` with _ for -."""
     out = {"model": model}
     for name, value in options.items():
         neutral = _NEUTRAL_OPTIONS.get(name)
@@ -54,7 +54,7 @@ def check_wake_tags(tags: Optional[list[str]]) -> None:
 
 def profile_session(profile_prefix: Optional[str], delay_iterations: Optional[int],
                     max_iterations: Optional[int]) -> dict[str, Any]:
-    """What the engine takes of a trace that begins."""
+    """Options for a new trace of the engine."""
     return {"profile_prefix": profile_prefix, "delay_iterations": delay_iterations, "max_iterations": max_iterations}
 
 
@@ -77,8 +77,8 @@ PoolingParamsForEach = Union[PoolingParams, Sequence[PoolingParams], None]
 
 @dataclass
 class _Job:
-    submit: Callable[[int], None]  # under this number
-    begin: Callable[[int], Any]  # what takes its pieces
+    submit: Callable[[int], None]  # submits the request with this number
+    begin: Callable[[int], Any]  # returns the receiver of its pieces
 
 
 def _listed(prompts: Any) -> list[Any]:
@@ -89,10 +89,9 @@ def _listed(prompts: Any) -> list[Any]:
 
 
 class LLM:
-    """A model in this process. Without `model` the demo model that comes with the package.
+    """A model in this process; without `model`, the package's demo model.
 
-    Further options are the flags of `octavo serve` with _ for -: max_model_len, quantization, gpu_memory_utilization ..
-    """
+        Further options are the flags of `octavo serve` with _ for -: max_model_len, quantization, gpu_memory_utilization .."""
 
     def __init__(self, model: Optional[str] = None, **options: Any):
         self._engine = Engine(engine_options(model, options))
@@ -101,8 +100,8 @@ class LLM:
 
     def generate(self, prompts: Any, sampling_params: Union[SamplingParams, Sequence[SamplingParams], None] = None, *,
                  use_tqdm: bool = True) -> list[RequestOutput]:
-        """Completes prompts (each a text, token ids, or a dictionary with "prompt" or "prompt_token_ids"), all of them
-        batched; outputs come in the order of the prompts. sampling_params: one for all, or one for each."""
+        """Completes prompts in one batch and returns outputs in their order. A prompt is a text, token ids, or a dictionary with
+                "prompt" or "prompt_token_ids". sampling_params: one for all prompts, or one for each."""
         prompts = _listed(prompts)
         params = self._params_for_each(sampling_params, len(prompts))
         return self._generate([(*request_body(prompt, p), p.n) for prompt, p in zip(prompts, params)], use_tqdm)
@@ -111,13 +110,14 @@ class LLM:
              use_tqdm: bool = True, add_generation_prompt: bool = True, continue_final_message: bool = False,
              tools: Optional[list[dict]] = None, chat_template_kwargs: Optional[dict] = None,
              chat_template: Optional[str] = None) -> list[RequestOutput]:
-        """Answers a conversation, or each of a list of conversations, by the model's chat template or another one."""
+        """Answers a conversation, or each of a list of conversations, with the model's chat template or the given one."""
         conversations = [messages] if messages and isinstance(messages[0], dict) else messages
         params = self._params_for_each(sampling_params, len(conversations))
         more: dict[str, Any] = {"add_generation_prompt": add_generation_prompt,
                                 "continue_final_message": continue_final_message}
         if tools:
-            more.update(tools=tools, tool_choice="none")  # in the prompt; the answer's text is left as it is
+            # tools go into the prompt only; the output text is not parsed
+            more.update(tools=tools, tool_choice="none")
         if chat_template:
             more["chat_template"] = chat_template
         if chat_template_kwargs:
@@ -126,8 +126,8 @@ class LLM:
                                for conversation, p in zip(conversations, params)], use_tqdm)
 
     def beam_search(self, prompts: Any, params: BeamSearchParams) -> list[BeamSearchOutput]:
-        """The beam_width likeliest texts behind each prompt (as in generate()), by vLLM's rules: of each beam the
-        2 * beam_width likeliest tokens are tried. A sequence that reaches max_model_len ends there."""
+        """The beam_width most likely texts after each prompt (as in generate()), by vLLM's rules: extends each beam by its
+                2 * beam_width most likely tokens. A sequence that reaches max_model_len ends there."""
         tokenizer = self.get_tokenizer()
         eos = set(self._engine.info["eos_token_ids"])
         given = [prompt_of(prompt)[0] for prompt in _listed(prompts)]
@@ -149,38 +149,38 @@ class LLM:
 
     def encode(self, prompts: Any, pooling_params: PoolingParamsForEach = None, *, pooling_task: Optional[str] = None,
                use_tqdm: bool = True) -> list[PoolingRequestOutput[PoolingOutput]]:
-        """What the model's head says of each prompt. pooling_task: "embed" or "classify", by default what the model does."""
+        """The output of the model's head for each prompt. pooling_task: "embed" or "classify"; default: the model's task."""
         return self._read("/pooling", _listed(prompts), pooling_params, pooled, use_tqdm,
                           {"task": pooling_task} if pooling_task else {})
 
     def embed(self, prompts: Any, *, pooling_params: PoolingParamsForEach = None,
               use_tqdm: bool = True) -> list[PoolingRequestOutput[EmbeddingOutput]]:
-        """The vector of each prompt, from a model that makes vectors. prompts as in generate(); pooling_params: one for
-        all, or one for each."""
+        """The embedding of each prompt, from an embedding model. prompts as in generate(); pooling_params: one for all
+                prompts, or one for each."""
         return self._read("/v1/embeddings", _listed(prompts), pooling_params, embedding, use_tqdm)
 
     def classify(self, prompts: Any, *, pooling_params: PoolingParamsForEach = None,
                  use_tqdm: bool = True) -> list[PoolingRequestOutput[ClassificationOutput]]:
-        """The probabilities of the classes for each prompt, from a classifier."""
+        """The class probabilities of each prompt, from a classifier."""
         return self._read("/classify", _listed(prompts), pooling_params, classification, use_tqdm)
 
     def score(self, data_1: Union[str, Sequence[str]], data_2: Union[str, Sequence[str]], *,
               pooling_params: Optional[PoolingParams] = None,
               use_tqdm: bool = True) -> list[PoolingRequestOutput[ScoringOutput]]:
-        """How alike pairs of texts are: data_1[i] beside data_2[i], or one text beside each of data_2. Cross-encoders read
-        both together; of models that make vectors it is their cosine."""
+        """The similarity of text pairs: data_1[i] with data_2[i], or one text with each of data_2. Cross-encoders read both
+                texts together; for embedding models it is the cosine."""
         first = [data_1] if isinstance(data_1, str) else list(data_1)
         second = [data_2] if isinstance(data_2, str) else list(data_2)
         if len(first) == 1:
             first *= len(second)
         if len(first) != len(second):
-            raise ValueError(f"data_1: {len(first)} texts for {len(second)} of data_2; give one, or as many")
+            raise ValueError(f"data_1: {len(first)} texts for {len(second)} of data_2; give one, or the same number")
         more = pooling_params.body() if pooling_params else {}
         return self._submit_texts("/score", [{"text_1": a, "text_2": b, **more} for a, b in zip(first, second)], scoring,
                                   use_tqdm)
 
     def get_default_sampling_params(self) -> SamplingParams:
-        """What generation_config.json says."""
+        """The sampling parameters of generation_config.json."""
         return SamplingParams(**self._engine.info["default_sampling_params"])
 
     def get_tokenizer(self) -> Tokenizer:
@@ -195,34 +195,34 @@ class LLM:
         return self._engine.stats()
 
     def get_metrics(self) -> list[Metric]:
-        """The engine's metrics under the names of the server's /metrics."""
+        """The engine's metrics, with the names of the server's /metrics."""
         return read_metrics(self._engine.metrics())
 
     def sleep(self, level: int = 1, mode: str = "abort") -> None:
-        """Gives memory back until wake_up(), for LLM(enable_sleep_mode=True): level 1 that of the KV cache, level 2 that
-        of the weights, too, which are then read again. A call that runs is finished first, whatever the mode."""
+        """Frees memory until wake_up(), for LLM(enable_sleep_mode=True). Level 1 frees the KV cache; level 2 also frees the
+                weights, which wake_up() reads again. First waits for a running call, in every mode."""
         check_sleep_mode(mode)
         with self._lock:
             self._engine.sleep(level)
 
     def wake_up(self, tags: Optional[list[str]] = None) -> bool:
-        """Takes requests again. tags: None, since weights and cache wake together."""
+        """Accepts requests again. tags: None, since weights and cache wake together."""
         check_wake_tags(tags)
         self._engine.wake_up()
         return True
 
     def start_profile(self, profile_prefix: Optional[str] = None, *, delay_iterations: Optional[int] = None,
                       max_iterations: Optional[int] = None) -> None:
-        """Begins a trace of what each step takes, for LLM(profiler_config={"profiler": "torch", "torch_profiler_dir":
-        "traces"}). max_iterations: steps after which it ends by itself; 0: none."""
+        """Begins a trace of the engine's steps, for LLM(profiler_config={"profiler": "torch", "torch_profiler_dir": "traces"}).
+                max_iterations: number of steps after which it ends; 0: no limit."""
         self._engine.start_profile(profile_session(profile_prefix, delay_iterations, max_iterations))
 
     def stop_profile(self) -> None:
-        """Ends the trace: a file in that folder, which ui.perfetto.dev and chrome://tracing open."""
+        """Ends the trace: a file in that folder, for ui.perfetto.dev or chrome://tracing."""
         self._engine.stop_profile()
 
     def close(self) -> None:
-        """Frees the model's memory; nothing else may be called any more."""
+        """Frees the model's memory; call nothing else afterwards."""
         self._engine.close()
 
     def __enter__(self) -> "LLM":
@@ -238,11 +238,11 @@ class LLM:
         if isinstance(params, SamplingParams):
             return [params] * count
         if len(params) != count:
-            raise ValueError(f"sampling_params: {len(params)} for {count} prompts")
+            raise ValueError(f"sampling_params: {len(params)} for {count} prompts; give one, or one for each")
         return list(params)
 
     def _generate(self, bodies: list[tuple[dict, Optional[str], int]], use_tqdm: bool) -> list[RequestOutput]:
-        """bodies: with the text and number of answers of each."""
+        """bodies: each with its text and its number of choices."""
         return self._run([_Job(lambda request, body=body: self._engine.submit(request, body, stream=False),
                                lambda request, text=text, n=n: Assembly(self._engine, str(request), text, n))
                           for body, text, n in bodies], use_tqdm)
@@ -251,7 +251,7 @@ class LLM:
               use_tqdm: bool, more: Optional[dict] = None) -> list[PoolingRequestOutput]:
         each = [params] * len(prompts) if params is None or isinstance(params, PoolingParams) else list(params)
         if len(each) != len(prompts):
-            raise ValueError(f"pooling_params: {len(each)} for {len(prompts)} prompts")
+            raise ValueError(f"pooling_params: {len(each)} for {len(prompts)} prompts; give one, or one for each")
         fields = {**({} if route == "/classify" else {"encoding_format": "base64"}), **(more or {})}
         return self._submit_texts(route, [{"input": prompt_of(prompt)[0], **fields, **(p.body() if p else {})}
                                           for prompt, p in zip(prompts, each)], read, use_tqdm)
@@ -299,7 +299,7 @@ class LLM:
             running[request] = (number, job.begin(request))
 
     def _drop(self, running: dict[int, Any]) -> None:
-        """After an error: ends what is running, so that none of it turns up in the next call."""
+        """After an error: aborts running requests, so that their outputs do not appear in the next call."""
         for request in running:
             self._engine.abort(request)
         while running:
@@ -314,7 +314,7 @@ class _NoProgress:
 
 
 def _progress(total: int, wanted: bool) -> Any:
-    """A bar by tqdm, where it is installed and somebody watches."""
+    """A tqdm progress bar, if tqdm is installed and the output is a terminal."""
     try:
         from tqdm import tqdm
     except ImportError:

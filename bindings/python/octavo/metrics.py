@@ -17,7 +17,7 @@ class Counter(Metric):
 
 @dataclass
 class Vector(Metric):
-    """Counters by position: draft tokens accepted at each."""
+    """Counters by position: accepted draft tokens at each."""
     values: list[int]
 
 
@@ -30,7 +30,7 @@ class Gauge(Metric):
 class Histogram(Metric):
     count: int
     sum: float
-    buckets: dict[str, int]  # by their upper bound: how many observations lie at or below it
+    buckets: dict[str, int]  # upper bound: number of observations at or below it
 
 
 _SAMPLE = re.compile(r"(?P<name>[\w:]+)\{(?P<labels>.*)\} (?P<value>\S+)$")
@@ -44,10 +44,9 @@ def _labels(text: str) -> dict[str, str]:
 
 
 def read_metrics(exposition: str) -> list[Metric]:
-    """The metrics of a page in Prometheus' text format. Counters go by their name without _total, as Prometheus' Python
-    client has it."""
+    """The metrics of a page in Prometheus' text format. Names of counters omit _total, as in Prometheus' Python client."""
     kinds: dict[str, str] = {}
-    series: dict[tuple[str, str], Metric] = {}  # those of several samples, by name and the labels that they share
+    series: dict[tuple[str, str], Metric] = {}  # metrics of several samples, by name and common labels
     metrics: list[Metric] = []
 
     def one(kind: type, name: str, labels: dict[str, str], *empty: object) -> Metric:

@@ -1,4 +1,4 @@
-"""What comes back: the classes of vLLM's outputs."""
+"""vLLM's output classes."""
 
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union
@@ -10,7 +10,7 @@ from octavo.sampling_params import RequestOutputKind
 @dataclass
 class Logprob:
     logprob: float
-    rank: Optional[int] = None  # 1: the most likely of all
+    rank: Optional[int] = None  # 1: the most likely token
     decoded_token: Optional[str] = None
 
 
@@ -30,7 +30,7 @@ class CompletionOutput:
 
 @dataclass
 class RequestMetrics:
-    """Seconds after the request's arrival; 0 where the engine has not told."""
+    """Seconds after the request's arrival; 0: not reported by the engine."""
     scheduled: float = 0.0
     first_token: float = 0.0
     last_token: float = 0.0
@@ -57,7 +57,7 @@ def _by_token(engine: Engine, position: Position) -> dict[int, Logprob]:
 
 
 class Assembly:
-    """Joins the pieces of one request to its RequestOutput."""
+    """Joins the pieces of one request into its RequestOutput."""
 
     def __init__(self, engine: Engine, request_id: str, prompt: Optional[str], n: int,
                  kind: RequestOutputKind = RequestOutputKind.FINAL_ONLY):
@@ -67,7 +67,7 @@ class Assembly:
         self._output = RequestOutput(request_id, prompt, [], None, self._answers, False)
 
     def take(self, piece: Piece) -> RequestOutput:
-        """The output so far, or with DELTA what the piece adds. Raises OctavoError when the engine could not go on."""
+        """The output so far, or with DELTA the piece's part. Raises OctavoError if the engine failed."""
         if piece.finish_reason == "error":
             raise OctavoError(piece.error)
         out = self._output
@@ -99,8 +99,8 @@ class Assembly:
 
 
 def prompt_of(prompt: Any) -> tuple[Any, Optional[str]]:
-    """A prompt as vLLM takes it (a text, token ids, {"prompt": ..}, {"prompt_token_ids": ..}) as the text or ids to send,
-    and its text."""
+    """The text or ids to send for a prompt in vLLM's forms (a text, token ids, {"prompt": ..}, {"prompt_token_ids": ..}),
+        and its text."""
     if not isinstance(prompt, dict):
         return prompt, prompt if isinstance(prompt, str) else None
     if not ({"prompt", "prompt_token_ids"} & prompt.keys()):

@@ -1,4 +1,4 @@
-"""Models that read texts: vLLM's parameters and outputs for vectors, classes and scores."""
+"""Pooling models: vLLM's parameters and outputs for embeddings, classes and scores."""
 
 import array
 import base64
@@ -13,10 +13,12 @@ Data = TypeVar("Data")
 
 @dataclass
 class PoolingParams:
-    """What a request asks of the model's head."""
-    truncate_prompt_tokens: Optional[int] = None  # keep that many tokens of a text; -1: as many as the model reads
-    dimensions: Optional[int] = None  # of a vector: the first ones
-    use_activation: Optional[bool] = None  # None: True; vectors are normalised, scores become probabilities
+    """Parameters for the model's head."""
+    # maximum number of tokens of a text; -1: the model's maximum
+    truncate_prompt_tokens: Optional[int] = None
+    dimensions: Optional[int] = None  # keep this many first dimensions of the embedding
+    # None: True; normalises embeddings, turns scores into probabilities
+    use_activation: Optional[bool] = None
 
     def body(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
@@ -24,7 +26,7 @@ class PoolingParams:
 
 @dataclass
 class PoolingOutput:
-    data: list[float]  # what the model's head says: a vector, or a number for each class
+    data: list[float]  # the head's output: an embedding, or a number for each class
 
 
 @dataclass
@@ -39,7 +41,7 @@ class EmbeddingOutput:
 @dataclass
 class ClassificationOutput:
     probs: list[float]
-    label: str  # the likeliest class by the model's name for it
+    label: str  # the model's name of the most likely class
 
     @property
     def num_classes(self) -> int:
@@ -82,7 +84,7 @@ def scoring(item: dict[str, Any]) -> ScoringOutput:
 
 
 class Reading:
-    """Takes the one piece of a text that the model has read."""
+    """Receives the one output of a text."""
 
     def __init__(self, request_id: str, read: Any):
         self._request_id = request_id
@@ -90,6 +92,6 @@ class Reading:
 
     def take(self, piece: Piece) -> PoolingRequestOutput:
         if piece.finish_reason != "stop":
-            raise OctavoError(piece.error or "the text was not read to its end")
+            raise OctavoError(piece.error or "the request ended before the whole text was read")
         (item,) = json.loads(piece.text)["data"]
         return PoolingRequestOutput(self._request_id, self._read(item), piece.prompt_token_ids or [])

@@ -1,23 +1,23 @@
-"""What a request asks of the sampler: the fields and defaults of vLLM's SamplingParams."""
+"""Sampling parameters of a request: the fields and defaults of vLLM's SamplingParams."""
 
 import enum
 import json
 from dataclasses import dataclass, fields
 from typing import Any, Optional, Union
 
-# More than any context has room for: the engine cuts it to what fits.
+# More than any context length: the engine limits it to what fits.
 _UNLIMITED = 2**31 - 1
 
 
 class RequestOutputKind(enum.Enum):
-    CUMULATIVE = 0  # each output has all of the answer so far
-    DELTA = 1  # each output has what is new
+    CUMULATIVE = 0  # each output has the whole text so far
+    DELTA = 1  # each output has only the new text
     FINAL_ONLY = 2  # one output, at the end
 
 
 @dataclass
 class StructuredOutputsParams:
-    """What an answer must look like; one field of them."""
+    """Constraint on the output's text; set exactly one field."""
     json: Optional[Union[str, dict]] = None  # a JSON Schema
     regex: Optional[str] = None
     choice: Optional[list[str]] = None
@@ -46,7 +46,7 @@ class SamplingParams:
     stop: Optional[Union[str, list[str]]] = None
     stop_token_ids: Optional[list[int]] = None
     ignore_eos: bool = False
-    max_tokens: Optional[int] = 16  # None: as many as the context has room for
+    max_tokens: Optional[int] = 16  # None: up to the end of the context
     min_tokens: int = 0
     logprobs: Optional[int] = None
     prompt_logprobs: Optional[int] = None
@@ -61,8 +61,8 @@ class SamplingParams:
     structured_outputs: Optional[StructuredOutputsParams] = None
 
     def body(self, chat: bool) -> dict[str, Any]:
-        """The fields of a request body, /v1/chat/completions' or /v1/completions'. Every one that has a default of the
-        model's is written out, so that it holds."""
+        """The fields of a body of /v1/chat/completions or /v1/completions. Includes every field for which the model may have a
+                default, so that the value here applies."""
         out = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         for name in ("output_kind", "logprobs", "structured_outputs", "logit_bias"):
             out.pop(name, None)

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "fleet/view/endpoint.h"
@@ -26,6 +27,7 @@ struct Booking {
   std::int64_t prefill_tokens = 0;
   std::int64_t context_tokens = 0;
   std::int64_t own_tokens = 0;
+  std::uint64_t number = 0;  // of all bookings of its owner
 };
 
 // Another process that sends requests to the same endpoints: a number that it has drawn for itself.
@@ -61,6 +63,22 @@ class Inflight {
   Loads loads_;
   std::map<PeerId, Loads> peers_;
   Loads of_peers_;  // sums over peers_
+};
+
+// What another process reports of its requests in flight.
+struct WorkerLoad {
+  std::string worker = {};  // Endpoint::name
+  Load load = {};
+
+  bool operator==(const WorkerLoad&) const = default;
+};
+
+struct LoadMessage {
+  PeerId sender = 0;
+  bool all = false;  // the sender has nothing in flight elsewhere
+  std::vector<WorkerLoad> workers = {};
+
+  bool operator==(const LoadMessage&) const = default;
 };
 
 inline Load& Load::operator+=(const Load& more) {

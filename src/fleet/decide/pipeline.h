@@ -84,6 +84,8 @@ class Pipeline {
   void restarted(EndpointId endpoint) { plugins_->restarted(endpoint); }
   // Fields for the header of the answer that `endpoint` gives, for the client to send again.
   HeaderFields answer_headers(const Member& endpoint) const { return plugins_->answer_headers(endpoint); }
+  bool prefills() const { return prefill_.has_value(); }
+  bool encodes() const { return encode_.has_value(); }
   // Who learns from how long answers took; null: nobody does.
   LatencyPredictor* predictor() const;
   // Who places requests that come at the same moment; null: nobody does.

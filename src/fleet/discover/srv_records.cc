@@ -17,6 +17,10 @@
 #include "fleet/discover/endpoints.h"
 #include "fleet/view/fleet_view.h"
 
+// c-ares 1.28 deprecates these functions; Debian 12 has only them.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 namespace octavo::fleet {
 namespace {
 
@@ -175,3 +179,5 @@ Result<PolledOptions> poll_srv(const std::string& name, const std::string& serve
 }
 
 }  // namespace octavo::fleet
+
+#pragma GCC diagnostic pop

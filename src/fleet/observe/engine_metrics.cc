@@ -218,11 +218,4 @@ int engines_of(std::string_view page) {
   return count > 1 && count <= kRanksMax && *engines.rbegin() == count - 1 ? count : 1;
 }
 
-bool has_restarted(const EndpointState& before, const EndpointState& now) {
-  constexpr double kSameStartS = 0.9;  // pages round, to a second at most
-  if (before.started_s > 0 && now.started_s > 0)
-    return std::abs(now.started_s - before.started_s) > kSameStartS;
-  return now.prompt_tokens >= 0 && now.prompt_tokens < before.prompt_tokens;
-}
-
 }  // namespace octavo::fleet

@@ -59,7 +59,4 @@ inline constexpr int kRanksMax = 64;  // of one server
 // Data-parallel ranks behind the page, by the label `engine`: 0 up to a number below kRanksMax, else 1.
 int engines_of(std::string_view page);
 
-// Whether the endpoint has started anew between two such states: its cache is empty then.
-bool has_restarted(const EndpointState& before, const EndpointState& now);
-
 }  // namespace octavo::fleet

@@ -41,7 +41,7 @@ std::vector<std::string> servers_at(const std::vector<std::string>& urls, const 
   std::vector<std::string> found;
   for (const std::string& url : urls) {
     const auto listed = fetch(url, "/workers", api_key);
-    boost::json::error_code wrong;
+    boost::system::error_code wrong;
     const boost::json::value body = boost::json::parse(listed ? *listed : "", wrong);
     const boost::json::value* workers = wrong ? nullptr : body.find_pointer("/workers", wrong);
     if (workers == nullptr || !workers->is_array()) {

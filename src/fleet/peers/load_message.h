@@ -14,21 +14,6 @@
 
 namespace octavo::fleet {
 
-struct WorkerLoad {
-  std::string worker = {};  // Endpoint::name
-  Load load = {};
-
-  bool operator==(const WorkerLoad&) const = default;
-};
-
-struct LoadMessage {
-  PeerId sender = 0;
-  bool all = false;  // the sender has nothing in flight elsewhere
-  std::vector<WorkerLoad> workers = {};
-
-  bool operator==(const LoadMessage&) const = default;
-};
-
 constexpr std::int64_t kLoadMessageBytesMax = 4 << 20;  // a longer one ends the connection
 
 std::string write_load_message(const LoadMessage& message);

@@ -1,7 +1,6 @@
 // The JSON of a body that somebody else has sent.
 #pragma once
 
-#include <boost/json/memory_resource.hpp>
 #include <boost/json/storage_ptr.hpp>
 #include <boost/json/value.hpp>
 #include <cstddef>

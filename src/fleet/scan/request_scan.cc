@@ -10,6 +10,7 @@
 #include "base/exact_json.h"
 #include "fleet/scan/body_json.h"
 #include "http/form.h"
+#include "openai/routes.h"
 
 namespace octavo::fleet {
 namespace {
@@ -161,11 +162,11 @@ void read_form(std::string_view content_type, const std::string& body, RouteRequ
 
 // What the path names: "/v1/models/{model}", "/v1/responses/{id}" and what is below it.
 void read_path(std::string_view path, RouteRequest& route) {
-  constexpr std::string_view kModels = "/v1/models/", kResponses = "/v1/responses/";
-  if (path.starts_with(kModels)) route.model = path.substr(kModels.size());
-  if (!path.starts_with(kResponses)) return;
-  path.remove_prefix(kResponses.size());
-  route.stored_response = path.substr(0, path.find('/'));
+  const openai::Route* known = openai::find_route(path);
+  if (!known || !known->path.ends_with('/')) return;
+  path.remove_prefix(known->path.size());
+  if (known->model == openai::ModelField::path) route.model = path;
+  if (known->stored_id) route.stored_response = path.substr(0, path.find('/'));
 }
 
 }  // namespace

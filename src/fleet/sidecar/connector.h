@@ -1,4 +1,4 @@
-// How an engine that prefills and one that decodes are told of each other. A connector is one small file in
+// How a prefill and a decode engine learn of each other. A connector is one small file in
 // connectors/ and one row in connector.cc.
 #pragma once
 

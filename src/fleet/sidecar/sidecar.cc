@@ -10,10 +10,10 @@
 #include "base/out_of_memory.h"
 #include "base/quoted_text.h"
 #include "base/random.h"
-#include "fleet/proxy/disaggregation.h"
+#include "fleet/relay/disaggregation.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 
 namespace octavo::fleet {
 namespace {
@@ -61,11 +61,11 @@ struct Sidecar::State {
   const std::uint64_t seed = secret_seed();
   std::atomic<std::uint64_t> draws = 0;
   std::unique_ptr<http::AsyncClient> client;
-  boost::asio::thread_pool readers{1};  // of bodies, while streams go on
+  boost::asio::thread_pool readers{1};  // of bodies, off the event loops
   std::unique_ptr<http::Server> server;
 };
 
-// Nothing: the request names none.
+// nullopt: the request names none.
 Result<std::optional<http::Address>> Sidecar::State::prefiller(const http::Request& request,
                                                                std::uint64_t draw) const {
   constexpr std::string_view kHeader = "x-prefiller-host-port";

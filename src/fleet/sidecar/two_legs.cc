@@ -7,10 +7,10 @@
 
 #include "base/log.h"
 #include "fleet/observe/engine_metrics.h"
-#include "fleet/proxy/refusal.h"
-#include "fleet/proxy/relay.h"
+#include "fleet/relay/refusal.h"
+#include "fleet/relay/relay.h"
 #include "fleet/sidecar/usage.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 
 namespace octavo::fleet {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "fleet/proxy/event_cutter.h"
+#include "fleet/relay/event_cutter.h"
 #include "fleet/sidecar/sidecar_options.h"
 #include "http/async_client.h"
 #include "http/exchange.h"
@@ -88,7 +88,7 @@ class TwoLegs : public std::enable_shared_from_this<TwoLegs> {
   std::weak_ptr<http::Call> call_;
   bool over_ = false;
 
-  // Of the answer that decodes.
+  // The decode engine's answer.
   http::Response response_;
   EventCutter events_;
   std::optional<std::int64_t> cached_tokens_;

@@ -4,8 +4,8 @@
 #include <boost/json/array.hpp>
 
 #include "base/exact_json.h"
-#include "fleet/proxy/event_cutter.h"
-#include "fleet/proxy/json_body.h"
+#include "fleet/relay/event_cutter.h"
+#include "fleet/relay/json_body.h"
 #include "http/sse.h"
 
 namespace octavo::fleet {

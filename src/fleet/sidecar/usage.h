@@ -1,4 +1,4 @@
-// What the sidecar reads and writes in answers.
+// The fields of answers that the sidecar reads and writes.
 #pragma once
 
 #include <cstdint>

@@ -9,9 +9,8 @@
 
 #include "base/check.h"
 #include "base/quoted_text.h"
-#include "fleet/decide/pipeline.h"
+#include "fleet/balance/balancer.h"
 #include "fleet/simulate/replica_meter.h"
-#include "fleet/view/fleet_view.h"
 #include "kv/events.h"
 #include "schedule/scheduler.h"
 
@@ -19,7 +18,6 @@ namespace octavo::fleet {
 namespace {
 
 constexpr TokenId kAnswerToken = 0;
-constexpr std::int64_t kExpireUs = 1'000'000;  // as the router does
 constexpr std::size_t kProgressEvery = 256;
 constexpr std::size_t kReadAhead = 4;                        // sequences of a step
 constexpr std::size_t kEventsAtOnce = std::size_t{1} << 40;  // all
@@ -31,12 +29,11 @@ void prefetch(const void* data, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(static_cast<const char*>(data) + i);
 }
 
-// Replicas that do the same part of the work, and how one of them is chosen.
+// Replicas that do the same part of the work.
 struct Pool {
   Role part;
   SchedulerOptions scheduler;
   StepTiming timing;
-  Pipeline policy;
 };
 
 using Handed = std::pair<std::size_t, PrefixHold*>;  // a request's prompt
@@ -66,7 +63,8 @@ class World {
         const std::function<void(std::size_t, std::size_t)>& progress)
       : options_(options), trace_(trace), pools_(std::move(pools)), progress_(progress) {}
 
-  Result<SimulationResult> run();
+  // policies: one for each pool.
+  Result<SimulationResult> run(std::vector<PoolOptions> policies);
 
  private:
   // The end of the step that a replica runs (kStep), or of the transfer of a request's KV to it.
@@ -77,11 +75,6 @@ class World {
     auto operator<=>(const Event&) const = default;
   };
 
-  struct Choice {
-    EndpointId endpoint = kNoEndpoint;
-    std::int64_t new_tokens = 0;  // of the prompt, that it does not hold
-  };
-
   std::int64_t next_change_us() const;
   Result<> change_fleet();
   Result<> read_replicas();
@@ -90,12 +83,12 @@ class World {
   Pool& decoding() { return pools_.back(); }
   Result<EndpointId> add_replica(const Pool& pool);
   void drain(EndpointId id);
-  void leave(EndpointId id);
   void retire(EndpointId id);
   void arrive(std::size_t number);
   void describe(const TraceRequest& request);
-  Cycle cycle(const FleetView& view, std::size_t number, Role part) const;
-  Choice choose(std::size_t number, Role part);
+  ChoiceOptions choice_options(std::size_t number, Role part) const;
+  EndpointId choose(std::size_t number, Role part);
+  void give_back(std::size_t number) { balancer_->ended(bookings_[number], Outcome::neither); }
   bool stays_together(std::size_t number);
   bool add_sequence(std::size_t number, EndpointId id, int output_tokens);
   void prefilled(std::size_t number, const PlannedSequence& planned, Replica& replica);
@@ -119,9 +112,7 @@ class World {
   const std::function<void(std::size_t, std::size_t)>& progress_;
 
   std::int64_t now_us_ = 0;
-  Fleet fleet_;
-  Inflight inflight_;
-  Decision decision_;
+  std::unique_ptr<Balancer> balancer_;
   std::vector<Replica> replicas_;    // [EndpointId]
   std::vector<EndpointId> serving_;  // that take requests, in the order of their starts
   std::int64_t starts_ = 0;
@@ -140,7 +131,6 @@ class World {
   std::vector<std::uint32_t> follower_;  // [request] of a closed trace
   std::vector<bool> apart_;              // [request] its prompt was computed apart
   std::size_t ended_ = 0;
-  std::int64_t expired_us_ = 0;
   std::int64_t prompt_tokens_ = 0;  // see FleetSample
   std::int64_t cached_tokens_ = 0;
   SimulationResult result_;
@@ -151,13 +141,17 @@ class World {
   std::vector<ReplicaReading> readings_;  // scratch
 };
 
-Result<SimulationResult> World::run() {
+Result<SimulationResult> World::run(std::vector<PoolOptions> policies) {
   const auto& requests = trace_.requests;
+  const std::int64_t began_us = now_us_ = trace_.closed ? 0 : requests.front().arrival_us;
+  TRY(balancer_, Balancer::make({.pools = std::move(policies),
+                                 .clock = [this] { return now_us_; },
+                                 .seed = options_.seed,
+                                 .availability_changed = [](const Endpoint&, Availability) {}}));
   bookings_.resize(requests.size());
   apart_.resize(requests.size());
   result_.answers.resize(requests.size());
   if (trace_.closed) plan_followers();
-  const std::int64_t began_us = now_us_ = expired_us_ = trace_.closed ? 0 : requests.front().arrival_us;
   for (int i = 0; i < options_.prefill.replicas; ++i) TRY_VOID(add_replica(pools_.front()));
   TRY_VOID(resize(options_.replicas));
   for (Replica& replica : replicas_) replica.started_us = now_us_;
@@ -241,9 +235,6 @@ Result<> World::resize(int replicas) {
     drain(serving_.back());
     serving_.pop_back();
   }
-  fleet_.update([](Member& member) {
-    return std::exchange(member.state.availability, Availability::available) != Availability::available;
-  });
   return {};
 }
 
@@ -255,7 +246,8 @@ Result<EndpointId> World::add_replica(const Pool& pool) {
     scheduler->tell(*events);
   }
   const std::string name = fmt::format("replica-{}:8000", starts_++);
-  TRY(const EndpointId id, fleet_.add({.name = name, .url = "http://" + name, .role = pool.part}));
+  TRY(const EndpointId id, balancer_->add({.name = name, .url = "http://" + name, .role = pool.part}));
+  balancer_->probed(id, *balancer_->view()->find(id)->endpoint, true);
   if (id == replicas_.size()) replicas_.emplace_back();
   replicas_[id] = {.role = pool.part,
                    .events = std::move(events),
@@ -266,15 +258,9 @@ Result<EndpointId> World::add_replica(const Pool& pool) {
 }
 
 void World::drain(EndpointId id) {
-  decoding().policy.forget(id);
-  CHECK(fleet_.remove(id));
+  CHECK(balancer_->remove(id));
   replicas_[id].draining = true;
-  if (!replicas_[id].busy) leave(id);
-}
-
-void World::leave(EndpointId id) {
-  retire(id);
-  fleet_.release(id);
+  if (!replicas_[id].busy) retire(id);
 }
 
 // Notes what became of it.
@@ -294,9 +280,11 @@ void World::arrive(std::size_t number) {
   answer.input_tokens = request.input_tokens;
   describe(request);
   const bool apart = pools_.size() == 2 && !stays_together(number);
-  const auto [id, new_tokens] = choose(number, apart ? Role::prefill : decoding().part);
-  if (id == kNoEndpoint || !add_sequence(number, id, apart ? 1 : request.output_tokens)) return ended(number);
-  bookings_[number] = inflight_.book(id, request.input_tokens, new_tokens);
+  const EndpointId id = choose(number, apart ? Role::prefill : decoding().part);
+  if (id == kNoEndpoint) return ended(number);
+  if (add_sequence(number, id, apart ? 1 : request.output_tokens)) return;
+  give_back(number);
+  ended(number);
 }
 
 // As policies and schedulers see it: prompt_ and route_.
@@ -308,29 +296,23 @@ void World::describe(const TraceRequest& request) {
   route_.output_tokens_max = request.output_tokens;
 }
 
-Cycle World::cycle(const FleetView& view, std::size_t number, Role part) const {
-  return {view, route_, inflight_, now_us_, Draws(random_bits(options_.seed, number, part == Role::decode))};
+ChoiceOptions World::choice_options(std::size_t number, Role part) const {
+  return {.part = part, .draw = random_bits(options_.seed, number, part == Role::decode)};
 }
 
-World::Choice World::choose(std::size_t number, Role part) {
-  const auto view = fleet_.view();
-  Cycle cycle = this->cycle(*view, number, part);
-  Pipeline& policy = pool(part).policy;
-  policy.choose(cycle, part, {}, decision_);
-  const EndpointId id = decision_.chosen();
-  if (id == kNoEndpoint) return {};
-  const std::int64_t new_tokens = trace_.requests[number].input_tokens - cycle.cached_tokens(id);
-  policy.sent(cycle, id);
-  return {id, new_tokens};
+// Into bookings_. The request's prompt is in route_.
+EndpointId World::choose(std::size_t number, Role part) {
+  auto choice = balancer_->choose(route_, choice_options(number, part));
+  if (!choice) return kNoEndpoint;
+  bookings_[number] = choice->booking;
+  return choice->booking.endpoint;
 }
 
-// Whether so little of the prompt is to be computed that it is done where the answer is.
+// Whether so little of the prompt is to be computed that the replica that decodes does it.
 bool World::stays_together(std::size_t number) {
   if (options_.prefill.local_tokens_max == 0) return false;
-  const auto view = fleet_.view();
-  Cycle cycle = this->cycle(*view, number, Role::decode);
-  decoding().policy.choose(cycle, Role::decode, {}, decision_);
-  return trace_.requests[number].input_tokens - cycle.cached_tokens(decision_.chosen()) <=
+  const std::int64_t prompt_tokens = trace_.requests[number].input_tokens;
+  return balancer_->new_tokens(route_, choice_options(number, Role::decode)).value_or(prompt_tokens) <=
          options_.prefill.local_tokens_max;
 }
 
@@ -347,17 +329,18 @@ bool World::add_sequence(std::size_t number, EndpointId id, int output_tokens) {
 void World::prefilled(std::size_t number, const PlannedSequence& planned, Replica& replica) {
   const TraceRequest& request = trace_.requests[number];
   replica.scheduler->finish(planned.sequence);
-  inflight_.free(bookings_[number]);
+  give_back(number);
   apart_[number] = true;
   prompt_tokens_ += request.input_tokens;
   cached_tokens_ += planned.cached_tokens;
   describe(request);
-  const auto [id, new_tokens] = choose(number, Role::decode);
-  if (id == kNoEndpoint ||
-      !replicas_[id].scheduler->fits(prompt_.size(), request.input_tokens + request.output_tokens))
+  const EndpointId id = choose(number, Role::decode);
+  if (id == kNoEndpoint) return ended(number);
+  if (!replicas_[id].scheduler->fits(prompt_.size(), request.input_tokens + request.output_tokens)) {
+    give_back(number);
     return ended(number);
-  bookings_[number] = inflight_.book(id, request.input_tokens, new_tokens);
-  inflight_.first_token(bookings_[number]);
+  }
+  balancer_->first_token(bookings_[number]);
   replicas_[id].no_room.push_back(number);
   begin_transfers(id);
 }
@@ -395,7 +378,7 @@ void World::end_transfer(std::size_t number, EndpointId id) {
   write_tokens(trace_, trace_.requests[number], prompt_);
   if (add_sequence(number, id, trace_.requests[number].output_tokens)) return;
   let_go(replica, number);
-  inflight_.free(bookings_[number]);
+  give_back(number);
   ended(number);
   begin_transfers(id);
 }
@@ -418,7 +401,7 @@ void World::begin_step(EndpointId id) {
   }
   replica.busy = !replica.step.empty();
   if (!replica.busy) {
-    if (replica.draining) leave(id);
+    if (replica.draining) retire(id);
     return;
   }
   StepWork work;
@@ -492,7 +475,7 @@ void World::tell_events(EndpointId id) {
     told.tokens.assign(tokens.begin(), tokens.end());
     told.block_size = pool(replicas_[id].role).scheduler.block_size;
   });
-  if (!told_.empty()) pool(replicas_[id].role).policy.cache_changed(id, told_);
+  if (!told_.empty()) balancer_->cache_changed(*balancer_->view()->find(id), told_, {});
 }
 
 // A request has its next token.
@@ -511,15 +494,15 @@ void World::token(std::size_t number, const PlannedSequence& planned, Replica& r
     } else {
       let_go(replica, number);
     }
-    inflight_.first_token(bookings_[number]);
+    balancer_->first_token(bookings_[number]);
   } else {
     result_.gaps.add(now_us_ - answer.last_us);
   }
   answer.last_us = now_us_;
-  inflight_.grow(bookings_[number], 1);
+  balancer_->grow(bookings_[number], 1);
   if (++answer.output_tokens < trace_.requests[number].output_tokens) return;
   replica.scheduler->finish(planned.sequence);
-  inflight_.free(bookings_[number]);
+  give_back(number);
   answer.completed = true;
   ++replica.use.requests;
   if (read) replica.meter.finished(answer);
@@ -528,10 +511,10 @@ void World::token(std::size_t number, const PlannedSequence& planned, Replica& r
 
 void World::read_gauges() {
   FleetSample sample{.time_us = now_us_,
-                     .replicas = static_cast<int>(fleet_.view()->members.size()),
+                     .replicas = static_cast<int>(balancer_->view()->members.size()),
                      .prompt_tokens = prompt_tokens_,
                      .cached_tokens = cached_tokens_};
-  fleet_.update([&](Member& member) {
+  balancer_->fleet().update([&](Member& member) {
     const SchedulerStats stats = replicas_[member.id].scheduler->stats();
     EndpointState& state = member.state;
     state.observed_us = now_us_;
@@ -549,9 +532,7 @@ void World::read_gauges() {
     sample.waiting += stats.waiting;
   }
   result_.samples.push_back(sample);
-  if (now_us_ - expired_us_ < kExpireUs) return;
-  expired_us_ = now_us_;
-  for (Pool& each : pools_) each.policy.expire(now_us_);
+  balancer_->tick();
 }
 
 void World::plan_followers() {
@@ -570,13 +551,13 @@ void World::ended(std::size_t number) {
 }
 
 // The policy that was given, or the one of this name.
-Result<Pipeline> make_policy(const SimulationOptions& options, const std::string& name) {
-  if (options.pipeline) return Pipeline::make(*options.pipeline);
+Result<PoolOptions> make_policy(const SimulationOptions& options, Role part, const std::string& name) {
+  if (options.pipeline) return PoolOptions{part, name, *options.pipeline};
   const Policy* policy = find_policy(name);
   if (!policy) return invalid("policy", "there is no policy {}", quoted_text(name));
   PolicyOptions policy_options = options.policy_options;
   policy_options.max_tree_size = std::max<std::int64_t>(1, policy_options.max_tree_size / kTextScale);
-  return Pipeline::make(policy->pipeline(policy_options));
+  return PoolOptions{part, name, policy->pipeline(policy_options)};
 }
 
 }  // namespace
@@ -585,18 +566,21 @@ Result<SimulationResult> simulate(const SimulationOptions& options, const Trace&
                                   const std::function<void(std::size_t, std::size_t)>& progress) {
   CHECK(!trace.requests.empty() && options.metrics_interval_us > 0);
   std::vector<Pool> pools;
+  std::vector<PoolOptions> policies;
   const PrefillPool& prefill = options.prefill;
   if (prefill.replicas > 0) {
     CHECK(options.sizes.empty());
     if (!options.scheduler.enable_prefix_caching)
       return invalid("enable-prefix-caching", "must be on where prompts are computed apart");
-    TRY(Pipeline policy, make_policy(options, prefill.policy));
-    pools.push_back({Role::prefill, prefill.scheduler, prefill.timing, std::move(policy)});
+    TRY(PoolOptions policy, make_policy(options, Role::prefill, prefill.policy));
+    policies.push_back(std::move(policy));
+    pools.push_back({Role::prefill, prefill.scheduler, prefill.timing});
   }
-  TRY(Pipeline policy, make_policy(options, options.policy));
-  pools.push_back({prefill.replicas > 0 ? Role::decode : Role::both, options.scheduler, options.timing,
-                   std::move(policy)});
-  return World(options, trace, std::move(pools), progress).run();
+  const Role part = prefill.replicas > 0 ? Role::decode : Role::both;
+  TRY(PoolOptions policy, make_policy(options, part, options.policy));
+  policies.push_back(std::move(policy));
+  pools.push_back({part, options.scheduler, options.timing});
+  return World(options, trace, std::move(pools), progress).run(std::move(policies));
 }
 
 }  // namespace octavo::fleet

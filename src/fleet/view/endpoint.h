@@ -1,6 +1,7 @@
 // One replica of a model as the fleet sees it: who it is, and what is known of it now. Plain data.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -40,6 +41,8 @@ struct Endpoint {
 
   // What logs and metrics call it: its URL, with its rank where that does not tell it apart.
   std::string label() const { return shares_port ? url + "@" + std::to_string(rank) : url; }
+
+  bool operator==(const Endpoint&) const = default;
 };
 
 // "10.0.0.1" of "10.0.0.1:8000" and "10.0.0.1"; an IPv6 address in brackets keeps them.
@@ -87,6 +90,14 @@ struct EndpointState {
     return found == attributes->end() ? std::nullopt : std::optional(found->second);
   }
 };
+
+// Whether the endpoint's process is another one than before.
+inline bool has_restarted(const EndpointState& before, const EndpointState& now) {
+  constexpr double kSameStartS = 0.9;  // pages round to a second
+  if (before.started_s > 0 && now.started_s > 0)
+    return std::abs(now.started_s - before.started_s) > kSameStartS;
+  return now.prompt_tokens >= 0 && now.prompt_tokens < before.prompt_tokens;
+}
 
 // An endpoint in the fleet.
 struct Member {

@@ -7,13 +7,13 @@
 #include "kernels/backends.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/matrix_tiles.h"
-#include "kernels/cpu/sample.h"
-#include "kernels/reference/reference.h"
 
 namespace octavo {
 namespace {
 
+#define OCTAVO_ROW(name, Args, backends) .name = cpu::name,
 constexpr Ops kCpuOps{
+    .has = [](Need) { return true; },
     .activation = cpu::activation_of,
     .prepare = cpu::prepare,
     .kv_block_bytes = cpu::kv_block_bytes,
@@ -21,43 +21,9 @@ constexpr Ops kCpuOps{
     .make_attention_plan = cpu::make_attention_plan,
     .plan_attention = cpu::plan_attention,
     .reserve_sampling = cpu::reserve_sampling,
-    .embed = cpu::embed,
-    .add_norm = cpu::add_norm,
-    .matmul = cpu::matmul,
-    .activate = cpu::activate,
-    .keep_tail = cpu::keep_tail,
-    .scale_rows = cpu::scale_rows,
-    .clamp = cpu::clamp,
-    .route = cpu::route,
-    .grouped_matmul = cpu::grouped_matmul,
-    .combine = cpu::combine,
-    .add_rows = cpu::add_rows,
-    .angles = cpu::angles,
-    .qkv_store = cpu::qkv_store,
-    .head_matmul = cpu::head_matmul,
-    .latent_store = cpu::latent_store,
-    .choose_tokens = cpu::choose_tokens,
-    .attention = cpu::attention,
-    .turn_ends = cpu::turn_ends,
-    .store_rows = cpu::store_rows,
-    .gate = cpu::gate,
-    .causal_conv = cpu::causal_conv,
-    .gated_delta = cpu::gated_delta,
-    .scan = cpu::scan,
-    .channel_scan = cpu::channel_scan,
-    .wkv = cpu::wkv,
-    .compress = cpu::compress,
-    .collapse_streams = cpu::collapse_streams,
-    .expand_streams = cpu::expand_streams,
-    .predict_streams = cpu::predict_streams,
-    .correct_streams = cpu::correct_streams,
-    .match_size = cpu::match_size,
-    .gather_rows = cpu::gather_rows,
-    .pool = cpu::pool,
-    .put_sampled = reference::put_sampled,  // a few ids
-    .scale_logits = cpu::scale_logits,
-    .sample = cpu::sample,
+    OCTAVO_OPERATORS(OCTAVO_ROW)
 };
+#undef OCTAVO_ROW
 
 struct IsaChoice {
   CpuIsa isa;

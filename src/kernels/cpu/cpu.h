@@ -40,48 +40,17 @@ Result<> supports(const KvSpec& spec, int q_heads);
 Result<std::unique_ptr<AttentionPlan>> make_attention_plan(Device& device, const AttentionLimits& limits);
 void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& plan);
 
-void embed(Stream& stream, const EmbedArgs& args);
-void add_norm(Stream& stream, const AddNormArgs& args);
-void matmul(Stream& stream, const MatmulArgs& args);
-void activate(Stream& stream, const ActivateArgs& args);
-void keep_tail(Stream& stream, const KeepTailArgs& args);
-void scale_rows(Stream& stream, const ScaleRowsArgs& args);
-void clamp(Stream& stream, const ClampArgs& args);
-void route(Stream& stream, const RouteArgs& args);
-void grouped_matmul(Stream& stream, const GroupedMatmulArgs& args);
-void combine(Stream& stream, const CombineArgs& args);
-void add_rows(Stream& stream, const AddRowsArgs& args);
-void angles(Stream& stream, const AnglesArgs& args);
-void qkv_store(Stream& stream, const QkvStoreArgs& args);
-void head_matmul(Stream& stream, const HeadMatmulArgs& args);
-void latent_store(Stream& stream, const LatentStoreArgs& args);
-void choose_tokens(Stream& stream, const ChooseTokensArgs& args);
-// The numbers of the `most` greatest of more scores, ascending; of equal ones the first. order: room for `count`.
+OCTAVO_OPERATORS(OCTAVO_DECLARE_OPERATOR)
+Result<> reserve_sampling(Device& device, std::int64_t rows, std::int64_t vocab);
+
+// Indices of the `most` greatest of more scores, ascending; of equal ones the first. order: memory for `count`.
 void keep_best(float* scores, std::int64_t count, std::int32_t* order, std::int64_t most, std::int32_t* best);
-// Working memory of a thread that chooses among so many tokens.
+// Scratch bytes of a thread that chooses among n tokens.
 std::size_t choice_bytes(const KvSpec& spec, std::int64_t tokens);
-void attention(Stream& stream, const AttentionArgs& args);
-// These two, of caches with KvSpec::shared_rows: row_attention.cc.
+// attention and choose_tokens of caches with KvSpec::shared_rows: row_attention.cc.
 void attend_rows(Stream& stream, const AttentionArgs& args);
 void choose_entries(Stream& stream, const ChooseTokensArgs& args);
-// Working memory of a thread for either, in a cache of so many tokens.
+// Scratch bytes of a thread for either, in a cache of limits.max_length tokens.
 std::size_t row_attention_bytes(const AttentionLimits& limits, const IsaKernels& kernels);
-void turn_ends(Stream& stream, const TurnEndsArgs& args);
-void store_rows(Stream& stream, const StoreRowsArgs& args);
-void gate(Stream& stream, const GateArgs& args);
-void causal_conv(Stream& stream, const ConvArgs& args);
-void gated_delta(Stream& stream, const GatedDeltaArgs& args);
-void scan(Stream& stream, const ScanArgs& args);
-void channel_scan(Stream& stream, const ChannelScanArgs& args);
-void wkv(Stream& stream, const WkvArgs& args);
-void compress(Stream& stream, const CompressArgs& args);
-void collapse_streams(Stream& stream, const CollapseStreamsArgs& args);
-void expand_streams(Stream& stream, const ExpandStreamsArgs& args);
-void predict_streams(Stream& stream, const PredictStreamsArgs& args);
-void correct_streams(Stream& stream, const CorrectStreamsArgs& args);
-void match_size(Stream& stream, const MatchSizeArgs& args);
-void gather_rows(Stream& stream, const GatherRowsArgs& args);
-void pool(Stream& stream, const PoolArgs& args);
-void scale_logits(Stream& stream, const ScaleLogitsArgs& args);
 
 }  // namespace octavo::cpu

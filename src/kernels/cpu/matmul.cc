@@ -22,7 +22,6 @@ constexpr std::int64_t kWorthSharing = 1 << 18;  // multiplications that repay w
 constexpr std::int64_t kPieceUnits = 128;  // of a tile of x, laid out at a time
 
 // Of any instruction set.
-constexpr std::int64_t kMostVectorRows = 12;
 constexpr std::int64_t kMostTileRows = 2 * kMatrixRows;
 constexpr std::int64_t kMostWidth = 32;
 

@@ -53,8 +53,8 @@ std::byte* address_to(const View& view, std::int64_t row, std::int64_t column) {
   return const_cast<std::byte*>(address(view, row, column));
 }
 
-void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tokens, std::int64_t first,
-              std::int64_t count) {
+void convolve(const IsaKernels& kernels, const ConvArgs& args, const Tokens& tokens, std::int64_t,
+              std::int64_t first, std::int64_t count) {
   const Format format = format_of(args.x.dtype);
   const std::int64_t width = args.weight.size(1), inputs = args.x.size(1);
   const std::int64_t padded = (count + 15) / 16 * 16;
@@ -197,7 +197,8 @@ void scan_head(const IsaKernels& kernels, const ScanArgs& args, const Tokens& to
   }
 }
 
-void run_wkv_head(const IsaKernels& kernels, const WkvArgs& args, const Tokens& tokens, std::int64_t head) {
+void run_wkv_head(const IsaKernels& kernels, const WkvArgs& args, const Tokens& tokens, std::int64_t head, std::int64_t,
+                  std::int64_t) {
   const Format format = format_of(args.out.dtype);
   const std::int64_t dim = args.state.size(2), first = head * dim;
   float* const state = args.state.row<float>(tokens.slot) + head * dim * dim;
@@ -259,7 +260,7 @@ void run_wkv_head(const IsaKernels& kernels, const WkvArgs& args, const Tokens& 
   }
 }
 
-void scan_channels(const IsaKernels& kernels, const ChannelScanArgs& args, const Tokens& tokens,
+void scan_channels(const IsaKernels& kernels, const ChannelScanArgs& args, const Tokens& tokens, std::int64_t,
                    std::int64_t first, std::int64_t count) {
   const Format format = format_of(args.x.dtype);
   const std::int64_t state_dim = args.state.size(1), channels = args.state.size(2);
@@ -295,59 +296,40 @@ void scan_channels(const IsaKernels& kernels, const ChannelScanArgs& args, const
   }
 }
 
+// Calls run(kernels, args, tokens, part, column, count) for every sequence with tokens, every of its `parts`, and pieces of
+// at most `most` columns, on all threads.
+template <class Args, class Run>
+void for_sequences(Stream& stream, const Args& args, std::int64_t parts, std::int64_t columns, std::int64_t most,
+                   Run run) {
+  check_indices("state", args.plan.slots, args.state.size(0));
+  const IsaKernels& kernels = cpu_stream(stream).kernels();
+  for_pieces(pool_of(stream), args.plan.slots.size(0) * parts, columns, most,
+             [&](std::int64_t row, std::int64_t column, std::int64_t count) {
+               const Tokens tokens = tokens_of(args.plan, row / parts);
+               if (tokens.begin < tokens.end) run(kernels, args, tokens, row % parts, column, count);
+             });
+}
+
 }  // namespace
 
 void causal_conv(Stream& stream, const ConvArgs& args) {
-  check_indices("state", args.plan.slots, args.state.size(0));
-  const IsaKernels& kernels = cpu_stream(stream).kernels();
-  for_pieces(pool_of(stream), args.plan.slots.size(0), args.x.size(1), kChannels,
-             [&](std::int64_t sequence, std::int64_t channel, std::int64_t count) {
-               const Tokens tokens = tokens_of(args.plan, sequence);
-               if (tokens.begin < tokens.end) convolve(kernels, args, tokens, channel, count);
-             });
+  for_sequences(stream, args, 1, args.x.size(1), kChannels, convolve);
 }
 
 void gated_delta(Stream& stream, const GatedDeltaArgs& args) {
-  check_indices("state", args.plan.slots, args.state.size(0));
-  const IsaKernels& kernels = cpu_stream(stream).kernels();
-  const std::int64_t heads = args.state.size(1);
-  for_pieces(pool_of(stream), args.plan.slots.size(0) * heads, args.state.size(3), kColumns,
-             [&](std::int64_t row, std::int64_t column, std::int64_t count) {
-               const Tokens tokens = tokens_of(args.plan, row / heads);
-               if (tokens.begin < tokens.end) run_head(kernels, args, tokens, row % heads, column, count);
-             });
+  for_sequences(stream, args, args.state.size(1), args.state.size(3), kColumns, run_head);
 }
 
 void scan(Stream& stream, const ScanArgs& args) {
-  check_indices("state", args.plan.slots, args.state.size(0));
-  const IsaKernels& kernels = cpu_stream(stream).kernels();
-  const std::int64_t heads = args.state.size(1);
-  for_pieces(pool_of(stream), args.plan.slots.size(0) * heads, args.state.size(3), kColumns,
-             [&](std::int64_t row, std::int64_t column, std::int64_t count) {
-               const Tokens tokens = tokens_of(args.plan, row / heads);
-               if (tokens.begin < tokens.end) scan_head(kernels, args, tokens, row % heads, column, count);
-             });
+  for_sequences(stream, args, args.state.size(1), args.state.size(3), kColumns, scan_head);
 }
 
 void channel_scan(Stream& stream, const ChannelScanArgs& args) {
-  check_indices("state", args.plan.slots, args.state.size(0));
-  const IsaKernels& kernels = cpu_stream(stream).kernels();
-  for_pieces(pool_of(stream), args.plan.slots.size(0), args.state.size(2), kScanned,
-             [&](std::int64_t sequence, std::int64_t channel, std::int64_t count) {
-               const Tokens tokens = tokens_of(args.plan, sequence);
-               if (tokens.begin < tokens.end) scan_channels(kernels, args, tokens, channel, count);
-             });
+  for_sequences(stream, args, 1, args.state.size(2), kScanned, scan_channels);
 }
 
 void wkv(Stream& stream, const WkvArgs& args) {
-  check_indices("state", args.plan.slots, args.state.size(0));
-  const IsaKernels& kernels = cpu_stream(stream).kernels();
-  const std::int64_t heads = args.state.size(1);
-  for_pieces(pool_of(stream), args.plan.slots.size(0) * heads, 1, 1,
-             [&](std::int64_t row, std::int64_t, std::int64_t) {
-               const Tokens tokens = tokens_of(args.plan, row / heads);
-               if (tokens.begin < tokens.end) run_wkv_head(kernels, args, tokens, row % heads);
-             });
+  for_sequences(stream, args, args.state.size(1), 1, 1, run_wkv_head);
 }
 
 }  // namespace octavo::cpu

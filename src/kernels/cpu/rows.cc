@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/cpu_weight.h"
+#include "kernels/reference/reference.h"
 
 namespace octavo::cpu {
 namespace {
@@ -278,6 +279,9 @@ void add_rows(Stream& stream, const AddRowsArgs& args) {
                kernels.narrow(y, x, y_format, sum, count);
              });
 }
+
+// A few ids.
+void put_sampled(Stream& stream, const PutSampledArgs& args) { reference::put_sampled(stream, args); }
 
 void scale_logits(Stream& stream, const ScaleLogitsArgs& args) {
   const IsaKernels& kernels = cpu_stream(stream).kernels();

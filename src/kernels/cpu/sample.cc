@@ -1,5 +1,4 @@
-#include "kernels/cpu/sample.h"
-
+// The sample operator: many rows at a time, or one row cut into pieces; never a sort of the vocabulary.
 #include <algorithm>
 #include <atomic>
 #include <limits>

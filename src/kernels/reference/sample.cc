@@ -1,9 +1,9 @@
-#include "kernels/reference/sample.h"
-
+// The specification of the sample operator: sorts the vocabulary and walks it.
 #include <algorithm>
 #include <limits>
 #include <vector>
 
+#include "kernels/reference/reference.h"
 #include "kernels/sampling.h"
 
 namespace octavo::reference {

@@ -1,5 +1,5 @@
-// Video files by FFmpeg's libraries: a library of its own (video_file.h), since few machines have them. It reads the
-// bytes that it is given and nothing else: no addresses, no other files, formats and codecs of a list alone.
+// Reads videos with FFmpeg's libraries. A separate shared library (video_file.h), since few machines have
+// them. Reads only the given bytes: no URLs, no other files, only listed formats and codecs.
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -57,10 +57,10 @@ void check(int code, const char* what) {
   if (code >= 0) return;
   char text[AV_ERROR_MAX_STRING_SIZE] = {};
   av_strerror(code, text, sizeof text);
-  fail(fmt::format("the video cannot be read: {}: {}", what, text));
+  fail(fmt::format("cannot read the video: {}: {}", what, text));
 }
 
-// The bytes as a file.
+// The bytes as an AVIOContext.
 struct Bytes {
   std::span<const std::byte> all;
   std::int64_t at = 0;
@@ -84,7 +84,7 @@ struct Bytes {
   }
 };
 
-// A file with the stream that is its video.
+// An open file and its video stream.
 class Input {
  public:
   explicit Input(std::span<const std::byte> file) : bytes_{file} {
@@ -97,7 +97,8 @@ class Input {
     av_dict_set(&options, "format_whitelist", kFormats, 0);
     av_dict_set(&options, "codec_whitelist", kCodecs, 0);
     av_dict_set(&options, "protocol_whitelist", "none", 0);
-    const int opened = avformat_open_input(&context, nullptr, nullptr, &options);  // frees the context if it fails
+    // frees the context on failure
+    const int opened = avformat_open_input(&context, nullptr, nullptr, &options);
     av_dict_free(&options);
     if (opened < 0) fail("cannot identify the video: supported are MP4, MOV, Matroska, WebM, AVI, MPEG-TS, Ogg and GIF");
     format_.reset(context);
@@ -115,7 +116,7 @@ class Input {
 
   const AVStream& stream() const { return *stream_; }
   const AVCodec* decoder() const { return decoder_; }
-  // The next packet of the video; false: there is none.
+  // Reads the next video packet; false at the end.
   bool next(AVPacket& packet) {
     for (;;) {
       av_packet_unref(&packet);
@@ -137,13 +138,13 @@ class Input {
   const AVCodec* decoder_ = nullptr;
 };
 
-// VP8 has frames that are never shown, in packets of their own.
+// VP8 has packets for frames that are never shown.
 bool shown(const AVPacket& packet, AVCodecID codec) {
   if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0) return false;
   return codec != AV_CODEC_ID_VP8 || (packet.size > 0 && (packet.data[0] & 0x10) != 0);
 }
 
-// Quarter turns, clockwise, that a player makes: what a phone that was held upright writes.
+// Clockwise quarter turns that a player applies, as phones record.
 int quarter_turns(const AVStream& stream) {
   const auto* matrix = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, nullptr);
   if (matrix == nullptr) return 0;
@@ -208,7 +209,7 @@ class Reader {
         ++next;
       }
     }
-    if (next != wanted.end()) fail(fmt::format("the video breaks off behind {} of {} frames", number, head_.frames));
+    if (next != wanted.end()) fail(fmt::format("the video ends after {} of {} frames", number, head_.frames));
   }
 
  private:
@@ -226,9 +227,9 @@ class Reader {
     SwsContext* const scaler =
         sws_getCachedContext(scaler_.release(), width, height, static_cast<AVPixelFormat>(frame.format), width, height,
                              AV_PIX_FMT_RGB24, SWS_BICUBIC, nullptr, nullptr, nullptr);
-    if (scaler == nullptr) fail("the video's pixels are of a format that is not supported");
+    if (scaler == nullptr) fail("the video's pixel format is not supported");
     scaler_.reset(scaler);
-    // The scaler writes whole vectors, beyond the last pixel too.
+    // The scaler writes whole vectors, beyond the last pixel.
     const int stride = (3 * width + 63) / 64 * 64;
     rows_.resize(static_cast<std::size_t>(stride) * static_cast<std::size_t>(height) + 64);
     std::uint8_t* const planes[4] = {rows_.data()};

@@ -139,9 +139,9 @@ class AttentionBlock final : public Block {
     qkv_ = name.linear({names.qkv.begin() + first, names.qkv.begin() + first + std::ssize(rows)}, rows,
                        input_dim, spec.qkv_bias);
     if (spec.q_rank > 0) {
-      q_down_ = name.linear({names.latent_q_down}, {spec.q_rank}, input_dim, false);
-      q_latent_norm_ = name.norm(spec.q_latent_norm, names.latent_q_norm, spec.q_rank);
-      q_up_ = name.linear({names.latent_q_up}, {spec.q_dim()}, spec.q_rank, false);
+      q_down_ = name.linear({names.of<LatentAttention>().q_down}, {spec.q_rank}, input_dim, false);
+      q_latent_norm_ = name.norm(spec.q_latent_norm, names.of<LatentAttention>().q_norm, spec.q_rank);
+      q_up_ = name.linear({names.of<LatentAttention>().q_up}, {spec.q_dim()}, spec.q_rank, false);
     }
     if (spec.keys_are_values && spec.source < 0) {
       const RowRange keys{spec.q_dim(), spec.kv_dim()};
@@ -186,20 +186,8 @@ class AttentionBlock final : public Block {
   }
 
   void list(ParameterList& list) override {
-    list.add(q_down_);
-    list.add(q_latent_norm_);
-    list.add(q_up_);
-    list.add(qkv_);
-    for (LinearParameter& linear : apart_) list.add(linear);
-    list.add(q_norm_);
-    list.add(k_norm_);
-    list.add(v_norm_);
-    list.add(sinks_);
-    list.add(slopes_);
-    list.add(distance_bias_);
-    list.add(bounds_);
-    list.add(head_gate_);
-    list.add(out_);
+    list.add(q_down_, q_latent_norm_, q_up_, qkv_, apart_, q_norm_, k_norm_, v_norm_, sinks_, slopes_,
+             distance_bias_, bounds_, head_gate_, out_);
   }
 
   void loaded() override {
@@ -227,6 +215,9 @@ class AttentionBlock final : public Block {
     return shard.size % spec_.kv_heads == 0 ? Result<>() : divides(shard, spec_.kv_heads, "key heads");
   }
   bool spans_layers() const override { return spec_.source >= 0; }
+  std::vector<Need> needs() const override {
+    return spec_.distance_bias.buckets > 0 ? std::vector{Need::distance_bias} : std::vector<Need>();
+  }
 
   BlockCost cost(const Pass& pass) const override {
     const std::int64_t window = spec_.window;

@@ -1,5 +1,5 @@
-// A block: what a half of a layer computes. A kind of block is a struct in spec.h and a file here, which says all that
-// the rest asks of it.
+// A block: what a half of a layer computes. A kind of block is a header here, with its spec and its names, and a source,
+// which says all that the rest of the model asks of it. kinds.h lists the kinds.
 #pragma once
 
 #include <cstdint>
@@ -87,31 +87,13 @@ class Block : public NetworkPart {
 
 std::string_view name(Activation activation);
 
-// One for each kind: blocks/<kind>.cc. `name` is the layer's, `dim` the width of the network.
-std::unique_ptr<Block> make_block(const Attention& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const CrossAttention& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const LatentAttention& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const CompressedAttention& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const DeltaNet& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const KimiDelta& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const LightningAttention& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const Laurel& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const ShortConv& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const Mamba2& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const Mamba& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const TimeMix& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const ChannelMix& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const Mlp& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const Experts& spec, const Namer& name, std::int64_t dim);
-std::unique_ptr<Block> make_block(const MlpAndExperts& spec, const Namer& name, std::int64_t dim);
-// layer: whose vectors it reads.
-std::unique_ptr<Block> make_layer_input(const LayerInputs& spec, std::int64_t layer, const Namer& name,
-                                        std::int64_t dim);
 // Of Mlp::limit, where the activation has none of its own: what gates and what they are multiplied with may be.
 BoundsParameter gate_bounds(const Mlp& mlp);
 // An MLP of these tensors.
 std::unique_ptr<Block> make_mlp(const Mlp& spec, const Namer& name, std::int64_t dim,
                                 const std::vector<std::string>& up, const std::string& down);
+
+// The layer has no such half.
 inline std::unique_ptr<Block> make_block(std::monostate, const Namer&, std::int64_t) { return nullptr; }
 
 }  // namespace octavo

@@ -21,7 +21,7 @@ class Compressor {
              std::int64_t entry_dim, std::int64_t dim)
       : dim_(entry_dim), sets_(spec.sets()), rate_(spec.rate), rope_(static_cast<std::size_t>(spec.rope)) {
     const Names& names = name.names;
-    const std::string begin = names.behind(names.compressed, usual, in_gguf);
+    const std::string begin = names.behind(names.of<CompressedAttention>().prefix, usual, in_gguf);
     in_ = name.linear({names.behind(begin, "wkv", "kv"), names.behind(begin, "wgate", "gate")},
                       {sets_ * dim_, sets_ * dim_}, dim, false);
     in_.weight.use = MatrixUse::plain;
@@ -30,9 +30,7 @@ class Compressor {
   }
 
   void list(ParameterList& list) {
-    list.add(in_);
-    list.add(bias_);
-    list.add(norm_);
+    list.add(in_, bias_, norm_);
   }
   std::int64_t state_floats() const { return sets_ * 3 * dim_; }
   BlockCost cost(const Pass& pass) const {
@@ -82,7 +80,7 @@ class CompressedAttentionBlock final : public Block {
   CompressedAttentionBlock(const CompressedAttention& spec, const Namer& name, std::int64_t dim)
       : spec_(spec) {
     const auto tensor = [&](const char* usual, const char* in_gguf) {
-      return name.names.behind(name.names.compressed, usual, in_gguf);
+      return name.names.behind(name.names.of<CompressedAttention>().prefix, usual, in_gguf);
     };
     down_ = name.linear({tensor("wq_a", "attn_q_a"), tensor("wkv", "attn_kv")}, {spec.q_rank, spec.head_dim},
                         dim, false);
@@ -117,18 +115,8 @@ class CompressedAttentionBlock final : public Block {
   }
 
   void list(ParameterList& list) override {
-    list.add(down_);
-    list.add(q_latent_norm_);
-    list.add(q_);
-    list.add(q_norm_);
-    list.add(kv_norm_);
-    if (compressor_) compressor_->list(list);
-    if (index_compressor_) index_compressor_->list(list);
-    list.add(index_q_);
-    list.add(index_weights_);
-    list.add(sinks_);
-    for (LinearParameter& group : groups_) list.add(group);
-    list.add(out_);
+    list.add(down_, q_latent_norm_, q_, q_norm_, kv_norm_, compressor_, index_compressor_, index_q_,
+             index_weights_, sinks_, groups_, out_);
   }
 
   std::optional<CacheNeed> cache() const override {
@@ -156,6 +144,7 @@ class CompressedAttentionBlock final : public Block {
   Result<> splits(const Shard& shard) const override {
     return divides(shard, spec_.out_groups, "groups of heads");
   }
+  std::vector<Need> needs() const override { return {Need::turn_ends, Need::store_rows, Need::compress}; }
 
   BlockCost cost(const Pass& pass) const override {
     const auto tokens = static_cast<double>(pass.tokens), context = static_cast<double>(pass.context);
@@ -303,6 +292,12 @@ class CompressedAttentionBlock final : public Block {
 
 std::unique_ptr<Block> make_block(const CompressedAttention& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<CompressedAttentionBlock>(spec, name, dim);
+}
+
+CompressedAttention::Names CompressedAttention::Names::of_gguf(const GgufLayers&) {
+  return {
+      .prefix = "",
+  };
 }
 
 }  // namespace octavo

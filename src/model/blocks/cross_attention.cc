@@ -9,23 +9,22 @@ class CrossAttentionBlock final : public Block {
  public:
   CrossAttentionBlock(const CrossAttention& spec, const Namer& name, std::int64_t dim) : spec_(spec) {
     const std::int64_t rows = spec.rows();
-    q_ = name.linear({name.names.cross_q}, {rows}, dim, spec.bias);
-    kv_ = name.linear(name.names.cross_kv, {rows, rows}, dim, spec.bias);
+    q_ = name.linear({name.names.of<CrossAttention>().q}, {rows}, dim, spec.bias);
+    kv_ = name.linear(name.names.of<CrossAttention>().kv, {rows, rows}, dim, spec.bias);
     if (spec.bias && !spec.k_bias) {
       kv_.bias.parts.erase(kv_.bias.parts.begin());
       kv_.bias.order = {{-1, rows}, {0, rows}};
     }
-    out_ = name.linear({name.names.cross_out}, {dim}, rows, spec.bias);
+    out_ = name.linear({name.names.of<CrossAttention>().out}, {dim}, rows, spec.bias);
   }
 
   void list(ParameterList& list) override {
-    list.add(q_);
-    list.add(kv_);
-    list.add(out_);
+    list.add(q_, kv_, out_);
   }
 
   void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
   Result<> splits(const Shard&) const override { return not_split("cross attention"); }
+  std::vector<Need> needs() const override { return {Need::cross_attention}; }
 
   std::optional<CacheNeed> source() const override {
     return CacheNeed{

@@ -1,5 +1,6 @@
 // A gated delta net: linear attention whose state forgets and corrects itself.
 #include "model/blocks/recurrent.h"
+#include "model/gguf/layers.h"
 
 namespace octavo {
 namespace {
@@ -28,45 +29,39 @@ class DeltaNetBlock final : public Block {
  public:
   DeltaNetBlock(const DeltaNet& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
-        conv_(name, name.names.delta_conv, spec.channels(), spec.conv_width, false,
-              name.names.delta_conv.size() == 1 ? std::vector<std::int64_t>() : sizes(spec)) {
+        conv_(name, name.names.of<DeltaNet>().conv, spec.channels(), spec.conv_width, false,
+              name.names.of<DeltaNet>().conv.size() == 1 ? std::vector<std::int64_t>() : sizes(spec)) {
     const Names& names = name.names;
     const std::int64_t values = spec.values(), channels = spec.channels(), heads = spec.value_heads;
     const std::int64_t group = heads / spec.key_heads;
-    if (names.delta_in.size() == 1) {
-      in_ = name.linear(names.delta_in, {channels + values}, dim, false);
+    if (names.of<DeltaNet>().in.size() == 1) {
+      in_ = name.linear(names.of<DeltaNet>().in, {channels + values}, dim, false);
       in_.weight.order = by_kind(
           spec.key_heads, {spec.key_dim, spec.key_dim, group * spec.value_dim, group * spec.value_dim});
-    } else if (names.delta_in.size() == 2) {
-      in_ = name.linear(names.delta_in, {channels, values}, dim, false);
+    } else if (names.of<DeltaNet>().in.size() == 2) {
+      in_ = name.linear(names.of<DeltaNet>().in, {channels, values}, dim, false);
     } else {
       std::vector<std::int64_t> rows = sizes(spec);
       rows.push_back(values);
-      in_ = name.linear(names.delta_in, rows, dim, false);
+      in_ = name.linear(names.of<DeltaNet>().in, rows, dim, false);
     }
-    if (names.delta_ba.size() == 1) {
-      ba_ = name.linear(names.delta_ba, {2 * heads}, dim, false);
+    if (names.of<DeltaNet>().ba.size() == 1) {
+      ba_ = name.linear(names.of<DeltaNet>().ba, {2 * heads}, dim, false);
       ba_.weight.order = by_kind(spec.key_heads, {group, group});
     } else {
-      ba_ = name.linear(names.delta_ba, {heads, heads}, dim, false);
+      ba_ = name.linear(names.of<DeltaNet>().ba, {heads, heads}, dim, false);
     }
     ba_.weight.use = MatrixUse::router;
-    a_log_ = name.vector({names.delta_a_log}, {heads});
-    a_log_.rates = names.delta_rates;
-    dt_bias_ = name.vector({names.delta_dt_bias}, {heads});
-    norm_ = name.norm(spec.norm, names.delta_norm, spec.value_dim);
-    out_ = name.linear({names.delta_out}, {dim}, values, false);
+    a_log_ = name.vector({names.of<DeltaNet>().a_log}, {heads});
+    a_log_.rates = names.of<DeltaNet>().rates;
+    dt_bias_ = name.vector({names.of<DeltaNet>().dt_bias}, {heads});
+    norm_ = name.norm(spec.norm, names.of<DeltaNet>().norm, spec.value_dim);
+    out_ = name.linear({names.of<DeltaNet>().out}, {dim}, values, false);
     if (name.shard.size > 1) split(name.shard);
   }
 
   void list(ParameterList& list) override {
-    list.add(in_);
-    list.add(ba_);
-    conv_.list(list);
-    list.add(a_log_);
-    list.add(dt_bias_);
-    list.add(norm_);
-    list.add(out_);
+    list.add(in_, ba_, conv_, a_log_, dt_bias_, norm_, out_);
   }
 
   std::int64_t state_floats() const override {
@@ -156,6 +151,19 @@ class DeltaNetBlock final : public Block {
 
 std::unique_ptr<Block> make_block(const DeltaNet& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<DeltaNetBlock>(spec, name, dim);
+}
+
+DeltaNet::Names DeltaNet::Names::of_gguf(const GgufLayers& layers) {
+  return {
+      .in = layers.have("ssm_in.weight") ? std::vector<std::string>{"ssm_in"} : std::vector<std::string>{"attn_qkv", "attn_gate"},
+      .ba = layers.have("ssm_ba.weight") ? std::vector<std::string>{"ssm_ba"} : std::vector<std::string>{"ssm_beta", "ssm_alpha"},
+      .conv = {"ssm_conv1d"},
+      .a_log = "ssm_a",
+      .rates = true,
+      .dt_bias = "ssm_dt.bias",
+      .norm = "ssm_norm",
+      .out = "ssm_out",
+  };
 }
 
 }  // namespace octavo

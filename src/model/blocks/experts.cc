@@ -6,6 +6,7 @@
 #include "model/adapter.h"
 #include "model/blocks/block.h"
 #include "model/blocks/expert_spread.h"
+#include "model/gguf/layers.h"
 #include "model/residual/residual.h"
 
 namespace octavo {
@@ -15,37 +16,37 @@ class ExpertsBlock final : public Block {
  public:
   ExpertsBlock(const Experts& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
-        flat_(name.names.expert_storage == ExpertStorage::flat),
+        flat_(name.names.of<Experts>().storage == ExpertStorage::flat),
         dim_(dim),
         inner_(spec.latent > 0 ? spec.latent : dim),
         shard_(name.shard) {
     const Names& names = name.names;
     const Mlp& mlp = spec.expert;
-    router_ = name.linear({names.router}, {choices()}, dim, spec.router_bias);
+    router_ = name.linear({names.of<Experts>().router}, {choices()}, dim, spec.router_bias);
     router_.weight.use = MatrixUse::router;
-    if (spec.choice_bias) choice_bias_ = name.vector({names.choice_bias}, {choices()});
-    if (spec.choice_bias && names.choice_bias_row) choice_bias_.parts[0].shape = {1, choices()};
-    up_ = name.experts(names.expert_up, spec.count, mlp.up_dim(), inner_);
-    down_ = name.experts({names.expert_down}, spec.count, inner_, mlp.hidden, true);
+    if (spec.choice_bias) choice_bias_ = name.vector({names.of<Experts>().choice_bias}, {choices()});
+    if (spec.choice_bias && names.of<Experts>().choice_bias_row) choice_bias_.parts[0].shape = {1, choices()};
+    up_ = name.experts(names.of<Experts>().up, spec.count, mlp.up_dim(), inner_);
+    down_ = name.experts({names.of<Experts>().down}, spec.count, inner_, mlp.hidden, true);
     if (spec.latent > 0) {
-      latent_ = name.linear({names.expert_latent}, {inner_}, dim, false);
-      lift_ = name.linear({names.expert_lift}, {dim}, inner_, false);
+      latent_ = name.linear({names.of<Experts>().latent}, {inner_}, dim, false);
+      lift_ = name.linear({names.of<Experts>().lift}, {dim}, inner_, false);
     }
-    if (mlp.up_bias) up_bias_ = name.rows_of_vectors(names.expert_up_bias, spec.count, mlp.up_dim());
-    if (mlp.down_bias) down_bias_ = name.rows_of_vectors({names.expert_down_bias}, spec.count, inner_);
-    if (spec.sum_bias) sum_bias_ = name.vector({names.expert_sum_bias}, {dim});
+    if (mlp.up_bias) up_bias_ = name.rows_of_vectors(names.of<Experts>().up_bias, spec.count, mlp.up_dim());
+    if (mlp.down_bias) down_bias_ = name.rows_of_vectors({names.of<Experts>().down_bias}, spec.count, inner_);
+    if (spec.sum_bias) sum_bias_ = name.vector({names.of<Experts>().sum_bias}, {dim});
     if (spec.vocab > 0) {
-      table_ = name.rows_of_vectors({names.expert_table}, spec.vocab, spec.router.chosen);
+      table_ = name.rows_of_vectors({names.of<Experts>().table}, spec.vocab, spec.router.chosen);
       table_.below = spec.count;
       table_.parts[0].integers = true;
     }
-    if (spec.scales) scales_ = name.vector({names.expert_scales}, {spec.count});
+    if (spec.scales) scales_ = name.vector({names.of<Experts>().scales}, {spec.count});
     if (reads_residual()) {
       router_norm_ = {
-          .spec = spec.router_norm, .weight = name.vector({names.router_norm}, {dim}), .bias = {}};
+          .spec = spec.router_norm, .weight = name.vector({names.of<Experts>().router_norm}, {dim}), .bias = {}};
       router_norm_.weight.factors = {{0, dim, 1 / std::sqrt(static_cast<float>(dim))}};
     }
-    if (names.expert_interleaved) {
+    if (names.of<Experts>().interleaved) {
       up_bias_.order = {{0, mlp.hidden, 2}, {1, mlp.hidden, 2}};
       for (MatrixParameter& up : up_) up.order = up_bias_.order;
     }
@@ -53,32 +54,20 @@ class ExpertsBlock final : public Block {
     if (name.shard.size > 1) name.shard.whole_experts ? spread(name.shard) : keep_part_of_each(name.shard);
     if (mlp.limit > 0 && mlp.activation != Activation::swigluoai) bounds_ = gate_bounds(spec_.expert);
     if (!spec.shared) return;
-    shared_ = make_mlp(*spec.shared, name, dim, names.shared_up, names.shared_down);
+    shared_ = make_mlp(*spec.shared, name, dim, names.of<Experts>().shared_up, names.of<Experts>().shared_down);
     if (!spec.shared_gate) return;
-    shared_gate_ = name.linear({names.shared_gate}, {1}, dim, false);
+    shared_gate_ = name.linear({names.of<Experts>().shared_gate}, {1}, dim, false);
     shared_gate_.weight.use = MatrixUse::router;
   }
 
   void list(ParameterList& list) override {
-    list.add(router_norm_);
-    list.add(router_);
-    list.add(choice_bias_);
-    list.add(table_);
-    list.add(bounds_);
-    list.add(scales_);
-    list.add(latent_);
+    list.add(router_norm_, router_, choice_bias_, table_, bounds_, scales_, latent_);
     for (std::size_t e = 0; e < up_.size(); ++e) {
-      list.add(up_[e]);
-      list.add(down_[e]);
+      list.add(up_[e], down_[e]);
     }
     list.experts.push_back({&up_, spec_.router.chosen});
     list.experts.push_back({&down_, spec_.router.chosen});
-    list.add(up_bias_);
-    list.add(down_bias_);
-    list.add(sum_bias_);
-    list.add(lift_);
-    if (shared_) shared_->list(list);
-    list.add(shared_gate_);
+    list.add(up_bias_, down_bias_, sum_bias_, lift_, shared_, shared_gate_);
   }
 
   void loaded() override {
@@ -104,6 +93,13 @@ class ExpertsBlock final : public Block {
       return not_split("experts stored in one matrix, unless --enable-expert-parallel keeps them whole");
     const std::int64_t hidden = spec_.expert.hidden;
     return shard.together(hidden) > 1 ? Result<>() : divides(shard, hidden, "hidden units of an expert");
+  }
+
+  std::vector<Need> needs() const override {
+    std::vector<Need> needs;
+    if (spec_.vocab > 0) needs.push_back(Need::experts_by_token);
+    if (spec_.router.scores == RouterScores::sqrt_softplus) needs.push_back(Need::root_scores);
+    return needs;
   }
 
   // As if the tokens chose evenly.
@@ -350,6 +346,28 @@ class ExpertsBlock final : public Block {
 
 std::unique_ptr<Block> make_block(const Experts& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<ExpertsBlock>(spec, name, dim);
+}
+
+Experts::Names Experts::Names::of_gguf(const GgufLayers& layers) {
+  const bool fused_experts = layers.have("ffn_gate_up_exps.weight");
+  return {
+      .router = "ffn_gate_inp",
+      .router_norm = "ffn_gate_inp.scale",
+      .scales = "ffn_down_exps.scale",
+      .choice_bias = "exp_probs_b.bias",
+      .table = "ffn_gate_tid2eid.weight",
+      .storage = ExpertStorage::stacked,
+      .up = fused_experts                         ? std::vector<std::string>{"ffn_gate_up_exps.weight"}
+                   : layers.have("ffn_gate_exps.weight") ? std::vector<std::string>{"ffn_gate_exps.weight", "ffn_up_exps.weight"} : std::vector<std::string>{"ffn_up_exps.weight"},
+      .down = "ffn_down_exps.weight",
+      .up_bias = {"ffn_gate_exps.bias", "ffn_up_exps.bias"},
+      .down_bias = "ffn_down_exps.bias",
+      .latent = "ffn_latent_down",
+      .lift = "ffn_latent_up",
+      .shared_up = layers.have("ffn_gate_shexp.weight") ? std::vector<std::string>{"ffn_gate_shexp", "ffn_up_shexp"} : std::vector<std::string>{"ffn_up_shexp"},
+      .shared_down = "ffn_down_shexp",
+      .shared_gate = "ffn_gate_inp_shexp",
+  };
 }
 
 }  // namespace octavo

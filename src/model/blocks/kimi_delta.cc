@@ -34,16 +34,7 @@ class KimiDeltaBlock final : public Block {
   }
 
   void list(ParameterList& list) override {
-    list.add(in_);
-    conv_.list(list);
-    list.add(low_);
-    list.add(rates_);
-    list.add(gate_);
-    list.add(beta_);
-    list.add(a_log_);
-    list.add(dt_bias_);
-    list.add(norm_);
-    list.add(out_);
+    list.add(in_, conv_, low_, rates_, gate_, beta_, a_log_, dt_bias_, norm_, out_);
   }
 
   std::int64_t state_floats() const override { return conv_.state_floats() + spec_.inner() * spec_.head_dim; }
@@ -91,7 +82,7 @@ class KimiDeltaBlock final : public Block {
 
  private:
   static std::string tensor(const Namer& name, const char* usual, const char* in_gguf) {
-    return name.names.behind(name.names.kimi, usual, in_gguf);
+    return name.names.behind(name.names.of<KimiDelta>().prefix, usual, in_gguf);
   }
 
   struct Work {
@@ -117,6 +108,12 @@ class KimiDeltaBlock final : public Block {
 
 std::unique_ptr<Block> make_block(const KimiDelta& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<KimiDeltaBlock>(spec, name, dim);
+}
+
+KimiDelta::Names KimiDelta::Names::of_gguf(const GgufLayers&) {
+  return {
+      .prefix = "",
+  };
 }
 
 }  // namespace octavo

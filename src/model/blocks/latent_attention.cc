@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "model/blocks/block.h"
+#include "model/gguf/layers.h"
 
 namespace octavo {
 namespace {
@@ -30,7 +31,7 @@ class IndexerPart {
  public:
   IndexerPart(const Indexer& spec, const Namer& name, std::int64_t q_rank, std::int64_t dim) : spec_(spec) {
     const Names& names = name.names;
-    const std::string& begin = names.indexer;
+    const std::string& begin = names.of<LatentAttention>().indexer;
     q_ = name.linear({names.behind(begin, "wq_b", "attn_q_b")}, {queries()}, q_rank, false);
     key_ = name.linear({names.behind(begin, "wk", "attn_k")}, {spec.head_dim}, dim, false);
     norm_ = name.norm(spec.norm, begin + "k_norm", spec.head_dim);
@@ -41,10 +42,7 @@ class IndexerPart {
   int dim() const { return spec_.head_dim; }
 
   void list(ParameterList& list) {
-    list.add(q_);
-    list.add(key_);
-    list.add(norm_);
-    list.add(weights_);
+    list.add(q_, key_, norm_, weights_);
   }
 
   struct Work {
@@ -110,23 +108,23 @@ class LatentAttentionBlock final : public Block {
  public:
   LatentAttentionBlock(const LatentAttention& spec, const Namer& name, std::int64_t dim) : spec_(spec) {
     const Names& names = name.names;
-    std::vector<std::string> down{names.latent_down};
+    std::vector<std::string> down{names.of<LatentAttention>().down};
     std::vector<std::int64_t> rows{spec.key_dim()};
     if (spec.q_rank > 0) {
-      down.insert(down.begin(), names.latent_q_down);
+      down.insert(down.begin(), names.of<LatentAttention>().q_down);
       rows.insert(rows.begin(), spec.q_rank);
-      q_norm_ = name.norm(spec.norm, names.latent_q_norm, spec.q_rank);
+      q_norm_ = name.norm(spec.norm, names.of<LatentAttention>().q_norm, spec.q_rank);
     }
     down_ = name.linear(down, rows, dim, spec.bias);
-    kv_norm_ = name.norm(spec.norm, names.latent_norm, spec.kv_rank);
+    kv_norm_ = name.norm(spec.norm, names.of<LatentAttention>().norm, spec.kv_rank);
     if (spec.latent_scale != 1) kv_norm_.weight.factors = {{0, spec.kv_rank, spec.latent_scale}};
-    q_ = name.linear({spec.q_rank > 0 ? names.latent_q_up : names.latent_q}, {spec.heads * spec.q_dim()},
+    q_ = name.linear({spec.q_rank > 0 ? names.of<LatentAttention>().q_up : names.of<LatentAttention>().q}, {spec.heads * spec.q_dim()},
                      spec.q_rank > 0 ? spec.q_rank : dim, false);
-    if (names.latent_up_key.empty()) {
+    if (names.of<LatentAttention>().up_key.empty()) {
       name_halves(name);
     } else {
-      up_key_ = name.stack(names.latent_up_key, spec.heads, spec.kv_rank, spec.nope_dim);
-      up_value_ = name.stack(names.latent_up_value, spec.heads, spec.value_dim, spec.kv_rank);
+      up_key_ = name.stack(names.of<LatentAttention>().up_key, spec.heads, spec.kv_rank, spec.nope_dim);
+      up_value_ = name.stack(names.of<LatentAttention>().up_value, spec.heads, spec.value_dim, spec.kv_rank);
     }
     up_key_.use = up_value_.use = MatrixUse::plain;
     if (spec.indexer && spec.indexer->heads > 0) indexer_.emplace(*spec.indexer, name, spec.q_rank, dim);
@@ -136,15 +134,7 @@ class LatentAttentionBlock final : public Block {
   }
 
   void list(ParameterList& list) override {
-    list.add(down_);
-    list.add(q_norm_);
-    list.add(kv_norm_);
-    list.add(q_);
-    list.add(up_key_);
-    list.add(up_value_);
-    if (indexer_) indexer_->list(list);
-    list.add(gate_);
-    list.add(out_);
+    list.add(down_, q_norm_, kv_norm_, q_, up_key_, up_value_, indexer_, gate_, out_);
   }
 
   std::optional<CacheNeed> cache() const override {
@@ -252,7 +242,7 @@ class LatentAttentionBlock final : public Block {
   void name_halves(const Namer& name) {
     const std::int64_t heads = spec_.heads, head_rows = spec_.nope_dim + spec_.value_dim;
     const auto up = [&] {
-      return name.linear({name.names.latent_up}, {heads * head_rows}, spec_.kv_rank, false).weight;
+      return name.linear({name.names.of<LatentAttention>().up}, {heads * head_rows}, spec_.kv_rank, false).weight;
     };
     up_key_ = up();
     up_value_ = up();
@@ -292,6 +282,22 @@ class LatentAttentionBlock final : public Block {
 
 std::unique_ptr<Block> make_block(const LatentAttention& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<LatentAttentionBlock>(spec, name, dim);
+}
+
+LatentAttention::Names LatentAttention::Names::of_gguf(const GgufLayers& layers) {
+  const bool halves = layers.have("attn_k_b.weight");
+  return {
+      .q = "attn_q",
+      .q_down = "attn_q_a",
+      .q_norm = "attn_q_a_norm",
+      .q_up = "attn_q_b",
+      .down = "attn_kv_a_mqa",
+      .norm = "attn_kv_a_norm",
+      .up = "attn_kv_b",
+      .up_key = halves ? "attn_k_b" : "",
+      .up_value = halves ? "attn_v_b" : "",
+      .indexer = "indexer.",
+  };
 }
 
 }  // namespace octavo

@@ -10,16 +10,14 @@ class LaurelBlock final : public Block {
       : spec_(spec),
         dim_(dim),
         left_(
-            name.linear({name.names.behind(name.names.laurel, "linear_left", "l")}, {spec.rank}, dim, false)),
-        right_(name.linear({name.names.behind(name.names.laurel, "linear_right", "r")}, {dim}, spec.rank,
+            name.linear({name.names.behind(name.names.of<Laurel>().prefix, "linear_left", "l")}, {spec.rank}, dim, false)),
+        right_(name.linear({name.names.behind(name.names.of<Laurel>().prefix, "linear_right", "r")}, {dim}, spec.rank,
                            false)),
-        norm_(name.norm(spec.norm, name.names.behind(name.names.laurel, "post_laurel_norm", "post_norm"),
+        norm_(name.norm(spec.norm, name.names.behind(name.names.of<Laurel>().prefix, "post_laurel_norm", "post_norm"),
                         dim)) {}
 
   void list(ParameterList& list) override {
-    list.add(left_);
-    list.add(right_);
-    list.add(norm_);
+    list.add(left_, right_, norm_);
   }
 
   void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
@@ -60,6 +58,12 @@ class LaurelBlock final : public Block {
 
 std::unique_ptr<Block> make_block(const Laurel& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<LaurelBlock>(spec, name, dim);
+}
+
+Laurel::Names Laurel::Names::of_gguf(const GgufLayers&) {
+  return {
+      .prefix = "laurel_",
+  };
 }
 
 }  // namespace octavo

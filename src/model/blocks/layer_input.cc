@@ -11,12 +11,11 @@ class LayerInputBlock final : public Block {
   LayerInputBlock(const LayerInputs& spec, std::int64_t layer, const Namer& name, std::int64_t dim)
       : spec_(spec),
         first_column_(layer * spec.size),
-        gate_(name.linear({name.names.layer_input_gate}, {spec.size}, dim, false)),
-        out_(name.linear({name.names.layer_input_out}, {dim}, spec.size, false)) {}
+        gate_(name.linear({name.names.of<LayerInputs>().gate}, {spec.size}, dim, false)),
+        out_(name.linear({name.names.of<LayerInputs>().out}, {dim}, spec.size, false)) {}
 
   void list(ParameterList& list) override {
-    list.add(gate_);
-    list.add(out_);
+    list.add(gate_, out_);
   }
 
   void reserve(Arena arena) const override {
@@ -52,6 +51,17 @@ class LayerInputBlock final : public Block {
 std::unique_ptr<Block> make_layer_input(const LayerInputs& spec, std::int64_t layer, const Namer& name,
                                         std::int64_t dim) {
   return std::make_unique<LayerInputBlock>(spec, layer, name, dim);
+}
+
+LayerInputs::Names LayerInputs::Names::of_gguf(const GgufLayers&) {
+  return {
+      .table = "per_layer_token_embd",
+      .projection = "per_layer_model_proj",
+      .norm = "per_layer_proj_norm",
+      .gate = "inp_gate",
+      .out = "proj",
+      .post_norm = "post_norm",
+  };
 }
 
 }  // namespace octavo

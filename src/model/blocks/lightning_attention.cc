@@ -12,17 +12,17 @@ class LightningAttentionBlock final : public Block {
  public:
   LightningAttentionBlock(const LightningAttention& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
-        in_(name.linear({name.names.lightning_in}, {3 * spec.inner()}, dim, false)),
-        gate_(name.linear({name.names.lightning_gate}, {spec.inner()}, dim, false)),
-        out_(name.linear({name.names.lightning_out}, {dim}, spec.inner(), false)),
-        norm_(name.norm(spec.norm, name.names.lightning_norm, spec.inner())),
+        in_(name.linear({name.names.of<LightningAttention>().in}, {3 * spec.inner()}, dim, false)),
+        gate_(name.linear({name.names.of<LightningAttention>().gate}, {spec.inner()}, dim, false)),
+        out_(name.linear({name.names.of<LightningAttention>().out}, {dim}, spec.inner(), false)),
+        norm_(name.norm(spec.norm, name.names.of<LightningAttention>().norm, spec.inner())),
         q_norm_(name.norm(spec.qk_norm, name.names.q_norm, spec.head_dim)),
         k_norm_(name.norm(spec.qk_norm, name.names.k_norm, spec.head_dim)),
         none_(constant_vector(std::vector(spec.rates.size(), 0.0F))) {
     if (spec.norm_groups > 1) norm_.weight.row = spec.inner() / spec.norm_groups;
     if (spec.scale != 1) q_norm_.weight.factors = {{0, spec.head_dim, spec.scale}};
     // Stored as queries, keys, values, of all heads or head by head; here all values, all keys, all queries.
-    const bool by_head = name.names.lightning_order == QkvOrder::by_head;
+    const bool by_head = name.names.of<LightningAttention>().order == QkvOrder::by_head;
     for (const std::int64_t kind : {2, 1, 0})
       for (std::int64_t head = 0; head < spec.heads; ++head)
         in_.weight.order.push_back(
@@ -33,14 +33,7 @@ class LightningAttentionBlock final : public Block {
   }
 
   void list(ParameterList& list) override {
-    list.add(in_);
-    list.add(gate_);
-    list.add(rates_);
-    list.add(none_);
-    list.add(norm_);
-    list.add(q_norm_);
-    list.add(k_norm_);
-    list.add(out_);
+    list.add(in_, gate_, rates_, none_, norm_, q_norm_, k_norm_, out_);
   }
 
   std::int64_t state_floats() const override { return spec_.inner() * spec_.head_dim; }
@@ -121,6 +114,15 @@ class LightningAttentionBlock final : public Block {
 
 std::unique_ptr<Block> make_block(const LightningAttention& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<LightningAttentionBlock>(spec, name, dim);
+}
+
+LightningAttention::Names LightningAttention::Names::of_gguf(const GgufLayers&) {
+  return {
+      .in = "attn_qkv",
+      .gate = "attn_gate",
+      .norm = "attn_norm_2",
+      .out = "attn_output",
+  };
 }
 
 }  // namespace octavo

@@ -8,7 +8,7 @@ class MambaBlock final : public Block {
  public:
   MambaBlock(const Mamba& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
-        conv_(name, name.names.mamba + "conv1d", spec.inner, spec.conv_width, spec.conv_bias),
+        conv_(name, name.names.of<Mamba>().prefix + "conv1d", spec.inner, spec.conv_width, spec.conv_bias),
         in_(name.linear({tensor(name, "in_proj", "in")}, {2 * std::int64_t{spec.inner}}, dim, spec.bias)),
         low_(name.linear({tensor(name, "x_proj", "x")}, {low_dim()}, spec.inner, false)),
         step_(name.linear({tensor(name, "dt_proj", "dt")}, {spec.inner}, spec.step_rank, false)),
@@ -24,17 +24,7 @@ class MambaBlock final : public Block {
   }
 
   void list(ParameterList& list) override {
-    list.add(in_);
-    conv_.list(list);
-    list.add(low_);
-    list.add(step_norm_);
-    list.add(b_norm_);
-    list.add(c_norm_);
-    list.add(step_);
-    list.add(step_bias_);
-    list.add(a_log_);
-    list.add(d_);
-    list.add(out_);
+    list.add(in_, conv_, low_, step_norm_, b_norm_, c_norm_, step_, step_bias_, a_log_, d_, out_);
   }
 
   std::int64_t state_floats() const override {
@@ -92,7 +82,7 @@ class MambaBlock final : public Block {
 
  private:
   static std::string tensor(const Namer& name, const char* usual, const char* in_gguf) {
-    return name.names.behind(name.names.mamba, usual, in_gguf);
+    return name.names.behind(name.names.of<Mamba>().prefix, usual, in_gguf);
   }
 
   struct Work {
@@ -122,6 +112,12 @@ class MambaBlock final : public Block {
 
 std::unique_ptr<Block> make_block(const Mamba& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<MambaBlock>(spec, name, dim);
+}
+
+Mamba::Names Mamba::Names::of_gguf(const GgufLayers&) {
+  return {
+      .prefix = "ssm_",
+  };
 }
 
 }  // namespace octavo

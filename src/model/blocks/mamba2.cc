@@ -8,13 +8,13 @@ class Mamba2Block final : public Block {
  public:
   Mamba2Block(const Mamba2& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
-        conv_(name, name.names.mamba + "conv1d", spec.channels(), spec.conv_width, spec.conv_bias),
+        conv_(name, name.names.of<Mamba>().prefix + "conv1d", spec.channels(), spec.conv_width, spec.conv_bias),
         in_(name.linear({tensor(name, "in_proj", "in")}, {in_dim()}, dim, spec.bias)),
         out_(name.linear({tensor(name, "out_proj", "out")}, {dim}, spec.inner(), spec.bias)),
         a_log_(name.vector({tensor(name, "A_log", "a")}, {spec.heads})),
         d_(name.vector({tensor(name, "D", "d")}, {spec.heads})),
         dt_bias_(name.vector({tensor(name, "dt_bias", "dt.bias")}, {spec.heads})),
-        norm_(name.norm(spec.norm, name.names.mamba + "norm", spec.inner())) {
+        norm_(name.norm(spec.norm, name.names.of<Mamba>().prefix + "norm", spec.inner())) {
     norm_.weight.row = spec.inner() / spec.groups;
     if (name.names.gguf) {
       a_log_.rates = true;
@@ -29,13 +29,7 @@ class Mamba2Block final : public Block {
   }
 
   void list(ParameterList& list) override {
-    list.add(in_);
-    conv_.list(list);
-    list.add(a_log_);
-    list.add(d_);
-    list.add(dt_bias_);
-    list.add(norm_);
-    list.add(out_);
+    list.add(in_, conv_, a_log_, d_, dt_bias_, norm_, out_);
   }
 
   std::int64_t state_floats() const override {
@@ -91,7 +85,7 @@ class Mamba2Block final : public Block {
 
  private:
   static std::string tensor(const Namer& name, const char* usual, const char* in_gguf) {
-    return name.names.behind(name.names.mamba, usual, in_gguf);
+    return name.names.behind(name.names.of<Mamba>().prefix, usual, in_gguf);
   }
 
   struct Work {

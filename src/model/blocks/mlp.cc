@@ -33,11 +33,7 @@ class MlpBlock final : public Block {
   }
 
   void list(ParameterList& list) override {
-    list.add(up_);
-    for (LinearParameter& part : apart_) list.add(part);
-    list.add(bounds_);
-    list.add(slopes_);
-    list.add(down_);
+    list.add(up_, apart_, bounds_, slopes_, down_);
   }
 
   void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }

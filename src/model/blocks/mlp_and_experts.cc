@@ -12,16 +12,12 @@ class MlpAndExpertsBlock final : public Block {
       : dim_(dim),
         mlp_(make_block(spec.mlp, name, dim)),
         experts_(make_block(spec.experts, name, dim)),
-        mlp_post_norm_(name.norm(spec.norm, name.names.beside_experts_post_norm, dim)),
-        experts_norm_(name.norm(spec.norm, name.names.experts_norm, dim)),
-        experts_post_norm_(name.norm(spec.norm, name.names.experts_post_norm, dim)) {}
+        mlp_post_norm_(name.norm(spec.norm, name.names.of<MlpAndExperts>().mlp_post_norm, dim)),
+        experts_norm_(name.norm(spec.norm, name.names.of<MlpAndExperts>().norm, dim)),
+        experts_post_norm_(name.norm(spec.norm, name.names.of<MlpAndExperts>().post_norm, dim)) {}
 
   void list(ParameterList& list) override {
-    mlp_->list(list);
-    list.add(mlp_post_norm_);
-    list.add(experts_norm_);
-    experts_->list(list);
-    list.add(experts_post_norm_);
+    list.add(mlp_, mlp_post_norm_, experts_norm_, experts_, experts_post_norm_);
   }
 
   void loaded() override { experts_->loaded(); }
@@ -32,6 +28,7 @@ class MlpAndExpertsBlock final : public Block {
     experts_->reserve(arena);
   }
   Result<> splits(const Shard&) const override { return not_split("experts beside a dense MLP"); }
+  std::vector<Need> needs() const override { return experts_->needs(); }
 
   BlockCost cost(const Pass& pass) const override { return mlp_->cost(pass) + experts_->cost(pass); }
 
@@ -69,6 +66,14 @@ class MlpAndExpertsBlock final : public Block {
 
 std::unique_ptr<Block> make_block(const MlpAndExperts& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<MlpAndExpertsBlock>(spec, name, dim);
+}
+
+MlpAndExperts::Names MlpAndExperts::Names::of_gguf(const GgufLayers&) {
+  return {
+      .norm = "pre_ffw_norm_2",
+      .post_norm = "post_ffw_norm_2",
+      .mlp_post_norm = "post_ffw_norm_1",
+  };
 }
 
 }  // namespace octavo

@@ -43,8 +43,7 @@ CausalConv CausalConv::mixtures(const Namer& name, const std::vector<std::string
 }
 
 void CausalConv::list(ParameterList& list) {
-  list.add(weight_);
-  list.add(bias_);
+  list.add(weight_, bias_);
 }
 
 void CausalConv::scale(std::int64_t begin, std::int64_t count, float factor) {

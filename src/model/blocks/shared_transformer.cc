@@ -35,19 +35,12 @@ SharedTransformerBlock::SharedTransformerBlock(const SharedTransformer& spec, co
 }
 
 void SharedTransformerBlock::list(ParameterList& list) {
-  list.add(matrices_.input_norm);
-  list.add(matrices_.qkv);
+  list.add(matrices_.input_norm, matrices_.qkv);
   for (LowRank& product : attention_) {
-    list.add(product.down);
-    list.add(product.up);
+    list.add(product.down, product.up);
   }
-  list.add(matrices_.attention_out);
-  list.add(matrices_.mlp_norm);
-  list.add(matrices_.up);
-  list.add(mlp_.down);
-  list.add(mlp_.up);
-  list.add(matrices_.down);
-  list.add(out_);
+  list.add(matrices_.attention_out, matrices_.mlp_norm, matrices_.up, mlp_.down, mlp_.up, matrices_.down,
+           out_);
 }
 
 std::optional<CacheNeed> SharedTransformerBlock::cache() const {

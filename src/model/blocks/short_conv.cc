@@ -11,16 +11,14 @@ class ShortConvBlock final : public Block {
   ShortConvBlock(const ShortConv& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
         dim_(dim),
-        conv_(name, name.names.conv, dim, spec.width, spec.bias),
-        in_(name.linear({name.names.conv_in}, {3 * dim}, dim, spec.bias)),
-        out_(name.linear({name.names.conv_out}, {dim}, dim, spec.bias)) {
+        conv_(name, name.names.of<ShortConv>().conv, dim, spec.width, spec.bias),
+        in_(name.linear({name.names.of<ShortConv>().in}, {3 * dim}, dim, spec.bias)),
+        out_(name.linear({name.names.of<ShortConv>().out}, {dim}, dim, spec.bias)) {
     if (name.shard.size > 1) split(name.shard);
   }
 
   void list(ParameterList& list) override {
-    list.add(in_);
-    conv_.list(list);
-    list.add(out_);
+    list.add(in_, conv_, out_);
   }
 
   std::int64_t state_floats() const override { return conv_.state_floats(); }
@@ -74,6 +72,14 @@ class ShortConvBlock final : public Block {
 
 std::unique_ptr<Block> make_block(const ShortConv& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<ShortConvBlock>(spec, name, dim);
+}
+
+ShortConv::Names ShortConv::Names::of_gguf(const GgufLayers&) {
+  return {
+      .in = "shortconv.in_proj",
+      .conv = "shortconv.conv",
+      .out = "shortconv.out_proj",
+  };
 }
 
 }  // namespace octavo

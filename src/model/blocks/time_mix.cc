@@ -17,9 +17,9 @@ CausalConv time_mixtures(const Namer& name, std::int64_t dim) {
   std::vector<std::int64_t> shape{1, 1, dim};
   if (name.names.gguf)
     shape = {kParts, 1, 1, dim};
-  else if (name.names.time_shares.size() == 1)
+  else if (name.names.of<TimeMix>().shares.size() == 1)
     shape = {kParts, dim};
-  return CausalConv::mixtures(name, name.names.time_shares, shape, dim);
+  return CausalConv::mixtures(name, name.names.of<TimeMix>().shares, shape, dim);
 }
 
 class TimeMixBlock final : public Block {
@@ -38,7 +38,7 @@ class TimeMixBlock final : public Block {
         k_k_(vector_of(name, "k_k", {spec.inner()})),
         k_a_(vector_of(name, "k_a", {spec.inner()})),
         r_k_(vector_of(name, "r_k", {spec.heads, spec.head_dim})),
-        norm_(name.norm(spec.norm, name.names.behind(name.names.time_mix, "g_norm", "ln"), spec.inner())) {
+        norm_(name.norm(spec.norm, name.names.behind(name.names.of<TimeMix>().prefix, "g_norm", "ln"), spec.inner())) {
     if (!spec.first) values_ = LowRank(name, 'v', spec.value_rank, spec.inner(), dim, true);
   }
 
@@ -50,8 +50,7 @@ class TimeMixBlock final : public Block {
       list.add(product->up);
     }
     for (VectorParameter* vector : {&k_k_, &k_a_, &r_k_}) list.add(*vector);
-    list.add(norm_);
-    list.add(out_);
+    list.add(norm_, out_);
   }
 
   std::int64_t state_floats() const override {
@@ -125,7 +124,7 @@ class TimeMixBlock final : public Block {
             bool bias) {
       const Names& names = name.names;
       const auto tensor = [&](const char* usual, const char* in_gguf) {
-        return names.time_mix + letter + (names.gguf ? in_gguf : usual);
+        return names.of<TimeMix>().prefix + letter + (names.gguf ? in_gguf : usual);
       };
       down = name.linear({tensor("_lora.lora.0", "1")}, {rank}, dim, false);
       up = name.linear({tensor("_lora.lora.2", "2")}, {rows}, rank, false);
@@ -146,7 +145,7 @@ class TimeMixBlock final : public Block {
 
   static LinearParameter linear_of(const Namer& name, const char* usual, const char* in_gguf,
                                    std::int64_t rows, std::int64_t cols) {
-    return name.linear({name.names.behind(name.names.time_mix, usual, in_gguf)}, {rows}, cols, false);
+    return name.linear({name.names.behind(name.names.of<TimeMix>().prefix, usual, in_gguf)}, {rows}, cols, false);
   }
 
   static VectorParameter vector_of(const Namer& name, const std::string& tensor,
@@ -154,7 +153,7 @@ class TimeMixBlock final : public Block {
     std::int64_t size = 1;
     for (const std::int64_t count : shape) size *= count;
     VectorParameter vector =
-        name.vector({name.names.time_mix + tensor + (name.names.gguf ? ".weight" : "")}, {size});
+        name.vector({name.names.of<TimeMix>().prefix + tensor + (name.names.gguf ? ".weight" : "")}, {size});
     if (!name.names.gguf) vector.parts[0].shape = std::move(shape);
     return vector;
   }
@@ -190,12 +189,11 @@ class ChannelMixBlock final : public Block {
  public:
   ChannelMixBlock(const ChannelMix& spec, const Namer& name, std::int64_t dim)
       : dim_(dim),
-        shift_(CausalConv::mixtures(name, {name.names.channel_shares}, {dim}, dim)),
+        shift_(CausalConv::mixtures(name, {name.names.of<ChannelMix>().shares}, {dim}, dim)),
         mlp_(make_block(spec.mlp, name, dim)) {}
 
   void list(ParameterList& list) override {
-    shift_.list(list);
-    mlp_->list(list);
+    list.add(shift_, mlp_);
   }
   std::int64_t state_floats() const override { return shift_.state_floats(); }
   void reserve(Arena arena) const override {
@@ -230,6 +228,19 @@ std::unique_ptr<Block> make_block(const TimeMix& spec, const Namer& name, std::i
 
 std::unique_ptr<Block> make_block(const ChannelMix& spec, const Namer& name, std::int64_t dim) {
   return std::make_unique<ChannelMixBlock>(spec, name, dim);
+}
+
+TimeMix::Names TimeMix::Names::of_gguf(const GgufLayers&) {
+  return {
+      .prefix = "time_mix_",
+      .shares = {"time_mix_lerp_fused.weight"},
+  };
+}
+
+ChannelMix::Names ChannelMix::Names::of_gguf(const GgufLayers&) {
+  return {
+      .shares = "channel_mix_lerp_k.weight",
+  };
 }
 
 }  // namespace octavo

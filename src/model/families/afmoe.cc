@@ -2,12 +2,13 @@
 // four and no rotation in the fourth, DeepSeek-V3's experts.
 #include <cmath>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
 
-Result<ModelSpec> describe_afmoe(const Config& file) {
+static Result<ModelSpec> describe_afmoe(const Config& file) {
   const Config config = file.with_names({{"first_k_dense_replace", "num_dense_layers"},
                                          {"n_routed_experts", "num_experts"},
                                          {"n_shared_experts", "num_shared_experts"},
@@ -33,9 +34,14 @@ Result<ModelSpec> describe_afmoe(const Config& file) {
   names.mlp_norm = "pre_mlp_layernorm";
   names.mlp_post_norm = "post_mlp_layernorm";
   names.qkv.emplace_back("self_attn.gate_proj");
-  names.router = "mlp.router.gate";
-  names.choice_bias = "mlp.expert_bias";
+  names.of<Experts>().router = "mlp.router.gate";
+  names.of<Experts>().choice_bias = "mlp.expert_bias";
   return spec;
+}
+
+std::span<const Family> afmoe_families() {
+  static constexpr Family kRows[] = {{"AfmoeForCausalLM", describe_afmoe}};
+  return kRows;
 }
 
 }  // namespace octavo

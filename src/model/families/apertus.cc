@@ -4,7 +4,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_apertus(const Config& config) {
+static Result<ModelSpec> describe_apertus(const Config& config) {
   TRY(const std::string activation, config.text("hidden_act"));
   const bool xielu = activation == "xielu";
   TRY(ModelSpec spec, describe_dense(config, {.activation = xielu ? "" : "hidden_act"}));
@@ -22,6 +22,11 @@ Result<ModelSpec> describe_apertus(const Config& config) {
   for (const char* constant : {"*.mlp.act_fn.beta", "*.mlp.act_fn.eps"})  // 1/2 and -1e-6 in all files
     spec.names.ignorable.emplace_back(constant);
   return spec;
+}
+
+std::span<const Family> apertus_families() {
+  static constexpr Family kRows[] = {{"ApertusForCausalLM", describe_apertus}};
+  return kRows;
 }
 
 }  // namespace octavo

@@ -4,6 +4,7 @@
 // attention in most layers, latent attention in the others.
 #include <cmath>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -23,12 +24,12 @@ void set_bailing_names(Names& names) {
   names.out = "attention.dense";
   names.q_norm = "attention.query_layernorm";
   names.k_norm = "attention.key_layernorm";
-  names.choice_bias = "mlp.gate.expert_bias";
+  names.of<Experts>().choice_bias = "mlp.gate.expert_bias";
 }
 
 }  // namespace
 
-Result<ModelSpec> describe_bailing(const Config& file) {
+static Result<ModelSpec> describe_bailing(const Config& file) {
   const Config config = named(file);
   for (const char* field : {"norm_head", "multi_gate"}) TRY_VOID(refuse(config, field, true));
   TRY(ModelSpec spec, describe_dense(config, {.rotary_fraction = "partial_rotary_factor"}));
@@ -53,7 +54,7 @@ Result<ModelSpec> describe_bailing(const Config& file) {
   return spec;
 }
 
-Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
+static Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
   const Config config = named(file);
   for (const char* field : {"norm_head", "multi_gate", "use_bias", "use_qkv_bias"}) TRY_VOID(refuse(config, field, true));
   TRY_VOID(refuse(config, "use_qk_norm", false));
@@ -91,19 +92,19 @@ Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
   }
   set_bailing_names(spec.names);
   Names& names = spec.names;
-  for (std::string* name : {&names.latent_q, &names.latent_q_down, &names.latent_q_norm, &names.latent_q_up,
-                            &names.latent_down, &names.latent_norm, &names.latent_up})
+  for (std::string* name : {&names.of<LatentAttention>().q, &names.of<LatentAttention>().q_down, &names.of<LatentAttention>().q_norm, &names.of<LatentAttention>().q_up,
+                            &names.of<LatentAttention>().down, &names.of<LatentAttention>().norm, &names.of<LatentAttention>().up})
     name->replace(0, std::string_view("self_attn").size(), "attention");
-  names.lightning_in = "attention.query_key_value";
-  names.lightning_order = QkvOrder::by_kind;
-  names.lightning_gate = "attention.g_proj";
-  names.lightning_norm = "attention.g_norm";
-  names.lightning_out = "attention.dense";
+  names.of<LightningAttention>().in = "attention.query_key_value";
+  names.of<LightningAttention>().order = QkvOrder::by_kind;
+  names.of<LightningAttention>().gate = "attention.g_proj";
+  names.of<LightningAttention>().norm = "attention.g_norm";
+  names.of<LightningAttention>().out = "attention.dense";
   names.ignorable.emplace_back("model.mtp*");
   return spec;
 }
 
-Result<ModelSpec> describe_param2(const Config& config) {
+static Result<ModelSpec> describe_param2(const Config& config) {
   TRY(ModelSpec spec, describe_bailing(config));
   if (!config.has("moe_shared_expert_intermediate_size")) return spec;
   for (LayerSpec& layer : spec.layers)  // here it is the width of all of them
@@ -111,6 +112,17 @@ Result<ModelSpec> describe_param2(const Config& config) {
       TRY(experts->shared->hidden, config.integer("moe_shared_expert_intermediate_size", {1, 1 << 20}));
     }
   return spec;
+}
+
+std::span<const Family> bailing_families() {
+  static constexpr Family kRows[] = {
+      {"BailingMoeForCausalLM", describe_bailing},
+      {"BailingMoeV2ForCausalLM", describe_bailing},
+      {"BailingMoeV2_5ForCausalLM", describe_bailing_hybrid},
+      {"Param2MoEForCausalLM", describe_param2},
+      {"SarvamMoEForCausalLM", describe_bailing},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

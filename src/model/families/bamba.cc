@@ -35,7 +35,7 @@ Result<std::vector<float>> read_multipliers(const Config& config, std::string_vi
 
 }  // namespace
 
-Result<ModelSpec> describe_bamba(const Config& config) {
+static Result<ModelSpec> describe_bamba(const Config& config) {
   TRY(ModelSpec spec, describe_bamba_like(config, {.rotary_fraction = "partial_rotary_factor"}));
   TRY(const std::int64_t inner, read_mamba_inner(config, spec.dim));
   TRY(const Mamba2 mamba, read_mamba2(config, {}, inner, spec.final_norm));
@@ -45,7 +45,7 @@ Result<ModelSpec> describe_bamba(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_falcon_h1(const Config& config) {
+static Result<ModelSpec> describe_falcon_h1(const Config& config) {
   TRY(ModelSpec spec, describe_bamba_like(config, {}));
   TRY(std::int64_t inner, read_mamba_inner(config, spec.dim));
   if (config.has("mamba_d_ssm")) {
@@ -82,6 +82,14 @@ Result<ModelSpec> describe_falcon_h1(const Config& config) {
   TRY(spec.embed_scale, multiplier(config, "embedding_multiplier"));
   TRY(spec.logits_scale, multiplier(config, "lm_head_multiplier"));
   return spec;
+}
+
+std::span<const Family> bamba_families() {
+  static constexpr Family kRows[] = {
+      {"BambaForCausalLM", describe_bamba},
+      {"FalconH1ForCausalLM", describe_falcon_h1},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -26,14 +26,14 @@ Names bart_names(const std::string& half, NormPlace place) {
   const bool before = place == NormPlace::before;
   if (before) names.final_norm = half + "layer_norm";
   (before ? names.attention_norm : names.attention_post_norm) = "self_attn_layer_norm";
-  (before ? names.cross_norm : names.cross_post_norm) = "encoder_attn_layer_norm";
+  (before ? names.of<CrossAttention>().norm : names.of<CrossAttention>().post_norm) = "encoder_attn_layer_norm";
   (before ? names.mlp_norm : names.mlp_post_norm) = "final_layer_norm";
   names.out = "self_attn.out_proj";
   names.up = {"fc1"};
   names.down = "fc2";
-  names.cross_q = "encoder_attn.q_proj";
-  names.cross_kv = {"encoder_attn.k_proj", "encoder_attn.v_proj"};
-  names.cross_out = "encoder_attn.out_proj";
+  names.of<CrossAttention>().q = "encoder_attn.q_proj";
+  names.of<CrossAttention>().kv = {"encoder_attn.k_proj", "encoder_attn.v_proj"};
+  names.of<CrossAttention>().out = "encoder_attn.out_proj";
   return names;
 }
 
@@ -97,7 +97,15 @@ Result<ModelSpec> describe_both(const Config& config, NormPlace place) {
 
 }  // namespace
 
-Result<ModelSpec> describe_bart(const Config& config) { return describe_both(config, NormPlace::behind); }
-Result<ModelSpec> describe_mbart(const Config& config) { return describe_both(config, NormPlace::before); }
+static Result<ModelSpec> describe_bart(const Config& config) { return describe_both(config, NormPlace::behind); }
+static Result<ModelSpec> describe_mbart(const Config& config) { return describe_both(config, NormPlace::before); }
+
+std::span<const Family> bart_families() {
+  static constexpr Family kRows[] = {
+      {"BartForConditionalGeneration", describe_bart},
+      {"MBartForConditionalGeneration", describe_mbart},
+  };
+  return kRows;
+}
 
 }  // namespace octavo

@@ -2,6 +2,7 @@
 // residual, learned positions, token types. RoBERTa (Liu et al., 2019) and XLM-RoBERTa (Conneau et al., 2020)
 // differ in where positions begin and in the classifier's names. ColBERT (Khattab and Zaharia, 2020): BERT
 // with a vector for each token. BGE-M3 does all of it.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/readers.h"
@@ -103,34 +104,35 @@ Result<> score_tokens(ModelSpec& spec, const Config& config, const std::string& 
 
 }  // namespace
 
-Result<ModelSpec> describe_bert(const Config& config) { return describe_bert_embedder(config, ""); }
+static Result<ModelSpec> describe_bert(const Config& config) { return describe_bert_embedder(config, ""); }
 
 // Files that were trained to fill gaps.
-Result<ModelSpec> describe_bert_filler(const Config& config) {
+static Result<ModelSpec> describe_bert_filler(const Config& config) {
   return describe_bert_embedder(config, "bert.");
 }
 
-Result<ModelSpec> describe_bert_classifier(const Config& config) {
+static Result<ModelSpec> describe_bert_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_encoder(config, "bert."));
   TRY(spec.head, read_classifier(config));
   set_layers(*spec.head, spec.dim, "bert.pooler.dense", "classifier");
   return spec;
 }
 
-Result<ModelSpec> describe_bert_token_classifier(const Config& config) {
+// Scores of labels of each token, such as kinds of names.
+static Result<ModelSpec> describe_bert_token_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_encoder(config, "bert."));
   TRY_VOID(score_tokens(spec, config, "bert."));
   return spec;
 }
 
-Result<ModelSpec> describe_roberta_token_classifier(const Config& config) {
+static Result<ModelSpec> describe_roberta_token_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_encoder(config, "roberta."));
   TRY_VOID(shift_positions(spec, config));
   TRY_VOID(score_tokens(spec, config, "roberta."));
   return spec;
 }
 
-Result<ModelSpec> describe_colbert(const Config& config) {
+static Result<ModelSpec> describe_colbert(const Config& config) {
   TRY(ModelSpec spec, describe_encoder(config, "bert."));
   HeadLayer linear{.name = "linear", .bias = false};
   TRY(linear.outputs, config.integer("dim", {1, 1 << 16}, 128));
@@ -139,14 +141,14 @@ Result<ModelSpec> describe_colbert(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_roberta(const Config& config) {
+static Result<ModelSpec> describe_roberta(const Config& config) {
   TRY(const std::string kind, config.text("position_embedding_type", "absolute"));
   return kind == "rotary" ? describe_first_jina_v3(config) : describe_roberta_embedder(config, "");
 }
 
 // BGE-M3 (Chen et al., "M3-Embedding", 2024): an XLM-RoBERTa that makes a vector of each token as well, for
 // late interaction, and a weight of each, for lookups by words.
-Result<ModelSpec> describe_bge_m3(const Config& config) {
+static Result<ModelSpec> describe_bge_m3(const Config& config) {
   TRY(ModelSpec spec, describe_roberta(config));
   const Config::Range tokens{0, spec.vocab - 1};
   TRY(const int first, config.integer("bos_token_id", tokens, 0));
@@ -165,16 +167,36 @@ Result<ModelSpec> describe_bge_m3(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_roberta_filler(const Config& config) {
+static Result<ModelSpec> describe_roberta_filler(const Config& config) {
   return describe_roberta_embedder(config, "roberta.");
 }
 
-Result<ModelSpec> describe_roberta_classifier(const Config& config) {
+static Result<ModelSpec> describe_roberta_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_encoder(config, "roberta."));
   TRY_VOID(shift_positions(spec, config));
   TRY(spec.head, read_classifier(config));
   set_layers(*spec.head, spec.dim, "classifier.dense", "classifier.out_proj");
   return spec;
+}
+
+std::span<const Family> bert_families() {
+  static constexpr Family kRows[] = {
+      {"BertForMaskedLM", describe_bert_filler},
+      {"BertForSequenceClassification", describe_bert_classifier},
+      {"BertForTokenClassification", describe_bert_token_classifier},
+      {"BertModel", describe_bert},
+      {"BgeM3EmbeddingModel", describe_bge_m3},
+      {"HF_ColBERT", describe_colbert},
+      {"RobertaForMaskedLM", describe_roberta_filler},
+      {"RobertaForSequenceClassification", describe_roberta_classifier},
+      {"RobertaForTokenClassification", describe_roberta_token_classifier},
+      {"RobertaModel", describe_roberta},
+      {"XLMRobertaForMaskedLM", describe_roberta_filler},
+      {"XLMRobertaForSequenceClassification", describe_roberta_classifier},
+      {"XLMRobertaForTokenClassification", describe_roberta_token_classifier},
+      {"XLMRobertaModel", describe_roberta},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -4,7 +4,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_bloom(const Config& config) {
+static Result<ModelSpec> describe_bloom(const Config& config) {
   TRY_VOID(refuse(config, "apply_residual_connection_post_layernorm", true));
   const auto either = [&](std::string_view newer, std::string_view older) {
     return config.has(newer) ? newer : older;
@@ -41,6 +41,11 @@ Result<ModelSpec> describe_bloom(const Config& config) {
                 .down = "mlp.dense_4h_to_h",
                 .qkv_order = QkvOrder::by_head};
   return spec;
+}
+
+std::span<const Family> bloom_families() {
+  static constexpr Family kRows[] = {{"BloomForCausalLM", describe_bloom}};
+  return kRows;
 }
 
 }  // namespace octavo

@@ -5,7 +5,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_chatglm(const Config& config) {
+static Result<ModelSpec> describe_chatglm(const Config& config) {
   for (const char* off : {"rmsnorm", "post_layer_norm"}) TRY_VOID(refuse(config, off, false));
   for (const char* on : {"add_bias_linear", "apply_residual_connection_post_layernorm"})
     TRY_VOID(refuse(config, on, true));
@@ -34,6 +34,14 @@ Result<ModelSpec> describe_chatglm(const Config& config) {
                 .up = {"mlp.dense_h_to_4h"},
                 .down = "mlp.dense_4h_to_h"};
   return spec;
+}
+
+std::span<const Family> chatglm_families() {
+  static constexpr Family kRows[] = {
+      {"ChatGLMForConditionalGeneration", describe_chatglm},
+      {"ChatGLMModel", describe_chatglm},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

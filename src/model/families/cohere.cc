@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_cohere(const Config& config) {
+static Result<ModelSpec> describe_cohere(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.eps = "layer_norm_eps", .norm = {.kind = NormKind::layer}}));
   TRY(const bool bias, config.boolean("attention_bias", false));
   TRY(const bool normed, config.boolean("use_qk_norm", false));
@@ -22,7 +22,7 @@ Result<ModelSpec> describe_cohere(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_cohere2(const Config& config) {
+static Result<ModelSpec> describe_cohere2(const Config& config) {
   TRY(ModelSpec spec, describe_cohere(config));
   TRY(const int pattern, config.integer("sliding_window_pattern", {1, 1024}, 4));
   TRY_VOID(set_windows(spec, config, [pattern](int layer) { return (layer + 1) % pattern != 0; }));
@@ -31,7 +31,7 @@ Result<ModelSpec> describe_cohere2(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_cohere2_moe(const Config& config) {
+static Result<ModelSpec> describe_cohere2_moe(const Config& config) {
   TRY(ModelSpec spec, describe_cohere2(config));
   if (config.has("rms_norm_eps")) {
     TRY(const double eps, config.number("rms_norm_eps", {0, 1}));
@@ -73,9 +73,18 @@ Result<ModelSpec> describe_cohere2_moe(const Config& config) {
     layer.feed_forward = experts;
     if (shared > 0 && joined == "average") layer.feed_forward_scale = 0.5F;
   }
-  spec.names.shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
-  spec.names.shared_down = "mlp.shared_experts.down_proj";
+  spec.names.of<Experts>().shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
+  spec.names.of<Experts>().shared_down = "mlp.shared_experts.down_proj";
   return spec;
+}
+
+std::span<const Family> cohere_families() {
+  static constexpr Family kRows[] = {
+      {"Cohere2ForCausalLM", describe_cohere2},
+      {"Cohere2MoeForCausalLM", describe_cohere2_moe},
+      {"CohereForCausalLM", describe_cohere},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -27,7 +27,7 @@ Result<Experts> read_dbrx_experts(const Config& file) {
 
 }  // namespace
 
-Result<ModelSpec> describe_dbrx(const Config& config) {
+static Result<ModelSpec> describe_dbrx(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
                                               .layers = "n_layers",
                                               .heads = "n_heads",
@@ -61,12 +61,17 @@ Result<ModelSpec> describe_dbrx(const Config& config) {
                 .attention_norm = "norm_attn_norm.norm_1",
                 .mlp_norm = "norm_attn_norm.norm_2",
                 .qkv = {"norm_attn_norm.attn.Wqkv"},
-                .out = "norm_attn_norm.attn.out_proj",
-                .router = "ffn.router.layer",
-                .expert_storage = ExpertStorage::flat,
-                .expert_up = {"ffn.experts.mlp.w1", "ffn.experts.mlp.v1"},
-                .expert_down = "ffn.experts.mlp.w2"};
+                .out = "norm_attn_norm.attn.out_proj"};
+  spec.names.of<Experts>() = {.router = "ffn.router.layer",
+                              .storage = ExpertStorage::flat,
+                              .up = {"ffn.experts.mlp.w1", "ffn.experts.mlp.v1"},
+                              .down = "ffn.experts.mlp.w2"};
   return spec;
+}
+
+std::span<const Family> dbrx_families() {
+  static constexpr Family kRows[] = {{"DbrxForCausalLM", describe_dbrx}};
+  return kRows;
 }
 
 }  // namespace octavo

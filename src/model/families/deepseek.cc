@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -147,8 +148,8 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
   TRY(const std::vector<bool> sparse, sparse_layers(config, spec.layers.size()));
   for (std::size_t i = 0; i < sparse.size(); ++i)
     if (sparse[i]) spec.layers[i].feed_forward = experts;
-  spec.names.shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
-  spec.names.shared_down = "mlp.shared_experts.down_proj";
+  spec.names.of<Experts>().shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
+  spec.names.of<Experts>().shared_down = "mlp.shared_experts.down_proj";
   // Layers of multi-token prediction come behind the others.
   TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 1));
   for (int i = 0; i < predictors; ++i)
@@ -165,7 +166,7 @@ Result<> set_deepseek_experts(ModelSpec& spec, const Config& config, RouterScore
   return {};
 }
 
-Result<ModelSpec> describe_deepseek_v1(const Config& config) {
+static Result<ModelSpec> describe_deepseek_v1(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::softmax));
   return spec;
@@ -195,8 +196,8 @@ Result<ModelSpec> describe_deepseek_v3(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_deepseek_v32(const Config& config) { return describe_sparse(config, false); }
-Result<ModelSpec> describe_glm_dsa(const Config& config) { return describe_sparse(config, true); }
+static Result<ModelSpec> describe_deepseek_v32(const Config& config) { return describe_sparse(config, false); }
+static Result<ModelSpec> describe_glm_dsa(const Config& config) { return describe_sparse(config, true); }
 
 Result<ModelSpec> describe_mistral4(const Config& config) {
   TRY(ModelSpec spec, describe_latent(config));
@@ -207,13 +208,13 @@ Result<ModelSpec> describe_mistral4(const Config& config) {
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.group_best = 2;
   }
   spec.other_names = spec.names;  // one by one
-  spec.names.expert_storage = ExpertStorage::stacked;
-  spec.names.expert_up = {"mlp.experts.gate_up_proj"};
-  spec.names.expert_down = "mlp.experts.down_proj";
+  spec.names.of<Experts>().storage = ExpertStorage::stacked;
+  spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
+  spec.names.of<Experts>().down = "mlp.experts.down_proj";
   return spec;
 }
 
-Result<ModelSpec> describe_dots1(const Config& config) {
+static Result<ModelSpec> describe_dots1(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) {
@@ -225,6 +226,21 @@ Result<ModelSpec> describe_dots1(const Config& config) {
   TRY_VOID(set_windows(spec, config, [first](int layer) { return layer >= first; }));
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   return spec;
+}
+
+std::span<const Family> deepseek_families() {
+  static constexpr Family kRows[] = {
+      {"DeepseekForCausalLM", describe_deepseek_v1},
+      {"DeepseekV2ForCausalLM", describe_deepseek_v2},
+      {"DeepseekV32ForCausalLM", describe_deepseek_v32},
+      {"DeepseekV3ForCausalLM", describe_deepseek_v3},
+      {"Dots1ForCausalLM", describe_dots1},
+      {"Glm4MoeLiteForCausalLM", describe_deepseek_v3},
+      {"GlmMoeDsaForCausalLM", describe_glm_dsa},
+      {"Mistral4ForCausalLM", describe_mistral4},
+      {"YoutuForCausalLM", describe_deepseek_v3},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

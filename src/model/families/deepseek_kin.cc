@@ -1,6 +1,7 @@
 // Networks that are DeepSeek-V3 but for a little. A.X K1 (SK Telecom, 2026): a norm behind the experts.
 // Sarvam 105B (2026): Ling's names for the fields. openPangu Ultra (Huawei, 2025): norms on both sides of the
 // halves. Kimi K2.5 and Kimi VL (Moonshot AI, 2026 and 2025): their text, which is stored beside eyes.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -19,7 +20,7 @@ void set_choice_bias(ModelSpec& spec, bool biased) {
 
 }  // namespace
 
-Result<ModelSpec> describe_axk1(const Config& config) {
+static Result<ModelSpec> describe_axk1(const Config& config) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
   TRY(const std::string method, config.text("topk_method", "noaux_tc"));
   set_choice_bias(spec, std::string_view(method) == "noaux_tc");
@@ -30,7 +31,7 @@ Result<ModelSpec> describe_axk1(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_kimi_text(const Config& config) {
+static Result<ModelSpec> describe_kimi_text(const Config& config) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
   spec.predictor.reset();
   spec.names.prefixes = {"model.language_model.", "language_model.model."};
@@ -42,7 +43,7 @@ Result<ModelSpec> describe_kimi_text(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_sarvam_mla(const Config& file) {
+static Result<ModelSpec> describe_sarvam_mla(const Config& file) {
   const Config config = file.with_names({{"n_routed_experts", "num_experts"},
                                          {"n_shared_experts", "num_shared_experts"},
                                          {"scoring_func", "score_function"}});
@@ -54,12 +55,12 @@ Result<ModelSpec> describe_sarvam_mla(const Config& file) {
   return spec;
 }
 
-Result<ModelSpec> describe_pangu_ultra(const Config& config) {
+static Result<ModelSpec> describe_pangu_ultra(const Config& config) {
   TRY(ModelSpec spec, describe_deepseek_v3(config));
   share_epsilon(spec);
   TRY(const bool biased, config.boolean("router_enable_expert_bias", false));
   set_choice_bias(spec, biased);
-  spec.names.choice_bias = "mlp.e_score_correction_bias";
+  spec.names.of<Experts>().choice_bias = "mlp.e_score_correction_bias";
   TRY(const bool sandwich, config.boolean("sandwich_norm", false));
   if (!sandwich) return spec;
   for (LayerSpec& layer : spec.layers) layer.post_norm = layer.pre_norm;
@@ -67,6 +68,18 @@ Result<ModelSpec> describe_pangu_ultra(const Config& config) {
   spec.names.mlp_norm = "pre_mlp_layernorm";
   spec.names.mlp_post_norm = "post_mlp_layernorm";
   return spec;
+}
+
+std::span<const Family> deepseek_kin_families() {
+  static constexpr Family kRows[] = {
+      {"AXK1ForCausalLM", describe_axk1},
+      {"KimiK25ForConditionalGeneration", describe_kimi_text},
+      {"KimiVLForConditionalGeneration", describe_kimi_text},
+      {"Kimi_K25ForConditionalGeneration", describe_kimi_text},
+      {"PanguUltraMoEForCausalLM", describe_pangu_ultra},
+      {"SarvamMLAForCausalLM", describe_sarvam_mla},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -104,19 +104,19 @@ void name_tensors(Names& names) {
   names.attention_norm = "attn_norm";
   names.mlp_norm = "ffn_norm";
   names.sinks = "attn.attn_sink";
-  names.router = "ffn.gate";
-  names.choice_bias = "ffn.gate.bias";
-  names.expert_table = "ffn.gate.tid2eid";
-  names.expert_up = {"ffn.experts.{}.w1", "ffn.experts.{}.w3"};
-  names.expert_down = "ffn.experts.{}.w2";
-  names.shared_up = {"ffn.shared_experts.w1", "ffn.shared_experts.w3"};
-  names.shared_down = "ffn.shared_experts.w2";
+  names.of<Experts>().router = "ffn.gate";
+  names.of<Experts>().choice_bias = "ffn.gate.bias";
+  names.of<Experts>().table = "ffn.gate.tid2eid";
+  names.of<Experts>().up = {"ffn.experts.{}.w1", "ffn.experts.{}.w3"};
+  names.of<Experts>().down = "ffn.experts.{}.w2";
+  names.of<Experts>().shared_up = {"ffn.shared_experts.w1", "ffn.shared_experts.w3"};
+  names.of<Experts>().shared_down = "ffn.shared_experts.w2";
   names.ignorable.push_back("mtp.*");
 }
 
 }  // namespace
 
-Result<ModelSpec> describe_deepseek_v4(const Config& config) {
+static Result<ModelSpec> describe_deepseek_v4(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = "moe_intermediate_size", .rotary = false}));
   const Attention& plain = spec.layers[0].attention();
   CompressedAttention a{
@@ -156,6 +156,11 @@ Result<ModelSpec> describe_deepseek_v4(const Config& config) {
   spec.hyper->eps = static_cast<float>(eps);
   name_tensors(spec.names);
   return spec;
+}
+
+std::span<const Family> deepseek_v4_families() {
+  static constexpr Family kRows[] = {{"DeepseekV4ForCausalLM", describe_deepseek_v4}};
+  return kRows;
 }
 
 }  // namespace octavo

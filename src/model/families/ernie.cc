@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_ernie(const Config& config) {
+static Result<ModelSpec> describe_ernie(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("use_bias", false));
   for (LayerSpec& layer : spec.layers) {
@@ -18,7 +18,7 @@ Result<ModelSpec> describe_ernie(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_ernie_moe(const Config& config) {
+static Result<ModelSpec> describe_ernie_moe(const Config& config) {
   TRY_VOID(refuse(config, "use_bias", true));
   TRY(ModelSpec spec, describe_ernie(config));
   constexpr Config::Range kLayer{-1, 1024};
@@ -38,10 +38,10 @@ Result<ModelSpec> describe_ernie_moe(const Config& config) {
   }
   for (int i = std::max(first, 0); i <= (last < 0 ? layers - 1 : std::min(last, layers - 1)); ++i)
     if ((i + 1) % interval == 0) spec.layers[static_cast<std::size_t>(i)].feed_forward = experts;
-  spec.names.choice_bias = "mlp.moe_statics.e_score_correction_bias";
-  spec.names.choice_bias_row = true;
-  spec.names.shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
-  spec.names.shared_down = "mlp.shared_experts.down_proj";
+  spec.names.of<Experts>().choice_bias = "mlp.moe_statics.e_score_correction_bias";
+  spec.names.of<Experts>().choice_bias_row = true;
+  spec.names.of<Experts>().shared_up = {"mlp.shared_experts.gate_proj", "mlp.shared_experts.up_proj"};
+  spec.names.of<Experts>().shared_down = "mlp.shared_experts.down_proj";
   spec.names.ignorable.emplace_back("model.mtp_*");
   TRY(const int predictors, config.integer("num_nextn_predict_layers", {0, 64}, 0));
   if (predictors > 0)
@@ -51,6 +51,15 @@ Result<ModelSpec> describe_ernie_moe(const Config& config) {
                       .hidden_norm = "mtp_hidden_norm.0",
                       .joint = "mtp_linear_proj.0"};
   return spec;
+}
+
+std::span<const Family> ernie_families() {
+  static constexpr Family kRows[] = {
+      {"Ernie4_5ForCausalLM", describe_ernie},
+      {"Ernie4_5_ForCausalLM", describe_ernie},
+      {"Ernie4_5_MoeForCausalLM", describe_ernie_moe},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -49,17 +49,25 @@ Result<ModelSpec> describe(const Config& config, bool newer) {
 
 }  // namespace
 
-Result<ModelSpec> describe_falcon(const Config& config) {
+static Result<ModelSpec> describe_falcon(const Config& config) {
   TRY(const bool newer, config.boolean("new_decoder_architecture", false));
   return describe(config, newer);
 }
 
-Result<ModelSpec> describe_refined_web(const Config& file) {
+static Result<ModelSpec> describe_refined_web(const Config& file) {
   const Config config = file.with_names({{"hidden_size", "n_embed"},
                                          {"num_attention_heads", "n_head"},
                                          {"num_hidden_layers", "n_layer"},
                                          {"num_kv_heads", "n_head_kv"}});
   return describe(config, file.has("n_head_kv"));
+}
+
+std::span<const Family> falcon_families() {
+  static constexpr Family kRows[] = {
+      {"FalconForCausalLM", describe_falcon},
+      {"RWForCausalLM", describe_refined_web},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -1,8 +1,10 @@
 // Gemma 1, 2 and 3 (Google DeepMind, 2024 and 2025).
 #include <cmath>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 
 namespace octavo {
 namespace {
@@ -36,7 +38,7 @@ Result<ModelSpec> describe_later_gemma(const Config& config) {
 
 }  // namespace
 
-Result<ModelSpec> describe_gemma(const Config& config) {
+static Result<ModelSpec> describe_gemma(const Config& config) {
   TRY_VOID(refuse(config, "use_bidirectional_attention", true));
   TRY(ModelSpec spec, describe_any_gemma(config, kGemma1));
   // The first files say "gelu" and mean its approximation.
@@ -45,7 +47,7 @@ Result<ModelSpec> describe_gemma(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_gemma2(const Config& config) {
+static Result<ModelSpec> describe_gemma2(const Config& config) {
   TRY_VOID(refuse(config, "use_bidirectional_attention", true));
   TRY(ModelSpec spec, describe_later_gemma(config));
   TRY(const float score_cap, soft_cap(config, "attn_logit_softcapping"));
@@ -55,7 +57,7 @@ Result<ModelSpec> describe_gemma2(const Config& config) {
 }
 
 // VaultGemma (2025): Gemma 2 without norms behind the halves.
-Result<ModelSpec> describe_vault_gemma(const Config& config) {
+static Result<ModelSpec> describe_vault_gemma(const Config& config) {
   TRY(ModelSpec spec, describe_gemma2(config));
   for (LayerSpec& layer : spec.layers) layer.post_norm = {};
   return spec;
@@ -92,6 +94,20 @@ Result<ModelSpec> describe_gemma3(const Config& config) {
     spec.names.ignorable.emplace_back(other);
   }
   return spec;
+}
+
+std::span<const Family> gemma_families() {
+  static constexpr Family kRows[] = {
+      {"Gemma2ForCausalLM", describe_gemma2},
+      {"Gemma2Model", describe_embedder<describe_gemma2>},
+      {"Gemma3ForCausalLM", describe_gemma3},
+      {"Gemma3TextModel", describe_embedder<describe_gemma3>},
+      {"GemmaForCausalLM", describe_gemma},
+      {"GemmaForSequenceClassification", describe_decoder_classifier<describe_gemma>},
+      {"Rnj1ForCausalLM", describe_gemma3},
+      {"VaultGemmaForCausalLM", describe_vault_gemma},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/sampling_math.h"
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/towers.h"
@@ -36,7 +37,7 @@ void set_gemma3_names(Names& names, const std::string& prefix) {
 
 }  // namespace
 
-Result<ModelSpec> describe_gemma3_vision(const Config& config) {
+static Result<ModelSpec> describe_gemma3_vision(const Config& config) {
   TRY(ModelSpec spec, describe_gemma3(config));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   if (!vision || !vision->has("image_size")) return spec;  // text alone
@@ -54,6 +55,11 @@ Result<ModelSpec> describe_gemma3_vision(const Config& config) {
   spec.whole_images = true;
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
+}
+
+std::span<const Family> gemma3_vision_families() {
+  static constexpr Family kRows[] = {{"Gemma3ForConditionalGeneration", describe_gemma3_vision}};
+  return kRows;
 }
 
 }  // namespace octavo

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -127,18 +128,18 @@ Result<> set_experts(ModelSpec& spec, const Config& config) {
     own.router_norm = layer.pre_norm;
     layer.feed_forward = both;
   }
-  spec.names.router = "router.proj";
-  spec.names.router_norm = "router.scale";
-  spec.names.expert_scales = "router.per_expert_scale";
-  spec.names.beside_experts_post_norm = "post_feedforward_layernorm_1";
-  spec.names.experts_norm = "pre_feedforward_layernorm_2";
-  spec.names.experts_post_norm = "post_feedforward_layernorm_2";
-  spec.names.expert_up = {"experts.{}.gate_proj", "experts.{}.up_proj"};
-  spec.names.expert_down = "experts.{}.down_proj";
+  spec.names.of<Experts>().router = "router.proj";
+  spec.names.of<Experts>().router_norm = "router.scale";
+  spec.names.of<Experts>().scales = "router.per_expert_scale";
+  spec.names.of<MlpAndExperts>().mlp_post_norm = "post_feedforward_layernorm_1";
+  spec.names.of<MlpAndExperts>().norm = "pre_feedforward_layernorm_2";
+  spec.names.of<MlpAndExperts>().post_norm = "post_feedforward_layernorm_2";
+  spec.names.of<Experts>().up = {"experts.{}.gate_proj", "experts.{}.up_proj"};
+  spec.names.of<Experts>().down = "experts.{}.down_proj";
   spec.other_names = spec.names;  // one by one, as quantised files have them
-  spec.names.expert_storage = ExpertStorage::stacked;
-  spec.names.expert_up = {"experts.gate_up_proj"};
-  spec.names.expert_down = "experts.down_proj";
+  spec.names.of<Experts>().storage = ExpertStorage::stacked;
+  spec.names.of<Experts>().up = {"experts.gate_up_proj"};
+  spec.names.of<Experts>().down = "experts.down_proj";
   return {};
 }
 
@@ -195,7 +196,7 @@ Result<> set_streams(ModelSpec& spec, const Config& config) {
 
 }  // namespace
 
-Result<ModelSpec> describe_gemma3n(const Config& config) {
+static Result<ModelSpec> describe_gemma3n(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, kGemma3n));
   const int head_dim = spec.layers[0].attention().head_dim;
   TRY_VOID(set_windows(spec, config, [](int layer) { return (layer + 1) % 5 != 0; }));
@@ -237,6 +238,17 @@ Result<ModelSpec> describe_gemma4(const Config& config) {
   TRY_VOID(set_ends(spec, config));
   TRY_VOID(set_experts(spec, config));
   return spec;
+}
+
+std::span<const Family> gemma4_families() {
+  static constexpr Family kRows[] = {
+      {"Gemma3nForCausalLM", describe_gemma3n},
+      {"Gemma3nForConditionalGeneration", describe_gemma3n},
+      {"Gemma4ForCausalLM", describe_gemma4},
+      {"Gemma4UnifiedForCausalLM", describe_gemma4},
+      {"Gemma4UnifiedForConditionalGeneration", describe_gemma4},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -2,6 +2,7 @@
 // and rotary embeddings of columns and rows, whose patches are averaged in squares, in front of the text
 // model. In the larger models the tokens of an image see each other in layers with a window.
 #include "kernels/sampling_math.h"
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -98,7 +99,7 @@ Result<ModelSpec> describe_gemma4_tower(Config config, int out_dim) {
 
 }  // namespace
 
-Result<ModelSpec> describe_gemma4_vision(const Config& config) {
+static Result<ModelSpec> describe_gemma4_vision(const Config& config) {
   TRY(ModelSpec spec, describe_gemma4(config));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
   if (!vision) return spec;  // text alone
@@ -109,6 +110,11 @@ Result<ModelSpec> describe_gemma4_vision(const Config& config) {
   for (LayerSpec& layer : spec.layers) layer.attention().whole_images = layer.attention().window > 0;
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
+}
+
+std::span<const Family> gemma4_vision_families() {
+  static constexpr Family kRows[] = {{"Gemma4ForConditionalGeneration", describe_gemma4_vision}};
+  return kRows;
 }
 
 }  // namespace octavo

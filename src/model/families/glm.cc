@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_glm(const Config& config) {
+static Result<ModelSpec> describe_glm(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.rotary_fraction = "partial_rotary_factor"}));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = bias;
@@ -15,7 +15,7 @@ Result<ModelSpec> describe_glm(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_glm4(const Config& config) {
+static Result<ModelSpec> describe_glm4(const Config& config) {
   TRY(ModelSpec spec, describe_glm(config));
   for (LayerSpec& layer : spec.layers) layer.post_norm = layer.pre_norm;
   spec.names.attention_post_norm = "post_self_attn_layernorm";
@@ -23,7 +23,7 @@ Result<ModelSpec> describe_glm4(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_glm4_moe(const Config& config) {
+static Result<ModelSpec> describe_glm4_moe(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.rotary_fraction = "partial_rotary_factor"}));
   TRY(const bool bias, config.boolean("attention_bias", false));
   TRY(const bool normed, config.boolean("use_qk_norm", false));
@@ -37,13 +37,23 @@ Result<ModelSpec> describe_glm4_moe(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_solar_open(const Config& config) {
+static Result<ModelSpec> describe_solar_open(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.hidden = "moe_intermediate_size",
                                               .rotary_fraction = "partial_rotary_factor"}));
   TRY(const bool bias, config.boolean("attention_bias", false));
   for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = bias;
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   return spec;
+}
+
+std::span<const Family> glm_families() {
+  static constexpr Family kRows[] = {
+      {"Glm4ForCausalLM", describe_glm4},
+      {"Glm4MoeForCausalLM", describe_glm4_moe},
+      {"GlmForCausalLM", describe_glm},
+      {"SolarOpenForCausalLM", describe_solar_open},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

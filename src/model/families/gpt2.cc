@@ -1,7 +1,9 @@
 // GPT-2 (Radford et al., 2019): learned positions, layer norms, biases everywhere, matrices stored
 // transposed.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 
 namespace octavo {
 
@@ -44,6 +46,14 @@ Result<ModelSpec> describe_gpt2(const Config& config) {
                 .transposed = true,
                 .ignorable = {"*.attn.bias", "*.attn.masked_bias"}};
   return spec;
+}
+
+std::span<const Family> gpt2_families() {
+  static constexpr Family kRows[] = {
+      {"GPT2ForSequenceClassification", describe_decoder_classifier<describe_gpt2>},
+      {"GPT2LMHeadModel", describe_gpt2},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -5,7 +5,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_gpt_neox(const Config& config) {
+static Result<ModelSpec> describe_gpt_neox(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.kv_heads = "num_attention_heads",
                                               .head_dim = "",
                                               .eps = "layer_norm_eps",
@@ -32,6 +32,11 @@ Result<ModelSpec> describe_gpt_neox(const Config& config) {
       .qkv_order = QkvOrder::by_head,
       .ignorable = {"*.attention.bias", "*.attention.masked_bias"}};
   return spec;
+}
+
+std::span<const Family> gpt_neox_families() {
+  static constexpr Family kRows[] = {{"GPTNeoXForCausalLM", describe_gpt_neox}};
+  return kRows;
 }
 
 }  // namespace octavo

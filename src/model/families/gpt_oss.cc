@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_gpt_oss(const Config& config) {
+static Result<ModelSpec> describe_gpt_oss(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 2 == 0; }));
   TRY(const bool bias, config.boolean("attention_bias", true));
@@ -24,16 +24,21 @@ Result<ModelSpec> describe_gpt_oss(const Config& config) {
     layer.attention().sinks = true;
     layer.feed_forward = experts;
   }
-  spec.names.router = "mlp.router";
+  spec.names.of<Experts>().router = "mlp.router";
   TRY(const PackedFormat packed, packed_format(config));
-  spec.names.expert_storage =
+  spec.names.of<Experts>().storage =
       packed.packing == Packing::mxfp4 ? ExpertStorage::stacked : ExpertStorage::stacked_transposed;
-  spec.names.expert_up = {"mlp.experts.gate_up_proj"};
-  spec.names.expert_up_bias = {"mlp.experts.gate_up_proj_bias"};
-  spec.names.expert_interleaved = true;
-  spec.names.expert_down = "mlp.experts.down_proj";
-  spec.names.expert_down_bias = "mlp.experts.down_proj_bias";
+  spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
+  spec.names.of<Experts>().up_bias = {"mlp.experts.gate_up_proj_bias"};
+  spec.names.of<Experts>().interleaved = true;
+  spec.names.of<Experts>().down = "mlp.experts.down_proj";
+  spec.names.of<Experts>().down_bias = "mlp.experts.down_proj_bias";
   return spec;
+}
+
+std::span<const Family> gpt_oss_families() {
+  static constexpr Family kRows[] = {{"GptOssForCausalLM", describe_gpt_oss}};
+  return kRows;
 }
 
 }  // namespace octavo

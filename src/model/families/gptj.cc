@@ -5,7 +5,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_gptj(const Config& config) {
+static Result<ModelSpec> describe_gptj(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.dim = "n_embd",
                                               .layers = "n_layer",
                                               .heads = "n_head",
@@ -40,6 +40,11 @@ Result<ModelSpec> describe_gptj(const Config& config) {
                 .down = "mlp.fc_out",
                 .ignorable = {"*.attn.bias", "*.attn.masked_bias"}};
   return spec;
+}
+
+std::span<const Family> gptj_families() {
+  static constexpr Family kRows[] = {{"GPTJForCausalLM", describe_gptj}};
+  return kRows;
 }
 
 }  // namespace octavo

@@ -4,6 +4,7 @@
 // norms behind the halves.
 #include <algorithm>
 
+#include "model/families/bases.h"
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
 
@@ -33,7 +34,7 @@ Result<> set_granite_windows(ModelSpec& spec, const Config& config) {
 
 }  // namespace
 
-Result<ModelSpec> describe_granite(const Config& config) {
+static Result<ModelSpec> describe_granite(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY(spec.embed_scale, multiplier(config, "embedding_multiplier"));
   TRY(const float logits_divisor, multiplier(config, "logits_scaling"));
@@ -47,23 +48,49 @@ Result<ModelSpec> describe_granite(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_granite_moe_swa(const Config& config) {
-  TRY(ModelSpec spec, describe_granite_moe_shared(config));
-  TRY_VOID(set_granite_windows(spec, config));
-  spec.other_names = spec.names;  // as Granite 3's files have them
-  spec.names.router = "block_sparse_moe.router";
-  spec.names.expert_up = {"block_sparse_moe.experts.gate_up_proj"};
-  spec.names.expert_down = "block_sparse_moe.experts.down_proj";
+static Result<ModelSpec> describe_granite_moe(const Config& config) {
+  TRY(ModelSpec spec, describe_granite(config));
+  TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
+  experts.router.renormalise = true;
+  for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
+  spec.names.of<Experts>().router = "block_sparse_moe.router.layer";
+  spec.names.of<Experts>().storage = ExpertStorage::stacked;
+  spec.names.of<Experts>().up = {"block_sparse_moe.input_linear.weight"};
+  spec.names.of<Experts>().down = "block_sparse_moe.output_linear.weight";
   return spec;
 }
 
-Result<ModelSpec> describe_granite_swa(const Config& config) {
+static Result<ModelSpec> describe_granite_moe_shared(const Config& config) {
+  TRY(ModelSpec spec, describe_granite_moe(config));
+  TRY(const int hidden, config.integer("shared_intermediate_size", {0, 1 << 20}));
+  if (hidden == 0) return spec;
+  for (LayerSpec& layer : spec.layers) {
+    auto& experts = std::get<Experts>(layer.feed_forward);
+    experts.shared = experts.expert;
+    experts.shared->hidden = hidden;
+  }
+  spec.names.of<Experts>().shared_up = {"shared_mlp.input_linear"};
+  spec.names.of<Experts>().shared_down = "shared_mlp.output_linear";
+  return spec;
+}
+
+static Result<ModelSpec> describe_granite_moe_swa(const Config& config) {
+  TRY(ModelSpec spec, describe_granite_moe_shared(config));
+  TRY_VOID(set_granite_windows(spec, config));
+  spec.other_names = spec.names;  // as Granite 3's files have them
+  spec.names.of<Experts>().router = "block_sparse_moe.router";
+  spec.names.of<Experts>().up = {"block_sparse_moe.experts.gate_up_proj"};
+  spec.names.of<Experts>().down = "block_sparse_moe.experts.down_proj";
+  return spec;
+}
+
+static Result<ModelSpec> describe_granite_swa(const Config& config) {
   TRY(ModelSpec spec, describe_granite(config));
   TRY_VOID(set_granite_windows(spec, config));
   return spec;
 }
 
-Result<ModelSpec> describe_hyperclovax(const Config& config) {
+static Result<ModelSpec> describe_hyperclovax(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY(spec.embed_scale, multiplier(config, "embedding_multiplier"));
   TRY(spec.logits_scale, multiplier(config, "logits_scaling"));
@@ -80,19 +107,7 @@ Result<ModelSpec> describe_hyperclovax(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_granite_moe(const Config& config) {
-  TRY(ModelSpec spec, describe_granite(config));
-  TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
-  experts.router.renormalise = true;
-  for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
-  spec.names.router = "block_sparse_moe.router.layer";
-  spec.names.expert_storage = ExpertStorage::stacked;
-  spec.names.expert_up = {"block_sparse_moe.input_linear.weight"};
-  spec.names.expert_down = "block_sparse_moe.output_linear.weight";
-  return spec;
-}
-
-Result<ModelSpec> describe_granite_moe_hybrid(const Config& config) {
+static Result<ModelSpec> describe_granite_moe_hybrid(const Config& config) {
   TRY(const int experts, config.integer("num_local_experts", {0, 1024}));
   TRY(ModelSpec spec, describe_granite(config));
   Mlp shared = spec.layers[0].mlp();
@@ -118,23 +133,22 @@ Result<ModelSpec> describe_granite_moe_hybrid(const Config& config) {
       layer.feed_forward = shared;
     }
   }
-  spec.names.up = spec.names.shared_up = {"shared_mlp.input_linear"};
-  spec.names.down = spec.names.shared_down = "shared_mlp.output_linear";
+  spec.names.up = spec.names.of<Experts>().shared_up = {"shared_mlp.input_linear"};
+  spec.names.down = spec.names.of<Experts>().shared_down = "shared_mlp.output_linear";
   return spec;
 }
 
-Result<ModelSpec> describe_granite_moe_shared(const Config& config) {
-  TRY(ModelSpec spec, describe_granite_moe(config));
-  TRY(const int hidden, config.integer("shared_intermediate_size", {0, 1 << 20}));
-  if (hidden == 0) return spec;
-  for (LayerSpec& layer : spec.layers) {
-    auto& experts = std::get<Experts>(layer.feed_forward);
-    experts.shared = experts.expert;
-    experts.shared->hidden = hidden;
-  }
-  spec.names.shared_up = {"shared_mlp.input_linear"};
-  spec.names.shared_down = "shared_mlp.output_linear";
-  return spec;
+std::span<const Family> granite_families() {
+  static constexpr Family kRows[] = {
+      {"GraniteForCausalLM", describe_granite},
+      {"GraniteMoeForCausalLM", describe_granite_moe},
+      {"GraniteMoeHybridForCausalLM", describe_granite_moe_hybrid},
+      {"GraniteMoeSWAForCausalLM", describe_granite_moe_swa},
+      {"GraniteMoeSharedForCausalLM", describe_granite_moe_shared},
+      {"GraniteSWAForCausalLM", describe_granite_swa},
+      {"HyperCLOVAXForCausalLM", describe_hyperclovax},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -20,7 +21,7 @@ Result<int> read_uniform(const Config& config, std::string_view field, Config::R
 
 }  // namespace
 
-Result<ModelSpec> describe_hunyuan(const Config& config) {
+static Result<ModelSpec> describe_hunyuan(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   for (LayerSpec& layer : spec.layers) {
     layer.attention().qk_norm = QkNorm::shared;
@@ -42,20 +43,20 @@ Result<ModelSpec> describe_hunyuan(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_hunyuan_moe(const Config& config) {
+static Result<ModelSpec> describe_hunyuan_moe(const Config& config) {
   TRY(ModelSpec spec, describe_hunyuan(config));
   const Mlp mlp = spec.layers[0].mlp();
   Experts experts{.count = 0, .router = {.renormalise = true}, .expert = mlp, .shared = mlp};
   TRY(experts.count, read_uniform(config, "num_experts", {1, kMaxExperts}));
   TRY(experts.router.chosen, read_uniform(config, "moe_topk", {1, experts.count}));
   for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
-  spec.names.router = "mlp.gate.wg";
-  spec.names.shared_up = {"mlp.shared_mlp.gate_proj", "mlp.shared_mlp.up_proj"};
-  spec.names.shared_down = "mlp.shared_mlp.down_proj";
+  spec.names.of<Experts>().router = "mlp.gate.wg";
+  spec.names.of<Experts>().shared_up = {"mlp.shared_mlp.gate_proj", "mlp.shared_mlp.up_proj"};
+  spec.names.of<Experts>().shared_down = "mlp.shared_mlp.down_proj";
   return spec;
 }
 
-Result<ModelSpec> describe_hunyuan_v3(const Config& file) {
+static Result<ModelSpec> describe_hunyuan_v3(const Config& file) {
   const Config config = file.with_names({{"n_routed_experts", "num_experts"},
                                          {"n_shared_experts", "num_shared_experts"},
                                          {"norm_topk_prob", "route_norm"},
@@ -68,11 +69,20 @@ Result<ModelSpec> describe_hunyuan_v3(const Config& file) {
   }
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   spec.predictor.reset();
-  spec.names.router = "mlp.router.gate";
-  spec.names.choice_bias = "mlp.expert_bias";
-  spec.names.shared_up = {"mlp.shared_mlp.gate_proj", "mlp.shared_mlp.up_proj"};
-  spec.names.shared_down = "mlp.shared_mlp.down_proj";
+  spec.names.of<Experts>().router = "mlp.router.gate";
+  spec.names.of<Experts>().choice_bias = "mlp.expert_bias";
+  spec.names.of<Experts>().shared_up = {"mlp.shared_mlp.gate_proj", "mlp.shared_mlp.up_proj"};
+  spec.names.of<Experts>().shared_down = "mlp.shared_mlp.down_proj";
   return spec;
+}
+
+std::span<const Family> hunyuan_families() {
+  static constexpr Family kRows[] = {
+      {"HYV3ForCausalLM", describe_hunyuan_v3},
+      {"HunYuanDenseV1ForCausalLM", describe_hunyuan},
+      {"HunYuanMoEV1ForCausalLM", describe_hunyuan_moe},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -1,6 +1,7 @@
 // Idefics3 (Laurençon et al., 2024) and SmolVLM (Marafioti et al., 2025): a SigLIP encoder, a pixel shuffle
 // and one matrix in front of a Llama.
 #include "kernels/sampling_math.h"
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/towers.h"
@@ -21,7 +22,7 @@ constexpr std::string_view kIdefics3Vision = R"({"hidden_act": "gelu_pytorch_tan
 
 }  // namespace
 
-Result<ModelSpec> describe_idefics3(const Config& config) {
+static Result<ModelSpec> describe_idefics3(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   spec.names.prefixes = {"model.text_model."};
   for (const char* other : {"model.vision_model.*", "model.connector.*"})
@@ -36,6 +37,14 @@ Result<ModelSpec> describe_idefics3(const Config& config) {
   tower.names.ignorable = {"model.text_model.*", "lm_head.*", "*.position_ids"};
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
+}
+
+std::span<const Family> idefics3_families() {
+  static constexpr Family kRows[] = {
+      {"Idefics3ForConditionalGeneration", describe_idefics3},
+      {"SmolVLMForConditionalGeneration", describe_idefics3},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -150,7 +150,7 @@ Result<> set_projector(ModelSpec& tower, const Config& config, int out_dim) {
 
 }  // namespace
 
-Result<ModelSpec> describe_internvl(const Config& config) {
+static Result<ModelSpec> describe_internvl(const Config& config) {
   TRY(ModelSpec spec, describe_seeing_text(config));
   TRY_VOID(set_tied(spec, config));
   TRY(spec.media_token, config.integer("image_token_id", {0, kMaxVocab}, 151667));
@@ -163,6 +163,11 @@ Result<ModelSpec> describe_internvl(const Config& config) {
   set_internvl_names(*tower.other_names, "model.");
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
+}
+
+std::span<const Family> internvl_families() {
+  static constexpr Family kRows[] = {{"InternVLForConditionalGeneration", describe_internvl}};
+  return kRows;
 }
 
 }  // namespace octavo

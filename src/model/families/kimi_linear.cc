@@ -1,5 +1,6 @@
 // Kimi Linear (Moonshot AI, 2025): three layers of Kimi delta attention to one of latent attention that turns
 // nothing, DeepSeek-V3's experts under Mixtral's names.
+#include "model/families/bases.h"
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
 
@@ -24,7 +25,7 @@ Result<std::vector<bool>> delta_layers(const Config& config, const std::optional
 
 }  // namespace
 
-Result<ModelSpec> describe_kimi_linear(const Config& file) {
+static Result<ModelSpec> describe_kimi_linear(const Config& file) {
   const Config config = file.with_names({{"max_position_embeddings", "model_max_length"},
                                          {"n_group", "num_expert_group"},
                                          {"n_routed_experts", "num_experts"},
@@ -48,18 +49,23 @@ Result<ModelSpec> describe_kimi_linear(const Config& file) {
   TRY(const std::vector<bool> forgets, delta_layers(config, nested, spec.layers.size()));
   for (std::size_t i = 0; i < spec.layers.size(); ++i)
     if (forgets[i]) spec.layers[i].mixer = delta;
-  spec.names.router = "block_sparse_moe.gate";
-  spec.names.choice_bias = "block_sparse_moe.gate.e_score_correction_bias";
-  spec.names.expert_up = {"block_sparse_moe.experts.{}.w1", "block_sparse_moe.experts.{}.w3"};
-  spec.names.expert_down = "block_sparse_moe.experts.{}.w2";
-  spec.names.shared_up = {"block_sparse_moe.shared_experts.gate_proj",
+  spec.names.of<Experts>().router = "block_sparse_moe.gate";
+  spec.names.of<Experts>().choice_bias = "block_sparse_moe.gate.e_score_correction_bias";
+  spec.names.of<Experts>().up = {"block_sparse_moe.experts.{}.w1", "block_sparse_moe.experts.{}.w3"};
+  spec.names.of<Experts>().down = "block_sparse_moe.experts.{}.w2";
+  spec.names.of<Experts>().shared_up = {"block_sparse_moe.shared_experts.gate_proj",
                           "block_sparse_moe.shared_experts.up_proj"};
-  spec.names.shared_down = "block_sparse_moe.shared_experts.down_proj";
+  spec.names.of<Experts>().shared_down = "block_sparse_moe.shared_experts.down_proj";
   // transformers writes dense layers under the experts' name, too.
   spec.other_names = spec.names;
   spec.other_names->up = {"block_sparse_moe.gate_proj", "block_sparse_moe.up_proj"};
   spec.other_names->down = "block_sparse_moe.down_proj";
   return spec;
+}
+
+std::span<const Family> kimi_linear_families() {
+  static constexpr Family kRows[] = {{"KimiLinearForCausalLM", describe_kimi_linear}};
+  return kRows;
 }
 
 }  // namespace octavo

@@ -39,7 +39,7 @@ Result<ModelSpec> describe_lfm(const Config& config, std::string_view hidden) {
 
 }  // namespace
 
-Result<ModelSpec> describe_lfm2(const Config& config) {
+static Result<ModelSpec> describe_lfm2(const Config& config) {
   const bool first_name = config.has("block_ff_dim");
   TRY(ModelSpec spec, describe_lfm(config, first_name ? "block_ff_dim" : "intermediate_size"));
   TRY(const bool adjust, config.boolean("block_auto_adjust_ff_dim"));
@@ -58,7 +58,7 @@ Result<ModelSpec> describe_lfm2(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_lfm2_moe(const Config& config) {
+static Result<ModelSpec> describe_lfm2_moe(const Config& config) {
   TRY(ModelSpec spec, describe_lfm(config, "intermediate_size"));
   TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "moe_intermediate_size"));
   experts.router.scores = RouterScores::sigmoid;
@@ -68,11 +68,19 @@ Result<ModelSpec> describe_lfm2_moe(const Config& config) {
   TRY(const int dense, config.integer("num_dense_layers", {0, 1024}));
   for (std::size_t i = static_cast<std::size_t>(dense); i < spec.layers.size(); ++i)
     spec.layers[i].feed_forward = experts;
-  spec.names.router = "feed_forward.gate";
-  spec.names.choice_bias = "feed_forward.expert_bias";
-  spec.names.expert_up = {"feed_forward.experts.{}.w1", "feed_forward.experts.{}.w3"};
-  spec.names.expert_down = "feed_forward.experts.{}.w2";
+  spec.names.of<Experts>().router = "feed_forward.gate";
+  spec.names.of<Experts>().choice_bias = "feed_forward.expert_bias";
+  spec.names.of<Experts>().up = {"feed_forward.experts.{}.w1", "feed_forward.experts.{}.w3"};
+  spec.names.of<Experts>().down = "feed_forward.experts.{}.w2";
   return spec;
+}
+
+std::span<const Family> lfm2_families() {
+  static constexpr Family kRows[] = {
+      {"Lfm2ForCausalLM", describe_lfm2},
+      {"Lfm2MoeForCausalLM", describe_lfm2_moe},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

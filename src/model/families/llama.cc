@@ -2,8 +2,10 @@
 // activation or the names of tensors.
 #include <cmath>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 
 namespace octavo {
 namespace {
@@ -38,7 +40,7 @@ Result<ModelSpec> describe_llama(const Config& config) {
 }
 
 // IQuest-Coder (2026): what its own code clips.
-Result<ModelSpec> describe_iquest_coder(const Config& config) {
+static Result<ModelSpec> describe_iquest_coder(const Config& config) {
   TRY_VOID(refuse(config, "use_sliding_window", true));
   TRY(ModelSpec spec, describe_llama(config));
   TRY(const float clip, read_clip(config));
@@ -47,7 +49,7 @@ Result<ModelSpec> describe_iquest_coder(const Config& config) {
 }
 
 // openPangu Embedded (Huawei, 2025).
-Result<ModelSpec> describe_pangu(const Config& config) {
+static Result<ModelSpec> describe_pangu(const Config& config) {
   TRY_VOID(refuse(config, "sandwich_norm", true));
   if (config.has("interleaved_sliding_window"))
     return field_failure("interleaved_sliding_window", ErrorCode::unsupported, "{} is set; layers have no windows here",
@@ -56,7 +58,7 @@ Result<ModelSpec> describe_pangu(const Config& config) {
 }
 
 // AFM (Arcee, 2025): no gate.
-Result<ModelSpec> describe_arcee(const Config& config) {
+static Result<ModelSpec> describe_arcee(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   for (LayerSpec& layer : spec.layers) layer.mlp().gated = false;
   spec.names.up = {"mlp.up_proj"};
@@ -64,7 +66,7 @@ Result<ModelSpec> describe_arcee(const Config& config) {
 }
 
 // Baichuan 7B (2023).
-Result<ModelSpec> describe_baichuan(const Config& config) {
+static Result<ModelSpec> describe_baichuan(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config));
   spec.names.qkv = {"self_attn.W_pack"};
   return spec;
@@ -72,7 +74,7 @@ Result<ModelSpec> describe_baichuan(const Config& config) {
 
 // Baichuan 13B (2023): ALiBi. By the same name go models of 7B, which turn, and Baichuan 2 models, whose output matrix
 // is normalised.
-Result<ModelSpec> describe_baichuan_13b(const Config& config) {
+static Result<ModelSpec> describe_baichuan_13b(const Config& config) {
   constexpr int kDimOf7B = 4096;
   TRY(const int dim, config.integer("hidden_size", {1, 1 << 20}));
   const bool turns = dim == kDimOf7B;
@@ -89,14 +91,14 @@ Result<ModelSpec> describe_baichuan_13b(const Config& config) {
 }
 
 // CWM (Meta, 2025): windows.
-Result<ModelSpec> describe_cwm(const Config& config) {
+static Result<ModelSpec> describe_cwm(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(set_windows(spec, config, [](int layer) { return layer % 4 != 0; }));
   return spec;
 }
 
 // Helium (Kyutai, 2025): neighbours turn.
-Result<ModelSpec> describe_helium(const Config& config) {
+static Result<ModelSpec> describe_helium(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   for (LayerSpec& layer : spec.layers) layer.attention().out_bias = false;
   spec.ropes[0].interleaved = true;
@@ -104,19 +106,19 @@ Result<ModelSpec> describe_helium(const Config& config) {
 }
 
 // Jais 2 (Inception, 2025): layer norms, no gate.
-Result<ModelSpec> describe_jais2(const Config& config) {
+static Result<ModelSpec> describe_jais2(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.eps = "layer_norm_eps", .norm = {.kind = NormKind::layer, .bias = true}}));
   TRY_VOID(leave_out_gates(spec, config, true));
   return spec;
 }
 
-Result<ModelSpec> describe_internlm(const Config& config) {
+static Result<ModelSpec> describe_internlm(const Config& config) {
   return describe_with_biases(config, "bias", "bias");
 }
 
 // EXAONE 3 and 3.5 (LG AI Research, 2024): GPT-2's names.
-Result<ModelSpec> describe_exaone(const Config& config) {
+static Result<ModelSpec> describe_exaone(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.layers = "num_layers",
                                               .activation = "activation_function",
                                               .eps = "layer_norm_epsilon"}));
@@ -148,7 +150,7 @@ Result<ModelSpec> describe_internlm2(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_internlm3(const Config& config) {
+static Result<ModelSpec> describe_internlm3(const Config& config) {
   TRY(ModelSpec spec, describe_with_biases(config, "qkv_bias", "bias"));
   TRY(const bool bias, config.boolean("bias", false));
   for (LayerSpec& layer : spec.layers) layer.mlp().up_bias = layer.mlp().down_bias = bias;
@@ -156,14 +158,14 @@ Result<ModelSpec> describe_internlm3(const Config& config) {
 }
 
 // MiniCPM (Hu et al., 2024): multipliers of embeddings, residuals and logits.
-Result<ModelSpec> describe_minicpm(const Config& config) {
+static Result<ModelSpec> describe_minicpm(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(set_minicpm_multipliers(spec, config));
   return spec;
 }
 
 // MiniCPM3 (2024): the same with DeepSeek-V2's latent attention.
-Result<ModelSpec> describe_minicpm3(const Config& config) {
+static Result<ModelSpec> describe_minicpm3(const Config& config) {
   TRY(ModelSpec spec, describe_deepseek_v2(config));
   TRY_VOID(set_minicpm_multipliers(spec, config));
   spec.ropes[0].interleaved = false;
@@ -171,17 +173,17 @@ Result<ModelSpec> describe_minicpm3(const Config& config) {
 }
 
 // Orion (OrionStar, 2024): layer norms.
-Result<ModelSpec> describe_orion(const Config& config) {
+static Result<ModelSpec> describe_orion(const Config& config) {
   return describe_dense(config, {.norm = {.kind = NormKind::layer, .bias = true}});
 }
 
 // Seed-OSS (ByteDance, 2025).
-Result<ModelSpec> describe_seed_oss(const Config& config) {
+static Result<ModelSpec> describe_seed_oss(const Config& config) {
   return describe_with_biases(config, "attention_bias", "attention_out_bias");
 }
 
 // SmolLM3 (Hugging Face, 2025): every fourth layer turns nothing.
-Result<ModelSpec> describe_smollm3(const Config& config) {
+static Result<ModelSpec> describe_smollm3(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(set_rope_layers(spec, config));
   TRY(const bool windows, config.boolean("use_sliding_window", false));
@@ -190,6 +192,38 @@ Result<ModelSpec> describe_smollm3(const Config& config) {
   TRY_VOID(set_windows(
       spec, config, [&](int layer) { return layers[static_cast<std::size_t>(layer)].attention().rope < 0; }));
   return spec;
+}
+
+std::span<const Family> llama_families() {
+  static constexpr Family kRows[] = {
+      {"AquilaForCausalLM", describe_llama},
+      {"AquilaModel", describe_llama},
+      {"ArceeForCausalLM", describe_arcee},
+      {"BaiChuanForCausalLM", describe_baichuan},
+      {"BaichuanForCausalLM", describe_baichuan_13b},
+      {"CwmForCausalLM", describe_cwm},
+      {"ExaoneForCausalLM", describe_exaone},
+      {"HeliumForCausalLM", describe_helium},
+      {"IQuestCoderForCausalLM", describe_iquest_coder},
+      {"InternLM2ForCausalLM", describe_internlm2},
+      {"InternLM3ForCausalLM", describe_internlm3},
+      {"InternLMForCausalLM", describe_internlm},
+      {"Jais2ForCausalLM", describe_jais2},
+      {"LLaMAForCausalLM", describe_llama},
+      {"LlamaForCausalLM", describe_llama},
+      {"LlamaForSequenceClassification", describe_decoder_classifier<describe_llama>},
+      {"LlamaModel", describe_embedder<describe_llama>},
+      {"MiniCPM3ForCausalLM", describe_minicpm3},
+      {"MiniCPMForCausalLM", describe_minicpm},
+      {"OrionForCausalLM", describe_orion},
+      {"PanguEmbeddedForCausalLM", describe_pangu},
+      {"SeedOssForCausalLM", describe_seed_oss},
+      {"SmolLM3ForCausalLM", describe_smollm3},
+      {"TeleChat3ForCausalLM", describe_llama},
+      {"XverseForCausalLM", describe_llama},
+      {"YiForCausalLM", describe_llama},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -1,5 +1,6 @@
 // Llama 4 (Meta, 2025), the text of it: chunks of attention in three layers of four; the fourth sees
 // everything, turns nothing, and its queries grow with the position. One expert beside a shared one.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -28,7 +29,7 @@ Result<bool> read_tuning(const Config& config) {
 
 }  // namespace
 
-Result<ModelSpec> describe_llama4(const Config& config) {
+static Result<ModelSpec> describe_llama4(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY_VOID(set_rope_layers(spec, config));
   TRY(const bool normed, config.boolean("use_qk_norm", true));
@@ -62,16 +63,24 @@ Result<ModelSpec> describe_llama4(const Config& config) {
   names.prefixes = {"model.", "language_model.model."};
   names.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
   names.down = "feed_forward.down_proj";
-  names.router = "feed_forward.router";
-  names.expert_storage = ExpertStorage::stacked_transposed;
-  names.expert_up = {"feed_forward.experts.gate_up_proj"};
-  names.expert_down = "feed_forward.experts.down_proj";
-  names.shared_up = {"feed_forward.shared_expert.gate_proj", "feed_forward.shared_expert.up_proj"};
-  names.shared_down = "feed_forward.shared_expert.down_proj";
+  names.of<Experts>().router = "feed_forward.router";
+  names.of<Experts>().storage = ExpertStorage::stacked_transposed;
+  names.of<Experts>().up = {"feed_forward.experts.gate_up_proj"};
+  names.of<Experts>().down = "feed_forward.experts.down_proj";
+  names.of<Experts>().shared_up = {"feed_forward.shared_expert.gate_proj", "feed_forward.shared_expert.up_proj"};
+  names.of<Experts>().shared_down = "feed_forward.shared_expert.down_proj";
   for (const char* other : {"vision_model.*", "multi_modal_projector.*"}) names.ignorable.emplace_back(other);
   spec.other_names = names;  // beside eyes
   spec.other_names->lm_head = "language_model.lm_head";
   return spec;
+}
+
+std::span<const Family> llama4_families() {
+  static constexpr Family kRows[] = {
+      {"Llama4ForCausalLM", describe_llama4},
+      {"Llama4ForConditionalGeneration", describe_llama4},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -127,18 +127,27 @@ Result<ModelSpec> describe_tiled(const Config& config, int image_token, bool sig
 
 }  // namespace
 
-Result<ModelSpec> describe_llava_next(const Config& config) { return describe_tiled(config, 32000, false); }
+static Result<ModelSpec> describe_llava_next(const Config& config) { return describe_tiled(config, 32000, false); }
 
-Result<ModelSpec> describe_llava_onevision(const Config& config) {
+static Result<ModelSpec> describe_llava_onevision(const Config& config) {
   return describe_tiled(config, 151646, true);
 }
 
-Result<ModelSpec> describe_llava(const Config& config) {
+static Result<ModelSpec> describe_llava(const Config& config) {
   TRY(ModelSpec spec, describe_seeing_text(config));
   TRY(spec.media_token, config.integer("image_token_index", {0, kMaxVocab}, 32000));
   TRY(ModelSpec tower, describe_llava_tower(config, spec));
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
+}
+
+std::span<const Family> llava_families() {
+  static constexpr Family kRows[] = {
+      {"LlavaForConditionalGeneration", describe_llava},
+      {"LlavaNextForConditionalGeneration", describe_llava_next},
+      {"LlavaOnevisionForConditionalGeneration", describe_llava_onevision},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_longcat(const Config& file) {
+static Result<ModelSpec> describe_longcat(const Config& file) {
   const Config config =
       file.with_names({{"num_hidden_layers", "num_layers"}, {"intermediate_size", "ffn_hidden_size"}});
   TRY(ModelSpec spec, describe_latent(config));
@@ -42,15 +42,20 @@ Result<ModelSpec> describe_longcat(const Config& file) {
   Names& names = spec.names;
   names.attention_norm = "input_layernorm.#";
   names.mlp_norm = "post_attention_layernorm.#";
-  for (std::string* name : {&names.latent_q_down, &names.latent_q_norm, &names.latent_q_up,
-                            &names.latent_down, &names.latent_norm, &names.latent_up, &names.out})
+  for (std::string* name : {&names.of<LatentAttention>().q_down, &names.of<LatentAttention>().q_norm, &names.of<LatentAttention>().q_up,
+                            &names.of<LatentAttention>().down, &names.of<LatentAttention>().norm, &names.of<LatentAttention>().up, &names.out})
     name->insert(std::string_view("self_attn.").size(), "#.");
   names.up = {"mlps.#.gate_proj", "mlps.#.up_proj"};
   names.down = "mlps.#.down_proj";
-  names.router = "mlp.router.classifier";
-  names.choice_bias = "mlp.router.e_score_correction_bias";
+  names.of<Experts>().router = "mlp.router.classifier";
+  names.of<Experts>().choice_bias = "mlp.router.e_score_correction_bias";
   names.ignorable.emplace_back("model.mtp.*");
   return spec;
+}
+
+std::span<const Family> longcat_families() {
+  static constexpr Family kRows[] = {{"LongcatFlashForCausalLM", describe_longcat}};
+  return kRows;
 }
 
 }  // namespace octavo

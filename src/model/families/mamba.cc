@@ -2,6 +2,7 @@
 // Jamba (AI21, 2024): Mamba, attention in every few layers, experts in every second.
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 #include "model/families/recurrent.h"
 
 namespace octavo {
@@ -33,13 +34,13 @@ Result<Mamba> read_mamba(const Config& config, const MambaFields& fields, int di
 
 }  // namespace
 
-Result<ModelSpec> describe_mamba(const Config& config) {
+static Result<ModelSpec> describe_mamba(const Config& config) {
   return describe_attention_free(
       config, [&](int dim, const NormSpec&) -> Result<Mixer> { return read_mamba(config, {}, dim); });
 }
 
 // Its norms of dt, b and c have no weights.
-Result<ModelSpec> describe_falcon_mamba(const Config& config) {
+static Result<ModelSpec> describe_falcon_mamba(const Config& config) {
   return describe_attention_free(config, [&](int dim, const NormSpec& norm) -> Result<Mixer> {
     TRY(Mamba mamba, read_mamba(config, {}, dim));
     TRY(const double eps, config.number("mixer_rms_eps", {0, 1}));
@@ -50,7 +51,7 @@ Result<ModelSpec> describe_falcon_mamba(const Config& config) {
   });
 }
 
-Result<ModelSpec> describe_mamba2(const Config& config) {
+static Result<ModelSpec> describe_mamba2(const Config& config) {
   return describe_attention_free(config, [&](int dim, const NormSpec& norm) -> Result<Mixer> {
     TRY(const double expand, config.number("expand", {1.0 / 64, 64}));
     return read_mamba2(config,
@@ -65,7 +66,7 @@ Result<ModelSpec> describe_mamba2(const Config& config) {
   });
 }
 
-Result<ModelSpec> describe_jamba(const Config& config) {
+static Result<ModelSpec> describe_jamba(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.rotary = false}));
   TRY(Mamba mamba, read_mamba(config,
                               {.expand = "mamba_expand",
@@ -96,10 +97,21 @@ Result<ModelSpec> describe_jamba(const Config& config) {
   names.mlp_norm = "pre_ff_layernorm";
   names.up = {"feed_forward.gate_proj", "feed_forward.up_proj"};
   names.down = "feed_forward.down_proj";
-  names.router = "feed_forward.router";
-  names.expert_up = {"feed_forward.experts.{}.gate_proj", "feed_forward.experts.{}.up_proj"};
-  names.expert_down = "feed_forward.experts.{}.down_proj";
+  names.of<Experts>().router = "feed_forward.router";
+  names.of<Experts>().up = {"feed_forward.experts.{}.gate_proj", "feed_forward.experts.{}.up_proj"};
+  names.of<Experts>().down = "feed_forward.experts.{}.down_proj";
   return spec;
+}
+
+std::span<const Family> mamba_families() {
+  static constexpr Family kRows[] = {
+      {"FalconMambaForCausalLM", describe_falcon_mamba},
+      {"JambaForCausalLM", describe_jamba},
+      {"JambaForSequenceClassification", describe_decoder_classifier<describe_jamba>},
+      {"Mamba2ForCausalLM", describe_mamba2},
+      {"MambaForCausalLM", describe_mamba},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

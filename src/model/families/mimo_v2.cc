@@ -24,7 +24,7 @@ Result<std::vector<bool>> window_layers(const Config& config, std::size_t layers
 
 }  // namespace
 
-Result<ModelSpec> describe_mimo_v2(const Config& file) {
+static Result<ModelSpec> describe_mimo_v2(const Config& file) {
   const Config config = file.with_names({{"rms_norm_eps", "layernorm_epsilon"}});
   const Dialect dialect{.rotary_fraction = "partial_rotary_factor"};
   TRY(ModelSpec spec, describe_dense(config, dialect));
@@ -59,6 +59,11 @@ Result<ModelSpec> describe_mimo_v2(const Config& file) {
   spec.names.sinks = "self_attn.attention_sink_bias";
   spec.names.ignorable.emplace_back("model.mtp.*");
   return spec;
+}
+
+std::span<const Family> mimo_v2_families() {
+  static constexpr Family kRows[] = {{"MiMoV2FlashForCausalLM", describe_mimo_v2}};
+  return kRows;
 }
 
 }  // namespace octavo

@@ -3,6 +3,7 @@
 // queries and keys.
 #include <cmath>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/recurrent.h"
@@ -48,7 +49,7 @@ Result<Factors> read_factors(const Config& config, std::string_view half) {
 
 }  // namespace
 
-Result<ModelSpec> describe_minimax(const Config& file) {
+static Result<ModelSpec> describe_minimax(const Config& file) {
   const Config config = file.with_names({{"full_attn_alpha_factor", "layernorm_full_attention_alpha"},
                                          {"full_attn_beta_factor", "layernorm_full_attention_beta"},
                                          {"linear_attn_alpha_factor", "layernorm_linear_attention_alpha"},
@@ -99,7 +100,7 @@ Result<ModelSpec> describe_minimax(const Config& file) {
   return spec;
 }
 
-Result<ModelSpec> describe_minimax_m2(const Config& config) {
+static Result<ModelSpec> describe_minimax_m2(const Config& config) {
   TRY(ModelSpec spec, describe_mixtral(config));
   const int head_dim = spec.layers[0].attention().head_dim;
   TRY(spec.ropes[0],
@@ -115,8 +116,18 @@ Result<ModelSpec> describe_minimax_m2(const Config& config) {
     experts.router.scores = RouterScores::sigmoid;
     experts.choice_bias = biased;
   }
-  spec.names.choice_bias = "block_sparse_moe.e_score_correction_bias";
+  spec.names.of<Experts>().choice_bias = "block_sparse_moe.e_score_correction_bias";
   return spec;
+}
+
+std::span<const Family> minimax_families() {
+  static constexpr Family kRows[] = {
+      {"MiniMaxForCausalLM", describe_minimax},
+      {"MiniMaxM1ForCausalLM", describe_minimax},
+      {"MiniMaxM2ForCausalLM", describe_minimax_m2},
+      {"MiniMaxText01ForCausalLM", describe_minimax},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

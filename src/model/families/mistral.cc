@@ -2,8 +2,10 @@
 // with experts. Ministral (2024): windows in the layers that layer_types names. Ministral 3 (2025): queries that grow with the
 // position. Mistral 3 (2025): Mistral, Ministral 3 or Mistral 4 with images (pixtral.cc), here their text.
 // Mistral Large 3 (2025): Mistral 4's kind, in Mistral's own format alone.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 
 namespace octavo {
 namespace {
@@ -18,17 +20,17 @@ void take_mistral_names(ModelSpec& spec) {
   names.mlp_norm = "ffn_norm";
   names.qkv = {"attention.wq", "attention.wk", "attention.wv"};
   names.out = "attention.wo";
-  names.latent_q = "attention.wq";
-  names.latent_q_down = "attention.wq_a";
-  names.latent_q_norm = "attention.q_a_norm";
-  names.latent_q_up = "attention.wq_b";
-  names.latent_down = "attention.wkv_a_with_mqa";
-  names.latent_norm = "attention.kv_a_norm";
-  names.latent_up = "attention.wkv_b";
+  names.of<LatentAttention>().q = "attention.wq";
+  names.of<LatentAttention>().q_down = "attention.wq_a";
+  names.of<LatentAttention>().q_norm = "attention.q_a_norm";
+  names.of<LatentAttention>().q_up = "attention.wq_b";
+  names.of<LatentAttention>().down = "attention.wkv_a_with_mqa";
+  names.of<LatentAttention>().norm = "attention.kv_a_norm";
+  names.of<LatentAttention>().up = "attention.wkv_b";
   names.up = {"feed_forward.w1", "feed_forward.w3"};
   names.down = "feed_forward.w2";
-  names.shared_up = {"shared_experts.w1", "shared_experts.w3"};
-  names.shared_down = "shared_experts.w2";
+  names.of<Experts>().shared_up = {"shared_experts.w1", "shared_experts.w3"};
+  names.of<Experts>().shared_down = "shared_experts.w2";
   names.ignorable = {"vision_encoder.*", "vision_language_adapter.*", "patch_merger.*",
                      "pre_mm_projector_norm.*"};
   spec.ropes[0].interleaved = true;
@@ -36,10 +38,10 @@ void take_mistral_names(ModelSpec& spec) {
 
 // `before`: what stands before the experts' names.
 void take_mistral_expert_names(Names& names, const std::string& before) {
-  names.expert_storage = ExpertStorage::each;
-  names.router = before + "gate";
-  names.expert_up = {before + "experts.{}.w1", before + "experts.{}.w3"};
-  names.expert_down = before + "experts.{}.w2";
+  names.of<Experts>().storage = ExpertStorage::each;
+  names.of<Experts>().router = before + "gate";
+  names.of<Experts>().up = {before + "experts.{}.w1", before + "experts.{}.w3"};
+  names.of<Experts>().down = before + "experts.{}.w2";
 }
 
 // params_file.h says so.
@@ -59,7 +61,7 @@ Result<ModelSpec> describe_mistral(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_ministral3(const Config& config) {
+static Result<ModelSpec> describe_ministral3(const Config& config) {
   TRY(ModelSpec spec, describe_mistral(config));
   TRY(spec.temperature, read_temperature(config));
   for (LayerSpec& layer : spec.layers) layer.attention().temperature = spec.temperature.beta != 0;
@@ -87,9 +89,9 @@ Result<ModelSpec> describe_mixtral(const Config& config) {
   TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
   experts.router.renormalise = true;
   for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
-  spec.names.router = "block_sparse_moe.gate";
-  spec.names.expert_up = {"block_sparse_moe.experts.{}.w1", "block_sparse_moe.experts.{}.w3"};
-  spec.names.expert_down = "block_sparse_moe.experts.{}.w2";
+  spec.names.of<Experts>().router = "block_sparse_moe.gate";
+  spec.names.of<Experts>().up = {"block_sparse_moe.experts.{}.w1", "block_sparse_moe.experts.{}.w3"};
+  spec.names.of<Experts>().down = "block_sparse_moe.experts.{}.w2";
   TRY(const bool own_names, has_mistral_names(config));
   if (own_names) {
     take_mistral_names(spec);
@@ -98,12 +100,25 @@ Result<ModelSpec> describe_mixtral(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_mistral_large3(const Config& config) {
+static Result<ModelSpec> describe_mistral_large3(const Config& config) {
   TRY(ModelSpec spec, describe_mistral4(config));
   spec.other_names.reset();
   take_mistral_names(spec);
   take_mistral_expert_names(spec.names, "");
   return spec;
+}
+
+std::span<const Family> mistral_families() {
+  static constexpr Family kRows[] = {
+      {"Ministral3ForCausalLM", describe_ministral3},
+      {"MinistralForCausalLM", describe_mistral},
+      {"MistralForCausalLM", describe_mistral},
+      {"MistralForSequenceClassification", describe_decoder_classifier<describe_mistral>},
+      {"MistralLarge3ForCausalLM", describe_mistral_large3},
+      {"MistralModel", describe_embedder<describe_mistral>},
+      {"MixtralForCausalLM", describe_mixtral},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -74,7 +74,7 @@ Result<ModelSpec> describe_modernbert_encoder(const Config& config, const std::s
 
 }  // namespace
 
-Result<ModelSpec> describe_modernbert(const Config& config) {
+static Result<ModelSpec> describe_modernbert(const Config& config) {
   TRY(ModelSpec spec, describe_modernbert_encoder(config, ""));
   spec.names.prefixes.emplace_back("model.");  // files that were trained to fill gaps
   spec.head = Head{.pool = Pool::first, .normalise = true};
@@ -82,25 +82,13 @@ Result<ModelSpec> describe_modernbert(const Config& config) {
 }
 
 // A vector for each token. The matrix behind it is in a folder of Sentence Transformers (PyLate).
-Result<ModelSpec> describe_colbert_modernbert(const Config& config) {
+static Result<ModelSpec> describe_colbert_modernbert(const Config& config) {
   TRY(ModelSpec spec, describe_modernbert(config));
   spec.head = Head{.each_token = true, .normalise = true};
   return spec;
 }
 
-Result<ModelSpec> describe_modernbert_classifier(const Config& config) {
-  TRY(ModelSpec spec, describe_modernbert_token_classifier(config));
-  spec.head->each_token = false;
-  TRY(const std::string pooling, config.text("classifier_pooling"));
-  if (pooling != "cls" && pooling != "mean")
-    return field_failure("classifier_pooling", ErrorCode::unsupported,
-                         "{} is \"{}\"; supported are cls and mean", config.where("classifier_pooling"),
-                         pooling);
-  spec.head->pool = pooling == "cls" ? Pool::first : Pool::mean;
-  return spec;
-}
-
-Result<ModelSpec> describe_modernbert_token_classifier(const Config& config) {
+static Result<ModelSpec> describe_modernbert_token_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_modernbert_encoder(config, "model."));
   spec.names.ignorable.clear();
   TRY(Head head, read_classifier(config));
@@ -120,6 +108,28 @@ Result<ModelSpec> describe_modernbert_token_classifier(const Config& config) {
   head.layers = {std::move(dense), {.name = "classifier", .outputs = labels}};
   spec.head = std::move(head);
   return spec;
+}
+
+static Result<ModelSpec> describe_modernbert_classifier(const Config& config) {
+  TRY(ModelSpec spec, describe_modernbert_token_classifier(config));
+  spec.head->each_token = false;
+  TRY(const std::string pooling, config.text("classifier_pooling"));
+  if (pooling != "cls" && pooling != "mean")
+    return field_failure("classifier_pooling", ErrorCode::unsupported,
+                         "{} is \"{}\"; supported are cls and mean", config.where("classifier_pooling"),
+                         pooling);
+  spec.head->pool = pooling == "cls" ? Pool::first : Pool::mean;
+  return spec;
+}
+
+std::span<const Family> modernbert_families() {
+  static constexpr Family kRows[] = {
+      {"ColBERTModernBertModel", describe_colbert_modernbert},
+      {"ModernBertForSequenceClassification", describe_modernbert_classifier},
+      {"ModernBertForTokenClassification", describe_modernbert_token_classifier},
+      {"ModernBertModel", describe_modernbert},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -5,7 +5,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_mpt(const Config& config) {
+static Result<ModelSpec> describe_mpt(const Config& config) {
   TRY_VOID(refuse(config, "no_bias", false));
   TRY(ModelSpec spec, describe_dense(config, {.dim = "d_model",
                                               .layers = "n_layers",
@@ -48,6 +48,14 @@ Result<ModelSpec> describe_mpt(const Config& config) {
                 .up = {"ffn.up_proj"},
                 .down = "ffn.down_proj"};
   return spec;
+}
+
+std::span<const Family> mpt_families() {
+  static constexpr Family kRows[] = {
+      {"MPTForCausalLM", describe_mpt},
+      {"MptForCausalLM", describe_mpt},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -58,7 +58,7 @@ Result<Experts> read_nemotron_experts(const Config& config, const Mlp& like) {
 
 }  // namespace
 
-Result<ModelSpec> describe_nemotron_h(const Config& config) {
+static Result<ModelSpec> describe_nemotron_h(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.activation = "mlp_hidden_act", .eps = "layer_norm_epsilon", .rotary = false}));
   TRY_VOID(support(config, "mamba_hidden_act", "silu"));
@@ -97,19 +97,24 @@ Result<ModelSpec> describe_nemotron_h(const Config& config) {
   names.attention_norm = names.mlp_norm = "norm";
   names.qkv = {"mixer.q_proj", "mixer.k_proj", "mixer.v_proj"};
   names.out = "mixer.o_proj";
-  names.mamba = "mixer.";
+  names.of<Mamba>().prefix = "mixer.";
   names.up = {"mixer.up_proj"};
   names.down = "mixer.down_proj";
-  names.router = "mixer.gate";
-  names.choice_bias = "mixer.gate.e_score_correction_bias";
-  names.expert_up = {"mixer.experts.{}.up_proj"};
-  names.expert_down = "mixer.experts.{}.down_proj";
-  names.expert_latent = "mixer.fc1_latent_proj";
-  names.expert_lift = "mixer.fc2_latent_proj";
-  names.shared_up = {"mixer.shared_experts.up_proj"};
-  names.shared_down = "mixer.shared_experts.down_proj";
+  names.of<Experts>().router = "mixer.gate";
+  names.of<Experts>().choice_bias = "mixer.gate.e_score_correction_bias";
+  names.of<Experts>().up = {"mixer.experts.{}.up_proj"};
+  names.of<Experts>().down = "mixer.experts.{}.down_proj";
+  names.of<Experts>().latent = "mixer.fc1_latent_proj";
+  names.of<Experts>().lift = "mixer.fc2_latent_proj";
+  names.of<Experts>().shared_up = {"mixer.shared_experts.up_proj"};
+  names.of<Experts>().shared_down = "mixer.shared_experts.down_proj";
   names.ignorable.emplace_back("mtp.*");
   return spec;
+}
+
+std::span<const Family> nemotron_h_families() {
+  static constexpr Family kRows[] = {{"NemotronHForCausalLM", describe_nemotron_h}};
+  return kRows;
 }
 
 }  // namespace octavo

@@ -2,6 +2,7 @@
 // whose layers each has its own number of key heads and width of the MLP, and some lack a half.
 #include <cmath>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -49,7 +50,7 @@ Result<> set_mlp(LayerSpec& layer, const Config& config, int dim) {
 
 }  // namespace
 
-Result<ModelSpec> describe_nemotron_nas(const Config& config) {
+static Result<ModelSpec> describe_nemotron_nas(const Config& config) {
   constexpr std::string_view kField = "block_configs";
   TRY(const std::vector<Config> blocks, config.list(kField));
   TRY(ModelSpec spec, describe_llama(config));
@@ -65,6 +66,11 @@ Result<ModelSpec> describe_nemotron_nas(const Config& config) {
     TRY_VOID(set_mlp(spec.layers[i], *mlp, spec.dim));
   }
   return spec;
+}
+
+std::span<const Family> nemotron_nas_families() {
+  static constexpr Family kRows[] = {{"DeciLMForCausalLM", describe_nemotron_nas}};
+  return kRows;
 }
 
 }  // namespace octavo

@@ -4,6 +4,7 @@
 // v3 (Sturua et al., "jina-embeddings-v3", 2024), an XLM-RoBERTa whose tasks are LoRA adapters.
 #include <utility>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/readers.h"
@@ -63,7 +64,7 @@ Result<Experts> read_experts(const Config& config, Mlp expert) {
 }  // namespace
 
 // The first files have fields of their own, those of transformers BERT's.
-Result<ModelSpec> describe_nomic_bert(const Config& file) {
+static Result<ModelSpec> describe_nomic_bert(const Config& file) {
   const bool first = file.has("activation_function");
   const Config config = first ? file.with_names({{"hidden_size", "n_embd"},
                                                  {"num_hidden_layers", "n_layer"},
@@ -102,16 +103,16 @@ Result<ModelSpec> describe_nomic_bert(const Config& file) {
       mlp.gated ? std::vector<std::string>{"mlp.fc12", "mlp.fc11"} : std::vector<std::string>{"mlp.fc1"};
   names.down = "mlp.fc2";
   names.mlp_post_norm = "norm2";
-  names.router = "mlp.router.layer";
-  names.expert_storage = ExpertStorage::flat;
-  names.expert_up = {"mlp.experts.mlp.w1"};
-  names.expert_down = "mlp.experts.mlp.w2";
-  names.expert_sum_bias = "mlp.experts.bias";
+  names.of<Experts>().router = "mlp.router.layer";
+  names.of<Experts>().storage = ExpertStorage::flat;
+  names.of<Experts>().up = {"mlp.experts.mlp.w1"};
+  names.of<Experts>().down = "mlp.experts.mlp.w2";
+  names.of<Experts>().sum_bias = "mlp.experts.bias";
   spec.head = Head{.pool = Pool::mean, .normalise = true};
   return spec;
 }
 
-Result<ModelSpec> describe_jina_v3(const Config& config) {
+static Result<ModelSpec> describe_jina_v3(const Config& config) {
   TRY(ModelSpec spec, describe_nomic_encoder(config));
   for (LayerSpec& layer : spec.layers) {
     layer.attention().qkv_bias = layer.attention().out_bias = true;
@@ -145,7 +146,7 @@ Result<ModelSpec> describe_first_jina_v3(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_gte(const Config& config) {
+static Result<ModelSpec> describe_gte(const Config& config) {
   TRY(ModelSpec spec, describe_nomic_encoder(config));
   for (LayerSpec& layer : spec.layers) {
     layer.attention().qkv_bias = layer.attention().out_bias = true;
@@ -167,7 +168,7 @@ Result<ModelSpec> describe_gte(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_gte_classifier(const Config& config) {
+static Result<ModelSpec> describe_gte_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_gte(config));
   spec.names.prefixes = {"new."};
   spec.names.ignorable = {"lm_head.*"};
@@ -175,6 +176,19 @@ Result<ModelSpec> describe_gte_classifier(const Config& config) {
   spec.head->layers = {{.name = "new.pooler.dense", .outputs = spec.dim, .activation = Activation::tanh},
                        {.name = "classifier", .outputs = static_cast<int>(spec.head->labels.size())}};
   return spec;
+}
+
+std::span<const Family> nomic_bert_families() {
+  static constexpr Family kRows[] = {
+      {"GteModel", describe_gte},
+      {"GteNewForSequenceClassification", describe_gte_classifier},
+      {"GteNewModel", describe_gte},
+      {"JinaEmbeddingsV3Model", describe_jina_v3},
+      {"NewForSequenceClassification", describe_gte_classifier},
+      {"NewModel", describe_gte},
+      {"NomicBertModel", describe_nomic_bert},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -87,7 +87,7 @@ Result<> set_exaone_layers(ModelSpec& spec, const Config& config) {
 
 }  // namespace
 
-Result<ModelSpec> describe_olmo(const Config& config) {
+static Result<ModelSpec> describe_olmo(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.eps = "", .norm = {.kind = NormKind::layer, .eps = 1e-5F, .stored = false}}));
   TRY(const bool bias, config.boolean("attention_bias", false));
@@ -96,11 +96,11 @@ Result<ModelSpec> describe_olmo(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_olmo2(const Config& config) {
+static Result<ModelSpec> describe_olmo2(const Config& config) {
   return describe_with_norms_behind(config, QkNorm::whole_row);
 }
 
-Result<ModelSpec> describe_olmo3(const Config& config) {
+static Result<ModelSpec> describe_olmo3(const Config& config) {
   TRY(ModelSpec spec, describe_olmo2(config));
   TRY_VOID(set_windows(spec, config, [](int layer) { return (layer + 1) % 4 != 0; }));
   TRY_VOID(set_ropes_by_kind(spec, config));
@@ -109,7 +109,7 @@ Result<ModelSpec> describe_olmo3(const Config& config) {
 
 // OLMo 3's attention without windows in every fourth layer; in the others gated delta nets with norms before the
 // halves (OLMo Hybrid, 2026).
-Result<ModelSpec> describe_olmo_hybrid(const Config& config) {
+static Result<ModelSpec> describe_olmo_hybrid(const Config& config) {
   TRY(ModelSpec spec, describe_olmo2(config));
   TRY(const std::optional<Config> rope, config.object("rope_parameters"));
   if (rope && !rope->has("rope_theta"))  // nothing turns
@@ -124,17 +124,17 @@ Result<ModelSpec> describe_olmo_hybrid(const Config& config) {
   for (LayerSpec& layer : spec.layers)
     if (std::holds_alternative<DeltaNet>(layer.mixer)) layer.pre_norm = std::exchange(layer.post_norm, {});
   Names& names = spec.names;
-  names.delta_in = {"linear_attn.q_proj", "linear_attn.k_proj", "linear_attn.v_proj", "linear_attn.g_proj"};
-  names.delta_ba = {"linear_attn.b_proj", "linear_attn.a_proj"};
-  names.delta_norm = "linear_attn.o_norm";
-  names.delta_out = "linear_attn.o_proj";
+  names.of<DeltaNet>().in = {"linear_attn.q_proj", "linear_attn.k_proj", "linear_attn.v_proj", "linear_attn.g_proj"};
+  names.of<DeltaNet>().ba = {"linear_attn.b_proj", "linear_attn.a_proj"};
+  names.of<DeltaNet>().norm = "linear_attn.o_norm";
+  names.of<DeltaNet>().out = "linear_attn.o_proj";
   names.attention_norm = "attention_layer_norm";
   names.mlp_norm = "feedforward_layer_norm";
-  names.delta_conv = {"linear_attn.q_conv1d", "linear_attn.k_conv1d", "linear_attn.v_conv1d"};
+  names.of<DeltaNet>().conv = {"linear_attn.q_conv1d", "linear_attn.k_conv1d", "linear_attn.v_conv1d"};
   return spec;
 }
 
-Result<ModelSpec> describe_olmoe(const Config& config) {
+static Result<ModelSpec> describe_olmoe(const Config& config) {
   TRY_VOID(refuse_clipping(config));
   TRY(ModelSpec spec, describe_dense(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
@@ -150,7 +150,7 @@ Result<ModelSpec> describe_olmoe(const Config& config) {
 }
 
 // OLMo 2's norms, OLMoE's experts.
-Result<ModelSpec> describe_flex_olmo(const Config& config) {
+static Result<ModelSpec> describe_flex_olmo(const Config& config) {
   TRY(ModelSpec spec, describe_olmo2(config));
   TRY(Experts experts, read_experts(config, spec.layers[0].mlp(), "intermediate_size"));
   TRY(experts.router.renormalise, config.boolean("norm_topk_prob", false));
@@ -158,21 +158,21 @@ Result<ModelSpec> describe_flex_olmo(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_exaone4(const Config& config) {
+static Result<ModelSpec> describe_exaone4(const Config& config) {
   TRY(ModelSpec spec, describe_with_norms_behind(config, QkNorm::shared));
   TRY_VOID(set_exaone_windows(spec, config));
   return spec;
 }
 
 // EXAONE 4.5 (2026): its text, which is stored beside eyes.
-Result<ModelSpec> describe_exaone4_text(const Config& config) {
+static Result<ModelSpec> describe_exaone4_text(const Config& config) {
   TRY(ModelSpec spec, describe_exaone4(config));
   spec.names.prefixes = {"model.language_model."};
   for (const char* other : {"model.visual.*", "mtp.*"}) spec.names.ignorable.emplace_back(other);
   return spec;
 }
 
-Result<ModelSpec> describe_exaone_moe(const Config& file) {
+static Result<ModelSpec> describe_exaone_moe(const Config& file) {
   const Config config =
       file.with_names({{"n_routed_experts", "num_experts"}, {"n_shared_experts", "num_shared_experts"}});
   TRY(ModelSpec spec, describe_dense(config));
@@ -183,9 +183,25 @@ Result<ModelSpec> describe_exaone_moe(const Config& file) {
   TRY_VOID(set_exaone_windows(spec, config));
   TRY_VOID(set_deepseek_experts(spec, config, RouterScores::sigmoid));
   TRY_VOID(set_exaone_layers(spec, config));
-  spec.names.choice_bias = "mlp.e_score_correction_bias";
+  spec.names.of<Experts>().choice_bias = "mlp.e_score_correction_bias";
   spec.names.ignorable.emplace_back("mtp.*");
   return spec;
+}
+
+std::span<const Family> olmo_families() {
+  static constexpr Family kRows[] = {
+      {"Exaone4ForCausalLM", describe_exaone4},
+      {"Exaone4_5_ForConditionalGeneration", describe_exaone4_text},
+      {"ExaoneMoEForCausalLM", describe_exaone_moe},
+      {"ExaoneMoeForCausalLM", describe_exaone_moe},
+      {"FlexOlmoForCausalLM", describe_flex_olmo},
+      {"Olmo2ForCausalLM", describe_olmo2},
+      {"Olmo3ForCausalLM", describe_olmo3},
+      {"OlmoForCausalLM", describe_olmo},
+      {"OlmoHybridForCausalLM", describe_olmo_hybrid},
+      {"OlmoeForCausalLM", describe_olmoe},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

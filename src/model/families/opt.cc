@@ -4,7 +4,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_opt(const Config& config) {
+static Result<ModelSpec> describe_opt(const Config& config) {
   TRY_VOID(refuse(config, "do_layer_norm_before", false));
   TRY_VOID(refuse(config, "_remove_final_layer_norm", true));
   TRY(const bool weights, config.boolean("layer_norm_elementwise_affine", true));
@@ -39,6 +39,11 @@ Result<ModelSpec> describe_opt(const Config& config) {
                 .up = {"fc1"},
                 .down = "fc2"};
   return spec;
+}
+
+std::span<const Family> opt_families() {
+  static constexpr Family kRows[] = {{"OPTForCausalLM", describe_opt}};
+  return kRows;
 }
 
 }  // namespace octavo

@@ -1,11 +1,12 @@
 // Phi-1 and 2 (Gunasekar et al., 2023): parallel halves behind one norm, partial rotation, biases everywhere.
 // Phi-3.5-MoE (Abdin et al., 2024): experts chosen by sparsemixer, layer norms.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
 
-Result<ModelSpec> describe_phi(const Config& config) {
+static Result<ModelSpec> describe_phi(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.eps = "layer_norm_eps",
                                               .norm = {.kind = NormKind::layer, .bias = true},
                                               .rotary_fraction = "partial_rotary_factor"}));
@@ -29,7 +30,7 @@ Result<ModelSpec> describe_phi(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_phimoe(const Config& config) {
+static Result<ModelSpec> describe_phimoe(const Config& config) {
   TRY(ModelSpec spec, describe_mixtral(config));
   TRY(const bool bias, config.boolean("attention_bias", false));
   TRY(spec.logits_bias, config.boolean("lm_head_bias", false));
@@ -56,6 +57,15 @@ Result<ModelSpec> describe_phimoe(const Config& config) {
                          rope->where("short_mscale"), in_short, in_long);
   spec.ropes[0].scaling.attention_factor = in_short;
   return spec;
+}
+
+std::span<const Family> phi_families() {
+  static constexpr Family kRows[] = {
+      {"PhiForCausalLM", describe_phi},
+      {"PhiMoEForCausalLM", describe_phimoe},
+      {"PhimoeForCausalLM", describe_phimoe},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

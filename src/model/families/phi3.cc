@@ -1,4 +1,5 @@
 // Phi-3 and Phi-4 (Abdin et al., 2024): fused projections, longrope, windows in the smaller ones.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -11,6 +12,11 @@ Result<ModelSpec> describe_phi3(const Config& config) {
   spec.names.qkv = {"self_attn.qkv_proj"};
   spec.names.up = {"mlp.gate_up_proj"};
   return spec;
+}
+
+std::span<const Family> phi3_families() {
+  static constexpr Family kRows[] = {{"Phi3ForCausalLM", describe_phi3}};
+  return kRows;
 }
 
 }  // namespace octavo

@@ -1,6 +1,7 @@
 // Phi-4-multimodal (Abouelenin et al., "Phi-4-Mini Technical Report", 2025) with images: a SigLIP encoder of tiles, whose
 // patches are averaged in squares, and two matrices in front of Phi-4-mini. As Microsoft has published it, the layers'
 // matrices are stored beside LoRA adapters for images and for sound, which are read as any other adapter.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/towers.h"
@@ -71,7 +72,7 @@ Result<ModelSpec> describe_phi4_tower(Config config, const ModelSpec& text) {
 
 }  // namespace
 
-Result<ModelSpec> describe_phi4_multimodal(const Config& config) {
+static Result<ModelSpec> describe_phi4_multimodal(const Config& config) {
   TRY(ModelSpec spec, describe_phi3(config));
   spec.other_names = text_names(spec.names, ".base_layer");
   spec.names = text_names(spec.names, "");
@@ -81,6 +82,14 @@ Result<ModelSpec> describe_phi4_multimodal(const Config& config) {
   TRY(ModelSpec tower, describe_phi4_tower(vision, spec));
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
+}
+
+std::span<const Family> phi4_multimodal_families() {
+  static constexpr Family kRows[] = {
+      {"Phi4MMForCausalLM", describe_phi4_multimodal},
+      {"Phi4MultimodalForCausalLM", describe_phi4_multimodal},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -2,6 +2,7 @@
 // images of any size, with rotary embeddings of rows and columns; in Mistral 3 squares of its patches are
 // joined by a matrix. In the text a token stands between the rows of an image.
 #include "kernels/sampling_math.h"
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/towers.h"
@@ -97,7 +98,7 @@ Result<ModelSpec> describe_pixtral_tower(const Config& config, const ModelSpec& 
   return tower;
 }
 
-Result<ModelSpec> describe_mistral3(const Config& config) {
+static Result<ModelSpec> describe_mistral3(const Config& config) {
   TRY(ModelSpec spec, describe_mistral3_text(config));
   TRY_VOID(set_tied(spec, config));
   TRY(const std::optional<Config> vision, config.object("vision_config"));
@@ -111,6 +112,11 @@ Result<ModelSpec> describe_mistral3(const Config& config) {
   TRY(tower.image->projector.bias, config.boolean("multimodal_projector_bias", false));
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
+}
+
+std::span<const Family> pixtral_families() {
+  static constexpr Family kRows[] = {{"Mistral3ForConditionalGeneration", describe_mistral3}};
+  return kRows;
 }
 
 }  // namespace octavo

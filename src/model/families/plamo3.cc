@@ -7,7 +7,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_plamo3(const Config& file) {
+static Result<ModelSpec> describe_plamo3(const Config& file) {
   const Config config = file.with_names({{"rope_local_base_freq", "rope_local_theta"}});
   const Dialect dialect{.norm = {.kind = NormKind::rms, .weight_offset = 1}};
   TRY(ModelSpec spec, describe_dense(config, dialect));
@@ -33,6 +33,11 @@ Result<ModelSpec> describe_plamo3(const Config& file) {
   names.out = "mixer.o_proj";
   names.up = {"mlp.gate_up_proj"};
   return spec;
+}
+
+std::span<const Family> plamo3_families() {
+  static constexpr Family kRows[] = {{"Plamo3ForCausalLM", describe_plamo3}};
+  return kRows;
 }
 
 }  // namespace octavo

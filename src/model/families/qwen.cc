@@ -3,8 +3,10 @@
 // Qwen3.5 (2025, 2026): three layers of four are gated delta nets, attention has gates.
 #include <algorithm>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
+#include "model/families/readers.h"
 #include "model/families/recurrent.h"
 
 namespace octavo {
@@ -89,7 +91,7 @@ Result<ModelSpec> describe_qwen2(const Config& config) {
 }
 
 // MiMo 7B (Xiaomi, 2025): Qwen2 with layers of multi-token prediction.
-Result<ModelSpec> describe_mimo(const Config& config) {
+static Result<ModelSpec> describe_mimo(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2(config));
   spec.names.ignorable.emplace_back("model.mtp_layers.*");
   const std::string layer = "mtp_layers.0.";
@@ -115,7 +117,7 @@ Result<ModelSpec> describe_qwen3(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_qwen2_moe(const Config& config) {
+static Result<ModelSpec> describe_qwen2_moe(const Config& config) {
   TRY(ModelSpec spec, describe_qwen(config));
   TRY(const bool bias, config.boolean("qkv_bias", true));
   for (LayerSpec& layer : spec.layers) layer.attention().qkv_bias = bias;
@@ -134,7 +136,7 @@ Result<ModelSpec> describe_qwen3_moe(const Config& config) {
 }
 
 // Mellum 2 (JetBrains, 2026): windows in some layers, whose rotation has a base of its own.
-Result<ModelSpec> describe_mellum(const Config& config) {
+static Result<ModelSpec> describe_mellum(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3_moe(config));
   TRY(const int hidden, config.integer("intermediate_size", {1, 1 << 20}));
   TRY_VOID(set_windows(spec, config, [](int) { return false; }));
@@ -146,13 +148,13 @@ Result<ModelSpec> describe_mellum(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_qwen3_next(const Config& config) {
+static Result<ModelSpec> describe_qwen3_next(const Config& config) {
   TRY(ModelSpec spec, describe_hybrid(config, "intermediate_size"));
   TRY(Experts experts, read_shared_experts(config, spec.layers[0].mlp()));
   TRY(experts.router.renormalise, config.boolean("norm_topk_prob", true));
   TRY_VOID(set_experts(spec, config, experts));
-  spec.names.delta_in = {"linear_attn.in_proj_qkvz"};
-  spec.names.delta_ba = {"linear_attn.in_proj_ba"};
+  spec.names.of<DeltaNet>().in = {"linear_attn.in_proj_qkvz"};
+  spec.names.of<DeltaNet>().ba = {"linear_attn.in_proj_ba"};
   return spec;
 }
 
@@ -166,10 +168,29 @@ Result<ModelSpec> describe_qwen3_5_moe(const Config& config) {
   experts.router.renormalise = true;
   for (LayerSpec& layer : spec.layers) layer.feed_forward = experts;
   spec.other_names = spec.names;  // one by one, as quantised files and those of fine-tuning have them
-  spec.names.expert_storage = ExpertStorage::stacked;
-  spec.names.expert_up = {"mlp.experts.gate_up_proj"};
-  spec.names.expert_down = "mlp.experts.down_proj";
+  spec.names.of<Experts>().storage = ExpertStorage::stacked;
+  spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
+  spec.names.of<Experts>().down = "mlp.experts.down_proj";
   return spec;
+}
+
+std::span<const Family> qwen_families() {
+  static constexpr Family kRows[] = {
+      {"MellumForCausalLM", describe_mellum},
+      {"MiMoForCausalLM", describe_mimo},
+      {"Qwen2ForCausalLM", describe_qwen2},
+      {"Qwen2ForSequenceClassification", describe_decoder_classifier<describe_qwen2>},
+      {"Qwen2Model", describe_embedder<describe_qwen2>},
+      {"Qwen2MoeForCausalLM", describe_qwen2_moe},
+      {"Qwen3ForCausalLM", describe_qwen3},
+      {"Qwen3ForSequenceClassification", describe_decoder_classifier<describe_qwen3>},
+      {"Qwen3Model", describe_embedder<describe_qwen3>},
+      {"Qwen3MoeForCausalLM", describe_qwen3_moe},
+      {"Qwen3NextForCausalLM", describe_qwen3_next},
+      {"Qwen3_5ForCausalLM", describe_qwen3_5},
+      {"Qwen3_5MoeForCausalLM", describe_qwen3_5_moe},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

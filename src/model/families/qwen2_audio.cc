@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/sampling_math.h"
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/towers.h"
@@ -35,13 +36,18 @@ Result<ModelSpec> describe_qwen2_audio_tower(Config config, int out_dim) {
 
 }  // namespace
 
-Result<ModelSpec> describe_qwen2_audio(const Config& config) {
+static Result<ModelSpec> describe_qwen2_audio(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2(config));
   TRY(spec.media_token, config.integer("audio_token_index", {0, kMaxVocab}, 151646));
   TRY(const std::optional<Config> audio, config.object("audio_config"));
   TRY(ModelSpec tower, describe_qwen2_audio_tower(audio.value_or(Config()), spec.dim));
   join_hearing(spec, std::move(tower));
   return spec;
+}
+
+std::span<const Family> qwen2_audio_families() {
+  static constexpr Family kRows[] = {{"Qwen2AudioForConditionalGeneration", describe_qwen2_audio}};
+  return kRows;
 }
 
 }  // namespace octavo

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/sampling_math.h"
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/qwen_vl.h"
@@ -113,32 +114,42 @@ Result<ModelSpec> with_eyes(ModelSpec spec, const Config& config) {
 
 }  // namespace
 
-Result<ModelSpec> describe_qwen3_vl(const Config& config) {
+static Result<ModelSpec> describe_qwen3_vl(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3(config));
   return with_deep_eyes(std::move(spec), config);
 }
 
-Result<ModelSpec> describe_qwen3_vl_moe(const Config& config) {
+static Result<ModelSpec> describe_qwen3_vl_moe(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3_moe(config));
   for (LayerSpec& layer : spec.layers)
     if (auto* experts = std::get_if<Experts>(&layer.feed_forward)) experts->router.renormalise = true;
   TRY(spec, with_deep_eyes(std::move(spec), config));
-  spec.names.expert_storage = ExpertStorage::stacked_transposed;
-  spec.names.expert_up = {"mlp.experts.gate_up_proj"};
-  spec.names.expert_down = "mlp.experts.down_proj";
+  spec.names.of<Experts>().storage = ExpertStorage::stacked_transposed;
+  spec.names.of<Experts>().up = {"mlp.experts.gate_up_proj"};
+  spec.names.of<Experts>().down = "mlp.experts.down_proj";
   spec.other_names = spec.names;  // as transformers 5 writes them
-  spec.other_names->expert_storage = ExpertStorage::stacked;
+  spec.other_names->of<Experts>().storage = ExpertStorage::stacked;
   return spec;
 }
 
-Result<ModelSpec> describe_qwen3_5_vl(const Config& config) {
+static Result<ModelSpec> describe_qwen3_5_vl(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3_5(config));
   return with_eyes(std::move(spec), config);
 }
 
-Result<ModelSpec> describe_qwen3_5_moe_vl(const Config& config) {
+static Result<ModelSpec> describe_qwen3_5_moe_vl(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3_5_moe(config));
   return with_eyes(std::move(spec), config);
+}
+
+std::span<const Family> qwen3_vl_families() {
+  static constexpr Family kRows[] = {
+      {"Qwen3VLForConditionalGeneration", describe_qwen3_vl},
+      {"Qwen3VLMoeForConditionalGeneration", describe_qwen3_vl_moe},
+      {"Qwen3_5ForConditionalGeneration", describe_qwen3_5_vl},
+      {"Qwen3_5MoeForConditionalGeneration", describe_qwen3_5_moe_vl},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

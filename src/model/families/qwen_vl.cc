@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "kernels/sampling_math.h"
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/qwen_vl.h"
@@ -182,16 +183,24 @@ Result<ModelSpec> with_qwen_tower(ModelSpec spec, const Config& config,
   return spec;
 }
 
-Result<ModelSpec> describe_qwen2_vl(const Config& config) {
+static Result<ModelSpec> describe_qwen2_vl(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2(config));
   TRY_VOID(set_axes(spec, config, {.absent = {16, 24, 24}}));
   return with_qwen_tower(std::move(spec), config, describe_qwen2_tower, "hidden_size");
 }
 
-Result<ModelSpec> describe_qwen2_5_vl(const Config& config) {
+static Result<ModelSpec> describe_qwen2_5_vl(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2(config));
   TRY_VOID(set_axes(spec, config, {.absent = {16, 24, 24}}));
   return with_qwen_tower(std::move(spec), config, describe_qwen2_5_tower, "out_hidden_size");
+}
+
+std::span<const Family> qwen_vl_families() {
+  static constexpr Family kRows[] = {
+      {"Qwen2VLForConditionalGeneration", describe_qwen2_vl},
+      {"Qwen2_5_VLForConditionalGeneration", describe_qwen2_5_vl},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

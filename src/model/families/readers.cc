@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
@@ -58,7 +59,8 @@ Result<ModelSpec> as_classifier(ModelSpec spec, const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_qwen2_process_reward(const Config& config) {
+// Qwen2.5-Math-PRM (Zhang et al., 2025): scores of labels of each token.
+static Result<ModelSpec> describe_qwen2_process_reward(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2(config));
   TRY(Head head, read_classifier(config));
   head.each_token = true;
@@ -68,7 +70,8 @@ Result<ModelSpec> describe_qwen2_process_reward(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_qwen2_reward(const Config& config) {
+// Qwen2.5-Math-RM (Yang et al., 2024) and InternLM2-Reward (Cai et al., 2024): one score of each token.
+static Result<ModelSpec> describe_qwen2_reward(const Config& config) {
   TRY(ModelSpec spec, describe_qwen2_process_reward(config));
   spec.head->labels = {"LABEL_0"};  // whatever the file says
   spec.head->label_activation = LabelActivation::sigmoid;
@@ -76,7 +79,7 @@ Result<ModelSpec> describe_qwen2_reward(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_internlm2_reward(const Config& config) {
+static Result<ModelSpec> describe_internlm2_reward(const Config& config) {
   TRY(ModelSpec spec, describe_internlm2(config));
   spec.head = Head{.each_token = true,
                    .layers = {{.name = "v_head", .outputs = 1, .bias = false}},
@@ -106,7 +109,8 @@ ModelSpec seeing_both_ways(ModelSpec spec) {
 
 }  // namespace
 
-Result<ModelSpec> describe_voyage(const Config& config) {
+// voyage-4-nano (Voyage AI, 2026): Qwen3 whose tokens see both ways, and a matrix behind their mean.
+static Result<ModelSpec> describe_voyage(const Config& config) {
   TRY(ModelSpec spec, describe_qwen3(config));
   spec = as_embedder(seeing_both_ways(std::move(spec)));
   TRY(const std::vector<std::string> outputs, config.numbered_texts("id2label"));
@@ -116,25 +120,42 @@ Result<ModelSpec> describe_voyage(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_eurobert(const Config& config) {
+// EuroBERT (Boizard et al., "EuroBERT: Scaling Multilingual Encoders for European Languages", 2025): Llama whose
+// tokens see both ways.
+static Result<ModelSpec> describe_eurobert(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   spec = as_embedder(seeing_both_ways(std::move(spec)));
   spec.names.ignorable.emplace_back("lm_head.*");  // files that were trained to fill gaps
   return spec;
 }
 
-Result<ModelSpec> describe_llama_both_ways(const Config& config) {
+// Llama whose tokens see both ways (NVIDIA's retrievers of the Nemotron family, 2025).
+static Result<ModelSpec> describe_llama_both_ways(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   spec = as_embedder(seeing_both_ways(std::move(spec)));
   TRY(spec.head->pool, read_pooling(config));
   return spec;
 }
 
-Result<ModelSpec> describe_llama_both_ways_classifier(const Config& config) {
+static Result<ModelSpec> describe_llama_both_ways_classifier(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY(spec, as_classifier(seeing_both_ways(std::move(spec)), config));
   TRY(spec.head->pool, read_pooling(config));
   return spec;
+}
+
+std::span<const Family> readers_families() {
+  static constexpr Family kRows[] = {
+      {"EuroBertForMaskedLM", describe_eurobert},
+      {"EuroBertModel", describe_eurobert},
+      {"InternLM2ForRewardModel", describe_internlm2_reward},
+      {"LlamaBidirectionalForSequenceClassification", describe_llama_both_ways_classifier},
+      {"LlamaBidirectionalModel", describe_llama_both_ways},
+      {"Qwen2ForProcessRewardModel", describe_qwen2_process_reward},
+      {"Qwen2ForRewardModel", describe_qwen2_reward},
+      {"VoyageQwen3BidirectionalEmbedModel", describe_voyage},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

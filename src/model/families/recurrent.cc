@@ -93,7 +93,7 @@ Result<ModelSpec> describe_attention_free(
   spec.names.embedding = "embeddings";
   spec.names.final_norm = "norm_f";
   spec.names.attention_norm = "norm";
-  spec.names.mamba = "mixer.";
+  spec.names.of<Mamba>().prefix = "mixer.";
   return spec;
 }
 

@@ -29,7 +29,7 @@ Result<> check_fields(const Config& config, int dim) {
 
 }  // namespace
 
-Result<ModelSpec> describe_rwkv7(const Config& config) {
+static Result<ModelSpec> describe_rwkv7(const Config& config) {
   ModelSpec spec;
   TRY(spec.dim, config.integer("hidden_size", kDim));
   TRY_VOID(check_fields(config, spec.dim));
@@ -74,8 +74,13 @@ Result<ModelSpec> describe_rwkv7(const Config& config) {
   names.ignorable.push_back("model.layers.0.attn.v_lora.*");
   // Older files have the six vectors in one tensor.
   spec.other_names = names;
-  spec.other_names->time_shares = {"attn.x_x"};
+  spec.other_names->of<TimeMix>().shares = {"attn.x_x"};
   return spec;
+}
+
+std::span<const Family> rwkv7_families() {
+  static constexpr Family kRows[] = {{"RWKV7ForCausalLM", describe_rwkv7}};
+  return kRows;
 }
 
 }  // namespace octavo

@@ -2,12 +2,13 @@
 // ones.
 #include <algorithm>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
 
-Result<ModelSpec> describe_solar(const Config& config) {
+static Result<ModelSpec> describe_solar(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   const int layers = static_cast<int>(spec.layers.size());
   TRY(const std::vector<double> shares, config.numbers("bskcn_tv", 2, {0, 0.999}));  // in training, and else
@@ -28,6 +29,11 @@ Result<ModelSpec> describe_solar(const Config& config) {
     }
   }
   return spec;
+}
+
+std::span<const Family> solar_families() {
+  static constexpr Family kRows[] = {{"SolarForCausalLM", describe_solar}};
+  return kRows;
 }
 
 }  // namespace octavo

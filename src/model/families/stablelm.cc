@@ -6,7 +6,7 @@
 
 namespace octavo {
 
-Result<ModelSpec> describe_stablelm(const Config& config) {
+static Result<ModelSpec> describe_stablelm(const Config& config) {
   TRY(ModelSpec spec, describe_dense(config, {.head_dim = "",
                                               .eps = "layer_norm_eps",
                                               .norm = {.kind = NormKind::layer, .bias = true},
@@ -26,9 +26,17 @@ Result<ModelSpec> describe_stablelm(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_stablelm_epoch(const Config& config) {
+static Result<ModelSpec> describe_stablelm_epoch(const Config& config) {
   return describe_stablelm(
       config.with_names({{"layer_norm_eps", "norm_eps"}, {"partial_rotary_factor", "rope_pct"}}));
+}
+
+std::span<const Family> stablelm_families() {
+  static constexpr Family kRows[] = {
+      {"StableLMEpochForCausalLM", describe_stablelm_epoch},
+      {"StableLmForCausalLM", describe_stablelm},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

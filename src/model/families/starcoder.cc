@@ -1,11 +1,12 @@
 // StarCoder and SantaCoder (GPTBigCode; Li et al., 2023): GPT-2 with one key head. StarCoder2 (Lozhkov et
 // al., 2024): rotation and a window instead of learned positions.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
 
-Result<ModelSpec> describe_gpt_bigcode(const Config& config) {
+static Result<ModelSpec> describe_gpt_bigcode(const Config& config) {
   TRY(ModelSpec spec, describe_gpt2(config));
   TRY(const bool one_key_head, config.boolean("multi_query", true));
   for (LayerSpec& layer : spec.layers)
@@ -15,7 +16,7 @@ Result<ModelSpec> describe_gpt_bigcode(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_starcoder2(const Config& config) {
+static Result<ModelSpec> describe_starcoder2(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.eps = "norm_epsilon", .norm = {.kind = NormKind::layer, .bias = true}}));
   TRY_VOID(set_window_of_all(spec, config));
@@ -28,6 +29,14 @@ Result<ModelSpec> describe_starcoder2(const Config& config) {
   spec.names.up = {"mlp.c_fc"};
   spec.names.down = "mlp.c_proj";
   return spec;
+}
+
+std::span<const Family> starcoder_families() {
+  static constexpr Family kRows[] = {
+      {"GPTBigCodeForCausalLM", describe_gpt_bigcode},
+      {"Starcoder2ForCausalLM", describe_starcoder2},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -45,23 +45,15 @@ Result<std::vector<bool>> step3_expert_layers(const Config& config, std::size_t 
 }
 
 void set_step3_names(Names& names) {
-  names.router = "moe.gate";
-  names.expert_storage = ExpertStorage::stacked;
-  names.expert_up = {"moe.gate_proj.weight", "moe.up_proj.weight"};
-  names.expert_down = "moe.down_proj.weight";
-  names.shared_up = {"share_expert.gate_proj", "share_expert.up_proj"};
-  names.shared_down = "share_expert.down_proj";
+  names.of<Experts>().router = "moe.gate";
+  names.of<Experts>().storage = ExpertStorage::stacked;
+  names.of<Experts>().up = {"moe.gate_proj.weight", "moe.up_proj.weight"};
+  names.of<Experts>().down = "moe.down_proj.weight";
+  names.of<Experts>().shared_up = {"share_expert.gate_proj", "share_expert.up_proj"};
+  names.of<Experts>().shared_down = "share_expert.down_proj";
 }
 
-// As it is published, beside eyes.
-Result<ModelSpec> describe_step3_text(const Config& config) {
-  TRY(ModelSpec spec, describe_step3(config));
-  for (const char* other : {"vision_model.*", "vit_downsampler.*", "vit_downsampler2.*", "vit_large_projector.*"})
-    spec.names.ignorable.emplace_back(other);
-  return spec;
-}
-
-Result<ModelSpec> describe_step3(const Config& config) {
+static Result<ModelSpec> describe_step3(const Config& config) {
   TRY(ModelSpec spec,
       describe_dense(config, {.kv_heads = "num_attention_groups", .positions = "max_position_embedding"}));
   Attention& attention = spec.layers[0].attention();
@@ -82,10 +74,26 @@ Result<ModelSpec> describe_step3(const Config& config) {
   for (std::size_t i = 0; i < sparse.size(); ++i)
     if (sparse[i]) spec.layers[i].feed_forward = experts;
   set_step3_names(spec.names);
-  spec.names.latent_q_down = "self_attn.q_proj";
-  spec.names.latent_q_norm = "self_attn.inter_norm";
-  spec.names.latent_q_up = "self_attn.wq";
+  spec.names.of<LatentAttention>().q_down = "self_attn.q_proj";
+  spec.names.of<LatentAttention>().q_norm = "self_attn.inter_norm";
+  spec.names.of<LatentAttention>().q_up = "self_attn.wq";
   return spec;
+}
+
+// As it is published, beside eyes.
+static Result<ModelSpec> describe_step3_text(const Config& config) {
+  TRY(ModelSpec spec, describe_step3(config));
+  for (const char* other : {"vision_model.*", "vit_downsampler.*", "vit_downsampler2.*", "vit_large_projector.*"})
+    spec.names.ignorable.emplace_back(other);
+  return spec;
+}
+
+std::span<const Family> step3_families() {
+  static constexpr Family kRows[] = {
+      {"Step3TextForCausalLM", describe_step3},
+      {"Step3VLForConditionalGeneration", describe_step3_text},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

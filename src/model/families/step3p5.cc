@@ -102,7 +102,7 @@ Result<> set_ropes(ModelSpec& spec, const Config& config) {
 
 }  // namespace
 
-Result<ModelSpec> describe_step3p5(const Config& file) {
+static Result<ModelSpec> describe_step3p5(const Config& file) {
   const Config config = file.with_names({{"num_key_value_heads", "num_attention_groups"},
                                          {"n_routed_experts", "moe_num_experts"},
                                          {"num_experts_per_tok", "moe_top_k"}});
@@ -138,12 +138,20 @@ Result<ModelSpec> describe_step3p5(const Config& file) {
     if (sparse[i]) layer.feed_forward = std::move(own);
   }
   set_step3_names(spec.names);
-  spec.names.choice_bias = "moe.router_bias";
+  spec.names.of<Experts>().choice_bias = "moe.router_bias";
   for (const char* other : {"vision_model.*", "vit_large_projector.*"})
     spec.names.ignorable.emplace_back(other);
   for (int i = 0; i < 8; ++i)
     spec.names.ignorable.push_back(fmt::format("model.layers.{}.*", layers + static_cast<std::size_t>(i)));
   return spec;
+}
+
+std::span<const Family> step3p5_families() {
+  static constexpr Family kRows[] = {
+      {"Step3p5ForCausalLM", describe_step3p5},
+      {"Step3p7ForConditionalGeneration", describe_step3p5},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -29,10 +29,10 @@ Names t5_names(const std::string& half, const std::string& mlp, bool gated) {
   names.attention_norm = "layer.0.layer_norm";
   names.qkv = of("layer.0.SelfAttention.", {"q", "k", "v"});
   names.out = "layer.0.SelfAttention.o";
-  names.cross_norm = "layer.1.layer_norm";
-  names.cross_q = "layer.1.EncDecAttention.q";
-  names.cross_kv = of("layer.1.EncDecAttention.", {"k", "v"});
-  names.cross_out = "layer.1.EncDecAttention.o";
+  names.of<CrossAttention>().norm = "layer.1.layer_norm";
+  names.of<CrossAttention>().q = "layer.1.EncDecAttention.q";
+  names.of<CrossAttention>().kv = of("layer.1.EncDecAttention.", {"k", "v"});
+  names.of<CrossAttention>().out = "layer.1.EncDecAttention.o";
   names.mlp_norm = mlp + "layer_norm";
   names.up = gated ? of(mlp + "DenseReluDense.", {"wi_0", "wi_1"}) : of(mlp + "DenseReluDense.", {"wi"});
   names.down = mlp + "DenseReluDense.wo";
@@ -94,7 +94,8 @@ void name_encoder(ModelSpec& spec) {
 
 }  // namespace
 
-Result<ModelSpec> describe_t5_encoder(const Config& config) {
+// The encoder of T5 (t5.cc).
+static Result<ModelSpec> describe_t5_encoder(const Config& config) {
   TRY(ModelSpec spec, describe_half(config, "num_layers", false));
   name_encoder(spec);
   spec.names.ignorable.emplace_back("lm_head.weight");
@@ -102,7 +103,7 @@ Result<ModelSpec> describe_t5_encoder(const Config& config) {
   return spec;
 }
 
-Result<ModelSpec> describe_t5(const Config& config) {
+static Result<ModelSpec> describe_t5(const Config& config) {
   const bool own_depth = config.has("num_decoder_layers");
   TRY(ModelSpec spec, describe_half(config, own_depth ? "num_decoder_layers" : "num_layers", true));
   TRY(ModelSpec tower, describe_half(config, "num_layers", false));
@@ -124,6 +125,14 @@ Result<ModelSpec> describe_t5(const Config& config) {
   name_encoder(tower);
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
+}
+
+std::span<const Family> t5_families() {
+  static constexpr Family kRows[] = {
+      {"T5EncoderModel", describe_t5_encoder},
+      {"T5ForConditionalGeneration", describe_t5},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -1,11 +1,12 @@
 // TeleChat2 (China Telecom, 2024): Llama under GPT-2's names, whose keys and values are one matrix, head by
 // head. TeleFLM (2024): Llama with multipliers of the embeddings and of the logits.
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 
 namespace octavo {
 
-Result<ModelSpec> describe_telechat2(const Config& file) {
+static Result<ModelSpec> describe_telechat2(const Config& file) {
   const Config config = file.with_names({{"num_hidden_layers", "n_layer"},
                                          {"num_attention_heads", "n_head"},
                                          {"intermediate_size", "ffn_hidden_size"},
@@ -25,7 +26,7 @@ Result<ModelSpec> describe_telechat2(const Config& file) {
   return spec;
 }
 
-Result<ModelSpec> describe_teleflm(const Config& config) {
+static Result<ModelSpec> describe_teleflm(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY(const bool scaled, config.boolean("use_mup", false));
   if (!scaled) return spec;
@@ -34,6 +35,14 @@ Result<ModelSpec> describe_teleflm(const Config& config) {
   TRY(const float width, multiplier(config, "mup_scale_factor"));
   spec.logits_scale = logits / width;
   return spec;
+}
+
+std::span<const Family> telechat2_families() {
+  static constexpr Family kRows[] = {
+      {"TeleChat2ForCausalLM", describe_telechat2},
+      {"TeleFLMForCausalLM", describe_teleflm},
+  };
+  return kRows;
 }
 
 }  // namespace octavo

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 

@@ -2,6 +2,7 @@
 // and two matrices in front of a Mistral.
 #include <utility>
 
+#include "model/families/bases.h"
 #include "model/families/common.h"
 #include "model/families/families.h"
 #include "model/families/towers.h"
@@ -46,7 +47,7 @@ Result<ModelSpec> describe_voxtral_tower(Config config, int out_dim) {
 
 }  // namespace
 
-Result<ModelSpec> describe_voxtral(const Config& config) {
+static Result<ModelSpec> describe_voxtral(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   TRY(spec.media_token, config.integer("audio_token_id", {0, kMaxVocab}, 24));
   TRY(const std::string activation, config.text("projector_hidden_act", "gelu"));
@@ -57,6 +58,11 @@ Result<ModelSpec> describe_voxtral(const Config& config) {
   TRY(ModelSpec tower, describe_voxtral_tower(audio.value_or(Config()), spec.dim));
   join_hearing(spec, std::move(tower));
   return spec;
+}
+
+std::span<const Family> voxtral_families() {
+  static constexpr Family kRows[] = {{"VoxtralForConditionalGeneration", describe_voxtral}};
+  return kRows;
 }
 
 }  // namespace octavo

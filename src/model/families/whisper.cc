@@ -21,10 +21,10 @@ Names whisper_names(const std::string& prefix) {
   names.out = "self_attn.out_proj";
   names.up = {"fc1"};
   names.down = "fc2";
-  names.cross_norm = "encoder_attn_layer_norm";
-  names.cross_q = "encoder_attn.q_proj";
-  names.cross_kv = {"encoder_attn.k_proj", "encoder_attn.v_proj"};
-  names.cross_out = "encoder_attn.out_proj";
+  names.of<CrossAttention>().norm = "encoder_attn_layer_norm";
+  names.of<CrossAttention>().q = "encoder_attn.q_proj";
+  names.of<CrossAttention>().kv = {"encoder_attn.k_proj", "encoder_attn.v_proj"};
+  names.of<CrossAttention>().out = "encoder_attn.out_proj";
   names.convolutions = {"conv1", "conv2"};
   return names;
 }
@@ -73,7 +73,7 @@ Result<ModelSpec> describe_whisper_encoder(const Config& config, const std::stri
   return tower;
 }
 
-Result<ModelSpec> describe_whisper(const Config& config) {
+static Result<ModelSpec> describe_whisper(const Config& config) {
   TRY(ModelSpec spec, describe_half(config, {.layers = "decoder_layers",
                                              .heads = "decoder_attention_heads",
                                              .hidden = "decoder_ffn_dim",
@@ -94,6 +94,11 @@ Result<ModelSpec> describe_whisper(const Config& config) {
   tower.names.ignorable = {"model.decoder.*"};
   spec.tower = std::make_shared<const ModelSpec>(std::move(tower));
   return spec;
+}
+
+std::span<const Family> whisper_families() {
+  static constexpr Family kRows[] = {{"WhisperForConditionalGeneration", describe_whisper}};
+  return kRows;
 }
 
 }  // namespace octavo

@@ -36,7 +36,7 @@ Result<SharedTransformer> read_shared(const Config& config, const Dialect& diale
 
 }  // namespace
 
-Result<ModelSpec> describe_zamba2(const Config& config) {
+static Result<ModelSpec> describe_zamba2(const Config& config) {
   const Dialect dialect{.hidden_to_dim = 4, .head_dim = "attention_head_dim", .rotary = false};
   TRY(ModelSpec spec, describe_dense(config, dialect));
   TRY_VOID(refuse(config, "use_long_context", true));
@@ -71,6 +71,11 @@ Result<ModelSpec> describe_zamba2(const Config& config) {
   }
   spec.names.final_norm = "final_layernorm";
   return spec;
+}
+
+std::span<const Family> zamba2_families() {
+  static constexpr Family kRows[] = {{"Zamba2ForCausalLM", describe_zamba2}};
+  return kRows;
 }
 
 }  // namespace octavo

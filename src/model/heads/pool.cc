@@ -39,8 +39,7 @@ PoolHeads::PoolHeads(const ModelSpec& spec, const Ends& ends) : ends_(ends), dim
 void PoolHeads::list(ParameterList& list) {
   for (Layers& head : heads_)
     for (Layer& layer : head.layers) {
-      list.add(layer.linear);
-      list.add(layer.norm);
+      list.add(layer.linear, layer.norm);
     }
 }
 

@@ -47,9 +47,7 @@ ProjectorLayers::ProjectorLayers(const ModelSpec& spec, const Projector& project
 }
 
 void ProjectorLayers::list(ParameterList& list) {
-  list.add(norm_);
-  list.add(merger_);
-  for (LinearParameter& linear : matrices_) list.add(linear);
+  list.add(norm_, merger_, matrices_);
 }
 
 void ProjectorLayers::reserve(Scratch scratch, std::int64_t rows, DType activation) const {

@@ -17,9 +17,7 @@ HiddenRowsInput::HiddenRowsInput(const ModelSpec& spec, const Namer& top, const 
 }
 
 void HiddenRowsInput::list(ParameterList& list) {
-  list.add(token_norm_);
-  list.add(hidden_norm_);
-  list.add(joint_);
+  list.add(token_norm_, hidden_norm_, joint_);
 }
 
 void HiddenRowsInput::reserve(Arena arena) const {

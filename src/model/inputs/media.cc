@@ -48,11 +48,7 @@ PatchInput::PatchInput(const ModelSpec& spec, const Namer& top, const std::strin
 }
 
 void PatchInput::list(ParameterList& list) {
-  list.add(patches_);
-  list.add(class_token_);
-  list.add(newline_);
-  list.add(separator_);
-  list.add(positions_);
+  list.add(patches_, class_token_, newline_, separator_, positions_);
 }
 
 void PatchInput::reserve(Arena arena) const { arena.rows<HalfOutput>(arena.sums, dim_); }
@@ -105,8 +101,7 @@ SoundInputRows::SoundInputRows(const ModelSpec& spec, const Namer& top)
 }
 
 void SoundInputRows::list(ParameterList& list) {
-  for (LinearParameter& convolution : convolutions_) list.add(convolution);
-  list.add(positions_);
+  list.add(convolutions_, positions_);
 }
 
 void SoundInputRows::run(const Step& step) const {

@@ -40,6 +40,7 @@ class SoundInputRows final : public Phase {
 
   const std::array<LinearParameter, 2>& convolutions() const { return convolutions_; }
 
+  std::vector<Need> needs() const override { return {Need::sound_encoder}; }
   void list(ParameterList& list) override;
   void run(const Step& step) const override;
 

@@ -68,8 +68,7 @@ TokenInput::TokenInput(const ModelSpec& spec, const Namer& top, const Ends& ends
 }
 
 void TokenInput::list(ParameterList& list) {
-  list.add(positions_);
-  list.add(types_);
+  list.add(positions_, types_);
 }
 
 void TokenInput::reserve(Arena arena) const {

@@ -29,9 +29,7 @@ void run_on_ranks(const Step& step, const Block& block, const View& x, const Vie
 }
 
 void LayerHalf::list(ParameterList& list) {
-  list.add(norms_.pre);
-  block_->list(list);
-  list.add(norms_.post);
+  list.add(norms_.pre, block_, norms_.post);
 }
 
 void LayerHalf::reserve(Arena arena) const {

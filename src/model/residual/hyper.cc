@@ -15,9 +15,7 @@ HyperWeights::HyperWeights(const HyperConnections& spec, std::int64_t dim, const
 }
 
 void HyperWeights::list(ParameterList& list) {
-  list.add(matrix_);
-  list.add(base_);
-  list.add(scale_);
+  list.add(matrix_, base_, scale_);
 }
 
 void HyperWeights::reserve(const Arena& arena) const {
@@ -46,7 +44,7 @@ void HyperWeights::collapse(const Step& step) const {
 
 HyperScheme::HyperScheme(const HyperConnections& spec, const Namer& top, std::int64_t dim, bool last)
     : ResidualScheme(dim), count_(spec.count) {
-  if (last) output_.emplace(spec, dim, top, top.names.output_streams, false);
+  if (last) output_.emplace(spec, dim, top, top.names.of<HyperConnections>().output, false);
 }
 
 void HyperScheme::reserve(Arena arena) const {
@@ -85,6 +83,12 @@ void HyperHalf::leave(const Step& step, const View& out) const {
                                                          .delta = out,
                                                          .post = step.slot<HyperPosts>(),
                                                          .mix = step.slot<HyperMixes>()});
+}
+
+HyperConnections::Names HyperConnections::Names::of_gguf(const GgufLayers&) {
+  return {
+      .output = "output_hc_",
+  };
 }
 
 }  // namespace octavo

@@ -33,8 +33,8 @@ StreamsScheme::StreamsScheme(const Streams& spec, const Namer& top, std::int64_t
     return linear;
   };
   for (int i = 0; i + 1 < count_; ++i) {
-    in_.push_back(product(top.names.stream_in, i));
-    out_.push_back(product(top.names.stream_out, i));
+    in_.push_back(product(top.names.of<Streams>().in, i));
+    out_.push_back(product(top.names.of<Streams>().out, i));
   }
 }
 
@@ -76,7 +76,7 @@ void StreamsScheme::end(const Step& step) const {
 PredictStreams::PredictStreams(const Streams& spec, const Namer& name, std::int64_t dim)
     : spec_(spec), dim_(dim) {
   const auto tensor = [&](const char* usual, const char* in_gguf) {
-    return name.names.behind(name.names.streams, usual, in_gguf);
+    return name.names.behind(name.names.of<Streams>().prefix, usual, in_gguf);
   };
   const std::int64_t count = spec.count;
   norm_ = name.norm(spec.norm, tensor("router_norm", "router_norm"), dim);
@@ -91,8 +91,7 @@ PredictStreams::PredictStreams(const Streams& spec, const Namer& name, std::int6
 }
 
 void PredictStreams::list(ParameterList& list) {
-  list.add(norm_);
-  list.add(router_);
+  list.add(norm_, router_);
   for (VectorParameter* vector : {&predict_, &correct_, &scale_}) list.add(*vector);
 }
 
@@ -126,8 +125,7 @@ void PredictStreams::run(const Step& step) const {
 }
 
 void CorrectStreams::list(ParameterList& list) {
-  if (input_) input_->list(list);
-  list.add(input_norm_);
+  list.add(input_, input_norm_);
 }
 
 void CorrectStreams::add_blocks(std::vector<Block*>& all) const {
@@ -157,6 +155,14 @@ void CorrectStreams::run(const Step& step) const {
   for (int i = 1; i < count; ++i)
     ops.add_norm(queue,
                  {.residual = stream_of(step, i, dim), .delta = made, .delta_norm = input_norm_.norm()});
+}
+
+Streams::Names Streams::Names::of_gguf(const GgufLayers&) {
+  return {
+      .in = "altup_proj",
+      .out = "altup_unembd_proj",
+      .prefix = "altup_",
+  };
 }
 
 }  // namespace octavo

@@ -6,7 +6,7 @@
 
 #include "base/exact_json.h"
 #include "http/sse.h"
-#include "serve/openai/errors.h"
+#include "openai/anthropic_errors.h"
 #include "serve/openai/message_reader.h"
 
 namespace octavo::anthropic {
@@ -17,29 +17,6 @@ using openai::EchoedPrompt;
 using openai::Usage;
 
 namespace {
-
-std::string_view error_type(int status) {
-  switch (status) {
-    case 401:
-      return "authentication_error";
-    case 404:
-      return "not_found_error";
-    case 413:
-      return "request_too_large";
-    case 429:
-      return "rate_limit_error";
-    case 503:
-      return "overloaded_error";
-    default:
-      return status < 500 ? "invalid_request_error" : "api_error";
-  }
-}
-
-json::object error_object(const Error& error) {
-  const std::string message = error.field.empty() ? error.message : error.field + ": " + error.message;
-  return {{"type", "error"},
-          {"error", {{"type", error_type(openai::status_of(error.code))}, {"message", message}}}};
-}
 
 // Tokens from the cache are counted apart.
 json::object usage_of(const Usage& usage) {
@@ -75,7 +52,7 @@ class MessagesReply final : public openai::Reply {
   }
 
   std::string failed(const Error& error) override {
-    return http::sse_event("error", json::serialize(error_object(error)));
+    return http::sse_event("error", error_json(error));
   }
 
   std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt>,
@@ -179,12 +156,6 @@ class MessagesReply final : public openai::Reply {
 
 std::unique_ptr<openai::Reply> messages_reply(const Tokenizer&, openai::ReplyOptions options) {
   return std::make_unique<MessagesReply>(std::move(options));
-}
-
-http::Response error_response(const Error& error) {
-  http::Response response = openai::error_response(error);
-  response.body = json::serialize(error_object(error));
-  return response;
 }
 
 }  // namespace octavo::anthropic

@@ -302,28 +302,21 @@ Result<> convert_output(Fields& fields, const openai::RequestRules& rules, json:
   return {};
 }
 
-// Fields that mean the same in chats.
-constexpr std::string_view kSharedFields[] = {"model",
-                                              "stream",
-                                              "temperature",
-                                              "top_p",
-                                              "top_k",
-                                              "metadata",
-                                              "cache_salt",
-                                              "request_id",
-                                              "priority",
-                                              "service_tier",
-                                              "min_p",
-                                              "seed",
-                                              "chat_template_kwargs",
-                                              "repetition_penalty",
-                                              "presence_penalty",
-                                              "frequency_penalty"};
+// Fields beside sampling_fields() that mean the same in chats.
+constexpr std::string_view kSharedFields[] = {
+    "model",      "stream",   "metadata",     "cache_salt",
+    "request_id", "priority", "service_tier", "chat_template_kwargs"};
 // Those with another form, read here, and those that change nothing.
 constexpr std::string_view kOwnFields[] = {
     "messages", "system",        "max_tokens",    "stop_sequences", "tools",       "tool_choice",
     "thinking", "output_config", "cache_control", "container",      "mcp_servers", "context_management",
     "betas",    "inference_geo"};
+
+bool is_shared(std::string_view name) {
+  const SamplingField* sampling = find_sampling_field(name);
+  return std::ranges::find(kSharedFields, name) != std::end(kSharedFields) || (sampling && sampling->messages) ||
+         openai::is_constraint(name);
+}
 
 Result<openai::ChatRequest> parse(const json::object& body, const openai::RequestRules& rules) {
   Fields fields(body);
@@ -331,7 +324,7 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   std::vector<std::string> unknown;
   for (const auto& [key, value] : body) {
     const std::string_view name = key;
-    if (std::ranges::find(kSharedFields, name) != std::end(kSharedFields) || openai::is_constraint(name))
+    if (is_shared(name))
       chat[name] = value;
     else if (std::ranges::find(kOwnFields, name) == std::end(kOwnFields))
       unknown.emplace_back(name);
@@ -344,7 +337,8 @@ Result<openai::ChatRequest> parse(const json::object& body, const openai::Reques
   TRY(chat["messages"], convert_messages(fields, images));
   for (std::size_t i = 0; i < images.size(); ++i)
     TRY_VOID(openai::check_media(images[i], rules, static_cast<std::ptrdiff_t>(i), openai::MediaKind::image));
-  TRY(openai::ChatRequest request, openai::parse_chat_request(chat, rules));
+  TRY(openai::ChatRequest request,
+      openai::reported_as(openai::parse_chat_request(chat, rules), "stop", "stop_sequences"));
   for (std::size_t i = 0; i < images.size(); ++i) request.prompt.media[i].field = std::move(images[i]);
   std::ranges::move(unknown, std::back_inserter(request.generation.unknown_fields));
   return request;

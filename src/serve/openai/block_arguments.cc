@@ -1,4 +1,5 @@
 // Arguments as blocks, one for each parameter: `parameter_begin NAME parameter_name_end VALUE parameter_end`.
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -15,6 +16,24 @@ namespace {
 
 constexpr std::string_view kCdata = "<![CDATA[", kCdataEnd = "]]>";
 constexpr std::size_t kEntityBytesMax = 12;
+
+// Models write all parameters as one, whose value is an object.
+constexpr std::string_view kWrappers[] = {"arguments", "input", "parameters", "properties"};
+
+// Of a tag up to an attribute, whose quotes models leave out, or write as single ones.
+std::string_view without_quote(std::string_view tag) {
+  if (tag.ends_with('"')) tag.remove_suffix(1);
+  return tag;
+}
+
+// Of the text between '=' and '>'.
+std::string_view attribute_value(std::string_view text) {
+  constexpr std::string_view kQuotes = "\"'";
+  text = trimmed(text);
+  const bool quoted = !text.empty() && kQuotes.contains(text.front());
+  if (quoted) text.remove_prefix(1);
+  return trimmed(text.substr(0, text.find_first_of(quoted ? kQuotes : " \"'")));
+}
 
 std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
 std::string_view first_tag(std::string_view text) { return text.substr(0, text.find('>') + 1); }
@@ -69,17 +88,19 @@ class BlockArguments final : public ArgumentsReader {
 
  private:
   enum class Found : std::uint8_t { yes, no, more };
-  // Where a value ends, and how many bytes there close it; or how many bytes of it are certain.
+  // Where a part of a value ends, and how many bytes there close it; or how many bytes of it are certain.
   struct End {
     bool found;
     std::size_t at, closing = 0;
+    bool cdata = false;  // a CDATA section begins or ends there, and the value continues
   };
 
   Found closes_call(std::string_view text) const;
   Found read_head(std::string& text);
   Step read_block(std::string& text, std::string& out);
   Step read_value(std::string& text, std::string& out);
-  Found enter_cdata(std::string& text);
+  void begin_value(std::string& out);
+  void end_value(std::string& out);
   End value_end(std::string_view text) const;
   void add(std::string_view piece, std::string& out);
 
@@ -94,7 +115,8 @@ class BlockArguments final : public ArgumentsReader {
   bool at_start_ = false;  // nothing of the value has been taken
   bool text_ = false;      // it goes out as it comes
   bool in_cdata_ = false;
-  std::string value_;  // else what has come of it
+  bool wraps_ = false;  // it may be an object of all parameters
+  std::string value_;   // else what has come of it
 };
 
 // Any word that closes the call or the list of calls: others may have been forgotten.
@@ -113,13 +135,19 @@ BlockArguments::Found BlockArguments::closes_call(std::string_view text) const {
 // Up to the value.
 BlockArguments::Found BlockArguments::read_head(std::string& text) {
   CallCursor begin(text);
-  if (!begin.literal(dialect_.parameter_begin)) return begin.starved() ? Found::more : Found::no;
+  if (!begin.literal(without_quote(dialect_.parameter_begin)))
+    return begin.starved() ? Found::more : Found::no;
   const std::string_view name_end = trimmed(dialect_.parameter_name_end);
-  const std::string_view rest = std::string_view(text).substr(begin.at());
-  const std::size_t size = rest.find(dialect_.says_text ? "\"" : first_tag(name_end));
+  const bool attribute = name_end == ">" || name_end == "\">";
+  std::string_view rest = std::string_view(text).substr(begin.at());
+  if (dialect_.says_text && rest.starts_with('"')) {
+    rest.remove_prefix(1);
+    begin.skip(1);
+  }
+  const std::size_t size = rest.find(dialect_.says_text ? "\"" : attribute ? ">" : first_tag(name_end));
   if (size == std::string_view::npos) return Found::more;
   CallCursor behind(rest.substr(size));
-  bool closed = behind.literal(name_end);
+  bool closed = behind.literal(attribute ? ">" : name_end);
   says_text_ = true;
   if (dialect_.says_text) {
     says_text_ = closed && behind.literal("true\">");
@@ -127,23 +155,31 @@ BlockArguments::Found BlockArguments::read_head(std::string& text) {
     closed = says_text_ || (closed ? behind.literal("false\">") : behind.literal("\">"));
   }
   if (!closed) return behind.starved() ? Found::more : Found::no;
-  name_ = trimmed(rest.substr(0, size));
+  name_ = attribute ? attribute_value(rest.substr(0, size)) : trimmed(rest.substr(0, size));
+  if (name_.empty()) return Found::no;
   text.erase(0, begin.at() + size + behind.at());
   return Found::yes;
 }
 
 ArgumentsReader::Step BlockArguments::read_block(std::string& text, std::string& out) {
   const Found end = closes_call(text);
+  if (wraps_ && end == Found::more) return Step::more;
+  if (std::exchange(wraps_, false)) {
+    const std::string unwrapped = end == Found::yes ? parameters_.unwrapped(value_) : "";
+    out += unwrapped;
+    if (!unwrapped.empty()) return Step::done;
+    begin_value(out);
+    end_value(out);
+  }
   if (end == Found::yes) {
     out += first_ ? "{}" : "}";
     return Step::done;
   }
   const Found head = read_head(text);
   if (head == Found::yes) {
-    out += std::exchange(first_, false) ? "{\"" : ", \"";
-    out += grammar::json_escape(name_) + "\": ";
-    text_ = parameters_.is_text(name_, says_text_);
-    if (text_) out += '"';
+    wraps_ = first_ && !parameters_.has(name_) && std::ranges::find(kWrappers, name_) != std::end(kWrappers);
+    text_ = false;
+    if (!wraps_) begin_value(out);
     in_value_ = at_start_ = true;
     return Step::again;
   }
@@ -156,13 +192,16 @@ ArgumentsReader::Step BlockArguments::read_block(std::string& text, std::string&
   return text.empty() ? Step::more : Step::again;
 }
 
-BlockArguments::Found BlockArguments::enter_cdata(std::string& text) {
-  const std::string_view begun = std::string_view(text).substr(0, kCdata.size());
-  if (!kCdata.starts_with(begun)) return Found::no;
-  if (begun.size() < kCdata.size()) return Found::more;
-  text.erase(0, kCdata.size());
-  in_cdata_ = true;
-  return Found::yes;
+void BlockArguments::begin_value(std::string& out) {
+  out += std::exchange(first_, false) ? "{\"" : ", \"";
+  out += grammar::json_escape(name_) + "\": ";
+  text_ = parameters_.is_text(name_, says_text_);
+  if (text_) out += '"' + grammar::json_escape(value_);
+}
+
+void BlockArguments::end_value(std::string& out) {
+  out += text_ ? "\"" : parameters_.value(name_, value_, says_text_);
+  value_.clear();
 }
 
 // A value whose own closing mark was forgotten ends where the next block begins or the call is closed.
@@ -170,16 +209,19 @@ BlockArguments::End BlockArguments::value_end(std::string_view text) const {
   const std::string_view closing = trimmed(dialect_.parameter_end);
   if (in_cdata_) {
     const std::size_t at = text.find(kCdataEnd);
-    if (at != std::string_view::npos) return {true, at, kCdataEnd.size()};
+    if (at != std::string_view::npos) return {true, at, kCdataEnd.size(), true};
     return {false, text.size() - unsettled(text, kCdataEnd)};
   }
   for (std::size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at + 1)) {
     const std::string_view rest = text.substr(at);
+    if (dialect_.xml && rest.starts_with(kCdata)) return {true, at, kCdata.size(), true};
     if (rest.starts_with(closing)) return {true, at, closing.size()};
-    if (rest.starts_with(dialect_.parameter_begin)) return {true, at};
+    if (rest.starts_with(without_quote(dialect_.parameter_begin))) return {true, at};
     CallCursor call_end(rest);
     if (call_end.literal(dialect_.call_end)) return {true, at};
-    if (call_end.starved() || closing.starts_with(rest) || dialect_.parameter_begin.starts_with(rest))
+    const bool cdata = dialect_.xml && kCdata.starts_with(rest);
+    if (call_end.starved() || cdata || closing.starts_with(rest) ||
+        dialect_.parameter_begin.starts_with(rest))
       return {false, at};
   }
   return {false, text.size() - (dialect_.xml ? unsettled_entity(text) : 0)};
@@ -188,11 +230,8 @@ BlockArguments::End BlockArguments::value_end(std::string_view text) const {
 // The line break behind the name and the one before the closing mark are layout where the dialect has them.
 ArgumentsReader::Step BlockArguments::read_value(std::string& text, std::string& out) {
   const bool wrapped = dialect_.parameter_end.starts_with('\n');
-  if (at_start_) {
-    const Found cdata = dialect_.xml ? enter_cdata(text) : Found::no;
-    if (cdata == Found::more) return Step::more;
+  if (std::exchange(at_start_, false)) {
     if (wrapped && text.starts_with('\n')) text.erase(0, 1);
-    at_start_ = false;
     if (text.empty()) return Step::more;
   }
   const End end = value_end(text);
@@ -203,11 +242,12 @@ ArgumentsReader::Step BlockArguments::read_value(std::string& text, std::string&
     return Step::more;
   }
   text.erase(0, end.at + end.closing);
-  // After a CDATA section comes the closing mark.
-  if (std::exchange(in_cdata_, false)) return text.empty() ? Step::more : Step::again;
-  out += text_ ? "\"" : parameters_.value(name_, value_, says_text_);
-  value_.clear();
+  if (end.cdata) {
+    in_cdata_ = !in_cdata_;
+    return text.empty() ? Step::more : Step::again;
+  }
   in_value_ = false;
+  if (!wraps_) end_value(out);
   return text.empty() ? Step::more : Step::again;
 }
 

@@ -26,6 +26,9 @@ class ArgumentsReader {
   virtual Step read(std::string& text, std::string& out) = 0;
 };
 
+// Of members of the same name in the text of an object, only the last one.
+std::string without_repeats(std::string object);
+
 // Behind the head of a call. Keeps the dialect and the parameters.
 std::unique_ptr<ArgumentsReader> arguments_reader(const grammar::ToolDialect& dialect,
                                                   const ToolParameters& parameters);

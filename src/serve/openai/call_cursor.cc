@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 
 namespace octavo::openai {
 
 namespace json = boost::json;
 
 namespace {
-
-constexpr int kLiteralDepthMax = 64;
 
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
@@ -41,13 +38,13 @@ std::size_t spaces_at_end(std::string_view text) {
 
 bool is_json(const std::string& text) {
   constexpr std::size_t kDepthMax = 256;
-  json::error_code error;
+  boost::system::error_code error;
   json::parse(text, error, {}, {.max_depth = kDepthMax});
   return !error;
 }
 
 std::string whole_arguments(const std::string& raw) {
-  json::error_code error;
+  boost::system::error_code error;
   const json::value value = json::parse(raw, error);
   if (error) return "";
   if (value.is_null()) return "{}";
@@ -153,110 +150,11 @@ bool CallCursor::string(std::string& out) {
   if (!next_is('"')) return false;
   std::string raw;
   if (!value(raw)) return false;
-  json::error_code error;
+  boost::system::error_code error;
   const json::value parsed = json::parse(raw, error);
   if (error) return false;
   out = parsed.as_string();
   return true;
-}
-
-// quote: Gemma's, "" for Python.
-bool CallCursor::item(std::string& out, std::string_view quote, int depth) {
-  if (!ready() || depth > kLiteralDepthMax) return false;
-  const char first = text_[at_];
-  if (!quote.empty() && literal(quote)) return quoted_string(out, quote);
-  if (starved_) return false;
-  if (first == '\'' || first == '"') return python_string(out);
-  if (first == '[' || first == '(' || first == '{') {
-    ++at_;
-    return items(first == '[' ? ']' : first == '(' ? ')' : '}', out, quote, depth);
-  }
-  std::string text;
-  if (!value(text)) return false;
-  if (text == "True" || text == "False") text[0] = static_cast<char>(text[0] - 'A' + 'a');
-  if (text == "None") text = "null";
-  json::error_code error;
-  json::parse(text, error);
-  const bool word = error && !quote.empty();
-  out += word ? json::serialize(json::value(text)) : text;
-  return !error || word;
-}
-
-// The items of a list, a tuple or a dictionary, behind its opening bracket.
-bool CallCursor::items(char end, std::string& out, std::string_view quote, int depth) {
-  out += end == '}' ? '{' : '[';
-  for (bool first = true; !next_is(end); first = false) {
-    if (!first && !literal(",")) return false;
-    if (next_is(end)) break;  // a comma behind the last one
-    if (starved_) return false;
-    if (!first) out += ", ";
-    if (end == '}') {
-      if (!member_name(out, quote) || !literal(":")) return false;
-      out += ": ";
-    }
-    if (!item(out, quote, depth + 1)) return false;
-  }
-  if (starved_) return false;
-  ++at_;
-  out += end == '}' ? '}' : ']';
-  return true;
-}
-
-bool CallCursor::member_name(std::string& out, std::string_view quote) {
-  if (!ready()) return false;
-  if (!quote.empty() && literal(quote)) return quoted_string(out, quote);
-  if (next_is('"') || next_is('\'')) return python_string(out);
-  std::string word;
-  if (starved_ || quote.empty() || !name(word)) return false;
-  out += json::serialize(json::value(word));
-  return true;
-}
-
-// What stands before the next `quote`.
-bool CallCursor::quoted_string(std::string& out, std::string_view quote) {
-  const std::size_t end = text_.find(quote, at_);
-  starved_ = end == std::string_view::npos;
-  if (starved_) return false;
-  out += json::serialize(json::value(text_.substr(at_, end - at_)));
-  at_ = end + quote.size();
-  return true;
-}
-
-bool CallCursor::python_string(std::string& out) {
-  const char quote = text_[at_];
-  std::string content;
-  for (std::size_t i = at_ + 1; i < text_.size(); ++i) {
-    char c = text_[i];
-    if (c == quote) {
-      at_ = i + 1;
-      out += json::serialize(json::value(content));
-      return true;
-    }
-    if (c == '\\') {
-      if (++i == text_.size()) break;
-      c = text_[i];
-      switch (c) {
-        case 'n':
-          c = '\n';
-          break;
-        case 't':
-          c = '\t';
-          break;
-        case 'r':
-          c = '\r';
-          break;
-        case '\\':
-        case '\'':
-        case '"':
-          break;
-        default:
-          content += '\\';  // as Python does
-      }
-    }
-    content += c;
-  }
-  starved_ = true;
-  return false;
 }
 
 }  // namespace octavo::openai

@@ -36,24 +36,21 @@ class CallCursor {
   bool string(std::string& out);
   // Any JSON value, as it is written.
   bool value(std::string& out);
-  // A literal of Python, written as JSON.
-  bool python(std::string& out) { return item(out, "", 0); }
-  // A value as Gemma writes it, written as JSON: strings between two `quote`s, names of members as they are.
-  bool gemma(std::string& out, std::string_view quote) { return item(out, quote, 0); }
   // Whether this byte comes next; it is not read.
   bool next_is(char byte);
+
+  // For readers of other values: skips white space and returns whether a byte follows.
+  bool ready();
+  std::string_view rest() const { return text_.substr(at_); }
+  void skip(std::size_t bytes) { at_ += bytes; }
+  // More text may change what was read. Returns false.
+  bool starve() { return !(starved_ = true); }
 
   bool starved() const { return starved_; }
   std::size_t at() const { return at_; }
 
  private:
-  bool ready();
   bool word(std::string& out);
-  bool item(std::string& out, std::string_view quote, int depth);
-  bool items(char end, std::string& out, std::string_view quote, int depth);
-  bool member_name(std::string& out, std::string_view quote);
-  bool python_string(std::string& out);
-  bool quoted_string(std::string& out, std::string_view quote);
 
   std::string_view text_;
   std::size_t at_ = 0;

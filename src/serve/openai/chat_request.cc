@@ -276,8 +276,12 @@ Result<> read_max_tokens(Fields& fields, const RequestRules& rules, GenerationRe
   out.sampling.max_tokens.reset();
   TRY_VOID(fields.integer("max_tokens", out.sampling.max_tokens));
   TRY_VOID(fields.integer("max_completion_tokens", out.sampling.max_tokens));
-  out.max_tokens_given = out.sampling.max_tokens.has_value();
-  if (!out.max_tokens_given) out.sampling.max_tokens = rules.defaults.max_tokens;
+  if (fields.any("max_completion_tokens"))
+    out.limit_field = "max_completion_tokens";
+  else if (out.sampling.max_tokens)
+    out.limit_field = "max_tokens";
+  else
+    out.sampling.max_tokens = rules.defaults.max_tokens;
   return {};
 }
 
@@ -380,7 +384,7 @@ Result<ChatRequest> parse_chat_request(const json::object& body, const RequestRu
   TRY_VOID(read_max_tokens(fields, rules, out));
   TRY_VOID(read_logprobs(fields, out));
   TRY_VOID(refuse_chat_only(fields));
-  TRY_VOID(finish_reading(fields, rules, out));
+  TRY_VOID(reported_as(finish_reading(fields, rules, out), "logprobs", "top_logprobs"));
   return request;
 }
 

@@ -17,7 +17,7 @@ inline constexpr std::size_t kToolsMax = 1024;
 // The conversation: JSON texts. Content given as a list is one of {"type": "text", "text": ..}, {"type":
 // "image"}, {"type": "video"} and {"type": "audio"}. A tool call's arguments are an object.
 enum class MediaKind : std::uint8_t { image, video, sound };
-// Of a part of this type in a template's conversation: "image", "video" or "audio".
+// Kind of a part of this type in a template's conversation: "image", "video" or "audio".
 MediaKind media_kind(std::string_view type);
 
 struct ChatPrompt {
@@ -26,7 +26,7 @@ struct ChatPrompt {
     std::string field;  // "messages[0].content[1].image_url"
     std::string url;
     MediaKind kind = MediaKind::image;
-    std::optional<std::string> bytes = {};  // of what stands at the address, once it has been fetched
+    std::optional<std::string> bytes = {};  // fetched from the address
   };
   std::vector<Media> media{};
 

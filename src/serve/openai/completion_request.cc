@@ -23,7 +23,7 @@ Result<> read_max_tokens(Fields& fields, const RequestRules& rules, CompletionRe
   std::optional<int> given;
   TRY_VOID(fields.integer("max_tokens", given));
   GenerationRequest& out = request.generation;
-  out.max_tokens_given = given.has_value();
+  if (given) out.limit_field = "max_tokens";
   request.prompt_only = request.echo && given == 0;
   if (request.prompt_only) given = 1;
   if (given) out.sampling.max_tokens = given;

@@ -1,8 +1,6 @@
 #include "serve/openai/generation_fields.h"
 
 #include <algorithm>
-#include <boost/json/array.hpp>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -18,50 +16,6 @@ constexpr std::size_t kSaltBytesMax = 128;
 constexpr std::size_t kRequestIdBytesMax = 256;
 constexpr double kTimeoutMaxS = 86'400;
 constexpr double kLengthPenaltyMax = 16;  // of a context of any length, a power of it is a number
-
-// {"token id": bias}
-Result<> read_logit_bias(Fields& f, SamplingParams& p) {
-  TRY(const json::object* biases, f.object("logit_bias"));
-  if (!biases) return {};
-  for (const auto& [key, value] : *biases) {
-    const std::string_view text = key;
-    TokenId id = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-    if (error != std::errc{} || end != text.data() + text.size())
-      return invalid("logit_bias", "its keys must be token ids, got \"{}\"", text.substr(0, 32));
-    const auto bias = rounded_number(value);
-    if (!bias) return invalid("logit_bias", "the bias of token {} must be a number", id);
-    p.logit_bias.emplace_back(id, static_cast<float>(std::clamp(*bias, -100.0, 100.0)));
-  }
-  return {};
-}
-
-Result<> read_tokens(Fields& f, SamplingParams& p) {
-  TRY_VOID(read_logit_bias(f, p));
-  TRY(const json::array* allowed, f.array("allowed_token_ids"));
-  if (allowed && allowed->empty()) return invalid("allowed_token_ids", "must not be empty");
-  TRY_VOID(f.integers("allowed_token_ids", p.allowed_token_ids));
-  TRY_VOID(f.texts("bad_words", p.bad_words));
-  TRY_VOID(f.one_or_more_texts("stop", p.stop));
-  TRY_VOID(f.integers("stop_token_ids", p.stop_token_ids));
-  TRY_VOID(f.integers("logprob_token_ids", p.logprob_token_ids));
-  return {};
-}
-
-Result<> read_ends(Fields& f, SamplingParams& p) {
-  TRY_VOID(f.boolean("ignore_eos", p.ignore_eos));
-  TRY_VOID(f.integer("min_tokens", p.min_tokens));
-  TRY_VOID(f.boolean("include_stop_str_in_output", p.include_stop_str_in_output));
-  TRY_VOID(f.boolean("skip_special_tokens", p.skip_special_tokens));
-  TRY_VOID(f.integer("prompt_logprobs", p.prompt_logprobs));
-  TRY_VOID(f.integer("truncate_prompt_tokens", p.truncate_prompt_tokens));
-  TRY(const json::object* repetition, f.object("repetition_detection"));
-  if (!repetition) return {};
-  Fields r(*repetition, "repetition_detection.");
-  TRY_VOID(r.integer("max_pattern_size", p.repetition_detection.max_pattern_size));
-  TRY_VOID(r.integer("min_pattern_size", p.repetition_detection.min_pattern_size));
-  return r.integer("min_count", p.repetition_detection.min_count);
-}
 
 Result<> read_streaming(Fields& f, const RequestRules& rules, GenerationRequest& out) {
   TRY_VOID(f.boolean("stream", out.stream));
@@ -191,24 +145,6 @@ Result<> check_resume(const GenerationRequest& request, const RequestRules& rule
 
 }  // namespace
 
-Result<> read_shape(Fields& f, const GenerationDefaults& defaults, SamplingParams& p,
-                    std::optional<double> temperature) {
-  p.temperature = temperature.value_or(defaults.temperature.value_or(p.temperature));
-  p.top_p = defaults.top_p.value_or(p.top_p);
-  p.top_k = defaults.top_k.value_or(p.top_k);
-  p.min_p = defaults.min_p.value_or(p.min_p);
-  p.repetition_penalty = defaults.repetition_penalty.value_or(p.repetition_penalty);
-  TRY_VOID(f.integer("n", p.n));
-  TRY_VOID(f.number("temperature", p.temperature));
-  TRY_VOID(f.number("top_p", p.top_p));
-  TRY_VOID(f.integer("top_k", p.top_k));
-  TRY_VOID(f.number("min_p", p.min_p));
-  TRY_VOID(f.number("presence_penalty", p.presence_penalty));
-  TRY_VOID(f.number("frequency_penalty", p.frequency_penalty));
-  TRY_VOID(f.number("repetition_penalty", p.repetition_penalty));
-  return f.integer64("seed", p.seed);
-}
-
 void RequestRules::take_limits(const EngineInfo& engine) {
   limits.vocab_size = engine.vocab_size;
   limits.max_logprobs = engine.max_logprobs;
@@ -221,13 +157,23 @@ Result<double> checked_timeout(double seconds) {
   return invalid("timeout", "must be more than 0 and at most {} seconds, got {}", kTimeoutMaxS, seconds);
 }
 
+Error unknown_model(std::string_view name, const RequestRules& rules) {
+  constexpr std::size_t kShownMax = 256;
+  const std::string shown =
+      name.size() > kShownMax ? fmt::format("of {} bytes", name.size()) : fmt::format("\"{}\"", name);
+  return {.code = ErrorCode::not_found,
+          .message = fmt::format("the model {} does not exist; this server has {} (all: GET /v1/models)", shown,
+                                 fmt::join(rules.model_names, ", ")),
+          .field = "model"};
+}
+
 Result<std::string> read_model(Fields& fields, const RequestRules& rules) {
   std::string model;
   TRY_VOID(fields.text("model", model));
   if (model.empty() || std::ranges::find(rules.model_names, model) != rules.model_names.end()) return "";
   TRY(const bool offered, rules.adapters->offers(model));
   if (offered) return model;
-  return field_failure("model", ErrorCode::not_found, "this server does not have a model of that name");
+  return std::unexpected(unknown_model(model, rules));
 }
 
 Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequest& out) {
@@ -235,9 +181,8 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   out.model = out.adapter.empty() ? rules.model_names.front() : out.adapter;
   out.return_tokens_as_token_ids = rules.return_tokens_as_token_ids;
   TRY_VOID(read_beam_search(f, out));
-  TRY_VOID(read_shape(f, out.beam_search ? GenerationDefaults{} : rules.defaults, out.sampling));
-  TRY_VOID(read_tokens(f, out.sampling));
-  TRY_VOID(read_ends(f, out.sampling));
+  TRY_VOID(read_draws(f, out.beam_search ? GenerationDefaults{} : rules.defaults, out.sampling));
+  TRY_VOID(read_other_sampling(f, out.sampling));
   TRY_VOID(read_streaming(f, rules, out));
   TRY_VOID(read_identity(f, rules, out));
   TRY_VOID(read_prompt_handling(f, out));
@@ -246,7 +191,7 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
   TRY(out.forwarded_prompt, read_forwarded_prompt(f, rules.limits.vocab_size));
   TRY_VOID(read_thinking_budget(f, rules, out));
   TRY_VOID(refuse_unsupported(f));
-  // For extensions of the sampler, of which there are none: as in vLLM without them.
+  // Extensions of the sampler: ignored, as in vLLM without extensions.
   TRY(const json::object* extra, f.object("vllm_xargs"));
   if (extra && !extra->empty()) out.unknown_fields.emplace_back("vllm_xargs");
   // With a fast tokenizer spaces_between_special_tokens changes nothing; the rest identifies the caller.
@@ -257,7 +202,8 @@ Result<> read_shared_fields(Fields& f, const RequestRules& rules, GenerationRequ
 
 Result<> finish_reading(const Fields& fields, const RequestRules& rules, GenerationRequest& out) {
   if (out.beam_search) TRY_VOID(settle_beam_search(rules, out));
-  TRY(out.sampling, validated(std::move(out.sampling), rules.limits));
+  const std::string_view limit = out.limit_field.empty() ? "max_tokens" : out.limit_field;
+  TRY(out.sampling, reported_as(validated(std::move(out.sampling), rules.limits), "max_tokens", limit));
   TRY_VOID(check_resume(out, rules));
   const SamplingParams& p = out.sampling;
   if (out.stream && p.prompt_logprobs)

@@ -13,8 +13,8 @@
 namespace octavo::openai {
 namespace {
 
-const std::vector<std::string> kMarks = {"<|start|>",   "<|channel|>", "<|constrain|>",
-                                         "<|message|>", "<|call|>",    "<|return|>"};
+const std::vector<std::string> kHarmonyMarks = {"<|start|>",   "<|channel|>", "<|constrain|>",
+                                                "<|message|>", "<|call|>",    "<|return|>"};
 
 class HarmonyTest : public ::testing::Test {
  protected:
@@ -61,7 +61,7 @@ class HarmonyTest : public ::testing::Test {
     return all;
   }
 
-  Tokenizer tokenizer_ = byte_tokenizer(kMarks);
+  Tokenizer tokenizer_ = byte_tokenizer(kHarmonyMarks);
   SamplingParams sampling_;
   std::vector<TokenId> eos_ = {*tokenizer_.id_of("<|call|>"), *tokenizer_.id_of("<|return|>")};
   ToolUse use_{.forced = std::nullopt,

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "openai/request_fields.h"
 #include "request/kv_transfer.h"
-#include "serve/openai/request_fields.h"
 
 namespace octavo::openai {
 
-// Nothing: the field is absent or null, or asks for nothing. Fields of other connectors are passed over.
+// nullopt: the field is absent, null or has no effect. Fields of other connectors are passed over.
 // Errors name the field. blocks_max: that a prompt can have.
 Result<std::optional<KvTransferParams>> read_kv_transfer(Fields& fields, int blocks_max);
 

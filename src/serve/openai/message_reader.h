@@ -1,5 +1,5 @@
-// What an answer of a chat says, part by part: thoughts, text and tool calls, for whichever protocol shows
-// them.
+// Thoughts, text and tool calls of a chat's answer, part by part, for all
+// protocols.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct CallDelta {
   std::string arguments{};
 };
 
-// What a part adds to its message.
+// A part's addition to its message.
 struct MessageDelta {
   std::string reasoning{};
   std::string content{};

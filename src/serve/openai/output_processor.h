@@ -19,7 +19,7 @@
 
 namespace octavo::openai {
 
-// What ended an answer: nothing special, a stop token, or a stop string.
+// Reason of an answer's end: a stop token, a stop string, or neither.
 using StopReason = std::variant<std::monostate, TokenId, std::string>;
 
 // A piece of an answer, or (joined) all of it.
@@ -44,10 +44,10 @@ struct Thinking {
   bool shown = true;  // they are reported, with their tokens and log-probabilities
   std::string_view label{};   // not of the thoughts, where they begin with it
   std::string_view prefix{};  // given: thoughts are text like any other, behind this
-  // Of gpt-oss, in place of begin, end and open. Calls come in the text, as the tool dialect `openai` has
+  // gpt-oss: replaces begin, end and open. Calls come in the text, as the tool dialect `openai` has
   // them.
   std::optional<HarmonyReader> harmony{};
-  // Of models that mark thoughts with words, in place of begin and end.
+  // Models that mark thoughts with words: replaces begin and end.
   std::optional<ThoughtSplitter> text{};
   // A call of one of these tools ends thoughts; null: none does.
   const grammar::ToolDialect* calls = nullptr;

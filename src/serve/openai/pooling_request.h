@@ -14,7 +14,7 @@
 
 namespace octavo::openai {
 
-// What all of them share.
+// Fields of all pooling requests.
 struct PoolingFields {
   std::string request_id;
   std::string adapter;  // the LoRA adapter that reads the texts; empty: the model itself
@@ -57,7 +57,7 @@ struct RerankRequest {
   PoolingFields fields;
   std::string query;
   std::vector<std::string> documents;
-  std::optional<int> top_n;  // of the results; 0 or nothing: all
+  std::optional<int> top_n;  // number of results; 0 or nullopt: all
   bool return_documents = true;
 };
 

@@ -7,7 +7,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "http/sse.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/openai/kv_transfer_fields.h"
 #include "text/utf8.h"
 

@@ -59,9 +59,9 @@ class Reply {
   // Before the first part of the choice.
   virtual std::string open(int index, const EchoedPrompt& prompt, const Usage* usage) = 0;
   virtual std::string part(const AnswerPart& part, const Usage* usage) = 0;
-  // Behind the last part of all choices.
+  // After the last part of all choices.
   virtual std::string close(const Usage& usage) = 0;
-  // Instead of what is missing.
+  // Instead of the missing rest.
   virtual std::string failed(const Error& error) = 0;
 
   virtual std::string_view content_type() const { return "application/json"; }
@@ -91,7 +91,7 @@ boost::json::value finish_reason_json(const std::optional<FinishReason>& reason)
 // vLLM's prompt_logprobs: null for the first position, then {"id": {"logprob", "rank", "decoded_token"}}.
 boost::json::value prompt_logprobs_json(const Tokenizer& tokenizer, const EchoedPrompt& prompt);
 
-// Of chats and responses: {"token", "logprob", "bytes", "top_logprobs"} for each position.
+// {"token", "logprob", "bytes", "top_logprobs"} for each position, in chats and responses.
 boost::json::array token_logprobs_json(const Tokenizer& tokenizer, const ReplyOptions& options,
                                        const AnswerPart& part);
 

@@ -1,4 +1,4 @@
-// What /v1/responses keeps: responses that can be read again, cancelled, or gone on from.
+// Stored responses of /v1/responses, to read, cancel or continue them.
 #pragma once
 
 #include <boost/json/array.hpp>

@@ -75,7 +75,8 @@ constexpr Foreign kForeign[] = {{"guided_json", "use structured_outputs"},
                                 {"ebnf", "use structured_outputs.grammar"},
                                 {"grammar", "use structured_outputs.grammar"},
                                 {"json_schema", "use response_format or structured_outputs.json"},
-                                {"format", "use response_format or structured_outputs.json"}};
+                                {"format", "use response_format or structured_outputs.json"},
+                                {"stop_regex", "use stop"}};
 
 struct Kind {
   std::string_view name;

@@ -1,4 +1,4 @@
-// What an answer must look like, as a request says it: response_format, structured_outputs. (Tools:
+// Structured output of a request: response_format, structured_outputs. (Tools:
 // tool_choice.h)
 #pragma once
 
@@ -9,13 +9,13 @@
 
 #include "base/error.h"
 #include "grammar/grammar_source.h"
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 
 namespace octavo::openai {
 
 // OpenAI's response_format ("text", "json_object", "json_schema") with vLLM's "structural_tag", or vLLM's
-// structured_outputs, and not both. Nothing: the answer is free. `json`: how this server writes JSON where a
-// request says nothing. unknown: gets the names of members of response_format that nobody reads.
+// structured_outputs, and not both. nullopt: the answer is free. `json`: the server's
+// defaults of JSON. unknown: gets the names of unknown members of response_format.
 Result<std::optional<grammar::GrammarSource>> read_structured_output(Fields& fields,
                                                                      const grammar::JsonOptions& json,
                                                                      std::vector<std::string>& unknown);

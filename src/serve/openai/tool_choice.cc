@@ -24,7 +24,8 @@ Result<grammar::Tool> read_tool(const json::value& tool, std::size_t index) {
   Fields function(function_of(tool), fmt::format("tools[{}].function.", index));
   grammar::Tool out;
   TRY_VOID(function.text("name", out.name));
-  if (const json::value* parameters = function.any("parameters")) out.parameters = exact_json_text(*parameters);
+  if (const json::value* parameters = function.any("parameters"))
+    out.parameters = exact_json_text(*parameters);
   TRY_VOID(function.boolean("strict", out.strict));
   return out;
 }
@@ -74,9 +75,10 @@ Result<> bind_calls(const grammar::ToolDialect& dialect, std::span<const std::st
   if (!strict && schema.empty()) return {};
   if (strict && request.output && schema.empty())
     return invalid("tool_choice", "a strict tool cannot be combined with {}", request.output->field);
-  auto tag = schema.empty() ? grammar::tool_call_tag(tools, grammar::ToolChoice::free, request.use.parallel,
-                                                     dialect, special)
-                            : grammar::tool_call_or_json_tag(tools, schema, request.use.parallel, dialect, special);
+  auto tag =
+      schema.empty()
+          ? grammar::tool_call_tag(tools, grammar::ToolChoice::free, request.use.parallel, dialect, special)
+          : grammar::tool_call_or_json_tag(tools, schema, request.use.parallel, dialect, special);
   if (!tag && !strict) return {};  // calls cannot be enforced: all answers are JSON
   if (!tag) return invalid("tools", "{}", tag.error().message);
   request.output = {.kind = grammar::GrammarKind::structural_tag,
@@ -94,7 +96,8 @@ Result<> read_auto(const grammar::ToolDialect* dialect, std::span<const std::str
                    "--tool-call-parser; without: \"none\", \"required\" or a function");
   request.use.dialect = dialect;
   KnownTools known;
-  const bool typed = dialect->form == grammar::ToolDialect::Form::parameters;
+  using Form = grammar::ToolDialect::Form;
+  const bool typed = dialect->form == Form::parameters || dialect->form == Form::gemma || dialect->numbered;
   for (const grammar::Tool& tool : tools)
     known[tool.name] = typed ? ToolParameters(tool.parameters, tool.strict) : ToolParameters();
   request.use.tools = std::make_shared<const KnownTools>(std::move(known));
@@ -122,7 +125,8 @@ std::vector<std::int32_t> tool_tokens(const grammar::ToolDialect& dialect, const
     };
     if (holds(dialect.begin) || holds(dialect.end) || holds(dialect.call_begin) || holds(dialect.call_end) ||
         holds(dialect.name_end) || holds(dialect.parameter_begin) || holds(dialect.parameter_name_end) ||
-        holds(dialect.parameter_end) || std::ranges::any_of(dialect.openings, opens))
+        holds(dialect.parameter_end) || holds(dialect.quote) || holds(dialect.id_mark) ||
+        std::ranges::any_of(dialect.openings, opens))
       ids.push_back(id);
   }
   return ids;
@@ -163,7 +167,8 @@ Result<ToolRequest> read_tool_use(Fields& fields, const grammar::ToolDialect* di
   } else {
     return invalid("tool_choice", "must be \"none\", \"auto\", \"required\" or name a function");
   }
-  if (request.output)
+  // A response_format binds content, of which a forced call leaves none.
+  if (request.output && request.output->field.starts_with("structured_outputs"))
     return invalid("tool_choice", "a forced call cannot be combined with {}", request.output->field);
   TRY(request.output, forced_output(std::move(all), *use.forced, use.parallel));
   return request;

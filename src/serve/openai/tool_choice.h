@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "grammar/grammar_source.h"
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 #include "serve/openai/tool_parser.h"
 #include "text/tokenizer.h"
 

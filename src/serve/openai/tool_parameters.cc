@@ -7,8 +7,10 @@
 #include <cmath>
 #include <utility>
 
+#include "grammar/json_pointer.h"
 #include "grammar/tool_calls.h"
 #include "serve/openai/call_cursor.h"
+#include "serve/openai/python_literal.h"
 
 namespace octavo::openai {
 
@@ -19,17 +21,32 @@ namespace {
 
 constexpr int kDepthMax = 16;  // of schemas within schemas, and of references
 
-enum Type : std::uint8_t { null = 1, integer = 2, number = 4, boolean = 8, object = 16, array = 32, string = 64, any = 128 };
+enum Type : std::uint8_t {
+  null = 1,
+  integer = 2,
+  number = 4,
+  boolean = 8,
+  object = 16,
+  array = 32,
+  string = 64,
+  any = 128
+};
 
 // JSON Schema's names, and those that clients write for Python's and other languages' types.
 constexpr std::pair<std::string_view, Type> kTypes[] = {
-    {"null", null},      {"none", null},      {"integer", integer}, {"int", integer},     {"int32", integer},
-    {"int64", integer},  {"uint", integer},   {"uint32", integer},  {"uint64", integer},  {"long", integer},
-    {"short", integer},  {"unsigned", integer}, {"number", number}, {"float", number},    {"float32", number},
-    {"float64", number}, {"double", number},  {"boolean", boolean}, {"bool", boolean},    {"object", object},
-    {"dict", object},    {"array", array},    {"arr", array},       {"list", array},      {"sequence", array},
-    {"tuple", array},    {"string", string},  {"str", string},      {"text", string},     {"varchar", string},
-    {"char", string},    {"enum", string}};
+    {"null", null},      {"none", null},       {"integer", integer}, {"int", integer},
+    {"int32", integer},  {"int64", integer},   {"uint", integer},    {"uint32", integer},
+    {"uint64", integer}, {"long", integer},    {"short", integer},   {"unsigned", integer},
+    {"number", number},  {"float", number},    {"float32", number},  {"float64", number},
+    {"double", number},  {"boolean", boolean}, {"bool", boolean},    {"object", object},
+    {"dict", object},    {"array", array},     {"arr", array},       {"list", array},
+    {"sequence", array}, {"tuple", array},     {"string", string},   {"str", string},
+    {"text", string},    {"varchar", string},  {"char", string},     {"enum", string}};
+
+// A schema without a type that has one of these is of an object, of an array.
+constexpr std::string_view kObjectKeywords[] = {"properties", "additionalProperties", "patternProperties",
+                                                "required"};
+constexpr std::string_view kArrayKeywords[] = {"items", "prefixItems", "contains"};
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -72,20 +89,25 @@ void each_choice(const Json& schema, Visit&& visit) {
   if (const Json* one = schema.find("const")) visit(*one);
 }
 
-// A whole number of any size. A plus sign and leading zeros, which JSON does not allow, are removed.
+// A whole number of any size. What JSON does not allow is removed: a plus sign, leading zeros, underscores.
 std::optional<std::string> whole_number(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (text.empty() || !std::ranges::all_of(text, digit)) return std::nullopt;
-  text.remove_prefix(std::min(text.find_first_not_of('0'), text.size() - 1));
-  return fmt::format("{}{}", negative && text != "0" ? "-" : "", text);
+  const auto plain = without_underscores(text);
+  if (!plain || plain->empty() || !std::ranges::all_of(*plain, digit)) return std::nullopt;
+  const std::string_view digits =
+      std::string_view(*plain).substr(std::min(plain->find_first_not_of('0'), plain->size() - 1));
+  return fmt::format("{}{}", negative && digits != "0" ? "-" : "", digits);
 }
 
 // A finite one; without a fraction where that is zero.
 std::optional<std::string> any_number(std::string_view text) {
   if (auto whole = whole_number(text)) return whole;
   if (text.starts_with('+')) text.remove_prefix(1);
+  const auto plain = without_underscores(text);
+  if (!plain) return std::nullopt;
+  text = *plain;
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
@@ -101,7 +123,7 @@ std::optional<std::string> collection(std::string_view text, std::string_view br
   if (std::string json(text); is_json(json)) return json;
   std::string json;
   CallCursor cursor(text);
-  if (!cursor.python(json) || cursor.at() != text.size()) return std::nullopt;
+  if (!read_python(cursor, json) || cursor.at() != text.size()) return std::nullopt;
   return json;
 }
 
@@ -140,22 +162,16 @@ const Json* ToolParameters::resolved(const Json& schema) const {
   for (int hops = 0; at; ++hops) {
     const Json* ref = at->find("$ref");
     if (!ref || !ref->is(Kind::string)) return at;
-    std::string_view path = ref->text;
-    if (hops == kDepthMax || !path.starts_with('#')) return nullptr;
-    path.remove_prefix(1);
-    at = &*schema_;
-    while (at && path.starts_with('/')) {
-      path.remove_prefix(1);
-      const std::size_t end = std::min(path.find('/'), path.size());
-      at = at->find(path.substr(0, end));
-      path.remove_prefix(end);
-    }
+    if (hops == kDepthMax || !ref->text.starts_with('#')) return nullptr;
+    const auto pointer = grammar::percent_decoded(std::string_view(ref->text).substr(1));
+    if (!pointer || !(pointer->empty() || pointer->starts_with('/'))) return nullptr;
+    at = grammar::at_pointer(*schema_, *pointer);
   }
   return at;
 }
 
-// The parameter's schema within that of the arguments; null: it says nothing of it.
-const Json* ToolParameters::find(const Json& schema, std::string_view name, int depth) const {
+// The schema of a member that an object's schema lists; null: it does not.
+const Json* ToolParameters::listed(const Json& schema, std::string_view name, int depth) const {
   const Json* own = depth < kDepthMax ? resolved(schema) : nullptr;
   if (!own) return nullptr;
   if (const Json* properties = own->find("properties"))
@@ -163,8 +179,29 @@ const Json* ToolParameters::find(const Json& schema, std::string_view name, int 
   for (const std::string_view key : {"allOf", "anyOf", "oneOf"})
     if (const Json* branches = own->find(key))
       for (const Json& branch : branches->items)
-        if (const Json* property = find(branch, name, depth + 1)) return property;
-  return own->find("additionalProperties");
+        if (const Json* property = listed(branch, name, depth + 1)) return property;
+  return nullptr;
+}
+
+// The schema of a member; null: an object's schema says nothing of it.
+const Json* ToolParameters::find(const Json& schema, std::string_view name) const {
+  if (const Json* property = listed(schema, name, 0)) return property;
+  const Json* own = resolved(schema);
+  return own ? own->find("additionalProperties") : nullptr;
+}
+
+const Json* ToolParameters::item_schema(const Json& schema, std::size_t index) const {
+  const Json* own = resolved(schema);
+  if (!own) return nullptr;
+  if (const Json* first = own->find("prefixItems"); first && index < first->items.size())
+    return &first->items[index];
+  if (const Json* items = own->find("items")) return items;
+  for (const std::string_view key : {"allOf", "anyOf", "oneOf"})
+    if (const Json* branches = own->find(key))
+      for (const Json& branch : branches->items)
+        if (const Json* target = resolved(branch))
+          if (const Json* items = target->find("items")) return items;
+  return nullptr;
 }
 
 ToolParameters::Types ToolParameters::types_of(const Json& schema, int depth) const {
@@ -181,13 +218,14 @@ ToolParameters::Types ToolParameters::types_of(const Json& schema, int depth) co
     if (const Json* branches = own->find(key))
       for (const Json& branch : branches->items) types |= types_of(branch, depth + 1);
   if (const Json* nullable = own->find("nullable"); nullable && nullable->boolean) types |= null;
-  if (types == 0 && own->find("properties")) types = object;
-  if (types == 0 && own->find("items")) types = array;
+  const auto has = [&](std::string_view key) { return own->find(key) != nullptr; };
+  if (types == 0 && std::ranges::any_of(kObjectKeywords, has)) types = object;
+  if (types == 0 && std::ranges::any_of(kArrayKeywords, has)) types = array;
   return types;
 }
 
 ToolParameters::Types ToolParameters::types_of(std::string_view name, bool text) const {
-  const Json* schema = schema_ ? find(*schema_, name, 0) : nullptr;
+  const Json* schema = schema_ ? find(*schema_, name) : nullptr;
   const Types types = schema ? types_of(*schema, 0) : 0;
   const Type unknown = text ? string : any;
   return types ? types : static_cast<Types>(unknown);
@@ -200,7 +238,7 @@ bool ToolParameters::is_text(std::string_view name, bool text) const {
 
 // The string of an enum or const that equals the text, except for white space around it.
 const std::string* ToolParameters::choice_of(std::string_view name, std::string_view written) const {
-  const Json* schema = schema_ ? find(*schema_, name, 0) : nullptr;
+  const Json* schema = schema_ ? find(*schema_, name) : nullptr;
   const Json* own = schema ? resolved(*schema) : nullptr;
   const std::string* found = nullptr;
   if (own)
@@ -216,11 +254,59 @@ std::string ToolParameters::value(std::string_view name, std::string_view writte
   if (bound_texts_ && is_json(plain)) return plain;
   const Types types = types_of(name, text);
   if (const std::string* choice = choice_of(name, written)) return quoted(*choice);
-  if (std::string value = as_type(plain, types); !value.empty()) return value;
+  if (std::string value = as_type(plain, types); !value.empty()) return fitted(name, std::move(value));
   // The value has another type than the schema says. Readers of JSON take a too large number for infinity.
   const bool number_like = plain.find_first_of("0123456789-") == 0;
   if (!(types & string) && is_json(plain) && (!number_like || any_number(plain))) return plain;
   return quoted(written);
+}
+
+std::string ToolParameters::unwrapped(std::string_view written) const {
+  const auto json = collection(trimmed(written), "{");
+  if (!json) return "";
+  auto value = grammar::parse_json(*json, "arguments");
+  if (!value || value->members.empty()) return "";
+  for (const auto& [name, member] : value->members)
+    if (!has(name)) return "";
+  return fit(*schema_, *value, 0) ? grammar::to_text(*value) : *json;
+}
+
+bool ToolParameters::has(std::string_view name) const { return schema_ && listed(*schema_, name, 0); }
+
+bool ToolParameters::typed(std::string_view name) const {
+  const Json* schema = schema_ ? find(*schema_, name) : nullptr;
+  return schema && types_of(*schema, 0) != 0;
+}
+
+// Whether the value has changed.
+bool ToolParameters::fit(const Json& schema, Json& value, int depth) const {
+  if (depth == kDepthMax) return false;
+  bool changed = false;
+  for (auto& [name, member] : value.members)
+    if (const Json* own = find(schema, name)) changed |= fit(*own, member, depth + 1);
+  for (std::size_t i = 0; i < value.items.size(); ++i)
+    if (const Json* own = item_schema(schema, i)) changed |= fit(*own, value.items[i], depth + 1);
+  const Types types = types_of(schema, 0);
+  if (value.is(Kind::string) && types != 0 && !(types & string)) {
+    auto read = grammar::parse_json(as_type(std::string(trimmed(value.text)), types), "arguments");
+    if (!read) return changed;
+    value = *std::move(read);
+    fit(schema, value, depth + 1);
+    return true;
+  }
+  if (types == string && (value.is(Kind::number) || value.is(Kind::boolean))) {
+    value.text = grammar::to_text(value);
+    value.kind = Kind::string;
+    return true;
+  }
+  return changed;
+}
+
+std::string ToolParameters::fitted(std::string_view name, std::string json) const {
+  const Json* schema = schema_ ? find(*schema_, name) : nullptr;
+  if (!schema || bound_texts_ || !std::string_view("[{\"").contains(json.front())) return json;
+  auto value = grammar::parse_json(json, "arguments");
+  return value && fit(*schema, *value, 0) ? grammar::to_text(*value) : json;
 }
 
 }  // namespace octavo::openai

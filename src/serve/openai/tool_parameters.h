@@ -17,8 +17,8 @@ class ToolParameters {
  public:
   // Nothing is known of any parameter.
   ToolParameters() = default;
-  // schema: of the arguments, JSON; one that cannot be read tells nothing. strict: a grammar binds the values,
-  // which writes strings as they are and other values as JSON.
+  // schema: of the arguments, JSON; one that cannot be read tells nothing. strict: a grammar binds the
+  // values, which writes strings as they are and other values as JSON.
   ToolParameters(std::string_view schema, bool strict);
 
   // Whether a value of the parameter is a string whatever it looks like. text: so it is where the schema says
@@ -26,13 +26,25 @@ class ToolParameters {
   bool is_text(std::string_view name, bool text = true) const;
   // The value, as JSON, that a model means by this text.
   std::string value(std::string_view name, std::string_view written, bool text = true) const;
+  // JSON of the parameter, with scalars of another type than the schema's converted where that is possible.
+  std::string fitted(std::string_view name, std::string json) const;
+  // The arguments, as JSON, of an object that a model wrote in place of its members; "": it is none of the
+  // schema's parameters.
+  std::string unwrapped(std::string_view written) const;
+  // Whether the schema lists the parameter.
+  bool has(std::string_view name) const;
+  // Whether the schema gives the parameter a type.
+  bool typed(std::string_view name) const;
 
  private:
   // A set of types.
   using Types = std::uint8_t;
 
   const grammar::Json* resolved(const grammar::Json& schema) const;
-  const grammar::Json* find(const grammar::Json& schema, std::string_view name, int depth) const;
+  const grammar::Json* listed(const grammar::Json& schema, std::string_view name, int depth) const;
+  const grammar::Json* find(const grammar::Json& schema, std::string_view name) const;
+  const grammar::Json* item_schema(const grammar::Json& schema, std::size_t index) const;
+  bool fit(const grammar::Json& schema, grammar::Json& value, int depth) const;
   Types types_of(const grammar::Json& schema, int depth) const;
   Types types_of(std::string_view name, bool text) const;
   const std::string* choice_of(std::string_view name, std::string_view written) const;

@@ -77,8 +77,61 @@ TEST(ToolParameters, WhatTheSchemaDoesNotSayTheModelSays) {
   EXPECT_EQ(parameters.value("other", "five", false), R"("five")");
   EXPECT_EQ(parameters.value("text", "5", false), R"("5")");
   EXPECT_EQ(ToolParameters(R"({"additionalProperties": {"type": "integer"}})", false).value("x", "05"), "5");
-  EXPECT_EQ(ToolParameters(R"({"allOf": [{"properties": {"x": {"type": "integer"}}}]})", false).value("x", "5"),
-            "5");
+  EXPECT_EQ(
+      ToolParameters(R"({"allOf": [{"properties": {"x": {"type": "integer"}}}]})", false).value("x", "5"),
+      "5");
+}
+
+// vLLM, too, reads numbers as Python does, and converts what stands within collections.
+TEST(ToolParameters, NumbersAsPythonWritesThem) {
+  const ToolParameters parameters(kSchema, false);
+  EXPECT_EQ(parameters.value("n", "1_000"), "1000");
+  EXPECT_EQ(parameters.value("n", "1__0"), R"("1__0")");
+  EXPECT_EQ(parameters.value("n", "_1"), R"("_1")");
+  EXPECT_EQ(parameters.value("ratio", "1_0.5"), "10.5");
+}
+
+TEST(ToolParameters, MembersAndItemsFollowTheirSchemas) {
+  const ToolParameters parameters(
+      R"({"$defs": {"Item": {"type": "object", "properties": {"n": {"type": "integer"},
+        "s": {"type": "string"}, "more": {"type": "array", "items": {"$ref": "#/$defs/Item"}}}}},
+      "properties": {"item": {"$ref": "#/$defs/Item"},
+        "items": {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/Item"}}, {"type": "null"}]},
+        "pair": {"prefixItems": [{"type": "integer"}, {"type": "string"}]}, "flags": {"type": "array",
+        "items": {"type": "boolean"}}, "map": {"additionalProperties": {"type": "number"}}}})",
+      false);
+  constexpr struct {
+    std::string_view name, written, value;
+  } kCases[] = {
+      {"item", R"({"n": "05", "s": 5})", R"({"n":5,"s":"5"})"},
+      {"item", R"({"n": 5, "s": "5", "x": "5"})", R"({"n": 5, "s": "5", "x": "5"})"},
+      {"item", R"({"n": "five"})", R"({"n": "five"})"},
+      {"item", R"({"more": [{"n": "1", "more": [{"s": true}]}]})",
+       R"({"more":[{"n":1,"more":[{"s":"true"}]}]})"},
+      {"items", R"([{"n": "1"}])", R"([{"n":1}])"},
+      {"pair", R"(["1", 2])", R"([1,"2"])"},
+      {"flags", R"(["True", false, "no"])", R"([true,false,"no"])"},
+      {"map", R"({"a": "1.50", "b": 12345678901234567890123})", R"({"a":1.50,"b":12345678901234567890123})"},
+  };
+  for (const auto& [name, written, value] : kCases)
+    EXPECT_EQ(parameters.value(name, written), value) << name << ": " << written;
+}
+
+TEST(ToolParameters, ReferencesAreEscapedPointers) {
+  const ToolParameters parameters(
+      R"({"$defs": {"a/b": {"type": "integer"}, "c d": {"type": "integer"}}, "properties": {
+      "x": {"$ref": "#/$defs/a~1b"}, "y": {"$ref": "#/$defs/c%20d"}, "z": {"$ref": "#/properties/x"}}})",
+      false);
+  for (const std::string_view name : {"x", "y", "z"}) EXPECT_EQ(parameters.value(name, "5"), "5") << name;
+}
+
+TEST(ToolParameters, AnObjectInPlaceOfItsMembers) {
+  const ToolParameters parameters(kSchema, false);
+  EXPECT_EQ(parameters.unwrapped(R"({"n": "5", "text": "x"})"), R"({"n":5,"text":"x"})");
+  EXPECT_EQ(parameters.unwrapped("{'text': 'x'}"), R"({"text": "x"})");
+  for (const std::string_view text : {R"({"n": 5, "unknown": 1})", "{}", "[1]", "x", ""})
+    EXPECT_EQ(parameters.unwrapped(text), "") << text;
+  EXPECT_EQ(ToolParameters().unwrapped(R"({"n": 5})"), "");
 }
 
 TEST(ToolParameters, SchemasThatLeadNowhere) {

@@ -14,6 +14,30 @@ constexpr std::size_t kHeadBytesMax = 32 << 10;
 // A call with more bytes than this is sent before it is whole, so that a client does not wait for long.
 constexpr std::size_t kHeldBytesMax = 1 << 10;
 
+// Reads what has the form of a call in Python, whatever its arguments are.
+bool skip_python_call(CallCursor& cursor) {
+  std::string name;
+  if (!cursor.name(name) || !cursor.next_is('(')) return false;
+  const std::string_view text = cursor.rest();
+  int depth = 0;
+  char quote = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == '\\') ++i;
+      if (c == quote) quote = 0;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else if (std::string_view("([{").contains(c)) {
+      ++depth;
+    } else if (std::string_view(")]}").contains(c) && --depth == 0) {
+      cursor.skip(i + 1);
+      return true;
+    }
+  }
+  return cursor.starve();
+}
+
 }  // namespace
 
 void ParsedText::append(ParsedText&& next) {
@@ -32,7 +56,8 @@ ToolParser::ToolParser(const ToolDialect& dialect, std::shared_ptr<const KnownTo
       tools_(std::move(tools)),
       mark_(dialect.mark.empty() ? dialect.trigger : dialect.mark),
       parallel_(parallel),
-      policy_(policy) {}
+      policy_(policy),
+      heads_(dialect_, *tools_, policy) {}
 
 ParsedText ToolParser::push(std::string_view text) {
   buffer_ += text;
@@ -48,6 +73,8 @@ void ToolParser::run() {
 }
 
 ParsedText ToolParser::finish() {
+  last_ = true;
+  run();
   // What is not a whole call by now is none; what lacks only its closing marks is one.
   while (!buffer_.empty() || held_) {
     const bool head = state_ == State::first_call || state_ == State::next_call;
@@ -76,6 +103,8 @@ ToolParser::Step ToolParser::step() {
       return read_next();
     case State::other_json:
       return skip_json();
+    case State::broken_item:
+      return skip_item();
   }
   return Step::more;
 }
@@ -87,18 +116,25 @@ bool ToolParser::begins_line(std::size_t at) const {
   return last == std::string_view::npos ? at_line_start_ : before[last] == '\n';
 }
 
+// The dialect's own mark, where calls may be; npos: there is none.
+std::size_t ToolParser::find_own_mark() const {
+  std::size_t at = buffer_.find(mark_);
+  if (!dialect_.at_beginning) return at;
+  if (policy_ != CallPolicy::thoughts)
+    return at_start_ && buffer_.find_first_not_of(" \t\r\n") == at ? at : std::string::npos;
+  while (at != std::string::npos && !begins_line(at)) at = buffer_.find(mark_, at + 1);
+  return at;
+}
+
 // The first of the marks that calls are found by.
 ToolParser::Mark ToolParser::find_mark() const {
-  Mark found;
-  const auto look_for = [&](std::string_view mark) {
-    std::size_t at = buffer_.find(mark);
-    if (dialect_.at_beginning && policy_ == CallPolicy::thoughts)
-      while (at != std::string::npos && !begins_line(at)) at = buffer_.find(mark, at + 1);
-    if (at < found.at) found = {at, mark.size(), found.unsettled};
-    found.unsettled = std::max(found.unsettled, unsettled(buffer_, mark));
-  };
-  look_for(mark_);
-  for (const ToolDialect::Opening& other : dialect_.openings) look_for(other.mark);
+  Mark found{.at = find_own_mark(), .size = mark_.size(), .unsettled = unsettled(buffer_, mark_)};
+  for (const ToolDialect::Opening& other : dialect_.openings) {
+    if (other.mark.empty()) continue;
+    const std::size_t at = buffer_.find(other.mark);
+    if (at < found.at) found = {at, other.mark.size(), found.unsettled};
+    found.unsettled = std::max(found.unsettled, unsettled(buffer_, other.mark));
+  }
   return found;
 }
 
@@ -109,19 +145,10 @@ ToolParser::Step ToolParser::read_text() {
     if (buffer_.empty()) return Step::more;
     behind_call_ = false;
   }
-  Mark mark;
-  if (searching_) {
-    mark = find_mark();
-    if (dialect_.at_beginning && policy_ != CallPolicy::thoughts) {
-      const std::size_t begin =
-          static_cast<std::size_t>(std::ranges::find_if_not(buffer_, is_space) - buffer_.begin());
-      searching_ = begin == buffer_.size() || begin == mark.at;
-      if (begin != mark.at) mark = {};
-    }
-  }
+  const Mark mark = find_mark();
   const bool found = mark.at != std::string::npos;
   const std::size_t end = found ? mark.at : buffer_.size() - mark.unsettled;
-  const std::size_t spaces = searching_ ? spaces_at_end(std::string_view(buffer_).substr(0, end)) : 0;
+  const std::size_t spaces = spaces_at_end(std::string_view(buffer_).substr(0, end));
   emit_content(std::string_view(buffer_).substr(0, end - spaces));
   drop(end - spaces);
   if (!found) return Step::more;
@@ -129,13 +156,15 @@ ToolParser::Step ToolParser::read_text() {
   drop(spaces);
   mark_size_ = mark.size;
   first_ = true;
+  broken_list_ = false;
   go(State::first_call);
   return Step::done;
 }
 
 ToolParser::Step ToolParser::read_call() {
+  using Found = HeadReader::Found;
   CallCursor cursor(std::string_view(buffer_).substr(0, kHeadBytesMax));
-  const Found found = call_head(cursor);
+  const Found found = heads_.read(cursor, first_, head_);
   if (found == Found::more && buffer_.size() < kHeadBytesMax) return Step::more;
   if (found != Found::yes) {
     no_call();
@@ -148,11 +177,17 @@ ToolParser::Step ToolParser::read_call() {
   return Step::done;
 }
 
-// The call is text after all: the mark of the first call is content, and the text after it is read again.
+// The call is text after all.
 void ToolParser::no_call() {
   if (std::exchange(held_, false)) buffer_ = std::exchange(raw_, {});
   arguments_.clear();
   reader_.reset();
+  if (dialect_.list && policy_ != CallPolicy::thoughts) return go(State::broken_item);
+  leave();
+}
+
+// The mark of the first call is content, and the text after it is read again.
+void ToolParser::leave() {
   if (first_) {
     emit_content(std::exchange(layout_, {}));
     CallCursor object(std::string_view(buffer_).substr(mark_size_));
@@ -161,11 +196,38 @@ void ToolParser::no_call() {
     if (json) scan_.take(mark_);
     emit_content(std::string_view(buffer_).substr(0, mark_size_));
     drop(mark_size_);
-    searching_ = !dialect_.at_beginning || policy_ == CallPolicy::thoughts;
+    at_start_ = false;
     return go(json ? State::other_json : State::text);
   }
-  behind_call_ = true;
+  behind_call_ = !broken_list_;
   go(State::text);
+}
+
+// An item of a list that is no call is content; the next one may be a call.
+ToolParser::Step ToolParser::skip_item() {
+  const std::string_view text(buffer_);
+  CallCursor item(text);
+  if (first_) item.skip(mark_size_ - text.substr(0, mark_size_).ends_with('['));
+  std::string value;
+  bool read = item.literal(first_ ? "[" : ",");
+  if (dialect_.form == ToolDialect::Form::python)
+    read = read && skip_python_call(item);
+  else
+    read = read && item.next_is('{') && item.value(value);
+  const std::size_t size = item.at();
+  read = read && (item.next_is(',') || item.next_is(']'));
+  if (item.starved() && !last_ && text.size() < kHeldBytesMax) return Step::more;
+  if (!read) {
+    leave();
+    return Step::done;
+  }
+  emit_content(std::exchange(layout_, {}));
+  emit_content(text.substr(0, size));
+  drop(size);
+  broken_list_ = broken_list_ || first_;
+  first_ = false;
+  go(State::next_call);
+  return Step::done;
 }
 
 // A call that stands within another object is none.
@@ -178,117 +240,26 @@ ToolParser::Step ToolParser::skip_json() {
   return Step::done;
 }
 
-// Reads up to a call's name or object: as the dialect has it, or as models write it too.
-bool ToolParser::opening(CallCursor& cursor) {
-  const CallCursor start = cursor;
-  if (first_)
-    marked_ = cursor.literal(dialect_.begin) && (!dialect_.list || cursor.literal("["));
-  else
-    marked_ = cursor.literal(dialect_.list ? "," : dialect_.separator);
-  marked_ = marked_ && cursor.literal(dialect_.call_begin);
-  if (marked_) return true;
-  for (const ToolDialect::Opening& other : dialect_.openings) {
-    if (cursor.starved()) return false;
-    cursor = start;
-    if (cursor.literal(other.text)) return true;
-  }
-  return false;
-}
-
-// Up to the first byte of arguments, or up to the end of arguments that are complete.
-ToolParser::Found ToolParser::call_head(CallCursor& cursor) {
-  name_.clear();
-  id_.clear();
-  whole_.clear();
-  bool read = opening(cursor);
-  if (read && dialect_.form == ToolDialect::Form::object) return object_head(cursor);
-  read = read && (dialect_.numbered ? numbered_name(cursor) : cursor.name(name_));
-  switch (dialect_.form) {
-    case ToolDialect::Form::object:
-      break;
-    case ToolDialect::Form::named:
-    case ToolDialect::Form::harmony:
-      read = read && cursor.literal(dialect_.name_end) && cursor.next_is('{');
-      break;
-    case ToolDialect::Form::parameters:
-      read = read && cursor.literal(dialect_.name_end);
-      break;
-    case ToolDialect::Form::python:
-      read = read && cursor.literal("(");
-      break;
-    case ToolDialect::Form::gemma:
-      read = read && cursor.literal("{");
-      break;
-  }
-  if (!read) return cursor.starved() ? Found::more : Found::no;
-  return known(name_) ? Found::yes : Found::no;
-}
-
-// PREFIX NAME:NUMBER, which is the call's id; models leave out the prefix, and the number.
-bool ToolParser::numbered_name(CallCursor& cursor) {
-  if (!cursor.name(name_)) return false;
-  std::string number;
-  if (cursor.next_is(':')) {
-    if (!cursor.literal(":") || !cursor.name(number)) return false;
-    id_ = name_ + ":" + number;
-  }
-  if (name_.starts_with(dialect_.name_prefix)) name_.erase(0, dialect_.name_prefix.size());
-  return true;
-}
-
-// {"name": NAME, "arguments": up to the object, or all of {...} where the arguments come first or are no
-// object as such. Before the arguments there may be a "type" and an id.
-ToolParser::Found ToolParser::object_head(CallCursor& cursor) {
-  const auto failed = [&] { return cursor.starved() ? Found::more : Found::no; };
-  if (!cursor.literal("{")) return failed();
-  std::string arguments, key, raw;
-  for (;;) {
-    if (!cursor.string(key) || !cursor.literal(":")) return failed();
-    if (key == dialect_.name_key) {
-      if (!cursor.string(name_)) return failed();
-    } else if (key == "arguments" || key == "parameters") {
-      if (!name_.empty() && cursor.next_is('{')) return known(name_) ? Found::yes : Found::no;
-      if (!cursor.value(raw)) return failed();
-      arguments = whole_arguments(raw);
-      if (arguments.empty()) return Found::no;
-    } else if (!(key == "type" || key == "id" || key == dialect_.id_key) || !cursor.value(raw)) {
-      return failed();
-    }
-    if (cursor.literal("}")) break;
-    if (!cursor.literal(",")) return failed();
-  }
-  // A mark tells a call without arguments from other JSON.
-  if (arguments.empty() && dialect_.mark.empty()) arguments = "{}";
-  whole_ = std::move(arguments);
-  return !name_.empty() && !whole_.empty() && known(name_) ? Found::yes : Found::no;
-}
-
-// A call without a mark must name one of the request's tools.
-bool ToolParser::known(const std::string& name) const {
-  const bool told = marked_ && dialect_.mark.empty() && policy_ != CallPolicy::thoughts;
-  return !name.empty() && (told || tools_->contains(name));
-}
-
 void ToolParser::begin_call() {
   static const ToolParameters kUnknown;
-  if (!whole_.empty()) {
-    arguments_ = std::move(whole_);
+  if (!head_.whole.empty()) {
+    arguments_ = std::move(head_.whole);
     send_call();
     return go(State::call_end);
   }
-  const auto tool = tools_->find(name_);
+  const auto tool = tools_->find(head_.name);
   reader_ = arguments_reader(dialect_, tool == tools_->end() ? kUnknown : tool->second);
   go(State::arguments);
 }
 
 void ToolParser::send_call() {
-  held_ = false;
+  held_ = broken_list_ = false;
   raw_.clear();
   layout_.clear();
-  searching_ = !dialect_.at_beginning;
+  at_start_ = false;
   ++calls_;
   if (parallel_ || calls_ == 1)
-    out_.calls.push_back({.index = calls_ - 1, .name = name_, .arguments = arguments_, .id = id_});
+    out_.calls.push_back({.index = calls_ - 1, .name = head_.name, .arguments = arguments_, .id = head_.id});
   arguments_.clear();
 }
 
@@ -296,13 +267,21 @@ ToolParser::Step ToolParser::read_arguments() {
   std::string news;
   const ArgumentsReader::Step step = reader_->read(buffer_, news);
   emit_arguments(news);
+  if (held_ && step == ArgumentsReader::Step::done) arguments_ = without_repeats(std::move(arguments_));
   const bool is_long = held_ && raw_.size() - buffer_.size() > kHeldBytesMax;
-  if (is_long && policy_ == CallPolicy::stream) send_call();
+  if (is_long && policy_ == CallPolicy::stream && !head_.nameless()) send_call();
   if (step == ArgumentsReader::Step::more) return Step::more;
   if (step == ArgumentsReader::Step::again) return Step::done;
   if (held_ && (step == ArgumentsReader::Step::broken || !is_json(arguments_))) {
     no_call();
     return Step::done;
+  }
+  if (held_ && head_.nameless()) {
+    head_.id = std::exchange(head_.name, tool_of(arguments_, *tools_));
+    if (head_.name.empty()) {
+      no_call();
+      return Step::done;
+    }
   }
   if (held_) send_call();
   reader_.reset();
@@ -325,12 +304,17 @@ ToolParser::Step ToolParser::skip_members() {
 
 // The closing marks, as far as they are there.
 ToolParser::Step ToolParser::read_call_end() {
+  constexpr std::string_view kFence = "```";
+  const bool fenced = dialect_.form == ToolDialect::Form::named;
   std::string_view marks = trimmed(dialect_.call_end);
   std::size_t size = 0;
   while (!marks.empty()) {
     const std::string_view mark = marks.substr(0, marks.find('\n'));
     CallCursor cursor(std::string_view(buffer_).substr(size));
-    if (cursor.literal(mark)) size += cursor.at();
+    if (fenced) cursor.literal(kFence);
+    if (dialect_.form == ToolDialect::Form::object && cursor.next_is('}')) cursor.skip(1);  // one too many
+    if (!cursor.starved() && cursor.literal(mark.substr(mark.starts_with(kFence) ? kFence.size() : 0)))
+      size += cursor.at();
     if (cursor.starved()) return Step::more;
     marks = trimmed(marks.substr(mark.size()));
   }
@@ -342,26 +326,31 @@ ToolParser::Step ToolParser::read_call_end() {
 
 ToolParser::Step ToolParser::read_next() {
   CallCursor cursor(buffer_);
-  if ((!dialect_.list || cursor.literal("]")) && (dialect_.list || !dialect_.end.empty())) {
-    const std::size_t bracket = cursor.at();
-    bool ended = cursor.literal(dialect_.end);
-    for (const ToolDialect::Opening& other : dialect_.openings)
-      if (!ended && !other.end.empty()) ended = cursor.literal(other.end);
-    if (cursor.starved()) return Step::more;
-    if (ended || dialect_.list) {
-      drop(ended ? cursor.at() : bracket);
-      no_call();
-      return Step::done;
-    }
+  CallCursor comma(buffer_);
+  if (dialect_.list && comma.literal(",") && comma.next_is(']')) cursor = comma;
+  const bool closed = dialect_.list && !comma.starved() && cursor.literal("]");
+  const std::size_t bracket = cursor.at();
+  bool ended = !dialect_.end.empty() && cursor.literal(dialect_.end);
+  for (const ToolDialect::Opening& other : dialect_.openings)
+    ended = ended || (!other.end.empty() && cursor.literal(other.end));
+  if ((cursor.starved() || comma.starved()) && !last_) return Step::more;
+  if (ended || closed) {
+    const std::size_t size = ended ? cursor.at() : bracket;
+    if (broken_list_) emit_content(std::string_view(buffer_).substr(0, size));
+    drop(size);
+    go(State::text);
+    behind_call_ = !broken_list_;
+    return Step::done;
   }
-  if (cursor.starved()) return Step::more;
   return read_call();
 }
 
 void ToolParser::emit_content(std::string_view content) {
   out_.content += content;
   const std::size_t last = content.find_last_not_of(" \t");
-  if (last != std::string_view::npos) at_line_start_ = content[last] == '\n';
+  if (last == std::string_view::npos) return;
+  at_start_ = at_start_ && content.find_first_not_of(" \t\r\n") == std::string_view::npos;
+  at_line_start_ = content[last] == '\n';
 }
 
 void ToolParser::emit_arguments(std::string_view arguments) {

@@ -17,6 +17,7 @@
 #include "grammar/tool_dialect.h"
 #include "serve/openai/call_arguments.h"
 #include "serve/openai/call_cursor.h"
+#include "serve/openai/call_head.h"
 #include "serve/openai/tool_parameters.h"
 
 namespace octavo::openai {
@@ -39,18 +40,6 @@ struct ParsedText {
   bool operator==(const ParsedText&) const = default;
 };
 
-// Which calls are taken.
-enum class CallPolicy : std::uint8_t {
-  // A call is sent when it is whole; a long one earlier, piece by piece. One that breaks before it is sent is
-  // content.
-  stream,
-  // Only whole calls are sent.
-  whole,
-  // The text is thoughts: the first whole call of a known tool ends the reading. Where no mark begins a call,
-  // it must begin a line.
-  thoughts,
-};
-
 class ToolParser {
  public:
   // Keeps the dialect. Without `parallel`, calls after the first one are dropped.
@@ -65,16 +54,16 @@ class ToolParser {
 
  private:
   enum class State : std::uint8_t {
-    text,        // looks for a mark
-    first_call,  // at a mark that may begin a call
-    arguments,   // in the arguments of a call
-    members,     // behind the arguments of {"name", "arguments", ...}
-    call_end,    // behind a call, before what closes it
-    next_call,   // behind a call, where another one may follow
-    other_json,  // in a JSON object that is no call, where nothing else marks calls
+    text,         // looks for a mark
+    first_call,   // at a mark that may begin a call
+    arguments,    // in the arguments of a call
+    members,      // behind the arguments of {"name", "arguments", ...}
+    call_end,     // behind a call, before what closes it
+    next_call,    // behind a call, where another one may follow
+    other_json,   // in a JSON object that is no call, where nothing else marks calls
+    broken_item,  // at an item of a list that is no call
   };
   enum class Step : std::uint8_t { done, more };  // more: needs more text
-  enum class Found : std::uint8_t { yes, no, more };
   // Where a mark is in the buffer, or how much of the buffer's end could become one.
   struct Mark {
     std::size_t at = std::string::npos, size = 0, unsettled = 0;
@@ -92,15 +81,13 @@ class ToolParser {
   Step skip_json();
 
   Mark find_mark() const;
+  std::size_t find_own_mark() const;
   bool begins_line(std::size_t at) const;
-  Found call_head(CallCursor& cursor);
-  bool opening(CallCursor& cursor);
-  bool numbered_name(CallCursor& cursor);
-  Found object_head(CallCursor& cursor);
-  bool known(const std::string& name) const;
   void begin_call();
   void send_call();
   void no_call();
+  void leave();
+  Step skip_item();
 
   void emit_content(std::string_view content);
   void emit_arguments(std::string_view arguments);
@@ -112,21 +99,22 @@ class ToolParser {
   const std::string_view mark_;
   const bool parallel_;
   const CallPolicy policy_;
+  const HeadReader heads_;
 
   State state_ = State::text;
-  std::string buffer_;  // what may still be text or a call
-  std::string layout_;  // white space before a mark
-  bool searching_ = true;
+  std::string buffer_;    // what may still be text or a call
+  std::string layout_;    // white space before a mark
+  bool at_start_ = true;  // nothing but white space has come
   bool at_line_start_ = true;
   bool behind_call_ = false;  // nothing but white space has come since the last call
   bool first_ = true;         // the call being read is the first one behind its mark
+  bool broken_list_ = false;  // of the list being read, no call has been taken, and items are content
+  bool last_ = false;         // no more text comes
   std::size_t mark_size_ = 0;
   int calls_ = 0;
 
   // The call being read:
-  std::string name_, id_;
-  bool marked_ = true;  // by the dialect's own mark: the tool need not be known
-  std::string whole_;   // arguments that are known at once, with the end of the object; "": they follow
+  CallHead head_;
   std::unique_ptr<ArgumentsReader> reader_;
   bool held_ = false;      // nothing of it has been sent
   std::string raw_;        // while held: all text from its beginning on

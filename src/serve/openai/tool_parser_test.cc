@@ -8,7 +8,10 @@
 #include <iterator>
 #include <random>
 
+#include "serve/openai/tool_choice.h"
 #include "serve/openai/tool_forms.h"
+#include "serve/openai/tool_habits.h"
+#include "serve/test_tokenizer.h"
 
 namespace octavo::openai {
 namespace {
@@ -39,7 +42,7 @@ TEST(ToolParser, ReadsEveryDialect) {
     ASSERT_EQ(parsed.calls.size(), form.calls.size()) << form.dialect;
     for (std::size_t i = 0; i < form.calls.size(); ++i) {
       EXPECT_EQ(parsed.calls[i], form.calls[i]) << form.dialect << ": " << parsed.calls[i].arguments;
-      json::error_code error;
+      boost::system::error_code error;
       EXPECT_TRUE(json::parse(parsed.calls[i].arguments, error).is_object()) << form.dialect;
     }
   }
@@ -201,61 +204,9 @@ TEST(ToolParser, SendsShortCallsWholeAndLongOnesAsTheyCome) {
             (ParsedText{.content = cut}));
 }
 
-// As models write calls beside what their templates say.
 TEST(ToolParser, ReadsHabits) {
-  const CallPiece weather = call(0, "get_weather", R"({"city": "x"})");
-  const CallPiece days = call(0, "get_weather", R"({"city": "x", "days": 5})");
-  const Form habits[] = {
-      {"glm47", "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>x</arg_value>\n</tool_call>", "",
-       {weather}},
-      {"ling3", "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>x</arg_value>\n</tool_call>", "",
-       {weather}},
-      {"glm45", "<tool_call>get_weather<arg_key>city</arg_key><arg_value>x</arg_value></tool_call>", "", {weather}},
-      {"qwen3_coder", "Hm\n<function=get_weather>\n<parameter=city>\nx\n</parameter>\n</function>\n</tool_call>",
-       "Hm", {weather}},
-      {"qwen3_coder",
-       "<tool_call>\n<function=get_weather>\n<parameter=city>\nx\n<parameter=days>\n5\n</parameter>\n"
-       "</function>\n</tool_call>",
-       "",
-       {days}},
-      {"qwen3_coder",
-       "<tool_call>\n<function=get_weather>\n<parameter=city>\nx\n</function>\n</tool_call>", "", {weather}},
-      {"qwen3_coder", "<tool_call>\n<function=get_weather>\n<parameter=city>\nx\n</parameter>\n</tool_call>", "",
-       {weather}},
-      {"seed_oss", "<function=get_weather>\n<parameter=city>x</parameter>\n</function>\n</seed:tool_call>", "",
-       {weather}},
-      {"minimax_m2", "<invoke name=\"get_weather\">\n<parameter name=\"city\">x</parameter>\n</invoke>", "",
-       {weather}},
-      {"granite", "<tool_call>[{\"name\": \"add\", \"arguments\": {\"a\": 1}}]", "", {call(0, "add", R"({"a": 1})")}},
-      {"kimi_k2",
-       "<|tool_calls_section_begin|><|tool_call_begin|>add:3<|tool_call_argument_begin|>{}<|tool_call_end|>"
-       "<|tool_calls_section_end|>",
-       "",
-       {{0, "add", "{}", "add:3"}}},
-      {"kimi_k2",
-       "<|tool_calls_section_begin|><|tool_call_begin|>functions.add<|tool_call_argument_begin|>{}"
-       "<|tool_call_end|><|tool_calls_section_end|>",
-       "",
-       {call(0, "add", "{}")}},
-      {"kimi_k2",
-       "<|tool_call_section_begin|><|tool_call_begin|>functions.add:0<|tool_call_argument_begin|>{}"
-       "<|tool_call_end|><|tool_call_section_end|>",
-       "",
-       {{0, "add", "{}", "functions.add:0"}}},
-      {"kimi_k2", "<|tool_call_begin|>functions.add:0<|tool_call_argument_begin|>{}<|tool_call_end|>", "",
-       {{0, "add", "{}", "functions.add:0"}}},
-      {"deepseek_v4",
-       "<｜DSML｜tool_calls><｜DSML｜invoke name=\"get_weather\"><｜DSML｜parameter name=\"city\">x"
-       "</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜tool_calls>",
-       "",
-       {weather}},
-      {"minicpm5",
-       "<function name=\"get_weather\"><param name=\"city\">a &lt;b&gt; &amp;&amp; &#x63; &nope;</param></function>",
-       "",
-       {call(0, "get_weather", R"({"city": "a <b> && c &nope;"})")}},
-  };
   std::mt19937 rng(2);
-  for (const Form& habit : habits) {
+  for (const Form& habit : habits()) {
     const ParsedText parsed = parse(habit.dialect, habit.text);
     EXPECT_EQ(parsed.content, habit.content) << habit.text;
     EXPECT_EQ(parsed.calls, habit.calls) << habit.text;
@@ -265,11 +216,39 @@ TEST(ToolParser, ReadsHabits) {
   }
 }
 
+// Texts are decoded with the special tokens that a reader needs.
+TEST(ToolParser, SpecialTokensOfCallsAreKept) {
+  const std::pair<std::string_view, std::vector<std::string>> dialects[] = {
+      {"gemma4", {"<|tool_call>", "<tool_call|>", "<|\"|>"}},
+      {"mistral_v11", {"[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"}},
+      {"llama4_pythonic", {"<|python_start|>", "<|python_end|>"}}};
+  for (const auto& [dialect, marks] : dialects) {
+    const auto ids = tool_tokens(*grammar::tool_dialect(dialect), byte_tokenizer(marks));
+    EXPECT_EQ(ids.size(), marks.size()) << dialect;
+  }
+}
+
+// Lists without a call, and what only begins like one.
+TEST(ToolParser, BrokenListsAreContent) {
+  for (const std::string_view text : {"[add(1), see(2)]", "[add(1) , and more", "[add(a=x), {\"a\": 1}]",
+                                      "[add(1)]", "[add(1), add(", "[f, g]"}) {
+    EXPECT_EQ(parse("pythonic", text), (ParsedText{.content = std::string(text)})) << text;
+    EXPECT_EQ(parse("lfm2", "<|tool_call_start|>" + std::string(text)).content,
+              "<|tool_call_start|>" + std::string(text));
+  }
+  const std::string json = "[{\"name\": \"f\"}, {\"a\": [1, 2]}, 3]";
+  EXPECT_EQ(parse("xlam", json), (ParsedText{.content = json}));
+  EXPECT_EQ(parse("kimi_k2", "<|tool_call_begin|>0<|tool_call_argument_begin|>{\"x\": 1}<|tool_call_end|>")
+                .calls.size(),
+            0U);
+}
+
 // A call that would lack what the model said is text, whole and in a stream.
 TEST(ToolParser, BrokenCallsAreContent) {
   const std::pair<std::string_view, std::string> broken[] = {
       {"pythonic", "[get_weather(\"x\")]"},
-      {"llama3_json", "{\"type\": \"function\", \"function\": {\"name\": \"add\", \"parameters\": {\"a\": 1}}}"},
+      {"llama3_json",
+       "{\"type\": \"function\", \"function\": {\"name\": \"add\", \"parameters\": {\"a\": 1}}}"},
       {"hermes", "<tool_call>\n{\"name\": \"add\", \"arguments\": {\"q\": \"a\nb\"}}\n</tool_call>"},
       {"hermes", "<tool_call>{\"name\": \"add\", \"arguments\": {\"q\": 1,}}</tool_call>"},
       {"glm47", "<tool_call>get_weather in words</tool_call>"},

@@ -121,13 +121,12 @@ Result<TranscriptionRequest> parse_transcription_request(std::span<const http::F
   TRY(request.format, read_format(f));
   TRY_VOID(read_granularities(f, request.format));
   TRY_VOID(read_stream(f, rules, request));
-  TRY_VOID(read_shape(f, rules.defaults, out.sampling, 0));
+  TRY_VOID(read_draws(f, rules.defaults, out.sampling, 0));
   if (out.sampling.n != 1) return invalid("n", "must be 1, got {}", out.sampling.n);
   out.sampling.max_tokens = rules.defaults.max_tokens;
   std::optional<int> most;
   TRY_VOID(f.integer("max_completion_tokens", most));
-  out.max_tokens_given = most.has_value();
-  if (most) out.sampling.max_tokens = most;
+  if (most) out.sampling.max_tokens = most, out.limit_field = "max_completion_tokens";
   if (request.timed()) out.sampling.logprobs = 0;  // of the tokens alone
   TRY_VOID(refuse_unsupported_sound(f));
   f.accept({"user", "include[]"});

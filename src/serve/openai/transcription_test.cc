@@ -33,9 +33,9 @@ class TranscriptionTest : public ServeTest {
           options.rules.limits.vocab_size = 372;
           options.rules.max_model_len = 90;
           options.eos_ids = {kEnd};
-          options.sound = sound_rules(tokenizer_, {.mels = 80, .seconds = 2}, english).value();
-          options.sound->suppress = {1, 2};
-          options.sound->begin_suppress = {220};
+          options.media.transcription = sound_rules(tokenizer_, {.mels = 80, .seconds = 2}, english).value();
+          options.media.transcription->suppress = {1, 2};
+          options.media.transcription->begin_suppress = {220};
         });
   }
   // The language of a sound, and then this.

@@ -1,7 +1,7 @@
 // /v1/load_lora_adapter and /v1/unload_lora_adapter.
 #include <algorithm>
 
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/routes/handlers.h"
 
 namespace octavo::routes {

@@ -4,7 +4,7 @@
 
 #include "base/out_of_memory.h"
 #include "http/form.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/routes/handlers.h"
 #include "serve/transcription.h"
 
@@ -65,7 +65,7 @@ class LanguageFinder final : public OutputSink {
     ticket_ = {};
     const auto done = within_memory([&]() -> Result<> {
       if (error_) return std::unexpected(*error_);
-      for (const auto& [code, id] : service_->options.sound->languages)
+      for (const auto& [code, id] : service_->options.media.transcription->languages)
         if (id == token_) request_.language = code;
       if (request_.language.empty())
         return failure(ErrorCode::unavailable, "the language of the sound was not found");
@@ -87,7 +87,7 @@ class LanguageFinder final : public OutputSink {
 };
 
 Result<> transcribe(const ServicePtr& service, const ExchangePtr& exchange, bool translate) {
-  if (!service->options.sound)
+  if (!service->options.media.transcription)
     return invalid("model", "{} does not transcribe sound", service->options.rules.model_names.front());
   const std::string body = exchange->take_body();
   TRY(const std::vector<http::FormPart> form,
@@ -98,7 +98,7 @@ Result<> transcribe(const ServicePtr& service, const ExchangePtr& exchange, bool
   TRY_VOID(read_headers(exchange->request(), request.generation));
   TRY(HeardSound sound, hear(*service, request.file));
   request.file = {};
-  if (!request.language.empty() || service->options.sound->languages.empty())
+  if (!request.language.empty() || service->options.media.transcription->languages.empty())
     return transcribe_known(service, exchange, std::move(request), std::move(sound));
   return LanguageFinder::start(service, exchange, std::move(request), std::move(sound));
 }

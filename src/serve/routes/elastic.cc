@@ -1,6 +1,6 @@
 // /scale_elastic_ep and /is_scaling_elastic_ep: engines behind this server come and go, as vLLM's routes of
 // these names.
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/routes/handlers.h"
 
 namespace octavo::routes {

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/out_of_memory.h"
 #include "base/quoted_text.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
 
@@ -34,7 +34,7 @@ Result<std::optional<int>> chosen_engine(const http::Request& request) {
 void log_prompt(const Service& service, const GenerationPlan& plan) {
   const std::string text = service.tokenizer.decode(plan.prompts.front(), false).value_or("");
   const std::size_t most =
-      service.options.max_log_len ? static_cast<std::size_t>(*service.options.max_log_len) : text.size();
+      service.options.observe.max_log_len ? static_cast<std::size_t>(*service.options.observe.max_log_len) : text.size();
   log(LogLevel::debug, "{}: prompt {}", plan.request.request_id,
       quoted_text(std::string_view(text).substr(0, most)));
 }
@@ -72,7 +72,7 @@ Result<> with_media(const ServicePtr& service, const ExchangePtr& exchange,
   if (std::ranges::none_of(media, away)) return go_on();
   const bool taken = service->fetchers.try_post([=, &media, go_on = std::move(go_on)] {
     const auto done = within_memory([&]() -> Result<> {
-      TRY_VOID(fetch_all(service->options.media_sources, media));
+      TRY_VOID(fetch_all(service->options.media.sources, media));
       return go_on();
     });
     if (!done) exchange->respond(error_response(done.error()));
@@ -112,10 +112,10 @@ Result<> start(const ServicePtr& service, const ExchangePtr& exchange, Generatio
 }
 
 std::string client_of(const Service& service, const http::Request& request) {
-  const std::string& header = service.options.client_header;
+  const std::string& header = service.options.access.client_header;
   if (const auto name = header.empty() ? std::nullopt : request.headers.find(header))
     return std::string(*name);
-  if (service.options.api_keys.empty()) return request.peer;
+  if (service.options.access.api_keys.empty()) return request.peer;
   const auto bearer = request.headers.find("Authorization");
   return std::string(bearer ? *bearer : request.headers.find("X-Api-Key").value_or(""));
 }
@@ -123,15 +123,15 @@ std::string client_of(const Service& service, const http::Request& request) {
 std::weak_ptr<Generation> generate(const ServicePtr& service, const ExchangePtr& exchange,
                                    GenerationPlan plan) {
   service->unknown_fields.warn(plan.request.unknown_fields);
-  if (service->options.log_requests)
+  if (service->options.observe.log_requests)
     log_info("{}: {} prompts, first of {} tokens, max_tokens {}, from {}", plan.request.request_id,
              plan.prompts.size(), plan.prompts.front().size(), plan.request.sampling.max_tokens.value_or(0),
              exchange->request().peer);
   if (const auto trace = exchange->request().headers.find("traceparent"))
     plan.trace = parse_traceparent(*trace);
-  if (service->options.log_requests && log_enabled(LogLevel::debug)) log_prompt(*service, plan);
+  if (service->options.observe.log_requests && log_enabled(LogLevel::debug)) log_prompt(*service, plan);
   plan.client = client_of(*service, exchange->request());
-  if (service->options.isolate_prefix_cache)
+  if (service->options.access.isolate_prefix_cache)
     plan.request.cache_salt = salt_of(plan.client, plan.request.cache_salt);
   const bool background = plan.background;
   return Generation::start(service, std::move(plan), background ? nullptr : exchange);

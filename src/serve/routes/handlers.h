@@ -1,4 +1,4 @@
-// What answers each route. Handlers of bodies run on the intake threads; the others run on the event loop and
+// The handlers of all routes. Handlers of bodies run on the intake threads; the others run on the event loop and
 // must not wait.
 #pragma once
 
@@ -84,7 +84,7 @@ Result<> start(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 // trace.
 std::weak_ptr<Generation> generate(const ServicePtr&, const ExchangePtr&, GenerationPlan plan);
 
-// Who asks: a key, where keys are checked, otherwise an address.
+// The tenant: the API key where keys are checked, otherwise the address.
 std::string client_of(const Service& service, const http::Request& request);
 
 // audio.cc

@@ -15,32 +15,10 @@ namespace json = boost::json;
 
 namespace {
 
-// What both bodies call by the same name: of the request, and of its sampling_params. logprobs are a switch
-// in chats.
+// Fields of both bodies: of the request, and of its sampling_params beside sampling_fields().
 constexpr auto kOfRequest = std::to_array<std::string_view>(
     {"request_id", "model", "stream", "stream_options", "cache_salt", "priority", "kv_transfer_params"});
-constexpr auto kSampling = std::to_array<std::string_view>({"n",
-                                                            "temperature",
-                                                            "top_p",
-                                                            "top_k",
-                                                            "min_p",
-                                                            "seed",
-                                                            "presence_penalty",
-                                                            "frequency_penalty",
-                                                            "repetition_penalty",
-                                                            "logit_bias",
-                                                            "allowed_token_ids",
-                                                            "bad_words",
-                                                            "stop",
-                                                            "stop_token_ids",
-                                                            "min_tokens",
-                                                            "ignore_eos",
-                                                            "prompt_logprobs",
-                                                            "skip_special_tokens",
-                                                            "include_stop_str_in_output",
-                                                            "structured_outputs",
-                                                            "response_format",
-                                                            "repetition_detection"});
+constexpr auto kConstraints = std::to_array<std::string_view>({"structured_outputs", "response_format"});
 
 // Fields of a completion that are no sampling parameters.
 constexpr auto kOfCompletions = std::to_array<std::string_view>(
@@ -71,12 +49,15 @@ Result<json::object> as_completion(const json::object& body) {
   return out;
 }
 
-// The body of a generation that goes on from a prepared request.
+// The body of a generation from a prepared request.
 json::object generation_body(const json::object& asked, const GenerationPlan& plan, std::size_t prompt) {
   json::object sampling{{"max_tokens", plan.request.sampling.max_tokens.value_or(0)}};
-  for (const std::string_view name : kSampling)
-    if (const json::value* value = asked.if_contains(name); value && !value->is_null())
-      sampling[name] = *value;
+  const auto copy = [&](std::string_view name) {
+    if (const json::value* value = asked.if_contains(name); value && !value->is_null()) sampling[name] = *value;
+  };
+  for (const SamplingField& field : sampling_fields())
+    if (field.part != SamplingField::Part::prompt) copy(field.name);
+  for (const std::string_view name : kConstraints) copy(name);
   if (const auto& logprobs = plan.request.sampling.logprobs) sampling["logprobs"] = *logprobs;
   json::object out{{"request_id", plan.request.request_id},
                    {"model", plan.request.model},

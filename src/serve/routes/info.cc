@@ -1,10 +1,10 @@
-// What the server is, runs and has done.
+// Routes about the server: models, version, load, metrics.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 
 #include "http/target.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/process_metrics.h"
 #include "serve/routes/handlers.h"
 
@@ -72,7 +72,7 @@ http::Response model(Service& service, std::string_view name) {
     return {.body = json::serialize(model_json(service, *found))};
   if (const auto card = service.adapters->find(std::string(name)))
     return {.body = json::serialize(model_json(service, *card))};
-  return openai::error_response(404, "this server does not have a model of that name", "model");
+  return openai::error_response(404, openai::unknown_model(name, service.options.rules).message, "model");
 }
 
 http::Response server_info(Service& service, std::string_view) {

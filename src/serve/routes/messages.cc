@@ -1,6 +1,7 @@
 // Anthropic's /v1/messages
 #include <boost/json/serialize.hpp>
 
+#include "openai/anthropic_errors.h"
 #include "serve/anthropic/messages_reply.h"
 #include "serve/anthropic/messages_request.h"
 #include "serve/prepare.h"

@@ -1,10 +1,11 @@
-// /openapi.json: what bodies may say. openapi.json describes every route; shown is what this server has of
-// them, with the model's limits.
+// /openapi.json: the routes that this server has, with the model's limits. openapi.json describes all routes;
+// request/sampling_fields.h the fields of sampling.
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "serve/openai/sampling_reader.h"
 #include "serve/routes/handlers.h"
 #include "serve/routes/routes.h"
 
@@ -15,11 +16,51 @@ namespace openapi_files {
 extern const std::string_view document;
 }
 
+namespace {
+
+namespace json = boost::json;
+
+// A placeholder of the sampling fields in a body's properties; {"messages": true}: those of /v1/messages.
+constexpr std::string_view kSamplingFields = "x-sampling-fields";
+
+json::object with_sampling_fields(const json::object& properties) {
+  json::object out;
+  for (const auto& [name, schema] : properties) {
+    if (name != kSamplingFields) {
+      out[name] = schema;
+      continue;
+    }
+    const bool messages = schema.as_object().contains("messages");
+    for (const SamplingField& field : sampling_fields())
+      if (field.messages || !messages)
+        out[field.name] = json::object{{"$ref", fmt::format("#/components/schemas/{}", field.name)}};
+  }
+  return out;
+}
+
+void add_sampling_fields(json::value& value) {
+  if (json::array* items = value.if_array())
+    for (json::value& item : *items) add_sampling_fields(item);
+  json::object* object = value.if_object();
+  if (!object) return;
+  if (object->contains(kSamplingFields)) *object = with_sampling_fields(*object);
+  for (auto& [name, item] : *object) add_sampling_fields(item);
+}
+
+}  // namespace
+
+json::object api_of_all_routes() {
+  json::object document = json::parse(openapi_files::document).as_object();
+  json::object& schemas = document.at("components").as_object().at("schemas").as_object();
+  for (auto& [name, schema] : schemas) add_sampling_fields(schema);
+  for (const SamplingField& field : sampling_fields()) schemas[field.name] = openai::sampling_schema(field);
+  return document;
+}
+
 namespace routes {
 
 http::Response api_document(Service& service, std::string_view) {
-  namespace json = boost::json;
-  json::object document = json::parse(openapi_files::document).as_object();
+  json::object document = api_of_all_routes();
   document.at("info").as_object()["version"] = service.options.version;
   json::object& schemas = document.at("components").as_object().at("schemas").as_object();
   schemas.at("TokenId").as_object()["maximum"] = service.engine_info.vocab_size - 1;

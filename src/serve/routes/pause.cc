@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "http/target.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/routes/handlers.h"
 
 namespace octavo::routes {

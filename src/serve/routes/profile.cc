@@ -1,5 +1,5 @@
 // /start_profile and /stop_profile: a trace of the engine's steps, as vLLM's routes of these names.
-#include "serve/openai/request_fields.h"
+#include "openai/request_fields.h"
 #include "serve/routes/handlers.h"
 
 namespace octavo::routes {

@@ -2,7 +2,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "base/exact_json.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/openai/responses_reply.h"
 #include "serve/openai/responses_request.h"
 #include "serve/prepare.h"

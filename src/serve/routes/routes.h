@@ -1,21 +1,21 @@
-// Which request is answered by what.
+// Finds the handler of a request.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "http/exchange.h"
-#include "serve/api_key.h"
+#include "openai/api_key.h"
 #include "serve/service.h"
 
 namespace octavo {
 
-// The 401 for a request without a right key, unless no key is set.
-std::optional<http::Response> unauthorized(const ApiKeys& keys, const http::Request& request);
+// The OpenAPI document of all routes, without the limits of a model.
+boost::json::object api_of_all_routes();
 
-// Of the routes that there are; one that ends in '/' has others below it.
+// Paths of the server's routes; one that ends in '/' has others below it.
 std::vector<std::string_view> route_paths(const ServeOptions& options);
 
 // Into the service's metrics; probes and /metrics itself are left out, as vLLM does.

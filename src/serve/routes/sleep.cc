@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "http/target.h"
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/routes/handlers.h"
 
 namespace octavo::routes {
@@ -28,7 +28,7 @@ Result<int> sleep_level(std::string_view query) {
 }  // namespace
 
 Result<> sleep(const ServicePtr& service, const ExchangePtr& exchange) {
-  if (!service->options.sleep_mode)
+  if (!service->options.features.sleep_mode)
     return invalid("", "sleep mode is off: start the server with --enable-sleep-mode");
   const std::string& query = exchange->request().query;
   TRY(const int level, sleep_level(query));

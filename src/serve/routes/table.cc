@@ -4,8 +4,9 @@
 
 #include "base/hash.h"
 #include "base/out_of_memory.h"
-#include "serve/anthropic/messages_reply.h"
-#include "serve/openai/errors.h"
+#include "openai/anthropic_errors.h"
+#include "openai/errors.h"
+#include "openai/routes.h"
 #include "serve/page.h"
 #include "serve/routes/handlers.h"
 #include "serve/routes/routes.h"
@@ -23,9 +24,7 @@ struct Route {
   routes::Post post = nullptr;
   routes::Get remove = nullptr;
   routes::Stream stream = nullptr;
-  http::Response (*error_response)(const Error&) = openai::error_response;
-  bool ServeOptions::* enabled_by = nullptr;
-  bool form = false;  // its body is multipart/form-data
+  bool ServeFeatures::* enabled_by = nullptr;
 };
 
 constexpr Route kRoutes[] = {
@@ -49,12 +48,10 @@ constexpr Route kRoutes[] = {
      .get = routes::stored_response,
      .post = routes::cancel_response,
      .remove = routes::delete_response},
-    {.path = "/v1/messages", .post = routes::messages, .error_response = anthropic::error_response},
-    {.path = "/v1/messages/count_tokens",
-     .post = routes::count_tokens,
-     .error_response = anthropic::error_response},
-    {.path = "/v1/audio/transcriptions", .post = routes::transcriptions, .form = true},
-    {.path = "/v1/audio/translations", .post = routes::translations, .form = true},
+    {.path = "/v1/messages", .post = routes::messages},
+    {.path = "/v1/messages/count_tokens", .post = routes::count_tokens},
+    {.path = "/v1/audio/transcriptions", .post = routes::transcriptions},
+    {.path = "/v1/audio/translations", .post = routes::translations},
     {.path = "/v1/embeddings", .post = routes::embeddings},
     {.path = "/v2/embed", .post = routes::embed_by_type},
     {.path = "/pooling", .post = routes::pooling},
@@ -66,38 +63,55 @@ constexpr Route kRoutes[] = {
     {.path = "/v2/rerank", .post = routes::rerank},
     {.path = "/v1/load_lora_adapter",
      .post = routes::load_adapter,
-     .enabled_by = &ServeOptions::change_adapters},
+     .enabled_by = &ServeFeatures::change_adapters},
     {.path = "/v1/unload_lora_adapter",
      .post = routes::unload_adapter,
-     .enabled_by = &ServeOptions::change_adapters},
+     .enabled_by = &ServeFeatures::change_adapters},
     {.path = "/tokenize", .post = routes::tokenize},
     {.path = "/detokenize", .post = routes::detokenize},
     {.path = "/tokenizer_info", .get = routes::tokenizer_info},
-    {.path = "/server_info", .get = routes::server_info, .enabled_by = &ServeOptions::dev_mode},
-    {.path = "/sleep", .post = routes::sleep, .enabled_by = &ServeOptions::dev_mode},
-    {.path = "/wake_up", .post = routes::wake_up, .enabled_by = &ServeOptions::dev_mode},
-    {.path = "/is_sleeping", .get = routes::is_sleeping, .enabled_by = &ServeOptions::dev_mode},
-    {.path = "/pause", .post = routes::pause, .enabled_by = &ServeOptions::dev_mode},
-    {.path = "/resume", .post = routes::resume, .enabled_by = &ServeOptions::dev_mode},
-    {.path = "/is_paused", .get = routes::is_paused, .enabled_by = &ServeOptions::dev_mode},
-    {.path = "/collective_rpc", .post = routes::collective_rpc, .enabled_by = &ServeOptions::dev_mode},
+    {.path = "/server_info", .get = routes::server_info, .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/sleep", .post = routes::sleep, .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/wake_up", .post = routes::wake_up, .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/is_sleeping", .get = routes::is_sleeping, .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/pause", .post = routes::pause, .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/resume", .post = routes::resume, .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/is_paused", .get = routes::is_paused, .enabled_by = &ServeFeatures::dev_mode},
+    {.path = "/collective_rpc", .post = routes::collective_rpc, .enabled_by = &ServeFeatures::dev_mode},
     {.path = "/update_weights_from_disk",
      .post = routes::update_weights_from_disk,
-     .enabled_by = &ServeOptions::dev_mode},
+     .enabled_by = &ServeFeatures::dev_mode},
     {.path = "/scale_elastic_ep", .post = routes::scale_engines},
     {.path = "/is_scaling_elastic_ep", .get = routes::is_scaling, .post = routes::is_scaling_too},
-    {.path = "/start_profile", .post = routes::start_profile, .enabled_by = &ServeOptions::profiles},
-    {.path = "/stop_profile", .post = routes::stop_profile, .enabled_by = &ServeOptions::profiles},
+    {.path = "/start_profile", .post = routes::start_profile, .enabled_by = &ServeFeatures::profiles},
+    {.path = "/stop_profile", .post = routes::stop_profile, .enabled_by = &ServeFeatures::profiles},
     {.path = "/reset_prefix_cache",
      .post = routes::reset_prefix_cache,
-     .enabled_by = &ServeOptions::dev_mode},
+     .enabled_by = &ServeFeatures::dev_mode},
 };
 
-// Without a key: what orchestrators ask.
+// Facts of a route that routers need as well. Null: it is the server's own.
+const openai::Route* shared_facts(const Route& route) {
+  const openai::Route* known = openai::find_route(route.path);
+  return known && known->path == route.path ? known : nullptr;
+}
+
+http::Response error_response(const Route& route, const Error& error) {
+  const openai::Route* known = shared_facts(route);
+  const bool anthropic = known && known->protocol == openai::Protocol::anthropic;
+  return anthropic ? anthropic::error_response(error) : openai::error_response(error);
+}
+
+bool takes_form(const Route& route) {
+  const openai::Route* known = shared_facts(route);
+  return known && known->model == openai::ModelField::form;
+}
+
+// Orchestrators read these without a key.
 constexpr std::string_view kPublicPaths[] = {"/health", "/ready"};
 
 bool is_there(const Route& route, const ServeOptions& options) {
-  return !route.enabled_by || options.*route.enabled_by;
+  return !route.enabled_by || options.features.*route.enabled_by;
 }
 
 const Route* find_route(std::string_view path, const ServeOptions& options) {
@@ -140,34 +154,34 @@ bool is_of_type(const http::Request& request, std::string_view wanted) {
 
 // Reading a body takes as long as the body is: never on the event loop.
 void post(const ServicePtr& service, const Route& route, const ExchangePtr& exchange) {
-  const std::string_view type = route.form ? "multipart/form-data" : kJsonType;
+  const std::string_view type = takes_form(route) ? "multipart/form-data" : kJsonType;
   if (!is_of_type(exchange->request(), type))
     return exchange->respond(openai::error_response(415, fmt::format("the Content-Type must be {}", type)));
   const bool taken = service->intake.try_post([service, &route, exchange] {
-    // A failure to do what was asked is the answer, also when it is for want of memory.
+    // Out of memory is an answer as well.
     const auto done = within_memory([&]() -> Result<> {
       auto refusal = exchange->decode_body(service->options.body_bytes_max);
       if (!refusal) return route.post(service, exchange);
       exchange->respond(*std::move(refusal));
       return {};
     });
-    if (!done) exchange->respond(route.error_response(done.error()));
+    if (!done) exchange->respond(error_response(route, done.error()));
   });
   if (taken) return;
   service->metrics.admission_rejected();
   exchange->respond(
-      route.error_response({ErrorCode::unavailable, "too many requests are waiting to be read", ""}));
+      error_response(route, {ErrorCode::unavailable, "too many requests are waiting to be read", ""}));
 }
 
-// What tells of the server runs on the event loop: when memory runs out there, that is this request's
-// failure.
+// GET runs on the event loop. Out of memory there fails this request
+// only.
 template <class Handler>
 void tell(const Route& route, http::Exchange& exchange, Handler&& handler) {
   auto response = within_memory([&]() -> Result<http::Response> { return handler(); });
-  exchange.respond(response ? *std::move(response) : route.error_response(response.error()));
+  exchange.respond(response ? *std::move(response) : error_response(route, response.error()));
 }
 
-// Nobody's work: asked every few seconds by machines.
+// Polled every few seconds by monitors.
 bool is_probe(std::string_view path) {
   constexpr std::string_view kProbes[] = {"/metrics", "/health",  "/ready",      "/load",
                                           "/ping",    "/version", "/server_info"};
@@ -199,14 +213,14 @@ void count_answer(Service& service, const http::Answered& answered) {
 void route(const std::shared_ptr<Service>& service, const ApiKeys& keys,
            std::shared_ptr<http::Exchange> exchange) {
   const http::Request& request = exchange->request();
-  if (service->options.request_id_headers) {
+  if (service->options.features.request_id_headers) {
     const auto given = request.headers.find("X-Request-Id");
     exchange->add_header("X-Request-Id", given ? std::string(*given)
                                                : fmt::format("{:016x}{:016x}", secret_seed(), secret_seed()));
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";
   const std::string_view path = local_path(request.path, service->options.root_path);
-  const bool page = service->options.page && reads && path == "/";
+  const bool page = service->options.features.page && reads && path == "/";
   const bool is_public = std::ranges::find(kPublicPaths, path) != std::end(kPublicPaths);
   if (!(reads && is_public))
     if (auto refusal = unauthorized(keys, request))

@@ -5,7 +5,7 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
 
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/prepare.h"
 #include "serve/routes/handlers.h"
 
@@ -70,7 +70,7 @@ Result<> detokenize(const ServicePtr& service, const ExchangePtr& exchange) {
 }
 
 http::Response tokenizer_info(Service& service, std::string_view) {
-  if (!service.options.tokenizer_info)
+  if (!service.options.features.tokenizer_info)
     return openai::error_response(404, "the server runs without --enable-tokenizer-info-endpoint");
   // What tokenizer_config.json says, and what stands in files beside it.
   const TokenizerConfig& config = service.tokenizer.config();

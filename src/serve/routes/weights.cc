@@ -3,7 +3,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 
-#include "serve/openai/errors.h"
+#include "openai/errors.h"
 #include "serve/routes/handlers.h"
 
 namespace octavo::routes {

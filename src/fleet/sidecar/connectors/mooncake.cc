@@ -3,10 +3,10 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
-#include "base/log.h"
 #include "base/exact_json.h"
-#include "fleet/proxy/disaggregation.h"
-#include "fleet/proxy/json_body.h"
+#include "base/log.h"
+#include "fleet/relay/disaggregation.h"
+#include "fleet/relay/json_body.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
 

@@ -1,8 +1,8 @@
 // nixlv2: the engine that prefills keeps the prompt's KV blocks and says where; the one that decodes fetches
 // them (kv_transfer_params of vLLM's NixlConnector, which `octavo serve` speaks).
 #include "base/log.h"
-#include "fleet/proxy/disaggregation.h"
-#include "fleet/proxy/refusal.h"
+#include "fleet/relay/disaggregation.h"
+#include "fleet/relay/refusal.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
 

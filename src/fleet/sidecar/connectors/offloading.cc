@@ -5,8 +5,8 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
-#include "fleet/proxy/disaggregation.h"
 #include "base/exact_json.h"
+#include "fleet/relay/disaggregation.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
 

@@ -1,7 +1,7 @@
 // sglang: both engines get the request at once and meet by its bootstrap fields.
 #include <fmt/format.h>
 
-#include "fleet/proxy/json_body.h"
+#include "fleet/relay/json_body.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
 

@@ -3,8 +3,8 @@
 // compute too much.
 #include "base/exact_json.h"
 #include "base/log.h"
-#include "fleet/proxy/json_body.h"
-#include "fleet/proxy/refusal.h"
+#include "fleet/relay/json_body.h"
+#include "fleet/relay/refusal.h"
 #include "fleet/sidecar/connector.h"
 #include "fleet/sidecar/two_legs.h"
 

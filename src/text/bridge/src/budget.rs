@@ -10,7 +10,7 @@ use crate::python::invalid;
 /// How deep a template may nest the lists and dicts it builds.
 const NESTING_MAX: usize = 100 + 200; // 200: jiter's limit for what comes in
 
-/// What a value counts for besides its text: its memory, and the time to walk over it.
+/// Cost of a value besides its text: its memory, and the time to walk over it.
 const PART_BYTES: usize = 64;
 
 /// How many bytes a render may still build.
@@ -33,8 +33,8 @@ impl Budget {
         self.0.load(Ordering::Relaxed) as usize
     }
 
-    /// Charges for a value that was just built: for all its parts, as often as they occur in it, so that no value is
-    /// larger to walk or to print than the budget. What would be computed lazily is computed now.
+    /// Charges for a value that was just built: for all its parts, as often as they occur, so that walking or
+    /// printing a value never exceeds the budget. Computes lazy values now.
     pub fn charge_value(&self, value: Value) -> Result<Value, Error> {
         if value.kind() == ValueKind::Iterable {
             let mut items = Vec::new();

@@ -71,7 +71,7 @@ fn expand(instruction: &Instruction<'static>) -> Vec<Instruction<'static>> {
         Mul => vec![call(MULTIPLY, 2), call(CHARGE, 1)],
         Slice => vec![call(SLICE, 4), call(CHARGE, 1)],
         PushLoop(_) => vec![call(ITERATE, 1), instruction.clone()],
-        // The value lies below the namespace.
+        // The value is below the namespace on the stack.
         SetAttr(_) => vec![Swap, call(STORE, 1), Swap, instruction.clone()],
         Add | Rem | BuildList(_) | BuildMap(_) | BuildTuple(_) | ApplyFilter(..) | CallFunction(..)
         | CallMethod(..) | CallObject(..) => {

@@ -180,7 +180,7 @@ pub unsafe extern "C" fn octavo_tokenizer_token(handle: *const Tokenizer, id: u3
     answer(out, || Ok((*handle).token(id)?.into_bytes()))
 }
 
-/// `out`: the bytes the token stands for in the middle of a text. Invalid when there is no such id.
+/// `out`: the bytes of the token in the middle of a text. Invalid if the id does not exist.
 #[no_mangle]
 pub unsafe extern "C" fn octavo_tokenizer_token_bytes(handle: *const Tokenizer, id: u32, out: *mut Bytes) -> Status {
     answer(out, || (*handle).token_bytes(id))

@@ -12,16 +12,17 @@ use tokenizers::{Encoding, OffsetType, Token};
 use crate::tokenizer::{fallback_byte, text};
 use crate::Outcome;
 
-/// What a character costs that becomes bytes.
+/// Cost of a character that becomes bytes.
 const UNKNOWN: i64 = 10_000_000;
 const COST_MAX: i64 = 1 << 31;
-/// Of PLaMo 3: where one stands no token goes on, and it is left out.
+/// PLaMo 3: no token crosses this character, and it is omitted.
 const BREAK: char = '\u{EE00}';
-/// Of PLaMo 3: written marks are tokens, or cut into some, alone: `<|plamo:`, as many characters at most, `|>`.
+/// PLaMo 3: written marks are separate tokens, or cut separately: `<|plamo:`, up to this number of
+/// characters, `|>`.
 const MARK: &str = "<|plamo:";
 const MARK_CHARS_MAX: usize = 64;
 
-/// Of PLaMo 3: runs of one character, but for line feeds, and of blanks stand alone from this length on.
+/// PLaMo 3: runs of one character (except line feeds) and of blanks are cut separately from this length on.
 struct Runs {
     repeats: usize,
     blanks: usize,
@@ -121,7 +122,7 @@ impl Segmenter {
         }
     }
 
-    /// What tokens do not reach beyond.
+    /// The pieces that no token crosses.
     fn pieces<'a>(&self, part: &'a str) -> Vec<&'a str> {
         let Some(runs) = &self.runs else { return vec![part] };
         let mut cuts = cuts_at_marks(part);

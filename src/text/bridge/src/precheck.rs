@@ -34,7 +34,7 @@ pub fn check(source: &str, syntax: &SyntaxConfig) -> Outcome<()> {
     Ok(())
 }
 
-/// One tag's constants: an upper bound of what multiplying them can build.
+/// One tag's constants: an upper bound on the size of their products.
 #[derive(Default)]
 struct Tag {
     multiplies: bool,

@@ -20,10 +20,10 @@ pub struct Limits {
     source_bytes: usize,
     output_bytes: usize,
     depth: usize,
-    /// Instructions, and bytes built (written, joined, repeated): so many for any render ..
+    /// Budget of instructions and of built bytes (written, joined, repeated) for any render ..
     fuel: u64,
     built_bytes: u64,
-    /// .. and so many more for each byte of input.
+    /// .. and the addition for each byte of input.
     fuel_per_input_byte: u64,
     built_bytes_per_input_byte: u64,
 }
@@ -32,18 +32,18 @@ pub struct Template {
     program: Program,
     special_tokens: BTreeMap<String, Value>,
     limits: Limits,
-    /// What `program` borrows from: dropped after it.
+    /// `program` borrows from it, so it is dropped after `program`.
     _source: Box<str>,
 }
 
-/// What one render is about, as JSON texts; an empty one is null.
+/// The input of one render as JSON texts; an empty one is null.
 pub struct Conversation<'a> {
     pub messages: &'a str,
     pub tools: &'a str,
     pub documents: &'a str,
     pub kwargs: &'a str,
     pub add_generation_prompt: bool,
-    /// Render the last message open-ended, for the model to go on with.
+    /// Render the last message open-ended, so that the model continues it.
     pub continue_final_message: bool,
     pub now: i64,
 }
@@ -117,8 +117,8 @@ impl Template {
     }
 }
 
-/// minijinja's compiler recurses once for each operator of a chain ("- - - 1", "a.b.c.d"), without a limit of its own: its
-/// stack must be as deep as the source is long. It is reserved, not used.
+/// minijinja's compiler recurses once for each operator of a chain ("- - - 1", "a.b.c.d") without a limit, so
+/// its stack must grow with the source. The memory is reserved, but rarely used.
 fn on_deep_stack<T: Send>(source_bytes: usize, body: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
     const STACK_PER_SOURCE_BYTE: usize = 2048;
     std::thread::scope(|scope| {
@@ -172,7 +172,7 @@ fn messages(json: &str, continue_final: bool) -> Outcome<Value> {
 /// Put at the end of the text to be continued; the render ends where it appears. The space shows whether the template trims.
 const CONTINUATION: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-/// The message with the mark behind its content, or behind the last text part of it.
+/// The message with the mark after its content, or after the last text part of it.
 fn mark_continuation(message: &Value) -> Outcome<Value> {
     let with = |map: &Value, key: &str, value: Value| {
         Value::from_pairs(pairs(map).into_iter().chain([(key.to_string(), value)]))

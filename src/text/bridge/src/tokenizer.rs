@@ -25,7 +25,7 @@ pub enum Grouping {
 
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
-    /// What cuts texts in place of `inner`'s model.
+    /// Cuts texts instead of `inner`'s model.
     plamo: Option<Segmenter>,
     grouping: Grouping,
     /// A token that decodes to one ASCII letter and leaves its neighbours alone: a token decoded after it is decoded as
@@ -87,7 +87,7 @@ impl Tokenizer {
         let first = self.encode_plain(first)?;
         let second = second.map(|second| self.encode_plain(second)).transpose()?;
         let (mut first, mut second) = truncate_encodings(first, second, &params).map_err(text)?;
-        // What was cut off would be put together with special tokens, too, every piece of one with every one of the other.
+        // Otherwise special tokens are also combined with the cut-off pieces, each with each.
         first.take_overflowing();
         second.as_mut().map(|second| second.take_overflowing());
         let encoding = self.inner.post_process(first, second, true).map_err(text)?;
@@ -247,8 +247,8 @@ pub fn fallback_byte(token: &str) -> Option<u8> {
     }
 }
 
-/// The bytes that the ByteLevel decoder reads out of a token: GPT-2 shows each byte as one printable character. A token
-/// with any other character stands for its own UTF-8.
+/// The bytes of a token for the ByteLevel decoder: GPT-2 shows each byte as one printable character. A token
+/// with any other character is its UTF-8.
 fn undo_byte_level(token: &str) -> Vec<u8> {
     token.chars().map(byte_level_byte).collect::<Option<Vec<u8>>>().unwrap_or_else(|| token.as_bytes().to_vec())
 }

@@ -1,0 +1,23 @@
+// The flags of lists of endpoints that come and go, of `octavo route` and `octavo pick`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "fleet/discover/endpoint_source.h"
+
+namespace octavo {
+
+struct SourceFlags {
+  std::string etcd = {}, etcd_prefix = fleet::EtcdOptions().prefix;
+  std::string file = {}, dns = {}, srv = {}, srv_server = {};
+  int dns_interval_s = 10;
+};
+
+void add_source_flags(CLI::App& command, SourceFlags& flags);
+
+// Errors name the flag.
+Result<std::vector<fleet::EndpointSourceOptions>> read_sources(const SourceFlags& flags);
+
+}  // namespace octavo

@@ -1,0 +1,114 @@
+#include "engine/cache/kv_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+namespace octavo {
+
+Result<KvMemory> KvMemory::allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks,
+                                    std::int64_t slots, bool shared) {
+  KvMemory memory;
+  memory.exchange_ = kv_exchange(backend.name);
+  memory.in_host_memory_ = backend.device->shares_host_memory();
+  memory.pieces_ = PieceLayout::of(layout);
+  memory.block_bytes_ = static_cast<std::size_t>(layout.block_bytes(backend.ops));
+  const std::size_t bytes = memory.block_bytes_ * static_cast<std::size_t>(blocks);
+  if (shared && bytes > 0) {
+    TRY(memory.segment_, SharedMemory::create(bytes));
+    memory.blocks_ = memory.segment_.bytes();
+  } else {
+    TRY(memory.bytes_, backend.device->allocate(bytes));
+    memory.blocks_ = {static_cast<std::byte*>(memory.bytes_.data()), bytes};
+  }
+  for (int layer = 0; layer < static_cast<int>(layout.layers.size()); ++layer)
+    memory.layers_.push_back(layout.layer(backend.ops, memory.blocks_.data(), blocks, layer));
+  if (memory.exchanges())
+    for (const PieceLayout::Group& group : memory.pieces_.groups)
+      memory.runs_.push_back(memory.runs_of(group));
+  if (layout.state_floats == 0) return memory;
+  TRY(memory.state_bytes_, backend.device->allocate(static_cast<std::size_t>(slots * layout.state_bytes())));
+  memory.states_ = memory.state_bytes_.view(DType::f32, {slots, layout.state_floats});
+  return memory;
+}
+
+std::vector<KvMemory::Run> KvMemory::runs_of(const PieceLayout::Group& group) const {
+  std::vector<Run> runs;
+  for (const std::size_t layer : group.layers) {
+    const auto bytes = static_cast<std::size_t>(kv_exchange_bytes(layers_[layer].spec));
+    if (exchange_->joins && !runs.empty() &&
+        layers_[runs.back().first_layer].data + runs.back().bytes == layers_[layer].data) {
+      runs.back().bytes += bytes;
+    } else {
+      runs.push_back({layer, bytes});
+    }
+  }
+  return runs;
+}
+
+std::span<std::byte> KvMemory::state_piece(KvPlace place) const {
+  const View state = states_.rows(place.number, 1);
+  const std::span all(reinterpret_cast<std::byte*>(state.as<float>()), static_cast<std::size_t>(state.bytes()));
+  const auto piece = static_cast<std::size_t>(pieces_.piece_bytes);
+  const std::size_t begin = (static_cast<std::size_t>(place.part) - pieces_.groups.size()) * piece;
+  return all.subspan(begin, std::min(all.size() - begin, piece));
+}
+
+void KvMemory::prefault() {
+  if (in_host_memory_ && !blocks_.empty()) prefault_ = std::make_unique<Prefault>(blocks_);
+}
+
+void KvMemory::used(std::int64_t block) const {
+  if (prefault_) prefault_->used(static_cast<std::size_t>(block + 1) * block_bytes_);
+}
+
+NativeBlocks KvMemory::native_blocks() const {
+  if (!in_host_memory_) return {};
+  return {.layout = fmt::format("{}, {} bytes", exchange_->layout, block_bytes_),
+          .memory = [this](KvPlace place) {
+            if (!pieces_.is_state(place.part)) used(place.number);
+            return pieces_.is_state(place.part) ? state_piece(place)
+                       : blocks_.subspan(static_cast<std::size_t>(place.number) * block_bytes_,
+                                         block_bytes_);
+          }};
+}
+
+void KvMemory::release() {
+  const bool ahead = prefault_ != nullptr;
+  prefault_.reset();
+  for (const Buffer* buffer : {&bytes_, &state_bytes_})
+    if (buffer->bytes() > 0)
+      CHECK(madvise(buffer->data(), buffer->bytes(), MADV_DONTNEED) == 0, "memory that is not page-aligned");
+  if (const std::span<std::byte> shared = segment_.bytes(); !shared.empty())
+    CHECK(madvise(shared.data(), shared.size(), MADV_REMOVE) == 0, "shared memory that cannot be given back");
+  if (ahead) prefault();
+}
+
+void KvMemory::export_piece(KvPlace place, std::span<std::byte> out) const {
+  if (pieces_.is_state(place.part)) {
+    const std::span<const std::byte> piece = state_piece(place);
+    std::ranges::copy(piece, out.begin());
+    out = out.subspan(piece.size());
+  } else {
+    for (const Run& run : runs_[static_cast<std::size_t>(place.part)]) {
+      exchange_->export_block(layers_[run.first_layer], place.number, out.first(run.bytes));
+      out = out.subspan(run.bytes);
+    }
+  }
+  std::ranges::fill(out, std::byte{});
+}
+
+void KvMemory::import_piece(KvPlace place, std::span<const std::byte> bytes) const {
+  if (pieces_.is_state(place.part)) {
+    const std::span<std::byte> piece = state_piece(place);
+    std::ranges::copy(bytes.first(piece.size()), piece.begin());
+    return;
+  }
+  used(place.number);
+  for (const Run& run : runs_[static_cast<std::size_t>(place.part)]) {
+    exchange_->import_block(layers_[run.first_layer], place.number, bytes.first(run.bytes));
+    bytes = bytes.subspan(run.bytes);
+  }
+}
+
+}  // namespace octavo

@@ -1,0 +1,488 @@
+// An engine with tiers of its cache, in host memory and on a disk.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/scratch_directory.h"
+#include "base/test_eventually.h"
+#include "engine/load/load.h"
+#include "engine/testing/answers.h"
+#include "engine/testing/rig.h"
+#include "transfer/testing/redis.h"
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+
+KvTransferOptions tier_options(const ScratchDirectory& folder, std::int64_t bytes = std::int64_t{1} << 30) {
+  return {.enabled = true,
+          .tier = KvTierOptions{.place = folder.path(), .bytes = bytes, .load_always = true}};
+}
+
+KvTransferOptions host_options(std::int64_t bytes) {
+  return {.enabled = true, .tier = KvTierOptions{.host_bytes = bytes, .load_always = true}};
+}
+
+// Nothing is on its way between cache and disk, and nobody keeps blocks.
+bool at_rest(const Engine& engine) { return engine.own_stats().kv_transfer.held_blocks == 0; }
+
+// A simulated engine, where a wrong block shows as a wrong token.
+struct TierRig : Rig {
+  using Rig::Rig;
+  Recorder::Record ask(const std::vector<TokenId>& prompt, int tokens) {
+    auto sink = std::make_shared<Recorder>();
+    EXPECT_TRUE(engine->submit(request_for(prompt, tokens), sink));
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, expected(prompt, tokens));
+    generated += tokens;
+    return sink->record();
+  }
+  int cached(const std::vector<TokenId>& prompt, int tokens = 3) {
+    return ask(prompt, tokens).ends[0].cached_tokens;
+  }
+  // Its figures are those behind the last end, which the sink has before they are.
+  void rest() {
+    EXPECT_TRUE(
+        eventually([&] { return engine->own_stats().generation_tokens >= generated && at_rest(*engine); }));
+  }
+  void forget() {
+    rest();
+    engine->reset_prefix_cache();
+  }
+  KvTierStats tier() const { return engine->own_stats().kv_tier; }
+
+  std::int64_t generated = 0;
+};
+
+class KvTierModes : public EngineModes {};
+INSTANTIATE_TEST_SUITE_P(Modes, KvTierModes, EngineModes::all(), EngineModes::name);
+
+TEST_P(KvTierModes, AForgottenPromptComesBackFromTheDisk) {
+  const ScratchDirectory folder;
+  TierRig rig({.mode = GetParam(), .kv_transfer = tier_options(folder)});
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  EXPECT_EQ(rig.cached(prompt), 0);
+  EXPECT_EQ(rig.cached(prompt), 96) << "from memory";
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 96);
+  rig.rest();
+  EXPECT_EQ(rig.engine->own_stats().kv_transfer.hits, 96);
+  EXPECT_EQ(rig.engine->own_stats().kv_transfer.queries, 96);
+  EXPECT_EQ(rig.tier().stored_blocks, 6);
+  rig.expect_empty();
+}
+
+TEST_P(KvTierModes, AForgottenPromptComesBackFromHostMemory) {
+  TierRig rig({.mode = GetParam(), .kv_transfer = host_options(6 * 64)});
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  EXPECT_EQ(rig.cached(prompt), 0);
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 96);
+  rig.forget();
+  const KvTierStats host = rig.engine->own_stats().kv_host_tier;
+  EXPECT_EQ(host.stored_blocks, 6);
+  EXPECT_EQ(host.loaded_bytes, 6 * 64);
+  EXPECT_FALSE(rig.tier().enabled);
+  rig.ask(some_prompt(2, 100), 3);  // drives it out
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 0);
+  rig.rest();
+  EXPECT_EQ(rig.engine->own_stats().kv_host_tier.blocks, 6);
+  rig.expect_empty();
+}
+
+TEST_P(KvTierModes, WhatHostMemoryHasNoRoomForComesBackFromTheDisk) {
+  const ScratchDirectory folder;
+  KvTransferOptions both = tier_options(folder);
+  both.tier->host_bytes = 6 * 64;
+  TierRig rig({.mode = GetParam(), .kv_transfer = both});
+  const auto written = [&](std::int64_t blocks) {
+    return eventually([&] { return rig.tier().stored_blocks >= blocks; });
+  };
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  rig.ask(prompt, 3);
+  EXPECT_TRUE(written(6));
+  rig.ask(some_prompt(2, 100), 3);  // drives it out of host memory
+  EXPECT_TRUE(written(12));
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 96);
+  rig.rest();
+  EXPECT_EQ(rig.tier().loaded_bytes, 6 * 64);
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 96) << "from host memory again";
+  rig.rest();
+  EXPECT_EQ(rig.tier().loaded_bytes, 6 * 64);
+  EXPECT_EQ(rig.engine->own_stats().kv_host_tier.loaded_bytes, 12 * 64);
+  rig.expect_empty();
+}
+
+class KvTierPools : public testing::TestWithParam<std::tuple<Mode, const char*>> {};
+
+TEST_P(KvTierPools, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
+  const ScratchDirectory folder;
+  const std::string_view tiers = std::get<1>(GetParam());
+  KvTransferOptions transfer =
+      tiers == "host" ? host_options(60 * 64) : tier_options(folder, 60 * 128);  // 64 + 64 bytes
+  if (tiers == "both") transfer.tier->host_bytes = 20 * 64;
+  const octavo::Setup setup{.num_blocks = 24,
+                            .max_tokens = 48,
+                            .max_model_len = 320,
+                            .mode = std::get<0>(GetParam()),
+                            .kv_transfer = transfer};
+  std::mt19937 random(11);
+  for (int life = 0; life < 3; ++life) {
+    TierRig rig(setup);
+    std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
+    for (int i = 0; i < 60; ++i) {
+      // Few beginnings, many ends.
+      std::vector<TokenId> prompt = some_prompt(random() % 4, 20 + static_cast<int>(random() % 150));
+      const std::vector<TokenId> end = some_prompt(static_cast<unsigned>(i), static_cast<int>(random() % 30));
+      prompt.insert(prompt.end(), end.begin(), end.end());
+      const int count = 1 + static_cast<int>(random() % 90);
+      const std::vector<TokenId> tokens = expected(prompt, count);
+      rig.learn(prompt, tokens);
+      auto sink = std::make_shared<Recorder>();
+      const auto id = rig.engine->submit(request_for(std::move(prompt), count), sink);
+      ASSERT_TRUE(id);
+      if (i % 7 == 3) {
+        rig.engine->abort(*id);
+      } else {
+        all.emplace_back(sink, tokens);
+      }
+      if (i % 20 == 10) rig.engine->reset_prefix_cache();
+    }
+    for (const auto& [sink, tokens] : all) {
+      sink->wait_ended(1);
+      EXPECT_EQ(sink->record().tokens, tokens);
+    }
+    rig.rest();
+    EXPECT_LE(rig.tier().blocks, 60);
+    EXPECT_LE(rig.engine->own_stats().kv_host_tier.blocks, 60);
+    rig.expect_empty();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, KvTierPools,
+                         testing::Combine(EngineModes::all(), testing::Values("disk", "host", "both")),
+                         [](const auto& test) {
+                           return fmt::format("{}_{}", EngineModes::name({std::get<0>(test.param), 0}),
+                                              std::get<1>(test.param));
+                         });
+
+TEST_P(KvTierModes, WhatOneEngineHasComputedAnotherLoadsFromTheirStore) {
+  TestRedis redis;
+  const octavo::Setup setup{
+      .mode = GetParam(),
+      .kv_transfer = {.enabled = true, .tier = KvTierOptions{.place = redis.url(), .load_always = true}}};
+  TierRig one(setup), other(setup);
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  EXPECT_EQ(one.cached(prompt), 0);
+  one.rest();
+  EXPECT_EQ(redis.count(), 6u);
+  EXPECT_EQ(other.cached(prompt), 96);
+  other.forget();
+  redis.mood = TestRedis::Mood::lying;
+  EXPECT_LE(other.cached(prompt), 16) << "the first block may be the one that it hands out";
+  other.ask(some_prompt(2, 100), 5);
+  other.rest();
+  EXPECT_GT(
+      other.engine->own_stats().kv_transfer.failures[static_cast<std::size_t>(KvTransferFailure::mismatch)],
+      0);
+  EXPECT_FALSE(other.tier().off);
+  one.expect_empty();
+  other.expect_empty();
+}
+
+TEST(KvTier, ARestartFindsTheBlocksAndSpoiltFilesCostThemselves) {
+  const ScratchDirectory folder;
+  const std::vector<TokenId> prompt = some_prompt(1, 200), other = some_prompt(2, 200);
+  {
+    TierRig rig({.kv_transfer = tier_options(folder)});
+    rig.ask(prompt, 3);
+    rig.rest();
+    rig.ask(other, 3);
+    rig.rest();
+    EXPECT_EQ(rig.tier().blocks, 24);
+  }
+  {
+    TierRig rig({.kv_transfer = tier_options(folder)});
+    EXPECT_EQ(rig.cached(prompt), 192);
+    EXPECT_EQ(rig.tier().stored_blocks, 0);
+  }
+  // A byte of every file changes, or its end is gone.
+  int spoilt = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
+    if (entry.path().extension() != ".kv") continue;
+    if (++spoilt % 2 == 0) {
+      fs::resize_file(entry.path(), 100);
+    } else {
+      std::fstream(entry.path(), std::ios::in | std::ios::out | std::ios::binary).seekp(70).put('\x77');
+    }
+  }
+  ASSERT_EQ(spoilt, 24);
+  TierRig rig({.kv_transfer = tier_options(folder)});
+  EXPECT_EQ(rig.cached(prompt), 0);
+  rig.rest();
+  EXPECT_EQ(
+      rig.engine->own_stats().kv_transfer.failures[static_cast<std::size_t>(KvTransferFailure::corrupt)], 1);
+  EXPECT_FALSE(rig.tier().off);
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 192) << "it was computed and written again";
+}
+
+TEST(KvTier, RequestsOfTheSamePromptLoadItOnce) {
+  const ScratchDirectory folder;
+  const std::vector<TokenId> prompt = some_prompt(1, 400);
+  TierRig rig({.num_blocks = 200, .kv_transfer = tier_options(folder)});
+  rig.ask(prompt, 1);
+  rig.forget();
+  std::vector<std::shared_ptr<Recorder>> sinks;
+  for (int i = 0; i < 6; ++i) {
+    sinks.push_back(std::make_shared<Recorder>());
+    ASSERT_TRUE(rig.engine->submit(request_for(prompt, 2), sinks.back()));
+  }
+  for (const auto& sink : sinks) {
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, expected(prompt, 2));
+    EXPECT_EQ(sink->record().ends[0].cached_tokens, 384);
+  }
+  rig.rest();
+  EXPECT_EQ(rig.engine->own_stats().kv_transfer.hits, 384);
+}
+
+TEST(KvTier, SaltsKeepPromptsApart) {
+  const ScratchDirectory folder;
+  TierRig rig({.kv_transfer = tier_options(folder)});
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  rig.ask(prompt, 1);
+  rig.forget();
+  Request salted = request_for(prompt, 5);
+  salted.identity.salt = "tenant";
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(rig.engine->submit(std::move(salted), sink));
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().ends[0].cached_tokens, 0);
+}
+
+TEST(KvTier, AnErrorTurnsItOffAndCostsNoToken) {
+  const ScratchDirectory folder;
+  TierRig rig({.kv_transfer = tier_options(folder)});
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  rig.ask(prompt, 3);
+  rig.forget();
+  // Folders stand where files were.
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+    if (entry.path().extension() == ".kv") {
+      fs::remove(entry.path());
+      fs::create_directory(entry.path());
+    }
+  EXPECT_EQ(rig.cached(prompt), 0);
+  EXPECT_TRUE(eventually([&] { return rig.tier().off; }));
+  rig.forget();
+  EXPECT_EQ(rig.cached(prompt), 0);
+}
+
+// A file system that hangs: opening a pipe waits for a writer. More loads than there are threads for.
+TEST(KvTier, AFolderThatHangsCostsTimeAndNoToken) {
+  const ScratchDirectory folder;
+  KvTransferOptions options = tier_options(folder);
+  options.tier->stuck_us = 500'000;
+  TierRig rig({.num_blocks = 200, .kv_transfer = options});
+  constexpr unsigned kPrompts = 4;
+  for (unsigned i = 0; i < kPrompts; ++i) rig.ask(some_prompt(i, 100), 3);
+  rig.forget();
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+    if (entry.path().extension() == ".kv") files.push_back(entry.path());
+  EXPECT_EQ(files.size(), 6 * kPrompts);
+  for (const fs::path& file : files) {
+    fs::remove(file);
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  }
+  std::vector<std::shared_ptr<Recorder>> sinks;
+  for (unsigned i = 0; i < kPrompts; ++i) {
+    sinks.push_back(std::make_shared<Recorder>());
+    ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(i, 100), 20), sinks.back()));
+  }
+  for (unsigned i = 0; i < kPrompts; ++i) {
+    sinks[i]->wait_ended(1);
+    EXPECT_EQ(sinks[i]->record().tokens, expected(some_prompt(i, 100), 20));
+  }
+  EXPECT_EQ(rig.cached(some_prompt(9, 100)), 0) << "nothing is asked of it";
+  const KvTransferStats stats = rig.engine->own_stats().kv_transfer;
+  EXPECT_EQ(stats.failures[static_cast<std::size_t>(KvTransferFailure::lost)], kPrompts);
+  EXPECT_GT(stats.held_blocks, 0) << "somebody may write to them";
+  // It answers again.
+  EXPECT_TRUE(eventually([&] {
+    for (const fs::path& file : files)
+      if (const int end = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC); end >= 0) ::close(end);
+    return at_rest(*rig.engine);
+  }));
+  rig.expect_empty();
+}
+
+TEST(KvTier, AnEngineThatWritesAndLoadsCanBeStopped) {
+  const ScratchDirectory folder;
+  for (int life = 0; life < 4; ++life) {
+    TierRig rig({.num_blocks = 200, .kv_transfer = tier_options(folder)});
+    std::vector<std::shared_ptr<Recorder>> sinks;
+    for (unsigned i = 0; i < 8; ++i) {
+      sinks.push_back(std::make_shared<Recorder>());
+      ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(i, 300), 40), sinks.back()));
+    }
+    sinks[static_cast<std::size_t>(life)]->wait_ended(1);
+    rig.engine.reset();
+    for (const auto& sink : sinks) EXPECT_TRUE(sink->wait_ended(1));
+  }
+}
+
+TEST(KvTier, WhatCannotBeDoneIsRefusedAtTheStart) {
+  const ScratchDirectory folder;
+  const auto field = [&](KvTransferOptions transfer) {
+    SchedulerOptions options;
+    options.num_blocks = 64;
+    options.max_model_len = 512;
+    auto executor = std::make_unique<SimulatedExecutor>(SimulatedExecutorOptions{kVocab, kBlock, 64, false});
+    const auto engine =
+        Engine::start(options, {}, {.executor = std::move(executor), .kv_transfer = std::move(transfer)});
+    return engine ? "" : engine.error().field;
+  };
+  EXPECT_EQ(field(tier_options(folder)), "");
+  EXPECT_EQ(field(tier_options(folder, 10)), "kv_transfer_config");
+  EXPECT_EQ(field(host_options(1000)), "");
+  EXPECT_EQ(field(host_options(10)), "kv_transfer_config");
+  EXPECT_EQ(field(host_options(std::int64_t{1} << 60)), "kv_transfer_config");
+  const TierRig rig({.kv_transfer = tier_options(folder)});
+  EXPECT_EQ(field(tier_options(folder)), "kv_transfer_config") << "another engine has it";
+}
+
+// --kv-offloading-size: this cache is in host memory itself.
+TEST(KvTier, TheSizeAloneMeansTheDiskWhereTheCacheIsInHostMemory) {
+  const ScratchDirectory folder;
+  KvTransferOptions transfer = tier_options(folder);
+  transfer.tier->on_host_of_device = true;
+  TierRig rig({.kv_transfer = transfer});
+  rig.ask(some_prompt(1, 100), 3);
+  rig.rest();
+  EXPECT_EQ(rig.tier().blocks, 6);
+  EXPECT_FALSE(rig.engine->own_stats().kv_host_tier.enabled);
+}
+
+// A rotary embedding that stretches with max_model_len: a restart with another one must not find the blocks.
+TEST(KvTier, BlocksOfOtherRotationsAreNotFound) {
+  const ScratchDirectory folder;
+  EngineOptions options;
+  options.model_dir = "tests/data/models/llama-dynamic";
+  options.device = "cpu";
+  options.threads = 2;
+  options.num_blocks = 60;
+  // The bytes that were loaded; `blocks`: that are written, known ones aside.
+  const auto computed_and_found = [&](int max_model_len, int blocks) {
+    options.max_model_len = max_model_len;
+    options.kv_transfer = {};
+    const auto wanted = answers_of(*load_engine(options).value(), 4);
+    options.kv_transfer = tier_options(folder);
+    const auto engine = load_engine(options).value();
+    EXPECT_TRUE(answers_of(*engine, 4) == wanted) << max_model_len;
+    EXPECT_TRUE(
+        eventually([&] { return engine->own_stats().kv_tier.stored_blocks == blocks && at_rest(*engine); }));
+    return engine->own_stats().kv_tier.loaded_bytes;
+  };
+  EXPECT_EQ(computed_and_found(40, 2), 0);
+  EXPECT_EQ(computed_and_found(48, 2), 0);
+  EXPECT_GT(computed_and_found(40, 0), 0);
+}
+
+// Real models: tokens and log-probabilities are the same, bit for bit, whether the prompts were computed, in
+// memory or on disk, with pools so small that sequences are preempted.
+struct TieredModel {
+  std::string model, dtype;
+  std::int64_t host_bytes = 0;
+  bool disk = true;
+};
+class KvTierOfModels : public testing::TestWithParam<TieredModel> {};
+
+TEST_P(KvTierOfModels, AnswersAreThoseWithoutItToTheBit) {
+  const ScratchDirectory folder;
+  KvTransferOptions transfer = tier_options(folder);
+  transfer.tier->host_bytes = GetParam().host_bytes;
+  if (!GetParam().disk) transfer.tier->place.clear();
+  EngineOptions plain;
+  plain.model_dir = "tests/data/models/" + GetParam().model;
+  plain.device = "cpu";
+  plain.threads = 2;
+  plain.num_blocks = 40;
+  plain.max_model_len = 160;
+  plain.kv_cache_dtype = GetParam().dtype;
+  constexpr int kRequests = 10;
+  const std::vector<CollectedAnswer> wanted = answers_of(*load_engine(plain).value(), kRequests);
+  for (const int blocks : {40, 12, 40}) {
+    EngineOptions tiered = plain;
+    tiered.num_blocks = blocks;
+    tiered.kv_transfer = transfer;
+    const auto engine = load_engine(tiered).value();
+    for (int round = 0; round < 3; ++round) {
+      EXPECT_TRUE(answers_of(*engine, kRequests) == wanted) << blocks << " blocks, round " << round;
+      if (round != 1) continue;
+      // Something is in the tiers before the cache forgets it.
+      EXPECT_TRUE(eventually([&] {
+        const EngineStats stats = engine->own_stats();
+        const std::int64_t stored = stats.kv_tier.stored_blocks + stats.kv_host_tier.stored_blocks;
+        return (stored > 0 || stats.kv_transfer.hits > 0) && at_rest(*engine);
+      }));
+      engine->reset_prefix_cache();
+    }
+    // A load that seems slower than computing is left out: which ones depends on measured times.
+    EXPECT_TRUE(eventually([&] {
+      if (engine->own_stats().kv_transfer.hits > 0) return at_rest(*engine);
+      engine->reset_prefix_cache();
+      EXPECT_TRUE(answers_of(*engine, kRequests) == wanted) << blocks << " blocks, once more";
+      return false;
+    }));
+    EXPECT_EQ(engine->own_stats().kv_tier.off, false);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KvTierOfModels,
+                         testing::Values(TieredModel{"llama", "auto"}, TieredModel{"llama", "fp8"},
+                                         TieredModel{"qwen3", "int8_per_token_head"},
+                                         TieredModel{"llama", "auto", 1 << 20, false},
+                                         TieredModel{"qwen3", "auto", 1 << 17}),
+                         [](const auto& test) {
+                           return fmt::format("{}_{}_{}{}", test.param.model, test.param.dtype,
+                                              test.param.host_bytes, test.param.disk ? "_disk" : "");
+                         });
+
+// Windows, and states of recurrent layers, come back from host memory, too.
+class KvTierOfParts : public testing::TestWithParam<const char*> {};
+
+TEST_P(KvTierOfParts, AnswersAreThoseWithoutItToTheBit) {
+  EngineOptions options;
+  options.model_dir = std::string("tests/data/models/") + GetParam();
+  options.device = "cpu";
+  options.threads = 2;
+  options.kv_cache_memory_bytes = 4 << 20;
+  options.max_model_len = 160;
+  options.max_num_seqs = 8;
+  options.mamba_block_size = 64;
+  const std::vector<CollectedAnswer> wanted = answers_of(*load_engine(options).value(), 10);
+  options.kv_transfer = host_options(4 << 20);
+  const auto engine = load_engine(options).value();
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(answers_of(*engine, 10) == wanted) << "round " << round;
+    EXPECT_TRUE(
+        eventually([&] { return engine->own_stats().kv_host_tier.stored_blocks > 0 && at_rest(*engine); }));
+    engine->reset_prefix_cache();
+  }
+  EXPECT_GT(engine->own_stats().kv_transfer.hits, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KvTierOfParts, testing::Values("gemma3", "qwen3_next"),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace octavo

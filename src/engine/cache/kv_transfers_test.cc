@@ -1,0 +1,531 @@
+// Two engines in this process: one computes prompts, the other takes their blocks and decodes.
+#include "engine/cache/kv_transfers.h"
+
+#include <gmock/gmock.h>
+
+#include "base/test_eventually.h"
+#include "engine/load/load.h"
+#include "engine/testing/answers.h"
+#include "engine/testing/rig.h"
+
+namespace octavo {
+namespace {
+
+KvTransferOptions transfer_options(bool produces, bool shared_memory = true) {
+  return {.enabled = true,
+          .produces = produces,
+          .consumes = !produces,
+          .port = 0,
+          .one_host = shared_memory};
+}
+
+// The first leg, as a router sends it: one token, and the blocks of the prompt are kept.
+KvTransferParams prefill(Engine& engine, Request request) {
+  request.sampling.max_tokens = 1;
+  request.sampling.logprobs.reset();
+  request.sampling.prompt_logprobs.reset();
+  request.kv_transfer = KvTransferParams{.do_remote_decode = true};
+  auto sink = std::make_shared<Recorder>();
+  EXPECT_TRUE(engine.submit(std::move(request), sink));
+  sink->wait_ended(1);
+  const Recorder::Record record = sink->record();
+  EXPECT_EQ(record.ends[0].finished, FinishReason::length);
+  EXPECT_TRUE(record.ends[0].kv_transfer.has_value());
+  return record.ends[0].kv_transfer.value_or(KvTransferParams{});
+}
+
+// Both legs.
+CollectedAnswer answer_of(Engine& producer, Engine& consumer, Request request) {
+  request.kv_transfer = prefill(producer, request);
+  auto sink = std::make_shared<Collector>();
+  EXPECT_TRUE(consumer.submit(std::move(request), sink));
+  sink->wait();
+  return {sink->tokens, sink->logprobs};
+}
+
+std::int64_t failures(const Engine& engine) {
+  const auto& all = engine.own_stats().kv_transfer.failures;
+  return std::accumulate(all.begin(), all.end(), std::int64_t{0});
+}
+std::int64_t failures(const Engine& engine, KvTransferFailure reason) {
+  return engine.own_stats().kv_transfer.failures[static_cast<std::size_t>(reason)];
+}
+std::int64_t hits(const Engine& engine) { return engine.own_stats().kv_transfer.hits; }
+
+// A pair of simulated engines, where a wrong block shows as a wrong token.
+struct Pair {
+  Rig producer, consumer;
+
+  explicit Pair(const Setup& setup = {}, KvTransferOptions produces = transfer_options(true))
+      : Pair(with(setup, std::move(produces)), with(setup, transfer_options(false))) {}
+  Pair(const Setup& first, const Setup& second) : producer(first), consumer(second) {}
+  static Setup with(Setup setup, KvTransferOptions options) {
+    setup.kv_transfer = std::move(options);
+    return setup;
+  }
+
+  std::shared_ptr<Recorder> decode(std::vector<TokenId> prompt, int tokens, KvTransferParams params) {
+    Request request = request_for(std::move(prompt), tokens);
+    request.kv_transfer = std::move(params);
+    auto sink = std::make_shared<Recorder>();
+    EXPECT_TRUE(consumer.engine->submit(std::move(request), sink));
+    return sink;
+  }
+  void expect_nothing_held() {
+    for (Rig* rig : {&producer, &consumer}) {
+      EXPECT_TRUE(eventually([&] { return rig->engine->own_stats().kv_transfer.held_blocks == 0; }));
+      rig->expect_empty();
+    }
+  }
+};
+
+class KvTransfersModes : public EngineModes {};
+INSTANTIATE_TEST_SUITE_P(Modes, KvTransfersModes, EngineModes::all(), EngineModes::name);
+
+TEST_P(KvTransfersModes, TheDecoderFindsThePromptInItsCache) {
+  Pair pair({.mode = GetParam()});
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  const KvTransferParams params = prefill(*pair.producer.engine, request_for(prompt, 5));
+  EXPECT_TRUE(params.do_remote_prefill);
+  EXPECT_FALSE(params.do_remote_decode);
+  EXPECT_EQ(params.remote_block_ids[0].size(), 6u);
+  EXPECT_EQ(params.remote_num_tokens, 100);
+  const auto sink = pair.decode(prompt, 20, params);
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().tokens, expected(prompt, 20));
+  EXPECT_EQ(sink->record().ends[0].cached_tokens, 96);
+  EXPECT_EQ(sink->record().ends[0].kv_transfer, std::nullopt);
+  EXPECT_EQ(failures(*pair.consumer.engine), 0);
+  EXPECT_TRUE(eventually([&] { return hits(*pair.consumer.engine) == 96; }));
+  EXPECT_EQ(pair.producer.engine->own_stats().kv_transfer.expired, 0);
+  pair.expect_nothing_held();
+}
+
+TEST_P(KvTransfersModes, ManyPromptsOnTightPoolsGetTheirOwnTokens) {
+  // A pool of little more than the longest request: preemptions, prompts that wait for room, holds that give
+  // way.
+  const octavo::Setup tight{.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()};
+  octavo::Setup roomy = tight;
+  roomy.num_blocks = 1000;
+  Pair pair(Pair::with(roomy, transfer_options(true)), Pair::with(tight, transfer_options(false)));
+  std::mt19937 random(11);
+  struct Wanted {
+    std::shared_ptr<Recorder> sink;
+    std::vector<TokenId> tokens;
+  };
+  std::vector<Wanted> all;
+  for (int i = 0; i < 48; ++i) {
+    std::vector<TokenId> prompt =
+        some_prompt(i % 3 == 0 ? 1 : static_cast<unsigned>(i), 5 + static_cast<int>(random() % 200));
+    const int count = 1 + static_cast<int>(random() % 100);
+    KvTransferParams params = prefill(*pair.producer.engine, request_for(prompt, 1));
+    std::vector<TokenId> tokens = expected(prompt, count);
+    pair.consumer.learn(prompt, tokens);
+    all.push_back({pair.decode(std::move(prompt), count, std::move(params)), std::move(tokens)});
+  }
+  for (const Wanted& wanted : all) {
+    wanted.sink->wait_ended(1);
+    EXPECT_EQ(wanted.sink->record().tokens, wanted.tokens);
+  }
+  EXPECT_GT(hits(*pair.consumer.engine), 500);
+  EXPECT_EQ(failures(*pair.consumer.engine), failures(*pair.consumer.engine, KvTransferFailure::no_blocks));
+  pair.expect_nothing_held();
+}
+
+// Both pools are tight: most leases are over before anybody comes.
+TEST_P(KvTransfersModes, LostLeasesCostNoToken) {
+  Pair pair({.num_blocks = 24, .max_tokens = 48, .max_model_len = 320, .mode = GetParam()});
+  std::vector<std::pair<std::shared_ptr<Recorder>, std::vector<TokenId>>> all;
+  for (unsigned i = 0; i < 16; ++i) {
+    const std::vector<TokenId> prompt = some_prompt(i, 150);
+    const KvTransferParams params = prefill(*pair.producer.engine, request_for(prompt, 1));
+    pair.consumer.learn(prompt, expected(prompt, 30));
+    all.emplace_back(pair.decode(prompt, 30, params), expected(prompt, 30));
+  }
+  for (const auto& [sink, tokens] : all) {
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, tokens);
+  }
+  pair.expect_nothing_held();
+}
+
+TEST(KvTransfers, OnlyWhatIsMissingIsFetched) {
+  Pair pair;
+  const std::vector<TokenId> prompt = some_prompt(1, 200);
+  const std::vector<TokenId> beginning(prompt.begin(), prompt.begin() + 80);
+  pair.decode(beginning, 1, {})->wait_ended(1);
+  const auto sink = pair.decode(prompt, 5, prefill(*pair.producer.engine, request_for(prompt, 1)));
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().tokens, expected(prompt, 5));
+  EXPECT_EQ(sink->record().ends[0].cached_tokens, 192);
+  EXPECT_TRUE(eventually([&] { return hits(*pair.consumer.engine) == 192 - 80; }));
+  // Once more: all is there, and the lease is given back.
+  pair.decode(prompt, 5, prefill(*pair.producer.engine, request_for(prompt, 1)))->wait_ended(1);
+  EXPECT_EQ(hits(*pair.consumer.engine), 192 - 80);
+  pair.expect_nothing_held();
+  EXPECT_EQ(pair.producer.engine->own_stats().kv_transfer.expired, 0);
+}
+
+TEST(KvTransfers, SeveralAnswersShareWhatIsFetched) {
+  Pair pair;
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  Request request = request_for(prompt, 10);
+  request.sampling.n = 3;
+  request.kv_transfer = prefill(*pair.producer.engine, request_for(prompt, 1));
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(pair.consumer.engine->submit(std::move(request), sink));
+  sink->wait_ended(3);
+  for (int index = 0; index < 3; ++index) {
+    EXPECT_EQ(sink->record(index).tokens, expected(prompt, 10));
+    EXPECT_EQ(sink->record(index).ends[0].cached_tokens, 96);
+  }
+  pair.expect_nothing_held();
+}
+
+// Who has not been told it cannot guess it.
+TEST(KvTransfers, EachLeaseHasASecretName) {
+  Pair pair;
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  KvTransferParams params = prefill(*pair.producer.engine, request_for(prompt, 1));
+  const KvTransferParams other = prefill(*pair.producer.engine, request_for(some_prompt(2, 100), 1));
+  const auto secret = [](const KvTransferParams& p) {
+    return p.remote_request_id.substr(p.remote_request_id.rfind('-') + 1);
+  };
+  EXPECT_EQ(secret(params).size(), 32u);
+  EXPECT_NE(secret(params), secret(other));
+  params.remote_request_id.back() = params.remote_request_id.back() == '0' ? '1' : '0';
+  const auto sink = pair.decode(prompt, 5, params);
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().tokens, expected(prompt, 5));
+  EXPECT_TRUE(eventually([&] { return failures(*pair.consumer.engine, KvTransferFailure::expired) == 1; }));
+}
+
+TEST(KvTransfers, APromptOfAnotherTextIsNotTaken) {
+  Pair pair;
+  const KvTransferParams params = prefill(*pair.producer.engine, request_for(some_prompt(1, 100), 1));
+  const std::vector<TokenId> other = some_prompt(2, 100);
+  const auto sink = pair.decode(other, 5, params);
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().tokens, expected(other, 5));
+  EXPECT_EQ(sink->record().ends[0].cached_tokens, 0);
+  EXPECT_TRUE(eventually([&] { return failures(*pair.consumer.engine, KvTransferFailure::mismatch) == 1; }));
+  // The lease lasts for the one that it is for.
+  EXPECT_TRUE(eventually([&] { return pair.producer.engine->own_stats().kv_transfer.held_blocks > 0; }));
+}
+
+TEST(KvTransfers, SaltsKeepPromptsApart) {
+  Pair pair;
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  Request salted = request_for(prompt, 5);
+  salted.identity.salt = "tenant";
+  const KvTransferParams params = prefill(*pair.producer.engine, salted);
+  pair.decode(prompt, 5, params)->wait_ended(1);
+  EXPECT_TRUE(eventually([&] { return failures(*pair.consumer.engine, KvTransferFailure::mismatch) == 1; }));
+  salted.kv_transfer = params;
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(pair.consumer.engine->submit(std::move(salted), sink));
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().ends[0].cached_tokens, 96);
+}
+
+TEST(KvTransfers, WithoutItsProducerThePromptIsComputed) {
+  Pair pair;
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  const KvTransferParams params = prefill(*pair.producer.engine, request_for(prompt, 1));
+  pair.producer.engine.reset();
+  const auto sink = pair.decode(prompt, 5, params);
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().tokens, expected(prompt, 5));
+  EXPECT_EQ(sink->record().ends[0].finished, FinishReason::length);
+  EXPECT_TRUE(
+      eventually([&] { return failures(*pair.consumer.engine, KvTransferFailure::unreachable) == 1; }));
+  pair.consumer.expect_empty();
+}
+
+TEST(KvTransfers, ParamsThatNameNoBlocksAreComputed) {
+  Pair pair;
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  const KvTransferParams good = prefill(*pair.producer.engine, request_for(prompt, 1));
+  for (auto spoil :
+       {+[](KvTransferParams& p) { p.remote_engine_id = ""; },
+        +[](KvTransferParams& p) { p.remote_request_id = ""; },
+        +[](KvTransferParams& p) { p.remote_host = ""; }, +[](KvTransferParams& p) { p.remote_port = 0; },
+        +[](KvTransferParams& p) { p.remote_block_ids = {{}}; },
+        +[](KvTransferParams& p) { p.remote_block_ids.clear(); }}) {
+    KvTransferParams params = good;
+    spoil(params);
+    const auto sink = pair.decode(prompt, 5, params);
+    sink->wait_ended(1);
+    EXPECT_EQ(sink->record().tokens, expected(prompt, 5));
+  }
+  EXPECT_EQ(failures(*pair.consumer.engine), 0);
+}
+
+TEST(KvTransfers, LeasesEndByThemselves) {
+  KvTransferOptions options = transfer_options(true);
+  options.lease_seconds = 1;
+  Pair pair({}, options);
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  const KvTransferParams params = prefill(*pair.producer.engine, request_for(prompt, 1));
+  EXPECT_TRUE(eventually([&] { return pair.producer.engine->own_stats().kv_transfer.expired == 1; }));
+  const auto sink = pair.decode(prompt, 5, params);
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().tokens, expected(prompt, 5));
+  EXPECT_TRUE(eventually([&] { return failures(*pair.consumer.engine, KvTransferFailure::expired) == 1; }));
+  pair.expect_nothing_held();
+}
+
+// Leases on all of the pool: who needs blocks gets them at once, not after half a minute.
+TEST(KvTransfers, LeasesGiveWayToRequests) {
+  Pair pair({.num_blocks = 40});
+  for (unsigned i = 0; i < 12; ++i) prefill(*pair.producer.engine, request_for(some_prompt(i, 200), 1));
+  const std::vector<TokenId> prompt = some_prompt(99, 300);
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(pair.producer.engine->submit(request_for(prompt, 200), sink));
+  sink->wait_ended(1);
+  EXPECT_EQ(sink->record().tokens, expected(prompt, 200));
+  EXPECT_TRUE(eventually([&] { return pair.producer.engine->own_stats().kv_transfer.expired >= 9; }));
+}
+
+TEST(KvTransfers, AbortsAtAnyMomentFreeEverything) {
+  Pair pair;
+  for (unsigned i = 0; i < 60; ++i) {
+    const std::vector<TokenId> prompt = some_prompt(i, 300);
+    Request request = request_for(prompt, 100);
+    request.kv_transfer = prefill(*pair.producer.engine, request);
+    auto sink = std::make_shared<Recorder>();
+    const auto id = pair.consumer.engine->submit(std::move(request), sink);
+    ASSERT_TRUE(id);
+    std::this_thread::sleep_for(std::chrono::microseconds(i * 20));
+    pair.consumer.engine->abort(*id);
+    sink->wait_ended(1);
+  }
+  pair.expect_nothing_held();
+}
+
+TEST(KvTransfers, AnEngineThatFetchesCanBeStopped) {
+  auto pair = std::make_unique<Pair>();
+  std::vector<std::shared_ptr<Recorder>> sinks;
+  for (unsigned i = 0; i < 8; ++i) {
+    const std::vector<TokenId> prompt = some_prompt(i, 300);
+    sinks.push_back(pair->decode(prompt, 100, prefill(*pair->producer.engine, request_for(prompt, 1))));
+  }
+  pair.reset();
+  for (const auto& sink : sinks) EXPECT_TRUE(sink->wait_ended(1));
+}
+
+TEST(KvTransfers, WhatCannotBeDoneIsRefusedAtTheStart) {
+  const auto field = [](const octavo::Setup& setup) {
+    SchedulerOptions options;
+    options.num_blocks = setup.num_blocks;
+    options.max_model_len = setup.max_model_len;
+    options.enable_prefix_caching = setup.prefix_caching;
+    auto executor = std::make_unique<SimulatedExecutor>(
+        SimulatedExecutorOptions{kVocab, kBlock, setup.num_blocks, false});
+    const auto engine =
+        Engine::start(options, {}, {.executor = std::move(executor), .kv_transfer = setup.kv_transfer});
+    return engine ? "" : engine.error().field;
+  };
+  EXPECT_EQ(field({.kv_transfer = transfer_options(true)}), "");
+  EXPECT_EQ(field({.prefix_caching = false, .kv_transfer = transfer_options(true)}), "kv_transfer_config");
+  KvTransferOptions anywhere = transfer_options(true);
+  anywhere.host = "0.0.0.0";
+  EXPECT_EQ(field({.kv_transfer = anywhere}), "kv_transfer_config");
+  anywhere.host = "192.0.2.1";  // not of this machine
+  EXPECT_EQ(field({.kv_transfer = anywhere}), "kv_transfer_config");
+}
+
+// Real models: tokens and log-probabilities with blocks of another engine are those without, bit for bit.
+struct ModelCase {
+  std::string model, device, kv_cache_dtype;
+  bool shared_memory;
+};
+
+class KvTransfersOfModels : public testing::TestWithParam<ModelCase> {};
+
+EngineOptions model_options(const ModelCase& c) {
+  EngineOptions options;
+  options.model_dir = "tests/data/models/" + c.model;
+  options.device = c.device;
+  options.threads = 2;
+  options.num_blocks = 40;
+  options.max_model_len = 160;
+  options.kv_cache_dtype = c.kv_cache_dtype;
+  return options;
+}
+
+TEST_P(KvTransfersOfModels, AnswersAreThoseOfOneEngineToTheBit) {
+  EngineOptions plain = model_options(GetParam()), producing = plain, consuming = plain;
+  producing.kv_transfer = transfer_options(true);
+  consuming.kv_transfer = transfer_options(false, GetParam().shared_memory);
+  const auto alone = load_engine(plain).value();
+  const auto producer = load_engine(producing).value();
+  const auto consumer = load_engine(consuming).value();
+  constexpr int kRequests = 8;
+  const std::vector<CollectedAnswer> wanted = answers_of(*alone, kRequests);
+
+  const int vocab = alone->info().vocab_size;
+  std::vector<std::shared_ptr<Collector>> sinks;
+  for (int i = 0; i < kRequests; ++i) {
+    Request request = request_of(i, vocab);
+    request.kv_transfer = prefill(*producer, request);
+    sinks.push_back(std::make_shared<Collector>());
+    ASSERT_TRUE(consumer->submit(std::move(request), sinks.back()));
+  }
+  for (int i = 0; i < kRequests; ++i) {
+    sinks[static_cast<std::size_t>(i)]->wait();
+    const Collector& got = *sinks[static_cast<std::size_t>(i)];
+    EXPECT_EQ((CollectedAnswer{got.tokens, got.logprobs}), wanted[static_cast<std::size_t>(i)]) << i;
+  }
+  EXPECT_EQ(failures(*consumer), 0);
+  EXPECT_GT(hits(*consumer), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfModels,
+                         testing::Values(ModelCase{"llama", "cpu", "auto", true},
+                                         ModelCase{"llama", "cpu", "fp8", false},
+                                         ModelCase{"llama", "reference", "auto", true},
+                                         ModelCase{"qwen3", "cpu", "int8_per_token_head", true},
+                                         ModelCase{"qwen2", "cpu", "float16", false}),
+                         [](const auto& test) {
+                           return test.param.model + "_" + test.param.device + "_" +
+                                  test.param.kv_cache_dtype +
+                                  (test.param.shared_memory ? "_shared_memory" : "_tcp");
+                         });
+
+// Blocks of different sizes at both ends.
+struct SizesCase {
+  ModelCase model;
+  int produced, consumed;  // tokens of a block
+};
+
+class KvTransfersOfSizes : public testing::TestWithParam<SizesCase> {};
+
+TEST_P(KvTransfersOfSizes, AnswersAreThoseOfOneEngineToTheBit) {
+  EngineOptions plain = model_options(GetParam().model), producing = plain, consuming = plain;
+  plain.block_size = consuming.block_size = GetParam().consumed;
+  producing.block_size = GetParam().produced;
+  producing.kv_transfer = transfer_options(true);
+  producing.kv_transfer.lease_seconds =
+      3;  // prompts without a whole block of the consumer hold theirs until then
+  consuming.kv_transfer = transfer_options(false, GetParam().model.shared_memory);
+  const auto alone = load_engine(plain).value();
+  const auto producer = load_engine(producing).value();
+  const auto consumer = load_engine(consuming).value();
+  constexpr int kRequests = 14;  // the last of 94 tokens
+  const std::vector<CollectedAnswer> wanted = answers_of(*alone, kRequests);
+  std::int64_t may_hit = 0;
+  for (int i = 0; i < kRequests; ++i) {
+    Request request = request_of(i, alone->info().vocab_size);
+    const auto tokens = static_cast<int>(request.prompt.size()) - 1;
+    if (!request.sampling.prompt_logprobs)
+      may_hit +=
+          tokens / GetParam().produced * GetParam().produced / GetParam().consumed * GetParam().consumed;
+    EXPECT_EQ(answer_of(*producer, *consumer, std::move(request)), wanted[static_cast<std::size_t>(i)]) << i;
+  }
+  EXPECT_EQ(failures(*consumer), 0);
+  EXPECT_GT(hits(*consumer), 0);
+  EXPECT_LE(hits(*consumer), may_hit);
+  EXPECT_TRUE(eventually([&] { return producer->own_stats().kv_transfer.held_blocks == 0; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfSizes,
+                         testing::Values(SizesCase{{"llama", "cpu", "auto", true}, 16, 32},
+                                         SizesCase{{"llama", "cpu", "auto", false}, 32, 16},
+                                         SizesCase{{"llama", "reference", "auto", false}, 16, 48},
+                                         SizesCase{{"qwen3", "cpu", "int8_per_token_head", true}, 48, 32},
+                                         SizesCase{{"llama", "cpu", "fp8", true}, 16, 64}),
+                         [](const auto& test) {
+                           return fmt::format("{}_{}_{}_{}_{}", test.param.model.model,
+                                              test.param.model.device, test.param.model.kv_cache_dtype,
+                                              test.param.produced, test.param.consumed);
+                         });
+
+// Windows and states among them, which a cache of so many bytes has room for.
+EngineOptions roomy_options(const ModelCase& c) {
+  EngineOptions options = model_options(c);
+  options.num_blocks.reset();
+  options.kv_cache_memory_bytes = 4 << 20;
+  options.max_num_seqs = 8;
+  options.mamba_block_size = 64;  // states at ends of prompts are kept in any case
+  return options;
+}
+
+class KvTransfersOfParts : public testing::TestWithParam<ModelCase> {};
+
+TEST_P(KvTransfersOfParts, AnswersAreThoseOfOneEngineToTheBit) {
+  EngineOptions plain = roomy_options(GetParam()), producing = plain, consuming = plain;
+  producing.kv_transfer = transfer_options(true);
+  consuming.kv_transfer = transfer_options(false, GetParam().shared_memory);
+  const auto alone = load_engine(plain).value();
+  const auto producer = load_engine(producing).value();
+  const auto consumer = load_engine(consuming).value();
+  constexpr int kRequests = 12;
+  const std::vector<CollectedAnswer> wanted = answers_of(*alone, kRequests);
+  const int vocab = alone->info().vocab_size;
+  std::int64_t may_hit = 0;
+  for (int i = 0; i < kRequests; ++i) {
+    Request request = request_of(i, vocab);
+    if (!request.sampling.prompt_logprobs) may_hit += (std::ssize(request.prompt) - 1) / 16 * 16;
+    EXPECT_EQ(answer_of(*producer, *consumer, std::move(request)), wanted[static_cast<std::size_t>(i)]) << i;
+  }
+  EXPECT_EQ(failures(*consumer), 0);
+  EXPECT_GT(hits(*consumer), may_hit / 2) << "prompts share beginnings";
+  EXPECT_TRUE(eventually([&] { return producer->own_stats().kv_transfer.held_blocks == 0; }));
+  EXPECT_TRUE(eventually([&] { return consumer->own_stats().kv_transfer.held_blocks == 0; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfParts,
+                         testing::Values(ModelCase{"mistral", "cpu", "auto", true}, ModelCase{"gemma3", "cpu", "auto", false},
+                                         ModelCase{"gemma3", "reference", "auto", false}, ModelCase{"gpt_oss", "cpu", "fp8", true},
+                                         ModelCase{"qwen3_5", "cpu", "auto", true}, ModelCase{"qwen3_next", "cpu", "auto", false},
+                                         ModelCase{"falcon_h1", "cpu", "auto", true}, ModelCase{"mamba2", "cpu", "auto", true},
+                                         ModelCase{"rwkv7", "cpu", "auto", false}),
+                         [](const auto& test) {
+                           return test.param.model + "_" + test.param.device + "_" + test.param.kv_cache_dtype +
+                                  (test.param.shared_memory ? "_shared_memory" : "_tcp");
+                         });
+
+// States look alike on all backends.
+TEST(KvTransfers, StatesGoFromOneBackendToAnother) {
+  EngineOptions producing = roomy_options({"qwen3_5", "reference", "auto", true});
+  EngineOptions consuming = roomy_options({"qwen3_5", "cpu", "auto", true});
+  producing.dtype = consuming.dtype = "float32";
+  producing.kv_transfer = transfer_options(true);
+  consuming.kv_transfer = transfer_options(false);
+  const auto producer = load_engine(producing).value();
+  const auto consumer = load_engine(consuming).value();
+  consuming.kv_transfer = {};
+  const auto alone = load_engine(consuming).value();
+  Request request = request_of(6, producer->info().vocab_size);
+  request.sampling.temperature = 0;
+  auto wanted = std::make_shared<Collector>(), got = std::make_shared<Collector>();
+  ASSERT_TRUE(alone->submit(request, wanted));
+  wanted->wait();
+  request.kv_transfer = prefill(*producer, request);
+  ASSERT_TRUE(consumer->submit(std::move(request), got));
+  got->wait();
+  EXPECT_EQ(got->tokens, wanted->tokens);
+  EXPECT_GT(hits(*consumer), 0);
+  EXPECT_EQ(failures(*consumer), 0);
+}
+
+TEST(KvTransfers, ModelsThatDifferExchangeNothing) {
+  EngineOptions producing = model_options({"llama", "cpu", "auto", true});
+  EngineOptions consuming = producing;
+  consuming.quantization = "int8";
+  producing.kv_transfer = transfer_options(true);
+  consuming.kv_transfer = transfer_options(false);
+  const auto producer = load_engine(producing).value();
+  const auto consumer = load_engine(consuming).value();
+  Request request = request_of(6, producer->info().vocab_size);
+  request.kv_transfer = prefill(*producer, request);
+  auto sink = std::make_shared<Collector>();
+  ASSERT_TRUE(consumer->submit(std::move(request), sink));
+  sink->wait();
+  EXPECT_EQ(sink->error, "");
+  EXPECT_TRUE(eventually([&] { return failures(*consumer, KvTransferFailure::mismatch) == 1; }));
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,45 @@
+#include "engine/cache/piece_layout.h"
+
+#include <algorithm>
+
+#include "kernels/kv_exchange.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::int64_t kStatePieceBytes = std::int64_t{1} << 20;  // without attention
+
+}  // namespace
+
+PieceLayout PieceLayout::of(const CacheLayout& layout) {
+  PieceLayout pieces{.state_bytes = layout.state_bytes()};
+  for (const LayerGroup& each : layout.groups) {
+    const int number = static_cast<int>(pieces.groups.size());
+    Group& group = pieces.groups.emplace_back(Group{.window = each.window, .kv = each.kv});
+    for (std::size_t i = 0; i < layout.layers.size(); ++i)  // those that read another's have its plane
+      if (layout.layers[i].group == number && layout.layers[i].plane == static_cast<int>(group.layers.size()))
+        group.layers.push_back(i);
+    pieces.piece_bytes =
+        std::max(pieces.piece_bytes, std::ssize(group.layers) * kv_exchange_bytes(each.kv));
+  }
+  if (pieces.piece_bytes == 0) pieces.piece_bytes = std::min(pieces.state_bytes, kStatePieceBytes);
+  return pieces;
+}
+
+void PieceLayout::describe(BlockFormat& format) const {
+  format.bytes = piece_bytes;
+  format.windows.clear();
+  for (const Group& group : groups) format.windows.push_back(group.window);
+  format.state_pieces = static_cast<int>((state_bytes + piece_bytes - 1) / piece_bytes);
+  format.planes.clear();
+  if (groups.size() != 1 || groups[0].window != 0 || state_bytes > 0 || groups[0].kv.rate > 1) return;
+  const KvSpec& kv = groups[0].kv;
+  const int vectors = static_cast<int>(kv_exchange_parts(kv)) * kv.kv_heads;
+  const int vector_bytes = kv.head_dim * static_cast<int>(size_of(kv.dtype));
+  for (std::size_t layer = 0; layer < groups[0].layers.size(); ++layer) {
+    format.planes.push_back({vectors, vector_bytes});
+    if (kv.dtype == DType::i8) format.planes.push_back({vectors, sizeof(float)});
+  }
+}
+
+}  // namespace octavo

@@ -1,0 +1,93 @@
+// A head that proposes from the hidden states of the engine's own model: a layer of multi-token prediction
+// (DeepSeek-V3, 2024) or EAGLE's (Li et al., ICML 2024; EAGLE-3, 2025).
+//
+// At each position it reads the model's hidden state and the next token. After each step it reads all of the step's tokens; its
+// keys and values are in a separate cache, in blocks of the same numbers as the model's, so the head shares cached prefixes.
+// It skips texts that want no draft tokens, and resumes at the beginning of a block. It makes one pass for each draft token,
+// all sequences in one batch; later passes read the head's own hidden state in place of the model's. The keys and values of
+// draft tokens are written again after the model accepts them; where the sequence has no block for them yet, they go to
+// blocks of the head.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/draft/draft_sampling.h"
+#include "engine/draft/proposer.h"
+#include "engine/execute/batch.h"
+#include "engine/execute/local_executor.h"
+
+namespace octavo {
+
+struct DraftHeadLimits {
+  int block_size = 16;
+  int num_blocks = 0;  // of the model; blocks from here on are the head's own
+  int own_blocks = 0;  // of a sequence: draft tokens go there
+  bool drawn = true;   // as DraftModelLimits has it
+};
+
+class DraftHead final : public Proposer {
+ public:
+  // model: the engine's, which lives longer. executor: the head's, with its cache. tokens: see Drafter.
+  DraftHead(const LocalExecutor& model, std::unique_ptr<LocalExecutor> executor,
+            std::vector<std::int32_t> tokens, const DraftHeadLimits& limits)
+      : model_(model),
+        executor_(std::move(executor)),
+        tokens_(std::move(tokens)),
+        limits_(limits),
+        filled_(static_cast<std::size_t>(limits.num_blocks)) {}
+
+  Result<> read(std::span<const ComputedText> texts) override;
+  Result<std::int64_t> propose(std::span<Draft> drafts) override;
+  void end(std::uint64_t sequence, std::span<const TokenId>, int) override { samplings_.erase(sequence); }
+
+ private:
+  // A sequence as far as it has been read.
+  struct Read {
+    std::uint64_t sequence;
+    int end;           // positions that were read
+    std::int32_t row;  // of the last one, in the head's last pass
+    int begin;         // position that blocks begin with
+    std::span<const std::int32_t> blocks;
+  };
+  // A sequence that gets draft tokens.
+  struct Working {
+    Draft* draft;
+    const DraftSampling* sampling;
+    std::int32_t row;                  // in the head's last pass
+    int begin;                         // position that blocks begin with
+    std::vector<std::int32_t> blocks;  // of the sequence, then its own
+    std::int32_t next_own;             // block
+  };
+
+  std::size_t pass_over(const ComputedText& text);
+  std::size_t first_block(const ComputedText& text, int position) const;
+  void take_up(Draft& draft);
+  Result<> sample();
+  void take_drafts(std::span<const SampledToken> results);
+  Result<> run_drafts();
+  template <class Sequences>
+  void lay_out_tables(const Sequences& sequences);
+  void begin_batch();
+  void end_sequence(std::uint64_t sequence, int length);
+  Result<> run(const LocalExecutor& from);
+
+  const LocalExecutor& model_;
+  std::unique_ptr<LocalExecutor> executor_;
+  std::vector<std::int32_t> tokens_;
+  DraftHeadLimits limits_;
+  std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by sequence
+
+  std::vector<std::int32_t> filled_;  // of each of the model's blocks, tokens that were read from its beginning on
+  std::vector<Read> read_;  // in the last step
+  std::vector<Working> working_;
+  // Of the pass being run.
+  Batch batch_;
+  std::vector<std::int32_t> hidden_rows_;
+  std::vector<std::int32_t> row_tokens_;
+  std::vector<SampleRow> rows_;
+};
+
+}  // namespace octavo

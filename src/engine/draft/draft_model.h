@@ -1,0 +1,97 @@
+// A smaller model that proposes the next tokens (speculative decoding: Leviathan et al., ICML 2023).
+//
+// It has a separate paged KV cache. In each step it computes a bounded number of unread tokens of all texts, then one pass for
+// each draft token of those that it has read to the end, all sequences in one batch. A rejected draft token only moves the
+// sequence's position back. When blocks run out, the sequence without draft tokens for the longest time is evicted, and read
+// again later; blocks that nobody took meanwhile are still cached.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/draft/draft_sampling.h"
+#include "engine/draft/proposer.h"
+#include "engine/execute/batch.h"
+#include "engine/execute/executor.h"
+#include "kv/kv_cache.h"
+#include "kv/sequence_blocks.h"
+#include "request/prefix_hash.h"
+#include "schedule/step_plan.h"
+
+namespace octavo {
+
+struct DraftModelLimits {
+  int block_size = 16;
+  int num_blocks = 0;
+  std::vector<CacheGroup> groups = {};
+  PrefixHashOptions prefix_hash = {};
+  int max_tokens = 0;  // of a pass; at least two for each sequence that propose() is asked about
+  int max_model_len = 0;
+  int vocab_size = 0;
+  // Draft tokens are drawn with the randomness that the answer's own tokens will be drawn with; false: each
+  // draft token is the likeliest token.
+  bool drawn = true;
+};
+
+class DraftModel final : public Proposer {
+ public:
+  // The executor has its cache, of num_blocks blocks, and is not asynchronous.
+  DraftModel(std::unique_ptr<Executor> executor, const DraftModelLimits& limits);
+
+  Result<std::int64_t> propose(std::span<Draft> drafts) override;
+  void end(std::uint64_t sequence, std::span<const TokenId> text, int prompt_tokens) override;
+
+  int blocks_used() const { return cache_.pool.used(); }
+
+ private:
+  // What is kept of a sequence. Stays where it is.
+  struct Past {
+    Past(const Draft& draft, KvCache& cache, const DraftModelLimits& limits);
+    Past(const Past&) = delete;
+
+    DraftSampling sampling;
+    Hash128 identity;
+    std::vector<Hash128> keys;  // of the full blocks that are computed
+    SequenceBlocks blocks;
+    int computed = 0;          // tokens of the text whose keys and values are in the cache
+    std::vector<TokenId> fed;  // draft tokens computed behind them
+    std::uint64_t last_turn = 0;
+  };
+  // A sequence that is being computed in this turn.
+  struct Working {
+    Draft* draft;
+    Past* past;
+    int missing;  // tokens of the text to compute
+  };
+
+  void take_up(Draft& draft);
+  void find_computed(Past& past, std::span<const TokenId> text);
+  void settle(Past& past, std::span<const TokenId> text);
+  bool make_room(Past& past, int tokens);
+  void forget(std::uint64_t sequence);
+  void plan_texts();
+  void plan_drafts();
+  void plan(const Working& w, int first, std::span<const TokenId> tokens, bool samples);
+  Result<> run();
+  void take_drafts(std::span<const SampledToken> results);
+
+  std::unique_ptr<Executor> executor_;
+  DraftModelLimits limits_;
+  KvCache cache_;
+  PrefixHasher hasher_;
+  std::unordered_map<std::uint64_t, Past> pasts_;  // by sequence
+  std::uint64_t turn_ = 0;                         // calls of propose()
+
+  // Of the pass being run.
+  std::vector<Working> working_;  // those that may get further draft tokens
+  StepPlan plan_;
+  Batch batch_;
+  std::vector<std::int32_t> row_tokens_;
+  std::vector<SampleRow> rows_;
+  PrefixMatch match_;              // scratch
+  std::vector<BlockId> given_up_;  // scratch
+};
+
+}  // namespace octavo

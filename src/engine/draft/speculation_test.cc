@@ -1,0 +1,332 @@
+// Engines with draft tokens: whatever proposes them, the answers have the same bits.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/test_length.h"
+#include "engine/load/load.h"
+#include "engine/testing/answers.h"
+#include "kernels/backends.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kDraftRequests = 7;
+
+EngineOptions demo() {
+  EngineOptions options;
+  options.model_dir = "models/demo";
+  options.device = "cpu";
+  options.threads = 2;
+  options.max_num_batched_tokens = 256;
+  options.max_num_seqs = 6;
+  options.kv_cache_memory_bytes = 8 << 20;
+  return options;
+}
+
+SpeculativeOptions with_draft(const std::string& model, bool drawn = true) {
+  return {.method = DraftModelOptions{.model = model, .drawn = drawn}, .num_speculative_tokens = 4};
+}
+
+std::int64_t accepted(Engine& engine) {
+  const auto by_place = engine.own_stats().accepted_drafts;
+  return std::accumulate(by_place.begin(), by_place.end(), std::int64_t{0});
+}
+
+TEST(Speculation, AnswersAreThoseWithoutDrafts) {
+  const std::vector<CollectedAnswer> plain = answers_of(*load_engine(demo()).value(), kDraftRequests);
+  struct Variation {
+    const char* name;
+    SpeculativeOptions speculation;
+    int tokens = 256;
+    std::optional<int> blocks = {};
+    bool prefix_caching = true;
+  };
+  const Variation variations[] = {
+      {"drawn", with_draft("models/demo-draft")},
+      {"greedy", with_draft("models/demo-draft", false)},
+      {"itself", with_draft("models/demo")},
+      {"small steps", with_draft("models/demo-draft"), 16},
+      {"preempted", with_draft("models/demo-draft"), 48, 9},
+      {"int8", {.method = DraftModelOptions{.model = "models/demo-draft", .quantization = "int8"}}},
+      {"short context", {.method = DraftModelOptions{.model = "models/demo-draft", .max_model_len = 32}}},
+      {"head",
+       {.method = HeadOptions{.kind = HeadOptions::Kind::eagle3, .model = "models/demo-eagle3"}, .num_speculative_tokens = 4},
+       48,
+       9},
+      {"suffix", {.method = SuffixOptions{}, .num_speculative_tokens = 24}},
+      {"suffix, no prefix cache", {.method = SuffixOptions{}, .num_speculative_tokens = 8}, 64, {}, false},
+  };
+  for (const Variation& v : variations) {
+    EngineOptions options = demo();
+    options.speculation = v.speculation;
+    options.speculation->per_batch_size = {{1, 6, options.speculation->num_speculative_tokens}};
+    options.max_num_batched_tokens = v.tokens;
+    options.num_blocks = v.blocks;
+    options.enable_prefix_caching = v.prefix_caching;
+    const auto engine = load_engine(options).value();
+    for (int round = 0; round < 2; ++round)
+      EXPECT_EQ(answers_of(*engine, kDraftRequests), plain) << v.name << ", round " << round;
+    EXPECT_GT(accepted(*engine), 0) << v.name;
+  }
+}
+
+constexpr const char* kDrafters = "tests/data/drafters/";
+
+EngineOptions with_head(HeadOptions::Kind kind, const std::string& target, const std::string& head) {
+  EngineOptions options = demo();
+  options.model_dir = kDrafters + target;
+  options.kv_cache_memory_bytes = 4 << 20;
+  options.speculation =
+      SpeculativeOptions{.method = HeadOptions{.kind = kind, .model = head.empty() ? "" : kDrafters + head},
+                         .num_speculative_tokens = 4};
+  options.speculation->per_batch_size = {{1, 6, 4}};
+  return options;
+}
+
+// A head of a model whose other layers have windows, and block tables of their own.
+EngineOptions beside_windows() {
+  EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
+  options.hf_overrides = R"({"architectures": ["MinistralForCausalLM"], "sliding_window": 8,
+                             "layer_types": ["sliding_attention", "full_attention"]})";
+  return options;
+}
+
+TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
+  using enum HeadOptions::Kind;
+  const EngineOptions heads[] = {with_head(mtp, "deepseek_v3", ""),    with_head(mtp, "glm4_moe", ""),
+                                 with_head(mtp, "mimo", "mimo"),       with_head(eagle, "llama", "eagle"),
+                                 with_head(mtp, "qwen3_next", ""),     with_head(mtp, "qwen3_5_moe", ""),
+                                 with_head(mtp, "ernie4_5_moe", ""),   with_head(eagle3, "llama", "eagle3-layers"),
+                                 with_head(eagle3, "llama", "eagle3"), with_head(eagle3, "llama", "eagle3-speculators"),
+                                 with_head(eagle, "markov", "markov-eagle"), beside_windows()};
+  struct Variation {
+    const char* name;
+    int tokens = 256;
+    std::optional<int> blocks = {};
+    bool prefix_caching = true;
+    bool drawn = true;
+  };
+  const Variation variations[] = {{"drawn"},
+                                  {.name = "greedy", .drawn = false},
+                                  {"small steps", 16},
+                                  {"preempted", 48, 9},
+                                  {"no prefix cache", 64, {}, false}};
+  for (const EngineOptions& head : heads) {
+    SCOPED_TRACE(head.model_dir);
+    EngineOptions none = head;
+    none.speculation.reset();
+    const std::vector<CollectedAnswer> plain = answers_of(*load_engine(none).value(), kDraftRequests);
+    for (const Variation& v : variations) {
+      EngineOptions options = head;
+      std::get<HeadOptions>(options.speculation->method).drawn = v.drawn;
+      options.max_num_batched_tokens = v.tokens;
+      options.num_blocks = v.blocks;
+      if (v.blocks && !head.hf_overrides.empty()) options.num_blocks = 2 * *v.blocks;  // for two cache groups
+      options.enable_prefix_caching = v.prefix_caching;
+      const auto engine = load_engine(options).value();
+      for (int round = 0; round < 2; ++round)
+        EXPECT_EQ(answers_of(*engine, kDraftRequests), plain) << v.name << ", round " << round;
+      EXPECT_GT(engine->own_stats().draft_tokens, 0) << v.name;
+      if (head.model_dir.ends_with("markov")) {
+        EXPECT_GT(accepted(*engine), 0) << v.name;
+        EXPECT_LT(accepted(*engine), engine->own_stats().draft_tokens) << v.name;
+      }
+    }
+  }
+}
+
+TEST(Speculation, AnswersWithHeadsByPlaceAreThoseWithoutDrafts) {
+  using enum PlaceHeadOptions::Kind;
+  struct Case {
+    const char* target;
+    const char* heads;
+    PlaceHeadOptions::Kind kind;
+  };
+  const Case cases[] = {{"markov", "markov-medusa", medusa},
+                        {"markov", "markov-mlp", mlp_speculator},
+                        {"llama", "medusa-token-map", medusa},
+                        {"llama", "mlp-speculator", mlp_speculator}};
+  struct Variation {
+    const char* name;
+    int tokens = 256;
+    std::optional<int> blocks = {};
+    bool drawn = true;
+  };
+  const Variation variations[] = {
+      {"drawn"}, {.name = "greedy", .drawn = false}, {"small steps", 16}, {"preempted", 48, 9}};
+  for (const auto& [target, heads, kind] : cases) {
+    SCOPED_TRACE(heads);
+    EngineOptions none = demo();
+    none.model_dir = std::string(kDrafters) + target;
+    none.kv_cache_memory_bytes = 4 << 20;
+    const std::vector<CollectedAnswer> plain = answers_of(*load_engine(none).value(), kDraftRequests);
+    for (const Variation& v : variations) {
+      EngineOptions options = none;
+      options.speculation = SpeculativeOptions{
+          .method = PlaceHeadOptions{.kind = kind, .model = std::string(kDrafters) + heads, .drawn = v.drawn},
+          .num_speculative_tokens = 3};
+      options.speculation->per_batch_size = {{1, 6, 3}};
+      options.max_num_batched_tokens = v.tokens;
+      options.num_blocks = v.blocks;
+      const auto engine = load_engine(options).value();
+      for (int round = 0; round < 2; ++round)
+        EXPECT_EQ(answers_of(*engine, kDraftRequests), plain) << v.name << ", round " << round;
+      EXPECT_GT(engine->own_stats().draft_tokens, 0) << v.name;
+      if (std::string_view(target) == "markov") {
+        EXPECT_GT(accepted(*engine), 0) << v.name;
+      }
+    }
+  }
+}
+
+// A head proposes the same however a prompt is cut into steps and wherever its keys and values come from:
+// then as many draft tokens are accepted.
+TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
+  std::vector<std::int64_t> counts;
+  for (const int tokens : {256, 16}) {
+    EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
+    options.max_num_batched_tokens = tokens;
+    options.max_num_seqs = 1;
+    const auto engine = load_engine(options).value();
+    answers_of(*engine, kDraftRequests);
+    counts.push_back(accepted(*engine));
+    counts.push_back(engine->own_stats().draft_tokens);
+  }
+  EXPECT_GT(counts[0], 0);
+  EXPECT_EQ(counts[0], counts[2]);
+  EXPECT_EQ(counts[1], counts[3]);
+}
+
+// On a device that works by itself as on the CPU: one request at a time, so that no step's timing says how many draft
+// tokens are asked for.
+TEST(Speculation, OnADeviceHeadsDraftWhatTheyDoOnTheCpu) {
+  if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
+  EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
+  options.dtype = "float32";
+  options.max_num_seqs = 1;
+  options.max_num_batched_tokens = 24;
+  const auto counts = [&](const char* device, bool eager) {
+    options.device = device;
+    options.enforce_eager = eager;
+    const auto engine = load_engine(options).value();
+    answers_of(*engine, 3);
+    return std::pair(accepted(*engine), engine->own_stats().draft_tokens);
+  };
+  const auto on_cpu = counts("cpu", false);
+  EXPECT_GT(on_cpu.first, 0);
+  EXPECT_EQ(counts("cuda", false), on_cpu);
+  EXPECT_EQ(counts("cuda", true), on_cpu);
+}
+
+TEST(Speculation, OnADeviceAnswersAreThoseWithoutDrafts) {
+  if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
+  constexpr int kFew = 3;  // an emulated device is slow
+  EngineOptions options = demo();
+  options.model_dir = "tests/data/models/llama";
+  options.device = "cuda";
+  options.kv_cache_memory_bytes = 1 << 20;
+  options.max_num_batched_tokens = 48;
+  const std::vector<CollectedAnswer> plain = answers_of(*load_engine(options).value(), kFew);
+  options.speculation = with_draft("tests/data/models/llama");
+  for (const bool eager : {false, true}) {
+    if (eager && !long_tests()) continue;
+    options.enforce_eager = eager;
+    const auto engine = load_engine(options).value();
+    EXPECT_EQ(answers_of(*engine, kFew), plain) << eager;
+    EXPECT_GT(accepted(*engine), 0) << eager;
+  }
+}
+
+TEST(Speculation, OnADeviceAnswersWithHeadsAreThoseOfTheCpu) {
+  if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
+  constexpr int kFew = 3;
+  using enum PlaceHeadOptions::Kind;
+  EngineOptions cases[] = {with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle"),
+                           with_head(HeadOptions::Kind::mtp, "mimo", "mimo"),
+                           with_head(HeadOptions::Kind::eagle, "markov", "")};
+  cases[2].speculation = SpeculativeOptions{
+      .method = PlaceHeadOptions{.kind = medusa, .model = std::string(kDrafters) + "markov-medusa"},
+      .num_speculative_tokens = 3};
+  bool turn = false;  // by default recorded steps and eager ones take turns
+  for (EngineOptions& options : cases) {
+    SCOPED_TRACE(options.model_dir);
+    turn = !turn;
+    options.dtype = "float32";
+    options.device = "cpu";
+    const auto on_cpu = load_engine(options).value();
+    const std::vector<CollectedAnswer> expected = answers_of(*on_cpu, kFew);
+    options.device = "cuda";
+    for (const bool eager : {false, true}) {
+      if (eager == turn && !long_tests()) continue;
+      options.enforce_eager = eager;
+      const auto engine = load_engine(options).value();
+      const std::vector<CollectedAnswer> got = answers_of(*engine, kFew);
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
+      EXPECT_GT(engine->own_stats().draft_tokens, 0) << eager;
+    }
+  }
+}
+
+// A model that is its own draft model proposes what it will say, drawn or not.
+TEST(Speculation, DraftsAreDrawnAsAnswersAre) {
+  EngineOptions options = demo();
+  options.speculation = with_draft("models/demo");
+  const auto engine = load_engine(options).value();
+  answers_of(*engine, kDraftRequests);
+  const EngineStats stats = engine->own_stats();
+  EXPECT_GT(accepted(*engine), 0);
+  // Both compute the same numbers in batches of other shapes, and the places beyond an answer's end are not
+  // used.
+  EXPECT_GE(accepted(*engine), stats.draft_tokens * 9 / 10);
+}
+
+TEST(Speculation, TheCacheOfTheDraftModelIsPartOfTheMemory) {
+  EngineOptions options = demo();
+  const auto plain = load_engine(options).value();
+  options.speculation = with_draft("models/demo-draft");
+  const auto drafting = load_engine(options).value();
+  EXPECT_LE(drafting->info().cache_bytes, options.kv_cache_memory_bytes);
+  EXPECT_GT(drafting->info().cache_bytes, options.kv_cache_memory_bytes * 9 / 10);
+  EXPECT_LT(drafting->info().num_blocks, plain->info().num_blocks);
+  EXPECT_GT(drafting->info().weight_bytes, plain->info().weight_bytes);
+}
+
+TEST(Speculation, WhatCannotDraftIsRefused) {
+  const auto error = [](EngineOptions options) {
+    const auto loaded = load_engine(options);
+    return loaded ? "" : fmt::format("{}: {}", loaded.error().field, loaded.error().message);
+  };
+  using testing::HasSubstr;
+  EngineOptions options = demo();
+  options.speculation = with_draft("tests/data/models/llama");
+  EXPECT_THAT(error(options), HasSubstr("speculative_config: the draft model has a vocabulary of "));
+  options.speculation = with_draft("tests/data/sound/whisper");
+  EXPECT_THAT(error(options), HasSubstr("looks at what an encoder has made, which draft tokens are made without"));
+  options.speculation = with_draft("tests/data/models/nothing");
+  EXPECT_THAT(error(options), HasSubstr("the draft model: "));
+  options.executor = "simulated";
+  EXPECT_THAT(error(options), HasSubstr("speculative_config: a simulated executor"));
+  options = demo();
+  options.speculation = SpeculativeOptions{.method = HeadOptions{}};
+  EXPECT_THAT(error(options), HasSubstr("Qwen3ForCausalLM has no layer of multi-token prediction"));
+  options = demo();
+  options.model_dir = std::string(kDrafters) + "llama";
+  options.speculation = SpeculativeOptions{.method = PlaceHeadOptions{.model = std::string(kDrafters) + "medusa"},
+                                           .num_speculative_tokens = 4};
+  EXPECT_THAT(error(options), HasSubstr("num_speculative_tokens: must be at most 3, the places that "));
+  options = with_head(HeadOptions::Kind::eagle, "llama", "eagle");
+  options.model_dir = "tests/data/models/mistral";
+  EXPECT_THAT(error(options), HasSubstr("MistralForCausalLM has none; --disable-hybrid-kv-cache-manager"));
+  options.kv_transfer.enabled = true;
+  EXPECT_THAT(error(options), HasSubstr("not made with --kv-transfer-config yet"));
+  options = demo();
+  options.model_dir = "models/demo-draft";
+  options.runner = "pooling";
+  options.speculation = SpeculativeOptions{};
+  EXPECT_THAT(error(options), HasSubstr("speculative_config: "));
+}
+
+}  // namespace
+}  // namespace octavo

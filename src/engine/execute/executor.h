@@ -1,0 +1,115 @@
+// Interface that runs steps: the forward pass and the sampling of one engine, on one device or several ranks.
+//
+//   forward(batch)   enqueue the forward pass
+//   sample(rows)     enqueue the choice of tokens from its logits
+//   collect()        wait for the oldest sampled step and return its tokens
+//   pool()           in place of both, for models that do not generate: vectors of sequences or tokens
+//
+// forward and sample are two calls so that the host can work in between: it commits the step before and fills grammar masks.
+// A host backend does the work inside the calls.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+#include "engine/execute/batch.h"
+#include "model/adapter.h"
+#include "sample/sampler.h"
+#include "tensor/buffer.h"
+#include "transfer/block_format.h"
+#include "transfer/native_blocks.h"
+
+namespace octavo {
+
+// Most tokens of encoded images in memory: the longest prompt, or several conversations.
+inline std::int64_t image_tokens_max(int max_model_len) { return std::max(max_model_len, 8192); }
+
+// LoRA adapters in memory, each in a slot that Batch::adapters names.
+class AdapterSlots {
+ public:
+  // Reads an adapter's folder; any thread. Errors: see AdapterReader.
+  virtual Result<AdapterFile> read_adapter(const std::string& directory) const = 0;
+  // Adds to the adapter in a slot. Error: not enough memory.
+  virtual Result<> put_adapter(int slot, std::span<const AdapterFile::Change> changes) = 0;
+  virtual void drop_adapter(int slot) = 0;
+
+ protected:
+  ~AdapterSlots() = default;
+};
+
+// Encodes images, sound and prompts for cross attention. Each stays in a slot, which Batch::images or sources name, until the
+// slot gets another.
+class MediaEncoder {
+ public:
+  // Begins to encode a part; one at a time, and the part before it is given up. Error: not enough memory.
+  virtual Result<> begin_media(int slot, const MediaPart& part) = 0;
+  // Computes about as much as `rows` rows in all layers of an encoder, so that steps run in between. True: the part is
+  // encoded. The result does not depend on `rows`.
+  virtual bool advance_media(int rows) = 0;
+  virtual void drop_media(int slot) = 0;
+
+ protected:
+  ~MediaEncoder() = default;
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // True when the next forward may be enqueued before the last step is collected: the tokens it is still
+  // sampling are then listed in Batch::pending.
+  virtual bool asynchronous() const = 0;
+  // Pipeline stages: n forward passes may be enqueued before the first of them is sampled and collected. More than one: not
+  // asynchronous.
+  virtual int stages() const { return 1; }
+  int steps_in_flight() const { return asynchronous() ? 2 : stages(); }
+
+  // Errors of all three: the device failed for good.
+  virtual Result<> forward(const Batch& batch) = 0;
+
+  // Row i samples from the logits of the batch's token tokens[i]. The rows' pointers are read during the call. There may be no
+  // rows.
+  virtual Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) = 0;
+
+  // One entry for each row, in order; valid until the next sample().
+  virtual Result<std::span<SampledToken>> collect() = 0;
+
+  // True for a model with a head: forward() gets whole prompts, and pool() instead of sample() and collect()
+  // gives the numbers of head heads[i] (ModelSpec::head_at) for tokens [starts[i], starts[i + 1]) of the
+  // batch, of each i; good until the next forward().
+  virtual bool pools() const { return false; }
+  virtual Result<std::span<const float>> pool(std::span<const std::int32_t>, std::span<const std::uint8_t>) {
+    return failure(ErrorCode::unsupported, "this executor samples tokens");
+  }
+
+  // Null: this executor takes no LoRA adapters.
+  virtual AdapterSlots* adapters() { return nullptr; }
+  // Null: this executor encodes no images, sound or prompts.
+  virtual MediaEncoder* media_encoder() { return nullptr; }
+
+  // Format of exported blocks. Error (unsupported): why blocks cannot leave this engine.
+  virtual Result<BlockFormat> block_format() const {
+    return failure(ErrorCode::unsupported, "KV blocks do not leave this device");
+  }
+  // Contents of a piece in BlockFormat, format.bytes long. Any thread, for blocks and states that no step writes (export) or
+  // uses (import) meanwhile.
+  virtual void export_piece(KvPlace, std::span<std::byte>) const {}
+  virtual void import_piece(KvPlace, std::span<const std::byte>) {}
+  // Host memory for copies of pieces, pinned for a GPU. Error: not enough memory.
+  virtual Result<Buffer> allocate_staging(std::size_t bytes) { return allocate_host(bytes); }
+  // Whether the cache is in host memory.
+  virtual bool in_host_memory() const { return true; }
+  // Blocks in their native layout, for engines of equal layout.
+  virtual NativeBlocks native_blocks() { return {}; }
+
+  // Frees the memory of the cache and loses its contents, while nothing uses it. Later steps allocate memory again as they
+  // need it. Error (unsupported): this device keeps the memory.
+  virtual Result<> release_cache() {
+    return failure(ErrorCode::unsupported, "this device does not give the memory of its KV cache back");
+  }
+};
+
+}  // namespace octavo

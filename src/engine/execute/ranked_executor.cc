@@ -1,0 +1,268 @@
+#include "engine/execute/ranked_executor.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <variant>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/pack.h"
+
+namespace octavo {
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(200);
+
+// What rank 0 has the other ranks do; they do it in the same order.
+namespace order {
+struct AllocateCache {
+  std::int64_t blocks = 0, state_slots = 0;
+};
+struct Forward {
+  Batch batch;  // no tokens are pending
+};
+struct Logits {
+  std::vector<std::int32_t> tokens;
+};
+struct PutAdapter {
+  int place = 0;
+  std::vector<AdapterFile::Change> changes;
+};
+struct DropAdapter {
+  int place = 0;
+};
+struct BeginMedia {
+  int place = 0;
+  MediaPart part;
+};
+struct AdvanceMedia {
+  int rows = 0;
+};
+struct DropMedia {
+  int place = 0;
+};
+struct ReleaseCache {};
+struct End {};
+
+using Any = std::variant<AllocateCache, Forward, Logits, PutAdapter, DropAdapter, BeginMedia, AdvanceMedia, DropMedia,
+                         ReleaseCache, End>;
+}  // namespace order
+
+// Where rank 0 finds the blocks of a rank.
+struct CacheSegment {
+  std::int64_t process = 0, descriptor = 0;
+};
+
+// Of all ranks, at all of them.
+std::vector<CacheSegment> gather_segments(const LocalExecutor& own, Ranks& ranks) {
+  const CacheSegment mine{getpid(), own.cache().segment().fd()};
+  std::vector<CacheSegment> all(static_cast<std::size_t>(ranks.layout().size()));
+  ranks.groups().all->all_gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
+[[noreturn]] void end_for(const Error& error) {
+  log_error("the engine ends: {}", error.message);
+  std::_Exit(EXIT_FAILURE);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(std::unique_ptr<Ranks> ranks,
+                                                               std::unique_ptr<LocalExecutor> own,
+                                                               std::int64_t blocks, std::int64_t state_slots,
+                                                               const std::optional<RankCaches>& caches) {
+  std::unique_ptr<RankedExecutor> executor(new RankedExecutor);
+  executor->ranks_ = std::move(ranks);
+  executor->own_ = std::move(own);
+  TRY_VOID(executor->tell<order::AllocateCache>(blocks, state_slots));
+  TRY_VOID(executor->ranks_->agree(executor->own_->allocate_cache(blocks, state_slots)));
+  if (caches) TRY_VOID(executor->open_caches(*caches, blocks));
+  executor->looking_ = std::jthread([e = executor.get()](const std::stop_token& stop) { e->look_on(stop); });
+  return executor;
+}
+
+// A step that runs finds out by itself, and tells its requests of a host that is gone.
+void RankedExecutor::look_on(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopping;
+  for (std::unique_lock lock(mutex); !stop.stop_requested();) {
+    stopping.wait_for(lock, stop, kLook, [] { return false; });
+    if (steps_ > 0 || stop.stop_requested()) continue;
+    if (const Result<> there = ranks_->check(); !there) end_for(there.error());
+  }
+}
+
+Result<> RankedExecutor::open_caches(const RankCaches& caches, std::int64_t blocks) {
+  std::vector<SharedMemory> opened;
+  std::vector<std::span<std::byte>> memory;
+  for (const CacheSegment& segment : gather_segments(*own_, *ranks_)) {
+    TRY(SharedMemory each, SharedMemory::open_of(segment.process, segment.descriptor));
+    memory.push_back(each.bytes());
+    opened.push_back(std::move(each));
+  }
+  TRY_VOID(ranks_->groups().all->status());
+  TRY(memory_, RankedKvMemory::create(caches, own_->backend(), blocks, std::move(memory), std::move(opened)));
+  return {};
+}
+
+Result<BlockFormat> RankedExecutor::block_format() const {
+  if (!memory_) return Executor::block_format();
+  TRY(BlockFormat format, own_->block_format());
+  memory_->pieces().describe(format);
+  return format;
+}
+
+RankedExecutor::~RankedExecutor() {
+  looking_ = {};
+  if (!ranks_ || !ranks_->groups().status()) return;
+  (void)tell<order::End>();
+}
+
+template <class Order, class... Fields>
+Result<> RankedExecutor::tell(const Fields&... fields) {
+  static_assert(packs_as<Order, Fields...>());
+  message_.clear();
+  Packer packer(message_);
+  packer.put(kind_in<Order>(static_cast<const order::Any*>(nullptr)));
+  (packer.put(fields), ...);
+  ranks_->groups().all->broadcast(message_);
+  return ranks_->groups().all->status();
+}
+
+Result<> RankedExecutor::or_end(Result<> done) const {
+  if (!done && ranks_->on_one_host()) end_for(done.error());
+  return done;
+}
+
+Result<> RankedExecutor::forward(const Batch& batch) { return or_end(begin(batch)); }
+
+Result<> RankedExecutor::sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
+  return or_end(finish(tokens, rows));
+}
+
+Result<> RankedExecutor::begin(const Batch& batch) {
+  CHECK(batch.pending.empty());
+  ++steps_;
+  TRY_VOID(tell<order::Forward>(batch));
+  if (stages() == 1) return own_->forward(batch);
+  waiting_.push_back(batch);
+  return {};
+}
+
+Result<> RankedExecutor::finish(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) {
+  TRY_VOID(tell<order::Logits>(tokens));
+  if (stages() > 1) {
+    TRY_VOID(own_->forward(waiting_.front()));
+    waiting_.pop_front();
+  }
+  TRY_VOID(own_->sample(tokens, rows));
+  --steps_;
+  return {};
+}
+
+Result<std::span<const float>> RankedExecutor::pool(std::span<const std::int32_t> starts,
+                                                    std::span<const std::uint8_t> heads) {
+  --steps_;
+  return own_->pool(starts, heads);
+}
+
+// Whole, as it was read: each rank takes its part.
+Result<> RankedExecutor::put_adapter(int place, std::span<const AdapterFile::Change> changes) {
+  TRY_VOID(or_end(tell<order::PutAdapter>(place, changes)));
+  return own_->put_adapter(place, changes);
+}
+
+void RankedExecutor::drop_adapter(int place) {
+  (void)or_end(tell<order::DropAdapter>(place));  // else the next step says so
+  own_->drop_adapter(place);
+}
+
+// Each rank encodes it: what comes of it is in all ranks' steps.
+Result<> RankedExecutor::begin_media(int place, const MediaPart& part) {
+  TRY_VOID(or_end(tell<order::BeginMedia>(place, part)));
+  return own_->begin_media(place, part);
+}
+
+bool RankedExecutor::advance_media(int rows) {
+  (void)or_end(tell<order::AdvanceMedia>(rows));  // else the next step says so
+  return own_->advance_media(rows);
+}
+
+void RankedExecutor::drop_media(int place) {
+  (void)or_end(tell<order::DropMedia>(place));  // as above
+  own_->drop_media(place);
+}
+
+Result<> RankedExecutor::release_cache() {
+  TRY_VOID(or_end(tell<order::ReleaseCache>()));
+  return own_->release_cache();
+}
+
+namespace {
+
+// A rank that is not rank 0: does what rank 0 says until an End or an error.
+class Follower {
+ public:
+  Follower(LocalExecutor& own, Ranks& ranks)
+      : own_(own),
+        ranks_(ranks),
+        last_stage_(ranks.layout().stage(ranks.rank()) == ranks.layout().pipeline - 1),
+        pipelines_(ranks.layout().pipeline > 1) {}
+
+  Result<> run(const order::AllocateCache& cache) {
+    TRY_VOID(ranks_.agree(own_.allocate_cache(cache.blocks, cache.state_slots)));
+    if (own_.cache().segment().fd() >= 0) gather_segments(own_, ranks_);
+    return {};
+  }
+  Result<> run(order::Forward& forward) {
+    if (!last_stage_ || !pipelines_) return own_.forward(forward.batch);
+    waiting_.push_back(std::move(forward.batch));  // until rank 0 computes it, too
+    return {};
+  }
+  Result<> run(const order::Logits& logits) {
+    if (!last_stage_) return {};
+    if (pipelines_) {
+      TRY_VOID(own_.forward(waiting_.front()));
+      waiting_.pop_front();
+    }
+    return own_.give_logits(logits.tokens);
+  }
+  Result<> run(const order::PutAdapter& put) { return own_.put_adapter(put.place, put.changes); }
+  Result<> run(const order::DropAdapter& drop) { return own_.drop_adapter(drop.place), Result<>(); }
+  Result<> run(const order::BeginMedia& begin) { return own_.begin_media(begin.place, begin.part); }
+  Result<> run(const order::AdvanceMedia& advance) { return own_.advance_media(advance.rows), Result<>(); }
+  Result<> run(const order::DropMedia& drop) { return own_.drop_media(drop.place), Result<>(); }
+  Result<> run(const order::ReleaseCache&) { return own_.release_cache(); }
+  Result<> run(const order::End&) { return {}; }
+
+ private:
+  LocalExecutor& own_;
+  Ranks& ranks_;
+  const bool last_stage_, pipelines_;
+  std::deque<Batch> waiting_;  // as rank 0's
+};
+
+}  // namespace
+
+Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks) {
+  Follower follower(own, ranks);
+  std::vector<std::byte> message;
+  order::Any order;
+  while (true) {
+    ranks.groups().all->broadcast(message);
+    TRY_VOID(ranks.groups().all->status());
+    Unpacker unpacker(message);
+    unpacker.get(order);
+    CHECK(unpacker.complete(), "rank 0 sent {} bytes that are no order", message.size());
+    if (std::holds_alternative<order::End>(order)) return {};
+    TRY_VOID(std::visit([&](auto& each) { return follower.run(each); }, order));
+  }
+}
+
+}  // namespace octavo

@@ -1,0 +1,81 @@
+// The executor of several ranks: rank 0 tells the others what to compute, computes its part, and samples.
+//
+// With several stages of layers, a forward pass begins in the first one at once, while the stages behind it
+// are still busy with those before: rank 0, in the last stage, computes its own part when the step is
+// sampled.
+//
+// When a rank of this host is gone, or hangs, the engine's process ends: the server starts another with new
+// ranks, and has it compute what was on its way, so that streams go on. Ranks of other hosts may stay away:
+// then a step ends with an error, which the requests hear of. While nothing runs a thread looks whether all
+// ranks are there.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "engine/cache/ranked_kv_memory.h"
+#include "engine/execute/local_executor.h"
+#include "engine/execute/ranks.h"
+
+namespace octavo {
+
+class RankedExecutor final : public Executor, public AdapterSlots, public MediaEncoder {
+ public:
+  // Allocates the cache on every rank. caches: of blocks that may leave the engine. Error: one has not got the memory.
+  static Result<std::unique_ptr<RankedExecutor>> create(std::unique_ptr<Ranks> ranks,
+                                                        std::unique_ptr<LocalExecutor> own,
+                                                        std::int64_t blocks, std::int64_t state_slots,
+                                                        const std::optional<RankCaches>& caches);
+  ~RankedExecutor() override;  // the others end
+
+  bool asynchronous() const override { return false; }
+  int stages() const override { return ranks_->layout().pipeline; }
+  Result<> forward(const Batch& batch) override;
+  Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
+  Result<std::span<SampledToken>> collect() override { return own_->collect(); }
+  // Rank 0 has the rows of all tokens, whole.
+  bool pools() const override { return own_->pools(); }
+  Result<std::span<const float>> pool(std::span<const std::int32_t> starts,
+                                      std::span<const std::uint8_t> heads) override;
+  AdapterSlots* adapters() override { return own_->adapters() != nullptr ? this : nullptr; }
+  MediaEncoder* media_encoder() override { return own_->media_encoder() != nullptr ? this : nullptr; }
+  Result<AdapterFile> read_adapter(const std::string& path) const override { return own_->read_adapter(path); }
+  Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
+  void drop_adapter(int place) override;
+  Result<> begin_media(int place, const MediaPart& part) override;
+  bool advance_media(int rows) override;
+  void drop_media(int place) override;
+  Result<> release_cache() override;
+  Result<BlockFormat> block_format() const override;
+  void export_piece(KvPlace place, std::span<std::byte> out) const override { memory_->export_piece(place, out); }
+  void import_piece(KvPlace place, std::span<const std::byte> bytes) override { memory_->import_piece(place, bytes); }
+
+ private:
+  RankedExecutor() = default;
+  Result<> open_caches(const RankCaches& caches, std::int64_t blocks);
+  void look_on(const std::stop_token& stop);
+  template <class Order, class... Fields>
+  Result<> tell(const Fields&... fields);
+  Result<> begin(const Batch& batch);
+  Result<> finish(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows);
+  Result<> or_end(Result<> done) const;
+
+  std::unique_ptr<Ranks> ranks_;  // whose groups the executor uses
+  std::unique_ptr<LocalExecutor> own_;
+  std::optional<RankedKvMemory> memory_;  // of blocks that may leave the engine
+  std::vector<std::byte> message_;
+  std::deque<Batch> waiting_;  // for the stages before: oldest first
+  std::atomic<int> steps_ = 0;  // on their way
+  std::jthread looking_;        // ends before the ranks do
+};
+
+// What a rank other than 0 does once its part is loaded: as rank 0 says, until that fails or ends. Errors: what failed.
+Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks);
+
+}  // namespace octavo

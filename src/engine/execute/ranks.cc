@@ -1,0 +1,236 @@
+#include "engine/execute/ranks.h"
+
+#include <fmt/ranges.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "dist/message_group.h"
+#include "dist/tcp_transport.h"
+#include "model/fingerprint.h"
+
+namespace octavo {
+namespace {
+
+// A layer's sums come in quick succession; a stage may compute a whole prompt before the next hears of it.
+constexpr int kHungMs = 10'000;
+constexpr int kHungStageMs = 120'000;
+constexpr int kEndMs = 2'000;
+constexpr int kStagesMax = 16;  // each has a step on its way: SchedulerOptions::max_steps_in_flight
+// What a stage hands on of a token, at most, most often.
+constexpr std::size_t kRowBytes = std::size_t{128} << 10;
+
+// What a rank says of its start.
+struct Greeting {
+  bool ready = true;
+  ErrorCode code = ErrorCode::internal;
+  char field[64] = {};
+  char message[1024] = {};
+};
+
+Greeting greeting_of(const Result<>& ready) {
+  Greeting greeting;
+  if (ready) return greeting;
+  greeting.ready = false;
+  greeting.code = ready.error().code;
+  ready.error().field.copy(greeting.field, sizeof greeting.field - 1);
+  ready.error().message.copy(greeting.message, sizeof greeting.message - 1);
+  return greeting;
+}
+
+// Nobody sends anything: what can be read is the end.
+bool is_gone(int socket) {
+  pollfd readable{socket, POLLIN, 0};
+  return poll(&readable, 1, 0) != 0;
+}
+
+}  // namespace
+
+Result<std::string> hosts_identity(const EngineOptions& o) {
+  TRY(const std::string files, sampled_fingerprint(o.model_dir, o.weights_dir));
+  const ExpertBalancing& b = o.expert_balancing;
+  return fmt::format(
+      "{}|{}|{}|{}|{}|{}|{}", files, o.hf_overrides,
+      fmt::join(
+          {o.load_format, o.runner, o.convert, o.pooling_type, o.dtype, o.quantization, o.kv_cache_dtype},
+          "|"),
+      fmt::join(
+          {o.nodes.count, o.tensor_parallel_size, o.pipeline_parallel_size, int{o.enable_expert_parallel}},
+          "|"),
+      fmt::join({int{b.enabled}, b.redundant_experts, b.window_size, b.step_interval, int{b.use_async}}, "|"),
+      fmt::join({o.max_model_len.value_or(0), o.block_size, int{o.sliding_window_groups},
+                 int{o.enable_prefix_caching}, o.mamba_block_size.value_or(0), o.max_num_batched_tokens,
+                 o.max_num_seqs},
+                "|"),
+      fmt::join({o.images_max, o.videos_max, o.sounds_max, o.lora.in_memory(), o.lora.max_lora_rank,
+                 int{o.speculation.has_value()}},
+                "|"));
+}
+
+Result<> check_ranks(const EngineOptions& options) {
+  const RankLayout layout = options.rank_layout();
+  if (layout.size() % options.nodes.count != 0)
+    return invalid("nnodes", "is {}, which does not divide {} ranks", options.nodes.count, layout.size());
+  if (options.nodes.rank >= options.nodes.count)
+    return invalid("node_rank", "must be less than nnodes, {}, got {}", options.nodes.count,
+                   options.nodes.rank);
+  if (layout.pipeline > kStagesMax)
+    return invalid("pipeline_parallel_size", "must be at most {}, got {}", kStagesMax, layout.pipeline);
+  const ExpertBalancing& balancing = options.expert_balancing;
+  if (balancing.enabled && (!options.enable_expert_parallel || layout.tensor == 1))
+    return invalid("enable_eplb",
+                   "needs --enable-expert-parallel and --tensor-parallel-size of 2 or more: {}",
+                   options.enable_expert_parallel ? "that is 1" : "experts are not spread over ranks");
+  if (balancing.redundant_experts > 0 && !balancing.enabled)
+    return invalid("eplb_config", "num_redundant_experts is {}, must be 0 without --enable-eplb",
+                   balancing.redundant_experts);
+  if (layout.size() == 1) return {};
+  const bool stages = layout.pipeline > 1;
+  const auto refuse = [&](std::string_view with) {
+    return field_failure(stages ? "pipeline_parallel_size" : "tensor_parallel_size", ErrorCode::unsupported,
+                         "must be 1 {}, got {}", with, stages ? layout.pipeline : layout.tensor);
+  };
+  if (options.device != "cpu")
+    return refuse(fmt::format("on devices other than cpu, this is {}", options.device));
+  if (options.kv_transfer.enabled && (options.mpi || options.nodes.count > 1))
+    return refuse("with --kv-transfer-config over several hosts");
+  if (stages && options.speculation) return refuse("with --speculative-config");
+  if (options.data_parallel_size > 1 && (options.mpi || options.nodes.count > 1))
+    return field_failure("data_parallel_size", ErrorCode::unsupported, "must be 1 over several hosts, got {}",
+                         options.data_parallel_size);
+  if (const int processors = usable_processors(); processors < options.ranks_of_host())
+    log_warning("{} ranks on {} processors", options.ranks_of_host(), processors);
+  return {};
+}
+
+Ranks::Ranks(const EngineOptions& options, int rank)
+    : layout_(options.rank_layout()),
+      rank_(rank),
+      timeout_ms_(options.distributed_timeout_s > 0 ? options.distributed_timeout_s * 1000
+                  : layout_.pipeline > 1            ? kHungStageMs
+                                                    : kHungMs),
+      handed_on_bytes_(static_cast<std::size_t>(options.max_num_batched_tokens) * kRowBytes) {}
+
+Ranks::~Ranks() {
+  const bool failed = !groups_.status();
+  groups_ = {};
+  for (remote::ChildProcess& child : children_) child.stop(failed ? 0 : kEndMs);
+}
+
+Result<std::unique_ptr<Ranks>> Ranks::start(const EngineOptions& options,
+                                            const std::vector<std::string>& command) {
+  std::unique_ptr<Ranks> ranks(new Ranks(options, 0));
+  const int size = ranks->layout_.size();
+  if (command.empty())
+    return field_failure(options.tensor_parallel_size > 1 ? "tensor_parallel_size" : "pipeline_parallel_size",
+                         ErrorCode::unsupported,
+                         "must be 1 where the engine has no process of its own, got {}",
+                         std::max(options.tensor_parallel_size, options.pipeline_parallel_size));
+  if (options.mpi || options.nodes.count > 1) {
+    if (!options.mpi) TRY_VOID(ranks->start_children(options.ranks_of_host(), command, {}));
+    TRY_VOID(ranks->connect(options));
+    return ranks;
+  }
+  const HostGroupsOptions groups = ranks->on_this_host();
+  TRY(ranks->memory_, SharedMemory::create(host_groups_bytes(groups)));
+  const int shared[] = {ranks->memory_.fd()};
+  TRY_VOID(ranks->start_children(size, command, shared));
+  ranks->groups_ = host_groups(ranks->memory_.bytes(), groups);
+  return ranks;
+}
+
+Result<std::unique_ptr<Ranks>> Ranks::join(const EngineOptions& options, int rank) {
+  std::unique_ptr<Ranks> ranks(new Ranks(options, rank));
+  if (rank < 1 || rank >= ranks->layout_.size())
+    return invalid("run_rank", "must be 1 to {}, got {}", ranks->layout_.size() - 1, rank);
+  if (options.mpi || options.nodes.count > 1) {
+    TRY_VOID(ranks->connect(options));
+    return ranks;
+  }
+  TRY(ranks->memory_, SharedMemory::open(remote::kChildSocket + 1));
+  const HostGroupsOptions groups = ranks->on_this_host();
+  if (ranks->memory_.bytes().size() != host_groups_bytes(groups))
+    return failure(ErrorCode::corrupt, "{} bytes of shared memory", ranks->memory_.bytes().size());
+  ranks->groups_ = host_groups(ranks->memory_.bytes(), groups);
+  return ranks;
+}
+
+// Ranks 1 to count - 1.
+Result<> Ranks::start_children(int count, const std::vector<std::string>& command,
+                               std::span<const int> shared) {
+  for (int rank = 1; rank < count; ++rank) {
+    std::vector<std::string> arguments = command;
+    arguments.push_back(std::to_string(rank));
+    TRY(remote::ChildProcess child, remote::ChildProcess::start(arguments, "/proc/self/exe", shared));
+    children_.push_back(std::move(child));
+  }
+  return {};
+}
+
+HostGroupsOptions Ranks::on_this_host() {
+  return {.layout = layout_,
+          .rank = rank_,
+          .check = [this] { return check(); },
+          .spin = layout_.size() <= usable_processors(),
+          .handed_on_bytes = handed_on_bytes_};
+}
+
+// To the ranks of other hosts.
+Result<> Ranks::connect(const EngineOptions& options) {
+  if (options.mpi) {
+    TRY(transport_, open_mpi_transport());
+    if (transport_->size() != layout_.size())
+      return invalid("tensor_parallel_size",
+                     "times pipeline_parallel_size is {}, and mpirun has started {} processes",
+                     layout_.size(), transport_->size());
+  } else {
+    TRY(std::string identity, hosts_identity(options));
+    TRY(transport_, TcpTransport::meet({.rank = rank_,
+                                        .size = layout_.size(),
+                                        .address = options.nodes.master_addr,
+                                        .port = options.nodes.master_port,
+                                        .identity = std::move(identity)}));
+  }
+  groups_ = make_groups(layout_, rank_, [&](std::size_t, const std::vector<int>& members) {
+    return std::make_unique<MessageGroup>(*transport_, members);
+  });
+  return {};
+}
+
+Result<> Ranks::check() {
+  if (transport_) TRY_VOID(transport_->check());
+  if (rank_ > 0) {
+    if (on_one_host() && is_gone(remote::kChildSocket))
+      return failure(ErrorCode::unavailable, "rank 0 has gone");
+    return {};
+  }
+  const std::lock_guard lock(children_mutex_);
+  for (std::size_t i = 0; i < children_.size(); ++i) {
+    if (!is_gone(children_[i].socket.fd())) continue;
+    const pid_t pid = children_[i].pid();
+    return failure(ErrorCode::unavailable, "the process of rank {} ({}) has ended: {}", i + 1, pid,
+                   children_[i].kill());
+  }
+  return {};
+}
+
+// Outside of a step nobody but rank 0 knows when the next one comes.
+Result<> Ranks::agree(const Result<>& ready) {
+  const Greeting own = greeting_of(ready);
+  std::vector<Greeting> all(static_cast<std::size_t>(layout_.size()));
+  groups_.all->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  TRY_VOID(ready);
+  TRY_VOID(groups_.all->status());
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    if (!all[rank].ready)
+      return std::unexpected(
+          Error{all[rank].code, fmt::format("rank {}: {}", rank, all[rank].message), all[rank].field});
+  for (ProcessGroup* group : groups_.list())
+    if (rank_ == 0 || group != groups_.all.get()) group->set_timeout_ms(timeout_ms_);
+  return {};
+}
+
+}  // namespace octavo

@@ -1,0 +1,71 @@
+// A device of pure arithmetic: it keeps token ids where a real one keeps keys and values, and the next token
+// of a sequence is a hash of all that it reads back through the block tables. So every mistake in blocks,
+// tables, slots or pending ids shows as a wrong token, in microseconds and without a model.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/execute/executor.h"
+
+namespace octavo {
+
+struct SimulatedExecutorOptions {
+  int vocab_size = 1000;
+  int block_size = 16;
+  int num_blocks = 0;
+  bool asynchronous = false;  // take steps before the last is collected, as a GPU would
+  int stages = 1;             // that steps pass through; they are computed when they are sampled
+};
+
+class SimulatedExecutor final : public Executor {
+ public:
+  explicit SimulatedExecutor(const SimulatedExecutorOptions& options)
+      : options_(options),
+        slots_(static_cast<std::size_t>(options.num_blocks) * static_cast<std::size_t>(options.block_size),
+               kNeverStored) {}
+
+  bool asynchronous() const override { return options_.asynchronous; }
+  int stages() const override { return options_.stages; }
+  Result<> forward(const Batch& batch) override;
+  Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) override;
+  Result<std::span<SampledToken>> collect() override;
+
+  Result<BlockFormat> block_format() const override;
+  void export_piece(KvPlace place, std::span<std::byte> out) const override;
+  Result<> release_cache() override;
+  void import_piece(KvPlace place, std::span<const std::byte> bytes) override;
+
+  // What follows these tokens.
+  static TokenId next(std::span<const TokenId> tokens, int vocab_size);
+  // The first allowed token from this one on, around the end of the vocabulary; -1: none. An empty mask
+  // allows all.
+  static TokenId allowed_from(TokenId token, std::span<const std::int32_t> mask, int vocab_size);
+
+  // From now on every row of a sequence whose last token is this one comes out broken, as from a NaN.
+  void break_after(TokenId token) { broken_after_ = token; }
+  // From now on collect() says that the device failed.
+  void fail() { failed_ = true; }
+
+ private:
+  static constexpr TokenId kNeverStored = -2;
+
+  void compute(const Batch& batch);
+
+  SimulatedExecutorOptions options_;
+  std::deque<Batch> waiting_;           // of steps in the stages: oldest first
+  std::vector<TokenId> slots_;          // what was stored, by slot; the first cache group's
+  std::vector<TokenId> next_;           // of each token of the batch
+  std::vector<TokenId> last_of_token_;  // the batch's ids, pending ones resolved
+  std::vector<SequenceId> owner_;       // of each token of the batch
+  std::unordered_map<std::uint64_t, TokenId> last_sampled_;  // by sequence
+  std::deque<std::vector<SampledToken>> sampled_;            // not collected yet
+  std::vector<SampledToken> collected_;
+  TokenId broken_after_ = -1;
+  bool failed_ = false;
+};
+
+}  // namespace octavo

@@ -1,0 +1,55 @@
+#include "engine/execute/timed_executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "engine/execute/simulated_executor.h"
+
+namespace octavo {
+namespace {
+
+// A step that begins so soon after the last one is taken to begin with its end: what the host did in between
+// would hide behind a device's work. That work is as long as the step where a sequence goes on in it.
+constexpr std::int64_t kBackToBackUs = 2'000;
+
+}  // namespace
+
+Result<> TimedExecutor::forward(const Batch& batch) {
+  StepWork work;
+  for (std::size_t s = 0; s < batch.sequences.size(); ++s) {
+    const int count = batch.query_starts[s + 1] - batch.query_starts[s];
+    work.add(batch.lengths[s] - count, count);
+  }
+  const std::int64_t now = now_us();
+  const bool goes_on = std::ranges::find_first_of(batch.sequences, last_) != batch.sequences.end();
+  const std::int64_t duration = timing_.microseconds(work);
+  const std::int64_t hidden = goes_on ? std::max(duration, kBackToBackUs) : kBackToBackUs;
+  ends_us_ = (now - ends_us_ < hidden ? ends_us_ : now) + duration;
+  last_.assign(batch.sequences.begin(), batch.sequences.end());
+  return {};
+}
+
+Result<> TimedExecutor::sample(std::span<const std::int32_t>, std::span<const SampleRow> rows) {
+  sampled_.clear();
+  for (const SampleRow& row : rows) {
+    const std::uint64_t place = row.output.size() + static_cast<std::size_t>(row.drafts);
+    const std::uint64_t bits = random_bits(row.sequence->seed(), place);
+    const auto drawn = static_cast<TokenId>(bits % static_cast<std::uint64_t>(vocab_size_));
+    const TokenId id =
+        row.forced >= 0 ? row.forced : SimulatedExecutor::allowed_from(drawn, row.mask, vocab_size_);
+    SampledToken& token = sampled_.emplace_back(SampledToken{id, {}});
+    const SamplingParams& params = row.sequence->params();
+    if (params.logprobs || params.prompt_logprobs) token.logprobs = TokenLogprobs{id, -1.0f, 1, {}};
+  }
+  return {};
+}
+
+Result<std::span<SampledToken>> TimedExecutor::collect() {
+  std::this_thread::sleep_for(std::chrono::microseconds(ends_us_ - now_us()));
+  return std::span<SampledToken>(sampled_);
+}
+
+}  // namespace octavo

@@ -1,0 +1,70 @@
+#include "engine/load/choose_device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/load/load.h"
+#include "kernels/backends.h"
+
+namespace octavo {
+namespace {
+
+using testing::HasSubstr;
+
+EngineOptions options_on(std::string device) {
+  EngineOptions options;
+  options.model_dir = "models/demo";
+  options.device = std::move(device);
+  options.threads = 1;
+  return options;
+}
+
+Result<> runs(const Backend&) { return {}; }
+
+TEST(ChooseDevice, TakesTheOneThatIsNamed) {
+  EXPECT_EQ(choose_device(options_on("cpu"), runs)->name, "cpu");
+  EXPECT_EQ(choose_device(options_on("reference"), runs)->name, "reference");
+  EXPECT_THAT(choose_device(options_on("abacus"), runs).error().message, HasSubstr("must be auto, cpu, cuda or reference"));
+}
+
+TEST(ChooseDevice, AutoIsAGpuWhereThereIsOne) {
+  const bool gpu = make_cuda_backend().has_value();
+  EXPECT_EQ(choose_device(options_on("auto"), runs)->name, gpu ? "cuda" : "cpu");
+}
+
+// Tests of builds without CUDA have an emulated GPU.
+TEST(ChooseDevice, AutoNeverMeansTheCpuForAnOption) {
+  if (!make_cuda_backend()) GTEST_SKIP() << "no GPU";
+  EngineOptions ranks = options_on("auto");
+  ranks.tensor_parallel_size = 2;
+  EXPECT_THAT(choose_device(ranks, runs).error().message, HasSubstr("set --device cpu"));
+  EXPECT_EQ(load_engine(ranks).error().field, "device");
+  EngineOptions engines = options_on("auto");
+  engines.data_parallel_size = 2;
+  const auto engine = load_engine(engines);
+  ASSERT_FALSE(engine.has_value());
+  EXPECT_EQ(engine.error().field, "data_parallel_size");
+  EXPECT_THAT(engine.error().message, HasSubstr("set --device cpu"));
+}
+
+TEST(ChooseDevice, RanksOnTheCpuAreNoQuestion) {
+  EngineOptions ranks = options_on("cpu");
+  ranks.tensor_parallel_size = 2;
+  EXPECT_EQ(choose_device(ranks, runs)->name, "cpu");
+}
+
+// Only for what the GPU lacks: what an option asks for is an error, and so is a model that cannot be read.
+TEST(ChooseDevice, AutoIsTheCpuForAModelThatTheGpuLacksAPartOf) {
+  if (!make_cuda_backend()) GTEST_SKIP() << "no GPU";
+  const auto with = [](std::string field, ErrorCode code) {
+    return choose_device(options_on("auto"), [&](const Backend&) -> Result<> {
+      return std::unexpected(Error{.code = code, .message = "no", .field = field});
+    });
+  };
+  EXPECT_EQ(with("device", ErrorCode::unsupported)->name, "cpu");
+  EXPECT_EQ(with("kv_cache_dtype", ErrorCode::unsupported).error().field, "kv_cache_dtype");
+  EXPECT_EQ(with("model", ErrorCode::not_found).error().code, ErrorCode::not_found);
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,158 @@
+#include "engine/load/engine_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <variant>
+
+#include "base/hash.h"
+#include "base/log.h"
+
+namespace octavo {
+namespace {
+
+// Takes the states of max_num_seqs sequences and of draft tokens from `bytes`, or of as many as half of it holds:
+// sequences first, but for one draft token. What is kept of a sequence's sound or source counts as a state.
+Result<> plan_states(std::int64_t state_bytes, std::int64_t& bytes, SchedulerOptions& s) {
+  if (state_bytes == 0) return {};
+  const std::int64_t most = bytes / 2 / state_bytes;
+  const int drafts = std::min(s.draft_states, 1);
+  if (most < 1 + drafts)
+    return invalid("kv_cache_memory_bytes", "{} bytes, of which half is for states: one sequence needs {}",
+                   bytes, (1 + drafts) * state_bytes);
+  s.draft_states = static_cast<int>(
+      std::clamp<std::int64_t>(most - s.max_num_seqs, drafts, std::max(s.draft_states, drafts)));
+  if (const std::int64_t room = most - s.draft_states; room < s.max_num_seqs) {
+    log_warning("a sequence has {} bytes of states: max_num_seqs lowered from {} to {}", state_bytes,
+                s.max_num_seqs, room);
+    s.max_num_seqs = static_cast<int>(room);
+  }
+  bytes -= (s.max_num_seqs + s.draft_states) * state_bytes;
+  return {};
+}
+
+// Takes the states that the prefix cache keeps from `bytes`, at most as many as the longest sequences come to; beside
+// blocks a quarter. Where there is room for none, no prefix can be shared.
+void plan_saved_states(std::int64_t state_bytes, std::int64_t block_bytes, std::int64_t& bytes,
+                       SchedulerOptions& s) {
+  if (state_bytes == 0 || !s.enable_prefix_caching) return;
+  const std::int64_t passed = std::int64_t{s.max_num_seqs} * (s.max_model_len / s.mamba_block_size);
+  const std::int64_t fitting = (block_bytes > 0 ? bytes / 4 : bytes) / state_bytes;
+  s.saved_states = static_cast<int>(std::min({fitting, passed, std::int64_t{1} << 16}));
+  s.enable_prefix_caching = s.saved_states > 0;
+  bytes -= s.saved_states * state_bytes;
+  log_info("prefix cache: {} states of {} bytes, one each {} tokens", s.saved_states, state_bytes,
+           s.mamba_block_size);
+}
+
+// Without attention, blocks are but the names of prefixes: as many as the sequences and the saved states go with.
+std::int64_t blocks_without_bytes(const SchedulerOptions& s) {
+  const int step = std::max(s.max_num_batched_tokens, s.mamba_block_size);
+  return std::int64_t{s.max_num_seqs} * blocks_of_sequence(s, s.max_model_len) +
+         std::int64_t{s.saved_states} * (step / s.block_size + 1);
+}
+
+Result<> plan_cache(const ModelPlanFigures& model, const MemoryFigures& figures, const EngineOptions& options,
+                    SchedulerOptions& s) {
+  const std::int64_t block_bytes = model.block_bytes + figures.draft_block_bytes;
+  const std::int64_t cached = blocks_of_sequence(s, s.max_model_len) * block_bytes;
+  MemoryPlan memory = figures.memory;
+  memory.useful = s.max_num_seqs * (cached + 2 * (model.state_bytes + figures.source_bytes)) +
+                  2 * s.draft_states * model.state_bytes;  // half may be states
+  std::int64_t bytes = cache_bytes(memory);
+  TRY_VOID(plan_states(model.state_bytes + figures.source_bytes, bytes, s));
+  plan_saved_states(model.state_bytes, block_bytes, bytes, s);
+  const std::int64_t fitting = block_bytes > 0 ? bytes / block_bytes : blocks_without_bytes(s);
+  const std::int64_t blocks = options.num_blocks ? *options.num_blocks : fitting;
+  s.num_blocks = static_cast<int>(std::min<std::int64_t>(blocks, 1 << 30));
+  const int longest = longest_sequence(s);
+  if (longest < 2 || (options.max_model_len && longest < s.max_model_len))
+    return invalid("kv_cache_memory_bytes",
+                   "{} KV blocks of {} bytes hold sequences of {} tokens, max_model_len is {}", s.num_blocks,
+                   block_bytes, longest, s.max_model_len);
+  if (longest < s.max_model_len)
+    log_warning("the KV cache ({} blocks) holds sequences of {} tokens: max_model_len lowered from {}",
+                s.num_blocks, longest, s.max_model_len);
+  s.max_model_len = longest;
+  return {};
+}
+
+// What of each text is not cached is computed in one step, which needs its keys and values only while it runs. The +1 is
+// the answer's token, which is never computed.
+void read_whole_texts(SchedulerOptions& s, bool prefixes) {
+  s.enable_prefix_caching = prefixes;
+  s.enable_chunked_prefill = false;
+  s.long_prefill_token_threshold = 0;
+  s.max_model_len += 1;
+  s.max_num_batched_tokens = std::max(s.max_num_batched_tokens, s.max_model_len);
+  const int blocks = s.max_num_batched_tokens / s.block_size + s.max_num_seqs;
+  s.num_blocks = blocks * static_cast<int>(s.groups.size());
+}
+
+}  // namespace
+
+SchedulerOptions plan_step(const ModelPlanFigures& model, const EngineOptions& options) {
+  SchedulerOptions s;
+  s.block_size = model.layout.block_size;
+  s.groups.clear();
+  for (const LayerGroup& group : model.layout.groups) s.groups.push_back({group.window});
+  // The scheduler counts in blocks: without attention they have no bytes, and sequences hold them for a step. The
+  // block of the token before the next names the prefix.
+  if (model.layout.groups.empty()) s.groups.push_back({.window = 2});
+  s.enable_prefix_caching = options.enable_prefix_caching;
+  const int blocks = (s.mamba_block_size + s.block_size - 1) / s.block_size;
+  s.mamba_block_size = options.mamba_block_size.value_or(blocks * s.block_size);
+  s.prefix_hash = {options.prefix_hash, model.hash_seed};
+  s.max_num_batched_tokens = options.max_num_batched_tokens;
+  s.max_num_seqs = std::min(options.max_num_seqs, options.max_num_batched_tokens);
+  s.long_prefill_token_threshold = options.long_prefill_token_threshold;
+  s.enable_chunked_prefill = options.enable_chunked_prefill;
+  s.policy = options.policy;
+  s.max_model_len = model.max_model_len;
+  s.watermark = options.watermark;
+  if (options.speculation) s.max_draft_tokens = options.speculation->num_speculative_tokens;
+  if (model.pools) read_whole_texts(s, model.caches_prefixes);
+  return s;
+}
+
+Result<SchedulerOptions> plan_engine(const ModelPlanFigures& model, const MemoryFigures& memory,
+                                     const EngineOptions& options) {
+  SchedulerOptions s = plan_step(model, options);
+  s.max_steps_in_flight = memory.steps_in_flight;
+  if (model.state_bytes > 0) s.draft_states = memory.draft_states;
+  if (!model.pools || s.enable_prefix_caching) TRY_VOID(plan_cache(model, memory, options, s));
+  return s;
+}
+
+MemoryPlan memory_of(const EngineOptions& options, const Device& device) {
+  return {.asked = options.kv_cache_memory_bytes,
+          .all = static_cast<std::int64_t>(device.memory_bytes()),
+          .available = static_cast<std::int64_t>(device.available_bytes()) /
+                       (options.data_parallel_size * options.ranks_of_host()),
+          .shared_with_host = device.shares_host_memory(),
+          .utilization = options.gpu_memory_utilization};
+}
+
+bool caches_prefixes(const EngineOptions& options, const ModelSpec& spec) {
+  const bool causal = std::ranges::all_of(spec.layers, [](const LayerSpec& layer) {
+    const auto* attention = std::get_if<Attention>(&layer.mixer);
+    return attention != nullptr && attention->causal;
+  });
+  return options.enable_prefix_caching && options.rank_layout().size() == 1 && causal &&
+         spec.head->pool == Pool::last && !spec.head->each_token;
+}
+
+bool holds_longest(const EngineOptions& options, const ModelPlanFigures& model, const MemoryPlan& memory) {
+  ModelPlanFigures with_answer = model;
+  with_answer.max_model_len += 1;
+  with_answer.pools = false;
+  MemoryPlan unlimited = memory;
+  unlimited.useful = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t blocks =
+      options.num_blocks ? *options.num_blocks : cache_bytes(unlimited) / model.block_bytes;
+  if (blocks > blocks_of_sequence(plan_step(with_answer, options), with_answer.max_model_len)) return true;
+  log_info("the KV cache would have {} blocks, too few for a text of {} tokens: prefixes of texts are not cached", blocks,
+           model.max_model_len);
+  return false;
+}
+
+}  // namespace octavo

@@ -1,0 +1,92 @@
+// Engines with LoRA adapters: many in one batch, and each answer as it is alone, to the bit.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+
+#include "base/scratch_directory.h"
+#include "engine/load/load.h"
+#include "engine/testing/answers.h"
+
+namespace octavo {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kAdapters = 8;
+constexpr int kAdapterRequests = 16;
+
+// The golden adapter of this model with another lora_alpha: its change is so many times as large.
+std::string adapter(const ScratchDirectory& in, const std::string& model, int alpha) {
+  const fs::path folder = in / fmt::format("a{}", alpha);
+  fs::copy("tests/data/adapters/" + model, folder);
+  std::ifstream file(folder / "adapter_config.json");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  constexpr std::string_view kField = "\"lora_alpha\": ";
+  const std::size_t value = text.find(kField) + kField.size();
+  text.replace(value, text.find(',', value) - value, std::to_string(alpha));
+  in.write(fmt::format("a{}/adapter_config.json", alpha), text);
+  return folder;
+}
+
+// Of every adapter, and of none.
+std::vector<Request> requests(int vocab) {
+  std::vector<Request> all;
+  for (int i = 0; i < kAdapterRequests; ++i) {
+    Request& request = all.emplace_back(request_of(i % 7, vocab));
+    if (const int alpha = i % (kAdapters + 1); alpha > 0)
+      request.identity.adapter = fmt::format("a{}", alpha);
+  }
+  return all;
+}
+
+TEST(AdapterEngine, ABatchOfEightAdaptersSaysWhatEachSaysAlone) {
+  for (const std::string model :
+       {"llama-f32", "qwen2_moe", "mistral",
+        "qwen3_moe"}) {  // of mistral: embedding and output matrix; of qwen3_moe: experts
+    SCOPED_TRACE(model);
+    const ScratchDirectory folders;
+    EngineOptions options;
+    options.model_dir = "tests/data/models/" + model;
+    options.device = "cpu";
+    options.threads = 2;
+    options.max_num_batched_tokens = 256;
+    options.max_num_seqs = kAdapterRequests;
+    options.kv_cache_memory_bytes = 4 << 20;
+    options.enable_prefix_caching = false;
+    options.lora = {.enabled = true, .max_loras = kAdapters, .max_lora_rank = 8, .max_cpu_loras = {}};
+    std::vector<std::string> paths;
+    for (int alpha = 1; alpha <= kAdapters; ++alpha) paths.push_back(adapter(folders, model, alpha));
+    const auto load = [&](const EngineOptions& with) {
+      auto engine = load_engine(with).value();
+      for (int alpha = 1; alpha <= kAdapters; ++alpha) {
+        std::promise<bool> done;
+        engine->load_adapter({fmt::format("a{}", alpha), paths[static_cast<std::size_t>(alpha - 1)]},
+                             [&](const Result<>& result) { done.set_value(result.has_value()); });
+        EXPECT_TRUE(done.get_future().get());
+      }
+      return engine;
+    };
+    const auto engine = load(options);
+    const std::vector<Request> all = requests(engine->info().vocab_size);
+    std::vector<CollectedAnswer> alone;
+    for (const Request& request : all) alone.push_back(answers_to(*engine, {request})[0]);
+    EXPECT_NE(alone[0].logprobs, alone[7].logprobs);  // the base model, and an adapter on the same prompt
+    EXPECT_EQ(answers_to(*engine, all), alone);
+
+    EngineOptions narrow = options;  // steps of few tokens, and so few blocks that some are preempted
+    narrow.max_num_batched_tokens = 24;
+    narrow.num_blocks = 12;
+    EXPECT_EQ(answers_to(*load(narrow), all), alone);
+    EngineOptions speculating = options;
+    speculating.speculation = SpeculativeOptions{.method = NgramOptions{1, 2}, .num_speculative_tokens = 3};
+    speculating.speculation->per_batch_size = {{1, kAdapterRequests, 3}};
+    const auto guessing = load(speculating);
+    EXPECT_EQ(answers_to(*guessing, all), alone);
+    EXPECT_GT(guessing->own_stats().draft_tokens, 0);
+  }
+}
+
+}  // namespace
+}  // namespace octavo

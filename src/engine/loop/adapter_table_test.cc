@@ -1,0 +1,158 @@
+// Who is in memory, who waits, who leaves: the table over a device that only takes notes.
+#include "engine/loop/adapter_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+#include <thread>
+
+namespace octavo {
+namespace {
+
+class NotingSlots final : public AdapterSlots {
+ public:
+  // Ten changes, so that they come in two parts.
+  Result<AdapterFile> read_adapter(const std::string& path) const override {
+    if (path == "broken") return failure(ErrorCode::corrupt, "broken");
+    return AdapterFile{.changes = std::vector<AdapterFile::Change>(10), .digest = {path.size(), 0}};
+  }
+  Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override {
+    matrices[place] += static_cast<int>(changes.size());
+    return {};
+  }
+  void drop_adapter(int place) override { matrices.erase(place); }
+
+  std::map<int, int> matrices;  // of each place
+};
+
+class AdapterTableTest : public testing::Test {
+ protected:
+  // Until so many folders more have been read, and nothing is on its way.
+  void settle(int folders) {
+    wanted_ += folders;
+    for (int i = 0; i < 60'000 && read_ < wanted_; ++i) {
+      advance();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(read_, wanted_);
+    for (int i = 0; i < 50; ++i) advance();
+  }
+  void advance() {
+    table_.advance([&](int place) { return used_.contains(place); });
+  }
+  void load(const std::string& name, const std::string& path = "folder") {
+    table_.load({name, path}, [this, name](const Result<>& done) { told_[name] = done ? "ready" : done.error().message; });
+  }
+  // -1: it is being loaded; -2: an error.
+  int place(const std::string& name) {
+    const auto use = table_.use(name);
+    return !use ? -2 : *use ? (*use)->place : -1;
+  }
+
+  NotingSlots slots_;
+  std::set<int> used_;
+  std::map<std::string, std::string> told_;
+  std::atomic<int> read_ = 0;
+  int wanted_ = 0;
+  AdapterTable table_{&slots_, 2, [this] { ++read_; }};
+};
+
+TEST_F(AdapterTableTest, AllMatricesAreThereBeforeItIsReady) {
+  load("a");
+  EXPECT_EQ(place("a"), -1);
+  settle(1);
+  EXPECT_EQ(told_["a"], "ready");
+  EXPECT_EQ(slots_.matrices[place("a")], 10);
+}
+
+TEST_F(AdapterTableTest, TheOneUsedLongestAgoLeaves) {
+  load("a");
+  load("b");
+  settle(2);
+  const int place_of_b = place("b");
+  EXPECT_GE(place("a"), 0);
+  load("c");
+  settle(1);
+  EXPECT_EQ(place("c"), place_of_b);
+  EXPECT_EQ(place("b"), -1) << "is read again";
+  settle(1);
+  EXPECT_GE(place("b"), 0);
+  EXPECT_EQ(place("a"), -1);
+}
+
+TEST_F(AdapterTableTest, WhatIsUsedStays) {
+  load("a");
+  load("b");
+  settle(2);
+  used_ = {place("a"), place("b")};
+  load("c");
+  settle(1);
+  EXPECT_EQ(place("c"), -1);
+  EXPECT_FALSE(told_.contains("c"));
+  used_.erase(place("a"));
+  settle(0);
+  EXPECT_EQ(told_["c"], "ready");
+  EXPECT_GE(place("b"), 0);
+}
+
+TEST_F(AdapterTableTest, AReplacedOneStaysAsLongAsItIsUsed) {
+  load("a");
+  settle(1);
+  const int old = place("a");
+  used_ = {old};
+  load("a", "another folder");
+  settle(1);
+  EXPECT_NE(place("a"), old);
+  EXPECT_EQ((*table_.use("a"))->digest.low, std::string("another folder").size());
+  EXPECT_EQ(slots_.matrices.size(), 2u);
+  used_.clear();
+  settle(0);
+  EXPECT_EQ(slots_.matrices.size(), 1u);
+}
+
+TEST_F(AdapterTableTest, ErrorsReachWhoAsked) {
+  load("bad", "broken");
+  settle(1);
+  EXPECT_EQ(told_["bad"], "broken");
+  EXPECT_EQ(place("bad"), -2);
+  load("bad");
+  settle(1);
+  EXPECT_GE(place("bad"), 0);
+  std::string answer;
+  const auto done = [&](const Result<>& result) { answer = result ? "done" : result.error().message; };
+  table_.unload("bad", done);
+  EXPECT_EQ(answer, "done");
+  EXPECT_EQ(place("bad"), -2);
+  table_.unload("bad", done);
+  EXPECT_EQ(answer, "there is no adapter of that name");
+  settle(0);
+  EXPECT_TRUE(slots_.matrices.empty());
+}
+
+TEST_F(AdapterTableTest, WhoWaitsForOneThatFailsHearsWhy) {
+  load("bad", "broken");
+  EXPECT_EQ(place("bad"), -1);
+  while (!table_.advance([](int) { return false; }))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto use = table_.use("bad");
+  ASSERT_FALSE(use);
+  EXPECT_EQ(use.error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(use.error().message, "the adapter cannot be loaded: broken");
+  advance();
+  EXPECT_EQ(table_.use("bad").error().code, ErrorCode::not_found);
+}
+
+TEST(AdapterTableEnd, TellsWhoWaits) {
+  NotingSlots slots;
+  std::string told;
+  {
+    AdapterTable table(&slots, 1, [] {});
+    table.load({"a", "folder"}, [&](const Result<>& done) { told = done ? "ready" : done.error().message; });
+  }
+  EXPECT_EQ(told, "the engine was stopped");
+}
+
+}  // namespace
+}  // namespace octavo

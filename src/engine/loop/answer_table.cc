@@ -1,0 +1,114 @@
+#include "engine/loop/answer_table.h"
+
+#include <utility>
+
+#include "base/out_of_memory.h"
+
+namespace octavo {
+
+AnswerIndex AnswerTable::open(std::unique_ptr<Answer> answer) {
+  if (unused_.empty()) {
+    unused_.push_back(answers_.size());
+    answers_.emplace_back();
+  }
+  const AnswerIndex index = unused_.back();
+  unused_.pop_back();
+  answers_[index] = std::move(answer);
+  return index;
+}
+
+template <class Keep>
+bool AnswerTable::keep(AnswerIndex index, std::int64_t now_us, Keep&& keep) {
+  const Result<> kept = within_memory([&]() -> Result<> {
+    keep(*answers_[index]);
+    return {};
+  });
+  if (!kept) fail(index, kept.error(), now_us);
+  return kept.has_value();
+}
+
+bool AnswerTable::add_prompt_logprobs(AnswerIndex index, TokenLogprobs&& logprobs, std::int64_t now_us) {
+  return keep(index, now_us, [&](Answer& answer) { answer.prompt_logprobs.push_back(std::move(logprobs)); });
+}
+
+bool AnswerTable::deliver(AnswerIndex index, SampledToken&& token, std::span<const TokenId> output,
+                          std::int64_t now_us) {
+  Answer& answer = *answers_[index];
+  ++counters_.generation_tokens;
+  if (answer.times.first_token_us == 0) begin(answer, now_us);
+  answer.times.last_token_us = now_us;
+  const bool kept = keep(index, now_us, [&](Answer& a) {
+    a.sampling.append(token.id);
+    a.thinking.append(token.id);
+    if (a.news.token_ids.empty()) fresh_.push_back(index);
+    a.news.token_ids.push_back(token.id);
+    if (token.logprobs) a.news.logprobs.push_back(*std::move(token.logprobs));
+  });
+  if (!kept) return true;
+  if (!answer.prompt_logprobs.empty())
+    answer.news.prompt_logprobs = std::exchange(answer.prompt_logprobs, {});
+
+  const bool under_grammar = answer.rule() != nullptr;
+  std::optional<Finish> finish = answer.finish.after(output);
+  if (!finish && !answer.take(token.id)) {
+    fail(index, {ErrorCode::internal, "the grammar cannot follow the text beyond this token", {}}, now_us);
+    return true;
+  }
+  // Also under ignore_eos: nothing may follow.
+  if (!finish && under_grammar && answer.guided->matcher().is_terminated()) finish.emplace();
+  if (!finish) return false;
+  answer.news.stop_token = finish->stop_token;
+  end(index, finish->reason, now_us);
+  return true;
+}
+
+void AnswerTable::deliver_pooled(AnswerIndex index, std::span<const float> pooled, std::int64_t now_us) {
+  Answer& answer = *answers_[index];
+  begin(answer, now_us);
+  answer.news.pooled.assign(pooled.begin(), pooled.end());
+  end(index, FinishReason::stop, now_us);
+}
+
+void AnswerTable::begin(Answer& answer, std::int64_t now_us) {
+  answer.times.first_token_us = now_us;
+  counters_.prompt_tokens += static_cast<std::int64_t>(answer.accepted->request.prompt.size());
+  counters_.prompt_tokens_cached += answer.cached_tokens;
+}
+
+void AnswerTable::send(Answer& answer) const {
+  answer.news.id = answer.accepted->id;
+  answer.news.engine = engine_;
+  answer.news.index = answer.so_far.index;
+  answer.news.cached_tokens = answer.cached_tokens;
+  answer.accepted->sink->deliver(std::exchange(answer.news, {}));
+}
+
+void AnswerTable::hand_over() {
+  for (const AnswerIndex index : fresh_) {
+    Answer* answer = answers_[index].get();
+    if (answer == nullptr) continue;
+    send(*answer);
+  }
+  fresh_.clear();
+}
+
+void AnswerTable::fail(AnswerIndex index, const Error& error, std::int64_t now_us) {
+  answers_[index]->news.error = error;
+  end(index, FinishReason::error, now_us);
+}
+
+void AnswerTable::end(AnswerIndex index, FinishReason reason, std::int64_t now_us) {
+  const std::unique_ptr<Answer> answer = std::move(answers_[index]);
+  unused_.push_back(index);
+  answer->news.finished = reason;
+  answer->news.times = answer->times;
+  answer->news.times.arrived_us = answer->accepted->arrived_us;
+  answer->news.times.last_token_us = now_us;
+  answer->news.preemptions = answer->preemptions;
+  const bool whole = reason != FinishReason::abort && reason != FinishReason::error;
+  if (whole && answer->accepted->unfinished == 1) answer->news.kv_transfer = offer_(*answer->accepted);
+  send(*answer);
+  if (--answer->accepted->unfinished == 0) inbox_.finished(answer->accepted->id);
+}
+
+}  // namespace octavo

@@ -1,0 +1,172 @@
+// Whole engines on the CUDA backend, which in builds without CUDA is an emulated device that does nothing
+// until somebody waits for it: with and without recordings, one step after the other and overlapping, the
+// answers must have the same bits.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/scratch_directory.h"
+#include "base/test_eventually.h"
+#include "base/test_length.h"
+#include "engine/load/load.h"
+#include "engine/testing/answers.h"
+#include "kernels/backends.h"
+
+namespace octavo {
+namespace {
+
+Result<std::unique_ptr<Engine>> make_engine(EngineOptions options) {
+  options.threads = 2;
+  options.max_num_batched_tokens = 48;
+  options.max_num_seqs = 6;
+  options.kv_cache_memory_bytes = 1 << 20;
+  return load_engine(options);
+}
+std::vector<CollectedAnswer> answers(const EngineOptions& options) {
+  return answers_of(*make_engine(options).value(), 7);
+}
+
+class DeviceEngine : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
+    options_.model_dir = std::string("tests/data/models/") + GetParam();
+    options_.device = "cuda";
+  }
+  EngineStats expect_back_from(const KvTierOptions& tier);
+
+  EngineOptions options_;
+};
+
+// By default on a few of the models.
+class DeviceEngineParts : public DeviceEngine {};
+
+TEST_P(DeviceEngine, OverlappingAndRecordedStepsChangeNoBit) {
+  EngineOptions plain = options_;
+  plain.enforce_eager = true;
+  plain.async_scheduling = false;
+  const std::vector<CollectedAnswer> expected = answers(plain);
+  EXPECT_EQ(expected[4].tokens.size(), 16u);
+  for (const bool eager : {false, true})
+    for (const bool overlapping : {false, true}) {
+      if (eager && !overlapping) continue;  // `plain` itself
+      if ((eager || !overlapping) && !long_tests()) continue;
+      EngineOptions options = options_;
+      options.enforce_eager = eager;
+      options.async_scheduling = overlapping;
+      const std::vector<CollectedAnswer> got = answers(options);
+      for (std::size_t i = 0; i < got.size(); ++i)
+        EXPECT_EQ(got[i], expected[i])
+            << "request " << i << (eager ? ", eager" : ", recorded") << (overlapping ? ", overlapping" : "");
+    }
+}
+
+// With the memory that the largest steps have left.
+TEST_P(DeviceEngineParts, MeasuresWhatTheCacheCanHave) {
+  const std::vector<CollectedAnswer> expected = answers(options_);
+  EngineOptions options = options_;
+  options.threads = 2;
+  options.max_num_batched_tokens = 48;
+  options.max_num_seqs = 6;
+  const auto engine = load_engine(options).value();
+  EXPECT_GT(engine->info().cache_bytes, 0);
+  EXPECT_TRUE(answers_of(*engine, 7) == expected);
+}
+
+TEST_P(DeviceEngine, SaysWhatTheCpuSaysInSinglePrecision) {
+  options_.dtype = "float32";
+  EngineOptions cpu = options_;
+  cpu.device = "cpu";
+  const std::vector<CollectedAnswer> expected = answers(cpu), got = answers(options_);
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].tokens, expected[i].tokens) << i;
+}
+
+// Blocks leave the device beside its steps, and come back into blocks that steps have just let go.
+TEST_P(DeviceEngineParts, PromptsComeBackFromATierToTheBit) {
+  const ScratchDirectory folder;
+  expect_back_from({.place = folder.path(), .bytes = std::int64_t{1} << 30, .load_always = true});
+}
+
+// --kv-offloading-size on a device with memory of its own.
+TEST_P(DeviceEngineParts, PromptsComeBackFromHostMemoryToTheBit) {
+  const ScratchDirectory folder;
+  const auto stats = expect_back_from(
+      {.place = folder / "unused", .bytes = std::int64_t{1} << 24, .on_host_of_device = true, .load_always = true});
+  EXPECT_FALSE(std::filesystem::exists(folder / "unused"));
+  EXPECT_FALSE(stats.kv_tier.enabled);
+  EXPECT_EQ(stats.kv_host_tier.enabled, stats.kv_transfer.enabled);
+}
+
+EngineStats DeviceEngine::expect_back_from(const KvTierOptions& tier) {
+  options_.kv_cache_dtype = "int8_per_token_head";
+  const std::vector<CollectedAnswer> expected = answers(options_);
+  options_.kv_transfer = {.enabled = true, .tier = tier};
+  options_.num_blocks = 48;
+  const auto engine = make_engine(options_);
+  if (!engine) {
+    EXPECT_THAT(engine.error().message,
+                testing::HasSubstr("states of recurrent layers do not leave the device"));
+    return {};
+  }
+  // Blocks are stored beside the steps: the first rounds may find none.
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_TRUE(answers_of(**engine, 7) == expected);
+    (*engine)->reset_prefix_cache();
+    return (*engine)->own_stats().kv_transfer.hits > 0;
+  }));
+  return (*engine)->own_stats();
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, DeviceEngine,
+                         testing::Values("llama", "gemma2", "phi3", "qwen3_next", "deepseek_v32"),
+                         [](const auto& test) { return std::string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Models, DeviceEngineParts,
+                         testing::ValuesIn(long_tests() ? std::vector{"llama", "gemma2", "phi3", "qwen3_next",
+                                                                      "deepseek_v32"}
+                                                        : std::vector{"llama", "qwen3_next"}),
+                         [](const auto& test) { return std::string(test.param); });
+
+// What the CUDA backend refuses runs on the CPU when no device was asked for by name, and is an error when
+// CUDA was.
+class Refused : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
+    options_.max_num_batched_tokens = 64;
+    options_.max_num_seqs = 4;
+    options_.kv_cache_memory_bytes = 1 << 20;
+  }
+  std::string error_on_cuda() {
+    EngineOptions on_cuda = options_;
+    on_cuda.device = "cuda";
+    const auto loaded = load_engine(on_cuda);
+    return loaded ? "" : loaded.error().message;
+  }
+  EngineOptions options_;
+};
+
+TEST_F(Refused, NoQuantisedMatrices) {
+  for (const char* model : {"gptq-4bit", "fp8-tensor"}) {
+    options_.model_dir = std::string("tests/data/quantized/") + model;
+    EXPECT_EQ(error_on_cuda(), "") << model;
+  }
+  options_.model_dir = "tests/data/models/llama";
+  options_.quantization = "int8";
+  EXPECT_EQ(error_on_cuda(), "");
+}
+
+TEST_F(Refused, Sound) {
+  options_.model_dir = "tests/data/sound/whisper";
+  EXPECT_TRUE(load_engine(options_));
+  EXPECT_THAT(error_on_cuda(), testing::HasSubstr("cross attention to the rows of an encoder, which device cuda lacks; set --device cpu"));
+}
+
+TEST_F(Refused, WrongOptionsStayErrors) {
+  options_.model_dir = "tests/data/models/llama";
+  options_.max_model_len = 1 << 20;
+  const auto loaded = load_engine(options_);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().field, "max_model_len");
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,410 @@
+#include "engine/loop/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/out_of_memory.h"
+#include "base/random.h"
+#include "engine/loop/prefix_tree.h"
+#include "events/kv_event_publisher.h"
+#include "request/check_request.h"
+
+namespace octavo {
+Result<std::unique_ptr<Engine>> Engine::start(SchedulerOptions options, EngineInfo info, EngineParts parts) {
+  options.max_sequences = options.max_num_seqs + info.max_queued;
+  options.max_steps_in_flight = parts.executor->steps_in_flight();
+  options.samples_ahead = parts.executor->stages() == 1;
+  info.max_num_seqs = options.max_num_seqs;
+  // A text that is read counts as a prompt with an answer of one token.
+  info.max_model_len = options.max_model_len - (info.task != Task::generate ? 1 : 0);
+  info.num_blocks = options.num_blocks;
+  info.block_size = options.block_size;
+  info.priorities = options.policy == Policy::priority;
+  TRY(auto scheduler, Scheduler::create(std::move(options)));
+  std::unique_ptr<KvEventPublisher> events;
+  if (parts.kv_events.enabled) {
+    TRY(events, KvEventPublisher::start(parts.kv_events, scheduler->cache(), info.index));
+    scheduler->tell(events->log());
+    log_info("KV cache events: {} {}", events->bound() ? "listens at" : "connects to", events->endpoint());
+  }
+  const KvTransferOptions transfer = parts.kv_transfer;
+  std::unique_ptr<Engine> engine(
+      new Engine(std::move(scheduler), std::move(events), std::move(info), std::move(parts)));
+  if (transfer.enabled) TRY_VOID(engine->start_transfers(transfer));
+  engine->publish_stats(true);
+  engine->thread_ = std::thread([e = engine.get()] { e->thread_main(); });
+  return engine;
+}
+
+Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPublisher> events,
+               EngineInfo info, EngineParts parts)
+    : info_(std::move(info)),
+      seed_(parts.seed),
+      after_step_(std::move(parts.after_step)),
+      executor_(std::move(parts.executor)),
+      proposer_(std::move(parts.proposer)),
+      events_(std::move(events)),
+      scheduler_(std::move(scheduler)),
+      inbox_(scheduler_->options().max_sequences),
+      grammars_(
+          std::move(parts.vocabulary),
+          [this](RequestId id, CompiledGrammar grammar) { inbox_.grammar_ready({id, std::move(grammar)}); }),
+      answers_(inbox_, info_.index,
+               [this](const Accepted& accepted) {
+                 return transfers_ ? transfers_->offer(accepted, now_us()) : std::nullopt;
+               }),
+      adapters_(executor_->adapters(), info_.max_loras, [this] { inbox_.wake(); }),
+      media_(executor_->media_encoder(), info_.places() > 0 ? info_.places() : image_tokens_max(info_.max_model_len)),
+      masks_([this](MaskTask& task) {
+        task.text->advance();
+        inbox_.mask_ready(task.sequence);
+      }),
+      steps_(info_, *scheduler_, *executor_, answers_, masks_, proposer_.get(),
+             std::move(parts.draft_policy)),
+      watch_(parts.watch, executor_->asynchronous()) {}
+
+Engine::~Engine() {
+  inbox_.stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+Result<> Engine::start_transfers(const KvTransferOptions& options) {
+  TRY(transfers_,
+      KvTransfers::start(options, info_.index, *scheduler_, *executor_, events_ ? &events_->log() : nullptr,
+                         [this] { inbox_.wake(); }));
+  return {};
+}
+
+// What can never be served is refused here, on the caller's thread.
+Result<RequestId> Engine::submit(Request request, std::shared_ptr<OutputSink> sink) {
+  if (!own_stats().healthy) return failure(ErrorCode::unavailable, "the engine has failed");
+  TRY_VOID(check_request(request, info_));
+  TRY_VOID(scheduler_->fits(request.prompt.size(), max_total_tokens(request)));
+  return inbox_.submit(std::move(request), std::move(sink));
+}
+
+EngineStats Engine::own_stats() const {
+  const std::lock_guard lock(stats_mutex_);
+  EngineStats stats = stats_;
+  stats.hangs = watch_.hangs();
+  stats.paused = inbox_.paused();
+  return stats;
+}
+
+void Engine::drain() {
+  inbox_.close();
+  inbox_.wait_empty();
+}
+
+void Engine::sleep(int level, Done done) {
+  if (level != 1)
+    return done(invalid("level", "this engine's weights stay in memory: the level must be 1, got {}", level));
+  inbox_.sleep(std::move(done));
+}
+
+void Engine::wake_up(Done done) {
+  inbox_.wake_up();
+  done({});
+}
+
+// Of prompt and answer. A prompt that fills the context is refused by fits().
+int Engine::max_total_tokens(const Request& request) const {
+  if (request.task != Task::generate) return static_cast<int>(request.prompt.size()) + 1;
+  const int context = scheduler_->options().max_model_len;
+  return static_cast<int>(request.prompt.size()) + FinishRule::output_tokens_max(request, context);
+}
+
+void Engine::thread_main() {
+  watch_.start();
+  Mail mail;
+  Result<bool> ran = false;  // an error: the device has failed, for good
+  bool gave_way = false;
+  const auto wait_until = [&] {
+    if ((ran.value_or(false) && !mail.frozen) || gave_way || adapters_.preparing() || media_.encoding())
+      return std::int64_t{0};
+    return transfers_ ? transfers_->wake_at_us() : kForever;
+  };
+  while (inbox_.take(mail, wait_until())) {
+    if (mail.reset_prefix_cache) scheduler_->reset_prefix_cache();
+    for (AdapterCommand& command : mail.adapters) take(command);
+    for (SleepDone& done : mail.sleeps) sleeps_.push_back(std::move(done));
+    for (Submission& submission : mail.submissions) admit(submission);
+    for (const GrammarReady& ready : mail.grammars) start_guided(ready);
+    for (const SequenceId sequence : mail.masks) steps_.resume(sequence);
+    for (const RequestId id : mail.aborts) abort_request(id);
+    for (Pause& wanted : mail.pauses) begin_pause(std::move(wanted));
+    advance_adapters();
+    advance_media();
+    if (transfers_) advance_transfers();  // behind all that may begin a request
+    if (!mail.frozen && ran) {
+      watch_.begin_step();
+      const std::int64_t began_us = now_us();
+      ran = steps_.run();
+      if (ran.value_or(false)) step_us_ = now_us() - began_us;
+      watch_.end_step();
+      if (!ran) log_error("the engine cannot go on: {}", ran.error().message);
+    }
+    // Also what was accepted while the last step failed.
+    if (!ran) fail_everything(ran.error());
+    gave_way = !mail.frozen && ran.has_value() && !*ran && must_give_way();
+    if (!sleeps_.empty()) fall_asleep();
+    if (!pauses_.empty()) end_pauses_once_still(mail.frozen);
+    publish_stats(ran.has_value());
+    if (mail.look_at_prefixes) publish_prefixes();
+    publish_events();
+    if (after_step_) after_step_();
+  }
+  for (AdapterCommand& command : mail.adapters) take(command);        // whose owners hear of the table's end
+  for (Submission& submission : mail.submissions) admit(submission);  // so that they, too, get an end
+  for (SleepDone& done : mail.sleeps) sleeps_.push_back(std::move(done));
+  for (Pause& wanted : mail.pauses) pauses_.push_back(std::move(wanted));
+  end_sleeps(failure(ErrorCode::unavailable, "the engine was stopped"));
+  end_pauses(failure(ErrorCode::unavailable, "the engine was stopped"));
+  fail_everything({ErrorCode::unavailable, "the engine was stopped", {}});
+  publish_stats(false);
+  if (after_step_) after_step_();
+  watch_.stop();  // while this thread and its clock are there
+}
+
+void Engine::admit(Submission& submission) {
+  auto accepted = std::make_shared<Accepted>();
+  accepted->id = submission.id;
+  accepted->request = std::move(submission.request);
+  accepted->sink = std::move(submission.sink);
+  accepted->arrived_us = submission.arrived_us;
+  const Request& request = accepted->request;
+  accepted->unfinished = request.answers();
+  if (request.answers_so_far.empty())
+    for (int i = 0; i < request.sampling.n; ++i) accepted->request.answers_so_far.push_back({i, {}});
+
+  const std::uint64_t entropy = request.entropy.value_or(random_bits(seed_, submission.id));
+  for (const AnswerSoFar& begun : request.answers_so_far) {
+    const AnswerIndex opened = answers_.open(
+        std::make_unique<Answer>(accepted, begun, answer_seed(request.sampling, begun.index, entropy),
+                                 info_.max_model_len, info_.vocab_size));
+    start(opened);
+  }
+  if (!request.media.empty()) media_.add(accepted);
+  if (!request.grammar) return;
+  if (auto known = grammars_.known(*request.grammar)) {
+    start_guided({accepted->id, std::move(known)});
+  } else {
+    grammars_.post(accepted->id, std::move(*accepted->request.grammar));
+  }
+}
+
+// Schedules the answer if its grammar, its images, its adapter and the blocks that another engine has for it
+// are there.
+void Engine::start(AnswerIndex index) {
+  Answer& answer = answers_[index];
+  const Request& request = answer.accepted->request;
+  if (request.grammar && !answer.guided) return;
+  if (answer.accepted->encoded.size() < request.media.size()) return;
+  CacheIdentity identity = request.identity;
+  if (!identity.adapter.empty()) {
+    const auto use = adapters_.use(identity.adapter);
+    if (!use) return answers_.fail(index, use.error(), now_us());
+    if (!*use) return;
+    answer.adapter = (*use)->place;
+    // What is cached was computed with these weights, whatever they are called.
+    identity.adapter = fmt::format("{:016x}{:016x}", (*use)->digest.high, (*use)->digest.low);
+  }
+  answer.accepted->identity = with_sources(identity.digest(), request.media);
+  // Names stand for the digest where it is made of nothing else that can be told: no tenant, no sound.
+  if (events_ && identity != CacheIdentity{} && identity.tenant.empty() && request.media.empty())
+    events_->name(answer.accepted->identity, {request.identity.adapter, request.identity.salt});
+  if (!transfers_ || transfers_->ready(answer.accepted, now_us())) schedule(index);
+}
+
+void Engine::schedule(AnswerIndex index) {
+  Answer& answer = answers_[index];
+  const Request& request = answer.accepted->request;
+  const auto sequence = within_memory([&] {
+    return scheduler_->add(
+        {.prompt = request.prompt,
+         .output = answer.so_far.tokens,
+         .max_total_tokens = max_total_tokens(request),
+         .priority = request.priority,
+         .identity = answer.accepted->identity,
+         .read_prefix_cache =
+             request.read_prefix_cache && !request.sampling.prompt_logprobs && !is_of_tokens(request.task),
+         .tag = index,
+         .second_text = request.second_text.value_or(kNoSecondText),
+         .extras = media_identities(answer.accepted->identity, request.media, info_.block_size),
+         .checkpoint = transfers_ ? transfers_->checkpoint_of(request) : 0,
+         .wholes = info_.image.whole ? media_spans(request.media) : std::vector<std::pair<int, int>>()});
+  });
+  if (sequence) {
+    answer.sequence = *sequence;
+  } else {
+    answers_.fail(index, sequence.error(), now_us());
+  }
+}
+
+// A request that has ended meanwhile has no answers any more.
+void Engine::start_guided(const GrammarReady& ready) {
+  answers_.for_request(ready.id, [&](AnswerIndex index, Answer& answer) {
+    if (!ready.grammar) return answers_.fail(index, ready.grammar.error(), now_us());
+    const Result<> follows = within_memory([&]() -> Result<> {
+      if (answer.follow(*ready.grammar)) return {};
+      return failure(ErrorCode::internal, "the answer so far does not follow the grammar");
+    });
+    if (!follows) return answers_.fail(index, follows.error(), now_us());
+    start(index);
+  });
+}
+
+void Engine::take(AdapterCommand& command) {
+  if (command.unload)
+    adapters_.unload(command.source.name, command.done);
+  else
+    adapters_.load(std::move(command.source), std::move(command.done));
+}
+
+void Engine::advance_adapters() {
+  const auto is_used = [&](int place) {
+    bool used = steps_.uses_adapter(place);
+    answers_.for_all([&](AnswerIndex, const Answer& answer) { used |= answer.adapter == place; });
+    return used;
+  };
+  if (!adapters_.advance(is_used)) return;
+  answers_.for_all([&](AnswerIndex index, const Answer& answer) {
+    if (!answer.accepted->request.identity.adapter.empty() && answer.adapter < 0) start(index);
+  });
+}
+
+void Engine::advance_transfers() {
+  for (const RequestId id : transfers_->advance(now_us(), steps_.records().prompt_token_seconds()))
+    answers_.for_request(id, [&](AnswerIndex index, const Answer&) { start(index); });
+}
+
+// Nothing has run: blocks that are kept for others stand in the way of what waits.
+bool Engine::must_give_way() const {
+  if (!transfers_ || steps_.guidance().under_way() > 0) return false;
+  const SchedulerStats s = scheduler_->stats();
+  return s.running + s.waiting > 0 && transfers_->give_way();
+}
+
+// When nothing is unfinished any more, and nobody reads or writes blocks.
+void Engine::fall_asleep() {
+  if (!inbox_.asleep())
+    return end_sleeps(failure(ErrorCode::unavailable, "the engine was woken before it slept"));
+  if (answers_.open_count() > 0 || (transfers_ && !transfers_->give_up_all(now_us()))) return;
+  scheduler_->reset_prefix_cache();
+  const Result<> released = executor_->release_cache();
+  if (!released) inbox_.wake_up();
+  end_sleeps(released);
+}
+
+void Engine::end_sleeps(const Result<>& result) {
+  for (const SleepDone& done : std::exchange(sleeps_, {})) done(result);
+}
+
+void Engine::begin_pause(Pause&& wanted) {
+  if (wanted.mode == PauseMode::abort)
+    answers_.for_all(
+        [&](AnswerIndex, const Answer& answer) { abort_request(RequestId{answer.accepted->id}); });
+  pauses_.push_back(std::move(wanted));
+}
+
+// When nothing is computed any more.
+void Engine::end_pauses_once_still(bool frozen) {
+  if (!inbox_.paused())
+    return end_pauses(failure(ErrorCode::unavailable, "the engine was resumed before it paused"));
+  if (frozen || answers_.open_count() == 0) end_pauses({});
+}
+
+void Engine::end_pauses(const Result<>& result) {
+  for (const Pause& wanted : std::exchange(pauses_, {})) wanted.done(result);
+}
+
+// A slice has as many rows as a step has tokens. Beside answers that go on, slices are small and take half as long as
+// the last step together: so the answers' tokens come half as late again.
+void Engine::advance_media() {
+  constexpr int kPieces = 16, kRowsMin = 16;
+  MediaTable::Slices slices{.rows = scheduler_->options().max_num_batched_tokens};
+  const std::int64_t step_us = std::exchange(step_us_, 0);
+  if (step_us > 0 && !executor_->asynchronous())
+    slices = {.rows = std::min(slices.rows, std::max(kRowsMin, slices.rows / kPieces)), .until_us = now_us() + step_us / 2};
+  const std::optional<MediaTable::Ready> ready = media_.advance(slices);
+  if (!ready) return;
+  answers_.for_request(ready->id, [&](AnswerIndex index, const Answer&) {
+    ready->result ? start(index) : answers_.fail(index, ready->result.error(), now_us());
+  });
+}
+
+void Engine::abort_request(RequestId id) {
+  grammars_.cancel(id);
+  answers_.for_request(id, [&](AnswerIndex index, const Answer& answer) {
+    steps_.finish(answer.sequence);
+    answers_.abort(index, now_us());
+  });
+}
+
+void Engine::fail_everything(const Error& error) {
+  answers_.for_all([&](AnswerIndex index, const Answer& answer) {
+    steps_.finish(answer.sequence);
+    answers_.fail(index, error, now_us());
+  });
+}
+
+// The events of one step.
+void Engine::publish_events() {
+  if (!events_) return;
+  scheduler_->tell_all();
+  events_->log().flush();
+}
+
+void Engine::publish_adapters() {
+  if (info_.max_loras == 0) return;
+  stats_.adapters.clear();
+  answers_.for_all([&](AnswerIndex, const Answer& answer) {
+    const std::string& name = answer.accepted->request.identity.adapter;
+    if (name.empty()) return;
+    auto of = std::ranges::find(stats_.adapters, name, &AdapterStats::name);
+    if (of == stats_.adapters.end()) of = stats_.adapters.insert(of, {.name = name});
+    ++(answer.times.scheduled_us == 0 ? of->waiting : of->running);
+  });
+}
+
+void Engine::publish_prefixes() {
+  PrefixTree tree = prefix_tree(scheduler_->cache().pool, kPrefixNodesMax);
+  const std::lock_guard lock(stats_mutex_);
+  stats_.prefixes = std::move(tree);
+}
+
+void Engine::publish_stats(bool healthy) {
+  const SchedulerStats s = scheduler_->stats();
+  const std::lock_guard lock(stats_mutex_);
+  publish_adapters();
+  stats_.engine = info_.index;
+  stats_.unfinished = answers_.open_count();
+  stats_.running = s.running;
+  stats_.waiting = answers_.open_count() - s.running;
+  stats_.deferred = stats_.waiting - s.waiting;
+  stats_.blocks_total = s.blocks_total;
+  stats_.blocks_used = s.blocks_used;
+  stats_.blocks_cached = s.blocks_cached;
+  stats_.preemptions = s.preemptions;
+  stats_.prefix_queries = s.prefix_queries;
+  stats_.prefix_hits = s.prefix_hits;
+  stats_.request_bytes = s.sequence_bytes;
+  stats_.prompt_tokens = answers_.counters().prompt_tokens;
+  stats_.prompt_tokens_cached = answers_.counters().prompt_tokens_cached;
+  stats_.generation_tokens = answers_.counters().generation_tokens;
+  stats_.step_tokens = steps_.records().tokens();
+  stats_.recent_steps = steps_.records().recent();
+  grammars_.add_stats(stats_);
+  if (transfers_) transfers_->add_stats(stats_);
+  stats_.grammar_masks = steps_.guidance().counters().filled;
+  stats_.grammar_mask_ns = steps_.guidance().counters().nanoseconds;
+  stats_.grammar_masks_deferred = steps_.guidance().counters().deferred;
+  stats_.drafts = steps_.draft_counters().drafts;
+  stats_.draft_tokens = steps_.draft_counters().tokens;
+  stats_.accepted_drafts = steps_.draft_counters().accepted;
+  stats_.healthy = healthy;
+}
+
+}  // namespace octavo

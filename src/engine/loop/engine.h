@@ -1,0 +1,124 @@
+// An engine in this process: one thread that plans, runs and commits steps, and an inbox for everybody else.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/cache/kv_transfers.h"
+#include "engine/execute/executor.h"
+#include "engine/loop/adapter_table.h"
+#include "engine/loop/answer_table.h"
+#include "engine/loop/grammar_compiler.h"
+#include "engine/loop/inbox.h"
+#include "engine/loop/mask_worker.h"
+#include "engine/loop/step.h"
+#include "engine/loop/step_watch.h"
+#include "engine/media/media_table.h"
+#include "events/kv_event_options.h"
+#include "request/engine_client.h"
+#include "schedule/scheduler.h"
+
+namespace octavo {
+
+class KvEventPublisher;
+
+// What an engine is made of.
+struct EngineParts {
+  std::unique_ptr<Executor> executor;
+  std::unique_ptr<Proposer> proposer{};  // null: no speculative decoding
+  DraftPolicy draft_policy{};
+  MakeVocabulary vocabulary{};           // of grammars; empty: requests cannot have one
+  std::uint64_t seed = 0;                // for requests that bring none
+  std::function<void()> after_step{};    // on the engine's thread, when sinks have all that a step brought
+  StepWatchRule watch{};                 // when a step is taken to hang
+  KvEventOptions kv_events{};            // where the prefix cache's events go
+  KvTransferOptions kv_transfer{};       // where KV blocks go to and come from, beside the cache
+};
+
+class Engine final : public EngineClient {
+ public:
+  // Starts the thread. `info`: what the caller knows; limits that follow from the options are filled in.
+  // Errors: the scheduler's options are invalid, or others are for this executor.
+  static Result<std::unique_ptr<Engine>> start(SchedulerOptions options, EngineInfo info, EngineParts parts);
+  // Aborts what is unfinished, then stops the thread.
+  ~Engine() override;
+
+  EngineInfo info() const override { return info_; }
+  Result<RequestId> submit(Request request, std::shared_ptr<OutputSink> sink) override;
+  void abort(RequestId id) override { inbox_.abort(id); }
+  void reset_prefix_cache() override { inbox_.request_reset(); }
+  void look_at_prefixes() override { inbox_.look_at_prefixes(); }
+  void load_adapter(AdapterSource source, AdapterDone done) override {
+    inbox_.command({.source = std::move(source), .done = std::move(done)});
+  }
+  void unload_adapter(std::string name, AdapterDone done) override {
+    inbox_.command({.source = {.name = std::move(name), .path = {}}, .unload = true, .done = std::move(done)});
+  }
+  // Level 1 alone: weights go with the engine.
+  void sleep(int level, Done done) override;
+  void wake_up(Done done) override;
+  void pause(PauseMode mode, Done done) override { inbox_.pause({mode, std::move(done)}); }
+  void resume() override { inbox_.resume(); }
+  std::vector<EngineStats> stats() const override { return {own_stats()}; }
+  EngineStats own_stats() const;
+  void drain() override;
+
+ private:
+  Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPublisher> events, EngineInfo info,
+         EngineParts parts);
+
+  int max_total_tokens(const Request& request) const;
+  void thread_main();
+  void admit(Submission& submission);
+  void start(AnswerIndex index);
+  void schedule(AnswerIndex index);
+  void take(AdapterCommand& command);
+  void advance_adapters();
+  Result<> start_transfers(const KvTransferOptions& options);
+  void advance_transfers();
+  bool must_give_way() const;
+  void fall_asleep();
+  void begin_pause(Pause&& wanted);
+  void end_pauses_once_still(bool frozen);
+  void end_pauses(const Result<>& result);
+  void end_sleeps(const Result<>& result);
+  void advance_media();
+  void start_guided(const GrammarReady& ready);
+  void abort_request(RequestId id);
+  void fail_everything(const Error& error);
+  void publish_stats(bool healthy);
+  void publish_prefixes();
+  void publish_adapters();
+  void publish_events();
+
+  const EngineInfo info_;
+  const std::uint64_t seed_;
+  const std::function<void()> after_step_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Proposer> proposer_;
+  std::unique_ptr<KvEventPublisher> events_;  // null: nobody has asked for them
+  std::unique_ptr<Scheduler> scheduler_;
+  Inbox inbox_;
+  GrammarCompiler grammars_;
+  AnswerTable answers_;
+  AdapterTable adapters_;
+  MediaTable media_;
+  MaskWorker masks_;
+  StepLoop steps_;
+  StepWatch watch_;
+  std::unique_ptr<KvTransfers> transfers_;  // null: blocks stay here
+  std::int64_t step_us_ = 0;                // how long the last step took; 0: none has come since media_ ran
+  std::vector<SleepDone> sleeps_;           // not answered yet
+  std::vector<Pause> pauses_;               // alike
+
+  mutable std::mutex stats_mutex_;
+  EngineStats stats_;
+
+  std::thread thread_;
+};
+
+}  // namespace octavo

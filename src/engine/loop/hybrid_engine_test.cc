@@ -1,0 +1,140 @@
+// Engines of models with recurrent layers: an answer depends on its request alone, whatever becomes of the
+// slots of states.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/testing/variations.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kHybridRequests = 7;
+
+class HybridEngine : public testing::TestWithParam<const char*> {
+ protected:
+  HybridEngine() {
+    options_.model_dir = std::string("tests/data/models/") + GetParam();
+    options_.device = "cpu";
+    options_.max_num_batched_tokens = 256;
+    options_.max_num_seqs = 6;
+    options_.kv_cache_memory_bytes = 4 << 20;
+    options_.mamba_block_size = 16;
+  }
+  std::optional<int> few_blocks() const { return octavo::few_blocks(options_.model_dir); }
+  EngineOptions options_;
+};
+
+std::string hybrid_model_name(const testing::TestParamInfo<const char*>& test) {
+  std::string name = test.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+// Mamba and Mamba2 have no layer with attention.
+INSTANTIATE_TEST_SUITE_P(Models, HybridEngine,
+                         testing::Values("qwen3_next", "qwen3_5", "lfm2", "granite_moe_hybrid",
+                                         "nemotron_h-moe", "falcon_h1", "jamba", "mamba", "mamba2",
+                                         "falcon_mamba", "kimi_linear", "minimax", "rwkv7", "deepseek_v4",
+                                         "olmo_hybrid", "bailing-v2_5", "zamba2"),
+                         hybrid_model_name);
+
+class HybridMemory : public HybridEngine {};
+
+INSTANTIATE_TEST_SUITE_P(Models, HybridMemory, testing::Values("qwen3_next", "qwen3_5"), hybrid_model_name);
+
+TEST_P(HybridEngine, AnAnswerDependsOnItsRequestAlone) {
+  const Variation variations[] = {
+      {"together", 1, 256, 6}, {"threads", 3, 256, 6}, {"chunks", 2, 7, 6}, {"preempted", 2, 48, 6, few_blocks()}};
+  expect_the_same_answers(options_, kHybridRequests, std::span(variations).first(3));
+  if (!few_blocks()) return;
+  options_.sliding_window_groups = false;  // so that all groups grow
+  expect_the_same_answers(options_, kHybridRequests, std::span(variations).last(1));
+}
+
+// The same answers from states that were kept, from so few that they are lost all the time, and without any.
+TEST_P(HybridEngine, PrefixesAreShared) {
+  options_.enable_prefix_caching = false;
+  const auto without = load_engine(options_).value();
+  const std::vector<CollectedAnswer> answers = answers_of(*without, kHybridRequests);
+  answers_of(*without, kHybridRequests);
+  EXPECT_EQ(without->own_stats().prefix_hits, 0);
+  options_.enable_prefix_caching = true;
+  for (const int interval : {16, 32}) {
+    options_.mamba_block_size = interval;
+    const auto engine = load_engine(options_).value();
+    EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
+    const std::int64_t before = engine->own_stats().prefix_hits;
+    EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
+    // Each prompt ends behind a multiple of the interval, or before the first.
+    std::int64_t found = 0;
+    for (int i = 0; i < kHybridRequests; ++i) {
+      const auto length = static_cast<int>(request_of(i, 100).prompt.size());
+      if (!request_of(i, 100).sampling.prompt_logprobs) found += (length - 1) / interval * interval;
+    }
+    EXPECT_GE(engine->own_stats().prefix_hits - before, found) << interval;
+    engine->reset_prefix_cache();
+    EXPECT_EQ(answers_of(*engine, kHybridRequests), answers);
+  }
+}
+
+TEST_P(HybridMemory, StatesHaveTheirShareOfTheMemory) {
+  EXPECT_EQ(load_engine(options_).value()->info().max_num_seqs, 6);
+  options_.kv_cache_memory_bytes = 60'000;
+  const auto few = load_engine(options_).value();
+  EXPECT_LT(few->info().max_num_seqs, 6);
+  EXPECT_GE(few->info().max_num_seqs, 1);
+  EXPECT_LE(few->info().cache_bytes, 60'000);
+  options_.kv_cache_memory_bytes = 10'000;
+  const auto none = load_engine(options_);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().field, "kv_cache_memory_bytes");
+}
+
+// States go back to where draft tokens were wrong, also beside states that are kept behind prefixes, where few blocks
+// make sequences begin again, and where states are few.
+TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
+  const std::vector<CollectedAnswer> plain = answers_of(*load_engine(options_).value(), kHybridRequests);
+  struct Variation {
+    const char* name;
+    int tokens = 256;
+    bool prefix_caching = true;
+    bool preempts = false;
+    std::vector<TokensPerBatchSize> drafts = {{1, 6, 4}};
+    decltype(SpeculativeOptions::method) method = SuffixOptions{};
+  };
+  const Variation variations[] = {{"kept states"},
+                                  {"no prefix cache", 16, false},
+                                  {"preempted", 48, true, true},
+                                  {.name = "few states", .drafts = {{1, 1, 1}, {2, 6, 0}}},
+                                  {.name = "often wrong", .method = NgramOptions{1, 1}},
+                                  {.name = "often wrong, preempted",
+                                   .tokens = 48,
+                                   .preempts = true,
+                                   .method = NgramOptions{1, 1}}};
+  std::int64_t all_drafts = 0, all_accepted = 0;
+  for (const Variation& v : variations) {
+    options_.speculation = SpeculativeOptions{.method = v.method, .num_speculative_tokens = 4};
+    options_.speculation->per_batch_size = v.drafts;
+    options_.max_num_batched_tokens = v.tokens;
+    options_.enable_prefix_caching = v.prefix_caching;
+    options_.num_blocks = v.preempts ? few_blocks() : std::nullopt;
+    const auto engine = load_engine(options_).value();
+    for (int round = 0; round < 3; ++round)  // past answers are proposed
+      EXPECT_EQ(answers_of(*engine, kHybridRequests), plain) << v.name << ", round " << round;
+    const EngineStats stats = engine->own_stats();
+    const std::int64_t accepted =
+        std::accumulate(stats.accepted_drafts.begin(), stats.accepted_drafts.end(), std::int64_t{0});
+    if (std::holds_alternative<SuffixOptions>(v.method)) {
+      EXPECT_GT(accepted, 0) << v.name;
+    }
+    all_drafts += stats.draft_tokens;
+    all_accepted += accepted;
+  }
+  EXPECT_LT(all_accepted, all_drafts);
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,41 @@
+// Engines of models with latent attention: an answer depends on its request alone, whoever shares the cache
+// of latents.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/testing/variations.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kLatentRequests = 7;
+
+class LatentEngine : public testing::TestWithParam<const char*> {
+ protected:
+  LatentEngine() {
+    options_.model_dir = "tests/data/models/deepseek_v3";
+    options_.device = "cpu";
+    options_.kv_cache_dtype = GetParam();
+    options_.max_num_batched_tokens = 256;
+    options_.max_num_seqs = 6;
+    options_.kv_cache_memory_bytes = 1 << 20;
+  }
+  EngineOptions options_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Caches, LatentEngine, testing::Values("auto", "fp8", "int8_per_token_head"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(LatentEngine, AnAnswerDependsOnItsRequestAlone) {
+  const Variation variations[] = {{"together", 1, 256, 6},
+                                  {"threads", 3, 256, 6},
+                                  {"chunks", 2, 7, 6},
+                                  {"preempted", 2, 48, 6, 5},
+                                  {"draft tokens", 2, 256, 6, {}, true}};
+  expect_the_same_answers(options_, kLatentRequests, variations);
+}
+
+TEST_P(LatentEngine, PrefixesAreShared) { expect_shared_prefixes(options_, kLatentRequests); }
+
+}  // namespace
+}  // namespace octavo

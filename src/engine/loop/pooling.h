@@ -1,0 +1,35 @@
+// Steps of models that do not generate: prompts are computed whole, and each ends with the numbers of a head.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/execute/executor.h"
+#include "engine/loop/answer_table.h"
+#include "request/engine_info.h"
+#include "schedule/scheduler.h"
+
+namespace octavo {
+
+class Pooling {
+ public:
+  Pooling(const EngineInfo& info, Scheduler& scheduler, Executor& executor, AnswerTable& answers)
+      : info_(info), scheduler_(scheduler), executor_(executor), answers_(answers) {}
+
+  // The numbers of the plan's sequences, which the executor has computed; good until its next forward().
+  Result<std::span<const float>> compute(const StepPlan& plan);
+  // Delivers them and ends the sequences.
+  void commit(const StepPlan& plan, std::span<const float> numbers, std::int64_t now_us);
+
+ private:
+  Task task_of(const PlannedSequence& s) const { return answers_[s.tag].accepted->request.task; }
+
+  const EngineInfo& info_;
+  Scheduler& scheduler_;
+  Executor& executor_;
+  AnswerTable& answers_;
+  std::vector<std::int32_t> starts_;  // these two: scratch
+  std::vector<std::uint8_t> heads_;
+};
+
+}  // namespace octavo

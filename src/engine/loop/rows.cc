@@ -1,0 +1,82 @@
+#include "engine/loop/rows.h"
+
+#include <algorithm>
+
+namespace octavo {
+
+void RowList::cut(std::size_t size) {
+  tokens_.resize(std::min(tokens_.size(), size));
+  rows_.resize(std::min(rows_.size(), size));
+  owners_.erase(owners_.begin() + static_cast<std::ptrdiff_t>(std::min(owners_.size(), size)), owners_.end());
+}
+
+void RowList::add(const RowOwner& owner, std::int32_t token, const SampleRow& row) {
+  tokens_.push_back(token);
+  rows_.push_back(row);
+  owners_.push_back(owner);
+}
+
+std::span<std::int32_t> RowList::next_mask(std::size_t words) {
+  masks_.resize(std::max(masks_.size(), size() + 1));
+  masks_[size()].resize(words);
+  return masks_[size()];
+}
+
+std::span<const std::int32_t> RowList::next_mask_of(TokenId token, int vocab_size) {
+  const std::span<std::int32_t> words = next_mask((static_cast<std::size_t>(vocab_size) + 31) / 32);
+  std::ranges::fill(words, 0);
+  words[static_cast<std::size_t>(token) / 32] = static_cast<std::int32_t>(std::uint32_t{1} << token % 32);
+  return words;
+}
+
+// The logits of position p are of the prompt's token at p + 1. A preempted sequence computes positions again.
+void RowChooser::add_prompt_rows(const PlannedSequence& s, int first_token, RowList& rows) {
+  Answer& answer = answers_[s.tag];
+  const std::vector<TokenId>& prompt = answer.accepted->request.prompt;
+  const int end = std::min(s.first + s.count, static_cast<int>(prompt.size()) - 1);
+  for (int p = std::max(s.first, answer.prompt_logprobs_count); p < end; ++p) {
+    SampleRow row;
+    row.forced = prompt[static_cast<std::size_t>(p) + 1];
+    add(s, {.sequence = s.sequence, .answer = s.tag, .prompt = true}, first_token + p - s.first, row, rows);
+  }
+  answer.prompt_logprobs_count = std::max(answer.prompt_logprobs_count, end);
+}
+
+Result<bool> RowChooser::add_answer_rows(const PlannedSequence& s, int last_token, RowList& rows) {
+  Answer& answer = answers_[s.tag];
+  GuidedText* const rule = answer.rule();
+  std::size_t followed = 0;
+  for (int drafts = 0; drafts <= static_cast<int>(s.drafts.size()); ++drafts) {
+    const TokenId draft_token = drafts == 0 ? kNoDraft : s.drafts[static_cast<std::size_t>(drafts) - 1];
+    SampleRow row;
+    row.drafts = drafts;
+    if (rule && drafts == 0) {
+      TRY(row.mask, rule->mask());
+    } else if (rule) {
+      const std::span<std::int32_t> words = rows.next_mask(rule->mask_words());
+      if (!guidance_.follow_draft(*rule, draft_token, words)) break;
+      row.mask = words;
+      followed = static_cast<std::size_t>(drafts);
+    } else if (const auto forced = answer.thinking.forced()) {
+      row.mask = rows.next_mask_of(*forced, answer.sampling.vocab_size());
+    }
+    if (drafts == 0 && answer.sampling.excludes_all(row.mask, scheduler_.output(s.sequence), bans_)) {
+      if (rule && rule->matcher().can_terminate()) return false;  // under min_tokens
+      return invalid("",
+                     "no token is left: allowed_token_ids, bad_words, min_tokens and the structured output "
+                     "of this request exclude each other after {} tokens",
+                     scheduler_.output(s.sequence).size());
+    }
+    add(s, {s.sequence, s.tag, false, drafts, draft_token}, last_token + drafts, row, rows);
+  }
+  if (rule) rule->matcher().rollback(followed);
+  return true;
+}
+
+void RowChooser::add(const PlannedSequence& s, const RowOwner& owner, std::int32_t token, SampleRow row, RowList& rows) {
+  row.sequence = &answers_[s.tag].sampling;
+  row.output = scheduler_.output(s.sequence);
+  rows.add(owner, token, row);
+}
+
+}  // namespace octavo

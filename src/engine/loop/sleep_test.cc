@@ -1,0 +1,71 @@
+// An engine in this process falls asleep.
+#include <future>
+
+#include "base/scratch_directory.h"
+#include "engine/testing/rig.h"
+
+namespace octavo {
+namespace {
+
+Result<> sleep(Engine& engine, int level = 1) {
+  std::promise<Result<>> told;
+  engine.sleep(level, [&](Result<> result) { told.set_value(std::move(result)); });
+  return told.get_future().get();
+}
+
+class SleepModes : public EngineModes {};
+INSTANTIATE_TEST_SUITE_P(Modes, SleepModes, EngineModes::all(), EngineModes::name);
+
+TEST_P(SleepModes, WhatRunsIsFinishedAndTheCacheForgotten) {
+  const ScratchDirectory folder;
+  Rig rig({.mode = GetParam(),
+           .kv_transfer = {.enabled = true,
+                           .produces = true,
+                           .port = 0,
+                           .tier = KvTierOptions{.place = folder.path(), .load_always = true}}});
+  const std::vector<TokenId> prompt = some_prompt(1, 100);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::shared_ptr<Recorder>> sinks;
+    for (int i = 0; i < 10; ++i) {
+      sinks.push_back(std::make_shared<Recorder>());
+      Request request = request_for(prompt, 20 + i);
+      if (i == 5)
+        request.kv_transfer = KvTransferParams{.do_remote_decode = true};  // a lease for half a minute
+      ASSERT_TRUE(rig.engine->submit(std::move(request), sinks.back()));
+    }
+    EXPECT_TRUE(sleep(*rig.engine));
+    for (int i = 0; i < 10; ++i)
+      EXPECT_EQ(sinks[static_cast<std::size_t>(i)]->record().tokens, expected(prompt, 20 + i));
+    EXPECT_EQ(rig.engine->submit(request_for(prompt, 1), sinks[0]).error().code, ErrorCode::unavailable);
+    rig.engine->wake_up([](const Result<>& woken) { EXPECT_TRUE(woken); });
+  }
+  rig.expect_empty();
+}
+
+TEST(Sleep, WhoWakesItFirstIsHeard) {
+  Rig rig;
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(1, 20), 400), sink));
+  std::promise<Result<>> told;
+  rig.engine->sleep(1, [&](Result<> result) { told.set_value(std::move(result)); });
+  rig.engine->wake_up([](const Result<>&) {});
+  (void)told.get_future().get();  // it slept, or was woken before: both happen
+  auto next = std::make_shared<Recorder>();
+  ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(2, 20), 5), next));
+  next->wait_ended(1);
+  EXPECT_EQ(next->record().tokens, expected(some_prompt(2, 20), 5));
+}
+
+TEST(Sleep, TheEndIsHeardAndOtherLevelsAreRefused) {
+  Rig rig;
+  EXPECT_EQ(sleep(*rig.engine, 2).error().field, "level");
+  auto sink = std::make_shared<Recorder>();
+  ASSERT_TRUE(rig.engine->submit(request_for(some_prompt(1, 20), 400), sink));
+  std::promise<Result<>> told;
+  rig.engine->sleep(1, [&](Result<> result) { told.set_value(std::move(result)); });
+  rig.engine.reset();
+  (void)told.get_future().get();
+}
+
+}  // namespace
+}  // namespace octavo

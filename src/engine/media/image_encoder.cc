@@ -1,0 +1,446 @@
+#include "engine/media/image_encoder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "model/inputs/media.h"
+#include "model/position_grid.h"
+#include "tensor/dequantize.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kImageBlockSize = 16;
+
+int blocks_of(int patches) { return (patches + kImageBlockSize - 1) / kImageBlockSize; }
+
+// Where patches along an axis, of which `seen` show the image, stand among the `all` learned positions: as far along
+// as in the image. In f32, as transformers computes it.
+std::vector<int> stretched_places(int seen, int all) {
+  const float step = 1.0F / static_cast<float>(seen);
+  const double position = 1.0 / all;
+  std::vector<int> places(static_cast<std::size_t>(all), 0);
+  for (int i = 0; i < seen; ++i) {
+    const float at = std::min(static_cast<float>(i) * step, 1.0F - 1e-6F);
+    int& place = places[static_cast<std::size_t>(i)];
+    while (place + 1 < all && static_cast<float>(position + place * position) <= at) ++place;
+  }
+  return places;
+}
+
+}  // namespace
+
+// Each sequence has blocks of its own.
+void ImageEncoder::Sequences::set(const std::vector<std::int32_t>& sizes) {
+  *this = Sequences();
+  starts = {0};
+  table_stride = blocks_of(std::ranges::max(sizes));
+  for (const std::int32_t size : sizes) {
+    starts.push_back(starts.back() + size);
+    lengths.push_back(size);
+    for (std::int32_t i = 0; i < size; ++i) slots.push_back(std::int64_t{blocks} * kImageBlockSize + i);
+    for (std::int64_t i = 0; i < table_stride; ++i)
+      table.push_back(i < blocks_of(size) ? blocks + static_cast<std::int32_t>(i) : blocks);
+    blocks += blocks_of(size);
+  }
+}
+
+// Of one sequence any rows, of several whole ones.
+ImageEncoder::Sequences ImageEncoder::Sequences::part(StepRows rows) const {
+  const auto count = static_cast<std::int32_t>(rows.count);
+  Sequences part;
+  part.table_stride = table_stride;
+  if (lengths.size() == 1) {
+    part.starts = {0, count};
+    part.lengths = lengths;
+    part.table = table;
+    return part;
+  }
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    if (starts[i] < rows.first || starts[i] >= rows.first + rows.count) continue;
+    part.starts.push_back(starts[i] - static_cast<std::int32_t>(rows.first));
+    part.lengths.push_back(lengths[i]);
+    const auto entries = table.begin() + static_cast<std::ptrdiff_t>(i) * table_stride;
+    part.table.insert(part.table.end(), entries, entries + table_stride);
+  }
+  part.starts.push_back(count);
+  return part;
+}
+
+Result<std::unique_ptr<ImageEncoder>> ImageEncoder::create(const Model& tower, Backend& backend) {
+  std::unique_ptr<ImageEncoder> encoder(new ImageEncoder(tower, backend));
+  if (encoder->input_.placed()) TRY_VOID(encoder->read_positions());
+  const int side = encoder->input_.side();
+  if (side > 0) TRY_VOID(encoder->prepare(side, side));
+  return encoder;
+}
+
+ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
+    : tower_(tower),
+      input_(*tower.spec.image),
+      backend_(backend),
+      layout_(cache_layout(tower.spec,
+                           {.block_size = kImageBlockSize, .dtype = tower.activation, .one_plane = true})) {
+  for (const LayerGroup& group : layout_.groups)
+    CHECK(!group.causal && (group.local || group.window == 0), "{}: rows that see a part of the image",
+          tower.spec.architecture);
+  const DType act = tower.activation;
+  numbers_.resize(3 * 256 * size_of(act));
+  for (std::size_t channel = 0; channel < 3; ++channel)
+    for (std::size_t value = 0; value < 256; ++value)
+      put_number(numbers_.data(), act, channel * 256 + value,
+                 number_of(static_cast<float>(value), channel));
+}
+
+// As the embedding has them, in f32.
+Result<> ImageEncoder::read_positions() {
+  Device& device = *backend_.device;
+  Stream& stream = *backend_.stream;
+  const Weight& table = tower_.network.input<PatchInput>()->positions();
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(table.rows()));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  position_table_.resize(numbers.size() * static_cast<std::size_t>(table.cols()));
+  TRY(const Buffer ids, device.allocate(numbers.size() * sizeof(std::int32_t)));
+  TRY(const Buffer rows, device.allocate(position_table_.size() * sizeof(float)));
+  const View every = ids.view(DType::i32, {table.rows()});
+  const View values = rows.view(DType::f32, {table.rows(), table.cols()});
+  device.upload(stream, every, numbers.data());
+  backend_.ops.embed(stream, {.ids = every, .table = table, .out = values});
+  device.download(stream, position_table_.data(), values);
+  stream.synchronize();
+  return {};
+}
+
+std::int64_t ImageEncoder::later_bytes(int tokens_max) const {
+  const std::int64_t most = std::int64_t{tokens_max} * input_.square();
+  const std::int64_t rows =
+      std::max<std::int64_t>(0, std::min<std::int64_t>(tower_.spec.max_positions, most) - room_.rows);
+  const auto element = static_cast<std::int64_t>(size_of(tower_.activation));
+  return workspace_bytes(tower_.spec, tower_.activation, {.max_tokens = static_cast<int>(rows)}) +
+         rows * (input_.patch_values() * element + (input_.placed() ? 4 * tower_.spec.dim : 0)) +
+         blocks_of(static_cast<int>(rows)) * layout_.block_bytes(backend_.ops);
+}
+
+// Gives the patches of each window.
+std::vector<std::int32_t> ImageEncoder::order_patches() {
+  const int merge = input_.merge;
+  const int window = input_.window > 0 ? input_.window : std::max(rows_, columns_);
+  std::vector<std::int32_t> sizes;
+  patch_rows_.clear();
+  patch_columns_.clear();
+  token_places_.resize(static_cast<std::size_t>(rows_ * columns_));
+  std::int32_t place = 0;
+  const auto add_token = [&](int row, int column) {
+    token_places_[static_cast<std::size_t>(row * columns_ + column)] = place++;
+    for (int y = row * merge; y < (row + 1) * merge; ++y)
+      for (int x = column * merge; x < (column + 1) * merge; ++x) {
+        patch_rows_.push_back(y);
+        patch_columns_.push_back(x);
+      }
+  };
+  for (int top = 0; top < rows_; top += window)
+    for (int left = 0; left < columns_; left += window) {
+      const int bottom = std::min(top + window, rows_), right = std::min(left + window, columns_);
+      for (int row = top; row < bottom; ++row)
+        for (int column = left; column < right; ++column) add_token(row, column);
+      sizes.push_back((bottom - top) * (right - left) * input_.square());
+    }
+  return sizes;
+}
+
+Result<> ImageEncoder::prepare(int rows, int columns) {
+  if (rows == rows_ && columns == columns_) return {};
+  backend_.stream->synchronize();  // what the last image needs may still be on its way
+  rows_ = rows;
+  columns_ = columns;
+  const std::vector<std::int32_t> sizes = order_patches();
+  const std::int32_t count = static_cast<std::int32_t>(patch_rows_.size()) + class_tokens();
+  see(rows * input_.merge, columns * input_.merge);
+  windows_.set(sizes);
+  const auto reserved = reserve({.rows = count,
+                                 .windows = static_cast<int>(sizes.size()),
+                                 .blocks = std::max(whole_.blocks, windows_.blocks)});
+  if (!reserved) rows_ = columns_ = 0;
+  TRY_VOID(reserved);
+  upload_grid();
+  return {};
+}
+
+// Keys of patches that are not seen lie behind those that are, where no query looks.
+void ImageEncoder::see(int rows, int columns) {
+  const int extra = class_tokens();
+  whole_.set({static_cast<std::int32_t>(patch_rows_.size()) + extra});
+  seen_rows_ = rows;
+  seen_columns_ = columns;
+  std::int32_t& seen = whole_.lengths[0] = rows * columns + extra;
+  std::int64_t next = extra, hidden = seen;
+  for (std::size_t i = 0; i < patch_rows_.size(); ++i)
+    whole_.slots[i + static_cast<std::size_t>(extra)] =
+        patch_rows_[i] < rows && patch_columns_[i] < columns ? next++ : hidden++;
+}
+
+Result<> ImageEncoder::reserve(const Room& needed) {
+  if (room_.holds(needed)) return {};
+  const Room room{.rows = std::max(room_.rows, needed.rows),
+                  .windows = std::max(room_.windows, needed.windows),
+                  .blocks = std::max(room_.blocks, needed.blocks)};
+  room_ = {};
+  Device& device = *backend_.device;
+  const auto n = static_cast<std::size_t>(room.rows);
+  const auto tokens = n / static_cast<std::size_t>(input_.square());
+  TRY(Decoder decoder,
+      Decoder::make(tower_, layout_, backend_, {.max_tokens = room.rows, .max_logit_rows = 1}));
+  decoder_ = std::make_unique<Decoder>(std::move(decoder));
+  TRY(cache_, KvMemory::allocate(layout_, backend_, room.blocks, 0));
+  host_patches_.resize(n * static_cast<std::size_t>(input_.patch_values()) * size_of(tower_.activation));
+  TRY(patches_, device.allocate(host_patches_.size()));
+  TRY(positions_, device.allocate(n * sizeof(std::int32_t)));
+  TRY(axes_, device.allocate(2 * n * sizeof(std::int32_t)));
+  TRY(starts_, device.allocate((tokens + 1) * sizeof(std::int32_t)));
+  plans_.clear();
+  slots_.clear();
+  for (const LayerGroup& group : layout_.groups) {
+    TRY(slots_.emplace_back(), device.allocate(n * sizeof(std::int64_t)));
+    TRY(plans_.emplace_back(),
+        backend_.ops.make_attention_plan(device, {.max_tokens = room.rows,
+                                                  .max_sequences = group.local ? room.windows : 1,
+                                                  .max_length = room.rows,
+                                                  .q_heads = group.q_heads,
+                                                  .kv = group.kv,
+                                                  .window = group.window,
+                                                  .causal = group.causal}));
+  }
+  if (input_.placed()) {
+    TRY(placed_, device.allocate(n * static_cast<std::size_t>(tower_.spec.dim) * sizeof(float)));
+  }
+  if (input_.window > 0) {
+    TRY(token_places_memory_, device.allocate(tokens * sizeof(std::int32_t)));
+    TRY(projected_, device.allocate(tokens * static_cast<std::size_t>(row_bytes())));
+  }
+  room_ = room;
+  return {};
+}
+
+// Where the rows of images of this size stand.
+void ImageEncoder::upload_grid() {
+  const int across = columns_ * input_.merge, merged = input_.square();
+  std::vector<std::int32_t> axes = patch_rows_, positions(static_cast<std::size_t>(class_tokens()), 0),
+                            starts;
+  axes.insert(axes.end(), patch_columns_.begin(), patch_columns_.end());
+  const auto places = [&](int seen, int all) {
+    if (input_.whole_last) return stretched_places(seen, all);
+    std::vector<int> as_they_are(static_cast<std::size_t>(all));
+    std::iota(as_they_are.begin(), as_they_are.end(), 0);
+    return as_they_are;
+  };
+  const std::vector<int> down_places = places(seen_rows_, rows_ * input_.merge), across_places = places(seen_columns_, across);
+  for (std::size_t i = 0; i < patch_rows_.size(); ++i) {
+    const int row = patch_rows_[i], column = patch_columns_[i];
+    const bool seen = row < seen_rows_ && column < seen_columns_;
+    positions.push_back(seen ? class_tokens() + down_places[static_cast<std::size_t>(row)] * across +
+                                   across_places[static_cast<std::size_t>(column)]
+                             : 0);
+  }
+  for (int token = 0; token <= rows_ * columns_; ++token) starts.push_back(token * merged);
+  Device& device = *backend_.device;
+  Stream& stream = *backend_.stream;
+  const auto upload = [&](const Buffer& to, DType type, const auto& values) {
+    device.upload(stream, to.view(type, {std::ssize(values)}), values.data());
+  };
+  upload(positions_, DType::i32, positions);
+  upload(axes_, DType::i32, axes);
+  upload(starts_, DType::i32, starts);
+  for (std::size_t g = 0; g < slots_.size(); ++g)
+    upload(slots_[g], DType::i64, sequences_of(layout_.groups[g]).slots);
+  if (input_.window > 0) upload(token_places_memory_, DType::i32, token_places_);
+  std::vector<float> placed;
+  if (input_.placed()) {
+    const int down = rows_ * input_.merge;
+    placed = input_.position_side > 0
+                 ? stretched_positions(position_table_, input_.position_side, tower_.spec.dim, down, across)
+                 : added_positions(position_table_, tower_.spec.dim, down, across);
+    upload(placed_, DType::f32, placed);
+  }
+  stream.synchronize();
+}
+
+// As a convolution's weights have them: channel, frame, row, column. What is missing of frames is the last one again.
+void ImageEncoder::fill_patches(const Square& image, int frames) {
+  const auto patch = static_cast<std::size_t>(input_.patch_size);
+  const std::size_t width = static_cast<std::size_t>(columns_ * input_.unit());
+  const std::size_t picture = image.bytes.size() / static_cast<std::size_t>(frames);
+  const std::size_t bytes = size_of(tower_.activation), frame_bytes = patch * patch * bytes;
+  std::byte* out =
+      std::fill_n(host_patches_.data(),
+                  static_cast<std::size_t>(class_tokens() * input_.patch_values()) * bytes, std::byte{0});
+  for (std::size_t i = 0; i < patch_rows_.size(); ++i) {
+    const std::size_t top = static_cast<std::size_t>(patch_rows_[i]) * patch;
+    const std::size_t left = static_cast<std::size_t>(patch_columns_[i]) * patch;
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      for (std::size_t frame = 0; frame < static_cast<std::size_t>(frames); ++frame)
+        for (std::size_t y = top; y < top + patch; ++y)
+          for (std::size_t x = left; x < left + patch; ++x, out += bytes) {
+            const std::size_t at = frame * picture + (y * width + x) * 3 + channel;
+            if (image.numbers.empty())
+              std::memcpy(out, numbers_.data() + (channel * 256 + static_cast<std::uint8_t>(image.bytes[at])) * bytes, bytes);
+            else
+              put_number(out, tower_.activation, 0, number_of(image.numbers[at], channel));
+          }
+      for (int frame = frames; frame < input_.frames; ++frame, out += frame_bytes)
+        std::memcpy(out, out - frame_bytes, frame_bytes);
+    }
+  }
+}
+
+Result<> ImageEncoder::begin(const MediaPart& image) {
+  const std::string& pixels = image.bytes;
+  const int unit = input_.unit(), across = image.columns > 0 ? image.columns : input_.side();
+  const auto row_of_tokens = static_cast<std::size_t>(3 * unit * unit * across);
+  const int frames = std::max(1, image.frames);
+  const std::size_t picture = pixels.size() / static_cast<std::size_t>(frames);
+  CHECK(across > 0 && !pixels.empty() && pixels.size() % row_of_tokens == 0 && frames <= std::max(1, input_.frames),
+        "{} bytes of pixels in {} frames", pixels.size(), frames);
+  TRY_VOID(prepare(static_cast<int>(picture / row_of_tokens), across));
+  const auto tokens = std::ssize(token_places_);
+  TRY(encoded_, backend_.device->allocate(static_cast<std::size_t>(tokens * row_bytes())));
+  start({.bytes = pixels}, frames);
+  return {};
+}
+
+void ImageEncoder::begin_square(const Square& square, Buffer encoded) {
+  encoded_ = std::move(encoded);
+  const int side = input_.side() * input_.merge;
+  const int rows = square.seen_rows > 0 ? square.seen_rows : side, columns = square.seen_columns > 0 ? square.seen_columns : side;
+  if (rows != seen_rows_ || columns != seen_columns_) {
+    backend_.stream->synchronize();
+    see(rows, columns);
+    upload_grid();
+  }
+  start(square, 1);
+}
+
+Result<std::vector<float>> ImageEncoder::projected(std::span<const float> rows) {
+  const DType act = tower_.activation;
+  const std::int64_t n = std::ssize(rows) / tower_.spec.dim;
+  std::vector<std::byte> numbers(rows.size() * size_of(act));
+  for (std::size_t i = 0; i < rows.size(); ++i) put_number(numbers.data(), act, i, rows[i]);
+  std::vector<float> out(static_cast<std::size_t>(n * input_.out_dim));
+  Device& device = *backend_.device;
+  Stream& stream = *backend_.stream;
+  TRY(const Buffer x, device.allocate(numbers.size()));
+  TRY(const Buffer y, device.allocate(out.size() * sizeof(float)));
+  const View from = x.view(act, {n, tower_.spec.dim}), to = y.view(DType::f32, {n, input_.out_dim});
+  device.upload(stream, from, numbers.data());
+  decoder_->project_rows(from, to);
+  device.download(stream, out.data(), to);
+  stream.synchronize();
+  return out;
+}
+
+void ImageEncoder::start(const Square& picture, int frames) {
+  const auto patches = std::ssize(patch_rows_), n = patches + class_tokens();
+  Stream& stream = *backend_.stream;
+  stream.synchronize();  // the last image's patches may still be on their way
+  fill_patches(picture, frames);
+  const View input = patches_.view(tower_.activation, {n, input_.patch_values()});
+  backend_.device->upload(stream, input, host_patches_.data());
+  groups_.clear();
+  for (std::size_t g = 0; g < plans_.size(); ++g)
+    groups_.push_back({plans_[g].get(), slots_[g].view(DType::i64, {n})});
+  batch_ = {.positions = positions_.view(DType::i32, {n}),
+            .axes = axes_.view(DType::i32, {2, patches}),
+            .groups = groups_,
+            .patches = input};
+  if (input_.placed()) batch_.placed = placed_.view(DType::f32, {n, tower_.spec.dim});
+  if (const std::int64_t deep = input_.row_dim() - input_.out_dim; deep > 0)
+    batch_.deep = projected().columns(input_.out_dim, deep);
+  decoder_->begin(batch_);
+  done_ = {};
+}
+
+// What the projectors write, in the order of the patches.
+View ImageEncoder::projected() const {
+  return input_.window > 0 ? projected_.view(DType::f32, {std::ssize(token_places_), input_.row_dim()})
+                           : rows_of(encoded_);
+}
+
+std::optional<Buffer> ImageEncoder::advance(int rows) {
+  const std::int64_t n = batch_.positions.size(0);
+  const std::size_t layers = cache_.layers().size();
+  const bool inside = done_.stored || done_.rows > 0;  // a layer that has begun
+  if (n > rows || inside) {
+    if (done_.layers < layers)
+      advance_layer(rows);
+    else
+      project(rows);
+  } else {
+    for (std::size_t group = 0; group < plans_.size(); ++group)
+      plan(group, sequences_of(layout_.groups[group]));
+    const std::size_t end = std::min(layers, done_.layers + static_cast<std::size_t>(rows / n));
+    decoder_->run_layers(batch_, cache_.layers(), done_.layers, end);
+    done_.layers = end;
+    if (end == layers) project(static_cast<int>(n));
+  }
+  if (done_.tokens < std::ssize(token_places_)) return std::nullopt;
+  return std::move(encoded_);
+}
+
+// Where an image is one sequence, all keys and values come before the first row's result.
+void ImageEncoder::advance_layer(int rows) {
+  const std::int64_t n = batch_.positions.size(0);
+  const auto index = static_cast<std::size_t>(layout_.layers[done_.layers].group);
+  const LayerGroup& group = layout_.groups[index];
+  const std::span<const KvLayer> cache = cache_.layers();
+  const StepRows part{done_.rows,
+                      group.local ? windows_from(done_.rows, rows) : squares_from(done_.rows, rows)};
+  done_.rows += part.count;
+  if (!group.local && !done_.stored) {
+    decoder_->store_rows(batch_, cache, done_.layers, part);
+    if (done_.rows < n) return;
+    done_.stored = true;
+    done_.rows = 0;
+    return;
+  }
+  plan(index, sequences_of(group).part(part));
+  decoder_->run_rows(batch_, cache, done_.layers, part);
+  if (done_.rows == n) done_ = {.layers = done_.layers + 1};
+}
+
+// As many rows from this one on as so many at most have in whole squares, or in one.
+std::int64_t ImageEncoder::squares_from(std::int64_t row, int rows) const {
+  const std::int64_t square = input_.square(), extra = row == 0 ? class_tokens() : 0;
+  return std::min(batch_.positions.size(0) - row, extra + std::max<std::int64_t>(1, rows / square) * square);
+}
+
+// The same of windows.
+std::int64_t ImageEncoder::windows_from(std::int64_t row, int rows) const {
+  const auto first = std::ranges::lower_bound(windows_.starts, row);
+  const auto end = std::upper_bound(first + 2, windows_.starts.end(), row + rows);
+  return *(end - 1) - row;
+}
+
+void ImageEncoder::plan(std::size_t group, const Sequences& sequences) {
+  backend_.ops.plan_attention(*backend_.stream,
+                              {.query_starts = sequences.starts,
+                               .lengths = sequences.lengths,
+                               .block_tables = sequences.table,
+                               .table_stride = sequences.table_stride,
+                               .recorded = false},
+                              *plans_[group]);
+}
+
+void ImageEncoder::project(int rows) {
+  const auto tokens = std::ssize(token_places_);
+  const std::int64_t count =
+      std::min(tokens - done_.tokens, std::max<std::int64_t>(1, rows / input_.square()));
+  decoder_->project(done_.tokens, projected().columns(0, input_.out_dim).rows(done_.tokens, count),
+                    starts_.view(DType::i32, {count + 1}));
+  done_.tokens += count;
+  if (done_.tokens < tokens || input_.window == 0) return;
+  backend_.ops.gather_rows(
+      *backend_.stream,
+      {.x = projected(), .rows = token_places_memory_.view(DType::i32, {tokens}), .out = rows_of(encoded_)});
+}
+
+}  // namespace octavo

@@ -1,0 +1,47 @@
+// Runs the layers of an encoder over one sequence, some of them at a time.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/cache/kv_memory.h"
+#include "model/decoder.h"
+#include "model/model.h"
+
+namespace octavo {
+
+// One sequence at a time, so that its rows do not depend on others. For devices that share the host's memory.
+class SequenceLayers {
+ public:
+  // rows: of the longest sequence. Model and backend live longer. Errors: not enough memory, heads that the backend
+  // cannot compute.
+  static Result<std::unique_ptr<SequenceLayers>> create(const Model& model, int rows, Backend& backend);
+
+  // input: ids or features of so many rows, which see each other; nothing else of it is given. Gives up what it has
+  // begun before.
+  void begin(std::int64_t rows, ForwardBatch input);
+  // Runs the next layers, as many as have so many rows together, one at least. Whether all have run.
+  bool advance(int rows);
+  // What has run, for what comes behind it.
+  Decoder& decoder() { return *decoder_; }
+
+ private:
+  SequenceLayers(const Model& model, int rows, Backend& backend);
+  Result<> allocate();
+
+  const Model& model_;
+  const int rows_;
+  Backend& backend_;
+
+  CacheLayout layout_;
+  KvMemory cache_;  // of one sequence
+  std::unique_ptr<Decoder> decoder_;
+  std::vector<std::unique_ptr<AttentionPlan>> plans_;  // one a cache group
+  std::vector<GroupBatch> groups_;
+  std::vector<std::int32_t> starts_, lengths_, table_;
+  ForwardBatch batch_;
+  std::size_t layers_done_ = 0;
+  Buffer positions_, slots_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,36 @@
+// From log-mel spectrograms to rows of the language model's input.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "engine/media/row_encoder.h"
+#include "engine/media/sound_tower.h"
+
+namespace octavo {
+
+// Some of the encoder's rows become one of the text's (SoundInput::joined). The rows of the silence behind
+// the sound are left out.
+class SoundRows final : public RowEncoder {
+ public:
+  // tower: Model::tower; it and the backend live longer. Errors: not enough memory, heads that the backend
+  // cannot compute.
+  static Result<std::unique_ptr<SoundRows>> create(const Model& tower, Backend& backend);
+
+  Result<> begin(const MediaPart& sound) override;
+  std::optional<Buffer> advance(int rows) override;
+
+  std::int64_t row_bytes() const override { return std::int64_t{4} * input_.out_dim; }
+  std::int64_t later_bytes(int) const override { return 0; }
+
+ private:
+  SoundRows(const Model& tower, Backend& backend) : input_(*tower.spec.sound), backend_(backend) {}
+
+  const SoundInput input_;
+  Backend& backend_;
+  std::unique_ptr<SoundTower> tower_;
+  Buffer starts_;  // i32 [tokens + 1]: where the rows begin that become one
+  Buffer encoded_;
+};
+
+}  // namespace octavo

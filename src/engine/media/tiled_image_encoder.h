@@ -1,0 +1,57 @@
+// From the tiles of an image to one grid of rows of the language model's input (ImageInput::tiled).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/media/image_encoder.h"
+#include "engine/media/row_encoder.h"
+
+namespace octavo {
+
+// Tile by tile; their rows wait in the host's memory until the last one is there.
+class TiledImageEncoder final : public RowEncoder {
+ public:
+  // As ImageEncoder::create.
+  static Result<std::unique_ptr<TiledImageEncoder>> create(const Model& tower, Backend& backend);
+
+  Result<> begin(const MediaPart& image) override;
+  std::optional<Buffer> advance(int rows) override;
+
+  std::int64_t row_bytes() const override { return encoder_->row_bytes(); }
+  std::int64_t later_bytes(int tokens_max) const override;
+
+ private:
+  TiledImageEncoder(const Model& tower, Backend& backend) : tower_(tower), backend_(backend) {}
+
+  Result<> read_learned_rows();
+  void begin_tile(Buffer rows);
+  std::string tile(std::size_t index) const;
+  std::vector<float> shrunk() const;
+  std::vector<float> grid_rows() const;
+  void join(const View& out) const;
+
+  const Model& tower_;
+  Backend& backend_;
+  std::unique_ptr<ImageEncoder> encoder_;
+  std::size_t row_ = 0;         // numbers of one
+  std::vector<float> newline_;    // [row]
+  std::vector<float> separator_;  // [row], of ImageInput::whole_last
+
+  // Of the image that has begun.
+  MediaPart::Tiles grid_;
+  std::string pixels_;
+  std::size_t done_ = 0;      // squares: the whole image before the tiles, or with ImageInput::whole_last behind them
+  std::vector<float> tiles_;  // [squares, side * side, row]
+  Buffer encoded_;
+};
+
+// A grid of rows [rows, columns, row] with other numbers of them, each between the four that are nearest to
+// its middle, as torch's bilinear interpolation has it.
+std::vector<float> interpolated_rows(std::span<const float> grid, int rows, int columns, int out_rows,
+                                     int out_columns);
+
+}  // namespace octavo

@@ -1,0 +1,69 @@
+// For tests: the same requests to engines that do the work in different ways.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/load/load.h"
+#include "engine/testing/answers.h"
+#include "model/cache_layout.h"
+#include "model/model.h"
+
+namespace octavo {
+
+struct Variation {
+  const char* name;
+  int threads, tokens, sequences;  // of a step
+  std::optional<int> blocks = {};  // so few that some are preempted
+  bool speculates = false;
+};
+
+// So few that some sequences are preempted, where no group has a window. Without attention nothing grows, and nobody
+// gives way: blocks are names.
+inline std::optional<int> few_blocks(const std::string& model_dir) {
+  const CacheLayout layout = cache_layout(load_spec(model_dir).value(), {.window_groups = false});
+  const auto groups = std::ssize(layout.groups);
+  return groups > 0 ? std::optional(6 * static_cast<int>(groups)) : std::nullopt;
+}
+
+// Each variation answers as one engine does that has the requests one by one: to the bit, twice (the second
+// time with what the prefix cache holds), in each format of weights.
+inline void expect_the_same_answers(EngineOptions options, int requests,
+                                    std::span<const Variation> variations) {
+  for (const char* dtype : {"auto", "float32"}) {
+    options.dtype = dtype;
+    options.threads = 1;
+    options.max_num_seqs = 1;
+    const std::vector<CollectedAnswer> alone = answers_of(*load_engine(options).value(), requests);
+    EXPECT_EQ(alone[4].tokens.size(), 16u);
+    for (const Variation& v : variations) {
+      EngineOptions varied = options;
+      varied.threads = v.threads;
+      varied.max_num_batched_tokens = v.tokens;
+      varied.max_num_seqs = v.sequences;
+      varied.num_blocks = v.blocks;
+      if (v.speculates) varied.speculation = SpeculativeOptions{};
+      const auto engine = load_engine(varied).value();
+      // Whether one is preempted depends on when the others come: until it has happened.
+      const auto preempted = [&] { return engine->own_stats().preemptions > 0; };
+      for (int round = 0; round < 2 || (v.blocks && !preempted() && round < 100); ++round)
+        EXPECT_EQ(answers_of(*engine, requests), alone) << v.name << ", " << dtype << ", round " << round;
+      EXPECT_EQ(preempted(), v.blocks.has_value()) << v.name;
+    }
+  }
+}
+
+// What was computed for some requests serves the same ones again, and their answers stay.
+inline void expect_shared_prefixes(const EngineOptions& options, int requests) {
+  const auto engine = load_engine(options).value();
+  const std::vector<CollectedAnswer> cold = answers_of(*engine, requests);
+  const std::int64_t hits = engine->own_stats().prefix_hits;
+  EXPECT_EQ(answers_of(*engine, requests), cold);
+  EXPECT_GT(engine->own_stats().prefix_hits, hits);
+}
+
+}  // namespace octavo

@@ -1,0 +1,72 @@
+#include "fleet/autoscale/connectors/command.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "base/scratch_directory.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000;
+
+struct Told {
+  ScratchDirectory folder;
+  std::int64_t now_us = 0;
+
+  std::string log() const {
+    std::ifstream file(folder / "log");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // Ticks a millisecond apart until the log is this.
+  bool tick_until(CommandConnector& connector, int replicas, std::string_view wanted) {
+    for (int i = 0; i < 10'000 && log() != wanted; ++i) {
+      connector.tick(replicas, now_us += 1000);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return log() == wanted;
+  }
+};
+
+TEST(CommandConnector, RunsWhenTheNumberChanges) {
+  Told told;
+  CommandConnector connector(
+      {.command = fmt::format("echo {{replicas}} {{replicas}} >> {}", (told.folder / "log").string())}, 2);
+  connector.tick(2, 0);
+  EXPECT_TRUE(told.tick_until(connector, 3, "3 3\n")) << told.log();
+  EXPECT_TRUE(told.tick_until(connector, 1, "3 3\n1 1\n")) << told.log();
+  for (int i = 0; i < 20; ++i) connector.tick(1, told.now_us += kSecond);
+  EXPECT_EQ(told.log(), "3 3\n1 1\n");
+}
+
+TEST(CommandConnector, TriesAgainLaterWhatFailed) {
+  Told told;
+  CommandConnector connector(
+      {.command = fmt::format("sh -c 'echo {{replicas}} >> {}; exit 1'", (told.folder / "log").string())}, 1);
+  EXPECT_TRUE(told.tick_until(connector, 2, "2\n"));
+  for (int i = 0; i < 50; ++i) {  // it ends with 1, and is not tried again so soon
+    connector.tick(2, told.now_us += 1000);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(told.log(), "2\n");
+  told.now_us += 20 * kSecond;
+  EXPECT_TRUE(told.tick_until(connector, 2, "2\n2\n"));
+}
+
+TEST(CommandConnector, EndsOneThatHangs) {
+  Told told;
+  CommandConnector connector(
+      {.command = fmt::format("sh -c 'echo {{replicas}} >> {}; sleep 100'", (told.folder / "log").string())},
+      1);
+  EXPECT_TRUE(told.tick_until(connector, 2, "2\n"));
+  connector.tick(2, told.now_us += 61 * kSecond);
+  told.now_us += 20 * kSecond;
+  EXPECT_TRUE(told.tick_until(connector, 2, "2\n2\n"));
+}
+
+}  // namespace
+}  // namespace octavo::fleet

@@ -1,0 +1,35 @@
+// Scales by a user's command.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "fleet/autoscale/connector.h"
+#include "fleet/autoscale/owned_process.h"
+
+namespace octavo::fleet {
+
+struct CommandOptions {
+  std::string command = {};  // every {replicas} in it is replaced by the number
+  std::int64_t timeout_us = 60'000'000;
+  std::int64_t retry_us = 10'000'000;  // after one that failed
+};
+
+// Runs the command when the number changes, one at a time.
+class CommandConnector final : public Connector {
+ public:
+  // `replicas` are there already.
+  CommandConnector(CommandOptions options, int replicas) : options_(std::move(options)), there_(replicas) {}
+
+  void tick(int replicas, std::int64_t now_us) override;
+
+ private:
+  const CommandOptions options_;
+  int there_;                              // that a command has made
+  int asked_ = 0;                          // of the one that runs
+  std::optional<OwnedProcess> running_{};  // nothing: none does
+  std::int64_t began_us_ = 0;
+  std::int64_t next_us_ = 0;  // not again before
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,64 @@
+// Scales by starting servers on this machine, behind an `octavo route`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fleet/autoscale/connector.h"
+#include "fleet/autoscale/owned_process.h"
+
+namespace octavo::fleet {
+
+struct ProcessOptions {
+  std::string command = {};  // of a server that listens on 127.0.0.1; every {port} in it is replaced
+  std::string router = {};   // where servers are registered once they are ready
+  std::string api_key = {};  // shown to both
+  int first_port = 0, last_port = 0;
+  std::int64_t startup_us = 600'000'000;  // until a server must be ready
+  std::int64_t drain_us = 1'800'000'000;  // that a server's last requests get
+  std::int64_t restart_us = 5'000'000;    // after a server that ended by itself
+};
+
+// A server is started, registered when GET /health says 200, and then has requests sent to it. One that is no
+// longer wanted is taken from the router, ends what it has, and is told to end (SIGTERM).
+class ProcessConnector final : public Connector {
+ public:
+  explicit ProcessConnector(ProcessOptions options) : options_(std::move(options)) {}
+
+  void tick(int replicas, std::int64_t now_us) override;
+  bool end(std::int64_t now_us) override;
+
+ private:
+  enum class Phase : std::uint8_t {
+    starting,
+    serving,   // registered
+    draining,  // no longer, requests are left
+    ending,    // told to
+  };
+  struct Server {
+    int port;
+    OwnedProcess process;
+    Phase phase = Phase::starting;
+    std::int64_t since_us = 0;  // the phase began
+    std::int64_t asked_us = 0;  // how it does
+    std::int64_t quiet_us = 0;  // draining: since when it has no requests; 0: it has
+
+    std::string url() const;
+  };
+
+  void look_after(Server& server, std::int64_t now_us);
+  void when_draining(Server& server, std::int64_t now_us);
+  void add(std::int64_t now_us);
+  void remove(std::int64_t now_us);
+  void enter(Server& server, Phase phase, std::int64_t now_us);
+  Server* newest(Phase phase);
+  int free_port() const;  // 0: there is none
+  Result<> enlist(const Server& server);
+  Result<> strike(const Server& server);
+
+  const ProcessOptions options_;
+  std::vector<Server> servers_;  // by age
+  std::int64_t next_us_ = 0;     // nothing is started or taken away before
+};
+
+}  // namespace octavo::fleet

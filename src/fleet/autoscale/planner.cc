@@ -1,0 +1,146 @@
+#include "fleet/autoscale/planner.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "fleet/autoscale/connector.h"
+#include "fleet/autoscale/replica_watch.h"
+#include "fleet/observe/metrics_text.h"
+#include "fleet/observe/server_pages.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr int kTickMs = 200;
+
+std::string latency(double ms) { return ms < 0 ? "-" : fmt::format("{:.1f} ms", ms); }
+
+}  // namespace
+
+struct Planner::State {
+  explicit State(PlannerOptions o) : options(std::move(o)), watch(options.share) {}
+
+  FleetReading read() {
+    return watch.read(metrics_pages(servers_at(options.urls, options.api_key), options.api_key));
+  }
+  void run();
+  void reading(std::int64_t now);
+  std::string metrics();
+
+  const PlannerOptions options;
+  ReplicaWatch watch;
+  std::optional<Autoscaler> scaler;
+  std::unique_ptr<Connector> connector;
+  std::unique_ptr<http::Server> server;
+  std::thread thread;
+
+  std::mutex mutex;  // of all below
+  std::condition_variable wake;
+  std::optional<std::int64_t> stop_until_us;  // now: it is to stop
+  AutoscalerState seen;
+  int silent = 0;
+  std::map<std::string, std::int64_t> decisions;  // by reason
+};
+
+void Planner::State::run() {
+  std::int64_t next_us = now_us();
+  std::unique_lock lock(mutex);
+  for (;;) {
+    const auto until = stop_until_us;
+    const int wanted = seen.replicas;
+    lock.unlock();
+    const std::int64_t now = now_us();
+    if (until) {
+      if (connector->end(now) || now >= *until) return;
+    } else {
+      connector->tick(wanted, now);
+    }
+    if (!until && now >= next_us) {
+      next_us = std::max(next_us + std::int64_t{1000} * options.interval_ms, now);
+      reading(now);
+    }
+    lock.lock();
+    wake.wait_for(lock, std::chrono::milliseconds(kTickMs), [&] { return stop_until_us != until; });
+  }
+}
+
+void Planner::State::reading(std::int64_t now) {
+  const FleetReading fleet = read();
+  const int before = scaler->state().replicas;
+  const AutoscalerState& state = scaler->read(now, fleet.replicas, fleet.silent);
+  if (state.replicas != before)
+    log_info("{} -> {} replicas ({}): {:.0f} tokens/s, {:.0f} predicted, {} needed, TTFT {}, TPOT {}", before,
+             state.replicas, state.reason, state.load, state.predicted, state.floor, latency(state.ttft_ms),
+             latency(state.tpot_ms));
+  const std::lock_guard lock(mutex);
+  if (state.replicas != before) ++decisions[std::string(state.reason)];
+  seen = state;
+  silent = fleet.silent;
+}
+
+std::string Planner::State::metrics() {
+  const std::lock_guard lock(mutex);
+  std::string out;
+  write_gauge(out, "octavo_plan_desired_replicas", "Replicas that there shall be.", seen.replicas);
+  write_gauge(out, "octavo_plan_ready_replicas", "Replicas that answered.", seen.ready);
+  write_gauge(out, "octavo_plan_silent_replicas", "Replicas that did not.", silent);
+  write_gauge(out, "octavo_plan_needed_replicas", "Replicas that the predicted load needs.", seen.floor);
+  write_gauge(out, "octavo_plan_load_tokens_per_second", "Load of the last window.", seen.load);
+  write_gauge(out, "octavo_plan_predicted_tokens_per_second", "Load that is predicted for this one.",
+              seen.predicted);
+  if (seen.ttft_ms >= 0)
+    write_gauge(out, "octavo_plan_ttft_seconds", "Time to the first token, of the latest replica.",
+                seen.ttft_ms * 1e-3);
+  if (seen.tpot_ms >= 0)
+    write_gauge(out, "octavo_plan_tpot_seconds", "Time of a further token, of the latest replica.",
+                seen.tpot_ms * 1e-3);
+  write_counters(out, "octavo_plan_decisions_total", "Changes of the number, by what they followed.",
+                 "reason", decisions);
+  return out;
+}
+
+Result<std::unique_ptr<Planner>> Planner::start(PlannerOptions options, const MakeConnector& make_connector) {
+  auto state = std::make_unique<State>(std::move(options));
+  const PlannerOptions& o = state->options;
+  const int there = static_cast<int>(state->read().replicas.size());
+  state->scaler.emplace(o.rules, *o.capacity, *o.predictor, there, now_us());
+  state->seen = state->scaler->state();
+  state->connector = make_connector(there);
+  TRY(state->server,
+      http::Server::start(o.http, [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
+        const std::string& path = exchange->request().path;
+        if (path == "/metrics")
+          return exchange->respond(
+              {.content_type = std::string(kMetricsContentType), .body = state->metrics()});
+        if (path == "/health") return exchange->respond({.content_type = "text/plain", .body = "ok\n"});
+        exchange->respond(
+            {.status = 404, .content_type = "text/plain", .body = "there are /metrics and /health\n"});
+      }));
+  state->thread = std::thread([state = state.get()] { state->run(); });
+  return std::unique_ptr<Planner>(new Planner(std::move(state)));
+}
+
+Planner::Planner(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Planner::~Planner() { stop(0); }
+
+std::string Planner::address() const { return state_->server->address(); }
+
+void Planner::stop(int grace_ms) {
+  if (!state_->thread.joinable()) return;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stop_until_us = now_us() + std::int64_t{1000} * grace_ms;
+  }
+  state_->wake.notify_all();
+  state_->thread.join();
+  state_->server->stop(0);
+}
+
+}  // namespace octavo::fleet

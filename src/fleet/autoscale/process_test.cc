@@ -1,0 +1,90 @@
+#include "fleet/autoscale/connectors/process.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "base/scratch_directory.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000;
+
+// Programs that never listen; those that do are started by tests/e2e/test_plan_live.py.
+struct Started {
+  ScratchDirectory folder;
+
+  ProcessOptions options(std::string_view then) const {
+    return {.command = fmt::format("sh -c 'echo {{port}} >> {}; {}'", (folder / "log").string(), then),
+            .router = "http://127.0.0.1:1",
+            .first_port = 20'001,
+            .last_port = 20'900};
+  }
+  int count() const {
+    std::ifstream file(folder / "log");
+    return static_cast<int>(std::count(std::istreambuf_iterator<char>(file), {}, '\n'));
+  }
+  bool reach(int wanted) const {
+    for (int i = 0; i < 60'000 && count() < wanted; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return count() == wanted;
+  }
+};
+
+TEST(ProcessConnector, OneThatEndsIsStartedAgainAfterAWhile) {
+  const Started started;
+  ProcessConnector connector(started.options("exit 3"));
+  connector.tick(1, 0);
+  ASSERT_TRUE(started.reach(1));
+  for (int i = 1; i < 200; ++i) {  // it is gone, and no other one comes within the five seconds
+    connector.tick(1, kSecond + i);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(started.count(), 1);
+  connector.tick(1, 10 * kSecond);
+  EXPECT_TRUE(started.reach(2));
+}
+
+TEST(ProcessConnector, OneThatIsNotReadyInTimeIsEnded) {
+  const Started started;
+  ProcessOptions options = started.options("exec sleep 100");
+  options.startup_us = 30 * kSecond;
+  ProcessConnector connector(std::move(options));
+  connector.tick(2, 0);
+  ASSERT_TRUE(started.reach(2));
+  connector.tick(2, 29 * kSecond);
+  connector.tick(2, 31 * kSecond);  // ends both
+  connector.tick(2, 32 * kSecond);
+  connector.tick(2, 60 * kSecond);
+  EXPECT_TRUE(started.reach(4));
+}
+
+TEST(ProcessConnector, NothingIsLeftAtTheEnd) {
+  const Started started;
+  ProcessConnector connector(started.options("exec sleep 100"));
+  connector.tick(3, 0);
+  ASSERT_TRUE(started.reach(3));
+  bool ended = false;
+  for (int i = 1; i < 60'000 && !ended; ++i) {
+    ended = connector.end(i);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(ended);
+}
+
+TEST(ProcessConnector, PortsAreAllThereAre) {
+  const Started started;
+  ProcessOptions options = started.options("exec sleep 100");
+  options.last_port = options.first_port;
+  ProcessConnector connector(std::move(options));
+  connector.tick(5, 0);
+  connector.tick(5, 100 * kSecond);
+  EXPECT_TRUE(started.reach(1));
+}
+
+}  // namespace
+}  // namespace octavo::fleet

@@ -1,0 +1,59 @@
+// Balancer's indexes of the endpoints' caches, as far as events change them.
+#include "fleet/balance/balancer.h"
+#include "fleet/index/held_blocks.h"
+
+namespace octavo::fleet {
+
+// Under caches_. Null: the endpoint has left the fleet.
+CachePosition* Balancer::position_of(const Member& member) {
+  const auto view = fleet_.view();
+  const Member* now = view->find(member.id);
+  if (!now || now->endpoint->name != member.endpoint->name) return nullptr;
+  if (member.id >= positions_.size()) positions_.resize(member.id + std::size_t{1});
+  return &positions_[member.id];
+}
+
+bool Balancer::cache_changed(const Member& member, std::span<const CacheEvent> events,
+                             const CachePosition& position) {
+  const std::lock_guard lock(caches_);
+  CachePosition* const followed = position_of(member);
+  if (!followed) return false;
+  for (Pool& each : pools_) each.pipeline.cache_changed(member.id, events);
+  *followed = position;
+  return true;
+}
+
+void Balancer::caches_reset() {
+  const std::lock_guard lock(mutex_);
+  const auto view = fleet_.view();
+  for (const Member& member : view->members) forget(member.id);
+}
+
+std::optional<HeldDump> Balancer::held(std::string_view endpoint) {
+  const std::lock_guard lock(caches_);
+  const auto view = fleet_.view();
+  const Member* member = view->find(endpoint);
+  const CachePosition* followed = member ? position_of(*member) : nullptr;
+  if (!followed || followed->next == 0) return std::nullopt;
+  for (Pool& each : pools_) {
+    const HeldBlocks* blocks = each.pipeline.held_blocks();
+    auto dump = blocks ? blocks->dump(member->id) : std::nullopt;
+    if (!dump) continue;
+    dump->position = *followed;
+    return dump;
+  }
+  return std::nullopt;
+}
+
+bool Balancer::restore(const Member& member, const HeldDump& dump) {
+  const std::lock_guard lock(caches_);
+  CachePosition* const followed = position_of(member);
+  if (!followed) return false;
+  for (Pool& each : pools_)
+    if (HeldBlocks* blocks = each.pipeline.held_blocks(); blocks && !blocks->restore(member.id, dump))
+      return false;
+  *followed = dump.position;
+  return true;
+}
+
+}  // namespace octavo::fleet

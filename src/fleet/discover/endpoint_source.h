@@ -1,0 +1,28 @@
+// Lists of endpoints that change: one table of kinds for all programs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "fleet/discover/etcd_pool.h"
+#include "fleet/discover/kube_pool.h"
+#include "fleet/discover/polled_pool.h"
+
+namespace octavo::fleet {
+
+using EndpointSourceOptions = std::variant<KubePoolOptions, EtcdOptions, PolledOptions>;
+
+class EndpointSource {
+ public:
+  // Calls `listed` on the source's own thread: with the first list, then with each change. rules: of Kubernetes, with
+  // an InferencePool.
+  EndpointSource(const EndpointSourceOptions& options, std::function<void(std::vector<Endpoint>)> listed,
+                 std::function<void(RequestRules)> rules = {});
+
+ private:
+  std::variant<std::unique_ptr<KubePool>, std::unique_ptr<EtcdPool>, std::unique_ptr<PolledPool>> pool_;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,41 @@
+// How many requests an endpoint takes at a time, learned from its refusals (429, 503).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+namespace octavo::fleet {
+
+class Places {
+ public:
+  static constexpr int kUnknown = std::numeric_limits<int>::max();
+
+  // The endpoint has refused a request while it had `others`. pause_us: its Retry-After; a request that ends there
+  // ends the pause.
+  void refused(int others, std::int64_t now_us, std::optional<std::int64_t> pause_us) {
+    constexpr std::int64_t kPauseUs = 100'000;  // where it names none
+    places_ = std::max(others, 1);
+    refused_us_ = now_us;
+    blocked_until_us_ = now_us + pause_us.value_or(kPauseUs);
+  }
+  void succeeded() { blocked_until_us_ = 0; }
+  void forget() { *this = {}; }
+
+  // Places left beside the requests in flight; kUnknown before the first refusal.
+  int free(int in_flight, std::int64_t now_us) const {
+    if (places_ == kUnknown) return kUnknown;
+    if (now_us < blocked_until_us_) return 0;
+    constexpr std::int64_t kGrowthUs = 1'000'000;  // one more place is tried after each
+    const std::int64_t places = places_ + (now_us - refused_us_) / kGrowthUs;
+    return static_cast<int>(std::clamp<std::int64_t>(places - in_flight, 0, kUnknown));
+  }
+
+ private:
+  int places_ = kUnknown;
+  std::int64_t refused_us_ = 0;
+  std::int64_t blocked_until_us_ = 0;
+};
+
+}  // namespace octavo::fleet

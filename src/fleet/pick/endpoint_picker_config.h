@@ -1,0 +1,65 @@
+// EndpointPickerConfig (llm-d.ai/v1, v1alpha1, and the versions before them): the YAML that says how an endpoint is picked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "fleet/balance/flow_gate.h"
+#include "fleet/decide/pipeline.h"
+#include "fleet/discover/pods.h"
+#include "fleet/observe/engine_metrics.h"
+#include "fleet/pick/processor.h"
+#include "fleet/pick/prompt_renderer.h"
+
+namespace octavo::fleet {
+
+struct FileDiscovery {
+  std::string path = {};
+  bool watch = false;  // read again when the file changes
+};
+
+// A page that each endpoint is asked for.
+struct PageSource {
+  std::string path = {};
+  std::int64_t interval_us = 0;  // rounded up to what --refresh-metrics-interval says
+  int port = 0;                  // 0: the endpoint's own
+  bool at_node = false;          // at the address of its machine
+};
+
+// Where engines tell what their prefix caches hold.
+struct CacheEventsSource {
+  std::string bind = {};  // engines connect to this address; "": none do
+  std::string topic = "kv@";
+  bool discover = true;     // each endpoint is listened to at
+  int port = 5557;          // its address and this port plus its rank,
+  int replay_port = 0;      // and asked for what was missed at this one plus its rank; 0: not asked
+  LabelSelector pods = {};  // of those with these labels
+};
+
+// queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3 and max-score-picker to begin with.
+struct EndpointPickerConfig {
+  EndpointPickerConfig();
+
+  PipelineConfig pipeline;
+  PageSource metrics = {.path = "/metrics"};
+  EngineKinds engines;                    // how to read it
+  std::optional<PageSource> gpus = {};    // dcgm-exporter; nothing: nobody asks how busy GPUs are
+  std::optional<PageSource> models = {};  // nothing: which adapters endpoints serve is not asked
+  Parsers parsers = {};
+  std::optional<FileDiscovery> discovery = {};
+  std::optional<RenderSource> tokens = {};              // nothing: they are estimated
+  MediaTokens media_tokens = {};                        // of an estimate
+  std::optional<CacheEventsSource> events = {};         // nothing: nobody asks for them
+  std::optional<FlowGateOptions> flow = {};             // nothing: the feature gate flowControl is off,
+  SaturationDetector shedding = UtilizationDetector{};  // and this says when requests are refused
+  int primary_port = 0;  // where the gateway sends all requests to, whatever rank is picked; 0: there
+  bool tells_served = false;  // answers name the endpoint that served them
+};
+
+// Strict: a field that is unknown, or known to llm-d and not done here, is an error that names it.
+// experimental: plugins that llm-d calls alpha may be named.
+Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental = false);
+
+}  // namespace octavo::fleet

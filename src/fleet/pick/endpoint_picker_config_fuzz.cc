@@ -1,0 +1,16 @@
+// A picker's configuration: any text is one, or an error that says what is wrong with it.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/check.h"
+#include "fleet/pick/endpoint_picker_config.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  for (const bool experimental : {false, true}) {
+    const auto config = octavo::fleet::parse_endpoint_picker_config(text, experimental);
+    CHECK(config || !config.error().message.empty());
+  }
+  return 0;
+}

@@ -1,0 +1,45 @@
+// The part of an EndpointPickerConfig that is flow control's.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "fleet/balance/flow_gate.h"
+
+namespace octavo::fleet {
+
+class Parameters;
+
+class FlowControlConfig {
+ public:
+  // A plugin of flow control. False: the type is none of its. Mistakes are left in the parameters.
+  bool read_plugin(const std::string& name, std::string_view type, Parameters& parameters);
+
+  // The section `flowControl`, behind all plugins: it names them. Those that have no parameters need not be
+  // among them.
+  Result<> read_section(const boost::json::value& section);
+
+  // The deprecated section `saturationDetector`: a plugin, or the thresholds themselves.
+  Result<> read_old_detector(const boost::json::value& section);
+
+  const FlowGateOptions& options() const { return options_; }
+
+ private:
+  Result<> read_detector(const boost::json::value& section, const std::string& where);
+  Result<> read_band(const boost::json::value& band, const std::string& where, BandOptions& options);
+  Result<> read_bands(const boost::json::value& bands);
+
+  FlowGateOptions options_;
+  std::map<std::string, SaturationDetector, std::less<>> detectors_ = {
+      {"utilization-detector", UtilizationDetector{}}, {"concurrency-detector", ConcurrencyDetector{}}};
+  std::map<std::string, std::shared_ptr<UsageLimit>, std::less<>> usage_limits_ = {
+      {"static-usage-limit-policy", static_usage_limit(1)}};
+  std::map<std::string, std::shared_ptr<FairnessPolicy>, std::less<>>
+      fairness_;  // by the names of their plugins
+  std::map<std::string, const Ordering*, std::less<>> orderings_;
+};
+
+}  // namespace octavo::fleet

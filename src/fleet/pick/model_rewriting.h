@@ -1,0 +1,29 @@
+// Replaces the model's name in a request, and restores it in the answer.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace octavo::fleet {
+
+// A JSON object's text with another model: the value of each top-level field "model" is `model`, all else
+// stays byte for byte. `body` is a valid object.
+std::string with_model(std::string_view body, std::string_view model);
+
+// Answers name the model as "model":"x" or "model": "x".
+class ModelRestorer {
+ public:
+  ModelRestorer() = default;  // changes nothing
+  ModelRestorer(std::string_view sent, std::string_view asked);
+
+  bool active() const { return !patterns_[0].empty(); }
+  // What to pass on for the next piece. An end of it that may begin a model's name is kept for the next
+  // time, unless this piece is the last one.
+  std::string push(std::string_view piece, bool last);
+
+ private:
+  std::string patterns_[2], replacements_[2];
+  std::string kept_;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,45 @@
+#include "fleet/pick/page_poller.h"
+
+#include <memory>
+#include <utility>
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::size_t kPageBytesMax = 8 << 20;
+
+}  // namespace
+
+void PagePoller::start() {
+  loop_.post([this] { tick(); });
+}
+
+void PagePoller::tick() {
+  const auto view = fleet_.view();
+  for (const Member& member : view->members)
+    if ((!options_.at_node || !member.endpoint->node.empty()) && asked_.insert(member.id).second) ask(member);
+  loop_.after(options_.interval_ms, [this] { tick(); });
+}
+
+void PagePoller::ask(const Member& member) {
+  const auto page = std::make_shared<http::Response>();
+  http::Address address = *http::parse_base_url(member.endpoint->url);
+  if (options_.port > 0) address.port = static_cast<std::uint16_t>(options_.port);
+  if (options_.at_node) address.host = member.endpoint->node;
+  loop_.call({.address = std::move(address),
+              .target = options_.path,
+              .connect_ms = options_.timeout_ms,
+              .timeout_ms = options_.timeout_ms},
+             {.head = [page](http::Response head) { *page = std::move(head); },
+              .body =
+                  [page](std::string_view piece) {
+                    if (page->body.size() + piece.size() <= kPageBytesMax) page->body += piece;
+                  },
+              .end =
+                  [this, page, member](const Result<>& result) {
+                    asked_.erase(member.id);
+                    result ? then_(member, std::move(*page)) : then_(member, std::unexpected(result.error()));
+                  }});
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,227 @@
+#include "fleet/pick/pick_server.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "fleet/discover/endpoints.h"
+#include "fleet/discover/kube_lease.h"
+#include "fleet/observe/cache_collector.h"
+#include "fleet/observe/cache_subscriber.h"
+#include "fleet/observe/metrics_text.h"
+#include "fleet/pick/scraper.h"
+#include "http/async_client.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr ProbeOptions kScrapesAreProbes{.failure_threshold = 3, .success_threshold = 1};
+constexpr BreakerOptions kNoBreaker{.enabled = false};  // the gateway sees the outcomes of requests, the picker does not
+constexpr int kSecondMs = 1000;
+constexpr int kPortMax = 65535;
+
+PollOptions poll_options(const PickOptions& options, const PageSource& source) {
+  const auto own_ms = static_cast<int>(source.interval_us / 1000);
+  const int tick = options.scrape_interval_ms;
+  return {.path = source.path,
+          .interval_ms = std::max(1, (own_ms + tick - 1) / tick) * tick,  // a multiple of the tick
+          .port = source.port,
+          .at_node = source.at_node,
+          .timeout_ms = options.scrape_timeout_ms};
+}
+
+Scraper::Pages pages(const PickOptions& options) {
+  const auto poll = [&](const PageSource& source) { return poll_options(options, source); };
+  const EndpointPickerConfig& config = options.config;
+  return {.metrics = poll(config.metrics),
+          .engines = config.engines,
+          .models = config.models.transform(poll),
+          .gpus = config.gpus.transform(poll)};
+}
+
+// Unique among pickers.
+std::string identity() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return fmt::format("{}_{:016x}", host.data(), secret_seed());
+}
+
+}  // namespace
+
+struct PickServer::State {
+  State(std::unique_ptr<Balancer> b, const PickOptions& options)
+      : balancer(std::move(b)),
+        context(*balancer, options.processor),
+        events(options.config.events),
+        client(std::make_unique<http::AsyncClient>(http::AsyncClientOptions{.threads = 1})),
+        loop(client->next_loop()),
+        scraper(*balancer, loop, pages(options)) {}
+  ~State() {
+    collector.reset();
+    subscriber.reset();
+    lease.reset();
+    sources.clear();  // no news of endpoints,
+    grpc.reset();  // no new requests,
+    metrics.reset();
+    client.reset();  // then no new states, and only then what those refer to
+  }
+
+  void every_second();
+  Result<> listen();
+  void set_endpoints(std::vector<Endpoint> endpoints, const std::string& source = {});
+  void follow(const PickOptions& options);
+  // Changes the conditions of readiness; nullopt: unchanged.
+  void know(std::optional<bool> pods, std::optional<bool> leader);
+  http::Response answer(const http::Request& request) const;
+
+  std::unique_ptr<Balancer> balancer;
+  ProcessorContext context;
+  const std::optional<CacheEventsSource> events;
+  std::unique_ptr<http::AsyncClient> client;
+  http::ClientLoop& loop;
+  Scraper scraper;
+  std::unique_ptr<http::Server> metrics;
+  std::unique_ptr<ExtProcServer> grpc;
+  std::mutex readiness;
+  bool pods_known = false, leads = false, stopping = false;
+  std::optional<PolledOptions> watched;  // the configuration's file
+  std::vector<std::unique_ptr<EndpointSource>> sources;
+  std::unique_ptr<KubeLease> lease;
+  std::unique_ptr<CacheSubscriber> subscriber;  // null: no endpoint is listened to
+  std::unique_ptr<CacheCollector> collector;    // null: none connects
+};
+
+// With the addresses where they tell what their caches hold.
+void PickServer::State::set_endpoints(std::vector<Endpoint> endpoints, const std::string& source) {
+  if (events && events->discover) {
+    for (Endpoint& endpoint : endpoints) {
+      if (!selects(events->pods, endpoint.labels)) continue;
+      const auto at = [&](int port) {  // engines move their ports up by their rank
+        return port > 0 && port + endpoint.rank <= kPortMax
+                   ? fmt::format("tcp://{}:{}", ip_of(endpoint.name), port + endpoint.rank)
+                   : std::string();
+      };
+      endpoint.kv_events_endpoint = at(events->port);
+      endpoint.kv_replay_endpoint = at(events->replay_port);
+    }
+  }
+  balancer->set_endpoints(std::move(endpoints), source);
+}
+
+Result<> PickServer::State::listen() {
+  if (!events) return {};
+  const auto deliver = [this](const Member& member, std::span<const CacheEvent> changes,
+                              const CachePosition& position) {
+    balancer->cache_changed(member, changes, position);
+    context.metrics.told(changes.size());
+  };
+  if (events->discover) subscriber = std::make_unique<CacheSubscriber>(balancer->fleet(), deliver);
+  if (events->bind.empty()) return {};
+  TRY(collector, CacheCollector::start(events->bind, events->topic, balancer->fleet(), deliver,
+                                       "kvEventsConfig.zmqEndpoint"));
+  return {};
+}
+
+void PickServer::State::know(std::optional<bool> pods, std::optional<bool> leader) {
+  const std::lock_guard lock(readiness);
+  pods_known = pods.value_or(pods_known);
+  leads = leader.value_or(leads);
+  if (!stopping) grpc->set_ready(pods_known && leads);
+}
+
+void PickServer::State::follow(const PickOptions& options) {
+  if (watched)
+    sources.push_back(std::make_unique<EndpointSource>(
+        *watched, [this](std::vector<Endpoint> endpoints) { set_endpoints(std::move(endpoints)); }));
+  for (const EndpointSourceOptions& each : options.sources)
+    sources.push_back(std::make_unique<EndpointSource>(
+        each, [this, name = fmt::format("list {}", sources.size())](std::vector<Endpoint> endpoints) {
+          set_endpoints(std::move(endpoints), name);
+        }));
+  if (!options.kubernetes) return;
+  const KubePoolOptions& cluster = *options.kubernetes;
+  know(false, options.lease.empty());
+  sources.push_back(std::make_unique<EndpointSource>(
+      cluster,
+      [this](std::vector<Endpoint> endpoints) {
+        set_endpoints(std::move(endpoints));
+        know(true, {});
+      },
+      [this](RequestRules rules) { context.rules = std::make_shared<const RequestRules>(std::move(rules)); }));
+  if (!options.lease.empty())
+    lease = std::make_unique<KubeLease>(cluster.api, cluster.space, options.lease, identity(),
+                                        [this](bool leader) { know({}, leader); });
+}
+
+void PickServer::State::every_second() {
+  balancer->tick();
+  loop.after(kSecondMs, [this] { every_second(); });
+}
+
+http::Response PickServer::State::answer(const http::Request& request) const {
+  if (request.path == "/metrics")
+    return {.content_type = std::string(kMetricsContentType),
+            .body = context.metrics.text(*balancer->view()) + (context.gate ? context.gate->metrics() : "")};
+  if (request.path == "/health") return {.content_type = "text/plain", .body = "ok\n"};
+  return {.status = 404, .content_type = "text/plain", .body = "there are /metrics and /health\n"};
+}
+
+Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
+  TRY(auto balancer, Balancer::make({.pools = {{.pipeline = options.config.pipeline}},
+                                     .probes = kScrapesAreProbes,
+                                     .breaker = kNoBreaker}));
+  options.processor.flow = options.config.flow;
+  options.processor.parsers = options.config.parsers;
+  options.processor.shedding = options.config.shedding;
+  options.processor.primary_port = options.config.primary_port;
+  options.processor.media_tokens = options.config.media_tokens;
+  options.processor.tells_served = options.config.tells_served;
+  auto state = std::make_unique<State>(std::move(balancer), options);
+  if (const auto& file = options.config.discovery) {
+    TRY(options.endpoints, read_endpoints_file(file->path));
+    if (file->watch) {
+      TRY(state->watched, poll_file(file->path));
+    }
+  }
+  if (options.config.tokens)
+    state->context.renderer = std::make_unique<PromptRenderer>(
+        state->loop, *options.config.tokens, [balancer = state->balancer.get()]() -> std::optional<http::Address> {
+          const auto address = http::parse_base_url(balancer->any_url());
+          return address ? std::optional(*address) : std::nullopt;
+        });
+  if (state->balancer->burst())
+    state->context.bursts = std::make_unique<BurstGate>(*state->balancer, state->loop);
+  state->set_endpoints(std::move(options.endpoints));
+  TRY_VOID(state->listen());
+  state->scraper.start();
+  state->loop.post([state = state.get()] { state->every_second(); });
+  TRY(state->metrics, http::Server::start(std::move(options.metrics),
+                                          [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
+                                            exchange->respond(state->answer(exchange->request()));
+                                          }));
+  TRY(state->grpc, ExtProcServer::start(options.grpc, state->context));
+  state->follow(options);
+  return std::unique_ptr<PickServer>(new PickServer(std::move(state)));
+}
+
+PickServer::PickServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+PickServer::~PickServer() = default;
+
+std::uint16_t PickServer::grpc_port() const { return state_->grpc->port(); }
+std::uint16_t PickServer::health_port() const { return state_->grpc->health_port(); }
+std::uint16_t PickServer::metrics_port() const { return state_->metrics->port(); }
+void PickServer::stop(int grace_ms) {
+  {
+    const std::lock_guard lock(state_->readiness);
+    state_->stopping = true;
+  }
+  state_->grpc->stop(grace_ms);
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,123 @@
+#include "fleet/pick/prefill_config.h"
+
+#include <boost/json/object.hpp>
+#include <limits>
+
+#include "base/quoted_text.h"
+#include "fleet/decide/parameters.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kTokensMax = std::int64_t{1} << 31;
+
+}  // namespace
+
+bool PrefillConfig::read_plugin(const std::string& name, std::string_view type, Parameters& parameters) {
+  if (type == "disagg-profile-handler") {
+    read_handler(parameters);
+  } else if (type == "header-profile-handler") {
+    read_header_handler(parameters);
+  } else if (type == "always-disagg-pd-decider") {
+    deciders_[name] = {};
+  } else if (type == "always-disagg-multimodal-decider") {
+    encode_deciders_.insert(name);
+  } else if (type == "prefix-based-pd-decider") {
+    PrefillRule rule;
+    parameters.read("promptTokens", rule.prompt_tokens, 0, kTokensMax);
+    parameters.read("nonCachedTokens", rule.new_tokens, 0, kTokensMax);
+    if (rule.new_tokens == 0) rule.new_tokens = kNever;
+    deciders_[name] = std::move(rule);
+  } else if (type == "pd-profile-handler") {
+    read_old_handler(parameters);
+  } else if (type == "disagg-headers-handler" || type == "prefill-header-handler") {
+    std::string profile;  // these have no work left: the handler's choice writes its headers
+    for (const char* field : {"prefillProfile", "encodeProfile"}) parameters.read(field, profile);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void PrefillConfig::read_handler(Parameters& parameters) {
+  handled_ = true;
+  std::string order = "decode-first";
+  parameters.read("stageOrder", order);
+  if (order != "decode-first")
+    parameters.fail("stageOrder", "must be \"decode-first\", there is no other yet");
+  parameters.read_object("profiles", [this](Parameters& fields) {
+    fields.read("decode", decode_);
+    fields.read("prefill", prefill_);
+    fields.read("encode", encode_);
+  });
+  parameters.read_object("deciders", [this](Parameters& fields) {
+    fields.read("prefill", decider_);
+    fields.read("encode", encode_decider_);
+  });
+  // Deprecated names of the same.
+  parameters.read("decodeProfile", decode_);
+  parameters.read("prefillProfile", prefill_);
+  parameters.read("encodeProfile", encode_);
+  parameters.read("deciderPluginName", decider_);
+  parameters.read("prefillDeciderPluginName", decider_);
+  parameters.read("encodeDeciderPluginName", encode_decider_);
+}
+
+// The deprecated handler of prefill alone.
+void PrefillConfig::read_old_handler(Parameters& parameters) {
+  handled_ = true;
+  decider_ = "prefix-based-pd-decider";
+  std::string unused;
+  std::int64_t port = 0;
+  parameters.read("decodeProfile", decode_);
+  parameters.read("prefillProfile", prefill_);
+  parameters.read("deciderPluginName", decider_);
+  for (const char* field : {"prefixPluginType", "prefixPluginName", "prefixMatchInfoProducerName"})
+    parameters.read(field, unused);  // what any producer knows of prefixes counts
+  parameters.read("primaryPort", port, 0, 65535);
+  primary_port_ = static_cast<int>(port);
+}
+
+void PrefillConfig::read_header_handler(Parameters& parameters) {
+  ProfilesByHeader& by_header = by_header_.emplace();
+  parameters.read("headerName", by_header.header);
+  parameters.read("defaultProfile", by_header.unnamed);
+  if (by_header.header.empty()) parameters.fail("headerName", "must be the name of a header");
+}
+
+Result<> PrefillConfig::choose_profiles(std::map<std::string, std::vector<StepConfig>, std::less<>> profiles,
+                                        PipelineConfig& pipeline) const {
+  constexpr std::string_view kField = "schedulingProfiles";
+  if (handled_ && by_header_) return invalid("plugins", "must name one profile handler at most");
+  if (by_header_ && profiles.size() > 1) {
+    pipeline.by_header = by_header_;
+    pipeline.by_header->profiles = std::move(profiles);
+    return {};
+  }
+  if (!handled_) {
+    if (profiles.size() != 1) return invalid(kField, "must be one where no profile handler is named that chooses");
+    pipeline.steps = std::move(profiles.begin()->second);
+    return {};
+  }
+  const auto profile = [&](const std::string& name) -> Result<std::vector<StepConfig>> {
+    const auto found = profiles.find(name);
+    if (found == profiles.end()) return invalid(kField, "there is no profile {}", quoted_text(name));
+    return found->second;
+  };
+  TRY(pipeline.steps, profile(decode_));
+  if (!encode_decider_.empty()) {
+    if (!encode_deciders_.contains(encode_decider_))
+      return invalid("plugins", "there is no decider {} of encode", quoted_text(encode_decider_));
+    TRY(pipeline.encode, profile(encode_));
+  }
+  if (decider_.empty()) return {};
+  TRY(auto prefill, profile(prefill_));
+  const auto rule = deciders_.find(decider_);
+  if (rule == deciders_.end()) return invalid("plugins", "there is no decider {} of prefill", quoted_text(decider_));
+  pipeline.prefill = rule->second;
+  pipeline.prefill->steps = std::move(prefill);
+  return {};
+}
+
+}  // namespace octavo::fleet

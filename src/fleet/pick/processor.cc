@@ -1,0 +1,526 @@
+#include "fleet/pick/processor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/clock.h"
+#include "ext_proc.pb.h"
+#include "fleet/pick/gateway_metadata.h"
+#include "fleet/pick/usage.h"
+#include "fleet/scan/request_scan.h"
+#include "openai/routes.h"
+
+namespace octavo::fleet {
+namespace {
+
+using ext_proc::CommonResponse;
+using ext_proc::HeaderMap;
+using ext_proc::HeaderMutation;
+using ext_proc::HeaderValue;
+using ext_proc::ProcessingRequest;
+using ext_proc::ProcessingResponse;
+
+constexpr std::string_view kDestination = "x-gateway-destination-endpoint";
+// Read by sidecars, and not the client's to say.
+constexpr std::string_view kPrefiller = "x-prefiller-host-port";
+constexpr std::string_view kEncoders = "x-encoder-hosts-ports";
+constexpr std::string_view kKvSource = "x-kv-cache-source-host-port";
+constexpr std::string_view kRank = "x-data-parallel-host-port";
+constexpr std::string_view kScores = "x-gateway-destination-endpoint-scores";
+constexpr std::string_view kServedHeader = "x-conformance-test-served-endpoint";
+constexpr std::string_view kDroppedReason = "x-llm-d-request-dropped-reason";
+constexpr std::string_view kLoadBalancer = "envoy.lb";
+
+// Bytes of a body in one answer; Envoy advises at most 64 KiB.
+constexpr std::size_t kPieceBytes = 62'000;
+
+bool is_parsed(openai::Protocol protocol, const Parsers& parsers) {
+  switch (protocol) {
+    case openai::Protocol::openai:
+      return parsers.openai;
+    case openai::Protocol::anthropic:
+      return parsers.anthropic;
+    case openai::Protocol::vllm:
+      return parsers.vllm;
+    case openai::Protocol::sglang:
+      return parsers.sglang;
+  }
+  return false;
+}
+
+std::string_view code_name(int status) {
+  switch (status) {
+    case 400:
+      return "BadRequest";
+    case 413:
+      return "PayloadTooLarge";
+    case 429:
+      return "ResourceExhausted";
+    case 503:
+      return "ServiceUnavailable";
+    default:
+      return "Internal";
+  }
+}
+
+std::string_view value_of(const HeaderValue& header) {
+  return header.raw_value().empty() ? header.value() : header.raw_value();
+}
+
+// Overwrites what the client may have sent under that name.
+void set_header(HeaderMutation& mutation, std::string_view name, std::string_view value) {
+  auto& option = *mutation.add_set_headers();
+  option.mutable_header()->set_key(std::string(name));
+  option.mutable_header()->set_raw_value(std::string(value));
+  option.set_append_action(ext_proc::OVERWRITE_IF_EXISTS_OR_ADD);
+}
+
+std::string random_uuid(std::uint64_t high, std::uint64_t low) {
+  high = (high & ~0xF000ULL) | 0x4000;                     // version 4
+  low = (low & ~(3ULL << 62)) | (std::uint64_t{2} << 62);  // variant 1
+  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF,
+                     low >> 48, low & 0xFFFFFFFFFFFF);
+}
+
+// The body in pieces, one answer each; the last one ends the stream unless trailers follow.
+void add_request_body(std::string_view body, bool has_trailers, std::vector<ProcessingResponse>& answers) {
+  do {
+    auto& streamed = *answers.emplace_back()
+                          .mutable_request_body()
+                          ->mutable_response()
+                          ->mutable_body_mutation()
+                          ->mutable_streamed_response();
+    const std::string_view piece = body.substr(0, kPieceBytes);
+    body.remove_prefix(piece.size());
+    streamed.set_body(std::string(piece));
+    streamed.set_end_of_stream(body.empty() && !has_trailers);
+  } while (!body.empty());
+}
+
+}  // namespace
+
+Processor::Processor(ProcessorContext& context)
+    : context_(context), arrived_us_(now_us()), body_share_(context.bodies) {
+  told_.status = 0;
+  context_.metrics.stream_opened();
+}
+
+Processor::~Processor() {
+  response_ended();
+  context_.metrics.stream_closed();
+}
+
+double Processor::seconds() const { return static_cast<double>(now_us() - arrived_us_) * 1e-6; }
+
+Result<> Processor::process(const ProcessingRequest& message, Answers& answers) {
+  if (over_) return {};
+  if (!decided_) learn_subset(message);
+  if (message.has_request_headers()) return on_request_headers(message, answers);
+  if (message.has_request_body()) return on_request_body(message, answers);
+  if (message.has_request_trailers()) {
+    on_request_trailers(answers);
+  } else if (message.has_response_headers()) {
+    on_response_headers(message, answers);
+  } else if (message.has_response_body()) {
+    on_response_body(message.response_body(), answers);
+  } else if (message.has_response_trailers()) {
+    answers.emplace_back().mutable_response_trailers();
+    response_ended();
+  } else {
+    return invalid("request", "a message of a kind that is not known");
+  }
+  return {};
+}
+
+Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers& answers) {
+  if (begun_) return invalid("request_headers", "came twice in one stream");
+  begun_ = true;
+  const auto mode = [](int sent) {
+    if (sent == ext_proc::NONE) return BodyMode::none;
+    if (sent == ext_proc::FULL_DUPLEX_STREAMED) return BodyMode::full_duplex;
+    return sent == ext_proc::BUFFERED ? BodyMode::buffered : BodyMode::other;
+  };
+  if (message.has_protocol_config()) {
+    request_mode_ = mode(message.protocol_config().request_body_mode());
+    response_mode_ = mode(message.protocol_config().response_body_mode());
+  }
+  if (request_mode_ == BodyMode::other)
+    return invalid("request_body_mode", "must be FULL_DUPLEX_STREAMED, BUFFERED or NONE");
+  for (const HeaderValue& header : message.request_headers().headers().headers()) {
+    if (header.key() == ":path") {
+      const std::string_view target = value_of(header);
+      request_.path = target.substr(0, target.find('?'));
+    } else if (header.key() == ":method") {
+      request_.method = value_of(header);
+    } else if (!header.key().starts_with(':')) {
+      request_.headers.add(header.key(), std::string(value_of(header)));
+    }
+  }
+  if (message.request_headers().end_of_stream() || request_mode_ == BodyMode::none) {
+    pick_any(answers);
+  } else if (request_mode_ == BodyMode::buffered) {
+    answers.emplace_back().mutable_request_headers();  // the gateway sends the body behind this
+  }
+  return {};
+}
+
+Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& answers) {
+  const auto& piece = message.request_body();
+  if (!begun_ || decided_) return invalid("request_body", "must follow request_headers and precede the answer to the request");
+  const std::uint64_t bytes = request_.body.size() + piece.body().size();
+  if (bytes > context_.options.body_bytes_max) {
+    refuse({413, fmt::format("a request body has at most {} bytes", context_.options.body_bytes_max)},
+           answers);
+  } else if (!body_share_.grow_to(bytes)) {
+    refuse({503, "too many bytes of request bodies at a time"}, answers);
+  } else {
+    request_.body += piece.body();
+    if (piece.end_of_stream() || request_mode_ == BodyMode::buffered) decide(false, answers);
+  }
+  return {};
+}
+
+void Processor::on_request_trailers(Answers& answers) {
+  if (begun_ && !decided_) return decide(true, answers);  // answers the trailers, too
+  if (!over_) answers.emplace_back().mutable_request_trailers();
+}
+
+// Where the gateway knows each pod by one port, that port means all of the pod's ranks.
+void Processor::learn_subset(const ProcessingRequest& message) {
+  Subset allowed = context_.options.subset_filter ? read_subset(message) : std::nullopt;
+  if (!allowed) return;
+  subset_ = std::move(allowed);
+  const std::string primary = fmt::format(":{}", context_.options.primary_port);
+  for (std::string& address : *subset_)
+    if (context_.options.primary_port > 0 && address.ends_with(primary)) address = ip_of(address);
+}
+
+void Processor::decide(bool has_trailers, Answers& answers) {
+  decided_ = true;
+  has_trailers_ = has_trailers;
+  route_ = scan_request(request_, context_.balancer.headers());
+  estimate_media(route_, context_.options.media_tokens);
+  told_.model = route_.model;
+  told_.target_model = route_.model;
+  const openai::Route* known = openai::find_route(request_.path);
+  const Parsers& parsers = context_.options.parsers;
+  const bool parsed = known && is_parsed(known->protocol, parsers);
+  if (parsed && known->model == openai::ModelField::body) {
+    if (!route_.body_error.empty())
+      return refuse({400, "error unmarshaling request bodyMap: " + route_.body_error}, answers);
+    if (route_.model.empty()) return refuse({400, "model not found in request body"}, answers);
+    rewrite_model();
+  } else if (!parsers.passthrough && !(parsed && known->protocol == openai::Protocol::sglang)) {
+    return refuse({400, "no parser takes the path " + request_.path}, answers);
+  }
+  if (sheds())
+    return refuse({429, "system saturated, sheddable request dropped", "rejected-saturated"}, answers);
+  if (context_.renderer && !route_.tokens_are_exact && route_.body_error.empty() && known && known->renders)
+    waits_for_ = Wait::tokens;
+  else
+    wait_for_turn(answers);
+}
+
+void Processor::wait(std::function<void()> resume) {
+  switch (waits_for_) {
+    case Wait::tokens:
+      return render(std::move(resume));
+    case Wait::turn:
+      return hold(std::move(resume));
+    case Wait::burst:
+      return context_.bursts->join(route_, subset_, [this, resume = std::move(resume)](EndpointId home) {
+        burst_home_ = home;
+        resume();
+      });
+    case Wait::nothing:
+      break;
+  }
+}
+
+void Processor::go_on(Answers& answers) {
+  switch (std::exchange(waits_for_, Wait::nothing)) {
+    case Wait::tokens:
+      return wait_for_turn(answers);
+    case Wait::turn:
+      return take_turn(answers);
+    case Wait::burst:
+      return pick(answers);
+    case Wait::nothing:
+      break;
+  }
+}
+
+void Processor::render(std::function<void()> resume) {
+  context_.renderer->render(request_.path, request_.body, [this, resume = std::move(resume)](auto tokens) {
+    context_.metrics.rendered(tokens.has_value());
+    route_.tokens_are_exact = tokens.has_value();
+    if (tokens) route_.tokens = *std::move(tokens);
+    resume();
+  });
+}
+
+void Processor::wait_for_turn(Answers& answers) {
+  if (context_.gate)
+    waits_for_ = Wait::turn;
+  else
+    wait_for_burst(answers);
+}
+
+void Processor::wait_for_burst(Answers& answers) {
+  if (context_.bursts)
+    waits_for_ = Wait::burst;
+  else
+    pick(answers);
+}
+
+void Processor::pick(Answers& answers) {
+  const std::int64_t begun = now_us();
+  auto choice = context_.balancer.choose(
+      std::exchange(route_, {}),
+      {.subset = &subset_, .priority = flow_item().priority, .burst_home = burst_home_});
+  context_.metrics.decided(static_cast<double>(now_us() - begun) * 1e-6);
+  if (!choice) return refuse(choice.error(), answers);
+  add_choice(*std::move(choice), answers);
+  if (request_mode_ == BodyMode::full_duplex) add_request_body(request_.body, has_trailers_, answers);
+  request_ = {};
+  body_share_ = http::BodyShare(context_.bodies);
+  if (has_trailers_) answers.emplace_back().mutable_request_trailers();
+}
+
+std::optional<std::string_view> Processor::header(std::string_view name, std::string_view old_name) const {
+  const auto found = request_.headers.find(name);
+  return found ? found : request_.headers.find(old_name);
+}
+
+// The request's header overrides the cluster's rules.
+void Processor::rewrite_model() {
+  std::optional<std::string> target;
+  if (const auto asked = header("x-llm-d-model-name-rewrite", "x-gateway-model-name-rewrite"))
+    target = *asked;
+  else
+    target = context_.rules.load()->rewritten(route_.model, Draws(context_.balancer.draw()).unit());
+  if (!target || target->empty() || *target == route_.model) return;
+  request_.body = with_model(request_.body, *target);
+  restorer_ = ModelRestorer(*target, route_.model);
+  told_.target_model = *target;
+  route_.model = *std::move(target);
+}
+
+// Without flow control requests of priorities below 0 go while there is room, and never wait.
+bool Processor::sheds() const {
+  const auto view = context_.balancer.view();
+  return !context_.gate && !view->members.empty() && flow_item().priority < 0 &&
+         context_.balancer.saturation(context_.options.shedding) >= 1;
+}
+
+FlowItem Processor::flow_item() const {
+  FlowItem item{.bytes = request_.body.size(), .arrived_us = arrived_us_};
+  const auto objective = header("x-llm-d-inference-objective", "x-gateway-inference-objective");
+  const auto rules = context_.rules.load();
+  const auto priority = rules->objectives.find(objective.value_or(""));
+  if (priority != rules->objectives.end()) item.priority = priority->second;
+  const auto fairness = header("x-llm-d-inference-fairness-id", "x-gateway-inference-fairness-id");
+  if (fairness && !fairness->empty())
+    item.fairness_id = *fairness;
+  else if (const std::string_view agent = context_.balancer.agent(route_); !agent.empty())
+    item.fairness_id = agent;
+  const std::string_view slo = header("x-llm-d-slo-ttft-ms", "x-slo-ttft-ms").value_or("");
+  constexpr std::int64_t kDayMs = 86'400'000;
+  std::int64_t ms = 0;
+  const auto [end, error] = std::from_chars(slo.data(), slo.data() + slo.size(), ms);
+  if (error == std::errc{} && end == slo.data() + slo.size() && ms >= 0 && ms <= kDayMs)
+    item.ttft_slo_us = ms * 1000;
+  return item;
+}
+
+void Processor::hold(std::function<void()> resume) {
+  FlowItem item = flow_item();
+  fairness_id_ = item.fairness_id;
+  priority_ = item.priority;
+  item.id = context_.gate->new_id();
+  held_ = item.id;
+  context_.gate->enqueue(std::move(item), [this, resume = std::move(resume)](FlowOutcome outcome) {
+    outcome_ = outcome;
+    resume();
+  });
+  if (cancelled_) context_.gate->cancel(held_);  // cancel() may have come before there was anything to cancel
+}
+
+void Processor::cancel() {
+  cancelled_ = true;
+  if (const std::uint64_t held = held_) context_.gate->cancel(held);
+}
+
+bool Processor::begins() const {
+  return context_.gate && context_.gate->evicts() && begun_ && !evictable_ && choice_.endpoint && held_ > 0;
+}
+
+void Processor::evictable(std::function<void()> evict) {
+  evictable_ = true;
+  context_.gate->runs(held_, priority_, std::move(evict));
+}
+
+void Processor::evict(Answers& answers) {
+  if (!begun_ || over_) return;
+  end_with(429, "request evicted by flow control", "evicted", answers);
+  response_ended();
+}
+
+void Processor::take_turn(Answers& answers) {
+  switch (outcome_) {
+    case FlowOutcome::dispatched:
+      return wait_for_burst(answers);
+    case FlowOutcome::rejected_capacity:
+      return refuse({429, "too many requests wait", "rejected-saturated"}, answers);
+    case FlowOutcome::rejected_no_endpoints:
+      return refuse({503, "too many requests wait for endpoints", "rejected-no-endpoints"}, answers);
+    case FlowOutcome::evicted_ttl:
+      return refuse({429, "request waited for too long", "rejected-ttl-expired"}, answers);
+    case FlowOutcome::evicted_no_endpoints:
+      return refuse({503, "request waited for too long, there are no endpoints", "rejected-no-endpoints"},
+                    answers);
+    case FlowOutcome::evicted_context_cancelled:
+      return refuse({503, "request cancelled while it waited", "rejected-context-cancelled"}, answers);
+    case FlowOutcome::evicted_other:
+      return refuse({503, "the endpoint picker is shutting down", "rejected-shutting-down"}, answers);
+  }
+}
+
+// A request without a body: its headers alone say where it goes.
+void Processor::pick_any(Answers& answers) {
+  decided_ = true;
+  auto choice = context_.balancer.choose(scan_request(request_, context_.balancer.headers()),
+                                         {.subset = &subset_, .bodiless = true});
+  if (!choice) return refuse(choice.error(), answers);
+  add_choice(*std::move(choice), answers);
+}
+
+void Processor::add_choice(Choice choice, Answers& answers) {
+  choice_ = std::move(choice);
+  sent_us_ = now_us();
+  std::string names;
+  for (const Choice::Picked& endpoint : choice_.picked) {
+    if (!names.empty()) names += ',';
+    names += context_.options.primary_port > 0
+                 ? fmt::format("{}:{}", ip_of(endpoint.name), context_.options.primary_port)
+                 : endpoint.name;
+  }
+
+  ProcessingResponse& answer = answers.emplace_back();
+  const bool buffered = request_mode_ == BodyMode::buffered && !request_.body.empty();
+  CommonResponse& common = buffered ? *answer.mutable_request_body()->mutable_response()
+                                    : *answer.mutable_request_headers()->mutable_response();
+  common.set_clear_route_cache(true);
+  HeaderMutation& headers = *common.mutable_header_mutation();
+  set_header(headers, kDestination, names);
+  const std::string rank = context_.options.primary_port > 0 ? choice_.picked.front().name : "";
+  for (const auto& [name, value] : {std::pair(kPrefiller, choice_.prefiller),
+                                    {kEncoders, choice_.encoders},
+                                    {kKvSource, choice_.kv_source},
+                                    {kRank, rank}}) {
+    if (!value.empty())
+      set_header(headers, name, value);
+    else if (request_.headers.find(name))
+      headers.add_remove_headers(std::string(name));
+  }
+  if (buffered && restorer_.active()) common.mutable_body_mutation()->set_body(request_.body);
+  // Envoy drops the length of a body that is streamed to the picker and back.
+  if (request_mode_ == BodyMode::full_duplex && !request_.body.empty())
+    set_header(headers, "content-length", fmt::format("{}", request_.body.size()));
+  if (!request_.headers.find("x-request-id"))
+    set_header(headers, "x-request-id", random_uuid(context_.balancer.draw(), context_.balancer.draw()));
+
+  auto& fields = *(*answer.mutable_dynamic_metadata()->mutable_fields())[std::string(kLoadBalancer)]
+                      .mutable_struct_value()
+                      ->mutable_fields();
+  fields[std::string(kDestination)].set_string_value(names);
+  if (!context_.options.emit_scores) return;
+  auto& scores = *fields[std::string(kScores)].mutable_struct_value()->mutable_fields();
+  for (const Choice::Picked& endpoint : choice_.picked)
+    scores[endpoint.name].set_number_value(endpoint.score);
+}
+
+void Processor::refuse(const Refusal& refusal, Answers& answers) {
+  end_with(refusal.status, fmt::format("inference error: {} - {}", code_name(refusal.status), refusal.message),
+           refusal.dropped_reason, answers);
+}
+
+void Processor::end_with(int status, std::string body, std::string_view dropped_reason, Answers& answers) {
+  over_ = true;
+  told_.status = status;
+  auto& immediate = *answers.emplace_back().mutable_immediate_response();
+  immediate.mutable_status()->set_code(status);
+  immediate.set_body(std::move(body));
+  if (!dropped_reason.empty()) set_header(*immediate.mutable_headers(), kDroppedReason, dropped_reason);
+}
+
+void Processor::on_response_headers(const ProcessingRequest& message, Answers& answers) {
+  const ext_proc::HttpHeaders& headers = message.response_headers();
+  for (const HeaderValue& header : headers.headers().headers()) {
+    const std::string_view value = value_of(header);
+    if (header.key() == ":status") std::from_chars(value.data(), value.data() + value.size(), told_.status);
+    if (header.key() == "content-type") event_stream_ = value.starts_with("text/event-stream");
+  }
+  CommonResponse& common = *answers.emplace_back().mutable_response_headers()->mutable_response();
+  if (context_.options.tells_served)
+    set_header(*common.mutable_header_mutation(), kServedHeader,
+               read_served(message).value_or("fail: missing destination endpoint served metadata"));
+  for (const auto& [name, value] : choice_.answer_headers)
+    set_header(*common.mutable_header_mutation(), name, value);
+  if (restorer_.active()) common.mutable_header_mutation()->add_remove_headers("content-length");
+  if (headers.end_of_stream()) response_ended();
+}
+
+void Processor::on_response_body(const ext_proc::HttpBody& piece, Answers& answers) {
+  if (told_.first_byte_seconds < 0 && !piece.body().empty()) {
+    told_.first_byte_seconds = seconds();
+    first_token_us_ = now_us();
+    if (choice_.endpoint) context_.balancer.first_token(choice_.booking);
+  }
+  if (event_stream_ && choice_.endpoint) context_.balancer.grow(choice_.booking, 1);
+  tail_ += piece.body();
+  if (tail_.size() > kUsageTailBytes) tail_.erase(0, tail_.size() - kUsageTailBytes);
+  auto& answer = *answers.emplace_back().mutable_response_body();
+  const bool restored = restorer_.active();
+  std::string body = restored ? restorer_.push(piece.body(), piece.end_of_stream()) : piece.body();
+  if (response_mode_ == BodyMode::full_duplex) {
+    auto& streamed = *answer.mutable_response()->mutable_body_mutation()->mutable_streamed_response();
+    streamed.set_body(std::move(body));
+    streamed.set_end_of_stream(piece.end_of_stream());
+  } else if (restored) {
+    answer.mutable_response()->mutable_body_mutation()->set_body(std::move(body));
+  }
+  if (piece.end_of_stream()) response_ended();
+}
+
+void Processor::response_ended() {
+  const Usage usage = find_usage(tail_);
+  told_.input_tokens = usage.input_tokens;
+  told_.output_tokens = usage.output_tokens;
+  if (choice_.endpoint && choice_.inputs && told_.status == 200) tell_latency();
+  if (choice_.endpoint) context_.balancer.ended(choice_.booking, Outcome::neither);
+  choice_.endpoint = nullptr;
+  if (evictable_) context_.gate->stopped(held_);
+  if (!std::exchange(begun_, false)) return;
+  told_.seconds = seconds();
+  if (context_.gate && told_.input_tokens >= 0)
+    context_.gate->ended(fairness_id_, told_.input_tokens, std::max<std::int64_t>(told_.output_tokens, 0));
+  context_.metrics.ended(told_);
+}
+
+// Streams: TTFT and the time between tokens; other answers: the time to the end.
+void Processor::tell_latency() const {
+  const auto ms = [](std::int64_t from_us, std::int64_t to_us) {
+    return static_cast<double>(to_us - from_us) * 1e-3;
+  };
+  const std::int64_t now = now_us();
+  const std::int64_t more = told_.output_tokens - 1;
+  if (first_token_us_ == 0) return;
+  context_.balancer.took(choice_.booking, *choice_.inputs, ms(sent_us_, event_stream_ ? first_token_us_ : now),
+                       event_stream_ && more > 0 ? ms(first_token_us_, now) / static_cast<double>(more) : -1);
+}
+
+}  // namespace octavo::fleet

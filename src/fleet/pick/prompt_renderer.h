@@ -1,0 +1,43 @@
+// A prompt as its model tokenises it: asked of a server that renders, vLLM's or `octavo serve`.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/async_client.h"
+
+namespace octavo::fleet {
+
+struct RenderSource {
+  // Nothing: an endpoint of the pool, which vLLM's and Octavo's servers can be asked as well.
+  std::optional<http::Address> address = http::Address{.host = "localhost", .port = 8000};
+  std::string model = {};
+  int timeout_ms = 5'000;
+  int media_timeout_ms = 30'000;  // where a message has parts
+};
+
+// Must outlive the client whose loop it runs on. Safe from any thread.
+class PromptRenderer {
+ public:
+  // Nothing: there is no answer, or none with tokens.
+  using Then = std::function<void(std::optional<std::vector<std::uint32_t>> tokens)>;
+
+  // any_endpoint: the address of an available endpoint, if any.
+  PromptRenderer(http::ClientLoop& loop, RenderSource source,
+                 std::function<std::optional<http::Address>()> any_endpoint = {})
+      : loop_(loop), source_(std::move(source)), any_endpoint_(std::move(any_endpoint)) {}
+
+  // path: of a route that renders. `body`: a JSON object. `then` is called once, on the loop's thread.
+  void render(std::string_view path, std::string_view body, Then then);
+
+ private:
+  http::ClientLoop& loop_;
+  const RenderSource source_;
+  const std::function<std::optional<http::Address>()> any_endpoint_;
+};
+
+}  // namespace octavo::fleet

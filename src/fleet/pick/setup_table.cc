@@ -1,0 +1,255 @@
+#include "fleet/pick/setup_table.h"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <functional>
+
+#include "base/quoted_text.h"
+#include "fleet/decide/attribute.h"
+#include "fleet/decide/parameters.h"
+#include "fleet/pick/media_estimate.h"
+#include "http/async_client.h"
+
+namespace octavo::fleet {
+
+const PageSource kModelsPage{.path = "/v1/models", .interval_us = 1'000'000};
+
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::int64_t kRenderUsMax = 600'000'000;
+
+void read_handler(Parameters&, EndpointPickerConfig&) {}
+
+void read_page_source(Parameters& parameters, PageSource& source) {
+  std::string scheme = "http";
+  bool insecure = true;
+  parameters.read("scheme", scheme);
+  if (scheme != "http") parameters.fail("scheme", "must be \"http\", there is no other yet");
+  parameters.read("insecureSkipVerify", insecure);  // of https
+  parameters.read("path", source.path);
+  if (!source.path.starts_with('/')) parameters.fail("path", "must begin with a slash");
+  parameters.read_duration("interval", source.interval_us);
+}
+
+void read_metrics_source(Parameters& parameters, EndpointPickerConfig& config) {
+  read_page_source(parameters, config.metrics);
+}
+
+void read_models_source(Parameters& parameters, EndpointPickerConfig& config) {
+  read_page_source(parameters, config.models.emplace(kModelsPage));
+}
+
+// dcgm-exporter: beside each engine, or one on each machine.
+void read_gpu_source(Parameters& parameters, EndpointPickerConfig& config) {
+  PageSource& source = config.gpus.emplace(PageSource{.path = "/metrics"});
+  std::int64_t port = 9400;
+  read_page_source(parameters, source);
+  parameters.read("port", port, 1, 65535);
+  parameters.read("useNodeAddress", source.at_node);
+  source.port = static_cast<int>(port);
+}
+
+void read_metric(Parameters& fields, std::string_view field, EngineMetric metric, EngineMetrics& engine) {
+  std::string text;
+  fields.read(field, text);
+  if (text.empty()) return;  // the engine has none
+  if (auto spec = parse_metric_spec(text, field)) {
+    metric.metric = *std::move(spec);
+    engine.push_back(std::move(metric));
+  } else {
+    fields.fail(field, spec.error().message);
+  }
+}
+
+// One item of a list.
+void read_item(const json::value& item, Parameters& parameters, const std::string& where,
+               const std::function<void(Parameters&)>& read_fields) {
+  if (!item.is_object()) return parameters.fail(where, "must be an object");
+  Parameters fields(item.get_object(), "");
+  read_fields(fields);
+  if (const auto done = fields.done(); !done)
+    parameters.fail(where + "." + done.error().field, done.error().message);
+}
+
+void read_custom_metrics(Parameters& fields, EngineMetrics& engine) {
+  const auto* list = fields.get("customMetrics");
+  if (!list) return;
+  if (!list->is_array()) return fields.fail("customMetrics", "must be a list");
+  for (std::size_t i = 0; i < list->get_array().size(); ++i)
+    read_item(list->get_array()[i], fields, fmt::format("customMetrics[{}]", i), [&](Parameters& metric) {
+      std::string name;
+      metric.read("attributeKey", name);
+      const AttributeKey key{name, kCoreMetrics};
+      if (name.empty()) metric.fail("attributeKey", "must be given");
+      if (std::ranges::find(engine, key, &EngineMetric::attribute) != engine.end())
+        metric.fail("attributeKey", fmt::format("there is an attribute {} already", quoted_text(name)));
+      const std::size_t before = engine.size();
+      read_metric(metric, "metricSpec", {.attribute = key}, engine);
+      if (engine.size() == before) metric.fail("metricSpec", "must be given");
+    });
+}
+
+// A kind of engine, in place of what is known of it.
+void read_engine(Parameters& fields, EngineKinds& engines, std::vector<std::string>& own) {
+  std::string name;
+  EngineMetrics engine;
+  fields.read("name", name);
+  if (name.empty() || name == "default") fields.fail("name", "must be given, and not \"default\"");
+  if (std::ranges::find(own, name) != own.end())
+    fields.fail("name", fmt::format("there is an engine {} already", quoted_text(name)));
+  EngineMetric info{.figure = Figure::cache_config};
+  fields.read("cacheBlockSizeLabelName", info.block_size_label);
+  fields.read("cacheNumBlocksLabelName", info.num_blocks_label);
+  read_metric(fields, "queuedRequestsSpec", {.figure = Figure::waiting}, engine);
+  read_metric(fields, "runningRequestsSpec", {.figure = Figure::running}, engine);
+  read_metric(fields, "kvUsageSpec", {.figure = Figure::kv_usage}, engine);
+  read_metric(fields, "loraSpec", {.figure = Figure::adapters}, engine);
+  read_metric(fields, "cacheInfoSpec", std::move(info), engine);
+  read_metric(fields, "cacheBlockSizeSpec", {.figure = Figure::block_size}, engine);
+  read_metric(fields, "cacheNumBlocksSpec", {.figure = Figure::num_blocks}, engine);
+  read_custom_metrics(fields, engine);
+  engines.kinds[name] = std::move(engine);
+  own.push_back(std::move(name));
+}
+
+void read_core_metrics(Parameters& parameters, EndpointPickerConfig& config) {
+  EngineKinds& engines = config.engines;
+  std::vector<std::string> own;
+  parameters.read("engineLabelKey", engines.label);
+  if (const auto* list = parameters.get("engineConfigs"); list && list->is_array()) {
+    for (std::size_t i = 0; i < list->get_array().size(); ++i)
+      read_item(list->get_array()[i], parameters, fmt::format("engineConfigs[{}]", i),
+                [&](Parameters& fields) { read_engine(fields, engines, own); });
+  } else if (list) {
+    parameters.fail("engineConfigs", "must be a list");
+  }
+  constexpr std::string_view kDefault = "vllm";
+  if (std::ranges::find(own, kDefault) != own.end()) engines.unlabelled = kDefault;
+  parameters.read("defaultEngine", engines.unlabelled);
+  if (!engines.unlabelled.empty() && !engines.kinds.contains(engines.unlabelled))
+    parameters.fail("defaultEngine", "must be the name of an engine");
+}
+
+void read_file_discovery(Parameters& parameters, EndpointPickerConfig& config) {
+  FileDiscovery discovery;
+  parameters.read("path", discovery.path);
+  parameters.read("watchFile", discovery.watch);
+  if (discovery.path.empty()) parameters.fail("path", "must name a file");
+  config.discovery = discovery;
+}
+
+// The balancer counts requests in flight, with the output tokens that have come.
+void read_inflight_producer(Parameters& parameters, EndpointPickerConfig&) {
+  bool estimates = false, synced = false;
+  std::string prefixes;  // what any producer knows of them counts
+  parameters.read("prefixMatchInfoProducerName", prefixes);
+  parameters.read("syncCrossReplicaState", synced);
+  if (synced) parameters.fail("syncCrossReplicaState", "must be false: each picker knows what it has sent itself");
+  for (const char* field : {"outputRatio", "maxEstimatedOutputTokens"}) parameters.get(field);  // of estimates
+  parameters.read("addEstimatedOutputTokens", estimates);
+  if (estimates) parameters.fail("addEstimatedOutputTokens", "must be false: answers count as they come");
+}
+
+// Prompts given as tokens are used as they are; others are asked for, or four bytes count as one.
+void read_token_producer(Parameters& parameters, EndpointPickerConfig& config) {
+  RenderSource source;
+  parameters.read("modelName", source.model);
+  const bool asks = parameters.get("vllm") || !source.model.empty();
+  parameters.read_object("vllm", [&](Parameters& fields) {
+    std::string url = "http://localhost:8000";
+    fields.read("url", url);
+    while (url.ends_with('/')) url.pop_back();
+    if (auto address = http::parse_base_url(url))
+      source.address = *std::move(address);
+    else
+      fields.fail("url", "must be like \"http://localhost:8000\"");
+    for (const auto& [name, ms] :
+         {std::pair("timeout", &source.timeout_ms), {"mmTimeout", &source.media_timeout_ms}}) {
+      std::int64_t us = std::int64_t{1000} * *ms;
+      fields.read_duration(name, us);
+      if (us < 1000 || us > kRenderUsMax) fields.fail(name, "must be from 1 ms to 10 minutes");
+      *ms = static_cast<int>(std::clamp(us, std::int64_t{1000}, kRenderUsMax) / 1000);
+    }
+  });
+  // llm-d's deprecated tokenizer on a Unix socket, whose place endpoints of the pool take.
+  std::string socket;
+  bool tcp = false;
+  parameters.read_object("udsTokenizerConfig", [&](Parameters& fields) {
+    fields.read("socketFile", socket);
+    fields.read("useTCP", tcp);
+    source.address.reset();
+  });
+  if (parameters.get("vllm") && parameters.get("udsTokenizerConfig"))
+    parameters.fail("udsTokenizerConfig", "must not be given beside vllm");
+  if (parameters.get("vllm") && source.model.empty()) parameters.fail("modelName", "must be given with vllm");
+  if (asks && parameters.get("estimate"))
+    parameters.fail("estimate", "must not be given beside modelName and vllm");
+  parameters.read_object("estimate",
+                         [&](Parameters& fields) { read_media_estimate(fields, config.media_tokens); });
+  if (asks || !source.address) config.tokens = std::move(source);
+}
+
+void read_served_verifier(Parameters&, EndpointPickerConfig& config) { config.tells_served = true; }
+
+// Sidecars of data-parallel engines pass requests on to the rank that a header names.
+void read_data_parallel(Parameters& parameters, EndpointPickerConfig& config) {
+  std::int64_t port = 8000;
+  parameters.read("primaryPort", port, 1, 65535);
+  config.primary_port = static_cast<int>(port);
+}
+
+constexpr SetupRow kSetupTable[] = {
+    {"anthropic-parser", SetupKind::parser, read_handler},
+    {"core-metrics-extractor", SetupKind::extractor, read_core_metrics},
+    {"data-parallel-profile-handler", SetupKind::handler, read_data_parallel},
+    {"dcgm-data-source", SetupKind::source, read_gpu_source},
+    {"dcgm-extractor", SetupKind::extractor, read_handler},
+    {"destination-endpoint-served-verifier", SetupKind::handler, read_served_verifier},
+    {"endpoint-notification-source", SetupKind::source, read_handler},  // all are told who comes and goes
+    {"file-discovery", SetupKind::discovery, read_file_discovery},
+    {"inflight-load-producer", SetupKind::producer, read_inflight_producer},
+    {"metrics-data-source", SetupKind::source, read_metrics_source},
+    {"models-data-extractor", SetupKind::extractor, read_handler},
+    {"models-data-source", SetupKind::source, read_models_source},
+    {"openai-parser", SetupKind::parser, read_handler},
+    {"passthrough-parser", SetupKind::parser, read_handler},
+    {"sglanghttp-parser", SetupKind::parser, read_handler},
+    {"single-profile-handler", SetupKind::handler, read_handler},
+    {"token-producer", SetupKind::producer, read_token_producer},
+    {"tokenizer", SetupKind::producer, read_token_producer},  // its old name
+    {"vllmhttp-parser", SetupKind::parser, read_handler},
+};
+
+}  // namespace
+
+std::span<const SetupRow> setup_table() { return kSetupTable; }
+
+void read_cache_events(Parameters& parameters, CacheEventsSource& source) {
+  constexpr std::int64_t kPortMax = 65535;
+  std::string engine = "vllm", selector;
+  std::int64_t concurrency = 4, port = source.port, replay_port = source.replay_port;
+  parameters.read("zmqEndpoint", source.bind);
+  parameters.read("topicFilter", source.topic);
+  parameters.read("concurrency", concurrency, 1, 1024);  // one thread does
+  parameters.read("engineType", engine);
+  if (engine != "vllm" && engine != "sglang") parameters.fail("engineType", "must be \"vllm\" or \"sglang\"");
+  parameters.read("discoverPods", source.discover);
+  std::string space;  // that of the pool counts
+  parameters.read_object("podDiscoveryConfig", [&](Parameters& fields) {
+    fields.read("podNamespace", space);
+    fields.read("podLabelSelector", selector);
+    fields.read("socketPort", port, 1, kPortMax);
+    fields.read("replaySocketPort", replay_port, 0, kPortMax);
+    if (auto labels = parse_label_selector(selector, "podLabelSelector"))
+      source.pods = *std::move(labels);
+    else
+      fields.fail("podLabelSelector", labels.error().message);
+  });
+  source.port = static_cast<int>(port);
+  source.replay_port = static_cast<int>(replay_port);
+}
+
+}  // namespace octavo::fleet

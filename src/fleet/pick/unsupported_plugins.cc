@@ -1,0 +1,36 @@
+#include "fleet/pick/unsupported_plugins.h"
+
+#include <utility>
+
+namespace octavo::fleet {
+namespace {
+
+constexpr std::string_view kOneCluster =
+    "a picker has one pool: run one for each cluster, and let the gateway split traffic between them";
+
+constexpr std::pair<std::string_view, std::string_view> kUnsupported[] = {
+    {"disaggregatedset-rollout-pod-extractor", "use label-selector-filter with the label of the revision"},
+    {"disaggregatedset-rollout-screener", "use label-selector-filter with the label of the revision"},
+    {"k8s-notification-source", "pods, pools and objectives are watched without it: remove it"},
+    {"multicluster-approx-prefix-cache-producer", kOneCluster},
+    {"multicluster-file-discovery", kOneCluster},
+    {"multicluster-kv-cache-utilization-scorer", kOneCluster},
+    {"multicluster-metrics-data-source", kOneCluster},
+    {"multicluster-metrics-extractor", kOneCluster},
+    {"multicluster-prefix-cache-scorer", kOneCluster},
+    {"multicluster-queue-scorer", kOneCluster},
+    {"multicluster-session-affinity-filter", kOneCluster},
+    {"request-attribute-reporter", "expressions (CEL) are not evaluated: /metrics has the tokens of requests"},
+    {"vertexai-parser", "use passthrough-parser, which picks without reading bodies"},
+    {"vllmgrpc-parser", "use passthrough-parser, which picks without reading bodies"},
+};
+
+}  // namespace
+
+std::string_view why_unsupported(std::string_view type) {
+  for (const auto& [unsupported, why] : kUnsupported)
+    if (type == unsupported) return why;
+  return "";
+}
+
+}  // namespace octavo::fleet

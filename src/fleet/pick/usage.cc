@@ -1,0 +1,39 @@
+#include "fleet/pick/usage.h"
+
+#include <boost/json/stream_parser.hpp>
+#include <boost/json/value.hpp>
+
+namespace octavo::fleet {
+namespace {
+
+namespace json = boost::json;
+
+std::int64_t number(const json::object& usage, std::string_view name, std::string_view other_name) {
+  for (const std::string_view key : {name, other_name}) {
+    boost::system::error_code error;
+    if (const auto* found = usage.if_contains(key))
+      if (const auto value = found->to_number<std::int64_t>(error); !error && value >= 0) return value;
+  }
+  return -1;
+}
+
+}  // namespace
+
+Usage find_usage(std::string_view tail) {
+  constexpr std::string_view kName = "\"usage\"";
+  for (std::size_t at = tail.rfind(kName); at != std::string_view::npos;
+       at = at == 0 ? std::string_view::npos : tail.rfind(kName, at - 1)) {
+    const std::size_t begin = tail.find_first_not_of(": \t\r\n", at + kName.size());
+    if (begin == std::string_view::npos || tail[begin] != '{') continue;  // null, in all events but the last
+    json::stream_parser parser;
+    boost::system::error_code error;
+    parser.write_some(tail.data() + begin, tail.size() - begin, error);
+    if (error || !parser.done()) continue;
+    const json::value usage = parser.release();
+    return {number(usage.get_object(), "prompt_tokens", "input_tokens"),
+            number(usage.get_object(), "completion_tokens", "output_tokens")};
+  }
+  return {};
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,66 @@
+#include "fleet/relay/disaggregation.h"
+
+#include "base/exact_json.h"
+#include "fleet/relay/json_body.h"
+#include "openai/routes.h"
+
+namespace octavo::fleet {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view kParams = "kv_transfer_params";
+
+}  // namespace
+
+std::optional<json::object> first_leg(std::string_view path, std::string_view body) {
+  const openai::Route* route = openai::find_route(path);
+  if (!route || !route->generates()) return std::nullopt;
+  std::optional<json::object> request = json_object(body);
+  if (!request || request->empty() || has_several_prompts(*request) || request->contains(kParams))
+    return std::nullopt;
+  (*request)["stream"] = false;
+  request->erase("stream_options");
+  json::object* limits = &*request;
+  if (!route->limit_in.empty()) {
+    json::value& inside = (*request)[route->limit_in];
+    limits = inside.is_object() ? &inside.get_object() : &inside.emplace_object();
+  }
+  (*limits)[route->limit] = 1;
+  for (const char* limit : {"max_completion_tokens", "min_tokens"})
+    if (limits->contains(limit)) (*limits)[limit] = 1;
+  return request;
+}
+
+std::optional<std::string> prefill_body(std::string_view path, std::string_view body) {
+  std::optional<json::object> request = first_leg(path, body);
+  if (!request) return std::nullopt;
+  return prefill_body(*std::move(request));
+}
+
+std::string prefill_body(json::object first_leg) {
+  first_leg[kParams] = {{"do_remote_decode", true},    {"do_remote_prefill", false},
+                        {"remote_engine_id", nullptr}, {"remote_block_ids", nullptr},
+                        {"remote_host", nullptr},      {"remote_port", nullptr}};
+  return exact_json_text(first_leg);
+}
+
+std::optional<std::string> kv_transfer_params(std::string_view answer) {
+  const std::optional<json::object> reply = json_object(answer);
+  const json::value* params = reply ? reply->if_contains(kParams) : nullptr;
+  if (params == nullptr || !params->is_object()) return std::nullopt;
+  return exact_json_text(*params);
+}
+
+std::string decode_body(std::string_view body, std::string_view params) {
+  return with_field(body, kParams, params);
+}
+
+std::int64_t cached_tokens(std::string_view answer) {
+  const std::optional<json::object> reply = json_object(answer);
+  const json::value* cached =
+      reply ? find_path(*reply, {"usage", "prompt_tokens_details", "cached_tokens"}) : nullptr;
+  return cached && cached->is_int64() ? cached->get_int64() : 0;
+}
+
+}  // namespace octavo::fleet

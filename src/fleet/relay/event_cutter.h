@@ -1,0 +1,47 @@
+// Cuts a stream of server-sent events where they end, so that a whole event is passed on or changed.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace octavo::fleet {
+
+// The text after "data:" without the empty line; nullopt for an event that begins otherwise.
+inline std::optional<std::string_view> data_of(std::string_view event) {
+  if (!event.starts_with("data:")) return std::nullopt;
+  event.remove_prefix(event.starts_with("data: ") ? 6 : 5);
+  return event.substr(0, event.find_last_not_of("\r\n") + 1);
+}
+
+class EventCutter {
+ public:
+  // The events that these bytes complete, each with the empty line that ends it. Lines end with \n or \r\n.
+  std::vector<std::string> push(std::string_view bytes) {
+    constexpr std::size_t kHalfEnd = 2;  // bytes of "\n\r\n" that earlier pieces may have brought
+    std::size_t at = rest_.size() - std::min(rest_.size(), kHalfEnd);
+    rest_ += bytes;
+    std::vector<std::string> events;
+    std::size_t begin = 0;
+    while ((at = rest_.find('\n', at)) != std::string::npos) {
+      const std::string_view behind = std::string_view(rest_).substr(++at, 2);
+      if (!behind.starts_with('\n') && behind != "\r\n") continue;
+      at += behind.starts_with('\n') ? 1 : 2;
+      events.push_back(rest_.substr(begin, at - begin));
+      begin = at;
+    }
+    rest_.erase(0, begin);
+    return events;
+  }
+
+  // The bytes of an incomplete event.
+  const std::string& rest() const { return rest_; }
+  void clear() { rest_.clear(); }
+
+ private:
+  std::string rest_;
+};
+
+}  // namespace octavo::fleet

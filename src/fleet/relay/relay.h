@@ -1,0 +1,31 @@
+// Rules for any message that a proxy forwards: header fields, limits, streams.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "http/message.h"
+
+namespace octavo::fleet {
+
+inline constexpr std::size_t kGatheredBytesMax =
+    64 << 20;  // of an answer that is no stream; beyond it is streamed
+inline constexpr std::size_t kUnsentBytesMax =
+    256 << 10;  // unsent bytes at the client from which on the replica must wait
+
+// Those that are of the message, not of one connection (RFC 9110, 7.6.1: also what Connection names), and are not
+// written anew by this side.
+http::Headers passed_on(const http::Headers& headers);
+
+// The target of a request as its client wrote it.
+std::string target_of(const http::Request& request);
+
+// The client asks for another protocol on this connection.
+bool asks_for_websocket(const http::Request& request);
+
+bool is_event_stream(const http::Response& answer);
+// An answer of which the client wants each piece as it comes: events, lines of JSON, sound. Its length is not
+// known beforehand.
+bool is_stream(const http::Response& answer);
+
+}  // namespace octavo::fleet

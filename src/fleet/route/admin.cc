@@ -1,0 +1,212 @@
+#include "fleet/route/admin.h"
+
+#include <algorithm>
+#include <atomic>
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value_from.hpp>
+#include <charconv>
+
+#include "base/quoted_text.h"
+#include "fleet/observe/cache_subscriber.h"
+#include "fleet/observe/metrics_text.h"
+#include "http/target.h"
+#include "openai/errors.h"
+
+namespace octavo::fleet {
+namespace {
+
+namespace json = boost::json;
+using http::Request;
+using http::Response;
+
+bool available(const Member& member) { return member.state.availability == Availability::available; }
+
+Response json_response(const json::value& body, int status = 200) {
+  return {.status = status, .body = json::serialize(body)};
+}
+
+std::string_view worker_type(Role role) {
+  switch (role) {
+    case Role::both:
+      return "regular";
+    case Role::prefill:
+      return "prefill";
+    case Role::decode:
+      return "decode";
+  }
+  return "";
+}
+
+json::object describe(const Balancer& balancer, const Member& member) {
+  const Endpoint& endpoint = *member.endpoint;
+  return {{"id", std::to_string(member.id)},
+          {"url", endpoint.url},
+          {"rank", endpoint.rank},
+          {"model_id", endpoint.models.empty() ? "unknown" : endpoint.models.front()},
+          {"models", json::value_from(endpoint.models)},
+          {"adapters", json::value_from(endpoint.adapters)},
+          {"worker_type", worker_type(endpoint.role)},
+          {"connection_mode", "http"},
+          {"is_healthy", available(member)},
+          {"load", balancer.load(member.id).requests},
+          {"waiting", member.state.waiting},
+          {"running", member.state.running},
+          {"kv_usage", member.state.kv_usage},
+          {"kv_events", endpoint.kv_events_endpoint}};
+}
+
+Response list_workers(Balancer& balancer) {
+  const auto view = balancer.fleet().view();
+  json::array workers;
+  for (const Member& member : view->members) workers.push_back(describe(balancer, member));
+  const auto count = [&](Role role) {
+    return std::ranges::count_if(view->members, [&](const Member& m) { return m.endpoint->role == role; });
+  };
+  return json_response({{"workers", std::move(workers)},
+                        {"total", view->members.size()},
+                        {"stats",
+                         {{"prefill_count", count(Role::prefill)},
+                          {"decode_count", count(Role::decode)},
+                          {"regular_count", count(Role::both)}}}});
+}
+
+Response add_worker(const RouteContext& context, const Request& request) {
+  boost::system::error_code error;
+  const json::value body = json::parse(request.body, error);
+  const auto* url = !error && body.is_object() ? body.get_object().if_contains("url") : nullptr;
+  if (!url || !url->is_string())
+    return openai::error_response(400, "must be text like \"http://host:port\"", "url");
+  auto endpoint = endpoint_of_url(url->get_string());
+  if (!endpoint) return openai::error_response(endpoint.error());
+  if (const auto* type = body.get_object().if_contains("worker_type")) {
+    const std::string_view wanted = type->is_string() ? std::string_view(type->get_string()) : "";
+    const bool apart = context.options.disaggregated;
+    if (apart ? wanted != "prefill" && wanted != "decode" : wanted != "regular")
+      return openai::error_response(400, apart ? "must be \"prefill\" or \"decode\"" : "must be \"regular\"",
+                                    "worker_type");
+    if (apart) endpoint->role = wanted == "prefill" ? Role::prefill : Role::decode;
+  }
+  if (const auto* events = body.get_object().if_contains("kv_events")) {
+    if (!events->is_string())
+      return openai::error_response(400, "must be text like \"tcp://host:5557\"", "kv_events");
+    if (const auto read = read_kv_events(events->get_string(), "kv_events", *endpoint); !read)
+      return openai::error_response(read.error());
+  }
+  const auto id = context.balancer.add(*std::move(endpoint));
+  if (!id) return openai::error_response(id.error());
+  return json_response(
+      {{"worker_id", std::to_string(*id)}, {"url", url->get_string()}, {"status", "accepted"}}, 202);
+}
+
+Response one_worker(Balancer& balancer, const Request& request, std::string_view name) {
+  const auto view = balancer.fleet().view();
+  EndpointId id = kNoEndpoint;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+  const Member* member = error == std::errc() && end == name.data() + name.size() ? view->find(id) : nullptr;
+  if (!member) return openai::error_response(404, fmt::format("there is no worker {}", quoted_text(name)));
+  if (request.method == "GET") return json_response(describe(balancer, *member));
+  if (request.method != "DELETE") return openai::error_response(405, "use GET or DELETE");
+  balancer.remove(id);
+  return json_response({{"worker_id", name}, {"status", "removed"}}, 202);
+}
+
+Response metrics(const RouteContext& context) {
+  Balancer& balancer = context.balancer;
+  std::string out = context.metrics.text();
+  const auto view = balancer.fleet().view();
+  const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
+    fmt::format_to(std::back_inserter(out), "# HELP {0} {1}\n# TYPE {0} gauge\n", name, help);
+    for (const Member& m : view->members)
+      fmt::format_to(std::back_inserter(out), "{}{{worker=\"{}\"}} {}\n", name,
+                     escaped_label(m.endpoint->label()), value(m));
+  };
+  gauge("smg_worker_requests_active", "Requests in flight.",
+        [&](const Member& m) { return balancer.load(m.id).requests; });
+  gauge("octavo_route_worker_peer_requests", "Requests that other routers have in flight there.",
+        [&](const Member& m) { return balancer.load_of_peers(m.id).requests; });
+  gauge("smg_worker_health", "1: requests are sent there.",
+        [](const Member& m) { return available(m) ? 1 : 0; });
+  gauge("smg_worker_cb_state", "Circuit breaker: 0 closed, 1 open, 2 half open.",
+        [&](const Member& m) { return static_cast<int>(balancer.breaker(m.id)); });
+  gauge("octavo_route_worker_waiting", "Requests waiting there, as its metrics say.",
+        [](const Member& m) { return m.state.waiting; });
+  gauge("octavo_route_worker_kv_usage", "Share of its KV cache in use.",
+        [](const Member& m) { return m.state.kv_usage; });
+  fmt::format_to(
+      std::back_inserter(out),
+      "# HELP smg_worker_pool_size Workers.\n# TYPE smg_worker_pool_size gauge\nsmg_worker_pool_size {}\n",
+      view->members.size());
+  return {.content_type = std::string(kMetricsContentType), .body = std::move(out)};
+}
+
+// Ready where a request would be sent somewhere: when all circuit breakers are open, to a worker whose is.
+Response readiness(Balancer& balancer) {
+  const auto view = balancer.fleet().view();
+  const auto healthy = std::ranges::count_if(view->members, available);
+  const bool ready = std::ranges::any_of(view->members, [](const Member& member) {
+    return available(member) || member.state.availability == Availability::broken;
+  });
+  return json_response({{"status", ready ? "ready" : "not ready"},
+                        {"healthy_workers", healthy},
+                        {"total_workers", view->members.size()}},
+                       ready ? 200 : 503);
+}
+
+// For a router that starts. Each is made whole in memory, hence one at a time.
+Response kv_index(Balancer& balancer, const Request& request) {
+  static std::atomic_flag busy;
+  const auto worker = http::query_value(request.query, "worker");
+  if (!worker) return openai::error_response(400, "must name a worker, as host:port", "worker");
+  if (busy.test_and_set()) return openai::error_response(429, "another worker's blocks are being read");
+  const auto dump = balancer.held(*worker);
+  Response response = dump ? Response{.content_type = "application/octet-stream", .body = write_held_dump(*dump)}
+                           : openai::error_response(404, "nothing is known of its KV cache", "worker");
+  busy.clear();
+  return response;
+}
+
+Response loads(Balancer& balancer) {
+  json::array workers;
+  const auto view = balancer.fleet().view();
+  for (const Member& member : view->members)
+    workers.push_back({{"worker", member.endpoint->label()}, {"load", balancer.load(member.id).requests}});
+  return json_response({{"workers", std::move(workers)}});
+}
+
+}  // namespace
+
+Result<Endpoint> endpoint_of_url(std::string_view url) {
+  TRY(const http::Address address, http::parse_base_url(url));
+  return Endpoint{.name = address.text(), .url = address.url()};
+}
+
+Result<> read_kv_events(std::string_view text, std::string_view field, Endpoint& endpoint) {
+  if (text == "none") return {};
+  const std::size_t comma = std::min(text.find(','), text.size());
+  endpoint.kv_events_endpoint = text.substr(0, comma);
+  TRY_VOID(check_zmq_endpoint(endpoint.kv_events_endpoint, field));
+  if (comma == text.size()) return {};
+  endpoint.kv_replay_endpoint = text.substr(comma + 1);
+  return check_zmq_endpoint(endpoint.kv_replay_endpoint, field);
+}
+
+std::optional<Response> admin_answer(const RouteContext& context, const Request& request) {
+  constexpr std::string_view kWorkers = "/workers";
+  const std::string& path = request.path;
+  if (path == kWorkers && request.method == "POST") return add_worker(context, request);
+  if (path.starts_with("/workers/"))
+    return one_worker(context.balancer, request, std::string_view(path).substr(kWorkers.size() + 1));
+  if (request.method != "GET" && request.method != "HEAD") return std::nullopt;
+  if (path == kWorkers) return list_workers(context.balancer);
+  if (path == "/liveness") return Response{.body = "{}"};
+  if (path == "/health" || path == "/readiness") return readiness(context.balancer);
+  if (path == "/metrics") return metrics(context);
+  if (path == "/get_loads") return loads(context.balancer);
+  if (path == "/kv_index") return kv_index(context.balancer, request);
+  if (path == "/v1/models") return Response{.body = context.monitor.models_json()};
+  return std::nullopt;
+}
+
+}  // namespace octavo::fleet

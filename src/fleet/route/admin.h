@@ -1,0 +1,22 @@
+// The router's own routes: health, metrics, models, workers. Everything else goes to a replica.
+#pragma once
+
+#include <optional>
+
+#include "fleet/route/monitor.h"
+#include "fleet/route/route_context.h"
+#include "http/message.h"
+
+namespace octavo::fleet {
+
+// "http://host:port" as an endpoint. Errors: field "url".
+Result<Endpoint> endpoint_of_url(std::string_view url);
+
+// Where the endpoint tells its KV cache events: "tcp://host:5557", or "tcp://host:5557,tcp://host:5558" with
+// where they can be asked for again, or "none". Errors: on `field`.
+Result<> read_kv_events(std::string_view text, std::string_view field, Endpoint& endpoint);
+
+// nullopt: none of the router's own.
+std::optional<http::Response> admin_answer(const RouteContext& context, const http::Request& request);
+
+}  // namespace octavo::fleet

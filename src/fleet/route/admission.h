@@ -1,0 +1,26 @@
+// The limit on requests in the router at a time.
+#pragma once
+
+#include <atomic>
+
+namespace octavo::fleet {
+
+class Admission {
+ public:
+  explicit Admission(int limit) : limit_(limit) {}  // below 0: none
+  // Who was admitted must leave().
+  bool admit() {
+    if (++requests_ <= limit_ || limit_ < 0) return true;
+    --requests_;
+    return false;
+  }
+  void enter() { ++requests_; }  // whatever the limit
+  void leave() { --requests_; }
+  bool full() const { return limit_ >= 0 && requests_ >= limit_; }
+
+ private:
+  const int limit_;
+  std::atomic<int> requests_ = 0;
+};
+
+}  // namespace octavo::fleet

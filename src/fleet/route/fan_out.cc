@@ -1,0 +1,151 @@
+#include "fleet/route/fan_out.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+#include <utility>
+#include <vector>
+
+#include "fleet/relay/relay.h"
+#include "openai/errors.h"
+
+namespace octavo::fleet {
+namespace {
+
+namespace json = boost::json;
+
+// vLLM's and SGLang's; POST.
+constexpr std::array<std::string_view, 30> kPaths{"/abort_request",
+                                                  "/collective_rpc",
+                                                  "/destroy_weights_update_group",
+                                                  "/finish_weight_update",
+                                                  "/flush_cache",
+                                                  "/init_weight_transfer_engine",
+                                                  "/init_weights_update_group",
+                                                  "/load_lora_adapter",
+                                                  "/pause",
+                                                  "/pause_generation",
+                                                  "/continue_generation",
+                                                  "/release_memory_occupation",
+                                                  "/reset_encoder_cache",
+                                                  "/reset_mm_cache",
+                                                  "/reset_prefix_cache",
+                                                  "/resume",
+                                                  "/resume_memory_occupation",
+                                                  "/scale_elastic_ep",
+                                                  "/sleep",
+                                                  "/start_profile",
+                                                  "/start_weight_update",
+                                                  "/stop_profile",
+                                                  "/unload_lora_adapter",
+                                                  "/update_weights",
+                                                  "/update_weights_from_disk",
+                                                  "/update_weights_from_distributed",
+                                                  "/update_weights_from_tensor",
+                                                  "/v1/load_lora_adapter",
+                                                  "/v1/unload_lora_adapter",
+                                                  "/wake_up"};
+
+bool empties_caches(std::string_view path) {
+  return path.contains("cache") || path.contains("weight") || path == "/sleep" ||
+         path == "/release_memory_occupation";
+}
+
+constexpr int kLookMs = 500;  // whether workers that have not answered are well
+
+// One request at all workers. On its loop's thread.
+struct FanOut : std::enable_shared_from_this<FanOut> {
+  struct Part {
+    std::shared_ptr<const Endpoint> worker;
+    http::Response answer = {};
+    std::weak_ptr<http::Call> call = {};
+    bool ended = false;
+  };
+
+  FanOut(const RouteContext& c, http::ClientLoop& l, std::shared_ptr<http::Exchange> e, std::function<void()> d)
+      : context(c), loop(l), exchange(std::move(e)), done(std::move(d)) {}
+  const RouteContext context;
+  http::ClientLoop& loop;
+  std::shared_ptr<http::Exchange> exchange;
+  std::function<void()> done;
+  std::vector<Part> parts = {};
+  std::size_t open = 0;
+
+  void ended(Part& part, const Result<>& result);
+  void look();
+  void finish();
+};
+
+void FanOut::ended(Part& part, const Result<>& result) {
+  if (!result) part.answer = openai::error_response(502, result.error().message);
+  part.ended = true;
+  if (--open == 0) finish();
+}
+
+// What an unhealthy worker has is not waited for.
+void FanOut::look() {
+  const auto view = context.balancer.view();
+  for (Part& part : parts) {
+    const Member* member = view->find(part.worker->name);
+    if (part.ended || !member || member->state.availability != Availability::unhealthy) continue;
+    if (const auto call = part.call.lock()) call->cancel();
+    ended(part, failure(ErrorCode::unavailable, "{} does not answer its health checks", part.worker->url));
+  }
+  if (open > 0) loop.after(kLookMs, [self = shared_from_this()] { self->look(); });
+}
+
+void FanOut::finish() {
+  const auto status = [](const Part& part) { return part.answer.status; };
+  json::array workers;
+  for (const Part& part : parts)
+    workers.push_back({{"url", part.worker->url}, {"status", part.answer.status}, {"body", part.answer.body}});
+  const int worst = status(*std::ranges::max_element(parts, {}, status));
+  const bool well = worst / 100 == 2;
+  const std::string& path = exchange->request().path;
+  if (well && empties_caches(path)) context.balancer.caches_reset();
+  if (path.ends_with("lora_adapter")) context.monitor.refresh_models([] {});
+  const std::string message = well ? fmt::format("all {} workers have done it", parts.size())
+                                   : "not all workers have done it: see `workers`";
+  exchange->respond(
+      {.status = worst, .body = json::serialize(json::object{{"success", well}, {"message", message}, {"workers", std::move(workers)}})});
+  done();
+}
+
+}  // namespace
+
+bool means_all_workers(const http::Request& request) {
+  return request.method == "POST" && std::ranges::find(kPaths, request.path) != kPaths.end();
+}
+
+void fan_out(const RouteContext& context, http::ClientLoop& loop, std::shared_ptr<http::Exchange> exchange,
+             std::function<void()> done) {
+  const auto view = context.balancer.view();
+  const auto all = std::make_shared<FanOut>(context, loop, std::move(exchange), std::move(done));
+  if (view->members.empty()) {
+    all->exchange->respond(openai::error_response(503, "there are no workers"));
+    return all->done();
+  }
+  const http::Request& request = all->exchange->request();
+  const http::Headers headers = passed_on(request.headers);
+  all->open = view->members.size();
+  for (const Member& member : view->members) all->parts.push_back({member.endpoint});
+  for (FanOut::Part& part : all->parts)
+    part.call = loop.call({.address = *http::parse_base_url(part.worker->url),
+                           .method = request.method,
+                           .target = target_of(request),
+                           .headers = headers,
+                           .body = std::shared_ptr<const std::string>(all->exchange, &request.body),
+                           .timeout_ms = context.options.request_timeout_ms},
+                          {.head = [all, &part](http::Response head) { part.answer = std::move(head); },
+                           .body =
+                               [all, &part](std::string_view piece) {
+                                 constexpr std::size_t kMost = 64 << 10;
+                                 std::string& body = part.answer.body;
+                                 body += piece.substr(0, kMost - std::min(kMost, body.size()));
+                               },
+                           .end = [all, &part](const Result<>& result) { all->ended(part, result); }});
+  all->look();
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,110 @@
+// Prompts at prefill workers, answers at decode workers.
+#include "fleet/route/test_router.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr const char* kHandedOver = "octavo_route_prefills_total{outcome=\"handed_over\"} ";
+constexpr const char* kFailed = "octavo_route_prefills_total{outcome=\"failed\"} ";
+
+TEST_F(RouterTest, PrefillAndDecodeApart) {
+  std::string first_leg, id;
+  Replica prefill("p", [&](auto e) {
+    first_leg = e->request().body;
+    id = e->request().headers.find("X-Request-Id").value_or("");
+    e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"});
+  });
+  Replica decode("d", [&](auto e) {
+    const bool second_leg = e->request().body.find("kv_transfer_params") != std::string::npos;
+    if (second_leg) {
+      EXPECT_EQ(e->request().headers.find("X-Request-Id"), id);
+    }
+    e->respond({.body = e->request().body});
+  });
+  route_apart({prefill.url()}, {decode.url()});
+  EXPECT_EQ(post(R"({"prompt": "a", "max_tokens": 9})").body,
+            R"({"kv_transfer_params":{"remote_port":7},"prompt": "a", "max_tokens": 9})");
+  EXPECT_NE(first_leg.find(R"("max_tokens":1)"), std::string::npos) << first_leg;
+  EXPECT_NE(first_leg.find(R"("do_remote_decode":true)"), std::string::npos) << first_leg;
+  // All else is for those who decode, as it came.
+  EXPECT_EQ(post(R"({"prompt": ["a", "b"]})").body, R"({"prompt": ["a", "b"]})");
+  EXPECT_EQ(prefill.requests, 1);
+  EXPECT_EQ(decode.requests, 2);
+  EXPECT_NE(get("/metrics").body.find(std::string(kHandedOver) + "1\n"), std::string::npos);
+  EXPECT_NE(get("/workers").body.find(R"("worker_type":"prefill")"), std::string::npos);
+  EXPECT_NE(get("/workers").body.find(R"("prefill_count":1,"decode_count":1,"regular_count":0)"),
+            std::string::npos);
+}
+
+TEST_F(RouterTest, WithoutAFirstLegTheDecoderDoesAll) {
+  Replica refusing("r", [](auto e) { e->respond({.status = 400}); });
+  Replica mute("m", [](auto e) {
+    e->start_stream({.content_type = "application/json"});
+    e->write("{");  // and dropped
+  });
+  Replica silent("s", [](auto e) { e->respond({.body = R"({"choices": []})"}); });
+  Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
+  RouterOptions options{.disaggregated = true,
+                        .prefill_urls = {refusing.url(), mute.url(), silent.url()},
+                        .decode_urls = {decode.url()},
+                        .policy = "round_robin"};
+  start(options);
+  const std::string body = R"({"prompt": "a", "stream": true})";
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(post(body).body, body);
+  EXPECT_GE(refusing.requests * mute.requests * silent.requests, 1);
+  for (Replica* gone : {&refusing, &mute, &silent}) gone->stop();
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(post(body).body, body);
+  EXPECT_NE(get("/metrics").body.find(std::string(kFailed) + "12\n"), std::string::npos);
+  EXPECT_EQ(decode.requests, 12);
+}
+
+TEST_F(RouterTest, ABusyPrefillWorkerIsPassedOverForAnother) {
+  Replica busy("busy", [](auto e) { e->respond({.status = 429, .headers = {{"Retry-After", "30"}}}); });
+  Replica free("free", [](auto e) { e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"}); });
+  Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
+  route_apart({busy.url(), free.url()}, {decode.url()});
+  for (int i = 0; i < 6; ++i)
+    EXPECT_TRUE(post(R"({"prompt": "a"})").body.contains("remote_port"));
+  EXPECT_EQ(busy.requests, 1);
+  free.stop();
+  EXPECT_FALSE(post(R"({"prompt": "a"})").body.contains("remote_port")) << "the decode worker does all";
+}
+
+TEST_F(RouterTest, PromptsThatNoPrefillWorkerTakesAreCounted) {
+  Replica busy("busy", [](auto e) { e->respond({.status = 503, .headers = {{"Retry-After", "30"}}}); });
+  Replica decode("d");
+  route_apart({busy.url()}, {decode.url()});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
+  EXPECT_TRUE(get("/metrics").body.contains("octavo_route_prefills_total{outcome=\"busy\"} 3\n"));
+}
+
+TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotWaitedFor) {
+  Keeper keeper;
+  Replica mute("mute", std::ref(keeper));
+  mute.waiting = 0;
+  Replica decode("d", [](auto e) { e->respond({.body = "decoded"}); });
+  route_apart({mute.url()}, {decode.url()});
+  EXPECT_EQ(post(R"({"prompt": "a"})").body, "decoded") << "its metrics say that it has nothing to do";
+  mute.waiting = 3;
+  router_.reset();
+  start({.disaggregated = true,
+         .prefill_urls = {mute.url()},
+         .decode_urls = {decode.url()},
+         .prefill_timeout_ms = 50});
+  EXPECT_EQ(post(R"({"prompt": "a"})").body, "decoded");
+}
+
+TEST_F(RouterTest, APrefillWorkerThatNeverAnswersIsNotAskedForEver) {
+  Keeper keeper;
+  Replica mute("mute", std::ref(keeper)), decode("d");
+  start({.disaggregated = true,
+         .prefill_urls = {mute.url()},
+         .decode_urls = {decode.url()},
+         .breaker = {.failure_threshold = 2},
+         .prefill_timeout_ms = 50});
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(post(R"({"prompt": "a"})").status, 200);
+  EXPECT_EQ(mute.requests, 2);
+}
+
+}  // namespace
+}  // namespace octavo::fleet

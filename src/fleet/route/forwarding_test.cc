@@ -1,0 +1,405 @@
+// What becomes of requests whose workers fail, refuse, freeze or are slow.
+#include <future>
+
+#include "fleet/route/test_router.h"
+
+namespace octavo::fleet {
+namespace {
+
+TEST_F(RouterTest, TriesAnotherReplicaWhenOneFails) {
+  Replica broken("broken", [](auto e) { e->respond({.status = 500}); });
+  Replica mute("mute", [](auto e) {
+    e->start_stream({.content_type = "application/json"});
+    e->write("{\"half\":");  // and dropped
+  });
+  Replica well("well");
+  route({broken.url(), mute.url(), well.url()});
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(post("{}").body.starts_with("well")) << i;
+}
+
+TEST_F(RouterTest, ADeadReplicaCostsNoRequest) {
+  Replica a("a"), b("b");
+  route({a.url(), b.url()});
+  a.stop();
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(post("{}").body.starts_with("b"));
+  EXPECT_EQ(b.requests, 30);
+  EXPECT_NE(get("/metrics").body.find("smg_worker_cb_state{worker=\"" + a.url() + "\"} 1"), std::string::npos)
+      << "its circuit breaker is open";
+  EXPECT_EQ(ready(), 1U);
+}
+
+TEST_F(RouterTest, SaysWhenNobodyCanAnswer) {
+  Replica a("a", [](auto e) { e->respond({.status = 503, .body = "busy"}); });
+  route({a.url()}, {.retry = {.attempts_max = 3}});
+  const http::Response last = post("{}");
+  EXPECT_EQ(last.status, 503);
+  EXPECT_EQ(last.body, "busy") << "the last answer goes to the client";
+  EXPECT_EQ(a.requests, 3);
+  a.stop();
+  EXPECT_EQ(post("{}").status, 502);
+}
+
+TEST_F(RouterTest, WhatTheClientDidWrongIsNotRetried) {
+  Replica a("a", [](auto e) { e->respond({.status = 400, .body = "no"}); });
+  route({a.url()});
+  EXPECT_EQ(post("{}").status, 400);
+  EXPECT_EQ(a.requests, 1);
+}
+
+TEST_F(RouterTest, WhoDoesNotBeginIsOutrunByAnother) {
+  Keeper keeper;
+  Replica stuck("stuck", std::ref(keeper)), b("b");
+  route({stuck.url(), b.url()}, {.hedge_after_ms = 1, .breaker = {.enabled = false}});
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(post("{}").body.substr(0, 1), "b");
+  EXPECT_GE(stuck.requests, 1);
+  wait([&] { return keeper.closed == stuck.requests; });  // who lost is told
+  const std::string metrics = get("/metrics").body;
+  EXPECT_NE(metrics.find("octavo_route_hedges_total{outcome=\"won\"}"), std::string::npos);
+  EXPECT_EQ(metrics.find("smg_worker_errors_total{"), std::string::npos);
+  wait([&] { return get("/workers").body.find(R"("load":1)") == std::string::npos; });
+}
+
+TEST_F(RouterTest, WhereTheFirstOneFailsTheHedgeGoesOn) {
+  Keeper keeper;
+  Replica a("a", std::ref(keeper)), b("b", std::ref(keeper));
+  route({a.url(), b.url()}, {.hedge_after_ms = 1});
+  auto answer = std::async(std::launch::async, [&] { return post("{}"); });
+  wait([&] { return keeper.size() == 2; });
+  keeper.at(0)->respond({.status = 500});
+  wait([&] { return get("/metrics").body.find("smg_worker_errors_total{") != std::string::npos; });
+  keeper.at(1)->respond({.body = "late"});
+  EXPECT_EQ(answer.get().body, "late");
+  EXPECT_NE(get("/metrics").body.find("smg_worker_retries_total 0\n"), std::string::npos);
+  EXPECT_EQ(keeper.size(), 2U);
+}
+
+TEST_F(RouterTest, AHedgeThatFailsChangesNothing) {
+  Keeper keeper;
+  Replica a("a", std::ref(keeper)), b("b", std::ref(keeper));
+  route({a.url(), b.url()}, {.hedge_after_ms = 1});
+  auto answer = std::async(std::launch::async, [&] { return post("{}"); });
+  wait([&] { return keeper.size() == 2; });
+  keeper.at(1)->respond({.status = 500});
+  wait([&] { return get("/metrics").body.find("octavo_route_hedges_total{") != std::string::npos; });
+  keeper.at(0)->respond({.body = "first"});
+  EXPECT_EQ(answer.get().body, "first");
+}
+
+TEST_F(RouterTest, StreamsPieceByPiece) {
+  std::promise<std::shared_ptr<http::Exchange>> begun;
+  Replica a("a", [&](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: 1\n\n");
+    begun.set_value(e);
+  });
+  route({a.url()});
+  http::Client client = connect();
+  EXPECT_EQ(client.open("POST", "/v1/completions", "{}")->content_type, "text/event-stream");
+  EXPECT_EQ(**client.read(), "data: 1\n\n") << "before the second one is there";
+  const auto stream = begun.get_future().get();
+  stream->write("data: 2\n\n");
+  stream->finish();
+  EXPECT_EQ(**client.read(), "data: 2\n\n");
+  EXPECT_FALSE(client.read()->has_value());
+}
+
+TEST_F(RouterTest, AStreamThatBreaksIsNotTakenForComplete) {
+  Replica a("a", [&](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: 1\n\n");  // and dropped
+  });
+  route({a.url()});
+  http::Client client = connect();
+  ASSERT_TRUE(client.open("POST", "/v1/completions", "{}"));
+  std::string seen;
+  Result<std::optional<std::string>> piece;
+  while ((piece = client.read()) && *piece) seen += **piece;
+  EXPECT_FALSE(piece) << "no proper end";
+  EXPECT_NE(seen.find("\"error\""), std::string::npos) << seen;
+  EXPECT_EQ(a.requests, 1) << "not sent again: the client has seen bytes";
+}
+
+TEST_F(RouterTest, AClientThatGoesAwayEndsTheRequestAtTheReplica) {
+  std::atomic<bool> ended = false;
+  Replica a("a", [&](auto e) { e->on_close([&, e](http::CloseReason) { ended = true; }); });
+  route({a.url()});
+  {
+    http::Client client = connect();
+    ASSERT_TRUE(client.send_raw("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"));
+    wait([&] { return a.requests == 1; });
+  }
+  wait([&] { return ended.load(); });
+}
+
+http::Response busy(int status, const std::string& retry_after) {
+  return {.status = status, .headers = {{"Retry-After", retry_after}}, .body = "busy"};
+}
+
+class BreakerTest : public RouterTest {
+ protected:
+  // Numbers as in smg_worker_cb_state.
+  bool breaker_is(const Replica& replica, int state) {
+    return get("/metrics").body.contains(fmt::format("smg_worker_cb_state{{worker=\"{}\"}} {}\n", replica.url(), state));
+  }
+  // Answers as `wrong` where the body says so.
+  static Replica::Behaviour unless_poisoned(Replica::Behaviour wrong) {
+    return [wrong](std::shared_ptr<http::Exchange> e) {
+      e->request().body.contains("POISON") ? wrong(std::move(e)) : e->respond({.body = "fine"});
+    };
+  }
+};
+
+TEST_F(BreakerTest, ARequestsOwnDeadlineOpensNone) {
+  const auto late = unless_poisoned([](auto e) {
+    e->respond({.status = 503,
+                .headers = {{"Retry-After", "1"}},
+                .body = R"({"error":{"message":"timeout: its 0.01 s are over","param":"timeout","code":503}})"});
+  });
+  Replica a("a", late), b("b", late);
+  route({a.url(), b.url()});
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(post(R"({"timeout": 0.01, "prompt": "POISON"})").status, 503);
+  EXPECT_EQ(a.requests + b.requests, 30) << "no other replica can do better";
+  EXPECT_TRUE(breaker_is(a, 0) && breaker_is(b, 0));
+  EXPECT_EQ(post("{}").body, "fine");
+}
+
+TEST_F(BreakerTest, ARequestThatFailsEverywhereSpeaksAgainstItself) {
+  const Replica::Behaviour wrongs[] = {[](auto e) { e->respond({.status = 500}); },
+                                       [](auto e) {
+                                         e->start_stream({.content_type = "application/json"});
+                                         e->write("{");  // and dropped
+                                       }};
+  for (const auto& wrong : wrongs)
+    for (const int replicas : {1, 2}) {
+      Replica a("a", unless_poisoned(wrong)), b("b", unless_poisoned(wrong));
+      std::vector<std::string> urls{a.url(), b.url()};
+      urls.resize(static_cast<std::size_t>(replicas));
+      route(urls);
+      for (int i = 0; i < 20; ++i) EXPECT_GE(post(R"({"prompt": "POISON"})").status, 500);
+      EXPECT_TRUE(breaker_is(a, 0));
+      EXPECT_EQ(ready(), urls.size());
+      EXPECT_EQ(post("{}").body, "fine");
+      router_.reset();
+    }
+}
+
+TEST_F(BreakerTest, AReplicaThatFailsWhatOthersAnswerIsLeftOut) {
+  Replica broken("broken", [](auto e) { e->respond({.status = 500}); }), well("well");
+  route({broken.url(), well.url()}, {.breaker = {.failure_threshold = 3}});
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(post("{}").status, 200);
+  EXPECT_TRUE(breaker_is(broken, 1));
+  EXPECT_TRUE(breaker_is(well, 0));
+  EXPECT_EQ(broken.requests, 3);
+}
+
+TEST_F(BreakerTest, WhenAllAreOpenTheBestIsTried) {
+  Replica a("a");
+  route({a.url()}, {.retry = {.attempts_max = 1}, .breaker = {.failure_threshold = 1}});
+  a.stop();
+  EXPECT_EQ(post("{}").status, 502);
+  EXPECT_TRUE(breaker_is(a, 1));
+  EXPECT_EQ(get("/health").status, 200) << "requests are sent all the same";
+  a.start(a.port());
+  EXPECT_EQ(post("{}").status, 200);
+}
+
+TEST_F(BreakerTest, AReplicaThatIsBusyIsNotBroken) {
+  std::atomic<bool> is_busy = true;
+  Replica a("a", [&](auto e) { is_busy ? e->respond(busy(503, "1")) : e->respond({.body = "a"}); });
+  route({a.url()});
+  for (int i = 0; i < 30; ++i) {
+    const http::Response refused = post("{}");
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_EQ(refused.headers.find("Retry-After"), "1");
+  }
+  EXPECT_EQ(a.requests, 30) << "it has said when";
+  EXPECT_TRUE(breaker_is(a, 0));
+  is_busy = false;
+  EXPECT_EQ(post("{}").body, "a") << "at once";
+}
+
+TEST_F(RouterTest, ABusyReplicaIsPassedOverForAsLongAsItSays) {
+  Replica a("a", [](auto e) { e->respond(busy(429, "30")); }), b("b");
+  route({a.url(), b.url()});
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(post("{}").status, 200);
+  EXPECT_EQ(a.requests, 1);
+}
+
+TEST_F(RouterTest, WhenAllAreBusyEachClientHearsItAtOnce) {
+  Replica a("a", [](auto e) { e->respond(busy(429, "30")); }), b("b", [](auto e) { e->respond(busy(503, "17")); });
+  route({a.url(), b.url()});
+  for (int i = 0; i < 10; ++i) {
+    const http::Response refused = post("{}");
+    EXPECT_TRUE(refused.status == 429 || refused.status == 503);
+    EXPECT_TRUE(refused.headers.find("Retry-After"));
+  }
+  EXPECT_EQ(a.requests + b.requests, 11) << "the second replica is asked once more, the others once";
+}
+
+TEST_F(RouterTest, RetriesAreAShareOfTheRequests) {
+  const auto fails = [](auto e) { e->respond({.status = 500}); };
+  Replica a("a", fails), b("b", fails);
+  route({a.url(), b.url()});
+  constexpr int kRequests = 200;
+  const auto begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < kRequests; ++i) EXPECT_EQ(post("{}").status, 500);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  EXPECT_LE(a.requests + b.requests, 1.2 * kRequests + 10 * (seconds + 1));
+}
+
+TEST_F(RouterTest, AnswersThatAreLostAreTriedAgainOnceAndThenFromTheBudget) {
+  const auto breaks = [](auto e) {
+    e->start_stream({.content_type = "application/json"});
+    e->write("{");  // and dropped
+  };
+  Replica a("a", breaks), b("b", breaks), c("c", breaks);
+  route({a.url(), b.url(), c.url()});
+  constexpr int kRequests = 200;
+  const auto begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < kRequests; ++i) EXPECT_GE(post("{}").status, 502);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  const int sent = a.requests + b.requests + c.requests;
+  EXPECT_GE(sent, 2 * kRequests) << "no request is lost with one replica";
+  EXPECT_LE(sent, 2.2 * kRequests + 10 * (seconds + 1));
+}
+
+constexpr const char* kPrompt = R"({"prompt": "what is asked"})";
+
+TEST_F(RouterTest, WhatARestartedReplicaHadGoesToAnother) {
+  Keeper keeper;
+  Replica a("a", std::ref(keeper)), b("b");
+  route({a.url(), b.url()});
+  auto answer = std::async(std::launch::async, [&] {
+    while (a.requests == 0) post(kPrompt);
+    return a.requests.load();
+  });
+  wait([&] { return a.requests == 1; });
+  const int before = a.pages;
+  wait([&] { return a.pages >= before + 2; });
+  a.started_s = 20;  // its connections stay as they are: nobody has closed them
+  EXPECT_EQ(answer.get(), 1);
+  EXPECT_GE(b.requests, 1);
+  wait([&] { return keeper.closed == 1; });
+}
+
+TEST_F(RouterTest, AStreamThatItsReplicaHasForgottenEnds) {
+  std::vector<std::shared_ptr<http::Exchange>> kept;
+  Replica a("a", [&](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: 1\n\n");
+    kept.push_back(e);
+  });
+  a.waiting = 0;
+  route({a.url()});
+  http::Client client = connect();
+  ASSERT_TRUE(client.open("POST", "/v1/completions", "{}"));
+  EXPECT_EQ(**client.read(), "data: 1\n\n");
+  EXPECT_NE((**client.read()).find("\"error\""), std::string::npos);
+  EXPECT_FALSE(client.read()) << "no proper end";
+}
+
+TEST(RouterOptions, AFrozenReplicaIsKnownWithinFifteenSeconds) {
+  const RouterOptions options;
+  EXPECT_LE(options.health_check_interval_ms +
+                options.probes.failure_threshold * (options.health_check_timeout_ms + options.startup_check_interval_ms),
+            15'000);
+  EXPECT_GE(options.probes.failure_threshold * options.health_check_timeout_ms, 9'000) << "it may only be busy";
+}
+
+TEST_F(RouterTest, WhatAnUnhealthyReplicaHasGoesToAnother) {
+  Keeper keeper;
+  Replica a("a", std::ref(keeper)), b("b");
+  route({a.url(), b.url()}, {.health_check_interval_ms = 20});
+  std::vector<std::future<http::Response>> answers;
+  while (a.requests == 0) {
+    answers.push_back(std::async(std::launch::async, [&] { return post(kPrompt); }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  a.well = false;
+  for (auto& answer : answers) EXPECT_EQ(answer.get().body.substr(0, 1), "b");
+  wait([&] { return keeper.closed == a.requests; });
+}
+
+TEST_F(RouterTest, AStreamOfAReplicaThatBecomesUnhealthyEndsWithAnError) {
+  std::shared_ptr<http::Exchange> kept;
+  Replica a("a", [&](auto e) {
+    e->start_stream({.content_type = "text/event-stream"});
+    e->write("data: 1\n\n");
+    kept = e;
+  });
+  route({a.url()}, {.health_check_interval_ms = 20});
+  http::Client client = connect();
+  ASSERT_TRUE(client.open("POST", "/v1/completions", "{}"));
+  EXPECT_EQ(**client.read(), "data: 1\n\n");
+  a.well = false;
+  EXPECT_NE((**client.read()).find("\"error\""), std::string::npos);
+  EXPECT_FALSE(client.read()) << "no proper end";
+}
+
+TEST_F(RouterTest, ARequestThatItsReplicaHasForgottenGoesToAnother) {
+  Keeper keeper;
+  Replica a("a", std::ref(keeper)), b("b");
+  a.waiting = 0;
+  route({a.url(), b.url()});
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(post(kPrompt).body.substr(0, 1), "b");
+  EXPECT_GE(a.requests, 1);
+}
+
+TEST_F(RouterTest, AStreamThatBreaksBeforeItsFirstByteIsTriedAgain) {
+  Replica a("a", [](auto e) { e->start_stream({.content_type = "text/event-stream"}); });  // and dropped
+  Replica b("b");
+  route({a.url(), b.url()});
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(post("{}").body.substr(0, 1), "b");
+  EXPECT_GE(a.requests, 1);
+}
+
+TEST_F(RouterTest, AHedgeOutlivesTheLastAttempt) {
+  Keeper keeper;
+  Replica a("a", std::ref(keeper)), b("b", std::ref(keeper));
+  route({a.url(), b.url()}, {.retry = {.attempts_max = 1}, .hedge_after_ms = 1});
+  auto answer = std::async(std::launch::async, [&] { return post("{}"); });
+  wait([&] { return keeper.size() == 2; });
+  keeper.at(0)->respond(busy(503, "1"));
+  wait([&] { return get("/workers").body.find("\"load\":0") != std::string::npos; });
+  keeper.at(1)->respond({.body = "late"});
+  EXPECT_EQ(answer.get().body, "late");
+}
+
+TEST_F(RouterTest, ClientsDeadlinesHoldForAllAttemptsTogether) {
+  std::vector<std::string> timeouts;
+  Replica a("a", [&](auto e) {
+    timeouts.emplace_back(e->request().headers.find("X-Request-Timeout").value_or("none"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // which the second attempt lacks
+    e->respond({.status = 500});
+  });
+  route({a.url()}, {.retry = {.attempts_max = 2}});
+  EXPECT_EQ(post(R"({"timeout": 5})").status, 500);
+  ASSERT_EQ(timeouts.size(), 2U);
+  EXPECT_EQ(timeouts[0], "none") << "the body says it";
+  EXPECT_LE(std::stod(timeouts[1]), 4.98);
+  EXPECT_GT(std::stod(timeouts[1]), 0);
+}
+
+TEST_F(RouterTest, ARequestEndsAtTheRoutersOwnLimit) {
+  Keeper keeper;
+  Replica a("a", std::ref(keeper));
+  route({a.url()}, {.request_timeout_ms = 50});
+  EXPECT_EQ(post("{}").status, 504);
+}
+
+TEST_F(RouterTest, LinesOfJsonComeAsTheyAreWritten) {
+  std::promise<std::shared_ptr<http::Exchange>> begun;
+  Replica a("a", [&](auto e) {
+    e->start_stream({.content_type = "application/x-ndjson"});
+    e->write("{\"i\":1}\n");
+    begun.set_value(e);
+  });
+  route({a.url()});
+  http::Client client = connect();
+  ASSERT_TRUE(client.open("POST", "/api/generate", "{}"));
+  EXPECT_EQ(**client.read(), "{\"i\":1}\n") << "before the answer's end";
+  begun.get_future().get()->finish();
+}
+
+}  // namespace
+}  // namespace octavo::fleet

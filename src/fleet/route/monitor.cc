@@ -1,0 +1,183 @@
+#include "fleet/route/monitor.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "fleet/observe/engine_metrics.h"
+#include "fleet/observe/model_cards.h"
+
+namespace octavo::fleet {
+namespace {
+
+constexpr int kTickMs = 100;
+constexpr int kModelsMs = 30'000;
+constexpr std::int64_t kRefreshUs = 1'000'000;  // between two refreshes of models
+constexpr int kRefreshWaitMs = 1'000;
+constexpr std::size_t kPageBytesMax = 8 << 20;
+
+}  // namespace
+
+void Monitor::start() {
+  loop_.post([this] { tick(); });
+}
+
+void Monitor::tick() {
+  const std::int64_t now = now_us();
+  balancer_.tick();
+  const auto view = balancer_.fleet().view();
+  const auto leaving = balancer_.leaving();
+  std::erase_if(known_, [&](const auto& entry) {
+    return !view->find(entry.first) && std::ranges::none_of(leaving, [&](const Member& member) {
+      return member.endpoint->name == entry.first;
+    });
+  });
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(cards_, [&](const auto& entry) { return !view->find(entry.first); });
+  }
+  for (const Member& member : view->members) visit(member, now);
+  for (const Member& member : leaving)
+    if (!view->find(member.endpoint->name)) visit(member, now);
+  loop_.after(kTickMs, [this] { tick(); });
+}
+
+void Monitor::visit(const Member& member, std::int64_t now) {
+  Known& known = known_[member.endpoint->name];
+  const Availability availability = member.state.availability;
+  const bool answers = availability != Availability::starting && availability != Availability::unhealthy;
+  const auto due = [now](std::int64_t& last_us, int interval_ms) {
+    if (last_us != 0 && now - last_us < std::int64_t{1000} * interval_ms) return false;
+    last_us = now;
+    return true;
+  };
+  if (due(known.probed_us, answers ? options_.health_check_interval_ms : options_.startup_check_interval_ms))
+    probe(member);
+  if (!answers) {
+    known.models_us = 0;  // it may return with other models
+    return;
+  }
+  if (options_.metrics_interval_ms > 0 && due(known.metrics_us, options_.metrics_interval_ms))
+    ask(member, "/metrics", [this, member](const Result<http::Response>& answer) {
+      if (answer && answer->status == 200) read_metrics(member, *answer);
+    });
+  if (due(known.models_us, kModelsMs)) ask_models(member, [] {});
+}
+
+// After a failed probe the next one follows as soon as at the start: a frozen worker is known after the time of
+// three, not after three intervals.
+void Monitor::probe(const Member& member) {
+  ask(member, options_.health_check_endpoint, [this, member](const Result<http::Response>& answer) {
+    const bool well = answer && answer->status / 100 == 2;
+      if (const auto known = known_.find(member.endpoint->name); !well && known != known_.end())
+      known->second.probed_us = now_us() - std::int64_t{1000} * std::max(0, options_.health_check_interval_ms -
+                                                                                options_.startup_check_interval_ms);
+    balancer_.probed(member.id, *member.endpoint, well);
+  });
+}
+
+void Monitor::read_metrics(const Member& member, const http::Response& answer) {
+  const Endpoint& endpoint = *member.endpoint;
+  const int ranks = engines_of(answer.body);
+  balancer_.set_ranks(member.id, endpoint, ranks);
+  bool found = false, busy = false, restarted = false;
+  std::int64_t alive_us = 0;  // the old process, for sure
+  balancer_.fleet().update(member.id, [&](EndpointState& state) {
+    const EndpointState before = state;
+    found = read_engine_metrics(answer.body, state, known_engines().any,
+                                ranks > 1 ? std::optional(endpoint.rank) : std::nullopt);
+    if (!found) return;
+    state.observed_us = now_us();
+    busy = state.running + state.waiting > 0;
+    restarted = has_restarted(before, state);
+    // One address may have several processes, each with pages of its own: only a later one replaces another.
+    if (state.started_s > before.started_s) alive_us = before.observed_us;
+  });
+  if (found) balancer_.observed(member.id, endpoint, busy);
+  if (!restarted) return;
+  if (const auto known = known_.find(endpoint.name); known != known_.end()) known->second.models_us = 0;
+  balancer_.restarted(member.id, endpoint, alive_us);
+}
+
+void Monitor::ask_models(const Member& member, std::function<void()> then) {
+  ask(member, "/v1/models", [this, member, then = std::move(then)](const Result<http::Response>& answer) {
+    if (answer && answer->status == 200) learn_models(member, answer->body);
+    then();
+  });
+}
+
+void Monitor::refresh_models(std::function<void()> done) {
+  loop_.post([this, done = std::move(done)]() mutable {
+    if (now_us() - refreshed_us_ < kRefreshUs) return done();
+    refreshing_.push_back(std::move(done));
+    if (refreshing_.size() > 1) return;
+    ++models_open_;  // for the loop below
+    const auto view = balancer_.fleet().view();
+    for (const Member& member : view->members) {
+      if (member.state.availability != Availability::available) continue;
+      ++models_open_;
+      ask_models(member, [this] {
+        if (--models_open_ == 0) models_refreshed();
+      });
+    }
+    if (--models_open_ == 0) return models_refreshed();
+    loop_.after(kRefreshWaitMs, [this] { models_refreshed(); });
+  });
+}
+
+void Monitor::models_refreshed() {
+  refreshed_us_ = now_us();
+  for (const auto& done : std::exchange(refreshing_, {})) done();
+}
+
+void Monitor::ask(const Member& member, std::string_view target,
+                  std::function<void(Result<http::Response>)> then) {
+  http::CallRequest request{.address = *http::parse_base_url(member.endpoint->url),
+                            .target = std::string(target),
+                            .timeout_ms = options_.health_check_timeout_ms};
+  if (!options_.api_keys.empty())
+    request.headers.add("Authorization", "Bearer " + options_.api_keys.front());
+  const auto answer = std::make_shared<http::Response>();
+  const auto too_long = std::make_shared<bool>(false);
+  loop_.call(std::move(request), {.head = [=](http::Response head) { *answer = std::move(head); },
+                                  .body =
+                                      [=](std::string_view piece) {
+                                        *too_long =
+                                            *too_long || answer->body.size() + piece.size() > kPageBytesMax;
+                                        if (!*too_long) answer->body += piece;
+                                      },
+                                  .end =
+                                      [=](Result<> result) {
+                                        if (!result) return then(std::unexpected(result.error()));
+                                        if (*too_long) return then(failure(ErrorCode::io, "a page too long"));
+                                        then(std::move(*answer));
+                                      }});
+}
+
+void Monitor::learn_models(const Member& asked, const std::string& page) {
+  auto found = read_model_cards(page);
+  const auto view = balancer_.fleet().view();
+  const Member* member = view->find(asked.id);
+  if (!found || !member || member->endpoint->name != asked.endpoint->name) return;
+  {
+    const std::lock_guard lock(mutex_);
+    cards_[member->endpoint->name] = std::move(found->cards);
+  }
+  balancer_.set_models(*member, std::move(found->models), std::move(found->adapters));
+}
+
+std::string Monitor::models_json() const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, std::string> all;
+  for (const auto& [endpoint, cards] : cards_) all.insert(cards.begin(), cards.end());
+  std::string out = R"({"object":"list","data":[)";
+  for (const auto& [model, card] : all) {
+    if (!out.ends_with('[')) out += ',';
+    out += card;
+  }
+  return out + "]}";
+}
+
+}  // namespace octavo::fleet

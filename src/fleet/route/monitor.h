@@ -1,0 +1,59 @@
+// Asks every endpoint from time to time how it is: health, metrics, models.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fleet/balance/balancer.h"
+#include "fleet/route/router_options.h"
+#include "http/async_client.h"
+
+namespace octavo::fleet {
+
+// Must outlive the client whose loop it runs on.
+class Monitor {
+ public:
+  Monitor(Balancer& balancer, const RouterOptions& options, http::ClientLoop& loop)
+      : balancer_(balancer), options_(options), loop_(loop) {}
+  void start();
+
+  // GET /v1/models of all endpoints together; of equal ids the first one found.
+  std::string models_json() const;
+
+  // Asks all available endpoints for their models now, unless that has just been done; calls `done` once, on any
+  // thread, when they have answered or a second has passed. From any thread.
+  void refresh_models(std::function<void()> done);
+
+ private:
+  struct Known {  // of an endpoint; times of the last questions
+    std::int64_t probed_us = 0;
+    std::int64_t metrics_us = 0;
+    std::int64_t models_us = 0;
+  };
+
+  void tick();
+  void visit(const Member& member, std::int64_t now_us);
+  void probe(const Member& member);
+  void read_metrics(const Member& member, const http::Response& answer);
+  void ask_models(const Member& member, std::function<void()> then);
+  void models_refreshed();
+  void ask(const Member& member, std::string_view target, std::function<void(Result<http::Response>)> then);
+  void learn_models(const Member& asked, const std::string& page);
+
+  Balancer& balancer_;
+  const RouterOptions& options_;
+  http::ClientLoop& loop_;
+  std::unordered_map<std::string, Known> known_;  // by the endpoint's name
+  std::vector<std::function<void()>> refreshing_;   // callers that wait for models
+  int models_open_ = 0;                             // questions of that refresh
+  std::int64_t refreshed_us_ = 0;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::map<std::string, std::string>> cards_;  // by endpoint, then by model
+};
+
+}  // namespace octavo::fleet

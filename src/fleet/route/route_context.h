@@ -1,0 +1,28 @@
+// The parts of a router that all requests use.
+#pragma once
+
+#include "fleet/balance/balancer.h"
+#include "fleet/route/admission.h"
+#include "fleet/route/monitor.h"
+#include "fleet/route/prompt_tokens.h"
+#include "fleet/route/retry_budget.h"
+#include "fleet/route/route_metrics.h"
+#include "fleet/route/route_queue.h"
+#include "fleet/route/router_options.h"
+#include "fleet/route/stored_responses.h"
+
+namespace octavo::fleet {
+
+struct RouteContext {
+  const RouterOptions& options;
+  Balancer& balancer;
+  RouteMetrics& metrics;
+  Monitor& monitor;
+  const PromptTokens* tokens;  // null: prompts stay text
+  RetryBudget& retries;
+  StoredResponses& stored;
+  Admission& admission;
+  RouteQueue* queue;  // null: no request waits
+};
+
+}  // namespace octavo::fleet

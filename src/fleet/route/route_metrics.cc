@@ -1,0 +1,119 @@
+#include "fleet/route/route_metrics.h"
+
+#include "fleet/observe/metrics_text.h"
+
+namespace octavo::fleet {
+namespace {
+
+const std::vector<double> kSeconds{.001, .002, .005, .01, .02, .05, .1, .2,  .5,
+                                   1,    2,    5,    10,  20,  30,  60, 120, 240};
+const std::vector<double> kDecisionSeconds{1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 1e-2};
+
+}  // namespace
+
+RouteMetrics::RouteMetrics() : duration_(kSeconds), first_byte_(kSeconds), decision_(kDecisionSeconds) {}
+
+void RouteMetrics::selected(const std::string& worker) {
+  const std::lock_guard lock(mutex_);
+  ++selections_[worker];
+}
+void RouteMetrics::worker_failed(const std::string& worker) {
+  const std::lock_guard lock(mutex_);
+  ++failures_[worker];
+}
+void RouteMetrics::cache_changed(const std::string& worker, std::size_t events) {
+  const std::lock_guard lock(mutex_);
+  cache_events_[worker] += static_cast<std::int64_t>(events);
+}
+void RouteMetrics::restored(const std::string& worker, std::size_t blocks) {
+  const std::lock_guard lock(mutex_);
+  restored_[worker] += static_cast<std::int64_t>(blocks);
+}
+void RouteMetrics::retried() {
+  const std::lock_guard lock(mutex_);
+  ++retries_;
+}
+void RouteMetrics::retries_exhausted() {
+  const std::lock_guard lock(mutex_);
+  ++retries_exhausted_;
+}
+void RouteMetrics::rate_limited() {
+  const std::lock_guard lock(mutex_);
+  ++rate_limited_;
+}
+void RouteMetrics::prefilled(std::string_view outcome) {
+  const std::lock_guard lock(mutex_);
+  ++prefills_[std::string(outcome)];
+}
+void RouteMetrics::forget(const std::string& worker) {
+  const std::lock_guard lock(mutex_);
+  for (auto* counters : {&selections_, &failures_, &cache_events_, &restored_}) counters->erase(worker);
+}
+void RouteMetrics::migrated(bool goes_on) {
+  const std::lock_guard lock(mutex_);
+  ++migrations_[goes_on ? "continued" : "failed"];
+}
+void RouteMetrics::hedged(bool won) {
+  const std::lock_guard lock(mutex_);
+  ++hedges_[won ? "won" : "lost"];
+}
+void RouteMetrics::peer_told(bool understood) {
+  const std::lock_guard lock(mutex_);
+  ++peer_messages_[understood ? "taken" : "malformed"];
+}
+void RouteMetrics::peers(int now) {
+  const std::lock_guard lock(mutex_);
+  peers_ = now;
+}
+void RouteMetrics::answered(int status, double seconds) {
+  const std::lock_guard lock(mutex_);
+  ++responses_[status];
+  duration_.observe(seconds);
+}
+void RouteMetrics::first_byte(double seconds) {
+  const std::lock_guard lock(mutex_);
+  first_byte_.observe(seconds);
+}
+void RouteMetrics::decided(double seconds) {
+  const std::lock_guard lock(mutex_);
+  decision_.observe(seconds);
+}
+
+std::string RouteMetrics::text() const {
+  const std::lock_guard lock(mutex_);
+  std::string out;
+  write_counters(out, "smg_http_responses_total", "Answers by status.", "status_code", responses_);
+  write_histogram(out, "smg_http_request_duration_seconds", "From a request's arrival to its answer's end.",
+                  duration_);
+  write_histogram(out, "smg_router_ttft_seconds", "From a request's arrival to its answer's first byte.",
+                  first_byte_);
+  write_counter(out, "smg_http_rate_limit_total", "Requests refused because too many were in flight.",
+                rate_limited_);
+  write_counters(out, "smg_worker_selection_total", "Requests sent to each worker.", "worker", selections_);
+  write_counters(out, "smg_worker_errors_total", "Requests that a worker failed.", "worker", failures_);
+  write_counters(out, "octavo_route_kv_events_total", "KV cache events that each worker told.", "worker",
+                 cache_events_);
+  write_counters(out, "octavo_route_restored_blocks_total",
+                 "Blocks of each worker that were known from another router at the start.", "worker",
+                 restored_);
+  write_counters(out, "octavo_route_prefills_total",
+                 "Prompts for prefill workers: handed over, or left to the decode worker because all prefill "
+                 "workers are busy, or because they failed.",
+                 "outcome", prefills_);
+  write_counters(out, "octavo_route_migrations_total",
+                 "Streams whose worker failed: gone on at another one, or ended with an error.", "outcome",
+                 migrations_);
+  write_counters(out, "octavo_route_hedges_total",
+                 "Requests that a second worker got, too: its answer counts, or the first one's.", "outcome",
+                 hedges_);
+  write_gauge(out, "octavo_route_peers", "Other routers that tell what they have in flight.", peers_);
+  write_counters(out, "octavo_route_peer_messages_total",
+                 "What other routers told: taken, or malformed and passed over.", "outcome", peer_messages_);
+  write_counter(out, "smg_worker_retries_total", "Requests sent again after a failure.", retries_);
+  write_counter(out, "smg_worker_retries_exhausted_total", "Requests that failed at every attempt.",
+                retries_exhausted_);
+  write_histogram(out, "octavo_route_decision_seconds", "Time to choose a worker.", decision_);
+  return out;
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,54 @@
+// The router's metrics, under SGLang's smg_* names where they exist. Safe from any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "request/histogram.h"
+
+namespace octavo::fleet {
+
+class RouteMetrics {
+ public:
+  RouteMetrics();
+
+  void selected(const std::string& worker);
+  void worker_failed(const std::string& worker);
+  void cache_changed(const std::string& worker, std::size_t events);
+  void restored(const std::string& worker, std::size_t blocks);  // another router knew of them
+  void retried();
+  void retries_exhausted();
+  void rate_limited();
+  void prefilled(std::string_view outcome);  // "handed_over", "busy" or "failed"
+  void forget(const std::string& worker);    // it has left
+  void migrated(bool goes_on);       // a stream of events has broken
+  void hedged(bool won);             // another replica was asked, too
+  void peer_told(bool understood);   // another router, what it has in flight
+  void peers(int now);               // other routers that are heard
+  void answered(int status, double seconds);
+  void first_byte(double seconds);
+  void decided(double seconds);
+
+  // Prometheus' text format, without the gauges of workers.
+  std::string text() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::int64_t> selections_;
+  std::map<std::string, std::int64_t> failures_;
+  std::map<std::string, std::int64_t> cache_events_;
+  std::map<std::string, std::int64_t> restored_;
+  std::map<int, std::int64_t> responses_;
+  std::map<std::string, std::int64_t> prefills_;
+  std::map<std::string, std::int64_t> migrations_;
+  std::map<std::string, std::int64_t> hedges_;
+  std::map<std::string, std::int64_t> peer_messages_;
+  int peers_ = 0;
+  std::int64_t retries_ = 0, retries_exhausted_ = 0, rate_limited_ = 0;
+  Histogram duration_, first_byte_, decision_;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,38 @@
+#include "fleet/route/route_queue.h"
+
+#include <utility>
+
+namespace octavo::fleet {
+namespace {
+
+FlowOptions flow_options(const QueueOptions& options) {
+  BandOptions band;
+  band.requests_max = static_cast<std::uint64_t>(options.size);
+  band.fairness = make_fairness("round-robin-fairness-policy");
+  return {.requests_max = static_cast<std::uint64_t>(options.size),
+          .ttl_us = std::int64_t{1'000'000} * options.timeout_s,
+          .default_band = band,
+          .default_negative_band = band};
+}
+
+}  // namespace
+
+RouteQueue::RouteQueue(Balancer& balancer, Admission& admission, const QueueOptions& options)
+    : balancer_(balancer),
+      admission_(admission),
+      gate_(balancer, {.flow = flow_options(options), .saturation = [this] { return has_room() ? 0 : 1; }}) {}
+
+bool RouteQueue::has_room() const { return !admission_.full() && balancer_.room() > dispatched_; }
+
+// The gate calls back for one request after the other, so that the next one sees this one's place as taken.
+void RouteQueue::enter(FlowItem item, FlowGate::Then then) {
+  gate_.enqueue(std::move(item), [this, then = std::move(then)](FlowOutcome outcome) {
+    if (outcome == FlowOutcome::dispatched) {
+      ++dispatched_;
+      admission_.enter();
+    }
+    then(outcome);
+  });
+}
+
+}  // namespace octavo::fleet

@@ -1,0 +1,37 @@
+// Requests that wait until a worker has room, by priority and in fair turns (fleet/flow).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "fleet/balance/flow_gate.h"
+#include "fleet/route/admission.h"
+#include "fleet/route/queue_options.h"
+
+namespace octavo::fleet {
+
+class RouteQueue {
+ public:
+  // `balancer` learns places, see BalancerOptions; the arguments outlive the queue.
+  RouteQueue(Balancer& balancer, Admission& admission, const QueueOptions& options);
+
+  std::uint64_t new_id() { return gate_.new_id(); }
+  // `then` is called once, on any thread. A dispatched request is admitted, and calls sent() when it has chosen a worker.
+  void enter(FlowItem item, FlowGate::Then then);
+  void sent() { --dispatched_; }
+  void cancel(std::uint64_t id) { gate_.cancel(id); }
+  void stop() { gate_.stop(); }
+  std::string metrics() const { return gate_.metrics(); }
+
+ private:
+  bool has_room() const;
+
+  Balancer& balancer_;
+  Admission& admission_;
+  std::atomic<int> dispatched_ = 0;  // requests that have not chosen a worker yet
+  FlowGate gate_;
+};
+
+}  // namespace octavo::fleet

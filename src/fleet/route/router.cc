@@ -1,0 +1,255 @@
+#include "fleet/route/router.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/quoted_text.h"
+#include "fleet/observe/cache_subscriber.h"
+#include "fleet/peers/peer_sync.h"
+#include "fleet/relay/relay.h"
+#include "fleet/route/admin.h"
+#include "fleet/route/fan_out.h"
+#include "fleet/route/forwarding.h"
+#include "fleet/route/monitor.h"
+#include "fleet/route/prompt_tokens.h"
+#include "fleet/route/warm_start.h"
+#include "fleet/route/workers.h"
+#include "http/async_client.h"
+#include "openai/api_key.h"
+#include "openai/errors.h"
+#include "serve/page.h"
+
+namespace octavo::fleet {
+namespace {
+
+Result<> check_pools(const RouterOptions& options) {
+  if (!options.disaggregated) {
+    if (!options.prefill_urls.empty()) return invalid("prefill", "needs pd-disaggregation");
+    if (!options.decode_urls.empty()) return invalid("decode", "needs pd-disaggregation");
+    return {};
+  }
+  if (!options.worker_urls.empty())
+    return invalid("worker-urls", "prefill and decode name the workers with pd-disaggregation");
+  const auto discovered = [&](Role role) {
+    return std::ranges::any_of(options.discovered, [role](const DiscoveredWorkers& workers) {
+      return !workers.role || workers.role == role;
+    });
+  };
+  if (options.prefill_urls.empty() && !discovered(Role::prefill))
+    return invalid("prefill", "at least one is needed with pd-disaggregation");
+  if (options.decode_urls.empty() && !discovered(Role::decode))
+    return invalid("decode", "at least one is needed with pd-disaggregation");
+  return {};
+}
+
+std::vector<std::string> all_keys(const RouterOptions& options) {
+  std::vector<std::string> keys = options.api_keys;
+  for (const TenantOptions& tenant : options.tenants)
+    keys.insert(keys.end(), tenant.keys.begin(), tenant.keys.end());
+  return keys;
+}
+
+// What is the operator's alone: tenants neither see nor change the fleet.
+bool is_operators(std::string_view path) {
+  return path == "/workers" || path.starts_with("/workers/") || path == "/metrics" || path == "/get_loads" ||
+         path == "/kv_index";
+}
+
+http::Response limited(const Tenant::Answer& answer) {
+  http::Response response = openai::error_response(429, answer.message);
+  response.headers.set("Retry-After", std::to_string(answer.retry_after_s));
+  return response;
+}
+
+http::Response no_websocket() {
+  http::Response response = openai::error_response(
+      426, "octavo route passes on no WebSocket connections: use HTTP, or connect to a worker itself");
+  response.headers.add("Upgrade", "HTTP/1.1");
+  return response;
+}
+
+Result<std::unique_ptr<Balancer>> make_balancer(const RouterOptions& options, RouteMetrics& metrics) {
+  BalancerOptions balancer{.probes = options.probes,
+                           .breaker = options.breaker,
+                           .slow_start_us = std::int64_t{1'000'000} * options.slow_start_secs,
+                           .learn_places = options.queue.size > 0,
+                           .released = [&](const Endpoint& worker) { metrics.forget(worker.label()); }};
+  const auto add = [&](Role part, std::string_view field, const std::string& own) -> Result<> {
+    const std::string& name = own.empty() ? options.policy : own;
+    const Policy* policy = find_policy(name);
+    if (!policy) return invalid(field, "there is no policy {}", quoted_text(name));
+    balancer.pools.push_back({part, name, policy->pipeline(options.policy_options)});
+    return {};
+  };
+  if (options.disaggregated) {
+    TRY_VOID(add(Role::prefill, "prefill-policy", options.prefill_policy));
+    TRY_VOID(add(Role::decode, "decode-policy", options.decode_policy));
+  } else {
+    TRY_VOID(add(Role::both, "policy", options.policy));
+  }
+  return Balancer::make(std::move(balancer));
+}
+
+Result<> add_workers(Balancer& balancer, const RouterOptions& options) {
+  const std::size_t workers = options.worker_urls.size();
+  if (!options.kv_events.empty() && options.kv_events.size() != workers)
+    return invalid("kv-events", "must be one for each of the {} worker-urls, got {}", workers,
+                   options.kv_events.size());
+  for (const auto& [role, field, urls] : {std::tuple(Role::prefill, "prefill", &options.prefill_urls),
+                                          std::tuple(Role::decode, "decode", &options.decode_urls),
+                                          std::tuple(Role::both, "worker-urls", &options.worker_urls)})
+    for (std::size_t i = 0; i < urls->size(); ++i) {
+      auto endpoint = endpoint_of_url((*urls)[i]);
+      if (!endpoint) return invalid(field, "{}", endpoint.error().message);
+      endpoint->role = role;
+      if (role == Role::both && !options.kv_events.empty())
+        TRY_VOID(read_kv_events(options.kv_events[i], "kv-events", *endpoint));
+      TRY_VOID(balancer.add(*std::move(endpoint)));
+    }
+  return {};
+}
+
+// Null without peers.
+Result<std::unique_ptr<PeerSync>> join_peers(Balancer& balancer, RouteMetrics& metrics, const PeerOptions& options) {
+  if (options.endpoint.empty() && options.peers.empty()) return nullptr;
+  TRY(auto peers,
+      PeerSync::start(options, {.changed_loads = [&](bool all) { return balancer.changed_loads(all); },
+                                .heard =
+                                    [&](const LoadMessage& told) {
+                                      metrics.peer_told(true);
+                                      balancer.peer_told(told);
+                                    },
+                                .gone = [&](PeerId peer) { balancer.peer_gone(peer); },
+                                .malformed = [&] { metrics.peer_told(false); },
+                                .peers_changed = [&](int now) { metrics.peers(now); }}));
+  balancer.watch_loads([sync = peers.get()] { sync->changed(); });
+  return peers;
+}
+
+}  // namespace
+
+struct Router::State {
+  State(RouterOptions o, std::unique_ptr<RouteMetrics> m, std::unique_ptr<Balancer> b, std::unique_ptr<PeerSync> p,
+        std::optional<PromptTokens> t, std::shared_ptr<SSL_CTX> tls)
+      : options(std::move(o)),
+        metrics(std::move(m)),
+        balancer(std::move(b)),
+        peers(std::move(p)),
+        tokens(std::move(t)),
+        keys(all_keys(options)),
+        tenants(options.tenants),
+        client(std::make_unique<http::AsyncClient>(
+            http::AsyncClientOptions{.threads = options.http.threads, .tls = std::move(tls)})),
+        monitor(*balancer, options, client->next_loop()),
+        warm_start(*balancer, *metrics, options),
+        subscriber(
+            balancer->fleet(),
+            [this](const Member& member, std::span<const CacheEvent> events, const CachePosition& position) {
+              metrics->cache_changed(member.endpoint->label(), events.size());
+              balancer->cache_changed(member, events, position);
+            },
+            std::ref(warm_start)),
+        sources(follow_workers(*balancer, options.discovered, options.disaggregated)),
+        retries(options.retry.budget),
+        admission(options.max_concurrent_requests),
+        queue(options.queue.size > 0 ? std::make_unique<RouteQueue>(*balancer, admission, options.queue) : nullptr),
+        context{options, *balancer, *metrics, monitor, tokens ? &*tokens : nullptr, retries, stored, admission,
+                queue.get()} {}
+  ~State() {
+    server.reset();  // no new requests,
+    if (queue) queue->stop();
+    client.reset();  // then nothing under way, and only then what those refer to
+  }
+
+  void handle(std::shared_ptr<http::Exchange> exchange);
+
+  const RouterOptions options;
+  std::unique_ptr<RouteMetrics> metrics;
+  std::unique_ptr<Balancer> balancer;
+  std::unique_ptr<PeerSync> peers;  // null: this router is alone
+  const std::optional<PromptTokens> tokens;
+  const ApiKeys keys;
+  Tenants tenants;
+  std::unique_ptr<http::AsyncClient> client;
+  Monitor monitor;
+  WarmStart warm_start;
+  CacheSubscriber subscriber;
+  std::vector<std::unique_ptr<EndpointSource>> sources;
+  RetryBudget retries;
+  StoredResponses stored;
+  Admission admission;
+  const std::unique_ptr<RouteQueue> queue;  // null: no request waits
+  const RouteContext context;
+  std::unique_ptr<http::Server> server;
+};
+
+void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
+  const http::Request& request = exchange->request();
+  const bool asks_page =
+      options.page && request.path == "/" && (request.method == "GET" || request.method == "HEAD");
+  if (auto refusal = unauthorized(keys, request))
+    return exchange->respond(asks_page ? login_page() : *std::move(refusal));
+  if (asks_page) return exchange->respond(fleet_page());
+  Tenant* tenant = tenants.find(request.headers.find("Authorization").value_or(""));
+  if (tenant && (is_operators(request.path) || means_all_workers(request)))
+    return exchange->respond(openai::error_response(403, "this route is for the router's operator"));
+  if (auto answer = admin_answer(context, request)) {
+    if (request.path == "/metrics") answer->body += tenants.metrics() + (queue ? queue->metrics() : "");
+    return exchange->respond(*std::move(answer));
+  }
+  if (asks_for_websocket(request)) return exchange->respond(no_websocket());
+  Tenant::Answer admitted = tenant ? tenant->admit(now_us()) : Tenant::Answer();
+  if (admitted.retry_after_s > 0) return exchange->respond(limited(admitted));
+  const bool to_all = means_all_workers(request);
+  if ((to_all || !queue) && !admission.admit()) {
+    metrics->rate_limited();
+    return exchange->respond(openai::error_response(
+        429, fmt::format("at most {} requests at a time", options.max_concurrent_requests)));
+  }
+  http::ClientLoop& loop = client->loop_of(*exchange);
+  if (to_all)
+    return fan_out(context, loop, std::move(exchange), [this] { admission.leave(); });
+  Forwarding::start(context, loop, std::move(exchange), std::move(admitted.share),
+                    tenant ? tenant->options().name : "");
+}
+
+Result<std::unique_ptr<Router>> Router::start(RouterOptions options) {
+  TRY_VOID(check_pools(options));
+  auto metrics = std::make_unique<RouteMetrics>();
+  TRY(auto balancer, make_balancer(options, *metrics));
+  TRY_VOID(add_workers(*balancer, options));
+  std::optional<PromptTokens> tokens;
+  if (options.tokenizer) {
+    TRY(tokens, PromptTokens::make(options.tokenizer));
+  }
+  TRY(auto tls, http::client_tls_context(options.worker_tls));
+  TRY(auto peers, join_peers(*balancer, *metrics, options.peers));
+  http::ServerOptions http = options.http;
+  auto state = std::make_unique<State>(std::move(options), std::move(metrics), std::move(balancer),
+                                       std::move(peers), std::move(tokens), std::move(tls));
+  http.refusal = [](int status, const std::string& message) {
+    return openai::error_response(status, message);
+  };
+  http.admit = [state = state.get()](const http::Request& request) {
+    return unauthorized(state->keys, request);
+  };
+  state->monitor.start();
+  const auto handle = [state = state.get()](std::shared_ptr<http::Exchange> exchange) {
+    state->handle(std::move(exchange));
+  };
+  TRY(state->server, http::Server::start(std::move(http), handle, *state->client));
+  return std::unique_ptr<Router>(new Router(std::move(state)));
+}
+
+Router::Router(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Router::~Router() = default;
+
+std::uint16_t Router::port() const { return state_->server->port(); }
+std::string Router::address() const { return state_->server->address(); }
+void Router::stop(int grace_ms) { state_->server->stop(grace_ms); }
+
+}  // namespace octavo::fleet

@@ -1,0 +1,79 @@
+// Everything that `octavo route` can be told. Names and defaults of SGLang's launch_router where it has them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fleet/decide/policies.h"
+#include "fleet/discover/endpoint_source.h"
+#include "fleet/health/endpoint_health.h"
+#include "fleet/peers/peer_sync.h"
+#include "fleet/route/queue_options.h"
+#include "fleet/route/tenants.h"
+#include "http/server.h"
+#include "http/tls.h"
+#include "http/url.h"
+
+namespace octavo {
+class Tokenizer;
+}
+
+namespace octavo::fleet {
+
+struct RetryOptions {
+  int attempts_max = 5;  // the first one included
+  int initial_backoff_ms = 50;
+  int max_backoff_ms = 30'000;
+  double backoff_multiplier = 1.5;
+  double jitter = 0.2;  // share of a backoff that is drawn at random
+  double budget = 0.2;  // retries after refusals, as a share of the requests; ten a second are free
+};
+
+// A list of workers that changes.
+struct DiscoveredWorkers {
+  std::optional<Role> role = {};  // of all of them; nothing: each says its own
+  EndpointSourceOptions from = {};
+};
+
+struct RouterOptions {
+  std::vector<std::string> worker_urls = {};
+  std::vector<DiscoveredWorkers> discovered = {};  // beside those
+  // Prefill and decode apart: pools in place of worker_urls.
+  bool disaggregated = false;
+  std::vector<std::string> prefill_urls = {};
+  std::vector<std::string> decode_urls = {};
+  std::string prefill_policy = {};  // "": as `policy`
+  std::string decode_policy = {};
+  // Where each worker tells its KV cache events, see read_kv_events(); none at all: no worker does.
+  std::vector<std::string> kv_events = {};
+  std::shared_ptr<const Tokenizer> tokenizer = {};  // of the workers' model; null: prompts are text
+  PeerOptions peers = {};                           // other routers of the same workers
+  std::optional<http::Url> warm_from = {};          // one of them, which is asked what workers hold
+  std::string policy = "kv_aware";
+  PolicyOptions policy_options = {};
+  RetryOptions retry = {};
+  int slow_start_secs = 0;  // in which a worker that comes gets its share by and by; 0: at once
+  int hedge_after_ms = 0;   // without an answer's head: another worker is asked, too; 0: none ever is
+  int migration_limit = 0;  // times that a stream may continue at another replica when its own fails
+  BreakerOptions breaker = {};
+  ProbeOptions probes = {};
+  std::string health_check_endpoint = "/health";
+  int health_check_interval_ms = 2'000;
+  int health_check_timeout_ms = 3'000;
+  int startup_check_interval_ms = 500;  // while an endpoint has not answered a probe yet, or is unhealthy
+  int metrics_interval_ms = 1'000;
+  int request_timeout_ms = 1'800'000;  // of a request with all its attempts
+  int prefill_timeout_ms = 60'000;     // of a prompt at a prefill worker
+  int max_concurrent_requests = -1;  // -1: any number
+  QueueOptions queue = {};
+  bool page = true;  // a web page at `/`
+  std::vector<std::string> api_keys = {};
+  std::vector<TenantOptions> tenants = {};  // who may use the router beside those, within limits
+  http::ServerOptions http = {};
+  http::ClientTlsOptions worker_tls = {};  // of workers at https://
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,37 @@
+#include "fleet/route/stored_responses.h"
+
+namespace octavo::fleet {
+
+void StoredResponses::learn(std::string_view id, const std::string& worker) {
+  constexpr std::size_t kIdBytesMax = 256;
+  if (id.empty() || id.size() > kIdBytesMax) return;
+  const std::string key(id);
+  const std::lock_guard lock(mutex_);
+  if (const auto known = by_id_.find(key); known != by_id_.end()) {
+    newest_first_.erase(known->second);
+  } else if (newest_first_.size() == kResponsesMax) {
+    by_id_.erase(newest_first_.back().id);
+    newest_first_.pop_back();
+  }
+  newest_first_.push_front({key, worker});
+  by_id_[key] = newest_first_.begin();
+}
+
+std::string StoredResponses::worker_of(std::string_view id) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = by_id_.find(std::string(id));
+  return known == by_id_.end() ? std::string() : known->second->worker;
+}
+
+std::string_view response_id(std::string_view answer) {
+  constexpr std::string_view kName = "\"id\"", kPrefix = "resp";
+  for (std::size_t at = answer.find(kName); at != std::string_view::npos; at = answer.find(kName, at + 1)) {
+    const std::size_t begin = answer.find('"', at + kName.size());
+    if (begin == std::string_view::npos) return {};
+    const std::string_view text = answer.substr(begin + 1, answer.find('"', begin + 1) - begin - 1);
+    if (text.starts_with(kPrefix)) return text;
+  }
+  return {};
+}
+
+}  // namespace octavo::fleet

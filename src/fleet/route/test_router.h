@@ -1,0 +1,144 @@
+// A router in front of replicas that tests drive.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fleet/route/router.h"
+#include "http/client.h"
+
+namespace octavo::fleet {
+
+// A replica that answers with its name, or as a test tells it to.
+class Replica {
+ public:
+  using Behaviour = std::function<void(std::shared_ptr<http::Exchange>)>;
+
+  explicit Replica(std::string name, Behaviour behaviour = {})
+      : name_(std::move(name)), behaviour_(std::move(behaviour)) {
+    start(0);
+  }
+  void start(std::uint16_t port) {
+    server_ = *http::Server::start({.port = port},
+                                   [this](std::shared_ptr<http::Exchange> e) { handle(std::move(e)); });
+    port_ = server_->port();
+  }
+  void stop() { server_.reset(); }
+
+  std::uint16_t port() const { return port_; }
+  std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
+  std::atomic<int> requests = 0;
+  std::atomic<int> pages = 0;      // of metrics, that were read
+  std::atomic<int> waiting = 3;    // requests, by its metrics
+  std::atomic<int> started_s = 10;  // its process
+  std::atomic<int> engines = 1;    // ranks, by its metrics
+  std::atomic<bool> well = true;
+  std::atomic<bool> has_more = false;  // models: "more", too
+
+ private:
+  std::string metrics() const {
+    std::string page = fmt::format("vllm:num_requests_waiting {}\nprocess_start_time_seconds {}\n", waiting.load(),
+                                   started_s.load());
+    for (int i = 0; i < engines; ++i) page += fmt::format("vllm:num_requests_running{{engine=\"{}\"}} {}\n", i, int{engines > 1});
+    return page;
+  }
+  std::string models() const {
+    return R"({"data": [{"id": "m"}, {"id": ")" + name_ + R"(", "parent": "m"})" +
+           (has_more ? R"(, {"id": "more"})" : "") + "]}";
+  }
+  void handle(std::shared_ptr<http::Exchange> e) {
+    const std::string& path = e->request().path;
+    if (path == "/health") return e->respond({.status = well ? 200 : 500});
+    if (path == "/metrics") {
+      e->respond({.content_type = "text/plain", .body = metrics()});
+      return void(++pages);
+    }
+    if (path == "/v1/models") return e->respond({.body = models()});
+    ++requests;
+    if (behaviour_) return behaviour_(std::move(e));
+    e->respond(
+        {.content_type = "text/plain",
+         .body = name_ + e->request().method + e->request().path + e->request().query + e->request().body});
+  }
+
+  std::string name_;
+  Behaviour behaviour_;
+  std::uint16_t port_ = 0;
+  std::unique_ptr<http::Server> server_;
+};
+
+class RouterTest : public testing::Test {
+ protected:
+  void route(std::vector<std::string> urls, RouterOptions options = {}) {
+    options.worker_urls = std::move(urls);
+    start(std::move(options));
+  }
+  void route_apart(std::vector<std::string> prefill, std::vector<std::string> decode) {
+    start({.disaggregated = true, .prefill_urls = std::move(prefill), .decode_urls = std::move(decode)});
+  }
+  void start(RouterOptions options) {
+    const std::size_t replicas =
+        options.worker_urls.size() + options.prefill_urls.size() + options.decode_urls.size();
+    if (options.policy == RouterOptions().policy) options.policy = "round_robin";
+    // Far enough apart that probes do not take part.
+    if (options.health_check_interval_ms == RouterOptions().health_check_interval_ms)
+      options.health_check_interval_ms = 10'000;
+    options.startup_check_interval_ms = 20;
+    options.metrics_interval_ms = 50;
+    options.retry.initial_backoff_ms = 1;
+    auto started = Router::start(std::move(options));
+    ASSERT_TRUE(started) << started.error().message;
+    router_ = *std::move(started);
+    wait(
+        [&] { return get("/workers").body.find("\"unknown\"") == std::string::npos && ready() >= replicas; });
+  }
+  std::size_t ready() {
+    const std::string body = get("/readiness").body;
+    return static_cast<std::size_t>(std::atoi(body.substr(body.find("healthy_workers") + 17).c_str()));
+  }
+  template <class Condition>
+  void wait(Condition condition) {
+    for (int i = 0; i < 6000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_TRUE(condition()) << "not within 60 seconds";
+  }
+  http::Client connect() { return *http::Client::connect({.port = router_->port()}); }
+  http::Response get(std::string_view target) { return *connect().get(target); }
+  http::Response post(std::string body, http::Headers headers = {}) {
+    return *connect().request("POST", "/v1/completions", std::move(body), std::move(headers));
+  }
+
+  std::unique_ptr<Router> router_;
+};
+
+// Keeps what it is asked until a test lets go of it.
+class Keeper {
+ public:
+  void operator()(std::shared_ptr<http::Exchange> exchange) {
+    const std::lock_guard lock(mutex_);
+    exchange->on_close([this](http::CloseReason) { ++closed; });
+    kept_.push_back(std::move(exchange));
+  }
+  std::size_t size() {
+    const std::lock_guard lock(mutex_);
+    return kept_.size();
+  }
+  std::shared_ptr<http::Exchange> at(std::size_t i) {
+    const std::lock_guard lock(mutex_);
+    return kept_.at(i);
+  }
+  std::atomic<int> closed = 0;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<http::Exchange>> kept_;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,37 @@
+// A router that starts asks another one what replicas hold (GET /kv_index), and goes on from there with their
+// own events: engines tell only of their last events again, a router that has run longer knows them all.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "fleet/balance/balancer.h"
+#include "fleet/index/held_dump.h"
+#include "fleet/route/route_metrics.h"
+#include "fleet/route/router_options.h"
+#include "http/url.h"
+
+namespace octavo::fleet {
+
+class WarmStart {
+ public:
+  // The arguments outlive this. Without options.warm_from no router is read.
+  WarmStart(Balancer& balancer, RouteMetrics& metrics, const RouterOptions& options)
+      : balancer_(balancer), metrics_(metrics), options_(options), peer_(options.warm_from) {}
+
+  // Waits for the peer's answer, once for each worker, and takes it over. For the thread that is about to
+  // listen to the worker. Nothing is known: the peer is not there, or does not know the worker.
+  CachePosition operator()(const Member& member);
+
+ private:
+  Result<std::optional<HeldDump>> ask(const std::string& worker) const;
+
+  Balancer& balancer_;
+  RouteMetrics& metrics_;
+  const RouterOptions& options_;
+  std::optional<http::Url> peer_;  // nothing from when it has failed
+  std::set<std::string> asked_;
+};
+
+}  // namespace octavo::fleet

@@ -1,0 +1,17 @@
+// The lists of workers that `octavo route` follows (Kubernetes, etcd, a file, DNS).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fleet/balance/balancer.h"
+#include "fleet/route/router_options.h"
+
+namespace octavo::fleet {
+
+// `balancer` outlives them. disaggregated: each worker must be for prefill or decode.
+std::vector<std::unique_ptr<EndpointSource>> follow_workers(Balancer& balancer,
+                                                            const std::vector<DiscoveredWorkers>& from,
+                                                            bool disaggregated);
+
+}  // namespace octavo::fleet

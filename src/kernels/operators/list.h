@@ -1,0 +1,53 @@
+// The list of operators, one row each: X(name, type of its arguments, backends). `all`: every backend has it; `host`: CUDA
+// lacks it. From the list follow Ops and Need (ops.h), the declarations and tables of the backends, and the timer of
+// `octavo bench step`. A row without a body in a backend, or without a check() of its arguments, does not link.
+#pragma once
+
+#define OCTAVO_OPERATORS(X)                      \
+  X(embed, EmbedArgs, all)                       \
+  X(add_norm, AddNormArgs, all)                  \
+  X(matmul, MatmulArgs, all)                     \
+  X(activate, ActivateArgs, all)                 \
+  X(keep_tail, KeepTailArgs, all)                \
+  X(scale_rows, ScaleRowsArgs, all)              \
+  X(clamp, ClampArgs, all)                       \
+  X(route, RouteArgs, all)                       \
+  X(grouped_matmul, GroupedMatmulArgs, all)      \
+  X(combine, CombineArgs, all)                   \
+  X(add_rows, AddRowsArgs, all)                  \
+  X(angles, AnglesArgs, all)                     \
+  X(qkv_store, QkvStoreArgs, all)                \
+  X(head_matmul, HeadMatmulArgs, all)            \
+  X(latent_store, LatentStoreArgs, all)          \
+  X(choose_tokens, ChooseTokensArgs, all)        \
+  X(attention, AttentionArgs, all)               \
+  X(turn_ends, TurnEndsArgs, host)               \
+  X(store_rows, StoreRowsArgs, host)             \
+  X(gate, GateArgs, all)                         \
+  X(causal_conv, ConvArgs, all)                  \
+  X(gated_delta, GatedDeltaArgs, all)            \
+  X(scan, ScanArgs, all)                         \
+  X(channel_scan, ChannelScanArgs, all)          \
+  X(wkv, WkvArgs, all)                           \
+  X(compress, CompressArgs, host)                \
+  X(collapse_streams, CollapseStreamsArgs, host) \
+  X(expand_streams, ExpandStreamsArgs, host)     \
+  X(predict_streams, PredictStreamsArgs, all)    \
+  X(correct_streams, CorrectStreamsArgs, all)    \
+  X(match_size, MatchSizeArgs, all)              \
+  X(gather_rows, GatherRowsArgs, all)            \
+  X(pool, PoolArgs, all)                         \
+  X(put_sampled, PutSampledArgs, all)            \
+  X(scale_logits, ScaleLogitsArgs, all)          \
+  X(sample, SampleArgs, all)
+
+// Forms of operators that a network may need and a backend may lack: X(name, words for errors, backends).
+#define OCTAVO_FORMS(X)                                                         \
+  X(distance_bias, "attention with biases by distance", host)                   \
+  X(experts_by_token, "experts that the id of a token chooses", host)           \
+  X(root_scores, "routers with scores sqrt(softplus)", host)                    \
+  X(cross_attention, "cross attention to the rows of an encoder", host)         \
+  X(sound_encoder, "encoders of sound", host)
+
+// Declares the operators of a backend whose functions have the operators' names.
+#define OCTAVO_DECLARE_OPERATOR(name, Args, backends) void name(Stream& stream, const Args& args);

@@ -1,0 +1,122 @@
+// Operators on the rows of tokens: embedding, norms, products, activations.
+#pragma once
+
+#include "kernels/kinds.h"
+#include "kernels/weight.h"
+#include "tensor/view.h"
+
+namespace octavo {
+
+// rms:   x / sqrt(mean(x^2) + eps) * weight
+// layer: (x - mean(x)) / sqrt(var(x) + eps) * weight + bias
+// affine: x * weight + bias
+struct Norm {
+  NormKind kind = NormKind::none;
+  float eps = 0;
+  View weight = {};  // f32 [dim]
+  View bias = {};    // f32 [dim]; optional
+};
+
+// out[i] = table[ids[i]] * scale + positions_table[positions[i]] + type_table[types[i]]
+struct EmbedArgs {
+  View ids;  // i32 [n]
+  const Weight& table;
+  float scale = 1;
+  const Weight* position_table = nullptr;  // learned positions; optional
+  View positions = {};                     // i32 [n]; with position_table
+  const Weight* type_table = nullptr;      // of token types; optional
+  View types = {};                         // i32 [n]; with type_table
+  View out;                                // f32 [n, dim]
+};
+
+// residual = (residual + delta_scale * delta_norm(delta)) * residual_scale;  out = norm(residual)
+// With `replace` the residual becomes norm(residual), too: norms after the residual, as in BERT.
+struct AddNormArgs {
+  View residual;    // f32 [n, dim], updated in place
+  View delta = {};  // act [n, dim]; optional
+  float delta_scale = 1;
+  Norm delta_norm = {};  // kind none: delta as it is
+  View residual_scale = {};  // f32 [1]; optional: 1
+  Norm norm = {};        // kind none: out is the residual, converted
+  bool replace = false;
+  View out = {};  // act [n, dim]; optional
+};
+
+// y = x * w^T + bias
+struct MatmulArgs {
+  View x;  // w.activation() [m, cols]
+  const Weight& w;
+  View bias = {};  // f32 [rows]; optional
+  View y;          // f32 or act [m, rows]
+};
+
+// gated: y = act(x[:, :h]) * x[:, h:];  else y = act(x)
+// swigluoai, with g = min(x[:, :h], limit): y = g * sigmoid(alpha * g) * (clamp(x[:, h:], -limit, limit) + 1)
+// xielu (Huang and Schlag, "Deriving Activation Functions Using Integration", 2024), a being softplus(slopes):
+//   y = a[0] * x * x + x / 2 where x > 0, else (expm1(min(x, -1e-6)) - x) * (1/2 + a[1]) + x / 2
+struct ActivateArgs {
+  View x;  // act [m, 2h] or [m, h]
+  Activation activation = Activation::silu;
+  bool gated = true;
+  float alpha = 1;  // this and limit: of swigluoai
+  float limit = 0;
+  View slopes = {};  // f32 [2]; of xielu
+  View y;            // act [m, h]
+};
+
+// x = max(0, x - mean(x) - deviations * std(x)), over each row: the upper tail is left (Gemma 3n, 2025)
+struct KeepTailArgs {
+  View x;  // act [n, dim], in place
+  float deviations = 0;
+};
+
+// y[i] = x[i] * factors[rows[i]]
+struct ScaleRowsArgs {
+  View x;          // act [n, dim]
+  View factors;    // f32 [m]
+  View rows = {};  // i32 [n]; optional: i itself
+  View y;          // act [n, dim]; may be x
+};
+
+// y = min(max(x, least), most), of each column
+struct ClampArgs {
+  View x;      // act [n, dim]
+  View least;  // f32 [dim]; may be infinite
+  View most;   // f32 [dim]
+  View y;      // act [n, dim]; may be x
+};
+
+// out[i] = x[rows[i]]
+struct GatherRowsArgs {
+  View x;     // f32 or act [n, dim]
+  View rows;  // i32 [r]
+  View out;   // as x [r, dim]
+};
+
+// out[s] = the first, the last or the mean of rows [starts[s], starts[s + 1]) of x, of which there is one at
+// least; of each column the greatest number; the sum, divided by the root of how many there are; or a mean
+// where the i-th row, from 1 on, counts i times. Sums are in the order of the rows.
+struct PoolArgs {
+  View x;       // f32 [n, dim]
+  View starts;  // i32 [sequences + 1]
+  Pool pool = Pool::mean;
+  View out;  // f32 [sequences, dim]
+};
+
+// ids[tokens[i]] = max(sampled[rows[i]], 0): tokens that the previous step has sampled and the host does not know
+// yet. A row that found nothing to choose (-1) counts as token 0.
+struct PutSampledArgs {
+  View ids;      // i32 [n], in place
+  View tokens;   // i32 [p], each at most once
+  View sampled;  // i32 [r]
+  View rows;     // i32 [p]
+};
+
+// logits = cap(logits * scale), cap(x) = c * tanh(x / c)
+struct ScaleLogitsArgs {
+  View logits;  // f32 [r, vocab], in place
+  float scale = 1;
+  float soft_cap = 0;  // 0: none
+};
+
+}  // namespace octavo

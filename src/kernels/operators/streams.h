@@ -1,0 +1,65 @@
+// Operators of networks with several residuals per token.
+#pragma once
+
+#include "tensor/view.h"
+
+namespace octavo {
+
+constexpr int kMaxStreams = 8;  // residuals of a token
+
+// Manifold-constrained hyper-connections (Xie et al., "mHC", 2026): a token has several residuals x[j], and w is the
+// product of a matrix with all of them, normalised together. What a layer reads is one of them all:
+//   out = sum over j, ascending, of (sigmoid(w[j] * scale[0] + base[j]) + eps) * x[j]
+// What it puts out goes to each (ExpandStreamsArgs):
+//   post[j] = 2 * sigmoid(w[S + j] * scale[1] + base[S + j])
+//   mix = the softmax of each row of S x S numbers w[2 S ..] * scale[2] + base[2 S ..], plus eps, made doubly
+//         stochastic: columns, then `iterations` - 1 times rows and columns, are divided by their sums plus eps
+struct CollapseStreamsArgs {
+  View x;       // f32 [n, streams, dim], streams up to kMaxStreams
+  View matrix;  // f32 [streams, streams * dim] or, with post and mix, [streams * (2 + streams), streams * dim]
+  View base;    // f32 [rows of matrix]
+  View scale;   // f32 [1] or [3]
+  float norm_eps = 0;
+  float eps = 0;
+  int iterations = 0;
+  View out;        // f32 [n, dim]
+  View post = {};  // f32 [n, streams]; optional, as is mix
+  View mix = {};   // f32 [n, streams * streams]
+};
+
+// x[k] = post[k] * delta + sum over j, ascending, of mix[j, k] * x[j]
+struct ExpandStreamsArgs {
+  View x;      // f32 [n, streams, dim], in place
+  View delta;  // act [n, dim]
+  View post;   // f32 [n, streams]
+  View mix;    // f32 [n, streams * streams]
+};
+
+// Alternating updates (Baykal et al., "Alternating Updates for Efficient Transformers", 2023): a token has
+// several streams, and layers work on the first. Before a layer, with m = tanh(router[t]),
+//   x[t, j] += sum over i, ascending, of x[t, i] * (sum over p of coefs[j * streams + i, p] * m[p])
+struct PredictStreamsArgs {
+  View x;       // f32 [n, streams, dim], in place; streams up to kMaxStreams
+  View router;  // f32 [n, streams]
+  View coefs;   // f32 [streams * streams, streams]
+};
+
+// After the layer, which made x[t, 0] of `before`, with m of its result and change = x[t, 0] - before[t]:
+//   x[t, j] += change * (1 + sum over p of coefs[j, p] * m[p]), where x[t, 0] is `before` again
+//   out[t] = x[t, 0] * scale
+struct CorrectStreamsArgs {
+  View x;           // f32 [n, streams, dim], in place; streams up to kMaxStreams
+  View before;      // f32 [n, dim]
+  View router;      // f32 [n, streams]
+  View coefs;       // f32 [streams, streams]
+  View scale = {};  // f32 [dim]; optional
+  View out;         // act [n, dim]
+};
+
+// x = x * rms(like) / max(rms(x), sqrt(1e-5)), over each row
+struct MatchSizeArgs {
+  View x;     // f32 [n, dim], in place
+  View like;  // f32 [n, dim]
+};
+
+}  // namespace octavo

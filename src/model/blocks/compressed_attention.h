@@ -1,0 +1,46 @@
+// Compressed attention.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "model/blocks/indexer.h"
+#include "model/norm_spec.h"
+
+namespace octavo {
+
+class Block;
+class GgufLayers;
+class Namer;
+
+// Attention over the last tokens and over entries that stand for several tokens each (CompressArgs; DeepSeek-V4,
+// 2026). A token has one key, which is its value, too. See blocks/compressed_attention.cc.
+struct CompressedAttention {
+  int heads = 0;
+  int head_dim = 0;
+  int q_rank = 0;        // of the latent that queries are made of
+  int out_groups = 1;    // of heads, whose products with matrices of their own the last matrix mixes
+  int out_rank = 0;      // numbers of each of these products
+  int window = 0;        // last tokens that a query sees, itself included
+  NormSpec norm = {};    // of the latent, of each head of queries (stored there: no weight), of keys and of entries
+  float scale = 1;       // of the scores
+  int rope = -1;         // index into ModelSpec::ropes: the ends of heads turn
+  int rate = 0;          // tokens of an entry; 0: there are none
+  bool overlaps = false; // an entry is made of the tokens before its own, too
+  std::optional<Indexer> indexer = {};  // nothing: a query sees all entries; with `overlaps`
+
+  int sets() const { return overlaps ? 2 : 1; }
+  int index_dim() const { return indexer ? indexer->head_dim : 0; }
+
+  // In the checkpoint.
+  struct Names {
+    std::string prefix = "attn.";
+    static Names of_gguf(const GgufLayers& layers);
+  };
+};
+
+std::unique_ptr<Block> make_block(const CompressedAttention& spec, const Namer& name, std::int64_t dim);
+
+}  // namespace octavo

@@ -1,0 +1,37 @@
+// Cross attention.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace octavo {
+
+class Block;
+class Namer;
+
+// Attention to the rows that an encoder has made: queries of the layer's input, keys and values of those
+// rows. Every head has keys of its own. See blocks/cross_attention.cc.
+struct CrossAttention {
+  int heads = 0;
+  int head_dim = 0;
+  float scale = 1;  // of the scores
+  bool bias = true;  // of the products; of keys, `k_bias`
+  bool k_bias = false;
+
+  int rows() const { return heads * head_dim; }
+
+  // In the checkpoint.
+  struct Names {
+    std::string norm = {};
+    std::string post_norm = {};
+    std::string q = {};
+    std::vector<std::string> kv = {};
+    std::string out = {};
+  };
+};
+
+std::unique_ptr<Block> make_block(const CrossAttention& spec, const Namer& name, std::int64_t dim);
+
+}  // namespace octavo

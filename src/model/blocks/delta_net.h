@@ -1,0 +1,51 @@
+// The gated delta net.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/norm_spec.h"
+
+namespace octavo {
+
+class Block;
+class GgufLayers;
+class Namer;
+
+// A gated delta net (GatedDeltaArgs) after a short convolution. A sequence has a state of fixed size instead of a cache.
+struct DeltaNet {
+  int key_heads = 0;
+  int value_heads = 0;  // a multiple of key_heads
+  bool tiled = false;   // GatedDeltaArgs::tiled
+  int key_dim = 0;      // of a head
+  int value_dim = 0;
+  int conv_width = 0;
+  float beta_scale = 1;  // GatedDeltaArgs::beta_scale
+  NormSpec norm = {};    // of the output of each value head, before its gate
+
+  std::int64_t values() const { return std::int64_t{value_heads} * value_dim; }
+  // Of the convolution: queries, keys and values.
+  std::int64_t channels() const { return 2 * std::int64_t{key_heads} * key_dim + values(); }
+
+  // In the checkpoint.
+  struct Names {
+    // Queries, keys and values, then gates: in two tensors, in four, or in one, key head by key head. ba likewise.
+    std::vector<std::string> in = {"linear_attn.in_proj_qkv", "linear_attn.in_proj_z"};
+    std::vector<std::string> ba = {"linear_attn.in_proj_b", "linear_attn.in_proj_a"};
+    // Or of queries, of keys and of values.
+    std::vector<std::string> conv = {"linear_attn.conv1d"};
+    std::string a_log = "linear_attn.A_log";
+    // a_log holds -exp of its value.
+    bool rates = false;
+    std::string dt_bias = "linear_attn.dt_bias";
+    std::string norm = "linear_attn.norm";
+    std::string out = "linear_attn.out_proj";
+    static Names of_gguf(const GgufLayers& layers);
+  };
+};
+
+std::unique_ptr<Block> make_block(const DeltaNet& spec, const Namer& name, std::int64_t dim);
+
+}  // namespace octavo

@@ -1,0 +1,80 @@
+// Mixtures of experts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/operators/experts.h"
+#include "model/blocks/mlp.h"
+#include "model/norm_spec.h"
+
+namespace octavo {
+
+class Block;
+class GgufLayers;
+class Namer;
+
+// How a checkpoint holds the matrices of experts.
+enum class ExpertStorage : std::uint8_t {
+  each,                // a tensor for each; '{}' in its name is the expert's number
+  stacked,             // one tensor [experts, outputs, inputs]
+  stacked_transposed,  // one tensor [experts, inputs, outputs]
+  flat,                // one tensor [experts * hidden units, dim]
+};
+
+// MLPs of which a router chooses a few for each token (Shazeer et al., 2017).
+struct Experts {
+  int count = 0;
+  RouterRule router;
+  bool router_bias = false;
+  bool choice_bias = false;        // RouteArgs::bias
+  int identities = 0;              // more of them, after the others, whose output is their input
+  int vocab = 0;  // not 0: ids in a table that chooses the experts of a token; the router gives only their weights
+  bool scales = false;             // the output of each is multiplied by one number
+  NormSpec router_norm = {};       // of the residual, which the router reads; none: it reads what experts do
+  Mlp expert;                      // each of them
+  std::optional<Mlp> shared = {};  // one more, which every token passes
+  bool shared_gate = false;        // whose weight is the sigmoid of its own gate
+  bool weigh_input = false;        // the weight of the one chosen expert is applied to its input, not to its output
+  bool sum_bias = false;           // their sum has a bias; not with `shared`
+  // Not 0: width of a product of the input that experts read; another matrix widens their sum to the network's width
+  // (Nemotron 3, 2026).
+  int latent = 0;
+
+  // In the checkpoint.
+  struct Names {
+    std::string router = "mlp.gate";
+    // These two are whole names.
+    std::string router_norm = {};
+    std::string scales = {};
+    std::string choice_bias = "mlp.gate.e_score_correction_bias";
+    // choice_bias is stored [1, experts].
+    bool choice_bias_row = false;
+    // Of Experts::vocab, a whole name.
+    std::string table = {};
+    ExpertStorage storage = ExpertStorage::each;
+    std::vector<std::string> up = {"mlp.experts.{}.gate_proj", "mlp.experts.{}.up_proj"};
+    std::string down = "mlp.experts.{}.down_proj";
+    // [experts, outputs]
+    std::vector<std::string> up_bias = {};
+    std::string down_bias = {};
+    // Of Experts::sum_bias.
+    std::string sum_bias = {};
+    // Rows of gate and up alternate.
+    bool interleaved = false;
+    // These two: of Experts::latent.
+    std::string latent = {};
+    std::string lift = {};
+    std::vector<std::string> shared_up = {"mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"};
+    std::string shared_down = "mlp.shared_expert.down_proj";
+    std::string shared_gate = "mlp.shared_expert_gate";
+    static Names of_gguf(const GgufLayers& layers);
+  };
+};
+
+std::unique_ptr<Block> make_block(const Experts& spec, const Namer& name, std::int64_t dim);
+
+}  // namespace octavo

@@ -1,0 +1,36 @@
+// Kimi delta attention.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "model/norm_spec.h"
+
+namespace octavo {
+
+class Block;
+class GgufLayers;
+class Namer;
+
+// Kimi delta attention (Kimi Team, "Kimi Linear", 2025): a gated delta net of which each row of a state
+// forgets at a rate of its own. Rates and output gates are products of two matrices with `head_dim` numbers
+// between them.
+struct KimiDelta {
+  int heads = 0;
+  int head_dim = 0;  // of queries, keys and values
+  int conv_width = 0;
+  NormSpec norm = {};  // of the output of each head, before its gate
+
+  std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
+
+  // In the checkpoint.
+  struct Names {
+    std::string prefix = "self_attn.";
+    static Names of_gguf(const GgufLayers& layers);
+  };
+};
+
+std::unique_ptr<Block> make_block(const KimiDelta& spec, const Namer& name, std::int64_t dim);
+
+}  // namespace octavo

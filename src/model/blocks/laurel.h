@@ -1,0 +1,30 @@
+// Laurel.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "model/norm_spec.h"
+
+namespace octavo {
+
+class Block;
+class GgufLayers;
+class Namer;
+
+// A second path beside attention (Gemma 3n, 2025): x + norm(W_right W_left x). See blocks/laurel.cc.
+struct Laurel {
+  int rank = 0;
+  NormSpec norm = {};
+
+  // In the checkpoint.
+  struct Names {
+    std::string prefix = "laurel.";
+    static Names of_gguf(const GgufLayers& layers);
+  };
+};
+
+std::unique_ptr<Block> make_block(const Laurel& spec, const Namer& name, std::int64_t dim);
+
+}  // namespace octavo

@@ -1,0 +1,46 @@
+// Lightning attention.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/blocks/attention.h"
+
+namespace octavo {
+
+class Block;
+class GgufLayers;
+class Namer;
+
+// Lightning attention (Qin et al., "Lightning Attention-2", 2024): attention without softmax, whose keys and
+// values count less by a fixed rate of each head with every token that comes after. A state is in place of
+// the past.
+struct LightningAttention {
+  int heads = 0;
+  int head_dim = 0;
+  std::vector<float> rates;  // of each head
+  NormSpec norm = {};        // of the output of all heads, or of each group's, before its gate
+  int norm_groups = 1;
+  bool silu = true;          // queries, keys and values pass it
+  NormSpec qk_norm = {};     // of each head's queries and keys
+  float scale = 1;           // of queries; with qk_norm
+  int rope = -1;             // index into ModelSpec::ropes; -1: none
+
+  std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
+
+  // In the checkpoint.
+  struct Names {
+    std::string in = "self_attn.qkv_proj";
+    QkvOrder order = QkvOrder::by_head;
+    std::string gate = "self_attn.output_gate";
+    std::string norm = "self_attn.norm";
+    std::string out = "self_attn.out_proj";
+    static Names of_gguf(const GgufLayers& layers);
+  };
+};
+
+std::unique_ptr<Block> make_block(const LightningAttention& spec, const Namer& name, std::int64_t dim);
+
+}  // namespace octavo

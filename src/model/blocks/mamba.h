@@ -1,0 +1,36 @@
+// Mamba.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "model/norm_spec.h"
+
+namespace octavo {
+
+class Block;
+class GgufLayers;
+class Namer;
+
+// A Mamba mixer (ChannelScanArgs): of its input are made x and a gate; of x, after the convolution, dt of
+// low rank, b and c.
+struct Mamba {
+  int inner = 0;
+  int state_dim = 0;
+  int step_rank = 0;
+  int conv_width = 0;
+  bool conv_bias = false;
+  bool bias = false;   // of the first and the last projection
+  NormSpec norm = {};  // of dt, b and c
+
+  // In the checkpoint.
+  struct Names {
+    std::string prefix = "mamba.";
+    static Names of_gguf(const GgufLayers& layers);
+  };
+};
+
+std::unique_ptr<Block> make_block(const Mamba& spec, const Namer& name, std::int64_t dim);
+
+}  // namespace octavo

@@ -1,0 +1,39 @@
+// Mamba2; its tensors have the names of Mamba's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+#include "model/norm_spec.h"
+
+namespace octavo {
+
+class Block;
+class Namer;
+
+// A Mamba2 mixer (ScanArgs): of its input are made a gate, x, B, C and dt; the convolution is over x, B, C.
+struct Mamba2 {
+  int heads = 0;
+  int head_dim = 0;
+  int groups = 0;     // of heads that share B and C
+  int state_dim = 0;  // of each column of a head
+  int conv_width = 0;
+  bool conv_bias = false;
+  bool bias = false;  // of the projections
+  float least_step = 0;
+  float most_step = std::numeric_limits<float>::infinity();
+  NormSpec norm = {};      // of the output of the heads of a group; kind none: only the gate
+  bool gate_first = true;  // the norm comes after the gate
+  // What gate, x, B, C and dt are multiplied by.
+  std::array<float, 5> multipliers = {1, 1, 1, 1, 1};
+
+  std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
+  // Of the convolution.
+  std::int64_t channels() const { return inner() + 2 * std::int64_t{groups} * state_dim; }
+};
+
+std::unique_ptr<Block> make_block(const Mamba2& spec, const Namer& name, std::int64_t dim);
+
+}  // namespace octavo

@@ -1,0 +1,34 @@
+// Experts beside an MLP.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "model/blocks/experts.h"
+
+namespace octavo {
+
+class Block;
+class GgufLayers;
+class Namer;
+
+// Experts beside a dense MLP (Gemma 4, 2026), each with norms of its own. See blocks/mlp_and_experts.cc.
+struct MlpAndExperts {
+  Mlp mlp;
+  Experts experts;
+  NormSpec norm = {};  // of the input of the experts, and of both outputs
+
+  // In the checkpoint.
+  struct Names {
+    // Of the input of the experts, of their output, and of the output of the MLP.
+    std::string norm = {};
+    std::string post_norm = {};
+    std::string mlp_post_norm = {};
+    static Names of_gguf(const GgufLayers& layers);
+  };
+};
+
+std::unique_ptr<Block> make_block(const MlpAndExperts& spec, const Namer& name, std::int64_t dim);
+
+}  // namespace octavo

@@ -1,0 +1,30 @@
+// A transformer that several layers share.
+#pragma once
+
+#include <cstdint>
+
+#include "model/blocks/mlp.h"
+#include "model/norm_spec.h"
+
+namespace octavo {
+
+// Attention and an MLP, one behind the other, that several layers have in common (Zamba2, 2024). They read
+// the residual and the token's embedding side by side. Each use has products of low rank of its own beside
+// their matrices, and one more matrix behind them. What comes out is added to what the layer's mixer reads,
+// not to the residual. See blocks/shared_transformer.cc.
+struct SharedTransformer {
+  int heads = 0;
+  int head_dim = 0;
+  float scale = 1;  // of the scores
+  int rope = -1;    // index into ModelSpec::ropes; -1: none
+  Mlp mlp;
+  int mlp_rank = 0;        // of the products beside the MLP's first matrix
+  int attention_rank = 0;  // of those beside queries, keys and values; 0: there are none
+  NormSpec norm = {};      // of what attention and the MLP read
+  int owner = 0;           // the first layer that has it, whose tensors it is made of
+  int use = 0;             // the number of this use, among those of all such blocks
+
+  std::int64_t rows() const { return std::int64_t{heads} * head_dim; }
+};
+
+}  // namespace octavo

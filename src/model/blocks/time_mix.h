@@ -1,0 +1,55 @@
+// Time mixing and channel mixing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/blocks/mlp.h"
+
+namespace octavo {
+
+class Block;
+class GgufLayers;
+class Namer;
+
+// Time mixing of RWKV-7 (Peng et al., 2025): WkvArgs, each part of whose input is a mixture of a token and
+// the one before it. Decays, rates, gates and the share of the first layer's values are made by two matrices
+// each, with an activation between them. See blocks/time_mix.cc.
+struct TimeMix {
+  int heads = 0;
+  int head_dim = 0;
+  int decay_rank = 0;  // these four: numbers between the two matrices
+  int rate_rank = 0;
+  int value_rank = 0;
+  int gate_rank = 0;
+  bool first = false;  // the first layer: its values are what the others take a share of
+  float unit_eps = 0;  // WkvArgs::eps
+  NormSpec norm = {};  // WkvArgs::norm
+
+  std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
+
+  // In the checkpoint.
+  struct Names {
+    std::string prefix = "attn.";
+    std::vector<std::string> shares = {"attn.x_r", "attn.x_w", "attn.x_k", "attn.x_v", "attn.x_a", "attn.x_g"};
+    static Names of_gguf(const GgufLayers& layers);
+  };
+};
+
+// Channel mixing of RWKV-7: an MLP that reads a mixture of a token and the one before it.
+struct ChannelMix {
+  Mlp mlp;
+
+  // In the checkpoint.
+  struct Names {
+    std::string shares = "ffn.x_k";
+    static Names of_gguf(const GgufLayers& layers);
+  };
+};
+
+std::unique_ptr<Block> make_block(const TimeMix& spec, const Namer& name, std::int64_t dim);
+std::unique_ptr<Block> make_block(const ChannelMix& spec, const Namer& name, std::int64_t dim);
+
+}  // namespace octavo

@@ -1,0 +1,28 @@
+// Which tensors the layers of a GGUF file have.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "weights/gguf.h"
+
+namespace octavo {
+
+// The tensors tell what else the network has: those of each layer, or of some.
+class GgufLayers {
+ public:
+  explicit GgufLayers(const Gguf& gguf) {
+    for (const StoredTensor& tensor : gguf.tensors)
+      if (const std::size_t dot = tensor.name.find('.', kBegin.size());
+          tensor.name.starts_with(kBegin) && dot != tensor.name.npos)
+        names_.insert(tensor.name.substr(dot + 1));
+  }
+  bool have(std::string_view name) const { return names_.contains(name); }
+
+ private:
+  static constexpr std::string_view kBegin = "blk.";
+  std::set<std::string, std::less<>> names_;
+};
+
+}  // namespace octavo

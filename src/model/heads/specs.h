@@ -1,0 +1,50 @@
+// Heads of models that read texts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/kinds.h"
+#include "model/norm_spec.h"
+
+namespace octavo {
+
+// How the scores of labels become what a client sees.
+enum class LabelActivation : std::uint8_t { none, sigmoid, softmax, relu };
+
+// A matrix behind the pooling, and what becomes of its product. Names come without a prefix.
+struct HeadLayer {
+  std::string name;
+  int outputs = 0;
+  bool bias = true;
+  std::optional<Activation> activation = {};
+  NormSpec norm = {};  // behind the activation
+  std::string norm_name = {};
+  // Not empty: a folder beside config.json whose weights are the matrix; `name` begins with it.
+  std::string folder = {};
+  // Not empty: a file of torch.save beside config.json that has the matrix, as "weight" and "bias".
+  std::string file = {};
+  // Not empty: of a matrix with a row for each token of the vocabulary, or with `table` of them, these; with
+  // `difference` there are two, and the only output is the first one's less the second's.
+  std::vector<int> rows = {};
+  int table = 0;
+  bool difference = false;
+};
+
+// What a model that reads texts instead of continuing them makes of one: a vector or, with labels, their
+// scores.
+struct Head {
+  Pool pool = Pool::mean;
+  bool each_token = false;  // it makes a vector of each token, not of the text
+  bool normalise = false;   // a vector's length becomes 1
+  std::vector<HeadLayer> layers = {};
+  std::vector<std::string> labels = {};  // of the last layer's outputs; empty: they are a vector
+  LabelActivation label_activation = LabelActivation::none;
+  // With each_token: tokens of which nothing is to be seen where they begin or end a text; -1: none.
+  int left_out_first = -1;
+  int left_out_last = -1;
+};
+
+}  // namespace octavo

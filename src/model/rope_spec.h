@@ -1,0 +1,68 @@
+// Rotary embeddings, and the temperature of attention.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace octavo {
+
+enum class RopeScalingKind : std::uint8_t {
+  none,
+  linear,
+  dynamic,
+  llama3,
+  yarn,
+  longrope,
+  proportional,
+  ntk
+};
+
+// How a rotary embedding is stretched beyond the length it was trained on; see rope.h for the formulas.
+// Fields that a kind does not use keep their defaults.
+struct RopeScaling {
+  RopeScalingKind kind = RopeScalingKind::none;
+  double factor = 1;
+  int original_positions = 0;  // the length of training
+  // llama3
+  double low_freq_factor = 1;
+  double high_freq_factor = 4;
+  // yarn
+  double beta_fast = 32;
+  double beta_slow = 1;
+  bool truncate = true;
+  // proportional: of the pairs, those that turn; the first ones
+  double share = 1;
+  // longrope: one divisor a pair of elements
+  std::vector<double> short_factors = {};
+  std::vector<double> long_factors = {};
+  // yarn and longrope: what cos and sin are multiplied by
+  double attention_factor = 1;
+};
+
+// Which frequencies the pairs of a rotary embedding of several axes have.
+enum class AxisFrequencies : std::uint8_t {
+  in_line,      // pair after pair, whatever their axes
+  anew,         // those of each axis as if there were no others
+  alternating,  // the axes, with equally many pairs, take turns: the first has the first frequency
+};
+
+struct RopeSpec {
+  int rotary_dim = 0;  // elements of a head that turn; even
+  double theta = 10000;
+  bool interleaved = false;
+  RopeScaling scaling = {};
+  // Not empty: tokens have a position on each of several axes (Wang et al., "Qwen2-VL", 2024), and pair i
+  // turns by the one on axes[i].
+  std::vector<std::int32_t> axes = {};
+  AxisFrequencies axis_frequencies = AxisFrequencies::in_line;
+};
+
+// Queries of the token at `position` count 1 + beta * ln(1 + floor((position + shift) / length)) times, so
+// that attention over long contexts stays sharp (Llama 4, 2025).
+struct Temperature {
+  double beta = 0;
+  int length = 0;
+  int shift = 0;
+};
+
+}  // namespace octavo

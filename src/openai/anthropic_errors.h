@@ -1,0 +1,14 @@
+// Errors as Anthropic's clients expect them: {"type": "error", "error": {"type", "message"}}.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+#include "http/message.h"
+
+namespace octavo::anthropic {
+
+std::string error_json(const Error& error);
+http::Response error_response(const Error& error);
+
+}  // namespace octavo::anthropic

@@ -1,0 +1,184 @@
+#include "request/sampling_fields.h"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+namespace octavo {
+namespace {
+
+using P = SamplingParams;
+using Part = SamplingField::Part;
+
+// A repetition penalty beyond these makes a logit infinite.
+constexpr double kPenaltyLeast = 1e-6, kPenaltyMost = 1e6;
+
+constexpr SamplingField kFields[] = {
+    {.name = "n",
+     .member = &P::n,
+     .part = Part::draws,
+     .help = "Number of answers to a prompt",
+     .least = 1,
+     .flag = "-n,--n"},
+    {.name = "temperature",
+     .member = &P::temperature,
+     .part = Part::draws,
+     .help = "Randomness of the draws; 0: always the most likely token",
+     .least = 0,
+     .most = 2,
+     .flag = "--temperature",
+     .generation_config = true,
+     .messages = true},
+    {.name = "top_p",
+     .member = &P::top_p,
+     .part = Part::draws,
+     .help = "Keep the most likely tokens up to this share of the probability",
+     .least = 0,
+     .most = 1,
+     .above_least = true,
+     .flag = "--top-p",
+     .generation_config = true,
+     .messages = true},
+    {.name = "top_k",
+     .member = &P::top_k,
+     .part = Part::draws,
+     .help = "Keep this number of the most likely tokens; 0 or -1: all",
+     .least = -1,
+     .flag = "--top-k",
+     .generation_config = true,
+     .messages = true},
+    {.name = "min_p",
+     .member = &P::min_p,
+     .part = Part::draws,
+     .help = "Keep tokens that are at least this likely, relative to the most likely token",
+     .least = 0,
+     .most = 1,
+     .flag = "--min-p",
+     .generation_config = true,
+     .messages = true},
+    {.name = "presence_penalty",
+     .member = &P::presence_penalty,
+     .part = Part::draws,
+     .help = "Subtract this from the logits of tokens that the answer contains",
+     .least = -2,
+     .most = 2,
+     .flag = "--presence-penalty",
+     .messages = true},
+    {.name = "frequency_penalty",
+     .member = &P::frequency_penalty,
+     .part = Part::draws,
+     .help = "Subtract this from a token's logit for each time that the answer contains it",
+     .least = -2,
+     .most = 2,
+     .flag = "--frequency-penalty",
+     .messages = true},
+    {.name = "repetition_penalty",
+     .member = &P::repetition_penalty,
+     .part = Part::draws,
+     .help = "Divide the logits of tokens in the prompt and the answer by this",
+     .least = kPenaltyLeast,
+     .most = kPenaltyMost,
+     .flag = "--repetition-penalty",
+     .generation_config = true,
+     .messages = true},
+    {.name = "seed",
+     .member = &P::seed,
+     .part = Part::draws,
+     .help = "Seed of the draws, which makes them repeatable; -1: none",
+     .flag = "--sampling-seed",
+     .messages = true},
+    {.name = "logit_bias",
+     .member = &P::logit_bias,
+     .part = Part::tokens,
+     .help = "Object from token id to a bias of its logit, from -100 to 100"},
+    {.name = "allowed_token_ids",
+     .member = &P::allowed_token_ids,
+     .part = Part::tokens,
+     .help = "The only tokens that answers may contain"},
+    {.name = "bad_words",
+     .member = &P::bad_words,
+     .part = Part::tokens,
+     .help = "Words that answers must not contain"},
+    {.name = "stop",
+     .member = &P::stop,
+     .part = Part::end,
+     .help = "Text that ends an answer; several: a list",
+     .flag = "--stop"},
+    {.name = "stop_token_ids",
+     .member = &P::stop_token_ids,
+     .part = Part::end,
+     .help = "Tokens that end an answer"},
+    {.name = "min_tokens",
+     .member = &P::min_tokens,
+     .part = Part::end,
+     .help = "Minimum number of output tokens",
+     .least = 0,
+     .flag = "--min-tokens"},
+    {.name = "ignore_eos",
+     .member = &P::ignore_eos,
+     .part = Part::end,
+     .help = "Continue after end-of-text tokens",
+     .flag = "--ignore-eos"},
+    {.name = "repetition_detection",
+     .member = &P::repetition_detection,
+     .part = Part::end,
+     .help = "End an answer whose tail is min_count repeats of a pattern of min_pattern_size to max_pattern_size tokens"},
+    {.name = "include_stop_str_in_output",
+     .member = &P::include_stop_str_in_output,
+     .part = Part::reports,
+     .help = "Keep the stop string in the text"},
+    {.name = "skip_special_tokens",
+     .member = &P::skip_special_tokens,
+     .part = Part::reports,
+     .help = "Leave special tokens out of the text"},
+    {.name = "prompt_logprobs",
+     .member = &P::prompt_logprobs,
+     .part = Part::reports,
+     .help = "Number of log-probabilities to report for each prompt token; -1: the whole vocabulary",
+     .least = -1},
+    {.name = "logprob_token_ids",
+     .member = &P::logprob_token_ids,
+     .part = Part::reports,
+     .help = "Tokens whose log-probabilities are reported instead of the most likely ones"},
+    {.name = "truncate_prompt_tokens",
+     .member = &P::truncate_prompt_tokens,
+     .part = Part::prompt,
+     .help = "Keep this number of prompt tokens; -1: as many as the context has room for",
+     .least = -1},
+};
+
+Result<> check_range(const SamplingField& field, double value) {
+  if (std::isfinite(value) && value <= field.most &&
+      (field.above_least ? value > field.least : value >= field.least))
+    return {};
+  if (std::isinf(field.most)) return invalid(field.name, "must be at least {}, got {}", field.least, value);
+  return invalid(field.name, "must be in {}{}, {}], got {}", field.above_least ? '(' : '[', field.least,
+                 field.most, value);
+}
+
+template <class T>
+Result<> check_value(const SamplingField& field, const T& value) {
+  if constexpr (std::is_same_v<T, int> || std::is_same_v<T, double>)
+    return check_range(field, value);
+  else if constexpr (std::is_same_v<T, std::optional<int>>)
+    return value ? check_range(field, *value) : Result<>();
+  else
+    return {};
+}
+
+}  // namespace
+
+std::span<const SamplingField> sampling_fields() { return kFields; }
+
+const SamplingField* find_sampling_field(std::string_view name) {
+  const auto found = std::ranges::find(kFields, name, &SamplingField::name);
+  return found == std::end(kFields) ? nullptr : found;
+}
+
+Result<> check_ranges(const SamplingParams& params) {
+  for (const SamplingField& field : kFields)
+    TRY_VOID(std::visit([&](auto member) { return check_value(field, params.*member); }, field.member));
+  return {};
+}
+
+}  // namespace octavo

@@ -1,0 +1,49 @@
+// The fields of SamplingParams that clients set: one row each. Readers of JSON, range checks, the OpenAPI
+// document, command-line flags and generation defaults follow the table.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "request/sampling_params.h"
+
+namespace octavo {
+
+template <class... Ts>
+using SamplingMember = std::variant<Ts SamplingParams::*...>;
+
+struct SamplingField {
+  // What the field acts on.
+  enum class Part : std::uint8_t { draws, tokens, end, reports, prompt };
+
+  std::string_view name;  // in JSON; flags spell it with '-'
+  SamplingMember<bool, int, double, std::optional<int>, std::optional<std::int64_t>, std::vector<TokenId>,
+                 std::vector<std::string>, std::vector<std::pair<TokenId, float>>, RepetitionDetection>
+      member;
+  Part part;
+  std::string_view help;
+  // Range of a number. A limit that the server sets is not here: validated() checks it.
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool above_least = false;       // `least` itself is outside
+  std::string_view flag = {};     // of octavo generate, chat and run-batch; "": none
+  bool generation_config = false;  // the model's generation_config.json can set the default
+  bool messages = false;           // /v1/messages takes it, beside OpenAI's and vLLM's routes
+};
+
+std::span<const SamplingField> sampling_fields();
+
+// Null: there is no such field.
+const SamplingField* find_sampling_field(std::string_view name);
+
+// Checks the ranges of all numbers. Errors: invalid_argument with the field, the range and the value.
+Result<> check_ranges(const SamplingParams& params);
+
+}  // namespace octavo

@@ -1,0 +1,143 @@
+#include "serve/openai/call_head.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "grammar/json_value.h"
+
+namespace octavo::openai {
+
+using grammar::ToolDialect;
+
+namespace {
+
+void skip_quote(CallCursor& cursor) {
+  if (cursor.next_is('"') || cursor.next_is('\'')) cursor.skip(1);
+}
+
+// What models write between a name and its object in place of the dialect's mark: nothing, a call's id, a
+// fence.
+bool loose_name_end(CallCursor& cursor, const ToolDialect& dialect) {
+  std::string id;
+  if (!dialect.id_mark.empty() && cursor.literal(dialect.id_mark) && !cursor.name(id)) return false;
+  if (!cursor.starved()) cursor.literal(dialect.name_end);
+  if (!cursor.starved()) cursor.literal("```json");
+  return !cursor.starved() && cursor.next_is('{');
+}
+
+}  // namespace
+
+bool HeadReader::own_opening(CallCursor& cursor, bool first) const {
+  if (!first)
+    return cursor.literal(dialect_.list ? "," : dialect_.separator) && cursor.literal(dialect_.call_begin);
+  return cursor.literal(dialect_.begin) && (!dialect_.list || cursor.literal("[")) &&
+         cursor.literal(dialect_.call_begin);
+}
+
+HeadReader::Found HeadReader::read(CallCursor& cursor, bool first, CallHead& head) const {
+  const CallCursor start = cursor;
+  if (own_opening(cursor, first))
+    if (const Found found = read_behind(cursor, true, head); found != Found::no) return found;
+  for (const ToolDialect::Opening& other : dialect_.openings) {
+    if (cursor.starved()) return Found::more;
+    cursor = start;
+    if ((first && other.mark.empty()) || !cursor.literal(other.text)) continue;
+    if (const Found found = read_behind(cursor, false, head); found != Found::no) return found;
+  }
+  return cursor.starved() ? Found::more : Found::no;
+}
+
+HeadReader::Found HeadReader::read_behind(CallCursor& cursor, bool marked, CallHead& head) const {
+  head = {.numbered = dialect_.numbered};
+  if (dialect_.form == ToolDialect::Form::object) return object(cursor, marked, head);
+  if (!name(cursor, head) || !name_end(cursor, head)) return cursor.starved() ? Found::more : Found::no;
+  return known(head, marked) ? Found::yes : Found::no;
+}
+
+// Of a numbered dialect: PREFIX NAME:NUMBER, which is the call's id; models leave out the prefix, the number,
+// or the name.
+bool HeadReader::name(CallCursor& cursor, CallHead& head) const {
+  if (dialect_.form == ToolDialect::Form::parameters) skip_quote(cursor);
+  if (!cursor.name(head.name)) return false;
+  if (!dialect_.numbered) return true;
+  std::string number;
+  if (cursor.next_is(':')) {
+    if (!cursor.literal(":") || !cursor.name(number)) return false;
+    head.id = head.name + ":" + number;
+  }
+  if (head.name.starts_with(dialect_.name_prefix)) head.name.erase(0, dialect_.name_prefix.size());
+  return true;
+}
+
+// Between a name and its arguments.
+bool HeadReader::name_end(CallCursor& cursor, const CallHead& head) const {
+  const CallCursor start = cursor;
+  std::string_view end = trimmed(dialect_.name_end);
+  switch (dialect_.form) {
+    case ToolDialect::Form::object:
+      break;
+    case ToolDialect::Form::named:
+    case ToolDialect::Form::harmony:
+      if (cursor.literal(end) && cursor.next_is('{')) return true;
+      if (cursor.starved() || !tools_.contains(head.name)) return false;
+      cursor = start;
+      return loose_name_end(cursor, dialect_);
+    case ToolDialect::Form::parameters:
+      skip_quote(cursor);
+      if (end.starts_with('"')) end.remove_prefix(1);
+      return cursor.literal(end);
+    case ToolDialect::Form::python:
+      return cursor.literal("(");
+    case ToolDialect::Form::gemma:
+      return cursor.literal("{");
+  }
+  return false;
+}
+
+// {"name": NAME, "arguments": up to the object, or all of {...} where the arguments come first or are no
+// object as such. Before the arguments there may be a "type" and an id.
+HeadReader::Found HeadReader::object(CallCursor& cursor, bool marked, CallHead& head) const {
+  const auto failed = [&] { return cursor.starved() ? Found::more : Found::no; };
+  if (!cursor.literal("{")) return failed();
+  std::string arguments, key, raw;
+  for (;;) {
+    if (!cursor.string(key) || !cursor.literal(":")) return failed();
+    if (key == dialect_.name_key) {
+      if (!cursor.string(head.name)) return failed();
+    } else if (key == "arguments" || key == "parameters") {
+      if (!head.name.empty() && cursor.next_is('{')) return known(head, marked) ? Found::yes : Found::no;
+      if (!cursor.value(raw)) return failed();
+      arguments = whole_arguments(raw);
+      if (arguments.empty()) return Found::no;
+    } else if (!(key == "type" || key == "id" || key == dialect_.id_key) || !cursor.value(raw)) {
+      return failed();
+    }
+    if (cursor.literal("}")) break;
+    if (!cursor.literal(",")) return failed();
+  }
+  // A mark tells a call without arguments from other JSON.
+  if (arguments.empty() && dialect_.mark.empty()) arguments = "{}";
+  head.whole = std::move(arguments);
+  return !head.name.empty() && !head.whole.empty() && known(head, marked) ? Found::yes : Found::no;
+}
+
+// A call without a mark must name one of the request's tools.
+bool HeadReader::known(const CallHead& head, bool marked) const {
+  const bool told = marked && dialect_.mark.empty() && policy_ != CallPolicy::thoughts;
+  return !head.name.empty() && (told || head.nameless() || tools_.contains(head.name));
+}
+
+std::string tool_of(std::string_view arguments, const KnownTools& tools) {
+  const auto object = grammar::parse_json(arguments, "arguments");
+  if (!object) return "";
+  std::string found;
+  for (const auto& [name, parameters] : tools) {
+    const auto has = [&](const auto& member) { return parameters.has(member.first); };
+    if (tools.size() > 1 && !std::ranges::all_of(object->members, has)) continue;
+    if (!found.empty()) return "";
+    found = name;
+  }
+  return found;
+}
+
+}  // namespace octavo::openai

@@ -1,0 +1,65 @@
+// The head of a call: all text before its arguments.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "grammar/tool_dialect.h"
+#include "serve/openai/call_cursor.h"
+#include "serve/openai/tool_parameters.h"
+
+namespace octavo::openai {
+
+// Which calls are taken.
+enum class CallPolicy : std::uint8_t {
+  // A call is sent when it is whole; a long one earlier, piece by piece. One that breaks before it is sent is
+  // content.
+  stream,
+  // Only whole calls are sent.
+  whole,
+  // The text is thoughts: the first whole call of a known tool ends the reading. Where no mark begins a call,
+  // it must begin a line.
+  thoughts,
+};
+
+struct CallHead {
+  std::string name{}, id{};
+  std::string whole{};  // arguments that are known at once, with the end of the object; "": they follow
+  bool numbered = false;
+
+  // The number of the call stands in place of its name.
+  bool nameless() const { return numbered && name.find_first_not_of("0123456789") == std::string::npos; }
+};
+
+// Keeps its arguments.
+class HeadReader {
+ public:
+  enum class Found : std::uint8_t { yes, no, more };
+
+  HeadReader(const grammar::ToolDialect& dialect, const KnownTools& tools, CallPolicy policy)
+      : dialect_(dialect), tools_(tools), policy_(policy) {}
+
+  // Up to the first byte of arguments, or up to the end of arguments that are complete. first: behind the
+  // mark.
+  Found read(CallCursor& cursor, bool first, CallHead& head) const;
+
+ private:
+  // The opening may be the dialect's own, or one that models write; only for the latter the tool must be
+  // known.
+  bool own_opening(CallCursor& cursor, bool first) const;
+  Found read_behind(CallCursor& cursor, bool marked, CallHead& head) const;
+  bool name(CallCursor& cursor, CallHead& head) const;
+  bool name_end(CallCursor& cursor, const CallHead& head) const;
+  Found object(CallCursor& cursor, bool marked, CallHead& head) const;
+  bool known(const CallHead& head, bool marked) const;
+
+  const grammar::ToolDialect& dialect_;
+  const KnownTools& tools_;
+  const CallPolicy policy_;
+};
+
+// The tool that has all parameters of a call's arguments; "": none has, or several have.
+std::string tool_of(std::string_view arguments, const KnownTools& tools);
+
+}  // namespace octavo::openai

@@ -1,0 +1,224 @@
+// Calls as models write them beside what their templates say, for tests.
+#pragma once
+
+#include <vector>
+
+#include "serve/openai/tool_forms.h"
+
+namespace octavo::openai {
+
+inline std::vector<Form> habits() {
+  const CallPiece weather = call(0, "get_weather", R"({"city": "x"})");
+  const CallPiece days = call(0, "get_weather", R"({"city": "x", "days": 5})");
+  const CallPiece stop = call(0, "stop", "{}");
+  const CallPiece add = call(0, "add", R"({"a": 1})");
+  return {
+      {"glm47",
+       "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
+       "",
+       {weather}},
+      {"ling3",
+       "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
+       "",
+       {weather}},
+      {"glm45",
+       "<tool_call>get_weather<arg_key>city</arg_key><arg_value>x</arg_value></tool_call>",
+       "",
+       {weather}},
+      {"qwen3_coder",
+       "Hm\n<function=get_weather>\n<parameter=city>\nx\n</parameter>\n</function>\n</tool_call>",
+       "Hm",
+       {weather}},
+      {"qwen3_coder",
+       "<tool_call>\n<function=get_weather>\n<parameter=city>\nx\n<parameter=days>\n5\n</parameter>\n"
+       "</function>\n</tool_call>",
+       "",
+       {days}},
+      {"qwen3_coder",
+       "<tool_call>\n<function=get_weather>\n<parameter=city>\nx\n</function>\n</tool_call>",
+       "",
+       {weather}},
+      {"qwen3_coder",
+       "<tool_call>\n<function=get_weather>\n<parameter=city>\nx\n</parameter>\n</tool_call>",
+       "",
+       {weather}},
+      {"seed_oss",
+       "<function=get_weather>\n<parameter=city>x</parameter>\n</function>\n</seed:tool_call>",
+       "",
+       {weather}},
+      {"minimax_m2",
+       "<invoke name=\"get_weather\">\n<parameter name=\"city\">x</parameter>\n</invoke>",
+       "",
+       {weather}},
+      {"granite",
+       "<tool_call>[{\"name\": \"add\", \"arguments\": {\"a\": 1}}]",
+       "",
+       {call(0, "add", R"({"a": 1})")}},
+      {"kimi_k2",
+       "<|tool_calls_section_begin|><|tool_call_begin|>add:3<|tool_call_argument_begin|>{}<|tool_call_end|>"
+       "<|tool_calls_section_end|>",
+       "",
+       {{0, "add", "{}", "add:3"}}},
+      {"kimi_k2",
+       "<|tool_calls_section_begin|><|tool_call_begin|>functions.add<|tool_call_argument_begin|>{}"
+       "<|tool_call_end|><|tool_calls_section_end|>",
+       "",
+       {call(0, "add", "{}")}},
+      {"kimi_k2",
+       "<|tool_call_section_begin|><|tool_call_begin|>functions.add:0<|tool_call_argument_begin|>{}"
+       "<|tool_call_end|><|tool_call_section_end|>",
+       "",
+       {{0, "add", "{}", "functions.add:0"}}},
+      {"kimi_k2",
+       "<|tool_call_begin|>functions.add:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
+       "",
+       {{0, "add", "{}", "functions.add:0"}}},
+      {"deepseek_v4",
+       "<｜DSML｜tool_calls><｜DSML｜invoke name=\"get_weather\"><｜DSML｜parameter name=\"city\">x"
+       "</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜tool_calls>",
+       "",
+       {weather}},
+      {"minicpm5",
+       "<function name=\"get_weather\"><param name=\"city\">a &lt;b&gt; &amp;&amp; &#x63; "
+       "&nope;</param></function>",
+       "",
+       {call(0, "get_weather", R"({"city": "a <b> && c &nope;"})")}},
+      // Beside a list, or without it.
+      {"llama3_json",
+       "[{\"name\": \"add\", \"parameters\": {\"a\": 1}}, {\"name\": \"stop\", \"parameters\": {}}]",
+       "",
+       {add, call(1, "stop", "{}")}},
+      {"llama3_json",
+       "{\"name\": \"add\", \"parameters\": {\"a\": 1}}, {\"name\": \"stop\", \"parameters\": {}}",
+       "",
+       {add, call(1, "stop", "{}")}},
+      {"granite", "<tool_call>[{\"name\": \"stop\", \"arguments\": {}}]</tool_call>", "", {stop}},
+      {"granite", "[{\"name\": \"stop\", \"arguments\": {}}]", "", {stop}},
+      {"granite", "<|tool_call|>{\"name\": \"stop\", \"arguments\": {}}", "", {stop}},
+      {"mistral", "[TOOL_CALLS]{\"name\": \"stop\", \"arguments\": {}}", "", {stop}},
+      {"jamba", "<tool_calls>[{\"name\": \"stop\", \"arguments\": {}}]", "", {stop}},
+      {"jamba", "<tool_calls>{\"name\": \"stop\", \"arguments\": {}}</tool_calls>", "", {stop}},
+      {"phi4_mini_json", "<|tool_call|>[{\"name\": \"stop\", \"arguments\": {}}]<|/tool_call|>", "", {stop}},
+      {"gigachat3", "function call{\"name\": \"stop\", \"arguments\": {}}", "", {stop}},
+      {"xlam", "Sure.\n```json\n[{\"name\": \"stop\", \"arguments\": {}}]\n```", "Sure.", {stop}},
+      {"xlam", "Sure.[TOOL_CALLS][{\"name\": \"stop\", \"arguments\": {}}]", "Sure.", {stop}},
+      {"xlam", "Sure.<tool_call>[{\"name\": \"stop\", \"arguments\": {}}]</tool_call>", "Sure.", {stop}},
+      {"llama4_pythonic", "<|python_start|>[stop()]<|python_end|>", "", {stop}},
+      {"pythonic", "```python\n[stop()]\n```", "", {stop}},
+      {"pythonic", "[stop(),]", "", {stop}},
+      {"pythonic", "[get_weather(city='x',)]", "", {weather}},
+      {"lfm2", "<|tool_call_start|>stop()<|tool_call_end|>", "", {stop}},
+      {"lfm2",
+       "<|tool_call_start|>[get_weather(city='say 'x' now')]<|tool_call_end|>",
+       "",
+       {call(0, "get_weather", R"({"city": "say 'x' now"})")}},
+      {"olmo3", "<function_calls>[add(a=1), stop()]</function_calls>", "", {add, call(1, "stop", "{}")}},
+      {"olmo3", "<function_calls>add(a=1), stop()</function_calls>", "", {add, call(1, "stop", "{}")}},
+      // Names, marks and fences.
+      {"mistral_v11", "[TOOL_CALLS]add{\"a\": 1}[TOOL_CALLS]stop{}", "", {add, call(1, "stop", "{}")}},
+      {"mistral_v11", "[TOOL_CALLS]add[CALL_ID]a1b2c3d4e[ARGS]{\"a\": 1}", "", {add}},
+      {"deepseek_v3",
+       kDeepseek + "<｜tool▁call▁begin｜>function<｜tool▁sep｜>add\n{\"a\": "
+                   "1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+       "",
+       {add}},
+      {"deepseek_v31",
+       kDeepseek + "<｜tool▁call▁begin｜>add<｜tool▁sep｜>\n```json\n{\"a\": 1}\n```<｜tool▁call▁end｜>"
+                   "<｜tool▁calls▁end｜>",
+       "",
+       {add}},
+      {"minimax_m2",
+       "<minimax:tool_call><invoke name='get_weather'><parameter name='city'>x</parameter></invoke>"
+       "</minimax:tool_call>",
+       "",
+       {weather}},
+      {"minimax_m2",
+       "<minimax:tool_call><invoke name=get_weather><parameter "
+       "name=city>x</parameter></invoke></minimax:tool_call>",
+       "",
+       {weather}},
+      {"minimax_m2",
+       "<minimax:tool_call><invoke name=\"get_weather\"><parameter name=\"city\" "
+       "type=\"string\">x</parameter>"
+       "</invoke></minimax:tool_call>",
+       "",
+       {weather}},
+      {"qwen3_coder",
+       "<tool_call>\n<function=\"get_weather\">\n<parameter=\"city\">\nx\n</parameter>\n</function>\n</"
+       "tool_call>",
+       "",
+       {weather}},
+      {"minicpm5", "<functionname=\"get_weather\"><paramname=\"city\">x</param></function>", "", {weather}},
+      {"minicpm5",
+       "<function name=\"get_weather\"><param name=\"city\">a<![CDATA[<b>]]>&amp;</param></function>",
+       "",
+       {call(0, "get_weather", R"({"city": "a<b>&"})")}},
+      // All parameters as one.
+      {"qwen3_coder",
+       "<tool_call>\n<function=get_weather>\n<parameter=arguments>\n{\"city\": \"x\", \"days\": "
+       "\"5\"}\n</parameter>\n"
+       "</function>\n</tool_call>",
+       "",
+       {call(0, "get_weather", R"({"city":"x","days":5})")}},
+      {"deepseek_v32",
+       "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"input\" "
+       "string=\"true\">"
+       "{\"city\": \"x\"}</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+       "",
+       {weather}},
+      {"minicpm5",
+       "<function name=\"get_weather\"><param name=\"properties\">{'city': 'x'}</param></function>",
+       "",
+       {weather}},
+      {"glm45",
+       "<tool_call>get_weather\n<arg_key>input</arg_key>\n<arg_value>{\"far\": 1}</arg_value>\n</tool_call>",
+       "",
+       {call(0, "get_weather", R"({"input": "{\"far\": 1}"})")}},
+      {"glm45",
+       "<tool_call>get_weather\n<arg_key>input</arg_key>\n<arg_value>{\"city\": 1}</arg_value>\n"
+       "<arg_key>days</arg_key>\n<arg_value>5</arg_value>\n</tool_call>",
+       "",
+       {call(0, "get_weather", R"({"input": "{\"city\": 1}", "days": 5})")}},
+      // A parameter twice: the last one counts.
+      {"glm47",
+       "<tool_call>get_weather<arg_key>city</arg_key><arg_value>y</arg_value><arg_key>city</arg_key>"
+       "<arg_value>x</arg_value></tool_call>",
+       "",
+       {weather}},
+      {"hermes",
+       "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 0, \"a\": 1}}</tool_call>",
+       "",
+       {add}},
+      // A number of a call in place of its name.
+      {"kimi_k2",
+       "<|tool_call_begin|>0<|tool_call_argument_begin|>{\"city\": \"x\"}<|tool_call_end|>",
+       "",
+       {{0, "get_weather", R"({"city": "x"})", "0"}}},
+      // Gemma's bare values follow the tool's schema.
+      {"gemma4",
+       "<|tool_call>call:get_weather{city:New "
+       "York,note:5,days:<|\"|>5<|\"|>,opts:{hot:True,url:https://a.b/c?d=e},"
+       "x:108.,}<tool_call|>",
+       "",
+       {call(
+           0, "get_weather",
+           R"({"city": "New York", "note": "5", "days": 5, "opts": {"hot": true, "url": "https://a.b/c?d=e"}, "x": 108.0})")}},
+      {"gemma4", "<|tool_call>call:get_weather{\"city\":<|\"|>x<|\"|>}<tool_call|>", "", {weather}},
+      {"gemma4",
+       "<|tool_call>call:get_weather{city:}<tool_call|>",
+       "",
+       {call(0, "get_weather", R"({"city": ""})")}},
+      {"gemma4", "<|tool_call>:call:stop{}<tool_call|>", "", {stop}},
+      {"gemma4", "Well,\ncall:stop{}", "Well,", {stop}},
+      {"gemma4", "<call>stop{}", "", {stop}},
+      // Calls beside broken ones.
+      {"pythonic", "[add(a=b'z'), stop()]", "[add(a=b'z')", {stop}},
+      {"pythonic", "[stop(), add(1), add(a=1)]", ", add(1)", {stop, call(1, "add", R"({"a": 1})")}},
+      {"xlam",
+       "[{\"name\": \"unknown\", \"arguments\": {}}, {\"name\": \"stop\", \"arguments\": {}}]",
+       "[{\"name\": \"unknown\", \"arguments\": {}}",
+       {stop}},
+  };
+}
+
+}  // namespace octavo::openai

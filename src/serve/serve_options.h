@@ -1,0 +1,109 @@
+// What the operator of a server chooses, in groups.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "media/processor_config.h"
+#include "serve/admission.h"
+#include "serve/media_fetch.h"
+#include "serve/openai/generation_fields.h"
+#include "serve/sound_rules.h"
+#include "serve/step_trace.h"
+#include "serve/template_messages.h"
+#include "serve/text_chunks.h"
+#include "serve/tracing.h"
+
+namespace octavo {
+
+struct MediaOptions {
+  std::optional<media::ProcessorConfig> images{};  // nullopt: the model takes no images
+  std::optional<PromptSound> prompt_sound{};       // nullopt: the model takes no sound in prompts
+  std::optional<SoundRules> transcription{};       // nullopt: the model does not transcribe
+  MediaSources sources{};
+  // "image", "video", "audio": the adapter of this name is the default of chats with such a part.
+  std::set<std::string, std::less<>> adapters{};
+};
+
+// Limits of running and waiting requests. A client's share: all of the running answers, half of the queue and
+// half of the memory.
+struct AdmissionOptions {
+  int max_num_seqs = 128;                                  // running answers
+  int max_num_queued_reqs = 4096;                          // waiting answers; more: 429
+  std::int64_t request_bytes_max = std::int64_t{4} << 30;  // see Price::bytes; more: 429
+
+  Price budget() const { return {.answers = max_num_seqs + max_num_queued_reqs, .bytes = request_bytes_max}; }
+  Price client_max() const {
+    return {.answers = max_num_seqs + (max_num_queued_reqs + 1) / 2, .bytes = request_bytes_max / 2};
+  }
+};
+
+struct ThreadOptions {
+  int intake = 2;    // parse, render, tokenise
+  int delivery = 2;  // detokenise, write
+  int fetch = 8;     // wait for media at addresses
+  std::size_t intake_queue_max = 1024;  // more: 503
+  std::size_t fetch_queue_max = 256;    // more: 503
+};
+
+// What the server offers beyond the models' routes.
+struct ServeFeatures {
+  bool prompt_tokens_details = false;  // usage.prompt_tokens_details.cached_tokens
+  bool request_id_headers = false;     // X-Request-Id in answers
+  bool request_metrics = false;        // an answer's times in its reply and as Server-Timing
+  bool tokenizer_info = false;         // /tokenizer_info
+  bool dev_mode = false;               // routes for development
+  bool sleep_mode = false;             // /sleep, with dev_mode
+  bool profiles = false;               // /start_profile and /stop_profile
+  bool change_adapters = false;        // /v1/load_lora_adapter and /v1/unload_lora_adapter
+  bool page = true;                    // a web page at `/`
+};
+
+struct AccessOptions {
+  std::vector<std::string> api_keys{};  // empty: requests need no key
+  // Request header that identifies the tenant; "": the API key or the address. Trusted as sent: set it at the
+  // gateway.
+  std::string client_header{};
+  bool isolate_prefix_cache = false;  // tenants share no cached prefixes
+};
+
+struct ObserveOptions {
+  std::shared_ptr<Tracer> tracer{};  // null: no spans
+  StepTraceOptions step_trace{};
+  bool log_requests = false;
+  std::optional<int> max_log_len{};  // bytes of a prompt in the log; nullopt: all
+};
+
+struct ServeOptions {
+  openai::RequestRules rules;
+  MediaOptions media{};
+  PoolingRules pooling{};
+  AdmissionOptions admission{};
+  ThreadOptions threads{};
+  ServeFeatures features{};
+  AccessOptions access{};
+  ObserveOptions observe{};
+
+  std::vector<TokenId> eos_ids{};      // end an answer unless ignore_eos; sorted
+  std::vector<TokenId> tool_tokens{};  // special tokens of the rules' tool dialect
+  ContentFormat content_format{};      // contents in chat templates
+  std::string root_path{};             // prefix of paths that a proxy leaves in place
+  std::string version{};
+  std::string model_root{};  // in /v1/models
+  std::string system_fingerprint{};
+  std::string response_role = "assistant";
+  // The folder of an adapter, given as a path or as a hub name; can take as long as a download.
+  std::function<Result<std::string>(const std::string&)> find_adapter = [](const std::string& path) {
+    return path;
+  };
+  std::uint64_t body_bytes_max = 64 << 20;                   // of a compressed body after decompression
+  std::size_t response_store_bytes = std::size_t{64} << 20;  // of /v1/responses; the oldest are dropped
+};
+
+}  // namespace octavo

@@ -1,0 +1,193 @@
+#include "transfer/peers/block_fetcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/priority.h"
+
+namespace octavo {
+
+BlockFetcher::BlockFetcher(BlockFormat format, bool one_host, bool ucx, WriteBlock write, NativeBlocks native,
+                           OnResult done, const PeerTimes& times)
+    : format_(std::move(format)),
+      digest_(format_.digest()),
+      one_host_(one_host),
+      ucx_(ucx),
+      times_(times),
+      write_(std::move(write)),
+      native_(std::move(native)),
+      done_(std::move(done)) {
+  for (Worker& worker : workers_) worker.thread = std::thread([this, &worker] { run(worker); });
+}
+
+BlockFetcher::~BlockFetcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    for (const Worker& worker : workers_)
+      if (worker.socket != nullptr) worker.socket->interrupt();
+  }
+  came_.notify_all();
+  for (Worker& worker : workers_) worker.thread.join();
+}
+
+void BlockFetcher::post(LoadTask task) {
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  came_.notify_one();
+}
+
+void BlockFetcher::run(Worker& worker) {
+  lower_priority(kMoves);  // steps go first: streams that run notice nothing
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    came_.wait(lock, [&] { return stopping_ || !tasks_.empty(); });
+    if (stopping_) return;
+    // Those that a request waits for first: a lease that is not given back ends by itself.
+    auto next = std::ranges::find_if(tasks_, [](const LoadTask& each) { return !each.blocks.empty(); });
+    if (next == tasks_.end()) next = tasks_.begin();
+    const LoadTask task = std::move(*next);
+    tasks_.erase(next);
+    lock.unlock();
+    LoadResult result{.id = task.id};
+    const std::int64_t began = now_us();
+    const Result<> fetched = fetch(worker, task, result);
+    result.seconds = static_cast<double>(now_us() - began) * 1e-6;
+    if (!fetched) {
+      if (!result.failure) result.failure = failure_of(fetched.error().code);
+      result.message = fetched.error().message;
+    }
+    if (!task.blocks.empty()) done_(std::move(result));
+    lock.lock();
+  }
+}
+
+// False: the fetcher stops.
+bool BlockFetcher::set_socket(Worker& worker, const PeerSocket* socket) {
+  const std::lock_guard lock(mutex_);
+  worker.socket = socket;
+  return !stopping_;
+}
+
+Result<> BlockFetcher::fetch(Worker& worker, const LoadTask& task, LoadResult& result) {
+  TRY(PeerSocket socket, PeerSocket::connect(task.from.remote_host, task.from.remote_port, times_));
+  if (!set_socket(worker, &socket)) socket.interrupt();
+  Result<> fetched = task.blocks.empty() ? send_message(socket, Done{task.from.remote_request_id})
+                                         : fetch_over(worker, socket, task, result);
+  set_socket(worker, nullptr);
+  // The other engine may still write what it was asked for: into memory that nobody reads any more.
+  if (!task.blocks.empty() && (!fetched || *task.cancelled)) {
+    worker.slots.reset();
+    worker.ucx.reset();
+  }
+  return fetched;
+}
+
+Result<> BlockFetcher::fetch_over(Worker& worker, PeerSocket& socket, const LoadTask& task,
+                                  LoadResult& result) {
+  if (!worker.slots) {
+    TRY(worker.slots, TransferSlots::create(slot_bytes(format_)));
+  }
+  if (ucx_ && !worker.ucx) {
+    TRY(worker.ucx, open_ucx_channel());
+  }
+  int end = static_cast<int>(task.keys.size());
+  TRY_VOID(send_message(socket, Pull{.format = format_,
+                                     .engine_id = task.from.remote_engine_id,
+                                     .request_id = task.from.remote_request_id,
+                                     .blocks = end,
+                                     .key = task.keys.back(),
+                                     .segment = one_host_ ? worker.slots->offer() : SegmentOffer{},
+                                     .ucx = ucx_ ? worker.ucx->address() : ""}));
+  // Of the message that comes next: what is expected, or an error.
+  const auto expect = [&]<class Message>(Message& out) -> Result<> {
+    TRY(TransferMessage message, receive_message(socket));
+    if (const auto* refused = std::get_if<Refused>(&message)) {
+      result.failure = refused->reason;
+      return failure(ErrorCode::unavailable, "refused: {}", refused->message);
+    }
+    if (!std::holds_alternative<Message>(message))
+      return failure(ErrorCode::corrupt, "an unexpected message");
+    out = std::get<Message>(std::move(message));
+    return {};
+  };
+  Ready ready;
+  TRY_VOID(expect(ready));
+  end = std::min(end, ready.blocks);
+  const BlockWay way = way_of(ready);
+  const auto receiver =
+      ready.shared_memory ? shared_memory_receiver(*worker.slots) : tcp_receiver(*worker.slots, socket);
+
+  const std::size_t stride = format_.stride();
+  const int most = piece_blocks(format_);
+  int asked = task.first;
+  const auto ask = [&](int slot) -> Result<> {
+    const int count = std::min(most, end - asked);
+    if (count <= 0) return {};
+    TRY_VOID(send_message(socket, Get{asked, count, slot, way}));
+    asked += count;
+    return {};
+  };
+  for (int slot = 0; slot < kTransferSlots; ++slot) TRY_VOID(ask(slot));
+  for (int at = task.first, slot = 0; at < end && !*task.cancelled; slot = (slot + 1) % kTransferSlots) {
+    Piece piece;
+    TRY_VOID(expect(piece));
+    const int count = std::min(most, end - at);
+    if (piece.first != at || piece.count != count) return failure(ErrorCode::corrupt, "an unexpected piece");
+    if (way == BlockWay::packed) {
+      TRY(const auto packed, receiver->receive(slot, static_cast<std::size_t>(count) * stride));
+      TRY_VOID(take_packed(task, packed, result));
+    } else {
+      TRY_VOID(take_native(socket, ready.ucx ? worker.ucx.get() : nullptr, count, task, result));
+    }
+    at += count;
+    TRY_VOID(ask(slot));
+  }
+  (void)send_message(socket, Done{task.from.remote_request_id});  // else the lease ends by itself
+  return {};
+}
+
+// Over shared memory a change of layout is as fast as a copy, which it takes the place of; over a socket it
+// would come on top.
+BlockWay BlockFetcher::way_of(const Ready& ready) const {
+  const bool alike = !native_.layout.empty() && native_.layout == ready.layout;
+  return alike && !ready.shared_memory ? BlockWay::native : BlockWay::packed;
+}
+
+// Into the cache, block by block.
+Result<> BlockFetcher::take_packed(const LoadTask& task, std::span<const std::byte> packed,
+                                   LoadResult& result) {
+  for (; !packed.empty(); packed = packed.subspan(format_.stride())) {
+    const auto place = static_cast<std::size_t>(result.loaded);
+    const std::span<const std::byte> block = packed.first(format_.stride());
+    TRY_VOID(verify(format_, task.keys[static_cast<std::size_t>(task.first) + place], block));
+    write_(task.blocks[place], contents(format_, block));
+    ++result.loaded;
+    result.bytes += format_.bytes;
+  }
+  return {};
+}
+
+// Where they belong at once: what turns out to be wrong has been written to a block that nobody else knows.
+Result<> BlockFetcher::take_native(PeerSocket& socket, UcxChannel* ucx, int count, const LoadTask& task,
+                                   LoadResult& result) {
+  std::vector<BlockHeader> headers(static_cast<std::size_t>(count));
+  TRY_VOID(socket.receive(std::as_writable_bytes(std::span(headers))));
+  std::vector<std::span<std::byte>> blocks;
+  for (int i = 0; i < count; ++i)
+    blocks.push_back(native_.memory(task.blocks[static_cast<std::size_t>(result.loaded + i)]));
+  if (ucx != nullptr) TRY_VOID(ucx->receive(blocks, socket.fd()));
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    if (ucx == nullptr) TRY_VOID(socket.receive(blocks[i]));
+    const auto place = static_cast<std::size_t>(task.first + result.loaded);
+    TRY_VOID(verify(headers[i], digest_, task.keys[place], blocks[i]));
+    ++result.loaded;
+    result.bytes += format_.bytes;
+  }
+  return {};
+}
+
+}  // namespace octavo

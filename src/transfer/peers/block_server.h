@@ -1,0 +1,86 @@
+// The producer's side: lets other engines fetch the blocks that are leased to them.
+//
+// A thread for each connection, so that each is a straight line (messages.h); there are few, and each lasts
+// as long as one fetch. Blocks are read on those threads: leased ones are not written.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/error.h"
+#include "transfer/block_format.h"
+#include "transfer/native_blocks.h"
+#include "transfer/peer_socket.h"
+#include "transfer/peers/lease_table.h"
+#include "transfer/peers/messages.h"
+#include "transfer/peers/transport.h"
+#include "transfer/peers/ucx_plugin.h"
+
+namespace octavo {
+
+struct BlockServerOptions {
+  std::string host{};
+  int port = 0;  // 0: the system chooses
+  std::string engine_id{};
+  BlockFormat format{};
+};
+
+class BlockServer {
+ public:
+  // (piece, out): its contents, as BlockFormat says. Any thread.
+  using ReadBlock = std::function<void(KvPlace, std::span<std::byte>)>;
+
+  // Listens. on_finished: a lease has been fetched; any thread. Errors: the address cannot be used.
+  static Result<std::unique_ptr<BlockServer>> start(BlockServerOptions options, LeaseTable& leases,
+                                                    ReadBlock read, NativeBlocks native,
+                                                    std::function<void()> on_finished);
+  ~BlockServer();
+
+  int port() const { return options_.port; }
+
+ private:
+  struct Connection {
+    explicit Connection(int fd) : socket(fd) {}
+    PeerSocket socket;
+    std::thread thread;
+    bool over = false;  // under mutex_
+  };
+
+  BlockServer(BlockServerOptions options, LeaseTable& leases, ReadBlock read, NativeBlocks native,
+              std::function<void()> on_finished);
+
+  using ReadNumber = std::function<void(std::size_t, std::span<std::byte>)>;  // of a piece, from the first on
+
+  void accept_all();
+  void drop_ended();
+  void serve(PeerSocket& socket);
+  Result<> answer(PeerSocket& socket);
+  Result<> keep_leases(PeerSocket& socket, Keep next);
+  Result<> give_blocks(PeerSocket& socket, const Pull& pull);
+  Result<> give_pieces(PeerSocket& socket, const Pull& pull, const Lease& lease);
+  Result<> give_packed(PeerSocket& socket, const BlockFormat& format, std::span<const Hash128> keys,
+                       const ReadNumber& read, const Get& get, BlockSender& sender);
+  Result<> give_native(PeerSocket& socket, const Lease& lease, const Get& get, UcxChannel* ucx);
+  std::string refusal(const Pull& pull, KvTransferFailure& reason);
+  void finish(const std::string& id);
+
+  BlockServerOptions options_;
+  LeaseTable& leases_;
+  const ReadBlock read_;
+  const NativeBlocks native_;
+  const Hash128 digest_;  // of the format
+  const std::function<void()> on_finished_;
+  int listening_ = -1;
+
+  std::mutex mutex_;  // guards all below
+  std::list<Connection> connections_;
+  bool stopping_ = false;
+
+  std::thread accepting_;
+};
+
+}  // namespace octavo

@@ -1,0 +1,60 @@
+#include "transfer/peers/lease_keeper.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "transfer/peers/messages.h"
+
+namespace octavo {
+namespace {
+
+constexpr int kMessagesOfALease = 6;  // as vLLM
+
+Result<> tell(const std::string& host, int port, const std::vector<std::string>& leases) {
+  TRY(PeerSocket socket, PeerSocket::connect(host, port));
+  for (const std::string& lease : leases) TRY_VOID(send_message(socket, Keep{lease}));
+  return {};
+}
+
+}  // namespace
+
+LeaseKeeper::LeaseKeeper(std::chrono::milliseconds lease) : interval_(lease / kMessagesOfALease) {
+  thread_ = std::thread([this] { run(); });
+}
+
+LeaseKeeper::~LeaseKeeper() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stops_.notify_all();
+  thread_.join();
+}
+
+void LeaseKeeper::keep(RequestId id, const KvTransferParams& from) {
+  const std::lock_guard lock(mutex_);
+  kept_.try_emplace(id, from);
+}
+
+void LeaseKeeper::let_go(RequestId id) {
+  const std::lock_guard lock(mutex_);
+  kept_.erase(id);
+}
+
+void LeaseKeeper::run() {
+  std::unique_lock lock(mutex_);
+  while (!stops_.wait_for(lock, interval_, [&] { return stopping_; })) {
+    std::map<std::pair<std::string, int>, std::vector<std::string>> leases;  // by their producers
+    for (const auto& [id, from] : kept_)
+      leases[{from.remote_host, from.remote_port}].push_back(from.remote_request_id);
+    lock.unlock();
+    for (const auto& [producer, ids] : leases)
+      if (const Result<> told = tell(producer.first, producer.second, ids); !told)
+        log(LogLevel::debug, "{} KV leases may end: {}", ids.size(), told.error().message);
+    lock.lock();
+  }
+}
+
+}  // namespace octavo

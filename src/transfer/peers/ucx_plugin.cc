@@ -1,0 +1,31 @@
+#include "transfer/peers/ucx_plugin.h"
+
+#include <cstdlib>
+
+#include "base/plugin.h"
+
+namespace octavo {
+namespace {
+
+Result<OpenUcxChannel> load() {
+  // UCX reads these when it is loaded: signals and the system's memory calls are this program's own.
+  setenv("UCX_HANDLE_ERRORS", "none", 0);
+  setenv("UCX_ERROR_SIGNALS", "", 0);
+  setenv("UCX_MEM_EVENTS", "no", 0);
+  setenv("UCX_LOG_LEVEL", "error", 0);  // it warns of what a fetch that was given up has left
+  const auto function = plugin_function("liboctavo_ucx.so", kOpenUcxChannel);
+  if (!function) return failure(function.error().code, "no UCX here: {}", function.error().message);
+  return reinterpret_cast<OpenUcxChannel>(*function);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<UcxChannel>> open_ucx_channel() {
+  static const Result<OpenUcxChannel> open = load();
+  if (!open) return std::unexpected(open.error());
+  char said[256] = {};
+  if (UcxChannel* channel = (*open)(said, sizeof said)) return std::unique_ptr<UcxChannel>(channel);
+  return failure(ErrorCode::unavailable, "UCX: {}", said);
+}
+
+}  // namespace octavo

@@ -1,0 +1,17 @@
+// The connectors that the options name.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "transfer/kv_connector.h"
+#include "transfer/kv_transfer_options.h"
+
+namespace octavo {
+
+// Nearest first: a tier, other engines, the others. Errors: those of TierConnector::open and PeerConnector::start.
+Result<std::vector<std::unique_ptr<KvConnector>>> start_connectors(const KvTransferOptions& options,
+                                                                   const KvConnectorSite& site);
+
+}  // namespace octavo

@@ -1,0 +1,345 @@
+#include "transfer/tiers/block_files.h"
+
+#include <gtest/gtest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "base/scratch_directory.h"
+#include "transfer/tiers/direct_io.h"
+
+namespace octavo {
+namespace {
+
+// How many of the first are known to be there.
+int leading(const BlockStore& store, const std::vector<Hash128>& keys) {
+  const std::vector<bool> there = store.contains(keys);
+  return static_cast<int>(std::ranges::find(there, false) - there.begin());
+}
+
+namespace fs = std::filesystem;
+
+const BlockFormat kFormat{.fingerprint = "model", .dtype = "bf16", .block_size = 16, .bytes = 5000};
+const auto kStride = static_cast<std::int64_t>(kFormat.stride());
+
+Hash128 key(int i) {
+  return {static_cast<std::uint64_t>(i) * 0x9E3779B97F4A7C15, static_cast<std::uint64_t>(i)};
+}
+
+std::vector<std::byte> contents_of(int i, const BlockFormat& format = kFormat) {
+  return std::vector<std::byte>(static_cast<std::size_t>(format.bytes), static_cast<std::byte>(i));
+}
+
+// As a file.
+std::vector<std::byte> block(int i) {
+  std::vector<std::byte> packed(kFormat.stride(), static_cast<std::byte>(i));
+  seal(kFormat, key(i), packed);
+  return packed;
+}
+
+struct Files {
+  ScratchDirectory folder;
+  std::unique_ptr<BlockFiles> files;
+  BlockFormat format = kFormat;
+  bool direct_io = false;
+
+  explicit Files(std::int64_t blocks = 100, bool direct = false) : direct_io(direct) { open(blocks); }
+  void open(std::int64_t blocks = 100) {
+    files.reset();
+    const auto bytes = static_cast<std::int64_t>(
+        packed_bytes(format, direct_io ? direct_io_alignment(folder.path()).value() : 1));
+    files = BlockFiles::open(folder.path(), format, blocks * bytes, 0, EvictionPolicy::lru, direct_io).value();
+  }
+  Result<> put(int i) {
+    return files->write(key(i),
+                        [&](std::span<std::byte> to) { std::ranges::copy(contents_of(i, format), to.begin()); });
+  }
+  Result<> get(int i) {
+    bool same = false;
+    const Result<> read = files->read(key(i), [&](std::span<const std::byte> contents) {
+      same = std::ranges::equal(contents, contents_of(i, format));
+    });
+    EXPECT_EQ(same, read.has_value());
+    return read;
+  }
+  fs::path path(int i) const {
+    const std::string name = fmt::format("{:016x}{:016x}.kv", key(i).high, key(i).low);
+    for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+      if (entry.path().filename() == name) return entry.path();
+    return {};
+  }
+  // Numbers of the inodes.
+  std::set<ino_t> on_disk() const {
+    std::set<ino_t> numbers;
+    struct stat status;
+    for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+      if (entry.is_regular_file() && entry.path().filename() != "lock" && stat(entry.path().c_str(), &status) == 0)
+        numbers.insert(status.st_ino);
+    return numbers;
+  }
+  int count_on_disk() const { return static_cast<int>(on_disk().size()); }
+};
+
+// Through the page cache and past it.
+class BothWays : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam() && !direct_io_alignment(testing::TempDir())) GTEST_SKIP() << "a file system without direct I/O";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(BlockFiles, BothWays, testing::Bool(),
+                         [](const auto& way) { return way.param ? "Direct" : "Cached"; });
+
+TEST_P(BothWays, WhatIsWrittenIsReadAlsoByTheNextProcess) {
+  Files f(100, GetParam());
+  EXPECT_EQ(f.get(1).error().code, ErrorCode::not_found);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(f.put(i));
+  f.open();
+  EXPECT_EQ(f.files->count(), 20);
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(f.get(i)) << i;
+  const std::vector<Hash128> keys{key(3), key(4), key(50), key(5)};
+  EXPECT_EQ(leading(*f.files, keys), 2);
+}
+
+TEST_P(BothWays, TheLeastRecentlyUsedMakeRoom) {
+  Files f(4, GetParam());
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(f.put(i));
+  const std::vector<Hash128> used{key(0), key(1)};
+  f.files->touch(used);
+  ASSERT_TRUE(f.put(4));
+  ASSERT_TRUE(f.put(5));
+  EXPECT_FALSE(f.files->contains(key(2)));
+  EXPECT_FALSE(f.files->contains(key(3)));
+  ASSERT_TRUE(f.put(6));
+  EXPECT_TRUE(f.files->contains(key(0))) << "the tail of what was used together goes first";
+  EXPECT_FALSE(f.files->contains(key(1)));
+  EXPECT_EQ(f.files->evicted(), 3);
+  EXPECT_EQ(f.count_on_disk(), 4);
+}
+
+TEST_P(BothWays, FilesOfEvictedBlocksAreThoseOfTheNext) {
+  Files f(4, GetParam());
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(f.put(i));
+  const std::set<ino_t> files = f.on_disk();
+  for (int i = 4; i < 30; ++i) {
+    if (i == 10) fs::resize_file(f.path(6), 100);
+    if (i == 20) fs::remove(f.path(16));
+    ASSERT_TRUE(f.put(i));
+    if (i < 20) {
+      EXPECT_EQ(f.on_disk(), files);
+    }
+  }
+  EXPECT_EQ(f.count_on_disk(), 4);
+  f.open(4);
+  for (int i = 26; i < 30; ++i) EXPECT_TRUE(f.get(i)) << i;
+}
+
+TEST_P(BothWays, WhoReadsABlockThatIsEvictedSeesItOrNone) {
+  Files f(4, GetParam());
+  const int turns = GetParam() ? 300 : 3000;  // every write goes to the disk
+  std::atomic<int> last = 0;
+  int seen = 0;
+  std::thread reader([&] {
+    for (int turn = 0; last < turns; ++turn) {
+      const Result<> read = f.get(last - turn % 5);
+      seen += read.has_value();
+      EXPECT_TRUE(read || read.error().code == ErrorCode::not_found) << read.error().message;
+    }
+  });
+  while (last < turns) {
+    EXPECT_TRUE(f.put(last));
+    ++last;
+  }
+  reader.join();
+  EXPECT_GT(seen, 0);
+}
+
+TEST(BlockFiles, TheOrderOfUseOutlivesTheProcess) {
+  Files f;
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(f.put(i));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // file systems count time coarsely
+  const std::vector<Hash128> used{key(0), key(3)};
+  f.files->touch(used);
+  f.open(2);
+  EXPECT_EQ(f.files->count(), 2);
+  EXPECT_TRUE(f.files->contains(key(0)) && f.files->contains(key(3)));
+  EXPECT_EQ(f.count_on_disk(), 2);
+}
+
+TEST_P(BothWays, SpoiltFilesAreErrorsAndGo) {
+  Files f(100, GetParam());
+  const auto spoil = [&](int i, auto&& change) {
+    EXPECT_TRUE(f.put(i));
+    std::fstream file(f.path(i), std::ios::in | std::ios::out | std::ios::binary);
+    change(file);
+    file.close();
+    f.open();  // as after a crash
+    const ErrorCode code = f.get(i).error().code;
+    EXPECT_FALSE(f.files->contains(key(i)));
+    EXPECT_EQ(f.path(i), fs::path());
+    return code;
+  };
+  const auto flip = [](std::streamoff at) {
+    return [at](std::fstream& file) { file.seekp(at).put('\x55'); };
+  };
+  EXPECT_EQ(spoil(1, flip(2000)), ErrorCode::corrupt);
+  EXPECT_EQ(spoil(2, flip(0)), ErrorCode::corrupt);
+  EXPECT_EQ(spoil(3, flip(20)), ErrorCode::invalid_argument);  // another format
+  EXPECT_EQ(spoil(4, [&](std::fstream&) { fs::resize_file(f.path(4), 3000); }), ErrorCode::corrupt);
+  EXPECT_EQ(spoil(5, [&](std::fstream&) { fs::resize_file(f.path(5), 0); }), ErrorCode::corrupt);
+  // A crash of the system: the file has its name, but not all that was written.
+  const auto half_of_another = [](std::ptrdiff_t begin, std::ptrdiff_t end) {
+    return [=](std::fstream& file) {
+      const auto other = block(7);
+      file.seekp(begin).write(reinterpret_cast<const char*>(other.data()) + begin, end - begin);
+    };
+  };
+  EXPECT_EQ(spoil(8, half_of_another(0, 4096)), ErrorCode::invalid_argument);
+  EXPECT_EQ(spoil(9, half_of_another(4096, kStride)), ErrorCode::corrupt);
+  // A good block under another's name.
+  EXPECT_EQ(spoil(6,
+                  [&](std::fstream& file) {
+                    const auto other = block(7);
+                    file.write(reinterpret_cast<const char*>(other.data()), std::ssize(other));
+                  }),
+            ErrorCode::invalid_argument);
+}
+
+TEST(BlockFiles, WhatWasBeingWrittenIsRemoved) {
+  Files f;
+  ASSERT_TRUE(f.put(1));
+  const fs::path unfinished = f.path(1).string() + ".part";
+  std::ofstream(unfinished) << "half";
+  f.open();
+  EXPECT_FALSE(fs::exists(unfinished));
+  EXPECT_EQ(f.files->count(), 1);
+}
+
+TEST(BlockFiles, AFileThatSomebodyRemovesIsAMiss) {
+  Files f;
+  ASSERT_TRUE(f.put(1));
+  fs::remove(f.path(1));
+  EXPECT_EQ(f.get(1).error().code, ErrorCode::not_found);
+  EXPECT_FALSE(f.files->contains(key(1)));
+}
+
+TEST_P(BothWays, AFullDiskIsAnErrorThatLeavesNothing) {
+  Files f(100, GetParam());
+  ASSERT_TRUE(f.put(1));
+  // Files cannot grow beyond this: as on a full disk, a write is cut short and the next one fails.
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  for (const rlim_t most : {3000, 4096}) {
+    const rlimit tiny{most, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &tiny);
+    const Result<> written = f.put(2);
+    setrlimit(RLIMIT_FSIZE, &before);
+    ASSERT_FALSE(written) << most;
+    EXPECT_EQ(written.error().code, ErrorCode::io);
+    EXPECT_FALSE(f.files->contains(key(2)));
+    EXPECT_EQ(f.count_on_disk(), 1);
+  }
+  EXPECT_TRUE(f.get(1));
+}
+
+// How many pages of a file are in the page cache.
+std::ptrdiff_t pages_in_memory(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const std::size_t bytes = fs::file_size(path);
+  void* const mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+  std::vector<unsigned char> pages(bytes / static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + 1);
+  EXPECT_EQ(mincore(mapped, bytes, pages.data()), 0);
+  munmap(mapped, bytes);
+  close(file);
+  return std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; });
+}
+
+TEST_P(BothWays, OnlyOneOfThemFillsThePageCache) {
+  Files f(100, GetParam());
+  ASSERT_TRUE(f.put(1));
+  EXPECT_EQ(pages_in_memory(f.path(1)) == 0, GetParam());
+  ASSERT_TRUE(f.get(1));
+  EXPECT_EQ(pages_in_memory(f.path(1)) == 0, GetParam());
+}
+
+TEST_P(BothWays, WhatOneHasWrittenTheOtherReadsAtAnySize) {
+  for (const int bytes : {1, 448, 449, 4032, 4033, 5000, 8128, 70'001}) {
+    Files f;
+    f.format.bytes = bytes;
+    f.direct_io = GetParam();
+    f.open(4);
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(f.put(i)) << bytes;
+    EXPECT_GE(fs::file_size(f.path(0)), f.format.stride());
+    f.direct_io = !GetParam();
+    f.open(8);
+    EXPECT_EQ(f.files->count(), 4);
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(f.get(i)) << bytes;
+    for (int i = 4; i < 8; ++i) ASSERT_TRUE(f.put(i)) << bytes;
+    f.direct_io = GetParam();
+    f.open(8);
+    for (int i = 0; i < 8; ++i) EXPECT_TRUE(f.get(i)) << bytes;
+    for (int i = 8; i < 16; ++i) ASSERT_TRUE(f.put(i)) << bytes;  // into the files of both
+    for (int i = 8; i < 16; ++i) EXPECT_TRUE(f.get(i)) << bytes;
+    EXPECT_EQ(f.count_on_disk(), 8);
+  }
+}
+
+// Of direct I/O: files are multiples of what it asks for, and all bytes of them count.
+TEST_P(BothWays, FilesTakeNoMoreThanTheyMay) {
+  Files f(3, GetParam());
+  std::uintmax_t bytes = 0;
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(f.put(i));
+  for (int i = 2; i < 5; ++i) bytes += fs::file_size(f.path(i));
+  EXPECT_EQ(bytes, 3 * packed_bytes(kFormat, GetParam() ? direct_io_alignment(f.folder.path()).value() : 1));
+  f.files.reset();
+  const auto same = BlockFiles::open(f.folder.path(), kFormat, static_cast<std::int64_t>(bytes), 0, EvictionPolicy::lru,
+                                     GetParam());
+  EXPECT_EQ(same.value()->most(), 3U);
+}
+
+TEST(BlockFiles, AFileSystemWithoutDirectIoIsRefused) {
+  if (!fs::is_directory("/dev/shm")) GTEST_SKIP() << "no tmpfs";
+  std::string folder = "/dev/shm/octavo.XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const auto open = [&](bool direct) {
+    return BlockFiles::open(folder, kFormat, kStride, 0, EvictionPolicy::lru, direct);
+  };
+  const auto refused = open(true);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
+  EXPECT_EQ(refused.error().field, "use_odirect");
+  EXPECT_NE(refused.error().message.find(folder), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(open(false));
+  fs::remove_all(folder);
+}
+
+TEST(BlockFiles, OneProcessAtATimeAndRoomForABlock) {
+  Files f;
+  EXPECT_EQ(BlockFiles::open(f.folder.path(), kFormat, kStride, 0).error().code, ErrorCode::unavailable);
+  EXPECT_TRUE(BlockFiles::open(f.folder.path(), kFormat, kStride, 1)) << "another engine's are its own";
+  EXPECT_EQ(BlockFiles::open(f.folder.path(), kFormat, kStride - 1, 2).error().code,
+            ErrorCode::invalid_argument);
+  f.folder.write("file", "");
+  EXPECT_EQ(BlockFiles::open(f.folder / "file", kFormat, kStride, 0).error().code, ErrorCode::io);
+}
+
+TEST(BlockFiles, ModelsHaveTheirOwn) {
+  Files f;
+  ASSERT_TRUE(f.put(1));
+  BlockFormat other = kFormat;
+  other.fingerprint = "another";
+  EXPECT_EQ(BlockFiles::open(f.folder.path(), other, kStride, 0).value()->count(), 0);
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,52 @@
+#include "transfer/tiers/direct_io.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+namespace octavo {
+namespace {
+
+constexpr std::size_t kPage = 4096, kSector = 512;
+
+// Of an open file; 0: no direct I/O.
+std::size_t alignment_of(int file) {
+  // Since Linux 6.6 it takes the flag, which means nothing there: its files are memory.
+  struct statfs system{};
+  if (fstatfs(file, &system) == 0 && system.f_type == TMPFS_MAGIC) return 0;
+#ifdef STATX_DIOALIGN
+  struct statx says{};
+  if (statx(file, "", AT_EMPTY_PATH, STATX_DIOALIGN, &says) == 0 && (says.stx_mask & STATX_DIOALIGN) != 0) {
+    if (says.stx_dio_offset_align == 0) return 0;
+    return std::bit_ceil(std::max<std::size_t>({kSector, says.stx_dio_mem_align, says.stx_dio_offset_align}));
+  }
+#endif
+  return kPage;
+}
+
+}  // namespace
+
+// Files are asked, not the folder: that is what statx answers for, and what open() refuses.
+Result<std::size_t> direct_io_alignment(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "direct_io.part";
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_DIRECT | O_CLOEXEC, 0600);
+  const int refused = errno;
+  const std::size_t alignment = file < 0 ? 0 : alignment_of(file);
+  if (file >= 0) close(file);
+  unlink(path.c_str());  // a file that was refused may have been made
+  if (file < 0 && refused != EINVAL)
+    return failure(ErrorCode::io, "cannot open {}: {}", path.string(), std::strerror(refused));
+  if (alignment == 0)
+    return field_failure("use_odirect", ErrorCode::unsupported, "the file system of {} has no direct I/O",
+                         folder.string());
+  return alignment;
+}
+
+}  // namespace octavo

@@ -1,0 +1,124 @@
+#include "transfer/tiers/eviction_order.h"
+
+#include <algorithm>
+#include <array>
+#include <list>
+#include <unordered_map>
+
+namespace octavo {
+namespace {
+
+using Keys = std::list<Hash128>;  // the next to go first
+
+// The least recently used goes.
+class Lru final : public EvictionOrder {
+ public:
+  void add(Hash128 key) override {
+    const auto [place, is_new] = places_.try_emplace(key);
+    if (is_new) place->second = keys_.insert(keys_.end(), key);
+  }
+  void use(Hash128 key) override {
+    if (const auto place = places_.find(key); place != places_.end()) keys_.splice(keys_.end(), keys_, place->second);
+  }
+  Hash128 evict() override {
+    const Hash128 key = keys_.front();
+    remove(key);
+    return key;
+  }
+  bool remove(Hash128 key) override {
+    const auto place = places_.find(key);
+    if (place == places_.end()) return false;
+    keys_.erase(place->second);
+    places_.erase(place);
+    return true;
+  }
+  bool contains(Hash128 key) const override { return places_.contains(key); }
+  std::size_t size() const override { return places_.size(); }
+
+ private:
+  Keys keys_;
+  std::unordered_map<Hash128, Keys::iterator, HashOfHash> places_;
+};
+
+// ARC (Megiddo and Modha, FAST 2003): blocks that one prompt has used apart from those that several have, and of each
+// as many of those that went, without their bytes. One of these that comes again says which part was too small. Prompts
+// that never come again do not drive out what many begin with.
+class Arc final : public EvictionOrder {
+ public:
+  explicit Arc(std::size_t most) : most_(most) {}
+
+  void add(Hash128 key) override {
+    const auto [place, is_new] = places_.try_emplace(key, Place{kOnce});
+    Place& mine = place->second;
+    if (is_new) {
+      mine.at = keys_[kOnce].insert(keys_[kOnce].end(), key);
+    } else if (mine.list >= kOnceGone) {
+      const bool once = mine.list == kOnceGone;
+      const std::size_t step = std::max<std::size_t>(1, size_of(once ? kOftenGone : kOnceGone) / size_of(mine.list));
+      share_once_ = once ? std::min(most_, share_once_ + step) : share_once_ - std::min(share_once_, step);
+      move(mine, kOften);
+    }
+    forget_oldest();
+  }
+  void use(Hash128 key) override {
+    const auto place = places_.find(key);
+    if (place == places_.end() || place->second.list >= kOnceGone) return;
+    Place& mine = place->second;
+    move(mine, mine.list == kOnce && !mine.used ? kOnce : kOften);
+    mine.used = true;
+  }
+  Hash128 evict() override {
+    const bool once = size_of(kOften) == 0 || size_of(kOnce) > share_once_;
+    const Hash128 key = keys_[once ? kOnce : kOften].front();
+    move(places_.at(key), once ? kOnceGone : kOftenGone);
+    forget_oldest();
+    return key;
+  }
+  bool remove(Hash128 key) override {
+    if (!contains(key)) return false;
+    forget(key);
+    return true;
+  }
+  bool contains(Hash128 key) const override {
+    const auto place = places_.find(key);
+    return place != places_.end() && place->second.list < kOnceGone;
+  }
+  std::size_t size() const override { return size_of(kOnce) + size_of(kOften); }
+
+ private:
+  enum List : std::uint8_t { kOnce, kOften, kOnceGone, kOftenGone };
+  struct Place {
+    List list;
+    bool used = false;  // by the prompt that it was written for
+    Keys::iterator at{};
+  };
+
+  std::size_t size_of(List list) const { return keys_[list].size(); }
+  void move(Place& place, List to) {
+    keys_[to].splice(keys_[to].end(), keys_[place.list], place.at);
+    place.list = to;
+  }
+  void forget(Hash128 key) {
+    const auto place = places_.find(key);
+    keys_[place->second.list].erase(place->second.at);
+    places_.erase(place);
+  }
+  void forget_oldest() {
+    while (size_of(kOnceGone) > 0 && size_of(kOnce) + size_of(kOnceGone) > most_) forget(Hash128(keys_[kOnceGone].front()));
+    while (size_of(kOftenGone) > 0 && places_.size() > 2 * most_) forget(Hash128(keys_[kOftenGone].front()));
+  }
+
+  const std::size_t most_;
+  std::size_t share_once_ = 0;  // of most_, the goal
+  std::array<Keys, 4> keys_;
+  std::unordered_map<Hash128, Place, HashOfHash> places_;
+};
+
+}  // namespace
+
+std::unique_ptr<EvictionOrder> make_eviction_order(EvictionPolicy policy, std::size_t most) {
+  if (policy == EvictionPolicy::arc) return std::make_unique<Arc>(most);
+  return std::make_unique<Lru>();
+}
+
+}  // namespace octavo

@@ -1,0 +1,131 @@
+#include "transfer/tiers/host_blocks.h"
+
+#include <utility>
+
+namespace octavo {
+
+Result<std::unique_ptr<HostBlocks>> HostBlocks::open(std::int64_t block_bytes, std::int64_t bytes_max,
+                                                     EvictionPolicy policy, std::uint64_t machine_bytes,
+                                                     const AllocateHost& allocate) {
+  const std::int64_t most = bytes_max / block_bytes;
+  if (most < 1) return invalid("", "{} bytes of host memory hold no KV block of {}", bytes_max, block_bytes);
+  if (machine_bytes > 0 && static_cast<std::uint64_t>(bytes_max) > machine_bytes)
+    return invalid("", "{} bytes of host memory for KV blocks are more than the {} that there are", bytes_max,
+                   machine_bytes);
+  TRY(Buffer memory, allocate(static_cast<std::size_t>(most * block_bytes)));
+  return std::unique_ptr<HostBlocks>(
+      new HostBlocks(block_bytes, static_cast<std::size_t>(most), policy, std::move(memory)));
+}
+
+HostBlocks::HostBlocks(std::int64_t block_bytes, std::size_t most, EvictionPolicy policy, Buffer memory)
+    : block_bytes_(static_cast<std::size_t>(block_bytes)),
+      memory_(std::move(memory)),
+      order_(make_eviction_order(policy, most)),
+      places_(most) {}
+
+std::span<std::byte> HostBlocks::bytes_of(std::size_t place) const {
+  return {static_cast<std::byte*>(memory_.data()) + place * block_bytes_, block_bytes_};
+}
+
+// With the lock.
+void HostBlocks::free_place(std::size_t place) {
+  places_[place] = {};
+  free_.push_back(place);
+  freed_.notify_one();
+}
+
+// With the lock; of a block that is out of order_.
+void HostBlocks::leave_place(Hash128 key) {
+  const std::size_t place = place_of_.extract(key).mapped();
+  gone_.push_back(key);
+  if (places_[place].readers == 0) return free_place(place);
+  places_[place].gone = true;
+}
+
+void HostBlocks::forget_all() {
+  const std::lock_guard lock(mutex_);
+  while (order_->size() > 0) leave_place(order_->evict());
+}
+
+std::vector<Hash128> HostBlocks::take_gone() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(gone_, {});
+}
+
+void HostBlocks::remove(std::span<const Hash128> keys) {
+  const std::lock_guard lock(mutex_);
+  for (const Hash128& key : keys)
+    if (order_->remove(key)) leave_place(key);
+}
+
+std::vector<bool> HostBlocks::contains(std::span<const Hash128> keys) const {
+  std::vector<bool> there;
+  there.reserve(keys.size());
+  const std::lock_guard lock(mutex_);
+  for (const Hash128& key : keys) there.push_back(place_of_.contains(key));
+  return there;
+}
+
+void HostBlocks::touch(std::span<const Hash128> keys) {
+  const std::lock_guard lock(mutex_);
+  for (auto key = keys.rbegin(); key != keys.rend(); ++key) order_->use(*key);
+}
+
+Result<> HostBlocks::read(Hash128 key, const TakeBlock& take) {
+  std::size_t place = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = place_of_.find(key);
+    if (found == place_of_.end())
+      return failure(ErrorCode::not_found, "a KV block is not in host memory any more");
+    place = found->second;
+    ++places_[place].readers;
+  }
+  take(bytes_of(place));
+  const std::lock_guard lock(mutex_);
+  if (--places_[place].readers == 0 && places_[place].gone) free_place(place);
+  return {};
+}
+
+// One that nobody has; waits where all that there are are being read or written.
+std::size_t HostBlocks::take_place() {
+  std::unique_lock lock(mutex_);
+  while (free_.empty() && used_ == places_.size()) {
+    if (order_->size() > 0) {
+      leave_place(order_->evict());
+      ++evicted_;
+    } else {
+      freed_.wait(lock);
+    }
+  }
+  if (free_.empty()) return used_++;
+  const std::size_t place = free_.back();
+  free_.pop_back();
+  return place;
+}
+
+Result<> HostBlocks::write(Hash128 key, const FillBlock& fill) {
+  if (contains(key)) return {};
+  const std::size_t place = take_place();
+  fill(bytes_of(place));
+  const std::lock_guard lock(mutex_);
+  if (!place_of_.try_emplace(key, place).second) {
+    free_place(place);  // somebody was faster
+  } else {
+    order_->add(key);
+    freed_.notify_one();  // who waits for a place may evict it
+  }
+  return {};
+}
+
+std::int64_t HostBlocks::count() const {
+  const std::lock_guard lock(mutex_);
+  return std::ssize(place_of_);
+}
+
+std::int64_t HostBlocks::evicted() const {
+  const std::lock_guard lock(mutex_);
+  return evicted_;
+}
+
+}  // namespace octavo

@@ -1,0 +1,18 @@
+// A store in a shared library (octavo_kv_store.h), loaded when it is asked for.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "transfer/tiers/store_client.h"
+
+namespace octavo {
+
+// library:PATH#CONFIG
+std::string library_url(std::string_view path, std::string_view config);
+bool is_library_url(std::string_view text);
+
+// Errors (invalid_argument): the library cannot be loaded, or is of another version of the interface.
+Result<ConnectStore> library_store_at(std::string_view url);
+
+}  // namespace octavo

@@ -1,0 +1,55 @@
+// A connection to a server that speaks the Redis protocol (Redis, Valkey and others), for a thread that
+// waits: as much of RESP2 as values of a known size need.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "transfer/peer_socket.h"
+#include "transfer/tiers/store_client.h"
+
+namespace octavo {
+
+struct RedisAddress {
+  std::string host{};
+  int port = 6379;
+  std::string user{}, password{};  // "": none
+  int database = 0;
+  int silence_ms = 5'000;  // of the server, then an error
+};
+
+// redis://[[user]:password@]host[:port][/database], and valkey:// alike. Errors say what is wrong with it.
+Result<RedisAddress> parse_redis_url(std::string_view url);
+// Whether a text is meant as one.
+bool is_redis_url(std::string_view text);
+
+class RedisClient final : public StoreClient {
+ public:
+  // Errors: as those of StoreClient.
+  static Result<std::unique_ptr<StoreClient>> connect(const RedisAddress& address);
+
+  Result<std::size_t> leading(std::span<const std::string> keys) override;
+  Result<std::vector<bool>> contains(std::span<const std::string> keys) override;
+  Result<bool> get(std::string_view key, std::span<std::byte> value) override;
+  Result<> set(std::string_view key, std::span<const std::byte> value) override;
+  Result<> remove(std::span<const std::string> keys) override;
+
+ private:
+  explicit RedisClient(PeerSocket socket) : socket_(std::move(socket)) {}
+
+  Result<> send(std::span<const std::string_view> parts);
+  Result<> read_line();
+  Result<std::int64_t> integer(char kind);
+  Result<> expect_ok();
+
+  PeerSocket socket_;
+  std::string line_{};  // the last one, without its end
+};
+
+}  // namespace octavo

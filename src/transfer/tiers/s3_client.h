@@ -1,0 +1,54 @@
+// A connection to an S3-style store over HTTP: objects of a bucket, under a prefix. As much of it as values
+// of a known size need: HEAD, GET, PUT, DELETE, with the bucket in the path.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "http/client.h"
+#include "transfer/tiers/store_client.h"
+
+namespace octavo {
+
+struct S3Address {
+  std::string host{};
+  std::uint16_t port = 80;
+  bool tls = false;
+  std::string folder{};  // "/bucket/prefix/"
+  int silence_ms = 5'000;  // of the server, then an error
+};
+
+// http://host[:port]/bucket[/prefix], or https. Errors say what is wrong with it.
+Result<S3Address> parse_s3_url(std::string_view url);
+// Whether a text is meant as one.
+bool is_s3_url(std::string_view text);
+
+// A key's colons are slashes there.
+class S3Client final : public StoreClient {
+ public:
+  // Errors: as those of StoreClient.
+  static Result<std::unique_ptr<StoreClient>> connect(const S3Address& address, const StoreKeys& keys);
+
+  Result<std::size_t> leading(std::span<const std::string> keys) override;
+  Result<std::vector<bool>> contains(std::span<const std::string> keys) override;
+  Result<bool> get(std::string_view key, std::span<std::byte> value) override;
+  Result<> set(std::string_view key, std::span<const std::byte> value) override;
+  Result<> remove(std::span<const std::string> keys) override;
+
+ private:
+  S3Client(S3Address address, StoreKeys keys, http::Client client)
+      : address_(std::move(address)), keys_(std::move(keys)), client_(std::move(client)) {}
+
+  Result<http::Response> open(std::string_view method, std::string_view key,
+                              std::span<const std::byte> body = {});
+  Result<bool> ask(std::string_view method, std::string_view key, std::span<const std::byte> body = {});
+  Result<std::string> rest();
+
+  const S3Address address_;
+  const StoreKeys keys_;
+  http::Client client_;
+  bool used_ = false;  // before: the server may have closed the connection meanwhile
+};
+
+}  // namespace octavo

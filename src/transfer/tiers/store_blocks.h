@@ -1,0 +1,72 @@
+// KV blocks in a server that engines share, one of the Redis protocol or an S3-style one: what one engine has
+// computed the others load.
+//
+//   octavo:kv:<digest of the format>:<key>    a packed block (block_format.h)
+//
+// Which of them stay is the server's business (maxmemory-policy, a rule for old objects). What it answers is
+// believed only as far as the block's header and checksum say the same. A server that fails or is silent is
+// left alone for a while; nothing that it does costs more than time. Any thread.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "transfer/block_format.h"
+#include "transfer/tiers/block_store.h"
+#include "transfer/tiers/store_client.h"
+
+namespace octavo {
+
+class StoreBlocks final : public BlockStore {
+ public:
+  // Errors: the URL is none. A server that is not there may come later.
+  // silence_ms: of the server, after which it counts as failed.
+  static Result<std::unique_ptr<BlockStore>> open(const std::string& url, const StoreKeys& keys,
+                                                  BlockFormat format, int silence_ms = 5'000);
+
+  std::vector<bool> contains(std::span<const Hash128> keys) const override;
+  bool must_look_up() const override { return true; }
+  bool reachable() const override;
+  std::size_t most() const override { return kKnownMax; }
+  void forget_all() override;
+
+  void look_up(std::span<const Hash128> keys) override;
+  void look_up_each(std::span<const Hash128> keys) override;
+  void touch(std::span<const Hash128>) override {}  // the server has seen them used
+  Result<> read(Hash128 key, const TakeBlock& take) override;
+  Result<> write(Hash128 key, const FillBlock& fill) override;
+  void remove(std::span<const Hash128> keys) override;
+
+ private:
+  static constexpr std::size_t kKnownMax = 1 << 18;
+
+  struct Idle {
+    std::unique_ptr<StoreClient> client;
+    std::int64_t since_us;
+  };
+
+  StoreBlocks(ConnectStore connect, BlockFormat format);
+  std::string name_of(Hash128 key) const;
+  std::vector<std::string> names_of(std::span<const Hash128> keys) const;
+  Result<std::unique_ptr<StoreClient>> take_client();
+  template <class Do>
+  auto with_client(Do&& act) -> decltype(act(std::declval<StoreClient&>()));
+  void know(Hash128 key);
+
+  const ConnectStore connect_;
+  const BlockFormat format_;
+  const std::string prefix_;
+  std::atomic<std::int64_t> away_until_us_ = 0;
+
+  mutable std::mutex mutex_;                       // guards all below
+  std::vector<Idle> idle_;                         // the last used last
+  std::unordered_set<Hash128, HashOfHash> known_;  // to be there, when last heard of
+  std::deque<Hash128> order_;  // in which they came; may name one twice, or one that is gone
+};
+
+}  // namespace octavo

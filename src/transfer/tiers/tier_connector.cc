@@ -1,0 +1,440 @@
+#include "transfer/tiers/tier_connector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/host_memory.h"
+#include "base/log.h"
+#include "base/priority.h"
+#include "transfer/tiers/block_files.h"
+#include "transfer/tiers/compressed_blocks.h"
+#include "transfer/tiers/host_blocks.h"
+#include "transfer/tiers/store_blocks.h"
+#include "transfer/tiers/tiered_blocks.h"
+
+namespace octavo {
+namespace {
+
+constexpr double kNewest = 0.2;  // share of the last load in the running mean
+constexpr int kProbeEvery =
+    32;  // loads that are not worth it are done that often, to see whether they are now
+constexpr std::int64_t kLookUpUs = 1'000'000;  // that a prompt waits until it is known what a store has of it
+constexpr std::int64_t kLoadUs = 20'000'000;   // what comes later is computed
+
+// format: of what lies there.
+Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format, int engine) {
+  if (is_store_url(options.place))
+    return StoreBlocks::open(options.place, options.keys, format, options.store_silence_ms);
+  TRY(std::unique_ptr<BlockFiles> files,
+      BlockFiles::open(options.place, format, options.bytes, engine, options.eviction, options.use_odirect));
+  log_info("KV blocks on disk: {} found in {}", files->count(), options.place);
+  return files;
+}
+
+// As open_place(), for blocks of `format`.
+Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, const BlockFormat& format,
+                                               const BlockFormat& below, int engine) {
+  TRY(auto place, open_place(options, below, engine));
+  if (options.compression == BlockCompression::none) return place;
+  log_info("KV blocks on disk or in the store are compressed, {}: {} bytes in place of {}; answers change", below.dtype,
+           below.bytes, format.bytes);
+  return std::make_unique<CompressedBlocks>(format, options.compression, std::move(place));
+}
+
+// The gauges of a tier; own: null for one that others write, too.
+void describe(const BlockStore* own, std::int64_t bytes_max, std::int64_t block_bytes, KvTierStats& tier) {
+  tier.enabled = true;
+  tier.block_bytes = block_bytes;
+  if (own == nullptr) return;
+  tier.blocks = own->count();
+  tier.bytes_max = bytes_max;
+  tier.evicted_blocks = own->evicted();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KvConnector>> TierConnector::open(const KvTierOptions& options, BlockFormat format,
+                                                         int engine, int cache_blocks, CacheAccess cache) {
+  std::unique_ptr<BlockStore> store;
+  TRY(const BlockFormat below_format, compressed(format, options.compression));
+  if (options.host_bytes > 0) {
+    TRY(store, HostBlocks::open(format.bytes, options.host_bytes, options.eviction, host_memory().all(),
+                                cache.allocate));
+  }
+  if (!options.place.empty()) {
+    TRY(auto below, open_below(options, format, below_format, engine));
+    if (store) {
+      store = std::make_unique<TieredBlocks>(format.bytes, std::move(store), std::move(below), cache.wake);
+    } else {
+      store = std::move(below);
+    }
+  }
+  return std::unique_ptr<KvConnector>(
+      new TierConnector(options, std::move(format), std::move(store), below_format.stride(), cache_blocks,
+                        std::move(cache)));
+}
+
+TierConnector::TierConnector(const KvTierOptions& options, BlockFormat format,
+                             std::unique_ptr<BlockStore> store, std::size_t below_stride, int cache_blocks,
+                             CacheAccess cache)
+    : options_(options),
+      format_(std::move(format)),
+      store_(std::move(store)),
+      host_(store_->own(KvMedium::host)),
+      below_stride_(below_stride),
+      blocks_waiting_max_(static_cast<std::size_t>(std::max(cache_blocks / 8, 1))),
+      cache_(std::move(cache)) {
+  for (Reader& reader : readers_) reader.thread = std::thread([this, &reader] { read_loop(reader); });
+  writer_ = std::thread([this] { write_loop(); });
+  if (store_->must_look_up()) asker_ = std::thread([this] { look_up_loop(); });
+}
+
+TierConnector::~TierConnector() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  give_up_store_ = true;
+  look_up_came_.notify_all();
+  load_came_.notify_all();
+  store_came_.notify_all();
+  for (Reader& reader : readers_) reader.thread.join();
+  writer_.join();
+  if (asker_.joinable()) asker_.join();
+}
+
+std::optional<int> TierConnector::matched(const KvPrompt& prompt) {
+  if (off_ || all_stuck_ || !store_->reachable()) return 0;
+  if (prompt.cached >= std::ssize(prompt.keys) && store_->must_look_up()) return 0;
+  if (const int known = known_prefix(prompt.keys);
+      known == std::ssize(prompt.keys) || !store_->must_look_up())
+    return known;
+  const std::lock_guard lock(mutex_);
+  const auto [place, is_new] = look_ups_.try_emplace(prompt.id);
+  LookUp& mine = place->second;
+  if (is_new) {
+    mine.keys.assign(prompt.keys.begin(), prompt.keys.end());
+    mine.give_up_us = now_us() + kLookUpUs;
+    look_up_came_.notify_one();
+  }
+  if (!mine.done && now_us() < mine.give_up_us) return std::nullopt;
+  mine.done = true;
+  return known_prefix(prompt.keys);
+}
+
+int TierConnector::known_prefix(std::span<const Hash128> keys) const {
+  return longest_prefix(format_, keys,
+                        [&](std::span<const Hash128> names) { return store_->contains(names); });
+}
+
+void TierConnector::decline(const KvPrompt& prompt) {
+  const std::lock_guard lock(mutex_);
+  look_ups_.erase(prompt.id);
+}
+
+// The oldest first, those that nobody waits for any more not at all.
+void TierConnector::look_up_loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    auto next = look_ups_.end();
+    look_up_came_.wait(lock, [&] {
+      next = std::ranges::find_if(look_ups_, [](const auto& each) { return !each.second.done; });
+      return stopping_ || next != look_ups_.end();
+    });
+    if (stopping_) return;
+    const RequestId id = next->first;
+    const std::vector<Hash128> keys = next->second.keys;
+    lock.unlock();
+    look_up(keys);
+    lock.lock();
+    if (const auto mine = look_ups_.find(id); mine != look_ups_.end()) mine->second.done = true;
+    cache_.wake();
+  }
+}
+
+// Of cache groups without a window all blocks are needed; of the others, and of states, what is at the end,
+// wherever that is.
+void TierConnector::look_up(std::span<const Hash128> keys) {
+  std::vector<KvPiece> whole, ends;
+  for (int block = 0; block < static_cast<int>(keys.size()); ++block) {
+    for (int g = 0; g < group_count(format_); ++g)
+      (format_.windows[static_cast<std::size_t>(g)] == 0 ? whole : ends).push_back({block, g});
+    for (int i = 0; i < format_.state_pieces; ++i) ends.push_back({block, group_count(format_) + i});
+  }
+  store_->look_up(piece_keys(whole, keys));
+  if (!ends.empty()) store_->look_up_each(piece_keys(ends, keys));
+}
+
+std::int64_t TierConnector::wake_at_us() const {
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, each] : look_ups_)
+    if (!each.done) first = std::min(first, each.give_up_us);
+  for (const Reader& reader : readers_)
+    if (const std::int64_t since = reader.since_us; since != 0 && !reader.told)
+      first = std::min(first, since + options_.stuck_us + 1);
+  if (!loads_.empty()) first = std::min(first, now_us() + options_.stuck_us);  // who takes them may be stuck then
+  return first;
+}
+
+bool TierConnector::is_stuck(const Reader& reader, std::int64_t now_us) const {
+  const std::int64_t since = reader.since_us;
+  return since != 0 && now_us - since > options_.stuck_us;
+}
+
+// Where all readers are stuck, nobody comes for what waits.
+std::vector<RequestId> TierConnector::take_stuck(std::int64_t now_us) {
+  std::vector<RequestId> stuck;
+  std::deque<Load> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    all_stuck_ = true;
+    for (Reader& reader : readers_) {
+      const bool is = is_stuck(reader, now_us);
+      all_stuck_ = all_stuck_ && is;
+      if (is && !std::exchange(reader.told, true)) stuck.push_back(reader.id);
+    }
+    if (all_stuck_) waiting.swap(loads_);
+  }
+  for (const Load& load : waiting)
+    cache_.loaded(
+        {.id = load.task.id, .failure = KvTransferFailure::lost, .message = "the tier does not answer"});
+  return stuck;
+}
+
+double TierConnector::seconds_of(std::span<const Hash128> pieces) const {
+  const std::vector<bool> near =
+      host_ != nullptr ? host_->contains(pieces) : std::vector<bool>(pieces.size());
+  double seconds = 0;
+  for (const bool is_near : near) seconds += piece_seconds_[is_near];
+  return seconds;
+}
+
+bool TierConnector::worth_loading(int blocks, std::span<const Hash128> pieces, double compute_seconds) {
+  const std::lock_guard lock(mutex_);
+  double before = 0;
+  for (const Load& load : loads_) before += load.seconds;
+  const double load = before / kReaders + seconds_of(pieces);
+  const double compute = blocks * format_.block_size * compute_seconds;
+  const bool worth = options_.load_always || load <= compute || compute == 0;
+  skipped_in_a_row_ = worth ? 0 : (skipped_in_a_row_ + 1) % kProbeEvery;
+  if (worth || skipped_in_a_row_ == 0) return true;
+  ++stats_.skipped_loads;
+  return false;
+}
+
+void TierConnector::load(LoadTask task) {
+  {
+    const std::lock_guard lock(mutex_);
+    look_ups_.erase(task.id);
+    const double seconds = seconds_of(std::span(task.keys).subspan(static_cast<std::size_t>(task.first)));
+    loads_.push_back({std::move(task), seconds});
+  }
+  load_came_.notify_one();
+}
+
+void TierConnector::read_loop(Reader& me) {
+  lower_priority(kMoves);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    load_came_.wait(lock, [&] { return stopping_ || !loads_.empty(); });
+    if (stopping_) return;
+    const LoadTask task = std::move(loads_.front().task);
+    loads_.pop_front();
+    me.id = task.id;
+    me.told = false;
+    me.since_us = now_us();
+    lock.unlock();
+    LoadResult result{.id = task.id};
+    LoadedFrom from;
+    const std::int64_t began = now_us();
+    read(me, task, result, from);
+    me.since_us = 0;
+    result.seconds = static_cast<double>(now_us() - began) * 1e-6;
+    lock.lock();
+    stats_.loaded_bytes += result.bytes;
+    stats_.load_seconds += result.seconds;
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (from[i].pieces == 0) continue;
+      const double seconds = from[i].seconds / from[i].pieces;
+      double& mean = piece_seconds_[i];
+      mean = mean == 0 ? seconds : mean + kNewest * (seconds - mean);
+    }
+    lock.unlock();
+    const auto there = static_cast<std::size_t>(task.first + result.loaded);
+    cache_.loaded(std::move(result));
+    store_->touch(std::span(task.keys).first(there));  // which nobody waits for
+    lock.lock();
+  }
+}
+
+// What stands behind a spoilt block goes with it: it may be spoilt, too, and the prompt, which is computed
+// now, is stored whole again.
+void TierConnector::read(Reader& me, const LoadTask& task, LoadResult& result, LoadedFrom& from) {
+  const std::span keys =
+      std::span(task.keys).subspan(static_cast<std::size_t>(task.first), task.blocks.size());
+  const std::int64_t give_up_us = now_us() + kLoadUs;
+  for (std::size_t i = 0; i < task.blocks.size() && !*task.cancelled && !off_; ++i) {
+    const std::int64_t began = now_us();
+    if (began > give_up_us) {
+      result.failure = KvTransferFailure::lost;
+      result.message = "it takes too long";
+      return;
+    }
+    me.since_us = began;
+    const bool near = host_ != nullptr && host_->contains(keys[i]);
+    const Result<> read = store_->read(
+        keys[i], [&](std::span<const std::byte> contents) { cache_.write(task.blocks[i], contents); });
+    if (!read) {
+      const ErrorCode code = read.error().code;
+      result.message = read.error().message;
+      if (code == ErrorCode::not_found) return;
+      result.failure = failure_of(code);
+      if (code == ErrorCode::io) return turn_off(read.error());
+      return store_->remove(keys.subspan(i));
+    }
+    ++result.loaded;
+    result.bytes += format_.bytes;
+    ++from[near].pieces;
+    from[near].seconds += static_cast<double>(now_us() - began) * 1e-6;
+  }
+}
+
+void TierConnector::count_uses(std::span<const Hash128> keys) {
+  if (options_.store_threshold <= 1) return;
+  for (const Hash128& key : keys) {
+    const auto [place, is_new] = uses_.try_emplace(key);
+    ++place->second;
+    if (!is_new) continue;
+    used_.push_back(key);
+    if (used_.size() <= static_cast<std::size_t>(options_.max_tracker_size)) continue;
+    uses_.erase(used_.front());
+    used_.pop_front();
+  }
+}
+
+// So many of the first blocks that all that are wanted are among them.
+std::size_t TierConnector::wanted(std::span<const Hash128> keys) const {
+  const auto is_used = [&](const Hash128& key) {
+    if (options_.store_threshold <= 1) return true;
+    const auto place = uses_.find(key);
+    return place != uses_.end() && place->second >= options_.store_threshold;
+  };
+  std::size_t count =
+      std::min(keys.size(), store_->most());  // a longer one would drive its own beginning out
+  const std::vector<bool> there = store_->contains(keys.first(count));
+  while (count > 0 && (there[count - 1] || !is_used(keys[count - 1]))) --count;
+  return count;
+}
+
+bool TierConnector::wants(const KvPrompt& prompt) {
+  if (off_ || !store_->reachable()) return false;
+  const std::vector<KvPiece> pieces = pieces_of(format_, 0, static_cast<int>(prompt.keys.size()));
+  const std::vector<Hash128> keys = piece_keys(pieces, prompt.keys);
+  count_uses(keys);
+  return wanted(keys) > 0;
+}
+
+std::optional<KvTransferParams> TierConnector::store(const KvPrompt&, StoreTask task, std::int64_t) {
+  if (task.blocks.empty()) return std::nullopt;
+  const std::size_t count = wanted(task.keys);
+  task.keys.resize(count);
+  task.blocks.resize(count);
+  {
+    const std::lock_guard lock(mutex_);
+    if (blocks_waiting_ != 0 && blocks_waiting_ + task.blocks.size() > blocks_waiting_max_) {
+      stats_.dropped_stores += std::ssize(task.blocks);  // the disk is slower than what comes
+      stored_.push_back(task.owner);
+    } else {
+      blocks_waiting_ += task.blocks.size();
+      stores_.push_back(std::move(task));
+    }
+  }
+  store_came_.notify_one();
+  return std::nullopt;
+}
+
+void TierConnector::write_loop() {
+  lower_priority(kPrepares);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    store_came_.wait(lock, [&] { return stopping_ || !stores_.empty(); });
+    if (stopping_) return;
+    const StoreTask task = std::move(stores_.front());
+    stores_.pop_front();
+    give_up_store_ = false;
+    lock.unlock();
+    write(task);
+    lock.lock();
+    blocks_waiting_ -= task.blocks.size();
+    stored_.push_back(task.owner);
+    cache_.wake();
+  }
+}
+
+void TierConnector::write(const StoreTask& task) {
+  for (std::size_t i = 0; i < task.blocks.size() && !give_up_store_ && !off_; ++i) {
+    if (store_->contains(task.keys[i])) continue;
+    const std::int64_t began = now_us();
+    const Result<> written = store_->write(
+        task.keys[i], [&](std::span<std::byte> contents) { cache_.read(task.blocks[i], contents); });
+    if (!written) return written.error().code == ErrorCode::io ? turn_off(written.error()) : void();
+    const std::lock_guard lock(mutex_);
+    ++stats_.stored_blocks;
+    stats_.stored_bytes += format_.bytes;
+    stats_.store_seconds += static_cast<double>(now_us() - began) * 1e-6;
+  }
+  store_->touch(task.keys);
+}
+
+void TierConnector::turn_off(const Error& error) {
+  if (off_.exchange(true)) return;
+  log_error("the tier of KV blocks is off from now on: {}", error.message);
+  store_->forget_all();
+}
+
+std::vector<std::uint64_t> TierConnector::take_stored(std::int64_t) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(stored_, {});
+}
+
+bool TierConnector::give_way() {
+  const std::lock_guard lock(mutex_);
+  give_up_store_ = true;
+  if (stores_.empty()) return false;  // the one that is being written ends with its next block
+  for (const StoreTask& task : stores_) {
+    stored_.push_back(task.owner);
+    blocks_waiting_ -= task.blocks.size();
+  }
+  stores_.clear();
+  return true;
+}
+
+std::vector<bool> TierConnector::held(KvMedium medium, std::span<const Hash128> keys) const {
+  const BlockStore* own = store_->own(medium);
+  return off_ || own == nullptr ? std::vector<bool>(keys.size()) : own->contains(keys);
+}
+
+std::vector<Hash128> TierConnector::take_gone(KvMedium medium) {
+  BlockStore* own = store_->own(medium);
+  return own == nullptr ? std::vector<Hash128>() : own->take_gone();
+}
+
+// What goes between the cache and the nearest tier is counted here, the rest by the store.
+void TierConnector::add_stats(EngineStats& stats) const {
+  const bool has_host = options_.host_bytes > 0, has_below = !options_.place.empty();
+  {
+    const std::lock_guard lock(mutex_);
+    KvTierStats& nearest = has_host ? stats.kv_host_tier : stats.kv_tier;
+    nearest = stats_;
+    nearest.off = off_;
+  }
+  if (has_host && has_below) stats.kv_tier = store_->moved();
+  if (has_host) describe(store_->own(KvMedium::host), options_.host_bytes, format_.bytes, stats.kv_host_tier);
+  if (has_below)
+    describe(store_->own(KvMedium::storage), options_.bytes, static_cast<std::int64_t>(below_stride_),
+             stats.kv_tier);
+}
+
+}  // namespace octavo

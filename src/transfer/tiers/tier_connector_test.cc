@@ -1,0 +1,483 @@
+// The tier beside a cache that is a list of numbers.
+#include "transfer/tiers/tier_connector.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <future>
+
+#include "base/scratch_directory.h"
+#include "base/test_eventually.h"
+#include "transfer/testing/redis.h"
+#include "transfer/tiers/direct_io.h"
+
+namespace octavo {
+namespace {
+
+const BlockFormat kFormat{.fingerprint = "model", .dtype = "i32", .block_size = 16, .bytes = 4};
+
+std::vector<Hash128> some_keys(int count, std::uint64_t text = 5) {
+  std::vector<Hash128> keys;
+  for (int i = 0; i < count; ++i) keys.push_back({static_cast<std::uint64_t>(i), text});
+  return keys;
+}
+
+struct Tier {
+  ScratchDirectory folder;
+  KvTierOptions options{.place = folder.path(), .bytes = 1 << 20, .load_always = true};
+  BlockFormat format = kFormat;
+  std::vector<std::int32_t> cache = std::vector<std::int32_t>(1000);
+  std::atomic<bool> slow = false;
+  std::promise<LoadResult> loaded;
+  std::mutex mutex;
+  std::condition_variable woken;
+  std::unique_ptr<KvConnector> connector;
+  std::uint64_t last_owner = 0;
+
+  void open() {
+    connector.reset();
+    connector =
+        TierConnector::open(options, format, 0, 800,
+                            {.read =
+                                 [this](KvPlace b, std::span<std::byte> out) {
+                                   while (slow) std::this_thread::yield();
+                                   std::memcpy(out.data(), &cache[static_cast<std::size_t>(b.number)], 4);
+                                 },
+                             .write =
+                                 [this](KvPlace b, std::span<const std::byte> bytes) {
+                                   std::memcpy(&cache[static_cast<std::size_t>(b.number)], bytes.data(), 4);
+                                 },
+                             .loaded = [this](LoadResult result) { loaded.set_value(std::move(result)); },
+                             .wake =
+                                 [this] {
+                                   const std::lock_guard lock(mutex);
+                                   woken.notify_all();
+                                 }})
+            .value();
+  }
+  Tier() { open(); }
+  explicit Tier(const TestRedis& store) {
+    options.place = store.url();
+    open();
+  }
+  explicit Tier(KvTierOptions other) : options(std::move(other)) { open(); }
+  ~Tier() { slow = false; }
+
+  // Blocks first, first + 1, .. of the cache; whether the tier wanted any.
+  bool post(const std::vector<Hash128>& keys, int first) {
+    if (!connector->wants({.keys = keys})) return false;
+    StoreTask task{.owner = ++last_owner, .keys = keys};
+    for (std::size_t i = 0; i < keys.size(); ++i) task.blocks.push_back({.number = first + static_cast<int>(i)});
+    EXPECT_EQ(connector->store({.keys = keys}, std::move(task), 0), std::nullopt);
+    return true;
+  }
+  std::vector<std::uint64_t> wait_stored() {
+    for (;;)
+      if (auto owners = connector->take_stored(0); !owners.empty()) return owners;
+  }
+  bool store(const std::vector<Hash128>& keys, int first) {
+    if (!post(keys, first)) return false;
+    EXPECT_EQ(wait_stored(), (std::vector<std::uint64_t>{last_owner}));
+    return true;
+  }
+  LoadResult load(const std::vector<Hash128>& keys, int from, int first, bool cancelled = false) {
+    LoadTask task{
+        .id = 7, .first = from, .keys = keys, .cancelled = std::make_shared<std::atomic<bool>>(cancelled)};
+    for (int i = from; i < static_cast<int>(keys.size()); ++i) task.blocks.push_back({.number = first + i});
+    loaded = {};
+    connector->load(std::move(task));
+    return loaded.get_future().get();
+  }
+  EngineStats all_stats() const {
+    EngineStats stats;
+    connector->add_stats(stats);
+    return stats;
+  }
+  KvTierStats stats() const { return all_stats().kv_tier; }
+  KvTierStats host_stats() const { return all_stats().kv_host_tier; }
+};
+
+KvTierOptions on_host(int blocks) { return {.host_bytes = blocks * kFormat.bytes, .load_always = true}; }
+
+TEST(TierConnector, BlocksComeBackAlsoToTheNextProcess) {
+  Tier tier;
+  const auto keys = some_keys(10);
+  for (int i = 0; i < 10; ++i) tier.cache[static_cast<std::size_t>(100 + i)] = 1000 + i;
+  EXPECT_EQ(tier.connector->matched({.keys = keys}), 0);
+  EXPECT_TRUE(tier.store(keys, 100));
+  EXPECT_FALSE(tier.store(keys, 100)) << "they are there";
+  for (const bool again : {false, true}) {
+    if (again) tier.open();
+    EXPECT_EQ(tier.connector->matched({.keys = keys}), 10);
+    const LoadResult result = tier.load(keys, 3, 500);
+    EXPECT_EQ(result.id, 7u);
+    EXPECT_EQ(result.loaded, 7);
+    EXPECT_EQ(result.failure, std::nullopt);
+    EXPECT_EQ(tier.cache[502], 0);
+    for (int i = 3; i < 10; ++i)
+      EXPECT_EQ(std::exchange(tier.cache[static_cast<std::size_t>(500 + i)], 0), 1000 + i);
+  }
+  EXPECT_EQ(tier.stats().blocks, 10);
+  EXPECT_EQ(tier.load(keys, 0, 500, true).loaded, 0) << "cancelled";
+}
+
+// Two numbers of bf16 to a block; host memory keeps them as they are.
+TEST(TierConnector, BlocksBelowHostMemoryMayBeCompressed) {
+  Tier tier;
+  tier.format = {.fingerprint = "model", .dtype = "bf16", .block_size = 1, .bytes = 4, .planes = {{1, 4}}};
+  tier.options.host_bytes = 4 * tier.format.bytes;
+  tier.options.compression = BlockCompression::int8;
+  tier.open();
+  const auto keys = some_keys(4), others = some_keys(4, 6);
+  constexpr std::int32_t kBlock = 0x3f803dcd, kExpanded = 0x3f803dd2;  // 1 and 0.1001; 1 and 13/127
+  tier.cache[100] = kBlock;
+  EXPECT_TRUE(tier.store(keys, 100));
+  EXPECT_EQ(tier.load(keys, 0, 500).loaded, 4);
+  EXPECT_EQ(tier.cache[500], kBlock) << "from host memory";
+  EXPECT_TRUE(eventually([&] { return tier.stats().blocks == 4; }));
+  EXPECT_TRUE(tier.store(others, 200));
+  EXPECT_EQ(tier.load(keys, 0, 600).loaded, 4);
+  EXPECT_EQ(tier.cache[600], kExpanded) << "from the disk";
+
+  tier.connector.reset();
+  tier.options.compression = BlockCompression::none;
+  tier.open();
+  EXPECT_EQ(tier.connector->matched({.keys = keys}), 0) << "plain ones are in a folder of their own";
+  tier.options.compression = BlockCompression::fp8;
+  EXPECT_EQ(TierConnector::open(tier.options, kFormat, 0, 800, {}).error().code, ErrorCode::unsupported);
+}
+
+TEST(TierConnector, FilesPastThePageCacheAreFoundThroughIt) {
+  Tier tier;
+  const auto alignment = direct_io_alignment(tier.folder.path());
+  if (!alignment) GTEST_SKIP() << alignment.error().message;
+  tier.options.use_odirect = true;
+  tier.open();
+  const auto keys = some_keys(10);
+  for (int i = 0; i < 10; ++i) tier.cache[static_cast<std::size_t>(100 + i)] = 1000 + i;
+  EXPECT_TRUE(tier.store(keys, 100));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(tier.folder.path()))
+    if (entry.path().extension() == ".kv") {
+      EXPECT_EQ(entry.file_size(), *alignment);
+    }
+  for (const bool direct : {true, false}) {
+    tier.options.use_odirect = direct;
+    tier.open();
+    EXPECT_EQ(tier.load(keys, 0, 500).loaded, 10);
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(std::exchange(tier.cache[static_cast<std::size_t>(500 + i)], 0), 1000 + i);
+  }
+}
+
+// Of a tier for 20 blocks.
+void expect_arc_keeps_what_two_had(Tier& tier, EvictionPolicy policy) {
+  tier.options.eviction = policy;
+  tier.open();
+  const auto shared = some_keys(5);
+  auto longer = shared;
+  for (const Hash128& key : some_keys(5, 99)) longer.push_back(key);
+  EXPECT_TRUE(tier.store(shared, 100));
+  EXPECT_TRUE(tier.store(longer, 100));
+  for (std::uint64_t other = 6; other < 30; ++other) EXPECT_TRUE(tier.store(some_keys(10, other), 100));
+  EXPECT_EQ(tier.connector->matched({.keys = shared}), policy == EvictionPolicy::arc ? 5 : 0);
+}
+
+TEST(TierConnector, UnderArcWhatTwoPromptsHadStays) {
+  for (const EvictionPolicy policy : {EvictionPolicy::lru, EvictionPolicy::arc}) {
+    Tier tier;
+    tier.options.bytes = 20 * static_cast<std::int64_t>(kFormat.stride());
+    expect_arc_keeps_what_two_had(tier, policy);
+    EXPECT_EQ(tier.stats().blocks, 20);
+  }
+}
+
+// What the tier knows once it has asked.
+int matched(Tier& tier, const KvPrompt& prompt) {
+  for (;;)
+    if (const auto blocks = tier.connector->matched(prompt)) return *blocks;
+}
+
+TEST(TierConnector, AStoreIsAskedFirst) {
+  TestRedis redis;
+  Tier one(redis), other(redis);
+  const auto keys = some_keys(10);
+  for (int i = 0; i < 10; ++i) one.cache[static_cast<std::size_t>(100 + i)] = 1000 + i;
+  EXPECT_EQ(other.connector->matched({.id = 1, .keys = keys, .cached = 10}), 0) << "nothing is missing";
+  EXPECT_EQ(other.connector->matched({.id = 1, .keys = keys}), std::nullopt);
+  EXPECT_EQ(matched(other, {.id = 1, .keys = keys}), 0);
+  EXPECT_TRUE(one.store(keys, 100));
+  EXPECT_EQ(matched(other, {.id = 1, .keys = keys}), 0) << "it has been looked up";
+  other.connector->decline({.id = 1});
+  EXPECT_EQ(matched(other, {.id = 2, .keys = keys}), 10);
+  EXPECT_FALSE(other.post(keys, 100)) << "they are there";
+  EXPECT_EQ(other.load(keys, 3, 500).loaded, 7);
+  for (int i = 3; i < 10; ++i) EXPECT_EQ(other.cache[static_cast<std::size_t>(500 + i)], 1000 + i);
+  redis.clear();
+  const LoadResult gone = other.load(keys, 0, 500);
+  EXPECT_EQ(gone.loaded, 0);
+  EXPECT_EQ(gone.failure, std::nullopt);
+  EXPECT_FALSE(other.stats().off);
+}
+
+TEST(TierConnector, AStoreThatIsSilentIsNotWaitedFor) {
+  TestRedis redis;
+  Tier tier(redis);
+  const auto keys = some_keys(10);
+  EXPECT_TRUE(tier.store(keys, 100));
+  redis.mood = TestRedis::Mood::silent;
+  tier.options.store_silence_ms = 200;
+  tier.open();
+  const LoadResult result = tier.load(keys, 0, 500);
+  EXPECT_EQ(result.loaded, 0);
+  EXPECT_EQ(result.failure, KvTransferFailure::unreachable);
+  EXPECT_EQ(tier.connector->matched({.id = 1, .keys = some_keys(10, 6)}), 0) << "it is left alone";
+  EXPECT_FALSE(tier.connector->wants({.keys = some_keys(10, 6)}));
+  EXPECT_FALSE(tier.stats().off);
+}
+
+TEST(TierConnector, WhatIsSpoiltEndsTheLoadAndNothingElse) {
+  Tier tier;
+  const auto keys = some_keys(10);
+  tier.store(keys, 100);
+  int at = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(tier.folder.path()))
+    if (entry.path().string().ends_with("0000000000000004.kv")) {
+      std::filesystem::resize_file(entry.path(), 70);
+      ++at;
+    }
+  ASSERT_EQ(at, 1);
+  const LoadResult result = tier.load(keys, 0, 500);
+  EXPECT_EQ(result.loaded, 4);
+  EXPECT_EQ(result.failure, KvTransferFailure::corrupt);
+  EXPECT_EQ(tier.connector->matched({.keys = keys}), 4);
+  EXPECT_EQ(tier.stats().blocks, 4) << "what stands behind it went, too";
+  EXPECT_FALSE(tier.stats().off);
+  EXPECT_TRUE(tier.store(keys, 100)) << "it is written again";
+  EXPECT_EQ(tier.load(keys, 0, 500).loaded, 10);
+}
+
+TEST(TierConnector, BehindABlockThatIsGoneNothingIsRead) {
+  Tier tier;
+  const auto keys = some_keys(10);
+  tier.store(keys, 100);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(tier.folder.path())) {
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with("0000000000000004.kv")) std::filesystem::remove(entry.path());
+    if (name.ends_with("0000000000000007.kv")) std::filesystem::resize_file(entry.path(), 70);
+  }
+  const LoadResult result = tier.load(keys, 0, 500);
+  EXPECT_EQ(result.loaded, 4);
+  EXPECT_EQ(result.failure, std::nullopt);
+  EXPECT_EQ(tier.stats().blocks, 9) << "the spoilt one has not been looked at";
+}
+
+TEST(TierConnector, AnErrorOfTheSystemTurnsItOff) {
+  Tier tier;
+  tier.store(some_keys(4), 100);
+  // A file stands where a folder has to be.
+  for (const auto& entry : std::filesystem::directory_iterator(tier.folder.path()))
+    std::ofstream(entry.path() / "01") << "";
+  std::vector<Hash128> keys = some_keys(4);
+  keys.push_back({1, 0x0100000000000000});
+  EXPECT_TRUE(tier.store(keys, 200));
+  EXPECT_TRUE(tier.stats().off);
+  EXPECT_EQ(tier.connector->matched({.keys = keys}), 0);
+  EXPECT_FALSE(tier.connector->wants({.keys = some_keys(4, 9)}));
+}
+
+TEST(TierConnector, BlocksAreWrittenWhenEnoughPromptsHadThem) {
+  Tier tier;
+  tier.options.store_threshold = 3;
+  tier.open();
+  const auto shared = some_keys(4);
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    auto keys = shared;
+    keys.push_back({77, i});
+    EXPECT_FALSE(tier.post(keys, 0));
+  }
+  auto keys = shared;
+  keys.push_back({77, 99});
+  EXPECT_TRUE(tier.store(keys, 0));
+  EXPECT_EQ(tier.stats().stored_blocks, 4);
+  EXPECT_EQ(tier.connector->matched({.keys = keys}), 4);
+}
+
+TEST(TierConnector, OfAPromptThatIsTooLongTheBeginningIsKept) {
+  Tier tier;
+  tier.options.bytes = 5 * static_cast<std::int64_t>(kFormat.stride());
+  tier.open();
+  EXPECT_TRUE(tier.store(some_keys(10), 100));
+  EXPECT_EQ(tier.connector->matched({.keys = some_keys(10)}), 5);
+  EXPECT_FALSE(tier.post(some_keys(10), 100));
+}
+
+TEST(TierConnector, CountsOfFewBlocksAreKept) {
+  Tier tier;
+  tier.options.store_threshold = 2;
+  tier.options.max_tracker_size = 4;
+  tier.open();
+  EXPECT_FALSE(tier.post(some_keys(4, 1), 0));
+  EXPECT_FALSE(tier.post(some_keys(4, 2), 0));  // the first are forgotten
+  EXPECT_FALSE(tier.post(some_keys(4, 1), 0));
+  EXPECT_TRUE(tier.store(some_keys(4, 1), 0));
+}
+
+TEST(TierConnector, ADiskThatIsTooSlowIsGivenNoMore) {
+  Tier tier;
+  tier.slow = true;
+  ASSERT_TRUE(tier.post(some_keys(60, 1), 0));
+  ASSERT_TRUE(tier.post(some_keys(50, 2), 0));  // 100 of 800 blocks may wait
+  EXPECT_EQ(tier.connector->take_stored(0), (std::vector<std::uint64_t>{2}));
+  EXPECT_EQ(tier.stats().dropped_stores, 50);
+  tier.slow = false;
+  EXPECT_EQ(tier.wait_stored(), (std::vector<std::uint64_t>{1}));
+  EXPECT_EQ(tier.stats().blocks, 60);
+}
+
+TEST(TierConnector, WhatWaitsGivesWay) {
+  Tier tier;
+  tier.slow = true;
+  ASSERT_TRUE(tier.post(some_keys(20, 1), 0));
+  // The first has begun when the second is the only one that can give way.
+  ASSERT_TRUE(tier.post(some_keys(20, 2), 0));
+  EXPECT_TRUE(tier.connector->give_way());
+  EXPECT_FALSE(tier.connector->give_way());
+  tier.slow = false;
+  std::vector<std::uint64_t> owners;
+  while (owners.size() < 2)
+    for (const std::uint64_t owner : tier.wait_stored()) owners.push_back(owner);
+  std::ranges::sort(owners);
+  EXPECT_EQ(owners, (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_LT(tier.stats().blocks, 20);
+}
+
+TEST(TierConnector, WhatIsComputedFasterIsNotLoaded) {
+  Tier tier;
+  tier.options.load_always = false;
+  tier.open();
+  const auto keys = some_keys(10);
+  tier.store(keys, 0);
+  EXPECT_TRUE(tier.connector->worth_loading(10, keys, 1e-12)) << "nothing is known of the disk";
+  tier.load(keys, 0, 500);
+  EXPECT_TRUE(tier.connector->worth_loading(10, keys, 10.0));
+  EXPECT_TRUE(tier.connector->worth_loading(10, keys, 0)) << "nothing is known of the model";
+  int tried = 0;
+  for (int i = 0; i < 64; ++i) tried += tier.connector->worth_loading(10, keys, 1e-12);
+  EXPECT_EQ(tried, 2) << "now and then, to see whether the disk is still slow";
+  EXPECT_EQ(tier.stats().skipped_loads, 62);
+}
+
+TEST(TierConnector, BlocksComeBackFromHostMemory) {
+  Tier tier(on_host(20));
+  const auto keys = some_keys(10);
+  for (int i = 0; i < 10; ++i) tier.cache[static_cast<std::size_t>(100 + i)] = 1000 + i;
+  EXPECT_EQ(tier.connector->matched({.keys = keys}), 0);
+  EXPECT_TRUE(tier.store(keys, 100));
+  EXPECT_FALSE(tier.store(keys, 100)) << "they are there";
+  EXPECT_EQ(tier.connector->matched({.keys = keys}), 10);
+  const LoadResult result = tier.load(keys, 3, 500);
+  EXPECT_EQ(result.loaded, 7);
+  EXPECT_EQ(result.failure, std::nullopt);
+  for (int i = 3; i < 10; ++i) EXPECT_EQ(tier.cache[static_cast<std::size_t>(500 + i)], 1000 + i);
+  const KvTierStats stats = tier.host_stats();
+  EXPECT_TRUE(stats.enabled && !tier.stats().enabled);
+  EXPECT_EQ(stats.blocks, 10);
+  EXPECT_EQ(stats.bytes_max, 20 * kFormat.bytes);
+  EXPECT_EQ(stats.block_bytes, kFormat.bytes);
+  EXPECT_EQ(stats.stored_bytes, 10 * kFormat.bytes);
+  EXPECT_EQ(stats.loaded_bytes, 7 * kFormat.bytes);
+  EXPECT_EQ(tier.connector->held(KvMedium::host, keys), std::vector<bool>(10, true));
+  EXPECT_EQ(tier.connector->held(KvMedium::storage, keys), std::vector<bool>(10, false));
+  for (std::uint64_t text = 6; text < 9; ++text) EXPECT_TRUE(tier.store(some_keys(10, text), 200));
+  EXPECT_EQ(tier.connector->take_gone(KvMedium::host).size(), 20u);
+  EXPECT_EQ(tier.connector->matched({.keys = keys}), 0);
+  EXPECT_EQ(tier.load(keys, 0, 500).loaded, 0);
+}
+
+TEST(TierConnector, HostMemoryEvictsByThePolicyAndTheThreshold) {
+  for (const EvictionPolicy policy : {EvictionPolicy::lru, EvictionPolicy::arc}) {
+    Tier tier(on_host(20));
+    expect_arc_keeps_what_two_had(tier, policy);
+    EXPECT_EQ(tier.host_stats().blocks, 20);
+  }
+  Tier tier(on_host(20));
+  tier.options.store_threshold = 2;
+  tier.open();
+  EXPECT_FALSE(tier.post(some_keys(4), 0));
+  EXPECT_TRUE(tier.store(some_keys(4), 0));
+}
+
+TEST(TierConnector, HostMemoryIsAheadOfTheDisk) {
+  Tier tier;
+  tier.options.host_bytes = 10 * kFormat.bytes;
+  tier.open();
+  const auto first = some_keys(10, 1), second = some_keys(10, 2);
+  for (int i = 0; i < 20; ++i) tier.cache[static_cast<std::size_t>(100 + i)] = 1000 + i;
+  EXPECT_TRUE(tier.store(first, 100));
+  EXPECT_TRUE(eventually([&] { return tier.stats().stored_blocks == 10; }));
+  EXPECT_TRUE(tier.store(second, 110));
+  EXPECT_TRUE(eventually([&] { return tier.stats().stored_blocks == 20; }));
+  EXPECT_EQ(tier.host_stats().blocks, 10);
+  EXPECT_EQ(tier.host_stats().evicted_blocks, 10);
+  EXPECT_EQ(tier.connector->held(KvMedium::storage, first), std::vector<bool>(10, true));
+  EXPECT_EQ(tier.connector->take_written_below().size(), 20u);
+  for (int from : {0, 1}) {  // from the disk, then from host memory
+    EXPECT_EQ(tier.connector->matched({.keys = first}), 10);
+    EXPECT_EQ(tier.load(first, 0, 500).loaded, 10);
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(std::exchange(tier.cache[static_cast<std::size_t>(500 + i)], 0), 1000 + i);
+    EXPECT_EQ(tier.stats().loaded_bytes, 10 * kFormat.bytes) << from;
+    EXPECT_EQ(tier.host_stats().loaded_bytes, (from + 1) * 10 * kFormat.bytes);
+  }
+  EXPECT_EQ(tier.stats().bytes_max, 1 << 20);
+  tier.open();
+  EXPECT_EQ(tier.connector->matched({.keys = second}), 10) << "a restart finds the disk";
+  EXPECT_EQ(tier.load(second, 0, 500).loaded, 10);
+  EXPECT_EQ(tier.cache[500], 1010);
+}
+
+TEST(TierConnector, AStoreIsNotAskedForWhatHostMemoryHas) {
+  TestRedis redis;
+  Tier tier(redis);
+  tier.options.host_bytes = 20 * kFormat.bytes;
+  tier.open();
+  const auto keys = some_keys(10);
+  EXPECT_TRUE(tier.store(keys, 100));
+  EXPECT_TRUE(eventually([&] { return redis.count() == 10u; }));
+  redis.mood = TestRedis::Mood::silent;
+  EXPECT_EQ(tier.connector->matched({.id = 1, .keys = keys}), 10);
+  EXPECT_EQ(tier.load(keys, 0, 500).loaded, 10);
+  EXPECT_EQ(tier.connector->matched({.id = 2, .keys = some_keys(10, 6)}), std::nullopt);
+  redis.hang_up();
+}
+
+// What host memory has is loaded although the disk is slower than computing.
+TEST(TierConnector, RatesOfHostMemoryAndOfTheDiskAreKeptApart) {
+  Tier tier;
+  tier.options.host_bytes = 10 * kFormat.bytes;
+  tier.options.load_always = false;
+  tier.open();
+  const auto near = some_keys(10, 1), far = some_keys(10, 2);
+  for (const auto& keys : {near, far}) {
+    EXPECT_TRUE(tier.store(keys, 100));
+    const std::int64_t all = keys == near ? 10 : 20;
+    EXPECT_TRUE(eventually([&] { return tier.stats().stored_blocks == all; }));
+  }
+  EXPECT_EQ(tier.load(near, 0, 500).loaded, 10) << "from the disk, into host memory";
+  int of_near = 0, of_far = 0;
+  for (int i = 0; i < 64; ++i) of_near += tier.connector->worth_loading(10, near, 1e-12);
+  for (int i = 0; i < 64; ++i) of_far += tier.connector->worth_loading(10, far, 1e-12);
+  EXPECT_EQ(of_near, 64);
+  EXPECT_EQ(of_far, 2);
+  EXPECT_EQ(tier.host_stats().skipped_loads, 62);
+}
+
+TEST(TierConnector, HostMemoryThatIsTooMuchOrTooLittleIsRefusedWithTheFigures) {
+  const auto message = [](std::int64_t bytes) {
+    const auto opened = TierConnector::open({.host_bytes = bytes}, kFormat, 0, 800, {});
+    return opened ? "" : opened.error().message;
+  };
+  EXPECT_NE(message(3).find("3 bytes of host memory hold no KV block of 4"), std::string::npos);
+  EXPECT_NE(message(std::int64_t{1} << 60).find("1152921504606846976 bytes"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace octavo

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""Lists the longest cases of the last `ctest --preset release`, then the longest tests with all their parameters together.
+
+Usage: slow_tests.py [COUNT]. Times are those of the clock: beside other work they are longer.
+"""
+import collections
+import pathlib
+import re
+import sys
+
+LOG = pathlib.Path(__file__).resolve().parents[1] / "build/release/Testing/Temporary/LastTest.log"
+
+
+def main():
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 30
+    cases = re.findall(r"^\[ +OK \] ([^\s,]+).*\((\d+) ms\)$", LOG.read_text(errors="replace"), re.M)
+    tests = collections.Counter()
+    for name, ms in cases:
+        tests[re.sub(r"(\.[^/]*)/.*", r"\1", name)] += int(ms)
+    for name, ms in sorted(cases, key=lambda case: -int(case[1]))[:count]:
+        print(f"{int(ms) / 1000:8.1f} s  {name}")
+    print(f"{sum(tests.values()) / 1000:8.1f} s  all {len(cases)} cases")
+    for name, ms in tests.most_common(count):
+        print(f"{ms / 1000:8.1f} s  {name}")
+
+
+if __name__ == "__main__":
+    main()
