@@ -56,7 +56,7 @@ apt_packages() {
     libgtest-dev libgmock-dev libbenchmark-dev
   )
   case $goal in
-    test) packages+=(valgrind libopenmpi-dev openmpi-bin libucx-dev libavformat-dev libswscale-dev iproute2 help2man etcd-server) ;;
+    test) packages+=(curl valgrind libopenmpi-dev openmpi-bin libucx-dev libavformat-dev libswscale-dev iproute2 help2man etcd-server) ;;
     package) packages+=(help2man) ;;
     cuda) packages+=(unzip) ;;
     aarch64)
@@ -86,7 +86,7 @@ dnf_packages() {
     gtest-devel gmock-devel google-benchmark-devel
   )
   case $1 in
-    test) packages+=(valgrind openmpi-devel ucx-devel libavformat-free-devel libswscale-free-devel iproute help2man etcd) ;;
+    test) packages+=(curl valgrind openmpi-devel ucx-devel libavformat-free-devel libswscale-free-devel iproute help2man etcd) ;;
     package) packages+=(help2man) ;;
     cuda) packages+=(unzip) ;;
     aarch64) fail "cross-compiling for 64-bit ARM is set up for Debian 12 only" ;;
