@@ -61,7 +61,7 @@ class LocalEngine {
  private:
   struct Progress {
     OwnedOutput pending{};  // arrived, not handed out yet
-    bool begun = false;  // some output was handed out
+    bool begun = false;     // some output was handed out
     bool ended = false;
     int tokens = 0;
     std::int64_t last_output_us = 0;  // 0: no output had tokens
@@ -92,7 +92,7 @@ class LocalEngine {
   const bool sleep_mode_;
   std::string info_;
   std::mutex waiting_;  // held by the caller of wait()
-  std::mutex mutex_;  // guards the members below
+  std::mutex mutex_;    // guards the members below
   std::map<std::uint64_t, Active> active_;
   std::map<std::uint64_t, Reading> reading_;
 };

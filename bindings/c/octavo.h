@@ -7,9 +7,10 @@
  *   for (octavo_outputs *outputs; (outputs = octavo_wait(engine, 1000)); octavo_outputs_free(outputs)) ...
  *   octavo_destroy(engine);
  *
- * No function throws, exits or calls back. All are thread-safe, unless the comment says otherwise. Texts are UTF-8
- * with an explicit length and no NUL at the end, unless the comment says otherwise. While octavo_abi() returns the same
- * number, only functions are added; octavo_stats grows only at its end; other structures do not change.
+ * No function throws, exits or calls back. All are thread-safe, unless the comment says otherwise. Texts are
+ * UTF-8 with an explicit length and no NUL at the end, unless the comment says otherwise. While octavo_abi()
+ * returns the same number, only functions are added; octavo_stats grows only at its end; other structures do
+ * not change.
  */
 #ifndef OCTAVO_H
 #define OCTAVO_H
@@ -55,9 +56,9 @@ typedef struct {
 
 typedef struct octavo_engine octavo_engine;
 
-/* Loads a model and starts its engine; returns when the weights are loaded. options: NUL-terminated JSON object with the
- * flags of `octavo serve`, with _ for -: {"model": "..", "max_model_len": 4096, "enable_prefix_caching": false}. Without
- * "model" it loads the demo model. `error` may be NULL. */
+/* Loads a model and starts its engine; returns when the weights are loaded. options: NUL-terminated JSON
+ * object with the flags of `octavo serve`, with _ for -: {"model": "..", "max_model_len": 4096,
+ * "enable_prefix_caching": false}. Without "model" it loads the demo model. `error` may be NULL. */
 OCTAVO_API int32_t octavo_create(const char *options, octavo_engine **engine, octavo_error *error);
 
 /* Aborts all requests and frees the engine. No other call may use the engine meanwhile. NULL is allowed. */
@@ -72,14 +73,15 @@ typedef enum {
   OCTAVO_DELTA = 1  /* an output for each new piece of a choice */
 } octavo_mode;
 
-/* Submits a body of /v1/chat/completions (it has "messages") or of /v1/completions with one prompt, a text or token ids;
- * limits max_tokens to the context. `request`: a number chosen by the caller, returned in its outputs; unique among unfinished
- * requests. */
+/* Submits a body of /v1/chat/completions (it has "messages") or of /v1/completions with one prompt, a text or
+ * token ids; limits max_tokens to the context. `request`: a number chosen by the caller, returned in its
+ * outputs; unique among unfinished requests. */
 OCTAVO_API int32_t octavo_submit(octavo_engine *engine, uint64_t request, const char *body, size_t body_bytes,
                                  octavo_mode mode, octavo_error *error);
 
-/* Submits a body of a pooling route: "/v1/embeddings", "/pooling", "/classify", "/score" or "/rerank", NUL-terminated. Its
- * one output has the route's JSON reply as its text, and the prompt's tokens if the body has one text. */
+/* Submits a body of a pooling route: "/v1/embeddings", "/pooling", "/classify", "/score" or "/rerank",
+ * NUL-terminated. Its one output has the route's JSON reply as its text, and the prompt's tokens if the body
+ * has one text. */
 OCTAVO_API int32_t octavo_submit_texts(octavo_engine *engine, uint64_t request, const char *route, const char *body,
                                        size_t body_bytes, octavo_error *error);
 
@@ -105,7 +107,7 @@ typedef struct {
   int32_t token; /* the token at this position */
   float logprob;
   int32_t rank;                /* 1: the most likely token */
-  const octavo_candidate *top; /* most likely first */
+  const octavo_candidate* top; /* most likely first */
   size_t top_count;
 } octavo_logprobs;
 
@@ -119,8 +121,8 @@ typedef struct {
   size_t text_bytes;
   const int32_t *tokens;
   size_t token_count;
-  const octavo_logprobs *logprobs; /* one for each token if requested, else NULL */
-  const char *stop_text;           /* the stop string that ended the choice, else NULL */
+  const octavo_logprobs* logprobs; /* one for each token if requested, else NULL */
+  const char* stop_text;           /* the stop string that ended the choice, else NULL */
   size_t stop_text_bytes;
   int32_t stop_token; /* the entry of stop_token_ids that ended the choice; -1: none */
   const char *error;  /* with OCTAVO_ERROR, else NULL */
@@ -128,7 +130,7 @@ typedef struct {
   /* The prompt, in the first output of a choice (with OCTAVO_FINAL in every output), else NULL and 0. */
   const int32_t *prompt_tokens;
   size_t prompt_token_count;
-  const octavo_logprobs *prompt_logprobs; /* from the prompt's second token on, if requested */
+  const octavo_logprobs* prompt_logprobs; /* from the prompt's second token on, if requested */
   size_t prompt_logprob_count;
   int32_t cached_tokens; /* prompt tokens found in the prefix cache */
   /* Seconds since the request's arrival, in the last output of a choice; 0: it did not happen. */
@@ -140,8 +142,8 @@ typedef struct {
   size_t count;
 } octavo_outputs;
 
-/* Returns all new outputs; waits at most timeout_ms for the first. NULL: no output came. Concurrent callers take turns. The
- * caller owns the result: free it with octavo_outputs_free. */
+/* Returns all new outputs; waits at most timeout_ms for the first. NULL: no output came. Concurrent callers
+ * take turns. The caller owns the result: free it with octavo_outputs_free. */
 OCTAVO_API octavo_outputs *octavo_wait(octavo_engine *engine, int32_t timeout_ms);
 OCTAVO_API void octavo_outputs_free(octavo_outputs *outputs);
 
@@ -168,24 +170,25 @@ typedef struct {
 /* Writes the first `bytes` bytes: pass sizeof(octavo_stats). */
 OCTAVO_API void octavo_get_stats(const octavo_engine *engine, octavo_stats *stats, size_t bytes);
 
-/* The engine's metrics as on /metrics of `octavo serve`, in Prometheus' text format. Writes up to `capacity` bytes;
- * `text_bytes` receives the total number, which can grow until the next call. */
+/* The engine's metrics as on /metrics of `octavo serve`, in Prometheus' text format. Writes up to `capacity`
+ * bytes; `text_bytes` receives the total number, which can grow until the next call. */
 OCTAVO_API int32_t octavo_metrics(const octavo_engine *engine, char *text, size_t capacity, size_t *text_bytes,
                                   octavo_error *error);
 
 /* Drops every cached prefix that no running request uses. */
 OCTAVO_API void octavo_reset_prefix_cache(octavo_engine *engine);
 
-/* Frees memory until octavo_wake_up: level 1 the KV cache, level 2 also the weights, which octavo_wake_up reads again.
- * Refuses new requests at once; returns after the last running request has ended. Requires "enable_sleep_mode": true in
- * the options of octavo_create. */
+/* Frees memory until octavo_wake_up: level 1 the KV cache, level 2 also the weights, which octavo_wake_up
+ * reads again. Refuses new requests at once; returns after the last running request has ended. Requires
+ * "enable_sleep_mode": true in the options of octavo_create. */
 OCTAVO_API int32_t octavo_sleep(octavo_engine *engine, int32_t level, octavo_error *error);
 /* Returns when the engine accepts requests again; at once if it is awake. */
 OCTAVO_API int32_t octavo_wake_up(octavo_engine *engine, octavo_error *error);
 
-/* Begins a trace of the engine's steps, in the trace event format (for Perfetto and chrome://tracing): a file in the folder
- * of the engine's option "profiler_config": {"profiler": "torch", "torch_profiler_dir": ".."}. `session`: JSON with
- * "profile_prefix", "delay_iterations" and "max_iterations", all optional; NUL-terminated. */
+/* Begins a trace of the engine's steps, in the trace event format (for Perfetto and chrome://tracing): a file
+ * in the folder of the engine's option "profiler_config": {"profiler": "torch", "torch_profiler_dir": ".."}.
+ * `session`: JSON with "profile_prefix", "delay_iterations" and "max_iterations", all optional;
+ * NUL-terminated. */
 OCTAVO_API int32_t octavo_start_profile(octavo_engine* engine, const char* session, octavo_error* error);
 /* Ends the trace. */
 OCTAVO_API int32_t octavo_stop_profile(octavo_engine* engine, octavo_error* error);

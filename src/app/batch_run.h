@@ -11,7 +11,7 @@
 namespace octavo {
 
 struct BatchShape {
-  int input_len = 0;  // prompt tokens of a request, random so that prompts share no prefix
+  int input_len = 0;   // prompt tokens of a request, random so that prompts share no prefix
   int output_len = 0;  // generated tokens
   double temperature = 1.0;
 };

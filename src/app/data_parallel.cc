@@ -31,9 +31,8 @@ void add_data_parallel_flags(CLI::App& app, DataParallelOptions& options) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str()
       ->group(kGroup);
-  app.add_option(
-         "--data-parallel-address", options.address,
-         "Address to which engines of --headless hosts connect, on the host of the server")
+  app.add_option("--data-parallel-address", options.address,
+                 "Address to which engines of --headless hosts connect, on the host of the server")
       ->capture_default_str()
       ->group(kGroup);
   app.add_option("--data-parallel-rpc-port", options.port, "Port of that address")

@@ -11,7 +11,7 @@
 namespace octavo {
 
 struct DataParallelOptions {
-  std::optional<int> rank{};  // external: rank of this server's only engine
+  std::optional<int> rank{};        // external: rank of this server's only engine
   std::optional<int> start_rank{};  // hybrid: rank of the server's first engine
   std::optional<int> size_local{};  // number of this server's engines
   bool external = false;

@@ -11,9 +11,9 @@
 namespace octavo {
 
 struct EppFlags {
-  std::string verbosity, level;  // of the log
+  std::string verbosity, level;                // of the log
   std::map<std::string, std::string> metrics;  // deprecated: names of engines' metrics, by flag
-  std::map<std::string, bool> switches;  // by flag, if given
+  std::map<std::string, bool> switches;        // by flag, if given
   std::map<std::string, std::string> texts;
 };
 

@@ -104,7 +104,8 @@ std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
   return wrapped(text);
 }
 
-std::string ShortHelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+std::string ShortHelpFormatter::make_help(const CLI::App* app, std::string name,
+                                          CLI::AppFormatMode mode) const {
   if (mode != CLI::AppFormatMode::Normal) return HelpFormatter::make_help(app, std::move(name), mode);
   std::string text = make_description(app) + make_usage(app, std::move(name)) + make_positionals(app);
   for (const std::string& group : app->get_groups()) {
@@ -116,7 +117,8 @@ std::string ShortHelpFormatter::make_help(const CLI::App* app, std::string name,
   }
   const std::size_t all = app->get_options([](const CLI::Option* option) {
                                return !option->get_group().empty() && option->nonpositional();
-                             }).size();
+                             })
+                              .size();
   return text + fmt::format("\nAll {} flags: octavo {} --help-all\n", all, app->get_name());
 }
 

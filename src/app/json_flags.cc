@@ -68,7 +68,8 @@ Result<LoraModule> read_lora_module(const std::string& text) {
 Result<> read_generation_overrides(const json::object& config, RuntimeOptions& options) {
   TRY_VOID(openai::generation_defaults(config));
   for (const auto& [name, value] : config)
-    if (!openai::is_generation_default(name)) log_warning("--override-generation-config: {} has no effect", name);
+    if (!openai::is_generation_default(name))
+      log_warning("--override-generation-config: {} has no effect", name);
   options.generation_overrides = config;
   return {};
 }

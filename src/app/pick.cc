@@ -74,10 +74,9 @@ void add_pick_flags(CLI::App& command, PickCommand& c) {
   };
   duration("--refresh-metrics-interval", c.refresh_metrics_interval,
            "How often each endpoint's metrics are read");
-  duration(
-      "--metrics-staleness-threshold", c.metrics_staleness_threshold,
-      "Time without a reply after which a metrics request fails; after three failures the endpoint gets "
-      "no requests until it replies");
+  duration("--metrics-staleness-threshold", c.metrics_staleness_threshold,
+           "Time without a reply after which a metrics request fails; after three failures the endpoint gets "
+           "no requests until it replies");
 }
 
 void add_kubernetes_flags(CLI::App& command, PickCommand& c) {
@@ -141,8 +140,7 @@ void add_server_flags(CLI::App& command, PickCommand& c) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--drain-timeout", c.drain_timeout,
-                     "Time for streams to finish after a signal to stop")
+  command.add_option("--drain-timeout", c.drain_timeout, "Time for streams to finish after a signal to stop")
       ->capture_default_str()
       ->group(group);
 }

@@ -111,8 +111,7 @@ Result<> run_plan(PlanCommand& c) {
 void add_plan_flags(CLI::App& command, PlanCommand& c) {
   const char* group = "Plan";
   const int most = static_cast<int>(fleet::kEndpointsMax);
-  command
-      .add_option("--slo", c.slo, "Limits of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000")
+  command.add_option("--slo", c.slo, "Limits of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000")
       ->group(group);
   command.add_option("--share", c.share, "So large a share of the requests must be good")
       ->check(CLI::Range(0.01, 1.0))

@@ -44,8 +44,7 @@ Result<> run_plan_pools(PlanPoolsCommand& c) {
 void add_map_flags(CLI::App& command, PlanPoolsCommand& c) {
   const char* group = "Map";
   constexpr int kTokensMax = 1 << 20;
-  command
-      .add_option("--slo", c.slo, "Limits of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000")
+  command.add_option("--slo", c.slo, "Limits of a good request in milliseconds: ttft:2000 tpot:50 e2el:9000")
       ->capture_default_str()
       ->group(group);
   command.add_option("--share", c.share, "So large a share of the requests must be good")
@@ -89,8 +88,7 @@ void add_map_flags(CLI::App& command, PlanPoolsCommand& c) {
 
 void add_plan_pools(CLI::App& plan, Outcome& outcome) {
   CLI::App* command = plan.add_subcommand(
-      "pools",
-      "Find the prompt and output lengths for which separate prefill replicas pay off");
+      "pools", "Find the prompt and output lengths for which separate prefill replicas pay off");
   auto options = std::make_shared<PlanPoolsCommand>();
   options->options.policy = "least_loaded";
   options->options.prefill.policy = "least_loaded";

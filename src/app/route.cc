@@ -193,19 +193,15 @@ void add_failure_flags(CLI::App& command, RouteCommand& c) {
   command
       .add_flag("--disable-circuit-breaker", c.disable_circuit_breaker, "Failures do not keep requests away")
       ->group(group);
-  command
-      .add_option("--health-check-endpoint", o.health_check_endpoint,
-                  "Path of health checks")
+  command.add_option("--health-check-endpoint", o.health_check_endpoint, "Path of health checks")
       ->capture_default_str()
       ->group(group);
   whole("--health-check-interval-secs", c.health_interval_s, "Time between health checks", 1, 86'400);
-  whole("--health-check-timeout-secs", c.health_timeout_s,
-        "Time without a reply after which a check fails", 1,
-        3'600);
+  whole("--health-check-timeout-secs", c.health_timeout_s, "Time without a reply after which a check fails",
+        1, 3'600);
   whole("--health-failure-threshold", o.probes.failure_threshold, "Failed checks in a row: unhealthy", 1,
         1'000);
-  whole("--health-success-threshold", o.probes.success_threshold,
-        "Successful checks in a row: healthy again",
+  whole("--health-success-threshold", o.probes.success_threshold, "Successful checks in a row: healthy again",
         1, 1'000);
   whole("--request-timeout-secs", c.request_timeout_s, "Longest time for a request with all its attempts", 1,
         86'400);
@@ -241,13 +237,16 @@ void add_server_flags(CLI::App& command, RouteCommand& c) {
       ->capture_default_str()
       ->group(group);
   command
-      .add_option("--queue-size", o.queue.size,
-                  "Requests that wait while no replica has room, by `priority` and in turn among tenants; others get "
-                  "429. The router learns from 429 and 503 how many requests a replica takes; 0: none waits")
+      .add_option(
+          "--queue-size", o.queue.size,
+          "Requests that wait while no replica has room, by `priority` and in turn among tenants; others get "
+          "429. The router learns from 429 and 503 how many requests a replica takes; 0: none waits")
       ->check(CLI::Range(0, 100'000))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--queue-timeout-secs", o.queue.timeout_s, "Longest wait for room; then 408, or the replica's own refusal")
+  command
+      .add_option("--queue-timeout-secs", o.queue.timeout_s,
+                  "Longest wait for room; then 408, or the replica's own refusal")
       ->check(CLI::Range(1, 86'400))
       ->capture_default_str()
       ->group(group);

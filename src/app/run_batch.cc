@@ -28,8 +28,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr int kTimeoutMs = 24 * 3'600'000;  // of one reply
-constexpr int kTriesAlone = 100;  // while no other request is in flight
-constexpr int kRetryMs = 50;  // after a reply that the server is full
+constexpr int kTriesAlone = 100;            // while no other request is in flight
+constexpr int kRetryMs = 50;                // after a reply that the server is full
 
 struct RunBatchCommand {
   ServeCommand serve;

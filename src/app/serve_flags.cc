@@ -175,7 +175,8 @@ void add_reply_flags(CLI::App& app, ServeCommand& c) {
   app.add_flag("--enable-request-id-headers", s.features.request_id_headers,
                "Answer with X-Request-Id: the request's own, else a new one")
       ->group(kGroup);
-  app.add_flag("--enable-prompt-tokens-details", s.features.prompt_tokens_details, "Report cached tokens in usage")
+  app.add_flag("--enable-prompt-tokens-details", s.features.prompt_tokens_details,
+               "Report cached tokens in usage")
       ->group(kGroup);
   app.add_flag("--enable-per-request-metrics", s.features.request_metrics,
                "Times of an answer in its reply (metrics) and its header Server-Timing")
@@ -190,7 +191,8 @@ void add_reply_flags(CLI::App& app, ServeCommand& c) {
   app.add_flag("--return-tokens-as-token-ids", s.rules.return_tokens_as_token_ids,
                "Tokens of log-probabilities as \"token_id:7\"")
       ->group(kGroup);
-  app.add_flag("--enable-tokenizer-info-endpoint", s.features.tokenizer_info, "Serve /tokenizer_info")->group(kGroup);
+  app.add_flag("--enable-tokenizer-info-endpoint", s.features.tokenizer_info, "Serve /tokenizer_info")
+      ->group(kGroup);
   app.add_option("--fingerprint-mode", c.fingerprint_mode,
                  "system_fingerprint: full or hash (version and configuration), custom "
                  "(--fingerprint-value), none")
@@ -262,7 +264,9 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
          "restarts without a gap")
       ->group(kGroup);
   add_tls_flags(app, c.http.tls);
-  app.add_option("--api-key", s.access.api_keys, "Key that clients must send; can be given several times. VLLM_API_KEY in the environment also sets it")
+  app.add_option("--api-key", s.access.api_keys,
+                 "Key that clients must send; can be given several times. VLLM_API_KEY in the environment "
+                 "also sets it")
       ->envname("OCTAVO_API_KEY")
       ->group(kGroup);
   app.add_option(
@@ -270,8 +274,9 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
          "Field of a request's header that names its tenant, in place of its key or address; only behind a "
          "gateway that sets it")
       ->group(kGroup);
-  app.add_option("--allowed-media-domains", s.media.sources.domains,
-                 "Hosts whose http: and https: addresses of images and sounds are fetched; none: no addresses are")
+  app.add_option(
+         "--allowed-media-domains", s.media.sources.domains,
+         "Hosts whose http: and https: addresses of images and sounds are fetched; none: no addresses are")
       ->group(kGroup);
   app.add_option("--allowed-local-media-path", s.media.sources.local_path,
                  "Folder below which file: addresses of images and sounds are read")
@@ -394,7 +399,8 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
   app.add_flag("--list-flags", c.list_flags,
                "Print what becomes of each flag of `vllm serve` (docs/reference/flags.md), and end")
       ->group(kGroup);
-  app.add_flag("--list-routes", c.list_routes, "Print the OpenAPI document of all routes, and end")->group(kGroup);
+  app.add_flag("--list-routes", c.list_routes, "Print the OpenAPI document of all routes, and end")
+      ->group(kGroup);
   app.add_flag("--list-metrics", c.list_metrics, "Print what each metric says (docs/reference/metrics.md), and end")
       ->group(kGroup);
 }

@@ -28,7 +28,8 @@ std::string fingerprint(const ServeCommand& c) {
 }  // namespace
 
 Result<Serving> start_serving(ServeCommand& c) {
-  if (const std::string key = environment("VLLM_API_KEY"); !key.empty() && c.runtime.serve.access.api_keys.empty())
+  if (const std::string key = environment("VLLM_API_KEY");
+      !key.empty() && c.runtime.serve.access.api_keys.empty())
     c.runtime.serve.access.api_keys = {key};
   const std::int64_t started = now_us();
   c.runtime.serve.version = kVersion;
@@ -37,7 +38,8 @@ Result<Serving> start_serving(ServeCommand& c) {
   c.runtime.serve.system_fingerprint = fingerprint(c);
   if (!c.otlp_traces_endpoint.empty()) {
     const std::string name = environment("OTEL_SERVICE_NAME");
-    TRY(c.runtime.serve.observe.tracer, Tracer::start(c.otlp_traces_endpoint, name.empty() ? "octavo" : name));
+    TRY(c.runtime.serve.observe.tracer,
+        Tracer::start(c.otlp_traces_endpoint, name.empty() ? "octavo" : name));
   }
   if (!c.auto_tool_choice) c.runtime.tool_call_parser.clear();
   if (c.engine_process) c.runtime.engine_command = engine_command(c.runtime.engine);

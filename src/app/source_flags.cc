@@ -11,28 +11,35 @@ namespace octavo {
 void add_source_flags(CLI::App& command, SourceFlags& flags) {
   const char* group = "Discovery";
   command
-      .add_option("--worker-etcd", flags.etcd,
-                  "An etcd, like http://127.0.0.1:2379, whose keys below --worker-etcd-prefix are workers: the value "
-                  "is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\"}")
+      .add_option(
+          "--worker-etcd", flags.etcd,
+          "An etcd, like http://127.0.0.1:2379, whose keys below --worker-etcd-prefix are workers: the value "
+          "is a URL, or {\"url\": .., \"role\": \"prefill\" or \"decode\"}")
       ->group(group);
-  command.add_option("--worker-etcd-prefix", flags.etcd_prefix, "Prefix of those keys")->capture_default_str()->group(group);
+  command.add_option("--worker-etcd-prefix", flags.etcd_prefix, "Prefix of those keys")
+      ->capture_default_str()
+      ->group(group);
   command
       .add_option("--worker-file", flags.file,
                   "A file of workers in YAML or JSON, as llm-d's file-discovery; read again when it changes")
       ->group(group);
   command
-      .add_option("--worker-dns", flags.dns, "host:port: all addresses of that name are workers, as of a headless service")
+      .add_option("--worker-dns", flags.dns,
+                  "host:port: all addresses of that name are workers, as of a headless service")
       ->group(group);
   command
-      .add_option("--worker-srv", flags.srv,
-                  "A name like _http._tcp.replicas.internal: the targets of its SRV records are workers, with their "
-                  "ports, priorities and weights")
+      .add_option(
+          "--worker-srv", flags.srv,
+          "A name like _http._tcp.replicas.internal: the targets of its SRV records are workers, with their "
+          "ports, priorities and weights")
       ->group(group);
   command
       .add_option("--worker-srv-server", flags.srv_server,
                   "Name server for --worker-srv, like 127.0.0.1:8600 (Consul's); default: the system's")
       ->group(group);
-  command.add_option("--worker-dns-interval-secs", flags.dns_interval_s, "Interval between look-ups of --worker-dns and --worker-srv")
+  command
+      .add_option("--worker-dns-interval-secs", flags.dns_interval_s,
+                  "Interval between look-ups of --worker-dns and --worker-srv")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str()
       ->group(group);
@@ -43,7 +50,8 @@ Result<std::vector<fleet::EndpointSourceOptions>> read_sources(const SourceFlags
   if (!flags.etcd.empty()) {
     auto url = http::parse_url(flags.etcd);
     if (!url || url->target != "/")
-      return invalid("worker-etcd", "must be http://host:port or https://host:port, got {}", quoted_text(flags.etcd));
+      return invalid("worker-etcd", "must be http://host:port or https://host:port, got {}",
+                     quoted_text(flags.etcd));
     sources.push_back(fleet::EtcdOptions{.url = *std::move(url), .prefix = flags.etcd_prefix});
   }
   if (!flags.file.empty()) {

@@ -10,9 +10,9 @@
 namespace octavo {
 
 struct TopRow {
-  std::string name;  // of the server
+  std::string name;                            // of the server
   std::optional<fleet::ServerLoad> load = {};  // in the last interval; nullopt: it did not answer
-  std::string problem = {};  // the reason if it did not answer
+  std::string problem = {};                    // the reason if it did not answer
 };
 
 // seconds: length of the interval. With several servers, the last row is their sum. Lines end with a line

@@ -18,14 +18,14 @@ namespace octavo {
 
 // The kind of failure. Each edge (exit code, HTTP status, finish reason) maps it in one table.
 enum class ErrorCode : std::uint8_t {
-  invalid_argument,  // the caller's input is wrong: exit code 2, HTTP 400
-  not_found,  // a file, model or route that does not exist: HTTP 404
-  unsupported,  // valid, but Octavo does not support it
-  corrupt,  // a file that contradicts itself
-  io,  // the operating system refused
+  invalid_argument,    // the caller's input is wrong: exit code 2, HTTP 400
+  not_found,           // a file, model or route that does not exist: HTTP 404
+  unsupported,         // valid, but Octavo does not support it
+  corrupt,             // a file that contradicts itself
+  io,                  // the operating system refused
   resource_exhausted,  // a limit was reached: queue full, pool too small; HTTP 429 or 503
-  unavailable,  // shutting down, or not ready yet: HTTP 503
-  internal,  // a failure that is not the caller's fault: HTTP 500
+  unavailable,         // shutting down, or not ready yet: HTTP 503
+  internal,            // a failure that is not the caller's fault: HTTP 500
 };
 
 std::string_view name(ErrorCode code);
@@ -33,7 +33,7 @@ std::string_view name(ErrorCode code);
 struct Error {
   ErrorCode code;
   std::string message;  // one line for people; names the exceeded limit
-  std::string field;  // the invalid input field, "" if there is none
+  std::string field;    // the invalid input field, "" if there is none
 };
 
 template <class T = void>

@@ -23,7 +23,7 @@ constexpr std::string_view kNumberKey = "\x01number";
 static_assert(kNumberKey.size() == 7);
 
 struct Digits {
-  std::string digits;  // without leading and trailing zeros
+  std::string digits;      // without leading and trailing zeros
   std::int64_t point = 0;  // value = 0.digits * 10^point
 
   bool operator==(const Digits&) const = default;

@@ -21,7 +21,7 @@ struct HashOfHash {
 
 enum class HashAlgorithm : std::uint8_t {
   xxh3_128,  // fast, keyed by the seed; not collision-resistant if the seed is known
-  sha256,  // first 128 bits of SHA-256 over seed and bytes; slower, collision-resistant
+  sha256,    // first 128 bits of SHA-256 over seed and bytes; slower, collision-resistant
 };
 
 Hash128 hash_bytes(HashAlgorithm algorithm, std::span<const std::byte> bytes, std::uint64_t seed);

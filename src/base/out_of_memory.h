@@ -9,7 +9,8 @@ namespace octavo {
 
 inline Error out_of_memory() {
   return {ErrorCode::unavailable,
-          "not enough memory for this request; send a smaller request or retry later", {}};
+          "not enough memory for this request; send a smaller request or retry later",
+          {}};
 }
 
 // Runs the work. A failed allocation becomes an error (unavailable) of this request only.

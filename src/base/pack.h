@@ -1,5 +1,6 @@
-// Structs as bytes, field after field, for messages between programs of one release. Numbers are little-endian; texts and
-// vectors follow their size. Fields are found by reflection; both ends compare the layout_hash of their messages.
+// Structs as bytes, field after field, for messages between programs of one release. Numbers are
+// little-endian; texts and vectors follow their size. Fields are found by reflection; both ends compare the
+// layout_hash of their messages.
 #pragma once
 
 #include <array>
@@ -243,7 +244,8 @@ struct Of<std::span<const T>> : OfHeld<2, T> {};  // is read as a vector
 
 }  // namespace layout
 
-// Hash of the types of all fields, to any depth, in their order. Messages with different hashes have different bytes.
+// Hash of the types of all fields, to any depth, in their order. Messages with different hashes have
+// different bytes.
 template <class... Messages>
 constexpr std::uint64_t layout_hash() {
   std::uint64_t hash = 0;

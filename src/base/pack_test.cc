@@ -106,11 +106,10 @@ struct Around {
 };
 
 TEST(Pack, AChangedStructHasAnotherLayout) {
-  constexpr std::uint64_t all[] = {layout_hash<Inner>(),        layout_hash<OneMore>(),
-                                   layout_hash<OtherType>(),    layout_hash<OtherSign>(),
-                                   layout_hash<OtherOrder>(),   layout_hash<MayBeMissing>(),
-                                   layout_hash<Around<Inner>>(), layout_hash<Around<OneMore>>(),
-                                   layout_hash<Around<OtherSign>>()};
+  constexpr std::uint64_t all[] = {
+      layout_hash<Inner>(),         layout_hash<OneMore>(),         layout_hash<OtherType>(),
+      layout_hash<OtherSign>(),     layout_hash<OtherOrder>(),      layout_hash<MayBeMissing>(),
+      layout_hash<Around<Inner>>(), layout_hash<Around<OneMore>>(), layout_hash<Around<OtherSign>>()};
   for (const std::uint64_t each : all) EXPECT_EQ(std::ranges::count(all, each), 1);
   EXPECT_EQ((layout_hash<Inner, OneMore>()), (layout_hash<Inner, OneMore>()));
   EXPECT_NE((layout_hash<Inner, OneMore>()), (layout_hash<OneMore, Inner>()));

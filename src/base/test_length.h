@@ -21,8 +21,8 @@ inline bool long_tests() { return std::getenv("OCTAVO_LONG_TESTS") != nullptr; }
 // Number of random rounds: `all` in a long run, else all / one_of.
 inline int rounds(int all, int one_of) { return long_tests() ? all : std::max(1, all / (one_of * kFewer)); }
 
-// For tests that cross cases with variants: whether this pair runs. In a short run each case meets one variant in `one_of`,
-// and other cases meet the other variants.
+// For tests that cross cases with variants: whether this pair runs. In a short run each case meets one
+// variant in `one_of`, and other cases meet the other variants.
 inline bool chosen(const std::string& name, std::size_t way, std::size_t one_of) {
   return long_tests() || (std::hash<std::string>()(name) + way) % (one_of * kFewer) == 0;
 }

@@ -14,8 +14,8 @@ struct KvEventOptions {
   bool enabled = false;
   std::string endpoint = "tcp://*:5557";
   std::string replay_endpoint = {};  // "": clients cannot request past batches
-  int buffer_steps = 10'000;  // batches kept for replay
-  int hwm = 100'000;  // messages that ZeroMQ keeps for a slow subscriber
+  int buffer_steps = 10'000;         // batches kept for replay
+  int hwm = 100'000;                 // messages that ZeroMQ keeps for a slow subscriber
   std::string topic = {};
 };
 

@@ -21,7 +21,7 @@ namespace octavo {
 // The request's names that a content depends on besides its tokens, as vLLM reports them.
 struct KvContentNames {
   std::string adapter;  // "": no adapter
-  std::string salt;  // cache_salt; "": no salt
+  std::string salt;     // cache_salt; "": no salt
 };
 
 class KvEventBatch {

@@ -364,7 +364,7 @@ class LarkParser : NotationReader {
   std::optional<RuleId> ignored_rule_, first_rule_;
   std::vector<ExprId> ignored_;
   Named* in_terminal_ = nullptr;  // the terminal under definition
-  bool ignoring_ = false;  // inside the argument of %ignore
+  bool ignoring_ = false;         // inside the argument of %ignore
   int depth_ = 0;                 // groups around this place
 };
 

@@ -53,7 +53,7 @@ class MaskTable {
   };
   // How to name a rule's states across grammars.
   struct RuleKey {
-    std::optional<Hash128> hash;  // nullopt: the rule reaches too many states
+    std::optional<Hash128> hash;         // nullopt: the rule reaches too many states
     std::vector<std::uint32_t> numbers;  // numbers of its own states, from the first one on
   };
 

@@ -60,7 +60,7 @@ enum TypeBit : unsigned {
 
 struct Facts {
   const Json* about = nullptr;  // the first schema that says something itself, for error messages
-  unsigned types = kAnyType;  // distinguishes integers from other numbers
+  unsigned types = kAnyType;    // distinguishes integers from other numbers
 
   std::optional<std::vector<const Json*>> values;  // enum and const: one of these
   std::vector<const Json*> excluded;               // none of these

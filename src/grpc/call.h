@@ -69,13 +69,13 @@ class Call {
   std::int32_t stream_ = 0;
   std::shared_ptr<Receiver> receiver_;  // null: call refused or ended
   std::string method_, path_, content_type_;
-  std::string in_;  // received, not yet delivered
+  std::string in_;              // received, not yet delivered
   std::size_t held_bytes_ = 0;  // held back from the stream's flow-control window until the receiver resumes
-  bool waits_ = false;  // waiting for resume()
+  bool waits_ = false;          // waiting for resume()
   bool client_done_ = false;
   std::string out_;  // to send, starting at sent_
   std::size_t sent_ = 0;
-  bool out_full_ = false;  // no message is delivered until some of out_ is sent
+  bool out_full_ = false;   // no message is delivered until some of out_ is sent
   bool answering_ = false;  // the HTTP/2 response header was sent
   bool finished_ = false;
   Status status_ = Status::ok;

@@ -14,11 +14,11 @@ namespace octavo::grpc {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 0;  // 0: any free port
-  std::string field = "port";  // field of errors about the port
+  std::uint16_t port = 0;                     // 0: any free port
+  std::string field = "port";                 // field of errors about the port
   std::shared_ptr<http::ServerTls> tls = {};  // null: plain TCP
-  std::size_t message_bytes_max = 4 << 20;  // longer messages are refused
-  int threads = 1;  // connections are distributed over the threads
+  std::size_t message_bytes_max = 4 << 20;    // longer messages are refused
+  int threads = 1;                            // connections are distributed over the threads
 };
 
 class Server {

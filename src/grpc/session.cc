@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::size_t kPrefixBytes = 5;  // message prefix: compressed flag, size
 constexpr std::size_t kSendBytes = 64 << 10;
-constexpr std::size_t kOutBytesMax = 256 << 10;  // unsent replies to a client that does not read
-constexpr std::int32_t kStreamWindow = 256 << 10;  // received for one paused call
-constexpr std::int32_t kSessionWindow = 16 << 20;  // in flight for the session
-constexpr std::uint32_t kCallsMax = 1 << 16;  // concurrent calls
+constexpr std::size_t kOutBytesMax = 256 << 10;      // unsent replies to a client that does not read
+constexpr std::int32_t kStreamWindow = 256 << 10;    // received for one paused call
+constexpr std::int32_t kSessionWindow = 16 << 20;    // in flight for the session
+constexpr std::uint32_t kCallsMax = 1 << 16;         // concurrent calls
 constexpr std::uint32_t kHeaderBytesMax = 16 << 10;  // headers of one call
 
 nghttp2_nv field(std::string_view name, std::string_view value) {

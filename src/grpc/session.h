@@ -54,7 +54,7 @@ class Session {
   const std::weak_ptr<Host> host_;
   nghttp2_session* session_ = nullptr;
   std::unordered_map<std::int32_t, std::shared_ptr<Call>> calls_;  // by stream id
-  std::vector<std::shared_ptr<Call>> drained_;  // calls whose full output was sent
+  std::vector<std::shared_ptr<Call>> drained_;                     // calls whose full output was sent
   bool began_ = false;
 };
 

@@ -13,8 +13,8 @@ namespace octavo::http {
 struct AnswerForm {
   bool keep_alive = false;
   bool head_only = false;  // HEAD: no body
-  bool chunks = true;  // chunked coding: HTTP/1.1
-  std::string origin;  // the Origin header, if CORS is on
+  bool chunks = true;      // chunked coding: HTTP/1.1
+  std::string origin;      // the Origin header, if CORS is on
 };
 
 // Status line and header fields up to the empty line. Drops a field that contains a line break. body_bytes:

@@ -224,7 +224,8 @@ bool Connection::accept_header() {
   const auto fields = static_cast<std::size_t>(std::distance(message.begin(), message.end()));
   if (fields > options.headers_max)
     return refused(431, fmt::format("at most {} header fields, got {}", options.headers_max, fields));
-  if (message.version() != 10 && message.version() != 11) return refused(505, "only HTTP/1.0 and HTTP/1.1 are supported");
+  if (message.version() != 10 && message.version() != 11)
+    return refused(505, "only HTTP/1.0 and HTTP/1.1 are supported");
   if (message.version() == 11 && message.count(beast_http::field::host) != 1)
     return refused(400, "exactly one Host header is required");
   const auto host = message.find(beast_http::field::host);

@@ -92,10 +92,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool writing_ = false;
   std::unique_ptr<TlsSession> tls_;  // null: plain HTTP
   bool stopping_ = false;
-  bool fresh_ = true;  // has sent no request yet
-  std::int64_t read_deadline_us_ = 0;  // 0: no deadline
+  bool fresh_ = true;                   // has sent no request yet
+  std::int64_t read_deadline_us_ = 0;   // 0: no deadline
   std::int64_t write_deadline_us_ = 0;  // 0: no deadline
-  std::string unread_;  // bytes received, not yet parsed
+  std::string unread_;                  // bytes received, not yet parsed
   std::unique_ptr<Parser> parser_;
   Request request_;  // without its body, while that is being read
   BodyShare body_share_;

@@ -18,10 +18,10 @@ class Connection;
 
 // Why a response was not completed.
 enum class CloseReason : std::uint8_t {
-  client_gone,  // the client closed its side, or the connection broke
-  too_slow,  // the client does not read: the stream's buffer or the write timeout was exceeded
+  client_gone,      // the client closed its side, or the connection broke
+  too_slow,         // the client does not read: the stream's buffer or the write timeout was exceeded
   server_stopping,  // the server's grace period is over
-  out_of_memory,  // an allocation failed for this connection
+  out_of_memory,    // an allocation failed for this connection
 };
 
 // Record of a finished response.
@@ -29,7 +29,7 @@ struct Answered {
   std::string_view method, path;
   int status = 0;
   std::uint64_t request_bytes = 0, response_bytes = 0;  // by Content-Length; 0 if there is no such header
-  double seconds = 0;  // since the request arrived completely
+  double seconds = 0;                                   // since the request arrived completely
 };
 
 // Respond once: respond(), or start_stream(), then any number of write() and one finish(). These are safe

@@ -13,7 +13,7 @@ namespace octavo::http {
 struct FormPart {
   std::string name;
   std::optional<std::string> filename;  // of a file
-  std::string_view data;  // view into the body
+  std::string_view data;                // view into the body
 };
 
 // The parts of a body, in order. content_type: the request's header. Errors (invalid_argument): another type,

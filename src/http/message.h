@@ -31,8 +31,8 @@ class Headers {
 
 struct Request {
   std::string method;  // as sent: "GET", "POST", ...
-  std::string path;  // percent-decoded, begins with '/', without dot segments ("*": OPTIONS *)
-  std::string query;  // the part after '?', still encoded
+  std::string path;    // percent-decoded, begins with '/', without dot segments ("*": OPTIONS *)
+  std::string query;   // the part after '?', still encoded
   std::string encoded_path = {};  // the path as sent: an encoded slash in it does not separate segments
   Headers headers;
   std::string body;

@@ -26,7 +26,7 @@ struct CorsOptions {
 struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  // 0: any free port
-  std::string uds{};  // path of a Unix socket to listen on, instead of host and port
+  std::string uds{};       // path of a Unix socket to listen on, instead of host and port
   // allows other servers on the same port (SO_REUSEPORT); the kernel distributes connections
   bool reuse_port = false;
   int threads = 1;  // if the server has its own loops
@@ -40,9 +40,9 @@ struct ServerOptions {
   std::size_t stream_buffer_bytes_max = std::size_t{1} << 20;  // unsent bytes of one stream; see Exchange
 
   int header_ms_max = 10'000;  // from the first byte of a request to the end of its header: 408
-  int body_ms_max = 300'000;  // from there to the end of its body: 408
-  int idle_ms_max = 75'000;  // between requests: closes
-  int write_ms_max = 60'000;  // while the client takes no byte: closes
+  int body_ms_max = 300'000;   // from there to the end of its body: 408
+  int idle_ms_max = 75'000;    // between requests: closes
+  int write_ms_max = 60'000;   // while the client takes no byte: closes
 
   TlsOptions tls{};
   std::optional<CorsOptions> cors{};
@@ -70,7 +70,7 @@ class Server {
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Handler handler, AsyncClient& client);
   ~Server();  // stop(0)
 
-  std::uint16_t port() const;  // 0: a Unix socket
+  std::uint16_t port() const;   // 0: a Unix socket
   std::string address() const;  // http://HOST:PORT, https://HOST:PORT or unix:PATH
   std::size_t connections() const;
 

@@ -31,7 +31,7 @@ class ServerLoop : public std::enable_shared_from_this<ServerLoop> {
   boost::asio::io_context& io() { return loop_->io(); }
 
   void start();
-  void expect() { ++expected_; }  // from any thread: a call of add() follows
+  void expect() { ++expected_; }                     // from any thread: a call of add() follows
   bool add(std::shared_ptr<Connection> connection);  // adds an expected connection; false: the loop is ending
   void remove(Connection* connection);
   std::size_t size() const { return count_ + expected_; }

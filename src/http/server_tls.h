@@ -15,15 +15,14 @@ namespace octavo::http {
 
 // Names and meanings are those of vLLM's (uvicorn's) --ssl-* flags.
 struct TlsOptions {
-  std::string certfile{};  // PEM: the server's certificate chain; "": no TLS
-  std::string keyfile{};  // PEM: its private key; "": it is in certfile
-  std::string ca_certs{};  // PEM: authorities that sign clients' certificates
-  int cert_reqs =
-      0;  // client certificates: 0 not requested, 1 checked if sent, 2 required
-  std::string ciphers{};  // OpenSSL's cipher list for TLS 1.2; "": its default
-  bool refresh = false;  // reload the files when they change
+  std::string certfile{};    // PEM: the server's certificate chain; "": no TLS
+  std::string keyfile{};     // PEM: its private key; "": it is in certfile
+  std::string ca_certs{};    // PEM: authorities that sign clients' certificates
+  int cert_reqs = 0;         // client certificates: 0 not requested, 1 checked if sent, 2 required
+  std::string ciphers{};     // OpenSSL's cipher list for TLS 1.2; "": its default
+  bool refresh = false;      // reload the files when they change
   bool self_signed = false;  // use a new self-signed certificate instead of the files
-  bool http2 = false;  // offer HTTP/2 instead of HTTP/1.1
+  bool http2 = false;        // offer HTTP/2 instead of HTTP/1.1
 
   bool enabled() const { return !certfile.empty(); }
 };

@@ -10,7 +10,7 @@
 namespace octavo::http {
 
 struct Target {
-  std::string path;  // percent-decoded once
+  std::string path;     // percent-decoded once
   std::string encoded;  // the path as sent
   std::string query;    // still encoded
 };

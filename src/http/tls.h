@@ -18,7 +18,7 @@ struct ClientTlsOptions {
   // PEM: authorities that sign servers' certificates, in addition to the system's
   std::vector<std::string> ca_files{};
   std::string certfile{};  // PEM: the client's certificate; "": none
-  std::string keyfile{};  // PEM: its private key; "": it is in certfile
+  std::string keyfile{};   // PEM: its private key; "": it is in certfile
 };
 
 // Context for client sessions. Errors: an unreadable file, a key that does not match; fields "ca-cert-paths",
@@ -46,7 +46,7 @@ class Tls {
   Tls& operator=(Tls&&) noexcept;
   ~Tls();
 
-  bool pending() const;  // received bytes that were not read yet
+  bool pending() const;                               // received bytes that were not read yet
   Result<std::size_t> receive(std::span<char> into);  // 0 at the end
   Result<> send(std::string_view bytes);
 

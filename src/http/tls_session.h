@@ -28,8 +28,8 @@ class TlsSession {
   // Replaces plain bytes by the bytes to send: protocol messages, and the encrypted data once the handshake
   // is done. Earlier plain bytes are kept until then.
   void seal(std::string& bytes);
-  bool has_pending() const;  // seal() of no bytes would return some
-  void close();  // announces the end to the peer; seal() has the message
+  bool has_pending() const;   // seal() of no bytes would return some
+  void close();               // announces the end to the peer; seal() has the message
   std::string wrong() const;  // after open() returned false: a short reason
 
  private:

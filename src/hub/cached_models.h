@@ -13,7 +13,7 @@ namespace octavo::hub {
 
 struct CachedModel {
   std::string repo;
-  std::string commit;  // "": no commit has a complete file yet
+  std::string commit;                  // "": no commit has a complete file yet
   std::vector<std::string> revisions;  // branches and tags that pointed to the commit at the last look-up
   std::uint64_t bytes = 0;
   std::filesystem::file_time_type last_used = std::filesystem::file_time_type::min();

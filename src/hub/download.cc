@@ -73,8 +73,8 @@ class Partial {
 
   Result<> append(std::span<const std::byte> bytes) {
     if (bytes.size() > blob_.size - size_)
-      return failure(ErrorCode::unavailable, "{}: the server sent more than the {} bytes of the file", blob_.file,
-                     blob_.size);
+      return failure(ErrorCode::unavailable, "{}: the server sent more than the {} bytes of the file",
+                     blob_.file, blob_.size);
     for (std::span<const std::byte> rest = bytes; !rest.empty();) {
       const ssize_t count = ::pwrite(file_.descriptor(), rest.data(), rest.size(),
                                      static_cast<off_t>(size_ + (bytes.size() - rest.size())));

@@ -14,7 +14,7 @@ namespace octavo::hub {
 // Progress and cancellation of a download.
 struct Transfer {
   std::function<void(std::int64_t)> count;  // number of new bytes; negative if some were wrong
-  const std::atomic<bool>& given_up;  // another file has failed: stop
+  const std::atomic<bool>& given_up;        // another file has failed: stop
 };
 
 // Downloads the blob if it is missing: continues an incomplete download, checks size and SHA-256, and retries

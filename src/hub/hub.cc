@@ -91,8 +91,7 @@ Result<Listing> parse_listing(const std::string& body) {
     const boost::json::value* name = sibling.find_pointer("/rfilename", wrong);
     if (name == nullptr || !name->is_string()) return senseless("a file has no name");
     if (!is_inside(name->get_string()))
-      return field_failure("model", ErrorCode::corrupt,
-                           "a file name points outside of the folder: {}",
+      return field_failure("model", ErrorCode::corrupt, "a file name points outside of the folder: {}",
                            printable(name->get_string()));
     listing.files.emplace_back(name->get_string());
   }

@@ -6,7 +6,7 @@
 namespace octavo::hub {
 namespace {
 
-constexpr std::size_t kNameMax = 96;  // the hub's limit
+constexpr std::size_t kNameMax = 96;       // the hub's limit
 constexpr std::size_t kRevisionMax = 255;  // limit of a file name
 
 bool word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }

@@ -9,9 +9,9 @@
 namespace octavo::hub {
 
 struct ModelName {
-  std::string repo;  // "org/name", or "name" of an old model
+  std::string repo;      // "org/name", or "name" of an old model
   std::string revision;  // branch, tag or commit; "": not given
-  std::string variant;  // selects one of a repository's GGUF files: "Q4_K_M"; "": not given
+  std::string variant;   // selects one of a repository's GGUF files: "Q4_K_M"; "": not given
 
   // The revision to look up.
   std::string revision_or_main() const { return revision.empty() ? "main" : revision; }

@@ -61,7 +61,8 @@ Result<> check_space(const RepoCache& cache, const std::vector<BlobInfo>& blobs)
   if (error) return failure(ErrorCode::io, "cannot make {}: {}", cache.blobs().string(), error.message());
   const fs::space_info space = fs::space(cache.blobs(), error);
   if (error || space.available >= needed) return {};
-  return failure(ErrorCode::resource_exhausted, "the download needs {:.2f} GB, but {} has only {:.2f} GB free",
+  return failure(ErrorCode::resource_exhausted,
+                 "the download needs {:.2f} GB, but {} has only {:.2f} GB free",
                  static_cast<double>(needed) * 1e-9, cache.folder().string(),
                  static_cast<double>(space.available) * 1e-9);
 }

@@ -10,7 +10,7 @@ namespace octavo::hub {
 struct Settings {
   std::filesystem::path cache_dir;
   std::string endpoint = "https://huggingface.co";
-  std::string token;  // "": anonymous
+  std::string token;     // "": anonymous
   bool offline = false;  // no network: use only the cache
 };
 

@@ -493,7 +493,8 @@ TEST_P(AttentionOf, PromptsHaveTheBitsOfDecoding) {
   TestRandom random(18);
   constexpr int kChunks[] = {4, 40, 200};
   const std::vector<Shape> shapes = prompt_shapes();
-  const std::vector<int> lengths{long_tests() ? (GetParam().slow ? 270 : 700) : (GetParam().slow ? 150 : 260), 60};
+  const std::vector<int> lengths{long_tests() ? (GetParam().slow ? 270 : 700) : (GetParam().slow ? 150 : 260),
+                                 60};
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     // By default each emulated device has half of the shapes, with both formats.
     if (GetParam().slow && !long_tests() && (i + i / 2) % 2 == (GetParam().name == "hopper")) continue;

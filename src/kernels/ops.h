@@ -1,14 +1,16 @@
-// The seam between models and backends: every operator that a model needs, as a constant table of typed functions.
+// The seam between models and backends: every operator that a model needs, as a constant table of typed
+// functions.
 //
-// Model code calls `ops.matmul(stream, {...})`. operators/list.h lists the operators, operators/*.h say what each
-// computes. kernels/reference is the specification: plain loops in double precision; tests compare every other backend
-// with it. What a backend lacks (Need) is refused before a model is loaded.
+// Model code calls `ops.matmul(stream, {...})`. operators/list.h lists the operators, operators/*.h say what
+// each computes. kernels/reference is the specification: plain loops in double precision; tests compare every
+// other backend with it. What a backend lacks (Need) is refused before a model is loaded.
 //
-// Determinism: an output element depends only on its own inputs. The order of its sum follows from the shapes of the
-// weights and the absolute position in the sequence, never from the batch, the chunk, the thread or other rows.
+// Determinism: an output element depends only on its own inputs. The order of its sum follows from the shapes
+// of the weights and the absolute position in the sequence, never from the batch, the chunk, the thread or
+// other rows.
 //
-// `act` is the activation format of the weights at hand (Weight::activation): f32, bf16 or f16. "optional": the view may
-// be empty.
+// `act` is the activation format of the weights at hand (Weight::activation): f32, bf16 or f16. "optional":
+// the view may be empty.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +62,8 @@ enum class Need : std::uint8_t { OCTAVO_OPERATORS(OCTAVO_NAME) OCTAVO_FORMS(OCTA
 constexpr std::string_view name(Need need) {
 #define OCTAVO_OPERATOR_WORDS(name, Args, backends) "operator " #name,
 #define OCTAVO_FORM_WORDS(name, words, backends) words,
-  constexpr std::string_view kWords[] = {OCTAVO_OPERATORS(OCTAVO_OPERATOR_WORDS) OCTAVO_FORMS(OCTAVO_FORM_WORDS)};
+  constexpr std::string_view kWords[] = {OCTAVO_OPERATORS(OCTAVO_OPERATOR_WORDS)
+                                             OCTAVO_FORMS(OCTAVO_FORM_WORDS)};
 #undef OCTAVO_OPERATOR_WORDS
 #undef OCTAVO_FORM_WORDS
   return kWords[static_cast<std::size_t>(need)];

@@ -23,15 +23,15 @@ inline constexpr BlockId kNoBlock = -1;
 // Identifies one content: "these blocks of tokens, from the start". The pool never reuses an id, so two
 // blocks with equal PrefixId hold the same tokens after the same past, even if hashes collide.
 using PrefixId = std::uint64_t;
-inline constexpr PrefixId kEmptyPrefix = 0;  // before the first block
+inline constexpr PrefixId kEmptyPrefix = 0;           // before the first block
 inline constexpr PrefixId kAnyPrefix = ~PrefixId{0};  // in a search: unknown
 
 // Content of a full block.
 struct BlockContent {
-  int group = 0;  // the cache group whose layers wrote it
-  Hash128 key = {};  // chained hash of all tokens up to the block's end
+  int group = 0;       // the cache group whose layers wrote it
+  Hash128 key = {};    // chained hash of all tokens up to the block's end
   Hash128 extra = {};  // other inputs that change the content or its sharing: CacheIdentity, images
-  PrefixId parent = kEmptyPrefix;  // content of all blocks before this one
+  PrefixId parent = kEmptyPrefix;        // content of all blocks before this one
   std::span<const std::int32_t> tokens;  // block_size tokens
   Hash128 parent_key = {};  // key of the block before, zero for the first; only reported, never compared
 };
@@ -43,7 +43,7 @@ class BlockPool {
 
   int block_size() const { return block_size_; }
   int total() const { return total_; }
-  int free() const { return free_; }  // without users, cached ones included
+  int free() const { return free_; }           // without users, cached ones included
   int cached() const { return cached_free_; }  // free blocks with cached content
   int used() const { return total_ - free_; }
 
@@ -118,7 +118,7 @@ class BlockPool {
   PrefixId last_prefix_ = kEmptyPrefix;
   std::vector<Block> blocks_;  // total_ + 1 entries: the last is the ring's seam, followed by the oldest
   std::vector<std::int32_t> tokens_;   // [total, block_size]
-  std::vector<BlockId> buckets_;  // first block of each bucket; size is a power of two
+  std::vector<BlockId> buckets_;       // first block of each bucket; size is a power of two
   std::vector<int> extra_references_;  // [group]
   KvEventLog* log_ = nullptr;
 };

@@ -20,13 +20,13 @@ enum class KvMedium : std::uint8_t { device, host, storage };
 
 struct KvEvent {
   enum class Kind : std::uint8_t {
-    stored,  // a content can be found from now on
+    stored,   // a content can be found from now on
     removed,  // a content can no longer be found
     cleared,  // all contents were removed, in every medium
   };
   Kind kind = Kind::cleared;
-  int group = 0;  // the cache group
-  Hash128 key = {};  // key of the content, see BlockContent
+  int group = 0;            // the cache group
+  Hash128 key = {};         // key of the content, see BlockContent
   Hash128 parent_key = {};  // key of the block before; all zero for the first block
   Hash128 extra = {};
   KvMedium medium = KvMedium::device;  // where it was stored or removed
@@ -91,7 +91,7 @@ class KvEventLog {
   std::size_t block_size_;
   std::vector<KvEvent> events_;
   std::vector<std::int32_t> tokens_;  // [events, block_size]
-  std::uint64_t written_ = 0;  // events, including those that are not visible yet
+  std::uint64_t written_ = 0;         // events, including those that are not visible yet
   bool losing_ = false;
   std::uint64_t clears_ = 0;
   std::atomic<std::uint64_t> visible_ = 0;

@@ -45,7 +45,7 @@ class SequenceBlocks {
   // Lets others find the full blocks among the first `computed` positions.
   void publish(int computed, const BlockHistory& history);
   int published() const { return published_; }  // blocks
-  PrefixId tip() const { return tip_; }  // their content
+  PrefixId tip() const { return tip_; }         // their content
 
   // Releases the blocks that no position from `computed` on attends to.
   void leave_window(int computed);

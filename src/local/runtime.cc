@@ -191,8 +191,7 @@ Result<std::unique_ptr<EngineClient>> start_engine(const RuntimeOptions& options
                                                         std::max(all_engines, options.engines_max));
   }
   if (options.elastic)
-    return invalid("enable_elastic_ep",
-                   "needs engines in separate processes: remove --no-engine-process");
+    return invalid("enable_elastic_ep", "needs engines in separate processes: remove --no-engine-process");
   if (const int all = options.engine.data_parallel_size + options.engines_elsewhere; all > 1)
     return field_failure("data_parallel_size", ErrorCode::unsupported,
                          "must be 1 where the engine has no separate process, got {}", all);
@@ -268,8 +267,8 @@ Result<> set_prompt_sound(const RuntimeOptions& options, const Runtime& runtime,
   TRY(const media::MelConfig mel, read_sound_processor(options.engine.model_dir));
   const std::optional<std::string> token = runtime.tokenizer->token(sound.token_id);
   if (!token)
-    return field_failure("tokenizer", ErrorCode::corrupt,
-                         "the tokenizer has no token {} for audio", sound.token_id);
+    return field_failure("tokenizer", ErrorCode::corrupt, "the tokenizer has no token {} for audio",
+                         sound.token_id);
   serve.media.prompt_sound = {media::LogMel(mel), *token};
   serve.rules.sounds_max = options.engine.sounds_max;
   return {};

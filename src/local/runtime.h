@@ -40,7 +40,7 @@ struct RuntimeOptions {
   std::string chat_template;                    // a file, or the template itself; "": the model's own
   std::string tool_call_parser;                 // of tool_choice `auto`; "": it is not enabled
   std::string reasoning_parser;                 // "": thoughts are text like any other
-  std::vector<LoraModule> lora_modules;  // adapters to load at the start
+  std::vector<LoraModule> lora_modules;         // adapters to load at the start
   std::string lora_folder;                  // of others, which are loaded when a request names them; "": none
   std::vector<std::string> engine_command;  // of an engine's own process; empty: it runs in this one
   bool elastic = false;                     // the number of those processes can change while they serve
@@ -50,7 +50,7 @@ struct RuntimeOptions {
   int meeting_port = 29'550;
   bool sleep_mode = false;                  // an engine in this process can be sent to sleep
   boost::json::object mm_processor_kwargs{};  // overrides values of the model's image processor
-  VideoFrames video_frames{};  // overrides values of its video processor
+  VideoFrames video_frames{};                 // overrides values of its video processor
   // Sampling values where a request says nothing: "auto" (the model's), "vllm" (OpenAI's) or a folder with a
   // generation_config.json; above them the overrides.
   std::string generation_config = "auto";

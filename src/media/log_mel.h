@@ -11,8 +11,8 @@ struct MelConfig {
   int seconds = 30;  // length of a window
 
   static constexpr int kRate = 16'000;  // samples per second
-  static constexpr int kFft = 400;  // samples per frame
-  static constexpr int kHop = 160;  // samples from one frame to the next
+  static constexpr int kFft = 400;      // samples per frame
+  static constexpr int kHop = 160;      // samples from one frame to the next
 
   int samples() const { return seconds * kRate; }
   int frames() const { return samples() / kHop; }
@@ -37,7 +37,7 @@ class LogMel {
   void powers(std::span<const double> frame, std::span<double> out) const;
 
   MelConfig config_;
-  std::vector<double> window_;  // [kFft]
+  std::vector<double> window_;     // [kFft]
   std::vector<double> cos_, sin_;  // [kFft / 2 + 1, kBins]
   std::vector<Band> bands_;
 };

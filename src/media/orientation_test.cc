@@ -124,7 +124,8 @@ std::string hexadecimal(const std::string& bytes) {
 
 // Decoding `file` upright gives the image `rotated`.
 void expect_rotated(const std::string& file, const std::string& rotated, int orientation = 6) {
-  const auto plain = decode_image(std::as_bytes(std::span(file))), seen = decode_image(std::as_bytes(std::span(rotated)));
+  const auto plain = decode_image(std::as_bytes(std::span(file))),
+             seen = decode_image(std::as_bytes(std::span(rotated)));
   ASSERT_TRUE(plain && seen);
   const Image expected = upright(*plain, orientation);
   EXPECT_EQ(seen->width, expected.width);
@@ -141,8 +142,8 @@ TEST(Orientation, OfJpegs) {
     expect_rotated(file, with(jpeg_segment("Exif\0\0"s + exif(orientation))), orientation);
   expect_rotated(file, with(jpeg_segment("http://ns.adobe.com/xap/1.0/\0"s + kXmp)));
   const std::string data = exif(6);
-  expect_rotated(file,
-                with(jpeg_segment("Exif\0\0"s + data.substr(0, 20)) + jpeg_segment("Exif\0\0"s + data.substr(20))));
+  expect_rotated(file, with(jpeg_segment("Exif\0\0"s + data.substr(0, 20)) +
+                            jpeg_segment("Exif\0\0"s + data.substr(20))));
   expect_rotated(file, with(jpeg_segment("Exif\0\0MM"s)), 1);
 }
 
@@ -159,8 +160,8 @@ TEST(Orientation, OfPngs) {
     expect_rotated(file, end);
     expect_rotated(file, with(png_chunk("iTXt", "XML:com.adobe.xmp\0\0\0\0\0"s + kXmp)));
     const std::string digits = hexadecimal(exif(6));
-    expect_rotated(file, with(png_chunk("tEXt", "Raw profile type exif\0\nexif\n      40\n"s + digits.substr(0, 36) + "\n" +
-                                                   digits.substr(36) + "\n")));
+    expect_rotated(file, with(png_chunk("tEXt", "Raw profile type exif\0\nexif\n      40\n"s +
+                                                    digits.substr(0, 36) + "\n" + digits.substr(36) + "\n")));
   }
 }
 

@@ -15,8 +15,8 @@ namespace octavo::media {
 // Square tiles, then the whole image: tiles.h.
 struct TileRule {
   int longest_edge = 0;  // the longer side is first scaled to this, in pixels
-  int tile_size = 0;  // side of a square tile, in pixels
-  bool split = true;  // false: the whole image becomes one tile
+  int tile_size = 0;     // side of a square tile, in pixels
+  bool split = true;     // false: the whole image becomes one tile
 };
 
 // Square tiles in a grid of about the image's shape, then the whole image: ratio_tiles.h.
@@ -28,9 +28,8 @@ struct RatioTileRule {
 
 // One square part: square.h.
 struct SquareRule {
-  int size = 0;  // side, in pixels
-  bool crop =
-      false;  // true: scale the shorter side to `size` and crop the centre; false: stretch
+  int size = 0;       // side, in pixels
+  bool crop = false;  // true: scale the shorter side to `size` and crop the centre; false: stretch
 };
 
 // One part of about the image's own size: any_size.h.
@@ -47,7 +46,7 @@ struct AnySizeRule {
 // One part of the image's own shape: longest_edge.h.
 struct LongestEdgeRule {
   int longest = 0;  // limit of the longer side, in pixels, before both sides become multiples of `unit`
-  int unit = 0;  // in pixels
+  int unit = 0;     // in pixels
 };
 
 // One part of the image's own shape, with as many tokens as allowed: token_budget.h.
@@ -70,21 +69,21 @@ struct PinnedTileRule {
 struct PaddedTileRule {
   int tile_size = 0;  // side of a tile, in pixels
   int tiles_max = 0;
-  int patch_size = 0;  // patches that show nothing of the image are masked
+  int patch_size = 0;     // patches that show nothing of the image are masked
   bool as_torch = false;  // resample as torch does; else as Pillow
 };
 
 // Preprocessing of videos: video.h.
 struct VideoRule {
   AnySizeRule size;  // size of a frame
-  int frames = 2;  // frames per part; a part has the tokens of one image
+  int frames = 2;    // frames per part; a part has the tokens of one image
   // Qwen3-VL: size limits cover all frames together, and each part has a timestamp before it
   bool stamped = false;
-  bool samples = false;  // false: loader_frames and loader_fps select frames; true: num_frames and fps
+  bool samples = false;    // false: loader_frames and loader_fps select frames; true: num_frames and fps
   int loader_frames = 32;  // spread evenly; 0: all, up to frames_max
-  double loader_fps = 0;  // maximum frames per second; 0: no limit. For a list of images: its rate, 0: 1
-  int num_frames = 0;  // 0: use fps
-  double fps = 2;  // frames per second, within frames_min and frames_max
+  double loader_fps = 0;   // maximum frames per second; 0: no limit. For a list of images: its rate, 0: 1
+  int num_frames = 0;      // 0: use fps
+  double fps = 2;          // frames per second, within frames_min and frames_max
   int frames_min = 4;
   int frames_max = 768;
   std::string token = "<|video_pad|>";

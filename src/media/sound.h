@@ -13,7 +13,7 @@ namespace octavo::media {
 // vLLM's limits.
 struct SoundLimits {
   std::size_t bytes = std::size_t{25} << 20;  // size of the file
-  int seconds = 600;  // length of the audio
+  int seconds = 600;                          // length of the audio
   int channels = 8;
 };
 

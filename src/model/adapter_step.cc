@@ -102,8 +102,7 @@ void add_changes(Backend& backend, const StepAdapters& all, Scratch scratch, con
   }
 }
 
-void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& all_places,
-                        const View& y) {
+void add_expert_changes(const Step& step, const View& x, const ExpertPlaces& all_places, const View& y) {
   // Where none has such changes, adapters have no places for them.
   if (step.batch.adapters == nullptr || step.batch.adapters->adapters[0]->size() <= all_places.index) return;
   Backend& backend = step.backend;

@@ -175,7 +175,8 @@ std::unique_ptr<Phase> NetworkBuilder::make_mixer_half(const LayerSpec& spec, co
   if (spec_.hyper)
     return std::make_unique<HyperHalf>(
         std::move(mixer), std::move(norms),
-        HyperWeights(*spec_.hyper, spec_.dim, name, spec_.names.of<HyperConnections>().mixer, true), spec_.dim);
+        HyperWeights(*spec_.hyper, spec_.dim, name, spec_.names.of<HyperConnections>().mixer, true),
+        spec_.dim);
   if (spec_.hidden && !spec_.hidden->joined && index == 0) {
     norms.pre = {};  // the input has it
     return std::make_unique<JointHalf>(std::move(mixer), std::move(norms),
@@ -199,7 +200,8 @@ std::unique_ptr<Phase> NetworkBuilder::make_feed_forward_half(const LayerSpec& s
   if (!spec_.hyper) return make_half(spec, std::move(block), std::move(norms), spec.feed_forward_scale);
   return std::make_unique<HyperHalf>(
       std::move(block), std::move(norms),
-      HyperWeights(*spec_.hyper, spec_.dim, name, spec_.names.of<HyperConnections>().feed_forward, true), spec_.dim);
+      HyperWeights(*spec_.hyper, spec_.dim, name, spec_.names.of<HyperConnections>().feed_forward, true),
+      spec_.dim);
 }
 
 std::unique_ptr<Phase> NetworkBuilder::make_parallel_halves(const LayerSpec& spec, const Namer& name) const {

@@ -93,8 +93,9 @@ CacheLayout whole_layout(const ModelSpec& spec, const CacheOptions& options) {
 }  // namespace
 
 KvSpec kv_spec(const CacheNeed& need, const CacheOptions& options) {
-  return {need.kv_heads,       need.head_dim,  std::lcm(options.block_size, need.rate), options.dtype,
-          need.values_in_keys, need.index_dim, need.rate};
+  return {need.kv_heads, need.head_dim,       std::lcm(options.block_size, need.rate),
+          options.dtype, need.values_in_keys, need.index_dim,
+          need.rate};
 }
 
 // A stage has the groups of the whole network, whose block tables are the same for all, and planes for its own

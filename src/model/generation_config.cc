@@ -69,11 +69,12 @@ constexpr std::array<std::string_view, 9> kEndNames = {
 constexpr std::int32_t kMistralEnd = 2;
 
 // GGUF's names of sampling fields, and generation_config.json's.
-constexpr std::pair<std::string_view, std::string_view> kGgufSampling[] = {{"temp", "temperature"},
-                                                                           {"top_k", "top_k"},
-                                                                           {"top_p", "top_p"},
-                                                                           {"min_p", "min_p"},
-                                                                           {"penalty_repeat", "repetition_penalty"}};
+constexpr std::pair<std::string_view, std::string_view> kGgufSampling[] = {
+    {"temp", "temperature"},
+    {"top_k", "top_k"},
+    {"top_p", "top_p"},
+    {"min_p", "min_p"},
+    {"penalty_repeat", "repetition_penalty"}};
 
 Result<GenerationConfig> read_gguf(const std::string& path) {
   TRY(const Gguf gguf, Gguf::open(path));

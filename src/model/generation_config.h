@@ -13,7 +13,7 @@ namespace octavo {
 
 struct GenerationConfig {
   std::vector<std::int32_t> eos_ids;  // ascending, each once
-  boost::json::object sampling;  // defaults of requests, by the file's names; not checked
+  boost::json::object sampling;       // defaults of requests, by the file's names; not checked
   // Of models that read prompts with an encoder: what their own text begins with.
   std::optional<int> decoder_start_token_id, forced_bos_token_id;
   // Of models that transcribe sound:

@@ -55,7 +55,8 @@ struct LoadOptions {
   std::string weights = {};               // that the tensors are read from, in place of the model's; "": the model's
   int threads = 0;                        // that read and check; 0: as many as this process may use
   bool images = true, videos = true, sounds = true;  // false: what encodes them alone is left out
-  // Of the KV cache: what the backend is asked to support (model/support.h). nullopt: the activations' format.
+  // Of the KV cache: what the backend is asked to support (model/support.h). nullopt: the activations'
+  // format.
   int block_size = 16;
   std::optional<DType> cache_dtype = {};
   Shard shard = {};                       // the part of each layer to load; of plain checkpoints alone

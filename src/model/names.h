@@ -8,8 +8,10 @@
 
 namespace octavo {
 
-// What the checkpoint calls the tensors that kinds share; of<Kind>() are those of one kind (blocks/kinds.h). '#' in the name of a layer's is LayerSpec::part. Layer names are relative to layers + number + "."; names of matrices
-// come without ".weight" and ".bias". A list of names stands for matrices stacked by rows, in this order.
+// What the checkpoint calls the tensors that kinds share; of<Kind>() are those of one kind (blocks/kinds.h).
+// '#' in the name of a layer's is LayerSpec::part. Layer names are relative to layers + number + "."; names
+// of matrices come without ".weight" and ".bias". A list of names stands for matrices stacked by rows, in
+// this order.
 struct Names {
   std::vector<std::string> prefixes = {"model."};  // alternatives before every name but lm_head's
   std::string lm_head = "lm_head";                 // without a prefix before it
@@ -39,7 +41,7 @@ struct Names {
   std::string distance_bias = {};  // a whole name
   std::string layer_scale = "layer_scalar";
 
-  bool gguf = false;             // what comes behind a prefix for several tensors is as in GGUF files
+  bool gguf = false;  // what comes behind a prefix for several tensors is as in GGUF files
 
   std::string token_norm = {};  // these three: of HiddenInput
   std::string hidden_norm = {};

@@ -1,11 +1,11 @@
 // What a network is, as plain data.
 //
-// A family's file turns config.json into a ModelSpec; everything else follows from it: the tensors to load (parameters.h),
-// the layout of the KV cache (cache_layout.h), the forward pass (decoder.h), memory and cost (inspect.h). A family differs
-// from another by numbers, order and activations, never by code.
+// A family's file turns config.json into a ModelSpec; everything else follows from it: the tensors to load
+// (parameters.h), the layout of the KV cache (cache_layout.h), the forward pass (decoder.h), memory and cost
+// (inspect.h). A family differs from another by numbers, order and activations, never by code.
 //
-// A layer has two halves: a mixer, where tokens attend to each other, and a feed-forward, which each token passes alone.
-// The kinds of both are blocks: blocks/kinds.h lists them.
+// A layer has two halves: a mixer, where tokens attend to each other, and a feed-forward, which each token
+// passes alone. The kinds of both are blocks: blocks/kinds.h lists them.
 #pragma once
 
 #include <algorithm>

@@ -35,8 +35,8 @@ class SupportCheck {
       if (supported) continue;
       const Error& error = supported.error();
       if (error.code != ErrorCode::unsupported || error.field == "kv_cache_dtype") return supported;
-      return refused(where, fmt::format("has a {} that device {} does not support: {}", error.field, backend_.name,
-                                        error.message));
+      return refused(where, fmt::format("has a {} that device {} does not support: {}", error.field,
+                                        backend_.name, error.message));
     }
     return {};
   }
@@ -47,7 +47,8 @@ class SupportCheck {
       remedy = "no device supports it";
     else if (spec_.sound && spec_.sound->joined > 0)
       remedy = R"(set --device cpu, or leave audio out by --limit-mm-per-prompt '{"audio": 0}')";
-    return field_failure("device", ErrorCode::unsupported, "{}{} {}; {}", spec_.architecture, where, why, remedy);
+    return field_failure("device", ErrorCode::unsupported, "{}{} {}; {}", spec_.architecture, where, why,
+                         remedy);
   }
 
   const ModelSpec& spec_;

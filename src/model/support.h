@@ -10,9 +10,10 @@
 
 namespace octavo {
 
-// Checks what the parts of the network, and of its tower, need of the backend (NetworkPart::needs) and whether its
-// attention can use their caches. Errors: unsupported, field "device": the backend lacks what a part needs; the message
-// names the part and the remedy. Errors of options (block_size, kv_cache_dtype) keep their fields.
+// Checks what the parts of the network, and of its tower, need of the backend (NetworkPart::needs) and
+// whether its attention can use their caches. Errors: unsupported, field "device": the backend lacks what a
+// part needs; the message names the part and the remedy. Errors of options (block_size, kv_cache_dtype) keep
+// their fields.
 Result<> check_support(const ModelSpec& spec, const CacheOptions& cache, const Backend& backend);
 
 }  // namespace octavo

@@ -23,12 +23,15 @@ TEST(Support, NamesThePartTheNeedAndTheRemedy) {
   };
   EXPECT_EQ(refusal("models/llama"), "");
   EXPECT_EQ(refusal("models/deepseek_v32"), "");
-  EXPECT_THAT(refusal("models/deepseek_v4"),
-              AllOf(HasSubstr("DeepseekV4ForCausalLM needs operator collapse_streams, which device cuda lacks"),
-                    HasSubstr("set --device cpu")));
-  EXPECT_THAT(refusal("encoders/t5-encoder"),
-              HasSubstr("T5EncoderModel, layer 0 (3 query and 3 key heads of 24, both ways, biases of 16 distances) needs "
-                        "attention with biases by distance"));
+  EXPECT_THAT(
+      refusal("models/deepseek_v4"),
+      AllOf(HasSubstr("DeepseekV4ForCausalLM needs operator collapse_streams, which device cuda lacks"),
+            HasSubstr("set --device cpu")));
+  EXPECT_THAT(
+      refusal("encoders/t5-encoder"),
+      HasSubstr(
+          "T5EncoderModel, layer 0 (3 query and 3 key heads of 24, both ways, biases of 16 distances) needs "
+          "attention with biases by distance"));
   EXPECT_THAT(refusal("sound/whisper"), HasSubstr("needs cross attention to the rows of an encoder"));
 }
 
@@ -38,7 +41,8 @@ TEST(Support, OfATowerFollowsFromTheOptions) {
   if (!cuda) GTEST_SKIP() << cuda.error().message;
   const Result<> with = check_support("tests/data/sound/voxtral", {}, *cuda);
   ASSERT_FALSE(with);
-  EXPECT_THAT(with.error().message, AllOf(HasSubstr("needs encoders of sound"), HasSubstr(R"({"audio": 0})")));
+  EXPECT_THAT(with.error().message,
+              AllOf(HasSubstr("needs encoders of sound"), HasSubstr(R"({"audio": 0})")));
   EXPECT_TRUE(check_support("tests/data/sound/voxtral", {.sounds = false}, *cuda));
 }
 

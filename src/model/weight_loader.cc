@@ -122,9 +122,10 @@ class Loader {
   Result<> load() {
     TRY_VOID(check_quantization());
     choose_formats();
-    TRY_VOID(check_support(model_.spec,
-                           {.block_size = options_.block_size, .dtype = options_.cache_dtype.value_or(model_.activation)},
-                           backend_));
+    TRY_VOID(check_support(
+        model_.spec,
+        {.block_size = options_.block_size, .dtype = options_.cache_dtype.value_or(model_.activation)},
+        backend_));
     TRY_VOID(check_room());
     round_embed_scale();
     TRY_VOID(load_vectors());

@@ -17,7 +17,8 @@ std::string shown(const json::value& value) {
   constexpr std::size_t kShownMax = 40;
   if (const json::string* number = long_number(value)) {
     if (!std::isfinite(*rounded_number(value))) return "a number beyond 1.8e308";
-    return number->size() > kShownMax ? fmt::format("a number of {} digits", number->size()) : std::string(*number);
+    return number->size() > kShownMax ? fmt::format("a number of {} digits", number->size())
+                                      : std::string(*number);
   }
   if (value.is_object()) return "an object";
   if (value.is_array()) return "an array";

@@ -42,8 +42,8 @@ TEST(Fields, IntegersAreNeverNarrowed) {
     ASSERT_FALSE(read.has_value()) << bad;
     EXPECT_EQ(read.error().field, "a");
     const bool fraction = bad.contains('.') || std::string_view("t[{").contains(bad[0]);
-    EXPECT_THAT(read.error().message,
-                HasSubstr(fraction ? "must be a whole number, got " : "must be in [-2147483648, 2147483647], got "));
+    EXPECT_THAT(read.error().message, HasSubstr(fraction ? "must be a whole number, got "
+                                                         : "must be in [-2147483648, 2147483647], got "));
     EXPECT_EQ(value, 7);
   }
   const auto body = parsed(R"({"a": 16, "b": 16.0, "c": null})");

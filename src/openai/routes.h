@@ -14,7 +14,7 @@ enum class Protocol : std::uint8_t { openai, anthropic, vllm, sglang };
 enum class ModelField : std::uint8_t { none, body, body_or_default, form, path };
 
 struct Route {
-  std::string_view path;  // one that ends in '/' matches all longer paths
+  std::string_view path;              // one that ends in '/' matches all longer paths
   std::string_view methods = "POST";  // as in an Allow header
   Protocol protocol = Protocol::openai;
   ModelField model = ModelField::body;
@@ -31,8 +31,8 @@ struct Route {
 
 std::span<const Route> routes();
 
-// The route of a path, which may have a prefix that a gateway has left in front; OpenAI's routes may lack "/v1" then.
-// Null: none of the table.
+// The route of a path, which may have a prefix that a gateway has left in front; OpenAI's routes may lack
+// "/v1" then. Null: none of the table.
 const Route* find_route(std::string_view path);
 
 }  // namespace octavo::openai

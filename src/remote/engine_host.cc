@@ -41,8 +41,9 @@ Result<Hello> EngineHost::hello() {
       const auto* hello = std::get_if<Hello>(&message);
       if (!hello) return failure(ErrorCode::corrupt, "the client's first message is no hello");
       if (hello->version != wire_version())
-        return failure(ErrorCode::corrupt, "wire version {:x}, expected {:x}: run the same octavo on both sides",
-                       hello->version, wire_version());
+        return failure(ErrorCode::corrupt,
+                       "wire version {:x}, expected {:x}: run the same octavo on both sides", hello->version,
+                       wire_version());
       return *hello;
     }
     pollfd readable{socket_.fd(), POLLIN, 0};

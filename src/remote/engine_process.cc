@@ -523,8 +523,9 @@ Result<> EngineProcess::take(FromEngine&& message) {
     if (!told_ && options_.progress) options_.progress(loading->done, loading->all);
   } else if (const auto* ready = std::get_if<Ready>(&message)) {
     if (ready->version != wire_version())
-      return failure(ErrorCode::corrupt, "wire version {:x}, expected {:x}: run the same octavo on both sides",
-                     ready->version, wire_version());
+      return failure(ErrorCode::corrupt,
+                     "wire version {:x}, expected {:x}: run the same octavo on both sides", ready->version,
+                     wire_version());
     greet(*ready);
   } else if (const auto* failed = std::get_if<Failed>(&message)) {
     load_error_ = failed->error;

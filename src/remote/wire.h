@@ -1,7 +1,7 @@
 // What an engine and its client in another process say to each other.
 //
-// A frame is the number of its bytes (u32), the index of the message in its variant (u8) and the message's fields (base/pack.h).
-// Both ends say wire_version() first.
+// A frame is the number of its bytes (u32), the index of the message in its variant (u8) and the message's
+// fields (base/pack.h). Both ends say wire_version() first.
 #pragma once
 
 #include <cstdint>

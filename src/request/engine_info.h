@@ -40,20 +40,21 @@ struct EngineInfo {
     bool row_breaks = false;  // MediaPart::row_breaks
     bool whole = false;       // its tokens attend to each other: a step computes a whole image
     bool tiled = false;       // an image is several such squares (MediaPart::Tiles)
-    // With tiled, not 0: patches on a token's side. After the tiles' tokens and one more come the tokens of the
-    // whole image, with one after each row; patches of the tiles can be empty.
+    // With tiled, not 0: patches on a token's side. After the tiles' tokens and one more come the tokens of
+    // the whole image, with one after each row; patches of the tiles can be empty.
     int whole_last = 0;
-    // Maximum number of frames in a part of a video, whose tokens are video_token_id; 0: the model takes no videos.
+    // Maximum number of frames in a part of a video, whose tokens are video_token_id; 0: the model takes no
+    // videos.
     int frames = 0;
     int video_token_id = 0;
     float time_steps = 0;  // on the axis of time in a second; 0: one step for each part
   };
   ImageRule image{};
 
-  // A sound is a log-mel spectrogram f32 [mels, frames]; 0 mels: the model takes no sound. A sound in a prompt
-  // takes up to `tokens` tokens, all of them `token_id`, one for `frames / tokens` frames. 0 tokens: each
-  // prompt has one sound beside it, and the engine keeps `places` of them.
-  // whole: a sound is cut into windows of that size, each of which takes `tokens` tokens.
+  // A sound is a log-mel spectrogram f32 [mels, frames]; 0 mels: the model takes no sound. A sound in a
+  // prompt takes up to `tokens` tokens, all of them `token_id`, one for `frames / tokens` frames. 0 tokens:
+  // each prompt has one sound beside it, and the engine keeps `places` of them. whole: a sound is cut into
+  // windows of that size, each of which takes `tokens` tokens.
   struct SoundRule {
     int mels = 0;
     int frames = 0;
@@ -64,8 +65,8 @@ struct EngineInfo {
   };
   SoundRule sound{};
 
-  // An encoder reads the prompt, and the answer begins with the tokens `begin` (Vaswani et al., "Attention Is All
-  // You Need", 2017). `tokens`: of the longest prompt; 0: the model has no such encoder. The engine keeps
+  // An encoder reads the prompt, and the answer begins with the tokens `begin` (Vaswani et al., "Attention Is
+  // All You Need", 2017). `tokens`: of the longest prompt; 0: the model has no such encoder. The engine keeps
   // `places` prompts.
   struct SourceRule {
     int tokens = 0;
@@ -82,8 +83,8 @@ struct EngineInfo {
   std::vector<std::string> labels{};  // beside the scores
   ScoreActivation score_activation = ScoreActivation::none;
 
-  // A separate head for tokens, which is another task of requests. Tokens left_out_first and left_out_last are
-  // left out where they begin or end a text; -1: none are.
+  // A separate head for tokens, which is another task of requests. Tokens left_out_first and left_out_last
+  // are left out where they begin or end a text; -1: none are.
   struct TokenHead {
     Task task = Task::token_embed;
     int size = 0;

@@ -99,8 +99,8 @@ struct KvTierStats {
   std::int64_t skipped_loads = 0;   // prompts whose blocks were computed because that is faster
 };
 
-// State of an engine's process. starting: requests wait for the restart. away: ranks on other hosts are missing,
-// and requests are refused.
+// State of an engine's process. starting: requests wait for the restart. away: ranks on other hosts are
+// missing, and requests are refused.
 enum class EnginePresence : std::uint8_t { up, starting, away };
 
 struct EngineStats {

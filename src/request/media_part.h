@@ -23,13 +23,14 @@ struct MediaPart {
   int first = 0;        // position of the first of these tokens
   int tokens = 0;       // of a source: none
   std::string bytes;   // u8 [height, width, 3]: red, green, blue, as EngineInfo::image says; f32 of a sound; token ids, i32, of a text
-  // Columns of the grid of tokens, where images have any size. For a sound in the prompt, or a text: rows that it
-  // fills in the encoder.
+  // Columns of the grid of tokens, where images have any size. For a sound in the prompt, or a text: rows
+  // that it fills in the encoder.
   int columns = 0;
   bool row_breaks = false;  // the prompt has a separate token between rows of the grid
   // A grid of square tiles (EngineInfo::ImageRule::tiled). `bytes` has a tile of the whole image, except with
-  // whole_last, and then the tiles, top to bottom. Given are the tokens of the grid that count, and the number of
-  // output tokens. The image takes these, with one more after each row, and those of the whole image.
+  // whole_last, and then the tiles, top to bottom. Given are the tokens of the grid that count, and the
+  // number of output tokens. The image takes these, with one more after each row, and those of the whole
+  // image.
   struct Tiles {
     int tile_rows = 0, tile_columns = 0;
     int top = 0, left = 0, rows = 0, columns = 0;
@@ -67,10 +68,10 @@ std::vector<Hash128> media_identities(Hash128 identity, std::span<const MediaPar
 // Positions [first, end) of each.
 std::vector<std::pair<int, int>> media_spans(std::span<const MediaPart> images);
 
-// Appends to `axes` the positions of tokens [first, first + count) of the prompt and its answer on the axes of
-// time, height and width (Wang et al., "Qwen2-VL", 2024). An image's tokens have the position at which it begins,
-// plus their row and column in its grid, and in a video plus their frame's time.
-// The next token follows the furthest of them.
+// Appends to `axes` the positions of tokens [first, first + count) of the prompt and its answer on the axes
+// of time, height and width (Wang et al., "Qwen2-VL", 2024). An image's tokens have the position at which it
+// begins, plus their row and column in its grid, and in a video plus their frame's time. The next token
+// follows the furthest of them.
 using GridPositions = std::array<std::vector<std::int32_t>, 3>;
 void append_grid_positions(std::span<const MediaPart> images, int first, int count, GridPositions& axes);
 

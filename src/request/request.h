@@ -51,8 +51,8 @@ struct Request {
 
   // Seed of the draws where `sampling` has none; nullopt: the engine chooses one.
   std::optional<std::uint64_t> entropy;
-  // Not empty: only these answers are wanted, and they continue after their tokens. A draw depends only on the
-  // seed and its position, so with the same entropy the continuation is bit-identical.
+  // Not empty: only these answers are wanted, and they continue after their tokens. A draw depends only on
+  // the seed and its position, so with the same entropy the continuation is bit-identical.
   std::vector<AnswerSoFar> answers_so_far;
 
   // Index of the engine (data parallelism); nullopt: any.

@@ -122,7 +122,8 @@ constexpr SamplingField kFields[] = {
     {.name = "repetition_detection",
      .member = &P::repetition_detection,
      .part = Part::end,
-     .help = "End an answer whose tail is min_count repeats of a pattern of min_pattern_size to max_pattern_size tokens"},
+     .help = "End an answer whose tail is min_count repeats of a pattern of min_pattern_size to "
+             "max_pattern_size tokens"},
     {.name = "include_stop_str_in_output",
      .member = &P::include_stop_str_in_output,
      .part = Part::reports,

@@ -32,8 +32,8 @@ struct SamplingField {
   // Range of a number. A limit that the server sets is not here: validated() checks it.
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool above_least = false;       // `least` itself is outside
-  std::string_view flag = {};     // of octavo generate, chat and run-batch; "": none
+  bool above_least = false;        // `least` itself is outside
+  std::string_view flag = {};      // of octavo generate, chat and run-batch; "": none
   bool generation_config = false;  // the model's generation_config.json can set the default
   bool messages = false;           // /v1/messages takes it, beside OpenAI's and vLLM's routes
 };

@@ -9,7 +9,7 @@ namespace octavo {
 namespace {
 
 template <class T>
-std::string error_of(T SamplingParams::*member, T value) {
+std::string error_of(T SamplingParams::* member, T value) {
   SamplingParams params;
   params.*member = value;
   const auto checked = check_ranges(params);
@@ -33,8 +33,10 @@ TEST(SamplingFields, ErrorsHaveNameRangeAndValue) {
   EXPECT_EQ(error_of(&SamplingParams::top_p, 0.0), "top_p must be in (0, 1], got 0");
   EXPECT_EQ(error_of(&SamplingParams::top_p, 1.0), "");
   EXPECT_EQ(error_of(&SamplingParams::top_k, -2), "top_k must be at least -1, got -2");
-  EXPECT_EQ(error_of(&SamplingParams::prompt_logprobs, std::optional(-2)), "prompt_logprobs must be at least -1, got -2");
-  EXPECT_EQ(error_of(&SamplingParams::repetition_penalty, 0.0), "repetition_penalty must be in [1e-06, 1000000], got 0");
+  EXPECT_EQ(error_of(&SamplingParams::prompt_logprobs, std::optional(-2)),
+            "prompt_logprobs must be at least -1, got -2");
+  EXPECT_EQ(error_of(&SamplingParams::repetition_penalty, 0.0),
+            "repetition_penalty must be in [1e-06, 1000000], got 0");
 }
 
 }  // namespace

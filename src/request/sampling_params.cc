@@ -43,7 +43,8 @@ Result<> valid_tokens(const SamplingParams& p, const SamplingLimits& limits) {
 }
 
 Result<> valid_ends(const SamplingParams& p, const SamplingLimits& limits) {
-  if (p.max_tokens && *p.max_tokens < 1) return invalid("max_tokens", "must be at least 1, got {}", *p.max_tokens);
+  if (p.max_tokens && *p.max_tokens < 1)
+    return invalid("max_tokens", "must be at least 1, got {}", *p.max_tokens);
   if (p.max_tokens && p.min_tokens > *p.max_tokens)
     return invalid("min_tokens", "must be <= max_tokens = {}, got {}", *p.max_tokens, p.min_tokens);
   TRY_VOID(at_most("stop", p.stop.size(), limits.max_stop_strings));
@@ -74,7 +75,8 @@ Result<> valid_reports(const SamplingParams& p, const SamplingLimits& limits) {
   TRY_VOID(at_most("logprob_token_ids", p.logprob_token_ids.size(), limits.max_logprob_token_ids));
   for (const TokenId id : p.logprob_token_ids)
     TRY_VOID(in_vocabulary("logprob_token_ids", id, limits.vocab_size));
-  if (p.truncate_prompt_tokens == 0) return invalid("truncate_prompt_tokens", "must be at least 1, or -1, got 0");
+  if (p.truncate_prompt_tokens == 0)
+    return invalid("truncate_prompt_tokens", "must be at least 1, or -1, got 0");
   return {};
 }
 

@@ -38,9 +38,8 @@ struct SamplingParams {
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::vector<TokenId> allowed_token_ids;  // empty: all
   std::vector<std::string> bad_words;
-  std::vector<TokenId> begin_suppress_tokens;  // must not come first; set by the model
-  std::vector<std::vector<TokenId>>
-      bad_word_ids;  // bad_words tokenised; the server fills them in
+  std::vector<TokenId> begin_suppress_tokens;      // must not come first; set by the model
+  std::vector<std::vector<TokenId>> bad_word_ids;  // bad_words tokenised; the server fills them in
 
   // When to end.
   std::optional<int> max_tokens = 16;  // nullopt: up to the end of the context

@@ -12,15 +12,15 @@ namespace octavo {
 
 // Order of the queue, and of preemption when blocks run short.
 enum class Policy : std::uint8_t {
-  fcfs,  // order of arrival
-  priority,  // lower Request::priority first, then order of arrival
+  fcfs,            // order of arrival
+  priority,        // lower Request::priority first, then order of arrival
   longest_prefix,  // waiting sequences: longest cached prefix first; running ones like fcfs
 };
 
 struct SchedulerOptions {
   // Cache.
   int block_size = 16;  // tokens
-  int num_blocks = 0;  // of all groups together; required
+  int num_blocks = 0;   // of all groups together; required
   std::vector<CacheGroup> groups = {CacheGroup{}};
   bool enable_prefix_caching = true;
   PrefixHashOptions prefix_hash;
@@ -33,10 +33,10 @@ struct SchedulerOptions {
 
   // Step.
   int max_num_batched_tokens = 2048;     // a step's token budget
-  int max_num_seqs = 256;  // maximum number of running sequences
+  int max_num_seqs = 256;                // maximum number of running sequences
   int long_prefill_token_threshold = 0;  // maximum tokens of one sequence in a step; 0: up to the budget
-  bool enable_chunked_prefill = true;  // false: a prompt is computed in one step or waits
-  int max_steps_in_flight = 2;  // planned and not yet collected
+  bool enable_chunked_prefill = true;    // false: a prompt is computed in one step or waits
+  int max_steps_in_flight = 2;           // planned and not yet collected
   // False: a sequence waits while its token is being sampled. Each step then takes a share of the running
   // sequences, so that all steps in flight have about the same number.
   bool samples_ahead = true;
@@ -44,10 +44,10 @@ struct SchedulerOptions {
 
   // Admission.
   Policy policy = Policy::fcfs;
-  int max_model_len = 0;  // tokens of a sequence, prompt and output; required
+  int max_model_len = 0;     // tokens of a sequence, prompt and output; required
   int max_sequences = 4096;  // running and waiting
-  double watermark = 0;  // share of the blocks that an admission leaves free
-  int max_preemptions = 3;  // of one sequence; after this number it is admitted only if it can finish
+  double watermark = 0;      // share of the blocks that an admission leaves free
+  int max_preemptions = 3;   // of one sequence; after this number it is admitted only if it can finish
 };
 
 // Errors name the option. A pool smaller than one sequence of max_model_len is valid: sequences that cannot

@@ -11,11 +11,11 @@ namespace octavo {
 
 struct PrefixHold {
   std::vector<TokenId> tokens;  // of the held blocks
-  Hash128 identity;  // like a sequence's
+  Hash128 identity;             // like a sequence's
   std::vector<Hash128> extras;  // like a sequence's
-  std::vector<Hash128> keys;  // keys of its blocks in this process's cache
+  std::vector<Hash128> keys;    // keys of its blocks in this process's cache
   SequenceBlocks blocks;
-  int cached = 0;  // leading blocks that have their content
+  int cached = 0;             // leading blocks that have their content
   int state_slot = kNoState;  // state at its end; blank while blocks are missing
 
   // Whether all blocks have their content.

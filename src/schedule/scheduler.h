@@ -32,13 +32,13 @@ struct SchedulerStats {
   int running = 0;
   int waiting = 0;
   int blocks_total = 0;
-  int blocks_used = 0;  // in use, or kept for a step in flight
-  int blocks_cached = 0;  // free, content kept
-  int blocks_free = 0;  // free, blank
+  int blocks_used = 0;              // in use, or kept for a step in flight
+  int blocks_cached = 0;            // free, content kept
+  int blocks_free = 0;              // free, blank
   std::int64_t sequence_bytes = 0;  // tokens, keys and tables of all sequences
   std::int64_t preemptions = 0;
   std::int64_t prefix_queries = 0;  // tokens looked up at first admissions
-  std::int64_t prefix_hits = 0;  // tokens found
+  std::int64_t prefix_hits = 0;     // tokens found
 };
 
 class Scheduler {
@@ -126,7 +126,7 @@ class Scheduler {
   struct Launched {
     SequenceId sequence;
     int starts_over;
-    int end;  // positions that are computed after the step
+    int end;                   // positions that are computed after the step
     int state_from, state_to;  // PlannedSequence's
   };
   struct Flight {
@@ -191,21 +191,21 @@ class Scheduler {
 
   std::vector<Sequence> sequences_;  // [slot]
   std::vector<Slot> unused_;
-  std::vector<Slot> running_;  // in policy order
-  std::vector<Slot> waiting_;  // in the order of admission
-  std::vector<Flight> flights_;  // oldest first
-  std::vector<Flight> landed_;  // kept for their memory
+  std::vector<Slot> running_;            // in policy order
+  std::vector<Slot> waiting_;            // in the order of admission
+  std::vector<Flight> flights_;          // oldest first
+  std::vector<Flight> landed_;           // kept for their memory
   std::vector<DeferredBlock> deferred_;  // of ended and preempted sequences, by ascending step
-  std::vector<BlockId> given_up_;  // scratch
-  PrefixMatch match_;  // scratch: the last looked-up sequence
+  std::vector<BlockId> given_up_;        // scratch
+  PrefixMatch match_;                    // scratch: the last looked-up sequence
   std::list<PrefixHold> holds_;
   std::vector<Frontier> frontier_;  // of the step being planned
 
   StepNumber last_step_ = 0;
   std::uint64_t last_arrival_ = 0;
   std::uint64_t reorder_limit_ = 0;  // longest_prefix: arrivals up to this one may be reordered
-  int budget_ = 0;  // tokens left in the step being planned
-  int promised_ = 0;  // blocks that running sequences may take, whatever the others do
+  int budget_ = 0;                   // tokens left in the step being planned
+  int promised_ = 0;                 // blocks that running sequences may take, whatever the others do
   std::int64_t sequence_bytes_ = 0;
   std::int64_t preemptions_ = 0;
   std::int64_t prefix_queries_ = 0;

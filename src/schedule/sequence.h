@@ -27,13 +27,13 @@ inline constexpr int kNoSecondText = std::numeric_limits<int>::max();
 struct SequenceSpec {
   std::span<const TokenId> prompt;    // copied
   std::span<const TokenId> output{};  // generated before; copied
-  int max_total_tokens = 0;  // prompt and output
+  int max_total_tokens = 0;           // prompt and output
   std::int64_t priority = 0;          // lower goes first under Policy::priority
-  Hash128 identity = {};  // only sequences with equal identity share cached prefixes (CacheIdentity)
+  Hash128 identity = {};          // only sequences with equal identity share cached prefixes (CacheIdentity)
   bool read_prefix_cache = true;  // false: computes every prompt position (prompt logprobs)
-  std::uint64_t tag = 0;  // chosen by the caller; returned in every plan
+  std::uint64_t tag = 0;          // chosen by the caller; returned in every plan
   int second_text = kNoSecondText;  // its first position; returned in every plan
-  std::vector<Hash128> extras{};  // media_identities of the prompt
+  std::vector<Hash128> extras{};    // media_identities of the prompt
   // Position after which the recurrent state is always saved, a multiple of the block size; 0: the scheduler
   // chooses.
   int checkpoint = 0;
@@ -64,16 +64,16 @@ struct Sequence {
   int planned = 0;
   int sampling = 0;
   bool drafting = false;  // draft tokens are in flight too: the next tokens depend on them
-  int promised = 0;  // length up to which blocks are kept free for it
+  int promised = 0;       // length up to which blocks are kept free for it
   int preemptions = 0;
-  int starts_over = 0;  // number of times it lost its memory: preemptions and Scheduler::retract
-  int cached_tokens = 0;  // prompt tokens found in the cache at the first admission
-  int match_blocks = 0;  // longest_prefix: cached blocks at the last look-up
+  int starts_over = 0;          // number of times it lost its memory: preemptions and Scheduler::retract
+  int cached_tokens = 0;        // prompt tokens found in the cache at the first admission
+  int match_blocks = 0;         // longest_prefix: cached blocks at the last look-up
   std::uint64_t last_step = 0;  // the last step that included it
 
-  std::vector<TokenId> tokens;  // prompt and output
-  std::vector<TokenId> drafts;  // draft tokens for the next step
-  std::vector<Hash128> keys;  // of its full blocks
+  std::vector<TokenId> tokens;              // prompt and output
+  std::vector<TokenId> drafts;              // draft tokens for the next step
+  std::vector<Hash128> keys;                // of its full blocks
   std::vector<Hash128> extras;              // SequenceSpec::extras
   std::vector<std::pair<int, int>> wholes;  // SequenceSpec::wholes
   SequenceBlocks blocks;
@@ -82,7 +82,7 @@ struct Sequence {
   // tokens that may be committed next.
   std::vector<int> draft_states;
   int checkpoint = 0;  // SequenceSpec::checkpoint
-  int branch = 0;  // where it leaves a prefix with cached blocks but no state; 0: nowhere
+  int branch = 0;      // where it leaves a prefix with cached blocks but no state; 0: nowhere
 
   // How many of `count` tokens from `first` on a step may compute: excludes tokens of a whole whose end it
   // does not reach.

@@ -125,7 +125,7 @@ class Simulation {
     int ends_at = 0;  // length after its last token
     std::vector<TokenId> tokens;
     std::vector<std::uint64_t> past;  // [position]: represents the keys and values there
-    std::int64_t work_before = 0;  // see work_
+    std::int64_t work_before = 0;     // see work_
     std::int64_t first_step = 0;
     int max_total = 0;
     Hash128 identity;

@@ -25,12 +25,12 @@ struct PlannedSequence {
   std::span<const TokenId> drafts;
   // Recurrent layers: slot for the state before each draft token.
   std::span<const int> draft_states;
-  int cached_tokens = 0;  // prompt tokens found in the prefix cache at the first admission
+  int cached_tokens = 0;                   // prompt tokens found in the prefix cache at the first admission
   int second_text = kNoSecondText;         // SequenceSpec::second_text
   const SequenceBlocks* blocks = nullptr;  // tables, covering at least the positions up to end()
   int state_slot = kNoState;
   int state_from = kNoState;  // the saved state that it begins with
-  int state_to = kNoState;  // slot for its state at end()
+  int state_to = kNoState;    // slot for its state at end()
 
   int end() const { return first + count + static_cast<int>(drafts.size()); }
 };
@@ -40,7 +40,7 @@ struct StepPlan {
   StepNumber step = 0;  // 0: nothing to do, nothing to collect
   std::vector<PlannedSequence> sequences;
   std::vector<SequenceId> preempted;  // lost their blocks and wait again
-  int tokens = 0;  // to compute, drafts included
+  int tokens = 0;                     // to compute, drafts included
 
   bool empty() const { return sequences.empty(); }
 };

@@ -156,14 +156,16 @@ Result<> Generation::submit() {
       TRY_VOID(search(i));
       continue;
     }
-    TRY_VOID(submission_.submit(make_request(plan_, i, service_->options.eos_ids), sink_of(shared_from_this(), i)));
+    TRY_VOID(submission_.submit(make_request(plan_, i, service_->options.eos_ids),
+                                sink_of(shared_from_this(), i)));
   }
   return {};
 }
 
 Result<> Generation::search(std::size_t prompt) {
-  TRY(const auto search, BeamSearch::start(service_, make_request(plan_, prompt, service_->options.eos_ids),
-                                           plan_.request.length_penalty, sink_of(shared_from_this(), prompt)));
+  TRY(const auto search,
+      BeamSearch::start(service_, make_request(plan_, prompt, service_->options.eos_ids),
+                        plan_.request.length_penalty, sink_of(shared_from_this(), prompt)));
   submission_.add([weak = std::weak_ptr(search)] {
     if (const auto running = weak.lock()) running->cancel();
   });
@@ -334,7 +336,8 @@ void Generation::record_end(int engine, const Run& run, const Choice& choice, Fi
                                   .preemptions = choice.preemptions,
                                   .times = times,
                                   .finished_us = at_us});
-  if (service_->options.observe.tracer) service_->options.observe.tracer->record(span_of(run, choice, reason, times, at_us));
+  if (service_->options.observe.tracer)
+    service_->options.observe.tracer->record(span_of(run, choice, reason, times, at_us));
 }
 
 AnswerSpan Generation::span_of(const Run& run, const Choice& choice, FinishReason reason,

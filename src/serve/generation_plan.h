@@ -35,11 +35,11 @@ struct GenerationPlan {
   std::unique_ptr<openai::Reply> reply;
   http::Response (*error_response)(const Error&) = openai::error_response;  // before the reply begins
   std::int64_t arrived_us = 0;
-  Price price{};            // estimate before it runs
-  std::string client{};     // tenant
+  Price price{};                        // estimate before it runs
+  std::string client{};                 // tenant
   std::optional<TraceContext> trace{};  // of the request
-  std::optional<int> engine{};  // index; nullopt: any
-  bool background = false;  // no client waits for the reply
+  std::optional<int> engine{};          // index; nullopt: any
+  bool background = false;              // no client waits for the reply
 
   // As usage reports them: with those of the source.
   int prompt_tokens(std::size_t prompt) const {

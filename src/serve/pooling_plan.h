@@ -38,8 +38,8 @@ struct PoolingPlan {
 
 enum class PoolingRoute : std::uint8_t { embeddings, embed_by_type, pooling, classify, score, rerank };
 
-// The route of "/v1/embeddings", "/v2/embed", "/pooling", "/classify", "/score", "/rerank", with or without /v1.
-// nullopt: another path.
+// The route of "/v1/embeddings", "/v2/embed", "/pooling", "/classify", "/score", "/rerank", with or without
+// /v1. nullopt: another path.
 std::optional<PoolingRoute> pooling_route(std::string_view path);
 
 // The plan for a body of one of these routes. The service outlives it. id: of the request where the body has

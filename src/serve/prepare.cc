@@ -284,11 +284,11 @@ Result<ChatTokens> chat_tokens(const Service& service, const openai::ChatPrompt&
   const ChatTemplate* const served = prompt.tools.empty() ? service.chat_template : service.tool_template;
   const ChatTemplate* const chat_template = own ? &*own : served;
   if (!chat_template) return invalid("messages", "the model has no chat template; use /v1/completions");
-  const std::string messages = messages_for_template(
-      *chat_template, prompt,
-      {.format = service.options.content_format,
-       .media = service.options.media.images || service.options.media.prompt_sound,
-       .token = [&](openai::MediaKind kind) { return token_of(service, kind); }});
+  const std::string messages =
+      messages_for_template(*chat_template, prompt,
+                            {.format = service.options.content_format,
+                             .media = service.options.media.images || service.options.media.prompt_sound,
+                             .token = [&](openai::MediaKind kind) { return token_of(service, kind); }});
   TRY(std::string text, chat_template->render({.messages = messages,
                                                .tools = prompt.tools,
                                                .documents = prompt.documents,

@@ -218,7 +218,8 @@ std::string_view token_of(const Service& service, MediaKind kind) {
     case MediaKind::video:
       return images && images->video ? std::string_view(images->video->token) : "";
     case MediaKind::sound:
-      return service.options.media.prompt_sound ? std::string_view(service.options.media.prompt_sound->token) : "";
+      return service.options.media.prompt_sound ? std::string_view(service.options.media.prompt_sound->token)
+                                                : "";
   }
   return "";
 }

@@ -20,8 +20,8 @@ std::string_view token_of(const Service& service, openai::MediaKind kind);
 // "": none is for them.
 std::string adapter_of(const Service& service, std::span<const openai::ChatPrompt::Media> media);
 
-// Decodes images, videos and sounds, and replaces the token of each in `text` by its text. place_media() finds
-// the positions later. Errors name the field:
+// Decodes images, videos and sounds, and replaces the token of each in `text` by its text. place_media()
+// finds the positions later. Errors name the field:
 // - one of mm_processor_kwargs (image_overrides.h)
 // - an address that is no data URL, or broken base64
 // - media that are broken, too large or too long (media/video_file.h)

@@ -45,9 +45,9 @@ struct AdmissionOptions {
 };
 
 struct ThreadOptions {
-  int intake = 2;    // parse, render, tokenise
-  int delivery = 2;  // detokenise, write
-  int fetch = 8;     // wait for media at addresses
+  int intake = 2;                       // parse, render, tokenise
+  int delivery = 2;                     // detokenise, write
+  int fetch = 8;                        // wait for media at addresses
   std::size_t intake_queue_max = 1024;  // more: 503
   std::size_t fetch_queue_max = 256;    // more: 503
 };

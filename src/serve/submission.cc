@@ -22,7 +22,8 @@ std::shared_ptr<OutputSink> sink_of(std::shared_ptr<OutputReceiver> receiver, st
   return std::make_shared<ReceiverSink>(std::move(receiver), index);
 }
 
-Result<Admission::Ticket> admit(Admission& admission, Metrics& metrics, const std::string& client, Price price) {
+Result<Admission::Ticket> admit(Admission& admission, Metrics& metrics, const std::string& client,
+                                Price price) {
   auto ticket = admission.admit(client, price);
   if (!ticket) metrics.admission_rejected();
   return ticket;

@@ -27,7 +27,8 @@ class OutputReceiver {
 std::shared_ptr<OutputSink> sink_of(std::shared_ptr<OutputReceiver> receiver, std::size_t index);
 
 // Counts refusals. Errors: those of Admission::admit.
-Result<Admission::Ticket> admit(Admission& admission, Metrics& metrics, const std::string& client, Price price);
+Result<Admission::Ticket> admit(Admission& admission, Metrics& metrics, const std::string& client,
+                                Price price);
 
 // Any thread.
 class Submission {

@@ -17,9 +17,8 @@
 namespace octavo {
 
 struct PoolingRules {
-  std::optional<Task> task{};  // default of /pooling; nullopt: the model's
-  std::optional<bool>
-      activated{};  // default of requests: normalise vectors, activate scores
+  std::optional<Task> task{};       // default of /pooling; nullopt: the model's
+  std::optional<bool> activated{};  // default of requests: normalise vectors, activate scores
   std::optional<int> dimensions{};  // of vectors, default of requests
   int longest = 0;                  // maximum number of tokens of a text in chunks; 0: texts are not cut
   // A score counts as (score - mean) / sigma, before its activation.
@@ -27,7 +26,8 @@ struct PoolingRules {
   // Vectors of tokens: only those of this token, and these of their numbers; empty: all.
   std::optional<TokenId> step_tag{};
   std::vector<int> returned{};
-  std::map<std::string, std::string, std::less<>> text_prompts{};  // prefix of texts, by the name of their kind
+  std::map<std::string, std::string, std::less<>>
+      text_prompts{};           // prefix of texts, by the name of their kind
   bool score_template = false;  // pairs are rendered by the chat template
 };
 
@@ -40,8 +40,8 @@ struct TextChunks {
   void add(Tokenizer::Texts text, std::size_t most);
 };
 
-// The mean of the vectors of a text's chunks, weighted by their tokens. lengths: tokens of each chunk; vectors
-// have equal sizes.
+// The mean of the vectors of a text's chunks, weighted by their tokens. lengths: tokens of each chunk;
+// vectors have equal sizes.
 std::vector<float> mean_of_chunks(std::span<const std::vector<float>> vectors, std::span<const int> lengths);
 
 }  // namespace octavo

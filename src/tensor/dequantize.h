@@ -13,7 +13,7 @@ namespace octavo {
 // where v = values_of(encoding)[codes[i]], or codes[i] where values_of() is null. scales and mins are 1 where
 // the format has none.
 struct BlockTraits {
-  int bits;  // bits of a code
+  int bits;   // bits of a code
   int group;  // numbers that share a scale
   int zero;
   bool has_min;

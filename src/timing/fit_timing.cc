@@ -19,7 +19,7 @@ using Coefficients = std::array<double, kTerms>;
 // Which term of each of the two maxima a step takes.
 struct Sides {
   bool by_tokens = false;  // matrix products: arithmetic takes longer than reading the weights
-  bool by_pairs = false;  // attention: arithmetic takes longer than reading the cache
+  bool by_pairs = false;   // attention: arithmetic takes longer than reading the cache
   bool operator==(const Sides&) const = default;
 };
 

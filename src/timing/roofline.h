@@ -13,7 +13,7 @@ namespace octavo {
 struct ModelFigures {
   double weight_bytes = 0;
   double operations_per_token = 0;  // matrix products; a multiplication and an addition are two operations
-  double operations_per_pair = 0;  // attention of one query to one key
+  double operations_per_pair = 0;   // attention of one query to one key
   double kv_bytes_per_token = 0;
 };
 
@@ -31,7 +31,7 @@ struct Named {
   std::string_view name;
   Figures figures;
 };
-std::span<const Named<ModelFigures>> known_models();  // in bf16
+std::span<const Named<ModelFigures>> known_models();    // in bf16
 std::span<const Named<DeviceFigures>> known_devices();  // one device, in bf16
 
 // Timing of the model on `devices` devices (tensor parallel). The shares and step_us include communication.

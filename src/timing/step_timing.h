@@ -24,11 +24,11 @@ struct StepWork {
 // other; each takes as long as its data movement or its arithmetic, whichever is longer. With weights_us and
 // pair_us 0 it is linear: fixed, per token, per cached token.
 struct StepTiming {
-  double fixed_us = 0;  // launches, host, communication
-  double weights_us = 0;  // reading all weights
-  double token_us = 0;  // matrix products of one token
+  double fixed_us = 0;     // launches, host, communication
+  double weights_us = 0;   // reading all weights
+  double token_us = 0;     // matrix products of one token
   double kv_token_us = 0;  // reading one cached position
-  double pair_us = 0;  // attention of one (query, key) pair
+  double pair_us = 0;      // attention of one (query, key) pair
 
   static constexpr std::int64_t kLongestUs = 3'600'000'000;  // one hour
 

@@ -29,7 +29,7 @@ struct DatasetOptions {
   int random_input_len = 1024;
   int random_output_len = 128;
   double random_range_ratio = 0;  // lengths vary by this share, up and down; in [0, 1)
-  int random_prefix_len = 0;  // common to all prompts, before the input
+  int random_prefix_len = 0;      // common to all prompts, before the input
 
   int prefixes = 10;
   int prefix_len = 256;

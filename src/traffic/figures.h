@@ -19,7 +19,7 @@ struct AnswerTimes {
   int output_tokens = 0;
   std::int64_t sent_us = 0;
   std::int64_t first_us = 0;  // first chunk of the response
-  std::int64_t last_us = 0;  // last chunk
+  std::int64_t last_us = 0;   // last chunk
 };
 
 // In milliseconds. ttft: from sending to the first chunk; tpot: mean time per further token, 0 if there is

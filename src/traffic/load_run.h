@@ -16,11 +16,11 @@ namespace octavo::traffic {
 struct LoadOptions {
   http::Address server;
   std::string endpoint = "/v1/completions";
-  bool chat = false;  // send `messages` instead of `prompt`
-  http::Headers headers;  // in addition to Content-Type
-  std::string model;  // model name in requests
+  bool chat = false;         // send `messages` instead of `prompt`
+  http::Headers headers;     // in addition to Content-Type
+  std::string model;         // model name in requests
   boost::json::object body;  // additional fields of each request; they override all others
-  int max_concurrency = 0;  // maximum number of requests in flight; 0: no limit
+  int max_concurrency = 0;   // maximum number of requests in flight; 0: no limit
 };
 
 // Outcome of one request.
@@ -33,7 +33,7 @@ struct LoadAnswer {
 
 struct LoadResult {
   std::vector<LoadAnswer> answers;  // one for each prompt
-  double seconds = 0;  // from the first send time to the last end
+  double seconds = 0;               // from the first send time to the last end
 };
 
 // due_us: earliest send time of each prompt from the start of the run, ascending. ended: called for each

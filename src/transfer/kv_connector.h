@@ -1,9 +1,10 @@
-// A place for KV blocks beside an engine's own cache: another engine, a disk below it. A connector is a file and a row of
-// the table in kv_transfer_options.cc; to the engine (engine/cache/kv_transfers.h) all are the same.
+// A place for KV blocks beside an engine's own cache: another engine, a disk below it. A connector is a file
+// and a row of the table in kv_transfer_options.cc; to the engine (engine/cache/kv_transfers.h) all are the
+// same.
 //
-// A connector names pieces (kv_pieces.h) by hashes that all processes agree on: chained over all tokens up to a block's end,
-// with images, adapter and salt. It moves their bytes on its own threads. The engine chooses the blocks of its cache that they
-// go to or come from, and holds those blocks meanwhile.
+// A connector names pieces (kv_pieces.h) by hashes that all processes agree on: chained over all tokens up to
+// a block's end, with images, adapter and salt. It moves their bytes on its own threads. The engine chooses
+// the blocks of its cache that they go to or come from, and holds those blocks meanwhile.
 #pragma once
 
 #include <atomic>
@@ -36,7 +37,7 @@ struct KvPrompt {
   int tokens = 0;
   std::span<const TokenId> text{};  // without its last token; empty with images
   Hash128 identity{};               // as transfer_keys() has it
-  std::span<const Hash128> keys{};           // of its full blocks, except one that its last token fills
+  std::span<const Hash128> keys{};  // of its full blocks, except one that its last token fills
   const KvTransferParams* params = nullptr;  // of the request; null: none
   int cached = 0;                            // blocks at the front that the cache has
 };
@@ -95,7 +96,7 @@ struct CacheAccess {
 // The engine that a connector starts in.
 struct KvConnectorSite {
   BlockFormat format{};
-  int engine = 0;              // its number
+  int engine = 0;  // its number
   int cache_blocks = 0;
   bool in_host_memory = true;  // its cache
   CacheAccess cache{};
@@ -106,15 +107,15 @@ class KvConnector {
  public:
   virtual ~KvConnector() = default;
 
-  // Number of the prompt's blocks, from its first on, that can be loaded. nullopt: not known yet; wake() or wake_at_us() says
-  // when to call again.
+  // Number of the prompt's blocks, from its first on, that can be loaded. nullopt: not known yet; wake() or
+  // wake_at_us() says when to call again.
   virtual std::optional<int> matched(const KvPrompt& prompt) = 0;
-  // Whether loading this number of blocks, which have these pieces, is faster than computing them. compute_seconds: time of a
-  // prompt token here; 0: unknown.
+  // Whether loading this number of blocks, which have these pieces, is faster than computing them.
+  // compute_seconds: time of a prompt token here; 0: unknown.
   virtual bool worth_loading(int blocks, std::span<const Hash128> pieces, double compute_seconds) = 0;
   virtual void load(LoadTask task) = 0;
-  // Loads that hang because their source does not answer, each reported once. Their requests are computed; their blocks are
-  // freed when CacheAccess::loaded ends them.
+  // Loads that hang because their source does not answer, each reported once. Their requests are computed;
+  // their blocks are freed when CacheAccess::loaded ends them.
   virtual std::vector<RequestId> take_stuck(std::int64_t /*now_us*/) { return {}; }
   // The cache has no free blocks for the prompt yet: load() or decline() follows.
   virtual void wait(const KvPrompt&) {}

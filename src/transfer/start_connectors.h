@@ -10,7 +10,8 @@
 
 namespace octavo {
 
-// Nearest first: a tier, other engines, the others. Errors: those of TierConnector::open and PeerConnector::start.
+// Nearest first: a tier, other engines, the others. Errors: those of TierConnector::open and
+// PeerConnector::start.
 Result<std::vector<std::unique_ptr<KvConnector>>> start_connectors(const KvTransferOptions& options,
                                                                    const KvConnectorSite& site);
 

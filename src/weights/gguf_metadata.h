@@ -40,9 +40,9 @@ class GgufCursor {
 
 // A value in the file's memory, which must outlive this.
 struct GgufValue {
-  GgufType type = GgufType::u8;  // of a list: the type of its items
+  GgufType type = GgufType::u8;            // of a list: the type of its items
   std::optional<std::uint64_t> size = {};  // of a list
-  std::span<const std::byte> bytes = {};  // without the header of a list
+  std::span<const std::byte> bytes = {};   // without the header of a list
 };
 
 // The values of a file by key. A getter returns nullopt for a missing key; its error names file, key and

@@ -12,7 +12,7 @@ namespace octavo {
 
 // A checkpoint's format; all its matrices use the same one.
 enum class PackedLayout : std::uint8_t {
-  int_quantized,  // int8, one signed byte each
+  int_quantized,   // int8, one signed byte each
   pack_quantized,  // int4 or int8, unsigned in 32-bit words; int4 with zeros
 };
 

@@ -23,8 +23,8 @@ enum class Packing : std::uint8_t { none, gptq, awq, compressed_tensors, fp8, mx
 struct PackedFormat {
   Packing packing = Packing::none;
   int bits = 4;                 // gptq: 4 or 8; awq: 4
-  std::int64_t group = 0;  // gptq, awq: columns that share a scale; 0: the whole row
-  int zero_offset = 0;  // gptq: added to stored zeros (1 in the first version of the format)
+  std::int64_t group = 0;       // gptq, awq: columns that share a scale; 0: the whole row
+  int zero_offset = 0;          // gptq: added to stored zeros (1 in the first version of the format)
   std::int64_t block_rows = 0;  // fp8, compressed-tensors: rows and columns of the blocks that share a scale;
   std::int64_t block_cols = 0;  // 0: there are no such blocks
 };
@@ -34,12 +34,12 @@ struct PackedFormat {
 struct PackedItems {
   int bits = 8;
   bool is_signed = false;  // 8-bit two's complement
-  int offset = 0;  // added to an item, so that it counts from 0
+  int offset = 0;          // added to an item, so that it counts from 0
   std::int64_t together = 1;
-  bool along_rows = false;  // a group holds consecutive rows
+  bool along_rows = false;        // a group holds consecutive rows
   std::int64_t group_stride = 1;  // distance between groups, in items
   std::int64_t other_stride = 1;  // distance along the other dimension, in items
-  bool awq_order = false;  // the eight items of a group are in the order 0 2 4 6 1 3 5 7
+  bool awq_order = false;         // the eight items of a group are in the order 0 2 4 6 1 3 5 7
   // 4-bit blocks: for each kBlockColumns columns, one byte that is not a code, then one byte for each column
   // of the first half; its high half is the column kBlockColumns / 2 later.
   bool in_blocks = false;

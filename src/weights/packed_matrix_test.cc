@@ -83,7 +83,7 @@ File deepseek_file() {
   std::vector<std::int8_t> codes(2 * 32, 0);
   codes[0] = 0x21;       // 0.5, 1
   codes[16] = 0x0f;      // -6
-  codes[32] = -0x60;  // second row: 0, -1
+  codes[32] = -0x60;     // second row: 0, -1
   file.add<std::int8_t>("b.weight", "I8", {2, 32}, codes);
   file.add<std::uint8_t>("b.scale", "F8_E8M0", {2, 2}, {127, 128, 120, 127});
   return file;

@@ -26,13 +26,13 @@ struct PickleValue {
     sequence,  // a tuple or a list
     dict,
     global,      // text: "module.name"
-    call,  // items: callable, arguments (a sequence); then keys and values that were set
+    call,        // items: callable, arguments (a sequence); then keys and values that were set
     persistent,  // items: the persistent id
   };
   Kind kind = Kind::none;
   std::int64_t integer = 0;
   double real = 0;
-  std::string_view text = {};  // points into the pickle, or into Pickle for a global
+  std::string_view text = {};                  // points into the pickle, or into Pickle for a global
   std::vector<const PickleValue*> items = {};  // of a dict: key, value, next key ...
 
   bool is(Kind wanted) const { return kind == wanted; }

@@ -20,10 +20,10 @@ struct PackedMatrix;
 
 struct StoredTensor {
   std::string name;
-  std::string_view format = {};  // name in the file: "BF16", "Q4_K"; "int4"
-  Encoding encoding = Encoding::plain;  // not plain: a matrix [rows, cols] in GGUF blocks, or packed
-  std::optional<DType> dtype = {};  // plain: element type; nullopt: the engine cannot use the format
-  std::vector<std::int64_t> shape = {};  // counts numbers, in every encoding
+  std::string_view format = {};           // name in the file: "BF16", "Q4_K"; "int4"
+  Encoding encoding = Encoding::plain;    // not plain: a matrix [rows, cols] in GGUF blocks, or packed
+  std::optional<DType> dtype = {};        // plain: element type; nullopt: the engine cannot use the format
+  std::vector<std::int64_t> shape = {};   // counts numbers, in every encoding
   std::span<const std::byte> bytes = {};  // inside the file; for a packed matrix, its codes
   // int4, int8, mxfp4 and fp8: the file's tensors that form this matrix (weights/packed_matrix.h).
   std::shared_ptr<const PackedMatrix> packed = {};

@@ -15,7 +15,7 @@ class GgufBuilder {
   std::uint32_t version = 3;
   std::uint64_t alignment = 32;
   std::uint64_t tensor_count_extra = 0;  // promised by the header but missing in the table
-  std::string rest;  // after the data
+  std::string rest;                      // after the data
 
   template <class T>
   static std::string raw(T value) {

@@ -15,7 +15,7 @@ constexpr int kNanExponent = 255;
 
 // The scale of each column.
 struct ColumnGroups {
-  std::int64_t columns = 0;  // consecutive columns that share a group
+  std::int64_t columns = 0;              // consecutive columns that share a group
   std::vector<std::int64_t> group = {};  // for each run of `columns` columns
 };
 

@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 4> kNames = {
     "model.safetensors",
     "consolidated.safetensors",    // Mistral's
     "medusa_lm_head.safetensors",  // the name that Medusa's authors use
-    "pytorch_model.bin",  // of torch.save
+    "pytorch_model.bin",           // of torch.save
 };
 
 constexpr std::size_t kShardsMax = 10'000;

@@ -48,7 +48,8 @@ std::vector<KvMemory::Run> KvMemory::runs_of(const PieceLayout::Group& group) co
 
 std::span<std::byte> KvMemory::state_piece(KvPlace place) const {
   const View state = states_.rows(place.number, 1);
-  const std::span all(reinterpret_cast<std::byte*>(state.as<float>()), static_cast<std::size_t>(state.bytes()));
+  const std::span all(reinterpret_cast<std::byte*>(state.as<float>()),
+                      static_cast<std::size_t>(state.bytes()));
   const auto piece = static_cast<std::size_t>(pieces_.piece_bytes);
   const std::size_t begin = (static_cast<std::size_t>(place.part) - pieces_.groups.size()) * piece;
   return all.subspan(begin, std::min(all.size() - begin, piece));
@@ -67,9 +68,9 @@ NativeBlocks KvMemory::native_blocks() const {
   return {.layout = fmt::format("{}, {} bytes", exchange_->layout, block_bytes_),
           .memory = [this](KvPlace place) {
             if (!pieces_.is_state(place.part)) used(place.number);
-            return pieces_.is_state(place.part) ? state_piece(place)
-                       : blocks_.subspan(static_cast<std::size_t>(place.number) * block_bytes_,
-                                         block_bytes_);
+            return pieces_.is_state(place.part)
+                       ? state_piece(place)
+                       : blocks_.subspan(static_cast<std::size_t>(place.number) * block_bytes_, block_bytes_);
           }};
 }
 

@@ -20,21 +20,22 @@ namespace octavo {
 
 class KvMemory {
  public:
-  // Room for `blocks` blocks and `slots` states. shared: blocks are in memory that other processes can open. Error: the
-  // device has not got it.
+  // Room for `blocks` blocks and `slots` states. shared: blocks are in memory that other processes can open.
+  // Error: the device has not got it.
   static Result<KvMemory> allocate(const CacheLayout& layout, Backend& backend, std::int64_t blocks,
                                    std::int64_t slots, bool shared = false);
 
   std::span<const KvLayer> layers() const { return layers_; }  // one for each layer of the model
 
-  // Pieces of the past, to and from the layout that all backends share: a block with the layers of its group one after
-  // the other (KvExchange), or a part of a slot of states. Not where exchanges() is false: they stay on the device.
+  // Pieces of the past, to and from the layout that all backends share: a block with the layers of its group
+  // one after the other (KvExchange), or a part of a slot of states. Not where exchanges() is false: they
+  // stay on the device.
   bool exchanges() const { return exchange_ != nullptr; }
   const PieceLayout& pieces() const { return pieces_; }
   void export_piece(KvPlace place, std::span<std::byte> out) const;
   void import_piece(KvPlace place, std::span<const std::byte> bytes) const;
-  // The same pieces as they are; nothing where they are not in host memory. Where exchanges() is true; this must stay
-  // where it is.
+  // The same pieces as they are; nothing where they are not in host memory. Where exchanges() is true; this
+  // must stay where it is.
   NativeBlocks native_blocks() const;
   // Of blocks that are shared; else empty.
   const SharedMemory& segment() const { return segment_; }
@@ -44,7 +45,8 @@ class KvMemory {
   // A block is written to, or will be in a moment. Any thread.
   void used(std::int64_t block) const;
 
-  // Gives all of it back to the system, which hands out zeroed memory where it is touched again. Host memory alone.
+  // Gives all of it back to the system, which hands out zeroed memory where it is touched again. Host memory
+  // alone.
   void release();
 
   const View& states() const { return states_; }  // f32 [slots, CacheLayout::state_floats]

@@ -38,7 +38,8 @@ TEST(KvMemory, BlocksMayBeTakenFromAnotherAsTheyAre) {
       for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(random_bits(1, i));
       from.import_piece({.number = 2}, sent);
       to.export_piece({.number = 0}, other);
-      std::ranges::copy(from.native_blocks().memory({.number = 2}), to.native_blocks().memory({.number = 1}).begin());
+      std::ranges::copy(from.native_blocks().memory({.number = 2}),
+                        to.native_blocks().memory({.number = 1}).begin());
       to.export_piece({.number = 1}, got);
       EXPECT_EQ(got, sent);
       to.export_piece({.number = 0}, got);
@@ -73,7 +74,8 @@ TEST(KvMemory, ABlockIsItsLayersOneAfterTheOther) {
     }
 }
 
-// A group with a window that is smaller than the other, one layer that reads what another has stored, and states.
+// A group with a window that is smaller than the other, one layer that reads what another has stored, and
+// states.
 TEST(KvMemory, PiecesAreOfCacheGroupsAndOfStates) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   const KvSpec wide{2, 40, 16, DType::f32}, narrow{1, 40, 16, DType::f32};
@@ -98,7 +100,8 @@ TEST(KvMemory, PiecesAreOfCacheGroupsAndOfStates) {
     for (std::size_t i = 0; i < bytes; ++i) piece[i] = number(place, i);
     memory.import_piece(place, piece);
   }
-  const std::size_t used[] = {bytes, static_cast<std::size_t>(kv_exchange_bytes(narrow)), bytes, 24'000 - bytes};
+  const std::size_t used[] = {bytes, static_cast<std::size_t>(kv_exchange_bytes(narrow)), bytes,
+                              24'000 - bytes};
   for (std::size_t p = 0; p < std::size(places); ++p) {
     memory.export_piece(places[p], piece);
     for (std::size_t i = 0; i < bytes; ++i)
@@ -111,14 +114,16 @@ TEST(KvMemory, PiecesAreOfCacheGroupsAndOfStates) {
 TEST(KvMemory, AGroupMayHaveNoLayerHere) {
   Backend backend = make_cpu_backend({.threads = 1, .isa = {}}).value();
   const KvSpec kv{2, 40, 16, DType::f32};
-  const CacheLayout layout{.groups = {{.window = 32, .q_heads = 4, .kv = kv, .layers = 0}, {.q_heads = 4, .kv = kv, .layers = 1}},
-                           .layers = {{1, 0}},
-                           .planes = 1,
-                           .block_size = 16};
+  const CacheLayout layout{
+      .groups = {{.window = 32, .q_heads = 4, .kv = kv, .layers = 0}, {.q_heads = 4, .kv = kv, .layers = 1}},
+      .layers = {{1, 0}},
+      .planes = 1,
+      .block_size = 16};
   KvMemory memory = KvMemory::allocate(layout, backend, 4, 0).value();
   memory.prefault();
   memory.used(3);
-  EXPECT_EQ(memory.native_blocks().memory({1, 3}).size(), static_cast<std::size_t>(layout.block_bytes(backend.ops)));
+  EXPECT_EQ(memory.native_blocks().memory({1, 3}).size(),
+            static_cast<std::size_t>(layout.block_bytes(backend.ops)));
 }
 
 // Two ranks with half of the heads each, and two stages with a layer each.
@@ -140,7 +145,8 @@ TEST(KvMemory, RanksHaveTogetherWhatOneHas) {
       std::vector<std::span<std::byte>> memory;
       std::vector<SharedMemory> opened;
       for (int rank = 0; rank < 2 * parts; ++rank) {
-        caches.ranks.push_back({rank % parts, parts, rank / parts, layout_of(dtype, std::max(1, heads / parts), 1)});
+        caches.ranks.push_back(
+            {rank % parts, parts, rank / parts, layout_of(dtype, std::max(1, heads / parts), 1)});
         memories.push_back(KvMemory::allocate(caches.ranks.back().layout, backend, 3, 0, true).value());
         opened.push_back(SharedMemory::open_of(getpid(), memories.back().segment().fd()).value());
         memory.push_back(opened.back().bytes());

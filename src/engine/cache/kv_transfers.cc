@@ -178,7 +178,8 @@ KvTransfers::Import::State KvTransfers::begin_load(Import& entry, std::int64_t n
   }
   const int missing = there - held->cached;
   const bool others_load = missing > 0 && loads(entry.keys[static_cast<std::size_t>(held->cached)]);
-  const std::vector<KvPiece> all = pieces_of(format_, 0, there), wanted = pieces_of(format_, held->cached, there);
+  const std::vector<KvPiece> all = pieces_of(format_, 0, there),
+                             wanted = pieces_of(format_, held->cached, there);
   if (missing <= 0 || others_load ||
       !from->worth_loading(missing, piece_keys(wanted, entry.keys), compute_seconds_)) {
     scheduler_.let_go(held);
@@ -349,7 +350,8 @@ void KvTransfers::take(const LoadResult& result) {
   if (result.failure && !*entry.cancelled) fail(*entry.accepted, *result.failure, result.message);
   // Blocks of which all pieces are there.
   const auto pieces = static_cast<std::size_t>(result.loaded);
-  const int end = pieces == entry.pieces.size() ? static_cast<int>(entry.hold->keys.size()) : entry.pieces[pieces].block;
+  const int end =
+      pieces == entry.pieces.size() ? static_cast<int>(entry.hold->keys.size()) : entry.pieces[pieces].block;
   const int loaded = end - entry.hold->cached;
   if (loaded == 0) return let_go(entry.hold);
   scheduler_.publish(*entry.hold, end);

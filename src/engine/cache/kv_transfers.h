@@ -27,8 +27,8 @@ namespace octavo {
 
 class KvTransfers {
  public:
-  // engine: its number. events: what tiers gain and lose goes there; null: nowhere. wake: any thread; advance()
-  // has something to do. Errors: the options are wrong for this engine, a connector cannot be had.
+  // engine: its number. events: what tiers gain and lose goes there; null: nowhere. wake: any thread;
+  // advance() has something to do. Errors: the options are wrong for this engine, a connector cannot be had.
   static Result<std::unique_ptr<KvTransfers>> start(const KvTransferOptions& options, int engine,
                                                     Scheduler& scheduler, Executor& executor,
                                                     KvEventLog* events, std::function<void()> wake);

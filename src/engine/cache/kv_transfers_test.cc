@@ -12,11 +12,7 @@ namespace octavo {
 namespace {
 
 KvTransferOptions transfer_options(bool produces, bool shared_memory = true) {
-  return {.enabled = true,
-          .produces = produces,
-          .consumes = !produces,
-          .port = 0,
-          .one_host = shared_memory};
+  return {.enabled = true, .produces = produces, .consumes = !produces, .port = 0, .one_host = shared_memory};
 }
 
 // The first leg, as a router sends it: one token, and the blocks of the prompt are kept.
@@ -475,16 +471,17 @@ TEST_P(KvTransfersOfParts, AnswersAreThoseOfOneEngineToTheBit) {
   EXPECT_TRUE(eventually([&] { return consumer->own_stats().kv_transfer.held_blocks == 0; }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, KvTransfersOfParts,
-                         testing::Values(ModelCase{"mistral", "cpu", "auto", true}, ModelCase{"gemma3", "cpu", "auto", false},
-                                         ModelCase{"gemma3", "reference", "auto", false}, ModelCase{"gpt_oss", "cpu", "fp8", true},
-                                         ModelCase{"qwen3_5", "cpu", "auto", true}, ModelCase{"qwen3_next", "cpu", "auto", false},
-                                         ModelCase{"falcon_h1", "cpu", "auto", true}, ModelCase{"mamba2", "cpu", "auto", true},
-                                         ModelCase{"rwkv7", "cpu", "auto", false}),
-                         [](const auto& test) {
-                           return test.param.model + "_" + test.param.device + "_" + test.param.kv_cache_dtype +
-                                  (test.param.shared_memory ? "_shared_memory" : "_tcp");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, KvTransfersOfParts,
+    testing::Values(ModelCase{"mistral", "cpu", "auto", true}, ModelCase{"gemma3", "cpu", "auto", false},
+                    ModelCase{"gemma3", "reference", "auto", false}, ModelCase{"gpt_oss", "cpu", "fp8", true},
+                    ModelCase{"qwen3_5", "cpu", "auto", true}, ModelCase{"qwen3_next", "cpu", "auto", false},
+                    ModelCase{"falcon_h1", "cpu", "auto", true}, ModelCase{"mamba2", "cpu", "auto", true},
+                    ModelCase{"rwkv7", "cpu", "auto", false}),
+    [](const auto& test) {
+      return test.param.model + "_" + test.param.device + "_" + test.param.kv_cache_dtype +
+             (test.param.shared_memory ? "_shared_memory" : "_tcp");
+    });
 
 // States look alike on all backends.
 TEST(KvTransfers, StatesGoFromOneBackendToAnother) {

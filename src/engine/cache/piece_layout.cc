@@ -19,8 +19,7 @@ PieceLayout PieceLayout::of(const CacheLayout& layout) {
     for (std::size_t i = 0; i < layout.layers.size(); ++i)  // those that read another's have its plane
       if (layout.layers[i].group == number && layout.layers[i].plane == static_cast<int>(group.layers.size()))
         group.layers.push_back(i);
-    pieces.piece_bytes =
-        std::max(pieces.piece_bytes, std::ssize(group.layers) * kv_exchange_bytes(each.kv));
+    pieces.piece_bytes = std::max(pieces.piece_bytes, std::ssize(group.layers) * kv_exchange_bytes(each.kv));
   }
   if (pieces.piece_bytes == 0) pieces.piece_bytes = std::min(pieces.state_bytes, kStatePieceBytes);
   return pieces;

@@ -40,7 +40,8 @@ void Prefault::run() {
     if (stopping_) return;
     known = used_;
     const std::size_t end = std::min(memory_.size(), known + std::clamp(known, kLeast, kMost));
-    for (touched = std::max(touched, known); touched < end && !stopping_; touched += kPage) touch(memory_[touched]);
+    for (touched = std::max(touched, known); touched < end && !stopping_; touched += kPage)
+      touch(memory_[touched]);
   }
 }
 

@@ -1,7 +1,7 @@
-// Has the system give memory before it is needed. A page comes, zeroed, when it is first written to; a hypervisor may
-// have to find it first, and then untouched memory was seen to come at 0.3 GB/s, a tenth of what blocks of a cache are
-// loaded at. A thread of low priority touches the pages behind those in use: as many again, within limits, so that who
-// uses little pays little.
+// Has the system give memory before it is needed. A page comes, zeroed, when it is first written to; a
+// hypervisor may have to find it first, and then untouched memory was seen to come at 0.3 GB/s, a tenth of
+// what blocks of a cache are loaded at. A thread of low priority touches the pages behind those in use: as
+// many again, within limits, so that who uses little pays little.
 #pragma once
 
 #include <atomic>

@@ -15,7 +15,9 @@ constexpr std::size_t kPage = 4096, kMiB = 1 << 20;
 class Untouched {
  public:
   explicit Untouched(std::size_t size)
-      : memory_(static_cast<std::byte*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)), size) {}
+      : memory_(static_cast<std::byte*>(
+                    mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)),
+                size) {}
   ~Untouched() { munmap(memory_.data(), memory_.size()); }
 
   std::span<std::byte> all() const { return memory_; }

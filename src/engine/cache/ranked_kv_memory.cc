@@ -26,8 +26,8 @@ void each_run(const KvSpec& all, const KvSpec& part, int first, Copy&& copy) {
 
 }  // namespace
 
-Result<RankedKvMemory> RankedKvMemory::create(const RankCaches& caches, const Backend& backend, std::int64_t blocks,
-                                              std::vector<std::span<std::byte>> memory,
+Result<RankedKvMemory> RankedKvMemory::create(const RankCaches& caches, const Backend& backend,
+                                              std::int64_t blocks, std::vector<std::span<std::byte>> memory,
                                               std::vector<SharedMemory> opened) {
   RankedKvMemory ranked;
   ranked.pieces_ = PieceLayout::of(caches.whole);
@@ -40,7 +40,8 @@ Result<RankedKvMemory> RankedKvMemory::create(const RankCaches& caches, const Ba
       const std::size_t layer = i + static_cast<std::size_t>(cache.first_layer);
       const CacheLayer& whole = caches.whole.layers[layer];
       if (whole.group != cache.layout.layers[i].group)
-        return field_failure("kv_transfer_config", ErrorCode::unsupported, "a cache whose ranks group layers otherwise than one rank does");
+        return field_failure("kv_transfer_config", ErrorCode::unsupported,
+                             "a cache whose ranks group layers otherwise than one rank does");
       if (whole.group < 0) continue;
       Share share{.cache = cache.layout.layer(backend.ops, memory[rank].data(), blocks, static_cast<int>(i))};
       const int heads = caches.whole.groups[static_cast<std::size_t>(whole.group)].kv.kv_heads;
@@ -67,21 +68,25 @@ void RankedKvMemory::each_share(KvPlace place, std::size_t bytes, Move&& move) c
 // Where several ranks have the same heads, the last one's stay.
 void RankedKvMemory::export_piece(KvPlace place, std::span<std::byte> out) const {
   std::ranges::fill(out, std::byte{});
-  each_share(place, out.size(), [&](const KvSpec& all, const Share& share, std::size_t begin, std::span<std::byte> own) {
-    exchange_->export_block(share.cache, place.number, own);
-    each_run(all, share.cache.spec, share.first_head, [&](std::size_t whole, std::size_t part, std::size_t bytes) {
-      std::memcpy(&out[begin + whole], &own[part], bytes);
-    });
-  });
+  each_share(place, out.size(),
+             [&](const KvSpec& all, const Share& share, std::size_t begin, std::span<std::byte> own) {
+               exchange_->export_block(share.cache, place.number, own);
+               each_run(all, share.cache.spec, share.first_head,
+                        [&](std::size_t whole, std::size_t part, std::size_t bytes) {
+                          std::memcpy(&out[begin + whole], &own[part], bytes);
+                        });
+             });
 }
 
 void RankedKvMemory::import_piece(KvPlace place, std::span<const std::byte> in) const {
-  each_share(place, in.size(), [&](const KvSpec& all, const Share& share, std::size_t begin, std::span<std::byte> own) {
-    each_run(all, share.cache.spec, share.first_head, [&](std::size_t whole, std::size_t part, std::size_t bytes) {
-      std::memcpy(&own[part], &in[begin + whole], bytes);
-    });
-    exchange_->import_block(share.cache, place.number, own);
-  });
+  each_share(place, in.size(),
+             [&](const KvSpec& all, const Share& share, std::size_t begin, std::span<std::byte> own) {
+               each_run(all, share.cache.spec, share.first_head,
+                        [&](std::size_t whole, std::size_t part, std::size_t bytes) {
+                          std::memcpy(&own[part], &in[begin + whole], bytes);
+                        });
+               exchange_->import_block(share.cache, place.number, own);
+             });
 }
 
 }  // namespace octavo

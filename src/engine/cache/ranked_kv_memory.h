@@ -1,8 +1,8 @@
-// The blocks of a cache that ranks of one host share out, layer by layer and head by head, in the layout of an engine
-// that has all of them: what one rank has computed two may load, and the other way round.
+// The blocks of a cache that ranks of one host share out, layer by layer and head by head, in the layout of
+// an engine that has all of them: what one rank has computed two may load, and the other way round.
 //
-// Rank 0 reads and writes the other ranks' blocks itself: they are in memory that it has opened, so that no rank is
-// asked and no step waits.
+// Rank 0 reads and writes the other ranks' blocks itself: they are in memory that it has opened, so that no
+// rank is asked and no step waits.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,11 @@ struct RankCaches {
 
 class RankedKvMemory {
  public:
-  // memory: of each rank, `blocks` blocks; opened[i]: keeps what is not this process's own. Errors (unsupported): why
-  // they cannot leave.
+  // memory: of each rank, `blocks` blocks; opened[i]: keeps what is not this process's own. Errors
+  // (unsupported): why they cannot leave.
   static Result<RankedKvMemory> create(const RankCaches& caches, const Backend& backend, std::int64_t blocks,
-                                       std::vector<std::span<std::byte>> memory, std::vector<SharedMemory> opened);
+                                       std::vector<std::span<std::byte>> memory,
+                                       std::vector<SharedMemory> opened);
 
   const PieceLayout& pieces() const { return pieces_; }
   void export_piece(KvPlace place, std::span<std::byte> out) const;

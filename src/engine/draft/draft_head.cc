@@ -23,7 +23,8 @@ Result<> DraftHead::read(std::span<const ComputedText> texts) {
       hidden_rows_.push_back(text.row + static_cast<std::int32_t>(i));
     }
     const std::size_t block = first_block(text, text.first + static_cast<int>(skipped));
-    const int begin = static_cast<int>(block) * limits_.block_size, end = text.first + static_cast<int>(count);
+    const int begin = static_cast<int>(block) * limits_.block_size,
+              end = text.first + static_cast<int>(count);
     end_sequence(text.sequence, end - begin);
     read_.push_back({text.sequence, end, batch_.tokens() - 1, begin, text.blocks.subspan(block)});
   }
@@ -32,8 +33,8 @@ Result<> DraftHead::read(std::span<const ComputedText> texts) {
   return run(model_);
 }
 
-// How many of the text's first tokens are not to be read: all, or those behind a gap in their block. What is there
-// of their blocks is noted.
+// How many of the text's first tokens are not to be read: all, or those behind a gap in their block. What is
+// there of their blocks is noted.
 std::size_t DraftHead::pass_over(const ComputedText& text) {
   std::size_t skipped = 0;
   for (std::size_t i = 0; i < text.slots.size(); ++i) {
@@ -52,7 +53,8 @@ std::size_t DraftHead::pass_over(const ComputedText& text) {
 // From which of its blocks on all was read that is before this position.
 std::size_t DraftHead::first_block(const ComputedText& text, int position) const {
   auto block = static_cast<std::size_t>(position / limits_.block_size);
-  while (block > 0 && filled_[static_cast<std::size_t>(text.blocks[block - 1])] == limits_.block_size) --block;
+  while (block > 0 && filled_[static_cast<std::size_t>(text.blocks[block - 1])] == limits_.block_size)
+    --block;
   return block;
 }
 

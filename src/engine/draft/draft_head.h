@@ -1,12 +1,12 @@
 // A head that proposes from the hidden states of the engine's own model: a layer of multi-token prediction
 // (DeepSeek-V3, 2024) or EAGLE's (Li et al., ICML 2024; EAGLE-3, 2025).
 //
-// At each position it reads the model's hidden state and the next token. After each step it reads all of the step's tokens; its
-// keys and values are in a separate cache, in blocks of the same numbers as the model's, so the head shares cached prefixes.
-// It skips texts that want no draft tokens, and resumes at the beginning of a block. It makes one pass for each draft token,
-// all sequences in one batch; later passes read the head's own hidden state in place of the model's. The keys and values of
-// draft tokens are written again after the model accepts them; where the sequence has no block for them yet, they go to
-// blocks of the head.
+// At each position it reads the model's hidden state and the next token. After each step it reads all of the
+// step's tokens; its keys and values are in a separate cache, in blocks of the same numbers as the model's,
+// so the head shares cached prefixes. It skips texts that want no draft tokens, and resumes at the beginning
+// of a block. It makes one pass for each draft token, all sequences in one batch; later passes read the
+// head's own hidden state in place of the model's. The keys and values of draft tokens are written again
+// after the model accepts them; where the sequence has no block for them yet, they go to blocks of the head.
 #pragma once
 
 #include <cstdint>
@@ -80,7 +80,8 @@ class DraftHead final : public Proposer {
   DraftHeadLimits limits_;
   std::unordered_map<std::uint64_t, DraftSampling> samplings_;  // by sequence
 
-  std::vector<std::int32_t> filled_;  // of each of the model's blocks, tokens that were read from its beginning on
+  std::vector<std::int32_t>
+      filled_;              // of each of the model's blocks, tokens that were read from its beginning on
   std::vector<Read> read_;  // in the last step
   std::vector<Working> working_;
   // Of the pass being run.

@@ -42,7 +42,8 @@ class HeadBench {
 
   // A step of `sequences` sequences: tokens [first, end) of the text, and behind them draft tokens that are
   // wrong.
-  void step(std::span<const TokenId> text, int first, int end, int wrong, int sequences = 1, bool wanted = true) {
+  void step(std::span<const TokenId> text, int first, int end, int wrong, int sequences = 1,
+            bool wanted = true) {
     const auto count = static_cast<std::size_t>(end - first + wrong);
     Batch batch;
     batch.query_starts = {0};
@@ -94,7 +95,8 @@ class HeadBench {
  private:
   std::unique_ptr<LocalExecutor> executor(std::unique_ptr<Model> model, int blocks,
                                           const std::vector<int>& kept) {
-    const CacheLayout layout = cache_layout(model->spec, {.block_size = kHeadBlock, .dtype = model->activation});
+    const CacheLayout layout =
+        cache_layout(model->spec, {.block_size = kHeadBlock, .dtype = model->activation});
     auto made = LocalExecutor::create(backend_, std::move(model), layout,
                                       {.max_tokens = 96, .max_sequences = 2, .kept_layers = kept})
                     .value();
@@ -150,8 +152,8 @@ TEST(DraftHead, DraftsWhatTorchSays) {
   }
 }
 
-// A text that was not read from its beginning on: the head goes on where a block begins, and does not see what is
-// in the blocks before.
+// A text that was not read from its beginning on: the head goes on where a block begins, and does not see
+// what is in the blocks before.
 TEST(DraftHead, GoesOnBehindAGap) {
   const HeadCase cases[] = {{"deepseek_v3", "deepseek_v3", load_predictor}, {"eagle3", "llama", load_eagle3}};
   for (const HeadCase& c : cases) {

@@ -14,8 +14,8 @@ constexpr int kLeastGain = 64;
 constexpr std::int64_t kStepsSaved = 16;
 // Exploratory drafts take at most 1/n of the time.
 constexpr int kShareOfTries = 256;
-// When one draft token pays, every n-th time two are proposed, to measure the cost of a further one again. That costs a quarter
-// of a step in n at most.
+// When one draft token pays, every n-th time two are proposed, to measure the cost of a further one again.
+// That costs a quarter of a step in n at most.
 constexpr int kOnesToTwo = 64;
 
 }  // namespace
@@ -98,8 +98,7 @@ int DraftPolicy::count(int sequences, Acceptance& acceptance) {
   if (acceptance.is_new_) acceptance.rate_ = rate_of_all_;
   if (choice.count == 0) return 0;
   if (choice.pays || acceptance.saved_ns_ > 0) {
-    if (choice.count == 1 && limit(sequences) > 1 && ++ones_ % kOnesToTwo == 0)
-      choice.count = 2;
+    if (choice.count == 1 && limit(sequences) > 1 && ++ones_ % kOnesToTwo == 0) choice.count = 2;
     worth_ = true;
     ++drafting_;
     wanted_ += choice.count;
@@ -126,8 +125,8 @@ void DraftPolicy::note_step(int tokens, std::int64_t ns) {
   chosen_ = false;
 }
 
-// Reading prompts counts as a cost of the draft tokens that follow. The time of an exploratory draft may include reading a long
-// text: it can lower the mean but not raise it.
+// Reading prompts counts as a cost of the draft tokens that follow. The time of an exploratory draft may
+// include reading a long text: it can lower the mean but not raise it.
 void DraftPolicy::note_proposed(std::int64_t first_ns, std::int64_t further_ns) {
   further_.note(further_ns, wanted_ - drafting_);
   if (worth_) {

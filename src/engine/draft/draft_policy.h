@@ -1,5 +1,5 @@
-// Number of draft tokens of a sequence, chosen by its recent acceptance rate and the durations of steps and of the proposer.
-// Integers only; times are arguments.
+// Number of draft tokens of a sequence, chosen by its recent acceptance rate and the durations of steps and
+// of the proposer. Integers only; times are arguments.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace octavo {
 
-// Acceptance rate of one sequence's draft tokens, a running mean over those after accepted ones, and their recent gain.
+// Acceptance rate of one sequence's draft tokens, a running mean over those after accepted ones, and their
+// recent gain.
 class Acceptance {
  public:
   static constexpr int kOne = 1 << 12;
@@ -42,22 +43,24 @@ class MeanTime {
 
 struct DraftPolicyOptions {
   int most = kDraftTokensMax;
-  // Tokens that a step computes in hardly more time than one: an upper bound of a step's tokens and draft tokens together.
-  // 0: no limit.
+  // Tokens that a step computes in hardly more time than one: an upper bound of a step's tokens and draft
+  // tokens together. 0: no limit.
   int free_tokens = 0;
   std::vector<TokensPerBatchSize> per_batch_size = {};  // in place of free_tokens
-  bool by_acceptance = false;  // fewer draft tokens where they do not pay
-  StepTimes times = {};        // known before the first step
-  int lead = 0;                // steps that the proposer reads a text before it proposes
+  bool by_acceptance = false;                           // fewer draft tokens where they do not pay
+  StepTimes times = {};                                 // known before the first step
+  int lead = 0;  // steps that the proposer reads a text before it proposes
 };
 
 class DraftPolicy {
  public:
-  explicit DraftPolicy(DraftPolicyOptions options = {}) : options_(std::move(options)), times_(options_.times) {}
+  explicit DraftPolicy(DraftPolicyOptions options = {})
+      : options_(std::move(options)), times_(options_.times) {}
 
-  // Draft tokens of one of `sequences` sequences in the next step, from 0 to `most`. With by_acceptance: the number with the
-  // least time per output token. A sequence may lose its recent gain again before its draft tokens end; after that there are
-  // exploratory drafts, for 1/256 of the time. A new sequence begins with the acceptance rate of all.
+  // Draft tokens of one of `sequences` sequences in the next step, from 0 to `most`. With by_acceptance: the
+  // number with the least time per output token. A sequence may lose its recent gain again before its draft
+  // tokens end; after that there are exploratory drafts, for 1/256 of the time. A new sequence begins with
+  // the acceptance rate of all.
   int count(int sequences, Acceptance& acceptance);
 
   // Most draft tokens of a step with at most n sequences.
@@ -71,7 +74,8 @@ class DraftPolicy {
 
   // Duration of a step. tokens: 0 when it has computed prompts, too.
   void note_step(int tokens, std::int64_t ns);
-  // Duration of the proposer after that step: reading and the first draft token of each sequence, then all further ones.
+  // Duration of the proposer after that step: reading and the first draft token of each sequence, then all
+  // further ones.
   void note_proposed(std::int64_t first_ns, std::int64_t further_ns);
 
  private:
@@ -86,8 +90,8 @@ class DraftPolicy {
   DraftPolicyOptions options_;
   StepTimes times_;
   int rate_of_all_ = Acceptance::kOne;  // a running mean over some hundred draft tokens
-  // Proposer's time for a sequence's first draft token of a step, and for each further one: apart, because a head's first pass
-  // also reads the step.
+  // Proposer's time for a sequence's first draft token of a step, and for each further one: apart, because a
+  // head's first pass also reads the step.
   MeanTime first_, further_;
   int ones_ = 0;  // how often exactly one draft token paid
 

@@ -49,12 +49,13 @@ TEST(DraftPolicy, ANewSequenceBeginsWithTheRecordOfAll) {
   EXPECT_EQ(policy.count(1, first), 0);
 }
 
-// One sequence with a drafter whose draft tokens come true as `comes_true` says; steps and proposer take so long.
+// One sequence with a drafter whose draft tokens come true as `comes_true` says; steps and proposer take so
+// long.
 struct Timed {
   DraftPolicy policy;
   std::function<std::int64_t(int)> step_ns;
-  std::int64_t draft_ns;  // of a draft token
-  std::int64_t read_ns;   // of a step of which the proposer reads the text
+  std::int64_t draft_ns;      // of a draft token
+  std::int64_t read_ns;       // of a step of which the proposer reads the text
   std::int64_t first_ns = 0;  // of a sequence's first draft token of a step, beside that
   Acceptance record = {};
   std::int64_t ns = 0, tokens = 0, drafts = 0;
@@ -86,8 +87,8 @@ Timed timed_of(int most, std::int64_t draft_ns, std::int64_t read_ns = 0, int le
   const auto step_ns = [](int rows) { return std::int64_t{90'000} + 10'000 * rows; };
   StepTimes times;
   for (const int rows : {1, 2, 4, 8, 16, 32}) times.note(rows, step_ns(rows));
-  return {DraftPolicy({.most = most, .free_tokens = 32, .by_acceptance = true, .times = times, .lead = lead}), step_ns,
-          draft_ns, read_ns};
+  return {DraftPolicy({.most = most, .free_tokens = 32, .by_acceptance = true, .times = times, .lead = lead}),
+          step_ns, draft_ns, read_ns};
 }
 
 // A hundredth of the time at most, whatever the proposer costs.

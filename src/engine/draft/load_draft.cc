@@ -44,9 +44,10 @@ Result<LoadedDraft> load_draft(const std::shared_ptr<Backend>& backend, const En
   }
   std::unique_ptr<Model> model = *std::move(loaded);
   if (model->spec.has_cross())
-    return field_failure(kField, ErrorCode::unsupported,
-                         "the draft model ({}) looks at what an encoder has made, which draft tokens are made without",
-                         model->spec.architecture);
+    return field_failure(
+        kField, ErrorCode::unsupported,
+        "the draft model ({}) looks at what an encoder has made, which draft tokens are made without",
+        model->spec.architecture);
   if (model->spec.vocab != target.vocab)
     return invalid(kField, "the draft model has a vocabulary of {} tokens, the model of {}: they must be one",
                    model->spec.vocab, target.vocab);
@@ -95,20 +96,21 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
 Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                  Drafter drafter, const SchedulerOptions& scheduler) {
   TRY(const std::optional<DType> cache_dtype, kv_cache_dtype(options.kv_cache_dtype));
-  const CacheLayout layout = cache_layout(
-      drafter.model->spec,
-      {.block_size = options.block_size, .dtype = cache_dtype.value_or(drafter.model->activation), .window_groups = false});
+  const CacheLayout layout =
+      cache_layout(drafter.model->spec, {.block_size = options.block_size,
+                                         .dtype = cache_dtype.value_or(drafter.model->activation),
+                                         .window_groups = false});
   const int draft_tokens = options.speculation->num_speculative_tokens;
   LoadedDraft draft{.block_bytes = layout.block_bytes(backend->ops),
                     .max_tokens = scheduler.max_num_batched_tokens,
                     .tokens = std::move(drafter.tokens),
                     .own_blocks = (draft_tokens + options.block_size - 1) / options.block_size + 1};
-  TRY(draft.executor,
-      LocalExecutor::create(backend, std::move(drafter.model), layout,
-                            {.max_tokens = draft.max_tokens,
-                             .max_sequences = scheduler.max_num_seqs,
-                             .asynchronous = false,
-                             .recorded = false}));  // a pass over the model's rows and one over its own differ
+  TRY(draft.executor, LocalExecutor::create(
+                          backend, std::move(drafter.model), layout,
+                          {.max_tokens = draft.max_tokens,
+                           .max_sequences = scheduler.max_num_seqs,
+                           .asynchronous = false,
+                           .recorded = false}));  // a pass over the model's rows and one over its own differ
   return draft;
 }
 
@@ -116,8 +118,8 @@ Result<LoadedDraft> load_place_heads(Backend& backend, const EngineOptions& opti
   const PlaceHeadOptions& own = *options.speculation->place_heads();
   const bool medusa = own.kind == PlaceHeadOptions::Kind::medusa;
   LoadedDraft draft;
-  TRY(draft.place_heads, (medusa ? load_medusa : load_mlp_speculator)(own.model, target, backend,
-                                                                      {.threads = options.threads}));
+  TRY(draft.place_heads,
+      (medusa ? load_medusa : load_mlp_speculator)(own.model, target, backend, {.threads = options.threads}));
   if (const int tokens = options.speculation->num_speculative_tokens; tokens > draft.place_heads->places())
     return invalid("num_speculative_tokens", "must be at most {}, the places that {} has heads for, got {}",
                    draft.place_heads->places(), own.model, tokens);
@@ -125,8 +127,8 @@ Result<LoadedDraft> load_place_heads(Backend& backend, const EngineOptions& opti
 }
 
 Result<std::unique_ptr<Proposer>> make_proposer(const std::shared_ptr<Backend>& backend,
-                                                const SpeculativeOptions& options, const LocalExecutor& target,
-                                                std::optional<LoadedDraft> draft,
+                                                const SpeculativeOptions& options,
+                                                const LocalExecutor& target, std::optional<LoadedDraft> draft,
                                                 const SchedulerOptions& scheduler) {
   if (const auto* ngram = std::get_if<NgramOptions>(&options.method))
     return std::make_unique<NgramProposer>(*ngram);
@@ -162,7 +164,8 @@ int usual_free_tokens(const Device& device) {
 }
 
 // Who begins again to read a text does so where a block begins, and is to have read some of it.
-DraftPolicy draft_policy(const SpeculativeOptions& options, int block_size, int free_tokens, const StepTimes& times) {
+DraftPolicy draft_policy(const SpeculativeOptions& options, int block_size, int free_tokens,
+                         const StepTimes& times) {
   return DraftPolicy({.most = options.num_speculative_tokens,
                       .free_tokens = free_tokens,
                       .per_batch_size = options.per_batch_size,

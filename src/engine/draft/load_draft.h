@@ -45,21 +45,22 @@ Result<Drafter> load_drafter(Backend& backend, const EngineOptions& options, con
 Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const EngineOptions& options,
                                  Drafter drafter, const SchedulerOptions& scheduler);
 
-// The heads by place that the options ask for. target: the engine's model, which lives longer. Errors: those of
-// place_heads.h; fewer places than draft tokens.
+// The heads by place that the options ask for. target: the engine's model, which lives longer. Errors: those
+// of place_heads.h; fewer places than draft tokens.
 Result<LoadedDraft> load_place_heads(Backend& backend, const EngineOptions& options, const Model& target);
 
-// target: the engine's executor, which lives longer. draft: of methods that have one; its cache is allocated here. Error:
-// there is not enough memory.
+// target: the engine's executor, which lives longer. draft: of methods that have one; its cache is allocated
+// here. Error: there is not enough memory.
 Result<std::unique_ptr<Proposer>> make_proposer(const std::shared_ptr<Backend>& backend,
-                                                const SpeculativeOptions& options, const LocalExecutor& target,
-                                                std::optional<LoadedDraft> draft,
+                                                const SpeculativeOptions& options,
+                                                const LocalExecutor& target, std::optional<LoadedDraft> draft,
                                                 const SchedulerOptions& scheduler);
 
 // How many tokens a step takes along for little more than the price of one, where that is not measured.
 int usual_free_tokens(const Device& device);
 
 // How many draft tokens a sequence gets. times: as far as they are known.
-DraftPolicy draft_policy(const SpeculativeOptions& options, int block_size, int free_tokens, const StepTimes& times = {});
+DraftPolicy draft_policy(const SpeculativeOptions& options, int block_size, int free_tokens,
+                         const StepTimes& times = {});
 
 }  // namespace octavo

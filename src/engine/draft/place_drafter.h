@@ -1,5 +1,5 @@
-// Proposes with one head for each position of a draft, from the hidden states of the engine's own model: Medusa,
-// MLP speculators (model/place_heads.h).
+// Proposes with one head for each position of a draft, from the hidden states of the engine's own model:
+// Medusa, MLP speculators (model/place_heads.h).
 //
 // The heads keep no state: they read the hidden state of a sequence's last token, all sequences in one batch.
 #pragma once

@@ -1,5 +1,6 @@
-// Interface of drafters: they propose the next tokens, so that one step can check several at once (speculative decoding:
-// Leviathan et al., ICML 2023). A wrong draft token costs time and never changes the output.
+// Interface of drafters: they propose the next tokens, so that one step can check several at once
+// (speculative decoding: Leviathan et al., ICML 2023). A wrong draft token costs time and never changes the
+// output.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ struct Draft {
 // The rows of a step's forward pass that belong to one sequence.
 struct ComputedText {
   std::uint64_t sequence = 0;
-  std::int32_t row = 0;  // of the first token
-  int first = 0;         // its position
+  std::int32_t row = 0;                  // of the first token
+  int first = 0;                         // its position
   std::span<const TokenId> tokens = {};  // without rejected draft tokens
   TokenId next = 0;                      // the token after them
   // Slots of the tokens in the first cache group without a window; if all have one, in the first group.
@@ -43,13 +44,13 @@ class Proposer {
  public:
   virtual ~Proposer() = default;
 
-  // Reads a step, sequences in the order of its rows; called before propose(). Rows and spans are valid during the call. A
-  // sequence may have ended with the step. Error: the device failed for good.
+  // Reads a step, sequences in the order of its rows; called before propose(). Rows and spans are valid
+  // during the call. A sequence may have ended with the step. Error: the device failed for good.
   virtual Result<> read(std::span<const ComputedText>) { return {}; }
 
-  // Replaces the `tokens` of each draft by the likely next tokens of its `text`. One draft for each sequence with a new token; a
-  // sequence's text only grows. Returns the time (now_ns) of the first draft token of each, 0 when all come at once. Error: the
-  // device failed for good.
+  // Replaces the `tokens` of each draft by the likely next tokens of its `text`. One draft for each sequence
+  // with a new token; a sequence's text only grows. Returns the time (now_ns) of the first draft token of
+  // each, 0 when all come at once. Error: the device failed for good.
   virtual Result<std::int64_t> propose(std::span<Draft> drafts) = 0;
 
   // A sequence has ended with this text. propose() may never have had it.

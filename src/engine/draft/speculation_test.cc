@@ -52,7 +52,8 @@ TEST(Speculation, AnswersAreThoseWithoutDrafts) {
       {"int8", {.method = DraftModelOptions{.model = "models/demo-draft", .quantization = "int8"}}},
       {"short context", {.method = DraftModelOptions{.model = "models/demo-draft", .max_model_len = 32}}},
       {"head",
-       {.method = HeadOptions{.kind = HeadOptions::Kind::eagle3, .model = "models/demo-eagle3"}, .num_speculative_tokens = 4},
+       {.method = HeadOptions{.kind = HeadOptions::Kind::eagle3, .model = "models/demo-eagle3"},
+        .num_speculative_tokens = 4},
        48,
        9},
       {"suffix", {.method = SuffixOptions{}, .num_speculative_tokens = 24}},
@@ -95,12 +96,18 @@ EngineOptions beside_windows() {
 
 TEST(Speculation, AnswersWithHeadsAreThoseWithoutDrafts) {
   using enum HeadOptions::Kind;
-  const EngineOptions heads[] = {with_head(mtp, "deepseek_v3", ""),    with_head(mtp, "glm4_moe", ""),
-                                 with_head(mtp, "mimo", "mimo"),       with_head(eagle, "llama", "eagle"),
-                                 with_head(mtp, "qwen3_next", ""),     with_head(mtp, "qwen3_5_moe", ""),
-                                 with_head(mtp, "ernie4_5_moe", ""),   with_head(eagle3, "llama", "eagle3-layers"),
-                                 with_head(eagle3, "llama", "eagle3"), with_head(eagle3, "llama", "eagle3-speculators"),
-                                 with_head(eagle, "markov", "markov-eagle"), beside_windows()};
+  const EngineOptions heads[] = {with_head(mtp, "deepseek_v3", ""),
+                                 with_head(mtp, "glm4_moe", ""),
+                                 with_head(mtp, "mimo", "mimo"),
+                                 with_head(eagle, "llama", "eagle"),
+                                 with_head(mtp, "qwen3_next", ""),
+                                 with_head(mtp, "qwen3_5_moe", ""),
+                                 with_head(mtp, "ernie4_5_moe", ""),
+                                 with_head(eagle3, "llama", "eagle3-layers"),
+                                 with_head(eagle3, "llama", "eagle3"),
+                                 with_head(eagle3, "llama", "eagle3-speculators"),
+                                 with_head(eagle, "markov", "markov-eagle"),
+                                 beside_windows()};
   struct Variation {
     const char* name;
     int tokens = 256;
@@ -199,8 +206,8 @@ TEST(Speculation, WhatAHeadDraftsDependsOnTheTextAlone) {
   EXPECT_EQ(counts[1], counts[3]);
 }
 
-// On a device that works by itself as on the CPU: one request at a time, so that no step's timing says how many draft
-// tokens are asked for.
+// On a device that works by itself as on the CPU: one request at a time, so that no step's timing says how
+// many draft tokens are asked for.
 TEST(Speculation, OnADeviceHeadsDraftWhatTheyDoOnTheCpu) {
   if (const auto cuda = make_cuda_backend(); !cuda) GTEST_SKIP() << cuda.error().message;
   EngineOptions options = with_head(HeadOptions::Kind::eagle, "markov", "markov-eagle");
@@ -303,7 +310,8 @@ TEST(Speculation, WhatCannotDraftIsRefused) {
   options.speculation = with_draft("tests/data/models/llama");
   EXPECT_THAT(error(options), HasSubstr("speculative_config: the draft model has a vocabulary of "));
   options.speculation = with_draft("tests/data/sound/whisper");
-  EXPECT_THAT(error(options), HasSubstr("looks at what an encoder has made, which draft tokens are made without"));
+  EXPECT_THAT(error(options),
+              HasSubstr("looks at what an encoder has made, which draft tokens are made without"));
   options.speculation = with_draft("tests/data/models/nothing");
   EXPECT_THAT(error(options), HasSubstr("the draft model: "));
   options.executor = "simulated";
@@ -313,8 +321,8 @@ TEST(Speculation, WhatCannotDraftIsRefused) {
   EXPECT_THAT(error(options), HasSubstr("Qwen3ForCausalLM has no layer of multi-token prediction"));
   options = demo();
   options.model_dir = std::string(kDrafters) + "llama";
-  options.speculation = SpeculativeOptions{.method = PlaceHeadOptions{.model = std::string(kDrafters) + "medusa"},
-                                           .num_speculative_tokens = 4};
+  options.speculation = SpeculativeOptions{
+      .method = PlaceHeadOptions{.model = std::string(kDrafters) + "medusa"}, .num_speculative_tokens = 4};
   EXPECT_THAT(error(options), HasSubstr("num_speculative_tokens: must be at most 3, the places that "));
   options = with_head(HeadOptions::Kind::eagle, "llama", "eagle");
   options.model_dir = "tests/data/models/mistral";

@@ -78,8 +78,8 @@ void SuffixProposer::find_matches(const SuffixText& known, std::span<const Token
   std::ranges::stable_sort(matches_, std::ranges::greater(), &Match::alike);
 }
 
-// Into draft_tokens_: how the first `matches` matches went on, by majority; where votes are equal, as the longest
-// and latest did. Returns how many of the draft tokens are expected to be accepted.
+// Into draft_tokens_: how the first `matches` matches went on, by majority; where votes are equal, as the
+// longest and latest did. Returns how many of the draft tokens are expected to be accepted.
 double SuffixProposer::follow(const SuffixText& known, std::size_t matches, int most) {
   draft_tokens_.clear();
   alive_.clear();

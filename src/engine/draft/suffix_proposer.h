@@ -1,6 +1,7 @@
-// Proposes the tokens that followed a similar text, in the sequence itself or in past answers (suffix decoding: Oliaro et al.,
-// NeurIPS 2025). It proposes more when more tokens match and when they were followed by the same tokens more often. It costs
-// no model, and pays for answers that repeat themselves or each other, such as those of agents.
+// Proposes the tokens that followed a similar text, in the sequence itself or in past answers (suffix
+// decoding: Oliaro et al., NeurIPS 2025). It proposes more when more tokens match and when they were followed
+// by the same tokens more often. It costs no model, and pays for answers that repeat themselves or each
+// other, such as those of agents.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,8 @@ class SuffixText {
   std::uint32_t size() const { return static_cast<std::uint32_t>(text_.size()); }
   TokenId operator[](std::uint32_t place) const { return text_[place]; }
 
-  // The last position where the pair may end, and the one before a position; kNowhere: none. The chain also has other pairs.
+  // The last position where the pair may end, and the one before a position; kNowhere: none. The chain also
+  // has other pairs.
   std::uint32_t last(TokenId first, TokenId second) const {
     return heads_.empty() ? kNowhere : heads_[bucket(first, second)];
   }

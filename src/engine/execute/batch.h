@@ -15,7 +15,8 @@ struct Batch {
   std::vector<std::int32_t> ids;  // 0 where pending
   std::vector<std::int32_t> positions;
   std::vector<std::int32_t> types;  // 1: of a prompt's second text
-  GridPositions axes{};  // beside images that are grids; empty: `positions` on each axis. Not filled by pack()
+  GridPositions
+      axes{};  // beside images that are grids; empty: `positions` on each axis. Not filled by pack()
 
   // Tokens [query_starts[s], query_starts[s + 1]) belong to sequence s, whose cache reaches lengths[s] after
   // this step.
@@ -49,8 +50,8 @@ struct Batch {
     std::int32_t sequence;
   };
   std::vector<Image> images;  // Not filled by pack()
-  // [sequences], of models with cross attention: the place of each one's sound or prompt (MediaEncoder::begin_media). Not
-  // filled by pack()
+  // [sequences], of models with cross attention: the place of each one's sound or prompt
+  // (MediaEncoder::begin_media). Not filled by pack()
   std::vector<std::int32_t> sources;
 
   struct Group {
@@ -66,7 +67,8 @@ struct Batch {
 // Lays the plan out in `batch`, whose memory is reused from step to step.
 void pack(const StepPlan& plan, int group_count, int block_size, Batch& batch);
 
-// Texts of so many tokens each, from their first token on, for steps that measure: any ids, in blocks and states 0, 1 ..
+// Texts of so many tokens each, from their first token on, for steps that measure: any ids, in blocks and
+// states 0, 1 ..
 Batch new_texts(std::span<const int> tokens, int group_count, int block_size, int vocab);
 
 }  // namespace octavo

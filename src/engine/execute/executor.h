@@ -5,8 +5,8 @@
 //   collect()        wait for the oldest sampled step and return its tokens
 //   pool()           in place of both, for models that do not generate: vectors of sequences or tokens
 //
-// forward and sample are two calls so that the host can work in between: it commits the step before and fills grammar masks.
-// A host backend does the work inside the calls.
+// forward and sample are two calls so that the host can work in between: it commits the step before and fills
+// grammar masks. A host backend does the work inside the calls.
 #pragma once
 
 #include <algorithm>
@@ -40,14 +40,14 @@ class AdapterSlots {
   ~AdapterSlots() = default;
 };
 
-// Encodes images, sound and prompts for cross attention. Each stays in a slot, which Batch::images or sources name, until the
-// slot gets another.
+// Encodes images, sound and prompts for cross attention. Each stays in a slot, which Batch::images or sources
+// name, until the slot gets another.
 class MediaEncoder {
  public:
   // Begins to encode a part; one at a time, and the part before it is given up. Error: not enough memory.
   virtual Result<> begin_media(int slot, const MediaPart& part) = 0;
-  // Computes about as much as `rows` rows in all layers of an encoder, so that steps run in between. True: the part is
-  // encoded. The result does not depend on `rows`.
+  // Computes about as much as `rows` rows in all layers of an encoder, so that steps run in between. True:
+  // the part is encoded. The result does not depend on `rows`.
   virtual bool advance_media(int rows) = 0;
   virtual void drop_media(int slot) = 0;
 
@@ -62,16 +62,16 @@ class Executor {
   // True when the next forward may be enqueued before the last step is collected: the tokens it is still
   // sampling are then listed in Batch::pending.
   virtual bool asynchronous() const = 0;
-  // Pipeline stages: n forward passes may be enqueued before the first of them is sampled and collected. More than one: not
-  // asynchronous.
+  // Pipeline stages: n forward passes may be enqueued before the first of them is sampled and collected. More
+  // than one: not asynchronous.
   virtual int stages() const { return 1; }
   int steps_in_flight() const { return asynchronous() ? 2 : stages(); }
 
   // Errors of all three: the device failed for good.
   virtual Result<> forward(const Batch& batch) = 0;
 
-  // Row i samples from the logits of the batch's token tokens[i]. The rows' pointers are read during the call. There may be no
-  // rows.
+  // Row i samples from the logits of the batch's token tokens[i]. The rows' pointers are read during the
+  // call. There may be no rows.
   virtual Result<> sample(std::span<const std::int32_t> tokens, std::span<const SampleRow> rows) = 0;
 
   // One entry for each row, in order; valid until the next sample().
@@ -94,8 +94,8 @@ class Executor {
   virtual Result<BlockFormat> block_format() const {
     return failure(ErrorCode::unsupported, "KV blocks do not leave this device");
   }
-  // Contents of a piece in BlockFormat, format.bytes long. Any thread, for blocks and states that no step writes (export) or
-  // uses (import) meanwhile.
+  // Contents of a piece in BlockFormat, format.bytes long. Any thread, for blocks and states that no step
+  // writes (export) or uses (import) meanwhile.
   virtual void export_piece(KvPlace, std::span<std::byte>) const {}
   virtual void import_piece(KvPlace, std::span<const std::byte>) {}
   // Host memory for copies of pieces, pinned for a GPU. Error: not enough memory.
@@ -105,8 +105,8 @@ class Executor {
   // Blocks in their native layout, for engines of equal layout.
   virtual NativeBlocks native_blocks() { return {}; }
 
-  // Frees the memory of the cache and loses its contents, while nothing uses it. Later steps allocate memory again as they
-  // need it. Error (unsupported): this device keeps the memory.
+  // Frees the memory of the cache and loses its contents, while nothing uses it. Later steps allocate memory
+  // again as they need it. Error (unsupported): this device keeps the memory.
   virtual Result<> release_cache() {
     return failure(ErrorCode::unsupported, "this device does not give the memory of its KV cache back");
   }

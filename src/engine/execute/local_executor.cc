@@ -121,19 +121,20 @@ Result<> LocalExecutor::allocate_cache(std::int64_t blocks, std::int64_t state_s
     TRY(balancer_, ExpertBalancer::create(options_.expert_balancing, *model_, *options_.ranks->tensor));
   }
   if (source_encoder_) TRY_VOID(source_encoder_->allocate_places(sources));
-  TRY(cache_,
-      KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1), state_slots,
-                         options_.shared_cache));
+  TRY(cache_, KvMemory::allocate(layout_, backend_, blocks + (recordings_.sizes().empty() ? 0 : 1),
+                                 state_slots, options_.shared_cache));
   cache_.prefault();
   return {};
 }
 
 Result<> LocalExecutor::rehearse() {
   std::vector<int> texts;
-  for (int left = options_.max_tokens; left > 0 && std::ssize(texts) < options_.max_sequences; left -= texts.back())
+  for (int left = options_.max_tokens; left > 0 && std::ssize(texts) < options_.max_sequences;
+       left -= texts.back())
     texts.push_back(std::min(left, model_->max_model_len));
   const int most = std::min(options_.max_sequences, options_.max_tokens);
-  const std::vector<int> decoding(static_cast<std::size_t>(recordings_.sizes().empty() ? most : recordings_.sizes().back()), 1);
+  const std::vector<int> decoding(
+      static_cast<std::size_t>(recordings_.sizes().empty() ? most : recordings_.sizes().back()), 1);
   const std::int64_t blocks = options_.max_tokens / layout_.block_size + options_.max_sequences;
   TRY_VOID(allocate_cache(blocks, options_.max_sequences));
   const auto available = [&] { return static_cast<std::int64_t>(backend_.device->available_bytes()); };
@@ -177,9 +178,11 @@ Result<> LocalExecutor::rehearse_step(std::span<const int> texts) {
 
 Result<BlockFormat> LocalExecutor::block_format() const {
   if (!cache_.exchanges())
-    return field_failure("kv_transfer_config", ErrorCode::unsupported, "KV blocks do not leave the device {} yet", backend_.name);
+    return field_failure("kv_transfer_config", ErrorCode::unsupported,
+                         "KV blocks do not leave the device {} yet", backend_.name);
   if (layout_.state_floats > 0 && !backend_.device->shares_host_memory())
-    return field_failure("kv_transfer_config", ErrorCode::unsupported, "states of recurrent layers do not leave the device {} yet", backend_.name);
+    return field_failure("kv_transfer_config", ErrorCode::unsupported,
+                         "states of recurrent layers do not leave the device {} yet", backend_.name);
   BlockFormat format{.fingerprint = options_.fingerprint,
                      .dtype = std::string(layout_.groups.empty() ? "" : name(layout_.groups[0].kv.dtype)),
                      .block_size = layout_.block_size};
@@ -554,8 +557,10 @@ Result<View> LocalExecutor::chunk_logits(std::span<const std::int32_t> tokens) {
   sort_rows(tokens);
   const ByAdapter& sorted = adapted_rows_;
   TRY(const UploadedRows uploaded, upload_rows(tokens, sorted.numbers, sorted.starts));
-  const StepAdapters adapters{
-      .adapters = sorted.adapters, .host_starts = sorted.starts, .starts = uploaded.adapter_starts, .tokens = uploaded.by_adapter};
+  const StepAdapters adapters{.adapters = sorted.adapters,
+                              .host_starts = sorted.starts,
+                              .starts = uploaded.adapter_starts,
+                              .tokens = uploaded.by_adapter};
   decoder_->logits(uploaded.rows, logits, sorted.adapters.empty() ? nullptr : &adapters);
   TRY_VOID(ranks_status());
   return logits;

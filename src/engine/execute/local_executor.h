@@ -53,9 +53,9 @@ class LocalExecutor final : public Executor, public AdapterSlots, public MediaEn
                                                        const LocalExecutorOptions& options);
   ~LocalExecutor() override { backend_.stream->synchronize(); }
 
-  // Of a device with memory of its own, before allocate_cache(): runs the largest steps once, with a cache of their own
-  // that goes again (as vLLM's profile run). What is otherwise allocated late is there then, and later_bytes() knows
-  // what recordings take. Errors: there is not enough memory; those of steps.
+  // Of a device with memory of its own, before allocate_cache(): runs the largest steps once, with a cache of
+  // their own that goes again (as vLLM's profile run). What is otherwise allocated late is there then, and
+  // later_bytes() knows what recordings take. Errors: there is not enough memory; those of steps.
   Result<> rehearse();
   // Once, before the first step, on all ranks. Errors: there is not enough memory; see ExpertBalancer.
   // sources: places for sounds or prompts, of models with cross attention.
@@ -86,7 +86,9 @@ class LocalExecutor final : public Executor, public AdapterSlots, public MediaEn
   Result<std::span<const float>> pool(std::span<const std::int32_t> starts,
                                       std::span<const std::uint8_t> heads) override;
   AdapterSlots* adapters() override { return reader_ ? this : nullptr; }
-  MediaEncoder* media_encoder() override { return model_->tower || model_->spec.has_cross() ? this : nullptr; }
+  MediaEncoder* media_encoder() override {
+    return model_->tower || model_->spec.has_cross() ? this : nullptr;
+  }
   Result<AdapterFile> read_adapter(const std::string& path) const override { return reader_->read(path); }
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;
@@ -101,7 +103,9 @@ class LocalExecutor final : public Executor, public AdapterSlots, public MediaEn
   }
   const KvMemory& cache() const { return cache_; }
   NativeBlocks native_blocks() override { return cache_.native_blocks(); }
-  Result<Buffer> allocate_staging(std::size_t bytes) override { return backend_.device->allocate_staging(bytes); }
+  Result<Buffer> allocate_staging(std::size_t bytes) override {
+    return backend_.device->allocate_staging(bytes);
+  }
   bool in_host_memory() const override { return backend_.device->shares_host_memory(); }
   Result<> release_cache() override;
   Result<> begin_media(int place, const MediaPart& part) override;
@@ -112,8 +116,8 @@ class LocalExecutor final : public Executor, public AdapterSlots, public MediaEn
   // Where a step's inputs lie; places depend on the number of tokens alone.
   struct Inputs {
     Part<std::int32_t> ids, positions, types;
-    Part<std::int32_t> axes;                       // [3, tokens], of ropes with axes
-    std::vector<Part<std::int64_t>> slots;         // of each cache group
+    Part<std::int32_t> axes;                                     // [3, tokens], of ropes with axes
+    std::vector<Part<std::int64_t>> slots;                       // of each cache group
     Part<std::int32_t> state_slots, state_starts, state_copies;  // of recurrent layers
     Part<std::int32_t> pending_tokens, pending_rows;
     Part<std::int32_t> adapter_tokens, adapter_starts;
@@ -146,7 +150,8 @@ class LocalExecutor final : public Executor, public AdapterSlots, public MediaEn
   struct UploadedRows {
     View rows, by_adapter, adapter_starts;  // ByAdapter::numbers and starts
   };
-  Result<UploadedRows> upload_rows(std::span<const std::int32_t> rows, std::span<const std::int32_t> by_adapter = {},
+  Result<UploadedRows> upload_rows(std::span<const std::int32_t> rows,
+                                   std::span<const std::int32_t> by_adapter = {},
                                    std::span<const std::int32_t> adapter_starts = {});
   Result<> plan_wholes(const Batch& batch);
   Result<> add_whole_plans();
@@ -163,8 +168,8 @@ class LocalExecutor final : public Executor, public AdapterSlots, public MediaEn
   Sampler sampler_;
   KvMemory cache_;
   std::int64_t blocks_ = 0;
-  // Behind every step so far: of a device that works by itself one may still write a block that is to be exported,
-  // or use one that has been freed and is imported to.
+  // Behind every step so far: of a device that works by itself one may still write a block that is to be
+  // exported, or use one that has been freed and is imported to.
   std::atomic<Stream::Mark> steps_begun_ = 0;
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<ExpertBalancer> balancer_;           // null: experts stay where they are
@@ -172,8 +177,8 @@ class LocalExecutor final : public Executor, public AdapterSlots, public MediaEn
   DecodeRecordings recordings_;
   std::optional<std::int64_t> recording_bytes_;  // of one, as rehearsed
 
-  std::optional<AdapterReader> reader_;  // with max_adapters
-  std::vector<Adapter> adapters_;        // by place
+  std::optional<AdapterReader> reader_;          // with max_adapters
+  std::vector<Adapter> adapters_;                // by place
   std::vector<std::int32_t> sequence_adapters_;  // of the step
   ByAdapter adapted_tokens_;                     // of the step
   ByAdapter adapted_rows_;                       // of the logits being made
@@ -184,8 +189,8 @@ class LocalExecutor final : public Executor, public AdapterSlots, public MediaEn
   std::size_t begun_image_ = 0;              // its place
   std::vector<ImageRows> step_images_;
   std::vector<std::vector<std::unique_ptr<AttentionPlan>>>
-      whole_plans_;                              // of one image each, one a cache group
-  std::vector<WholeSpan> wholes_;                // of the step
+      whole_plans_;                                // of one image each, one a cache group
+  std::vector<WholeSpan> wholes_;                  // of the step
   std::unique_ptr<SourceEncoder> source_encoder_;  // of models with cross attention
 
   StepMemory inputs_memory_, row_memory_;

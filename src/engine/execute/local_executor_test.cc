@@ -57,8 +57,8 @@ std::vector<SampledToken> generate(Backend backend, const std::string& name) {
   const CacheLayout layout =
       cache_layout(model->spec, {.block_size = kBlockSize, .dtype = model->activation});
   const int vocab = model->spec.vocab, groups = static_cast<int>(layout.groups.size());
-  auto executor = LocalExecutor::create(std::make_shared<Backend>(std::move(backend)), std::move(model), layout,
-                                        {.max_tokens = 64, .max_sequences = 4})
+  auto executor = LocalExecutor::create(std::make_shared<Backend>(std::move(backend)), std::move(model),
+                                        layout, {.max_tokens = 64, .max_sequences = 4})
                       .value();
   if (!executor->device().shares_host_memory()) {
     EXPECT_TRUE(executor->rehearse());
@@ -92,8 +92,8 @@ TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   const CacheLayout layout =
       cache_layout(model->spec, {.block_size = kBlockSize, .dtype = model->activation});
   const int vocab = model->spec.vocab;
-  auto executor = LocalExecutor::create(std::make_shared<Backend>(std::move(backend)), std::move(model), layout,
-                                        {.max_tokens = 64, .max_sequences = 4})
+  auto executor = LocalExecutor::create(std::make_shared<Backend>(std::move(backend)), std::move(model),
+                                        layout, {.max_tokens = 64, .max_sequences = 4})
                       .value();
   ASSERT_TRUE(executor->allocate_cache(64, 1));
   ASSERT_TRUE(executor->asynchronous());
@@ -125,15 +125,16 @@ TEST(ExecutorOnADevice, WaitsForTheSampledIdsAndNothingElse) {
   }
 }
 
-// What steps allocate late is there before the cache is measured, but for recordings, whose size is known by then.
+// What steps allocate late is there before the cache is measured, but for recordings, whose size is known by
+// then.
 TEST(ExecutorOnADevice, StepsTakeWhatTheRehearsalSays) {
   Backend backend = make_cuda_backend().value();
   auto model = Model::load("tests/data/models/llama", backend, {.threads = 2}).value();
   const CacheLayout layout =
       cache_layout(model->spec, {.block_size = kBlockSize, .dtype = model->activation});
   const int vocab = model->spec.vocab;
-  auto executor = LocalExecutor::create(std::make_shared<Backend>(std::move(backend)), std::move(model), layout,
-                                        {.max_tokens = 64, .max_sequences = 4})
+  auto executor = LocalExecutor::create(std::make_shared<Backend>(std::move(backend)), std::move(model),
+                                        layout, {.max_tokens = 64, .max_sequences = 4})
                       .value();
   const auto available = [&] { return static_cast<std::int64_t>(executor->device().available_bytes()); };
   const std::int64_t estimated = executor->later_bytes(), before = available();

@@ -49,8 +49,8 @@ struct DropMedia {
 struct ReleaseCache {};
 struct End {};
 
-using Any = std::variant<AllocateCache, Forward, Logits, PutAdapter, DropAdapter, BeginMedia, AdvanceMedia, DropMedia,
-                         ReleaseCache, End>;
+using Any = std::variant<AllocateCache, Forward, Logits, PutAdapter, DropAdapter, BeginMedia, AdvanceMedia,
+                         DropMedia, ReleaseCache, End>;
 }  // namespace order
 
 // Where rank 0 finds the blocks of a rank.

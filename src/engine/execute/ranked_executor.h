@@ -27,7 +27,8 @@ namespace octavo {
 
 class RankedExecutor final : public Executor, public AdapterSlots, public MediaEncoder {
  public:
-  // Allocates the cache on every rank. caches: of blocks that may leave the engine. Error: one has not got the memory.
+  // Allocates the cache on every rank. caches: of blocks that may leave the engine. Error: one has not got
+  // the memory.
   static Result<std::unique_ptr<RankedExecutor>> create(std::unique_ptr<Ranks> ranks,
                                                         std::unique_ptr<LocalExecutor> own,
                                                         std::int64_t blocks, std::int64_t state_slots,
@@ -45,7 +46,9 @@ class RankedExecutor final : public Executor, public AdapterSlots, public MediaE
                                       std::span<const std::uint8_t> heads) override;
   AdapterSlots* adapters() override { return own_->adapters() != nullptr ? this : nullptr; }
   MediaEncoder* media_encoder() override { return own_->media_encoder() != nullptr ? this : nullptr; }
-  Result<AdapterFile> read_adapter(const std::string& path) const override { return own_->read_adapter(path); }
+  Result<AdapterFile> read_adapter(const std::string& path) const override {
+    return own_->read_adapter(path);
+  }
   Result<> put_adapter(int place, std::span<const AdapterFile::Change> changes) override;
   void drop_adapter(int place) override;
   Result<> begin_media(int place, const MediaPart& part) override;
@@ -53,8 +56,12 @@ class RankedExecutor final : public Executor, public AdapterSlots, public MediaE
   void drop_media(int place) override;
   Result<> release_cache() override;
   Result<BlockFormat> block_format() const override;
-  void export_piece(KvPlace place, std::span<std::byte> out) const override { memory_->export_piece(place, out); }
-  void import_piece(KvPlace place, std::span<const std::byte> bytes) override { memory_->import_piece(place, bytes); }
+  void export_piece(KvPlace place, std::span<std::byte> out) const override {
+    memory_->export_piece(place, out);
+  }
+  void import_piece(KvPlace place, std::span<const std::byte> bytes) override {
+    memory_->import_piece(place, bytes);
+  }
 
  private:
   RankedExecutor() = default;
@@ -70,12 +77,13 @@ class RankedExecutor final : public Executor, public AdapterSlots, public MediaE
   std::unique_ptr<LocalExecutor> own_;
   std::optional<RankedKvMemory> memory_;  // of blocks that may leave the engine
   std::vector<std::byte> message_;
-  std::deque<Batch> waiting_;  // for the stages before: oldest first
+  std::deque<Batch> waiting_;   // for the stages before: oldest first
   std::atomic<int> steps_ = 0;  // on their way
   std::jthread looking_;        // ends before the ranks do
 };
 
-// What a rank other than 0 does once its part is loaded: as rank 0 says, until that fails or ends. Errors: what failed.
+// What a rank other than 0 does once its part is loaded: as rank 0 says, until that fails or ends. Errors:
+// what failed.
 Result<> follow_rank_0(LocalExecutor& own, Ranks& ranks);
 
 }  // namespace octavo

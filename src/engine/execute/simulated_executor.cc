@@ -107,7 +107,8 @@ Result<> SimulatedExecutor::release_cache() {
 }
 
 void SimulatedExecutor::import_piece(KvPlace place, std::span<const std::byte> bytes) {
-  std::memcpy(&slots_[static_cast<std::size_t>(place.number * options_.block_size)], bytes.data(), bytes.size());
+  std::memcpy(&slots_[static_cast<std::size_t>(place.number * options_.block_size)], bytes.data(),
+              bytes.size());
 }
 
 }  // namespace octavo

@@ -24,7 +24,8 @@ Result<> runs(const Backend&) { return {}; }
 TEST(ChooseDevice, TakesTheOneThatIsNamed) {
   EXPECT_EQ(choose_device(options_on("cpu"), runs)->name, "cpu");
   EXPECT_EQ(choose_device(options_on("reference"), runs)->name, "reference");
-  EXPECT_THAT(choose_device(options_on("abacus"), runs).error().message, HasSubstr("must be auto, cpu, cuda or reference"));
+  EXPECT_THAT(choose_device(options_on("abacus"), runs).error().message,
+              HasSubstr("must be auto, cpu, cuda or reference"));
 }
 
 TEST(ChooseDevice, AutoIsAGpuWhereThereIsOne) {

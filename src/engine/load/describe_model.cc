@@ -67,7 +67,8 @@ void describe_media(const ModelSpec& spec, int max_num_seqs, int max_model_len, 
   if (const auto& source = spec.tower->source)
     info.source = {.tokens = source->rows, .places = max_num_seqs, .begin = source->begin};
   else if (spec.hears_beside())
-    info.sound = {.mels = spec.tower->sound->mels, .frames = spec.tower->sound->frames(), .places = max_num_seqs};
+    info.sound = {
+        .mels = spec.tower->sound->mels, .frames = spec.tower->sound->frames(), .places = max_num_seqs};
   else if (const std::optional<SoundInput>& sound = spec.tower->sound)
     info.sound = {.mels = sound->mels,
                   .frames = sound->frames(),

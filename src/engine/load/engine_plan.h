@@ -1,4 +1,5 @@
-// An engine's options for its scheduler, from the options and the figures of what is loaded: no device, clock or file.
+// An engine's options for its scheduler, from the options and the figures of what is loaded: no device, clock
+// or file.
 #pragma once
 
 #include <cstdint>
@@ -26,18 +27,18 @@ struct ModelPlanFigures {
 
 // Known once weights and workspaces are in memory.
 struct MemoryFigures {
-  MemoryPlan memory{};                    // `useful` is planned here
-  std::int64_t source_bytes = 0;        // of a sequence's sound or prompt
-  std::int64_t draft_block_bytes = 0;   // of the draft model's blocks, as many as the model's
+  MemoryPlan memory{};                 // `useful` is planned here
+  std::int64_t source_bytes = 0;       // of a sequence's sound or prompt
+  std::int64_t draft_block_bytes = 0;  // of the draft model's blocks, as many as the model's
   int steps_in_flight = 1;
-  int draft_states = 0;                 // draft tokens of a step at most, where sequences have states
+  int draft_states = 0;  // draft tokens of a step at most, where sequences have states
 };
 
 // All of it but the number of blocks and states: what workspaces are allocated for.
 SchedulerOptions plan_step(const ModelPlanFigures& model, const EngineOptions& options);
 
-// Adds the number of states and blocks, and with it the longest sequence: max_model_len of the options must fit, the model's
-// own limit gives way. Errors: invalid_argument, naming kv_cache_memory_bytes.
+// Adds the number of states and blocks, and with it the longest sequence: max_model_len of the options must
+// fit, the model's own limit gives way. Errors: invalid_argument, naming kv_cache_memory_bytes.
 Result<SchedulerOptions> plan_engine(const ModelPlanFigures& model, const MemoryFigures& memory,
                                      const EngineOptions& options);
 

@@ -22,7 +22,9 @@ EngineOptions some_options() {
   return options;
 }
 
-MemoryFigures asked(const EngineOptions& options) { return {.memory = {.asked = options.kv_cache_memory_bytes}}; }
+MemoryFigures asked(const EngineOptions& options) {
+  return {.memory = {.asked = options.kv_cache_memory_bytes}};
+}
 
 TEST(EnginePlan, AStepHasNoMoreSequencesThanTokens) {
   EngineOptions options = some_options();

@@ -13,11 +13,12 @@ namespace {
 constexpr int kCounts[] = {1, 2, 4, kFreeTokensFewest, 12, 16, 24, kFreeTokensMost};
 // Of a step of one token. A draft token that is right half of the time is worth more than its share of this.
 constexpr double kMostTime = 1.75;
-constexpr int kRuns = 5;  // of which the fastest counts
+constexpr int kRuns = 5;                           // of which the fastest counts
 constexpr std::int64_t kPatienceNs = 100'000'000;  // for the runs of a size
 
 bool is_free(const StepTimes& times, int tokens) {
-  return times.knows(tokens) && static_cast<double>(times.of(tokens)) <= kMostTime * static_cast<double>(times.of(1));
+  return times.knows(tokens) &&
+         static_cast<double>(times.of(tokens)) <= kMostTime * static_cast<double>(times.of(1));
 }
 
 }  // namespace
@@ -59,8 +60,8 @@ Result<StepTimes> measure_step_times(Executor& executor, const SchedulerOptions&
     times.note(count, time);
     if (count > kFreeTokensFewest && !is_free(times, count)) break;
   }
-  log_info("a step takes up to {} tokens along with draft tokens; one token takes {} us", free_tokens_of(times),
-           times.of(1) / 1000);
+  log_info("a step takes up to {} tokens along with draft tokens; one token takes {} us",
+           free_tokens_of(times), times.of(1) / 1000);
   return times;
 }
 

@@ -46,7 +46,8 @@ TEST(FreeTokens, AreThoseThatHardlyTakeLonger) {
   EXPECT_EQ(measured(alike), kFreeTokensMost);
   Timed by_token([](int tokens) { return 1000 * tokens; });
   EXPECT_EQ(measured(by_token), kFreeTokensFewest);
-  Timed between([](int tokens) { return 900 + 50 * tokens; });  // with 12 it is 1.58 times as long, with 16 1.79
+  Timed between(
+      [](int tokens) { return 900 + 50 * tokens; });  // with 12 it is 1.58 times as long, with 16 1.79
   EXPECT_EQ(measured(between), 12);
 }
 

@@ -34,11 +34,13 @@ Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
   const int tokens = tower.image_tokens();
   const int needed = tokens + std::min(options.max_num_seqs, options.max_num_batched_tokens - 1);
   if (options.max_num_batched_tokens < needed)
-    return invalid("max_num_batched_tokens",
-                   "max_num_batched_tokens is {}; a step must hold the {} tokens of an image beside max_num_seqs = {}",
-                   options.max_num_batched_tokens, tokens, options.max_num_seqs);
+    return invalid(
+        "max_num_batched_tokens",
+        "max_num_batched_tokens is {}; a step must hold the {} tokens of an image beside max_num_seqs = {}",
+        options.max_num_batched_tokens, tokens, options.max_num_seqs);
   if (const int most = options.long_prefill_token_threshold; most > 0 && most < tokens)
-    return invalid("long_prefill_token_threshold", "long_prefill_token_threshold is {}; an image has {} tokens", most, tokens);
+    return invalid("long_prefill_token_threshold",
+                   "long_prefill_token_threshold is {}; an image has {} tokens", most, tokens);
   return {};
 }
 
@@ -46,7 +48,8 @@ Result<> check_step(const EngineOptions& options, const ModelSpec& tower) {
 Result<> check_cross(const EngineOptions& options, const Model& model) {
   const auto refuse = [&](std::string_view field, std::string_view what) {
     return field_failure(field, ErrorCode::unsupported, "{} {}, not {} yet", model.spec.architecture,
-                         model.spec.hears_beside() ? "transcribes sound" : "reads prompts with an encoder", what);
+                         model.spec.hears_beside() ? "transcribes sound" : "reads prompts with an encoder",
+                         what);
   };
   if (options.lora.enabled) return refuse("enable_lora", "with LoRA adapters");
   if (options.speculation) return refuse("speculative_config", "with draft tokens");
@@ -89,8 +92,8 @@ Shard shard_of(const EngineOptions& options, const Ranks* ranks) {
 }
 
 // All stages have as many blocks and states, so that the one whose layers need most decides.
-Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const CacheOptions& cache, const Ops& ops,
-                            ModelPlanFigures& figures) {
+Result<> share_among_stages(const EngineOptions& options, ModelSpec spec, const CacheOptions& cache,
+                            const Ops& ops, ModelPlanFigures& figures) {
   TRY(const std::vector<Stage> stages, divide_layers(spec, options.pipeline_parallel_size));
   for (const Stage& stage : stages) {
     spec.stage = stage;
@@ -116,7 +119,8 @@ Result<RankCaches> rank_caches(ModelSpec spec, const CacheOptions& cache, const 
     spec.shard = shard;
     spec.shard.rank = layout.part(rank);
     spec.stage = stages[static_cast<std::size_t>(layout.stage(rank))];
-    caches.ranks.push_back({layout.part(rank), layout.tensor, spec.stage.first_layer, cache_layout(spec, cache)});
+    caches.ranks.push_back(
+        {layout.part(rank), layout.tensor, spec.stage.first_layer, cache_layout(spec, cache)});
   }
   return caches;
 }
@@ -127,8 +131,10 @@ Result<> advise_on_output(const EngineOptions& options, const Model& model) {
   if (method == "none" || method == "gguf") return {};
   const Weight& output = model.network.ends->output();
   if (output.bytes() < 2 * static_cast<std::size_t>(output.rows() * output.cols())) return {};
-  log_info("the output matrix is not {} but plain: each step reads {} MB of it; --quantization int8 makes codes of it",
-           method, output.bytes() / 1'000'000);
+  log_info(
+      "the output matrix is not {} but plain: each step reads {} MB of it; --quantization int8 makes codes "
+      "of it",
+      method, output.bytes() / 1'000'000);
   return {};
 }
 
@@ -237,8 +243,8 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   TRY_VOID(check_ranks(options));
   if (options.data_parallel_size > 1 && !backend->device->shares_host_memory())
     return field_failure("data_parallel_size", ErrorCode::unsupported,
-                         "must be 1 on devices other than cpu, got {} on {}: set --device cpu", options.data_parallel_size,
-                         backend->name);
+                         "must be 1 on devices other than cpu, got {} on {}: set --device cpu",
+                         options.data_parallel_size, backend->name);
   std::unique_ptr<Ranks> ranks;
   if (options.rank_layout().size() > 1) {
     TRY(ranks, Ranks::start(options, hooks.rank_command));
@@ -266,10 +272,11 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
       !device.shares_host_memory() && options.kv_cache_memory_bytes == 0 && !options.num_blocks && !pools;
   if (measures) TRY_VOID(executor->rehearse());
   int free_tokens = usual_free_tokens(device);
-  MemoryFigures memory{.memory = memory_of(options, device),
-                       .source_bytes = executor->source_bytes(),
-                       .draft_block_bytes = draft ? draft->block_bytes : 0,
-                       .steps_in_flight = std::max(executor->steps_in_flight(), options.pipeline_parallel_size)};
+  MemoryFigures memory{
+      .memory = memory_of(options, device),
+      .source_bytes = executor->source_bytes(),
+      .draft_block_bytes = draft ? draft->block_bytes : 0,
+      .steps_in_flight = std::max(executor->steps_in_flight(), options.pipeline_parallel_size)};
   memory.memory.reserved = executor->later_bytes() + (draft ? draft->later_bytes() : 0);
   if (options.speculation)
     memory.draft_states =
@@ -282,10 +289,12 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   const int rank_count = options.rank_layout().size();
   info.weight_bytes = rank_count * static_cast<std::int64_t>(executor->model().weight_bytes);
   if (draft) info.weight_bytes += static_cast<std::int64_t>(draft->model().weight_bytes);
-  if (const auto& ends = executor->model().ends) info.weight_bytes += static_cast<std::int64_t>(ends->weight_bytes);
+  if (const auto& ends = executor->model().ends)
+    info.weight_bytes += static_cast<std::int64_t>(ends->weight_bytes);
   const int states = scheduler.max_num_seqs + scheduler.draft_states + scheduler.saved_states;
-  info.cache_bytes = rank_count * (scheduler.num_blocks * figures.block_bytes + states * figures.state_bytes) +
-                     scheduler.max_num_seqs * memory.source_bytes + scheduler.num_blocks * memory.draft_block_bytes;
+  info.cache_bytes =
+      rank_count * (scheduler.num_blocks * figures.block_bytes + states * figures.state_bytes) +
+      scheduler.max_num_seqs * memory.source_bytes + scheduler.num_blocks * memory.draft_block_bytes;
   info.vocab_size = executor->model().spec.vocab;
   if (pools) describe_head(executor->model().spec, info);
   if (const ModelSpec& spec = executor->model().spec; executor->model().tower)
@@ -296,7 +305,8 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   const LocalExecutor& local = *executor;
   std::unique_ptr<Executor> whole;
   if (ranks) {
-    TRY(whole, RankedExecutor::create(std::move(ranks), std::move(executor), scheduler.num_blocks, states, caches));
+    TRY(whole,
+        RankedExecutor::create(std::move(ranks), std::move(executor), scheduler.num_blocks, states, caches));
   } else {
     TRY_VOID(executor->allocate_cache(scheduler.num_blocks, states, scheduler.max_num_seqs));
     whole = std::move(executor);
@@ -310,7 +320,8 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
   if (options.speculation) {
     StepTimes times;
     // Where draft tokens have states, there are as many of these as was thought before.
-    if (device.shares_host_memory() && scheduler.draft_states == 0 && options.speculation->per_batch_size.empty()) {
+    if (device.shares_host_memory() && scheduler.draft_states == 0 &&
+        options.speculation->per_batch_size.empty()) {
       TRY(times, measure_step_times(*parts.executor, scheduler, info.vocab_size));
       free_tokens = free_tokens_of(times);
     }

@@ -28,16 +28,16 @@ struct LoadHooks {
 };
 
 // The device "auto" is the CPU, with one line in the log, when there is a GPU and its backend cannot run this
-// model (choose_device.h). Errors: the checkpoint is wrong or not supported, the device is not there, the memory does not
-// suffice, the options contradict each other.
+// model (choose_device.h). Errors: the checkpoint is wrong or not supported, the device is not there, the
+// memory does not suffice, the options contradict each other.
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const LoadHooks& hooks = {});
 
-// Whether load_engine() finds the model's weights in this folder, or GGUF file, in place of its own (weights_dir).
-// Errors: field "weights_path".
+// Whether load_engine() finds the model's weights in this folder, or GGUF file, in place of its own
+// (weights_dir). Errors: field "weights_path".
 Result<> check_weights(const EngineOptions& options, const std::string& path);
 
-// The process of a rank other than 0, with the options of load_engine: works until rank 0's process ends. Errors: its
-// part cannot be loaded; another rank is gone.
+// The process of a rank other than 0, with the options of load_engine: works until rank 0's process ends.
+// Errors: its part cannot be loaded; another rank is gone.
 Result<> run_rank(const EngineOptions& options, int rank);
 
 }  // namespace octavo

@@ -12,7 +12,9 @@ constexpr std::size_t kChangesAtOnce = 8;  // matrices that go to the device bet
 }  // namespace
 
 AdapterTable::AdapterTable(AdapterSlots* slots, int places, std::function<void()> wake)
-    : slots_(slots), wake_(std::move(wake)), places_(static_cast<std::size_t>(slots != nullptr ? places : 0)) {
+    : slots_(slots),
+      wake_(std::move(wake)),
+      places_(static_cast<std::size_t>(slots != nullptr ? places : 0)) {
   if (!places_.empty()) thread_ = std::thread([this] { run(); });
 }
 
@@ -29,8 +31,8 @@ AdapterTable::~AdapterTable() {
 void AdapterTable::load(AdapterSource source, AdapterDone done) {
   if (places_.empty()) return done(failure(ErrorCode::unsupported, "this server runs without --enable-lora"));
   if (entries_.size() >= kNamesMax)
-    return done(failure(ErrorCode::resource_exhausted, "{} adapters are known, the limit is {}", entries_.size(),
-                        kNamesMax));
+    return done(failure(ErrorCode::resource_exhausted, "{} adapters are known, the limit is {}",
+                        entries_.size(), kNamesMax));
   if (Entry* old = find(source.name)) old->leaving = true;
   Entry& entry = entries_.emplace_back();
   entry.source = std::move(source);
@@ -92,7 +94,9 @@ void AdapterTable::fail(Entry& entry, Error error) {
 
 // One at a time, in the order in which they were wanted.
 void AdapterTable::read_next() {
-  const auto busy = [](const Entry& entry) { return entry.state == State::reading || entry.state == State::read; };
+  const auto busy = [](const Entry& entry) {
+    return entry.state == State::reading || entry.state == State::read;
+  };
   if (std::ranges::any_of(entries_, busy)) return;
   Entry* next = nullptr;
   for (Entry& entry : entries_)
@@ -165,7 +169,8 @@ void AdapterTable::leave_place(Entry& entry) {
 // True: it is ready, or has failed.
 bool AdapterTable::prepare(Entry& entry) {
   const std::span changes(entry.file.changes);
-  const std::span next = changes.subspan(entry.prepared, std::min(kChangesAtOnce, changes.size() - entry.prepared));
+  const std::span next =
+      changes.subspan(entry.prepared, std::min(kChangesAtOnce, changes.size() - entry.prepared));
   if (const auto put = slots_->put_adapter(entry.place, next); !put) {
     fail(entry, put.error());
     return true;
@@ -205,8 +210,8 @@ bool AdapterTable::advance(const std::function<bool(int place)>& is_used) {
 }
 
 bool AdapterTable::preparing() const {
-  return std::ranges::any_of(entries_,
-                             [](const Entry& entry) { return entry.state == State::read && entry.place >= 0; });
+  return std::ranges::any_of(
+      entries_, [](const Entry& entry) { return entry.state == State::read && entry.place >= 0; });
 }
 
 }  // namespace octavo

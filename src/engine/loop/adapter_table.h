@@ -1,9 +1,9 @@
 // The LoRA adapters that an engine knows by name, and those of them that are in memory.
 //
-// A folder is read on a thread of its own; its matrices then go to the device a few between two steps, so that
-// loading holds up nobody. When all places are taken, the adapter that was used longest ago, and that no answer
-// needs, leaves its place; it is read again when a request wants it. One is read at a time: what waits for a
-// place holds no more memory than that.
+// A folder is read on a thread of its own; its matrices then go to the device a few between two steps, so
+// that loading holds up nobody. When all places are taken, the adapter that was used longest ago, and that no
+// answer needs, leaves its place; it is read again when a request wants it. One is read at a time: what waits
+// for a place holds no more memory than that.
 #pragma once
 
 #include <condition_variable>
@@ -23,7 +23,8 @@ namespace octavo {
 
 class AdapterTable {
  public:
-  // places: adapters in memory at a time. wake: called on the reading thread when advance() has something to do.
+  // places: adapters in memory at a time. wake: called on the reading thread when advance() has something to
+  // do.
   AdapterTable(AdapterSlots* slots, int places, std::function<void()> wake);
   // Whoever still waits for an adapter is told that the engine stops.
   ~AdapterTable();
@@ -39,12 +40,12 @@ class AdapterTable {
     int place = -1;
     Hash128 digest;  // of its files
   };
-  // For an answer. nullopt: it is being loaded, ask again when advance() says so. Errors: there is none of that
-  // name, or it could not be read.
+  // For an answer. nullopt: it is being loaded, ask again when advance() says so. Errors: there is none of
+  // that name, or it could not be read.
   Result<std::optional<Use>> use(const std::string& name);
 
-  // Goes on with what is being loaded. is_used(place): whether an answer has that adapter. True: adapters have
-  // become ready, or have failed.
+  // Goes on with what is being loaded. is_used(place): whether an answer has that adapter. True: adapters
+  // have become ready, or have failed.
   bool advance(const std::function<bool(int place)>& is_used);
   // Matrices are on their way to the device.
   bool preparing() const;

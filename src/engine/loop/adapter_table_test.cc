@@ -43,7 +43,8 @@ class AdapterTableTest : public testing::Test {
     table_.advance([&](int place) { return used_.contains(place); });
   }
   void load(const std::string& name, const std::string& path = "folder") {
-    table_.load({name, path}, [this, name](const Result<>& done) { told_[name] = done ? "ready" : done.error().message; });
+    table_.load({name, path},
+                [this, name](const Result<>& done) { told_[name] = done ? "ready" : done.error().message; });
   }
   // -1: it is being loaded; -2: an error.
   int place(const std::string& name) {

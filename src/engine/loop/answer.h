@@ -28,16 +28,18 @@ struct EncodedMedia {
 struct Accepted {
   RequestId id = 0;
   Request request;
-  std::vector<std::shared_ptr<const EncodedMedia>> encoded{};  // the encoded ones of the request's media, in order
+  std::vector<std::shared_ptr<const EncodedMedia>>
+      encoded{};  // the encoded ones of the request's media, in order
   std::shared_ptr<OutputSink> sink;
   std::int64_t arrived_us = 0;
-  int unfinished = 0;  // answers
+  int unfinished = 0;      // answers
   Hash128 identity;        // of its prefixes in the cache; set when its adapter is known
   bool scheduled = false;  // an answer of it has begun
 };
 
 struct Answer {
-  // begun: one of the request's answers_so_far. seed: of this answer. context_tokens, vocab_size: of the model.
+  // begun: one of the request's answers_so_far. seed: of this answer. context_tokens, vocab_size: of the
+  // model.
   Answer(std::shared_ptr<Accepted> whose, const AnswerSoFar& begun, std::uint64_t seed, int context_tokens,
          int vocab_size)
       : accepted(std::move(whose)),
@@ -73,19 +75,19 @@ struct Answer {
 
   std::shared_ptr<Accepted> accepted;
   const AnswerSoFar& so_far;  // one of accepted->request's
-  SequenceId sequence{};  // none while the grammar is compiled
+  SequenceId sequence{};      // none while the grammar is compiled
   SequenceSampling sampling;
   ThinkingLimit thinking;
   FinishRule finish;
-  std::shared_ptr<GuidedText> guided;       // with a grammar: all tokens after grammar_after
-  bool grammar_waits = false;               // for grammar_after
-  bool mask_under_way = false;              // the mask worker uses `guided`
-  Acceptance acceptance;                    // of draft tokens
-  int adapter = -1;                         // slot of its LoRA adapter; -1: none, or not loaded yet
+  std::shared_ptr<GuidedText> guided;  // with a grammar: all tokens after grammar_after
+  bool grammar_waits = false;          // for grammar_after
+  bool mask_under_way = false;         // the mask worker uses `guided`
+  Acceptance acceptance;               // of draft tokens
+  int adapter = -1;                    // slot of its LoRA adapter; -1: none, or not loaded yet
   RequestTimes times;
   int cached_tokens = 0;
   int preemptions = 0;
-  Output news;  // of the step that is committed now
+  Output news;                                 // of the step that is committed now
   std::vector<TokenLogprobs> prompt_logprobs;  // of positions 1, 2, ... computed and not delivered yet
   int prompt_logprobs_count = 0;               // computed so far, delivered ones included
 };

@@ -6,15 +6,16 @@ namespace octavo {
 namespace {
 
 // The rows of one part that the planned tokens see. `sequence`: its index in the batch.
-void add_rows(const PlannedSequence& s, std::size_t sequence, const MediaPart& part, int place, Batch& batch) {
+void add_rows(const PlannedSequence& s, std::size_t sequence, const MediaPart& part, int place,
+              Batch& batch) {
   // Tokens that follow each other in the prompt: all of the part's, or one row of its grid.
   const int run = part.row_breaks ? part.columns : part.tokens;
   for (int row = 0, at = part.first; row < part.tokens; row += run, at += run + 1) {
     const int first = std::max(at, s.first);
     const int end = std::min(at + run, s.first + s.count);
     if (first < end)
-      batch.images.push_back({batch.query_starts[sequence] + first - s.first, end - first, place, row + first - at,
-                              static_cast<std::int32_t>(sequence)});
+      batch.images.push_back({batch.query_starts[sequence] + first - s.first, end - first, place,
+                              row + first - at, static_cast<std::int32_t>(sequence)});
   }
 }
 

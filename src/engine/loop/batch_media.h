@@ -1,4 +1,5 @@
-// Media of a step: which rows of encoded images stand for which tokens of its batch, and positions on an image's grid.
+// Media of a step: which rows of encoded images stand for which tokens of its batch, and positions on an
+// image's grid.
 #pragma once
 
 #include "engine/execute/batch.h"

@@ -1,6 +1,6 @@
-// Engines of models with the kinds of blocks that have no engine test of their own: experts by each kind of router,
-// sinks, windows, chunks of attention, ALiBi, indexers, values narrower than keys, residuals that skip layers, layers that
-// read the keys and values of others. An answer depends on its request alone.
+// Engines of models with the kinds of blocks that have no engine test of their own: experts by each kind of
+// router, sinks, windows, chunks of attention, ALiBi, indexers, values narrower than keys, residuals that
+// skip layers, layers that read the keys and values of others. An answer depends on its request alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,8 +31,9 @@ std::string model_name(const testing::TestParamInfo<const char*>& test) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, BlockEngine,
-                         testing::Values("qwen3_moe", "qwen2_moe", "phimoe", "glm4_moe", "gpt_oss", "gemma3", "llama4", "bloom",
-                                         "mimo_v2_flash", "deepseek_v32", "glm_moe_dsa-shared", "step3", "step3p5", "granite_swa",
+                         testing::Values("qwen3_moe", "qwen2_moe", "phimoe", "glm4_moe", "gpt_oss", "gemma3",
+                                         "llama4", "bloom", "mimo_v2_flash", "deepseek_v32",
+                                         "glm_moe_dsa-shared", "step3", "step3p5", "granite_swa",
                                          "longcat_flash", "solar", "gemma3n", "gemma4"),
                          model_name);
 

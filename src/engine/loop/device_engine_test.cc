@@ -89,8 +89,10 @@ TEST_P(DeviceEngineParts, PromptsComeBackFromATierToTheBit) {
 // --kv-offloading-size on a device with memory of its own.
 TEST_P(DeviceEngineParts, PromptsComeBackFromHostMemoryToTheBit) {
   const ScratchDirectory folder;
-  const auto stats = expect_back_from(
-      {.place = folder / "unused", .bytes = std::int64_t{1} << 24, .on_host_of_device = true, .load_always = true});
+  const auto stats = expect_back_from({.place = folder / "unused",
+                                       .bytes = std::int64_t{1} << 24,
+                                       .on_host_of_device = true,
+                                       .load_always = true});
   EXPECT_FALSE(std::filesystem::exists(folder / "unused"));
   EXPECT_FALSE(stats.kv_tier.enabled);
   EXPECT_EQ(stats.kv_host_tier.enabled, stats.kv_transfer.enabled);
@@ -157,7 +159,9 @@ TEST_F(Refused, NoQuantisedMatrices) {
 TEST_F(Refused, Sound) {
   options_.model_dir = "tests/data/sound/whisper";
   EXPECT_TRUE(load_engine(options_));
-  EXPECT_THAT(error_on_cuda(), testing::HasSubstr("cross attention to the rows of an encoder, which device cuda lacks; set --device cpu"));
+  EXPECT_THAT(error_on_cuda(),
+              testing::HasSubstr(
+                  "cross attention to the rows of an encoder, which device cuda lacks; set --device cpu"));
 }
 
 TEST_F(Refused, WrongOptionsStayErrors) {

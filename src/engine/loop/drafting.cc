@@ -103,7 +103,8 @@ Result<std::int64_t> Drafting::draft_texts(int sequences) {
 Draft Drafting::draft_for(const RowOwner& owner, int sequences) {
   Answer& answer = answers_[owner.answer];
   const Sequence& s = *scheduler_.find(owner.sequence);
-  const int room = std::max(0, s.max_total_tokens - 1 - s.length());  // the answer's last token is never computed
+  const int room =
+      std::max(0, s.max_total_tokens - 1 - s.length());  // the answer's last token is never computed
   return {.sequence = static_cast<std::uint64_t>(owner.sequence),
           .text = s.tokens,
           .prompt_tokens = s.prompt_tokens,
@@ -111,11 +112,12 @@ Draft Drafting::draft_for(const RowOwner& owner, int sequences) {
           .seed = answer.sampling.seed(),
           .identity = s.identity,
           .isolated = !answer.accepted->request.identity.salt.empty(),
-          .most = std::min({policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room})};
+          .most = std::min(
+              {policy_.count(sequences, answer.acceptance), scheduler_.options().max_draft_tokens, room})};
 }
 
-// Cuts draft tokens that the answer's grammar does not allow, or cannot check at once, and those after a token that changes
-// its masks.
+// Cuts draft tokens that the answer's grammar does not allow, or cannot check at once, and those after a
+// token that changes its masks.
 void Drafting::keep_allowed(Answer& answer, std::vector<TokenId>& draft_tokens) {
   const auto cut_at = [&](TokenId token) {
     draft_tokens.erase(std::ranges::find(draft_tokens, token), draft_tokens.end());
@@ -137,7 +139,8 @@ void Drafting::note_computed(const StepRecord& record) {
 }
 
 void Drafting::end(const Sequence& sequence, SequenceId id) {
-  if (proposer_ != nullptr) proposer_->end(static_cast<std::uint64_t>(id), sequence.tokens, sequence.prompt_tokens);
+  if (proposer_ != nullptr)
+    proposer_->end(static_cast<std::uint64_t>(id), sequence.tokens, sequence.prompt_tokens);
 }
 
 }  // namespace octavo

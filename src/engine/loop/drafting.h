@@ -1,5 +1,5 @@
-// Draft tokens of the step loop: the proposer reads what a step computed and proposes tokens for the next step, after the
-// output tokens of this one are handed over.
+// Draft tokens of the step loop: the proposer reads what a step computed and proposes tokens for the next
+// step, after the output tokens of this one are handed over.
 #pragma once
 
 #include <array>

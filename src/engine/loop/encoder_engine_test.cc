@@ -154,13 +154,13 @@ std::string_view made_by(std::string_view name) {
   if (name.ends_with("classifier") || name.ends_with("reranker")) return "scores";
   if (name.starts_with("colbert") || name.ends_with("-reward") || name.ends_with("-tokens")) return "tokens";
   if (name == "llama-both-ways" || name == "voyage" || name.starts_with("jina_v3") || name == "nomic_bert" ||
-      name.starts_with("nomic_moe") || name == "embedding_gemma" || name == "eurobert" || name == "t5-encoder")
+      name.starts_with("nomic_moe") || name == "embedding_gemma" || name == "eurobert" ||
+      name == "t5-encoder")
     return "mean";
   return name == "qwen3-embedder" || name == "gemma2-embedder" ? "last" : "first";
 }
 
 TEST_P(EncoderEngine, GivesTheNumbersOfTransformers) { agree(kRoot + GetParam(), made_by(GetParam())); }
-
 
 std::string test_name(const testing::TestParamInfo<std::string>& param) {
   std::string name = param.param;
@@ -172,10 +172,11 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
                                          "bert-tokens", "llama-both-ways", "llama-both-ways-reranker",
                                          "internlm2-reward", "modernbert-tokens", "qwen2-reward", "voyage",
                                          "xlm-roberta-tokens", "colbert", "colbert-modernbert",
-                                         "embedding_gemma", "eurobert", "gemma2-embedder", "gpt2-classifier", "gte",
-                                         "gte-classifier", "jamba-classifier", "jina_v3", "jina_v3-published", "modernbert",
-                                         "modernbert-classifier", "nomic_bert", "nomic_moe", "qwen2-process-reward",
-                                         "qwen3-embedder", "qwen3-reranker", "roberta", "roberta-filler", "t5-encoder",
+                                         "embedding_gemma", "eurobert", "gemma2-embedder", "gpt2-classifier",
+                                         "gte", "gte-classifier", "jamba-classifier", "jina_v3",
+                                         "jina_v3-published", "modernbert", "modernbert-classifier",
+                                         "nomic_bert", "nomic_moe", "qwen2-process-reward", "qwen3-embedder",
+                                         "qwen3-reranker", "roberta", "roberta-filler", "t5-encoder",
                                          "xlm-roberta-classifier"),
                          test_name);
 
@@ -183,8 +184,9 @@ INSTANTIATE_TEST_SUITE_P(Families, EncoderEngine,
 class EncoderGgufFile : public EncoderEngine {};
 INSTANTIATE_TEST_SUITE_P(Families, EncoderGgufFile,
                          testing::Values("bert", "embedding_gemma", "eurobert", "jina_v3", "modernbert",
-                                         "modernbert-classifier", "nomic_bert", "nomic_moe-gguf", "qwen3-embedder",
-                                         "qwen3-word-reranker", "roberta", "t5-encoder", "xlm-roberta-classifier"),
+                                         "modernbert-classifier", "nomic_bert", "nomic_moe-gguf",
+                                         "qwen3-embedder", "qwen3-word-reranker", "roberta", "t5-encoder",
+                                         "xlm-roberta-classifier"),
                          test_name);
 
 TEST_P(EncoderGgufFile, GivesTheSame) { agree(kRoot + GetParam() + "/model.gguf", made_by(GetParam())); }
@@ -407,8 +409,9 @@ TEST(AdaptedEncoder, ReadsTextsByTheTaskThatTheyAreFor) {
   options.lora = {.enabled = true, .max_loras = 1, .max_lora_rank = 8, .max_cpu_loras = {}};
   const auto engine = encoder_engine_of(directory, {}, "cpu", "auto", options).value();
   std::promise<std::string> loaded;
-  engine->load_adapter({"task", directory + "/adapter"},
-                       [&](const Result<>& result) { loaded.set_value(result ? "" : result.error().message); });
+  engine->load_adapter({"task", directory + "/adapter"}, [&](const Result<>& result) {
+    loaded.set_value(result ? "" : result.error().message);
+  });
   ASSERT_EQ(loaded.get_future().get(), "");
   const std::vector<Text> plain = read_texts(directory, "mean"), adapted = read_texts(directory, "adapted");
   const auto submit = [&](const Text& text, const std::string& adapter) {
@@ -505,10 +508,11 @@ TEST(CausalEmbedder, ReadsCachedPrefixes) {
   for (int round = 0; round < 2; ++round)
     for (std::size_t i = 0; i < texts.size(); ++i)
       EXPECT_EQ(pooled(*cached, std::span(texts).subspan(i, 1))[0], expected[i]) << round << " " << i;
-  // The branch in the first round, all in the second: whole blocks without the last token. Statistics follow the
-  // answer that they are of.
+  // The branch in the first round, all in the second: whole blocks without the last token. Statistics follow
+  // the answer that they are of.
   std::int64_t reused = 96;
-  for (const Text& text : texts) reused += (std::ssize(text.ids) - 1) / options.block_size * options.block_size;
+  for (const Text& text : texts)
+    reused += (std::ssize(text.ids) - 1) / options.block_size * options.block_size;
   EXPECT_TRUE(eventually([&] { return hits(*cached) == reused; })) << hits(*cached) << " of " << reused;
   // Vectors of all tokens need all tokens, and leave the same in the cache.
   const auto tokens = [&](Engine& engine) {

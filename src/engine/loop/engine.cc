@@ -56,7 +56,8 @@ Engine::Engine(std::unique_ptr<Scheduler> scheduler, std::unique_ptr<KvEventPubl
                  return transfers_ ? transfers_->offer(accepted, now_us()) : std::nullopt;
                }),
       adapters_(executor_->adapters(), info_.max_loras, [this] { inbox_.wake(); }),
-      media_(executor_->media_encoder(), info_.places() > 0 ? info_.places() : image_tokens_max(info_.max_model_len)),
+      media_(executor_->media_encoder(),
+             info_.places() > 0 ? info_.places() : image_tokens_max(info_.max_model_len)),
       masks_([this](MaskTask& task) {
         task.text->advance();
         inbox_.mask_ready(task.sequence);
@@ -71,9 +72,8 @@ Engine::~Engine() {
 }
 
 Result<> Engine::start_transfers(const KvTransferOptions& options) {
-  TRY(transfers_,
-      KvTransfers::start(options, info_.index, *scheduler_, *executor_, events_ ? &events_->log() : nullptr,
-                         [this] { inbox_.wake(); }));
+  TRY(transfers_, KvTransfers::start(options, info_.index, *scheduler_, *executor_,
+                                     events_ ? &events_->log() : nullptr, [this] { inbox_.wake(); }));
   return {};
 }
 
@@ -320,14 +320,15 @@ void Engine::end_pauses(const Result<>& result) {
   for (const Pause& wanted : std::exchange(pauses_, {})) wanted.done(result);
 }
 
-// A slice has as many rows as a step has tokens. Beside answers that go on, slices are small and take half as long as
-// the last step together: so the answers' tokens come half as late again.
+// A slice has as many rows as a step has tokens. Beside answers that go on, slices are small and take half as
+// long as the last step together: so the answers' tokens come half as late again.
 void Engine::advance_media() {
   constexpr int kPieces = 16, kRowsMin = 16;
   MediaTable::Slices slices{.rows = scheduler_->options().max_num_batched_tokens};
   const std::int64_t step_us = std::exchange(step_us_, 0);
   if (step_us > 0 && !executor_->asynchronous())
-    slices = {.rows = std::min(slices.rows, std::max(kRowsMin, slices.rows / kPieces)), .until_us = now_us() + step_us / 2};
+    slices = {.rows = std::min(slices.rows, std::max(kRowsMin, slices.rows / kPieces)),
+              .until_us = now_us() + step_us / 2};
   const std::optional<MediaTable::Ready> ready = media_.advance(slices);
   if (!ready) return;
   answers_.for_request(ready->id, [&](AnswerIndex index, const Answer&) {

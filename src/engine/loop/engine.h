@@ -31,12 +31,12 @@ struct EngineParts {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Proposer> proposer{};  // null: no speculative decoding
   DraftPolicy draft_policy{};
-  MakeVocabulary vocabulary{};           // of grammars; empty: requests cannot have one
-  std::uint64_t seed = 0;                // for requests that bring none
-  std::function<void()> after_step{};    // on the engine's thread, when sinks have all that a step brought
-  StepWatchRule watch{};                 // when a step is taken to hang
-  KvEventOptions kv_events{};            // where the prefix cache's events go
-  KvTransferOptions kv_transfer{};       // where KV blocks go to and come from, beside the cache
+  MakeVocabulary vocabulary{};         // of grammars; empty: requests cannot have one
+  std::uint64_t seed = 0;              // for requests that bring none
+  std::function<void()> after_step{};  // on the engine's thread, when sinks have all that a step brought
+  StepWatchRule watch{};               // when a step is taken to hang
+  KvEventOptions kv_events{};          // where the prefix cache's events go
+  KvTransferOptions kv_transfer{};     // where KV blocks go to and come from, beside the cache
 };
 
 class Engine final : public EngineClient {
@@ -56,7 +56,8 @@ class Engine final : public EngineClient {
     inbox_.command({.source = std::move(source), .done = std::move(done)});
   }
   void unload_adapter(std::string name, AdapterDone done) override {
-    inbox_.command({.source = {.name = std::move(name), .path = {}}, .unload = true, .done = std::move(done)});
+    inbox_.command(
+        {.source = {.name = std::move(name), .path = {}}, .unload = true, .done = std::move(done)});
   }
   // Level 1 alone: weights go with the engine.
   void sleep(int level, Done done) override;

@@ -1,5 +1,5 @@
-// Masks of grammars. A mask that takes longer than kStepWork goes to the mask worker: the sequence is parked, and the others
-// continue.
+// Masks of grammars. A mask that takes longer than kStepWork goes to the mask worker: the sequence is parked,
+// and the others continue.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,20 @@ class Guidance {
   Guidance(Scheduler& scheduler, AnswerTable& answers, MaskWorker& worker)
       : scheduler_(scheduler), answers_(answers), worker_(worker) {}
 
-  // Whether the mask of the answer's next token is known, or can be made at once. Otherwise the worker makes it.
+  // Whether the mask of the answer's next token is known, or can be made at once. Otherwise the worker makes
+  // it.
   bool mask_is_ready(SequenceId sequence, Answer& answer);
 
-  // Takes the draft token and fills the mask of what may follow it. False, and nothing was taken: the token is not
-  // allowed, or ends the text, or the mask takes too long.
+  // Takes the draft token and fills the mask of what may follow it. False, and nothing was taken: the token
+  // is not allowed, or ends the text, or the mask takes too long.
   bool follow_draft(GuidedText& text, TokenId draft_token, std::span<std::int32_t> mask);
 
   // The worker has finished the sequence's text. Null: the sequence has ended; else it is parked still.
   const Sequence* take_back(SequenceId sequence);
 
-  int under_way() const { return under_way_; }  // texts that the worker has, those of ended sequences included
+  int under_way() const {
+    return under_way_;
+  }  // texts that the worker has, those of ended sequences included
   const Counters& counters() const { return counters_; }
 
  private:

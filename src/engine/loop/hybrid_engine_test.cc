@@ -46,8 +46,10 @@ class HybridMemory : public HybridEngine {};
 INSTANTIATE_TEST_SUITE_P(Models, HybridMemory, testing::Values("qwen3_next", "qwen3_5"), hybrid_model_name);
 
 TEST_P(HybridEngine, AnAnswerDependsOnItsRequestAlone) {
-  const Variation variations[] = {
-      {"together", 1, 256, 6}, {"threads", 3, 256, 6}, {"chunks", 2, 7, 6}, {"preempted", 2, 48, 6, few_blocks()}};
+  const Variation variations[] = {{"together", 1, 256, 6},
+                                  {"threads", 3, 256, 6},
+                                  {"chunks", 2, 7, 6},
+                                  {"preempted", 2, 48, 6, few_blocks()}};
   expect_the_same_answers(options_, kHybridRequests, std::span(variations).first(3));
   if (!few_blocks()) return;
   options_.sliding_window_groups = false;  // so that all groups grow
@@ -93,8 +95,8 @@ TEST_P(HybridMemory, StatesHaveTheirShareOfTheMemory) {
   EXPECT_EQ(none.error().field, "kv_cache_memory_bytes");
 }
 
-// States go back to where draft tokens were wrong, also beside states that are kept behind prefixes, where few blocks
-// make sequences begin again, and where states are few.
+// States go back to where draft tokens were wrong, also beside states that are kept behind prefixes, where
+// few blocks make sequences begin again, and where states are few.
 TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
   const std::vector<CollectedAnswer> plain = answers_of(*load_engine(options_).value(), kHybridRequests);
   struct Variation {
@@ -105,15 +107,13 @@ TEST_P(HybridEngine, AnswersAreThoseWithoutDrafts) {
     std::vector<TokensPerBatchSize> drafts = {{1, 6, 4}};
     decltype(SpeculativeOptions::method) method = SuffixOptions{};
   };
-  const Variation variations[] = {{"kept states"},
-                                  {"no prefix cache", 16, false},
-                                  {"preempted", 48, true, true},
-                                  {.name = "few states", .drafts = {{1, 1, 1}, {2, 6, 0}}},
-                                  {.name = "often wrong", .method = NgramOptions{1, 1}},
-                                  {.name = "often wrong, preempted",
-                                   .tokens = 48,
-                                   .preempts = true,
-                                   .method = NgramOptions{1, 1}}};
+  const Variation variations[] = {
+      {"kept states"},
+      {"no prefix cache", 16, false},
+      {"preempted", 48, true, true},
+      {.name = "few states", .drafts = {{1, 1, 1}, {2, 6, 0}}},
+      {.name = "often wrong", .method = NgramOptions{1, 1}},
+      {.name = "often wrong, preempted", .tokens = 48, .preempts = true, .method = NgramOptions{1, 1}}};
   std::int64_t all_drafts = 0, all_accepted = 0;
   for (const Variation& v : variations) {
     options_.speculation = SpeculativeOptions{.method = v.method, .num_speculative_tokens = 4};

@@ -91,8 +91,8 @@ class Inbox {
   // The mask worker's thread.
   void mask_ready(SequenceId sequence);
 
-  // The engine thread: swaps what is there into `mail` (emptied first). Sleeps until there is something, this time
-  // has come, or stop() was called. False after stop().
+  // The engine thread: swaps what is there into `mail` (emptied first). Sleeps until there is something, this
+  // time has come, or stop() was called. False after stop().
   bool take(Mail& mail, std::int64_t until_us);
   // The engine thread: all answers of the request have finished.
   void finished(RequestId id);

@@ -24,8 +24,8 @@ void Pooling::commit(const StepPlan& plan, std::span<const float> numbers, std::
   std::size_t begin = 0;
   for (const PlannedSequence& s : plan.sequences) {
     const Task task = task_of(s);
-    CHECK(s.samples && (s.first == 0 || !is_of_tokens(task)), "tokens [{}, {}) of a prompt that is pooled", s.first,
-          s.end());
+    CHECK(s.samples && (s.first == 0 || !is_of_tokens(task)), "tokens [{}, {}) of a prompt that is pooled",
+          s.first, s.end());
     const int size = info_.size_for(task) * (is_of_tokens(task) ? s.count : 1);
     const std::span<const float> own = numbers.subspan(begin, static_cast<std::size_t>(size));
     begin += own.size();

@@ -73,7 +73,8 @@ Result<bool> RowChooser::add_answer_rows(const PlannedSequence& s, int last_toke
   return true;
 }
 
-void RowChooser::add(const PlannedSequence& s, const RowOwner& owner, std::int32_t token, SampleRow row, RowList& rows) {
+void RowChooser::add(const PlannedSequence& s, const RowOwner& owner, std::int32_t token, SampleRow row,
+                     RowList& rows) {
   row.sequence = &answers_[s.tag].sampling;
   row.output = scheduler_.output(s.sequence);
   rows.add(owner, token, row);

@@ -61,9 +61,9 @@ class RowChooser {
   // One row for each prompt token whose log-probability is wanted.
   void add_prompt_rows(const PlannedSequence& s, int first_token, RowList& rows);
 
-  // One row after the last known token and one after each draft token. A grammar follows the draft tokens as far as it
-  // allows them and their masks are ready, and goes back. False: nothing is left to follow and the text may end here.
-  // Error: nothing is left, and it may not end.
+  // One row after the last known token and one after each draft token. A grammar follows the draft tokens as
+  // far as it allows them and their masks are ready, and goes back. False: nothing is left to follow and the
+  // text may end here. Error: nothing is left, and it may not end.
   Result<bool> add_answer_rows(const PlannedSequence& s, int last_token, RowList& rows);
 
  private:

@@ -29,7 +29,8 @@ Result<bool> StepLoop::run() {
   return true;
 }
 
-// Launches steps until every stage has one, then ends the oldest. A planned sequence is in one launched step at most.
+// Launches steps until every stage has one, then ends the oldest. A planned sequence is in one launched step
+// at most.
 Result<bool> StepLoop::run_in_stages() {
   scheduler_.plan(plan_);
   if (!plan_.empty()) {
@@ -81,8 +82,8 @@ Result<> StepLoop::sample(const Flight& flight) {
   return {};
 }
 
-// Leaves out sequences that ended while their forward pass ran, and those whose mask is not ready: these compute their last
-// token again.
+// Leaves out sequences that ended while their forward pass ran, and those whose mask is not ready: these
+// compute their last token again.
 void StepLoop::choose_rows() {
   rows_.clear();
   for (std::size_t i = 0; i < plan_.sequences.size(); ++i) {
@@ -120,7 +121,8 @@ Result<> StepLoop::commit() {
   scheduler_.collect(flying_->step);
   flying_.reset();
   for (std::size_t i = 0; i < results.size(); ++i)
-    if (!rows_[i].dropped && scheduler_.contains(rows_[i].sequence)) commit_result(i, std::move(results[i]), now);
+    if (!rows_[i].dropped && scheduler_.contains(rows_[i].sequence))
+      commit_result(i, std::move(results[i]), now);
   answers_.hand_over();
   return drafting_.propose(static_cast<int>(plan_.sequences.size()));
 }
@@ -158,7 +160,8 @@ bool StepLoop::commit_token(std::size_t row, SampledToken&& result, std::int64_t
   } else {
     scheduler_.commit_draft(owner.sequence, result.id);
   }
-  if (answers_.deliver(owner.answer, std::move(result), scheduler_.output(owner.sequence), now_us)) return true;
+  if (answers_.deliver(owner.answer, std::move(result), scheduler_.output(owner.sequence), now_us))
+    return true;
   if (!rows_.is_last(row)) return false;
   if (follow_grammar(owner, now_us)) return true;
   if (!answers_[owner.answer].mask_under_way) drafting_.want(owner);
@@ -171,8 +174,9 @@ bool StepLoop::reports(const RowOwner& owner) const {
   return owner.prompt || params.logprobs || !params.logprob_token_ids.empty();
 }
 
-// Appends the tokens that the grammar forces, for the next step to compute all at once, and has the next mask made. True: the
-// answer has ended. With logprobs, biases or bans, or on an asynchronous executor, every token is sampled.
+// Appends the tokens that the grammar forces, for the next step to compute all at once, and has the next mask
+// made. True: the answer has ended. With logprobs, biases or bans, or on an asynchronous executor, every
+// token is sampled.
 bool StepLoop::follow_grammar(const RowOwner& owner, std::int64_t now_us) {
   Answer& answer = answers_[owner.answer];
   GuidedText* const rule = answer.rule();
@@ -184,7 +188,8 @@ bool StepLoop::follow_grammar(const RowOwner& owner, std::int64_t now_us) {
 }
 
 // Appends tokens that are not sampled. True: the answer has ended with one of them.
-bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const TokenId> tokens, std::int64_t now_us) {
+bool StepLoop::append(SequenceId sequence, AnswerIndex answer, std::span<const TokenId> tokens,
+                      std::int64_t now_us) {
   for (const TokenId token : tokens) {
     scheduler_.append(sequence, token);
     if (answers_.deliver(answer, {token, {}}, scheduler_.output(sequence), now_us)) return true;
@@ -215,7 +220,8 @@ void StepLoop::fail_broken(const RowOwner& owner, std::int64_t now_us) {
   if (finish(owner.sequence))
     answers_.fail(
         owner.answer,
-        {ErrorCode::internal, "no token could be chosen: the logits are not numbers, or all are banned", {}}, now_us);
+        {ErrorCode::internal, "no token could be chosen: the logits are not numbers, or all are banned", {}},
+        now_us);
 }
 
 bool StepLoop::uses_adapter(int slot) const {

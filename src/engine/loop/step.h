@@ -8,9 +8,10 @@
 //
 // Grammars see a token when it is committed, and make the mask of the next one (guidance.h).
 //
-// With a proposer, a step also computes draft tokens, and samples after each as if it were accepted (drafting.h).
-// Sampling depends on the seed and the position alone: a draft token is accepted when the row before it drew the same token,
-// the rows after the first rejected one are dropped, and the answer is, token for token, the one without draft tokens.
+// With a proposer, a step also computes draft tokens, and samples after each as if it were accepted
+// (drafting.h). Sampling depends on the seed and the position alone: a draft token is accepted when the row
+// before it drew the same token, the rows after the first rejected one are dropped, and the answer is, token
+// for token, the one without draft tokens.
 #pragma once
 
 #include <cstdint>
@@ -100,8 +101,8 @@ class StepLoop {
 
   StepPlan plan_;
   Batch batch_;
-  RowList rows_;                  // of the step in flight
-  std::optional<Flight> flying_;  // the step that is sampled and not committed yet
+  RowList rows_;                   // of the step in flight
+  std::optional<Flight> flying_;   // the step that is sampled and not committed yet
   std::deque<Launched> launched_;  // oldest first; of executors with several stages
 };
 

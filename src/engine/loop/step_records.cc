@@ -12,7 +12,8 @@ constexpr double kNewest = 0.2;  // share of the last step in a running mean
 }  // namespace
 
 StepRecord StepRecords::of_plan(const StepPlan& plan, AnswerTable& answers) {
-  StepRecord record{.number = static_cast<std::int64_t>(plan.step), .sequences = static_cast<int>(plan.sequences.size())};
+  StepRecord record{.number = static_cast<std::int64_t>(plan.step),
+                    .sequences = static_cast<int>(plan.sequences.size())};
   StepWork work;
   for (const PlannedSequence& s : plan.sequences) {
     const auto prompt = static_cast<int>(answers[s.tag].accepted->request.prompt.size());
@@ -25,15 +26,18 @@ StepRecord StepRecords::of_plan(const StepPlan& plan, AnswerTable& answers) {
   return record;
 }
 
-StepRecord StepRecords::computed(StepNumber step, StepRecord record, std::int64_t began_us, std::int64_t now_us) {
+StepRecord StepRecords::computed(StepNumber step, StepRecord record, std::int64_t began_us,
+                                 std::int64_t now_us) {
   record.began_us = std::max(began_us, computed_us_);
   record.microseconds = now_us - record.began_us;
   recent_[step % recent_.size()] = record;
   computed_us_ = now_us;
   if (record.prompt_tokens <= record.answer_tokens) return record;
-  const double seconds = static_cast<double>(record.microseconds) * 1e-6 / (record.prompt_tokens + record.answer_tokens);
-  prompt_token_seconds_ =
-      prompt_token_seconds_ == 0 ? seconds : prompt_token_seconds_ + kNewest * (seconds - prompt_token_seconds_);
+  const double seconds =
+      static_cast<double>(record.microseconds) * 1e-6 / (record.prompt_tokens + record.answer_tokens);
+  prompt_token_seconds_ = prompt_token_seconds_ == 0
+                              ? seconds
+                              : prompt_token_seconds_ + kNewest * (seconds - prompt_token_seconds_);
   return record;
 }
 

@@ -20,7 +20,8 @@ class StepRecords {
 
   const Histogram& tokens() const { return tokens_; }
   const RecentSteps& recent() const { return recent_; }
-  // Running mean of the time of a prompt token, over steps with more prompt tokens than output tokens. 0: no such step yet.
+  // Running mean of the time of a prompt token, over steps with more prompt tokens than output tokens. 0: no
+  // such step yet.
   double prompt_token_seconds() const { return prompt_token_seconds_; }
 
  private:

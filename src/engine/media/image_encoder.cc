@@ -15,8 +15,8 @@ constexpr int kImageBlockSize = 16;
 
 int blocks_of(int patches) { return (patches + kImageBlockSize - 1) / kImageBlockSize; }
 
-// Where patches along an axis, of which `seen` show the image, stand among the `all` learned positions: as far along
-// as in the image. In f32, as transformers computes it.
+// Where patches along an axis, of which `seen` show the image, stand among the `all` learned positions: as
+// far along as in the image. In f32, as transformers computes it.
 std::vector<int> stretched_places(int seen, int all) {
   const float step = 1.0F / static_cast<float>(seen);
   const double position = 1.0 / all;
@@ -89,8 +89,7 @@ ImageEncoder::ImageEncoder(const Model& tower, Backend& backend)
   numbers_.resize(3 * 256 * size_of(act));
   for (std::size_t channel = 0; channel < 3; ++channel)
     for (std::size_t value = 0; value < 256; ++value)
-      put_number(numbers_.data(), act, channel * 256 + value,
-                 number_of(static_cast<float>(value), channel));
+      put_number(numbers_.data(), act, channel * 256 + value, number_of(static_cast<float>(value), channel));
 }
 
 // As the embedding has them, in f32.
@@ -234,7 +233,8 @@ void ImageEncoder::upload_grid() {
     std::iota(as_they_are.begin(), as_they_are.end(), 0);
     return as_they_are;
   };
-  const std::vector<int> down_places = places(seen_rows_, rows_ * input_.merge), across_places = places(seen_columns_, across);
+  const std::vector<int> down_places = places(seen_rows_, rows_ * input_.merge),
+                         across_places = places(seen_columns_, across);
   for (std::size_t i = 0; i < patch_rows_.size(); ++i) {
     const int row = patch_rows_[i], column = patch_columns_[i];
     const bool seen = row < seen_rows_ && column < seen_columns_;
@@ -265,7 +265,8 @@ void ImageEncoder::upload_grid() {
   stream.synchronize();
 }
 
-// As a convolution's weights have them: channel, frame, row, column. What is missing of frames is the last one again.
+// As a convolution's weights have them: channel, frame, row, column. What is missing of frames is the last
+// one again.
 void ImageEncoder::fill_patches(const Square& image, int frames) {
   const auto patch = static_cast<std::size_t>(input_.patch_size);
   const std::size_t width = static_cast<std::size_t>(columns_ * input_.unit());
@@ -283,7 +284,9 @@ void ImageEncoder::fill_patches(const Square& image, int frames) {
           for (std::size_t x = left; x < left + patch; ++x, out += bytes) {
             const std::size_t at = frame * picture + (y * width + x) * 3 + channel;
             if (image.numbers.empty())
-              std::memcpy(out, numbers_.data() + (channel * 256 + static_cast<std::uint8_t>(image.bytes[at])) * bytes, bytes);
+              std::memcpy(
+                  out, numbers_.data() + (channel * 256 + static_cast<std::uint8_t>(image.bytes[at])) * bytes,
+                  bytes);
             else
               put_number(out, tower_.activation, 0, number_of(image.numbers[at], channel));
           }
@@ -299,7 +302,8 @@ Result<> ImageEncoder::begin(const MediaPart& image) {
   const auto row_of_tokens = static_cast<std::size_t>(3 * unit * unit * across);
   const int frames = std::max(1, image.frames);
   const std::size_t picture = pixels.size() / static_cast<std::size_t>(frames);
-  CHECK(across > 0 && !pixels.empty() && pixels.size() % row_of_tokens == 0 && frames <= std::max(1, input_.frames),
+  CHECK(across > 0 && !pixels.empty() && pixels.size() % row_of_tokens == 0 &&
+            frames <= std::max(1, input_.frames),
         "{} bytes of pixels in {} frames", pixels.size(), frames);
   TRY_VOID(prepare(static_cast<int>(picture / row_of_tokens), across));
   const auto tokens = std::ssize(token_places_);
@@ -311,7 +315,8 @@ Result<> ImageEncoder::begin(const MediaPart& image) {
 void ImageEncoder::begin_square(const Square& square, Buffer encoded) {
   encoded_ = std::move(encoded);
   const int side = input_.side() * input_.merge;
-  const int rows = square.seen_rows > 0 ? square.seen_rows : side, columns = square.seen_columns > 0 ? square.seen_columns : side;
+  const int rows = square.seen_rows > 0 ? square.seen_rows : side,
+            columns = square.seen_columns > 0 ? square.seen_columns : side;
   if (rows != seen_rows_ || columns != seen_columns_) {
     backend_.stream->synchronize();
     see(rows, columns);

@@ -25,8 +25,8 @@ class ImageEncoder final : public RowEncoder {
   // here; else it grows with the largest. Errors: not enough memory, heads that the backend cannot compute.
   static Result<std::unique_ptr<ImageEncoder>> create(const Model& tower, Backend& backend);
 
-  // A square picture: bytes, as MediaPart has them, or f32 numbers, 0 to 255, in their place. Of its patches, those
-  // from the upper left corner on that others see; 0: all.
+  // A square picture: bytes, as MediaPart has them, or f32 numbers, 0 to 255, in their place. Of its patches,
+  // those from the upper left corner on that others see; 0: all.
   struct Square {
     std::string_view bytes = {};
     std::span<const float> numbers = {};

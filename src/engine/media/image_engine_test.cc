@@ -98,7 +98,8 @@ struct Conversation {
     const media::PaddedTileRule rule{.tile_size = 48, .tiles_max = 3, .patch_size = 6};
     const StoredTensor& decoded = golden.tensor(fmt::format("decoded.{}", picture));
     const media::PartGrid grid =
-        media::padded_tile_grid(static_cast<int>(decoded.shape[1]), static_cast<int>(decoded.shape[0]), rule).value();
+        media::padded_tile_grid(static_cast<int>(decoded.shape[1]), static_cast<int>(decoded.shape[0]), rule)
+            .value();
     const media::PatchGrid seen = media::seen_patches(grid, rule);
     const int rows = (seen.rows + 1) / 2, columns = (seen.columns + 1) / 2;
     return {.tile_rows = grid.rows,
@@ -347,8 +348,7 @@ TEST(ImageRequests, ThatDoNotFitAreRefused) {
     return id ? std::string() : id.error().message;
   };
   EXPECT_THAT(error([](Request& r) { r.media[0].tokens = 5; }), HasSubstr("stands for 4 tokens, got 5"));
-  EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }),
-              HasSubstr("has 3072 bytes of pixels"));
+  EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }), HasSubstr("has 3072 bytes of pixels"));
   EXPECT_THAT(error([](Request& r) { std::swap(r.media[0], r.media[1]); }),
               HasSubstr("not behind the image before"));
   EXPECT_THAT(error([](Request& r) { r.media[9].first = 1000; }), HasSubstr("not in the prompt"));
@@ -371,8 +371,7 @@ TEST(ImageRequests, OfAnySizeThatDoNotFitAreRefused) {
               HasSubstr("of 20 tokens cannot have 0 columns"));
   EXPECT_THAT(error([](MediaPart& image) { image.columns = 3; }),
               HasSubstr("of 20 tokens cannot have 3 columns"));
-  EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }),
-              HasSubstr("has 8640 bytes of pixels"));
+  EXPECT_THAT(error([](MediaPart& image) { image.bytes.pop_back(); }), HasSubstr("has 8640 bytes of pixels"));
 }
 
 TEST(ImageRequests, OfTilesThatDoNotFitAreRefused) {
@@ -443,9 +442,12 @@ TEST(ImageEngineWithAdapters, LogitsAreThoseOfPeft) {
   for (int round = 0; round < 2; ++round) {  // then from the prefix cache
     Request request = conversation.request();
     request.identity.adapter = "a";
-    EXPECT_LE(difference(last_logprobs(*engine, request, positions, conversation.vocab), log_softmax(adapted, conversation.vocab)),
+    EXPECT_LE(difference(last_logprobs(*engine, request, positions, conversation.vocab),
+                         log_softmax(adapted, conversation.vocab)),
               1e-4F);
-    EXPECT_LE(difference(logprobs(*engine, conversation), log_softmax(conversation.logits, conversation.vocab)), 1e-4F);
+    EXPECT_LE(
+        difference(logprobs(*engine, conversation), log_softmax(conversation.logits, conversation.vocab)),
+        1e-4F);
   }
 }
 
@@ -458,7 +460,8 @@ TEST(ImageModels, PromptsComeBackFromATier) {
     const Conversation conversation(name);
     const ScratchDirectory folder;
     ImageTestOptions options;
-    options.kv_transfer = {.enabled = true, .tier = KvTierOptions{.place = folder.path(), .load_always = true}};
+    options.kv_transfer = {.enabled = true,
+                           .tier = KvTierOptions{.place = folder.path(), .load_always = true}};
     const auto engine = image_engine_of(conversation.golden.directory, options).value();
     std::int64_t generated = 0;
     // Its answer, and the tokens that were loaded for it; afterwards nothing is on its way or in the cache.
@@ -468,7 +471,8 @@ TEST(ImageModels, PromptsComeBackFromATier) {
       generated += std::ssize(tokens);
       const auto at_rest = [&] {
         const EngineStats stats = engine->own_stats();
-        return stats.generation_tokens >= generated && stats.kv_tier.stored_blocks > 0 && stats.kv_transfer.held_blocks == 0;
+        return stats.generation_tokens >= generated && stats.kv_tier.stored_blocks > 0 &&
+               stats.kv_transfer.held_blocks == 0;
       };
       EXPECT_TRUE(eventually(at_rest));
       engine->reset_prefix_cache();
@@ -478,7 +482,8 @@ TEST(ImageModels, PromptsComeBackFromATier) {
     Request other = conversation.request();
     other.media[0].bytes.assign(other.media[0].bytes.size(), 'x');
     other.media[0].digest.low ^= 1;
-    EXPECT_LE(ask(std::move(other)).second, conversation.images[0].first) << "what comes before the picture at most";
+    EXPECT_LE(ask(std::move(other)).second, conversation.images[0].first)
+        << "what comes before the picture at most";
     const auto [tokens, loaded] = ask(conversation.request());
     EXPECT_EQ(tokens, conversation.answer);
     EXPECT_EQ(loaded, (std::ssize(conversation.prompt) - 1) / 16 * 16) << name;

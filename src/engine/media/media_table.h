@@ -19,14 +19,14 @@ namespace octavo {
 
 class MediaTable {
  public:
-  // tokens_max: of all images in memory, at least as many as one request may have. A sound or a prompt counts as one: places are
-  // below tokens_max where there is nothing else.
-  // encoder: null for models without media.
+  // tokens_max: of all images in memory, at least as many as one request may have. A sound or a prompt counts
+  // as one: places are below tokens_max where there is nothing else. encoder: null for models without media.
   MediaTable(MediaEncoder* encoder, std::int64_t tokens_max) : encoder_(encoder), tokens_max_(tokens_max) {}
 
   // All below: on the engine's thread.
 
-  // A request with images. Requests take turns: where memory is short, those behind wait until others have ended.
+  // A request with images. Requests take turns: where memory is short, those behind wait until others have
+  // ended.
   void add(std::shared_ptr<Accepted> accepted) { waiting_.push_back(std::move(accepted)); }
 
   // A request whose images are all there now (Accepted::encoded), or the error for it.
@@ -34,8 +34,8 @@ class MediaTable {
     RequestId id;
     Result<> result;
   };
-  // Runs the encoder on one part at most: a slice of so many rows (MediaEncoder::advance_media), and further ones that are
-  // likely to end by then.
+  // Runs the encoder on one part at most: a slice of so many rows (MediaEncoder::advance_media), and further
+  // ones that are likely to end by then.
   struct Slices {
     int rows = 0;
     std::int64_t until_us = 0;
@@ -68,7 +68,7 @@ class MediaTable {
   const std::int64_t tokens_max_;
   std::int64_t tokens_ = 0;
   std::uint64_t uses_ = 0;
-  bool blocked_ = false;  // the first that waits needs memory of requests that run
+  bool blocked_ = false;        // the first that waits needs memory of requests that run
   std::vector<Entry> entries_;  // by place
   std::optional<Begun> begun_;
   std::deque<std::weak_ptr<Accepted>> waiting_;  // aborted ones are gone

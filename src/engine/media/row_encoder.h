@@ -17,8 +17,8 @@ class RowEncoder {
 
   // Gives up what it has begun before. Error: not enough memory.
   virtual Result<> begin(const MediaPart& part) = 0;
-  // The next slice, of so many rows of the encoder in its layers together, or few more: the rows are the same bits
-  // however they are cut. With the last: f32 [tokens, row_bytes() / 4].
+  // The next slice, of so many rows of the encoder in its layers together, or few more: the rows are the same
+  // bits however they are cut. With the last: f32 [tokens, row_bytes() / 4].
   virtual std::optional<Buffer> advance(int rows) = 0;
 
   virtual std::int64_t row_bytes() const = 0;

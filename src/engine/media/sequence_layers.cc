@@ -11,7 +11,8 @@ constexpr int kBlockSize = 16;
 
 }  // namespace
 
-Result<std::unique_ptr<SequenceLayers>> SequenceLayers::create(const Model& model, int rows, Backend& backend) {
+Result<std::unique_ptr<SequenceLayers>> SequenceLayers::create(const Model& model, int rows,
+                                                               Backend& backend) {
   std::unique_ptr<SequenceLayers> made(new SequenceLayers(model, rows, backend));
   TRY_VOID(made->allocate());
   return made;

@@ -13,12 +13,12 @@ namespace octavo {
 // One sequence at a time, so that its rows do not depend on others. For devices that share the host's memory.
 class SequenceLayers {
  public:
-  // rows: of the longest sequence. Model and backend live longer. Errors: not enough memory, heads that the backend
-  // cannot compute.
+  // rows: of the longest sequence. Model and backend live longer. Errors: not enough memory, heads that the
+  // backend cannot compute.
   static Result<std::unique_ptr<SequenceLayers>> create(const Model& model, int rows, Backend& backend);
 
-  // input: ids or features of so many rows, which see each other; nothing else of it is given. Gives up what it has
-  // begun before.
+  // input: ids or features of so many rows, which see each other; nothing else of it is given. Gives up what
+  // it has begun before.
   void begin(std::int64_t rows, ForwardBatch input);
   // Runs the next layers, as many as have so many rows together, one at least. Whether all have run.
   bool advance(int rows);

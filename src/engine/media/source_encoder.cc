@@ -12,8 +12,8 @@ constexpr int kSourceBlockSize = 16;
 }  // namespace
 
 Result<std::unique_ptr<SourceEncoder>> SourceEncoder::create(const Model& model, const CacheLayout& layout,
-                                                           Backend& backend, int max_tokens,
-                                                           int max_sequences) {
+                                                             Backend& backend, int max_tokens,
+                                                             int max_sequences) {
   std::unique_ptr<SourceEncoder> encoder(new SourceEncoder(model, layout, backend));
   TRY_VOID(encoder->allocate(max_tokens, max_sequences));
   return encoder;
@@ -23,7 +23,8 @@ SourceEncoder::SourceEncoder(const Model& model, const CacheLayout& layout, Back
     : model_(model),
       rows_(model.tower->spec.cross_rows()),
       backend_(backend),
-      cross_layout_(cross_layout(model.spec, {.block_size = kSourceBlockSize, .dtype = layout.groups[0].kv.dtype})),
+      cross_layout_(
+          cross_layout(model.spec, {.block_size = kSourceBlockSize, .dtype = layout.groups[0].kv.dtype})),
       blocks_each_(rows_blocks(model.spec, cross_layout_)) {}
 
 std::int64_t SourceEncoder::place_bytes() const {
@@ -66,9 +67,11 @@ void SourceEncoder::encode(int place, const MediaPart& source) {
     sound_->advance(kAtOnce);
     return keep(place, sound_->decoder().rows());
   }
-  CHECK(source.columns <= rows_ && source.bytes.size() == static_cast<std::size_t>(source.columns) * sizeof(TokenId));
+  CHECK(source.columns <= rows_ &&
+        source.bytes.size() == static_cast<std::size_t>(source.columns) * sizeof(TokenId));
   std::memcpy(ids_.data(), source.bytes.data(), source.bytes.size());
-  text_->begin(source.columns, {.ids = ids_.view(DType::i32, {source.columns}), .positions = {}, .groups = {}});
+  text_->begin(source.columns,
+               {.ids = ids_.view(DType::i32, {source.columns}), .positions = {}, .groups = {}});
   text_->advance(kAtOnce);
   keep(place, text_->decoder().rows());
 }

@@ -18,7 +18,7 @@ class SourceEncoder {
   // layout: of the model's own keys and values; a step has at most so many tokens and sequences. Model and
   // backend live longer. Errors: not enough memory, heads that the backend cannot compute.
   static Result<std::unique_ptr<SourceEncoder>> create(const Model& model, const CacheLayout& layout,
-                                                      Backend& backend, int max_tokens, int max_sequences);
+                                                       Backend& backend, int max_tokens, int max_sequences);
 
   std::int64_t place_bytes() const;
   // Once. Error: not enough memory.

@@ -45,12 +45,15 @@ class SourceEngine : public testing::TestWithParam<const char*> {
     options.max_num_seqs = test.sequences;
     options.max_logprobs = -1;
     options.num_blocks = test.blocks;
-    const auto dress = [&](Backend) { return make_cpu_backend({.threads = test.threads, .isa = test.isa}).value(); };
+    const auto dress = [&](Backend) {
+      return make_cpu_backend({.threads = test.threads, .isa = test.isa}).value();
+    };
     auto engine = test.isa ? load_engine(options, {.dress = dress}) : load_engine(options);
     CHECK(engine.has_value(), "{}", engine.error().message);
     return *std::move(engine);
   }
-  static Request request_of(std::vector<TokenId> prompt, std::span<const TokenId> source, int max_tokens = 4) {
+  static Request request_of(std::vector<TokenId> prompt, std::span<const TokenId> source,
+                            int max_tokens = 4) {
     Request request;
     request.prompt = std::move(prompt);
     request.media = {source_of(source)};
@@ -94,8 +97,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, SourceEngine, testing::Values("t5", "flan-t5", "
                          });
 
 TEST_P(SourceEngine, ComputesWhatTransformersComputes) {
-  // Nothing scales the scores of T5: rounding counts for more than elsewhere. In double precision transformers is as far
-  // from its own numbers in single precision.
+  // Nothing scales the scores of T5: rounding counts for more than elsewhere. In double precision
+  // transformers is as far from its own numbers in single precision.
   const double bound = std::string_view(GetParam()).ends_with("bart") ? 1e-4 : 2e-3;
   for (const char* name : {"short", "long"}) {
     EXPECT_LE(distance(*engine_of(), name), bound) << name;
@@ -131,7 +134,8 @@ TEST_P(SourceGgufFile, GivesTheSame) {
 TEST_P(SourceEngine, SaysWhatTransformersSays) {
   const auto engine = engine_of();
   const std::vector<TokenId> begin = engine->info().source.begin;
-  for (const auto& [source, said] : {std::pair("source.short", "greedy.short"), {"source.long", "greedy.long"}, {"text", "said"}}) {
+  for (const auto& [source, said] :
+       {std::pair("source.short", "greedy.short"), {"source.long", "greedy.long"}, {"text", "said"}}) {
     const auto expected = tokens(said);
     Request request = request_of(begin, tokens(source), static_cast<int>(expected.size()));
     request.sampling.ignore_eos = true;
@@ -148,7 +152,8 @@ TEST_P(SourceEngine, AnswersDoNotDependOnNeighbours) {
     for (int i = 0; i < 6; ++i) {
       std::vector<TokenId> prompt = alone->info().source.begin;
       for (int t = 0; t < 9 * i; ++t) prompt.push_back(3 + t % 90);
-      requests.push_back(request_of(prompt, std::span(all).first(static_cast<std::size_t>(1 + 73 * (i % 4))), 20));
+      requests.push_back(
+          request_of(prompt, std::span(all).first(static_cast<std::size_t>(1 + 73 * (i % 4))), 20));
       requests.back().sampling.ignore_eos = true;
     }
     const std::vector<CollectedAnswer> expected = answers_one_by_one(*alone, requests);
@@ -189,7 +194,8 @@ TEST_P(SourceEngine, RequestsThatDoNotFitAreRefused) {
   EXPECT_THAT(error([](Request& r) { r.media.push_back(r.media[0]); }), HasSubstr("use /v1/completions"));
   EXPECT_THAT(error([](Request& r) { r.media[0].bytes.pop_back(); }), HasSubstr("have 28 bytes, got 27"));
   EXPECT_THAT(error([](Request& r) { r.media[0].columns = 0; }), HasSubstr("reads 1 to 320 tokens, got 0"));
-  EXPECT_THAT(error([](Request& r) { r.media = {source_of(std::vector<TokenId>(321, 5))}; }), HasSubstr("got 321"));
+  EXPECT_THAT(error([](Request& r) { r.media = {source_of(std::vector<TokenId>(321, 5))}; }),
+              HasSubstr("got 321"));
   EXPECT_THAT(error([](Request& r) { r.media = {source_of(std::vector<TokenId>{5, 120})}; }),
               HasSubstr("must be in [0, 120), got 120"));
 }
@@ -199,7 +205,8 @@ TEST_P(SourceEngine, WhatItCannotDoYetIsRefused) {
   options.model_dir = model();
   options.device = "cpu";
   options.speculation = SpeculativeOptions{};
-  EXPECT_THAT(load_engine(options).error().message, HasSubstr("reads prompts with an encoder, not with draft tokens yet"));
+  EXPECT_THAT(load_engine(options).error().message,
+              HasSubstr("reads prompts with an encoder, not with draft tokens yet"));
 }
 
 }  // namespace

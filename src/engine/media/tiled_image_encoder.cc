@@ -116,8 +116,8 @@ std::vector<float> TiledImageEncoder::shrunk() const {
   media::Image frame = media::plain(grid_.tile_columns * size, grid_.tile_rows * size, 0);
   for (int i = 0; i < grid_.tile_rows * grid_.tile_columns; ++i) {
     const auto from = pixels_.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(i) * bytes);
-    media::paste({size, size, {from, from + static_cast<std::ptrdiff_t>(bytes)}}, i % grid_.tile_columns * size,
-                 i / grid_.tile_columns * size, frame);
+    media::paste({size, size, {from, from + static_cast<std::ptrdiff_t>(bytes)}},
+                 i % grid_.tile_columns * size, i / grid_.tile_columns * size, frame);
   }
   return media::interpolate_bicubic(frame, size, size);
 }
@@ -147,7 +147,8 @@ std::vector<float> TiledImageEncoder::grid_rows() const {
   for (int y = grid_.top; y < grid_.top + grid_.rows; ++y)
     for (int x = grid_.left; x < grid_.left + grid_.columns; ++x) {
       const std::size_t down = static_cast<std::size_t>(y), right = static_cast<std::size_t>(x);
-      const std::size_t tile = first + down / side * static_cast<std::size_t>(grid_.tile_columns) + right / side;
+      const std::size_t tile =
+          first + down / side * static_cast<std::size_t>(grid_.tile_columns) + right / side;
       const float* const from = tiles_.data() + tile * square + (down % side * side + right % side) * row_;
       grid.insert(grid.end(), from, from + row_);
     }
@@ -155,8 +156,8 @@ std::vector<float> TiledImageEncoder::grid_rows() const {
   return interpolated_rows(grid, grid_.rows, grid_.columns, grid_.out_rows, grid_.out_columns);
 }
 
-// The whole image, then the tiles' grid with the newline behind each of its rows; or that, the separator and the whole
-// image with newlines.
+// The whole image, then the tiles' grid with the newline behind each of its rows; or that, the separator and
+// the whole image with newlines.
 void TiledImageEncoder::join(const View& out) const {
   const auto side = static_cast<std::size_t>(tower_.spec.image->side());
   const std::size_t tiles = static_cast<std::size_t>(grid_.tiles()) - 1;

@@ -37,14 +37,15 @@ class TiledImageEncoder final : public RowEncoder {
   const Model& tower_;
   Backend& backend_;
   std::unique_ptr<ImageEncoder> encoder_;
-  std::size_t row_ = 0;         // numbers of one
+  std::size_t row_ = 0;           // numbers of one
   std::vector<float> newline_;    // [row]
   std::vector<float> separator_;  // [row], of ImageInput::whole_last
 
   // Of the image that has begun.
   MediaPart::Tiles grid_;
   std::string pixels_;
-  std::size_t done_ = 0;      // squares: the whole image before the tiles, or with ImageInput::whole_last behind them
+  std::size_t done_ =
+      0;  // squares: the whole image before the tiles, or with ImageInput::whole_last behind them
   std::vector<float> tiles_;  // [squares, side * side, row]
   Buffer encoded_;
 };

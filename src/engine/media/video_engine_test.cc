@@ -26,19 +26,23 @@ class VideoEngine : public testing::TestWithParam<std::string> {
     const std::vector<media::Image> frames = golden_.tiles("frames.video");
     for (std::size_t i = 0; i < frames.size(); i += 2) {
       media::Image both = frames[i];
-      if (i + 1 < frames.size()) both.pixels.insert(both.pixels.end(), frames[i + 1].pixels.begin(), frames[i + 1].pixels.end());
+      if (i + 1 < frames.size())
+        both.pixels.insert(both.pixels.end(), frames[i + 1].pixels.begin(), frames[i + 1].pixels.end());
       add(both, kVideoToken);
       MediaPart& part = parts_.back();
       part.frames = i + 1 < frames.size() ? 2 : 1;
       if (GetParam().starts_with("qwen3")) continue;
       part.continues = i > 0;
-      part.time = GetParam() == "qwen2_vl" ? static_cast<int>(i / 2) : static_cast<int>(static_cast<float>(i / 2) * kStep);
+      part.time = GetParam() == "qwen2_vl" ? static_cast<int>(i / 2)
+                                           : static_cast<int>(static_cast<float>(i / 2) * kStep);
     }
   }
 
   void add(const media::Image& picture, TokenId token) {
     while (prompt_[static_cast<std::size_t>(position_)] != token) ++position_;
-    MediaPart part{.first = position_, .bytes = {picture.pixels.begin(), picture.pixels.end()}, .columns = picture.width / kUnit};
+    MediaPart part{.first = position_,
+                   .bytes = {picture.pixels.begin(), picture.pixels.end()},
+                   .columns = picture.width / kUnit};
     part.tokens = part.columns * (picture.height / kUnit);
     part.digest = hash_bytes(HashAlgorithm::sha256, std::as_bytes(std::span(part.bytes)), 0);
     position_ += part.tokens;
@@ -70,7 +74,8 @@ class VideoEngine : public testing::TestWithParam<std::string> {
   }
 
   const VisionGolden pictures_{GetParam()}, golden_{GetParam(), media::kVisionRoot, media::kVideoFile};
-  const std::vector<TokenId> prompt_ = golden_.values<TokenId>("ids"), answer_ = golden_.values<TokenId>("answer");
+  const std::vector<TokenId> prompt_ = golden_.values<TokenId>("ids"),
+                             answer_ = golden_.values<TokenId>("answer");
   int position_ = 0;
   std::vector<MediaPart> parts_;
 };
@@ -143,11 +148,13 @@ TEST_P(VideoEngine, PartsThatDoNotFitAreRefused) {
   };
   EXPECT_THAT(error([](auto& parts) { parts[1].frames = 3; }), HasSubstr("a part of a video has 3 frames"));
   EXPECT_THAT(error([](auto& parts) { parts[1].time = -1; }), HasSubstr("at time -1"));
-  EXPECT_THAT(error([](auto& parts) { parts[1].continues = true; }), HasSubstr("a part of a video"));  // of the image
+  EXPECT_THAT(error([](auto& parts) { parts[1].continues = true; }),
+              HasSubstr("a part of a video"));  // of the image
   EXPECT_THAT(error([](auto& parts) { parts[1].frames = 1; }), HasSubstr("bytes of pixels"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, VideoEngine, testing::Values("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl"),
+INSTANTIATE_TEST_SUITE_P(Families, VideoEngine,
+                         testing::Values("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5_vl"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

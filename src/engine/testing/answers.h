@@ -86,8 +86,8 @@ inline std::vector<CollectedAnswer> answers_one_by_one(Engine& engine, const std
   return all;
 }
 
-// All at once, twice: the second time with what the prefix cache holds. `scarce`: some are preempted; as that depends on
-// when the others come, until it has happened.
+// All at once, twice: the second time with what the prefix cache holds. `scarce`: some are preempted; as that
+// depends on when the others come, until it has happened.
 inline void expect_answers(Engine& engine, const std::vector<Request>& requests,
                            const std::vector<CollectedAnswer>& expected, bool scarce) {
   const auto preempted = [&] { return engine.own_stats().preemptions > 0; };

@@ -68,8 +68,8 @@ class Recorder final : public OutputSink {
   int outputs_ = 0;
 };
 
-// How the engine runs: one step after the other, on a device that works by itself, with draft tokens, or with a draft
-// model's draft tokens; through stages of layers.
+// How the engine runs: one step after the other, on a device that works by itself, with draft tokens, or with
+// a draft model's draft tokens; through stages of layers.
 enum class Mode : std::uint8_t { synchronous, asynchronous, proposing, drafting, staged };
 
 // Knows the texts that it was told, and proposes how they go on, with mistakes.
@@ -94,8 +94,8 @@ class Prompter final : public Proposer {
     draft.tokens.clear();
     for (const auto& known : texts_) {
       if (known.size() <= text.size() || !std::equal(text.begin(), text.end(), known.begin())) continue;
-      const std::size_t count = std::min({static_cast<std::size_t>(draft.most), std::size_t{random_() % 6},
-                                          known.size() - text.size()});
+      const std::size_t count = std::min(
+          {static_cast<std::size_t>(draft.most), std::size_t{random_() % 6}, known.size() - text.size()});
       for (std::size_t i = 0; i < count; ++i)
         draft.tokens.push_back(random_() % 4 == 0 ? static_cast<TokenId>(random_() % kVocab)
                                                   : known[text.size() + i]);
@@ -122,8 +122,8 @@ struct Setup {
 
 struct Rig {
   SimulatedExecutor* device = nullptr;
-  Prompter* prompter = nullptr;     // proposing
-  DraftModel* drafting = nullptr;   // drafting
+  Prompter* prompter = nullptr;    // proposing
+  DraftModel* drafting = nullptr;  // drafting
   std::unique_ptr<Engine> engine;
 
   explicit Rig(const Setup& setup = {}) {

@@ -22,8 +22,8 @@ struct Variation {
   bool speculates = false;
 };
 
-// So few that some sequences are preempted, where no group has a window. Without attention nothing grows, and nobody
-// gives way: blocks are names.
+// So few that some sequences are preempted, where no group has a window. Without attention nothing grows, and
+// nobody gives way: blocks are names.
 inline std::optional<int> few_blocks(const std::string& model_dir) {
   const CacheLayout layout = cache_layout(load_spec(model_dir).value(), {.window_groups = false});
   const auto groups = std::ssize(layout.groups);

@@ -39,8 +39,9 @@ std::string_view Balancer::agent(const RouteRequest& request) const {
   return agents ? session_of(agents->sources, request) : std::string_view();
 }
 
-void Balancer::find_candidates(const FleetView& view, const RouteRequest& request, const ChoiceOptions& options,
-                               std::span<const EndpointId> excluded, Candidates& found) const {
+void Balancer::find_candidates(const FleetView& view, const RouteRequest& request,
+                               const ChoiceOptions& options, std::span<const EndpointId> excluded,
+                               Candidates& found) const {
   eligible(view, request, options.part, excluded, found);
   if (!options.subset || !*options.subset) return;
   std::erase_if(found, [&](const Member* member) {
@@ -82,8 +83,8 @@ std::optional<std::int64_t> Balancer::new_tokens(const RouteRequest& request, co
   return static_cast<std::int64_t>(request.tokens.size()) - cycle.cached_tokens(decision_.chosen());
 }
 
-// Fills decision_. Endpoints that have requested a pause and those of small shares come last; `rested` rules out the
-// former.
+// Fills decision_. Endpoints that have requested a pause and those of small shares come last; `rested` rules
+// out the former.
 std::optional<Refusal> Balancer::rank(Pool& from, Cycle& cycle, const ChoiceOptions& options) {
   if (rank_named(cycle, options)) return std::nullopt;
   leave_out(cycle, options.excluded);
@@ -136,8 +137,8 @@ void Balancer::leave_out_full(const Cycle& cycle) {
       left_out_.push_back(member.id);
 }
 
-// Into left_out_: `excluded`; paused and full endpoints; new endpoints and those of small weight, as often as their share
-// demands; endpoints of a worse priority than the best available one.
+// Into left_out_: `excluded`; paused and full endpoints; new endpoints and those of small weight, as often as
+// their share demands; endpoints of a worse priority than the best available one.
 void Balancer::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
   left_out_.assign(excluded.begin(), excluded.end());
   leave_out_paused(cycle);
@@ -169,8 +170,7 @@ void Balancer::leave_out(Cycle& cycle, std::span<const EndpointId> excluded) {
 Choice Balancer::book(const Cycle& cycle, const ChoiceOptions& options) {
   const EndpointId id = decision_.chosen();
   const auto tokens = static_cast<std::int64_t>(cycle.request.tokens.size());
-  Choice choice{.endpoint = cycle.view.find(id)->endpoint,
-                .new_tokens = tokens - cycle.cached_tokens(id)};
+  Choice choice{.endpoint = cycle.view.find(id)->endpoint, .new_tokens = tokens - cycle.cached_tokens(id)};
   for (const Score& score : std::span(decision_.ranking).first(decision_.picked))
     choice.picked.push_back({cycle.view.find(score.endpoint)->endpoint->name, score.total});
   choice.booking = inflight_.book(id, tokens, choice.new_tokens);
@@ -187,15 +187,16 @@ void Balancer::add_helpers(Pool& from, Cycle& cycle, const ChoiceOptions& option
   if (from.pipeline.prefills()) choice.prefiller = prefiller(from, cycle, options, answering);
   if (KvSource* sources = from.pipeline.kv_source()) {
     find_candidates(cycle.view, cycle.request, options, {}, found_);
-    const EndpointId computing =
-        choice.prefiller.empty() ? answering : cycle.view.find(choice.prefiller)->id;
-    if (const Member* source = sources->source(cycle, found_, computing)) choice.kv_source = source->endpoint->name;
+    const EndpointId computing = choice.prefiller.empty() ? answering : cycle.view.find(choice.prefiller)->id;
+    if (const Member* source = sources->source(cycle, found_, computing))
+      choice.kv_source = source->endpoint->name;
   }
   from.pipeline.sent(cycle, answering);
 }
 
 // "": the answering endpoint computes the prompt.
-std::string Balancer::prefiller(Pool& from, Cycle& cycle, const ChoiceOptions& options, EndpointId answering) {
+std::string Balancer::prefiller(Pool& from, Cycle& cycle, const ChoiceOptions& options,
+                                EndpointId answering) {
   find_candidates(cycle.view, cycle.request, options, {}, found_);
   from.pipeline.rank_prefill(cycle, answering, found_, decision_);
   const EndpointId chosen = decision_.chosen();
@@ -215,7 +216,8 @@ std::string Balancer::encoders(Pool& from, Cycle& cycle, const ChoiceOptions& op
   return names;
 }
 
-std::vector<BurstEndpoint> Balancer::burst_endpoints(const RouteRequest& request, const Subset& subset) const {
+std::vector<BurstEndpoint> Balancer::burst_endpoints(const RouteRequest& request,
+                                                     const Subset& subset) const {
   const auto view = fleet_.view();
   Candidates found;
   find_candidates(*view, request, {.subset = &subset}, {}, found);
@@ -315,7 +317,8 @@ int Balancer::room() const {
   int room = 0;
   bool any = false;
   for (const Member& member : view->members) {
-    if (member.state.availability != Availability::available || member.endpoint->role == Role::prefill) continue;
+    if (member.state.availability != Availability::available || member.endpoint->role == Role::prefill)
+      continue;
     any = true;
     const int free = slots_[member.id].places.free(inflight_.own(member.id).requests, now);
     if (free == Places::kUnknown) return free;

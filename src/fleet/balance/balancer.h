@@ -1,6 +1,6 @@
-// The endpoint of each request: `octavo route`, `octavo pick` and the simulator choose with this class. It owns the
-// fleet, its health, the policies, and the load in flight. Safe from any thread; decisions are serial, so that each
-// one sees the load of those before it.
+// The endpoint of each request: `octavo route`, `octavo pick` and the simulator choose with this class. It
+// owns the fleet, its health, the policies, and the load in flight. Safe from any thread; decisions are
+// serial, so that each one sees the load of those before it.
 #pragma once
 
 #include <atomic>
@@ -82,8 +82,8 @@ class Balancer {
   void pause(const Endpoint& endpoint, std::int64_t seconds);
   // The endpoint has refused a request for lack of room (429, 503); before ended(). seconds: its Retry-After.
   void refused(const Booking& booking, std::optional<std::int64_t> seconds);
-  // Requests that the available endpoints can take now, with learn_places; Places::kUnknown where one has never
-  // refused any, or none is available.
+  // Requests that the available endpoints can take now, with learn_places; Places::kUnknown where one has
+  // never refused any, or none is available.
   int room() const;
 
   // Whether an endpoint, available or not, serves this model. True while no endpoint exists.
@@ -101,7 +101,8 @@ class Balancer {
   std::uint64_t draw() { return random_bits(options_.seed, 0, ++draws_); }  // bits that nobody can guess
 
   Result<EndpointId> add(Endpoint endpoint);
-  // The endpoints of a source from now on. Models and adapters that were found out stay where the list has none.
+  // The endpoints of a source from now on. Models and adapters that were found out stay where the list has
+  // none.
   void set_endpoints(std::vector<Endpoint> endpoints, const std::string& source = {});
   // Makes an endpoint of each data-parallel rank at the endpoint's port.
   void set_ranks(EndpointId id, const Endpoint& endpoint, int ranks);
@@ -117,8 +118,8 @@ class Balancer {
   // The endpoint's metrics show requests, or none.
   void observed(EndpointId id, const Endpoint& endpoint, bool busy);
   void scraped(std::vector<Scrape> scrapes);
-  // The endpoint's process is new: its cache is empty, and requests sent before alive_us, when the old process last
-  // answered, are lost.
+  // The endpoint's process is new: its cache is empty, and requests sent before alive_us, when the old
+  // process last answered, are lost.
   void restarted(EndpointId id, const Endpoint& endpoint, std::int64_t alive_us);
   void tick();  // several times a second: breakers become half-open, old prefixes expire
 
@@ -130,7 +131,8 @@ class Balancer {
   // Takes over a dump from another router. False: it is of no use.
   bool restore(const Member& member, const HeldDump& dump);
 
-  // Calls `changed` when the load in flight has changed, once for each changed_loads(). It must not call back.
+  // Calls `changed` when the load in flight has changed, once for each changed_loads(). It must not call
+  // back.
   void watch_loads(std::function<void()> changed);
   // Own load in flight where it has changed since the last call; all of it with `all`.
   std::vector<WorkerLoad> changed_loads(bool all);
@@ -140,7 +142,7 @@ class Balancer {
   const Fleet& fleet() const { return fleet_; }
   Fleet& fleet() { return fleet_; }
   std::shared_ptr<const FleetView> view() const { return fleet_.view(); }
-  Load load(EndpointId id) const;           // without peers
+  Load load(EndpointId id) const;  // without peers
   Load load_of_peers(EndpointId id) const;
   CircuitBreaker::State breaker(EndpointId id) const;
 
@@ -153,18 +155,19 @@ class Balancer {
   struct Watch {
     std::function<void(Trouble)> troubled;
     std::int64_t since_us = 0;
-    int idle_reads = 0;  // consecutive readings of the metrics that show no request, since it was sent or its last bytes
+    int idle_reads =
+        0;  // consecutive readings of the metrics that show no request, since it was sent or its last bytes
     bool answered = false;
   };
   struct Slot {
-    std::unique_ptr<EndpointHealth> health = {};   // null: no endpoint
+    std::unique_ptr<EndpointHealth> health = {};  // null: no endpoint
     std::shared_ptr<const Endpoint> endpoint = {};
-    std::string source = {};                       // see set_endpoints()
-    std::map<std::uint64_t, Watch> watches = {};   // by the booking's number
+    std::string source = {};                      // see set_endpoints()
+    std::map<std::uint64_t, Watch> watches = {};  // by the booking's number
     Places places = {};
-    bool removed = false;                          // from the fleet, with requests in flight
-    bool load_changed = false;                     // since changed_loads()
-    std::int64_t since_us = 0;                     // when it became available
+    bool removed = false;       // from the fleet, with requests in flight
+    bool load_changed = false;  // since changed_loads()
+    std::int64_t since_us = 0;  // when it became available
   };
 
   Balancer(BalancerOptions options, std::vector<Pool> pools);
@@ -204,12 +207,12 @@ class Balancer {
   mutable std::mutex mutex_;              // of all below
   std::vector<Pool> pools_;
   Inflight inflight_;
-  std::vector<Slot> slots_;                            // [EndpointId]
+  std::vector<Slot> slots_;                             // [EndpointId]
   std::map<std::string, EndpointId, std::less<>> ids_;  // by name, of endpoints in the fleet
   std::function<void()> loads_changed_;
-  bool loads_are_told_ = true;  // nothing has changed since changed_loads()
-  Decision decision_;               // scratch
-  Candidates found_;                // scratch
+  bool loads_are_told_ = true;        // nothing has changed since changed_loads()
+  Decision decision_;                 // scratch
+  Candidates found_;                  // scratch
   std::vector<EndpointId> left_out_;  // scratch
   std::uint64_t choices_ = 0;
   std::int64_t expired_us_ = 0;

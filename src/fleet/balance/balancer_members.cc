@@ -11,7 +11,7 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::int64_t kExpireUs = 1'000'000;
-constexpr int kIdleReads = 4;  // of the metrics: a request on its way has arrived by then
+constexpr int kIdleReads = 4;           // of the metrics: a request on its way has arrived by then
 constexpr int kIdleReadsOfStream = 30;  // an engine is idle while its server calls a tool
 constexpr std::string_view kFromMetrics = "@metrics";  // source of ranks that an endpoint's metrics show
 
@@ -159,7 +159,8 @@ bool Balancer::remove(EndpointId id) {
 
 void Balancer::remove_ranks(const FleetView& view, const Member& removed) {
   for (const Member& member : view.members)
-    if (member.id == removed.id || are_ranks_of_one(*member.endpoint, *removed.endpoint)) remove_locked(member.id);
+    if (member.id == removed.id || are_ranks_of_one(*member.endpoint, *removed.endpoint))
+      remove_locked(member.id);
 }
 
 void Balancer::remove_locked(EndpointId id) {

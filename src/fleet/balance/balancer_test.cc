@@ -14,9 +14,10 @@ struct Setup {
   const std::int64_t* now = nullptr;
 };
 std::unique_ptr<Balancer> make(std::string_view policy, const Setup& setup = {}) {
-  BalancerOptions options{.pools = {{.policy = std::string(policy), .pipeline = find_policy(policy)->pipeline({})}},
-                          .probes = setup.probes,
-                          .slow_start_us = setup.slow_start_us};
+  BalancerOptions options{
+      .pools = {{.policy = std::string(policy), .pipeline = find_policy(policy)->pipeline({})}},
+      .probes = setup.probes,
+      .slow_start_us = setup.slow_start_us};
   if (setup.now) options.clock = [now = setup.now] { return *now; };
   return *Balancer::make(std::move(options));
 }
@@ -114,8 +115,7 @@ TEST(Balancer, TellsWhatHasChanged) {
   EXPECT_EQ(balancer->changed_loads(false), (std::vector<WorkerLoad>{{name, {1, 0, 3, 3}}}));
   balancer->ended(first.booking, Outcome::success);
   EXPECT_EQ(balancer->changed_loads(false), (std::vector<WorkerLoad>{{name, {}}}));
-  EXPECT_EQ(balancer->changed_loads(true),
-            (std::vector<WorkerLoad>{{second.endpoint->name, {1, 1, 1, 1}}}));
+  EXPECT_EQ(balancer->changed_loads(true), (std::vector<WorkerLoad>{{second.endpoint->name, {1, 1, 1, 1}}}));
   balancer->ended(second.booking, Outcome::success);
 }
 

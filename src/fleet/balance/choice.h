@@ -22,13 +22,13 @@ using Subset = std::optional<std::vector<std::string>>;
 struct ChoiceOptions {
   Role part = Role::both;  // of the request's work
   std::span<const EndpointId> excluded = {};
-  const Subset* subset = nullptr;         // null: all endpoints
-  int priority = 0;                       // for the policy's admitters
-  EndpointId burst_home = kNoEndpoint;    // where the request was placed together with others
-  bool bodiless = false;                  // a request without a prompt: load is no reason to refuse it
-  bool rested = false;                    // no endpoint that has requested a pause (Retry-After)
-  bool computed = false;                  // another endpoint has computed the prompt
-  std::string_view worker = {};           // name of the endpoint to take while it is available; "": any
+  const Subset* subset = nullptr;       // null: all endpoints
+  int priority = 0;                     // for the policy's admitters
+  EndpointId burst_home = kNoEndpoint;  // where the request was placed together with others
+  bool bodiless = false;                // a request without a prompt: load is no reason to refuse it
+  bool rested = false;                  // no endpoint that has requested a pause (Retry-After)
+  bool computed = false;                // another endpoint has computed the prompt
+  std::string_view worker = {};         // name of the endpoint to take while it is available; "": any
   bool explain = false;
   std::optional<std::uint64_t> draw = {};  // random bits in place of the balancer's
 };
@@ -41,14 +41,14 @@ struct Choice {
 
   std::shared_ptr<const Endpoint> endpoint = {};  // null: none
   Booking booking = {};
-  std::int64_t new_tokens = 0;           // tokens of the prompt that the endpoint does not hold
-  std::vector<Picked> picked = {};       // the endpoint, then those to fall back on
-  std::string prefiller = {};            // name of the endpoint that computes the prompt; "": the chosen one
-  std::string encoders = {};             // names of the endpoints that encode images, separated by commas
-  std::string kv_source = {};            // name of the endpoint that holds more of the prompt; "": none
-  HeaderFields answer_headers = {};      // for the client to send again
+  std::int64_t new_tokens = 0;       // tokens of the prompt that the endpoint does not hold
+  std::vector<Picked> picked = {};   // the endpoint, then those to fall back on
+  std::string prefiller = {};        // name of the endpoint that computes the prompt; "": the chosen one
+  std::string encoders = {};         // names of the endpoints that encode images, separated by commas
+  std::string kv_source = {};        // name of the endpoint that holds more of the prompt; "": none
+  HeaderFields answer_headers = {};  // for the client to send again
   std::optional<LatencyInputs> inputs = {};  // for Balancer::took()
-  std::string explanation = {};          // JSON, with ChoiceOptions::explain
+  std::string explanation = {};              // JSON, with ChoiceOptions::explain
 };
 
 // Why a request gets no endpoint, in llm-d's words.

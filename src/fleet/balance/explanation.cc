@@ -22,11 +22,12 @@ std::string explain(const Cycle& cycle, std::string_view policy, const Decision&
   for (const Member& member : view.members)
     if (const std::int64_t tokens = cycle.cached_tokens(member.id)) cached[member.endpoint->label()] = tokens;
   const Member* chosen = view.find(decision.chosen());
-  return json::serialize(json::object{{"policy", policy},
-                                      {"chosen", chosen ? json::value(chosen->endpoint->label()) : json::value()},
-                                      {"total", named(decision.ranking)},
-                                      {"cached_tokens", std::move(cached)},
-                                      {"steps", std::move(steps)}});
+  return json::serialize(
+      json::object{{"policy", policy},
+                   {"chosen", chosen ? json::value(chosen->endpoint->label()) : json::value()},
+                   {"total", named(decision.ranking)},
+                   {"cached_tokens", std::move(cached)},
+                   {"steps", std::move(steps)}});
 }
 
 }  // namespace octavo::fleet

@@ -11,14 +11,17 @@ namespace octavo::fleet {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{1};  // one request goes in each, and one with each arrival
-const std::vector<double> kWaitSeconds{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120};
+const std::vector<double> kWaitSeconds{.001, .002, .005, .01, .02, .05, .1, .2, .5,
+                                       1,    2,    5,    10,  20,  30,  60, 120};
 
 }  // namespace
 
 FlowGate::FlowGate(Balancer& balancer, FlowGateOptions options)
-    : balancer_(balancer), detector_(options.detector),
+    : balancer_(balancer),
+      detector_(options.detector),
       own_saturation_(std::move(options.saturation)),
-      flow_(std::move(options.flow)), seconds_(kWaitSeconds) {
+      flow_(std::move(options.flow)),
+      seconds_(kWaitSeconds) {
   if (options.evicts) reclamation_.emplace();
   thread_ = std::thread([this] { run(); });
 }
@@ -154,8 +157,8 @@ std::string FlowGate::metrics() const {
         fmt::format("llm_d_epp_flow_control_queue_bytes{{priority=\"{}\"}} {}\n", load.priority, load.bytes);
   }
   out += bytes;
-  write_gauge(out, "llm_d_epp_flow_control_pool_saturation", "Load of the endpoints as a share of their capacity.",
-              taken);
+  write_gauge(out, "llm_d_epp_flow_control_pool_saturation",
+              "Load of the endpoints as a share of their capacity.", taken);
   write_histogram(out, "llm_d_epp_flow_control_request_queue_duration_seconds", "How long requests waited.",
                   seconds_);
   write_counter(out, "octavo_pick_flow_control_evictions_total",

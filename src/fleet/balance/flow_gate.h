@@ -22,7 +22,7 @@ struct FlowGateOptions {
   FlowOptions flow = {};
   SaturationDetector detector = UtilizationDetector{};
   std::function<double()> saturation = {};  // in place of the detector; empty: the detector's
-  bool evicts = false;  // requests that run may end for those that wait
+  bool evicts = false;                      // requests that run may end for those that wait
 };
 
 class FlowGate {

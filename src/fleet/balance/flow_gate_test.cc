@@ -14,7 +14,8 @@ namespace {
 class FlowGateTest : public testing::Test {
  protected:
   void begin(int endpoints, FlowGateOptions options) {
-    auto made = Balancer::make({.pools = {{.pipeline = {{{"", "active-request-scorer"}}, {{"active-request-scorer"}}}}}});
+    auto made = Balancer::make(
+        {.pools = {{.pipeline = {{{"", "active-request-scorer"}}, {{"active-request-scorer"}}}}}});
     CHECK(made);
     balancer_ = *std::move(made);
     set_endpoints(endpoints);
@@ -26,8 +27,7 @@ class FlowGateTest : public testing::Test {
     balancer_->set_endpoints(std::move(all));
     std::vector<Scrape> scrapes;
     const auto view = balancer_->view();
-    for (const Member& member : view->members)
-      scrapes.push_back({.endpoint = member.id, .answered = true});
+    for (const Member& member : view->members) scrapes.push_back({.endpoint = member.id, .answered = true});
     balancer_->scraped(std::move(scrapes));
   }
   // Whose outcome comes into outcomes_.
@@ -75,7 +75,7 @@ TEST_F(FlowGateTest, WhoWaitsGoesWhenSomebodyEnds) {
 
 TEST_F(FlowGateTest, EverybodyIsToldSomething) {
   begin(1, {.flow = {.requests_max = 2}, .detector = ConcurrencyDetector{.requests_max = 1}});
-  EXPECT_TRUE(balancer_->choose({}, {})) << "takes the only place"; 
+  EXPECT_TRUE(balancer_->choose({}, {})) << "takes the only place";
   const std::uint64_t first = enqueue(), second = enqueue(), third = enqueue();
   EXPECT_EQ(outcomes_, (Outcomes{{third, FlowOutcome::rejected_capacity}}));
   gate_->cancel(first);

@@ -33,9 +33,12 @@ class Overload {
   }
 
   void run() {
-    for (; answered.size() + static_cast<std::size_t>(rejected) < static_cast<std::size_t>(requests_); now_us_ += kTickUs) {
-      while (!running_.empty() && running_.begin()->first <= now_us_) end(running_.extract(running_.begin()).mapped());
-      for (; sent_ < requests_ && sent_ * interval_us_ <= now_us_; ++sent_) wait(static_cast<std::uint64_t>(sent_));
+    for (; answered.size() + static_cast<std::size_t>(rejected) < static_cast<std::size_t>(requests_);
+         now_us_ += kTickUs) {
+      while (!running_.empty() && running_.begin()->first <= now_us_)
+        end(running_.extract(running_.begin()).mapped());
+      for (; sent_ < requests_ && sent_ * interval_us_ <= now_us_; ++sent_)
+        wait(static_cast<std::uint64_t>(sent_));
       while (const auto next = flow_->next(balancer_->room() > 0 ? 0 : 1, now_us_)) send(next->id);
       ASSERT_LT(now_us_, 600'000'000) << "requests never end";
     }
@@ -57,7 +60,8 @@ class Overload {
   }
   void send(std::uint64_t id) {
     Booking booking = balancer_->choose({}, {})->booking;
-    if (++at_[booking.endpoint] <= kPlaces) return void(running_.emplace(now_us_ + kAnswerUs, Running{id, booking}));
+    if (++at_[booking.endpoint] <= kPlaces)
+      return void(running_.emplace(now_us_ + kAnswerUs, Running{id, booking}));
     --at_[booking.endpoint];
     ++refusals;
     balancer_->refused(booking, 1);

@@ -16,8 +16,8 @@ using EndpointSourceOptions = std::variant<KubePoolOptions, EtcdOptions, PolledO
 
 class EndpointSource {
  public:
-  // Calls `listed` on the source's own thread: with the first list, then with each change. rules: of Kubernetes, with
-  // an InferencePool.
+  // Calls `listed` on the source's own thread: with the first list, then with each change. rules: of
+  // Kubernetes, with an InferencePool.
   EndpointSource(const EndpointSourceOptions& options, std::function<void(std::vector<Endpoint>)> listed,
                  std::function<void(RequestRules)> rules = {});
 

@@ -12,8 +12,8 @@ class Places {
  public:
   static constexpr int kUnknown = std::numeric_limits<int>::max();
 
-  // The endpoint has refused a request while it had `others`. pause_us: its Retry-After; a request that ends there
-  // ends the pause.
+  // The endpoint has refused a request while it had `others`. pause_us: its Retry-After; a request that ends
+  // there ends the pause.
   void refused(int others, std::int64_t now_us, std::optional<std::int64_t> pause_us) {
     constexpr std::int64_t kPauseUs = 100'000;  // where it names none
     places_ = std::max(others, 1);

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <vector>
 
-#include "fleet/decide/burst.h"
 #include "fleet/balance/balancer.h"
+#include "fleet/decide/burst.h"
 #include "http/async_client.h"
 
 namespace octavo::fleet {

@@ -60,7 +60,9 @@ constexpr std::string_view kExperimental[] = {"agent-identity",
                                               "topology-extractor",
                                               "utilization-filter"};
 
-const std::string& name_of(const PluginConfig& plugin) { return plugin.name.empty() ? plugin.type : plugin.name; }
+const std::string& name_of(const PluginConfig& plugin) {
+  return plugin.name.empty() ? plugin.type : plugin.name;
+}
 
 class Reader {
  public:
@@ -140,8 +142,10 @@ class Reader {
         flow_enabled_ = true;
       } else if (std::ranges::find(kAlwaysOn, text.substr(0, text.find("=true"))) == kAlwaysOn.end() &&
                  !text.ends_with("=false")) {
-        return invalid(fmt::format("featureGates[{}]", i), "{} is not known: must be flowControl, or off "
-                       "(\"name=false\")", quoted_text(text));
+        return invalid(fmt::format("featureGates[{}]", i),
+                       "{} is not known: must be flowControl, or off "
+                       "(\"name=false\")",
+                       quoted_text(text));
       }
     }
     return {};
@@ -201,15 +205,16 @@ class Reader {
       return found && found->is_string() ? std::string(found->get_string()) : std::string();
     };
     for (const json::value& plugin : plugins.get_array())
-      if (text(plugin, "type") == type) return text(plugin, "name").empty() ? std::string(type) : text(plugin, "name");
+      if (text(plugin, "type") == type)
+        return text(plugin, "name").empty() ? std::string(type) : text(plugin, "name");
     return std::nullopt;
   }
 
   // The scorer of the Gateway API Inference Extension had the producer's parameters: a producer takes them.
   void take_producer_out(PluginConfig& scorer, const std::string& name) {
     PluginConfig producer{.name = name + "-producer", .type = "approx-prefix-cache-producer"};
-    for (const char* field : {"autoTune", "blockSizeTokens", "blockSize", "hashBlockSize", "maxPrefixBlocksToMatch",
-                              "maxPrefixTokensToMatch", "lruCapacityPerServer"})
+    for (const char* field : {"autoTune", "blockSizeTokens", "blockSize", "hashBlockSize",
+                              "maxPrefixBlocksToMatch", "maxPrefixTokensToMatch", "lruCapacityPerServer"})
       if (const auto* value = scorer.parameters.if_contains(field)) {
         producer.parameters[field] = *value;
         scorer.parameters.erase(field);
@@ -312,12 +317,14 @@ class Reader {
     const auto* discovery = fields.get("discovery");
     for (const char* field : {"peerDiscovery", "crossReplicaSyncerPluginRef", "crossReplicaSyncInterval"})
       if (fields.get(field))
-        fields.fail(field, "is not supported: each picker knows what it has sent itself and what metrics say");
+        fields.fail(field,
+                    "is not supported: each picker knows what it has sent itself and what metrics say");
     TRY_VOID(fields.done());
     if (sources) TRY_VOID(each(*sources, "dataLayer.sources", &Reader::read_source));
     if (!inject && !reads_metrics_)
-      return invalid("dataLayer.injectDefaults",
-                     "must be true where dataLayer.sources names no metrics-data-source: metrics are always read");
+      return invalid(
+          "dataLayer.injectDefaults",
+          "must be true where dataLayer.sources names no metrics-data-source: metrics are always read");
     if (!discovery) return {};
     if (!discovery->is_object()) return invalid("dataLayer.discovery", "must be an object");
     discovery_chosen_ = true;
@@ -378,7 +385,7 @@ class Reader {
   bool flow_enabled_ = false;
   PrefillConfig prefill_;
   std::map<std::string, std::vector<StepConfig>, std::less<>> profiles_;
-  std::vector<StepConfig>* profile_ = nullptr;  // that is being read
+  std::vector<StepConfig>* profile_ = nullptr;        // that is being read
   std::optional<std::string> precise_producer_ = {};  // the name of the file's
   bool discovery_chosen_ = false;
   bool reads_metrics_ = false;
@@ -386,8 +393,8 @@ class Reader {
 
 }  // namespace
 
-// llm-d's default (queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3) knows load from metrics
-// alone: between two reads of them a shared prefix draws every request to one endpoint.
+// llm-d's default (queue-scorer x2, kv-cache-utilization-scorer x2, prefix-cache-scorer x3) knows load from
+// metrics alone: between two reads of them a shared prefix draws every request to one endpoint.
 EndpointPickerConfig::EndpointPickerConfig() : pipeline(find_policy("kv_aware")->pipeline({})) {}
 
 Result<EndpointPickerConfig> parse_endpoint_picker_config(const std::string& yaml, bool experimental) {

@@ -1,4 +1,5 @@
-// EndpointPickerConfig (llm-d.ai/v1, v1alpha1, and the versions before them): the YAML that says how an endpoint is picked.
+// EndpointPickerConfig (llm-d.ai/v1, v1alpha1, and the versions before them): the YAML that says how an
+// endpoint is picked.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +55,7 @@ struct EndpointPickerConfig {
   std::optional<CacheEventsSource> events = {};         // nothing: nobody asks for them
   std::optional<FlowGateOptions> flow = {};             // nothing: the feature gate flowControl is off,
   SaturationDetector shedding = UtilizationDetector{};  // and this says when requests are refused
-  int primary_port = 0;  // where the gateway sends all requests to, whatever rank is picked; 0: there
+  int primary_port = 0;       // where the gateway sends all requests to, whatever rank is picked; 0: there
   bool tells_served = false;  // answers name the endpoint that served them
 };
 

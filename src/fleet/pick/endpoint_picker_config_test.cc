@@ -117,9 +117,10 @@ plugins:
     defaultEngine: mine
 )");
   EndpointState state;
-  EXPECT_TRUE(read_engine_metrics("my_requests{state=\"running\"} 9\nmy_requests{state=\"queued\"} 3\n"
-                                  "my_cache{size=\"32\",num_gpu_blocks=\"100\"} 1\nmy_heat 70.5\n",
-                                  state, config.engines.of({})));
+  EXPECT_TRUE(
+      read_engine_metrics("my_requests{state=\"running\"} 9\nmy_requests{state=\"queued\"} 3\n"
+                          "my_cache{size=\"32\",num_gpu_blocks=\"100\"} 1\nmy_heat 70.5\n",
+                          state, config.engines.of({})));
   EXPECT_EQ(state.waiting, 3);
   EXPECT_EQ(state.block_size, 32);
   EXPECT_EQ(state.num_blocks, 100);
@@ -377,7 +378,8 @@ flowControl:
 TEST(EndpointPickerConfig, DeprecatedSectionsMeanWhatTheirSuccessorsMean) {
   const auto thresholds = read(
       "plugins: [{type: queue-scorer}, {type: openai-parser}]\n"
-      "saturationDetector: {queueDepthThreshold: 10, kvCacheUtilThreshold: 0.8, metricsStalenessThreshold: 150ms}\n"
+      "saturationDetector: {queueDepthThreshold: 10, kvCacheUtilThreshold: 0.8, metricsStalenessThreshold: "
+      "150ms}\n"
       "parser: {pluginRef: openai-parser}");
   EXPECT_EQ(std::get<UtilizationDetector>(thresholds.shedding).queue_depth_threshold, 10);
   EXPECT_TRUE(thresholds.parsers.openai);
@@ -407,8 +409,12 @@ TEST(EndpointPickerConfig, DeprecatedHandlersOfPrefill) {
     ASSERT_TRUE(config.pipeline.prefill) << handler;
     EXPECT_EQ(config.pipeline.prefill->new_tokens, 16);
   }
-  EXPECT_EQ(read(plugins + "- {type: pd-profile-handler, parameters: {decodeProfile: d, prefillProfile: p, "
-                           "primaryPort: 8000}}\n" + profiles).primary_port, 8000);
+  EXPECT_EQ(read(plugins +
+                 "- {type: pd-profile-handler, parameters: {decodeProfile: d, prefillProfile: p, "
+                 "primaryPort: 8000}}\n" +
+                 profiles)
+                .primary_port,
+            8000);
 }
 
 TEST(EndpointPickerConfig, TheDeprecatedPreciseScorerIsProducerAndScorer) {
@@ -432,7 +438,8 @@ TEST(EndpointPickerConfig, TheDeprecatedPreciseScorerIsProducerAndScorer) {
   EXPECT_EQ(alone.tokens->model, "m");
   EXPECT_FALSE(alone.tokens->address) << "endpoints of the pool tokenise";
   EXPECT_EQ(steps(alone), "precise-prefix-cache-scorerx3 ");
-  const auto beside = read("plugins:" + scorer + "- {type: precise-prefix-cache-producer, name: exact}\n" + rest);
+  const auto beside =
+      read("plugins:" + scorer + "- {type: precise-prefix-cache-producer, name: exact}\n" + rest);
   const auto found = std::ranges::find(beside.pipeline.plugins, "prefix-cache-scorer", &PluginConfig::type);
   ASSERT_NE(found, beside.pipeline.plugins.end());
   EXPECT_EQ(found->parameters.at("prefixMatchInfoProducerName").as_string(), "exact");

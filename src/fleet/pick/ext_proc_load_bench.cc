@@ -48,8 +48,7 @@ void add_header(ext_proc::HeaderMap& headers, const char* name, const char* valu
 // One request and its short answer. Deletes itself when the stream is done.
 class Request : public grpc::ClientBidiReactor<ProcessingRequest, ProcessingResponse> {
  public:
-  Request(Stub& stub, const std::string& body, Clock::time_point due,
-          Results& results)
+  Request(Stub& stub, const std::string& body, Clock::time_point due, Results& results)
       : results_(results), due_(due) {
     auto& first = writes_.emplace_back();
     auto& headers = *first.mutable_request_headers()->mutable_headers();

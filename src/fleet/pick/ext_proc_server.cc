@@ -84,7 +84,8 @@ class Stream : public grpc::Receiver, public std::enable_shared_from_this<Stream
 
 // Those that gateways and Kubernetes ask for.
 constexpr const char* kLiveness = "liveness";
-constexpr const char* kReadinessNames[] = {"", "readiness", "inference-extension",  // the last: llm-d's charts
+constexpr const char* kReadinessNames[] = {"", "readiness",
+                                           "inference-extension",  // the last: llm-d's charts
                                            "envoy.service.ext_proc.v3.ExternalProcessor"};
 
 std::size_t message_bytes_max(const GrpcOptions& options, const ProcessorContext& context) {

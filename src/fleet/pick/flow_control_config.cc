@@ -98,7 +98,8 @@ Result<> FlowControlConfig::read_detector(const json::value& section, const std:
 
 Result<> FlowControlConfig::read_old_detector(const json::value& section) {
   constexpr const char* kWhere = "saturationDetector";
-  if (!section.is_object() || section.get_object().contains("pluginRef")) return read_detector(section, kWhere);
+  if (!section.is_object() || section.get_object().contains("pluginRef"))
+    return read_detector(section, kWhere);
   Parameters thresholds(section.get_object(), kWhere);
   options_.detector = UtilizationDetector::read(thresholds);
   return thresholds.done();

@@ -27,7 +27,9 @@ struct Tokens {
       size.read("height", height, 1, kMost);
     });
   }
-  std::int64_t count() const { return mode == "static" ? fixed : std::max<std::int64_t>(1, width * height / factor); }
+  std::int64_t count() const {
+    return mode == "static" ? fixed : std::max<std::int64_t>(1, width * height / factor);
+  }
 };
 
 struct Frames {

@@ -13,8 +13,8 @@ namespace octavo::fleet {
 struct PollOptions {
   std::string path = {};
   int interval_ms = 50;
-  int port = 0;          // 0: the endpoint's own
-  bool at_node = false;  // at the address of its machine; where that is not known nobody is asked
+  int port = 0;           // 0: the endpoint's own
+  bool at_node = false;   // at the address of its machine; where that is not known nobody is asked
   int timeout_ms = 2000;  // an endpoint that has not answered by then has not answered
 };
 

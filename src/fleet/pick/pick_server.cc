@@ -22,7 +22,8 @@ namespace octavo::fleet {
 namespace {
 
 constexpr ProbeOptions kScrapesAreProbes{.failure_threshold = 3, .success_threshold = 1};
-constexpr BreakerOptions kNoBreaker{.enabled = false};  // the gateway sees the outcomes of requests, the picker does not
+constexpr BreakerOptions kNoBreaker{
+    .enabled = false};  // the gateway sees the outcomes of requests, the picker does not
 constexpr int kSecondMs = 1000;
 constexpr int kPortMax = 65535;
 
@@ -67,7 +68,7 @@ struct PickServer::State {
     subscriber.reset();
     lease.reset();
     sources.clear();  // no news of endpoints,
-    grpc.reset();  // no new requests,
+    grpc.reset();     // no new requests,
     metrics.reset();
     client.reset();  // then no new states, and only then what those refer to
   }
@@ -153,7 +154,9 @@ void PickServer::State::follow(const PickOptions& options) {
         set_endpoints(std::move(endpoints));
         know(true, {});
       },
-      [this](RequestRules rules) { context.rules = std::make_shared<const RequestRules>(std::move(rules)); }));
+      [this](RequestRules rules) {
+        context.rules = std::make_shared<const RequestRules>(std::move(rules));
+      }));
   if (!options.lease.empty())
     lease = std::make_unique<KubeLease>(cluster.api, cluster.space, options.lease, identity(),
                                         [this](bool leader) { know({}, leader); });
@@ -191,7 +194,8 @@ Result<std::unique_ptr<PickServer>> PickServer::start(PickOptions options) {
   }
   if (options.config.tokens)
     state->context.renderer = std::make_unique<PromptRenderer>(
-        state->loop, *options.config.tokens, [balancer = state->balancer.get()]() -> std::optional<http::Address> {
+        state->loop, *options.config.tokens,
+        [balancer = state->balancer.get()]() -> std::optional<http::Address> {
           const auto address = http::parse_base_url(balancer->any_url());
           return address ? std::optional(*address) : std::nullopt;
         });

@@ -17,10 +17,10 @@ namespace octavo::fleet {
 
 struct PickOptions {
   EndpointPickerConfig config = {};
-  std::vector<Endpoint> endpoints = {};            // used where nobody else keeps the list:
-  std::optional<KubePoolOptions> kubernetes = {};  // not ready before its pods are known
+  std::vector<Endpoint> endpoints = {};             // used where nobody else keeps the list:
+  std::optional<KubePoolOptions> kubernetes = {};   // not ready before its pods are known
   std::vector<EndpointSourceOptions> sources = {};  // beside those
-  std::string lease = {};                          // a Lease there, whose holder alone is ready; "": all are
+  std::string lease = {};                           // a Lease there, whose holder alone is ready; "": all are
   ProcessorOptions processor = {};
   GrpcOptions grpc = {};
   http::ServerOptions metrics = {};  // GET /metrics, /health

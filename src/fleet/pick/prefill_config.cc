@@ -96,7 +96,8 @@ Result<> PrefillConfig::choose_profiles(std::map<std::string, std::vector<StepCo
     return {};
   }
   if (!handled_) {
-    if (profiles.size() != 1) return invalid(kField, "must be one where no profile handler is named that chooses");
+    if (profiles.size() != 1)
+      return invalid(kField, "must be one where no profile handler is named that chooses");
     pipeline.steps = std::move(profiles.begin()->second);
     return {};
   }
@@ -114,7 +115,8 @@ Result<> PrefillConfig::choose_profiles(std::map<std::string, std::vector<StepCo
   if (decider_.empty()) return {};
   TRY(auto prefill, profile(prefill_));
   const auto rule = deciders_.find(decider_);
-  if (rule == deciders_.end()) return invalid("plugins", "there is no decider {} of prefill", quoted_text(decider_));
+  if (rule == deciders_.end())
+    return invalid("plugins", "there is no decider {} of prefill", quoted_text(decider_));
   pipeline.prefill = rule->second;
   pipeline.prefill->steps = std::move(prefill);
   return {};

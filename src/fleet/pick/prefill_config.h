@@ -1,5 +1,5 @@
-// The part of an EndpointPickerConfig that says which profile chooses for a request: which prompts are computed,
-// and which images encoded, at endpoints of their own; what a header names.
+// The part of an EndpointPickerConfig that says which profile chooses for a request: which prompts are
+// computed, and which images encoded, at endpoints of their own; what a header names.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -19,8 +19,8 @@ class Parameters;
 
 class PrefillConfig {
  public:
-  // disagg-profile-handler, its predecessors and its deciders; header-profile-handler. False: the type is none
-  // of these. Mistakes are left in the parameters.
+  // disagg-profile-handler, its predecessors and its deciders; header-profile-handler. False: the type is
+  // none of these. Mistakes are left in the parameters.
   bool read_plugin(const std::string& name, std::string_view type, Parameters& parameters);
 
   // The profiles of the file by name: with the first handler that of decoding and, where a decider is named,

@@ -169,7 +169,8 @@ Result<> Processor::on_request_headers(const ProcessingRequest& message, Answers
 
 Result<> Processor::on_request_body(const ProcessingRequest& message, Answers& answers) {
   const auto& piece = message.request_body();
-  if (!begun_ || decided_) return invalid("request_body", "must follow request_headers and precede the answer to the request");
+  if (!begun_ || decided_)
+    return invalid("request_body", "must follow request_headers and precede the answer to the request");
   const std::uint64_t bytes = request_.body.size() + piece.body().size();
   if (bytes > context_.options.body_bytes_max) {
     refuse({413, fmt::format("a request body has at most {} bytes", context_.options.body_bytes_max)},
@@ -444,7 +445,8 @@ void Processor::add_choice(Choice choice, Answers& answers) {
 }
 
 void Processor::refuse(const Refusal& refusal, Answers& answers) {
-  end_with(refusal.status, fmt::format("inference error: {} - {}", code_name(refusal.status), refusal.message),
+  end_with(refusal.status,
+           fmt::format("inference error: {} - {}", code_name(refusal.status), refusal.message),
            refusal.dropped_reason, answers);
 }
 
@@ -519,8 +521,9 @@ void Processor::tell_latency() const {
   const std::int64_t now = now_us();
   const std::int64_t more = told_.output_tokens - 1;
   if (first_token_us_ == 0) return;
-  context_.balancer.took(choice_.booking, *choice_.inputs, ms(sent_us_, event_stream_ ? first_token_us_ : now),
-                       event_stream_ && more > 0 ? ms(first_token_us_, now) / static_cast<double>(more) : -1);
+  context_.balancer.took(
+      choice_.booking, *choice_.inputs, ms(sent_us_, event_stream_ ? first_token_us_ : now),
+      event_stream_ && more > 0 ? ms(first_token_us_, now) / static_cast<double>(more) : -1);
 }
 
 }  // namespace octavo::fleet

@@ -1,5 +1,5 @@
-// One HTTP request of the gateway, message by message, and the picker's answers: the state machine of ext_proc without
-// gRPC.
+// One HTTP request of the gateway, message by message, and the picker's answers: the state machine of
+// ext_proc without gRPC.
 #pragma once
 
 #include <atomic>
@@ -51,7 +51,7 @@ struct ProcessorOptions {
   RequestRules rules = {};                              // to begin with
   std::optional<FlowGateOptions> flow = {};             // nothing: requests do not wait,
   SaturationDetector shedding = UtilizationDetector{};  // and those of priorities below 0 are refused by this
-  int primary_port = 0;       // where the gateway sends all requests to; 0: as picked
+  int primary_port = 0;           // where the gateway sends all requests to; 0: as picked
   MediaTokens media_tokens = {};  // where a prompt's tokens are estimated
   bool tells_served = false;  // answers name the endpoint that served them, for conformance tests of gateways
 };
@@ -106,7 +106,8 @@ class Processor {
  private:
   // How the gateway sends a body and takes the answer.
   enum class BodyMode : std::uint8_t { none, full_duplex, buffered, other };
-  // A request waits in this order: for its prompt's tokens, for room (flow control), for others of the same moment.
+  // A request waits in this order: for its prompt's tokens, for room (flow control), for others of the same
+  // moment.
   enum class Wait : std::uint8_t { nothing, tokens, turn, burst };
   using Answers = std::vector<ext_proc::ProcessingResponse>;
 
@@ -155,8 +156,8 @@ class Processor {
   Wait waits_for_ = Wait::nothing;
   FlowOutcome outcome_ = FlowOutcome::dispatched;  // of its wait for its turn
   EndpointId burst_home_ = kNoEndpoint;            // of its wait for others
-  std::atomic<std::uint64_t> held_ = 0;  // at the gate; 0: it was never there
-  int priority_ = 0;                     // there
+  std::atomic<std::uint64_t> held_ = 0;            // at the gate; 0: it was never there
+  int priority_ = 0;                               // there
   bool evictable_ = false;
   std::atomic<bool> cancelled_ = false;
   bool begun_ = false;

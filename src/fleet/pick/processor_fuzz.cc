@@ -105,12 +105,13 @@ ext_proc::ProcessingRequest message(Steps& steps) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto balancer = *Balancer::make({.pools = {{.pipeline = {{{"", "active-request-scorer"}}, {{"active-request-scorer"}}}}}});
+  const auto balancer = *Balancer::make(
+      {.pools = {{.pipeline = {{{"", "active-request-scorer"}}, {{"active-request-scorer"}}}}}});
   balancer->set_endpoints({{.name = "10.0.0.1:80", .url = "http://10.0.0.1:80"}});
   balancer->scraped({{.endpoint = 0, .answered = true}});
   ProcessorContext context(
       *balancer, {.body_bytes_max = 4096,
-                .rules = {.objectives = {{"shed", -1}}, .rewrites = {{"1", "r", {{{"m"}, {{"n", 1}}}}}}}});
+                  .rules = {.objectives = {{"shed", -1}}, .rewrites = {{"1", "r", {{{"m"}, {{"n", 1}}}}}}}});
   {
     Processor processor(context);
     Steps steps({reinterpret_cast<const char*>(data), size});

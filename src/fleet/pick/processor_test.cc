@@ -27,7 +27,8 @@ class ProcessorTest : public testing::Test {
   void begin(int endpoints, ProcessorOptions options = {},
              PipelineConfig pipeline = {{{"", "active-request-scorer"}}, {{"active-request-scorer"}}}) {
     processor_.reset();
-    auto made = Balancer::make({.pools = {{.pipeline = std::move(pipeline)}}, .probes = {.success_threshold = 1}});
+    auto made =
+        Balancer::make({.pools = {{.pipeline = std::move(pipeline)}}, .probes = {.success_threshold = 1}});
     CHECK(made);
     balancer_ = *std::move(made);
     context_ = std::make_unique<ProcessorContext>(*balancer_, options);
@@ -629,8 +630,7 @@ TEST_F(ProcessorTest, AClientThatSendsTheAnswersTokenStaysThere) {
 // Who has answered is known to keep a limit that everybody keeps, who has not is not.
 TEST_F(ProcessorTest, WhoHoldsMoreOfAPromptIsNamedToWhoComputesIt) {
   constexpr std::string_view kSource = "x-kv-cache-source-host-port";
-  begin(2, {},
-        {{{"", "p2p-source-producer"}, {"", "active-request-scorer"}}, {{"active-request-scorer"}}});
+  begin(2, {}, {{{"", "p2p-source-producer"}, {"", "active-request-scorer"}}, {{"active-request-scorer"}}});
   const std::string body = R"({"model":"m","prompt":")" + std::string(2000, 'x') + R"("})";
   CHECK(send(request_headers({{std::string(kSource), "10.9.9.9:1"}})));
   CHECK(send(request_body(body)));
@@ -653,8 +653,8 @@ TEST_F(ProcessorTest, HowBusyGpusAreIsKnownBesideEnginesOwnMetrics) {
   EndpointState read;
   read.waiting = 3;
   read.attributes = std::make_shared<const Attributes>(Attributes{{depth, 7}});
-  balancer_->scraped({{.endpoint = id, .answered = true, .state = read},
-                    {.endpoint = id, .attributes = {{busy, 0.5}}}});
+  balancer_->scraped(
+      {{.endpoint = id, .answered = true, .state = read}, {.endpoint = id, .attributes = {{busy, 0.5}}}});
   read.attributes.reset();
   read.waiting = 4;
   balancer_->scraped({{.endpoint = id, .answered = true, .state = read}});
@@ -707,12 +707,13 @@ TEST(PickPolicy, AnAdmitterRefuses) {
 }
 
 TEST(PickPolicy, AnEndpointThatStartsAnewBetweenTwoReadingsHoldsNothing) {
-  const auto picker = picker_of(
-      {.plugins = {{"", "approx-prefix-cache-producer"}, {"", "prefix-cache-scorer"}},
-       .steps = {{"prefix-cache-scorer"}}});
+  const auto picker =
+      picker_of({.plugins = {{"", "approx-prefix-cache-producer"}, {"", "prefix-cache-scorer"}},
+                 .steps = {{"prefix-cache-scorer"}}});
   picker->set_endpoints({{.name = "10.0.0.1:8000"}, {.name = "10.0.0.2:8000"}});
   const auto read = [&](EndpointId id, double prompt_tokens) {
-    picker->scraped({{.endpoint = id, .answered = true, .state = EndpointState{.prompt_tokens = prompt_tokens}}});
+    picker->scraped(
+        {{.endpoint = id, .answered = true, .state = EndpointState{.prompt_tokens = prompt_tokens}}});
   };
   for (const EndpointId id : {0U, 1U}) read(id, 100);
   const RouteRequest request{.tokens = std::vector<std::uint32_t>(256, 7)};
@@ -749,11 +750,12 @@ TEST(PickPolicy, TheBlocksOfAnAdapterBearItsName) {
   for (std::uint32_t token = 0; token < 16; ++token) request.tokens.push_back(token);
   const auto tell = [&](std::string_view name, std::string adapter) {
     const auto view = picker->view();
-    picker->cache_changed(*view->find(name), {{{.kind = CacheEvent::Kind::stored,
-                                                .blocks = {1},
-                                                .tokens = request.tokens,
-                                                .block_size = 16,
-                                                .adapter = std::move(adapter)}}},
+    picker->cache_changed(*view->find(name),
+                          {{{.kind = CacheEvent::Kind::stored,
+                             .blocks = {1},
+                             .tokens = request.tokens,
+                             .block_size = 16,
+                             .adapter = std::move(adapter)}}},
                           {});
   };
   const auto serve = [&](std::vector<std::string> adapters) {

@@ -16,7 +16,7 @@ class Scraper {
  public:
   struct Pages {
     PollOptions metrics = {};
-    EngineKinds engines;                    // how to read them
+    EngineKinds engines;                     // how to read them
     std::optional<PollOptions> models = {};  // the list of models; nothing: nobody asks for it
     std::optional<PollOptions> gpus = {};    // dcgm-exporter's, as well
   };

@@ -147,8 +147,10 @@ void read_inflight_producer(Parameters& parameters, EndpointPickerConfig&) {
   std::string prefixes;  // what any producer knows of them counts
   parameters.read("prefixMatchInfoProducerName", prefixes);
   parameters.read("syncCrossReplicaState", synced);
-  if (synced) parameters.fail("syncCrossReplicaState", "must be false: each picker knows what it has sent itself");
-  for (const char* field : {"outputRatio", "maxEstimatedOutputTokens"}) parameters.get(field);  // of estimates
+  if (synced)
+    parameters.fail("syncCrossReplicaState", "must be false: each picker knows what it has sent itself");
+  for (const char* field : {"outputRatio", "maxEstimatedOutputTokens"})
+    parameters.get(field);  // of estimates
   parameters.read("addEstimatedOutputTokens", estimates);
   if (estimates) parameters.fail("addEstimatedOutputTokens", "must be false: answers count as they come");
 }

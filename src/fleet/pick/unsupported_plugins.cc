@@ -20,7 +20,8 @@ constexpr std::pair<std::string_view, std::string_view> kUnsupported[] = {
     {"multicluster-prefix-cache-scorer", kOneCluster},
     {"multicluster-queue-scorer", kOneCluster},
     {"multicluster-session-affinity-filter", kOneCluster},
-    {"request-attribute-reporter", "expressions (CEL) are not evaluated: /metrics has the tokens of requests"},
+    {"request-attribute-reporter",
+     "expressions (CEL) are not evaluated: /metrics has the tokens of requests"},
     {"vertexai-parser", "use passthrough-parser, which picks without reading bodies"},
     {"vllmgrpc-parser", "use passthrough-parser, which picks without reading bodies"},
 };

@@ -10,8 +10,8 @@
 
 namespace octavo::fleet {
 
-// The body for the replica that computes the prompt: one token and no stream. nullopt where the request has not exactly one
-// prompt to continue, or kv_transfer_params of its client.
+// The body for the replica that computes the prompt: one token and no stream. nullopt where the request has
+// not exactly one prompt to continue, or kv_transfer_params of its client.
 std::optional<boost::json::object> first_leg(std::string_view path, std::string_view body);
 
 // The same with kv_transfer_params of vLLM's NixlConnector: the replica keeps the prompt's KV blocks.

@@ -17,7 +17,8 @@ constexpr double kRetryAfterMaxS = 1e9;
 
 // The three forms of RFC 9110, all of them in GMT.
 std::optional<double> seconds_until(const std::string& date) {
-  for (const char* form : {"%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y"}) {
+  for (const char* form :
+       {"%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y"}) {
     std::tm parts{};
     const char* end = strptime(date.c_str(), form, &parts);
     if (end && *end == '\0') return std::max(std::difftime(timegm(&parts), std::time(nullptr)), 0.0);

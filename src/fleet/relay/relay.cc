@@ -40,7 +40,8 @@ std::vector<std::string_view> connection_options(const http::Headers& headers) {
 }
 
 bool contains(const auto& names, std::string_view name) {
-  return std::ranges::any_of(names, [&](std::string_view each) { return http::equal_ignoring_case(name, each); });
+  return std::ranges::any_of(names,
+                             [&](std::string_view each) { return http::equal_ignoring_case(name, each); });
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ inline constexpr std::size_t kGatheredBytesMax =
 inline constexpr std::size_t kUnsentBytesMax =
     256 << 10;  // unsent bytes at the client from which on the replica must wait
 
-// Those that are of the message, not of one connection (RFC 9110, 7.6.1: also what Connection names), and are not
-// written anew by this side.
+// Those that are of the message, not of one connection (RFC 9110, 7.6.1: also what Connection names), and are
+// not written anew by this side.
 http::Headers passed_on(const http::Headers& headers);
 
 // The target of a request as its client wrote it.

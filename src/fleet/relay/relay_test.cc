@@ -58,10 +58,13 @@ TEST(Relay, AnswersWithoutALengthAreStreamsUnlessTheyAreJson) {
 }
 
 TEST(Refusal, SaysWhomItSpeaksOf) {
-  for (const int status : {408, 425, 429, 500, 502, 503, 504, 529}) EXPECT_TRUE(worth_a_retry(status)) << status;
+  for (const int status : {408, 425, 429, 500, 502, 503, 504, 529})
+    EXPECT_TRUE(worth_a_retry(status)) << status;
   for (const int status : {200, 400, 401, 404, 413, 501}) EXPECT_FALSE(worth_a_retry(status)) << status;
-  EXPECT_TRUE(is_the_requests_own(R"({"error":{"message":"timeout: its 0.01 s are over","param":"timeout"}})"));
-  for (const char* body : {"", "busy", R"({"error":{"param":null}})", R"({"error":{"param":""}})", R"({"error":1})"})
+  EXPECT_TRUE(
+      is_the_requests_own(R"({"error":{"message":"timeout: its 0.01 s are over","param":"timeout"}})"));
+  for (const char* body :
+       {"", "busy", R"({"error":{"param":null}})", R"({"error":{"param":""}})", R"({"error":1})"})
     EXPECT_FALSE(is_the_requests_own(body)) << body;
   for (const int status : {429, 503, 529}) EXPECT_TRUE(is_backpressure(status)) << status;
 }
@@ -73,7 +76,8 @@ TEST(Refusal, ReadsRetryAfterInAllItsForms) {
   EXPECT_EQ(seconds("30"), 30);
   EXPECT_EQ(seconds("0.2"), 1) << "not at once";
   EXPECT_EQ(seconds("99999999999999999999"), 1'000'000'000);
-  for (const char* value : {"", "-1", "soon", "2, 3", "nan", "Fri, 31 Dec 1999"}) EXPECT_FALSE(seconds(value)) << value;
+  for (const char* value : {"", "-1", "soon", "2, 3", "nan", "Fri, 31 Dec 1999"})
+    EXPECT_FALSE(seconds(value)) << value;
   // Forms of RFC 9110.
   for (const char* past :
        {"Fri, 31 Dec 1999 23:59:59 GMT", "Friday, 31-Dec-99 23:59:59 GMT", "Fri Dec 31 23:59:59 1999"})

@@ -161,8 +161,9 @@ Response kv_index(Balancer& balancer, const Request& request) {
   if (!worker) return openai::error_response(400, "must name a worker, as host:port", "worker");
   if (busy.test_and_set()) return openai::error_response(429, "another worker's blocks are being read");
   const auto dump = balancer.held(*worker);
-  Response response = dump ? Response{.content_type = "application/octet-stream", .body = write_held_dump(*dump)}
-                           : openai::error_response(404, "nothing is known of its KV cache", "worker");
+  Response response =
+      dump ? Response{.content_type = "application/octet-stream", .body = write_held_dump(*dump)}
+           : openai::error_response(404, "nothing is known of its KV cache", "worker");
   busy.clear();
   return response;
 }

@@ -63,7 +63,8 @@ struct FanOut : std::enable_shared_from_this<FanOut> {
     bool ended = false;
   };
 
-  FanOut(const RouteContext& c, http::ClientLoop& l, std::shared_ptr<http::Exchange> e, std::function<void()> d)
+  FanOut(const RouteContext& c, http::ClientLoop& l, std::shared_ptr<http::Exchange> e,
+         std::function<void()> d)
       : context(c), loop(l), exchange(std::move(e)), done(std::move(d)) {}
   const RouteContext context;
   http::ClientLoop& loop;
@@ -99,7 +100,8 @@ void FanOut::finish() {
   const auto status = [](const Part& part) { return part.answer.status; };
   json::array workers;
   for (const Part& part : parts)
-    workers.push_back({{"url", part.worker->url}, {"status", part.answer.status}, {"body", part.answer.body}});
+    workers.push_back(
+        {{"url", part.worker->url}, {"status", part.answer.status}, {"body", part.answer.body}});
   const int worst = status(*std::ranges::max_element(parts, {}, status));
   const bool well = worst / 100 == 2;
   const std::string& path = exchange->request().path;
@@ -107,8 +109,9 @@ void FanOut::finish() {
   if (path.ends_with("lora_adapter")) context.monitor.refresh_models([] {});
   const std::string message = well ? fmt::format("all {} workers have done it", parts.size())
                                    : "not all workers have done it: see `workers`";
-  exchange->respond(
-      {.status = worst, .body = json::serialize(json::object{{"success", well}, {"message", message}, {"workers", std::move(workers)}})});
+  exchange->respond({.status = worst,
+                     .body = json::serialize(json::object{
+                         {"success", well}, {"message", message}, {"workers", std::move(workers)}})});
   done();
 }
 

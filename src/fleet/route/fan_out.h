@@ -1,5 +1,5 @@
-// Requests that mean every worker, not the one that happens to be chosen: caches to empty, adapters and weights to
-// load, engines to pause. Each worker gets them; the answer says what each has said.
+// Requests that mean every worker, not the one that happens to be chosen: caches to empty, adapters and
+// weights to load, engines to pause. Each worker gets them; the answer says what each has said.
 #pragma once
 
 #include <functional>

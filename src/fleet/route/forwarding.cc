@@ -45,7 +45,8 @@ std::string_view text_of(Trouble trouble) {
 
 void Forwarding::start(const RouteContext& context, http::ClientLoop& loop,
                        std::shared_ptr<http::Exchange> exchange, TenantShare share, std::string tenant) {
-  std::make_shared<Forwarding>(context, loop, std::move(exchange), std::move(share), std::move(tenant))->begin();
+  std::make_shared<Forwarding>(context, loop, std::move(exchange), std::move(share), std::move(tenant))
+      ->begin();
 }
 
 Forwarding::Forwarding(const RouteContext& context, http::ClientLoop& loop,
@@ -94,8 +95,7 @@ void Forwarding::read_headers() {
     if (!own_key || !http::equal_ignoring_case(name, "Authorization")) headers_.add(name, value);
   if (own_key && !options.api_keys.empty())
     headers_.add("Authorization", "Bearer " + options.api_keys.front());
-  if (!headers_.find("X-Request-Id"))
-    headers_.add("X-Request-Id", fmt::format("{:016x}", balancer_.draw()));
+  if (!headers_.find("X-Request-Id")) headers_.add("X-Request-Id", fmt::format("{:016x}", balancer_.draw()));
 }
 
 // A worker may have got the model since it last listed its models.
@@ -120,9 +120,7 @@ void Forwarding::go() {
   if (!send()) refuse(503, "no replica is available");
 }
 
-Role Forwarding::answering_part() const {
-  return context_.options.disaggregated ? Role::decode : Role::both;
-}
+Role Forwarding::answering_part() const { return context_.options.disaggregated ? Role::decode : Role::both; }
 
 ChoiceOptions Forwarding::choice_options(Role part) const {
   return {.part = part,
@@ -161,12 +159,12 @@ void Forwarding::open(Attempt& attempt, Choice choice, std::shared_ptr<const std
   const int number = attempt.number;
   tried_.push_back(attempt.choice.booking.endpoint);
   const auto self = shared_from_this();
-  attempt.call = loop_.call(
-      call_request(*attempt.choice.endpoint, std::move(body), timeout_ms),
-      {.head = [self, number](http::Response head) { self->on_head(number, std::move(head)); },
-       .body = [self, number](std::string_view piece) { self->on_body(number, piece); },
-       .end = [self, number](const Result<>& result) { self->on_end(number, result); },
-       .ready = [self] { return self->exchange_->unsent_bytes() < kUnsentBytesMax; }});
+  attempt.call =
+      loop_.call(call_request(*attempt.choice.endpoint, std::move(body), timeout_ms),
+                 {.head = [self, number](http::Response head) { self->on_head(number, std::move(head)); },
+                  .body = [self, number](std::string_view piece) { self->on_body(number, piece); },
+                  .end = [self, number](const Result<>& result) { self->on_end(number, result); },
+                  .ready = [self] { return self->exchange_->unsent_bytes() < kUnsentBytesMax; }});
   balancer_.watch(attempt.choice.booking, [&loop = loop_, weak = weak_from_this(), number](Trouble trouble) {
     loop.post([weak, number, trouble] {
       if (const auto it = weak.lock()) it->on_trouble(number, trouble);
@@ -294,7 +292,8 @@ void Forwarding::on_trouble(int number, Trouble trouble) {
   // The client does not read, so that what the worker has sent may not have come here.
   if (trouble == Trouble::stalled && exchange_->unsent_bytes() >= kUnsentBytesMax) return;
   attempt->forgotten = trouble == Trouble::forgotten;
-  on_lost(*attempt, {ErrorCode::io, fmt::format("{} {}", attempt->choice.endpoint->url, text_of(trouble)), ""});
+  on_lost(*attempt,
+          {ErrorCode::io, fmt::format("{} {}", attempt->choice.endpoint->url, text_of(trouble)), ""});
 }
 
 // The first bytes of an answer that is no refusal: it is the one. False: it cannot be.
@@ -356,8 +355,8 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
   if (phase_ == Phase::prefilling) return on_prefilled(attempt, std::unexpected(error));
   const auto worker = attempt.choice.endpoint;
   const bool late = left_ms() == 0;
-  // That nothing listens there, or nothing came in all the time, is the worker's; a connection that ends later,
-  // the request may have caused.
+  // That nothing listens there, or nothing came in all the time, is the worker's; a connection that ends
+  // later, the request may have caused.
   const bool unreachable = error.code == ErrorCode::unavailable;
   const bool silent = late && !leading_ && !past_own_deadline();
   const bool cut = phase_ == Phase::streaming && !late;
@@ -373,14 +372,14 @@ void Forwarding::on_lost(Attempt& attempt, const Error& error) {
     balancer_.failed(*worker);
     return break_off();
   }
-  // A worker that dies or freezes loses many requests at once: each may go to another one. What is lost there as
-  // well takes from the budget.
+  // A worker that dies or freezes loses many requests at once: each may go to another one. What is lost there
+  // as well takes from the budget.
   const bool free = unreachable || ++losses_ == 1;
   free || context_.retries.take(now_us()) ? retry(error.message) : give_up(error.message);
 }
 
-// A worker that has not had the request gets it at once. A worker that has had it gets it again after a backoff,
-// unless it has named a time (Retry-After).
+// A worker that has not had the request gets it at once. A worker that has had it gets it again after a
+// backoff, unless it has named a time (Retry-After).
 void Forwarding::retry(const std::string& reason) {
   if (tries_ >= context_.options.retry.attempts_max) return give_up(reason);
   log_info("trying again after {}: {}", tries_, reason);
@@ -392,9 +391,8 @@ void Forwarding::retry(const std::string& reason) {
 void Forwarding::retry_later(const std::string& reason) {
   const RetryOptions& options = context_.options.retry;
   const double unit = static_cast<double>(balancer_.draw() >> 11) * 0x1p-53;
-  const double backoff =
-      std::min<double>(options.initial_backoff_ms * std::pow(options.backoff_multiplier, tries_ - 1),
-                       options.max_backoff_ms);
+  const double backoff = std::min<double>(
+      options.initial_backoff_ms * std::pow(options.backoff_multiplier, tries_ - 1), options.max_backoff_ms);
   const double ms = backoff * (1 + options.jitter * (2 * unit - 1));
   loop_.after(static_cast<int>(ms), [self = shared_from_this(), reason] {
     if (self->phase_ == Phase::over) return;
@@ -419,8 +417,7 @@ bool Forwarding::migrate() {
     finish();
     return true;
   }
-  if (!resumable_->knows_tokens() || past_own_deadline() ||
-      ++migrations_ > context_.options.migration_limit)
+  if (!resumable_->knows_tokens() || past_own_deadline() || ++migrations_ > context_.options.migration_limit)
     return false;
   resumable_->lost();
   body_ = std::make_shared<const std::string>(resumable_->body());

@@ -1,5 +1,5 @@
-// One request on its way through the router: to a worker, to another one when that fails before the client has
-// seen a byte or where its answer broke off, and its answer back, streams piece by piece.
+// One request on its way through the router: to a worker, to another one when that fails before the client
+// has seen a byte or where its answer broke off, and its answer back, streams piece by piece.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@
 
 namespace octavo::fleet {
 
-// Lives from the request's admission until no attempt is under way. Everything happens on the thread of its loop,
-// which its client's connection is on, too.
+// Lives from the request's admission until no attempt is under way. Everything happens on the thread of its
+// loop, which its client's connection is on, too.
 class Forwarding : public std::enable_shared_from_this<Forwarding> {
  public:
   // On the loop's thread. share: kept until the request ends.
@@ -118,7 +118,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   bool admitted_;             // counts in Admission
   std::uint64_t queued_ = 0;  // its id in the queue
   int refusals_ = 0;          // for lack of room, since the queue let it go first
-  std::string owner_;  // name of the worker that has the stored response; "": none is known
+  std::string owner_;         // name of the worker that has the stored response; "": none is known
 
   Phase phase_ = Phase::waiting;
   std::array<Attempt, 2> attempts_;  // two while a hedge is under way
@@ -128,7 +128,7 @@ class Forwarding : public std::enable_shared_from_this<Forwarding> {
   int losses_ = 0;  // of attempts whose worker had the request, before the client has seen a byte
   std::vector<EndpointId> tried_;
   std::vector<std::shared_ptr<const Endpoint>> suspects_;  // whose failures the request may have caused
-  std::optional<http::Response> refusal_;                  // the last one, for the client if nobody does better
+  std::optional<http::Response> refusal_;  // the last one, for the client if nobody does better
 
   std::shared_ptr<const std::string> body_;  // null: the client's
   bool prefilled_ = false;

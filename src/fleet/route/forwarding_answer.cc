@@ -16,8 +16,9 @@ constexpr int kOwnDeadlineGraceMs = 2'000;  // the worker itself says that the c
 }  // namespace
 
 http::Response Forwarding::for_client(const Attempt& attempt, http::Response answer) const {
-  http::Response out{
-      .status = answer.status, .content_type = std::move(answer.content_type), .body = std::move(answer.body)};
+  http::Response out{.status = answer.status,
+                     .content_type = std::move(answer.content_type),
+                     .body = std::move(answer.body)};
   const bool own_cors = context_.options.http.cors.has_value();
   for (const auto& [name, value] : passed_on(answer.headers))
     if (!own_cors || !name.starts_with("Access-Control-")) out.headers.add(name, value);
@@ -47,7 +48,8 @@ void Forwarding::send_back(Attempt& attempt, std::string_view piece) {
 // "": the request is none that stores a response.
 std::string_view Forwarding::response_of(std::string_view answer) const {
   const http::Request& request = exchange_->request();
-  return request.method == "POST" && request.path == "/v1/responses" ? response_id(answer) : std::string_view();
+  return request.method == "POST" && request.path == "/v1/responses" ? response_id(answer)
+                                                                     : std::string_view();
 }
 
 void Forwarding::answer(http::Response response) {
@@ -56,8 +58,8 @@ void Forwarding::answer(http::Response response) {
   exchange_->respond(std::move(response));
 }
 
-// Tells the client that there is no answer, or no more of it. The exchange of a stream is dropped unfinished, so
-// that the client does not take the stream for complete.
+// Tells the client that there is no answer, or no more of it. The exchange of a stream is dropped unfinished,
+// so that the client does not take the stream for complete.
 void Forwarding::refuse(int status, const std::string& message, std::string_view param) {
   if (phase_ != Phase::streaming) return answer(openai::error_response(status, message, param));
   context_.metrics.answered(status, static_cast<double>(now_us() - arrived_us_) * 1e-6);

@@ -1,5 +1,5 @@
-// The prompt at a prefill worker, before a decode worker answers. Whatever goes wrong with it, the decode worker
-// can do all of the work.
+// The prompt at a prefill worker, before a decode worker answers. Whatever goes wrong with it, the decode
+// worker can do all of the work.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,9 +40,9 @@ void Forwarding::on_prefilled(Attempt& attempt, const Result<>& result) {
   const bool late =
       now_us() - attempt.sent_us + kTimerUs >= std::int64_t{1000} * context_.options.prefill_timeout_ms;
   const bool silent = !result && (attempt.forgotten || late);
-  settle(attempt, unreachable || silent  ? Outcome::failure
-                  : result && !refused ? Outcome::success
-                                       : Outcome::neither);
+  settle(attempt, unreachable || silent ? Outcome::failure
+                  : result && !refused  ? Outcome::success
+                                        : Outcome::neither);
   if (!result) context_.metrics.worker_failed(worker->url);
   std::optional<std::string> params;
   if (result && reply.status == 200) params = kv_transfer_params(reply.body);

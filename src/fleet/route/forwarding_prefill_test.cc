@@ -63,8 +63,7 @@ TEST_F(RouterTest, ABusyPrefillWorkerIsPassedOverForAnother) {
   Replica free("free", [](auto e) { e->respond({.body = R"({"kv_transfer_params": {"remote_port": 7}})"}); });
   Replica decode("d", [](auto e) { e->respond({.body = e->request().body}); });
   route_apart({busy.url(), free.url()}, {decode.url()});
-  for (int i = 0; i < 6; ++i)
-    EXPECT_TRUE(post(R"({"prompt": "a"})").body.contains("remote_port"));
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(post(R"({"prompt": "a"})").body.contains("remote_port"));
   EXPECT_EQ(busy.requests, 1);
   free.stop();
   EXPECT_FALSE(post(R"({"prompt": "a"})").body.contains("remote_port")) << "the decode worker does all";

@@ -18,23 +18,25 @@ void Forwarding::enter() { context_.queue ? wait_for_room() : go(); }
 
 void Forwarding::wait_for_room() {
   const http::Request& request = exchange_->request();
-  FlowItem item{.id = context_.queue->new_id(),
-                .priority = -std::clamp(request_.priority, -kPriorityMax, kPriorityMax),  // vLLM's: low ones first
-                .bytes = request.body.size(),
-                .arrived_us = arrived_us_};
+  FlowItem item{
+      .id = context_.queue->new_id(),
+      .priority = -std::clamp(request_.priority, -kPriorityMax, kPriorityMax),  // vLLM's: low ones first
+      .bytes = request.body.size(),
+      .arrived_us = arrived_us_};
   if (!tenant_.empty())
     item.fairness_id = tenant_;
   else if (const auto id = request.headers.find("x-llm-d-inference-fairness-id"); id && !id->empty())
     item.fairness_id = *id;
   phase_ = Phase::queued;
   queued_ = item.id;
-  context_.queue->enter(std::move(item), [&loop = loop_, self = shared_from_this()](FlowOutcome outcome) mutable {
-    loop.post([self = std::move(self), outcome] { self->leave_queue(outcome); });
-  });
+  context_.queue->enter(std::move(item),
+                        [&loop = loop_, self = shared_from_this()](FlowOutcome outcome) mutable {
+                          loop.post([self = std::move(self), outcome] { self->leave_queue(outcome); });
+                        });
 }
 
-// At once after the first refusal: the queue now knows that no worker has room. Later refusals may come from workers
-// that the queue cannot judge, since others serve them or few serve the model.
+// At once after the first refusal: the queue now knows that no worker has room. Later refusals may come from
+// workers that the queue cannot judge, since others serve them or few serve the model.
 void Forwarding::wait_again() {
   tried_.clear();
   tries_ = 0;
@@ -62,9 +64,11 @@ void Forwarding::leave_queue(FlowOutcome outcome) {
   if (outcome != FlowOutcome::rejected_capacity && refusal_) return answer(*std::move(refusal_));
   switch (outcome) {
     case FlowOutcome::rejected_capacity:
-      return refuse(429, fmt::format("no replica has room, and --queue-size {} requests wait", context_.options.queue.size));
+      return refuse(429, fmt::format("no replica has room, and --queue-size {} requests wait",
+                                     context_.options.queue.size));
     case FlowOutcome::evicted_ttl:
-      return refuse(408, fmt::format("no replica had room within --queue-timeout-secs {}", context_.options.queue.timeout_s));
+      return refuse(408, fmt::format("no replica had room within --queue-timeout-secs {}",
+                                     context_.options.queue.timeout_s));
     default:
       return refuse(503, "no replica is available");
   }

@@ -139,7 +139,8 @@ class BreakerTest : public RouterTest {
  protected:
   // Numbers as in smg_worker_cb_state.
   bool breaker_is(const Replica& replica, int state) {
-    return get("/metrics").body.contains(fmt::format("smg_worker_cb_state{{worker=\"{}\"}} {}\n", replica.url(), state));
+    return get("/metrics")
+        .body.contains(fmt::format("smg_worker_cb_state{{worker=\"{}\"}} {}\n", replica.url(), state));
   }
   // Answers as `wrong` where the body says so.
   static Replica::Behaviour unless_poisoned(Replica::Behaviour wrong) {
@@ -151,9 +152,10 @@ class BreakerTest : public RouterTest {
 
 TEST_F(BreakerTest, ARequestsOwnDeadlineOpensNone) {
   const auto late = unless_poisoned([](auto e) {
-    e->respond({.status = 503,
-                .headers = {{"Retry-After", "1"}},
-                .body = R"({"error":{"message":"timeout: its 0.01 s are over","param":"timeout","code":503}})"});
+    e->respond(
+        {.status = 503,
+         .headers = {{"Retry-After", "1"}},
+         .body = R"({"error":{"message":"timeout: its 0.01 s are over","param":"timeout","code":503}})"});
   });
   Replica a("a", late), b("b", late);
   route({a.url(), b.url()});
@@ -226,7 +228,8 @@ TEST_F(RouterTest, ABusyReplicaIsPassedOverForAsLongAsItSays) {
 }
 
 TEST_F(RouterTest, WhenAllAreBusyEachClientHearsItAtOnce) {
-  Replica a("a", [](auto e) { e->respond(busy(429, "30")); }), b("b", [](auto e) { e->respond(busy(503, "17")); });
+  Replica a("a", [](auto e) { e->respond(busy(429, "30")); }),
+      b("b", [](auto e) { e->respond(busy(503, "17")); });
   route({a.url(), b.url()});
   for (int i = 0; i < 10; ++i) {
     const http::Response refused = post("{}");
@@ -301,9 +304,11 @@ TEST_F(RouterTest, AStreamThatItsReplicaHasForgottenEnds) {
 TEST(RouterOptions, AFrozenReplicaIsKnownWithinFifteenSeconds) {
   const RouterOptions options;
   EXPECT_LE(options.health_check_interval_ms +
-                options.probes.failure_threshold * (options.health_check_timeout_ms + options.startup_check_interval_ms),
+                options.probes.failure_threshold *
+                    (options.health_check_timeout_ms + options.startup_check_interval_ms),
             15'000);
-  EXPECT_GE(options.probes.failure_threshold * options.health_check_timeout_ms, 9'000) << "it may only be busy";
+  EXPECT_GE(options.probes.failure_threshold * options.health_check_timeout_ms, 9'000)
+      << "it may only be busy";
 }
 
 TEST_F(RouterTest, WhatAnUnhealthyReplicaHasGoesToAnother) {

@@ -66,14 +66,15 @@ void Monitor::visit(const Member& member, std::int64_t now) {
   if (due(known.models_us, kModelsMs)) ask_models(member, [] {});
 }
 
-// After a failed probe the next one follows as soon as at the start: a frozen worker is known after the time of
-// three, not after three intervals.
+// After a failed probe the next one follows as soon as at the start: a frozen worker is known after the time
+// of three, not after three intervals.
 void Monitor::probe(const Member& member) {
   ask(member, options_.health_check_endpoint, [this, member](const Result<http::Response>& answer) {
     const bool well = answer && answer->status / 100 == 2;
-      if (const auto known = known_.find(member.endpoint->name); !well && known != known_.end())
-      known->second.probed_us = now_us() - std::int64_t{1000} * std::max(0, options_.health_check_interval_ms -
-                                                                                options_.startup_check_interval_ms);
+    if (const auto known = known_.find(member.endpoint->name); !well && known != known_.end())
+      known->second.probed_us =
+          now_us() - std::int64_t{1000} *
+                         std::max(0, options_.health_check_interval_ms - options_.startup_check_interval_ms);
     balancer_.probed(member.id, *member.endpoint, well);
   });
 }
@@ -137,8 +138,7 @@ void Monitor::ask(const Member& member, std::string_view target,
   http::CallRequest request{.address = *http::parse_base_url(member.endpoint->url),
                             .target = std::string(target),
                             .timeout_ms = options_.health_check_timeout_ms};
-  if (!options_.api_keys.empty())
-    request.headers.add("Authorization", "Bearer " + options_.api_keys.front());
+  if (!options_.api_keys.empty()) request.headers.add("Authorization", "Bearer " + options_.api_keys.front());
   const auto answer = std::make_shared<http::Response>();
   const auto too_long = std::make_shared<bool>(false);
   loop_.call(std::move(request), {.head = [=](http::Response head) { *answer = std::move(head); },

@@ -25,8 +25,8 @@ class Monitor {
   // GET /v1/models of all endpoints together; of equal ids the first one found.
   std::string models_json() const;
 
-  // Asks all available endpoints for their models now, unless that has just been done; calls `done` once, on any
-  // thread, when they have answered or a second has passed. From any thread.
+  // Asks all available endpoints for their models now, unless that has just been done; calls `done` once, on
+  // any thread, when they have answered or a second has passed. From any thread.
   void refresh_models(std::function<void()> done);
 
  private:
@@ -48,9 +48,9 @@ class Monitor {
   Balancer& balancer_;
   const RouterOptions& options_;
   http::ClientLoop& loop_;
-  std::unordered_map<std::string, Known> known_;  // by the endpoint's name
-  std::vector<std::function<void()>> refreshing_;   // callers that wait for models
-  int models_open_ = 0;                             // questions of that refresh
+  std::unordered_map<std::string, Known> known_;   // by the endpoint's name
+  std::vector<std::function<void()>> refreshing_;  // callers that wait for models
+  int models_open_ = 0;                            // questions of that refresh
   std::int64_t refreshed_us_ = 0;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::map<std::string, std::string>> cards_;  // by endpoint, then by model

@@ -8,7 +8,8 @@
 namespace octavo::fleet {
 namespace {
 
-constexpr std::size_t kTokenisedBytesMax = 1 << 20;  // of a body: tokenising happens between other requests' bytes
+constexpr std::size_t kTokenisedBytesMax =
+    1 << 20;  // of a body: tokenising happens between other requests' bytes
 
 }  // namespace
 

@@ -23,7 +23,8 @@ class PromptTokens {
 
  private:
   explicit PromptTokens(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
-  Result<std::vector<std::int32_t>> ids(const http::Request& request, bool chat, const RouteRequest& route) const;
+  Result<std::vector<std::int32_t>> ids(const http::Request& request, bool chat,
+                                        const RouteRequest& route) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<ChatTemplate> plain_, with_tools_;  // nothing: the model has none

@@ -1,5 +1,5 @@
-// A streamed answer that continues at another replica when its own one fails (NVIDIA Dynamo's migration): the tokens that
-// the client has, and the body for the next replica.
+// A streamed answer that continues at another replica when its own one fails (NVIDIA Dynamo's migration): the
+// tokens that the client has, and the body for the next replica.
 #pragma once
 
 #include <cstdint>

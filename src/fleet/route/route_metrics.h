@@ -24,10 +24,10 @@ class RouteMetrics {
   void rate_limited();
   void prefilled(std::string_view outcome);  // "handed_over", "busy" or "failed"
   void forget(const std::string& worker);    // it has left
-  void migrated(bool goes_on);       // a stream of events has broken
-  void hedged(bool won);             // another replica was asked, too
-  void peer_told(bool understood);   // another router, what it has in flight
-  void peers(int now);               // other routers that are heard
+  void migrated(bool goes_on);               // a stream of events has broken
+  void hedged(bool won);                     // another replica was asked, too
+  void peer_told(bool understood);           // another router, what it has in flight
+  void peers(int now);                       // other routers that are heard
   void answered(int status, double seconds);
   void first_byte(double seconds);
   void decided(double seconds);

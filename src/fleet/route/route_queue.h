@@ -18,7 +18,8 @@ class RouteQueue {
   RouteQueue(Balancer& balancer, Admission& admission, const QueueOptions& options);
 
   std::uint64_t new_id() { return gate_.new_id(); }
-  // `then` is called once, on any thread. A dispatched request is admitted, and calls sent() when it has chosen a worker.
+  // `then` is called once, on any thread. A dispatched request is admitted, and calls sent() when it has
+  // chosen a worker.
   void enter(FlowItem item, FlowGate::Then then);
   void sent() { --dispatched_; }
   void cancel(std::uint64_t id) { gate_.cancel(id); }

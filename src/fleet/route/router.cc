@@ -114,7 +114,8 @@ Result<> add_workers(Balancer& balancer, const RouterOptions& options) {
 }
 
 // Null without peers.
-Result<std::unique_ptr<PeerSync>> join_peers(Balancer& balancer, RouteMetrics& metrics, const PeerOptions& options) {
+Result<std::unique_ptr<PeerSync>> join_peers(Balancer& balancer, RouteMetrics& metrics,
+                                             const PeerOptions& options) {
   if (options.endpoint.empty() && options.peers.empty()) return nullptr;
   TRY(auto peers,
       PeerSync::start(options, {.changed_loads = [&](bool all) { return balancer.changed_loads(all); },
@@ -133,8 +134,8 @@ Result<std::unique_ptr<PeerSync>> join_peers(Balancer& balancer, RouteMetrics& m
 }  // namespace
 
 struct Router::State {
-  State(RouterOptions o, std::unique_ptr<RouteMetrics> m, std::unique_ptr<Balancer> b, std::unique_ptr<PeerSync> p,
-        std::optional<PromptTokens> t, std::shared_ptr<SSL_CTX> tls)
+  State(RouterOptions o, std::unique_ptr<RouteMetrics> m, std::unique_ptr<Balancer> b,
+        std::unique_ptr<PeerSync> p, std::optional<PromptTokens> t, std::shared_ptr<SSL_CTX> tls)
       : options(std::move(o)),
         metrics(std::move(m)),
         balancer(std::move(b)),
@@ -156,9 +157,10 @@ struct Router::State {
         sources(follow_workers(*balancer, options.discovered, options.disaggregated)),
         retries(options.retry.budget),
         admission(options.max_concurrent_requests),
-        queue(options.queue.size > 0 ? std::make_unique<RouteQueue>(*balancer, admission, options.queue) : nullptr),
-        context{options, *balancer, *metrics, monitor, tokens ? &*tokens : nullptr, retries, stored, admission,
-                queue.get()} {}
+        queue(options.queue.size > 0 ? std::make_unique<RouteQueue>(*balancer, admission, options.queue)
+                                     : nullptr),
+        context{options, *balancer, *metrics,  monitor,    tokens ? &*tokens : nullptr,
+                retries, stored,    admission, queue.get()} {}
   ~State() {
     server.reset();  // no new requests,
     if (queue) queue->stop();
@@ -211,8 +213,7 @@ void Router::State::handle(std::shared_ptr<http::Exchange> exchange) {
         429, fmt::format("at most {} requests at a time", options.max_concurrent_requests)));
   }
   http::ClientLoop& loop = client->loop_of(*exchange);
-  if (to_all)
-    return fan_out(context, loop, std::move(exchange), [this] { admission.leave(); });
+  if (to_all) return fan_out(context, loop, std::move(exchange), [this] { admission.leave(); });
   Forwarding::start(context, loop, std::move(exchange), std::move(admitted.share),
                     tenant ? tenant->options().name : "");
 }

@@ -67,7 +67,7 @@ struct RouterOptions {
   int metrics_interval_ms = 1'000;
   int request_timeout_ms = 1'800'000;  // of a request with all its attempts
   int prefill_timeout_ms = 60'000;     // of a prompt at a prefill worker
-  int max_concurrent_requests = -1;  // -1: any number
+  int max_concurrent_requests = -1;    // -1: any number
   QueueOptions queue = {};
   bool page = true;  // a web page at `/`
   std::vector<std::string> api_keys = {};

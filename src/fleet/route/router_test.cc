@@ -184,7 +184,8 @@ TEST_F(RouterTest, PathsStayAsTheyWereWritten) {
 TEST_F(RouterTest, WebSocketsAreRefusedByName) {
   Replica a("a");
   route({a.url()});
-  const auto refused = *connect().request("GET", "/v1/realtime", {}, {{"Connection", "Upgrade"}, {"Upgrade", "websocket"}});
+  const auto refused =
+      *connect().request("GET", "/v1/realtime", {}, {{"Connection", "Upgrade"}, {"Upgrade", "websocket"}});
   EXPECT_EQ(refused.status, 426);
   EXPECT_NE(refused.body.find("WebSocket"), std::string::npos);
   EXPECT_EQ(a.requests, 0);
@@ -249,7 +250,8 @@ TEST_F(RouterTest, StoredResponsesAreWithWhoGaveThem) {
   }
   EXPECT_EQ(a.requests + b.requests + c.requests - before, 12) << "nobody else is asked";
   // Of what another router has seen: whoever has it.
-  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(get(fmt::format("/v1/responses/resp_{}_99", name)).status, 200);
+  for (const char* name : {"a", "b", "c"})
+    EXPECT_EQ(get(fmt::format("/v1/responses/resp_{}_99", name)).status, 200);
   EXPECT_EQ(get("/v1/responses/resp_nobody").status, 404);
 }
 
@@ -257,7 +259,8 @@ TEST_F(RouterTest, WhatMeansAllWorkersGoesToAll) {
   std::atomic<int> status = 200;
   Replica a("a"), b("b", [&](auto e) { e->respond({.status = status}); }), c("c");
   route({a.url(), b.url(), c.url()});
-  for (const char* path : {"/reset_prefix_cache", "/v1/load_lora_adapter", "/pause", "/update_weights_from_disk"}) {
+  for (const char* path :
+       {"/reset_prefix_cache", "/v1/load_lora_adapter", "/pause", "/update_weights_from_disk"}) {
     const int before = a.requests + b.requests + c.requests;
     EXPECT_EQ(connect().post_json(path, "{}")->status, 200);
     EXPECT_EQ(a.requests + b.requests + c.requests - before, 3) << path;
@@ -274,7 +277,8 @@ TEST_F(RouterTest, WhatMeansAllWorkersDoesNotWaitForAFrozenOne) {
   Keeper keeper;
   Replica a("a"), frozen("frozen", std::ref(keeper));
   route({a.url(), frozen.url()}, {.health_check_interval_ms = 20});
-  auto answer = std::async(std::launch::async, [&] { return connect().post_json("/reset_prefix_cache", "{}"); });
+  auto answer =
+      std::async(std::launch::async, [&] { return connect().post_json("/reset_prefix_cache", "{}"); });
   wait([&] { return keeper.size() == 1; });
   frozen.well = false;
   EXPECT_EQ(answer.get()->status, 502);

@@ -26,8 +26,10 @@ TEST(StoredResponses, RemembersTheLastOnes) {
 
 TEST(StoredResponses, FindsTheIdOfAnAnswer) {
   EXPECT_EQ(response_id(R"({"id": "resp_1", "object": "response"})"), "resp_1");
-  EXPECT_EQ(response_id("event: response.created\ndata: {\"response\":{\"tool\":{\"id\":\"t\"},\"id\":\"resp_2\"}}\n\n"),
-            "resp_2");
+  EXPECT_EQ(
+      response_id(
+          "event: response.created\ndata: {\"response\":{\"tool\":{\"id\":\"t\"},\"id\":\"resp_2\"}}\n\n"),
+      "resp_2");
   for (const char* answer : {"", R"({"id": 5})", R"({"id": "x"})", "\"id\"", "\"id\":\"resp"})
     EXPECT_TRUE(response_id(answer).empty() || std::string_view(answer).ends_with("resp")) << answer;
 }

@@ -36,18 +36,19 @@ class Replica {
   std::uint16_t port() const { return port_; }
   std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
   std::atomic<int> requests = 0;
-  std::atomic<int> pages = 0;      // of metrics, that were read
-  std::atomic<int> waiting = 3;    // requests, by its metrics
+  std::atomic<int> pages = 0;       // of metrics, that were read
+  std::atomic<int> waiting = 3;     // requests, by its metrics
   std::atomic<int> started_s = 10;  // its process
-  std::atomic<int> engines = 1;    // ranks, by its metrics
+  std::atomic<int> engines = 1;     // ranks, by its metrics
   std::atomic<bool> well = true;
   std::atomic<bool> has_more = false;  // models: "more", too
 
  private:
   std::string metrics() const {
-    std::string page = fmt::format("vllm:num_requests_waiting {}\nprocess_start_time_seconds {}\n", waiting.load(),
-                                   started_s.load());
-    for (int i = 0; i < engines; ++i) page += fmt::format("vllm:num_requests_running{{engine=\"{}\"}} {}\n", i, int{engines > 1});
+    std::string page = fmt::format("vllm:num_requests_waiting {}\nprocess_start_time_seconds {}\n",
+                                   waiting.load(), started_s.load());
+    for (int i = 0; i < engines; ++i)
+      page += fmt::format("vllm:num_requests_running{{engine=\"{}\"}} {}\n", i, int{engines > 1});
     return page;
   }
   std::string models() const {

@@ -5,7 +5,8 @@
 namespace octavo::fleet {
 namespace {
 
-std::vector<Endpoint> with_roles(std::vector<Endpoint> workers, std::optional<Role> role, bool disaggregated) {
+std::vector<Endpoint> with_roles(std::vector<Endpoint> workers, std::optional<Role> role,
+                                 bool disaggregated) {
   for (Endpoint& worker : workers) {
     if (role) worker.role = *role;
     if (!disaggregated) worker.role = Role::both;

@@ -12,17 +12,15 @@ namespace octavo {
 namespace {
 
 #define OCTAVO_ROW(name, Args, backends) .name = cpu::name,
-constexpr Ops kCpuOps{
-    .has = [](Need) { return true; },
-    .activation = cpu::activation_of,
-    .prepare = cpu::prepare,
-    .kv_block_bytes = cpu::kv_block_bytes,
-    .supports = cpu::supports,
-    .make_attention_plan = cpu::make_attention_plan,
-    .plan_attention = cpu::plan_attention,
-    .reserve_sampling = cpu::reserve_sampling,
-    OCTAVO_OPERATORS(OCTAVO_ROW)
-};
+constexpr Ops kCpuOps{.has = [](Need) { return true; },
+                      .activation = cpu::activation_of,
+                      .prepare = cpu::prepare,
+                      .kv_block_bytes = cpu::kv_block_bytes,
+                      .supports = cpu::supports,
+                      .make_attention_plan = cpu::make_attention_plan,
+                      .plan_attention = cpu::plan_attention,
+                      .reserve_sampling = cpu::reserve_sampling,
+                      OCTAVO_OPERATORS(OCTAVO_ROW)};
 #undef OCTAVO_ROW
 
 struct IsaChoice {

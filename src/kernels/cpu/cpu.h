@@ -43,7 +43,8 @@ void plan_attention(Stream& stream, const AttentionShape& shape, AttentionPlan& 
 OCTAVO_OPERATORS(OCTAVO_DECLARE_OPERATOR)
 Result<> reserve_sampling(Device& device, std::int64_t rows, std::int64_t vocab);
 
-// Indices of the `most` greatest of more scores, ascending; of equal ones the first. order: memory for `count`.
+// Indices of the `most` greatest of more scores, ascending; of equal ones the first. order: memory for
+// `count`.
 void keep_best(float* scores, std::int64_t count, std::int32_t* order, std::int64_t most, std::int32_t* best);
 // Scratch bytes of a thread that chooses among n tokens.
 std::size_t choice_bytes(const KvSpec& spec, std::int64_t tokens);

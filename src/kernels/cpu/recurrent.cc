@@ -197,8 +197,8 @@ void scan_head(const IsaKernels& kernels, const ScanArgs& args, const Tokens& to
   }
 }
 
-void run_wkv_head(const IsaKernels& kernels, const WkvArgs& args, const Tokens& tokens, std::int64_t head, std::int64_t,
-                  std::int64_t) {
+void run_wkv_head(const IsaKernels& kernels, const WkvArgs& args, const Tokens& tokens, std::int64_t head,
+                  std::int64_t, std::int64_t) {
   const Format format = format_of(args.out.dtype);
   const std::int64_t dim = args.state.size(2), first = head * dim;
   float* const state = args.state.row<float>(tokens.slot) + head * dim * dim;
@@ -296,11 +296,11 @@ void scan_channels(const IsaKernels& kernels, const ChannelScanArgs& args, const
   }
 }
 
-// Calls run(kernels, args, tokens, part, column, count) for every sequence with tokens, every of its `parts`, and pieces of
-// at most `most` columns, on all threads.
+// Calls run(kernels, args, tokens, part, column, count) for every sequence with tokens, every of its `parts`,
+// and pieces of at most `most` columns, on all threads.
 template <class Args, class Run>
-void for_sequences(Stream& stream, const Args& args, std::int64_t parts, std::int64_t columns, std::int64_t most,
-                   Run run) {
+void for_sequences(Stream& stream, const Args& args, std::int64_t parts, std::int64_t columns,
+                   std::int64_t most, Run run) {
   check_indices("state", args.plan.slots, args.state.size(0));
   const IsaKernels& kernels = cpu_stream(stream).kernels();
   for_pieces(pool_of(stream), args.plan.slots.size(0) * parts, columns, most,

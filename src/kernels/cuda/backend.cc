@@ -83,17 +83,15 @@ constexpr bool has(Need need) {
 #define OCTAVO_RUN_all(name) run_##name
 #define OCTAVO_RUN_host(name) nullptr
 #define OCTAVO_ROW(name, Args, backends) .name = OCTAVO_RUN_##backends(name),
-constexpr Ops kCudaOps{
-    .has = has,
-    .activation = activation_of,
-    .prepare = prepare,
-    .kv_block_bytes = kv_block_bytes,
-    .supports = supports,
-    .make_attention_plan = make_attention_plan,
-    .plan_attention = plan_attention,
-    .reserve_sampling = reserve_sampling,
-    OCTAVO_OPERATORS(OCTAVO_ROW)
-};
+constexpr Ops kCudaOps{.has = has,
+                       .activation = activation_of,
+                       .prepare = prepare,
+                       .kv_block_bytes = kv_block_bytes,
+                       .supports = supports,
+                       .make_attention_plan = make_attention_plan,
+                       .plan_attention = plan_attention,
+                       .reserve_sampling = reserve_sampling,
+                       OCTAVO_OPERATORS(OCTAVO_ROW)};
 #undef OCTAVO_ROW
 #undef OCTAVO_RUN_all
 #undef OCTAVO_RUN_host

@@ -21,11 +21,19 @@ T* data_of(const View& view) {
 inline NormParams params_of(const Norm& norm) {
   return {norm.kind, norm.eps, data_of<float>(norm.weight), data_of<float>(norm.bias)};
 }
-inline const WeightRows& numbers_of(const Weight& weight) { return static_cast<const CudaWeight&>(weight).numbers(); }
+inline const WeightRows& numbers_of(const Weight& weight) {
+  return static_cast<const CudaWeight&>(weight).numbers();
+}
 
 inline KvLayout layout_of(const KvSpec& spec, std::int64_t stride_bytes) {
-  return {stride_bytes, spec.kv_heads, spec.head_dim, spec.block_size, static_cast<int>(size_of(spec.dtype)),
-          spec.values_in_keys, spec.index_dim, spec.dtype == DType::i8};
+  return {stride_bytes,
+          spec.kv_heads,
+          spec.head_dim,
+          spec.block_size,
+          static_cast<int>(size_of(spec.dtype)),
+          spec.values_in_keys,
+          spec.index_dim,
+          spec.dtype == DType::i8};
 }
 inline KvCache cache_of(const KvLayer& cache) {
   return {cache.data, layout_of(cache.spec, cache.stride_bytes), format_of(cache.spec.dtype)};

@@ -3,7 +3,8 @@
 namespace octavo::cuda {
 
 void run_embed(Stream& stream, const EmbedArgs& args) {
-  const WeightRows positions = args.position_table != nullptr ? numbers_of(*args.position_table) : WeightRows{};
+  const WeightRows positions =
+      args.position_table != nullptr ? numbers_of(*args.position_table) : WeightRows{};
   const WeightRows types = args.type_table != nullptr ? numbers_of(*args.type_table) : WeightRows{};
   embed(handle_of(stream), {.n = args.out.size(0),
                             .dim = args.out.size(1),
@@ -111,7 +112,8 @@ void run_scale_logits(Stream& stream, const ScaleLogitsArgs& args) {
 }
 
 void run_route(Stream& stream, const RouteArgs& args) {
-  CHECK(!args.given && args.rule.scores != RouterScores::sqrt_softplus, "a form of route that this backend lacks");
+  CHECK(!args.given && args.rule.scores != RouterScores::sqrt_softplus,
+        "a form of route that this backend lacks");
   CHECK(args.places.contiguous());
   route(handle_of(stream), {.n = args.logits.size(0),
                             .experts = args.logits.size(1),

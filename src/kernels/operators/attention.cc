@@ -141,8 +141,8 @@ void check(const StoreRowsArgs& args) {
   expect("store_rows positions", args.positions, DType::i32, {n});
   expect("store_rows frequencies", args.frequencies, DType::f32, {pairs});
   expect("store_rows slots", args.slots, DType::i64, {n});
-  CHECK(2 * pairs <= dim && args.first >= 0 && args.first + dim <= spec.head_dim, "{} pairs of {} from {} on of {}",
-        pairs, dim, args.first, spec.head_dim);
+  CHECK(2 * pairs <= dim && args.first >= 0 && args.first + dim <= spec.head_dim,
+        "{} pairs of {} from {} on of {}", pairs, dim, args.first, spec.head_dim);
 }
 
 }  // namespace octavo

@@ -1,5 +1,5 @@
-// Checks of shapes and formats. A violation is a bug in the caller, not bad input. Contents are not checked: they may be
-// in a device's memory (host backends check indices, see host_device.h).
+// Checks of shapes and formats. A violation is a bug in the caller, not bad input. Contents are not checked:
+// they may be in a device's memory (host backends check indices, see host_device.h).
 #pragma once
 
 #include <initializer_list>
@@ -11,11 +11,13 @@
 
 namespace octavo {
 
-inline bool is_activation(DType type) { return type == DType::f32 || type == DType::bf16 || type == DType::f16; }
+inline bool is_activation(DType type) {
+  return type == DType::f32 || type == DType::bf16 || type == DType::f16;
+}
 
 // The view has this format and shape, and contiguous rows; without whole_rows, contiguous heads.
-inline void expect(std::string_view what, const View& view, DType type, std::initializer_list<std::int64_t> shape,
-            bool whole_rows = true) {
+inline void expect(std::string_view what, const View& view, DType type,
+                   std::initializer_list<std::int64_t> shape, bool whole_rows = true) {
   CHECK(view || view.elements() == 0, "{} is missing", what);
   CHECK(view.dtype == type, "{} is {}, not {}", what, name(view.dtype), name(type));
   CHECK(view.rank == static_cast<int>(shape.size()), "{} has {} dimensions, not {}", what, view.rank,
@@ -28,7 +30,8 @@ inline void expect(std::string_view what, const View& view, DType type, std::ini
   CHECK(whole_rows ? rows_contiguous(view) : view.stride[2] == 1, "{} is not contiguous", what);
 }
 
-inline void expect_activation(std::string_view what, const View& view, std::initializer_list<std::int64_t> shape) {
+inline void expect_activation(std::string_view what, const View& view,
+                              std::initializer_list<std::int64_t> shape) {
   CHECK(is_activation(view.dtype), "{} is {}", what, name(view.dtype));
   expect(what, view, view.dtype, shape);
 }

@@ -10,15 +10,14 @@
 
 namespace octavo {
 
-// Which experts a token goes to: the `chosen` with the greatest scores, equal ones by number. Scores are the softmax
-// over all experts, or each logit's sigmoid, or the root of its softplus. For the choice alone they get a bias
-// (RouteArgs), and where
-// there are several groups of neighbouring experts, only those of `groups_kept` groups count: the groups
-// whose `group_best` greatest scores have the greatest sum (DeepSeek-V2 and V3, 2024). Weights are the
-// scores, divided by the sum of those chosen where they are renormalised, times `scale`. sparsemixer (Liu et
-// al., "GRIN", 2024): the greatest logits are chosen, without bias and groups, and each weighs as the softmax
-// over those experts not chosen before it whose logits s are near its own t: (t - s) / max(|s|, t) <= 2 *
-// jitter.
+// Which experts a token goes to: the `chosen` with the greatest scores, equal ones by number. Scores are the
+// softmax over all experts, or each logit's sigmoid, or the root of its softplus. For the choice alone they
+// get a bias (RouteArgs), and where there are several groups of neighbouring experts, only those of
+// `groups_kept` groups count: the groups whose `group_best` greatest scores have the greatest sum
+// (DeepSeek-V2 and V3, 2024). Weights are the scores, divided by the sum of those chosen where they are
+// renormalised, times `scale`. sparsemixer (Liu et al., "GRIN", 2024): the greatest logits are chosen,
+// without bias and groups, and each weighs as the softmax over those experts not chosen before it whose
+// logits s are near its own t: (t - s) / max(|s|, t) <= 2 * jitter.
 struct RouterRule {
   int chosen = 0;
   bool renormalise = false;
@@ -32,8 +31,8 @@ struct RouterRule {
 
 // Chooses experts, and gives every pair (token, expert) a place: experts ascending, tokens ascending.
 struct RouteArgs {
-  View logits;     // f32 [n, experts]
-  View bias = {};  // f32 [experts]; optional
+  View logits;       // f32 [n, experts]
+  View bias = {};    // f32 [experts]; optional
   View scales = {};  // f32 [experts]; optional: what the weight of an expert is multiplied by
   View given = {};   // f32 [n, chosen]; optional: the experts' numbers, which nothing else decides on then
   RouterRule rule;

@@ -35,9 +35,9 @@ struct AddNormArgs {
   View residual;    // f32 [n, dim], updated in place
   View delta = {};  // act [n, dim]; optional
   float delta_scale = 1;
-  Norm delta_norm = {};  // kind none: delta as it is
+  Norm delta_norm = {};      // kind none: delta as it is
   View residual_scale = {};  // f32 [1]; optional: 1
-  Norm norm = {};        // kind none: out is the residual, converted
+  Norm norm = {};            // kind none: out is the residual, converted
   bool replace = false;
   View out = {};  // act [n, dim]; optional
 };
@@ -52,7 +52,8 @@ struct MatmulArgs {
 
 // gated: y = act(x[:, :h]) * x[:, h:];  else y = act(x)
 // swigluoai, with g = min(x[:, :h], limit): y = g * sigmoid(alpha * g) * (clamp(x[:, h:], -limit, limit) + 1)
-// xielu (Huang and Schlag, "Deriving Activation Functions Using Integration", 2024), a being softplus(slopes):
+// xielu (Huang and Schlag, "Deriving Activation Functions Using Integration", 2024), a being
+// softplus(slopes):
 //   y = a[0] * x * x + x / 2 where x > 0, else (expm1(min(x, -1e-6)) - x) * (1/2 + a[1]) + x / 2
 struct ActivateArgs {
   View x;  // act [m, 2h] or [m, h]
@@ -103,8 +104,8 @@ struct PoolArgs {
   View out;  // f32 [sequences, dim]
 };
 
-// ids[tokens[i]] = max(sampled[rows[i]], 0): tokens that the previous step has sampled and the host does not know
-// yet. A row that found nothing to choose (-1) counts as token 0.
+// ids[tokens[i]] = max(sampled[rows[i]], 0): tokens that the previous step has sampled and the host does not
+// know yet. A row that found nothing to choose (-1) counts as token 0.
 struct PutSampledArgs {
   View ids;      // i32 [n], in place
   View tokens;   // i32 [p], each at most once

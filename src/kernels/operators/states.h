@@ -22,8 +22,8 @@ struct GateArgs {
 };
 constexpr int kMaxGateDim = 16384;
 
-// What recurrent layers know of a step. Each sequence has a state of fixed size; its tokens [starts[s], starts[s + 1])
-// update it in order. At position 0 the state is zero, whatever the slot holds.
+// What recurrent layers know of a step. Each sequence has a state of fixed size; its tokens [starts[s],
+// starts[s + 1]) update it in order. At position 0 the state is zero, whatever the slot holds.
 struct StatePlan {
   View slots;      // i32 [sequences]: where each state is; different ones where there are tokens
   View starts;     // i32 [sequences + 1]
@@ -61,11 +61,11 @@ struct GatedDeltaArgs {
   View qkv;  // act [n, 2 * key_heads * key_dim + value_heads * value_dim]: all queries, all keys, all values
   int key_heads = 0;
   bool tiled = false;  // key_head_of
-  View ba;       // f32 [n, value_heads + size of dt_bias]: b of each value head, then a
-  View a_log;    // f32 [value_heads]
-  View dt_bias;  // f32 [value_heads] or [value_heads * key_dim]
+  View ba;             // f32 [n, value_heads + size of dt_bias]: b of each value head, then a
+  View a_log;          // f32 [value_heads]
+  View dt_bias;        // f32 [value_heads] or [value_heads * key_dim]
   float beta_scale = 1;
-  View state;    // f32 [slots, value_heads, key_dim, value_dim], dims up to kMaxStateDim, in place: S
+  View state;  // f32 [slots, value_heads, key_dim, value_dim], dims up to kMaxStateDim, in place: S
   const StatePlan& plan;
   View out;  // act [n, value_heads * value_dim]
 
@@ -94,7 +94,7 @@ struct ScanArgs {
   TimeStep time_step = {};  // with dt
   View a_log;               // f32 [heads]
   View d;                   // f32 [heads]
-  View state;  // f32 [slots, heads, state_dim, head_dim], dims up to kMaxStateDim, in place: S
+  View state;               // f32 [slots, heads, state_dim, head_dim], dims up to kMaxStateDim, in place: S
   const StatePlan& plan;
   View out;  // act [n, heads * head_dim]
 };
@@ -135,15 +135,16 @@ struct WkvArgs {
   View out;  // act [n, heads * head_dim]
 };
 
-// Entries that stand for `rate` tokens each (DeepSeek-AI, "DeepSeek-V4", 2026): a column of entry w is the mean of
-// values, each of which weighs as exp(gate[t] + bias[t % rate]), over tokens t of [w * rate, (w + 1) * rate), ascending.
-// With two sets of columns, over the first set of the tokens before those, [(w - 1) * rate, w * rate), and the second
-// of its own.
+// Entries that stand for `rate` tokens each (DeepSeek-AI, "DeepSeek-V4", 2026): a column of entry w is the
+// mean of values, each of which weighs as exp(gate[t] + bias[t % rate]), over tokens t of [w * rate, (w + 1)
+// * rate), ascending. With two sets of columns, over the first set of the tokens before those, [(w - 1) *
+// rate, w * rate), and the second of its own.
 struct CompressArgs {
   View values;  // f32 [n, sets * dim], sets 1 or 2
   View gates;   // likewise
   View bias;    // f32 [rate, sets * dim]
-  // f32 [slots, sets, 3, dim], in place: of an entry, and of the next, the greatest weight, sums of weights and values.
+  // f32 [slots, sets, 3, dim], in place: of an entry, and of the next, the greatest weight, sums of weights
+  // and values.
   View state;
   const StatePlan& plan;
   View means;  // f32 [n, dim]: row t is written where token t is the last of an entry, others are left alone

@@ -7,18 +7,20 @@ namespace octavo {
 
 constexpr int kMaxStreams = 8;  // residuals of a token
 
-// Manifold-constrained hyper-connections (Xie et al., "mHC", 2026): a token has several residuals x[j], and w is the
-// product of a matrix with all of them, normalised together. What a layer reads is one of them all:
+// Manifold-constrained hyper-connections (Xie et al., "mHC", 2026): a token has several residuals x[j], and w
+// is the product of a matrix with all of them, normalised together. What a layer reads is one of them all:
 //   out = sum over j, ascending, of (sigmoid(w[j] * scale[0] + base[j]) + eps) * x[j]
 // What it puts out goes to each (ExpandStreamsArgs):
 //   post[j] = 2 * sigmoid(w[S + j] * scale[1] + base[S + j])
 //   mix = the softmax of each row of S x S numbers w[2 S ..] * scale[2] + base[2 S ..], plus eps, made doubly
-//         stochastic: columns, then `iterations` - 1 times rows and columns, are divided by their sums plus eps
+//         stochastic: columns, then `iterations` - 1 times rows and columns, are divided by their sums plus
+//         eps
 struct CollapseStreamsArgs {
-  View x;       // f32 [n, streams, dim], streams up to kMaxStreams
-  View matrix;  // f32 [streams, streams * dim] or, with post and mix, [streams * (2 + streams), streams * dim]
-  View base;    // f32 [rows of matrix]
-  View scale;   // f32 [1] or [3]
+  View x;  // f32 [n, streams, dim], streams up to kMaxStreams
+  View
+      matrix;  // f32 [streams, streams * dim] or, with post and mix, [streams * (2 + streams), streams * dim]
+  View base;   // f32 [rows of matrix]
+  View scale;  // f32 [1] or [3]
   float norm_eps = 0;
   float eps = 0;
   int iterations = 0;

@@ -19,8 +19,7 @@ constexpr Ops kReferenceOps{
     .make_attention_plan = reference::make_attention_plan,
     .plan_attention = reference::plan_attention,
     .reserve_sampling = [](Device&, std::int64_t, std::int64_t) -> Result<> { return {}; },
-    OCTAVO_OPERATORS(OCTAVO_ROW)
-};
+    OCTAVO_OPERATORS(OCTAVO_ROW)};
 #undef OCTAVO_ROW
 
 }  // namespace

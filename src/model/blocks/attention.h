@@ -15,8 +15,8 @@ class Namer;
 
 // In which order the rows of a fused query/key/value matrix come.
 enum class QkvOrder : std::uint8_t {
-  by_kind,  // all queries, all keys, all values
-  by_head,  // the queries of the first key head, this and its value, then those of the second ...
+  by_kind,         // all queries, all keys, all values
+  by_head,         // the queries of the first key head, this and its value, then those of the second ...
   values_by_head,  // all queries, then the first key and its value, the second ...
 };
 
@@ -28,9 +28,9 @@ enum class QkNorm : std::uint8_t {
   whole_row,  // all heads of a token together
 };
 
-// Scores grow by a number of each head for how far a key is from its query (AttentionArgs::distance_bias): of all
-// layers one table [buckets, heads]. Where tokens see both sides, half of the buckets are for each. The first half of
-// a side's are for one distance each, the others for ranges that grow up to `furthest`.
+// Scores grow by a number of each head for how far a key is from its query (AttentionArgs::distance_bias): of
+// all layers one table [buckets, heads]. Where tokens see both sides, half of the buckets are for each. The
+// first half of a side's are for one distance each, the others for ranges that grow up to `furthest`.
 struct DistanceBias {
   int buckets = 0;  // 0: there is none
   int furthest = 0;
@@ -49,25 +49,26 @@ struct Attention {
   bool qk_norm_turned = false;  // it comes after the rotation, else before it
   float scale = 1;              // of the scores
   float soft_cap = 0;           // of the scores; 0: none
-  bool sinks = false;           // each head has a learned score that takes its share of the softmax and has no value
-  bool causal = true;           // a token sees none that come after it
+  bool sinks = false;  // each head has a learned score that takes its share of the softmax and has no value
+  bool causal = true;  // a token sees none that come after it
   // Last tokens that a query sees, itself included, and, if not causal, as many after it; 0: all.
   int window = 0;
-  int chunk = 0;       // AttentionArgs::chunk
-  bool local = false;  // of encoders of images: a patch sees those of its ImageInput::window alone
+  int chunk = 0;             // AttentionArgs::chunk
+  bool local = false;        // of encoders of images: a patch sees those of its ImageInput::window alone
   bool whole_images = true;  // the tokens of an image see all of it, with ModelSpec::whole_images
-  int rope = -1;       // index into ModelSpec::ropes; -1: none
+  int rope = -1;             // index into ModelSpec::ropes; -1: none
   // Matrices and norms are stored so that each half of a head is rotated alone, as a head of half the size.
   bool rope_by_halves = false;
   std::vector<float> slopes = {};  // AttentionArgs::slopes; empty: none
   DistanceBias distance_bias = {};
-  bool temperature = false;        // ModelSpec::temperature counts
-  // The output of each head is multiplied by the sigmoid of a gate, whose rows follow each head's queries, or are the
-  // fourth matrix of Names::qkv.
+  bool temperature = false;  // ModelSpec::temperature counts
+  // The output of each head is multiplied by the sigmoid of a gate, whose rows follow each head's queries, or
+  // are the fourth matrix of Names::qkv.
   bool output_gate = false;
-  bool head_gate = false;        // the output of each head is multiplied by the sigmoid of one number
-  float clip = 0;                // queries, keys and values are cut beyond it, on both sides; 0: they are not
-  int value_dim = 0;             // of a head's values, where they are narrower than its keys, and zeros follow; 0: as wide
+  bool head_gate = false;  // the output of each head is multiplied by the sigmoid of one number
+  float clip = 0;          // queries, keys and values are cut beyond it, on both sides; 0: they are not
+  int value_dim =
+      0;  // of a head's values, where they are narrower than its keys, and zeros follow; 0: as wide
   NormSpec v_norm = {};          // of each head's values; its weight is not stored
   bool keys_are_values = false;  // one projection makes both, before their norms
   int source = -1;               // the layer whose keys and values it reads; -1: it has its own

@@ -1,5 +1,5 @@
-// A block: what a half of a layer computes. A kind of block is a header here, with its spec and its names, and a source,
-// which says all that the rest of the model asks of it. kinds.h lists the kinds.
+// A block: what a half of a layer computes. A kind of block is a header here, with its spec and its names,
+// and a source, which says all that the rest of the model asks of it. kinds.h lists the kinds.
 #pragma once
 
 #include <cstdint>

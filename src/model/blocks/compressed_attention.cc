@@ -29,9 +29,7 @@ class Compressor {
     norm_ = name.norm(spec.norm, begin + "norm", dim_);
   }
 
-  void list(ParameterList& list) {
-    list.add(in_, bias_, norm_);
-  }
+  void list(ParameterList& list) { list.add(in_, bias_, norm_); }
   std::int64_t state_floats() const { return sets_ * 3 * dim_; }
   BlockCost cost(const Pass& pass) const {
     return linear_cost(in_, pass) + BlockCost{.state = 2.0 * static_cast<double>(state_floats())};

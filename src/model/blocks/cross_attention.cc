@@ -18,9 +18,7 @@ class CrossAttentionBlock final : public Block {
     out_ = name.linear({name.names.of<CrossAttention>().out}, {dim}, rows, spec.bias);
   }
 
-  void list(ParameterList& list) override {
-    list.add(q_, kv_, out_);
-  }
+  void list(ParameterList& list) override { list.add(q_, kv_, out_); }
 
   void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
   Result<> splits(const Shard&) const override { return not_split("cross attention"); }

@@ -16,7 +16,7 @@ class Namer;
 struct CrossAttention {
   int heads = 0;
   int head_dim = 0;
-  float scale = 1;  // of the scores
+  float scale = 1;   // of the scores
   bool bias = true;  // of the products; of keys, `k_bias`
   bool k_bias = false;
 

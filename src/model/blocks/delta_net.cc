@@ -60,9 +60,7 @@ class DeltaNetBlock final : public Block {
     if (name.shard.size > 1) split(name.shard);
   }
 
-  void list(ParameterList& list) override {
-    list.add(in_, ba_, conv_, a_log_, dt_bias_, norm_, out_);
-  }
+  void list(ParameterList& list) override { list.add(in_, ba_, conv_, a_log_, dt_bias_, norm_, out_); }
 
   std::int64_t state_floats() const override {
     return conv_.state_floats() + std::int64_t{spec_.value_heads} * spec_.key_dim * spec_.value_dim;
@@ -155,8 +153,10 @@ std::unique_ptr<Block> make_block(const DeltaNet& spec, const Namer& name, std::
 
 DeltaNet::Names DeltaNet::Names::of_gguf(const GgufLayers& layers) {
   return {
-      .in = layers.have("ssm_in.weight") ? std::vector<std::string>{"ssm_in"} : std::vector<std::string>{"attn_qkv", "attn_gate"},
-      .ba = layers.have("ssm_ba.weight") ? std::vector<std::string>{"ssm_ba"} : std::vector<std::string>{"ssm_beta", "ssm_alpha"},
+      .in = layers.have("ssm_in.weight") ? std::vector<std::string>{"ssm_in"}
+                                         : std::vector<std::string>{"attn_qkv", "attn_gate"},
+      .ba = layers.have("ssm_ba.weight") ? std::vector<std::string>{"ssm_ba"}
+                                         : std::vector<std::string>{"ssm_beta", "ssm_alpha"},
       .conv = {"ssm_conv1d"},
       .a_log = "ssm_a",
       .rates = true,

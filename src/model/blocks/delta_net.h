@@ -14,7 +14,8 @@ class Block;
 class GgufLayers;
 class Namer;
 
-// A gated delta net (GatedDeltaArgs) after a short convolution. A sequence has a state of fixed size instead of a cache.
+// A gated delta net (GatedDeltaArgs) after a short convolution. A sequence has a state of fixed size instead
+// of a cache.
 struct DeltaNet {
   int key_heads = 0;
   int value_heads = 0;  // a multiple of key_heads
@@ -31,7 +32,8 @@ struct DeltaNet {
 
   // In the checkpoint.
   struct Names {
-    // Queries, keys and values, then gates: in two tensors, in four, or in one, key head by key head. ba likewise.
+    // Queries, keys and values, then gates: in two tensors, in four, or in one, key head by key head. ba
+    // likewise.
     std::vector<std::string> in = {"linear_attn.in_proj_qkv", "linear_attn.in_proj_z"};
     std::vector<std::string> ba = {"linear_attn.in_proj_b", "linear_attn.in_proj_a"};
     // Or of queries, of keys and of values.

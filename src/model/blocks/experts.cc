@@ -42,8 +42,9 @@ class ExpertsBlock final : public Block {
     }
     if (spec.scales) scales_ = name.vector({names.of<Experts>().scales}, {spec.count});
     if (reads_residual()) {
-      router_norm_ = {
-          .spec = spec.router_norm, .weight = name.vector({names.of<Experts>().router_norm}, {dim}), .bias = {}};
+      router_norm_ = {.spec = spec.router_norm,
+                      .weight = name.vector({names.of<Experts>().router_norm}, {dim}),
+                      .bias = {}};
       router_norm_.weight.factors = {{0, dim, 1 / std::sqrt(static_cast<float>(dim))}};
     }
     if (names.of<Experts>().interleaved) {
@@ -54,7 +55,8 @@ class ExpertsBlock final : public Block {
     if (name.shard.size > 1) name.shard.whole_experts ? spread(name.shard) : keep_part_of_each(name.shard);
     if (mlp.limit > 0 && mlp.activation != Activation::swigluoai) bounds_ = gate_bounds(spec_.expert);
     if (!spec.shared) return;
-    shared_ = make_mlp(*spec.shared, name, dim, names.of<Experts>().shared_up, names.of<Experts>().shared_down);
+    shared_ =
+        make_mlp(*spec.shared, name, dim, names.of<Experts>().shared_up, names.of<Experts>().shared_down);
     if (!spec.shared_gate) return;
     shared_gate_ = name.linear({names.of<Experts>().shared_gate}, {1}, dim, false);
     shared_gate_.weight.use = MatrixUse::router;
@@ -357,14 +359,18 @@ Experts::Names Experts::Names::of_gguf(const GgufLayers& layers) {
       .choice_bias = "exp_probs_b.bias",
       .table = "ffn_gate_tid2eid.weight",
       .storage = ExpertStorage::stacked,
-      .up = fused_experts                         ? std::vector<std::string>{"ffn_gate_up_exps.weight"}
-                   : layers.have("ffn_gate_exps.weight") ? std::vector<std::string>{"ffn_gate_exps.weight", "ffn_up_exps.weight"} : std::vector<std::string>{"ffn_up_exps.weight"},
+      .up = fused_experts ? std::vector<std::string>{"ffn_gate_up_exps.weight"}
+            : layers.have("ffn_gate_exps.weight")
+                ? std::vector<std::string>{"ffn_gate_exps.weight", "ffn_up_exps.weight"}
+                : std::vector<std::string>{"ffn_up_exps.weight"},
       .down = "ffn_down_exps.weight",
       .up_bias = {"ffn_gate_exps.bias", "ffn_up_exps.bias"},
       .down_bias = "ffn_down_exps.bias",
       .latent = "ffn_latent_down",
       .lift = "ffn_latent_up",
-      .shared_up = layers.have("ffn_gate_shexp.weight") ? std::vector<std::string>{"ffn_gate_shexp", "ffn_up_shexp"} : std::vector<std::string>{"ffn_up_shexp"},
+      .shared_up = layers.have("ffn_gate_shexp.weight")
+                       ? std::vector<std::string>{"ffn_gate_shexp", "ffn_up_shexp"}
+                       : std::vector<std::string>{"ffn_up_shexp"},
       .shared_down = "ffn_down_shexp",
       .shared_gate = "ffn_gate_inp_shexp",
   };

@@ -30,18 +30,19 @@ struct Experts {
   int count = 0;
   RouterRule router;
   bool router_bias = false;
-  bool choice_bias = false;        // RouteArgs::bias
-  int identities = 0;              // more of them, after the others, whose output is their input
-  int vocab = 0;  // not 0: ids in a table that chooses the experts of a token; the router gives only their weights
+  bool choice_bias = false;  // RouteArgs::bias
+  int identities = 0;        // more of them, after the others, whose output is their input
+  int vocab =
+      0;  // not 0: ids in a table that chooses the experts of a token; the router gives only their weights
   bool scales = false;             // the output of each is multiplied by one number
   NormSpec router_norm = {};       // of the residual, which the router reads; none: it reads what experts do
   Mlp expert;                      // each of them
   std::optional<Mlp> shared = {};  // one more, which every token passes
   bool shared_gate = false;        // whose weight is the sigmoid of its own gate
-  bool weigh_input = false;        // the weight of the one chosen expert is applied to its input, not to its output
-  bool sum_bias = false;           // their sum has a bias; not with `shared`
-  // Not 0: width of a product of the input that experts read; another matrix widens their sum to the network's width
-  // (Nemotron 3, 2026).
+  bool weigh_input = false;  // the weight of the one chosen expert is applied to its input, not to its output
+  bool sum_bias = false;     // their sum has a bias; not with `shared`
+  // Not 0: width of a product of the input that experts read; another matrix widens their sum to the
+  // network's width (Nemotron 3, 2026).
   int latent = 0;
 
   // In the checkpoint.

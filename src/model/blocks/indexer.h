@@ -8,7 +8,7 @@ namespace octavo {
 // Which tokens a query sees (ChooseTokensArgs): keys and weights of its heads are made of the input, queries
 // of the queries' latent. The first numbers of queries and keys turn.
 struct Indexer {
-  int heads = 0;       // 0: there are none, queries see what those of the last layer with some have chosen
+  int heads = 0;  // 0: there are none, queries see what those of the last layer with some have chosen
   int head_dim = 0;
   int chosen = 0;      // tokens that a query sees at most
   int rope = -1;       // index into ModelSpec::ropes

@@ -1,4 +1,5 @@
-// The kinds of blocks, one row each. A kind's header has its spec, the names of its tensors and its make_block().
+// The kinds of blocks, one row each. A kind's header has its spec, the names of its tensors and its
+// make_block().
 #pragma once
 
 #include <tuple>

@@ -41,9 +41,7 @@ class IndexerPart {
 
   int dim() const { return spec_.head_dim; }
 
-  void list(ParameterList& list) {
-    list.add(q_, key_, norm_, weights_);
-  }
+  void list(ParameterList& list) { list.add(q_, key_, norm_, weights_); }
 
   struct Work {
     View q, key, weights;
@@ -118,8 +116,8 @@ class LatentAttentionBlock final : public Block {
     down_ = name.linear(down, rows, dim, spec.bias);
     kv_norm_ = name.norm(spec.norm, names.of<LatentAttention>().norm, spec.kv_rank);
     if (spec.latent_scale != 1) kv_norm_.weight.factors = {{0, spec.kv_rank, spec.latent_scale}};
-    q_ = name.linear({spec.q_rank > 0 ? names.of<LatentAttention>().q_up : names.of<LatentAttention>().q}, {spec.heads * spec.q_dim()},
-                     spec.q_rank > 0 ? spec.q_rank : dim, false);
+    q_ = name.linear({spec.q_rank > 0 ? names.of<LatentAttention>().q_up : names.of<LatentAttention>().q},
+                     {spec.heads * spec.q_dim()}, spec.q_rank > 0 ? spec.q_rank : dim, false);
     if (names.of<LatentAttention>().up_key.empty()) {
       name_halves(name);
     } else {
@@ -242,7 +240,8 @@ class LatentAttentionBlock final : public Block {
   void name_halves(const Namer& name) {
     const std::int64_t heads = spec_.heads, head_rows = spec_.nope_dim + spec_.value_dim;
     const auto up = [&] {
-      return name.linear({name.names.of<LatentAttention>().up}, {heads * head_rows}, spec_.kv_rank, false).weight;
+      return name.linear({name.names.of<LatentAttention>().up}, {heads * head_rows}, spec_.kv_rank, false)
+          .weight;
     };
     up_key_ = up();
     up_value_ = up();

@@ -9,16 +9,15 @@ class LaurelBlock final : public Block {
   LaurelBlock(const Laurel& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
         dim_(dim),
-        left_(
-            name.linear({name.names.behind(name.names.of<Laurel>().prefix, "linear_left", "l")}, {spec.rank}, dim, false)),
-        right_(name.linear({name.names.behind(name.names.of<Laurel>().prefix, "linear_right", "r")}, {dim}, spec.rank,
-                           false)),
-        norm_(name.norm(spec.norm, name.names.behind(name.names.of<Laurel>().prefix, "post_laurel_norm", "post_norm"),
+        left_(name.linear({name.names.behind(name.names.of<Laurel>().prefix, "linear_left", "l")},
+                          {spec.rank}, dim, false)),
+        right_(name.linear({name.names.behind(name.names.of<Laurel>().prefix, "linear_right", "r")}, {dim},
+                           spec.rank, false)),
+        norm_(name.norm(spec.norm,
+                        name.names.behind(name.names.of<Laurel>().prefix, "post_laurel_norm", "post_norm"),
                         dim)) {}
 
-  void list(ParameterList& list) override {
-    list.add(left_, right_, norm_);
-  }
+  void list(ParameterList& list) override { list.add(left_, right_, norm_); }
 
   void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
   Result<> splits(const Shard&) const override { return not_split("second paths beside attention"); }

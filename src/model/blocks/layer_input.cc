@@ -14,9 +14,7 @@ class LayerInputBlock final : public Block {
         gate_(name.linear({name.names.of<LayerInputs>().gate}, {spec.size}, dim, false)),
         out_(name.linear({name.names.of<LayerInputs>().out}, {dim}, spec.size, false)) {}
 
-  void list(ParameterList& list) override {
-    list.add(gate_, out_);
-  }
+  void list(ParameterList& list) override { list.add(gate_, out_); }
 
   void reserve(Arena arena) const override {
     arena.scratch.take(arena.activation, {arena.tokens, spec_.size});

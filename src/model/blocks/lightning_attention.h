@@ -23,10 +23,10 @@ struct LightningAttention {
   std::vector<float> rates;  // of each head
   NormSpec norm = {};        // of the output of all heads, or of each group's, before its gate
   int norm_groups = 1;
-  bool silu = true;          // queries, keys and values pass it
-  NormSpec qk_norm = {};     // of each head's queries and keys
-  float scale = 1;           // of queries; with qk_norm
-  int rope = -1;             // index into ModelSpec::ropes; -1: none
+  bool silu = true;       // queries, keys and values pass it
+  NormSpec qk_norm = {};  // of each head's queries and keys
+  float scale = 1;        // of queries; with qk_norm
+  int rope = -1;          // index into ModelSpec::ropes; -1: none
 
   std::int64_t inner() const { return std::int64_t{heads} * head_dim; }
 

@@ -8,7 +8,8 @@ class Mamba2Block final : public Block {
  public:
   Mamba2Block(const Mamba2& spec, const Namer& name, std::int64_t dim)
       : spec_(spec),
-        conv_(name, name.names.of<Mamba>().prefix + "conv1d", spec.channels(), spec.conv_width, spec.conv_bias),
+        conv_(name, name.names.of<Mamba>().prefix + "conv1d", spec.channels(), spec.conv_width,
+              spec.conv_bias),
         in_(name.linear({tensor(name, "in_proj", "in")}, {in_dim()}, dim, spec.bias)),
         out_(name.linear({tensor(name, "out_proj", "out")}, {dim}, spec.inner(), spec.bias)),
         a_log_(name.vector({tensor(name, "A_log", "a")}, {spec.heads})),
@@ -28,9 +29,7 @@ class Mamba2Block final : public Block {
     if (name.shard.size > 1) split(name.shard);
   }
 
-  void list(ParameterList& list) override {
-    list.add(in_, conv_, a_log_, d_, dt_bias_, norm_, out_);
-  }
+  void list(ParameterList& list) override { list.add(in_, conv_, a_log_, d_, dt_bias_, norm_, out_); }
 
   std::int64_t state_floats() const override {
     return conv_.state_floats() + spec_.inner() * spec_.state_dim;

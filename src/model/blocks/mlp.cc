@@ -32,9 +32,7 @@ class MlpBlock final : public Block {
     if (spec_.limit > 0 && spec.activation != Activation::swigluoai) bounds_ = gate_bounds(spec_);
   }
 
-  void list(ParameterList& list) override {
-    list.add(up_, apart_, bounds_, slopes_, down_);
-  }
+  void list(ParameterList& list) override { list.add(up_, apart_, bounds_, slopes_, down_); }
 
   void reserve(Arena arena) const override { take(arena.scratch, arena.tokens, arena.activation); }
   Result<> splits(const Shard& shard) const override { return divides(shard, spec_.hidden, "hidden units"); }

@@ -20,7 +20,8 @@ struct Mlp {
   bool up_bias = false;  // of gate and up
   bool down_bias = false;
   float alpha = 1;  // of swigluoai
-  // Of swigluoai. Of others, above 0: gates are cut above it, and what they are multiplied with on both sides.
+  // Of swigluoai. Of others, above 0: gates are cut above it, and what they are multiplied with on both
+  // sides.
   float limit = 0;
   float gate_limit = 0;  // of gates alone, in place of limit; 0: it is the same
   // Of what goes into a gate's activation; not of swigluoai. Where it is not 1, what has no gate is its own:

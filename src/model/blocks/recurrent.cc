@@ -42,9 +42,7 @@ CausalConv CausalConv::mixtures(const Namer& name, const std::vector<std::string
   return conv;
 }
 
-void CausalConv::list(ParameterList& list) {
-  list.add(weight_, bias_);
-}
+void CausalConv::list(ParameterList& list) { list.add(weight_, bias_); }
 
 void CausalConv::scale(std::int64_t begin, std::int64_t count, float factor) {
   if (factor != 1) weight_.factors.push_back({begin * width_, count * width_, factor});

@@ -17,9 +17,7 @@ class ShortConvBlock final : public Block {
     if (name.shard.size > 1) split(name.shard);
   }
 
-  void list(ParameterList& list) override {
-    list.add(in_, conv_, out_);
-  }
+  void list(ParameterList& list) override { list.add(in_, conv_, out_); }
 
   std::int64_t state_floats() const override { return conv_.state_floats(); }
 

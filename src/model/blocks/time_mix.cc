@@ -38,7 +38,8 @@ class TimeMixBlock final : public Block {
         k_k_(vector_of(name, "k_k", {spec.inner()})),
         k_a_(vector_of(name, "k_a", {spec.inner()})),
         r_k_(vector_of(name, "r_k", {spec.heads, spec.head_dim})),
-        norm_(name.norm(spec.norm, name.names.behind(name.names.of<TimeMix>().prefix, "g_norm", "ln"), spec.inner())) {
+        norm_(name.norm(spec.norm, name.names.behind(name.names.of<TimeMix>().prefix, "g_norm", "ln"),
+                        spec.inner())) {
     if (!spec.first) values_ = LowRank(name, 'v', spec.value_rank, spec.inner(), dim, true);
   }
 
@@ -145,7 +146,8 @@ class TimeMixBlock final : public Block {
 
   static LinearParameter linear_of(const Namer& name, const char* usual, const char* in_gguf,
                                    std::int64_t rows, std::int64_t cols) {
-    return name.linear({name.names.behind(name.names.of<TimeMix>().prefix, usual, in_gguf)}, {rows}, cols, false);
+    return name.linear({name.names.behind(name.names.of<TimeMix>().prefix, usual, in_gguf)}, {rows}, cols,
+                       false);
   }
 
   static VectorParameter vector_of(const Namer& name, const std::string& tensor,
@@ -192,9 +194,7 @@ class ChannelMixBlock final : public Block {
         shift_(CausalConv::mixtures(name, {name.names.of<ChannelMix>().shares}, {dim}, dim)),
         mlp_(make_block(spec.mlp, name, dim)) {}
 
-  void list(ParameterList& list) override {
-    list.add(shift_, mlp_);
-  }
+  void list(ParameterList& list) override { list.add(shift_, mlp_); }
   std::int64_t state_floats() const override { return shift_.state_floats(); }
   void reserve(Arena arena) const override {
     arena.scratch.take(arena.activation, {arena.tokens, dim_});

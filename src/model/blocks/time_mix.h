@@ -33,7 +33,8 @@ struct TimeMix {
   // In the checkpoint.
   struct Names {
     std::string prefix = "attn.";
-    std::vector<std::string> shares = {"attn.x_r", "attn.x_w", "attn.x_k", "attn.x_v", "attn.x_a", "attn.x_g"};
+    std::vector<std::string> shares = {"attn.x_r", "attn.x_w", "attn.x_k",
+                                       "attn.x_v", "attn.x_a", "attn.x_g"};
     static Names of_gguf(const GgufLayers& layers);
   };
 };

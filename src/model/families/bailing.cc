@@ -92,8 +92,10 @@ static Result<ModelSpec> describe_bailing_hybrid(const Config& file) {
   }
   set_bailing_names(spec.names);
   Names& names = spec.names;
-  for (std::string* name : {&names.of<LatentAttention>().q, &names.of<LatentAttention>().q_down, &names.of<LatentAttention>().q_norm, &names.of<LatentAttention>().q_up,
-                            &names.of<LatentAttention>().down, &names.of<LatentAttention>().norm, &names.of<LatentAttention>().up})
+  for (std::string* name : {&names.of<LatentAttention>().q, &names.of<LatentAttention>().q_down,
+                            &names.of<LatentAttention>().q_norm, &names.of<LatentAttention>().q_up,
+                            &names.of<LatentAttention>().down, &names.of<LatentAttention>().norm,
+                            &names.of<LatentAttention>().up})
     name->replace(0, std::string_view("self_attn").size(), "attention");
   names.of<LightningAttention>().in = "attention.query_key_value";
   names.of<LightningAttention>().order = QkvOrder::by_kind;

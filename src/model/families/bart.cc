@@ -26,7 +26,8 @@ Names bart_names(const std::string& half, NormPlace place) {
   const bool before = place == NormPlace::before;
   if (before) names.final_norm = half + "layer_norm";
   (before ? names.attention_norm : names.attention_post_norm) = "self_attn_layer_norm";
-  (before ? names.of<CrossAttention>().norm : names.of<CrossAttention>().post_norm) = "encoder_attn_layer_norm";
+  (before ? names.of<CrossAttention>().norm : names.of<CrossAttention>().post_norm) =
+      "encoder_attn_layer_norm";
   (before ? names.mlp_norm : names.mlp_post_norm) = "final_layer_norm";
   names.out = "self_attn.out_proj";
   names.up = {"fc1"};
@@ -97,8 +98,12 @@ Result<ModelSpec> describe_both(const Config& config, NormPlace place) {
 
 }  // namespace
 
-static Result<ModelSpec> describe_bart(const Config& config) { return describe_both(config, NormPlace::behind); }
-static Result<ModelSpec> describe_mbart(const Config& config) { return describe_both(config, NormPlace::before); }
+static Result<ModelSpec> describe_bart(const Config& config) {
+  return describe_both(config, NormPlace::behind);
+}
+static Result<ModelSpec> describe_mbart(const Config& config) {
+  return describe_both(config, NormPlace::before);
+}
 
 std::span<const Family> bart_families() {
   static constexpr Family kRows[] = {

@@ -1,5 +1,5 @@
-// The architectures that Octavo knows: config.json -> ModelSpec. A family's file ends with its rows, in a function
-// <file>_families(); table.cc lists the files.
+// The architectures that Octavo knows: config.json -> ModelSpec. A family's file ends with its rows, in a
+// function <file>_families(); table.cc lists the files.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -54,7 +54,7 @@ static Result<ModelSpec> describe_kimi_linear(const Config& file) {
   spec.names.of<Experts>().up = {"block_sparse_moe.experts.{}.w1", "block_sparse_moe.experts.{}.w3"};
   spec.names.of<Experts>().down = "block_sparse_moe.experts.{}.w2";
   spec.names.of<Experts>().shared_up = {"block_sparse_moe.shared_experts.gate_proj",
-                          "block_sparse_moe.shared_experts.up_proj"};
+                                        "block_sparse_moe.shared_experts.up_proj"};
   spec.names.of<Experts>().shared_down = "block_sparse_moe.shared_experts.down_proj";
   // transformers writes dense layers under the experts' name, too.
   spec.other_names = spec.names;

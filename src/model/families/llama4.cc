@@ -67,7 +67,8 @@ static Result<ModelSpec> describe_llama4(const Config& config) {
   names.of<Experts>().storage = ExpertStorage::stacked_transposed;
   names.of<Experts>().up = {"feed_forward.experts.gate_up_proj"};
   names.of<Experts>().down = "feed_forward.experts.down_proj";
-  names.of<Experts>().shared_up = {"feed_forward.shared_expert.gate_proj", "feed_forward.shared_expert.up_proj"};
+  names.of<Experts>().shared_up = {"feed_forward.shared_expert.gate_proj",
+                                   "feed_forward.shared_expert.up_proj"};
   names.of<Experts>().shared_down = "feed_forward.shared_expert.down_proj";
   for (const char* other : {"vision_model.*", "multi_modal_projector.*"}) names.ignorable.emplace_back(other);
   spec.other_names = names;  // beside eyes

@@ -127,7 +127,9 @@ Result<ModelSpec> describe_tiled(const Config& config, int image_token, bool sig
 
 }  // namespace
 
-static Result<ModelSpec> describe_llava_next(const Config& config) { return describe_tiled(config, 32000, false); }
+static Result<ModelSpec> describe_llava_next(const Config& config) {
+  return describe_tiled(config, 32000, false);
+}
 
 static Result<ModelSpec> describe_llava_onevision(const Config& config) {
   return describe_tiled(config, 151646, true);

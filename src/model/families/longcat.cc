@@ -42,8 +42,9 @@ static Result<ModelSpec> describe_longcat(const Config& file) {
   Names& names = spec.names;
   names.attention_norm = "input_layernorm.#";
   names.mlp_norm = "post_attention_layernorm.#";
-  for (std::string* name : {&names.of<LatentAttention>().q_down, &names.of<LatentAttention>().q_norm, &names.of<LatentAttention>().q_up,
-                            &names.of<LatentAttention>().down, &names.of<LatentAttention>().norm, &names.of<LatentAttention>().up, &names.out})
+  for (std::string* name : {&names.of<LatentAttention>().q_down, &names.of<LatentAttention>().q_norm,
+                            &names.of<LatentAttention>().q_up, &names.of<LatentAttention>().down,
+                            &names.of<LatentAttention>().norm, &names.of<LatentAttention>().up, &names.out})
     name->insert(std::string_view("self_attn.").size(), "#.");
   names.up = {"mlps.#.gate_proj", "mlps.#.up_proj"};
   names.down = "mlps.#.down_proj";

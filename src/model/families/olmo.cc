@@ -124,7 +124,8 @@ static Result<ModelSpec> describe_olmo_hybrid(const Config& config) {
   for (LayerSpec& layer : spec.layers)
     if (std::holds_alternative<DeltaNet>(layer.mixer)) layer.pre_norm = std::exchange(layer.post_norm, {});
   Names& names = spec.names;
-  names.of<DeltaNet>().in = {"linear_attn.q_proj", "linear_attn.k_proj", "linear_attn.v_proj", "linear_attn.g_proj"};
+  names.of<DeltaNet>().in = {"linear_attn.q_proj", "linear_attn.k_proj", "linear_attn.v_proj",
+                             "linear_attn.g_proj"};
   names.of<DeltaNet>().ba = {"linear_attn.b_proj", "linear_attn.a_proj"};
   names.of<DeltaNet>().norm = "linear_attn.o_norm";
   names.of<DeltaNet>().out = "linear_attn.o_proj";

@@ -120,8 +120,8 @@ static Result<ModelSpec> describe_voyage(const Config& config) {
   return spec;
 }
 
-// EuroBERT (Boizard et al., "EuroBERT: Scaling Multilingual Encoders for European Languages", 2025): Llama whose
-// tokens see both ways.
+// EuroBERT (Boizard et al., "EuroBERT: Scaling Multilingual Encoders for European Languages", 2025): Llama
+// whose tokens see both ways.
 static Result<ModelSpec> describe_eurobert(const Config& config) {
   TRY(ModelSpec spec, describe_llama(config));
   spec = as_embedder(seeing_both_ways(std::move(spec)));

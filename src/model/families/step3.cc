@@ -83,7 +83,8 @@ static Result<ModelSpec> describe_step3(const Config& config) {
 // As it is published, beside eyes.
 static Result<ModelSpec> describe_step3_text(const Config& config) {
   TRY(ModelSpec spec, describe_step3(config));
-  for (const char* other : {"vision_model.*", "vit_downsampler.*", "vit_downsampler2.*", "vit_large_projector.*"})
+  for (const char* other :
+       {"vision_model.*", "vit_downsampler.*", "vit_downsampler2.*", "vit_large_projector.*"})
     spec.names.ignorable.emplace_back(other);
   return spec;
 }

@@ -11,72 +11,72 @@
 
 // One row for each file of families.
 #define OCTAVO_FAMILIES(X) \
-  X(afmoe) \
-  X(apertus) \
-  X(bailing) \
-  X(bamba) \
-  X(bart) \
-  X(bert) \
-  X(bloom) \
-  X(chatglm) \
-  X(cohere) \
-  X(dbrx) \
-  X(deepseek) \
-  X(deepseek_kin) \
-  X(deepseek_v4) \
-  X(ernie) \
-  X(falcon) \
-  X(gemma) \
-  X(gemma3_vision) \
-  X(gemma4) \
-  X(gemma4_vision) \
-  X(glm) \
-  X(gpt2) \
-  X(gpt_neox) \
-  X(gpt_oss) \
-  X(gptj) \
-  X(granite) \
-  X(hunyuan) \
-  X(idefics3) \
-  X(internvl) \
-  X(kimi_linear) \
-  X(lfm2) \
-  X(llama) \
-  X(llama4) \
-  X(llava) \
-  X(longcat) \
-  X(mamba) \
-  X(mimo_v2) \
-  X(minimax) \
-  X(mistral) \
-  X(modernbert) \
-  X(mpt) \
-  X(nemotron) \
-  X(nemotron_h) \
-  X(nemotron_nas) \
-  X(nomic_bert) \
-  X(olmo) \
-  X(opt) \
-  X(phi) \
-  X(phi3) \
-  X(phi4_multimodal) \
-  X(pixtral) \
-  X(plamo3) \
-  X(qwen) \
-  X(qwen2_audio) \
-  X(qwen3_vl) \
-  X(qwen_vl) \
-  X(readers) \
-  X(rwkv7) \
-  X(solar) \
-  X(stablelm) \
-  X(starcoder) \
-  X(step3) \
-  X(step3p5) \
-  X(t5) \
-  X(telechat2) \
-  X(voxtral) \
-  X(whisper) \
+  X(afmoe)                 \
+  X(apertus)               \
+  X(bailing)               \
+  X(bamba)                 \
+  X(bart)                  \
+  X(bert)                  \
+  X(bloom)                 \
+  X(chatglm)               \
+  X(cohere)                \
+  X(dbrx)                  \
+  X(deepseek)              \
+  X(deepseek_kin)          \
+  X(deepseek_v4)           \
+  X(ernie)                 \
+  X(falcon)                \
+  X(gemma)                 \
+  X(gemma3_vision)         \
+  X(gemma4)                \
+  X(gemma4_vision)         \
+  X(glm)                   \
+  X(gpt2)                  \
+  X(gpt_neox)              \
+  X(gpt_oss)               \
+  X(gptj)                  \
+  X(granite)               \
+  X(hunyuan)               \
+  X(idefics3)              \
+  X(internvl)              \
+  X(kimi_linear)           \
+  X(lfm2)                  \
+  X(llama)                 \
+  X(llama4)                \
+  X(llava)                 \
+  X(longcat)               \
+  X(mamba)                 \
+  X(mimo_v2)               \
+  X(minimax)               \
+  X(mistral)               \
+  X(modernbert)            \
+  X(mpt)                   \
+  X(nemotron)              \
+  X(nemotron_h)            \
+  X(nemotron_nas)          \
+  X(nomic_bert)            \
+  X(olmo)                  \
+  X(opt)                   \
+  X(phi)                   \
+  X(phi3)                  \
+  X(phi4_multimodal)       \
+  X(pixtral)               \
+  X(plamo3)                \
+  X(qwen)                  \
+  X(qwen2_audio)           \
+  X(qwen3_vl)              \
+  X(qwen_vl)               \
+  X(readers)               \
+  X(rwkv7)                 \
+  X(solar)                 \
+  X(stablelm)              \
+  X(starcoder)             \
+  X(step3)                 \
+  X(step3p5)               \
+  X(t5)                    \
+  X(telechat2)             \
+  X(voxtral)               \
+  X(whisper)               \
   X(zamba2)
 
 namespace octavo {
@@ -123,7 +123,8 @@ std::vector<std::string_view> nearest(std::string_view name) {
     return edit_distance(lower_case(known), name);
   };
   std::vector<std::pair<std::size_t, std::string_view>> names;
-  for (const Family& family : families()) names.emplace_back(distance(family.architecture), family.architecture);
+  for (const Family& family : families())
+    names.emplace_back(distance(family.architecture), family.architecture);
   std::ranges::partial_sort(names, names.begin() + kShown);
   std::vector<std::string_view> found;
   for (std::size_t i = 0; i < kShown; ++i) found.push_back(names[i].second);
@@ -148,7 +149,8 @@ Result<ModelSpec> describe(const Config& config) {
   if (found == families().end() || found->architecture != names[0]) {
     return field_failure("architectures", ErrorCode::unsupported,
                          "{}: \"{}\" is not supported; of the {} that are, the nearest by name are {}",
-                         config.where("architectures"), names[0], families().size(), fmt::join(nearest(names[0]), ", "));
+                         config.where("architectures"), names[0], families().size(),
+                         fmt::join(nearest(names[0]), ", "));
   }
   Config complete = config;
   complete.set_defaults(field_defaults(names[0]));

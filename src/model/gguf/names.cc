@@ -39,19 +39,20 @@ Names gguf_names(const ModelSpec& spec, const Gguf& gguf, const GgufLayers& laye
   names.final_norm = gguf.find("output_norm.weight") != nullptr ? "output_norm" : "token_embd_norm";
   names.layers = "blk.";
   names.attention_norm = two_norms ? "attn_norm_2" : "attn_norm";
-  names.attention_post_norm = layers.have("attn_output_norm.weight") ? "attn_output_norm" : "post_attention_norm";
+  names.attention_post_norm =
+      layers.have("attn_output_norm.weight") ? "attn_output_norm" : "post_attention_norm";
   names.mlp_norm = mlp_norm;
   names.mlp_post_norm = layers.have("layer_output_norm.weight") ? "layer_output_norm" : "post_ffw_norm";
   names.q_norm = "attn_q_norm";
   names.k_norm = "attn_k_norm";
   names.qkv = layers.have("attn_qkv.weight") && !hybrid ? list("attn_qkv")
-             : gates && !head_gates && !hybrid         ? list("attn_q", "attn_k", "attn_v", "attn_gate")
-                                                       : list("attn_q", "attn_k", "attn_v");
+              : gates && !head_gates && !hybrid         ? list("attn_q", "attn_k", "attn_v", "attn_gate")
+                                                        : list("attn_q", "attn_k", "attn_v");
   names.out = "attn_output";
   names.head_gate = "attn_gate";
   names.up = rwkv                             ? list("channel_mix_key")
-            : layers.have("ffn_gate.weight") ? list("ffn_gate", "ffn_up")
-                                             : list("ffn_up");
+             : layers.have("ffn_gate.weight") ? list("ffn_gate", "ffn_up")
+                                              : list("ffn_up");
   names.down = rwkv ? "channel_mix_value" : "ffn_down";
   names.sinks = "attn_sinks.weight";
   names.layer_scale = "layer_output_scale.weight";

@@ -46,9 +46,7 @@ ProjectorLayers::ProjectorLayers(const ModelSpec& spec, const Projector& project
   }
 }
 
-void ProjectorLayers::list(ParameterList& list) {
-  list.add(norm_, merger_, matrices_);
-}
+void ProjectorLayers::list(ParameterList& list) { list.add(norm_, merger_, matrices_); }
 
 void ProjectorLayers::reserve(Scratch scratch, std::int64_t rows, DType activation) const {
   if (spec_.merged) scratch.take(activation, {rows, dim_});

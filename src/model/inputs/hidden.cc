@@ -16,9 +16,7 @@ HiddenRowsInput::HiddenRowsInput(const ModelSpec& spec, const Namer& top, const 
   joint_ = top.linear({names.joint}, {dim_}, spec_.joined ? dim_ + row : row, spec_.joint_bias);
 }
 
-void HiddenRowsInput::list(ParameterList& list) {
-  list.add(token_norm_, hidden_norm_, joint_);
-}
+void HiddenRowsInput::list(ParameterList& list) { list.add(token_norm_, hidden_norm_, joint_); }
 
 void HiddenRowsInput::reserve(Arena arena) const {
   const std::int64_t row = spec_.row();

@@ -26,16 +26,15 @@ std::vector<RowRange> rows_of_ids(const ModelSpec& spec) {
 LayerInputsPhase::LayerInputsPhase(const ModelSpec& spec, const Namer& top)
     : layers_(std::ssize(spec.layers)), size_(spec.layer_inputs->size), dim_(spec.dim) {
   const Names& names = top.names;
-  table_ = top.table(names.of<LayerInputs>().table, spec.layer_inputs->vocab, layers_ * size_, MatrixUse::table);
+  table_ =
+      top.table(names.of<LayerInputs>().table, spec.layer_inputs->vocab, layers_ * size_, MatrixUse::table);
   table_.rows = spec.vocab;
   table_.order = rows_of_ids(spec);
   projection_ = top.linear({names.of<LayerInputs>().projection}, {layers_ * size_}, spec.dim, false);
   norm_ = top.norm(spec.layer_inputs->norm, names.of<LayerInputs>().norm, size_);
 }
 
-void LayerInputsPhase::list(ParameterList& list) {
-  list.add(table_, projection_, norm_);
-}
+void LayerInputsPhase::list(ParameterList& list) { list.add(table_, projection_, norm_); }
 
 void LayerInputsPhase::reserve(Arena arena) const {
   arena.rows<HalfInput>(arena.activation, dim_);

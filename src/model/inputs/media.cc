@@ -100,9 +100,7 @@ SoundInputRows::SoundInputRows(const ModelSpec& spec, const Namer& top)
   }
 }
 
-void SoundInputRows::list(ParameterList& list) {
-  list.add(convolutions_, positions_);
-}
+void SoundInputRows::list(ParameterList& list) { list.add(convolutions_, positions_); }
 
 void SoundInputRows::run(const Step& step) const {
   step.backend.ops.embed(*step.backend.stream,

@@ -33,9 +33,9 @@ struct ImageInput {
   int image_size = 0;  // pixels of a square image's side; 0: images have any size
   int patch_size = 0;
   int merge = 1;
-  int frames = 0;  // of videos, that a patch has, all of them an image's; 0: it is for images alone
+  int frames = 0;        // of videos, that a patch has, all of them an image's; 0: it is for images alone
   float time_steps = 0;  // of the axis of time, that a second of a video has; 0: a patch is one
-  bool bias = true;  // of what makes vectors of patches
+  bool bias = true;      // of what makes vectors of patches
   bool channels_last = false;  // its columns are stored by row, column, channel, and have no axes
   // There is a learned row before those of the patches, with a position of its own: layers see it, the
   // projector does not.
@@ -52,9 +52,10 @@ struct ImageInput {
   // An image is cut into squares of image_size, with the whole of it before them. Their tokens make one grid,
   // and behind each of its rows stands a learned one (MediaPart::Tiles; Liu et al., "LLaVA-NeXT", 2024).
   bool tiled = false;
-  // The whole image comes behind the squares and is made of them. Learned rows stand behind each of its rows, too, and
-  // another one between both: the projector makes rows of the text of them. Patches that show nothing of the image are
-  // not seen by others (MediaPart::Tiles; Phi-4-multimodal: Abouelenin et al., 2025).
+  // The whole image comes behind the squares and is made of them. Learned rows stand behind each of its rows,
+  // too, and another one between both: the projector makes rows of the text of them. Patches that show
+  // nothing of the image are not seen by others (MediaPart::Tiles; Phi-4-multimodal: Abouelenin et al.,
+  // 2025).
   bool whole_last = false;
   Projector projector = {};
   // Behind each of these layers another projector makes rows of the patches. The language model adds the
@@ -67,8 +68,8 @@ struct ImageInput {
   std::array<float, 3> std = {0.5F, 0.5F, 0.5F};
 
   bool placed() const { return position_side > 0 || axis_positions > 0; }  // has both kinds of positions
-  int unit() const { return patch_size * merge; }  // pixels of a token's side
-  int square() const { return merge * merge; }     // patches of a token
+  int unit() const { return patch_size * merge; }                          // pixels of a token's side
+  int square() const { return merge * merge; }                             // patches of a token
   int patch_values() const { return 3 * std::max(1, frames) * patch_size * patch_size; }
   int side() const { return image_size / unit(); }  // tokens of a square image's side
   // What the language model gets for a token: its row, and those of the deep layers.
@@ -95,8 +96,9 @@ struct SoundInput {
 
 constexpr int kSoundTaps = 3;  // frames that a convolution sees
 
-// Of an encoder of prompts (Raffel et al., "Exploring the Limits of Transfer Learning", 2020): the language model's
-// layers look at its rows, one for each token, and its own text begins with the same tokens whatever the prompt is.
+// Of an encoder of prompts (Raffel et al., "Exploring the Limits of Transfer Learning", 2020): the language
+// model's layers look at its rows, one for each token, and its own text begins with the same tokens whatever
+// the prompt is.
 struct SourceInput {
   int rows = 0;            // at most
   std::vector<int> begin;  // tokens
@@ -135,7 +137,7 @@ struct Predictor {
   std::string layer;
   std::string token_norm, hidden_norm, joint;
   std::string final_norm = {};  // empty: there is none
-  bool hidden_first = false;  // these two: HiddenInput
+  bool hidden_first = false;    // these two: HiddenInput
   bool normed_output = false;
 };
 

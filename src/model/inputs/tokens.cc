@@ -67,9 +67,7 @@ TokenInput::TokenInput(const ModelSpec& spec, const Namer& top, const Ends& ends
     types_ = top.table(top.names.token_types, spec.token_types, spec.dim, MatrixUse::plain);
 }
 
-void TokenInput::list(ParameterList& list) {
-  list.add(positions_, types_);
-}
+void TokenInput::list(ParameterList& list) { list.add(positions_, types_); }
 
 void TokenInput::reserve(Arena arena) const {
   if (split_) arena.slots.add<OwnIds>(DType::i32, {arena.tokens});

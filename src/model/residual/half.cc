@@ -28,9 +28,7 @@ void run_on_ranks(const Step& step, const Block& block, const View& x, const Vie
     step.ranks->all_reduce({out.as<float>(), static_cast<std::size_t>(out.elements())});
 }
 
-void LayerHalf::list(ParameterList& list) {
-  list.add(norms_.pre, block_, norms_.post);
-}
+void LayerHalf::list(ParameterList& list) { list.add(norms_.pre, block_, norms_.post); }
 
 void LayerHalf::reserve(Arena arena) const {
   reserve_half(arena, dim_);

@@ -14,9 +14,7 @@ HyperWeights::HyperWeights(const HyperConnections& spec, std::int64_t dim, const
   scale_ = name.vector({tensor("scale")}, {mixes ? 3 : 1});
 }
 
-void HyperWeights::list(ParameterList& list) {
-  list.add(matrix_, base_, scale_);
-}
+void HyperWeights::list(ParameterList& list) { list.add(matrix_, base_, scale_); }
 
 void HyperWeights::reserve(const Arena& arena) const {
   arena.rows<HyperRows>(DType::f32, spec_.count * dim_);

@@ -18,7 +18,8 @@ class GgufLayers;
 //   from_norm        x = pre(x), x += F(x), likewise, as MiniMax has it
 enum class Residual : std::uint8_t { serial, parallel, parallel_shared, post_norm, from_norm };
 
-// What the residual becomes before a layer: `share` of what it was before an earlier one, and the rest of itself.
+// What the residual becomes before a layer: `share` of what it was before an earlier one, and the rest of
+// itself.
 struct Blend {
   int layer = 0;
   float share = 0;
@@ -53,7 +54,8 @@ struct HyperConnections {
 
   // In the checkpoint.
   struct Names {
-    // Prefixes of the names of its tensors: of a layer's mixer, of its feed-forward, and at the end, without a layer.
+    // Prefixes of the names of its tensors: of a layer's mixer, of its feed-forward, and at the end, without
+    // a layer.
     std::string mixer = "hc_attn_";
     std::string feed_forward = "hc_ffn_";
     std::string output = "hc_head_";

@@ -124,9 +124,7 @@ void PredictStreams::run(const Step& step) const {
       queue, {.x = step.residual.rows(), .rows = step.slot<EveryRow>(), .out = step.slot<StreamsBefore>()});
 }
 
-void CorrectStreams::list(ParameterList& list) {
-  list.add(input_, input_norm_);
-}
+void CorrectStreams::list(ParameterList& list) { list.add(input_, input_norm_); }
 
 void CorrectStreams::add_blocks(std::vector<Block*>& all) const {
   if (input_) all.push_back(input_.get());

@@ -51,9 +51,7 @@ class MessagesReply final : public openai::Reply {
     return take_events();
   }
 
-  std::string failed(const Error& error) override {
-    return http::sse_event("error", error_json(error));
-  }
+  std::string failed(const Error& error) override { return http::sse_event("error", error_json(error)); }
 
   std::string whole(std::span<const AnswerPart> parts, std::span<const EchoedPrompt>,
                     const Usage& usage) override {

@@ -314,8 +314,8 @@ constexpr std::string_view kOwnFields[] = {
 
 bool is_shared(std::string_view name) {
   const SamplingField* sampling = find_sampling_field(name);
-  return std::ranges::find(kSharedFields, name) != std::end(kSharedFields) || (sampling && sampling->messages) ||
-         openai::is_constraint(name);
+  return std::ranges::find(kSharedFields, name) != std::end(kSharedFields) ||
+         (sampling && sampling->messages) || openai::is_constraint(name);
 }
 
 Result<openai::ChatRequest> parse(const json::object& body, const openai::RequestRules& rules) {

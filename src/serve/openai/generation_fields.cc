@@ -162,8 +162,8 @@ Error unknown_model(std::string_view name, const RequestRules& rules) {
   const std::string shown =
       name.size() > kShownMax ? fmt::format("of {} bytes", name.size()) : fmt::format("\"{}\"", name);
   return {.code = ErrorCode::not_found,
-          .message = fmt::format("the model {} does not exist; this server has {} (all: GET /v1/models)", shown,
-                                 fmt::join(rules.model_names, ", ")),
+          .message = fmt::format("the model {} does not exist; this server has {} (all: GET /v1/models)",
+                                 shown, fmt::join(rules.model_names, ", ")),
           .field = "model"};
 }
 

@@ -25,7 +25,8 @@ namespace octavo::openai {
 // The server's rules for requests.
 struct RequestRules {
   std::vector<std::string> model_names;  // replies have the first one
-  std::shared_ptr<AdapterNames> adapters = std::make_shared<AdapterNames>();  // other models that requests can name
+  std::shared_ptr<AdapterNames> adapters =
+      std::make_shared<AdapterNames>();  // other models that requests can name
   SamplingLimits limits;
   GenerationDefaults defaults;
   int max_model_len = 0;
@@ -74,9 +75,9 @@ struct GenerationRequest {
   std::optional<KvTransferParams> kv_transfer;
   std::vector<TokenId> forwarded_prompt;  // replaces the request's own prompt, except with echo or media
   bool include_reasoning = true;
-  bool reasoning_off = false;     // the chat template got enable_thinking = false
+  bool reasoning_off = false;                // the chat template got enable_thinking = false
   std::optional<int> thinking_token_budget;  // maximum number of tokens of thoughts
-  double timeout_s = 0;           // from its arrival; 0: no limit
+  double timeout_s = 0;                      // from its arrival; 0: no limit
   std::string_view limit_field = {};  // of the request, which limits the output tokens; "": a default does
   std::vector<std::string> unknown_fields;
 };

@@ -247,8 +247,8 @@ TEST(Requests, NumbersOfAnySizeAreKept) {
 
 // Constraints of other servers are no free text.
 TEST(Requests, ForeignConstraintsAreRefusedByName) {
-  for (const std::string name : {"guided_json", "guided_regex", "regex", "ebnf", "grammar", "json_schema", "format",
-                                 "stop_regex"}) {
+  for (const std::string name :
+       {"guided_json", "guided_regex", "regex", "ebnf", "grammar", "json_schema", "format", "stop_regex"}) {
     EXPECT_EQ(chat_error('"' + name + R"(":"abc")"), name);
     EXPECT_EQ(completion_error('"' + name + R"(":{"const":1})"), name);
     EXPECT_TRUE(chat('"' + name + R"(":null)").has_value());
@@ -289,9 +289,11 @@ TEST(Requests, ForcedToolCalls) {
   EXPECT_EQ(chat_error(tools + R"(,"tool_choice":{"type":"function","function":{"name":"h"}})"),
             "tool_choice.function.name");
   EXPECT_EQ(chat_error(tools + R"(,"tool_choice":"some")"), "tool_choice");
-  EXPECT_EQ(chat_error(tools + R"(,"tool_choice":"required","structured_outputs":{"regex":"a"})"), "tool_choice");
+  EXPECT_EQ(chat_error(tools + R"(,"tool_choice":"required","structured_outputs":{"regex":"a"})"),
+            "tool_choice");
   // As OpenAI's Agents SDK sends it: the calls are bound, a format of content says nothing of them.
-  EXPECT_EQ(generation(R"("tool_choice":"required","response_format":{"type":"json_object"})").output->field, "tools");
+  EXPECT_EQ(generation(R"("tool_choice":"required","response_format":{"type":"json_object"})").output->field,
+            "tools");
   EXPECT_EQ(chat_error(R"("tool_choice":"required","tools":[
       {"type":"function","function":{"name":"f","parameters":{"$defs":{"n":{"type":"null"}}}}},
       {"type":"function","function":{"name":"g","parameters":{"$defs":{"n":{"type":"string"}}}}}])"),
@@ -360,7 +362,8 @@ TEST(Requests, ModelsAndUnknownFields) {
 TEST(Requests, DefaultsComeFromRequestThenModelThenOpenai) {
   RequestRules r = rules();
   EXPECT_EQ(chat("", r)->generation.sampling.temperature, 1.0);
-  r.defaults = generation_defaults({{"temperature", 0.6}, {"top_k", 20}, {"max_new_tokens", nullptr}}).value();
+  r.defaults =
+      generation_defaults({{"temperature", 0.6}, {"top_k", 20}, {"max_new_tokens", nullptr}}).value();
   EXPECT_EQ(chat("", r)->generation.sampling.temperature, 0.6);
   EXPECT_EQ(chat("", r)->generation.sampling.top_k, 20);
   EXPECT_EQ(chat(R"("temperature":0.2)", r)->generation.sampling.temperature, 0.2);
@@ -375,7 +378,8 @@ TEST(Requests, ErrorsHaveTheNameThatTheClientUsed) {
   EXPECT_EQ(chat_error(R"("max_completion_tokens":0)"), "max_completion_tokens");
   EXPECT_EQ(chat_error(R"("max_tokens":3,"max_completion_tokens":0)"), "max_completion_tokens");
   EXPECT_EQ(chat(R"("max_tokens":1.5)").error().message, "must be a whole number, got 1.5");
-  EXPECT_EQ(chat(R"("logprobs":true,"top_logprobs":50)").error().message, "at most 20 (--max-logprobs), got 50");
+  EXPECT_EQ(chat(R"("logprobs":true,"top_logprobs":50)").error().message,
+            "at most 20 (--max-logprobs), got 50");
   EXPECT_EQ(chat(R"("model":"nope")").error().message,
             "the model \"nope\" does not exist; this server has m, alias (all: GET /v1/models)");
 }

@@ -357,7 +357,8 @@ Result<ResponsesRequest> parse_responses_request(const json::object& body, const
     messages.insert(messages.begin(), json::object{{"role", "system"}, {"content", instructions}});
   chat["messages"] = std::move(messages);
 
-  TRY(request.chat, reported_as(parse_chat_request(chat, rules), "max_completion_tokens", "max_output_tokens"));
+  TRY(request.chat,
+      reported_as(parse_chat_request(chat, rules), "max_completion_tokens", "max_output_tokens"));
   if (!request.chat.generation.limit_field.empty()) request.chat.generation.limit_field = "max_output_tokens";
   for (std::size_t i = 0; i < images.size(); ++i) request.chat.prompt.media[i].field = std::move(images[i]);
   if (request.chat.generation.sampling.n != 1) return invalid("n", "must be 1");

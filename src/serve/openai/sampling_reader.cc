@@ -18,11 +18,15 @@ using Biases = std::vector<std::pair<TokenId, float>>;
 Result<> read_value(Fields& f, std::string_view name, bool& out) { return f.boolean(name, out); }
 Result<> read_value(Fields& f, std::string_view name, int& out) { return f.integer(name, out); }
 Result<> read_value(Fields& f, std::string_view name, double& out) { return f.number(name, out); }
-Result<> read_value(Fields& f, std::string_view name, std::optional<int>& out) { return f.integer(name, out); }
+Result<> read_value(Fields& f, std::string_view name, std::optional<int>& out) {
+  return f.integer(name, out);
+}
 Result<> read_value(Fields& f, std::string_view name, std::optional<std::int64_t>& out) {
   return f.integer64(name, out);
 }
-Result<> read_value(Fields& f, std::string_view name, std::vector<TokenId>& out) { return f.integers(name, out); }
+Result<> read_value(Fields& f, std::string_view name, std::vector<TokenId>& out) {
+  return f.integers(name, out);
+}
 
 Result<> read_value(Fields& f, std::string_view name, std::vector<std::string>& out) {
   return name == "stop" ? f.one_or_more_texts(name, out) : f.texts(name, out);
@@ -72,7 +76,8 @@ json::object number_schema(const SamplingField& field, bool whole, double type_m
     if (whole) return static_cast<std::int64_t>(value);
     return value;
   };
-  if (std::isfinite(field.least)) out[field.above_least ? "exclusiveMinimum" : "minimum"] = bound(field.least);
+  if (std::isfinite(field.least))
+    out[field.above_least ? "exclusiveMinimum" : "minimum"] = bound(field.least);
   if (const double most = std::min(field.most, type_most); std::isfinite(most)) out["maximum"] = bound(most);
   return out;
 }
@@ -121,7 +126,7 @@ Result<GenerationDefaults> generation_defaults(const json::object& config) {
     TRY_VOID(read_field(f, field, read));
     if (!f.any(field.name)) continue;
     std::visit(
-        [&]<class T>(T SamplingParams::*member) {
+        [&]<class T>(T SamplingParams::* member) {
           if constexpr (std::is_arithmetic_v<T>) out.sampling[field.name] = read.*member;
         },
         field.member);
@@ -150,8 +155,9 @@ Result<> read_other_sampling(Fields& f, SamplingParams& out) {
 }
 
 json::object sampling_schema(const SamplingField& field) {
-  json::array any = std::visit(
-      [&]<class T>(T SamplingParams::*) { return forms(field, static_cast<const T*>(nullptr)); }, field.member);
+  json::array any =
+      std::visit([&]<class T>(T SamplingParams::*) { return forms(field, static_cast<const T*>(nullptr)); },
+                 field.member);
   any.push_back(json::object{{"type", "null"}});
   return {{"description", field.help}, {"anyOf", std::move(any)}};
 }

@@ -33,8 +33,9 @@ Result<std::optional<int>> chosen_engine(const http::Request& request) {
 
 void log_prompt(const Service& service, const GenerationPlan& plan) {
   const std::string text = service.tokenizer.decode(plan.prompts.front(), false).value_or("");
-  const std::size_t most =
-      service.options.observe.max_log_len ? static_cast<std::size_t>(*service.options.observe.max_log_len) : text.size();
+  const std::size_t most = service.options.observe.max_log_len
+                               ? static_cast<std::size_t>(*service.options.observe.max_log_len)
+                               : text.size();
   log(LogLevel::debug, "{}: prompt {}", plan.request.request_id,
       quoted_text(std::string_view(text).substr(0, most)));
 }

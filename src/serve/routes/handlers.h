@@ -1,5 +1,5 @@
-// The handlers of all routes. Handlers of bodies run on the intake threads; the others run on the event loop and
-// must not wait.
+// The handlers of all routes. Handlers of bodies run on the intake threads; the others run on the event loop
+// and must not wait.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -53,7 +53,8 @@ Result<json::object> as_completion(const json::object& body) {
 json::object generation_body(const json::object& asked, const GenerationPlan& plan, std::size_t prompt) {
   json::object sampling{{"max_tokens", plan.request.sampling.max_tokens.value_or(0)}};
   const auto copy = [&](std::string_view name) {
-    if (const json::value* value = asked.if_contains(name); value && !value->is_null()) sampling[name] = *value;
+    if (const json::value* value = asked.if_contains(name); value && !value->is_null())
+      sampling[name] = *value;
   };
   for (const SamplingField& field : sampling_fields())
     if (field.part != SamplingField::Part::prompt) copy(field.name);

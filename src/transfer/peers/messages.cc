@@ -54,8 +54,9 @@ Result<TransferMessage> receive_message(PeerSocket& socket) {
   std::uint64_t version = 0;
   unpacker.get(version);
   if (unpacker.good() && version != kVersion)
-    return failure(ErrorCode::corrupt, "transfer version {:x}, expected {:x}: run the same octavo on both engines",
-                   version, kVersion);
+    return failure(ErrorCode::corrupt,
+                   "transfer version {:x}, expected {:x}: run the same octavo on both engines", version,
+                   kVersion);
   TransferMessage message;
   unpacker.get(message);
   if (!unpacker.complete() || !std::visit([](const auto& each) { return in_range(each); }, message))

@@ -12,8 +12,8 @@
 // transport.h. Of native ones (native_blocks.h) the headers follow it, and then their contents, here or over
 // UCX. The lease lasts while the connection does.
 //
-// At any time the producer may say Refused, and closes. A frame is the number of its bytes (u32), a hash of the types of all
-// fields below (u64: the version) and a TransferMessage (base/pack.h).
+// At any time the producer may say Refused, and closes. A frame is the number of its bytes (u32), a hash of
+// the types of all fields below (u64: the version) and a TransferMessage (base/pack.h).
 #pragma once
 
 #include <cstdint>

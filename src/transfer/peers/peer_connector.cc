@@ -26,7 +26,8 @@ std::size_t blocks_of(const BlockFormat& format, const KvTransferParams& from) {
   return static_cast<std::size_t>((from.remote_num_tokens - 1) / format.block_size);
 }
 
-// As vLLM tells them, for each cache group: a block that its window has passed is block 0 (the null block there).
+// As vLLM tells them, for each cache group: a block that its window has passed is block 0 (the null block
+// there).
 std::vector<std::vector<std::int64_t>> ids_of(const BlockFormat& format, const StoreTask& task) {
   const auto blocks = static_cast<std::size_t>(task.prefix);
   std::vector<std::vector<std::int64_t>> ids(format.windows.size());

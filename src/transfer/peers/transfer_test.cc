@@ -103,7 +103,8 @@ struct Consumer {
         [&](KvPlace to, std::span<const std::byte> bytes) {
           const std::lock_guard lock(mutex);
           written.push_back(to.number);
-          right = right && std::ranges::all_of(bytes, [&](std::byte b) { return b == content(100 + to.number); });
+          right =
+              right && std::ranges::all_of(bytes, [&](std::byte b) { return b == content(100 + to.number); });
         },
         native, [&](LoadResult got) { result.set_value(std::move(got)); }, times);
     fetcher.post(std::move(task));
@@ -457,7 +458,8 @@ TEST(Transfer, NonsenseIsAnError) {
                                           Refused{static_cast<KvTransferFailure>(99), "x"},
                                           Get{.way = static_cast<BlockWay>(2)}};
   for (const TransferMessage& message : out_of_range)
-    EXPECT_EQ(failure_after([&](PeerSocket& s) { (void)send_message(s, message); }), KvTransferFailure::corrupt);
+    EXPECT_EQ(failure_after([&](PeerSocket& s) { (void)send_message(s, message); }),
+              KvTransferFailure::corrupt);
   // And to a server, which goes on.
   Producer producer;
   for (const std::uint32_t size : {0u, 3u, 1u << 31}) {

@@ -50,9 +50,8 @@ int remove_all(void*, const char* const* keys, size_t count) {
   return 0;
 }
 
-constexpr struct octavo_kv_store_calls kStore {
-  OCTAVO_KV_STORE_VERSION, open_store, close_store, contains, get, set, remove_all
-};
+constexpr struct octavo_kv_store_calls kStore{
+    OCTAVO_KV_STORE_VERSION, open_store, close_store, contains, get, set, remove_all};
 
 }  // namespace
 

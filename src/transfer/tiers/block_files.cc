@@ -33,7 +33,8 @@ std::optional<Hash128> key_of(const fs::path& file) {
     return error == std::errc{} && end == digits.data() + digits.size();
   };
   if (file.extension() != kSuffix || name.size() != 32) return std::nullopt;
-  if (!read(std::string_view(name).substr(0, 16), key.high) || !read(std::string_view(name).substr(16), key.low))
+  if (!read(std::string_view(name).substr(0, 16), key.high) ||
+      !read(std::string_view(name).substr(16), key.low))
     return std::nullopt;
   return key;
 }
@@ -62,8 +63,8 @@ class File {
 }  // namespace
 
 Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, BlockFormat format,
-                                                     std::int64_t bytes_max, int engine, EvictionPolicy policy,
-                                                     bool direct_io) {
+                                                     std::int64_t bytes_max, int engine,
+                                                     EvictionPolicy policy, bool direct_io) {
   const fs::path own = fs::path(folder) / fmt::format("{}-{}", name_of(format.digest()), engine);
   std::error_code error;
   fs::create_directories(own, error);
@@ -87,8 +88,8 @@ Result<std::unique_ptr<BlockFiles>> BlockFiles::open(const std::string& folder, 
   return files;
 }
 
-BlockFiles::BlockFiles(fs::path folder, BlockFormat format, std::int64_t most, std::size_t alignment, int lock,
-                       EvictionPolicy policy)
+BlockFiles::BlockFiles(fs::path folder, BlockFormat format, std::int64_t most, std::size_t alignment,
+                       int lock, EvictionPolicy policy)
     : folder_(std::move(folder)),
       format_(std::move(format)),
       most_(static_cast<std::size_t>(most)),
@@ -140,7 +141,8 @@ std::vector<Hash128> BlockFiles::take_gone() {
   return std::exchange(gone_, {});
 }
 
-// Those that make room: the engine's thread, which asks what is there, does not wait for what happens to their files.
+// Those that make room: the engine's thread, which asks what is there, does not wait for what happens to
+// their files.
 std::vector<Hash128> BlockFiles::evict(std::size_t most) {
   std::vector<Hash128> evicted;
   const std::lock_guard lock(mutex_);
@@ -235,7 +237,8 @@ Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
     return failure(ErrorCode::io, "cannot make {}: {}", path.parent_path().string(), error.message());
   // Before the file is there, so that the folder never holds more. Nobody begins to read what is evicted.
   std::vector<Hash128> evicted = evict(most_ - 1);
-  if (!evicted.empty() && !is_read(evicted.back()) && rename(path_of(evicted.back()).c_str(), unfinished.c_str()) == 0)
+  if (!evicted.empty() && !is_read(evicted.back()) &&
+      rename(path_of(evicted.back()).c_str(), unfinished.c_str()) == 0)
     evicted.pop_back();
   remove_files(evicted);
   const auto write_all = [&]() -> Result<> {

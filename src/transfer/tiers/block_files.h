@@ -1,14 +1,14 @@
-// KV blocks as files of a folder, a file for each, some of them evicted where they would take more than so many
-// bytes.
+// KV blocks as files of a folder, a file for each, some of them evicted where they would take more than so
+// many bytes.
 //
 //   FOLDER/<digest of the format>-<engine>/<first 2 digits of the key>/<key>.kv
 //
 // A file is a packed block (block_format.h). It is written under another name and renamed when it is whole;
-// what a crash or a full disk has left of one is told by its key and checksum. Where there is room for no more
-// files, the one of the block that makes room is overwritten: making and deleting files is most of what writing
-// small blocks costs. The order of use outlives the process as the files' times. With direct I/O a file is filled up
-// to a multiple of what that asks for; what is behind the block is read by nobody, so that files of both ways are
-// those of either. Any thread.
+// what a crash or a full disk has left of one is told by its key and checksum. Where there is room for no
+// more files, the one of the block that makes room is overwritten: making and deleting files is most of what
+// writing small blocks costs. The order of use outlives the process as the files' times. With direct I/O a
+// file is filled up to a multiple of what that asks for; what is behind the block is read by nobody, so that
+// files of both ways are those of either. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ namespace octavo {
 class BlockFiles final : public BlockStore {
  public:
   // Makes the folder, or finds what is in it. engine: its number; each has its own files. Errors: no room for
-  // a single block; another process has these files open; the system refuses; with direct_io, which goes past the
-  // page cache, a file system that has none (field use_odirect, unsupported).
+  // a single block; another process has these files open; the system refuses; with direct_io, which goes past
+  // the page cache, a file system that has none (field use_odirect, unsupported).
   static Result<std::unique_ptr<BlockFiles>> open(const std::string& folder, BlockFormat format,
                                                   std::int64_t bytes_max, int engine,
                                                   EvictionPolicy policy = EvictionPolicy::lru,
@@ -56,8 +56,8 @@ class BlockFiles final : public BlockStore {
   std::int64_t evicted() const override;
 
  private:
-  BlockFiles(std::filesystem::path folder, BlockFormat format, std::int64_t most, std::size_t alignment, int lock,
-             EvictionPolicy policy);
+  BlockFiles(std::filesystem::path folder, BlockFormat format, std::int64_t most, std::size_t alignment,
+             int lock, EvictionPolicy policy);
   Result<> find_all();
   std::filesystem::path path_of(Hash128 key) const;
   std::vector<Hash128> evict(std::size_t most);

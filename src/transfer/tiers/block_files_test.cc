@@ -1,7 +1,7 @@
 #include "transfer/tiers/block_files.h"
 
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -57,11 +57,12 @@ struct Files {
     files.reset();
     const auto bytes = static_cast<std::int64_t>(
         packed_bytes(format, direct_io ? direct_io_alignment(folder.path()).value() : 1));
-    files = BlockFiles::open(folder.path(), format, blocks * bytes, 0, EvictionPolicy::lru, direct_io).value();
+    files =
+        BlockFiles::open(folder.path(), format, blocks * bytes, 0, EvictionPolicy::lru, direct_io).value();
   }
   Result<> put(int i) {
-    return files->write(key(i),
-                        [&](std::span<std::byte> to) { std::ranges::copy(contents_of(i, format), to.begin()); });
+    return files->write(
+        key(i), [&](std::span<std::byte> to) { std::ranges::copy(contents_of(i, format), to.begin()); });
   }
   Result<> get(int i) {
     bool same = false;
@@ -82,7 +83,8 @@ struct Files {
     std::set<ino_t> numbers;
     struct stat status;
     for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
-      if (entry.is_regular_file() && entry.path().filename() != "lock" && stat(entry.path().c_str(), &status) == 0)
+      if (entry.is_regular_file() && entry.path().filename() != "lock" &&
+          stat(entry.path().c_str(), &status) == 0)
         numbers.insert(status.st_ino);
     return numbers;
   }
@@ -93,7 +95,8 @@ struct Files {
 class BothWays : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    if (GetParam() && !direct_io_alignment(testing::TempDir())) GTEST_SKIP() << "a file system without direct I/O";
+    if (GetParam() && !direct_io_alignment(testing::TempDir()))
+      GTEST_SKIP() << "a file system without direct I/O";
   }
 };
 INSTANTIATE_TEST_SUITE_P(BlockFiles, BothWays, testing::Bool(),
@@ -302,8 +305,8 @@ TEST_P(BothWays, FilesTakeNoMoreThanTheyMay) {
   for (int i = 2; i < 5; ++i) bytes += fs::file_size(f.path(i));
   EXPECT_EQ(bytes, 3 * packed_bytes(kFormat, GetParam() ? direct_io_alignment(f.folder.path()).value() : 1));
   f.files.reset();
-  const auto same = BlockFiles::open(f.folder.path(), kFormat, static_cast<std::int64_t>(bytes), 0, EvictionPolicy::lru,
-                                     GetParam());
+  const auto same = BlockFiles::open(f.folder.path(), kFormat, static_cast<std::int64_t>(bytes), 0,
+                                     EvictionPolicy::lru, GetParam());
   EXPECT_EQ(same.value()->most(), 3U);
 }
 

@@ -18,7 +18,8 @@ class Lru final : public EvictionOrder {
     if (is_new) place->second = keys_.insert(keys_.end(), key);
   }
   void use(Hash128 key) override {
-    if (const auto place = places_.find(key); place != places_.end()) keys_.splice(keys_.end(), keys_, place->second);
+    if (const auto place = places_.find(key); place != places_.end())
+      keys_.splice(keys_.end(), keys_, place->second);
   }
   Hash128 evict() override {
     const Hash128 key = keys_.front();
@@ -40,9 +41,9 @@ class Lru final : public EvictionOrder {
   std::unordered_map<Hash128, Keys::iterator, HashOfHash> places_;
 };
 
-// ARC (Megiddo and Modha, FAST 2003): blocks that one prompt has used apart from those that several have, and of each
-// as many of those that went, without their bytes. One of these that comes again says which part was too small. Prompts
-// that never come again do not drive out what many begin with.
+// ARC (Megiddo and Modha, FAST 2003): blocks that one prompt has used apart from those that several have, and
+// of each as many of those that went, without their bytes. One of these that comes again says which part was
+// too small. Prompts that never come again do not drive out what many begin with.
 class Arc final : public EvictionOrder {
  public:
   explicit Arc(std::size_t most) : most_(most) {}
@@ -54,7 +55,8 @@ class Arc final : public EvictionOrder {
       mine.at = keys_[kOnce].insert(keys_[kOnce].end(), key);
     } else if (mine.list >= kOnceGone) {
       const bool once = mine.list == kOnceGone;
-      const std::size_t step = std::max<std::size_t>(1, size_of(once ? kOftenGone : kOnceGone) / size_of(mine.list));
+      const std::size_t step =
+          std::max<std::size_t>(1, size_of(once ? kOftenGone : kOnceGone) / size_of(mine.list));
       share_once_ = once ? std::min(most_, share_once_ + step) : share_once_ - std::min(share_once_, step);
       move(mine, kOften);
     }
@@ -104,7 +106,8 @@ class Arc final : public EvictionOrder {
     places_.erase(place);
   }
   void forget_oldest() {
-    while (size_of(kOnceGone) > 0 && size_of(kOnce) + size_of(kOnceGone) > most_) forget(Hash128(keys_[kOnceGone].front()));
+    while (size_of(kOnceGone) > 0 && size_of(kOnce) + size_of(kOnceGone) > most_)
+      forget(Hash128(keys_[kOnceGone].front()));
     while (size_of(kOftenGone) > 0 && places_.size() > 2 * most_) forget(Hash128(keys_[kOftenGone].front()));
   }
 

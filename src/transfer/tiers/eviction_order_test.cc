@@ -33,14 +33,17 @@ TEST_P(EvictionOrders, NameEachBlockThatIsThereOnce) {
       if (draws() % 2 == 0) order->use(key(i));
     }
     ASSERT_EQ(order->size(), there.size());
-    for (std::uint64_t each = 0; each < 60; ++each) ASSERT_EQ(order->contains(key(each)), there.contains(each));
+    for (std::uint64_t each = 0; each < 60; ++each)
+      ASSERT_EQ(order->contains(key(each)), there.contains(each));
   }
   while (order->size() > 0) EXPECT_EQ(there.erase(order->evict().low), 1u);
   EXPECT_TRUE(there.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EvictionOrders, testing::Values(EvictionPolicy::lru, EvictionPolicy::arc),
-                         [](const auto& param) { return std::string(kEvictionPolicyNames[static_cast<std::size_t>(param.param)]); });
+                         [](const auto& param) {
+                           return std::string(kEvictionPolicyNames[static_cast<std::size_t>(param.param)]);
+                         });
 
 // How many blocks of some prompts were there when they came.
 struct Tier {

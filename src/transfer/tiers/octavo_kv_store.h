@@ -3,9 +3,9 @@
  *   --kv-transfer-config '{"kv_connector": "NAME", "kv_connector_module_path": "/path/to/library.so",
  *                          "kv_role": "kv_both", "kv_connector_extra_config": {..}}'
  *
- * and keeps in it what it would keep in a Redis server: values under names, of one size for a model and its format. What
- * stays, and for how long, is the store's business. What it gives back is believed only as far as the block's own header
- * and checksum say the same. C11 or later, C++. */
+ * and keeps in it what it would keep in a Redis server: values under names, of one size for a model and its
+ * format. What stays, and for how long, is the store's business. What it gives back is believed only as far
+ * as the block's own header and checksum say the same. C11 or later, C++. */
 #ifndef OCTAVO_KV_STORE_H
 #define OCTAVO_KV_STORE_H
 
@@ -17,8 +17,8 @@ extern "C" {
 
 #define OCTAVO_KV_STORE_VERSION 1
 
-/* Of all functions but the first two: several threads call them at once, on one handle each, and may wait; negative: it
- * failed, and the handle is closed. The store is then left alone for ten seconds. */
+/* Of all functions but the first two: several threads call them at once, on one handle each, and may wait;
+ * negative: it failed, and the handle is closed. The store is then left alone for ten seconds. */
 struct octavo_kv_store_calls {
   int version; /* OCTAVO_KV_STORE_VERSION */
   /* config: kv_connector_extra_config, as JSON. Null: it failed, and the text, ended by a zero, says why. */

@@ -29,7 +29,8 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 bool is_redis_url(std::string_view text) {
-  return std::ranges::any_of(kRedisSchemes, [&](std::string_view scheme) { return text.starts_with(scheme); });
+  return std::ranges::any_of(kRedisSchemes,
+                             [&](std::string_view scheme) { return text.starts_with(scheme); });
 }
 
 Result<RedisAddress> parse_redis_url(std::string_view url) {

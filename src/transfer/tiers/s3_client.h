@@ -15,7 +15,7 @@ struct S3Address {
   std::string host{};
   std::uint16_t port = 80;
   bool tls = false;
-  std::string folder{};  // "/bucket/prefix/"
+  std::string folder{};    // "/bucket/prefix/"
   int silence_ms = 5'000;  // of the server, then an error
 };
 

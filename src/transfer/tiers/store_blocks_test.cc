@@ -42,8 +42,9 @@ Result<> write_to(BlockStore& blocks, Hash128 key) {
 // That it is good and the right one.
 Result<> read_from(BlockStore& blocks, Hash128 key) {
   bool same = false;
-  const Result<> good = blocks.read(
-      key, [&](std::span<const std::byte> contents) { same = std::ranges::equal(contents, contents_of(key)); });
+  const Result<> good = blocks.read(key, [&](std::span<const std::byte> contents) {
+    same = std::ranges::equal(contents, contents_of(key));
+  });
   EXPECT_EQ(same, good.has_value());
   return good;
 }

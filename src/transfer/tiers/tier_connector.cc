@@ -23,7 +23,8 @@ constexpr std::int64_t kLookUpUs = 1'000'000;  // that a prompt waits until it i
 constexpr std::int64_t kLoadUs = 20'000'000;   // what comes later is computed
 
 // format: of what lies there.
-Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format, int engine) {
+Result<std::unique_ptr<BlockStore>> open_place(const KvTierOptions& options, const BlockFormat& format,
+                                               int engine) {
   if (is_store_url(options.place))
     return StoreBlocks::open(options.place, options.keys, format, options.store_silence_ms);
   TRY(std::unique_ptr<BlockFiles> files,
@@ -37,8 +38,8 @@ Result<std::unique_ptr<BlockStore>> open_below(const KvTierOptions& options, con
                                                const BlockFormat& below, int engine) {
   TRY(auto place, open_place(options, below, engine));
   if (options.compression == BlockCompression::none) return place;
-  log_info("KV blocks on disk or in the store are compressed, {}: {} bytes in place of {}; answers change", below.dtype,
-           below.bytes, format.bytes);
+  log_info("KV blocks on disk or in the store are compressed, {}: {} bytes in place of {}; answers change",
+           below.dtype, below.bytes, format.bytes);
   return std::make_unique<CompressedBlocks>(format, options.compression, std::move(place));
 }
 
@@ -70,9 +71,8 @@ Result<std::unique_ptr<KvConnector>> TierConnector::open(const KvTierOptions& op
       store = std::move(below);
     }
   }
-  return std::unique_ptr<KvConnector>(
-      new TierConnector(options, std::move(format), std::move(store), below_format.stride(), cache_blocks,
-                        std::move(cache)));
+  return std::unique_ptr<KvConnector>(new TierConnector(
+      options, std::move(format), std::move(store), below_format.stride(), cache_blocks, std::move(cache)));
 }
 
 TierConnector::TierConnector(const KvTierOptions& options, BlockFormat format,
@@ -174,7 +174,8 @@ std::int64_t TierConnector::wake_at_us() const {
   for (const Reader& reader : readers_)
     if (const std::int64_t since = reader.since_us; since != 0 && !reader.told)
       first = std::min(first, since + options_.stuck_us + 1);
-  if (!loads_.empty()) first = std::min(first, now_us() + options_.stuck_us);  // who takes them may be stuck then
+  if (!loads_.empty())
+    first = std::min(first, now_us() + options_.stuck_us);  // who takes them may be stuck then
   return first;
 }
 

@@ -97,7 +97,7 @@ class TierConnector final : public KvConnector {
   const KvTierOptions options_;
   const BlockFormat format_;
   const std::unique_ptr<BlockStore> store_;
-  const BlockStore* const host_;  // of store_; null: it has nothing in host memory
+  const BlockStore* const host_;    // of store_; null: it has nothing in host memory
   const std::size_t below_stride_;  // bytes of a block below host memory
   const std::size_t blocks_waiting_max_;
   const CacheAccess cache_;

@@ -67,7 +67,8 @@ struct Tier {
   bool post(const std::vector<Hash128>& keys, int first) {
     if (!connector->wants({.keys = keys})) return false;
     StoreTask task{.owner = ++last_owner, .keys = keys};
-    for (std::size_t i = 0; i < keys.size(); ++i) task.blocks.push_back({.number = first + static_cast<int>(i)});
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      task.blocks.push_back({.number = first + static_cast<int>(i)});
     EXPECT_EQ(connector->store({.keys = keys}, std::move(task), 0), std::nullopt);
     return true;
   }
@@ -164,7 +165,8 @@ TEST(TierConnector, FilesPastThePageCacheAreFoundThroughIt) {
     tier.options.use_odirect = direct;
     tier.open();
     EXPECT_EQ(tier.load(keys, 0, 500).loaded, 10);
-    for (int i = 0; i < 10; ++i) EXPECT_EQ(std::exchange(tier.cache[static_cast<std::size_t>(500 + i)], 0), 1000 + i);
+    for (int i = 0; i < 10; ++i)
+      EXPECT_EQ(std::exchange(tier.cache[static_cast<std::size_t>(500 + i)], 0), 1000 + i);
   }
 }
 
@@ -423,7 +425,8 @@ TEST(TierConnector, HostMemoryIsAheadOfTheDisk) {
   for (int from : {0, 1}) {  // from the disk, then from host memory
     EXPECT_EQ(tier.connector->matched({.keys = first}), 10);
     EXPECT_EQ(tier.load(first, 0, 500).loaded, 10);
-    for (int i = 0; i < 10; ++i) EXPECT_EQ(std::exchange(tier.cache[static_cast<std::size_t>(500 + i)], 0), 1000 + i);
+    for (int i = 0; i < 10; ++i)
+      EXPECT_EQ(std::exchange(tier.cache[static_cast<std::size_t>(500 + i)], 0), 1000 + i);
     EXPECT_EQ(tier.stats().loaded_bytes, 10 * kFormat.bytes) << from;
     EXPECT_EQ(tier.host_stats().loaded_bytes, (from + 1) * 10 * kFormat.bytes);
   }
