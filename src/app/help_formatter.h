@@ -17,7 +17,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_subcommand(const CLI::App* command) const override;
 };
 
-// Of a command with many flags: --help shows the common ones, --help-all all.
+// The help of a command with many flags: --help prints the common flags, --help-all prints all.
 class ShortHelpFormatter final : public HelpFormatter {
  public:
   // Names of flags with their dashes.

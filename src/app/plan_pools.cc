@@ -77,7 +77,7 @@ void add_map_flags(CLI::App& command, PlanPoolsCommand& c) {
       ->group(group);
   add_policy_flags(command, group, c.options.policy_options);
   add_prefill_flags(command, group, c);
-  command.add_option("--seed", c.options.seed, "Of everything that is drawn; the same seed, the same result")
+  command.add_option("--seed", c.options.seed, "Seed of all random draws; runs with the same seed are identical")
       ->capture_default_str()
       ->group(group);
   command.add_option("--output-json", c.output_json, "File for the map")->group(group);

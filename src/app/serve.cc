@@ -175,7 +175,7 @@ Result<std::vector<Serving>> start_servers(ServeCommand& c) {
 Result<> serve(ServeCommand& c) {
   EngineOptions& engine = c.runtime.engine;
   TRY_VOID(take_data_parallel(c.data_parallel, c.headless, c.runtime));
-  // Of a server on another host. Without a number of its first engine this host has ranks.
+  // Engines that belong to a server on another host. Without the number of its first engine this host has ranks.
   const bool has_engines_of_another = c.headless && c.data_parallel.start_rank.has_value();
   if (c.runtime.engines_elsewhere == 0 && !has_engines_of_another) {
     TRY_VOID(take_mpi(engine));

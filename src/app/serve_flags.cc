@@ -133,18 +133,18 @@ void add_template_flags(CLI::App& app, RuntimeOptions& r) {
         r.mm_processor_kwargs = kwargs;
         return Result<>();
       },
-      R"(JSON: how images are prepared, instead of what the model's files say: {"size": {"longest_edge": 1024}} )"
+      R"(JSON: preprocessing of images, in place of the model's: {"size": {"longest_edge": 1024}} )"
       R"(makes fewer tiles of an image, {"do_image_splitting": false} one, {"max_pixels": 501760} smaller images)")
       ->group(kGroup);
   add_json_flag(
       app, "--media-io-kwargs", [&r](const boost::json::object& kwargs) { return read_media_io(kwargs, r.video_frames); },
-      R"(JSON: which frames of a video are taken, instead of what the model's files say: {"video": {"num_frames": 16}} )"
-      R"(spreads 16, -1 takes all, {"video": {"fps": 1}} so many a second)")
+      R"(JSON: choice of a video's frames, in place of the model's: {"video": {"num_frames": 16}} )"
+      R"(spreads 16, -1 takes all, {"video": {"fps": 1}} one a second)")
       ->group(kGroup);
   add_json_flag(
       app, "--pooler-config",
       [&r](const boost::json::object& config) { return read_pooler_config(config, r); },
-      R"(JSON: how texts are read, instead of what the model's files say: {"pooling_type": "MEAN"}, also CLS, LAST, ALL )"
+      R"(JSON: pooling of texts, in place of the model's: {"pooling_type": "MEAN"}, also CLS, LAST, ALL )"
       R"(and STEP; {"enable_chunked_processing": true, "max_embed_len": 100000} reads long texts in chunks)")
       ->group("Model");
   app.add_option("--response-role", r.serve.response_role, "Role of the messages in replies")
@@ -184,7 +184,7 @@ void add_reply_flags(CLI::App& app, ServeCommand& c) {
   app.add_flag("--enable-force-include-usage", s.rules.force_include_usage, "Usage in every stream")
       ->group(kGroup);
   app.add_option("--stream-interval", s.rules.stream_interval,
-                 "Tokens that a chunk of a stream holds, at least, but for the first and the last one")
+                 "Minimum number of tokens in a chunk of a stream, except the first and the last chunk")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str()
       ->group(kGroup);
@@ -216,7 +216,7 @@ void add_adapter_flags(CLI::App& app, ServeCommand& c) {
              r.lora_modules.push_back(*std::move(module));
            }
          },
-         R"(Adapters (PEFT's folders) that are there from the start: NAME=PATH, or JSON as {"name": "a", "path": )"
+         R"(Adapters (PEFT's folders) to load at the start: NAME=PATH, or JSON as {"name": "a", "path": )"
          R"("folder", "base_model_name": "b"}; needs --enable-lora)")
       ->expected(1, -1)
       ->group(kGroup);
@@ -276,7 +276,7 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->group(kGroup);
   app.add_option(
          "--allowed-media-domains", s.media.sources.domains,
-         "Hosts whose http: and https: addresses of images and sounds are fetched; none: no addresses are")
+         "Hosts from which images and audio are fetched by http: and https:; without it nothing is fetched")
       ->group(kGroup);
   app.add_option("--allowed-local-media-path", s.media.sources.local_path,
                  "Folder below which file: addresses of images and sounds are read")
@@ -304,10 +304,10 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
                  "Prefix of paths that a proxy before the server leaves in place: paths work with it and without")
       ->group(kGroup);
   app.add_flag("--engine-process,!--no-engine-process", c.engine_process,
-               "Run the engine in a process of its own, which is started again when it dies (default: on)")
+               "Run the engine in a child process, which is restarted when it dies (default: on)")
       ->group(kGroup);
   app.add_flag("--numa-bind,!--no-numa-bind", c.numa.bind,
-               "Where a host has several NUMA nodes and several processes of engines, each runs on nodes of its own "
+               "Give each engine process separate NUMA nodes, if the host has several "
                "(default: on)")
       ->group(kGroup);
   add_data_parallel_flags(app, c.data_parallel);
@@ -318,7 +318,7 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
       ->group(kGroup);
   app.add_option(kProcessorsFlag, c.runtime.engine.processors)->group("");
   app.add_option("--stand-ins", c.stand_ins,
-                 "With --executor simulated: so many servers in this process, on the ports from --port on")
+                 "Number of simulated servers in this process, on consecutive ports from --port on; needs --executor simulated")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str()
       ->group(kGroup);
@@ -391,7 +391,7 @@ void add_server_flags(CLI::App& app, ServeCommand& c) {
          "--server-dev-mode")
       ->group(kGroup);
   app.add_option("--shutdown-timeout", c.shutdown_timeout_s,
-                 "Seconds that answers in flight get when the server is told to stop")
+                 "Seconds that requests in flight get to finish after SIGTERM")
       ->check(CLI::Range(0, 3600))
       ->capture_default_str()
       ->group(kGroup);

@@ -97,7 +97,7 @@ void add_traffic_flags(CLI::App& command, SimulationFlags& c) {
       ->check(CLI::Range(16, 65536))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--num-prompts", c.changes.requests_max, "Only the first so many requests; all when 0")
+  command.add_option("--num-prompts", c.changes.requests_max, "Number of requests to take from the beginning of the trace; 0: all")
       ->check(CLI::Range(0, 1 << 30))
       ->capture_default_str()
       ->group(group);
@@ -112,7 +112,7 @@ void add_traffic_flags(CLI::App& command, SimulationFlags& c) {
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str()
       ->group(group);
-  command.add_option("--seed", c.options.seed, "Of everything that is drawn; the same seed, the same result")
+  command.add_option("--seed", c.options.seed, "Seed of all random draws; runs with the same seed are identical")
       ->capture_default_str()
       ->group(group);
 }

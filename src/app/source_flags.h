@@ -1,4 +1,4 @@
-// The flags of lists of endpoints that come and go, of `octavo route` and `octavo pick`.
+// The flags of `octavo route` and `octavo pick` that name changing lists of endpoints.
 #pragma once
 
 #include <CLI/CLI.hpp>
