@@ -347,7 +347,7 @@ Result<GenerationPlan> prepare_completion_as(const Service& service, openai::Com
   TRY_VOID(service.admission.possible(
       {.answers = request.generation.sampling.n * static_cast<int>(request.prompts.size())}));
   if (request.echo && service.engine_info.source.tokens > 0)
-    return invalid("echo", "{} reads the prompt with an encoder: answers do not go on behind it",
+    return invalid("echo", "{} reads the prompt with an encoder: the text does not continue after it",
                    service.engine_info.architecture);
   std::vector<std::vector<TokenId>> prompts;
   std::vector<std::string> echoes;

@@ -127,7 +127,7 @@ Result<std::unique_ptr<Ranks>> Ranks::start(const EngineOptions& options,
   if (command.empty())
     return field_failure(options.tensor_parallel_size > 1 ? "tensor_parallel_size" : "pipeline_parallel_size",
                          ErrorCode::unsupported,
-                         "must be 1 where the engine has no process of its own, got {}",
+                         "must be 1 where the engine has no separate process, got {}",
                          std::max(options.tensor_parallel_size, options.pipeline_parallel_size));
   if (options.mpi || options.nodes.count > 1) {
     if (!options.mpi) TRY_VOID(ranks->start_children(options.ranks_of_host(), command, {}));
