@@ -81,6 +81,7 @@ class Load:
     def __init__(self, base, model, texts, rounds, insist=False):
         self.base, self.model, self.texts, self.insist = base, model, texts, insist
         self.ledger, self.events = collections.Counter(), 0
+        self.lock = threading.Lock()  # += of a Counter is a read and a write
         self.threads = [threading.Thread(target=self.run, args=(i, rounds)) for i in range(STREAMS)]
         for thread in self.threads:
             thread.start()
@@ -90,8 +91,12 @@ class Load:
         for round_ in range(rounds):
             number = i + STREAMS * round_
             while (outcome := self.ask(client, number)) == "told" and self.insist:
-                self.ledger["asked again"] += 1
+                self.count("asked again")
                 time.sleep(0.1)
+            self.count(outcome)
+
+    def count(self, outcome):
+        with self.lock:
             self.ledger[outcome] += 1
 
     def ask(self, client, number):
