@@ -205,7 +205,7 @@ void Session::open(Call& call) {
     return;
   }
   const auto method = methods_.find(call.path_);
-  if (method == methods_.end()) return call.finish(Status::unimplemented, "unknown method" + call.path_);
+  if (method == methods_.end()) return call.finish(Status::unimplemented, "unknown method " + call.path_);
   call.receiver_ = method->second(calls_.at(call.stream_));
 }
 

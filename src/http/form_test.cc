@@ -39,8 +39,8 @@ TEST(Form, NoPartsAreNoError) {
 
 TEST(Form, WhatIsNoneIsRefused) {
   EXPECT_THAT(error("application/json", "{}"), HasSubstr("must be multipart/form-data"));
-  EXPECT_THAT(error("multipart/form-data", "--XX--"), HasSubstr("no boundary"));
-  EXPECT_THAT(error("multipart/form-data; boundary=" + std::string(71, 'a'), ""), HasSubstr("no boundary"));
+  EXPECT_THAT(error("multipart/form-data", "--XX--"), HasSubstr("needs a boundary"));
+  EXPECT_THAT(error("multipart/form-data; boundary=" + std::string(71, 'a'), ""), HasSubstr("needs a boundary"));
   EXPECT_THAT(error(kType, ""), HasSubstr("does not contain its boundary"));
   EXPECT_THAT(error(kType, "--XX"), HasSubstr("not on its own line"));
   EXPECT_THAT(error(kType, "--XXX\r\n"), HasSubstr("not on its own line"));

@@ -131,7 +131,7 @@ TEST(BlockPoolDeathTest, RefusesADoubleRelease) {
   BlockPool pool(1, 2, 1);
   const BlockId block = pool.allocate(0);
   pool.release(block);
-  EXPECT_DEATH(pool.release(block), "nobody uses it");
+  EXPECT_DEATH(pool.release(block), "it has no users");
 }
 
 // Compares with plain containers: random allocations, releases, hits and names.

@@ -52,7 +52,7 @@ TEST(Video, FramesOfTheLoaderAreSpread) {
 TEST(Video, OneFrameIsNoPart) {
   VideoRule rule = kQwen2;
   rule.samples = true;
-  EXPECT_THAT(chosen_frames({.frames = 1, .fps = 1, .width = 8, .height = 8}, rule).error().message, HasSubstr("none are chosen"));
+  EXPECT_THAT(chosen_frames({.frames = 1, .fps = 1, .width = 8, .height = 8}, rule).error().message, HasSubstr("too few for this model"));
 }
 
 TEST(Video, TimesAreBetweenThoseOfAPartsFrames) {
@@ -128,7 +128,7 @@ TEST(VideoFile, WhatIsNoVideoIsAnError) {
   EXPECT_THAT(read("", {0}).error, HasSubstr("cannot identify the video"));
   EXPECT_THAT(read(std::string(1000, 'x'), {0}).error, HasSubstr("cannot identify the video"));
   EXPECT_NE(read(whole.substr(0, whole.size() / 2), {5}).error, "");
-  EXPECT_THAT(read(whole, {9}).error, HasSubstr("breaks off behind 6 of 6 frames"));
+  EXPECT_THAT(read(whole, {9}).error, HasSubstr("ends after 6 of 6 frames"));
   // Playlists that name other files are not supported.
   EXPECT_THAT(read("ffconcat version 1.0\nfile /etc/passwd\n", {0}).error, HasSubstr("cannot identify the video"));
   EXPECT_THAT(read("#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", {0}).error, HasSubstr("cannot identify the video"));

@@ -23,6 +23,7 @@ std::string shown(const json::value& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "an array";
   if (value.is_string() && value.get_string().size() > kShownMax) return "a long string";
+  if (value.is_double()) return fmt::format("{}", value.get_double());
   return json::serialize(value);
 }
 

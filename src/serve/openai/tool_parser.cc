@@ -53,7 +53,7 @@ void ParsedText::append(ParsedText&& next) {
 ToolParser::ToolParser(const ToolDialect& dialect, std::shared_ptr<const KnownTools> tools, bool parallel,
                        CallPolicy policy)
     : dialect_(dialect),
-      tools_(std::move(tools)),
+      tools_(tools ? std::move(tools) : std::make_shared<const KnownTools>()),
       mark_(dialect.mark.empty() ? dialect.trigger : dialect.mark),
       parallel_(parallel),
       policy_(policy),
