@@ -15,23 +15,23 @@ namespace octavo {
 
 // A request for the next tokens of one sequence, and the proposal.
 struct Draft {
-  std::uint64_t sequence = 0;          // its name until end()
+  std::uint64_t sequence = 0;          // name of the sequence until end()
   std::span<const TokenId> text = {};  // prompt and answer so far, not empty
   int prompt_tokens = 0;
-  const SamplingParams* sampling = nullptr;  // with seed: how its tokens are drawn
+  const SamplingParams* sampling = nullptr;  // includes the seed and the sampling of its tokens
   std::uint64_t seed = 0;
-  Hash128 identity = {};  // cached blocks are shared among equal identities alone (CacheIdentity)
-  bool isolated = false;  // the request has a cache salt: its text must not serve others
-  int most = 0;           // draft tokens wanted
+  Hash128 identity = {};  // only equal identities share cached blocks (CacheIdentity)
+  bool isolated = false;  // the request has a cache salt: its text must not be used for other requests
+  int most = 0;           // maximum number of draft tokens
 
-  std::vector<TokenId> tokens = {};  // the draft tokens, at most `most`; none is fine
+  std::vector<TokenId> tokens = {};  // the draft tokens, at most `most`; may be empty
 };
 
 // The rows of a step's forward pass that belong to one sequence.
 struct ComputedText {
   std::uint64_t sequence = 0;
-  std::int32_t row = 0;                  // of the first token
-  int first = 0;                         // its position
+  std::int32_t row = 0;                  // row of the first token
+  int first = 0;                         // position of the first token
   std::span<const TokenId> tokens = {};  // without rejected draft tokens
   TokenId next = 0;                      // the token after them
   // Slots of the tokens in the first cache group without a window; if all have one, in the first group.
