@@ -36,8 +36,8 @@ struct ComputedText {
   TokenId next = 0;                      // the token after them
   // Slots of the tokens in the first cache group without a window; if all have one, in the first group.
   std::span<const std::int64_t> slots = {};
-  std::span<const std::int32_t> blocks = {};  // of the sequence in that group, from its beginning
-  bool wanted = true;  // whether draft tokens may be wanted soon; otherwise nobody needs the rows
+  std::span<const std::int32_t> blocks = {};  // the sequence's blocks in that group, from its beginning
+  bool wanted = true;  // false: no draft tokens will be needed soon, so the rows are unused
 };
 
 class Proposer {
@@ -45,15 +45,15 @@ class Proposer {
   virtual ~Proposer() = default;
 
   // Reads a step, sequences in the order of its rows; called before propose(). Rows and spans are valid
-  // during the call. A sequence may have ended with the step. Error: the device failed for good.
+  // during the call. A sequence may have ended with the step. Error: the device failed permanently.
   virtual Result<> read(std::span<const ComputedText>) { return {}; }
 
-  // Replaces the `tokens` of each draft by the likely next tokens of its `text`. One draft for each sequence
-  // with a new token; a sequence's text only grows. Returns the time (now_ns) of the first draft token of
-  // each, 0 when all come at once. Error: the device failed for good.
+  // Replaces the `tokens` of each draft by the likely next tokens of its `text`. There is one draft for each
+  // sequence with a new token, and a sequence's text only grows. Returns the time (now_ns) at which each
+  // sequence has its first draft token, 0 if all come at once. Error: the device failed permanently.
   virtual Result<std::int64_t> propose(std::span<Draft> drafts) = 0;
 
-  // A sequence has ended with this text. propose() may never have had it.
+  // A sequence has ended with this text. propose() may never have seen it.
   virtual void end(std::uint64_t sequence, std::span<const TokenId> text, int prompt_tokens) = 0;
 };
 

@@ -6,7 +6,7 @@
 namespace octavo {
 namespace {
 
-// Error: what the GPU lacks; the caller's otherwise.
+// Error: the reason why the GPU cannot run the model; if it is not about the GPU, an error of the caller.
 Result<Backend> choose_automatically(const EngineOptions& options, const CheckModel& check) {
   const auto on_cpu = [&](std::string_view why) {
     log_info("device: cpu, {}", why);

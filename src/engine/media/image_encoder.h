@@ -1,4 +1,4 @@
-// From pixels to rows of the language model's input: an encoder of images with what it needs to run.
+// Encodes pixels to rows of the language model's input.
 #pragma once
 
 #include <memory>
@@ -16,13 +16,14 @@ namespace octavo {
 
 // Uses the backend's stream.
 //
-// Patches come token by token, so that those of one token are side by side and need not be moved; the tokens
-// window by window, where layers look no further. To the layers that do, an image is one sequence, to the
-// others each window.
+// Patches are ordered by token, so that the patches of one token are adjacent and need no copy. Tokens are
+// ordered by window for layers with windows. For these layers each window is a sequence; for the others the
+// image is one sequence.
 class ImageEncoder final : public RowEncoder {
  public:
-  // tower: Model::tower; it and the backend live longer. Where images have one size, all memory is taken
-  // here; else it grows with the largest. Errors: not enough memory, heads that the backend cannot compute.
+  // tower: Model::tower; it and the backend live longer. If all images have one size, all memory is allocated
+  // here; otherwise it grows with the largest image. Errors: not enough memory, or the backend cannot compute
+  // the heads.
   static Result<std::unique_ptr<ImageEncoder>> create(const Model& tower, Backend& backend);
 
   // A square image: bytes as in MediaPart, or f32 numbers from 0 to 255 instead. rows, columns: the patches
