@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::string_view kField = "kv_transfer_config";
 
-// False for a prompt with other media than images: its block names do not cover a sound or a cross-attention
-// prompt.
+// False for a prompt with a cross-attention source (a sound or an encoder prompt): its block names do not
+// cover the source.
 bool may_travel(const Accepted& accepted) {
   return std::ranges::none_of(accepted.request.media, [](const MediaPart& part) { return part.tokens == 0; });
 }

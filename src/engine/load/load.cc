@@ -319,7 +319,7 @@ Result<std::unique_ptr<Engine>> load_on(const std::shared_ptr<Backend>& backend,
                     .kv_transfer = options.kv_transfer};
   if (options.speculation) {
     StepTimes times;
-    // If draft tokens have states, their number was fixed earlier.
+    // If draft tokens have states, their number is already planned.
     if (device.shares_host_memory() && scheduler.draft_states == 0 &&
         options.speculation->per_batch_size.empty()) {
       TRY(times, measure_step_times(*parts.executor, scheduler, info.vocab_size));

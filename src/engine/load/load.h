@@ -33,8 +33,8 @@ struct LoadHooks {
 // does not suffice, options contradict each other.
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, const LoadHooks& hooks = {});
 
-// Checks that load_engine() would find the model's weights in this folder or GGUF file instead of its own
-// (weights_dir). Errors: field "weights_path".
+// Checks that this folder or GGUF file can replace the model's weights in load_engine() (weights_dir).
+// Errors: field "weights_path".
 Result<> check_weights(const EngineOptions& options, const std::string& path);
 
 // Main function of a rank other than 0, with the options of load_engine. Returns when rank 0's process ends.
