@@ -3,12 +3,12 @@
 //   consumer              producer
 //   Pull           ->                 lease id, model, number of blocks
 //                  <-     Ready       transports for the bytes
-//   Get            ->                 blocks [first, first + count) and a transport; a few Gets may be in flight
+//   Get            ->                 blocks [first, first + count) and a transport; Gets may overlap
 //                  <-     Piece       the blocks are written, or follow
 //   Done           ->                 end of the lease
 //
 // A connection may also carry only Done, if no block is needed, or only Keep messages, one for each lease to
-// renew. Packed blocks (block_format.h) are written to the slot of the Get, or follow the Piece (transport.h).
+// renew. Packed blocks (block_format.h) go to the slot of the Get, or follow the Piece (transport.h).
 // For native blocks (native_blocks.h), the headers follow the Piece, then the contents, on the connection or
 // over UCX. The lease lasts while the connection is open.
 //
