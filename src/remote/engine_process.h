@@ -27,11 +27,9 @@
 namespace octavo::remote {
 
 struct EngineProcessOptions {
-  // arguments of a program that runs an EngineHost on kChildSocket
-  std::vector<std::string> command;
+  std::vector<std::string> command;            // arguments of a program with an EngineHost on kChildSocket
   std::string program = "/proc/self/exe";      // path of that program
-  // engines of other hosts connect to it; null: the process is started here
-  std::shared_ptr<EngineMeeting> meeting{};
+  std::shared_ptr<EngineMeeting> meeting{};    // engines of other hosts connect to it; null: local process
   int number = 0;                              // number of that engine
   std::uint64_t seed = 0;                      // for requests without a seed
   int hung_after_ms = 10'000;                  // an engine that is silent for longer counts as hung
@@ -153,15 +151,12 @@ class EngineProcess final : public EngineClient {
   int deaths_ = 0;                  // deaths in a row, without a token or a long life in between
   std::optional<Error> load_error_;
   std::string weights_;                        // weights of the next engine; "": those of the command
-  // previous weights, kept until an engine has loaded the new ones
-  std::optional<std::string> weights_before_;
-  // why loading failed: reported when an engine has the previous weights again
-  std::optional<Error> reload_error_;
+  std::optional<std::string> weights_before_;  // previous weights, until an engine has loaded the new ones
+  std::optional<Error> reload_error_;          // reported when an engine has the previous weights again
   bool leaving_ = false;                       // this process ends, and another loads other weights
   std::map<RequestId, Unfinished> unfinished_;  // in the order of arrival
   std::map<std::string, std::string> adapters_;  // loaded adapters: path by name
-  // unloaded adapters that unfinished requests use
-  std::map<std::string, std::string> left_adapters_;
+  std::map<std::string, std::string> left_adapters_;          // unloaded, but used by unfinished requests
   std::map<std::uint64_t, AdapterCommand> adapter_commands_;  // without a response yet, in order
   std::uint64_t last_adapter_command_ = 0;
   std::map<std::uint64_t, PauseCommand> pauses_;  // without a response yet, in order

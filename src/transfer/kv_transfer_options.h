@@ -54,8 +54,7 @@ struct KvTransferOptions {
 
   // Address on which a producer listens, and which it sends to consumers.
   std::string host{};         // "": 127.0.0.1
-  // port of engine 0, other engines use the next ones; 0: chosen by the system; nullopt: 5600
-  std::optional<int> port{};
+  std::optional<int> port{};  // port of engine 0, others follow; 0: chosen by the system; nullopt: 5600
 
   int lease_seconds = 30;       // time that blocks are kept for a consumer
   int recompute_threshold = 0;  // prompts with at most n uncached tokens are computed by the consumer

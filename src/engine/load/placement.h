@@ -17,7 +17,7 @@ struct NumaOptions {
   std::vector<std::string> processors{};  // processor list of each process; empty: those of its nodes
 };
 
-// EngineOptions::processors for this number of processes; node_processors: processors of each node
+// EngineOptions::processors for this number of processes; nodes: processors of each node
 // (base/processors.h). Errors: invalid_argument, not one entry per process, a malformed list, a node without
 // processors.
 Result<std::string> share_processors(const NumaOptions& options, int processes,

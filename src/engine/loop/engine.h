@@ -32,11 +32,9 @@ struct EngineParts {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Proposer> proposer{};  // null: no speculative decoding
   DraftPolicy draft_policy{};
-  // source of the vocabulary for grammars; empty: requests cannot have a grammar
-  MakeVocabulary vocabulary{};
+  MakeVocabulary vocabulary{};         // makes the vocabulary of grammars; empty: no grammars
   std::uint64_t seed = 0;              // for requests without a seed
-  // called on the engine's thread after a step's outputs have reached the sinks
-  std::function<void()> after_step{};
+  std::function<void()> after_step{};  // called on the engine's thread after a step's outputs are sent
   StepWatchRule watch{};               // time limits after which a step counts as hung
   KvEventOptions kv_events{};          // destination of the prefix cache's events
   KvTransferOptions kv_transfer{};     // connectors that store and load KV blocks outside the cache

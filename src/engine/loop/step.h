@@ -4,7 +4,7 @@
 //   pack     write the plan into flat arrays                        execute/batch.h
 //   forward  compute hidden states from token ids and the KV cache  model/, kernels/
 //   sample   compute logits of the selected rows, sample tokens     rows.h, sample/
-//   commit   append tokens to their sequences, send them to clients step.cc
+//   commit   append tokens to sequences, send them to clients     step.cc
 //
 // A grammar reads a token when the step commits it, and makes the mask of the next token (guidance.h).
 //

@@ -26,8 +26,8 @@ class ImageEncoder final : public RowEncoder {
   // the heads.
   static Result<std::unique_ptr<ImageEncoder>> create(const Model& tower, Backend& backend);
 
-  // A square image: bytes as in MediaPart, or f32 numbers from 0 to 255 instead. rows, columns: the patches
-  // from the upper left corner that other patches see; 0: all.
+  // A square image: bytes as in MediaPart, or f32 numbers from 0 to 255 instead. seen_rows, seen_columns:
+  // size of the upper left part whose patches are visible to the others; 0: the whole image.
   struct Square {
     std::string_view bytes = {};
     std::span<const float> numbers = {};

@@ -9,8 +9,8 @@
 namespace octavo {
 namespace {
 
-// Writes the input frames of each convolution output as one row, in the order of the weights: channel, frame.
-// frames: [count, channels], read by at(frame, channel). Frames outside are zeros.
+// Calls put(to, frame, channel) for each input of each convolution output, in the order of the weights:
+// channel, frame. A frame of -1 is outside the sound and counts as zeros.
 template <class Put>
 void lay_out_patches(std::int64_t outputs, std::int64_t step, std::int64_t count, std::int64_t channels,
                      Put put) {
