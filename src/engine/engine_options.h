@@ -22,7 +22,7 @@ struct LoraOptions {
   int max_loras = 1;
   int max_lora_rank = 16;
   std::optional<int> max_cpu_loras;  // nullopt: max_loras
-  // folders of the adapters for prompts with images, videos or sounds
+  // Folders of the adapters for prompts with images, videos or sounds.
   std::map<std::string, std::string> by_media{};
 
   // Number of adapters in memory. All of them can be in one batch.
@@ -82,7 +82,7 @@ struct EngineOptions {
   std::string kv_cache_dtype = "auto";  // auto: the activations' type
   // The number of KV blocks follows from the bytes, unless it is given.
   std::int64_t kv_cache_memory_bytes = 0;  // 0: chosen from the available memory
-  // share of a device's separate memory for the engine, with weights and cache
+  // Share of a device's separate memory for the engine, with weights and cache.
   double gpu_memory_utilization = 0.9;
   std::optional<int> num_blocks;
   int block_size = 16;

@@ -18,7 +18,7 @@ namespace octavo::remote {
 namespace {
 
 constexpr int kDrainSecondsMax = 86'400;
-// interval to check if a leaving engine has finished its requests
+// Interval to check if a leaving engine has finished its requests.
 constexpr auto kLook = std::chrono::milliseconds(20);
 
 // Returns a callback that calls `done` after `count` calls, with the first error, if any.

@@ -130,7 +130,7 @@ Result<> read_tier(const json::value& value, KvTierOptions& tier) {
     } else if (key == "use_odirect") {
       TRY_VOID(read_field(item, field, tier.use_odirect));
     } else if (key == "n_read_threads" || key == "n_write_threads") {
-      // accepted and ignored: the number of threads is fixed
+      // Accepted and ignored: the number of threads is fixed.
       TRY_VOID(read_field(item, field, 1, 1024, threads));
     } else {
       return invalid(kField, "there is no field {}", quoted_text(key));
@@ -248,7 +248,7 @@ Result<> read_lmcache(const json::object& extra, KvTransferOptions& out) {
       return field_failure(field, ErrorCode::unsupported, "must be \"LRU\", got {}", quoted_text(policy));
     }
     int tokens = 0;
-    // ignored: blocks are transferred one by one
+    // Ignored: blocks are transferred one by one.
     if (name == "chunk_size") return read_field(item, field, 1, 1 << 30, tokens);
     return no_field(key);
   };
@@ -347,7 +347,7 @@ Result<> read_connector(const json::object& config, KvTransferOptions& out) {
       if (policy != "recompute")
         return invalid(name, "only \"recompute\" is supported, got {}", quoted_text(policy));
     } else if (name != "kv_buffer_device" && name != "kv_buffer_size" && name != "kv_rank" &&
-               // fields of other connectors
+               // Fields of other connectors.
                name != "kv_parallel_size" && name != "kv_ip" && name != "kv_port") {
       return invalid("kv_transfer_config", "there is no field {}", quoted_text(name));
     }

@@ -110,7 +110,7 @@ Result<LoadedDraft> prepare_head(const std::shared_ptr<Backend>& backend, const 
                           {.max_tokens = draft.max_tokens,
                            .max_sequences = scheduler.max_num_seqs,
                            .asynchronous = false,
-                           // passes that read the model's rows differ from those that read its own
+                           // Passes that read the model's rows differ from those that read its own.
                            .recorded = false}));
   return draft;
 }

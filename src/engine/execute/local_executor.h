@@ -34,7 +34,7 @@ struct LocalExecutorOptions {
   int max_adapter_rank = 0;
   std::string fingerprint = {};       // identity of the model, for KV blocks that leave the engine
   bool shared_cache = false;          // another rank's process can open the blocks' memory
-  // layers whose input read_hidden() reads; empty: the last layer's output
+  // Layers whose input read_hidden() reads; empty: the last layer's output.
   std::vector<int> kept_layers = {};
   SamplerOptions sampler = {};
   // Asynchronous devices only:

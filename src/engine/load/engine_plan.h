@@ -29,7 +29,7 @@ struct ModelPlanFigures {
 struct MemoryFigures {
   MemoryPlan memory{};                 // `useful` is filled in here
   std::int64_t source_bytes = 0;       // bytes for a sequence's sound or prompt
-  // bytes of one block of the draft model; it has the same number of blocks as the model
+  // Bytes of one block of the draft model; it has the same number of blocks as the model.
   std::int64_t draft_block_bytes = 0;
   int steps_in_flight = 1;
   int draft_states = 0;  // maximum draft tokens of a step, for sequences with states

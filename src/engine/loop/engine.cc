@@ -156,7 +156,7 @@ void Engine::thread_main() {
     publish_events();
     if (after_step_) after_step_();
   }
-  // the destructor of the table completes them
+  // The destructor of the table completes them.
   for (AdapterCommand& command : mail.adapters) take(command);
   for (Submission& submission : mail.submissions) admit(submission);  // every request receives its end
   for (SleepDone& done : mail.sleeps) sleeps_.push_back(std::move(done));

@@ -19,7 +19,7 @@
 
 namespace octavo {
 
-// deadline in now_us() that never comes
+// Deadline in now_us() that never comes.
 inline constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
 struct Submission {

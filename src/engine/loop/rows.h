@@ -18,7 +18,7 @@ inline constexpr TokenId kNoDraft = -1;
 struct RowOwner {
   SequenceId sequence;
   AnswerIndex answer;
-  // row of a prompt token's log-probability; otherwise of the next output token
+  // Row of a prompt token's log-probability; otherwise of the next output token.
   bool prompt;
   int drafts = 0;                 // number of draft tokens before the row
   TokenId last_draft = kNoDraft;  // last of them; accepted if the previous row sampled it
@@ -35,7 +35,7 @@ class RowList {
 
   // Buffer for the mask of the next row.
   std::span<std::int32_t> next_mask(std::size_t words);
-  // mask that allows only this token
+  // Mask that allows only this token.
   std::span<const std::int32_t> next_mask_of(TokenId token, int vocab_size);
 
   RowOwner& operator[](std::size_t row) { return owners_[row]; }

@@ -216,7 +216,7 @@ Result<> BlockFiles::read_file(Hash128 key, std::span<std::byte> room) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return refused("read", path);
     done += static_cast<std::size_t>(got);
-    // only the end of the file is not a multiple of the alignment
+    // Only the end of the file is not a multiple of the alignment.
     const bool ends = got == 0 || done % alignment_ != 0;
     if (ends && done < packed.size())
       return failure(ErrorCode::corrupt, "a KV block of {} of {} bytes", done, packed.size());
@@ -228,7 +228,7 @@ Result<> BlockFiles::write(Hash128 key, const FillBlock& fill) {
   const std::span<std::byte> room = packed_block(format_, alignment_), packed = room.first(format_.stride());
   fill(contents(format_, packed));
   seal(format_, key, packed);
-  // the buffer contains other files of this thread
+  // The buffer contains other files of this thread.
   std::ranges::fill(room.subspan(packed.size()), std::byte{});
   const fs::path path = path_of(key);
   const fs::path unfinished = path.string() + std::string(kUnfinished);

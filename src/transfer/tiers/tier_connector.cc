@@ -20,7 +20,7 @@ constexpr double kNewest = 0.2;  // weight of the last load in the running mean
 constexpr int kProbeEvery =
     32;  // every n-th load that is not worth it runs anyway, to measure its time again
 constexpr std::int64_t kLookUpUs = 1'000'000;  // maximum time that a prompt waits for a lookup
-// a load that takes longer is given up, and the prompt is computed
+// A load that takes longer is given up, and the prompt is computed.
 constexpr std::int64_t kLoadUs = 20'000'000;
 
 // format: of the stored blocks.

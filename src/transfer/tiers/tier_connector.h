@@ -117,7 +117,7 @@ class TierConnector final : public KvConnector {
   std::deque<StoreTask> stores_;
   std::size_t blocks_waiting_ = 0;         // blocks of stores_ and of the store being written
   std::vector<std::uint64_t> stored_;      // owners of completed stores
-  // running mean of a piece's load time, as in LoadedFrom; 0: unknown
+  // Running mean of a piece's load time, as in LoadedFrom; 0: unknown.
   std::array<double, 2> piece_seconds_{};
   KvTierStats stats_;
   bool stopping_ = false;

@@ -63,7 +63,7 @@ class TieredBlocks final : public BlockStore {
 
   mutable std::mutex mutex_;  // guards all members below
   std::condition_variable came_;
-  // prompts whose blocks are copied to the tier below if they are missing there
+  // Prompts whose blocks are copied to the tier below if they are missing there.
   std::deque<std::vector<Hash128>> waiting_;
   std::unordered_set<Hash128, HashOfHash> to_write_;  // blocks of waiting_
   KvTierStats moved_;
