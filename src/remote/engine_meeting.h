@@ -1,7 +1,6 @@
-// Engines on other hosts: the host of an engine connects to the server's meeting address, sends the engine's
-// number, and starts the engine's process with that connection instead of a socket pair.
-//
-// There is no encryption or authentication: use a private network.
+// Engines on other hosts. The host of an engine connects to the server's meeting address and sends the
+// engine's number. Then it starts the engine's process with that connection instead of a socket pair.  There
+// is no encryption or authentication: use a private network.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // A smaller model that proposes the next tokens (speculative decoding: Leviathan et al., ICML 2023).
 //
-// It has a separate paged KV cache. In each step it computes a bounded number of unread tokens of all texts,
-// then one pass for each draft token of those that it has read to the end, all sequences in one batch. A
-// rejected draft token only moves the sequence's position back. When blocks run out, the sequence without
-// draft tokens for the longest time is evicted, and read again later; blocks that nobody took meanwhile are
-// still cached.
+// It has a separate paged KV cache. In each step it first computes a bounded number of unread tokens of all
+// texts. Then it runs one pass for each draft token, with all fully read sequences in one batch. A rejected
+// draft token only moves the sequence's position back. When blocks run out, the sequence without draft tokens
+// for the longest time is evicted, and read again later. Its blocks stay cached until another sequence takes
+// them.
 #pragma once
 
 #include <cstdint>

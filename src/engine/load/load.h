@@ -1,4 +1,4 @@
-// From options to a running engine: reads the checkpoint, plans the memory, starts the thread.
+// Loads an engine from options: reads the checkpoint, plans the memory, starts the thread.
 #pragma once
 
 #include <cstddef>
