@@ -1,6 +1,7 @@
 // Engines on other hosts. The host of an engine connects to the server's meeting address and sends the
-// engine's number. Then it starts the engine's process with that connection instead of a socket pair.  There
-// is no encryption or authentication: use a private network.
+// engine's number. Then it starts the engine's process with that connection instead of a socket pair.
+//
+// There is no encryption or authentication: use a private network.
 #pragma once
 
 #include <cstdint>

@@ -322,8 +322,8 @@ void Engine::end_pauses(const Result<>& result) {
   for (const Pause& wanted : std::exchange(pauses_, {})) wanted.done(result);
 }
 
-// The rows of a slice are limited to the tokens of a step. While answers are decoding, slices are small and together
-// take at most half the time of the last step. So decoding slows down by at most 1.5x.
+// The rows of a slice are limited to the tokens of a step. While answers are decoding, slices are small and
+// together take at most half the time of the last step. So decoding slows down by at most 1.5x.
 void Engine::advance_media() {
   constexpr int kPieces = 16, kRowsMin = 16;
   MediaTable::Slices slices{.rows = scheduler_->options().max_num_batched_tokens};
