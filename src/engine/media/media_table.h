@@ -1,8 +1,9 @@
-// The images and sounds that an engine has encoded, and the requests that wait for theirs.  The encoder runs
-// between two steps, for some layers of one image at a time, so that decoding pauses only briefly. An image
-// is identified by its digest. So an image that a later turn or another client sends again is not encoded
-// again. Images of unfinished requests stay, since a preempted sequence needs them again. The least recently
-// used one among the others is freed first.
+// The images and sounds that an engine has encoded, and the requests that wait for theirs.
+//
+// The encoder runs between two steps, for some layers of one image at a time, so that decoding pauses only
+// briefly. An image is identified by its digest. So an image that a later turn or another client sends again
+// is not encoded again. Images of unfinished requests stay, since a preempted sequence needs them again. The
+// least recently used one among the others is freed first.
 #pragma once
 
 #include <cstdint>
